@@ -1,0 +1,628 @@
+//! Packet buffers: where packets lie while they travel.
+//!
+//! A [`Pool`] is one mapping of its own memfd, cut into equal buffers. A buffer is
+//! headroom (to prepend headers), a data area, and a tail guard that lets kernels
+//! load whole cache lines near the end. The stride is an odd number of cache lines:
+//! with 4096 bytes all packet heads would share a few cache sets (30 clocks a packet
+//! instead of 13).
+//!
+//! What the program knows of a buffer (its segment's place, the chain, offload
+//! requests) is in a [`Segment`] in private memory, never in the mapping, which may
+//! one day be shared with a peer.
+//!
+//! A packet is named by the [`PacketIndex`] of its first buffer. Workers take and
+//! return buffers through their own [`Buffers`], last in first out so that they are
+//! still in the cache; only when that runs dry or over does it exchange magazines of
+//! 256 with the pool, over lock-free queues.
+#![allow(unsafe_code)]
+
+use crossbeam_queue::ArrayQueue;
+use rustix::{fs, mm};
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use wire::batch::Frames;
+
+/// Bytes before the data of a fresh packet: room for the headers that encapsulation
+/// prepends.
+pub const HEADROOM: usize = 256;
+/// Bytes of packet data that a buffer takes.
+pub const DATA_SIZE: usize = 2048;
+/// Bytes after the data area that kernels may read, never write.
+const TAIL_GUARD: usize = 64;
+/// Distance of two buffers: 37 cache lines.
+pub const STRIDE: usize = HEADROOM + DATA_SIZE + TAIL_GUARD;
+const _: () = assert!(STRIDE.is_multiple_of(64) && (STRIDE / 64) % 2 == 1);
+
+/// Longest chain of buffers that makes one packet: 64 KiB of segmentation offload.
+pub const MAX_SEGMENTS: usize = 36;
+/// Buffers exchanged with the pool at a time.
+const MAGAZINE: usize = 256;
+/// Least and most buffers that a pool can have.
+pub const MIN_BUFFERS: u32 = 1024;
+pub const MAX_BUFFERS: u32 = 1 << 24;
+
+/// Names a packet by its first buffer. Only pools make them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(transparent)]
+pub struct PacketIndex(u32);
+
+impl PacketIndex {
+    pub fn as_u32(self) -> u32 {
+        self.0
+    }
+    /// A slice of indices as the plain numbers that kernels take.
+    pub fn as_numbers(indices: &[PacketIndex]) -> &[u32] {
+        // SAFETY: PacketIndex is a transparent u32.
+        unsafe { std::slice::from_raw_parts(indices.as_ptr().cast(), indices.len()) }
+    }
+}
+
+/// What a device was asked to finish, or asks the next one to finish, for a packet
+/// (the virtio-net header's fields, offsets from the start of the frame).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offload {
+    /// Where summing starts for a partial checksum.
+    pub checksum_start: u16,
+    /// Where the checksum goes, counted from `checksum_start`.
+    pub checksum_offset: u16,
+    /// Payload bytes of each segment when the packet is to be segmented, else 0.
+    pub segment_size: u16,
+    /// Bytes of all headers up to the payload that is segmented.
+    pub header_length: u16,
+    pub kind: Segmentation,
+}
+
+/// How a packet longer than the MTU is to be cut.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Segmentation {
+    #[default]
+    None,
+    Tcp4,
+    /// TCP with ECN: CWR stays on the first segment only (RFC 3168 6.1.2).
+    Tcp4Ecn,
+    Udp4,
+    /// IPv6 TCP passes through between devices that both do it.
+    Tcp6,
+}
+
+/// One buffer's part in a packet. Private memory; valid for buffers in use.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Segment {
+    /// The next buffer of the chain plus one; 0 ends it.
+    next: u32,
+    /// Where this segment's bytes start in the buffer (unused for the first of a
+    /// packet, whose offset is metadata).
+    pub offset: u16,
+    /// Bytes in this segment.
+    pub length: u16,
+    /// Names the packet in the trace, when it is marked.
+    pub trace: u32,
+    pub offload: Offload,
+    /// Debug builds: whether the buffer is out of the pool.
+    in_use: bool,
+}
+
+impl Segment {
+    pub fn next(&self) -> Option<PacketIndex> {
+        self.next.checked_sub(1).map(PacketIndex)
+    }
+    pub fn set_next(&mut self, next: Option<PacketIndex>) {
+        self.next = next.map_or(0, |index| index.0 + 1);
+    }
+}
+
+/// A mapping that is unmapped when dropped.
+struct Mapping {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+impl Mapping {
+    fn shared(file: &rustix::fd::OwnedFd, length: usize) -> io::Result<Mapping> {
+        let access = mm::ProtFlags::READ | mm::ProtFlags::WRITE;
+        let flags = mm::MapFlags::SHARED | mm::MapFlags::NORESERVE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let base = unsafe { mm::mmap(std::ptr::null_mut(), length, access, flags, file, 0)? };
+        Ok(Mapping {
+            base: NonNull::new(base.cast()).expect("mmap gives no null"),
+            length,
+        })
+    }
+    fn private(length: usize) -> io::Result<Mapping> {
+        let access = mm::ProtFlags::READ | mm::ProtFlags::WRITE;
+        let flags = mm::MapFlags::PRIVATE | mm::MapFlags::NORESERVE;
+        // SAFETY: as above.
+        let base = unsafe { mm::mmap_anonymous(std::ptr::null_mut(), length, access, flags)? };
+        Ok(Mapping {
+            base: NonNull::new(base.cast()).expect("mmap gives no null"),
+            length,
+        })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this mapping is ours and its users are gone with it.
+        let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+/// A set of buffers that workers share.
+pub struct Pool {
+    data: Mapping,
+    segments: Mapping,
+    capacity: u32,
+    /// Whether the buffers lie on huge pages.
+    pub huge: bool,
+    /// Full magazines, and empty ones to fill.
+    full: ArrayQueue<Box<[PacketIndex; MAGAZINE]>>,
+    empty: ArrayQueue<Box<[PacketIndex; MAGAZINE]>>,
+}
+
+// SAFETY: the mappings are plain memory. A buffer and its segment are touched only by
+// the worker that holds its index, which moves between workers over channels that order
+// memory (ArrayQueue); see the contract of `Buffers`.
+unsafe impl Send for Pool {}
+// SAFETY: as above; `&Pool` itself gives access to queues and constants only.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    /// A pool of `buffers` buffers, rounded up to whole magazines. With `huge`, 2 MiB
+    /// pages are used when the system has some reserved, else plain pages. Memory is
+    /// only taken from the system when a buffer is first used.
+    ///
+    /// # Errors
+    /// When `buffers` is out of range or the system refuses the mapping.
+    pub fn new(buffers: u32, huge: bool) -> io::Result<Arc<Pool>> {
+        if !(MIN_BUFFERS..=MAX_BUFFERS).contains(&buffers) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{buffers} buffers: must be {MIN_BUFFERS} to {MAX_BUFFERS}"),
+            ));
+        }
+        let capacity = buffers.next_multiple_of(MAGAZINE as u32);
+        let (data, huge) = Pool::map_data(capacity as usize * STRIDE, huge)?;
+        let segments = Mapping::private(capacity as usize * size_of::<Segment>())?;
+        let magazines = capacity as usize / MAGAZINE;
+        let pool = Pool {
+            data,
+            segments,
+            capacity,
+            huge,
+            full: ArrayQueue::new(magazines),
+            empty: ArrayQueue::new(magazines),
+        };
+        for first in (0..capacity).step_by(MAGAZINE) {
+            let indices = std::array::from_fn(|i| PacketIndex(first + i as u32));
+            pool.full
+                .push(Box::new(indices))
+                .expect("sized for all magazines");
+        }
+        Ok(Arc::new(pool))
+    }
+
+    fn map_data(length: usize, huge: bool) -> io::Result<(Mapping, bool)> {
+        const HUGE_PAGE: usize = 2 << 20;
+        if huge {
+            let flags = fs::MemfdFlags::CLOEXEC | fs::MemfdFlags::HUGETLB;
+            let length = length.next_multiple_of(HUGE_PAGE);
+            if let Ok(file) = fs::memfd_create("quiver-buffers", flags)
+                && fs::ftruncate(&file, length as u64).is_ok()
+                // Without a reservation a page fault could end the process later.
+                && fs::fallocate(&file, fs::FallocateFlags::empty(), 0, length as u64).is_ok()
+                && let Ok(mapping) = Mapping::shared(&file, length)
+            {
+                return Ok((mapping, true));
+            }
+        }
+        let file = fs::memfd_create("quiver-buffers", fs::MemfdFlags::CLOEXEC)?;
+        fs::ftruncate(&file, length as u64)?;
+        Ok((Mapping::shared(&file, length)?, false))
+    }
+
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Buffers that lie in the pool itself, not in a worker's cache or a packet.
+    pub fn available(&self) -> usize {
+        self.full.len() * MAGAZINE
+    }
+
+    #[inline]
+    fn data(&self, index: PacketIndex) -> *mut u8 {
+        assert!(index.0 < self.capacity, "packet of another pool");
+        // SAFETY: below the capacity, for which the mapping was sized.
+        unsafe { self.data.base.as_ptr().add(index.0 as usize * STRIDE) }
+    }
+
+    #[inline]
+    fn segment(&self, index: PacketIndex) -> *mut Segment {
+        assert!(index.0 < self.capacity, "packet of another pool");
+        // SAFETY: as for `data`. Zeroed memory is a valid Segment (all fields are plain
+        // integers, `in_use` false, `Segmentation::None` is 0).
+        unsafe {
+            self.segments
+                .base
+                .cast::<Segment>()
+                .as_ptr()
+                .add(index.0 as usize)
+        }
+    }
+}
+
+/// In which order buffers are reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reuse {
+    /// The one freed last comes first: it is still in the cache.
+    LastFreed,
+    /// All take turns: measurements of cold packets want that.
+    OldestFreed,
+}
+
+/// A worker's hold on a pool: its cache of free buffers and access to the packets
+/// whose index it has.
+///
+/// Contract: an index is used only between its allocation (or its arrival in a vector)
+/// and its release or departure. Through `&mut self` only one packet's bytes can be
+/// borrowed at a time, so slices never alias inside a worker; between workers an index
+/// moves, it is never copied. Debug builds check that a buffer is in use when touched.
+pub struct Buffers {
+    pool: Arc<Pool>,
+    /// Ring of free indices: `head..tail`, by `mask`.
+    free: Box<[PacketIndex]>,
+    mask: usize,
+    head: usize,
+    tail: usize,
+    reuse: Reuse,
+    /// More than this many free ones go back to the pool.
+    limit: usize,
+    /// Buffers given out and taken back, ever.
+    pub allocated: u64,
+    pub freed: u64,
+}
+
+impl Buffers {
+    /// A cache that keeps at most `limit` free buffers for itself.
+    pub fn new(pool: &Arc<Pool>, limit: usize) -> Buffers {
+        let slots = (pool.capacity as usize).next_power_of_two();
+        Buffers {
+            pool: pool.clone(),
+            free: vec![PacketIndex(0); slots].into(),
+            mask: slots - 1,
+            head: 0,
+            tail: 0,
+            reuse: Reuse::LastFreed,
+            limit: limit.max(2 * MAGAZINE),
+            allocated: 0,
+            freed: 0,
+        }
+    }
+
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    pub fn set_reuse(&mut self, reuse: Reuse) {
+        self.reuse = reuse;
+    }
+
+    /// Free buffers in this cache.
+    pub fn cached(&self) -> usize {
+        self.tail - self.head
+    }
+
+    /// Buffers that this worker has given out and not taken back.
+    pub fn in_use(&self) -> u64 {
+        self.allocated.wrapping_sub(self.freed)
+    }
+
+    #[cold]
+    fn refill(&mut self) -> bool {
+        let Some(magazine) = self.pool.full.pop() else {
+            return false;
+        };
+        self.put_free(&magazine[..]);
+        let _ = self.pool.empty.push(magazine);
+        true
+    }
+
+    #[cold]
+    fn spill(&mut self) {
+        while self.cached() > self.limit {
+            let mut magazine = self
+                .pool
+                .empty
+                .pop()
+                .unwrap_or_else(|| Box::new([PacketIndex(0); MAGAZINE]));
+            self.take_free(&mut magazine[..]);
+            self.pool
+                .full
+                .push(magazine)
+                .expect("sized for all magazines");
+        }
+    }
+
+    /// Copies `out.len()` indices off the ring, which has as many.
+    #[inline]
+    fn take_free(&mut self, out: &mut [PacketIndex]) {
+        let start = match self.reuse {
+            Reuse::LastFreed => {
+                self.tail -= out.len();
+                self.tail
+            }
+            Reuse::OldestFreed => {
+                self.head += out.len();
+                self.head - out.len()
+            }
+        } & self.mask;
+        let until_wrap = out.len().min(self.free.len() - start);
+        let (first, second) = out.split_at_mut(until_wrap);
+        first.copy_from_slice(&self.free[start..start + first.len()]);
+        second.copy_from_slice(&self.free[..second.len()]);
+    }
+
+    #[inline]
+    fn put_free(&mut self, packets: &[PacketIndex]) {
+        assert!(
+            self.cached() + packets.len() <= self.free.len(),
+            "a buffer was freed twice"
+        );
+        let start = self.tail & self.mask;
+        let until_wrap = packets.len().min(self.free.len() - start);
+        let (first, second) = packets.split_at(until_wrap);
+        self.free[start..start + first.len()].copy_from_slice(first);
+        self.free[..second.len()].copy_from_slice(second);
+        self.tail += packets.len();
+    }
+
+    /// Fills `out` with fresh single buffers as far as there are any; says how many.
+    #[inline]
+    pub fn allocate(&mut self, out: &mut [PacketIndex]) -> usize {
+        while self.cached() < out.len() {
+            if !self.refill() {
+                break;
+            }
+        }
+        let count = out.len().min(self.cached());
+        self.take_free(&mut out[..count]);
+        self.allocated += count as u64;
+        #[cfg(debug_assertions)]
+        for &index in &out[..count] {
+            // SAFETY: the buffer was free, now it is ours.
+            let segment = unsafe { &mut *self.pool.segment(index) };
+            assert!(!segment.in_use, "a free buffer was in use");
+            segment.in_use = true;
+        }
+        count
+    }
+
+    /// One fresh buffer with an empty segment.
+    pub fn allocate_one(&mut self) -> Option<PacketIndex> {
+        let mut one = [PacketIndex(0)];
+        (self.allocate(&mut one) == 1).then(|| {
+            let segment = self.segment_mut(one[0]);
+            *segment = Segment {
+                in_use: segment.in_use,
+                ..Segment::default()
+            };
+            one[0]
+        })
+    }
+
+    /// Takes back single buffers (packets without a chain).
+    #[inline]
+    pub fn free(&mut self, packets: &[PacketIndex]) {
+        #[cfg(debug_assertions)]
+        for &index in packets {
+            let segment = self.segment_mut(index);
+            segment.in_use = false;
+        }
+        self.put_free(packets);
+        self.freed += packets.len() as u64;
+        if self.cached() > self.limit {
+            self.spill();
+        }
+    }
+
+    /// Takes back a packet and all buffers of its chain.
+    pub fn free_chain(&mut self, packet: PacketIndex) {
+        let mut at = Some(packet);
+        while let Some(index) = at {
+            let segment = self.segment_mut(index);
+            at = segment.next();
+            segment.set_next(None);
+            self.free(&[index]);
+        }
+    }
+
+    /// The whole buffer: headroom, data and tail guard. Packet offsets count from its
+    /// start.
+    #[inline]
+    pub fn bytes(&self, packet: PacketIndex) -> &[u8; STRIDE] {
+        #[cfg(debug_assertions)]
+        assert!(
+            self.segment(packet).in_use,
+            "packet {packet:?} used after it was freed"
+        );
+        // SAFETY: in bounds by `data`; nobody else touches the buffer (contract above).
+        unsafe { &*self.pool.data(packet).cast() }
+    }
+
+    #[inline]
+    pub fn bytes_mut(&mut self, packet: PacketIndex) -> &mut [u8; STRIDE] {
+        #[cfg(debug_assertions)]
+        assert!(
+            self.segment(packet).in_use,
+            "packet {packet:?} used after it was freed"
+        );
+        // SAFETY: as above, and `&mut self` excludes any other slice.
+        unsafe { &mut *self.pool.data(packet).cast() }
+    }
+
+    #[inline]
+    pub fn segment(&self, packet: PacketIndex) -> &Segment {
+        // SAFETY: in bounds by `segment`; nobody else touches it (contract above).
+        unsafe { &*self.pool.segment(packet) }
+    }
+
+    #[inline]
+    pub fn segment_mut(&mut self, packet: PacketIndex) -> &mut Segment {
+        // SAFETY: as above, and `&mut self` excludes any other reference.
+        unsafe { &mut *self.pool.segment(packet) }
+    }
+
+    /// Two packets' buffers at once, to copy between them.
+    ///
+    /// # Panics
+    /// When both are the same.
+    pub fn pair_mut(
+        &mut self,
+        from: PacketIndex,
+        to: PacketIndex,
+    ) -> (&[u8; STRIDE], &mut [u8; STRIDE]) {
+        assert_ne!(from, to);
+        // SAFETY: different indices are disjoint memory; else as `bytes_mut`.
+        unsafe {
+            (
+                &*self.pool.data(from).cast(),
+                &mut *self.pool.data(to).cast(),
+            )
+        }
+    }
+
+    /// The packet heads of a vector for the kernels of [`wire::batch`].
+    ///
+    /// # Panics
+    /// When an offset leaves fewer than 64 bytes before or after it: a node wrote
+    /// nonsense into the metadata.
+    #[inline]
+    pub fn frames<'a>(&'a mut self, packets: &'a [PacketIndex], offsets: &'a [u16]) -> Frames<'a> {
+        const FIRST: u16 = 64;
+        const LAST: u16 = (STRIDE - TAIL_GUARD) as u16;
+        assert_eq!(packets.len(), offsets.len());
+        let highest = packets
+            .iter()
+            .fold(0, |highest, packet| highest.max(packet.0));
+        assert!(highest < self.pool.capacity, "packet of another pool");
+        let (mut least, mut most) = (u16::MAX, 0);
+        for &offset in offsets {
+            least = least.min(offset);
+            most = most.max(offset);
+        }
+        assert!(
+            offsets.is_empty() || (least >= FIRST && most <= LAST),
+            "packet offset out of its buffer"
+        );
+        // SAFETY: indices are in the pool (only pools make them) and, by the contract of
+        // this type, distinct and ours while borrowed. `offset - 64 .. offset + 64` is in
+        // the buffer as just checked.
+        unsafe {
+            Frames::new(
+                self.pool.data.base.as_ptr(),
+                STRIDE,
+                PacketIndex::as_numbers(packets),
+                offsets,
+            )
+        }
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        // What is in the cache returns; what is in packets is lost with their owner.
+        self.limit = 0;
+        while self.cached() >= MAGAZINE {
+            self.spill_one();
+        }
+    }
+}
+
+impl Buffers {
+    fn spill_one(&mut self) {
+        let mut magazine = Box::new([PacketIndex(0); MAGAZINE]);
+        self.take_free(&mut magazine[..]);
+        let _ = self.pool.full.push(magazine);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_buffer_can_be_had_once_and_comes_back() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        let mut all = vec![PacketIndex(0); 1500];
+        assert_eq!(buffers.allocate(&mut all), 1024);
+        let mut seen: Vec<u32> = all[..1024].iter().map(|p| p.0).collect();
+        seen.sort();
+        assert_eq!(seen, (0..1024).collect::<Vec<_>>());
+        assert_eq!(buffers.allocate_one(), None);
+        buffers.free(&all[..1024]);
+        assert_eq!(buffers.in_use(), 0);
+        assert_eq!(buffers.cached(), 1024);
+        drop(buffers);
+        assert_eq!(pool.available(), 1024);
+    }
+
+    #[test]
+    fn order_of_reuse_is_last_freed_or_oldest_freed() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        let mut two = [PacketIndex(0); 2];
+        buffers.allocate(&mut two);
+        buffers.free(&two);
+        let mut again = [PacketIndex(0); 2];
+        buffers.allocate(&mut again);
+        assert_eq!(again, two);
+        buffers.free(&again);
+        buffers.set_reuse(Reuse::OldestFreed);
+        let mut other = [PacketIndex(0); 2];
+        buffers.allocate(&mut other);
+        assert_ne!(other, two);
+    }
+
+    #[test]
+    fn a_surplus_goes_back_to_the_pool() {
+        let pool = Pool::new(4096, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 512);
+        let mut many = vec![PacketIndex(0); 2048];
+        assert_eq!(buffers.allocate(&mut many), 2048);
+        buffers.free(&many);
+        assert!(buffers.cached() <= 512);
+        assert_eq!(pool.available() + buffers.cached(), 4096);
+    }
+
+    #[test]
+    fn chains_are_freed_whole() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        let (a, b) = (
+            buffers.allocate_one().unwrap(),
+            buffers.allocate_one().unwrap(),
+        );
+        buffers.segment_mut(a).set_next(Some(b));
+        buffers.free_chain(a);
+        assert_eq!(buffers.in_use(), 0);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "used after it was freed")]
+    fn debug_builds_catch_use_after_free() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        let packet = buffers.allocate_one().unwrap();
+        buffers.free(&[packet]);
+        buffers.bytes(packet);
+    }
+
+    #[test]
+    fn pool_sizes_out_of_range_are_refused() {
+        assert!(Pool::new(10, false).is_err());
+        assert!(Pool::new(u32::MAX, false).is_err());
+    }
+}

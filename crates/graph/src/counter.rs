@@ -1,0 +1,173 @@
+//! Counters that cost a load and a store.
+//!
+//! Each worker writes its own row, so no atomic read-modify-write and no shared cache
+//! line is needed; who reads sums the rows. Rows lie in reserved address space that
+//! never moves, in a memfd, `[thread][index]` with `width` words each, as VPP's stats
+//! segment lays them out.
+//!
+//! Nobody but its worker writes a counter. `clear` therefore stores a baseline that
+//! readers subtract.
+#![allow(unsafe_code)]
+
+use rustix::{fs, mm};
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A table of counters: a row a worker, `width` words an index.
+pub struct CounterTable {
+    name: String,
+    base: NonNull<AtomicU64>,
+    threads: usize,
+    capacity: usize,
+    width: usize,
+    /// Values at the last `clear`, by thread, then index and word.
+    baseline: Mutex<Vec<Vec<u64>>>,
+}
+
+// SAFETY: the memory is atomics only, and lives as long as the table.
+unsafe impl Send for CounterTable {}
+// SAFETY: as above.
+unsafe impl Sync for CounterTable {}
+
+impl CounterTable {
+    /// `capacity` counters of `width` words for each of `threads` workers. Memory is
+    /// taken as counters are first used.
+    ///
+    /// # Errors
+    /// When the system refuses the mapping.
+    pub fn new(
+        name: &str,
+        threads: usize,
+        capacity: usize,
+        width: usize,
+    ) -> io::Result<Arc<CounterTable>> {
+        let length = threads * capacity * width * size_of::<AtomicU64>();
+        let file = fs::memfd_create(name, fs::MemfdFlags::CLOEXEC)?;
+        fs::ftruncate(&file, length as u64)?;
+        let access = mm::ProtFlags::READ | mm::ProtFlags::WRITE;
+        let flags = mm::MapFlags::SHARED | mm::MapFlags::NORESERVE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let base = unsafe { mm::mmap(std::ptr::null_mut(), length, access, flags, &file, 0)? };
+        Ok(Arc::new(CounterTable {
+            name: name.to_string(),
+            base: NonNull::new(base.cast()).expect("mmap gives no null"),
+            threads,
+            capacity,
+            width,
+            baseline: Mutex::new(vec![Vec::new(); threads]),
+        }))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    #[inline(always)]
+    fn cell(&self, thread: usize, index: usize, word: usize) -> &AtomicU64 {
+        assert!(thread < self.threads && index < self.capacity && word < self.width);
+        // SAFETY: in bounds as asserted; zeroed memory is valid atomics.
+        unsafe {
+            &*self
+                .base
+                .as_ptr()
+                .add((thread * self.capacity + index) * self.width + word)
+        }
+    }
+
+    /// Adds to one word of the calling worker's own counter.
+    #[inline(always)]
+    pub fn add(&self, thread: usize, index: usize, word: usize, n: u64) {
+        let cell = self.cell(thread, index, word);
+        cell.store(
+            cell.load(Ordering::Relaxed).wrapping_add(n),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Sets one word, for values that are states rather than counts.
+    #[inline(always)]
+    pub fn set(&self, thread: usize, index: usize, word: usize, value: u64) {
+        self.cell(thread, index, word)
+            .store(value, Ordering::Relaxed);
+    }
+
+    /// One worker's word as it stands, `clear` or not.
+    pub fn raw(&self, thread: usize, index: usize, word: usize) -> u64 {
+        self.cell(thread, index, word).load(Ordering::Relaxed)
+    }
+
+    /// One worker's word since the last `clear`.
+    pub fn value(&self, thread: usize, index: usize, word: usize) -> u64 {
+        let baseline = self.baseline.lock().expect("no panic under this lock");
+        let cleared = baseline[thread]
+            .get(index * self.width + word)
+            .copied()
+            .unwrap_or(0);
+        self.raw(thread, index, word).wrapping_sub(cleared)
+    }
+
+    /// All workers' sum since the last `clear`.
+    pub fn sum(&self, index: usize, word: usize) -> u64 {
+        (0..self.threads).fold(0, |sum, thread| {
+            sum.wrapping_add(self.value(thread, index, word))
+        })
+    }
+
+    /// Makes the counters of `indices` read zero from now on.
+    pub fn clear(&self, indices: impl IntoIterator<Item = usize>) {
+        let mut baseline = self.baseline.lock().expect("no panic under this lock");
+        for index in indices {
+            for (thread, cleared) in baseline.iter_mut().enumerate() {
+                let end = (index + 1) * self.width;
+                if cleared.len() < end {
+                    cleared.resize(end, 0);
+                }
+                for word in 0..self.width {
+                    cleared[index * self.width + word] = self.raw(thread, index, word);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for CounterTable {
+    fn drop(&mut self) {
+        let length = self.threads * self.capacity * self.width * size_of::<AtomicU64>();
+        // SAFETY: the mapping is ours and nobody refers to it any more.
+        let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_rows_are_summed_and_cleared_by_baseline() {
+        let table = CounterTable::new("t", 2, 8, 2).unwrap();
+        table.add(0, 3, 0, 5);
+        table.add(1, 3, 0, 7);
+        table.add(1, 3, 1, 100);
+        assert_eq!(
+            (table.sum(3, 0), table.sum(3, 1), table.sum(2, 0)),
+            (12, 100, 0)
+        );
+        table.clear([3]);
+        assert_eq!((table.sum(3, 0), table.raw(1, 3, 0)), (0, 7));
+        table.add(0, 3, 0, 1);
+        assert_eq!(table.sum(3, 0), 1);
+    }
+
+    #[test]
+    fn rows_of_different_workers_share_no_cache_line() {
+        let table = CounterTable::new("t", 2, 64, 1).unwrap();
+        let address = |thread| std::ptr::from_ref(table.cell(thread, 0, 0)) as usize;
+        assert!(address(1) - address(0) >= 128);
+    }
+}

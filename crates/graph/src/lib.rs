@@ -1,0 +1,28 @@
+//! The vector graph: packets travel in vectors along the edges of a directed graph,
+//! from node to node, run to completion by one dispatcher a worker.
+//!
+//! Read in this order: [`vector`] (what travels), [`node`] (what a node is), [`worker`]
+//! (how a round runs), [`registry`] (how control changes the graph), then [`buffer`],
+//! [`counter`], [`trace`] and [`time`]. The graph knows no protocol.
+#![deny(unsafe_code)]
+
+pub mod buffer;
+pub mod counter;
+mod mailbox;
+pub mod node;
+pub mod registry;
+pub mod time;
+pub mod trace;
+pub mod vector;
+pub mod worker;
+
+pub use buffer::{Buffers, PacketIndex, Pool};
+pub use counter::CounterTable;
+pub use node::{
+    Behaviour, Context, CounterSpec, EdgeSpec, Expand, Expansion, Ledger, Map, NodeIndex, NodeSpec,
+    Severity, Source, Wake,
+};
+pub use registry::{Graph, GraphError};
+pub use trace::Snapshot;
+pub use vector::{EdgeIndex, InterfaceIndex, Row, VECTOR_SIZE, Vector, edge, flag};
+pub use worker::{Core, Progress, Worker};

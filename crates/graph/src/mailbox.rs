@@ -1,0 +1,115 @@
+//! How control talks to a worker: messages that are applied between rounds, and the
+//! bell that wakes it.
+
+use crate::NodeIndex;
+use crate::time;
+use crate::vector::EdgeIndex;
+use crate::worker::{Core, NewNode, Target};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::time::Duration;
+
+/// What control asks of a worker.
+pub(crate) enum Message {
+    Add(NodeIndex, Box<NewNode>),
+    Connect(NodeIndex, EdgeIndex, Target),
+    /// The topological order of all nodes.
+    Order(Vec<NodeIndex>),
+    Remove(NodeIndex),
+    Call(Box<dyn FnOnce(&mut Core) + Send>),
+    Stop,
+}
+
+/// A worker's inbox. Only control posts, only the worker takes.
+pub(crate) struct Mailbox {
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
+    /// Set after a post, cleared before a take: the only thing a round looks at.
+    mail: AtomicBool,
+    asleep: AtomicBool,
+    bell: OwnedFd,
+}
+
+impl Mailbox {
+    pub fn new() -> io::Result<Mailbox> {
+        let (sender, receiver) = unbounded();
+        Ok(Mailbox {
+            sender,
+            receiver,
+            mail: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })
+    }
+
+    pub fn post(&self, message: Message) {
+        // The mailbox holds both ends, so the channel cannot be closed.
+        let _ = self.sender.send(message);
+        self.mail.store(true, Ordering::Release);
+        // Pairs with the fence in `begin_sleep`: either we see the sleeper, or it sees
+        // the mail.
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) {
+            self.ring();
+        }
+    }
+
+    fn ring(&self) {
+        // Fails only when the counter is full: then it rings already.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    #[inline]
+    pub fn has_mail(&self) -> bool {
+        self.mail.load(Ordering::Relaxed)
+    }
+
+    pub fn take(&self) -> Vec<Message> {
+        self.mail.store(false, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.receiver.try_iter().collect()
+    }
+
+    /// Announces sleep. False: there is mail after all.
+    pub fn begin_sleep(&self) -> bool {
+        self.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.has_mail() || !self.receiver.is_empty() {
+            self.asleep.store(false, Ordering::Relaxed);
+            self.mail.store(true, Ordering::Relaxed);
+            return false;
+        }
+        true
+    }
+
+    /// Waits for the bell, a descriptor or the time.
+    pub fn sleep(&self, descriptors: &[BorrowedFd<'_>], until: Option<u64>) {
+        let mut wanted: Vec<PollFd<'_>> = Vec::with_capacity(descriptors.len() + 1);
+        wanted.push(PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN));
+        wanted.extend(
+            descriptors
+                .iter()
+                .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)),
+        );
+        let timeout = until.map(|ticks| {
+            let left = time::seconds(ticks.saturating_sub(time::ticks()));
+            let left = Duration::from_secs_f64(left.min(3600.0));
+            rustix::event::Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: left.subsec_nanos().into(),
+            }
+        });
+        // An interrupted wait is a short one: the caller polls and comes back.
+        let _ = poll(&mut wanted, timeout.as_ref());
+    }
+
+    pub fn end_sleep(&self) {
+        self.asleep.store(false, Ordering::Relaxed);
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.bell, &mut count);
+    }
+}

@@ -1,0 +1,251 @@
+//! What a node is.
+//!
+//! Nodes come in three kinds. A [`Source`] brings packets in. A [`Map`] gives each
+//! packet one next edge: the default. An [`Expand`] may also take packets, hold them,
+//! and emit more than it got. A node does its one job and writes edges; the dispatcher
+//! moves, counts, traces and frees.
+
+use crate::buffer::{Buffers, PacketIndex};
+use crate::counter::CounterTable;
+use crate::trace::TraceFormat;
+use crate::vector::{EdgeIndex, Row, VECTOR_SIZE, Vector, edge};
+use rcu::Round;
+use std::any::Any;
+use std::os::fd::BorrowedFd;
+
+/// Names a node of the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeIndex(pub u32);
+
+/// Whether a counted event deserves an operator's attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    Info,
+    Warning,
+    Error,
+}
+
+impl std::fmt::Display for Severity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Severity::Info => "info",
+            Severity::Warning => "warn",
+            Severity::Error => "error",
+        })
+    }
+}
+
+/// Where an edge leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EdgeSpec {
+    /// To a node, by name; it may be registered later.
+    Next(&'static str),
+    /// The packet ends here, counted under this reason.
+    Drop(&'static str, Severity),
+}
+
+/// An event that a node counts besides its drops.
+#[derive(Debug, Clone, Copy)]
+pub struct CounterSpec(pub &'static str, pub Severity);
+
+/// A node as it is registered.
+pub struct NodeSpec {
+    pub name: String,
+    pub edges: &'static [EdgeSpec],
+    pub counters: &'static [CounterSpec],
+    pub trace: TraceFormat,
+}
+
+/// Declares a node's edges: an enum whose values are written into
+/// [`Vector::set_edge`], and `EDGES`, what each means.
+///
+/// ```
+/// quiver_graph::edges! {
+///     pub enum Edge {
+///         Lookup => next "ip4-lookup",
+///         TtlExpired => drop "ip4 ttl <= 1",
+///         Learned => end "replies learned",
+///     }
+/// }
+/// assert_eq!(Edge::TtlExpired as u16, 1);
+/// assert_eq!(Edge::EDGES.len(), 3);
+/// ```
+#[macro_export]
+macro_rules! edges {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $edge:ident => $kind:ident $text:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u16)]
+        $vis enum $name { $($(#[$doc])* $edge),* }
+        impl $name {
+            $vis const EDGES: &'static [$crate::EdgeSpec] = &[$($crate::edges!(@spec $kind $text)),*];
+        }
+        impl From<$name> for $crate::EdgeIndex {
+            fn from(edge: $name) -> $crate::EdgeIndex { edge as $crate::EdgeIndex }
+        }
+    };
+    (@spec next $text:literal) => { $crate::EdgeSpec::Next($text) };
+    (@spec drop $text:literal) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Error) };
+    (@spec end $text:literal) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Info) };
+}
+
+/// What a node may use while it runs.
+pub struct Context<'a> {
+    pub buffers: &'a mut Buffers,
+    /// Lends tables for as long as this round lasts.
+    pub round: &'a Round<'a>,
+    /// The worker's number: its row in counter tables.
+    pub thread: usize,
+    /// The time of this round, in ticks.
+    pub now: u64,
+    pub(crate) errors: &'a CounterTable,
+    pub(crate) counter_base: usize,
+}
+
+impl Context<'_> {
+    /// Counts an event: `counter` is the position in [`NodeSpec::counters`].
+    #[inline]
+    pub fn count(&mut self, counter: usize, n: u64) {
+        self.errors
+            .add(self.thread, self.counter_base + counter, 0, n);
+    }
+}
+
+/// What wakes a source that has nothing to do.
+pub enum Wake<'a> {
+    /// Nothing: it has no device.
+    Never,
+    /// It must be polled without pause.
+    Poll,
+    /// The time has come (ticks).
+    At(u64),
+    /// One of the descriptors can be read.
+    Readable(Vec<BorrowedFd<'a>>),
+}
+
+/// A source of packets, polled once a round.
+pub trait Source: Any + Send {
+    /// Receives packets into the empty vector, each with its edge.
+    fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector);
+    /// What to wait for before polling again makes sense. Asked only when polls came
+    /// back empty for a while.
+    fn wake(&self) -> Wake<'_>;
+    /// Buffers that it holds between rounds (posted to a device).
+    fn held(&self) -> usize {
+        0
+    }
+    /// Gives back what it holds; its interface goes away.
+    fn drain(&mut self, _buffers: &mut Buffers) {}
+}
+
+/// A node that gives each packet exactly one edge.
+pub trait Map: Any + Send {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector);
+}
+
+/// A node that may take packets ([`edge::TAKEN`]), hold them and emit others.
+pub trait Expand: Any + Send {
+    /// Called with an empty vector when control has touched the node's state.
+    fn process(&mut self, cx: &mut Expansion<'_, '_>, vector: &mut Vector);
+    /// Packets that it holds between rounds.
+    fn held(&self) -> usize {
+        0
+    }
+    /// Gives back what it holds.
+    fn drain(&mut self, _buffers: &mut Buffers) {}
+}
+
+/// [`Context`] of an [`Expand`] node.
+pub struct Expansion<'a, 'b> {
+    pub cx: &'a mut Context<'b>,
+    pub(crate) output: &'a mut Vec<Box<Vector>>,
+    pub(crate) spare: &'a mut Vec<Box<Vector>>,
+    pub(crate) ledger: &'a mut Ledger,
+    pub(crate) recirculations: u8,
+}
+
+impl Expansion<'_, '_> {
+    /// Sends on a packet that was taken: from this vector or long ago.
+    pub fn emit(&mut self, row: Row, to: EdgeIndex) {
+        debug_assert!(to != edge::TAKEN);
+        if self
+            .output
+            .last()
+            .is_none_or(|vector| vector.len() == VECTOR_SIZE)
+        {
+            let mut vector = self.spare.pop().unwrap_or_else(Vector::new);
+            vector.clear();
+            vector.recirculations = self.recirculations;
+            self.output.push(vector);
+        }
+        self.output.last_mut().expect("pushed above").push(row, to);
+    }
+
+    /// Sends a packet that this router made.
+    pub fn originate(&mut self, row: Row, to: EdgeIndex) {
+        self.ledger.originated += 1;
+        self.emit(row, to);
+    }
+
+    /// Ends a taken packet that has served its purpose (others carry on its bytes).
+    pub fn consume(&mut self, packet: PacketIndex) {
+        self.ledger.consumed += 1;
+        self.cx.buffers.free_chain(packet);
+    }
+}
+
+/// Where a worker's packets have gone. At the end of a round
+/// `received + originated = sent + dropped + consumed + held`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ledger {
+    pub received: u64,
+    pub originated: u64,
+    pub sent: u64,
+    pub dropped: u64,
+    pub consumed: u64,
+    pub held: u64,
+}
+
+impl Ledger {
+    pub fn is_balanced(&self) -> bool {
+        self.received + self.originated == self.sent + self.dropped + self.consumed + self.held
+    }
+}
+
+/// What a node does, by kind.
+pub enum Behaviour {
+    Source(Box<dyn Source>),
+    Map(Box<dyn Map>),
+    Expand(Box<dyn Expand>),
+}
+
+impl Behaviour {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Behaviour::Source(_) => "input",
+            Behaviour::Map(_) => "internal",
+            Behaviour::Expand(_) => "expand",
+        }
+    }
+    pub(crate) fn as_any(&mut self) -> &mut dyn Any {
+        match self {
+            Behaviour::Source(node) => &mut **node,
+            Behaviour::Map(node) => &mut **node,
+            Behaviour::Expand(node) => &mut **node,
+        }
+    }
+    pub(crate) fn held(&self) -> usize {
+        match self {
+            Behaviour::Source(node) => node.held(),
+            Behaviour::Map(_) => 0,
+            Behaviour::Expand(node) => node.held(),
+        }
+    }
+    pub(crate) fn drain(&mut self, buffers: &mut Buffers) {
+        match self {
+            Behaviour::Source(node) => node.drain(buffers),
+            Behaviour::Map(_) => {}
+            Behaviour::Expand(node) => node.drain(buffers),
+        }
+    }
+}

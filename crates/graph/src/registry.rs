@@ -1,0 +1,462 @@
+//! The graph as control sees it: names, edges and errors of all nodes. Changes go to
+//! the workers as messages; no worker is ever stopped for them.
+
+use crate::NodeIndex;
+use crate::buffer::{Buffers, Pool};
+use crate::counter::CounterTable;
+use crate::mailbox::{Mailbox, Message};
+use crate::node::{Behaviour, EdgeSpec, Ledger, NodeSpec, Severity};
+use crate::trace::TraceFormat;
+use crate::vector::{EdgeIndex, edge};
+use crate::worker::{
+    Core, DISPATCHER_ERRORS, NewNode, SharedCounters, Target, Worker, node_word, worker_word,
+};
+use rcu::Domain;
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most nodes, error counters and interfaces.
+pub const MAX_NODES: usize = 1 << 14;
+pub const MAX_ERRORS: usize = 1 << 16;
+pub const MAX_INTERFACES: usize = 1 << 14;
+/// How long control waits for a worker's answer to a question of an operator.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why the graph could not be changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GraphError {
+    NameTaken(String),
+    NoSuchNode(String),
+    TooMany(&'static str, usize),
+    /// The worker did not answer in time; it may be stuck in a node.
+    NoAnswer(usize),
+}
+
+impl std::fmt::Display for GraphError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            GraphError::NameTaken(name) => write!(f, "a node named `{name}' exists already"),
+            GraphError::NoSuchNode(name) => write!(f, "no node named `{name}'"),
+            GraphError::TooMany(what, most) => write!(f, "too many {what} (at most {most})"),
+            GraphError::NoAnswer(worker) => {
+                write!(
+                    f,
+                    "worker {worker} did not answer within {} s",
+                    PATIENCE.as_secs()
+                )
+            }
+        }
+    }
+}
+impl std::error::Error for GraphError {}
+
+/// A registered node.
+pub struct NodeInfo {
+    pub index: NodeIndex,
+    pub name: String,
+    pub kind: &'static str,
+    pub edges: Vec<EdgeInfo>,
+    pub trace: TraceFormat,
+}
+
+/// An edge of a registered node.
+#[derive(Debug, Clone)]
+pub struct EdgeInfo {
+    /// The next node's name, or the reason of the drop.
+    pub to: String,
+    pub node: Option<NodeIndex>,
+    pub is_drop: bool,
+}
+
+/// A counted reason.
+#[derive(Debug, Clone)]
+pub struct ErrorInfo {
+    pub node: String,
+    pub reason: String,
+    pub severity: Severity,
+}
+
+/// A node's figures since the last clear, of one worker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NodeRuntime {
+    pub calls: u64,
+    pub packets: u64,
+    pub clocks: u64,
+    pub empty: u64,
+}
+
+/// Control's side of the graph.
+pub struct Graph {
+    domain: Arc<Domain>,
+    pool: Arc<Pool>,
+    mailboxes: Vec<Arc<Mailbox>>,
+    counters: SharedCounters,
+    nodes: Vec<Option<NodeInfo>>,
+    by_name: HashMap<String, NodeIndex>,
+    errors: Vec<ErrorInfo>,
+}
+
+impl Graph {
+    /// An empty graph for `workers` data threads.
+    ///
+    /// # Errors
+    /// When the system refuses memory or descriptors.
+    pub fn new(domain: &Arc<Domain>, pool: &Arc<Pool>, workers: usize) -> io::Result<Graph> {
+        let counters = SharedCounters {
+            errors: CounterTable::new("/err", workers, MAX_ERRORS, 1)?,
+            nodes: CounterTable::new("/sys/node", workers, MAX_NODES, node_word::WIDTH)?,
+            workers: CounterTable::new("/sys/worker", workers, worker_word::COUNT, 1)?,
+            drops: CounterTable::new("/if/drops", workers, MAX_INTERFACES, 1)?,
+        };
+        let mailboxes = (0..workers)
+            .map(|_| Ok(Arc::new(Mailbox::new()?)))
+            .collect::<io::Result<_>>()?;
+        let error = |reason: &&str| ErrorInfo {
+            node: "dispatcher".into(),
+            reason: reason.to_string(),
+            severity: Severity::Error,
+        };
+        Ok(Graph {
+            domain: domain.clone(),
+            pool: pool.clone(),
+            mailboxes,
+            counters,
+            nodes: Vec::new(),
+            by_name: HashMap::new(),
+            errors: DISPATCHER_ERRORS.iter().map(error).collect(),
+        })
+    }
+
+    /// The worker of one data thread, to be run there. Once each.
+    ///
+    /// # Errors
+    /// When the RCU domain has no place for another reader.
+    pub fn worker(&self, thread: usize) -> Result<Worker, rcu::NoFreeSlot> {
+        let keep = self.pool.capacity() as usize / self.mailboxes.len();
+        let buffers = Buffers::new(&self.pool, keep);
+        let mailbox = self.mailboxes[thread].clone();
+        Ok(Worker::new(
+            thread,
+            buffers,
+            self.domain.register()?,
+            self.counters.clone(),
+            mailbox,
+        ))
+    }
+
+    pub fn workers(&self) -> usize {
+        self.mailboxes.len()
+    }
+    pub fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+    pub fn counters(&self) -> &SharedCounters {
+        &self.counters
+    }
+
+    fn post(&self, mut message: impl FnMut(usize) -> Message) {
+        for (thread, mailbox) in self.mailboxes.iter().enumerate() {
+            mailbox.post(message(thread));
+        }
+    }
+
+    /// Registers a node; `make` gives each worker its own.
+    ///
+    /// # Errors
+    /// When the name is taken or the graph is full; then nothing has changed.
+    pub fn register(
+        &mut self,
+        spec: NodeSpec,
+        make: impl Fn(usize) -> Behaviour,
+    ) -> Result<NodeIndex, GraphError> {
+        if self.by_name.contains_key(&spec.name) {
+            return Err(GraphError::NameTaken(spec.name));
+        }
+        let slot = self
+            .nodes
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or(self.nodes.len());
+        if slot >= MAX_NODES {
+            return Err(GraphError::TooMany("nodes", MAX_NODES));
+        }
+        if self.errors.len() + spec.edges.len() + spec.counters.len() > MAX_ERRORS {
+            return Err(GraphError::TooMany("error counters", MAX_ERRORS));
+        }
+        let index = NodeIndex(slot as u32);
+        let counter_base = self.errors.len();
+        for counter in spec.counters {
+            self.add_error(&spec.name, counter.0, counter.1);
+        }
+        let (edges, targets) = spec
+            .edges
+            .iter()
+            .map(|edge| self.resolve(&spec.name, edge))
+            .unzip();
+        let targets: Vec<Target> = targets;
+        let name: Arc<str> = spec.name.as_str().into();
+        let mut kind = "";
+        for (thread, mailbox) in self.mailboxes.iter().enumerate() {
+            let behaviour = make(thread);
+            kind = behaviour.kind();
+            let node = NewNode {
+                behaviour,
+                edges: targets.clone(),
+                counter_base,
+                name: name.clone(),
+            };
+            mailbox.post(Message::Add(index, Box::new(node)));
+        }
+        self.counters.nodes.clear([slot]);
+        let info = NodeInfo {
+            index,
+            name: spec.name.clone(),
+            kind,
+            edges,
+            trace: spec.trace,
+        };
+        if slot == self.nodes.len() {
+            self.nodes.push(Some(info));
+        } else {
+            self.nodes[slot] = Some(info);
+        }
+        self.by_name.insert(spec.name.clone(), index);
+        self.connect_waiting(&spec.name, index);
+        self.send_order();
+        Ok(index)
+    }
+
+    fn add_error(&mut self, node: &str, reason: &str, severity: Severity) -> u32 {
+        // A node registered again (its interface came back) goes on counting where it was.
+        self.errors.push(ErrorInfo {
+            node: node.into(),
+            reason: reason.into(),
+            severity,
+        });
+        (self.errors.len() - 1) as u32
+    }
+
+    fn resolve(&mut self, node: &str, edge: &EdgeSpec) -> (EdgeInfo, Target) {
+        match edge {
+            EdgeSpec::Next(to) => {
+                let next = self.by_name.get(*to).copied();
+                (
+                    EdgeInfo {
+                        to: to.to_string(),
+                        node: next,
+                        is_drop: false,
+                    },
+                    next.map_or(Target::Nowhere, Target::Node),
+                )
+            }
+            EdgeSpec::Drop(reason, severity) => {
+                let error = self.add_error(node, reason, *severity);
+                (
+                    EdgeInfo {
+                        to: reason.to_string(),
+                        node: None,
+                        is_drop: true,
+                    },
+                    Target::Drop(error),
+                )
+            }
+        }
+    }
+
+    /// Edges that were waiting for a node of this name now lead to it.
+    fn connect_waiting(&mut self, name: &str, to: NodeIndex) {
+        let mut found = Vec::new();
+        for node in self.nodes.iter_mut().flatten() {
+            for (edge, info) in node.edges.iter_mut().enumerate() {
+                if !info.is_drop && info.node.is_none() && info.to == name {
+                    info.node = Some(to);
+                    found.push((node.index, edge as EdgeIndex));
+                }
+            }
+        }
+        for (from, edge) in found {
+            self.post(|_| Message::Connect(from, edge, Target::Node(to)));
+        }
+    }
+
+    /// An edge from one node to another, new or the one that exists.
+    ///
+    /// # Errors
+    /// When `to` is unknown or `from` has too many edges.
+    pub fn connect(&mut self, from: NodeIndex, to: &str) -> Result<EdgeIndex, GraphError> {
+        let target = self.find(to)?;
+        let node = self.nodes[from.0 as usize]
+            .as_mut()
+            .ok_or_else(|| GraphError::NoSuchNode(format!("#{}", from.0)))?;
+        if let Some(edge) = node.edges.iter().position(|edge| edge.node == Some(target)) {
+            return Ok(edge as EdgeIndex);
+        }
+        // The place of an edge whose node is gone is used again.
+        let gone = |edge: &EdgeInfo| edge.node.is_none() && !edge.is_drop && edge.to.is_empty();
+        let place = node.edges.iter().position(gone).unwrap_or(node.edges.len());
+        if place >= edge::MAX {
+            return Err(GraphError::TooMany("edges", edge::MAX));
+        }
+        let info = EdgeInfo {
+            to: to.to_string(),
+            node: Some(target),
+            is_drop: false,
+        };
+        if place == node.edges.len() {
+            node.edges.push(info);
+        } else {
+            node.edges[place] = info;
+        }
+        self.post(|_| Message::Connect(from, place as EdgeIndex, Target::Node(target)));
+        self.send_order();
+        Ok(place as EdgeIndex)
+    }
+
+    /// Takes a node out. Edges that led to it lead nowhere.
+    pub fn remove(&mut self, index: NodeIndex) {
+        let Some(node) = self.nodes.get_mut(index.0 as usize).and_then(Option::take) else {
+            return;
+        };
+        self.by_name.remove(&node.name);
+        let mut cut = Vec::new();
+        for node in self.nodes.iter_mut().flatten() {
+            for (edge, info) in node.edges.iter_mut().enumerate() {
+                if info.node == Some(index) {
+                    info.node = None;
+                    info.to.clear();
+                    cut.push((node.index, edge as EdgeIndex));
+                }
+            }
+        }
+        for (from, edge) in cut {
+            self.post(|_| Message::Connect(from, edge, Target::Nowhere));
+        }
+        self.post(|_| Message::Remove(index));
+    }
+
+    /// The node of a name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find(&self, name: &str) -> Result<NodeIndex, GraphError> {
+        self.by_name
+            .get(name)
+            .copied()
+            .ok_or_else(|| GraphError::NoSuchNode(name.into()))
+    }
+
+    pub fn info(&self, index: NodeIndex) -> Option<&NodeInfo> {
+        self.nodes.get(index.0 as usize)?.as_ref()
+    }
+
+    /// All nodes, by name.
+    pub fn nodes(&self) -> Vec<&NodeInfo> {
+        let mut nodes: Vec<_> = self.nodes.iter().flatten().collect();
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        nodes
+    }
+
+    /// Reverse postorder from the sources: a topological order, but for the edges that
+    /// lead back.
+    fn send_order(&mut self) {
+        let mut order = Vec::with_capacity(self.nodes.len());
+        let mut seen = vec![false; self.nodes.len()];
+        let mut starts: Vec<_> = self.nodes.iter().flatten().collect();
+        starts.sort_by_key(|node| node.kind != "input");
+        for start in starts {
+            self.visit(start.index, &mut seen, &mut order);
+        }
+        order.reverse();
+        self.post(|_| Message::Order(order.clone()));
+    }
+
+    fn visit(&self, start: NodeIndex, seen: &mut [bool], order: &mut Vec<NodeIndex>) {
+        let mut stack = vec![(start, 0)];
+        if std::mem::replace(&mut seen[start.0 as usize], true) {
+            return;
+        }
+        while let Some((index, edge)) = stack.pop() {
+            let edges = self.info(index).map_or(&[][..], |node| &node.edges);
+            let Some(info) = edges.get(edge) else {
+                order.push(index);
+                continue;
+            };
+            stack.push((index, edge + 1));
+            if let Some(next) = info.node
+                && !std::mem::replace(&mut seen[next.0 as usize], true)
+            {
+                stack.push((next, 0));
+            }
+        }
+    }
+
+    /// Has every worker do something between two rounds.
+    pub fn call(&self, mut action: impl FnMut(usize) -> Box<dyn FnOnce(&mut Core) + Send>) {
+        self.post(|thread| Message::Call(action(thread)));
+    }
+
+    /// Has one worker do something between two rounds.
+    pub fn call_one(&self, thread: usize, action: impl FnOnce(&mut Core) + Send + 'static) {
+        self.mailboxes[thread].post(Message::Call(Box::new(action)));
+    }
+
+    /// Asks one worker.
+    ///
+    /// # Errors
+    /// When it does not answer within two seconds.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        thread: usize,
+        question: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> Result<T, GraphError> {
+        let (sender, receiver) = crossbeam_channel::bounded(1);
+        self.call_one(thread, move |core| {
+            let _ = sender.send(question(core));
+        });
+        receiver
+            .recv_timeout(PATIENCE)
+            .map_err(|_| GraphError::NoAnswer(thread))
+    }
+
+    /// Has all workers return what they hold and end.
+    pub fn stop(&self) {
+        self.post(|_| Message::Stop);
+    }
+
+    pub fn errors(&self) -> &[ErrorInfo] {
+        &self.errors
+    }
+
+    /// A node's figures on one worker since the last clear.
+    pub fn runtime(&self, thread: usize, index: NodeIndex) -> NodeRuntime {
+        let word = |word| self.counters.nodes.value(thread, index.0 as usize, word);
+        NodeRuntime {
+            calls: word(node_word::CALLS),
+            packets: word(node_word::PACKETS),
+            clocks: word(node_word::CLOCKS),
+            empty: word(node_word::EMPTY),
+        }
+    }
+
+    /// Where all workers' packets have gone, as of their last busy round.
+    pub fn ledger(&self) -> Ledger {
+        let sum = |word| {
+            (0..self.workers())
+                .map(|thread| self.counters.workers.raw(thread, word, 0))
+                .sum()
+        };
+        Ledger {
+            received: sum(worker_word::RECEIVED),
+            originated: sum(worker_word::ORIGINATED),
+            sent: sum(worker_word::SENT),
+            dropped: sum(worker_word::DROPPED),
+            consumed: sum(worker_word::CONSUMED),
+            held: sum(worker_word::HELD),
+        }
+    }
+}

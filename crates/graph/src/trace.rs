@@ -1,0 +1,122 @@
+//! Following single packets through the graph.
+//!
+//! `trace add NODE N` marks the next N packets that a source lets in. After each node
+//! that handles a marked packet the dispatcher takes a [`Snapshot`]; the node's class
+//! says how to read it. Nothing is formatted on a worker.
+
+use crate::NodeIndex;
+use crate::buffer::Buffers;
+use crate::vector::{EdgeIndex, Row};
+use std::fmt;
+
+/// Bytes of the packet that a snapshot keeps, from the link header on.
+pub const SNAPSHOT_BYTES: usize = 128;
+/// Most packets in a trace buffer.
+pub const MAX_TRACED: u32 = 50_000;
+/// Most steps that are kept of them together.
+const MAX_STEPS: usize = 1_000_000;
+
+/// A marked packet as a node left it.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Numbers the packet, from 1.
+    pub packet: u32,
+    pub node: NodeIndex,
+    pub ticks: u64,
+    pub edge: EdgeIndex,
+    pub row: Row,
+    /// The packet's first bytes, from the link header on.
+    pub bytes: [u8; SNAPSHOT_BYTES],
+}
+
+impl Snapshot {
+    fn taken(&self) -> usize {
+        (self.row.length as usize).min(SNAPSHOT_BYTES)
+    }
+    /// The packet from its link header on, as far as kept.
+    pub fn l2(&self) -> &[u8] {
+        &self.bytes[..self.taken()]
+    }
+    /// The packet from its network header on, as far as kept.
+    pub fn l3(&self) -> &[u8] {
+        let start = (self.row.l3 as usize).saturating_sub(self.row.l2 as usize);
+        &self.bytes[start.min(self.taken())..self.taken()]
+    }
+}
+
+/// How a node's class prints what it left: lines, each with its own two spaces.
+pub type TraceFormat = fn(&Snapshot, &mut dyn fmt::Write) -> fmt::Result;
+
+/// A worker's trace buffer.
+#[derive(Default)]
+pub struct Tracer {
+    /// How many more packets to mark, by source.
+    armed: Vec<(NodeIndex, u32)>,
+    marked: u32,
+    steps: Vec<Snapshot>,
+}
+
+impl Tracer {
+    /// Marks the next `count` packets of `source`.
+    pub fn arm(&mut self, source: NodeIndex, count: u32) {
+        let room = MAX_TRACED - self.marked.min(MAX_TRACED);
+        match self.armed.iter_mut().find(|(node, _)| *node == source) {
+            Some((_, left)) => *left = left.saturating_add(count).min(room),
+            None => self.armed.push((source, count.min(room))),
+        }
+    }
+
+    pub fn clear(&mut self) {
+        *self = Tracer::default();
+    }
+
+    /// Everything recorded so far, in order of time.
+    pub fn steps(&self) -> &[Snapshot] {
+        &self.steps
+    }
+
+    #[inline]
+    pub(crate) fn is_armed(&self) -> bool {
+        !self.armed.is_empty()
+    }
+
+    /// The number for the next packet of `source`, when it is to be marked.
+    pub(crate) fn mark(&mut self, source: NodeIndex) -> Option<u32> {
+        let at = self.armed.iter().position(|(node, _)| *node == source)?;
+        self.armed[at].1 -= 1;
+        if self.armed[at].1 == 0 {
+            self.armed.swap_remove(at);
+        }
+        self.marked += 1;
+        Some(self.marked)
+    }
+
+    pub(crate) fn record(
+        &mut self,
+        buffers: &Buffers,
+        node: NodeIndex,
+        ticks: u64,
+        edge: EdgeIndex,
+        row: Row,
+    ) {
+        if self.steps.len() >= MAX_STEPS {
+            return;
+        }
+        let buffer = buffers.bytes(row.packet);
+        let mut bytes = [0; SNAPSHOT_BYTES];
+        let from = (row.l2 as usize).min(buffer.len());
+        let take = (row.length as usize)
+            .min(SNAPSHOT_BYTES)
+            .min(buffer.len() - from);
+        bytes[..take].copy_from_slice(&buffer[from..from + take]);
+        let packet = buffers.segment(row.packet).trace;
+        self.steps.push(Snapshot {
+            packet,
+            node,
+            ticks,
+            edge,
+            row,
+            bytes,
+        });
+    }
+}

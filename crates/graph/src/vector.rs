@@ -1,0 +1,758 @@
+//! The vector: up to 256 packets that take one step of the graph together, and what is
+//! known of them, in columns.
+//!
+//! Columns beside the vector, not rows in the buffers: nodes then read metadata with
+//! SIMD and touch packet memory only where a header is really needed. When packets of a
+//! vector part ways, their columns are compressed by mask. Measurements and the
+//! alternatives are in `docs/decisions/001-metadata-columns.md`.
+#![allow(unsafe_code)]
+
+use crate::buffer::{Buffers, PacketIndex};
+use std::ops::Range;
+use wire::batch::{Frames, Simd};
+
+/// Most packets in a vector.
+pub const VECTOR_SIZE: usize = 256;
+/// Layout version of [`Vector`] for nodes built elsewhere.
+pub const VECTOR_VERSION: u32 = 1;
+/// Entries after the last, so that SIMD may store whole registers at the end.
+const SLACK: usize = 32;
+const COLUMN: usize = VECTOR_SIZE + SLACK;
+
+/// An interface, as metadata and counters name it (VPP: `sw_if_index`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct InterfaceIndex(pub u32);
+
+impl std::fmt::Display for InterfaceIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Bits of [`Vector::flags`]. The lower 16 are [`wire::batch::check`]'s.
+pub mod flag {
+    /// The packet lies in several buffers; `length` counts them all.
+    pub const CHAINED: u32 = wire::batch::check::CHAINED;
+    /// Marked for the trace; its segment holds the trace's number.
+    pub const TRACED: u32 = 1 << 17;
+    /// The transport checksum is only begun; its segment's offload says where.
+    pub const PARTIAL_CHECKSUM: u32 = 1 << 18;
+    /// Longer than the wire takes; its segment's offload says how to cut it.
+    pub const SEGMENTED: u32 = 1 << 19;
+    /// Made by this router (ICMP, ARP), not received: never answered by an error.
+    pub const ORIGINATED: u32 = 1 << 20;
+    /// A packet cannot be freed as one plain buffer.
+    pub const NOT_PLAIN: u32 = CHAINED;
+    /// The device, or `interface-output` in its place, has work left to do.
+    pub const OFFLOAD: u32 = PARTIAL_CHECKSUM | SEGMENTED;
+}
+
+/// Where a packet goes next: an index into its node's list of edges.
+pub type EdgeIndex = u16;
+
+/// Reserved edges, beyond any list.
+pub mod edge {
+    use super::EdgeIndex;
+    /// The device has sent the packet: free the buffer.
+    pub const SENT: EdgeIndex = 0xffff;
+    /// The node has taken the packet (only *expand* nodes may).
+    pub const TAKEN: EdgeIndex = 0xfffe;
+    /// Most edges of one node.
+    pub const MAX: usize = 0xff00;
+}
+
+/// What is known of one packet: a vector's row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Row {
+    pub packet: PacketIndex,
+    pub rx_interface: InterfaceIndex,
+    pub target: u32,
+    pub flags: u32,
+    pub l2: u16,
+    pub l3: u16,
+    pub length: u16,
+    pub scratch: u64,
+}
+
+impl Row {
+    /// Bytes from the network header to the end of the packet.
+    pub fn l3_length(&self) -> usize {
+        (self.length as usize + self.l2 as usize).saturating_sub(self.l3 as usize)
+    }
+}
+
+/// Packets and their metadata. Entry `i` of each column is packet `i`'s.
+#[repr(C, align(64))]
+pub struct Vector {
+    length_of_vector: u16,
+    /// How often the packets have gone backwards in the graph.
+    pub(crate) recirculations: u8,
+    /// Some packet is marked for the trace.
+    pub traced: bool,
+    /// Scratch has been written and must travel along.
+    scratch_live: bool,
+    packets: [PacketIndex; COLUMN],
+    /// The interface that received the packet.
+    rx_interface: [InterfaceIndex; COLUMN],
+    /// IPv4 destination in host order, then the forwarding object it resolved to.
+    target: [u32; COLUMN],
+    /// Bits of [`flag`] and [`wire::batch::check`].
+    flags: [u32; COLUMN],
+    /// Offset of the link header from the buffer's start.
+    l2: [u16; COLUMN],
+    /// Offset of the network header from the buffer's start.
+    l3: [u16; COLUMN],
+    /// Bytes of the packet, from the link header on.
+    length: [u16; COLUMN],
+    /// Where each packet goes next: the result of a node.
+    edge: [EdgeIndex; COLUMN],
+    /// What a node leaves for the next one.
+    scratch: [u64; COLUMN],
+}
+
+/// The columns that a node works on, each as long as the vector.
+pub struct Columns<'a> {
+    pub packets: &'a [PacketIndex],
+    pub rx_interface: &'a mut [InterfaceIndex],
+    pub target: &'a mut [u32],
+    pub flags: &'a mut [u32],
+    pub l2: &'a mut [u16],
+    pub l3: &'a mut [u16],
+    pub length: &'a mut [u16],
+    pub edge: &'a mut [EdgeIndex],
+}
+
+impl Vector {
+    pub fn new() -> Box<Vector> {
+        // SAFETY: all-zero bytes are a valid Vector: integers, and bools that are false.
+        unsafe { Box::new_zeroed().assume_init() }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length_of_vector as usize
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.length_of_vector == 0
+    }
+
+    #[inline]
+    pub fn room(&self) -> usize {
+        VECTOR_SIZE - self.len()
+    }
+
+    pub fn clear(&mut self) {
+        self.length_of_vector = 0;
+        self.recirculations = 0;
+        self.traced = false;
+        self.scratch_live = false;
+    }
+
+    #[inline]
+    pub fn packets(&self) -> &[PacketIndex] {
+        &self.packets[..self.len()]
+    }
+    #[inline]
+    pub fn rx_interfaces(&self) -> &[InterfaceIndex] {
+        &self.rx_interface[..self.len()]
+    }
+    #[inline]
+    pub fn edges(&self) -> &[EdgeIndex] {
+        &self.edge[..self.len()]
+    }
+    #[inline]
+    pub fn lengths(&self) -> &[u16] {
+        &self.length[..self.len()]
+    }
+    #[inline]
+    pub fn targets(&self) -> &[u32] {
+        &self.target[..self.len()]
+    }
+
+    /// All columns at once.
+    #[inline]
+    pub fn columns(&mut self) -> Columns<'_> {
+        let n = self.len();
+        Columns {
+            packets: &self.packets[..n],
+            rx_interface: &mut self.rx_interface[..n],
+            target: &mut self.target[..n],
+            flags: &mut self.flags[..n],
+            l2: &mut self.l2[..n],
+            l3: &mut self.l3[..n],
+            length: &mut self.length[..n],
+            edge: &mut self.edge[..n],
+        }
+    }
+
+    /// The heads of some packets at their link headers, for `buffers`' kernels, with the
+    /// columns beside them.
+    ///
+    /// # Panics
+    /// When the range is beyond the vector.
+    #[inline]
+    pub fn l2_frames<'a>(
+        &'a mut self,
+        buffers: &'a mut Buffers,
+        range: Range<usize>,
+    ) -> (Frames<'a>, Sides<'a>) {
+        assert!(range.end <= self.len());
+        let frames = buffers.frames(&self.packets[range.clone()], &self.l2[range.clone()]);
+        (
+            frames,
+            Sides {
+                flags: &mut self.flags[range.clone()],
+                length: &mut self.length[range.clone()],
+                target: &mut self.target[range.clone()],
+                edge: &mut self.edge[range],
+            },
+        )
+    }
+
+    /// As [`Vector::l2_frames`], of all packets at their network headers.
+    #[inline]
+    pub fn l3_frames<'a>(&'a mut self, buffers: &'a mut Buffers) -> (Frames<'a>, Sides<'a>) {
+        let n = self.len();
+        let frames = buffers.frames(&self.packets[..n], &self.l3[..n]);
+        (
+            frames,
+            Sides {
+                flags: &mut self.flags[..n],
+                length: &mut self.length[..n],
+                target: &mut self.target[..n],
+                edge: &mut self.edge[..n],
+            },
+        )
+    }
+
+    /// Sends the whole vector to one edge.
+    #[inline]
+    pub fn set_edges(&mut self, to: EdgeIndex) {
+        let n = self.len();
+        self.edge[..n].fill(to);
+    }
+
+    #[inline]
+    pub fn set_edge(&mut self, i: usize, to: EdgeIndex) {
+        let n = self.len();
+        self.edge[..n][i] = to;
+    }
+
+    /// The union of all packets' flags.
+    #[inline]
+    pub fn any_flags(&self) -> u32 {
+        self.flags[..self.len()]
+            .iter()
+            .fold(0, |all, flags| all | flags)
+    }
+
+    /// The flags that all packets have.
+    #[inline]
+    pub fn common_flags(&self) -> u32 {
+        self.flags[..self.len()]
+            .iter()
+            .fold(u32::MAX, |all, flags| all & flags)
+    }
+
+    /// The interface that received all packets, if it is one.
+    #[inline]
+    pub fn one_rx_interface(&self) -> Option<InterfaceIndex> {
+        one_value(self.rx_interfaces())
+    }
+
+    /// The sum of the packets' lengths.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        // 256 lengths of 16 bits fit 32.
+        self.lengths()
+            .iter()
+            .map(|&length| length as u32)
+            .sum::<u32>() as u64
+    }
+
+    pub fn row(&self, i: usize) -> Row {
+        assert!(i < self.len());
+        Row {
+            packet: self.packets[i],
+            rx_interface: self.rx_interface[i],
+            target: self.target[i],
+            flags: self.flags[i],
+            l2: self.l2[i],
+            l3: self.l3[i],
+            length: self.length[i],
+            scratch: if self.scratch_live {
+                self.scratch[i]
+            } else {
+                0
+            },
+        }
+    }
+
+    pub fn set_row(&mut self, i: usize, row: Row) {
+        assert!(i < self.len());
+        self.packets[i] = row.packet;
+        self.rx_interface[i] = row.rx_interface;
+        self.target[i] = row.target;
+        self.flags[i] = row.flags;
+        self.l2[i] = row.l2;
+        self.l3[i] = row.l3;
+        self.length[i] = row.length;
+        self.traced |= row.flags & flag::TRACED != 0;
+        if row.scratch != 0 || self.scratch_live {
+            self.set_scratch(i, row.scratch);
+        }
+    }
+
+    /// Leaves a word for the next node.
+    pub fn set_scratch(&mut self, i: usize, value: u64) {
+        assert!(i < self.len());
+        if !self.scratch_live {
+            self.scratch.fill(0);
+            self.scratch_live = true;
+        }
+        self.scratch[i] = value;
+    }
+
+    /// Appends a packet.
+    ///
+    /// # Panics
+    /// When the vector is full.
+    #[inline]
+    pub fn push(&mut self, row: Row, to: EdgeIndex) {
+        let i = self.len();
+        assert!(i < VECTOR_SIZE);
+        self.length_of_vector += 1;
+        self.set_row(i, row);
+        self.edge[i] = to;
+    }
+
+    /// Appends packets that are alike: received on one interface, frames at one offset,
+    /// of one length, no flags.
+    #[inline]
+    pub fn extend_alike(
+        &mut self,
+        packets: &[PacketIndex],
+        rx: InterfaceIndex,
+        l2: u16,
+        length: u16,
+        to: EdgeIndex,
+    ) {
+        let (from, n) = (self.len(), packets.len());
+        assert!(n <= self.room());
+        let to_end = from..from + n;
+        self.packets[to_end.clone()].copy_from_slice(packets);
+        self.rx_interface[to_end.clone()].fill(rx);
+        self.flags[to_end.clone()].fill(0);
+        self.target[to_end.clone()].fill(0);
+        self.l2[to_end.clone()].fill(l2);
+        self.l3[to_end.clone()].fill(l2);
+        self.length[to_end.clone()].fill(length);
+        self.edge[to_end.clone()].fill(to);
+        if self.scratch_live {
+            self.scratch[to_end].fill(0);
+        }
+        self.length_of_vector += n as u16;
+    }
+
+    /// The edge that all packets take, if it is one.
+    #[inline]
+    pub(crate) fn one_edge(&self) -> Option<EdgeIndex> {
+        one_value(self.edges())
+    }
+
+    /// The packets that take `edge`, of those in `among`.
+    pub(crate) fn mask_of(&self, edge: EdgeIndex, among: &Mask) -> Mask {
+        let mut mask = Mask::default();
+        for (word, edges) in self.edge[..VECTOR_SIZE]
+            .as_chunks::<64>()
+            .0
+            .iter()
+            .enumerate()
+        {
+            let mut bits = 0u64;
+            for (i, &e) in edges.iter().enumerate() {
+                bits |= ((e == edge) as u64) << i;
+            }
+            mask.0[word] = bits & among.0[word];
+        }
+        mask
+    }
+
+    /// Appends the packets of `mask` to `to`, in order, as far as there is room; takes
+    /// them off the mask.
+    pub(crate) fn move_to(&self, mask: &mut Mask, to: &mut Vector) {
+        let taken = mask.take_first(to.room());
+        self.compress(&taken, to);
+    }
+
+    /// Appends all of `from`, as far as there is room; says how many.
+    pub(crate) fn append(&mut self, from: &Vector, first: usize) -> usize {
+        let n = (from.len() - first).min(self.room());
+        let (a, b) = (self.len(), first);
+        self.packets[a..a + n].copy_from_slice(&from.packets[b..b + n]);
+        self.rx_interface[a..a + n].copy_from_slice(&from.rx_interface[b..b + n]);
+        self.target[a..a + n].copy_from_slice(&from.target[b..b + n]);
+        self.flags[a..a + n].copy_from_slice(&from.flags[b..b + n]);
+        self.l2[a..a + n].copy_from_slice(&from.l2[b..b + n]);
+        self.l3[a..a + n].copy_from_slice(&from.l3[b..b + n]);
+        self.length[a..a + n].copy_from_slice(&from.length[b..b + n]);
+        self.inherit(
+            from,
+            a,
+            |scratch| scratch[a..a + n].copy_from_slice(&from.scratch[b..b + n]),
+            n,
+        );
+        n
+    }
+
+    /// Takes over what a vector says of all its packets.
+    fn inherit(
+        &mut self,
+        from: &Vector,
+        at: usize,
+        copy_scratch: impl FnOnce(&mut [u64]),
+        n: usize,
+    ) {
+        if from.scratch_live {
+            if !self.scratch_live {
+                self.scratch.fill(0);
+                self.scratch_live = true;
+            }
+            copy_scratch(&mut self.scratch);
+        } else if self.scratch_live {
+            self.scratch[at..at + n].fill(0);
+        }
+        self.traced |= from.traced;
+        self.recirculations = self.recirculations.max(from.recirculations);
+        self.length_of_vector += n as u16;
+    }
+
+    /// Keeps the packets of `mask` only, closing the gaps.
+    pub(crate) fn keep(&mut self, mask: &Mask) {
+        keep32(as_numbers_mut(&mut self.packets), mask);
+        keep32(interface_numbers_mut(&mut self.rx_interface), mask);
+        keep32(&mut self.target, mask);
+        keep32(&mut self.flags, mask);
+        keep16(&mut self.l2, mask);
+        keep16(&mut self.l3, mask);
+        keep16(&mut self.length, mask);
+        if self.scratch_live {
+            for (to, from) in mask.positions().enumerate() {
+                self.scratch[to] = self.scratch[from];
+            }
+        }
+        self.length_of_vector = mask.count() as u16;
+    }
+
+    fn compress(&self, mask: &Mask, to: &mut Vector) {
+        let (at, n) = (to.len(), mask.count());
+        debug_assert!(n <= to.room());
+        compress32(
+            PacketIndex::as_numbers(&self.packets),
+            mask,
+            &mut as_numbers_mut(&mut to.packets)[at..],
+        );
+        compress32(
+            interface_numbers(&self.rx_interface),
+            mask,
+            &mut interface_numbers_mut(&mut to.rx_interface)[at..],
+        );
+        compress32(&self.target, mask, &mut to.target[at..]);
+        compress32(&self.flags, mask, &mut to.flags[at..]);
+        compress16(&self.l2, mask, &mut to.l2[at..]);
+        compress16(&self.l3, mask, &mut to.l3[at..]);
+        compress16(&self.length, mask, &mut to.length[at..]);
+        let copy = |scratch: &mut [u64]| {
+            mask.positions()
+                .zip(&mut scratch[at..])
+                .for_each(|(i, out)| *out = self.scratch[i])
+        };
+        to.inherit(self, at, copy, n);
+    }
+}
+
+fn as_numbers_mut(column: &mut [PacketIndex]) -> &mut [u32] {
+    // SAFETY: PacketIndex is a transparent u32, and only whole indices are copied in.
+    unsafe { std::slice::from_raw_parts_mut(column.as_mut_ptr().cast(), column.len()) }
+}
+fn interface_numbers(column: &[InterfaceIndex]) -> &[u32] {
+    // SAFETY: InterfaceIndex is a transparent u32.
+    unsafe { std::slice::from_raw_parts(column.as_ptr().cast(), column.len()) }
+}
+fn interface_numbers_mut(column: &mut [InterfaceIndex]) -> &mut [u32] {
+    // SAFETY: InterfaceIndex is a transparent u32.
+    unsafe { std::slice::from_raw_parts_mut(column.as_mut_ptr().cast(), column.len()) }
+}
+
+/// What a kernel reads and writes beside the packets of [`Vector::l2_frames`].
+pub struct Sides<'a> {
+    pub flags: &'a mut [u32],
+    pub length: &'a mut [u16],
+    pub target: &'a mut [u32],
+    pub edge: &'a mut [EdgeIndex],
+}
+
+/// The value of all entries, if it is one and there are any. Branch-free over blocks,
+/// so that it compiles to a few SIMD compares.
+#[inline]
+pub fn one_value<T: Copy + PartialEq>(column: &[T]) -> Option<T> {
+    let &first = column.first()?;
+    for block in column.chunks(64) {
+        if !block
+            .iter()
+            .fold(true, |same, value| same & (*value == first))
+        {
+            return None;
+        }
+    }
+    Some(first)
+}
+
+/// A set of packets of a vector.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Mask([u64; VECTOR_SIZE / 64]);
+
+impl Mask {
+    pub fn first(n: usize) -> Mask {
+        Mask(std::array::from_fn(|word| {
+            match n.saturating_sub(word * 64) {
+                0 => 0,
+                bits if bits >= 64 => u64::MAX,
+                bits => (1 << bits) - 1,
+            }
+        }))
+    }
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+    pub fn lowest(&self) -> Option<usize> {
+        let word = self.0.iter().position(|&word| word != 0)?;
+        Some(word * 64 + self.0[word].trailing_zeros() as usize)
+    }
+    pub fn remove(&mut self, other: &Mask) {
+        for (word, other) in self.0.iter_mut().zip(&other.0) {
+            *word &= !other;
+        }
+    }
+    pub fn positions(&self) -> impl Iterator<Item = usize> {
+        let words = self.0;
+        (0..words.len()).flat_map(move |word| {
+            let mut bits = words[word];
+            std::iter::from_fn(move || {
+                let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+                bits &= bits - 1;
+                Some(word * 64 + bit)
+            })
+        })
+    }
+    /// Takes the first `n` members off and gives them.
+    fn take_first(&mut self, n: usize) -> Mask {
+        if self.count() <= n {
+            return std::mem::take(self);
+        }
+        let mut taken = Mask::default();
+        for i in self.positions().take(n) {
+            taken.0[i / 64] |= 1 << (i % 64);
+        }
+        self.remove(&taken);
+        taken
+    }
+}
+
+/// Below this many packets copying one by one beats compressing blocks.
+const FEW: usize = 8;
+
+fn compress32(from: &[u32], mask: &Mask, to: &mut [u32]) {
+    #[cfg(target_arch = "x86_64")]
+    if mask.count() > FEW && Simd::detected() == Simd::Avx512 {
+        assert!(from.len() >= VECTOR_SIZE && to.len() >= mask.count() + 16);
+        // SAFETY: detected; in bounds as asserted, surplus of the last store included.
+        unsafe { compress32_avx512(from.as_ptr(), mask, to.as_mut_ptr()) };
+        return;
+    }
+    mask.positions().zip(to).for_each(|(i, out)| *out = from[i]);
+}
+
+fn compress16(from: &[u16], mask: &Mask, to: &mut [u16]) {
+    #[cfg(target_arch = "x86_64")]
+    if mask.count() > FEW && Simd::detected() == Simd::Avx512 {
+        assert!(from.len() >= VECTOR_SIZE && to.len() >= mask.count() + 32);
+        // SAFETY: as above.
+        unsafe { compress16_avx512(from.as_ptr(), mask, to.as_mut_ptr()) };
+        return;
+    }
+    mask.positions().zip(to).for_each(|(i, out)| *out = from[i]);
+}
+
+/// Compresses a column onto its own front.
+fn keep32(column: &mut [u32], mask: &Mask) {
+    #[cfg(target_arch = "x86_64")]
+    if Simd::detected() == Simd::Avx512 {
+        assert!(column.len() >= VECTOR_SIZE + 16);
+        let column = column.as_mut_ptr();
+        // SAFETY: as above. Members only move forward: a store never reaches beyond the
+        // block that was loaded just before it.
+        unsafe { compress32_avx512(column, mask, column) };
+        return;
+    }
+    for (to, from) in mask.positions().enumerate() {
+        column[to] = column[from];
+    }
+}
+
+fn keep16(column: &mut [u16], mask: &Mask) {
+    #[cfg(target_arch = "x86_64")]
+    if Simd::detected() == Simd::Avx512 {
+        assert!(column.len() >= VECTOR_SIZE + 32);
+        let column = column.as_mut_ptr();
+        // SAFETY: as in `keep32`.
+        unsafe { compress16_avx512(column, mask, column) };
+        return;
+    }
+    for (to, from) in mask.positions().enumerate() {
+        column[to] = column[from];
+    }
+}
+
+/// # Safety
+/// AVX-512F; [`VECTOR_SIZE`] entries can be read at `from`, and 16 more than the mask has
+/// members be written at `to`, which is `from` or does not overlap it.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn compress32_avx512(from: *const u32, mask: &Mask, to: *mut u32) {
+    use std::arch::x86_64::*;
+    let mut out = to;
+    for (word, &bits) in mask.0.iter().enumerate() {
+        for block in 0..4 {
+            let lanes = (bits >> (block * 16)) as u16;
+            if lanes == 0 {
+                continue;
+            }
+            // SAFETY: in bounds by contract. A register compress and a whole store beat the
+            // compressing store on Zen 4 and 5 by far; the surplus lands where later members
+            // go, or in the slack.
+            unsafe {
+                let value = _mm512_loadu_si512(from.add(word * 64 + block * 16).cast());
+                _mm512_storeu_si512(out.cast(), _mm512_maskz_compress_epi32(lanes, value));
+                out = out.add(lanes.count_ones() as usize);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// AVX-512 VBMI2; as [`compress32_avx512`] with 32.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+unsafe fn compress16_avx512(from: *const u16, mask: &Mask, to: *mut u16) {
+    use std::arch::x86_64::*;
+    let mut out = to;
+    for (word, &bits) in mask.0.iter().enumerate() {
+        for block in 0..2 {
+            let lanes = (bits >> (block * 32)) as u32;
+            if lanes == 0 {
+                continue;
+            }
+            // SAFETY: as above.
+            unsafe {
+                let value = _mm512_loadu_si512(from.add(word * 64 + block * 32).cast());
+                _mm512_storeu_si512(out.cast(), _mm512_maskz_compress_epi16(lanes, value));
+                out = out.add(lanes.count_ones() as usize);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Pool;
+    use proptest::prelude::*;
+
+    fn row(buffers: &mut Buffers, n: u32) -> Row {
+        Row {
+            packet: buffers.allocate_one().unwrap(),
+            rx_interface: InterfaceIndex(n),
+            target: n * 3,
+            flags: n << 8,
+            l2: 256 + n as u16,
+            l3: 270 + n as u16,
+            length: n as u16,
+            scratch: 0,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn packets_part_ways_in_order_with_all_that_is_known_of_them(
+            edges in proptest::collection::vec(0u16..5, 0..=256),
+            already in 0usize..256,
+            scratch in any::<bool>(),
+        ) {
+            let pool = Pool::new(1024, false).unwrap();
+            let mut buffers = Buffers::new(&pool, 1024);
+            let mut vector = Vector::new();
+            for (n, &edge) in edges.iter().enumerate() {
+                let mut row = row(&mut buffers, n as u32);
+                row.scratch = if scratch { n as u64 + 1 } else { 0 };
+                vector.push(row, edge);
+            }
+            for edge in 0..5 {
+                let mut to = Vector::new();
+                for n in 0..already {
+                    to.push(row(&mut buffers, n as u32), 0);
+                }
+                let mut mask = vector.mask_of(edge, &Mask::first(vector.len()));
+                let expected: Vec<Row> = (0..vector.len()).filter(|&i| edges[i] == edge).map(|i| vector.row(i)).collect();
+                prop_assert_eq!(mask.count(), expected.len());
+                vector.move_to(&mut mask, &mut to);
+                let fit = expected.len().min(VECTOR_SIZE - already);
+                prop_assert_eq!(to.len(), already + fit);
+                prop_assert_eq!(mask.count(), expected.len() - fit);
+                for (i, row) in expected.iter().take(fit).enumerate() {
+                    prop_assert_eq!(&to.row(already + i), row);
+                }
+                let packets: Vec<_> = to.packets()[..already].to_vec();
+                buffers.free(&packets);
+            }
+        }
+    }
+
+    #[test]
+    fn one_edge_is_seen_only_when_all_agree() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        let mut vector = Vector::new();
+        assert_eq!(vector.one_edge(), None);
+        for n in 0..200 {
+            let row = row(&mut buffers, n);
+            vector.push(row, 7);
+        }
+        assert_eq!(vector.one_edge(), Some(7));
+        vector.set_edge(199, 6);
+        assert_eq!(vector.one_edge(), None);
+    }
+
+    #[test]
+    fn appended_packets_do_not_inherit_another_vectors_scratch() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        let (mut a, mut b) = (Vector::new(), Vector::new());
+        a.push(
+            Row {
+                scratch: 9,
+                ..row(&mut buffers, 1)
+            },
+            0,
+        );
+        b.push(row(&mut buffers, 2), 0);
+        a.append(&b, 0);
+        assert_eq!((a.row(0).scratch, a.row(1).scratch), (9, 0));
+        b.append(&a, 0);
+        assert_eq!((b.row(0).scratch, b.row(1).scratch), (0, 9));
+    }
+}

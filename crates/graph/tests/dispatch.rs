@@ -1,0 +1,409 @@
+//! The dispatcher, seen from outside: small graphs stepped by hand.
+
+use quiver_graph::node::{Behaviour, Context, Expand, Expansion, Map, NodeSpec, Source, Wake};
+use quiver_graph::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+fn silent(_: &Snapshot, _: &mut dyn std::fmt::Write) -> std::fmt::Result {
+    Ok(())
+}
+
+fn spec(name: &str, edges: &'static [EdgeSpec]) -> NodeSpec {
+    NodeSpec {
+        name: name.into(),
+        edges,
+        counters: &[],
+        trace: silent,
+    }
+}
+
+/// Sends `vectors` vectors of `size`, packet n of a vector having target n.
+struct Feed {
+    vectors: usize,
+    size: usize,
+    route: fn(usize) -> EdgeIndex,
+}
+
+impl Source for Feed {
+    fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector) {
+        if self.vectors == 0 {
+            return;
+        }
+        self.vectors -= 1;
+        for n in 0..self.size {
+            let Some(packet) = cx.buffers.allocate_one() else {
+                return;
+            };
+            let row = Row {
+                packet,
+                target: n as u32,
+                l2: 256,
+                l3: 256,
+                length: 60,
+                ..Row::default()
+            };
+            out.push(row, (self.route)(n));
+        }
+    }
+    fn wake(&self) -> Wake<'_> {
+        if self.vectors > 0 {
+            Wake::Poll
+        } else {
+            Wake::Never
+        }
+    }
+}
+
+struct To(EdgeIndex);
+impl Map for To {
+    fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
+        vector.set_edges(self.0);
+    }
+}
+
+/// Remembers the order in which packets came.
+struct Sink(Arc<Mutex<Vec<u32>>>);
+impl Map for Sink {
+    fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
+        self.0.lock().unwrap().extend(vector.targets());
+        vector.set_edges(edge::SENT);
+    }
+}
+
+struct Bed {
+    graph: Graph,
+    worker: Worker,
+}
+
+impl Bed {
+    fn new() -> Bed {
+        let domain = rcu::Domain::new(2);
+        let pool = Pool::new(4096, false).unwrap();
+        let graph = Graph::new(&domain, &pool, 1).unwrap();
+        let worker = graph.worker(0).unwrap();
+        Bed { graph, worker }
+    }
+    fn source(
+        &mut self,
+        edges: &'static [EdgeSpec],
+        vectors: usize,
+        size: usize,
+        route: fn(usize) -> EdgeIndex,
+    ) -> NodeIndex {
+        self.graph
+            .register(spec("feed", edges), |_| {
+                Behaviour::Source(Box::new(Feed {
+                    vectors,
+                    size,
+                    route,
+                }))
+            })
+            .unwrap()
+    }
+    fn sink(&mut self, name: &str) -> Arc<Mutex<Vec<u32>>> {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        self.graph
+            .register(spec(name, &[]), |_| {
+                Behaviour::Map(Box::new(Sink(seen.clone())))
+            })
+            .unwrap();
+        seen
+    }
+    fn settle(&mut self) {
+        while self.worker.round() == Progress::Worked {}
+        let ledger = self.worker.core().ledger();
+        assert!(ledger.is_balanced(), "{ledger:?}");
+    }
+    fn error(&self, reason: &str) -> u64 {
+        let errors = self.graph.errors();
+        let counters = &self.graph.counters().errors;
+        (0..errors.len())
+            .filter(|&i| errors[i].reason == reason)
+            .map(|i| counters.sum(i, 0))
+            .sum()
+    }
+}
+
+#[test]
+fn packets_that_part_ways_keep_their_order_on_each_edge() {
+    let mut bed = Bed::new();
+    bed.source(
+        &[
+            EdgeSpec::Next("a"),
+            EdgeSpec::Next("b"),
+            EdgeSpec::Drop("unwanted", Severity::Error),
+        ],
+        2,
+        200,
+        |n| match n % 10 {
+            0 => 1,
+            7 => 2,
+            _ => 0,
+        },
+    );
+    let (a, b) = (bed.sink("a"), bed.sink("b"));
+    bed.settle();
+    let expected = |f: fn(u32) -> bool| -> Vec<u32> {
+        (0..2)
+            .flat_map(|_| (0..200).filter(move |&n| f(n)))
+            .collect()
+    };
+    assert_eq!(*a.lock().unwrap(), expected(|n| !matches!(n % 10, 0 | 7)));
+    assert_eq!(*b.lock().unwrap(), expected(|n| n % 10 == 0));
+    assert_eq!(bed.error("unwanted"), 40);
+    let ledger = bed.worker.core().ledger();
+    assert_eq!(
+        (ledger.received, ledger.sent, ledger.dropped),
+        (400, 360, 40)
+    );
+    assert_eq!(bed.worker.core().buffers.in_use(), 0);
+    assert_eq!(bed.graph.counters().drops.sum(0, 0), 40);
+}
+
+#[test]
+fn an_edge_may_be_named_before_its_node_exists() {
+    let mut bed = Bed::new();
+    bed.source(&[EdgeSpec::Next("late")], 1, 3, |_| 0);
+    bed.settle();
+    assert_eq!(bed.error("edge leads nowhere"), 3);
+    let late = bed.sink("late");
+    bed.graph.call(|_| {
+        Box::new(|core| {
+            core.node::<Feed>(NodeIndex(0)).unwrap().vectors = 1;
+        })
+    });
+    bed.settle();
+    assert_eq!(late.lock().unwrap().len(), 3);
+}
+
+#[test]
+fn an_edge_met_before_its_message_was_applied_is_learned_at_once() {
+    let mut bed = Bed::new();
+    let middle = bed
+        .graph
+        .register(spec("middle", &[]), |_| Behaviour::Map(Box::new(To(0))))
+        .unwrap();
+    bed.source(&[EdgeSpec::Next("middle")], 1, 5, |_| 0);
+    // The worker starts its round without these messages; they arrive while it runs.
+    struct Late(Option<Box<dyn FnOnce() + Send>>);
+    impl Map for Late {
+        fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
+            if let Some(act) = self.0.take() {
+                act();
+            }
+            vector.set_edges(0);
+        }
+    }
+    let _ = bed.worker.round();
+    let seen = bed.sink("end");
+    bed.graph.connect(middle, "end").unwrap();
+    bed.graph
+        .call(|_| Box::new(|core| core.node::<Feed>(NodeIndex(1)).unwrap().vectors = 1));
+    bed.settle();
+    assert_eq!(seen.lock().unwrap().len(), 5);
+}
+
+#[test]
+fn a_loop_ends_in_a_named_drop() {
+    let mut bed = Bed::new();
+    bed.source(&[EdgeSpec::Next("x")], 1, 10, |_| 0);
+    bed.graph
+        .register(spec("x", &[EdgeSpec::Next("y")]), |_| {
+            Behaviour::Map(Box::new(To(0)))
+        })
+        .unwrap();
+    bed.graph
+        .register(spec("y", &[EdgeSpec::Next("x")]), |_| {
+            Behaviour::Map(Box::new(To(0)))
+        })
+        .unwrap();
+    bed.settle();
+    assert_eq!(bed.error("recirculated too often"), 10);
+    assert_eq!(bed.worker.core().buffers.in_use(), 0);
+}
+
+/// Holds every second packet until told to let go; doubles the others.
+#[derive(Default)]
+struct Hoard {
+    held: Vec<Row>,
+    release: bool,
+}
+impl Expand for Hoard {
+    fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
+        if std::mem::take(&mut self.release) {
+            for row in self.held.drain(..) {
+                x.emit(row, 0);
+            }
+        }
+        for i in 0..vector.len() {
+            if i % 2 == 0 {
+                self.held.push(vector.row(i));
+                vector.set_edge(i, edge::TAKEN);
+            } else {
+                vector.set_edge(i, 0);
+                let copy = x.cx.buffers.allocate_one().unwrap();
+                x.originate(
+                    Row {
+                        packet: copy,
+                        ..vector.row(i)
+                    },
+                    0,
+                );
+            }
+        }
+    }
+    fn held(&self) -> usize {
+        self.held.len()
+    }
+    fn drain(&mut self, buffers: &mut Buffers) {
+        for row in self.held.drain(..) {
+            buffers.free_chain(row.packet);
+        }
+    }
+}
+
+#[test]
+fn expand_nodes_hold_release_and_multiply_and_the_ledger_knows() {
+    let mut bed = Bed::new();
+    bed.source(&[EdgeSpec::Next("hoard")], 1, 100, |_| 0);
+    let hoard = bed
+        .graph
+        .register(spec("hoard", &[EdgeSpec::Next("end")]), |_| {
+            Behaviour::Expand(Box::<Hoard>::default())
+        })
+        .unwrap();
+    let end = bed.sink("end");
+    bed.settle();
+    let ledger = bed.worker.core().ledger();
+    assert_eq!(
+        (ledger.received, ledger.originated, ledger.sent, ledger.held),
+        (100, 50, 100, 50)
+    );
+    bed.graph
+        .call(|_| Box::new(move |core| core.node::<Hoard>(hoard).unwrap().release = true));
+    bed.settle();
+    assert_eq!(end.lock().unwrap().len(), 150);
+    assert_eq!(bed.worker.core().ledger().held, 0);
+    assert_eq!(bed.worker.core().buffers.in_use(), 0);
+}
+
+#[test]
+fn removing_a_node_frees_what_it_holds_and_cuts_the_edges_to_it() {
+    let mut bed = Bed::new();
+    let feed = bed.source(&[EdgeSpec::Next("hoard")], 1, 100, |_| 0);
+    let hoard = bed
+        .graph
+        .register(spec("hoard", &[EdgeSpec::Next("end")]), |_| {
+            Behaviour::Expand(Box::<Hoard>::default())
+        })
+        .unwrap();
+    bed.sink("end");
+    bed.settle();
+    bed.graph.remove(hoard);
+    bed.graph
+        .call(|_| Box::new(move |core| core.node::<Feed>(feed).unwrap().vectors = 1));
+    bed.settle();
+    assert_eq!(bed.worker.core().buffers.in_use(), 0);
+    assert_eq!(bed.error("edge leads nowhere"), 100);
+    assert!(bed.graph.find("hoard").is_err());
+}
+
+struct Explodes(Arc<AtomicU64>);
+impl Map for Explodes {
+    fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
+        vector.set_edges(edge::SENT);
+        if self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+            panic!("as the test wants");
+        }
+    }
+}
+
+#[test]
+fn a_panicking_node_costs_its_packets_and_nothing_else() {
+    let mut bed = Bed::new();
+    bed.source(
+        &[EdgeSpec::Next("bomb"), EdgeSpec::Next("end")],
+        2,
+        64,
+        |n| (n % 2) as EdgeIndex,
+    );
+    let calls = Arc::new(AtomicU64::new(0));
+    bed.graph
+        .register(spec("bomb", &[]), |_| {
+            Behaviour::Map(Box::new(Explodes(calls.clone())))
+        })
+        .unwrap();
+    bed.sink("end");
+    bed.settle();
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    let lost = bed.error("node panicked");
+    assert!((32..=64).contains(&lost), "{lost}");
+    assert_eq!(bed.worker.core().ledger().sent, 128 - lost);
+    assert_eq!(bed.worker.core().buffers.in_use(), 0);
+}
+
+#[test]
+fn marked_packets_are_seen_at_every_node() {
+    let mut bed = Bed::new();
+    let feed = bed.source(&[EdgeSpec::Next("middle")], 1, 10, |_| 0);
+    bed.graph
+        .register(spec("middle", &[EdgeSpec::Next("end")]), |_| {
+            Behaviour::Map(Box::new(To(0)))
+        })
+        .unwrap();
+    bed.sink("end");
+    bed.graph
+        .call(|_| Box::new(move |core| core.tracer.arm(feed, 2)));
+    bed.settle();
+    let steps: Vec<(u32, u32)> = bed
+        .worker
+        .core()
+        .tracer
+        .steps()
+        .iter()
+        .map(|s| (s.packet, s.node.0))
+        .collect();
+    assert_eq!(steps, [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2)]);
+}
+
+#[test]
+fn nodes_clocks_cover_the_round() {
+    let mut bed = Bed::new();
+    let feed = bed.source(&[EdgeSpec::Next("end")], 2000, 256, |_| 0);
+    bed.sink("end");
+    let _ = bed.worker.round();
+    let clocks =
+        |bed: &Bed| bed.graph.runtime(0, feed).clocks + bed.graph.runtime(0, NodeIndex(1)).clocks;
+    let (before, start) = (clocks(&bed), time::ticks());
+    for _ in 0..1000 {
+        let _ = bed.worker.round();
+    }
+    let (counted, passed) = (clocks(&bed) - before, time::ticks() - start);
+    assert!(
+        counted <= passed && counted > passed / 2,
+        "{counted} of {passed}"
+    );
+}
+
+#[test]
+fn a_worker_on_a_thread_sleeps_and_answers() {
+    let bed = Bed::new();
+    let Bed { graph, worker } = bed;
+    let thread = std::thread::spawn(move || worker.run());
+    for n in 0..20 {
+        if n % 5 == 4 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(graph.ask(0, move |core| core.thread() + n).unwrap(), n);
+    }
+    graph.stop();
+    thread.join().unwrap();
+    assert!(
+        graph
+            .counters()
+            .workers
+            .raw(0, worker::worker_word::SLEEPS, 0)
+            > 0
+    );
+}

@@ -1,0 +1,518 @@
+//! The data side: from addresses to leaves, a vector at a time.
+//!
+//! A batch is resolved in stages, so that the cache misses of one stage overlap:
+//! prefetch the first-level slots well ahead, read them, then the second-level slots
+//! of the lanes that need one, and last give the default route to the lanes that
+//! found nothing. Results stay in a local array until the end, because a default route
+//! that changed meanwhile means that the addresses are needed again (see [`Table`]).
+
+use crate::leaf::Leaf;
+use crate::memory::{Pages, Reserved};
+use rcu::Round;
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
+
+/// One slot for each value of the upper 24 bits of an address.
+pub(super) const FIRST_LEVEL_SLOTS: usize = 1 << 24;
+/// One slot for each value of the lower 8 bits of an address.
+pub(super) const PAGE_SLOTS: usize = 1 << 8;
+/// The low bits of an address that index a second-level page.
+pub(super) const PAGE_MASK: u32 = PAGE_SLOTS as u32 - 1;
+/// Nothing here: the default route decides.
+pub(super) const MISS: u32 = 0;
+/// Slots from this value up (kind 15) continue in a second-level page. Below the kind
+/// stands the number of the first slot of that page, so that OR-ing the low 8 bits of
+/// the address gives the slot to read.
+pub(super) const CONTINUED: u32 = 15 << 28;
+/// The slot number in a continued slot.
+pub(super) const SLOT_MASK: u32 = !CONTINUED;
+
+/// Addresses resolved together: one vector.
+const BLOCK: usize = 256;
+/// Fewer addresses than this are looked up one by one: no kernel would be full.
+const SMALLEST_BLOCK: usize = 16;
+
+/// What both sides share. The writer stores with Release, so who finds a leaf also
+/// finds what the leaf names, and who finds a page finds it filled.
+///
+/// Every address but one kind reads one slot that decides alone. A MISS reads two
+/// words, slot and default route, and two updates may pass between the two reads
+/// (add 10/8, remove 0/0: the old slot and the new default together would say "no
+/// route", which was never true). So the default carries a generation, is read before
+/// and after the slots, and the lookup starts over when it changed.
+///
+/// Invariant for the kernels: `first` has [`FIRST_LEVEL_SLOTS`] slots, and a slot that
+/// is [`CONTINUED`] names the first of [`PAGE_SLOTS`] slots inside `second`.
+pub(super) struct Table {
+    pub(super) first: Reserved<AtomicU32>,
+    pub(super) second: Reserved<AtomicU32>,
+    /// Generation in the upper half, leaf in the lower.
+    default: AtomicU64,
+}
+
+impl Table {
+    pub(super) fn new(second_level_pages: u32, pages: Pages) -> io::Result<Table> {
+        Ok(Table {
+            first: Reserved::new(FIRST_LEVEL_SLOTS, pages)?,
+            second: Reserved::new(second_level_pages.max(1) as usize * PAGE_SLOTS, pages)?,
+            default: AtomicU64::new(MISS.into()),
+        })
+    }
+
+    /// Called by the one writer only.
+    pub(super) fn set_default(&self, leaf: Leaf) {
+        let generation = (self.default.load(Ordering::Relaxed) >> 32) + 1;
+        let word = generation << 32 | u64::from(leaf.0);
+        self.default.store(word, Ordering::Release);
+    }
+
+    fn lookup(&self, address: u32) -> u32 {
+        loop {
+            let default = self.default.load(Ordering::Acquire);
+            let mut leaf = self.first_level()[(address >> 8) as usize].load(Ordering::Acquire);
+            if leaf >= CONTINUED {
+                let slot = leaf & SLOT_MASK | address & PAGE_MASK;
+                leaf = self.second[slot as usize].load(Ordering::Acquire);
+            }
+            if leaf != MISS {
+                return leaf;
+            }
+            if self.default.load(Ordering::Relaxed) == default {
+                return default as u32;
+            }
+        }
+    }
+
+    fn lookup_block(&self, kernel: Kernel, addresses: &mut [u32]) {
+        if addresses.len() < SMALLEST_BLOCK {
+            for address in addresses {
+                *address = self.lookup(*address);
+            }
+            return;
+        }
+        let mut staged = [0; BLOCK];
+        let leaves = &mut staged[..addresses.len()];
+        // Each further turn needs another change of the default route in between.
+        loop {
+            let default = self.default.load(Ordering::Acquire);
+            let missed = self.resolve(kernel, addresses, leaves);
+            if !missed {
+                addresses.copy_from_slice(leaves);
+                return;
+            }
+            // The slots are read before the default is read again.
+            fence(Ordering::Acquire);
+            if self.default.load(Ordering::Relaxed) == default {
+                for (address, leaf) in addresses.iter_mut().zip(leaves) {
+                    *address = if *leaf == MISS { default as u32 } else { *leaf };
+                }
+                return;
+            }
+        }
+    }
+
+    /// Writes the leaf of each address, MISS included, and says whether there was one.
+    fn resolve(&self, kernel: Kernel, addresses: &[u32], leaves: &mut [u32]) -> bool {
+        assert!(addresses.len() == leaves.len() && leaves.len() >= SMALLEST_BLOCK);
+        match kernel {
+            Kernel::Scalar => scalar::resolve(self, addresses, leaves),
+            // SAFETY: such a kernel is only chosen when the processor has it
+            // (`Kernel::supported`); lengths were checked above.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => unsafe { avx2::resolve(self, addresses, leaves) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => unsafe { avx512::resolve(self, addresses, leaves) },
+            #[cfg(not(target_arch = "x86_64"))]
+            Kernel::Avx2 | Kernel::Avx512 => unreachable!("not supported here"),
+        }
+    }
+}
+
+/// The data side of a [`super::Fib4`]: a handle that any worker may hold and clone.
+#[derive(Clone)]
+pub struct Lookup4 {
+    table: Arc<Table>,
+    kernel: Kernel,
+}
+
+impl Lookup4 {
+    pub(super) fn new(table: Arc<Table>) -> Lookup4 {
+        Lookup4 {
+            table,
+            kernel: Kernel::chosen(),
+        }
+    }
+
+    /// The same table read by another kernel; `None` when the processor lacks it.
+    pub fn with_kernel(&self, kernel: Kernel) -> Option<Lookup4> {
+        kernel.supported().then(|| Lookup4 {
+            table: self.table.clone(),
+            kernel,
+        })
+    }
+
+    /// Which kernel [`Lookup4::lookup_batch`] uses.
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// The leaf of the longest prefix that covers `address` (host order), or
+    /// [`Leaf::MISS`]. What the leaf names stays valid for the round.
+    #[inline]
+    pub fn lookup(&self, _round: &Round<'_>, address: u32) -> Leaf {
+        Leaf(self.table.lookup(address))
+    }
+
+    /// Replaces each address (host order) by its leaf, as [`Lookup4::lookup`] finds it.
+    #[inline]
+    pub fn lookup_batch(&self, _round: &Round<'_>, addresses: &mut [u32]) {
+        for block in addresses.chunks_mut(BLOCK) {
+            self.table.lookup_block(self.kernel, block);
+        }
+    }
+}
+
+/// How a batch is looked up. All give the same leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// Any processor: plain loads and software prefetch.
+    Scalar,
+    /// Gathers of 8.
+    Avx2,
+    /// Sixteen lanes at a time; gathers of 8, which are faster than one of 16.
+    Avx512,
+}
+
+impl Kernel {
+    /// All kernels, the best last.
+    pub const ALL: [Kernel; 3] = [Kernel::Scalar, Kernel::Avx2, Kernel::Avx512];
+
+    /// Whether this processor can run it.
+    pub fn supported(self) -> bool {
+        match self {
+            Kernel::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => {
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Kernel::Avx2 | Kernel::Avx512 => false,
+        }
+    }
+
+    /// The best that the processor has, or what the environment asks for with
+    /// `QUIVER_SIMD=scalar|avx2|avx512` as far as the processor has it. Read once.
+    pub fn chosen() -> Kernel {
+        static CHOSEN: OnceLock<Kernel> = OnceLock::new();
+        *CHOSEN.get_or_init(|| {
+            let limit = match std::env::var("QUIVER_SIMD").as_deref() {
+                Ok("scalar") => 1,
+                Ok("avx2") => 2,
+                _ => Kernel::ALL.len(),
+            };
+            let best = Kernel::ALL[..limit].iter().rev().find(|k| k.supported());
+            *best.expect("scalar runs anywhere")
+        })
+    }
+}
+
+/// Asks for the cache line of a slot; never faults and changes nothing.
+#[inline(always)]
+fn prefetch(slot: &AtomicU32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint on a valid address; every x86-64 has SSE.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(slot).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slot;
+}
+
+/// First-level slots are asked for so many addresses before they are read. Enough to
+/// cover a miss to memory (about 100 ns at 1-2 ns per address).
+const AHEAD: usize = 64;
+
+impl Table {
+    /// The first level as an array, so that 24-bit indices need no bounds check.
+    #[inline(always)]
+    fn first_level(&self) -> &[AtomicU32; FIRST_LEVEL_SLOTS] {
+        (&*self.first).try_into().expect("length set in new")
+    }
+
+    #[inline(always)]
+    fn prefetch_first(&self, addresses: &[u32]) {
+        let first = self.first_level();
+        for address in addresses {
+            prefetch(&first[(address >> 8) as usize]);
+        }
+    }
+}
+
+mod scalar {
+    use super::*;
+
+    /// Addresses between two looks ahead.
+    const GROUP: usize = 16;
+
+    pub(super) fn resolve(table: &Table, addresses: &[u32], leaves: &mut [u32]) -> bool {
+        let first = table.first_level();
+        let count = addresses.len();
+        table.prefetch_first(&addresses[..AHEAD.min(count)]);
+        let (mut continued, mut missed) = (false, false);
+        let groups = addresses.chunks(GROUP).zip(leaves.chunks_mut(GROUP));
+        for (number, (addresses_here, leaves)) in groups.enumerate() {
+            let ahead = (number * GROUP + AHEAD).min(count);
+            table.prefetch_first(&addresses[ahead..count.min(ahead + GROUP)]);
+            for (address, leaf) in addresses_here.iter().zip(&mut *leaves) {
+                *leaf = first[(address >> 8) as usize].load(Ordering::Acquire);
+            }
+            for (address, leaf) in addresses_here.iter().zip(leaves) {
+                let more = *leaf >= CONTINUED;
+                missed |= *leaf == MISS;
+                continued |= more;
+                *leaf |= address & PAGE_MASK & (more as u32).wrapping_neg();
+            }
+        }
+        if continued {
+            missed |= second_level(table, leaves);
+        }
+        missed
+    }
+
+    /// Reads the second-level slots that the first level left, and says whether any
+    /// lane holds a MISS there.
+    fn second_level(table: &Table, leaves: &mut [u32]) -> bool {
+        let second = &*table.second;
+        for leaf in leaves.iter().filter(|leaf| **leaf >= CONTINUED) {
+            prefetch(&second[(leaf & SLOT_MASK) as usize]);
+        }
+        let mut missed = false;
+        for leaf in leaves.iter_mut().filter(|leaf| **leaf >= CONTINUED) {
+            *leaf = second[(*leaf & SLOT_MASK) as usize].load(Ordering::Acquire);
+            missed |= *leaf == MISS;
+        }
+        missed
+    }
+}
+
+/// Where each group of `lanes` starts when `count >= lanes` elements are walked; the
+/// last group overlaps the one before instead of running over the end. Resolving a
+/// lane twice gives the same as once, so that is harmless.
+#[cfg(target_arch = "x86_64")]
+fn groups(count: usize, lanes: usize) -> impl Iterator<Item = usize> {
+    (0..count)
+        .step_by(lanes)
+        .map(move |start| start.min(count - lanes))
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use super::*;
+    use std::arch::asm;
+    use std::arch::x86_64::*;
+
+    const LANES: usize = 16;
+
+    /// Replaces the lanes of `leaves` that `mask` names by `slots[index]`. Assembly and
+    /// not the intrinsic, because the writer stores to these slots meanwhile: each
+    /// lane is one aligned 4-byte load, which x86-64 makes atomic and keeps in order.
+    ///
+    /// Two AVX2 gathers and not one of 16: 1.3 clocks an address against 1.9 (Zen 5).
+    ///
+    /// # Safety
+    /// Every index of a named lane is inside the array at `slots`.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    unsafe fn gather(
+        slots: *const AtomicU32,
+        index: __m512i,
+        mask: __mmask16,
+        leaves: __m512i,
+    ) -> __m512i {
+        let low_index = _mm512_castsi512_si256(index);
+        let high_index = _mm512_extracti64x4_epi64::<1>(index);
+        let mut low = _mm512_castsi512_si256(leaves);
+        let mut high = _mm512_extracti64x4_epi64::<1>(leaves);
+        let mask = _mm512_movm_epi32(mask);
+        let low_mask = _mm512_castsi512_si256(mask);
+        let high_mask = _mm512_extracti64x4_epi64::<1>(mask);
+        // SAFETY: reads only what the caller vouches for; clobbers only its operands.
+        unsafe {
+            asm!(
+                "vpgatherdd {low}, [{slots} + {low_index} * 4], {low_mask}",
+                "vpgatherdd {high}, [{slots} + {high_index} * 4], {high_mask}",
+                low = inout(ymm_reg) low,
+                high = inout(ymm_reg) high,
+                low_mask = inout(ymm_reg) low_mask => _,
+                high_mask = inout(ymm_reg) high_mask => _,
+                slots = in(reg) slots,
+                low_index = in(ymm_reg) low_index,
+                high_index = in(ymm_reg) high_index,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+    }
+
+    /// # Safety
+    /// AVX-512F and DQ; slices of equal length, at least [`LANES`].
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub(super) unsafe fn resolve(table: &Table, addresses: &[u32], leaves: &mut [u32]) -> bool {
+        let count = addresses.len();
+        let page_mask = _mm512_set1_epi32(PAGE_MASK as i32);
+        let tag = _mm512_set1_epi32(CONTINUED as i32);
+        let (mut missed, mut continued) = (0, 0);
+        table.prefetch_first(&addresses[..AHEAD.min(count)]);
+        for start in groups(count, LANES) {
+            if let Some(ahead) = addresses.get(start + AHEAD..start + AHEAD + LANES) {
+                table.prefetch_first(ahead);
+            }
+            // SAFETY: `groups` keeps start + LANES within both slices; 24-bit indices
+            // are inside the first level.
+            unsafe {
+                let address = _mm512_loadu_si512(addresses.as_ptr().add(start).cast());
+                let index = _mm512_srli_epi32::<8>(address);
+                let found = gather(table.first.as_ptr(), index, !0, _mm512_setzero_si512());
+                let more = _mm512_cmpge_epu32_mask(found, tag);
+                let low = _mm512_and_si512(address, page_mask);
+                let found = _mm512_mask_or_epi32(found, more, found, low);
+                missed |= _mm512_testn_epi32_mask(found, found);
+                continued |= more;
+                _mm512_storeu_si512(leaves.as_mut_ptr().add(start).cast(), found);
+            }
+        }
+        if continued != 0 {
+            // SAFETY: as promised to us; a continued lane names a slot of `second`.
+            missed |= unsafe { second_level(table, leaves) };
+        }
+        missed != 0
+    }
+
+    /// # Safety
+    /// AVX-512F and DQ; at least [`LANES`] leaves; those that are CONTINUED name slots.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    unsafe fn second_level(table: &Table, leaves: &mut [u32]) -> __mmask16 {
+        let slot_mask = _mm512_set1_epi32(SLOT_MASK as i32);
+        let tag = _mm512_set1_epi32(CONTINUED as i32);
+        let mut missed = 0;
+        for start in groups(leaves.len(), LANES) {
+            // SAFETY: `groups` keeps start + LANES within the slice; the caller vouches
+            // for the slot numbers of continued lanes, and no other lane is read.
+            unsafe {
+                let leaf = leaves.as_mut_ptr().add(start);
+                let found = _mm512_loadu_si512(leaf.cast());
+                let more = _mm512_cmpge_epu32_mask(found, tag);
+                let index = _mm512_and_si512(found, slot_mask);
+                let found = gather(table.second.as_ptr(), index, more, found);
+                missed |= _mm512_testn_epi32_mask(found, found);
+                _mm512_storeu_si512(leaf.cast(), found);
+            }
+        }
+        missed
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::*;
+    use std::arch::asm;
+    use std::arch::x86_64::*;
+
+    const LANES: usize = 8;
+
+    /// As `avx512::gather`; a lane is read when the top bit of its mask lane is set.
+    ///
+    /// # Safety
+    /// AVX2; every index of a named lane is inside the array at `slots`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn gather(
+        slots: *const AtomicU32,
+        index: __m256i,
+        mask: __m256i,
+        mut leaves: __m256i,
+    ) -> __m256i {
+        // SAFETY: reads only what the caller vouches for; clobbers only its operands.
+        unsafe {
+            asm!(
+                "vpgatherdd {leaves}, [{slots} + {index} * 4], {mask}",
+                leaves = inout(ymm_reg) leaves,
+                mask = inout(ymm_reg) mask => _,
+                slots = in(reg) slots,
+                index = in(ymm_reg) index,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        leaves
+    }
+
+    /// All ones in the lanes that are CONTINUED.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn continued_lanes(leaves: __m256i) -> __m256i {
+        let tag = _mm256_set1_epi32(CONTINUED as i32);
+        _mm256_cmpeq_epi32(_mm256_and_si256(leaves, tag), tag)
+    }
+
+    /// # Safety
+    /// AVX2; slices of equal length, at least [`LANES`].
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn resolve(table: &Table, addresses: &[u32], leaves: &mut [u32]) -> bool {
+        let count = addresses.len();
+        let page_mask = _mm256_set1_epi32(PAGE_MASK as i32);
+        let zero = _mm256_setzero_si256();
+        let (mut missed, mut continued) = (zero, zero);
+        table.prefetch_first(&addresses[..AHEAD.min(count)]);
+        for start in groups(count, LANES) {
+            if let Some(ahead) = addresses.get(start + AHEAD..start + AHEAD + LANES) {
+                table.prefetch_first(ahead);
+            }
+            // SAFETY: `groups` keeps start + LANES within both slices; 24-bit indices
+            // are inside the first level.
+            unsafe {
+                let address = _mm256_loadu_si256(addresses.as_ptr().add(start).cast());
+                let index = _mm256_srli_epi32::<8>(address);
+                let all = _mm256_cmpeq_epi32(zero, zero);
+                let found = gather(table.first.as_ptr(), index, all, zero);
+                let more = continued_lanes(found);
+                let low = _mm256_and_si256(_mm256_and_si256(address, page_mask), more);
+                let found = _mm256_or_si256(found, low);
+                missed = _mm256_or_si256(missed, _mm256_cmpeq_epi32(found, zero));
+                continued = _mm256_or_si256(continued, more);
+                _mm256_storeu_si256(leaves.as_mut_ptr().add(start).cast(), found);
+            }
+        }
+        if _mm256_movemask_epi8(continued) != 0 {
+            // SAFETY: as promised to us; a continued lane names a slot of `second`.
+            missed = _mm256_or_si256(missed, unsafe { second_level(table, leaves) });
+        }
+        _mm256_movemask_epi8(missed) != 0
+    }
+
+    /// # Safety
+    /// AVX2; at least [`LANES`] leaves; those that are CONTINUED name slots.
+    #[target_feature(enable = "avx2")]
+    unsafe fn second_level(table: &Table, leaves: &mut [u32]) -> __m256i {
+        let slot_mask = _mm256_set1_epi32(SLOT_MASK as i32);
+        let zero = _mm256_setzero_si256();
+        let mut missed = zero;
+        for start in groups(leaves.len(), LANES) {
+            // SAFETY: `groups` keeps start + LANES within the slice; the caller vouches
+            // for the slot numbers of continued lanes, and no other lane is read.
+            unsafe {
+                let leaf = leaves.as_mut_ptr().add(start);
+                let found = _mm256_loadu_si256(leaf.cast());
+                let index = _mm256_and_si256(found, slot_mask);
+                let found = gather(table.second.as_ptr(), index, continued_lanes(found), found);
+                missed = _mm256_or_si256(missed, _mm256_cmpeq_epi32(found, zero));
+                _mm256_storeu_si256(leaf.cast(), found);
+            }
+        }
+        missed
+    }
+}

@@ -1,0 +1,478 @@
+//! The table against a linear scan, and against readers on other threads.
+
+use super::*;
+use proptest::prelude::*;
+use rcu::Reader;
+use std::sync::atomic::AtomicBool;
+
+/// Every answer by looking at every route.
+#[derive(Default)]
+struct LinearScan(Vec<(Key, Leaf)>);
+
+impl LinearScan {
+    fn insert(&mut self, key: Key, leaf: Leaf) -> Option<Leaf> {
+        let before = self.remove(key);
+        self.0.push((key, leaf));
+        before
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Leaf> {
+        let at = self.0.iter().position(|(k, _)| *k == key)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    fn longest_match(&self, address: u32) -> Option<(Key, Leaf)> {
+        let covers = |key: &Key| {
+            let (address, prefix) = (u64::from(address), u64::from(key.address()));
+            let size = 1u64 << (32 - key.length());
+            (prefix..prefix + size).contains(&address)
+        };
+        let covering = self.0.iter().filter(|(key, _)| covers(key));
+        covering.max_by_key(|(key, _)| key.length()).copied()
+    }
+
+    fn lookup(&self, address: u32) -> Leaf {
+        self.longest_match(address)
+            .map_or(Leaf::MISS, |(_, leaf)| leaf)
+    }
+}
+
+struct Bench {
+    fib: Fib4,
+    oracle: LinearScan,
+    reader: Reader,
+}
+
+fn small(second_level_pages: u32) -> Options {
+    Options {
+        second_level_pages,
+        huge_pages: false,
+    }
+}
+
+fn leaf(index: u32) -> Leaf {
+    Leaf::new(1 + (index % 14) as u8, index)
+}
+
+impl Bench {
+    fn new(second_level_pages: u32) -> Bench {
+        let domain = Domain::new(1);
+        Bench {
+            fib: Fib4::with_options(&domain, small(second_level_pages)).unwrap(),
+            oracle: LinearScan::default(),
+            reader: domain.register().unwrap(),
+        }
+    }
+
+    fn insert(&mut self, key: Key, leaf: Leaf) {
+        let expected = self.oracle.insert(key, leaf);
+        assert_eq!(self.fib.insert(key, leaf), Ok(expected));
+    }
+
+    fn remove(&mut self, key: Key) {
+        assert_eq!(self.fib.remove(key), self.oracle.remove(key));
+    }
+
+    /// Every way to ask for `addresses` gives what the linear scan gives.
+    fn check(&mut self, addresses: &[u32]) {
+        let expected: Vec<_> = addresses.iter().map(|a| self.oracle.lookup(*a)).collect();
+        let handle = self.fib.handle();
+        let round = self.reader.round();
+        for (address, expected) in addresses.iter().zip(&expected) {
+            assert_eq!(handle.lookup(&round, *address), *expected, "{address:#x}");
+            let matched = self.oracle.longest_match(*address);
+            assert_eq!(self.fib.longest_match(*address), matched, "{address:#x}");
+        }
+        for kernel in Kernel::ALL {
+            let Some(handle) = handle.with_kernel(kernel) else {
+                eprintln!("skipped: this processor lacks {kernel:?}");
+                continue;
+            };
+            let mut batch = addresses.to_vec();
+            handle.lookup_batch(&round, &mut batch);
+            let found: Vec<_> = batch.into_iter().map(Leaf).collect();
+            assert_eq!(found, expected, "{kernel:?}");
+        }
+    }
+
+    /// The addresses where an off-by-one would show: first and last of each route and
+    /// the neighbours on either side.
+    fn boundaries(&self) -> Vec<u32> {
+        let edges = self.oracle.0.iter().flat_map(|(key, _)| {
+            let last = key.address() | u32::MAX.unbounded_shr(key.length().into());
+            let outside = [key.address().wrapping_sub(1), last.wrapping_add(1)];
+            [key.address(), last].into_iter().chain(outside)
+        });
+        edges.collect()
+    }
+
+    fn check_books(&self) {
+        let mut expected = self.oracle.0.clone();
+        expected.sort_unstable_by_key(|(key, _)| *key);
+        assert_eq!(self.fib.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(self.fib.len(), expected.len());
+        assert_eq!(self.fib.is_empty(), expected.is_empty());
+        for length in 0..=32u8 {
+            let count = expected
+                .iter()
+                .filter(|(k, _)| k.length() == length)
+                .count();
+            assert_eq!(self.fib.lengths()[usize::from(length)], count);
+        }
+        for (key, leaf) in expected {
+            assert_eq!(self.fib.get(key), Some(leaf));
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Insert(Key, u32),
+    Remove(Key),
+    /// Removes one of the routes that exist, picked by this number.
+    RemoveExisting(usize),
+    Collect,
+}
+
+/// Addresses in few places, so that prefixes of all lengths nest and meet.
+fn clustered_address() -> impl Strategy<Value = u32> {
+    let place = prop::sample::select(vec![
+        0x0a00_0000,
+        0x0a00_00ff,
+        0x0a00_0100,
+        0x0aff_ffff,
+        0x7fff_ffff,
+        0x8000_0000,
+        0,
+        u32::MAX,
+    ]);
+    // Few bits of difference, low ones most of the time.
+    (place, any::<u32>(), 0..32u32).prop_map(|(place, noise, keep)| place ^ (noise >> keep))
+}
+
+/// Every length, the shortest seldom: each rewrites millions of slots.
+fn length() -> impl Strategy<Value = u8> {
+    prop_oneof![1 => 0..8u8, 12 => 8..24u8, 20 => 22..=26u8, 20 => 24..=32u8]
+}
+
+fn key() -> impl Strategy<Value = Key> {
+    (clustered_address(), length()).prop_map(|(address, length)| Key::new(address, length))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (key(), 0..1000u32).prop_map(|(key, leaf)| Step::Insert(key, leaf)),
+        1 => key().prop_map(Step::Remove),
+        4 => any::<usize>().prop_map(Step::RemoveExisting),
+        1 => Just(Step::Collect),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_lookup_agrees_with_a_linear_scan(
+        steps in prop::collection::vec(step(), 1..120),
+        addresses in prop::collection::vec(clustered_address(), 1..300),
+    ) {
+        let mut bench = Bench::new(256);
+        for (number, step) in steps.into_iter().enumerate() {
+            let mut edges = bench.boundaries();
+            match step {
+                Step::Insert(key, index) => bench.insert(key, leaf(index)),
+                Step::Remove(key) => bench.remove(key),
+                Step::RemoveExisting(pick) if !bench.oracle.0.is_empty() => {
+                    bench.remove(bench.oracle.0[pick % bench.oracle.0.len()].0);
+                }
+                Step::RemoveExisting(_) => {}
+                Step::Collect => {
+                    let _ = bench.reader.round();
+                    prop_assert_eq!(bench.fib.domain.collect(), 0);
+                }
+            }
+            if number % 8 == 0 {
+                // Those from before the step show what a removed route left behind.
+                edges.extend(bench.boundaries());
+                bench.check(&edges);
+            }
+        }
+        bench.check(&bench.boundaries());
+        bench.check(&addresses);
+        bench.check_books();
+        // Whatever was there, taking all of it away leaves an empty table.
+        let edges = bench.boundaries();
+        for (key, _) in bench.oracle.0.clone() {
+            bench.remove(key);
+        }
+        bench.check(&edges);
+        bench.check_books();
+        prop_assert!(bench.fib.second.prefixes.iter().all(|count| *count == 0));
+    }
+}
+
+const PLACES: [u32; 6] = [
+    0,
+    0x0a00_0000,
+    0x0a00_0001,
+    0x0a00_00ff,
+    0x0a00_0100,
+    u32::MAX,
+];
+
+#[test]
+fn the_default_route_is_what_is_left_over() {
+    let mut bench = Bench::new(4);
+    let default = Key::new(0xffff_ffff, 0);
+    assert_eq!(default.address(), 0);
+    bench.check(&PLACES);
+    bench.insert(default, leaf(1));
+    bench.check(&PLACES);
+    assert_eq!(bench.fib.memory(), 18, "it touches no slot");
+    bench.insert(Key::new(0x0a00_0001, 32), leaf(2));
+    bench.check(&PLACES);
+    bench.insert(default, leaf(3));
+    bench.check(&PLACES);
+    bench.remove(default);
+    bench.check(&PLACES);
+    bench.insert(default, leaf(4));
+    bench.remove(Key::new(0x0a00_0001, 32));
+    bench.check(&PLACES);
+    bench.remove(default);
+    bench.remove(default);
+    bench.check(&PLACES);
+    bench.check_books();
+}
+
+#[test]
+fn removing_each_nested_prefix_uncovers_the_next() {
+    let mut bench = Bench::new(4);
+    let all: Vec<_> = (0..=32)
+        .map(|length| Key::new(0x0a00_0001, length))
+        .collect();
+    for key in &all {
+        bench.insert(*key, leaf(key.length().into()));
+    }
+    bench.check(&PLACES);
+    // From the outside in, from the inside out: first every other one, then the rest.
+    for key in all
+        .iter()
+        .step_by(2)
+        .chain(all.iter().skip(1).step_by(2).rev())
+    {
+        let edges = bench.boundaries();
+        bench.remove(*key);
+        bench.check(&edges);
+        bench.check(&PLACES);
+    }
+    bench.check_books();
+}
+
+#[test]
+fn batches_of_every_size_are_resolved_whole() {
+    let mut bench = Bench::new(4);
+    bench.insert(Key::new(0x0a00_0000, 8), leaf(1));
+    bench.insert(Key::new(0x0a00_0080, 25), leaf(2));
+    bench.insert(Key::new(0x0a00_0003, 32), leaf(3));
+    for count in (0..=80).chain([255, 256, 257, 271, 272, 512, 600]) {
+        // A third without route, a third in the second level.
+        let address = |i: u32| match i % 3 {
+            0 => 0x0b00_0000 + i,
+            1 => 0x0a00_0000 + i,
+            _ => 0x0a01_0000 + (i << 8),
+        };
+        let addresses: Vec<_> = (0..count).map(address).collect();
+        bench.check(&addresses);
+    }
+}
+
+#[test]
+fn a_full_table_refuses_one_route_and_keeps_the_rest() {
+    let mut bench = Bench::new(2);
+    bench.insert(Key::new(0x0a00_0000, 8), leaf(1));
+    bench.insert(Key::new(0x0a00_0100, 32), leaf(2));
+    bench.insert(Key::new(0x0a00_0200, 25), leaf(3));
+    let refused = Key::new(0x0a00_0301, 32);
+    assert_eq!(bench.fib.insert(refused, leaf(4)), Err(TableFull));
+    assert_eq!(bench.fib.get(refused), None);
+    let mut edges = bench.boundaries();
+    edges.extend([0x0a00_0300, 0x0a00_0301, 0x0a00_0302]);
+    bench.check(&edges);
+    bench.check_books();
+    // What needs no new page still goes in.
+    bench.insert(Key::new(0x0a00_0300, 24), leaf(5));
+    bench.insert(Key::new(0x0a00_0101, 32), leaf(6));
+    bench.insert(Key::new(0x0a00_0100, 32), leaf(7));
+    bench.check(&edges);
+    // The page of a removed route is free when its readers have moved on, not before.
+    bench.remove(Key::new(0x0a00_0200, 25));
+    assert_eq!(
+        bench.fib.domain.collect(),
+        1,
+        "the reader may still be in it"
+    );
+    assert_eq!(bench.fib.insert(refused, leaf(4)), Err(TableFull));
+    let _ = bench.reader.round();
+    assert_eq!(bench.fib.domain.collect(), 0);
+    bench.insert(refused, leaf(4));
+    bench.check(&edges);
+    bench.check_books();
+}
+
+#[test]
+fn a_page_count_beyond_the_slot_numbers_is_refused() {
+    let domain = Domain::new(1);
+    let error = Fib4::with_options(&domain, small(Options::MOST_PAGES + 1)).err();
+    assert_eq!(error.unwrap().kind(), io::ErrorKind::InvalidInput);
+    assert!(Fib4::with_options(&domain, small(Options::MOST_PAGES)).is_ok());
+    assert!(Fib4::with_options(&domain, small(0)).is_ok());
+}
+
+#[test]
+#[should_panic(expected = "not a leaf")]
+fn a_leaf_of_the_reserved_kind_is_refused() {
+    let mut bench = Bench::new(1);
+    let _ = bench.fib.insert(Key::new(0, 8), Leaf::new(15, 0));
+}
+
+#[test]
+fn few_routes_take_little_memory() {
+    let mut bench = Bench::new(1 << 10);
+    for i in 0..16u32 {
+        bench.insert(Key::new(i << 28 | 0x0001_0100, 24), leaf(i));
+        bench.insert(Key::new(i << 28 | 0x0002_0201, 32), leaf(i));
+    }
+    // One system page of slots and one of depths each, and 16 second-level pages.
+    let expected = 16 * (4096 + 4096 + 1280) + 32 * 18;
+    assert_eq!(bench.fib.memory(), expected);
+}
+
+#[test]
+fn a_handle_outlives_its_table() {
+    let mut bench = Bench::new(1);
+    bench.insert(Key::new(0x0a00_0000, 30), leaf(1));
+    let handle = bench.fib.handle();
+    drop(bench.fib);
+    assert_eq!(handle.lookup(&bench.reader.round(), 0x0a00_0001), leaf(1));
+}
+
+/// Runs `write` again and again while a reader checks every leaf that it finds at
+/// `addresses`; with each kernel in turn, so that two cores are enough to meet.
+fn race(
+    fib: &mut Fib4,
+    addresses: &[u32],
+    allowed: &[Leaf],
+    mut write: impl FnMut(&mut Fib4) + Send,
+) {
+    const TURNS: usize = 20_000;
+    for kernel in Kernel::ALL {
+        let Some(handle) = fib.handle().with_kernel(kernel) else {
+            eprintln!("skipped: this processor lacks {kernel:?}");
+            continue;
+        };
+        let mut reader = fib.domain.register().unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let stop = &stop;
+            // The reader moves in: if it panics, the writer waits for it no more.
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    read_all(&handle, &mut reader, addresses, allowed);
+                }
+            });
+            // On a thread of its own: if it panics, the reader must end all the same.
+            let writer = scope.spawn(|| {
+                for _ in 0..TURNS {
+                    write(fib);
+                    fib.domain.collect();
+                }
+            });
+            let result = writer.join();
+            stop.store(true, Ordering::Relaxed);
+            result.unwrap();
+        });
+    }
+}
+
+/// One round that looks every address up, as a batch and one by one.
+fn read_all(handle: &Lookup4, reader: &mut Reader, addresses: &[u32], allowed: &[Leaf]) {
+    let round = reader.round();
+    let mut batch = addresses.to_vec();
+    handle.lookup_batch(&round, &mut batch);
+    let singly = addresses
+        .iter()
+        .map(|address| handle.lookup(&round, *address));
+    for (found, address) in batch
+        .into_iter()
+        .map(Leaf)
+        .chain(singly)
+        .zip(addresses.iter().cycle())
+    {
+        assert!(allowed.contains(&found), "{address:#x}: {found:?}");
+    }
+}
+
+#[test]
+fn readers_see_one_of_two_next_hops_while_they_flip() {
+    let domain = Domain::new(1);
+    let mut fib = Fib4::with_options(&domain, small(8)).unwrap();
+    let (a, b) = (leaf(1), leaf(2));
+    let keys = [20, 24, 26].map(|length| Key::new(0x0a00_0040, length));
+    for key in keys {
+        fib.insert(key, a).unwrap();
+    }
+    let addresses: Vec<_> = (0..256).map(|i| 0x0a00_0000 + i * 3).collect();
+    let mut flips = [b, a].into_iter().cycle();
+    race(&mut fib, &addresses, &[a, b], |fib| {
+        let leaf = flips.next().unwrap();
+        for key in keys {
+            fib.insert(key, leaf).unwrap();
+        }
+    });
+}
+
+#[test]
+fn readers_never_miss_while_pages_come_go_and_are_reused() {
+    let domain = Domain::new(1);
+    // Two pages for four /24s: those that are freed are soon filled for another.
+    let mut fib = Fib4::with_options(&domain, small(2)).unwrap();
+    let (cover, host) = (leaf(1), leaf(2));
+    fib.insert(Key::new(0x0a00_0000, 8), cover).unwrap();
+    fib.insert(Key::new(0x1400_0000, 8), leaf(9)).unwrap();
+    // Readers ask in 10/8 only; the pages serve 20/8, with another leaf, in between.
+    let addresses: Vec<_> = (0..256)
+        .map(|i| 0x0a00_0000 + (i % 2) * 256 + i / 2)
+        .collect();
+    let mut turn = 0;
+    race(&mut fib, &addresses, &[cover, host], |fib| {
+        turn += 1;
+        let outer = if turn % 2 == 0 {
+            0x0a00_0000
+        } else {
+            0x1400_0000
+        };
+        let key = Key::new(outer + (turn / 2 % 2) * 256 + 7, 32);
+        while fib.insert(key, host).is_err() {
+            fib.domain.collect();
+            std::thread::yield_now();
+        }
+        fib.remove(key);
+    });
+}
+
+#[test]
+fn readers_never_miss_while_the_default_route_and_another_take_turns() {
+    let domain = Domain::new(1);
+    let mut fib = Fib4::with_options(&domain, small(2)).unwrap();
+    let (default, route) = (leaf(1), leaf(2));
+    let (everything, some) = (Key::new(0, 0), Key::new(0x0a00_0000, 23));
+    fib.insert(everything, default).unwrap();
+    let addresses: Vec<_> = (0..256).map(|i| 0x0a00_0000 + i * 2).collect();
+    // At any time one of the two covers all addresses.
+    race(&mut fib, &addresses, &[default, route], |fib| {
+        fib.insert(some, route).unwrap();
+        fib.remove(everything);
+        fib.insert(everything, default).unwrap();
+        fib.remove(some);
+    });
+}

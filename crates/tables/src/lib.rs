@@ -1,0 +1,16 @@
+//! Forwarding tables: what workers look up, what control changes under them.
+//!
+//! A lookup ends in a [`Leaf`], a small number that names a forwarding object
+//! ([`object`]). Objects are shared by everything that goes the same way. [`fib4`] finds
+//! the leaf of an IPv4 destination.
+#![deny(unsafe_code)]
+
+pub mod fib4;
+pub mod leaf;
+#[allow(unsafe_code)] // mmap; invariants in the file
+mod memory;
+pub mod object;
+
+pub use fib4::{Fib4, Lookup4};
+pub use leaf::Leaf;
+pub use object::{Adjacency, Object, ObjectHandle, Objects, kind};

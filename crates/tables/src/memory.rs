@@ -1,0 +1,102 @@
+//! Address space reserved once and paid for page by page: an array that is as large
+//! as it can ever get from the first day, never moves, and costs memory only where it
+//! was written. The kernel gives zeros for the rest.
+
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+/// What the memory behind a [`Reserved`] array is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// Small pages whatever the system's default, so that one route does not cost 2 MiB.
+    Small,
+    /// Transparent huge pages where the system has them: fewer TLB misses.
+    Huge,
+}
+
+/// Types for which all-zero bytes are a value.
+///
+/// # Safety
+/// The implementor promises that, and that dropping a value does nothing.
+pub(crate) unsafe trait Zeroed {}
+
+// SAFETY: an integer; zero is a value; no drop.
+unsafe impl Zeroed for u8 {}
+// SAFETY: same layout as u32; zero is a value; no drop.
+unsafe impl Zeroed for AtomicU32 {}
+
+/// An array of zeros in lazily touched anonymous memory.
+///
+/// Invariant: `base` is the start of a private mapping of `length` elements that only
+/// this value owns and that `drop` unmaps.
+pub(crate) struct Reserved<T: Zeroed> {
+    base: NonNull<T>,
+    length: usize,
+}
+
+// SAFETY: it owns its elements as a Box<[T]> does.
+unsafe impl<T: Zeroed + Send> Send for Reserved<T> {}
+// SAFETY: shared access gives &T only.
+unsafe impl<T: Zeroed + Sync> Sync for Reserved<T> {}
+
+impl<T: Zeroed> Reserved<T> {
+    /// # Errors
+    /// What mmap(2) says, usually that the address space limit is too small.
+    ///
+    /// # Panics
+    /// When `length` is zero or more than fits the address space.
+    pub(crate) fn new(length: usize, pages: Pages) -> io::Result<Reserved<T>> {
+        let bytes = length.checked_mul(size_of::<T>()).expect("fits usize");
+        assert!(bytes > 0, "an array of nothing");
+        // SAFETY: a new anonymous mapping at an address that the kernel chooses.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let advice = match pages {
+            Pages::Small => libc::MADV_NOHUGEPAGE,
+            Pages::Huge => libc::MADV_HUGEPAGE,
+        };
+        // SAFETY: the range was just mapped. It is advice: a kernel without
+        // transparent huge pages refuses it and nothing is lost.
+        unsafe { libc::madvise(address, bytes, advice) };
+        let base = NonNull::new(address.cast()).expect("mmap never returns page zero");
+        Ok(Reserved { base, length })
+    }
+}
+
+impl<T: Zeroed> Deref for Reserved<T> {
+    type Target = [T];
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping holds `length` elements, zeroed at birth (see `Zeroed`),
+        // page-aligned, and lives as long as self.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.length) }
+    }
+}
+
+impl<T: Zeroed> DerefMut for Reserved<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`; &mut self makes it the only access.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.length) }
+    }
+}
+
+impl<T: Zeroed> Drop for Reserved<T> {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly what `new` mapped; no reference outlives self.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length * size_of::<T>()) };
+    }
+}

@@ -1,0 +1,557 @@
+//! Forwarding objects: what a [`Leaf`] names. One object serves all prefixes that go the
+//! same way; one cache line tells a worker all that it needs to forward.
+//!
+//! A line is a head word, read and written atomically, and a body. For a single path the
+//! body is the link header to write; for several, the buckets that flows are spread
+//! over. Workers read the head first and the body after it.
+//!
+//! Changing an object under a million prefixes is one atomic write: [`Objects::replace`]
+//! fills a spare line and turns the old head into a redirection to it. When every worker
+//! has begun a new round nobody can be inside the old body, so it is overwritten with
+//! the new one and the head made direct again.
+#![allow(unsafe_code)]
+
+use crate::leaf::Leaf;
+use crate::memory::{Pages, Reserved, Zeroed};
+use rcu::{Domain, Round};
+use std::cell::UnsafeCell;
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Most objects.
+pub const MAX_OBJECTS: usize = 1 << 20;
+/// Longest link header that is written in front of a packet: Ethernet with two tags and
+/// room for a few labels.
+pub const MAX_REWRITE: usize = 40;
+/// Most buckets of a load balance.
+pub const MAX_BUCKETS: usize = 64;
+/// Buckets in one line.
+const BUCKETS_IN_LINE: usize = 8;
+const BODY: usize = 56;
+
+/// Kinds of leaf. A lookup node gives each kind an edge of its own.
+pub mod kind {
+    /// No route.
+    pub const MISS: u8 = 0;
+    /// Discard silently.
+    pub const DROP: u8 = 1;
+    /// Through an adjacency: one next hop on one interface.
+    pub const ADJACENCY: u8 = 2;
+    /// To a neighbour on an attached network that is not known yet.
+    pub const GLEAN: u8 = 3;
+    /// To this router.
+    pub const RECEIVE: u8 = 4;
+    /// Over several paths.
+    pub const LOAD_BALANCE: u8 = 5;
+    /// To the host's control plane.
+    pub const PUNT: u8 = 6;
+    /// Discard, and tell the sender that there is no route.
+    pub const UNREACHABLE: u8 = 7;
+    /// How many kinds there can be.
+    pub const COUNT: usize = 16;
+}
+
+/// An object as control describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Object {
+    Adjacency(Adjacency),
+    /// Leaves to spread flows over: a power of two of them, at most [`MAX_BUCKETS`].
+    LoadBalance(Vec<Leaf>),
+}
+
+/// Where packets of one next hop go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adjacency {
+    /// The edge that the node which reads this takes: to the interface's output, or, when
+    /// the neighbour is not known, to the node that resolves it.
+    pub edge: u16,
+    pub complete: bool,
+    /// Largest network-layer packet that the interface carries.
+    pub mtu: u16,
+    pub interface: u32,
+    /// The next hop (IPv4, host order), for who must resolve it.
+    pub next_hop: u32,
+    /// The link header, at most [`MAX_REWRITE`] bytes; empty when not complete.
+    pub rewrite: Vec<u8>,
+}
+
+/// There is no room for another object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectsFull;
+
+impl std::fmt::Display for ObjectsFull {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "no room for another forwarding object (at most {MAX_OBJECTS})"
+        )
+    }
+}
+impl std::error::Error for ObjectsFull {}
+
+#[repr(C, align(64))]
+struct Line {
+    head: AtomicU64,
+    body: UnsafeCell<[u8; BODY]>,
+}
+const _: () = assert!(size_of::<Line>() == 64);
+
+// SAFETY: zeros are a line (an atomic and bytes) and nothing happens when it is dropped.
+unsafe impl Zeroed for Line {}
+// SAFETY: the body is written only while no reader can be in it (module docs).
+unsafe impl Sync for Line {}
+
+// The head word, from the lowest byte: state, rewrite length or log2 of buckets, edge
+// (16 bits), MTU (16 bits). A redirection has the index of its line in the upper half.
+const STATE_COMPLETE: u8 = 1;
+const STATE_INCOMPLETE: u8 = 2;
+const STATE_LOAD_BALANCE: u8 = 3;
+const STATE_REDIRECTED: u8 = 4;
+
+fn head_of(object: &Object) -> u64 {
+    let word = |state: u8, size: u8, edge: u16, mtu: u16| {
+        state as u64 | (size as u64) << 8 | (edge as u64) << 16 | (mtu as u64) << 32
+    };
+    match object {
+        Object::Adjacency(a) if a.complete => {
+            word(STATE_COMPLETE, a.rewrite.len() as u8, a.edge, a.mtu)
+        }
+        Object::Adjacency(a) => word(STATE_INCOMPLETE, 0, a.edge, a.mtu),
+        Object::LoadBalance(buckets) => word(STATE_LOAD_BALANCE, buckets.len().ilog2() as u8, 0, 0),
+    }
+}
+
+/// The bodies of an object's lines: one, but for load balances of many buckets.
+fn bodies_of(object: &Object) -> Vec<[u8; BODY]> {
+    match object {
+        Object::Adjacency(a) => {
+            let mut body = [0; BODY];
+            body[..4].copy_from_slice(&a.interface.to_ne_bytes());
+            body[4..8].copy_from_slice(&a.next_hop.to_ne_bytes());
+            body[16..16 + a.rewrite.len()].copy_from_slice(&a.rewrite);
+            vec![body]
+        }
+        Object::LoadBalance(buckets) => {
+            let line = |leaves: &[Leaf]| {
+                let mut body = [0; BODY];
+                for (leaf, place) in leaves.iter().zip(body.chunks_exact_mut(4)) {
+                    place.copy_from_slice(&leaf.0.to_ne_bytes());
+                }
+                body
+            };
+            buckets.chunks(BUCKETS_IN_LINE).map(line).collect()
+        }
+    }
+}
+
+/// What writer and readers share.
+struct Lines {
+    lines: Reserved<Line>,
+    spare: Mutex<Spare>,
+}
+
+/// Which lines are free, and where replaced objects live meanwhile.
+#[derive(Default)]
+struct Spare {
+    /// Free runs of lines, by length.
+    free: HashMap<usize, Vec<u32>>,
+    /// Lines never used start here.
+    fresh: usize,
+    /// Objects under redirection: the run of lines that stands in, and its length.
+    standing_in: HashMap<u32, (u32, usize)>,
+}
+
+impl Lines {
+    fn take(&self, run: usize) -> Result<u32, ObjectsFull> {
+        let mut spare = self.spare.lock().expect("no panic under this lock");
+        if let Some(index) = spare.free.get_mut(&run).and_then(Vec::pop) {
+            return Ok(index);
+        }
+        if spare.fresh + run > self.lines.len() {
+            return Err(ObjectsFull);
+        }
+        spare.fresh += run;
+        Ok((spare.fresh - run) as u32)
+    }
+
+    fn give_back(&self, index: u32, run: usize) {
+        let mut spare = self.spare.lock().expect("no panic under this lock");
+        spare.free.entry(run).or_default().push(index);
+    }
+
+    /// Writes an object into lines that no reader can be in, head last.
+    fn write(&self, index: u32, object: &Object) {
+        for (line, body) in self.lines[index as usize..].iter().zip(bodies_of(object)) {
+            // SAFETY: by the caller no reader is in this body, and there is one writer.
+            unsafe { *line.body.get() = body };
+        }
+        self.lines[index as usize]
+            .head
+            .store(head_of(object), Ordering::Release);
+    }
+}
+
+/// How many lines an object takes.
+fn run_of(object: &Object) -> usize {
+    match object {
+        Object::Adjacency(_) => 1,
+        Object::LoadBalance(buckets) => buckets.len().div_ceil(BUCKETS_IN_LINE),
+    }
+}
+
+/// The control side: makes, changes and frees objects. One writer.
+pub struct Objects {
+    lines: Arc<Lines>,
+    domain: Arc<Domain>,
+    /// Lines that each object takes at its own place.
+    runs: HashMap<u32, usize>,
+}
+
+impl Objects {
+    /// # Errors
+    /// When the address space cannot be had.
+    pub fn new(domain: &Arc<Domain>) -> io::Result<Objects> {
+        let lines = Lines {
+            lines: Reserved::new(MAX_OBJECTS, Pages::Small)?,
+            spare: Mutex::default(),
+        };
+        Ok(Objects {
+            lines: Arc::new(lines),
+            domain: domain.clone(),
+            runs: HashMap::new(),
+        })
+    }
+
+    /// The readers' side.
+    pub fn handle(&self) -> ObjectHandle {
+        ObjectHandle {
+            lines: self.lines.clone(),
+        }
+    }
+
+    /// Objects in use.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Makes an object and gives its index.
+    ///
+    /// # Errors
+    /// When there is no room.
+    ///
+    /// # Panics
+    /// When the object is out of its bounds (rewrite length, number of buckets).
+    pub fn insert(&mut self, object: &Object) -> Result<u32, ObjectsFull> {
+        check(object);
+        let run = run_of(object);
+        let index = self.lines.take(run)?;
+        self.lines.write(index, object);
+        self.runs.insert(index, run);
+        Ok(index)
+    }
+
+    /// Changes an object in one step that workers see whole.
+    ///
+    /// # Errors
+    /// When there is no room for the line that stands in; nothing has changed.
+    ///
+    /// # Panics
+    /// When there is no such object, or the new one needs more lines than the old.
+    pub fn replace(&mut self, index: u32, object: &Object) -> Result<(), ObjectsFull> {
+        check(object);
+        let run = run_of(object);
+        assert!(run <= self.runs[&index], "an object cannot grow in place");
+        let stand_in = self.lines.take(run)?;
+        self.lines.write(stand_in, object);
+        let redirection = STATE_REDIRECTED as u64 | (stand_in as u64) << 32;
+        self.lines.lines[index as usize]
+            .head
+            .store(redirection, Ordering::Release);
+        let previous = {
+            let mut spare = self.lines.spare.lock().expect("no panic under this lock");
+            spare.standing_in.insert(index, (stand_in, run))
+        };
+        if let Some((previous, run)) = previous {
+            let lines = self.lines.clone();
+            self.domain.retire(move || lines.give_back(previous, run));
+        }
+        let (lines, domain, object) = (self.lines.clone(), self.domain.clone(), object.clone());
+        // Not an Arc cycle for long: the domain drops the action when it has run.
+        let weak = Arc::downgrade(&domain);
+        self.domain.retire(move || {
+            {
+                let mut spare = lines.spare.lock().expect("no panic under this lock");
+                if spare.standing_in.get(&index) != Some(&(stand_in, run)) {
+                    return; // replaced again, or freed
+                }
+                spare.standing_in.remove(&index);
+            }
+            lines.write(index, &object);
+            if let Some(domain) = weak.upgrade() {
+                domain.retire(move || lines.give_back(stand_in, run));
+            }
+        });
+        Ok(())
+    }
+
+    /// Frees an object that no table names any more.
+    ///
+    /// # Panics
+    /// When there is no such object.
+    pub fn remove(&mut self, index: u32) {
+        let run = self.runs.remove(&index).expect("objects are removed once");
+        let stand_in = self
+            .lines
+            .spare
+            .lock()
+            .expect("no panic under this lock")
+            .standing_in
+            .remove(&index);
+        let lines = self.lines.clone();
+        self.domain.retire(move || {
+            lines.give_back(index, run);
+            if let Some((stand_in, run)) = stand_in {
+                lines.give_back(stand_in, run);
+            }
+        });
+    }
+}
+
+fn check(object: &Object) {
+    match object {
+        Object::Adjacency(a) => {
+            assert!(a.rewrite.len() <= MAX_REWRITE && a.complete != a.rewrite.is_empty())
+        }
+        Object::LoadBalance(b) => assert!(b.len().is_power_of_two() && b.len() <= MAX_BUCKETS),
+    }
+}
+
+/// The readers' side: cheap to clone, one for each node that forwards.
+#[derive(Clone)]
+pub struct ObjectHandle {
+    lines: Arc<Lines>,
+}
+
+/// An object as a worker sees it, for one round.
+#[derive(Clone, Copy)]
+pub struct ObjectRef<'r> {
+    head: u64,
+    line: &'r Line,
+    lines: &'r [Line],
+    index: usize,
+}
+
+impl ObjectHandle {
+    /// The object of a leaf. An index that was never given out reads as an empty object:
+    /// not complete, no buckets.
+    #[inline(always)]
+    pub fn get<'r>(&'r self, _round: &'r Round<'_>, index: u32) -> ObjectRef<'r> {
+        let lines: &[Line] = &self.lines.lines;
+        let mut at = index as usize & (MAX_OBJECTS - 1);
+        let mut head = lines[at].head.load(Ordering::Acquire);
+        if head as u8 == STATE_REDIRECTED {
+            at = (head >> 32) as usize & (MAX_OBJECTS - 1);
+            head = lines[at].head.load(Ordering::Acquire);
+        }
+        ObjectRef {
+            head,
+            line: &lines[at],
+            lines,
+            index: at,
+        }
+    }
+}
+
+impl<'r> ObjectRef<'r> {
+    #[inline(always)]
+    fn body(&self) -> &'r [u8; BODY] {
+        // SAFETY: the writer leaves this body alone until we have begun another round.
+        unsafe { &*self.line.body.get() }
+    }
+
+    /// Whether packets can be sent: the link header is known.
+    #[inline(always)]
+    pub fn is_complete(&self) -> bool {
+        self.head as u8 == STATE_COMPLETE
+    }
+
+    #[inline(always)]
+    pub fn edge(&self) -> u16 {
+        (self.head >> 16) as u16
+    }
+
+    #[inline(always)]
+    pub fn mtu(&self) -> u16 {
+        (self.head >> 32) as u16
+    }
+
+    pub fn interface(&self) -> u32 {
+        let body = self.body();
+        u32::from_ne_bytes([body[0], body[1], body[2], body[3]])
+    }
+
+    pub fn next_hop(&self) -> u32 {
+        let body = self.body();
+        u32::from_ne_bytes([body[4], body[5], body[6], body[7]])
+    }
+
+    /// The link header.
+    #[inline(always)]
+    pub fn rewrite(&self) -> &'r [u8] {
+        let length = ((self.head >> 8) as u8 as usize).min(MAX_REWRITE);
+        &self.body()[16..16 + length]
+    }
+
+    /// The link header, when it is Ethernet without tags.
+    #[inline(always)]
+    pub fn ethernet(&self) -> Option<&'r [u8; 14]> {
+        ((self.head >> 8) as u8 == 14).then(|| self.body()[16..30].try_into().expect("14 bytes"))
+    }
+
+    /// The leaf that a flow takes, by its hash.
+    #[inline]
+    pub fn bucket(&self, hash: u32) -> Leaf {
+        if self.head as u8 != STATE_LOAD_BALANCE {
+            return Leaf::MISS;
+        }
+        let count = 1usize << ((self.head >> 8) as u8).min(MAX_BUCKETS.ilog2() as u8);
+        let bucket = hash as usize & (count - 1);
+        let Some(line) = self.lines.get(self.index + bucket / BUCKETS_IN_LINE) else {
+            return Leaf::MISS;
+        };
+        // SAFETY: as in `body`.
+        let body = unsafe { &*line.body.get() };
+        let at = bucket % BUCKETS_IN_LINE * 4;
+        Leaf(u32::from_ne_bytes([
+            body[at],
+            body[at + 1],
+            body[at + 2],
+            body[at + 3],
+        ]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    fn adjacency(value: u8) -> Object {
+        Object::Adjacency(Adjacency {
+            edge: value as u16,
+            complete: true,
+            mtu: 1000 + value as u16,
+            interface: value as u32,
+            next_hop: 7,
+            rewrite: vec![value; 14],
+        })
+    }
+
+    #[test]
+    fn an_object_reads_back_as_it_was_made() {
+        let domain = Domain::new(1);
+        let mut objects = Objects::new(&domain).unwrap();
+        let index = objects.insert(&adjacency(9)).unwrap();
+        let mut reader = domain.register().unwrap();
+        let handle = objects.handle();
+        let round = reader.round();
+        let object = handle.get(&round, index);
+        assert!(object.is_complete());
+        assert_eq!(
+            (
+                object.edge(),
+                object.mtu(),
+                object.interface(),
+                object.next_hop()
+            ),
+            (9, 1009, 9, 7)
+        );
+        assert_eq!(object.rewrite(), [9; 14]);
+        assert_eq!(object.ethernet(), Some(&[9; 14]));
+        assert_eq!(object.bucket(1), Leaf::MISS);
+    }
+
+    #[test]
+    fn buckets_of_every_size_are_found() {
+        let domain = Domain::new(1);
+        let mut objects = Objects::new(&domain).unwrap();
+        let mut reader = domain.register().unwrap();
+        let handle = objects.handle();
+        for log in 0..=6 {
+            let leaves: Vec<_> = (0..1 << log)
+                .map(|i| Leaf::new(kind::ADJACENCY, i))
+                .collect();
+            let index = objects
+                .insert(&Object::LoadBalance(leaves.clone()))
+                .unwrap();
+            let round = reader.round();
+            for hash in 0..200u32 {
+                let expected = leaves[hash as usize % leaves.len()];
+                assert_eq!(handle.get(&round, index).bucket(hash), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_come_back_after_replacing_and_removing() {
+        let domain = Domain::new(1);
+        let mut objects = Objects::new(&domain).unwrap();
+        for n in 0..1000u32 {
+            let index = objects.insert(&adjacency(n as u8)).unwrap();
+            objects.replace(index, &adjacency(1)).unwrap();
+            if n % 3 == 0 {
+                objects.replace(index, &adjacency(2)).unwrap();
+            }
+            if n % 2 == 0 {
+                domain.collect();
+            }
+            objects.remove(index);
+            domain.collect();
+            domain.collect();
+        }
+        assert!(objects.is_empty());
+        let spare = objects.lines.spare.lock().unwrap();
+        assert!(spare.standing_in.is_empty());
+        assert_eq!(
+            spare.free.values().map(Vec::len).sum::<usize>(),
+            spare.fresh
+        );
+        assert!(spare.fresh < 20, "{}", spare.fresh);
+    }
+
+    #[test]
+    fn a_reader_sees_the_old_object_or_the_new_one_never_a_mixture() {
+        let domain = Domain::new(1);
+        let mut objects = Objects::new(&domain).unwrap();
+        let index = objects.insert(&adjacency(0)).unwrap();
+        let handle = objects.handle();
+        let stop = Arc::new(AtomicBool::new(false));
+        let reading = {
+            let (domain, stop) = (domain.clone(), stop.clone());
+            std::thread::spawn(move || {
+                let mut reader = domain.register().unwrap();
+                while !stop.load(Ordering::Relaxed) {
+                    let round = reader.round();
+                    for _ in 0..50 {
+                        let object = handle.get(&round, index);
+                        let value = object.edge() as u8;
+                        assert_eq!(object.rewrite(), [value; 14]);
+                        assert_eq!(object.interface(), value as u32);
+                    }
+                }
+            })
+        };
+        for n in 0..50_000u32 {
+            objects.replace(index, &adjacency(n as u8)).unwrap();
+            domain.collect();
+        }
+        stop.store(true, Ordering::Relaxed);
+        reading.join().unwrap();
+    }
+}

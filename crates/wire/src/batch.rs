@@ -1,0 +1,464 @@
+//! Header kernels over many packets at once.
+//!
+//! A kernel gets [`Frames`], the places of up to a vector of packet heads, and columns
+//! of metadata beside them. It touches each header once and leaves what later nodes
+//! need in the columns, so that they need not touch the packet again.
+//!
+//! Each kernel exists as portable code and for AVX-512 (with VBMI, as every AVX-512
+//! machine since Ice Lake and Zen 4 has); tests hold them equal. Which one runs is
+//! decided once; `QUIVER_SIMD=scalar` forces the portable one.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod scalar;
+
+use crate::addr::MacAddress;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+/// Bytes that must be readable at each offset.
+pub const READABLE: usize = 64;
+/// Bytes that must be writable before each offset.
+pub const WRITABLE_BEFORE: usize = 64;
+
+/// What [`ethernet_ip4`] found wrong or remarkable, a bit each. No bit: an IPv4 packet
+/// for us, without options, whole, unexpired, its header sound.
+pub mod check {
+    /// Addressed to another station (IEEE 802.3 unicast, not this interface's).
+    pub const OTHER_STATION: u32 = 1 << 0;
+    /// Group-addressed frame, broadcast included.
+    pub const GROUP: u32 = 1 << 1;
+    /// Ethertype is not 0x0800: none of the IPv4 bits below is meaningful.
+    pub const NOT_IP4: u32 = 1 << 2;
+    /// Shorter than Ethernet and IPv4 headers together.
+    pub const SHORT: u32 = 1 << 3;
+    /// Version is not 4.
+    pub const VERSION: u32 = 1 << 4;
+    /// Header length is not 20: options, or fewer than 5 words. The checksum was not
+    /// verified.
+    pub const HEADER_LENGTH: u32 = 1 << 5;
+    /// Total length is below the header's or beyond the frame.
+    pub const TOTAL_LENGTH: u32 = 1 << 6;
+    /// Header checksum is wrong.
+    pub const CHECKSUM: u32 = 1 << 7;
+    /// Time to live is 0 or 1: may be delivered here, not forwarded.
+    pub const TTL: u32 = 1 << 8;
+    /// A fragment: more to come, or not the first.
+    pub const FRAGMENT: u32 = 1 << 9;
+    /// Not a fault: the packet was seen as IPv4, so that the bits above tell about it.
+    pub const EXAMINED: u32 = 1 << 15;
+    /// All of the above. Packet flags of other meaning lie outside.
+    pub const ALL: u32 = 0xffff;
+    /// Input flag: the packet's length column spans several segments, so padding is
+    /// not cut off here.
+    pub const CHAINED: u32 = 1 << 16;
+}
+
+/// The heads of some packets: `base + packet * stride + offset` each.
+pub struct Frames<'a> {
+    base: *mut u8,
+    stride: usize,
+    packets: &'a [u32],
+    offsets: &'a [u16],
+    _memory: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Frames<'a> {
+    /// # Safety
+    /// For each `i`, [`WRITABLE_BEFORE`] bytes before and [`READABLE`] bytes from
+    /// `base + packets[i] * stride + offsets[i]` lie in memory that this borrow owns
+    /// for `'a`; the packets are distinct. `packets` and `offsets` are equally long.
+    pub unsafe fn new(
+        base: *mut u8,
+        stride: usize,
+        packets: &'a [u32],
+        offsets: &'a [u16],
+    ) -> Frames<'a> {
+        debug_assert_eq!(packets.len(), offsets.len());
+        Frames {
+            base,
+            stride,
+            packets,
+            offsets,
+            _memory: PhantomData,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    #[inline(always)]
+    fn head(&self, i: usize) -> *mut u8 {
+        let place = self.packets[i] as usize * self.stride + self.offsets[i] as usize;
+        // SAFETY: within the memory of packet i (contract of `new`).
+        unsafe { self.base.add(place) }
+    }
+
+    /// The first 64 bytes at the offset of packet `i`. What lies beyond the packet's
+    /// length is left over from earlier packets.
+    #[inline]
+    pub fn bytes(&self, i: usize) -> &[u8; READABLE] {
+        // SAFETY: readable by the contract of `new`; `&self` excludes writers, which
+        // take `&mut self`.
+        unsafe { &*self.head(i).cast() }
+    }
+
+    /// Forwards packet `i` whose IPv4 header is at the offset: puts `rewrite`, a whole
+    /// link header, right before it, and counts the hop: TTL minus one and the
+    /// checksum to match (RFC 1141).
+    ///
+    /// # Panics
+    /// When `rewrite` is longer than [`WRITABLE_BEFORE`].
+    #[inline]
+    pub fn forward_ip4(&mut self, i: usize, rewrite: &[u8]) {
+        assert!(rewrite.len() <= WRITABLE_BEFORE);
+        let head = self.head(i);
+        // SAFETY: as asserted, in the writable bytes before the head.
+        unsafe {
+            std::ptr::copy_nonoverlapping(rewrite.as_ptr(), head.sub(rewrite.len()), rewrite.len())
+        };
+        // SAFETY: 64 bytes from the head are ours.
+        unsafe { count_hop(head) };
+    }
+
+    /// [`Frames::forward_ip4`] for all packets with the same Ethernet header.
+    #[inline]
+    pub fn forward_ip4_all(&mut self, rewrite: &[u8; 14]) {
+        let first = u64::from_ne_bytes(rewrite[..8].try_into().expect("8 bytes"));
+        let last = u64::from_ne_bytes(rewrite[6..].try_into().expect("8 bytes"));
+        for i in 0..self.len() {
+            // SAFETY: two stores of 8 that overlap cover the 14 bytes before the head;
+            // the hop is counted within the first 64 bytes.
+            unsafe { forward_ethernet(self.head(i), first, last) };
+        }
+    }
+
+    /// [`Frames::forward_ip4`] for packet `i` with an Ethernet header.
+    #[inline(always)]
+    pub fn forward_ip4_ethernet(&mut self, i: usize, rewrite: &[u8; 14]) {
+        let first = u64::from_ne_bytes(rewrite[..8].try_into().expect("8 bytes"));
+        let last = u64::from_ne_bytes(rewrite[6..].try_into().expect("8 bytes"));
+        // SAFETY: as in `forward_ip4_all`.
+        unsafe { forward_ethernet(self.head(i), first, last) };
+    }
+}
+
+/// # Safety
+/// 14 bytes before and 12 after `head` are writable and not otherwise borrowed.
+#[inline(always)]
+unsafe fn forward_ethernet(head: *mut u8, first: u64, last: u64) {
+    // SAFETY: given by the caller.
+    unsafe {
+        head.sub(14).cast::<u64>().write_unaligned(first);
+        head.sub(8).cast::<u64>().write_unaligned(last);
+        count_hop(head);
+    }
+}
+
+/// Decrements TTL and updates the checksum in one read-modify-write of the word that
+/// holds TTL, protocol and checksum. Taking 1 from the TTL takes 0x0100 from its
+/// big-endian word, so the checksum grows by 0x0100 with end-around carry (RFC 1141);
+/// seen little-endian that is +1 on the upper half.
+///
+/// # Safety
+/// 12 bytes from `head` are writable and not otherwise borrowed.
+#[inline(always)]
+unsafe fn count_hop(head: *mut u8) {
+    // SAFETY: given by the caller.
+    unsafe {
+        let word = head.add(8).cast::<u32>();
+        let (sum, carry) = u32::from_le(word.read_unaligned()).overflowing_add(0x1_0000 - 1);
+        word.write_unaligned(sum.wrapping_add((carry as u32) << 16).to_le());
+    }
+}
+
+/// Instruction sets that kernels are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Simd {
+    Scalar,
+    Avx512,
+}
+
+impl Simd {
+    /// The best that this processor has, unless `QUIVER_SIMD` says less.
+    pub fn detected() -> Simd {
+        static DETECTED: OnceLock<Simd> = OnceLock::new();
+        *DETECTED.get_or_init(|| match std::env::var("QUIVER_SIMD").as_deref() {
+            Ok("scalar" | "avx2") => Simd::Scalar,
+            _ if avx512_available() => Simd::Avx512,
+            _ => Simd::Scalar,
+        })
+    }
+}
+
+fn avx512_available() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("avx512vbmi2")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// Columns that [`ethernet_ip4`] reads and writes, one entry a packet.
+pub struct EthernetColumns<'a> {
+    /// Bits of [`check`] are set; others are kept.
+    pub flags: &'a mut [u32],
+    /// Frame bytes; Ethernet padding behind a sound IPv4 packet is cut off.
+    pub length: &'a mut [u16],
+    /// IPv4 destination, host order (of sound IPv4 packets).
+    pub target: &'a mut [u32],
+}
+
+/// One pass over Ethernet and IPv4 headers: station, ethertype, and the checks of
+/// RFC 1812 5.2.2 (version, lengths, checksum, TTL), into `columns`. Frames start at
+/// the Ethernet header. Says the union of all faults: 0 when every packet is plain.
+///
+/// # Panics
+/// When a column is shorter than the frames are many.
+pub fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
+    ethernet_ip4_with(Simd::detected(), frames, station, columns)
+}
+
+/// [`ethernet_ip4`] by a chosen instruction set (which the processor must have).
+pub fn ethernet_ip4_with(
+    simd: Simd,
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: EthernetColumns<'_>,
+) -> u32 {
+    let count = frames.len();
+    let columns = EthernetColumns {
+        flags: &mut columns.flags[..count],
+        length: &mut columns.length[..count],
+        target: &mut columns.target[..count],
+    };
+    match simd {
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => {
+            assert!(avx512_available());
+            // SAFETY: the processor has the instructions, as just asserted.
+            unsafe { avx512::ethernet_ip4(frames, station, columns) }
+        }
+        _ => scalar::ethernet_ip4(frames, station, columns, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum;
+    use proptest::prelude::*;
+
+    const STRIDE: usize = 256;
+    const OFFSET: u16 = 64;
+    const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+
+    /// Packets in memory with the columns of a vector.
+    struct Bed {
+        memory: Vec<u8>,
+        packets: Vec<u32>,
+        offsets: Vec<u16>,
+        flags: Vec<u32>,
+        length: Vec<u16>,
+        target: Vec<u32>,
+    }
+
+    impl Bed {
+        fn new(frames: &[Vec<u8>]) -> Bed {
+            let mut memory = vec![0xa5; STRIDE * frames.len()];
+            for (i, frame) in frames.iter().enumerate() {
+                let at = i * STRIDE + OFFSET as usize;
+                let take = frame.len().min(STRIDE - OFFSET as usize - READABLE);
+                memory[at..at + take].copy_from_slice(&frame[..take]);
+            }
+            Bed {
+                memory,
+                packets: (0..frames.len() as u32).collect(),
+                offsets: vec![OFFSET; frames.len()],
+                flags: vec![0; frames.len()],
+                length: frames.iter().map(|f| f.len() as u16).collect(),
+                target: vec![0; frames.len()],
+            }
+        }
+        fn frames(&mut self) -> (Frames<'_>, EthernetColumns<'_>) {
+            // SAFETY: each packet has its own 256 bytes, 64 of them before the offset.
+            let frames = unsafe {
+                Frames::new(
+                    self.memory.as_mut_ptr(),
+                    STRIDE,
+                    &self.packets,
+                    &self.offsets,
+                )
+            };
+            let columns = EthernetColumns {
+                flags: &mut self.flags,
+                length: &mut self.length,
+                target: &mut self.target,
+            };
+            (frames, columns)
+        }
+        fn check(&mut self, simd: Simd) -> u32 {
+            let (frames, columns) = self.frames();
+            ethernet_ip4_with(simd, &frames, STATION, columns)
+        }
+    }
+
+    fn plain() -> Vec<u8> {
+        let mut frame = vec![0u8; 60];
+        frame[..6].copy_from_slice(&STATION.0);
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[14] = 0x45;
+        frame[16..18].copy_from_slice(&46u16.to_be_bytes());
+        frame[22] = 64;
+        frame[23] = 17;
+        frame[26..30].copy_from_slice(&[100, 64, 1, 2]);
+        frame[30..34].copy_from_slice(&[16, 0, 0, 1]);
+        seal(&mut frame);
+        frame
+    }
+
+    fn seal(frame: &mut [u8]) {
+        frame[24..26].fill(0);
+        let sum = checksum::checksum(&frame[14..34]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    fn sets() -> Vec<Simd> {
+        let mut sets = vec![Simd::Scalar];
+        if avx512_available() {
+            sets.push(Simd::Avx512);
+        } else {
+            eprintln!("skipped: avx512 kernels (the processor lacks them)");
+        }
+        sets
+    }
+
+    #[test]
+    fn each_check_has_its_bit() {
+        type Spoil = fn(&mut Vec<u8>);
+        let cases: [(u32, Spoil); 11] = [
+            (0, |_| {}),
+            (check::OTHER_STATION, |f| f[5] = 9),
+            (check::GROUP, |f| f[0] = 1),
+            (check::NOT_IP4, |f| f[13] = 6),
+            (check::SHORT, |f| f.truncate(33)),
+            (check::VERSION, |f| {
+                f[14] = 0x65;
+                seal(f)
+            }),
+            (check::HEADER_LENGTH, |f| {
+                f[14] = 0x46;
+                seal(f)
+            }),
+            (check::TOTAL_LENGTH, |f| {
+                f[17] = 47;
+                seal(f)
+            }),
+            (check::CHECKSUM, |f| f[24] ^= 1),
+            (check::TTL, |f| {
+                f[22] = 1;
+                seal(f)
+            }),
+            (check::FRAGMENT, |f| {
+                f[20] = 0x20;
+                seal(f)
+            }),
+        ];
+        for simd in sets() {
+            for (bit, spoil) in &cases {
+                let mut frame = plain();
+                spoil(&mut frame);
+                let mut bed = Bed::new(&vec![frame; 17]);
+                assert_eq!(bed.check(simd), *bit, "{simd:?}");
+                let faults = |flags: &u32| flags & !check::EXAMINED;
+                assert!(
+                    bed.flags.iter().all(|f| faults(f) == *bit),
+                    "{simd:?} {bit:#x}"
+                );
+                let seen = bit & (check::NOT_IP4 | check::SHORT) == 0;
+                assert!(bed.flags.iter().all(|f| (f & check::EXAMINED != 0) == seen));
+            }
+        }
+    }
+
+    #[test]
+    fn sound_packets_give_their_destination_and_lose_their_padding() {
+        for simd in sets() {
+            let mut frame = plain();
+            frame[16..18].copy_from_slice(&28u16.to_be_bytes());
+            seal(&mut frame);
+            let mut bed = Bed::new(&vec![frame; 20]);
+            bed.flags[3] = check::CHAINED;
+            bed.check(simd);
+            assert!(bed.target.iter().all(|&t| t == 0x1000_0001));
+            assert_eq!((bed.length[0], bed.length[3], bed.length[19]), (42, 60, 42));
+        }
+    }
+
+    #[test]
+    fn forwarding_writes_the_link_header_and_counts_the_hop() {
+        let rewrite: [u8; 14] = std::array::from_fn(|i| i as u8 + 1);
+        for ttl in [2u8, 64, 255] {
+            for id in 0..2000u16 {
+                let mut frame = plain();
+                frame[22] = ttl;
+                frame[18..20].copy_from_slice(&(id.wrapping_mul(331)).to_be_bytes());
+                seal(&mut frame);
+                let mut bed = Bed::new(&[frame.clone(), frame.clone(), frame]);
+                bed.offsets.fill(OFFSET + 14);
+                let (mut frames, _) = bed.frames();
+                if id % 2 == 0 {
+                    frames.forward_ip4_all(&rewrite);
+                } else {
+                    (0..3).for_each(|i| frames.forward_ip4(i, &rewrite));
+                }
+                let bytes = &bed.memory[STRIDE + OFFSET as usize..][..34];
+                assert_eq!(bytes[..14], rewrite);
+                assert_eq!(bytes[22], ttl - 1);
+                // A right header sums to all ones, which `checksum` complements.
+                assert_eq!(checksum::checksum(&bytes[14..34]), 0);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn instruction_sets_agree(
+            seeds in proptest::collection::vec(
+                (proptest::collection::vec((0usize..40, any::<u8>()), 0..3), any::<bool>(), 0usize..80, any::<bool>()), 0..70),
+        ) {
+            let frames: Vec<_> = seeds.iter().map(|(changes, sealed, length, resized)| {
+                let mut frame = plain();
+                for (at, value) in changes { frame[*at] = *value; }
+                if *sealed { seal(&mut frame); }
+                if *resized { frame.resize(*length, 0); }
+                frame
+            }).collect();
+            let mut portable = Bed::new(&frames);
+            let union = portable.check(Simd::Scalar);
+            for simd in sets() {
+                let mut bed = Bed::new(&frames);
+                prop_assert_eq!(bed.check(simd), union);
+                prop_assert_eq!(&bed.flags, &portable.flags);
+                prop_assert_eq!(&bed.length, &portable.length);
+                for i in 0..frames.len() {
+                    if bed.flags[i] & (check::NOT_IP4 | check::SHORT) == 0 {
+                        prop_assert_eq!(bed.target[i], portable.target[i]);
+                    }
+                }
+            }
+        }
+    }
+}
