@@ -16,6 +16,7 @@
 //! 256 with the pool, over lock-free queues.
 #![allow(unsafe_code)]
 
+use crate::vector::{Row, flag};
 use crossbeam_queue::ArrayQueue;
 use rustix::{fs, mm};
 use std::io;
@@ -58,17 +59,20 @@ impl PacketIndex {
     }
 }
 
-/// What a device was asked to finish, or asks the next one to finish, for a packet
-/// (the virtio-net header's fields, offsets from the start of the frame).
+/// What a device was asked to finish, or asks the next one to finish, for a packet: the
+/// virtio-net header's fields. Offsets count from the network header, the row's `l3`, so
+/// that they stay true when routers change, add or remove link headers: whoever hands such
+/// a packet on must have set `l3` there, as `ethernet-input` does (a packet that was only
+/// received has it at its link header).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// Where summing starts for a partial checksum.
+    /// Where summing starts for a partial checksum, from the network header.
     pub checksum_start: u16,
     /// Where the checksum goes, counted from `checksum_start`.
     pub checksum_offset: u16,
     /// Payload bytes of each segment when the packet is to be segmented, else 0.
     pub segment_size: u16,
-    /// Bytes of all headers up to the payload that is segmented.
+    /// Bytes from the network header to the payload that is segmented.
     pub header_length: u16,
     pub kind: Segmentation,
 }
@@ -81,6 +85,7 @@ pub enum Segmentation {
     Tcp4,
     /// TCP with ECN: CWR stays on the first segment only (RFC 3168 6.1.2).
     Tcp4Ecn,
+    /// UDP over either version of IP, into datagrams of their own (not fragments).
     Udp4,
     /// IPv6 TCP passes through between devices that both do it.
     Tcp6,
@@ -124,20 +129,14 @@ impl Mapping {
         let flags = mm::MapFlags::SHARED | mm::MapFlags::NORESERVE;
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let base = unsafe { mm::mmap(std::ptr::null_mut(), length, access, flags, file, 0)? };
-        Ok(Mapping {
-            base: NonNull::new(base.cast()).expect("mmap gives no null"),
-            length,
-        })
+        Ok(Mapping { base: NonNull::new(base.cast()).expect("mmap gives no null"), length })
     }
     fn private(length: usize) -> io::Result<Mapping> {
         let access = mm::ProtFlags::READ | mm::ProtFlags::WRITE;
         let flags = mm::MapFlags::PRIVATE | mm::MapFlags::NORESERVE;
         // SAFETY: as above.
         let base = unsafe { mm::mmap_anonymous(std::ptr::null_mut(), length, access, flags)? };
-        Ok(Mapping {
-            base: NonNull::new(base.cast()).expect("mmap gives no null"),
-            length,
-        })
+        Ok(Mapping { base: NonNull::new(base.cast()).expect("mmap gives no null"), length })
     }
 }
 
@@ -195,9 +194,7 @@ impl Pool {
         };
         for first in (0..capacity).step_by(MAGAZINE) {
             let indices = std::array::from_fn(|i| PacketIndex(first + i as u32));
-            pool.full
-                .push(Box::new(indices))
-                .expect("sized for all magazines");
+            pool.full.push(Box::new(indices)).expect("sized for all magazines");
         }
         Ok(Arc::new(pool))
     }
@@ -242,13 +239,7 @@ impl Pool {
         assert!(index.0 < self.capacity, "packet of another pool");
         // SAFETY: as for `data`. Zeroed memory is a valid Segment (all fields are plain
         // integers, `in_use` false, `Segmentation::None` is 0).
-        unsafe {
-            self.segments
-                .base
-                .cast::<Segment>()
-                .as_ptr()
-                .add(index.0 as usize)
-        }
+        unsafe { self.segments.base.cast::<Segment>().as_ptr().add(index.0 as usize) }
     }
 }
 
@@ -331,16 +322,9 @@ impl Buffers {
     #[cold]
     fn spill(&mut self) {
         while self.cached() > self.limit {
-            let mut magazine = self
-                .pool
-                .empty
-                .pop()
-                .unwrap_or_else(|| Box::new([PacketIndex(0); MAGAZINE]));
+            let mut magazine = self.pool.empty.pop().unwrap_or_else(|| Box::new([PacketIndex(0); MAGAZINE]));
             self.take_free(&mut magazine[..]);
-            self.pool
-                .full
-                .push(magazine)
-                .expect("sized for all magazines");
+            self.pool.full.push(magazine).expect("sized for all magazines");
         }
     }
 
@@ -365,10 +349,7 @@ impl Buffers {
 
     #[inline]
     fn put_free(&mut self, packets: &[PacketIndex]) {
-        assert!(
-            self.cached() + packets.len() <= self.free.len(),
-            "a buffer was freed twice"
-        );
+        assert!(self.cached() + packets.len() <= self.free.len(), "a buffer was freed twice");
         let start = self.tail & self.mask;
         let until_wrap = packets.len().min(self.free.len() - start);
         let (first, second) = packets.split_at(until_wrap);
@@ -403,10 +384,7 @@ impl Buffers {
         let mut one = [PacketIndex(0)];
         (self.allocate(&mut one) == 1).then(|| {
             let segment = self.segment_mut(one[0]);
-            *segment = Segment {
-                in_use: segment.in_use,
-                ..Segment::default()
-            };
+            *segment = Segment { in_use: segment.in_use, ..Segment::default() };
             one[0]
         })
     }
@@ -442,10 +420,7 @@ impl Buffers {
     #[inline]
     pub fn bytes(&self, packet: PacketIndex) -> &[u8; STRIDE] {
         #[cfg(debug_assertions)]
-        assert!(
-            self.segment(packet).in_use,
-            "packet {packet:?} used after it was freed"
-        );
+        assert!(self.segment(packet).in_use, "packet {packet:?} used after it was freed");
         // SAFETY: in bounds by `data`; nobody else touches the buffer (contract above).
         unsafe { &*self.pool.data(packet).cast() }
     }
@@ -453,10 +428,7 @@ impl Buffers {
     #[inline]
     pub fn bytes_mut(&mut self, packet: PacketIndex) -> &mut [u8; STRIDE] {
         #[cfg(debug_assertions)]
-        assert!(
-            self.segment(packet).in_use,
-            "packet {packet:?} used after it was freed"
-        );
+        assert!(self.segment(packet).in_use, "packet {packet:?} used after it was freed");
         // SAFETY: as above, and `&mut self` excludes any other slice.
         unsafe { &mut *self.pool.data(packet).cast() }
     }
@@ -473,23 +445,29 @@ impl Buffers {
         unsafe { &mut *self.pool.segment(packet) }
     }
 
+    /// Bytes of a packet that lie in its first buffer, from the link header on: all of it,
+    /// less what its later segments hold.
+    pub fn first_length(&self, row: &Row) -> usize {
+        let mut length = row.length as usize;
+        if row.flags & flag::CHAINED != 0 {
+            let mut at = self.segment(row.packet).next();
+            while let Some(index) = at {
+                let segment = self.segment(index);
+                length = length.saturating_sub(segment.length as usize);
+                at = segment.next();
+            }
+        }
+        length
+    }
+
     /// Two packets' buffers at once, to copy between them.
     ///
     /// # Panics
     /// When both are the same.
-    pub fn pair_mut(
-        &mut self,
-        from: PacketIndex,
-        to: PacketIndex,
-    ) -> (&[u8; STRIDE], &mut [u8; STRIDE]) {
+    pub fn pair_mut(&mut self, from: PacketIndex, to: PacketIndex) -> (&[u8; STRIDE], &mut [u8; STRIDE]) {
         assert_ne!(from, to);
         // SAFETY: different indices are disjoint memory; else as `bytes_mut`.
-        unsafe {
-            (
-                &*self.pool.data(from).cast(),
-                &mut *self.pool.data(to).cast(),
-            )
-        }
+        unsafe { (&*self.pool.data(from).cast(), &mut *self.pool.data(to).cast()) }
     }
 
     /// The packet heads of a vector for the kernels of [`wire::batch`].
@@ -502,30 +480,18 @@ impl Buffers {
         const FIRST: u16 = 64;
         const LAST: u16 = (STRIDE - TAIL_GUARD) as u16;
         assert_eq!(packets.len(), offsets.len());
-        let highest = packets
-            .iter()
-            .fold(0, |highest, packet| highest.max(packet.0));
+        let highest = packets.iter().fold(0, |highest, packet| highest.max(packet.0));
         assert!(highest < self.pool.capacity, "packet of another pool");
         let (mut least, mut most) = (u16::MAX, 0);
         for &offset in offsets {
             least = least.min(offset);
             most = most.max(offset);
         }
-        assert!(
-            offsets.is_empty() || (least >= FIRST && most <= LAST),
-            "packet offset out of its buffer"
-        );
+        assert!(offsets.is_empty() || (least >= FIRST && most <= LAST), "packet offset out of its buffer");
         // SAFETY: indices are in the pool (only pools make them) and, by the contract of
         // this type, distinct and ours while borrowed. `offset - 64 .. offset + 64` is in
         // the buffer as just checked.
-        unsafe {
-            Frames::new(
-                self.pool.data.base.as_ptr(),
-                STRIDE,
-                PacketIndex::as_numbers(packets),
-                offsets,
-            )
-        }
+        unsafe { Frames::new(self.pool.data.base.as_ptr(), STRIDE, PacketIndex::as_numbers(packets), offsets) }
     }
 }
 
@@ -600,10 +566,7 @@ mod tests {
     fn chains_are_freed_whole() {
         let pool = Pool::new(1024, false).unwrap();
         let mut buffers = Buffers::new(&pool, 1024);
-        let (a, b) = (
-            buffers.allocate_one().unwrap(),
-            buffers.allocate_one().unwrap(),
-        );
+        let (a, b) = (buffers.allocate_one().unwrap(), buffers.allocate_one().unwrap());
         buffers.segment_mut(a).set_next(Some(b));
         buffers.free_chain(a);
         assert_eq!(buffers.in_use(), 0);

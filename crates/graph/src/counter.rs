@@ -37,12 +37,7 @@ impl CounterTable {
     ///
     /// # Errors
     /// When the system refuses the mapping.
-    pub fn new(
-        name: &str,
-        threads: usize,
-        capacity: usize,
-        width: usize,
-    ) -> io::Result<Arc<CounterTable>> {
+    pub fn new(name: &str, threads: usize, capacity: usize, width: usize) -> io::Result<Arc<CounterTable>> {
         let length = threads * capacity * width * size_of::<AtomicU64>();
         let file = fs::memfd_create(name, fs::MemfdFlags::CLOEXEC)?;
         fs::ftruncate(&file, length as u64)?;
@@ -72,29 +67,20 @@ impl CounterTable {
     fn cell(&self, thread: usize, index: usize, word: usize) -> &AtomicU64 {
         assert!(thread < self.threads && index < self.capacity && word < self.width);
         // SAFETY: in bounds as asserted; zeroed memory is valid atomics.
-        unsafe {
-            &*self
-                .base
-                .as_ptr()
-                .add((thread * self.capacity + index) * self.width + word)
-        }
+        unsafe { &*self.base.as_ptr().add((thread * self.capacity + index) * self.width + word) }
     }
 
     /// Adds to one word of the calling worker's own counter.
     #[inline(always)]
     pub fn add(&self, thread: usize, index: usize, word: usize, n: u64) {
         let cell = self.cell(thread, index, word);
-        cell.store(
-            cell.load(Ordering::Relaxed).wrapping_add(n),
-            Ordering::Relaxed,
-        );
+        cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
     }
 
     /// Sets one word, for values that are states rather than counts.
     #[inline(always)]
     pub fn set(&self, thread: usize, index: usize, word: usize, value: u64) {
-        self.cell(thread, index, word)
-            .store(value, Ordering::Relaxed);
+        self.cell(thread, index, word).store(value, Ordering::Relaxed);
     }
 
     /// One worker's word as it stands, `clear` or not.
@@ -105,18 +91,13 @@ impl CounterTable {
     /// One worker's word since the last `clear`.
     pub fn value(&self, thread: usize, index: usize, word: usize) -> u64 {
         let baseline = self.baseline.lock().expect("no panic under this lock");
-        let cleared = baseline[thread]
-            .get(index * self.width + word)
-            .copied()
-            .unwrap_or(0);
+        let cleared = baseline[thread].get(index * self.width + word).copied().unwrap_or(0);
         self.raw(thread, index, word).wrapping_sub(cleared)
     }
 
     /// All workers' sum since the last `clear`.
     pub fn sum(&self, index: usize, word: usize) -> u64 {
-        (0..self.threads).fold(0, |sum, thread| {
-            sum.wrapping_add(self.value(thread, index, word))
-        })
+        (0..self.threads).fold(0, |sum, thread| sum.wrapping_add(self.value(thread, index, word)))
     }
 
     /// Makes the counters of `indices` read zero from now on.
@@ -154,10 +135,7 @@ mod tests {
         table.add(0, 3, 0, 5);
         table.add(1, 3, 0, 7);
         table.add(1, 3, 1, 100);
-        assert_eq!(
-            (table.sum(3, 0), table.sum(3, 1), table.sum(2, 0)),
-            (12, 100, 0)
-        );
+        assert_eq!((table.sum(3, 0), table.sum(3, 1), table.sum(2, 0)), (12, 100, 0));
         table.clear([3]);
         assert_eq!((table.sum(3, 0), table.raw(1, 3, 0)), (0, 7));
         table.add(0, 3, 0, 1);

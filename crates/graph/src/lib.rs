@@ -19,8 +19,8 @@ pub mod worker;
 pub use buffer::{Buffers, PacketIndex, Pool};
 pub use counter::CounterTable;
 pub use node::{
-    Behaviour, Context, CounterSpec, EdgeSpec, Expand, Expansion, Ledger, Map, NodeIndex, NodeSpec,
-    Severity, Source, Wake,
+    Behaviour, Context, CounterSpec, EdgeSpec, Expand, Expansion, Ledger, Map, NodeIndex, NodeSpec, Severity, Source,
+    Wake,
 };
 pub use registry::{Graph, GraphError};
 pub use trace::Snapshot;

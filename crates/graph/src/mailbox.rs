@@ -90,18 +90,11 @@ impl Mailbox {
     pub fn sleep(&self, descriptors: &[BorrowedFd<'_>], until: Option<u64>) {
         let mut wanted: Vec<PollFd<'_>> = Vec::with_capacity(descriptors.len() + 1);
         wanted.push(PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN));
-        wanted.extend(
-            descriptors
-                .iter()
-                .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)),
-        );
+        wanted.extend(descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
         let timeout = until.map(|ticks| {
             let left = time::seconds(ticks.saturating_sub(time::ticks()));
             let left = Duration::from_secs_f64(left.min(3600.0));
-            rustix::event::Timespec {
-                tv_sec: left.as_secs() as i64,
-                tv_nsec: left.subsec_nanos().into(),
-            }
+            rustix::event::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
         });
         // An interrupted wait is a short one: the caller polls and comes back.
         let _ = poll(&mut wanted, timeout.as_ref());

@@ -106,8 +106,7 @@ impl Context<'_> {
     /// Counts an event: `counter` is the position in [`NodeSpec::counters`].
     #[inline]
     pub fn count(&mut self, counter: usize, n: u64) {
-        self.errors
-            .add(self.thread, self.counter_base + counter, 0, n);
+        self.errors.add(self.thread, self.counter_base + counter, 0, n);
     }
 }
 
@@ -168,11 +167,7 @@ impl Expansion<'_, '_> {
     /// Sends on a packet that was taken: from this vector or long ago.
     pub fn emit(&mut self, row: Row, to: EdgeIndex) {
         debug_assert!(to != edge::TAKEN);
-        if self
-            .output
-            .last()
-            .is_none_or(|vector| vector.len() == VECTOR_SIZE)
-        {
+        if self.output.last().is_none_or(|vector| vector.len() == VECTOR_SIZE) {
             let mut vector = self.spare.pop().unwrap_or_else(Vector::new);
             vector.clear();
             vector.recirculations = self.recirculations;

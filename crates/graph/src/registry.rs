@@ -8,9 +8,7 @@ use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, EdgeSpec, Ledger, NodeSpec, Severity};
 use crate::trace::TraceFormat;
 use crate::vector::{EdgeIndex, edge};
-use crate::worker::{
-    Core, DISPATCHER_ERRORS, NewNode, SharedCounters, Target, Worker, node_word, worker_word,
-};
+use crate::worker::{Core, DISPATCHER_ERRORS, NewNode, SharedCounters, Target, Worker, node_word, worker_word};
 use rcu::Domain;
 use std::collections::HashMap;
 use std::io;
@@ -41,11 +39,7 @@ impl std::fmt::Display for GraphError {
             GraphError::NoSuchNode(name) => write!(f, "no node named `{name}'"),
             GraphError::TooMany(what, most) => write!(f, "too many {what} (at most {most})"),
             GraphError::NoAnswer(worker) => {
-                write!(
-                    f,
-                    "worker {worker} did not answer within {} s",
-                    PATIENCE.as_secs()
-                )
+                write!(f, "worker {worker} did not answer within {} s", PATIENCE.as_secs())
             }
         }
     }
@@ -110,9 +104,7 @@ impl Graph {
             workers: CounterTable::new("/sys/worker", workers, worker_word::COUNT, 1)?,
             drops: CounterTable::new("/if/drops", workers, MAX_INTERFACES, 1)?,
         };
-        let mailboxes = (0..workers)
-            .map(|_| Ok(Arc::new(Mailbox::new()?)))
-            .collect::<io::Result<_>>()?;
+        let mailboxes = (0..workers).map(|_| Ok(Arc::new(Mailbox::new()?))).collect::<io::Result<_>>()?;
         let error = |reason: &&str| ErrorInfo {
             node: "dispatcher".into(),
             reason: reason.to_string(),
@@ -137,13 +129,7 @@ impl Graph {
         let keep = self.pool.capacity() as usize / self.mailboxes.len();
         let buffers = Buffers::new(&self.pool, keep);
         let mailbox = self.mailboxes[thread].clone();
-        Ok(Worker::new(
-            thread,
-            buffers,
-            self.domain.register()?,
-            self.counters.clone(),
-            mailbox,
-        ))
+        Ok(Worker::new(thread, buffers, self.domain.register()?, self.counters.clone(), mailbox))
     }
 
     pub fn workers(&self) -> usize {
@@ -169,19 +155,11 @@ impl Graph {
     ///
     /// # Errors
     /// When the name is taken or the graph is full; then nothing has changed.
-    pub fn register(
-        &mut self,
-        spec: NodeSpec,
-        make: impl Fn(usize) -> Behaviour,
-    ) -> Result<NodeIndex, GraphError> {
+    pub fn register(&mut self, spec: NodeSpec, make: impl Fn(usize) -> Behaviour) -> Result<NodeIndex, GraphError> {
         if self.by_name.contains_key(&spec.name) {
             return Err(GraphError::NameTaken(spec.name));
         }
-        let slot = self
-            .nodes
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or(self.nodes.len());
+        let slot = self.nodes.iter().position(Option::is_none).unwrap_or(self.nodes.len());
         if slot >= MAX_NODES {
             return Err(GraphError::TooMany("nodes", MAX_NODES));
         }
@@ -193,33 +171,18 @@ impl Graph {
         for counter in spec.counters {
             self.add_error(&spec.name, counter.0, counter.1);
         }
-        let (edges, targets) = spec
-            .edges
-            .iter()
-            .map(|edge| self.resolve(&spec.name, edge))
-            .unzip();
+        let (edges, targets) = spec.edges.iter().map(|edge| self.resolve(&spec.name, edge)).unzip();
         let targets: Vec<Target> = targets;
         let name: Arc<str> = spec.name.as_str().into();
         let mut kind = "";
         for (thread, mailbox) in self.mailboxes.iter().enumerate() {
             let behaviour = make(thread);
             kind = behaviour.kind();
-            let node = NewNode {
-                behaviour,
-                edges: targets.clone(),
-                counter_base,
-                name: name.clone(),
-            };
+            let node = NewNode { behaviour, edges: targets.clone(), counter_base, name: name.clone() };
             mailbox.post(Message::Add(index, Box::new(node)));
         }
         self.counters.nodes.clear([slot]);
-        let info = NodeInfo {
-            index,
-            name: spec.name.clone(),
-            kind,
-            edges,
-            trace: spec.trace,
-        };
+        let info = NodeInfo { index, name: spec.name.clone(), kind, edges, trace: spec.trace };
         if slot == self.nodes.len() {
             self.nodes.push(Some(info));
         } else {
@@ -233,11 +196,7 @@ impl Graph {
 
     fn add_error(&mut self, node: &str, reason: &str, severity: Severity) -> u32 {
         // A node registered again (its interface came back) goes on counting where it was.
-        self.errors.push(ErrorInfo {
-            node: node.into(),
-            reason: reason.into(),
-            severity,
-        });
+        self.errors.push(ErrorInfo { node: node.into(), reason: reason.into(), severity });
         (self.errors.len() - 1) as u32
     }
 
@@ -246,24 +205,13 @@ impl Graph {
             EdgeSpec::Next(to) => {
                 let next = self.by_name.get(*to).copied();
                 (
-                    EdgeInfo {
-                        to: to.to_string(),
-                        node: next,
-                        is_drop: false,
-                    },
+                    EdgeInfo { to: to.to_string(), node: next, is_drop: false },
                     next.map_or(Target::Nowhere, Target::Node),
                 )
             }
             EdgeSpec::Drop(reason, severity) => {
                 let error = self.add_error(node, reason, *severity);
-                (
-                    EdgeInfo {
-                        to: reason.to_string(),
-                        node: None,
-                        is_drop: true,
-                    },
-                    Target::Drop(error),
-                )
+                (EdgeInfo { to: reason.to_string(), node: None, is_drop: true }, Target::Drop(error))
             }
         }
     }
@@ -290,9 +238,8 @@ impl Graph {
     /// When `to` is unknown or `from` has too many edges.
     pub fn connect(&mut self, from: NodeIndex, to: &str) -> Result<EdgeIndex, GraphError> {
         let target = self.find(to)?;
-        let node = self.nodes[from.0 as usize]
-            .as_mut()
-            .ok_or_else(|| GraphError::NoSuchNode(format!("#{}", from.0)))?;
+        let node =
+            self.nodes[from.0 as usize].as_mut().ok_or_else(|| GraphError::NoSuchNode(format!("#{}", from.0)))?;
         if let Some(edge) = node.edges.iter().position(|edge| edge.node == Some(target)) {
             return Ok(edge as EdgeIndex);
         }
@@ -302,11 +249,7 @@ impl Graph {
         if place >= edge::MAX {
             return Err(GraphError::TooMany("edges", edge::MAX));
         }
-        let info = EdgeInfo {
-            to: to.to_string(),
-            node: Some(target),
-            is_drop: false,
-        };
+        let info = EdgeInfo { to: to.to_string(), node: Some(target), is_drop: false };
         if place == node.edges.len() {
             node.edges.push(info);
         } else {
@@ -339,15 +282,36 @@ impl Graph {
         self.post(|_| Message::Remove(index));
     }
 
+    /// Gives a node another name; its errors are listed under it from then on.
+    ///
+    /// # Errors
+    /// When there is no such node or the name is taken.
+    pub fn rename(&mut self, index: NodeIndex, name: &str) -> Result<(), GraphError> {
+        if self.by_name.contains_key(name) {
+            return Err(GraphError::NameTaken(name.into()));
+        }
+        let slot = self.nodes.get_mut(index.0 as usize).and_then(Option::as_mut);
+        let node = slot.ok_or_else(|| GraphError::NoSuchNode(format!("#{}", index.0)))?;
+        let old = std::mem::replace(&mut node.name, name.into());
+        self.by_name.remove(&old);
+        self.by_name.insert(name.into(), index);
+        for edge in self.nodes.iter_mut().flatten().flat_map(|node| &mut node.edges) {
+            if edge.node == Some(index) {
+                edge.to = name.into();
+            }
+        }
+        for error in self.errors.iter_mut().filter(|error| error.node == old) {
+            error.node = name.into();
+        }
+        Ok(())
+    }
+
     /// The node of a name.
     ///
     /// # Errors
     /// When there is none.
     pub fn find(&self, name: &str) -> Result<NodeIndex, GraphError> {
-        self.by_name
-            .get(name)
-            .copied()
-            .ok_or_else(|| GraphError::NoSuchNode(name.into()))
+        self.by_name.get(name).copied().ok_or_else(|| GraphError::NoSuchNode(name.into()))
     }
 
     pub fn info(&self, index: NodeIndex) -> Option<&NodeInfo> {
@@ -418,9 +382,7 @@ impl Graph {
         self.call_one(thread, move |core| {
             let _ = sender.send(question(core));
         });
-        receiver
-            .recv_timeout(PATIENCE)
-            .map_err(|_| GraphError::NoAnswer(thread))
+        receiver.recv_timeout(PATIENCE).map_err(|_| GraphError::NoAnswer(thread))
     }
 
     /// Has all workers return what they hold and end.
@@ -445,11 +407,7 @@ impl Graph {
 
     /// Where all workers' packets have gone, as of their last busy round.
     pub fn ledger(&self) -> Ledger {
-        let sum = |word| {
-            (0..self.workers())
-                .map(|thread| self.counters.workers.raw(thread, word, 0))
-                .sum()
-        };
+        let sum = |word| (0..self.workers()).map(|thread| self.counters.workers.raw(thread, word, 0)).sum();
         Ledger {
             received: sum(worker_word::RECEIVED),
             originated: sum(worker_word::ORIGINATED),

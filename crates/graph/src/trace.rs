@@ -91,32 +91,16 @@ impl Tracer {
         Some(self.marked)
     }
 
-    pub(crate) fn record(
-        &mut self,
-        buffers: &Buffers,
-        node: NodeIndex,
-        ticks: u64,
-        edge: EdgeIndex,
-        row: Row,
-    ) {
+    pub(crate) fn record(&mut self, buffers: &Buffers, node: NodeIndex, ticks: u64, edge: EdgeIndex, row: Row) {
         if self.steps.len() >= MAX_STEPS {
             return;
         }
         let buffer = buffers.bytes(row.packet);
         let mut bytes = [0; SNAPSHOT_BYTES];
         let from = (row.l2 as usize).min(buffer.len());
-        let take = (row.length as usize)
-            .min(SNAPSHOT_BYTES)
-            .min(buffer.len() - from);
+        let take = (row.length as usize).min(SNAPSHOT_BYTES).min(buffer.len() - from);
         bytes[..take].copy_from_slice(&buffer[from..from + take]);
         let packet = buffers.segment(row.packet).trace;
-        self.steps.push(Snapshot {
-            packet,
-            node,
-            ticks,
-            edge,
-            row,
-            bytes,
-        });
+        self.steps.push(Snapshot { packet, node, ticks, edge, row, bytes });
     }
 }

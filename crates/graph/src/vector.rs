@@ -194,11 +194,7 @@ impl Vector {
     /// # Panics
     /// When the range is beyond the vector.
     #[inline]
-    pub fn l2_frames<'a>(
-        &'a mut self,
-        buffers: &'a mut Buffers,
-        range: Range<usize>,
-    ) -> (Frames<'a>, Sides<'a>) {
+    pub fn l2_frames<'a>(&'a mut self, buffers: &'a mut Buffers, range: Range<usize>) -> (Frames<'a>, Sides<'a>) {
         assert!(range.end <= self.len());
         let frames = buffers.frames(&self.packets[range.clone()], &self.l2[range.clone()]);
         (
@@ -244,17 +240,13 @@ impl Vector {
     /// The union of all packets' flags.
     #[inline]
     pub fn any_flags(&self) -> u32 {
-        self.flags[..self.len()]
-            .iter()
-            .fold(0, |all, flags| all | flags)
+        self.flags[..self.len()].iter().fold(0, |all, flags| all | flags)
     }
 
     /// The flags that all packets have.
     #[inline]
     pub fn common_flags(&self) -> u32 {
-        self.flags[..self.len()]
-            .iter()
-            .fold(u32::MAX, |all, flags| all & flags)
+        self.flags[..self.len()].iter().fold(u32::MAX, |all, flags| all & flags)
     }
 
     /// The interface that received all packets, if it is one.
@@ -267,10 +259,7 @@ impl Vector {
     #[inline]
     pub fn bytes(&self) -> u64 {
         // 256 lengths of 16 bits fit 32.
-        self.lengths()
-            .iter()
-            .map(|&length| length as u32)
-            .sum::<u32>() as u64
+        self.lengths().iter().map(|&length| length as u32).sum::<u32>() as u64
     }
 
     pub fn row(&self, i: usize) -> Row {
@@ -283,11 +272,7 @@ impl Vector {
             l2: self.l2[i],
             l3: self.l3[i],
             length: self.length[i],
-            scratch: if self.scratch_live {
-                self.scratch[i]
-            } else {
-                0
-            },
+            scratch: if self.scratch_live { self.scratch[i] } else { 0 },
         }
     }
 
@@ -332,14 +317,7 @@ impl Vector {
     /// Appends packets that are alike: received on one interface, frames at one offset,
     /// of one length, no flags.
     #[inline]
-    pub fn extend_alike(
-        &mut self,
-        packets: &[PacketIndex],
-        rx: InterfaceIndex,
-        l2: u16,
-        length: u16,
-        to: EdgeIndex,
-    ) {
+    pub fn extend_alike(&mut self, packets: &[PacketIndex], rx: InterfaceIndex, l2: u16, length: u16, to: EdgeIndex) {
         let (from, n) = (self.len(), packets.len());
         assert!(n <= self.room());
         let to_end = from..from + n;
@@ -366,12 +344,7 @@ impl Vector {
     /// The packets that take `edge`, of those in `among`.
     pub(crate) fn mask_of(&self, edge: EdgeIndex, among: &Mask) -> Mask {
         let mut mask = Mask::default();
-        for (word, edges) in self.edge[..VECTOR_SIZE]
-            .as_chunks::<64>()
-            .0
-            .iter()
-            .enumerate()
-        {
+        for (word, edges) in self.edge[..VECTOR_SIZE].as_chunks::<64>().0.iter().enumerate() {
             let mut bits = 0u64;
             for (i, &e) in edges.iter().enumerate() {
                 bits |= ((e == edge) as u64) << i;
@@ -399,23 +372,12 @@ impl Vector {
         self.l2[a..a + n].copy_from_slice(&from.l2[b..b + n]);
         self.l3[a..a + n].copy_from_slice(&from.l3[b..b + n]);
         self.length[a..a + n].copy_from_slice(&from.length[b..b + n]);
-        self.inherit(
-            from,
-            a,
-            |scratch| scratch[a..a + n].copy_from_slice(&from.scratch[b..b + n]),
-            n,
-        );
+        self.inherit(from, a, |scratch| scratch[a..a + n].copy_from_slice(&from.scratch[b..b + n]), n);
         n
     }
 
     /// Takes over what a vector says of all its packets.
-    fn inherit(
-        &mut self,
-        from: &Vector,
-        at: usize,
-        copy_scratch: impl FnOnce(&mut [u64]),
-        n: usize,
-    ) {
+    fn inherit(&mut self, from: &Vector, at: usize, copy_scratch: impl FnOnce(&mut [u64]), n: usize) {
         if from.scratch_live {
             if !self.scratch_live {
                 self.scratch.fill(0);
@@ -450,26 +412,15 @@ impl Vector {
     fn compress(&self, mask: &Mask, to: &mut Vector) {
         let (at, n) = (to.len(), mask.count());
         debug_assert!(n <= to.room());
-        compress32(
-            PacketIndex::as_numbers(&self.packets),
-            mask,
-            &mut as_numbers_mut(&mut to.packets)[at..],
-        );
-        compress32(
-            interface_numbers(&self.rx_interface),
-            mask,
-            &mut interface_numbers_mut(&mut to.rx_interface)[at..],
-        );
+        compress32(PacketIndex::as_numbers(&self.packets), mask, &mut as_numbers_mut(&mut to.packets)[at..]);
+        compress32(interface_numbers(&self.rx_interface), mask, &mut interface_numbers_mut(&mut to.rx_interface)[at..]);
         compress32(&self.target, mask, &mut to.target[at..]);
         compress32(&self.flags, mask, &mut to.flags[at..]);
         compress16(&self.l2, mask, &mut to.l2[at..]);
         compress16(&self.l3, mask, &mut to.l3[at..]);
         compress16(&self.length, mask, &mut to.length[at..]);
-        let copy = |scratch: &mut [u64]| {
-            mask.positions()
-                .zip(&mut scratch[at..])
-                .for_each(|(i, out)| *out = self.scratch[i])
-        };
+        let copy =
+            |scratch: &mut [u64]| mask.positions().zip(&mut scratch[at..]).for_each(|(i, out)| *out = self.scratch[i]);
         to.inherit(self, at, copy, n);
     }
 }
@@ -501,10 +452,7 @@ pub struct Sides<'a> {
 pub fn one_value<T: Copy + PartialEq>(column: &[T]) -> Option<T> {
     let &first = column.first()?;
     for block in column.chunks(64) {
-        if !block
-            .iter()
-            .fold(true, |same, value| same & (*value == first))
-        {
+        if !block.iter().fold(true, |same, value| same & (*value == first)) {
             return None;
         }
     }
@@ -517,12 +465,10 @@ pub(crate) struct Mask([u64; VECTOR_SIZE / 64]);
 
 impl Mask {
     pub fn first(n: usize) -> Mask {
-        Mask(std::array::from_fn(|word| {
-            match n.saturating_sub(word * 64) {
-                0 => 0,
-                bits if bits >= 64 => u64::MAX,
-                bits => (1 << bits) - 1,
-            }
+        Mask(std::array::from_fn(|word| match n.saturating_sub(word * 64) {
+            0 => 0,
+            bits if bits >= 64 => u64::MAX,
+            bits => (1 << bits) - 1,
         }))
     }
     pub fn count(&self) -> usize {
@@ -742,13 +688,7 @@ mod tests {
         let pool = Pool::new(1024, false).unwrap();
         let mut buffers = Buffers::new(&pool, 1024);
         let (mut a, mut b) = (Vector::new(), Vector::new());
-        a.push(
-            Row {
-                scratch: 9,
-                ..row(&mut buffers, 1)
-            },
-            0,
-        );
+        a.push(Row { scratch: 9, ..row(&mut buffers, 1) }, 0);
         b.push(row(&mut buffers, 2), 0);
         a.append(&b, 0);
         assert_eq!((a.row(0).scratch, a.row(1).scratch), (9, 0));

@@ -33,12 +33,8 @@ const IDLE_ROUNDS: u32 = 1000;
 
 /// Error counters that the dispatcher itself counts, in this order at the front of the
 /// table.
-pub(crate) const DISPATCHER_ERRORS: [&str; 4] = [
-    "recirculated too often",
-    "edge leads nowhere",
-    "node panicked",
-    "no free buffer",
-];
+pub(crate) const DISPATCHER_ERRORS: [&str; 4] =
+    ["recirculated too often", "edge leads nowhere", "node panicked", "no free buffer"];
 const RECIRCULATED: u32 = 0;
 const NOWHERE: u32 = 1;
 const PANICKED: u32 = 2;
@@ -203,11 +199,7 @@ impl Worker {
         match catch_unwind(AssertUnwindSafe(|| core.round(&round))) {
             Ok(worked) => {
                 self.panics = 0;
-                if worked {
-                    Progress::Worked
-                } else {
-                    Progress::Idle
-                }
+                if worked { Progress::Worked } else { Progress::Idle }
             }
             Err(_) => {
                 let node = self.core.name_of_running();
@@ -240,11 +232,7 @@ impl Worker {
         let mut descriptors = Vec::new();
         let mut must_poll = false;
         for &source in &self.core.sources {
-            let Some(Node {
-                behaviour: Behaviour::Source(node),
-                ..
-            }) = &self.core.nodes[source.0 as usize]
-            else {
+            let Some(Node { behaviour: Behaviour::Source(node), .. }) = &self.core.nodes[source.0 as usize] else {
                 continue;
             };
             match node.wake() {
@@ -255,10 +243,7 @@ impl Worker {
             }
         }
         if !must_poll {
-            self.core
-                .counters
-                .workers
-                .add(self.core.thread, worker_word::SLEEPS, 0, 1);
+            self.core.counters.workers.add(self.core.thread, worker_word::SLEEPS, 0, 1);
             self.reader.offline();
             mailbox.sleep(&descriptors, until);
         }
@@ -272,10 +257,7 @@ impl Core {
     }
 
     pub fn ledger(&self) -> Ledger {
-        Ledger {
-            held: self.held(),
-            ..self.ledger
-        }
+        Ledger { held: self.held(), ..self.ledger }
     }
 
     fn held(&self) -> u64 {
@@ -296,10 +278,7 @@ impl Core {
     }
 
     /// A node's state together with the buffers, to take packets from outside.
-    pub fn node_and_buffers<T: 'static>(
-        &mut self,
-        index: NodeIndex,
-    ) -> Option<(&mut T, &mut Buffers)> {
+    pub fn node_and_buffers<T: 'static>(&mut self, index: NodeIndex) -> Option<(&mut T, &mut Buffers)> {
         let node = self.nodes.get_mut(index.0 as usize)?.as_mut()?;
         if matches!(node.behaviour, Behaviour::Expand(_)) {
             self.pending[node.rank / 64] |= 1 << (node.rank % 64);
@@ -338,9 +317,7 @@ impl Core {
     fn learn_edges(&mut self) {
         for message in self.mailbox.take() {
             match message {
-                Message::Call(_) | Message::Remove(_) | Message::Stop => {
-                    self.deferred.push(message)
-                }
+                Message::Call(_) | Message::Remove(_) | Message::Stop => self.deferred.push(message),
                 other if self.deferred.is_empty() => self.grow(other),
                 other => self.deferred.push(other),
             }
@@ -357,20 +334,9 @@ impl Core {
                 if matches!(new.behaviour, Behaviour::Source(_)) {
                     self.sources.push(index);
                 }
-                let NewNode {
-                    behaviour,
-                    edges,
-                    counter_base,
-                    name,
-                } = *new;
-                self.nodes[at] = Some(Node {
-                    behaviour,
-                    edges,
-                    counter_base,
-                    name,
-                    queue: Vec::with_capacity(4),
-                    rank: 0,
-                });
+                let NewNode { behaviour, edges, counter_base, name } = *new;
+                self.nodes[at] =
+                    Some(Node { behaviour, edges, counter_base, name, queue: Vec::with_capacity(4), rank: 0 });
                 self.order.push(index);
                 self.rank_nodes();
             }
@@ -394,13 +360,10 @@ impl Core {
     }
 
     fn rank_nodes(&mut self) {
-        self.order
-            .retain(|index| matches!(self.nodes.get(index.0 as usize), Some(Some(_))));
+        self.order.retain(|index| matches!(self.nodes.get(index.0 as usize), Some(Some(_))));
         self.pending = vec![0; self.order.len().div_ceil(64)];
         for (rank, index) in self.order.iter().enumerate() {
-            let node = self.nodes[index.0 as usize]
-                .as_mut()
-                .expect("retained above");
+            let node = self.nodes[index.0 as usize].as_mut().expect("retained above");
             node.rank = rank;
             if !node.queue.is_empty() || matches!(node.behaviour, Behaviour::Expand(_)) {
                 self.pending[rank / 64] |= 1 << (rank % 64);
@@ -413,11 +376,7 @@ impl Core {
             return;
         };
         self.sources.retain(|source| *source != index);
-        let held = if matches!(node.behaviour, Behaviour::Expand(_)) {
-            node.behaviour.held() as u64
-        } else {
-            0
-        };
+        let held = if matches!(node.behaviour, Behaviour::Expand(_)) { node.behaviour.held() as u64 } else { 0 };
         node.behaviour.drain(&mut self.buffers);
         self.ledger.dropped += held;
         for vector in std::mem::take(&mut node.queue) {
@@ -443,9 +402,7 @@ impl Core {
             clock = after;
         }
         worked |= self.run_pending(round, clock);
-        self.counters
-            .workers
-            .add(self.thread, worker_word::ROUNDS, 0, 1);
+        self.counters.workers.add(self.thread, worker_word::ROUNDS, 0, 1);
         if worked {
             self.publish();
         }
@@ -460,14 +417,7 @@ impl Core {
         counters: &'a SharedCounters,
         counter_base: usize,
     ) -> Context<'a> {
-        Context {
-            buffers,
-            round,
-            thread,
-            now,
-            errors: &counters.errors,
-            counter_base,
-        }
+        Context { buffers, round, thread, now, errors: &counters.errors, counter_base }
     }
 
     /// Polls one source; says how many packets came and what time it is.
@@ -476,20 +426,9 @@ impl Core {
         let mut vector = self.spare.pop().unwrap_or_else(Vector::new);
         vector.clear();
         let vector = &mut **self.current.insert(vector);
-        let node = self.nodes[index.0 as usize]
-            .as_mut()
-            .expect("a listed source exists");
-        let Behaviour::Source(source) = &mut node.behaviour else {
-            unreachable!("listed as a source")
-        };
-        let mut cx = Core::context(
-            &mut self.buffers,
-            round,
-            self.thread,
-            self.now,
-            &self.counters,
-            node.counter_base,
-        );
+        let node = self.nodes[index.0 as usize].as_mut().expect("a listed source exists");
+        let Behaviour::Source(source) = &mut node.behaviour else { unreachable!("listed as a source") };
+        let mut cx = Core::context(&mut self.buffers, round, self.thread, self.now, &self.counters, node.counter_base);
         source.poll(&mut cx, vector);
         let n = vector.len();
         self.ledger.received += n as u64;
@@ -505,12 +444,7 @@ impl Core {
         let entry = index.0 as usize;
         nodes.add(self.thread, entry, node_word::CALLS, 1);
         nodes.add(self.thread, entry, node_word::PACKETS, n as u64);
-        nodes.add(
-            self.thread,
-            entry,
-            node_word::CLOCKS,
-            after.wrapping_sub(before),
-        );
+        nodes.add(self.thread, entry, node_word::CLOCKS, after.wrapping_sub(before));
         nodes.add(self.thread, entry, node_word::EMPTY, (n == 0) as u64);
         (n, after)
     }
@@ -536,8 +470,7 @@ impl Core {
         for i in 0..vector.len() {
             let row = vector.row(i);
             if row.flags & flag::TRACED != 0 && vector.edges()[i] != edge::TAKEN {
-                self.tracer
-                    .record(&self.buffers, index, ticks(), vector.edges()[i], row);
+                self.tracer.record(&self.buffers, index, ticks(), vector.edges()[i], row);
             }
         }
     }
@@ -580,25 +513,12 @@ impl Core {
         clock
     }
 
-    fn run_vector(
-        &mut self,
-        index: NodeIndex,
-        round: &Round<'_>,
-        vector: Box<Vector>,
-        before: u64,
-    ) -> u64 {
+    fn run_vector(&mut self, index: NodeIndex, round: &Round<'_>, vector: Box<Vector>, before: u64) -> u64 {
         let at = index.0 as usize;
         let n = vector.len();
         let vector = &mut **self.current.insert(vector);
         let node = self.nodes[at].as_mut().expect("a ranked node exists");
-        let mut cx = Core::context(
-            &mut self.buffers,
-            round,
-            self.thread,
-            self.now,
-            &self.counters,
-            node.counter_base,
-        );
+        let mut cx = Core::context(&mut self.buffers, round, self.thread, self.now, &self.counters, node.counter_base);
         match &mut node.behaviour {
             Behaviour::Map(map) => map.process(&mut cx, vector),
             Behaviour::Expand(expand) => {
@@ -628,12 +548,7 @@ impl Core {
         let nodes = &self.counters.nodes;
         nodes.add(self.thread, at, node_word::CALLS, 1);
         nodes.add(self.thread, at, node_word::PACKETS, n as u64);
-        nodes.add(
-            self.thread,
-            at,
-            node_word::CLOCKS,
-            after.wrapping_sub(before),
-        );
+        nodes.add(self.thread, at, node_word::CLOCKS, after.wrapping_sub(before));
         after
     }
 
@@ -669,11 +584,8 @@ impl Core {
     }
 
     fn target(&mut self, from: NodeIndex, edge: EdgeIndex) -> Target {
-        let look = |core: &Core| {
-            core.nodes[from.0 as usize]
-                .as_ref()
-                .and_then(|node| node.edges.get(edge as usize).copied())
-        };
+        let look =
+            |core: &Core| core.nodes[from.0 as usize].as_ref().and_then(|node| node.edges.get(edge as usize).copied());
         match look(self) {
             Some(Target::Nowhere) | None => {
                 self.learn_edges();
@@ -704,9 +616,7 @@ impl Core {
     /// Queues a vector at a node, into the open vector there when it fits.
     #[inline]
     fn push(&mut self, from: NodeIndex, to: NodeIndex, mut vector: Box<Vector>) {
-        let rank_from = self.nodes[from.0 as usize]
-            .as_ref()
-            .map_or(0, |node| node.rank);
+        let rank_from = self.nodes[from.0 as usize].as_ref().map_or(0, |node| node.rank);
         let Some(Some(node)) = self.nodes.get_mut(to.0 as usize) else {
             return self.drop_vector(vector, NOWHERE);
         };
@@ -734,15 +644,9 @@ impl Core {
         while mask.count() > 0 {
             // Into the open vector of the next node, when there is one and no hop backwards
             // has to be counted.
-            let target = if edge == edge::SENT {
-                Target::Nowhere
-            } else {
-                self.target(from, edge)
-            };
+            let target = if edge == edge::SENT { Target::Nowhere } else { self.target(from, edge) };
             if let Target::Node(to) = target {
-                let rank_from = self.nodes[from.0 as usize]
-                    .as_ref()
-                    .map_or(0, |node| node.rank);
+                let rank_from = self.nodes[from.0 as usize].as_ref().map_or(0, |node| node.rank);
                 if let Some(Some(node)) = self.nodes.get_mut(to.0 as usize)
                     && node.rank > rank_from
                     && let Some(open) = node.queue.last_mut()
@@ -773,15 +677,10 @@ impl Core {
         let n = vector.len() as u64;
         self.counters.errors.add(self.thread, error as usize, 0, n);
         match vector.one_rx_interface() {
-            Some(interface) => self
-                .counters
-                .drops
-                .add(self.thread, interface.0 as usize, 0, n),
+            Some(interface) => self.counters.drops.add(self.thread, interface.0 as usize, 0, n),
             None => {
                 for interface in vector.rx_interfaces() {
-                    self.counters
-                        .drops
-                        .add(self.thread, interface.0 as usize, 0, 1);
+                    self.counters.drops.add(self.thread, interface.0 as usize, 0, 1);
                 }
             }
         }
@@ -796,14 +695,8 @@ impl Core {
             self.spare.pop();
         }
         let held = self.held();
-        let ledger = Ledger {
-            held,
-            ..self.ledger
-        };
-        debug_assert!(
-            ledger.is_balanced(),
-            "packets were lost or doubled: {ledger:?}"
-        );
+        let ledger = Ledger { held, ..self.ledger };
+        debug_assert!(ledger.is_balanced(), "packets were lost or doubled: {ledger:?}");
         let values = [
             (worker_word::RECEIVED, ledger.received),
             (worker_word::ORIGINATED, ledger.originated),
@@ -833,13 +726,7 @@ impl Core {
         if let Some(mut vector) = self.current.take() {
             // What the node took is its own; the rest is lost. A source's packets had not
             // been counted yet.
-            let is_source = matches!(
-                &self.nodes[self.running],
-                Some(Node {
-                    behaviour: Behaviour::Source(_),
-                    ..
-                })
-            );
+            let is_source = matches!(&self.nodes[self.running], Some(Node { behaviour: Behaviour::Source(_), .. }));
             if is_source {
                 self.ledger.received += vector.len() as u64;
             }

@@ -10,12 +10,7 @@ fn silent(_: &Snapshot, _: &mut dyn std::fmt::Write) -> std::fmt::Result {
 }
 
 fn spec(name: &str, edges: &'static [EdgeSpec]) -> NodeSpec {
-    NodeSpec {
-        name: name.into(),
-        edges,
-        counters: &[],
-        trace: silent,
-    }
+    NodeSpec { name: name.into(), edges, counters: &[], trace: silent }
 }
 
 /// Sends `vectors` vectors of `size`, packet n of a vector having target n.
@@ -35,23 +30,12 @@ impl Source for Feed {
             let Some(packet) = cx.buffers.allocate_one() else {
                 return;
             };
-            let row = Row {
-                packet,
-                target: n as u32,
-                l2: 256,
-                l3: 256,
-                length: 60,
-                ..Row::default()
-            };
+            let row = Row { packet, target: n as u32, l2: 256, l3: 256, length: 60, ..Row::default() };
             out.push(row, (self.route)(n));
         }
     }
     fn wake(&self) -> Wake<'_> {
-        if self.vectors > 0 {
-            Wake::Poll
-        } else {
-            Wake::Never
-        }
+        if self.vectors > 0 { Wake::Poll } else { Wake::Never }
     }
 }
 
@@ -92,22 +76,12 @@ impl Bed {
         route: fn(usize) -> EdgeIndex,
     ) -> NodeIndex {
         self.graph
-            .register(spec("feed", edges), |_| {
-                Behaviour::Source(Box::new(Feed {
-                    vectors,
-                    size,
-                    route,
-                }))
-            })
+            .register(spec("feed", edges), |_| Behaviour::Source(Box::new(Feed { vectors, size, route })))
             .unwrap()
     }
     fn sink(&mut self, name: &str) -> Arc<Mutex<Vec<u32>>> {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        self.graph
-            .register(spec(name, &[]), |_| {
-                Behaviour::Map(Box::new(Sink(seen.clone())))
-            })
-            .unwrap();
+        self.graph.register(spec(name, &[]), |_| Behaviour::Map(Box::new(Sink(seen.clone())))).unwrap();
         seen
     }
     fn settle(&mut self) {
@@ -118,45 +92,28 @@ impl Bed {
     fn error(&self, reason: &str) -> u64 {
         let errors = self.graph.errors();
         let counters = &self.graph.counters().errors;
-        (0..errors.len())
-            .filter(|&i| errors[i].reason == reason)
-            .map(|i| counters.sum(i, 0))
-            .sum()
+        (0..errors.len()).filter(|&i| errors[i].reason == reason).map(|i| counters.sum(i, 0)).sum()
     }
 }
 
 #[test]
 fn packets_that_part_ways_keep_their_order_on_each_edge() {
     let mut bed = Bed::new();
-    bed.source(
-        &[
-            EdgeSpec::Next("a"),
-            EdgeSpec::Next("b"),
-            EdgeSpec::Drop("unwanted", Severity::Error),
-        ],
-        2,
-        200,
-        |n| match n % 10 {
+    bed.source(&[EdgeSpec::Next("a"), EdgeSpec::Next("b"), EdgeSpec::Drop("unwanted", Severity::Error)], 2, 200, |n| {
+        match n % 10 {
             0 => 1,
             7 => 2,
             _ => 0,
-        },
-    );
+        }
+    });
     let (a, b) = (bed.sink("a"), bed.sink("b"));
     bed.settle();
-    let expected = |f: fn(u32) -> bool| -> Vec<u32> {
-        (0..2)
-            .flat_map(|_| (0..200).filter(move |&n| f(n)))
-            .collect()
-    };
+    let expected = |f: fn(u32) -> bool| -> Vec<u32> { (0..2).flat_map(|_| (0..200).filter(move |&n| f(n))).collect() };
     assert_eq!(*a.lock().unwrap(), expected(|n| !matches!(n % 10, 0 | 7)));
     assert_eq!(*b.lock().unwrap(), expected(|n| n % 10 == 0));
     assert_eq!(bed.error("unwanted"), 40);
     let ledger = bed.worker.core().ledger();
-    assert_eq!(
-        (ledger.received, ledger.sent, ledger.dropped),
-        (400, 360, 40)
-    );
+    assert_eq!((ledger.received, ledger.sent, ledger.dropped), (400, 360, 40));
     assert_eq!(bed.worker.core().buffers.in_use(), 0);
     assert_eq!(bed.graph.counters().drops.sum(0, 0), 40);
 }
@@ -180,10 +137,7 @@ fn an_edge_may_be_named_before_its_node_exists() {
 #[test]
 fn an_edge_met_before_its_message_was_applied_is_learned_at_once() {
     let mut bed = Bed::new();
-    let middle = bed
-        .graph
-        .register(spec("middle", &[]), |_| Behaviour::Map(Box::new(To(0))))
-        .unwrap();
+    let middle = bed.graph.register(spec("middle", &[]), |_| Behaviour::Map(Box::new(To(0)))).unwrap();
     bed.source(&[EdgeSpec::Next("middle")], 1, 5, |_| 0);
     // The worker starts its round without these messages; they arrive while it runs.
     struct Late(Option<Box<dyn FnOnce() + Send>>);
@@ -198,8 +152,7 @@ fn an_edge_met_before_its_message_was_applied_is_learned_at_once() {
     let _ = bed.worker.round();
     let seen = bed.sink("end");
     bed.graph.connect(middle, "end").unwrap();
-    bed.graph
-        .call(|_| Box::new(|core| core.node::<Feed>(NodeIndex(1)).unwrap().vectors = 1));
+    bed.graph.call(|_| Box::new(|core| core.node::<Feed>(NodeIndex(1)).unwrap().vectors = 1));
     bed.settle();
     assert_eq!(seen.lock().unwrap().len(), 5);
 }
@@ -208,16 +161,8 @@ fn an_edge_met_before_its_message_was_applied_is_learned_at_once() {
 fn a_loop_ends_in_a_named_drop() {
     let mut bed = Bed::new();
     bed.source(&[EdgeSpec::Next("x")], 1, 10, |_| 0);
-    bed.graph
-        .register(spec("x", &[EdgeSpec::Next("y")]), |_| {
-            Behaviour::Map(Box::new(To(0)))
-        })
-        .unwrap();
-    bed.graph
-        .register(spec("y", &[EdgeSpec::Next("x")]), |_| {
-            Behaviour::Map(Box::new(To(0)))
-        })
-        .unwrap();
+    bed.graph.register(spec("x", &[EdgeSpec::Next("y")]), |_| Behaviour::Map(Box::new(To(0)))).unwrap();
+    bed.graph.register(spec("y", &[EdgeSpec::Next("x")]), |_| Behaviour::Map(Box::new(To(0)))).unwrap();
     bed.settle();
     assert_eq!(bed.error("recirculated too often"), 10);
     assert_eq!(bed.worker.core().buffers.in_use(), 0);
@@ -243,13 +188,7 @@ impl Expand for Hoard {
             } else {
                 vector.set_edge(i, 0);
                 let copy = x.cx.buffers.allocate_one().unwrap();
-                x.originate(
-                    Row {
-                        packet: copy,
-                        ..vector.row(i)
-                    },
-                    0,
-                );
+                x.originate(Row { packet: copy, ..vector.row(i) }, 0);
             }
         }
     }
@@ -269,19 +208,13 @@ fn expand_nodes_hold_release_and_multiply_and_the_ledger_knows() {
     bed.source(&[EdgeSpec::Next("hoard")], 1, 100, |_| 0);
     let hoard = bed
         .graph
-        .register(spec("hoard", &[EdgeSpec::Next("end")]), |_| {
-            Behaviour::Expand(Box::<Hoard>::default())
-        })
+        .register(spec("hoard", &[EdgeSpec::Next("end")]), |_| Behaviour::Expand(Box::<Hoard>::default()))
         .unwrap();
     let end = bed.sink("end");
     bed.settle();
     let ledger = bed.worker.core().ledger();
-    assert_eq!(
-        (ledger.received, ledger.originated, ledger.sent, ledger.held),
-        (100, 50, 100, 50)
-    );
-    bed.graph
-        .call(|_| Box::new(move |core| core.node::<Hoard>(hoard).unwrap().release = true));
+    assert_eq!((ledger.received, ledger.originated, ledger.sent, ledger.held), (100, 50, 100, 50));
+    bed.graph.call(|_| Box::new(move |core| core.node::<Hoard>(hoard).unwrap().release = true));
     bed.settle();
     assert_eq!(end.lock().unwrap().len(), 150);
     assert_eq!(bed.worker.core().ledger().held, 0);
@@ -294,15 +227,12 @@ fn removing_a_node_frees_what_it_holds_and_cuts_the_edges_to_it() {
     let feed = bed.source(&[EdgeSpec::Next("hoard")], 1, 100, |_| 0);
     let hoard = bed
         .graph
-        .register(spec("hoard", &[EdgeSpec::Next("end")]), |_| {
-            Behaviour::Expand(Box::<Hoard>::default())
-        })
+        .register(spec("hoard", &[EdgeSpec::Next("end")]), |_| Behaviour::Expand(Box::<Hoard>::default()))
         .unwrap();
     bed.sink("end");
     bed.settle();
     bed.graph.remove(hoard);
-    bed.graph
-        .call(|_| Box::new(move |core| core.node::<Feed>(feed).unwrap().vectors = 1));
+    bed.graph.call(|_| Box::new(move |core| core.node::<Feed>(feed).unwrap().vectors = 1));
     bed.settle();
     assert_eq!(bed.worker.core().buffers.in_use(), 0);
     assert_eq!(bed.error("edge leads nowhere"), 100);
@@ -322,18 +252,9 @@ impl Map for Explodes {
 #[test]
 fn a_panicking_node_costs_its_packets_and_nothing_else() {
     let mut bed = Bed::new();
-    bed.source(
-        &[EdgeSpec::Next("bomb"), EdgeSpec::Next("end")],
-        2,
-        64,
-        |n| (n % 2) as EdgeIndex,
-    );
+    bed.source(&[EdgeSpec::Next("bomb"), EdgeSpec::Next("end")], 2, 64, |n| (n % 2) as EdgeIndex);
     let calls = Arc::new(AtomicU64::new(0));
-    bed.graph
-        .register(spec("bomb", &[]), |_| {
-            Behaviour::Map(Box::new(Explodes(calls.clone())))
-        })
-        .unwrap();
+    bed.graph.register(spec("bomb", &[]), |_| Behaviour::Map(Box::new(Explodes(calls.clone())))).unwrap();
     bed.sink("end");
     bed.settle();
     assert_eq!(calls.load(Ordering::Relaxed), 2);
@@ -347,23 +268,11 @@ fn a_panicking_node_costs_its_packets_and_nothing_else() {
 fn marked_packets_are_seen_at_every_node() {
     let mut bed = Bed::new();
     let feed = bed.source(&[EdgeSpec::Next("middle")], 1, 10, |_| 0);
-    bed.graph
-        .register(spec("middle", &[EdgeSpec::Next("end")]), |_| {
-            Behaviour::Map(Box::new(To(0)))
-        })
-        .unwrap();
+    bed.graph.register(spec("middle", &[EdgeSpec::Next("end")]), |_| Behaviour::Map(Box::new(To(0)))).unwrap();
     bed.sink("end");
-    bed.graph
-        .call(|_| Box::new(move |core| core.tracer.arm(feed, 2)));
+    bed.graph.call(|_| Box::new(move |core| core.tracer.arm(feed, 2)));
     bed.settle();
-    let steps: Vec<(u32, u32)> = bed
-        .worker
-        .core()
-        .tracer
-        .steps()
-        .iter()
-        .map(|s| (s.packet, s.node.0))
-        .collect();
+    let steps: Vec<(u32, u32)> = bed.worker.core().tracer.steps().iter().map(|s| (s.packet, s.node.0)).collect();
     assert_eq!(steps, [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2)]);
 }
 
@@ -373,17 +282,13 @@ fn nodes_clocks_cover_the_round() {
     let feed = bed.source(&[EdgeSpec::Next("end")], 2000, 256, |_| 0);
     bed.sink("end");
     let _ = bed.worker.round();
-    let clocks =
-        |bed: &Bed| bed.graph.runtime(0, feed).clocks + bed.graph.runtime(0, NodeIndex(1)).clocks;
+    let clocks = |bed: &Bed| bed.graph.runtime(0, feed).clocks + bed.graph.runtime(0, NodeIndex(1)).clocks;
     let (before, start) = (clocks(&bed), time::ticks());
     for _ in 0..1000 {
         let _ = bed.worker.round();
     }
     let (counted, passed) = (clocks(&bed) - before, time::ticks() - start);
-    assert!(
-        counted <= passed && counted > passed / 2,
-        "{counted} of {passed}"
-    );
+    assert!(counted <= passed && counted > passed / 2, "{counted} of {passed}");
 }
 
 #[test]
@@ -399,11 +304,5 @@ fn a_worker_on_a_thread_sleeps_and_answers() {
     }
     graph.stop();
     thread.join().unwrap();
-    assert!(
-        graph
-            .counters()
-            .workers
-            .raw(0, worker::worker_word::SLEEPS, 0)
-            > 0
-    );
+    assert!(graph.counters().workers.raw(0, worker::worker_word::SLEEPS, 0) > 0);
 }

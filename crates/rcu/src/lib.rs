@@ -81,16 +81,11 @@ impl Domain {
     /// # Errors
     /// When as many readers exist as [`Domain::new`] allowed.
     pub fn register(self: &Arc<Domain>) -> Result<Reader, NoFreeSlot> {
-        let free = self.slots.iter().position(|slot| {
-            slot.0
-                .compare_exchange(UNUSED, OFFLINE, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-        });
-        Ok(Reader {
-            slot: free.ok_or(NoFreeSlot)?,
-            domain: self.clone(),
-            _not_sync: PhantomData,
-        })
+        let free = self
+            .slots
+            .iter()
+            .position(|slot| slot.0.compare_exchange(UNUSED, OFFLINE, Ordering::AcqRel, Ordering::Relaxed).is_ok());
+        Ok(Reader { slot: free.ok_or(NoFreeSlot)?, domain: self.clone(), _not_sync: PhantomData })
     }
 
     /// Runs `action` (usually a drop) once no reader can hold what was reachable
@@ -190,17 +185,13 @@ impl Reader {
             // Our announcement must be visible before we read any table.
             fence(Ordering::SeqCst);
         }
-        Round {
-            domain: &self.domain,
-        }
+        Round { domain: &self.domain }
     }
 
     /// Holds nothing until the next round: sleepers go offline so that nobody waits
     /// for them.
     pub fn offline(&mut self) {
-        self.domain.slots[self.slot]
-            .0
-            .store(OFFLINE, Ordering::Release);
+        self.domain.slots[self.slot].0.store(OFFLINE, Ordering::Release);
     }
 
     /// The slot that [`Domain::stalled`] names.
@@ -211,9 +202,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.domain.slots[self.slot]
-            .0
-            .store(UNUSED, Ordering::Release);
+        self.domain.slots[self.slot].0.store(UNUSED, Ordering::Release);
     }
 }
 

@@ -13,10 +13,7 @@ pub struct Published<T: Send + Sync + 'static> {
 
 impl<T: Send + Sync + 'static> Published<T> {
     pub fn new(domain: &Arc<Domain>, value: T) -> Published<T> {
-        Published {
-            pointer: AtomicPtr::new(Box::into_raw(Box::new(value))),
-            domain: domain.clone(),
-        }
+        Published { pointer: AtomicPtr::new(Box::into_raw(Box::new(value))), domain: domain.clone() }
     }
 
     /// The present value, valid until the round ends.

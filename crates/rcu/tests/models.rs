@@ -55,20 +55,12 @@ unsafe impl Sync for Marks {}
 
 impl Marks {
     fn new(values: usize) -> Arc<Marks> {
-        let mark = |_| Mark {
-            alive: UnsafeCell::new(true),
-        };
-        Arc::new(Marks {
-            marks: (0..values).map(mark).collect(),
-            dropped: AtomicUsize::new(0),
-        })
+        let mark = |_| Mark { alive: UnsafeCell::new(true) };
+        Arc::new(Marks { marks: (0..values).map(mark).collect(), dropped: AtomicUsize::new(0) })
     }
 
     fn value(self: &Arc<Marks>, number: usize) -> Value {
-        Value {
-            marks: self.clone(),
-            number,
-        }
+        Value { marks: self.clone(), number }
     }
 
     fn dropped(&self) -> usize {

@@ -77,13 +77,10 @@ mod cost {
     /// A table of `count` random routes of `length` bits, and destinations inside them.
     fn random(fib: &mut Fib4, count: usize, length: u8) -> Vec<u32> {
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        let keys: Vec<_> = (0..count)
-            .map(|_| Key::new(random.next(), length))
-            .collect();
+        let keys: Vec<_> = (0..count).map(|_| Key::new(random.next(), length)).collect();
         let start = std::time::Instant::now();
         for (index, key) in (1u32..).zip(&keys) {
-            fib.insert(*key, Leaf::new(1, index % 256))
-                .expect("room for all");
+            fib.insert(*key, Leaf::new(1, index % 256)).expect("room for all");
         }
         let seconds = start.elapsed().as_secs_f64();
         println!("{:.0} inserts/s", count as f64 / seconds);
@@ -97,35 +94,24 @@ mod cost {
     pub fn main() {
         println!("TSC clocks per address, least, median and most of {RUNS} runs");
         for huge_pages in [false, true] {
-            println!(
-                "--- huge pages {}",
-                if huge_pages { "asked for" } else { "off" }
-            );
+            println!("--- huge pages {}", if huge_pages { "asked for" } else { "off" });
             let domain = Domain::new(1);
             let mut reader = domain.register().expect("one slot, one reader");
-            let options = Options {
-                huge_pages,
-                ..Options::default()
-            };
+            let options = Options { huge_pages, ..Options::default() };
             let table = || Fib4::with_options(&domain, options).expect("address space");
 
             let mut fib = table();
-            fib.insert(Key::new(0x0a00_0000, 8), Leaf::new(1, 1))
-                .expect("room");
+            fib.insert(Key::new(0x0a00_0000, 8), Leaf::new(1, 1)).expect("room");
             let mut seed = Random(1);
-            let vector: Vec<_> = (0..VECTOR)
-                .map(|_| 0x0a00_0000 | seed.next() >> 8)
-                .collect();
+            let vector: Vec<_> = (0..VECTOR).map(|_| 0x0a00_0000 | seed.next() >> 8).collect();
             report("one route, 256 addresses", &fib, &mut reader, &vector);
             fib.remove(Key::new(0x0a00_0000, 8));
             fib.insert(Key::new(0, 0), Leaf::new(1, 1)).expect("room");
             report("default route only", &fib, &mut reader, &vector);
 
-            for (name, count, length) in [
-                ("1k random /24", 1_000, 24),
-                ("1M random /24", 1_000_000, 24),
-                ("32k random /32", 1 << 15, 32),
-            ] {
+            for (name, count, length) in
+                [("1k random /24", 1_000, 24), ("1M random /24", 1_000_000, 24), ("32k random /32", 1 << 15, 32)]
+            {
                 let mut fib = table();
                 let destinations = random(&mut fib, count, length);
                 report(name, &fib, &mut reader, &destinations);

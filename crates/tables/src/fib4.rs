@@ -58,10 +58,7 @@ impl Key {
     pub const fn new(address: u32, length: u8) -> Key {
         assert!(length <= 32, "an IPv4 prefix has at most 32 bits");
         let host_bits = u32::MAX.unbounded_shr(length as u32);
-        Key {
-            address: address & !host_bits,
-            length,
-        }
+        Key { address: address & !host_bits, length }
     }
 
     /// The first address of the prefix, host order.
@@ -125,10 +122,7 @@ impl Options {
 impl Default for Options {
     /// Room for 65,536 /24s with longer prefixes; small pages.
     fn default() -> Options {
-        Options {
-            second_level_pages: 1 << 16,
-            huge_pages: false,
-        }
+        Options { second_level_pages: 1 << 16, huge_pages: false }
     }
 }
 
@@ -244,11 +238,7 @@ impl Fib4 {
     pub fn insert(&mut self, key: Key, leaf: Leaf) -> Result<Option<Leaf>, TableFull> {
         assert!(leaf.0 != MISS && leaf.0 < CONTINUED, "not a leaf: {leaf:?}");
         let long = key.length > FIRST_LEVEL_LENGTH;
-        let page = if long {
-            Some(self.ensure_page(key)?)
-        } else {
-            None
-        };
+        let page = if long { Some(self.ensure_page(key)?) } else { None };
         let replaced = self.routes.insert(key, leaf);
         if replaced.is_none() {
             self.lengths[usize::from(key.length)] += 1;

@@ -83,10 +83,7 @@ pub struct ObjectsFull;
 
 impl std::fmt::Display for ObjectsFull {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "no room for another forwarding object (at most {MAX_OBJECTS})"
-        )
+        write!(f, "no room for another forwarding object (at most {MAX_OBJECTS})")
     }
 }
 impl std::error::Error for ObjectsFull {}
@@ -115,9 +112,7 @@ fn head_of(object: &Object) -> u64 {
         state as u64 | (size as u64) << 8 | (edge as u64) << 16 | (mtu as u64) << 32
     };
     match object {
-        Object::Adjacency(a) if a.complete => {
-            word(STATE_COMPLETE, a.rewrite.len() as u8, a.edge, a.mtu)
-        }
+        Object::Adjacency(a) if a.complete => word(STATE_COMPLETE, a.rewrite.len() as u8, a.edge, a.mtu),
         Object::Adjacency(a) => word(STATE_INCOMPLETE, 0, a.edge, a.mtu),
         Object::LoadBalance(buckets) => word(STATE_LOAD_BALANCE, buckets.len().ilog2() as u8, 0, 0),
     }
@@ -187,9 +182,7 @@ impl Lines {
             // SAFETY: by the caller no reader is in this body, and there is one writer.
             unsafe { *line.body.get() = body };
         }
-        self.lines[index as usize]
-            .head
-            .store(head_of(object), Ordering::Release);
+        self.lines[index as usize].head.store(head_of(object), Ordering::Release);
     }
 }
 
@@ -213,22 +206,13 @@ impl Objects {
     /// # Errors
     /// When the address space cannot be had.
     pub fn new(domain: &Arc<Domain>) -> io::Result<Objects> {
-        let lines = Lines {
-            lines: Reserved::new(MAX_OBJECTS, Pages::Small)?,
-            spare: Mutex::default(),
-        };
-        Ok(Objects {
-            lines: Arc::new(lines),
-            domain: domain.clone(),
-            runs: HashMap::new(),
-        })
+        let lines = Lines { lines: Reserved::new(MAX_OBJECTS, Pages::Small)?, spare: Mutex::default() };
+        Ok(Objects { lines: Arc::new(lines), domain: domain.clone(), runs: HashMap::new() })
     }
 
     /// The readers' side.
     pub fn handle(&self) -> ObjectHandle {
-        ObjectHandle {
-            lines: self.lines.clone(),
-        }
+        ObjectHandle { lines: self.lines.clone() }
     }
 
     /// Objects in use.
@@ -270,9 +254,7 @@ impl Objects {
         let stand_in = self.lines.take(run)?;
         self.lines.write(stand_in, object);
         let redirection = STATE_REDIRECTED as u64 | (stand_in as u64) << 32;
-        self.lines.lines[index as usize]
-            .head
-            .store(redirection, Ordering::Release);
+        self.lines.lines[index as usize].head.store(redirection, Ordering::Release);
         let previous = {
             let mut spare = self.lines.spare.lock().expect("no panic under this lock");
             spare.standing_in.insert(index, (stand_in, run))
@@ -306,13 +288,7 @@ impl Objects {
     /// When there is no such object.
     pub fn remove(&mut self, index: u32) {
         let run = self.runs.remove(&index).expect("objects are removed once");
-        let stand_in = self
-            .lines
-            .spare
-            .lock()
-            .expect("no panic under this lock")
-            .standing_in
-            .remove(&index);
+        let stand_in = self.lines.spare.lock().expect("no panic under this lock").standing_in.remove(&index);
         let lines = self.lines.clone();
         self.domain.retire(move || {
             lines.give_back(index, run);
@@ -359,12 +335,7 @@ impl ObjectHandle {
             at = (head >> 32) as usize & (MAX_OBJECTS - 1);
             head = lines[at].head.load(Ordering::Acquire);
         }
-        ObjectRef {
-            head,
-            line: &lines[at],
-            lines,
-            index: at,
-        }
+        ObjectRef { head, line: &lines[at], lines, index: at }
     }
 }
 
@@ -428,12 +399,7 @@ impl<'r> ObjectRef<'r> {
         // SAFETY: as in `body`.
         let body = unsafe { &*line.body.get() };
         let at = bucket % BUCKETS_IN_LINE * 4;
-        Leaf(u32::from_ne_bytes([
-            body[at],
-            body[at + 1],
-            body[at + 2],
-            body[at + 3],
-        ]))
+        Leaf(u32::from_ne_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]))
     }
 }
 
@@ -463,15 +429,7 @@ mod tests {
         let round = reader.round();
         let object = handle.get(&round, index);
         assert!(object.is_complete());
-        assert_eq!(
-            (
-                object.edge(),
-                object.mtu(),
-                object.interface(),
-                object.next_hop()
-            ),
-            (9, 1009, 9, 7)
-        );
+        assert_eq!((object.edge(), object.mtu(), object.interface(), object.next_hop()), (9, 1009, 9, 7));
         assert_eq!(object.rewrite(), [9; 14]);
         assert_eq!(object.ethernet(), Some(&[9; 14]));
         assert_eq!(object.bucket(1), Leaf::MISS);
@@ -484,12 +442,8 @@ mod tests {
         let mut reader = domain.register().unwrap();
         let handle = objects.handle();
         for log in 0..=6 {
-            let leaves: Vec<_> = (0..1 << log)
-                .map(|i| Leaf::new(kind::ADJACENCY, i))
-                .collect();
-            let index = objects
-                .insert(&Object::LoadBalance(leaves.clone()))
-                .unwrap();
+            let leaves: Vec<_> = (0..1 << log).map(|i| Leaf::new(kind::ADJACENCY, i)).collect();
+            let index = objects.insert(&Object::LoadBalance(leaves.clone())).unwrap();
             let round = reader.round();
             for hash in 0..200u32 {
                 let expected = leaves[hash as usize % leaves.len()];
@@ -518,10 +472,7 @@ mod tests {
         assert!(objects.is_empty());
         let spare = objects.lines.spare.lock().unwrap();
         assert!(spare.standing_in.is_empty());
-        assert_eq!(
-            spare.free.values().map(Vec::len).sum::<usize>(),
-            spare.fresh
-        );
+        assert_eq!(spare.free.values().map(Vec::len).sum::<usize>(), spare.fresh);
         assert!(spare.fresh < 20, "{}", spare.fresh);
     }
 

@@ -35,14 +35,12 @@ impl fmt::Display for AddressError {
                 "`{text}` is not an IPv4 address: expected four numbers from 0 to 255 such as \
                  192.0.2.1"
             ),
-            Self::MissingLength(text) => write!(
-                f,
-                "`{text}` has no prefix length: expected address/length such as 10.0.0.0/8"
-            ),
-            Self::PrefixLength(text) => write!(
-                f,
-                "`{text}` is not an IPv4 prefix length: expected a number from 0 to 32"
-            ),
+            Self::MissingLength(text) => {
+                write!(f, "`{text}` has no prefix length: expected address/length such as 10.0.0.0/8")
+            }
+            Self::PrefixLength(text) => {
+                write!(f, "`{text}` is not an IPv4 prefix length: expected a number from 0 to 32")
+            }
         }
     }
 }
@@ -51,19 +49,7 @@ impl std::error::Error for AddressError {}
 
 /// An IEEE 802 MAC address (EUI-48), in transmission order.
 #[derive(
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
+    Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(transparent)]
 pub struct MacAddress(pub [u8; 6]);
@@ -117,9 +103,7 @@ impl FromStr for MacAddress {
             let separator = if text.contains('-') { '-' } else { ':' };
             hex_groups::<6>(text, separator, 1..=2).map(|groups| groups.map(|byte| byte as u8))
         };
-        bytes
-            .map(Self)
-            .ok_or_else(|| AddressError::MacAddress(text.to_owned()))
+        bytes.map(Self).ok_or_else(|| AddressError::MacAddress(text.to_owned()))
     }
 }
 
@@ -191,10 +175,7 @@ impl Prefix4 {
 
     /// The same prefix with all host bits cleared.
     pub const fn network(self) -> Self {
-        Self {
-            address: self.first(),
-            length: self.length,
-        }
+        Self { address: self.first(), length: self.length }
     }
 
     /// Whether no host bit is set, as in a route.
@@ -223,11 +204,7 @@ impl Prefix4 {
 
     /// The directed broadcast address. A /31 has none (RFC 3021, section 2.1), nor has a /32.
     pub const fn broadcast(self) -> Option<Ipv4Address> {
-        if self.length >= 31 {
-            None
-        } else {
-            Some(self.last())
-        }
+        if self.length >= 31 { None } else { Some(self.last()) }
     }
 }
 
@@ -248,9 +225,7 @@ impl FromStr for Prefix4 {
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let (address, length) = text.split_once('/').unwrap_or((text, ""));
-        let address = address
-            .parse()
-            .map_err(|_| AddressError::Ipv4Address(address.to_owned()))?;
+        let address = address.parse().map_err(|_| AddressError::Ipv4Address(address.to_owned()))?;
         if !text.contains('/') {
             return Err(AddressError::MissingLength(text.to_owned()));
         }
@@ -299,11 +274,7 @@ mod tests {
             "g0:7c:6f:20:30:70",
             "5\u{e9}:7c:6f:20:30:70",
         ] {
-            assert_eq!(
-                text.parse::<MacAddress>(),
-                Err(AddressError::MacAddress(text.to_owned())),
-                "{text}"
-            );
+            assert_eq!(text.parse::<MacAddress>(), Err(AddressError::MacAddress(text.to_owned())), "{text}");
         }
     }
 
@@ -331,21 +302,12 @@ mod tests {
     fn prefix_lengths_at_both_ends() {
         let all = prefix("1.2.3.4/0");
         assert_eq!(all.mask(), Ipv4Address::UNSPECIFIED);
-        assert_eq!(
-            (all.first(), all.last()),
-            (Ipv4Address::UNSPECIFIED, Ipv4Address::BROADCAST)
-        );
+        assert_eq!((all.first(), all.last()), (Ipv4Address::UNSPECIFIED, Ipv4Address::BROADCAST));
         assert!(all.contains(Ipv4Address::new(255, 1, 1, 1)));
         let host = prefix("1.2.3.4/32");
-        assert_eq!(
-            (host.first(), host.last()),
-            (host.address(), host.address())
-        );
+        assert_eq!((host.first(), host.last()), (host.address(), host.address()));
         assert!(host.contains(host.address()) && !host.contains(Ipv4Address::new(1, 2, 3, 5)));
-        assert_eq!(
-            (prefix("1.2.3.4/31").broadcast(), host.broadcast()),
-            (None, None)
-        );
+        assert_eq!((prefix("1.2.3.4/31").broadcast(), host.broadcast()), (None, None));
     }
 
     #[test]
@@ -359,25 +321,10 @@ mod tests {
     #[test]
     fn prefix_errors_say_what_is_expected() {
         let message = |text: &str| text.parse::<Prefix4>().unwrap_err().to_string();
-        assert_eq!(
-            message("10.0.0.0"),
-            "`10.0.0.0` has no prefix length: expected address/length such as 10.0.0.0/8"
-        );
-        assert_eq!(
-            message("10.0.0.0/33"),
-            "`33` is not an IPv4 prefix length: expected a number from 0 to 32"
-        );
-        for text in [
-            "10.0.0.0/",
-            "10.0.0.0/+8",
-            "10.0.0.0/8/8",
-            "10.0.0.0/256",
-            "10.0.0.0/-1",
-        ] {
-            assert!(
-                message(text).contains("is not an IPv4 prefix length"),
-                "{text}"
-            );
+        assert_eq!(message("10.0.0.0"), "`10.0.0.0` has no prefix length: expected address/length such as 10.0.0.0/8");
+        assert_eq!(message("10.0.0.0/33"), "`33` is not an IPv4 prefix length: expected a number from 0 to 32");
+        for text in ["10.0.0.0/", "10.0.0.0/+8", "10.0.0.0/8/8", "10.0.0.0/256", "10.0.0.0/-1"] {
+            assert!(message(text).contains("is not an IPv4 prefix length"), "{text}");
         }
         assert!(message("10.0.0/8").starts_with("`10.0.0` is not an IPv4 address"));
         assert!(Prefix4::new(Ipv4Address::LOCALHOST, 33).is_err());

@@ -72,16 +72,10 @@ impl fmt::Display for ParseError {
                 write!(f, "ARP packet truncated: {available} bytes of {LEN}")
             }
             Self::HardwareType(value) => {
-                write!(
-                    f,
-                    "ARP hardware type {value}: only 1, Ethernet, is supported"
-                )
+                write!(f, "ARP hardware type {value}: only 1, Ethernet, is supported")
             }
             Self::ProtocolType(value) => {
-                write!(
-                    f,
-                    "ARP protocol type 0x{value:04x}: only 0x0800, IPv4, is supported"
-                )
+                write!(f, "ARP protocol type 0x{value:04x}: only 0x0800, IPv4, is supported")
             }
             Self::HardwareLength(value) => {
                 write!(f, "ARP hardware address length {value}: Ethernet has 6")
@@ -125,9 +119,7 @@ impl Arp {
     /// Reads the first 28 bytes; what follows is padding.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         if bytes.len() < LEN {
-            return Err(ParseError::Truncated {
-                available: bytes.len(),
-            });
+            return Err(ParseError::Truncated { available: bytes.len() });
         }
         let packet: &Fixed = fixed(bytes);
         // RFC 826, packet reception: "Do I have the hardware type in ar$hrd?", "Do I speak
@@ -201,15 +193,8 @@ mod tests {
 
     #[test]
     fn operations_have_their_numbers() {
-        for (number, operation) in [
-            (1, Operation::Request),
-            (2, Operation::Reply),
-            (3, Operation::Other(3)),
-        ] {
-            assert_eq!(
-                (Operation::from(number), u16::from(operation)),
-                (operation, number)
-            );
+        for (number, operation) in [(1, Operation::Request), (2, Operation::Reply), (3, Operation::Other(3))] {
+            assert_eq!((Operation::from(number), u16::from(operation)), (operation, number));
         }
     }
 
@@ -224,9 +209,6 @@ mod tests {
         assert_eq!(with(3, 6), ParseError::ProtocolType(0x0806));
         assert_eq!(with(4, 8), ParseError::HardwareLength(8));
         assert_eq!(with(5, 16), ParseError::ProtocolLength(16));
-        assert_eq!(
-            Arp::parse(&REQUEST_BYTES[..27]),
-            Err(ParseError::Truncated { available: 27 })
-        );
+        assert_eq!(Arp::parse(&REQUEST_BYTES[..27]), Err(ParseError::Truncated { available: 27 }));
     }
 }

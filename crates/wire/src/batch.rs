@@ -69,20 +69,9 @@ impl<'a> Frames<'a> {
     /// For each `i`, [`WRITABLE_BEFORE`] bytes before and [`READABLE`] bytes from
     /// `base + packets[i] * stride + offsets[i]` lie in memory that this borrow owns
     /// for `'a`; the packets are distinct. `packets` and `offsets` are equally long.
-    pub unsafe fn new(
-        base: *mut u8,
-        stride: usize,
-        packets: &'a [u32],
-        offsets: &'a [u16],
-    ) -> Frames<'a> {
+    pub unsafe fn new(base: *mut u8, stride: usize, packets: &'a [u32], offsets: &'a [u16]) -> Frames<'a> {
         debug_assert_eq!(packets.len(), offsets.len());
-        Frames {
-            base,
-            stride,
-            packets,
-            offsets,
-            _memory: PhantomData,
-        }
+        Frames { base, stride, packets, offsets, _memory: PhantomData }
     }
 
     pub fn len(&self) -> usize {
@@ -120,9 +109,7 @@ impl<'a> Frames<'a> {
         assert!(rewrite.len() <= WRITABLE_BEFORE);
         let head = self.head(i);
         // SAFETY: as asserted, in the writable bytes before the head.
-        unsafe {
-            std::ptr::copy_nonoverlapping(rewrite.as_ptr(), head.sub(rewrite.len()), rewrite.len())
-        };
+        unsafe { std::ptr::copy_nonoverlapping(rewrite.as_ptr(), head.sub(rewrite.len()), rewrite.len()) };
         // SAFETY: 64 bytes from the head are ours.
         unsafe { count_hop(head) };
     }
@@ -231,12 +218,7 @@ pub fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetC
 }
 
 /// [`ethernet_ip4`] by a chosen instruction set (which the processor must have).
-pub fn ethernet_ip4_with(
-    simd: Simd,
-    frames: &Frames<'_>,
-    station: MacAddress,
-    columns: EthernetColumns<'_>,
-) -> u32 {
+pub fn ethernet_ip4_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
     let count = frames.len();
     let columns = EthernetColumns {
         flags: &mut columns.flags[..count],
@@ -293,19 +275,9 @@ mod tests {
         }
         fn frames(&mut self) -> (Frames<'_>, EthernetColumns<'_>) {
             // SAFETY: each packet has its own 256 bytes, 64 of them before the offset.
-            let frames = unsafe {
-                Frames::new(
-                    self.memory.as_mut_ptr(),
-                    STRIDE,
-                    &self.packets,
-                    &self.offsets,
-                )
-            };
-            let columns = EthernetColumns {
-                flags: &mut self.flags,
-                length: &mut self.length,
-                target: &mut self.target,
-            };
+            let frames = unsafe { Frames::new(self.memory.as_mut_ptr(), STRIDE, &self.packets, &self.offsets) };
+            let columns =
+                EthernetColumns { flags: &mut self.flags, length: &mut self.length, target: &mut self.target };
             (frames, columns)
         }
         fn check(&mut self, simd: Simd) -> u32 {
@@ -382,10 +354,7 @@ mod tests {
                 let mut bed = Bed::new(&vec![frame; 17]);
                 assert_eq!(bed.check(simd), *bit, "{simd:?}");
                 let faults = |flags: &u32| flags & !check::EXAMINED;
-                assert!(
-                    bed.flags.iter().all(|f| faults(f) == *bit),
-                    "{simd:?} {bit:#x}"
-                );
+                assert!(bed.flags.iter().all(|f| faults(f) == *bit), "{simd:?} {bit:#x}");
                 let seen = bit & (check::NOT_IP4 | check::SHORT) == 0;
                 assert!(bed.flags.iter().all(|f| (f & check::EXAMINED != 0) == seen));
             }

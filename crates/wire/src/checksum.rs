@@ -97,20 +97,13 @@ pub struct Accumulator {
 impl Accumulator {
     /// Starts from a sum, usually that of a pseudo header.
     pub const fn new(initial: u32) -> Self {
-        Self {
-            sum: initial,
-            odd: false,
-        }
+        Self { sum: initial, odd: false }
     }
 
     /// Takes the next segment.
     pub fn add(&mut self, segment: &[u8]) {
         let folded = fold(sum(segment, 0));
-        let aligned = if self.odd {
-            folded.swap_bytes()
-        } else {
-            folded
-        };
+        let aligned = if self.odd { folded.swap_bytes() } else { folded };
         self.sum = add(self.sum, u32::from(aligned));
         self.odd ^= segment.len() % 2 == 1;
     }
@@ -159,21 +152,13 @@ mod tests {
         assert_eq!(fold(sum(&data, u32::MAX)), fold(0xffff + 0xff00));
         assert_eq!(fold(u32::MAX), 0xffff);
         let broadcast = Ipv4Address::BROADCAST;
-        assert_eq!(
-            pseudo_header4(broadcast, broadcast, 255, u16::MAX),
-            4 * 0xffff + 0xff + 0xffff
-        );
+        assert_eq!(pseudo_header4(broadcast, broadcast, 255, u16::MAX), 4 * 0xffff + 0xff + 0xffff);
     }
 
     #[test]
     fn pseudo_header_is_its_twelve_bytes() {
         let bytes = [100, 64, 1, 2, 10, 0, 0, 1, 0, 17, 0, 30];
-        let words = pseudo_header4(
-            Ipv4Address::new(100, 64, 1, 2),
-            Ipv4Address::new(10, 0, 0, 1),
-            17,
-            30,
-        );
+        let words = pseudo_header4(Ipv4Address::new(100, 64, 1, 2), Ipv4Address::new(10, 0, 0, 1), 17, 30);
         assert_eq!(fold(words), fold(sum(&bytes, 0)));
     }
 

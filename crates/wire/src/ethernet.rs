@@ -58,10 +58,7 @@ pub enum ParseError {
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Truncated { available } = self;
-        write!(
-            f,
-            "Ethernet header truncated: {available} bytes of {HEADER_LEN}"
-        )
+        write!(f, "Ethernet header truncated: {available} bytes of {HEADER_LEN}")
     }
 }
 
@@ -153,20 +150,14 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Header<T> {
 /// When `buf` is shorter than that.
 #[inline]
 pub fn emit(buf: &mut [u8], dst: MacAddress, src: MacAddress, ethertype: EtherType) {
-    *fixed_mut(buf) = Fixed {
-        dst,
-        src,
-        ethertype: ethertype.0.into(),
-    };
+    *fixed_mut(buf) = Fixed { dst, src, ethertype: ethertype.0.into() };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FRAME: [u8; 16] = [
-        0x02, 0, 0, 0, 0, 0x01, 0x02, 0, 0, 0, 0, 0xaa, 0x08, 0x00, 0x45, 0x00,
-    ];
+    const FRAME: [u8; 16] = [0x02, 0, 0, 0, 0, 0x01, 0x02, 0, 0, 0, 0, 0xaa, 0x08, 0x00, 0x45, 0x00];
     const DST: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
     const SRC: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xaa]);
 
@@ -196,16 +187,8 @@ mod tests {
     fn thirteen_bytes_are_refused() {
         let error = Header::new_checked(&FRAME[..13]).unwrap_err();
         assert_eq!(error, ParseError::Truncated { available: 13 });
-        assert_eq!(
-            error.to_string(),
-            "Ethernet header truncated: 13 bytes of 14"
-        );
-        assert!(
-            Header::new_checked(&FRAME[..14])
-                .unwrap()
-                .payload()
-                .is_empty()
-        );
+        assert_eq!(error.to_string(), "Ethernet header truncated: 13 bytes of 14");
+        assert!(Header::new_checked(&FRAME[..14]).unwrap().payload().is_empty());
     }
 
     #[test]

@@ -137,10 +137,7 @@ pub mod time_exceeded {
     pub const TTL: u8 = 0;
     pub const FRAGMENT_REASSEMBLY: u8 = 1;
 
-    pub(super) const NAMES: [&str; 2] = [
-        "ttl_exceeded_in_transit",
-        "fragment_reassembly_time_exceeded",
-    ];
+    pub(super) const NAMES: [&str; 2] = ["ttl_exceeded_in_transit", "fragment_reassembly_time_exceeded"];
 }
 
 /// Codes of [`Type::PARAMETER_PROBLEM`] (1: RFC 1122, section 3.2.2.5).
@@ -149,11 +146,7 @@ pub mod parameter_problem {
     pub const MISSING_OPTION: u8 = 1;
     pub const BAD_LENGTH: u8 = 2;
 
-    pub(super) const NAMES: [&str; 3] = [
-        "pointer_indicates_error",
-        "missing_required_option",
-        "bad_length",
-    ];
+    pub(super) const NAMES: [&str; 3] = ["pointer_indicates_error", "missing_required_option", "bad_length"];
 }
 
 /// Why bytes are not an ICMP message.
@@ -165,10 +158,7 @@ pub enum ParseError {
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Truncated { available } = self;
-        write!(
-            f,
-            "ICMP header truncated: {available} bytes of {HEADER_LEN}"
-        )
+        write!(f, "ICMP header truncated: {available} bytes of {HEADER_LEN}")
     }
 }
 
@@ -226,27 +216,12 @@ impl Message {
         let (high, low) = ((rest >> 16) as u16, rest as u16);
         match kind {
             // Echo has no code but 0: what has another is none.
-            Type::ECHO_REQUEST if code == 0 => Self::EchoRequest {
-                identifier: high,
-                sequence: low,
-            },
-            Type::ECHO_REPLY if code == 0 => Self::EchoReply {
-                identifier: high,
-                sequence: low,
-            },
-            Type::DESTINATION_UNREACHABLE => Self::DestinationUnreachable {
-                code,
-                next_hop_mtu: low,
-            },
+            Type::ECHO_REQUEST if code == 0 => Self::EchoRequest { identifier: high, sequence: low },
+            Type::ECHO_REPLY if code == 0 => Self::EchoReply { identifier: high, sequence: low },
+            Type::DESTINATION_UNREACHABLE => Self::DestinationUnreachable { code, next_hop_mtu: low },
             Type::TIME_EXCEEDED => Self::TimeExceeded { code },
-            Type::REDIRECT => Self::Redirect {
-                code,
-                gateway: Ipv4Address::from_bits(rest),
-            },
-            Type::PARAMETER_PROBLEM => Self::ParameterProblem {
-                code,
-                pointer: (rest >> 24) as u8,
-            },
+            Type::REDIRECT => Self::Redirect { code, gateway: Ipv4Address::from_bits(rest) },
+            Type::PARAMETER_PROBLEM => Self::ParameterProblem { code, pointer: (rest >> 24) as u8 },
             _ => Self::Other { kind, code, rest },
         }
     }
@@ -255,22 +230,14 @@ impl Message {
     pub fn into_parts(self) -> (Type, u8, u32) {
         let pair = |high: u16, low: u16| u32::from(high) << 16 | u32::from(low);
         match self {
-            Self::EchoRequest {
-                identifier,
-                sequence,
-            } => (Type::ECHO_REQUEST, 0, pair(identifier, sequence)),
-            Self::EchoReply {
-                identifier,
-                sequence,
-            } => (Type::ECHO_REPLY, 0, pair(identifier, sequence)),
+            Self::EchoRequest { identifier, sequence } => (Type::ECHO_REQUEST, 0, pair(identifier, sequence)),
+            Self::EchoReply { identifier, sequence } => (Type::ECHO_REPLY, 0, pair(identifier, sequence)),
             Self::DestinationUnreachable { code, next_hop_mtu } => {
                 (Type::DESTINATION_UNREACHABLE, code, next_hop_mtu.into())
             }
             Self::TimeExceeded { code } => (Type::TIME_EXCEEDED, code, 0),
             Self::Redirect { code, gateway } => (Type::REDIRECT, code, gateway.to_bits()),
-            Self::ParameterProblem { code, pointer } => {
-                (Type::PARAMETER_PROBLEM, code, u32::from(pointer) << 24)
-            }
+            Self::ParameterProblem { code, pointer } => (Type::PARAMETER_PROBLEM, code, u32::from(pointer) << 24),
             Self::Other { kind, code, rest } => (kind, code, rest),
         }
     }
@@ -293,12 +260,7 @@ impl Message {
 /// # Panics
 /// When `buf` is shorter than 8 bytes.
 pub fn emit_error_header(buf: &mut [u8], kind: Type, code: u8, rest: u32) {
-    *fixed_mut(buf) = Fixed {
-        kind: kind.0,
-        code,
-        checksum: 0.into(),
-        rest: rest.into(),
-    };
+    *fixed_mut(buf) = Fixed { kind: kind.0, code, checksum: 0.into(), rest: rest.into() };
 }
 
 /// A view of a message: all bytes of an IP payload.
@@ -389,22 +351,14 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Header<T> {
 mod tests {
     use super::*;
 
-    const ECHO: [u8; 11] = [
-        0x08, 0x00, 0x21, 0x62, 0x12, 0x34, 0x00, 0x07, b'a', b'b', b'c',
-    ];
+    const ECHO: [u8; 11] = [0x08, 0x00, 0x21, 0x62, 0x12, 0x34, 0x00, 0x07, b'a', b'b', b'c'];
 
     #[test]
     fn echo_request_is_read_from_its_places() {
         let header = Header::new_checked(ECHO).unwrap();
         assert_eq!((header.kind(), header.code()), (Type::ECHO_REQUEST, 0));
         assert_eq!((header.checksum(), header.rest()), (0x2162, 0x12340007));
-        assert_eq!(
-            header.message(),
-            Message::EchoRequest {
-                identifier: 0x1234,
-                sequence: 7
-            }
-        );
+        assert_eq!(header.message(), Message::EchoRequest { identifier: 0x1234, sequence: 7 });
         assert_eq!(header.payload(), b"abc");
         assert!(header.verify_checksum());
         let error = Header::new_checked(&ECHO[..7]).unwrap_err();
@@ -436,48 +390,18 @@ mod tests {
     #[test]
     fn messages_have_their_bytes() {
         let cases: [(Message, [u8; 8]); 6] = [
+            (Message::EchoReply { identifier: 1, sequence: 2 }, [0, 0, 0, 0, 0, 1, 0, 2]),
             (
-                Message::EchoReply {
-                    identifier: 1,
-                    sequence: 2,
-                },
-                [0, 0, 0, 0, 0, 1, 0, 2],
-            ),
-            (
-                Message::DestinationUnreachable {
-                    code: unreachable::FRAGMENTATION_NEEDED,
-                    next_hop_mtu: 1400,
-                },
+                Message::DestinationUnreachable { code: unreachable::FRAGMENTATION_NEEDED, next_hop_mtu: 1400 },
                 [3, 4, 0, 0, 0, 0, 0x05, 0x78],
             ),
+            (Message::TimeExceeded { code: time_exceeded::FRAGMENT_REASSEMBLY }, [11, 1, 0, 0, 0, 0, 0, 0]),
             (
-                Message::TimeExceeded {
-                    code: time_exceeded::FRAGMENT_REASSEMBLY,
-                },
-                [11, 1, 0, 0, 0, 0, 0, 0],
-            ),
-            (
-                Message::Redirect {
-                    code: redirect::HOST,
-                    gateway: Ipv4Address::new(10, 0, 0, 1),
-                },
+                Message::Redirect { code: redirect::HOST, gateway: Ipv4Address::new(10, 0, 0, 1) },
                 [5, 1, 0, 0, 10, 0, 0, 1],
             ),
-            (
-                Message::ParameterProblem {
-                    code: parameter_problem::POINTER,
-                    pointer: 20,
-                },
-                [12, 0, 0, 0, 20, 0, 0, 0],
-            ),
-            (
-                Message::Other {
-                    kind: Type::ECHO_REQUEST,
-                    code: 1,
-                    rest: 0x01020304,
-                },
-                [8, 1, 0, 0, 1, 2, 3, 4],
-            ),
+            (Message::ParameterProblem { code: parameter_problem::POINTER, pointer: 20 }, [12, 0, 0, 0, 20, 0, 0, 0]),
+            (Message::Other { kind: Type::ECHO_REQUEST, code: 1, rest: 0x01020304 }, [8, 1, 0, 0, 1, 2, 3, 4]),
         ];
         for (message, bytes) in cases {
             let mut emitted = [0xee; 8];

@@ -104,37 +104,16 @@ impl fmt::Display for ParseError {
             }
             Self::Version(version) => write!(f, "IP version {version}, expected 4"),
             Self::HeaderLengthTooSmall { ihl } => {
-                write!(
-                    f,
-                    "IP header length of {ihl} words, expected at least {MIN_IHL}"
-                )
+                write!(f, "IP header length of {ihl} words, expected at least {MIN_IHL}")
             }
-            Self::HeaderBeyondData {
-                header_len,
-                available,
-            } => {
-                write!(
-                    f,
-                    "IP header of {header_len} bytes, but only {available} bytes are there"
-                )
+            Self::HeaderBeyondData { header_len, available } => {
+                write!(f, "IP header of {header_len} bytes, but only {available} bytes are there")
             }
-            Self::TotalLengthBelowHeader {
-                total_len,
-                header_len,
-            } => {
-                write!(
-                    f,
-                    "IP total length {total_len} is less than the header of {header_len}"
-                )
+            Self::TotalLengthBelowHeader { total_len, header_len } => {
+                write!(f, "IP total length {total_len} is less than the header of {header_len}")
             }
-            Self::TotalLengthBeyondData {
-                total_len,
-                available,
-            } => {
-                write!(
-                    f,
-                    "IP total length {total_len}, but only {available} bytes are there"
-                )
+            Self::TotalLengthBeyondData { total_len, available } => {
+                write!(f, "IP total length {total_len}, but only {available} bytes are there")
             }
         }
     }
@@ -182,22 +161,13 @@ impl<T: AsRef<[u8]>> Header<T> {
             return Err(ParseError::HeaderLengthTooSmall { ihl });
         }
         if header_len > available {
-            return Err(ParseError::HeaderBeyondData {
-                header_len,
-                available,
-            });
+            return Err(ParseError::HeaderBeyondData { header_len, available });
         }
         if usize::from(total_len) < header_len {
-            return Err(ParseError::TotalLengthBelowHeader {
-                total_len,
-                header_len,
-            });
+            return Err(ParseError::TotalLengthBelowHeader { total_len, header_len });
         }
         if usize::from(total_len) > available {
-            return Err(ParseError::TotalLengthBeyondData {
-                total_len,
-                available,
-            });
+            return Err(ParseError::TotalLengthBeyondData { total_len, available });
         }
         Ok(header)
     }
@@ -374,8 +344,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Header<T> {
     /// When `offset` is not a multiple of eight.
     #[inline]
     pub fn set_fragment(&mut self, dont_fragment: bool, more_fragments: bool, offset: u16) {
-        self.fixed_mut().flags_fragment =
-            flags_fragment(dont_fragment, more_fragments, offset).into();
+        self.fixed_mut().flags_fragment = flags_fragment(dont_fragment, more_fragments, offset).into();
     }
 
     #[inline]
@@ -434,14 +403,9 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Header<T> {
 }
 
 fn flags_fragment(dont_fragment: bool, more_fragments: bool, offset: u16) -> u16 {
-    assert!(
-        offset.is_multiple_of(FRAGMENT_UNIT),
-        "fragment offset {offset} is no multiple of 8"
-    );
+    assert!(offset.is_multiple_of(FRAGMENT_UNIT), "fragment offset {offset} is no multiple of 8");
     let flag = |set, bit| if set { bit } else { 0 };
-    flag(dont_fragment, DONT_FRAGMENT)
-        | flag(more_fragments, MORE_FRAGMENTS)
-        | (offset / FRAGMENT_UNIT)
+    flag(dont_fragment, DONT_FRAGMENT) | flag(more_fragments, MORE_FRAGMENTS) | (offset / FRAGMENT_UNIT)
 }
 
 /// A header without options, as plain data.
@@ -492,16 +456,9 @@ impl Repr {
         *fixed_mut(buf) = Fixed {
             version_ihl: VERSION << 4 | MIN_IHL,
             tos: self.dscp << ECN_BITS | self.ecn & ECN_MASK,
-            total_len: total_len
-                .expect("an IPv4 payload of at most 65515 bytes")
-                .into(),
+            total_len: total_len.expect("an IPv4 payload of at most 65515 bytes").into(),
             id: self.id.into(),
-            flags_fragment: flags_fragment(
-                self.dont_fragment,
-                self.more_fragments,
-                self.fragment_offset,
-            )
-            .into(),
+            flags_fragment: flags_fragment(self.dont_fragment, self.more_fragments, self.fragment_offset).into(),
             ttl: self.ttl,
             protocol: self.protocol.0,
             checksum: 0.into(),
@@ -550,9 +507,14 @@ impl Ipv4Option<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionError {
     /// The header ends after the type byte.
-    LengthMissing { kind: u8 },
+    LengthMissing {
+        kind: u8,
+    },
     /// The length counts type and length bytes, so it is at least two.
-    LengthTooSmall { kind: u8, length: u8 },
+    LengthTooSmall {
+        kind: u8,
+        length: u8,
+    },
     BeyondHeader {
         kind: u8,
         length: u8,
@@ -564,26 +526,13 @@ impl fmt::Display for OptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LengthMissing { kind } => {
-                write!(
-                    f,
-                    "IP option {kind} has no length: the header ends after its type"
-                )
+                write!(f, "IP option {kind} has no length: the header ends after its type")
             }
             Self::LengthTooSmall { kind, length } => {
-                write!(
-                    f,
-                    "IP option {kind} has length {length}, expected at least 2"
-                )
+                write!(f, "IP option {kind} has length {length}, expected at least 2")
             }
-            Self::BeyondHeader {
-                kind,
-                length,
-                available,
-            } => {
-                write!(
-                    f,
-                    "IP option {kind} has length {length}, but the header has {available}"
-                )
+            Self::BeyondHeader { kind, length, available } => {
+                write!(f, "IP option {kind} has length {length}, but the header has {available}")
             }
         }
     }
@@ -612,21 +561,12 @@ impl<'a> Options<'a> {
         if length < 2 {
             return Err(OptionError::LengthTooSmall { kind, length });
         }
-        let (option, rest) =
-            bytes
-                .split_at_checked(length.into())
-                .ok_or(OptionError::BeyondHeader {
-                    kind,
-                    length,
-                    available: bytes.len(),
-                })?;
-        Ok((
-            Ipv4Option {
-                kind,
-                data: &option[2..],
-            },
-            rest,
-        ))
+        let (option, rest) = bytes.split_at_checked(length.into()).ok_or(OptionError::BeyondHeader {
+            kind,
+            length,
+            available: bytes.len(),
+        })?;
+        Ok((Ipv4Option { kind, data: &option[2..] }, rest))
     }
 }
 
@@ -635,9 +575,7 @@ impl<'a> Iterator for Options<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let bytes = std::mem::take(&mut self.rest);
-        let &kind = bytes
-            .first()
-            .filter(|&&kind| kind != Ipv4Option::END_OF_LIST)?;
+        let &kind = bytes.first().filter(|&&kind| kind != Ipv4Option::END_OF_LIST)?;
         let item = Self::split(kind, bytes).map(|(option, rest)| {
             self.rest = rest;
             option
@@ -681,10 +619,7 @@ mod tests {
     fn fields_are_read_from_their_places() {
         let header = Header::new_checked(PACKET).unwrap();
         assert_eq!(Repr::parse(&header), REPR);
-        assert_eq!(
-            (header.version(), header.header_len(), header.tos()),
-            (4, 20, 0xb9)
-        );
+        assert_eq!((header.version(), header.header_len(), header.tos()), (4, 20, 0xb9));
         assert_eq!((header.total_len(), header.checksum()), (24, 0xb8a5));
         assert!(header.verify_checksum() && !header.is_fragment());
         assert_eq!(header.payload(), [0xca, 0xfe, 0xba, 0xbe]);
@@ -709,9 +644,7 @@ mod tests {
         header.set_protocol(Protocol::UDP);
         header.set_src(REPR.src);
         header.set_dst(REPR.dst);
-        header
-            .payload_mut()
-            .copy_from_slice(&[0xca, 0xfe, 0xba, 0xbe]);
+        header.payload_mut().copy_from_slice(&[0xca, 0xfe, 0xba, 0xbe]);
         header.fill_checksum();
         assert_eq!(set, PACKET);
     }
@@ -722,51 +655,20 @@ mod tests {
         assert!(header.more_fragments() && !header.dont_fragment() && header.is_fragment());
         assert_eq!(header.fragment_offset(), 65528);
         let mut bytes = PACKET;
-        Header::new_checked(&mut bytes[..])
-            .unwrap()
-            .set_fragment(false, true, 1480);
+        Header::new_checked(&mut bytes[..]).unwrap().set_fragment(false, true, 1480);
         assert_eq!(bytes[6..8], [0x20, 185]);
     }
 
     #[test]
     fn each_wrong_length_has_its_own_error() {
         let error = |bytes: &[u8]| Header::new_checked(bytes).unwrap_err();
-        assert_eq!(
-            error(&PACKET[..19]),
-            ParseError::Truncated { available: 19 }
-        );
+        assert_eq!(error(&PACKET[..19]), ParseError::Truncated { available: 19 });
         assert_eq!(error(&with(&[(0, 0x65)])), ParseError::Version(6));
-        assert_eq!(
-            error(&with(&[(0, 0x44)])),
-            ParseError::HeaderLengthTooSmall { ihl: 4 }
-        );
-        assert_eq!(
-            error(&with(&[(0, 0x47)])),
-            ParseError::HeaderBeyondData {
-                header_len: 28,
-                available: 26
-            }
-        );
-        assert_eq!(
-            error(&with(&[(3, 19)])),
-            ParseError::TotalLengthBelowHeader {
-                total_len: 19,
-                header_len: 20
-            }
-        );
-        assert_eq!(
-            error(&with(&[(3, 27)])),
-            ParseError::TotalLengthBeyondData {
-                total_len: 27,
-                available: 26
-            }
-        );
-        assert!(
-            Header::new_checked(with(&[(3, 20)]))
-                .unwrap()
-                .payload()
-                .is_empty()
-        );
+        assert_eq!(error(&with(&[(0, 0x44)])), ParseError::HeaderLengthTooSmall { ihl: 4 });
+        assert_eq!(error(&with(&[(0, 0x47)])), ParseError::HeaderBeyondData { header_len: 28, available: 26 });
+        assert_eq!(error(&with(&[(3, 19)])), ParseError::TotalLengthBelowHeader { total_len: 19, header_len: 20 });
+        assert_eq!(error(&with(&[(3, 27)])), ParseError::TotalLengthBeyondData { total_len: 27, available: 26 });
+        assert!(Header::new_checked(with(&[(3, 20)])).unwrap().payload().is_empty());
         assert!(Header::new_checked(with(&[(3, 26)])).is_ok());
     }
 
@@ -810,56 +712,28 @@ mod tests {
             options,
             [
                 Ok(Ipv4Option { kind: 1, data: &[] }),
-                Ok(Ipv4Option {
-                    kind: Ipv4Option::ROUTER_ALERT,
-                    data: &[0, 0]
-                }),
-                Ok(Ipv4Option {
-                    kind: Ipv4Option::TIMESTAMP,
-                    data: &[5, 0]
-                }),
+                Ok(Ipv4Option { kind: Ipv4Option::ROUTER_ALERT, data: &[0, 0] }),
+                Ok(Ipv4Option { kind: Ipv4Option::TIMESTAMP, data: &[5, 0] }),
             ]
         );
         let alert = options[1].unwrap();
-        assert_eq!(
-            (alert.copied(), alert.class(), alert.number()),
-            (true, 0, 20)
-        );
+        assert_eq!((alert.copied(), alert.class(), alert.number()), (true, 0, 20));
         let timestamp = options[2].unwrap();
-        assert_eq!(
-            (timestamp.copied(), timestamp.class(), timestamp.number()),
-            (false, 2, 4)
-        );
+        assert_eq!((timestamp.copied(), timestamp.class(), timestamp.number()), (false, 2, 4));
     }
 
     #[test]
     fn malformed_option_is_an_error_and_the_end() {
         let items = |bytes: &'static [u8]| Options::new(bytes).collect::<Vec<_>>();
         let nop = Ok(Ipv4Option { kind: 1, data: &[] });
-        assert_eq!(
-            items(&[1, 7]),
-            [nop, Err(OptionError::LengthMissing { kind: 7 })]
-        );
+        assert_eq!(items(&[1, 7]), [nop, Err(OptionError::LengthMissing { kind: 7 })]);
         for length in [0, 1] {
             let mut options = [7, length, 1, 1];
             options[3] = 1;
             let items: Vec<_> = Options::new(&options).collect();
-            assert_eq!(
-                items,
-                [Err(OptionError::LengthTooSmall { kind: 7, length })]
-            );
+            assert_eq!(items, [Err(OptionError::LengthTooSmall { kind: 7, length })]);
         }
-        assert_eq!(
-            items(&[1, 7, 4, 1]),
-            [
-                nop,
-                Err(OptionError::BeyondHeader {
-                    kind: 7,
-                    length: 4,
-                    available: 3
-                })
-            ]
-        );
+        assert_eq!(items(&[1, 7, 4, 1]), [nop, Err(OptionError::BeyondHeader { kind: 7, length: 4, available: 3 })]);
     }
 
     proptest! {

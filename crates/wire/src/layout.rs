@@ -22,9 +22,7 @@ pub(crate) fn fixed<T: FromBytes + KnownLayout + Immutable + Unaligned>(bytes: &
 
 /// As [`fixed`], for writing.
 #[inline]
-pub(crate) fn fixed_mut<T: FromBytes + IntoBytes + KnownLayout + Unaligned>(
-    bytes: &mut [u8],
-) -> &mut T {
+pub(crate) fn fixed_mut<T: FromBytes + IntoBytes + KnownLayout + Unaligned>(bytes: &mut [u8]) -> &mut T {
     match T::mut_from_prefix(bytes) {
         Ok((header, _)) => header,
         Err(_) => panic!("{TOO_SHORT}"),

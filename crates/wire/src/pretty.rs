@@ -29,29 +29,17 @@ enum Layer {
 impl<'a> Summary<'a> {
     /// One line: `IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01`.
     pub const fn ethernet(frame: &'a [u8]) -> Self {
-        Self {
-            layer: Layer::Ethernet,
-            bytes: frame,
-            indent: 0,
-        }
+        Self { layer: Layer::Ethernet, bytes: frame, indent: 0 }
     }
 
     /// Two lines, of what follows the Ethernet header.
     pub const fn arp(packet: &'a [u8]) -> Self {
-        Self {
-            layer: Layer::Arp,
-            bytes: packet,
-            indent: 0,
-        }
+        Self { layer: Layer::Arp, bytes: packet, indent: 0 }
     }
 
     /// The IPv4 header and, but in later fragments, the UDP, TCP or ICMP header after it.
     pub const fn ipv4(packet: &'a [u8]) -> Self {
-        Self {
-            layer: Layer::Ipv4,
-            bytes: packet,
-            indent: 0,
-        }
+        Self { layer: Layer::Ipv4, bytes: packet, indent: 0 }
     }
 
     /// Puts that many spaces before every line.
@@ -62,11 +50,7 @@ impl<'a> Summary<'a> {
 
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut lines = Lines {
-            out: f,
-            indent: self.indent,
-            first: true,
-        };
+        let mut lines = Lines { out: f, indent: self.indent, first: true };
         match self.layer {
             Layer::Ethernet => write_ethernet(&mut lines, self.bytes),
             Layer::Arp => write_arp(&mut lines, self.bytes),
@@ -101,12 +85,7 @@ impl Lines<'_, '_> {
 
 fn write_ethernet(lines: &mut Lines<'_, '_>, frame: &[u8]) -> fmt::Result {
     match ethernet::Header::new_checked(frame) {
-        Ok(header) => lines.head(format_args!(
-            "{}: {} -> {}",
-            header.ethertype(),
-            header.src(),
-            header.dst()
-        )),
+        Ok(header) => lines.head(format_args!("{}: {} -> {}", header.ethertype(), header.src(), header.dst())),
         Err(error) => lines.head(format_args!("{error}")),
     }
 }
@@ -114,14 +93,8 @@ fn write_ethernet(lines: &mut Lines<'_, '_>, frame: &[u8]) -> fmt::Result {
 fn write_arp(lines: &mut Lines<'_, '_>, packet: &[u8]) -> fmt::Result {
     match Arp::parse(packet) {
         Ok(arp) => {
-            lines.head(format_args!(
-                "{}, type ethernet/IP4, address size 6/4",
-                arp.operation
-            ))?;
-            lines.head(format_args!(
-                "{}/{} -> {}/{}",
-                arp.sender_mac, arp.sender_ip, arp.target_mac, arp.target_ip
-            ))
+            lines.head(format_args!("{}, type ethernet/IP4, address size 6/4", arp.operation))?;
+            lines.head(format_args!("{}/{} -> {}/{}", arp.sender_mac, arp.sender_ip, arp.target_mac, arp.target_ip))
         }
         Err(error @ arp::ParseError::Truncated { .. }) => lines.head(format_args!("{error}")),
         Err(error) => lines.head(format_args!("malformed: {error}")),
@@ -154,22 +127,11 @@ fn write_ipv4(lines: &mut Lines<'_, '_>, packet: &[u8]) -> fmt::Result {
     }
 }
 
-fn write_ipv4_fields(
-    lines: &mut Lines<'_, '_>,
-    header: &ipv4::Header<&[u8]>,
-    available: usize,
-) -> fmt::Result {
-    lines.head(format_args!(
-        "{}: {} -> {}",
-        header.protocol(),
-        header.src(),
-        header.dst()
-    ))?;
+fn write_ipv4_fields(lines: &mut Lines<'_, '_>, header: &ipv4::Header<&[u8]>, available: usize) -> fmt::Result {
+    lines.head(format_args!("{}: {} -> {}", header.protocol(), header.src(), header.dst()))?;
     let (version, header_len) = (header.version(), header.header_len());
     if version != 4 || header_len != ipv4::HEADER_LEN {
-        lines.detail(format_args!(
-            "version {version}, header length {header_len}"
-        ))?;
+        lines.detail(format_args!("version {version}, header length {header_len}"))?;
     }
     lines.detail(format_args!(
         "tos 0x{:02x}, ttl {}, length {}, checksum 0x{:04x} dscp {} ecn {}",
@@ -188,14 +150,12 @@ fn write_ipv4_fields(
     if header.fragment_offset() != 0 {
         write!(lines.out, " offset {}", header.fragment_offset())?;
     }
-    lines
-        .out
-        .write_str(match (header.more_fragments(), header.dont_fragment()) {
-            (false, false) => "",
-            (true, false) => ", flags MORE_FRAGMENTS",
-            (false, true) => ", flags DONT_FRAGMENT",
-            (true, true) => ", flags MORE_FRAGMENTS DONT_FRAGMENT",
-        })
+    lines.out.write_str(match (header.more_fragments(), header.dont_fragment()) {
+        (false, false) => "",
+        (true, false) => ", flags MORE_FRAGMENTS",
+        (false, true) => ", flags DONT_FRAGMENT",
+        (true, true) => ", flags MORE_FRAGMENTS DONT_FRAGMENT",
+    })
 }
 
 fn right_checksum(header: &ipv4::Header<&[u8]>) -> u16 {
@@ -244,20 +204,10 @@ fn write_udp(lines: &mut Lines<'_, '_>, datagram: &[u8]) -> fmt::Result {
         return lines.head(format_args!("{error}"));
     }
     let header = udp::Header::new_unchecked(datagram);
-    lines.head(format_args!(
-        "UDP: {} -> {}",
-        header.src_port(),
-        header.dst_port()
-    ))?;
-    lines.detail(format_args!(
-        "length {}, checksum 0x{:04x}",
-        header.length(),
-        header.checksum()
-    ))?;
+    lines.head(format_args!("UDP: {} -> {}", header.src_port(), header.dst_port()))?;
+    lines.detail(format_args!("length {}, checksum 0x{:04x}", header.length(), header.checksum()))?;
     match error {
-        Some(error @ udp::ParseError::LengthTooSmall { .. }) => {
-            lines.detail(format_args!("malformed: {error}"))
-        }
+        Some(error @ udp::ParseError::LengthTooSmall { .. }) => lines.detail(format_args!("malformed: {error}")),
         _ => Ok(()),
     }
 }
@@ -268,31 +218,17 @@ fn write_tcp(lines: &mut Lines<'_, '_>, segment: &[u8]) -> fmt::Result {
         return lines.head(format_args!("{error}"));
     }
     let header = tcp::Header::new_unchecked(segment);
-    lines.head(format_args!(
-        "TCP: {} -> {}",
-        header.src_port(),
-        header.dst_port()
-    ))?;
-    lines.detail(format_args!(
-        "seq. 0x{:08x} ack 0x{:08x}",
-        header.seq(),
-        header.ack()
-    ))?;
+    lines.head(format_args!("TCP: {} -> {}", header.src_port(), header.dst_port()))?;
+    lines.detail(format_args!("seq. 0x{:08x} ack 0x{:08x}", header.seq(), header.ack()))?;
     lines.detail(format_args!(
         "flags 0x{:02x} {}, tcp header: {} bytes",
         header.flags().0,
         header.flags(),
         header.header_len()
     ))?;
-    lines.detail(format_args!(
-        "window {}, checksum 0x{:04x}",
-        header.window(),
-        header.checksum()
-    ))?;
+    lines.detail(format_args!("window {}, checksum 0x{:04x}", header.window(), header.checksum()))?;
     match error {
-        Some(error @ tcp::ParseError::DataOffsetTooSmall { .. }) => {
-            lines.detail(format_args!("malformed: {error}"))
-        }
+        Some(error @ tcp::ParseError::DataOffsetTooSmall { .. }) => lines.detail(format_args!("malformed: {error}")),
         _ => Ok(()),
     }
 }
@@ -308,14 +244,7 @@ fn write_icmp(lines: &mut Lines<'_, '_>, message: &[u8]) -> fmt::Result {
     }
     write!(lines.out, " checksum 0x{:x}", header.checksum())?;
     match header.message() {
-        Message::EchoRequest {
-            identifier,
-            sequence,
-        }
-        | Message::EchoReply {
-            identifier,
-            sequence,
-        } => {
+        Message::EchoRequest { identifier, sequence } | Message::EchoReply { identifier, sequence } => {
             write!(lines.out, " id {identifier} seq {sequence}")
         }
         _ => Ok(()),
@@ -352,9 +281,7 @@ mod tests {
     fn udp_packet() -> Vec<u8> {
         let mut datagram = [0; 30];
         udp::emit(&mut datagram, 1234, 5678, 30);
-        udp::Header::new_checked(&mut datagram[..])
-            .unwrap()
-            .set_checksum(0x06f6);
+        udp::Header::new_checked(&mut datagram[..]).unwrap().set_checksum(0x06f6);
         ipv4(Protocol::UDP, &datagram)
     }
 
@@ -386,10 +313,8 @@ mod tests {
 
     #[test]
     fn tcp_reads_as_in_a_vpp_trace() {
-        let segment = [
-            0x8f, 0xb6, 0x00, 0x50, 0x7b, 0x5c, 0x2a, 0x5f, 0, 0, 0, 1, 0x50, 0x12, 0xfa, 0xf0,
-            0x12, 0x34, 0, 0,
-        ];
+        let segment =
+            [0x8f, 0xb6, 0x00, 0x50, 0x7b, 0x5c, 0x2a, 0x5f, 0, 0, 0, 1, 0x50, 0x12, 0xfa, 0xf0, 0x12, 0x34, 0, 0];
         let mut packet = ipv4(Protocol::TCP, &segment);
         let mut header = ipv4::Header::new_checked(&mut packet[..]).unwrap();
         header.set_tos(46, 2);
@@ -412,18 +337,12 @@ TCP: 36790 -> 80
             let text = ipv4_text(&ipv4(Protocol::ICMP, message));
             text.lines().last().unwrap().to_owned()
         };
-        assert_eq!(
-            last_line(&[8, 0, 0x73, 0x2c, 0x12, 0x34, 0, 7]),
-            "ICMP echo_request checksum 0x732c id 4660 seq 7"
-        );
+        assert_eq!(last_line(&[8, 0, 0x73, 0x2c, 0x12, 0x34, 0, 7]), "ICMP echo_request checksum 0x732c id 4660 seq 7");
         assert_eq!(
             last_line(&[11, 0, 0xf4, 0xff, 0, 0, 0, 0]),
             "ICMP time_exceeded ttl_exceeded_in_transit checksum 0xf4ff"
         );
-        assert_eq!(
-            last_line(&[8, 0, 0x73]),
-            "ICMP header truncated: 3 bytes of 8"
-        );
+        assert_eq!(last_line(&[8, 0, 0x73]), "ICMP header truncated: 3 bytes of 8");
     }
 
     #[test]
@@ -441,10 +360,7 @@ TCP: 36790 -> 80
   50:7c:6f:20:30:70/192.168.1.1 -> 00:00:00:00:00:00/192.168.1.2";
         assert_eq!(Summary::arp(&bytes).indented(2).to_string(), expected);
         bytes[4] = 8;
-        assert_eq!(
-            Summary::arp(&bytes).to_string(),
-            "malformed: ARP hardware address length 8: Ethernet has 6"
-        );
+        assert_eq!(Summary::arp(&bytes).to_string(), "malformed: ARP hardware address length 8: Ethernet has 6");
     }
 
     #[test]
@@ -452,10 +368,7 @@ TCP: 36790 -> 80
         let packet = udp_packet();
         assert_eq!(ipv4_text(&packet[..28]), ipv4_text(&packet));
         assert!(ipv4_text(&packet[..27]).ends_with("\nUDP header truncated: 7 bytes of 8"));
-        assert_eq!(
-            ipv4_text(&packet[..19]),
-            "IP header truncated: 19 bytes of 20"
-        );
+        assert_eq!(ipv4_text(&packet[..19]), "IP header truncated: 19 bytes of 20");
     }
 
     #[test]
@@ -467,10 +380,7 @@ TCP: 36790 -> 80
         };
         assert!(with(8, 63).contains("checksum 0x0b79 dscp CS0 ecn NON_ECN (should be 0x0c79)"));
         assert!(with(0, 0x44).contains("\n  version 4, header length 16\n"));
-        assert!(
-            with(0, 0x44)
-                .ends_with("\n  malformed: IP header length of 4 words, expected at least 5")
-        );
+        assert!(with(0, 0x44).ends_with("\n  malformed: IP header length of 4 words, expected at least 5"));
         assert!(with(25, 7).ends_with("\n  malformed: UDP length 7, expected at least 8"));
     }
 
@@ -480,10 +390,7 @@ TCP: 36790 -> 80
         let mut header = ipv4::Header::new_checked(&mut packet[..]).unwrap();
         header.set_fragment(false, true, 1480);
         header.fill_checksum();
-        assert!(
-            ipv4_text(&packet)
-                .ends_with("\n  fragment id 0x0000 offset 1480, flags MORE_FRAGMENTS")
-        );
+        assert!(ipv4_text(&packet).ends_with("\n  fragment id 0x0000 offset 1480, flags MORE_FRAGMENTS"));
     }
 
     proptest! {

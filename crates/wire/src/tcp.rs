@@ -92,19 +92,10 @@ impl fmt::Display for ParseError {
                 write!(f, "TCP header truncated: {available} bytes of {HEADER_LEN}")
             }
             Self::DataOffsetTooSmall { words } => {
-                write!(
-                    f,
-                    "TCP data offset of {words} words, expected at least {MIN_DATA_OFFSET}"
-                )
+                write!(f, "TCP data offset of {words} words, expected at least {MIN_DATA_OFFSET}")
             }
-            Self::HeaderBeyondData {
-                header_len,
-                available,
-            } => {
-                write!(
-                    f,
-                    "TCP header of {header_len} bytes, but only {available} bytes are there"
-                )
+            Self::HeaderBeyondData { header_len, available } => {
+                write!(f, "TCP header of {header_len} bytes, but only {available} bytes are there")
             }
         }
     }
@@ -143,15 +134,10 @@ impl<T: AsRef<[u8]>> Header<T> {
         let header = Self(bytes);
         let header_len = header.header_len();
         if header_len < HEADER_LEN {
-            return Err(ParseError::DataOffsetTooSmall {
-                words: (header_len / 4) as u8,
-            });
+            return Err(ParseError::DataOffsetTooSmall { words: (header_len / 4) as u8 });
         }
         if header_len > available {
-            return Err(ParseError::HeaderBeyondData {
-                header_len,
-                available,
-            });
+            return Err(ParseError::HeaderBeyondData { header_len, available });
         }
         Ok(header)
     }
@@ -296,19 +282,13 @@ mod tests {
 
     /// 36790 to 80, SYN with an MSS option of 1460, and one byte of payload.
     const SEGMENT: [u8; 25] = [
-        0x8f, 0xb6, 0x00, 0x50, 0x7b, 0x5c, 0x2a, 0x5f, 0x01, 0x02, 0x03,
-        0x04, // ports, seq, ack
+        0x8f, 0xb6, 0x00, 0x50, 0x7b, 0x5c, 0x2a, 0x5f, 0x01, 0x02, 0x03, 0x04, // ports, seq, ack
         0x60, 0x02, 0xfa, 0xf0, 0x00, 0x00, 0x00, 0x05, // offset, flags, window, urgent
         0x02, 0x04, 0x05, 0xb4, 0xaa,
     ];
 
     fn pseudo_header() -> u32 {
-        pseudo_header4(
-            Ipv4Address::new(10, 0, 0, 1),
-            Ipv4Address::new(10, 0, 0, 2),
-            6,
-            25,
-        )
+        pseudo_header4(Ipv4Address::new(10, 0, 0, 1), Ipv4Address::new(10, 0, 0, 2), 6, 25)
     }
 
     #[test]
@@ -317,10 +297,7 @@ mod tests {
         assert_eq!((header.src_port(), header.dst_port()), (36790, 80));
         assert_eq!((header.seq(), header.ack()), (0x7b5c2a5f, 0x01020304));
         assert_eq!((header.header_len(), header.flags()), (24, Flags::SYN));
-        assert_eq!(
-            (header.window(), header.checksum(), header.urgent()),
-            (64240, 0, 5)
-        );
+        assert_eq!((header.window(), header.checksum(), header.urgent()), (64240, 0, 5));
         assert_eq!(header.option_bytes(), [2, 4, 5, 0xb4]);
         assert_eq!(header.payload(), [0xaa]);
     }
@@ -351,18 +328,9 @@ mod tests {
             bytes[12] = words << 4;
             Header::new_checked(bytes).map(|_| ())
         };
-        assert_eq!(
-            with_offset(4),
-            Err(ParseError::DataOffsetTooSmall { words: 4 })
-        );
+        assert_eq!(with_offset(4), Err(ParseError::DataOffsetTooSmall { words: 4 }));
         assert_eq!(with_offset(5), Ok(()));
-        assert_eq!(
-            with_offset(7),
-            Err(ParseError::HeaderBeyondData {
-                header_len: 28,
-                available: 25
-            })
-        );
+        assert_eq!(with_offset(7), Err(ParseError::HeaderBeyondData { header_len: 28, available: 25 }));
         let error = Header::new_checked(&SEGMENT[..19]).unwrap_err();
         assert_eq!(error, ParseError::Truncated { available: 19 });
     }
@@ -370,31 +338,18 @@ mod tests {
     #[test]
     fn filled_checksum_verifies_and_a_changed_byte_does_not() {
         let mut bytes = SEGMENT;
-        Header::new_checked(&mut bytes[..])
-            .unwrap()
-            .fill_checksum(pseudo_header());
+        Header::new_checked(&mut bytes[..]).unwrap().fill_checksum(pseudo_header());
         assert_eq!(bytes[16..18], [0xa5, 0x64]);
-        assert!(
-            Header::new_checked(bytes)
-                .unwrap()
-                .verify_checksum(pseudo_header())
-        );
+        assert!(Header::new_checked(bytes).unwrap().verify_checksum(pseudo_header()));
         bytes[24] ^= 1;
-        assert!(
-            !Header::new_checked(bytes)
-                .unwrap()
-                .verify_checksum(pseudo_header())
-        );
+        assert!(!Header::new_checked(bytes).unwrap().verify_checksum(pseudo_header()));
     }
 
     #[test]
     fn flags_combine_and_print() {
         let last = Flags::ACK | Flags::PSH | Flags::FIN;
         assert!(last.contains(Flags::ACK | Flags::FIN) && !last.contains(Flags::ACK | Flags::SYN));
-        assert_eq!(
-            last.without(Flags::PSH | Flags::FIN | Flags::CWR),
-            Flags::ACK
-        );
+        assert_eq!(last.without(Flags::PSH | Flags::FIN | Flags::CWR), Flags::ACK);
         assert_eq!(last.to_string(), "FIN PSH ACK");
         assert_eq!(Flags::default().to_string(), "");
     }

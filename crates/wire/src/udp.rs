@@ -29,10 +29,7 @@ impl fmt::Display for ParseError {
                 write!(f, "UDP length {length}, expected at least {HEADER_LEN}")
             }
             Self::LengthBeyondData { length, available } => {
-                write!(
-                    f,
-                    "UDP length {length}, but only {available} bytes are there"
-                )
+                write!(f, "UDP length {length}, but only {available} bytes are there")
             }
         }
     }
@@ -122,8 +119,7 @@ impl<T: AsRef<[u8]>> Header<T> {
     /// `pseudo_header` is [`checksum::pseudo_header4`] with this header's length. A checksum of
     /// zero, "none", is right: over IPv6 the caller must refuse it (RFC 8200, section 8.1).
     pub fn verify_checksum(&self, pseudo_header: u32) -> bool {
-        self.checksum() == 0
-            || checksum::fold(checksum::sum(self.datagram(), pseudo_header)) == u16::MAX
+        self.checksum() == 0 || checksum::fold(checksum::sum(self.datagram(), pseudo_header)) == u16::MAX
     }
 }
 
@@ -174,12 +170,8 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Header<T> {
 /// # Panics
 /// When `buf` is shorter than 8 bytes.
 pub fn emit(buf: &mut [u8], src_port: u16, dst_port: u16, length: u16) {
-    *fixed_mut(buf) = Fixed {
-        src_port: src_port.into(),
-        dst_port: dst_port.into(),
-        length: length.into(),
-        checksum: 0.into(),
-    };
+    *fixed_mut(buf) =
+        Fixed { src_port: src_port.into(), dst_port: dst_port.into(), length: length.into(), checksum: 0.into() };
 }
 
 #[cfg(test)]
@@ -189,17 +181,10 @@ mod tests {
     use crate::checksum::pseudo_header4;
 
     /// 1234 to 5678, four bytes of payload, one of padding.
-    const DATAGRAM: [u8; 13] = [
-        0x04, 0xd2, 0x16, 0x2e, 0x00, 0x0c, 0xef, 0xd5, 0xca, 0xfe, 0xba, 0xbe, 0xee,
-    ];
+    const DATAGRAM: [u8; 13] = [0x04, 0xd2, 0x16, 0x2e, 0x00, 0x0c, 0xef, 0xd5, 0xca, 0xfe, 0xba, 0xbe, 0xee];
 
     fn pseudo_header(length: u16) -> u32 {
-        pseudo_header4(
-            Ipv4Address::new(100, 64, 1, 2),
-            Ipv4Address::new(10, 0, 0, 1),
-            17,
-            length,
-        )
+        pseudo_header4(Ipv4Address::new(100, 64, 1, 2), Ipv4Address::new(10, 0, 0, 1), 17, length)
     }
 
     #[test]
@@ -217,9 +202,7 @@ mod tests {
         let mut emitted = DATAGRAM;
         emitted[..HEADER_LEN].fill(0xee);
         emit(&mut emitted, 1234, 5678, 12);
-        Header::new_checked(&mut emitted[..])
-            .unwrap()
-            .fill_checksum(pseudo_header(12));
+        Header::new_checked(&mut emitted[..]).unwrap().fill_checksum(pseudo_header(12));
         assert_eq!(emitted, DATAGRAM);
 
         let mut set = [0xee; 13];
@@ -228,9 +211,7 @@ mod tests {
         header.set_src_port(1234);
         header.set_dst_port(5678);
         header.set_length(12);
-        header
-            .payload_mut()
-            .copy_from_slice(&[0xca, 0xfe, 0xba, 0xbe]);
+        header.payload_mut().copy_from_slice(&[0xca, 0xfe, 0xba, 0xbe]);
         header.fill_checksum(pseudo_header(12));
         assert_eq!(set, DATAGRAM);
     }
@@ -242,19 +223,10 @@ mod tests {
             bytes[5] = length;
             Header::new_checked(bytes).map(|_| ())
         };
-        assert_eq!(
-            with_length(7),
-            Err(ParseError::LengthTooSmall { length: 7 })
-        );
+        assert_eq!(with_length(7), Err(ParseError::LengthTooSmall { length: 7 }));
         assert_eq!(with_length(8), Ok(()));
         assert_eq!(with_length(13), Ok(()));
-        assert_eq!(
-            with_length(14),
-            Err(ParseError::LengthBeyondData {
-                length: 14,
-                available: 13
-            })
-        );
+        assert_eq!(with_length(14), Err(ParseError::LengthBeyondData { length: 14, available: 13 }));
         let error = Header::new_checked(&DATAGRAM[..7]).unwrap_err();
         assert_eq!(error, ParseError::Truncated { available: 7 });
     }
@@ -263,11 +235,7 @@ mod tests {
     fn zero_checksum_means_none() {
         let mut bytes = DATAGRAM;
         Header::new_checked(&mut bytes[..]).unwrap().set_checksum(0);
-        assert!(
-            Header::new_checked(bytes)
-                .unwrap()
-                .verify_checksum(pseudo_header(12))
-        );
+        assert!(Header::new_checked(bytes).unwrap().verify_checksum(pseudo_header(12)));
     }
 
     #[test]

@@ -78,18 +78,10 @@ prop_compose! {
 }
 
 /// Bytes in which a few were overwritten, possibly cut short.
-fn damaged(
-    bytes: impl Strategy<Value = Vec<u8>>,
-    header_len: usize,
-) -> impl Strategy<Value = Vec<u8>> {
+fn damaged(bytes: impl Strategy<Value = Vec<u8>>, header_len: usize) -> impl Strategy<Value = Vec<u8>> {
     let change = (0..header_len, any::<u8>());
-    (
-        bytes,
-        prop::collection::vec(change, 0..3),
-        any::<prop::sample::Index>(),
-        any::<bool>(),
-    )
-        .prop_map(|(mut bytes, changes, cut, keep)| {
+    (bytes, prop::collection::vec(change, 0..3), any::<prop::sample::Index>(), any::<bool>()).prop_map(
+        |(mut bytes, changes, cut, keep)| {
             for (at, value) in changes {
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte = value;
@@ -98,7 +90,8 @@ fn damaged(
             let cut = cut.index(bytes.len() + 1);
             bytes.truncate(if keep { bytes.len() } else { cut });
             bytes
-        })
+        },
+    )
 }
 
 fn ipv4_packet() -> impl Strategy<Value = Vec<u8>> {

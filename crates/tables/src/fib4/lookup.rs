@@ -139,18 +139,12 @@ pub struct Lookup4 {
 
 impl Lookup4 {
     pub(super) fn new(table: Arc<Table>) -> Lookup4 {
-        Lookup4 {
-            table,
-            kernel: Kernel::chosen(),
-        }
+        Lookup4 { table, kernel: Kernel::chosen() }
     }
 
     /// The same table read by another kernel; `None` when the processor lacks it.
     pub fn with_kernel(&self, kernel: Kernel) -> Option<Lookup4> {
-        kernel.supported().then(|| Lookup4 {
-            table: self.table.clone(),
-            kernel,
-        })
+        kernel.supported().then(|| Lookup4 { table: self.table.clone(), kernel })
     }
 
     /// Which kernel [`Lookup4::lookup_batch`] uses.
@@ -196,9 +190,7 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => is_x86_feature_detected!("avx2"),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => {
-                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
-            }
+            Kernel::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq"),
             #[cfg(not(target_arch = "x86_64"))]
             Kernel::Avx2 | Kernel::Avx512 => false,
         }
@@ -305,9 +297,7 @@ mod scalar {
 /// lane twice gives the same as once, so that is harmless.
 #[cfg(target_arch = "x86_64")]
 fn groups(count: usize, lanes: usize) -> impl Iterator<Item = usize> {
-    (0..count)
-        .step_by(lanes)
-        .map(move |start| start.min(count - lanes))
+    (0..count).step_by(lanes).map(move |start| start.min(count - lanes))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -328,12 +318,7 @@ mod avx512 {
     /// Every index of a named lane is inside the array at `slots`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    unsafe fn gather(
-        slots: *const AtomicU32,
-        index: __m512i,
-        mask: __mmask16,
-        leaves: __m512i,
-    ) -> __m512i {
+    unsafe fn gather(slots: *const AtomicU32, index: __m512i, mask: __mmask16, leaves: __m512i) -> __m512i {
         let low_index = _mm512_castsi512_si256(index);
         let high_index = _mm512_extracti64x4_epi64::<1>(index);
         let mut low = _mm512_castsi512_si256(leaves);
@@ -431,12 +416,7 @@ mod avx2 {
     /// AVX2; every index of a named lane is inside the array at `slots`.
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn gather(
-        slots: *const AtomicU32,
-        index: __m256i,
-        mask: __m256i,
-        mut leaves: __m256i,
-    ) -> __m256i {
+    unsafe fn gather(slots: *const AtomicU32, index: __m256i, mask: __m256i, mut leaves: __m256i) -> __m256i {
         // SAFETY: reads only what the caller vouches for; clobbers only its operands.
         unsafe {
             asm!(

@@ -32,8 +32,7 @@ impl LinearScan {
     }
 
     fn lookup(&self, address: u32) -> Leaf {
-        self.longest_match(address)
-            .map_or(Leaf::MISS, |(_, leaf)| leaf)
+        self.longest_match(address).map_or(Leaf::MISS, |(_, leaf)| leaf)
     }
 }
 
@@ -44,10 +43,7 @@ struct Bench {
 }
 
 fn small(second_level_pages: u32) -> Options {
-    Options {
-        second_level_pages,
-        huge_pages: false,
-    }
+    Options { second_level_pages, huge_pages: false }
 }
 
 fn leaf(index: u32) -> Leaf {
@@ -113,10 +109,7 @@ impl Bench {
         assert_eq!(self.fib.len(), expected.len());
         assert_eq!(self.fib.is_empty(), expected.is_empty());
         for length in 0..=32u8 {
-            let count = expected
-                .iter()
-                .filter(|(k, _)| k.length() == length)
-                .count();
+            let count = expected.iter().filter(|(k, _)| k.length() == length).count();
             assert_eq!(self.fib.lengths()[usize::from(length)], count);
         }
         for (key, leaf) in expected {
@@ -211,14 +204,7 @@ proptest! {
     }
 }
 
-const PLACES: [u32; 6] = [
-    0,
-    0x0a00_0000,
-    0x0a00_0001,
-    0x0a00_00ff,
-    0x0a00_0100,
-    u32::MAX,
-];
+const PLACES: [u32; 6] = [0, 0x0a00_0000, 0x0a00_0001, 0x0a00_00ff, 0x0a00_0100, u32::MAX];
 
 #[test]
 fn the_default_route_is_what_is_left_over() {
@@ -247,19 +233,13 @@ fn the_default_route_is_what_is_left_over() {
 #[test]
 fn removing_each_nested_prefix_uncovers_the_next() {
     let mut bench = Bench::new(4);
-    let all: Vec<_> = (0..=32)
-        .map(|length| Key::new(0x0a00_0001, length))
-        .collect();
+    let all: Vec<_> = (0..=32).map(|length| Key::new(0x0a00_0001, length)).collect();
     for key in &all {
         bench.insert(*key, leaf(key.length().into()));
     }
     bench.check(&PLACES);
     // From the outside in, from the inside out: first every other one, then the rest.
-    for key in all
-        .iter()
-        .step_by(2)
-        .chain(all.iter().skip(1).step_by(2).rev())
-    {
+    for key in all.iter().step_by(2).chain(all.iter().skip(1).step_by(2).rev()) {
         let edges = bench.boundaries();
         bench.remove(*key);
         bench.check(&edges);
@@ -306,11 +286,7 @@ fn a_full_table_refuses_one_route_and_keeps_the_rest() {
     bench.check(&edges);
     // The page of a removed route is free when its readers have moved on, not before.
     bench.remove(Key::new(0x0a00_0200, 25));
-    assert_eq!(
-        bench.fib.domain.collect(),
-        1,
-        "the reader may still be in it"
-    );
+    assert_eq!(bench.fib.domain.collect(), 1, "the reader may still be in it");
     assert_eq!(bench.fib.insert(refused, leaf(4)), Err(TableFull));
     let _ = bench.reader.round();
     assert_eq!(bench.fib.domain.collect(), 0);
@@ -358,12 +334,7 @@ fn a_handle_outlives_its_table() {
 
 /// Runs `write` again and again while a reader checks every leaf that it finds at
 /// `addresses`; with each kernel in turn, so that two cores are enough to meet.
-fn race(
-    fib: &mut Fib4,
-    addresses: &[u32],
-    allowed: &[Leaf],
-    mut write: impl FnMut(&mut Fib4) + Send,
-) {
+fn race(fib: &mut Fib4, addresses: &[u32], allowed: &[Leaf], mut write: impl FnMut(&mut Fib4) + Send) {
     const TURNS: usize = 20_000;
     for kernel in Kernel::ALL {
         let Some(handle) = fib.handle().with_kernel(kernel) else {
@@ -399,15 +370,8 @@ fn read_all(handle: &Lookup4, reader: &mut Reader, addresses: &[u32], allowed: &
     let round = reader.round();
     let mut batch = addresses.to_vec();
     handle.lookup_batch(&round, &mut batch);
-    let singly = addresses
-        .iter()
-        .map(|address| handle.lookup(&round, *address));
-    for (found, address) in batch
-        .into_iter()
-        .map(Leaf)
-        .chain(singly)
-        .zip(addresses.iter().cycle())
-    {
+    let singly = addresses.iter().map(|address| handle.lookup(&round, *address));
+    for (found, address) in batch.into_iter().map(Leaf).chain(singly).zip(addresses.iter().cycle()) {
         assert!(allowed.contains(&found), "{address:#x}: {found:?}");
     }
 }
@@ -440,17 +404,11 @@ fn readers_never_miss_while_pages_come_go_and_are_reused() {
     fib.insert(Key::new(0x0a00_0000, 8), cover).unwrap();
     fib.insert(Key::new(0x1400_0000, 8), leaf(9)).unwrap();
     // Readers ask in 10/8 only; the pages serve 20/8, with another leaf, in between.
-    let addresses: Vec<_> = (0..256)
-        .map(|i| 0x0a00_0000 + (i % 2) * 256 + i / 2)
-        .collect();
+    let addresses: Vec<_> = (0..256).map(|i| 0x0a00_0000 + (i % 2) * 256 + i / 2).collect();
     let mut turn = 0;
     race(&mut fib, &addresses, &[cover, host], |fib| {
         turn += 1;
-        let outer = if turn % 2 == 0 {
-            0x0a00_0000
-        } else {
-            0x1400_0000
-        };
+        let outer = if turn % 2 == 0 { 0x0a00_0000 } else { 0x1400_0000 };
         let key = Key::new(outer + (turn / 2 % 2) * 256 + 7, 32);
         while fib.insert(key, host).is_err() {
             fib.domain.collect();

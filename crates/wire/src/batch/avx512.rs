@@ -15,8 +15,8 @@ const AHEAD: usize = 2 * LANES;
 /// station (6 bytes) and ethertype, then the five words of the IPv4 header.
 const PICK: [u8; 64] = {
     let row: [u8; 32] = [
-        0, 1, 2, 3, 4, 5, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
-        30, 31, 32, 33, 34, 35, 36, 37,
+        0, 1, 2, 3, 4, 5, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34,
+        35, 36, 37,
     ];
     let mut pick = [0; 64];
     let mut i = 0;
@@ -41,11 +41,7 @@ const SWAP: [u8; 64] = {
 
 /// See [`super::ethernet_ip4`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-pub(super) fn ethernet_ip4(
-    frames: &Frames<'_>,
-    station: MacAddress,
-    columns: EthernetColumns<'_>,
-) -> u32 {
+pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
     let count = frames.len();
     let [a, b, c, d, e, f] = station.0;
     let station_low = _mm512_set1_epi32(i32::from_le_bytes([a, b, c, d]));
@@ -80,21 +76,14 @@ pub(super) fn ethernet_ip4(
         let ip4 = !(not_ip4 | short);
 
         // IPv4 first word: version and IHL, TOS, total length.
-        let version =
-            _mm512_cmpneq_epi32_mask(_mm512_and_si512(first, number(0xf0)), number(0x40)) & ip4;
-        let options =
-            _mm512_cmpneq_epi32_mask(_mm512_and_si512(first, number(0x0f)), number(5)) & ip4;
+        let version = _mm512_cmpneq_epi32_mask(_mm512_and_si512(first, number(0xf0)), number(0x40)) & ip4;
+        let options = _mm512_cmpneq_epi32_mask(_mm512_and_si512(first, number(0x0f)), number(5)) & ip4;
         let total = _mm512_srli_epi32::<16>(_mm512_shuffle_epi8(first, total_bytes()));
         let too_long = _mm512_cmpgt_epu32_mask(_mm512_add_epi32(total, number(14)), length);
         let bad_total = (_mm512_cmplt_epu32_mask(total, number(20)) | too_long) & ip4;
 
         // One's complement sum of the ten words; its byte order does not matter.
-        let words = |v: __m512i| {
-            _mm512_add_epi32(
-                _mm512_and_si512(v, number(0xffff)),
-                _mm512_srli_epi32::<16>(v),
-            )
-        };
+        let words = |v: __m512i| _mm512_add_epi32(_mm512_and_si512(v, number(0xffff)), _mm512_srli_epi32::<16>(v));
         let sum = _mm512_add_epi32(
             _mm512_add_epi32(
                 _mm512_add_epi32(words(first), words(second)),
@@ -131,18 +120,9 @@ pub(super) fn ethernet_ip4(
         let trimmed = _mm512_mask_add_epi32(length, trim, total, number(14));
         // SAFETY: as for the loads above.
         unsafe {
-            _mm512_storeu_si512(
-                columns.flags.as_mut_ptr().add(at).cast(),
-                _mm512_or_si512(flags, bits),
-            );
-            _mm512_storeu_si512(
-                columns.target.as_mut_ptr().add(at).cast(),
-                _mm512_shuffle_epi8(target, swap),
-            );
-            _mm256_storeu_si256(
-                columns.length.as_mut_ptr().add(at).cast(),
-                _mm512_cvtepi32_epi16(trimmed),
-            );
+            _mm512_storeu_si512(columns.flags.as_mut_ptr().add(at).cast(), _mm512_or_si512(flags, bits));
+            _mm512_storeu_si512(columns.target.as_mut_ptr().add(at).cast(), _mm512_shuffle_epi8(target, swap));
+            _mm256_storeu_si256(columns.length.as_mut_ptr().add(at).cast(), _mm512_cvtepi32_epi16(trimmed));
         }
         at += LANES;
     }

@@ -5,12 +5,7 @@ use crate::addr::MacAddress;
 
 /// See [`super::ethernet_ip4`]; starts at packet `from`, for the tail of SIMD kernels.
 #[inline]
-pub(super) fn ethernet_ip4(
-    frames: &Frames<'_>,
-    station: MacAddress,
-    columns: EthernetColumns<'_>,
-    from: usize,
-) -> u32 {
+pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>, from: usize) -> u32 {
     let mut union = 0;
     for i in from..frames.len() {
         let head = frames.bytes(i);
@@ -19,11 +14,7 @@ pub(super) fn ethernet_ip4(
         if bits & NOT_TRIMMED == 0 && columns.flags[i] & check::CHAINED == 0 {
             columns.length[i] = total_length + 14;
         }
-        let examined = if bits & (check::NOT_IP4 | check::SHORT) == 0 {
-            check::EXAMINED
-        } else {
-            0
-        };
+        let examined = if bits & (check::NOT_IP4 | check::SHORT) == 0 { check::EXAMINED } else { 0 };
         columns.flags[i] |= bits | examined;
         union |= bits;
     }
@@ -31,8 +22,7 @@ pub(super) fn ethernet_ip4(
 }
 
 /// With any of these the total length says nothing about the frame.
-pub(super) const NOT_TRIMMED: u32 =
-    check::NOT_IP4 | check::SHORT | check::VERSION | check::TOTAL_LENGTH;
+pub(super) const NOT_TRIMMED: u32 = check::NOT_IP4 | check::SHORT | check::VERSION | check::TOTAL_LENGTH;
 
 fn judge(head: &[u8; 64], length: u16, station: MacAddress) -> (u32, u16) {
     let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);

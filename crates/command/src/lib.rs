@@ -1,0 +1,77 @@
+//! The command language: one declarative grammar per command.
+//!
+//! A command is written once, as a syntax string and a handler. Parsing, error
+//! messages and `?` help all derive from that string, so that they cannot drift apart:
+//!
+//! ```
+//! use quiver_command::{Args, Command, CommandSet, Done, reply};
+//!
+//! struct Router { up: bool }
+//!
+//! let mut commands = CommandSet::new();
+//! commands.add(Command::new(
+//!     "set interface state <interface:interface> {up|down:state}",
+//!     "Set an interface up or down.",
+//!     |router: &mut Router, args: &Args| {
+//!         router.up = args.text("state")? == "up";
+//!         reply(Done)
+//!     },
+//! ));
+//!
+//! let mut router = Router { up: false };
+//! commands.execute(&mut router, "set int state e0 up").unwrap();
+//! assert!(router.up);
+//! let refusal = commands.execute(&mut router, "set int state e0 sideways").err().unwrap();
+//! assert_eq!(
+//!     refusal.to_string(),
+//!     "set interface state: unknown input `sideways' (word 5)\nexpected one of: up, down",
+//! );
+//! ```
+//!
+//! # The syntax string
+//!
+//! The leading plain words are the command's *path*. When typed, each word of the path
+//! may be shortened while it stays unambiguous, and an exact word wins over a longer one
+//! that starts with it, as in VPP: `sh int`, `set int state e0 up`. After the path come
+//! parameters:
+//!
+//! | written | meaning |
+//! |---|---|
+//! | `keyword` | a literal word; `args.flag("keyword")` tells whether it was there |
+//! | `'{'` | a literal word that holds punctuation |
+//! | `<name:type>`, `<name:u32 1..4096>` | a typed value; ranges include both ends, either may be left out |
+//! | `[ ... ]` | optional |
+//! | `{a \| b <x:word> : name}` | one of the alternatives; `args.text("name")` is the first keyword (or first value's name) of the one taken; `: name` may be left out |
+//! | `( ... : name)+`, `( ... : name)*` | repeated; `args.groups("name")` has one `Args` per repetition |
+//! | `{{ a <x:word> \| [b] \| (c <y:word> : name)* }}` | options in any order, each at most once; `[ ]` marks those that may be left out, `( )*` those that may return |
+//!
+//! Types: `word`, `interface` (a word that the handler resolves), `ip4`, `prefix4`, `mac`,
+//! `u32`, `u64`, `f64`, `rate` (`1e6`, `10k`, `1.5M`), `size` (`2k`, `64m`, `1G`), `hex`,
+//! `path`, `rest` (all remaining text), `block` (a balanced `{ ... }` as raw text).
+//!
+//! # How a typed word is read
+//!
+//! Where several elements may come next, an exactly spelled keyword wins; else a value
+//! that accepts the word; else a keyword of which the word is the unambiguous beginning.
+//! So a keyword may be shortened only where no value could be meant.
+//!
+//! There are no quotes and no escapes: words end at white space, braces stand alone.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod error;
+mod line;
+mod matcher;
+pub mod nearest;
+mod reply;
+mod set;
+mod syntax;
+pub mod table;
+mod value;
+
+pub use args::Args;
+pub use error::{CommandError, fail};
+pub use line::{CommandLine, LineError, Lines, MAXIMUM_DEPTH, MAXIMUM_LINE, MAXIMUM_WORDS, complete_lines};
+pub use reply::{Done, Format, Reply, Text, reply};
+pub use set::{Command, CommandSet};

@@ -1,0 +1,350 @@
+//! The CLI socket: a Unix stream socket that speaks telnet as VPP's does, so that
+//! `vppctl`, `nc` and `quiver cli` all work.
+//!
+//! One thread accepts, one thread serves each connection; a client that hangs therefore
+//! holds up nobody else. What a connection means is `cli_session`'s.
+
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::Executor;
+use crate::cli_session::{Next, Output, Session};
+use crate::telnet::GREETING;
+
+/// Most clients at a time: each has a thread.
+pub const MAXIMUM_CONNECTIONS: usize = 64;
+
+/// How long a client may leave its answer unread before it is dropped. Long, because
+/// somebody may be reading a pager, and a waiting thread costs others nothing. A write
+/// that moved a part of its bytes waits once more.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long the holder of a socket has to answer a connection, at start.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Pause after a failed accept (out of file descriptors, say), so that it does not spin.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+const SOCKET_MODE: u32 = 0o660;
+const DIRECTORY_MODE: u32 = 0o755;
+
+/// Bytes read from a client at a time.
+const READ_SIZE: usize = 4096;
+
+/// A listening CLI socket. Dropping it shuts it down.
+pub struct CliServer {
+    path: PathBuf,
+    /// Device and inode of the socket file, to know it again.
+    identity: (u64, u64),
+    listener: UnixListener,
+    connections: Arc<Connections>,
+    write_timeout: Duration,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl CliServer {
+    /// Creates the socket (mode 0660) and, when needed, its directory (mode 0755). A
+    /// socket that a crashed process left behind is replaced.
+    ///
+    /// # Errors
+    /// `AddrInUse` naming the process that answers at the path; `AlreadyExists` when there
+    /// is something else than a socket; and whatever the system refuses.
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        if let Some(directory) = path.parent().filter(|parent| !parent.exists()) {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(DIRECTORY_MODE);
+            builder.create(directory).map_err(|error| about(directory, &error))?;
+        }
+        remove_stale(path)?;
+        let listener = UnixListener::bind(path).map_err(|error| about(path, &error))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
+        let metadata = fs::symlink_metadata(path)?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            identity: (metadata.dev(), metadata.ino()),
+            listener,
+            connections: Arc::default(),
+            write_timeout: WRITE_TIMEOUT,
+            accepting: None,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the socket to a group of `/etc/group`, whose members may then connect.
+    pub fn set_group(&self, group: &str) -> io::Result<()> {
+        let groups = fs::read_to_string("/etc/group")?;
+        let id = group_id(&groups, group)
+            .ok_or_else(|| io::Error::new(ErrorKind::NotFound, format!("no group `{group}'")))?;
+        std::os::unix::fs::chown(&self.path, None, Some(id))
+    }
+
+    /// Drops clients that leave an answer unread for longer than `timeout` (60 seconds if
+    /// not set) from the next [`CliServer::serve`] on.
+    pub fn set_write_timeout(&mut self, timeout: Duration) {
+        self.write_timeout = timeout;
+    }
+
+    /// Starts to accept connections, whose lines go to `executor`.
+    ///
+    /// # Panics
+    /// When called twice.
+    pub fn serve(&mut self, executor: Arc<dyn Executor>) -> io::Result<()> {
+        assert!(self.accepting.is_none(), "the CLI socket serves already");
+        let listener = self.listener.try_clone()?;
+        let doorman =
+            Doorman { connections: Arc::clone(&self.connections), executor, write_timeout: self.write_timeout };
+        let accept = move || doorman.accept(&listener);
+        let thread = thread::Builder::new().name("cli-accept".into());
+        self.accepting = Some(thread.spawn(accept)?);
+        Ok(())
+    }
+
+    /// Stops accepting, closes all connections and removes the socket file if it is still
+    /// ours. A command that runs is not waited for: the caller may be the very thread that
+    /// has to finish it.
+    pub fn shutdown(&mut self) {
+        if self.connections.closing.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // On Linux, shutting down a listening socket wakes its accept with an error.
+        if let Ok(listener) = self.listener.try_clone() {
+            let _ = UnixStream::from(OwnedFd::from(listener)).shutdown(Shutdown::Both);
+        }
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+        self.connections.close();
+        let ours =
+            fs::symlink_metadata(&self.path).is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == self.identity);
+        if ours {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for CliServer {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+fn about(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// The number of a group in the text of `/etc/group`, by its name or number.
+fn group_id(groups: &str, group: &str) -> Option<u32> {
+    let named = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(group)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    });
+    named.or_else(|| group.parse().ok())
+}
+
+/// Makes room for a socket at `path`, unless somebody answers there.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(about(path, &error)),
+    };
+    if !metadata.file_type().is_socket() {
+        return Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} exists and is not a socket", path.display())));
+    }
+    match probe(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(|error| about(path, &error))
+        }
+        Err(error) if error.kind() != ErrorKind::TimedOut => Err(about(path, &error)),
+        answer => {
+            let silent = match answer {
+                Ok(()) => "",
+                Err(_) => ", which does not answer",
+            };
+            let holder = holder(path).unwrap_or_else(|| "another process".into());
+            Err(io::Error::new(ErrorKind::AddrInUse, format!("{} is in use by {holder}{silent}", path.display())))
+        }
+    }
+}
+
+/// Connects to see whether somebody listens. A connect to a process that has stopped
+/// accepting can block, so it is made aside.
+fn probe(path: &Path) -> io::Result<()> {
+    let (sender, receiver) = mpsc::channel();
+    let path = path.to_path_buf();
+    thread::Builder::new().name("cli-probe".into()).spawn(move || {
+        // The receiver is gone when this took too long.
+        let _ = sender.send(UnixStream::connect(path).map(drop));
+    })?;
+    receiver.recv_timeout(PROBE_TIMEOUT).unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+}
+
+/// Which process holds the listening socket of a path: found by the socket's inode in the
+/// tables of the kernel, as far as we may look.
+fn holder(path: &Path) -> Option<String> {
+    let path = path.to_str()?;
+    let sockets = fs::read_to_string("/proc/net/unix").ok()?;
+    let inode = sockets.lines().find_map(|line| {
+        let mut fields = line.split_whitespace();
+        let inode = fields.nth(6)?;
+        (fields.next() == Some(path)).then(|| format!("socket:[{inode}]"))
+    })?;
+    fs::read_dir("/proc").ok()?.flatten().find_map(|process| {
+        let number: u32 = process.file_name().to_str()?.parse().ok()?;
+        let mut files = fs::read_dir(process.path().join("fd")).ok()?.flatten();
+        files.find(|file| fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == inode.as_str()))?;
+        let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+        Some(format!("process {number} ({})", name.trim()))
+    })
+}
+
+/// The connections that are open.
+#[derive(Default)]
+struct Connections {
+    closing: AtomicBool,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    streams: Vec<(u64, UnixStream)>,
+}
+
+impl Connections {
+    /// The lock guards lists that are whole at every moment, even if a thread panicked.
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a connection and gives it a number, unless there are too many.
+    fn enter(&self, stream: &UnixStream) -> io::Result<Option<u64>> {
+        let stream = stream.try_clone()?;
+        let mut open = self.open();
+        if open.streams.len() >= MAXIMUM_CONNECTIONS {
+            return Ok(None);
+        }
+        let number = open.next;
+        open.next += 1;
+        open.streams.push((number, stream));
+        Ok(Some(number))
+    }
+
+    fn remove(&self, number: u64) {
+        self.open().streams.retain(|(open, _)| *open != number);
+    }
+
+    fn close(&self) {
+        for (_, stream) in &self.open().streams {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Who lets clients in.
+struct Doorman {
+    connections: Arc<Connections>,
+    executor: Arc<dyn Executor>,
+    write_timeout: Duration,
+}
+
+impl Doorman {
+    fn accept(&self, listener: &UnixListener) {
+        loop {
+            let accepted = listener.accept();
+            if self.connections.closing.load(Ordering::SeqCst) {
+                return;
+            }
+            if let Err(error) = accepted.and_then(|(stream, _)| self.admit(stream)) {
+                log::warn!("CLI socket: {error}");
+                thread::sleep(ACCEPT_RETRY);
+            }
+        }
+    }
+
+    /// Gives a connection its thread, or turns it away when there are too many.
+    fn admit(&self, mut stream: UnixStream) -> io::Result<()> {
+        stream.set_write_timeout(Some(self.write_timeout))?;
+        let Some(number) = self.connections.enter(&stream)? else {
+            let refusal = format!("too many CLI connections (at most {MAXIMUM_CONNECTIONS})\n");
+            // Fits the socket's buffer; whether the client listens is its own affair.
+            let _ = stream.write_all(refusal.as_bytes());
+            return Ok(());
+        };
+        let served = Served { connections: Arc::clone(&self.connections), number };
+        let executor = Arc::clone(&self.executor);
+        let thread = thread::Builder::new().name(format!("cli-{number}"));
+        thread.spawn(move || run(served, stream, executor.as_ref()))?;
+        Ok(())
+    }
+}
+
+/// The whole life of a connection's thread. Takes `served` whole, so that the connection
+/// stays in the list until here.
+fn run(served: Served, stream: UnixStream, executor: &dyn Executor) {
+    if let Err(error) = serve(stream, executor) {
+        log::info!("CLI connection {} dropped: {error}", served.number);
+    }
+}
+
+/// An entry in the list of connections, removed when the connection's thread ends, even
+/// by a panic.
+struct Served {
+    connections: Arc<Connections>,
+    number: u64,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.connections.remove(self.number);
+    }
+}
+
+impl Output for UnixStream {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+}
+
+fn serve(mut stream: UnixStream, executor: &dyn Executor) -> io::Result<()> {
+    stream.write_all(&GREETING)?;
+    let mut session = Session::new(executor);
+    let mut bytes = [0; READ_SIZE];
+    loop {
+        let count = match stream.read(&mut bytes) {
+            Ok(0) => return session.end_of_input(&mut stream),
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if session.receive(&bytes[..count], &mut stream)? == Next::Close {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_found_by_name_or_number() {
+        let groups = "root:x:0:\nvpp:x:123:alice,bob\n";
+        assert_eq!(group_id(groups, "vpp"), Some(123));
+        assert_eq!(group_id(groups, "77"), Some(77));
+        assert_eq!(group_id(groups, "vp"), None);
+    }
+}

@@ -1,0 +1,376 @@
+//! Editing of one line at a terminal that sends every key: what emacs-like shells do with
+//! the keys that everybody uses. It keeps the text and the history, and answers with the
+//! bytes that make the terminal show them.
+//!
+//! Characters count as one column each and the line is redrawn with backspaces only, so
+//! that it works on any terminal; a line that wraps is still sent right, though the cursor
+//! may look off.
+
+use command::MAXIMUM_LINE;
+
+/// Lines kept for the up arrow.
+const HISTORY_LINES: usize = 100;
+
+/// Bytes kept of an escape sequence; longer ones are no keys, and are read to their end.
+const MAXIMUM_ESCAPE: usize = 16;
+
+const BELL: u8 = 7;
+const BACKSPACE: u8 = 8;
+const ESCAPE: u8 = 27;
+const DELETE: u8 = 127;
+
+/// The byte that a terminal sends for a letter typed with Control.
+const fn control(letter: u8) -> u8 {
+    letter - b'@'
+}
+
+/// What a key asks of the session.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// Enter: the line.
+    Line(String),
+    /// `?`: help on the line so far.
+    Help,
+    /// ^C: the line was given up.
+    Interrupt,
+    /// ^D on an empty line.
+    EndOfInput,
+    /// ^L
+    ClearScreen,
+}
+
+enum Motion {
+    Left,
+    Right,
+    Home,
+    End,
+    WordLeft,
+    WordRight,
+}
+
+#[derive(Default)]
+pub(crate) struct LineEditor {
+    line: Vec<char>,
+    /// Bytes that `line` takes as UTF-8.
+    bytes: usize,
+    cursor: usize,
+    history: Vec<String>,
+    /// The history line shown; `history.len()` is the line being written.
+    browsing: usize,
+    /// The line being written, while history is shown.
+    draft: Vec<char>,
+    escape: Vec<u8>,
+    /// The beginning of a UTF-8 character.
+    partial: Vec<u8>,
+    after_return: bool,
+}
+
+impl LineEditor {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The line as it stands.
+    pub fn text(&self) -> String {
+        self.line.iter().collect()
+    }
+
+    /// Shows the line again, after other output.
+    pub fn redraw(&self, out: &mut Vec<u8>) {
+        show(out, &self.line);
+        back(out, self.line.len() - self.cursor);
+    }
+
+    /// Remembers a line for the up arrow.
+    pub fn remember(&mut self, line: &str) {
+        if !line.trim().is_empty() && self.history.last().is_none_or(|last| last != line) {
+            if self.history.len() == HISTORY_LINES {
+                self.history.remove(0);
+            }
+            self.history.push(line.to_string());
+        }
+        self.browsing = self.history.len();
+    }
+
+    /// Takes one byte from the terminal; what it must show is added to `out`.
+    pub fn push(&mut self, byte: u8, out: &mut Vec<u8>) -> Option<Key> {
+        let after_return = std::mem::take(&mut self.after_return);
+        if !self.escape.is_empty() {
+            self.push_escape(byte, out);
+            return None;
+        }
+        const CONTROL_A: u8 = control(b'A');
+        const CONTROL_B: u8 = control(b'B');
+        const CONTROL_C: u8 = control(b'C');
+        const CONTROL_D: u8 = control(b'D');
+        const CONTROL_E: u8 = control(b'E');
+        const CONTROL_F: u8 = control(b'F');
+        const CONTROL_K: u8 = control(b'K');
+        const CONTROL_L: u8 = control(b'L');
+        const CONTROL_N: u8 = control(b'N');
+        const CONTROL_P: u8 = control(b'P');
+        const CONTROL_U: u8 = control(b'U');
+        const CONTROL_W: u8 = control(b'W');
+        match byte {
+            // Enter may come as CR, LF, CR LF or CR NUL.
+            b'\n' | 0 if after_return => {}
+            b'\r' | b'\n' => {
+                self.after_return = byte == b'\r';
+                return Some(Key::Line(self.take_line()));
+            }
+            b'?' => return Some(Key::Help),
+            ESCAPE => self.escape.push(byte),
+            BACKSPACE | DELETE => self.erase(self.cursor.saturating_sub(1), out),
+            CONTROL_A => self.go(Motion::Home, out),
+            CONTROL_B => self.go(Motion::Left, out),
+            CONTROL_C => {
+                self.take_line();
+                return Some(Key::Interrupt);
+            }
+            CONTROL_D if self.line.is_empty() => return Some(Key::EndOfInput),
+            CONTROL_D => self.erase_right(self.cursor + 1, out),
+            CONTROL_E => self.go(Motion::End, out),
+            CONTROL_F => self.go(Motion::Right, out),
+            CONTROL_K => self.erase_right(self.line.len(), out),
+            CONTROL_L => return Some(Key::ClearScreen),
+            CONTROL_N => self.browse(1, out),
+            CONTROL_P => self.browse(-1, out),
+            CONTROL_U => self.erase(0, out),
+            CONTROL_W => self.erase(self.word_left(), out),
+            0..b' ' => {}
+            _ => self.push_text(byte, out),
+        }
+        None
+    }
+
+    fn take_line(&mut self) -> String {
+        let line = self.text();
+        self.replace(Vec::new());
+        self.browsing = self.history.len();
+        self.partial.clear();
+        line
+    }
+
+    fn replace(&mut self, line: Vec<char>) {
+        self.bytes = line.iter().map(|c| c.len_utf8()).sum();
+        self.cursor = line.len();
+        self.line = line;
+    }
+
+    /// Collects UTF-8; bytes that are none are dropped with a bell.
+    fn push_text(&mut self, byte: u8, out: &mut Vec<u8>) {
+        self.partial.push(byte);
+        match std::str::from_utf8(&self.partial) {
+            Ok(text) => {
+                let character = text.chars().next();
+                self.partial.clear();
+                if let Some(character) = character.filter(|c| !c.is_control()) {
+                    self.insert(character, out);
+                }
+            }
+            Err(error) if error.error_len().is_none() => {}
+            Err(_) => {
+                self.partial.clear();
+                out.push(BELL);
+            }
+        }
+    }
+
+    fn insert(&mut self, character: char, out: &mut Vec<u8>) {
+        if self.bytes + character.len_utf8() > MAXIMUM_LINE {
+            out.push(BELL);
+            return;
+        }
+        self.bytes += character.len_utf8();
+        self.line.insert(self.cursor, character);
+        show(out, &self.line[self.cursor..]);
+        self.cursor += 1;
+        back(out, self.line.len() - self.cursor);
+    }
+
+    /// Removes the characters from `start` to the cursor.
+    fn erase(&mut self, start: usize, out: &mut Vec<u8>) {
+        back(out, self.cursor - start);
+        let count = self.cursor - start;
+        self.cursor = start;
+        self.remove(count, out);
+    }
+
+    /// Removes the characters from the cursor to `end`.
+    fn erase_right(&mut self, end: usize, out: &mut Vec<u8>) {
+        self.remove(end.min(self.line.len()) - self.cursor, out);
+    }
+
+    fn remove(&mut self, count: usize, out: &mut Vec<u8>) {
+        for character in self.line.drain(self.cursor..self.cursor + count) {
+            self.bytes -= character.len_utf8();
+        }
+        let rest = &self.line[self.cursor..];
+        show(out, rest);
+        out.extend(std::iter::repeat_n(b' ', count));
+        back(out, rest.len() + count);
+    }
+
+    fn go(&mut self, motion: Motion, out: &mut Vec<u8>) {
+        let target = match motion {
+            Motion::Left => self.cursor.saturating_sub(1),
+            Motion::Right => (self.cursor + 1).min(self.line.len()),
+            Motion::Home => 0,
+            Motion::End => self.line.len(),
+            Motion::WordLeft => self.word_left(),
+            Motion::WordRight => self.word_right(),
+        };
+        if target < self.cursor {
+            back(out, self.cursor - target);
+        } else {
+            show(out, &self.line[self.cursor..target]);
+        }
+        self.cursor = target;
+    }
+
+    fn word_left(&self) -> usize {
+        let before = &self.line[..self.cursor];
+        let spaces = before.iter().rev().take_while(|c| c.is_whitespace()).count();
+        let before = &before[..before.len() - spaces];
+        let letters = before.iter().rev().take_while(|c| !c.is_whitespace()).count();
+        before.len() - letters
+    }
+
+    fn word_right(&self) -> usize {
+        let after = &self.line[self.cursor..];
+        let spaces = after.iter().take_while(|c| c.is_whitespace()).count();
+        let letters = after[spaces..].iter().take_while(|c| !c.is_whitespace()).count();
+        self.cursor + spaces + letters
+    }
+
+    /// Shows the history line `step` lines further on.
+    fn browse(&mut self, step: isize, out: &mut Vec<u8>) {
+        let Some(target) = self.browsing.checked_add_signed(step) else {
+            return;
+        };
+        if target > self.history.len() {
+            return;
+        }
+        if self.browsing == self.history.len() {
+            self.draft = self.line.clone();
+        }
+        let line = match self.history.get(target) {
+            Some(line) => line.chars().collect(),
+            None => std::mem::take(&mut self.draft),
+        };
+        self.browsing = target;
+        self.go(Motion::End, out);
+        self.erase(0, out);
+        self.replace(line);
+        show(out, &self.line);
+    }
+
+    /// Collects an escape sequence (ECMA-48: `ESC [ parameters final`, and `ESC O final`
+    /// of application mode) and acts on it when it is complete.
+    fn push_escape(&mut self, byte: u8, out: &mut Vec<u8>) {
+        self.escape.push(byte);
+        let complete = match self.escape[1..] {
+            [b'[' | b'O'] => false,
+            // Parameters are 0x20..0x40; anything else ends the sequence.
+            [b'[', .., last] => !(0x20..0x40).contains(&last),
+            _ => true,
+        };
+        if !complete {
+            self.escape.truncate(MAXIMUM_ESCAPE);
+            return;
+        }
+        match &std::mem::take(&mut self.escape)[1..] {
+            b"[A" | b"OA" => self.browse(-1, out),
+            b"[B" | b"OB" => self.browse(1, out),
+            b"[C" | b"OC" => self.go(Motion::Right, out),
+            b"[D" | b"OD" => self.go(Motion::Left, out),
+            b"[H" | b"OH" | b"[1~" => self.go(Motion::Home, out),
+            b"[F" | b"OF" | b"[4~" => self.go(Motion::End, out),
+            b"[3~" => self.erase_right(self.cursor + 1, out),
+            b"b" | b"[1;5D" => self.go(Motion::WordLeft, out),
+            b"f" | b"[1;5C" => self.go(Motion::WordRight, out),
+            _ => {}
+        }
+    }
+}
+
+fn show(out: &mut Vec<u8>, characters: &[char]) {
+    let text: String = characters.iter().collect();
+    out.extend(text.bytes());
+}
+
+fn back(out: &mut Vec<u8>, columns: usize) {
+    out.extend(std::iter::repeat_n(BACKSPACE, columns));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Types keys and returns the lines entered.
+    fn lines(keys: &[u8]) -> Vec<String> {
+        let mut editor = LineEditor::new();
+        let mut out = Vec::new();
+        let mut lines = Vec::new();
+        for key in keys {
+            if let Some(Key::Line(line)) = editor.push(*key, &mut out) {
+                editor.remember(&line);
+                lines.push(line);
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn enter_comes_in_four_ways() {
+        assert_eq!(lines(b"a\nb\r\nc\r\0d\re\n"), ["a", "b", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn keys_edit_the_line() {
+        for (keys, line) in [
+            (&b"abc\x7f\x08x\n"[..], "ax"),
+            (b"set int\x17ip\n", "set ip"),
+            (b"wrong\x15right\n", "right"),
+            (b"ac\x1b[Db\n", "abc"),
+            (b"bc\x01a\x05d\n", "abcd"),
+            (b"abc\x1b[D\x1b[D\x0b\n", "a"),
+            (b"abc\x01\x04\x1b[3~\n", "c"),
+            (b"one two\x1b[1;5D\x1b[1;5DX\x1b[1;5CY\n", "XoneY two"),
+            ("é\x7fü\n".as_bytes(), "ü"),
+            (b"a\xff\xfeb\xc3(c\n", "abc"),
+            (b"a\x1b[99;99;99;99;99;99zb\n", "ab"),
+        ] {
+            assert_eq!(lines(keys), [line], "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn arrows_walk_the_history_and_back_to_the_draft() {
+        assert_eq!(
+            lines(b"one\ntwo\ndraft\x1b[A\x1b[A\x1b[A\x1b[B\x1b[B\n\x1b[A\x1b[A\n"),
+            ["one", "two", "draft", "two"]
+        );
+    }
+
+    #[test]
+    fn the_terminal_is_told_what_changed() {
+        let mut editor = LineEditor::new();
+        let mut out = Vec::new();
+        for key in b"ac\x1b[Db\x7f" {
+            assert_eq!(editor.push(*key, &mut out), None);
+        }
+        assert_eq!(out, b"ac\x08bc\x08\x08c \x08\x08");
+    }
+
+    #[test]
+    fn control_keys_reach_the_session() {
+        let mut editor = LineEditor::new();
+        let mut out = Vec::new();
+        assert_eq!(editor.push(4, &mut out), Some(Key::EndOfInput));
+        assert_eq!(editor.push(b'x', &mut out), None);
+        assert_eq!(editor.push(b'?', &mut out), Some(Key::Help));
+        assert_eq!(editor.push(3, &mut out), Some(Key::Interrupt));
+        assert_eq!(editor.text(), "");
+    }
+}

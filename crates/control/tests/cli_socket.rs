@@ -1,0 +1,355 @@
+//! The CLI socket from outside: byte transcripts of the clients that use it.
+
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quiver_control::cli_client::BatchError;
+use quiver_control::cli_server::MAXIMUM_CONNECTIONS;
+use quiver_control::{CliClient, CliServer, Executor, Format};
+
+/// What the server sends first: WILL SGA, DO SGA, WILL ECHO, DONT ECHO, DO TTYPE,
+/// SB TTYPE SEND, DO NAWS, SB NAWS SEND.
+const GREETING: [u8; 30] = [
+    255, 251, 3, 255, 253, 3, 255, 251, 1, 255, 254, 1, 255, 253, 24, 255, 250, 24, 1, 255, 240, 255, 253, 31, 255,
+    250, 31, 1, 255, 240,
+];
+
+/// How `vppctl COMMAND` and `vppctl` in an xterm answer the request for a terminal type.
+const TTYPE_VPPCTL: &[u8] = b"\xff\xfa\x18\x00vppctl\xff\xf0";
+const TTYPE_XTERM: &[u8] = b"\xff\xfa\x18\x00xterm\xff\xf0";
+/// 80 columns, 24 rows.
+const NAWS: &[u8] = b"\xff\xfa\x1f\x00\x50\x00\x18\xff\xf0";
+
+/// A router that knows a few lines.
+struct Fake;
+
+impl Executor for Fake {
+    fn execute(&self, line: &str, format: Format) -> Result<String, String> {
+        match (line.trim(), format) {
+            ("show version", Format::Text) => Ok("quiver v1\n".into()),
+            ("show version", Format::Json) => Ok("{\"version\":1}".into()),
+            ("large", _) => Ok("0123456789abcde\n".repeat(1 << 16)),
+            ("slow", _) => {
+                thread::sleep(Duration::from_millis(1000));
+                Ok(String::new())
+            }
+            (line, _) if line.starts_with("pg {") => Ok(format!("{} lines\n", line.lines().count())),
+            ("show bogus", _) => Err("show: unknown input `bogus'".into()),
+            _ => Ok(String::new()),
+        }
+    }
+
+    fn help(&self, line: &str) -> String {
+        format!("  help on `{line}'\n")
+    }
+
+    fn banner(&self) -> String {
+        "Quiver\n\n".into()
+    }
+}
+
+/// A directory of its own for each test, removed at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("quiver-cli-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.0.join("run/cli.sock")
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn server(directory: &Directory) -> CliServer {
+    let mut server = CliServer::bind(directory.socket()).unwrap();
+    server.serve(Arc::new(Fake)).unwrap();
+    server
+}
+
+/// A client that says exactly which bytes it sends and expects.
+struct Wire(UnixStream);
+
+impl Wire {
+    fn connect(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut wire = Self(stream);
+        wire.expect(&GREETING);
+        wire
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+    }
+
+    fn expect(&mut self, bytes: &[u8]) {
+        let mut received = vec![0; bytes.len()];
+        self.0.read_exact(&mut received).unwrap();
+        assert_eq!(received.escape_ascii().to_string(), bytes.escape_ascii().to_string());
+    }
+
+    fn expect_end(&mut self) {
+        let mut rest = Vec::new();
+        self.0.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest.escape_ascii().to_string(), "");
+    }
+}
+
+#[test]
+fn vppctl_with_a_command() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut wire = Wire::connect(&directory.socket());
+    wire.send(TTYPE_VPPCTL);
+    wire.send(b"show version \n\0");
+    wire.expect(b"quiver v1\n\0");
+    wire.send(b"quit\n");
+    wire.expect_end();
+}
+
+#[test]
+fn vppctl_with_a_command_that_fails_or_prints_nothing() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut wire = Wire::connect(&directory.socket());
+    wire.send(TTYPE_VPPCTL);
+    wire.send(b"show bogus \n\0silent \n\0");
+    wire.expect(b"show: unknown input `bogus'\n\0\0");
+    wire.send(b"quit\n");
+    wire.expect_end();
+}
+
+#[test]
+fn vppctl_fed_by_a_pipe_with_a_block_of_several_lines() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut wire = Wire::connect(&directory.socket());
+    wire.send(TTYPE_VPPCTL);
+    wire.send(b"show version\npg {\n  name x\n");
+    wire.send(b"}\nquit\n");
+    wire.expect(b"quiver v1\n\0\0\x003 lines\n\0");
+    wire.expect_end();
+}
+
+#[test]
+fn vppctl_in_a_terminal() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut wire = Wire::connect(&directory.socket());
+    // The client answers both requests, and tells again when its window changes.
+    wire.send(&[TTYPE_XTERM, NAWS].concat());
+    wire.expect(b"Quiver\r\n\r\nquiver# ");
+    wire.send(b"sho");
+    wire.expect(b"sho");
+    wire.send(NAWS);
+    wire.send(b"w ?");
+    wire.expect(b"w ?\r\n  help on `show '\r\nquiver# show ");
+    wire.send(b"versiom\x7fn\n");
+    wire.expect(b"versiom\x08 \x08n\r\nquiver v1\r\nquiver# ");
+    wire.send(b"\x1b[A\r");
+    wire.expect(b"show version\r\nquiver v1\r\nquiver# ");
+    wire.send(b"show bogus\n");
+    wire.expect(b"show bogus\r\nshow: unknown input `bogus'\r\nquiver# ");
+    wire.send(b"\x04");
+    wire.expect(b"\r\n");
+    wire.expect_end();
+}
+
+#[test]
+fn telnet_sequences_may_be_cut_anywhere() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut wire = Wire::connect(&directory.socket());
+    for byte in [TTYPE_VPPCTL, NAWS, b"show version \n\0"].concat() {
+        wire.send(&[byte]);
+        thread::sleep(Duration::from_micros(200));
+    }
+    wire.expect(b"quiver v1\n\0");
+}
+
+#[test]
+fn a_plain_client_is_answered_without_prompts_or_nuls() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut wire = Wire::connect(&directory.socket());
+    wire.send(b"show version\nshow bogus\nshow version");
+    wire.0.shutdown(std::net::Shutdown::Write).unwrap();
+    wire.expect(b"quiver v1\nshow: unknown input `bogus'\nquiver v1\n");
+    wire.expect_end();
+}
+
+#[test]
+fn our_client_learns_whether_a_command_failed() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut client = CliClient::connect(directory.socket(), Format::Text).unwrap();
+    let done = client.run("show version").unwrap();
+    assert_eq!((done.text.as_str(), done.success), ("quiver v1\n", true));
+    let failed = client.run("show bogus").unwrap();
+    assert_eq!((failed.text.as_str(), failed.success), ("show: unknown input `bogus'\n", false));
+    assert_eq!(client.run("pg {\n a\n}").unwrap().text, "3 lines\n");
+    assert_eq!(client.run("large").unwrap().text.len(), 1 << 20);
+    assert!(!client.run("pg {").unwrap().success);
+    assert!(!client.run("a\0b").unwrap().success);
+    assert!(client.run("quit").unwrap().success);
+    assert!(client.run("# remark").unwrap().success);
+
+    let mut client = CliClient::connect(directory.socket(), Format::Json).unwrap();
+    assert_eq!(client.run("show version").unwrap().text, "{\"version\":1}\n");
+    let failed = client.run("show bogus").unwrap();
+    assert_eq!(failed.text, "{\"error\":\"show: unknown input `bogus'\"}\n");
+}
+
+#[test]
+fn a_batch_stops_at_the_line_that_fails_and_names_it() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut client = CliClient::connect(directory.socket(), Format::Text).unwrap();
+    let mut output = Vec::new();
+    let batch = b"# start\nshow version\npg {\n}\n\nshow bogus\nshow version\n";
+    let error = client.run_lines(&batch[..], &mut output).unwrap_err();
+    assert_eq!(error.to_string(), "line 6: show: unknown input `bogus'");
+    assert_eq!(output, b"quiver v1\n2 lines\n");
+    let open = client.run_lines(&b"\npg {\n"[..], &mut output);
+    assert!(matches!(open, Err(BatchError::Command { line: 2, .. })));
+    client.run_lines(&b"show version\nquit\nshow bogus"[..], &mut output).unwrap();
+}
+
+#[test]
+fn our_client_interacts_by_lines() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut client = CliClient::connect(directory.socket(), Format::Text).unwrap();
+    let mut output = Vec::new();
+    client.interact(&b"show version\nshow bogus\npg {\n}\nquit\nx"[..], &mut output).unwrap();
+    assert_eq!(
+        String::from_utf8(output).unwrap(),
+        "quiver# quiver v1\nquiver# show: unknown input `bogus'\nquiver#       > 2 lines\nquiver# "
+    );
+}
+
+#[test]
+fn connections_beyond_the_bound_are_told_so() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut open: Vec<Wire> = (0..MAXIMUM_CONNECTIONS).map(|_| Wire::connect(&directory.socket())).collect();
+    let mut turned_away = UnixStream::connect(directory.socket()).unwrap();
+    turned_away.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut refused = String::new();
+    turned_away.read_to_string(&mut refused).unwrap();
+    assert_eq!(refused, "too many CLI connections (at most 64)\n");
+    let error = CliClient::connect(directory.socket(), Format::Text).err().unwrap();
+    assert!(error.to_string().contains("too many CLI connections"), "{error}");
+    // One that leaves makes room.
+    open.pop().unwrap().send(b"quit\n");
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while CliClient::connect(directory.socket(), Format::Text).is_err() {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn clients_that_hang_or_do_not_read_hold_up_nobody() {
+    let directory = Directory::new();
+    let mut server = CliServer::bind(directory.socket()).unwrap();
+    server.set_write_timeout(Duration::from_millis(200));
+    server.serve(Arc::new(Fake)).unwrap();
+    let mut deaf = Wire::connect(&directory.socket());
+    deaf.send(b"large\nlarge\n");
+    let mut slow = Wire::connect(&directory.socket());
+    slow.send(TTYPE_VPPCTL);
+    slow.send(b"slow \n\0");
+    let _half = UnixStream::connect(directory.socket()).unwrap().write_all(b"\xff\xfa");
+    let began = Instant::now();
+    let mut client = CliClient::connect(directory.socket(), Format::Text).unwrap();
+    assert!(client.run("show version").unwrap().success);
+    assert!(began.elapsed() < Duration::from_millis(900));
+    slow.expect(b"\0");
+    // The server gives up on the deaf one: its stream ends early.
+    thread::sleep(Duration::from_millis(600));
+    let mut rest = Vec::new();
+    deaf.0.read_to_end(&mut rest).unwrap();
+    assert!(rest.len() < 2 << 20, "{}", rest.len());
+}
+
+#[test]
+fn random_bytes_are_survived() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut random = 0xdead_beef_1234_5678_u64;
+    for round in 0..100 {
+        let mut wire = Wire::connect(&directory.socket());
+        let mut bytes = Vec::new();
+        for _ in 0..2000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let telling = b"\xff\xfa\xf0\x18\x1f\x00\n\r{}?\x1b[quit";
+            bytes.push(match random % 2 {
+                0 => (random >> 32) as u8,
+                _ => telling[(random >> 32) as usize % telling.len()],
+            });
+        }
+        if round % 2 == 0 {
+            let _ = wire.0.write_all(TTYPE_XTERM);
+        }
+        // The bytes may hold a `quit`.
+        let _ = wire.0.write_all(&bytes);
+    }
+    let mut client = CliClient::connect(directory.socket(), Format::Text).unwrap();
+    assert!(client.run("show version").unwrap().success);
+}
+
+#[test]
+fn a_stale_socket_is_taken_and_a_living_one_names_its_holder() {
+    let directory = Directory::new();
+    let path = directory.socket();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    drop(UnixListener::bind(&path).unwrap());
+    let first = server(&directory);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+    let error = CliServer::bind(&path).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    let holder = format!("is in use by process {} (", std::process::id());
+    assert!(error.to_string().contains(&holder), "{error}");
+    drop(first);
+    assert!(!path.exists());
+    std::fs::write(&path, "a file").unwrap();
+    let error = CliServer::bind(&path).err().unwrap();
+    assert!(error.to_string().ends_with("exists and is not a socket"));
+}
+
+#[test]
+fn shutdown_closes_clients_and_leaves_a_socket_that_is_no_longer_ours() {
+    let directory = Directory::new();
+    let mut server = server(&directory);
+    let mut wire = Wire::connect(&directory.socket());
+    std::fs::remove_file(directory.socket()).unwrap();
+    let _other = UnixListener::bind(directory.socket()).unwrap();
+    server.shutdown();
+    wire.expect_end();
+    assert!(directory.socket().exists());
+}
+
+#[test]
+fn a_client_says_what_it_could_not_reach() {
+    let error = CliClient::connect("/nonexistent/cli.sock", Format::Text).err().unwrap();
+    assert!(error.to_string().starts_with("/nonexistent/cli.sock: "));
+}

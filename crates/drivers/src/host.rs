@@ -1,0 +1,198 @@
+//! Interfaces of the host's kernel, as its ioctls know them (netdevice(7)).
+//!
+//! An [`Interface`] is held by its index, so that it may be renamed, and is looked for in
+//! the network namespace in which its control socket was opened.
+#![allow(unsafe_code)]
+
+use crate::OpenError;
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::fd::AsFd;
+use wire::{Ipv4Address, MacAddress, Prefix4};
+
+/// Bytes of an interface name, its terminating zero included.
+const NAME_SIZE: usize = libc::IFNAMSIZ;
+
+/// `struct ifreq`: a name and a value whose meaning depends on the request.
+#[repr(C, align(8))]
+pub struct Request {
+    name: [u8; NAME_SIZE],
+    value: [u8; 24],
+}
+
+const _: () = assert!(size_of::<Request>() == size_of::<libc::ifreq>());
+
+impl Request {
+    /// # Panics
+    /// When the name is too long: names are [checked](check_name) or come from the kernel.
+    pub fn new(name: &str, value: &[u8]) -> Request {
+        let mut request = Request { name: [0; NAME_SIZE], value: [0; 24] };
+        request.name[..NAME_SIZE - 1][..name.len()].copy_from_slice(name.as_bytes());
+        request.value[..value.len()].copy_from_slice(value);
+        request
+    }
+
+    pub fn name(&self) -> String {
+        let end = self.name.iter().position(|&byte| byte == 0);
+        String::from_utf8_lossy(&self.name[..end.unwrap_or(NAME_SIZE)]).into_owned()
+    }
+
+    fn value<const N: usize>(&self) -> [u8; N] {
+        std::array::from_fn(|i| self.value[i])
+    }
+
+    /// Makes the request.
+    pub fn make(&mut self, to: impl AsFd, operation: libc::c_ulong) -> io::Result<()> {
+        // SAFETY: all operations used here read and write one `struct ifreq`, which this is
+        // laid out like and at least as large as.
+        let result = unsafe { libc::ioctl(to.as_fd().as_raw_fd(), operation as _, std::ptr::from_mut(self)) };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}
+
+/// An ioctl whose argument is a number.
+pub fn set_number(to: BorrowedFd<'_>, operation: libc::c_ulong, value: u32) -> io::Result<()> {
+    // SAFETY: the operations used here take their argument by value.
+    let result = unsafe { libc::ioctl(to.as_raw_fd(), operation as _, libc::c_ulong::from(value)) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// # Errors
+/// When no interface can have that name.
+pub fn check_name(name: &str) -> Result<(), OpenError> {
+    let allowed = |byte: u8| byte.is_ascii_graphic() && !b"/:%".contains(&byte);
+    if name.is_empty() || name.len() >= NAME_SIZE || !name.bytes().all(allowed) || name == "." || name == ".." {
+        return Err(OpenError::Refused(format!(
+            "`{name}` cannot name a host interface: expected 1 to {} printable characters without / : %",
+            NAME_SIZE - 1
+        )));
+    }
+    Ok(())
+}
+
+/// A MAC address for our end of a link: locally administered, the rest by chance, in the
+/// range that operators know from VPP.
+pub fn random_mac() -> MacAddress {
+    let [a, b, c, d, ..] = RandomState::new().hash_one(()).to_ne_bytes();
+    MacAddress([0x02, 0xfe, a, b, c, d])
+}
+
+/// One interface of the host.
+pub struct Interface {
+    socket: OwnedFd,
+    pub index: u32,
+}
+
+impl Interface {
+    /// # Errors
+    /// When there is no such interface in the current network namespace.
+    pub fn find(name: &str) -> Result<Interface, OpenError> {
+        check_name(name)?;
+        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+            .map_err(|error| OpenError::system("opening a control socket", error))?;
+        let index = netdevice::name_to_index(&socket, name)
+            .map_err(|error| OpenError::system(format!("host interface `{name}`"), error))?;
+        Ok(Interface { socket, index })
+    }
+
+    /// Its name now.
+    fn name(&self) -> io::Result<String> {
+        Ok(netdevice::index_to_name(&self.socket, self.index)?)
+    }
+
+    fn get<const N: usize>(&self, operation: libc::c_ulong) -> io::Result<[u8; N]> {
+        let mut request = Request::new(&self.name()?, &[]);
+        request.make(&self.socket, operation)?;
+        Ok(request.value())
+    }
+
+    fn set(&self, operation: libc::c_ulong, value: &[u8]) -> io::Result<()> {
+        Request::new(&self.name()?, value).make(&self.socket, operation)
+    }
+
+    fn flags(&self) -> io::Result<u16> {
+        self.get(libc::SIOCGIFFLAGS).map(u16::from_ne_bytes)
+    }
+
+    /// Whether it is up and has a carrier. One that is gone is not.
+    pub fn is_running(&self) -> bool {
+        let both = (libc::IFF_UP | libc::IFF_RUNNING) as u16;
+        self.flags().is_ok_and(|flags| flags & both == both)
+    }
+
+    pub fn set_up(&self) -> io::Result<()> {
+        let flags = self.flags()? | libc::IFF_UP as u16;
+        self.set(libc::SIOCSIFFLAGS, &flags.to_ne_bytes())
+    }
+
+    /// Whether its frames have Ethernet headers.
+    pub fn is_ethernet(&self) -> io::Result<bool> {
+        let kind = self.get(libc::SIOCGIFHWADDR).map(u16::from_ne_bytes)?;
+        Ok([libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&kind))
+    }
+
+    /// Bytes of network-layer packet that it carries.
+    pub fn mtu(&self) -> io::Result<u32> {
+        self.get(libc::SIOCGIFMTU).map(u32::from_ne_bytes)
+    }
+
+    pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
+        self.set(libc::SIOCSIFMTU, &mtu.to_ne_bytes())
+    }
+
+    pub fn set_mac(&self, mac: MacAddress) -> io::Result<()> {
+        let mut address = [0; 8];
+        address[..2].copy_from_slice(&libc::ARPHRD_ETHER.to_ne_bytes());
+        address[2..].copy_from_slice(&mac.0);
+        self.set(libc::SIOCSIFHWADDR, &address)
+    }
+
+    pub fn set_ip4(&self, prefix: Prefix4) -> io::Result<()> {
+        self.set(libc::SIOCSIFADDR, &socket_address(prefix.address()))?;
+        self.set(libc::SIOCSIFNETMASK, &socket_address(prefix.mask()))
+    }
+}
+
+/// `struct sockaddr_in`: family, port, address, padding.
+fn socket_address(address: Ipv4Address) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+    bytes[4..8].copy_from_slice(&address.octets());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_interface_can_have_are_refused() {
+        for name in ["", ".", "..", "a/b", "a b", "tap%d", "sixteen-letters!", "e\u{e9}"] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        for name in ["tap0", "fifteen-letters", "veth-a.100@"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_missing_interface_is_named_in_the_error() {
+        let error = Interface::find("no-such-one").err().unwrap().to_string();
+        assert!(error.starts_with("host interface `no-such-one`: "), "{error}");
+    }
+
+    #[test]
+    fn random_addresses_are_local_unicast_and_differ() {
+        let (a, b) = (random_mac(), random_mac());
+        assert_eq!(a.0[..2], [0x02, 0xfe]);
+        assert_ne!(a, b);
+    }
+}

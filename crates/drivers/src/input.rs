@@ -1,0 +1,117 @@
+//! The input node of a driver: polls the receive queues of its interfaces on this
+//! worker, in turns, and counts what they bring.
+
+use crate::{Receive, ReceiveCounts};
+use graph::{
+    Buffers, Context, CounterSpec, CounterTable, InterfaceIndex, NodeSpec, Severity, Snapshot, Source, Vector, Wake,
+};
+use std::fmt;
+use std::sync::Arc;
+
+graph::edges! {
+    pub enum Edge {
+        EthernetInput => next "ethernet-input",
+        Down => drop "interface is down",
+    }
+}
+
+/// Events that the node counts, in this order.
+pub const COUNTERS: &[CounterSpec] = &[
+    CounterSpec("no free buffer", Severity::Error),
+    CounterSpec("malformed device header", Severity::Error),
+    CounterSpec("frame too long", Severity::Error),
+    CounterSpec("missed by the kernel's ring", Severity::Warning),
+];
+
+struct Queue {
+    interface: InterfaceIndex,
+    receive: Box<dyn Receive>,
+    up: bool,
+}
+
+/// Source node of one driver on one worker.
+pub struct DeviceInput {
+    queues: Vec<Queue>,
+    /// The queue that is asked first in the next round.
+    turn: usize,
+    /// Packets and bytes received, by interface.
+    rx: Arc<CounterTable>,
+}
+
+impl DeviceInput {
+    pub fn new(rx: Arc<CounterTable>) -> DeviceInput {
+        DeviceInput { queues: Vec::new(), turn: 0, rx }
+    }
+
+    pub fn spec(name: &str) -> NodeSpec {
+        NodeSpec { name: name.into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+    }
+
+    pub fn add(&mut self, interface: InterfaceIndex, receive: Box<dyn Receive>) {
+        self.queues.push(Queue { interface, receive, up: false });
+    }
+
+    pub fn remove(&mut self, interface: InterfaceIndex) {
+        self.queues.retain(|queue| queue.interface != interface);
+    }
+
+    /// Packets of an interface that is down are received and dropped by name.
+    pub fn set_up(&mut self, interface: InterfaceIndex, up: bool) {
+        for queue in self.queues.iter_mut().filter(|queue| queue.interface == interface) {
+            queue.up = up;
+        }
+    }
+}
+
+impl Source for DeviceInput {
+    fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector) {
+        let mut counts = ReceiveCounts::default();
+        let queues = self.queues.len();
+        for n in 0..queues {
+            let queue = &mut self.queues[(self.turn + n) % queues];
+            let from = out.len();
+            queue.receive.receive(cx.buffers, out, &mut counts);
+            let columns = out.columns();
+            let n = columns.packets.len() - from;
+            if n > 0 {
+                columns.rx_interface[from..].fill(queue.interface);
+                let edge = if queue.up { Edge::EthernetInput } else { Edge::Down };
+                columns.edge[from..].fill(edge.into());
+                let bytes = columns.length[from..].iter().map(|&length| length as u64).sum();
+                let interface = queue.interface.0 as usize;
+                self.rx.add(cx.thread, interface, 0, n as u64);
+                self.rx.add(cx.thread, interface, 1, bytes);
+            }
+            if out.room() == 0 {
+                break;
+            }
+        }
+        self.turn = self.turn.wrapping_add(1) % queues.max(1);
+        for (counter, n) in [counts.no_buffer, counts.malformed, counts.too_long, counts.missed].into_iter().enumerate()
+        {
+            if n > 0 {
+                cx.count(counter, n);
+            }
+        }
+    }
+
+    fn wake(&self) -> Wake<'_> {
+        let mut descriptors = Vec::with_capacity(self.queues.len());
+        for queue in &self.queues {
+            match queue.receive.descriptor() {
+                Some(descriptor) => descriptors.push(descriptor),
+                None => return Wake::Poll,
+            }
+        }
+        if descriptors.is_empty() { Wake::Never } else { Wake::Readable(descriptors) }
+    }
+
+    fn drain(&mut self, _: &mut Buffers) {
+        self.queues.clear();
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "  interface: sw_if_index {} length {}", snapshot.row.rx_interface, snapshot.row.length)?;
+    writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))
+}

@@ -1,0 +1,124 @@
+//! Drivers: how packets get in and out. One folder (or file) a driver, one set of
+//! traits for all.
+//!
+//! A driver opens a device and gives its [`Device`]: what it is, its receive queue and
+//! its transmit queue. The queues go to workers: receive queues into the driver's input
+//! node ([`input::DeviceInput`]), each transmit queue into its interface's tx node
+//! ([`output::DeviceOutput`]).
+#![deny(unsafe_code)]
+
+pub mod af_packet;
+mod chain;
+mod host;
+#[cfg(test)]
+mod host_tests;
+pub mod input;
+pub mod null;
+pub mod offload;
+pub mod output;
+pub mod pg;
+pub mod tap;
+#[cfg(test)]
+mod test_frames;
+mod vnet;
+
+use graph::{Buffers, EdgeIndex, Vector};
+use std::os::fd::{AsFd, BorrowedFd};
+use wire::MacAddress;
+
+/// What a device finishes by itself when it sends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Finishes {
+    /// Transport checksums that are only begun.
+    pub checksum: bool,
+    /// Packets that are longer than the wire takes.
+    pub segmentation: bool,
+}
+
+/// An open device.
+pub struct Device {
+    /// The driver's name: `tap`, `af_packet`, `pg`, `null`.
+    pub driver: &'static str,
+    /// The node that its packets come in by, as VPP calls it.
+    pub input_node: &'static str,
+    /// One line for `show hardware-interfaces`: what it is bound to.
+    pub description: String,
+    /// The host's interface that it lies on, when it does.
+    pub host: Option<String>,
+    pub mac: MacAddress,
+    /// Bytes of network-layer packet that it carries.
+    pub mtu: u16,
+    pub finishes: Finishes,
+    pub receive: Option<Box<dyn Receive>>,
+    pub transmit: Box<dyn Transmit>,
+    pub link: Box<dyn Link>,
+}
+
+/// What control may ask of a device at any time.
+pub trait Link: Send {
+    /// Whether there is a carrier.
+    fn is_up(&self) -> bool;
+    /// Tells the device that its interface was set up or down.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    fn set_admin(&mut self, _up: bool) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A receive queue, owned by one worker.
+pub trait Receive: Send {
+    /// Appends what has arrived to `out`, as far as there is room. For each packet: its
+    /// buffer, `l2` and `l3` at the link header, length and offload flags; the receiving
+    /// interface and the edge are set by the caller.
+    fn receive(&mut self, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts);
+    /// Readable when something has arrived.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// What went wrong while receiving, each counted by name.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct ReceiveCounts {
+    /// The pool had no buffer: the packet was left or lost.
+    pub no_buffer: u64,
+    /// The device's own header or lengths made no sense.
+    pub malformed: u64,
+    /// Longer than a packet may be.
+    pub too_long: u64,
+    /// The kernel's count of packets that it could not hand over.
+    pub missed: u64,
+}
+
+/// A transmit queue, owned by one worker.
+pub trait Transmit: Send {
+    /// Sends the packets and writes each one's edge: [`graph::edge::SENT`], or
+    /// [`FULL`] / [`REFUSED`] when it could not be sent.
+    fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector);
+}
+
+/// Edge of a packet for which the device had no room.
+pub const FULL: EdgeIndex = 0;
+/// Edge of a packet that the device did not take (link down, too long, malformed).
+pub const REFUSED: EdgeIndex = 1;
+
+/// Why a device could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// What was tried, and the system's answer.
+    #[error("{what}: {source}")]
+    System { what: String, source: std::io::Error },
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl OpenError {
+    pub fn system(what: impl Into<String>, source: impl Into<std::io::Error>) -> OpenError {
+        OpenError::System { what: what.into(), source: source.into() }
+    }
+}
+
+/// The descriptor of a queue that has one.
+fn borrowed(fd: &impl AsFd) -> Option<BorrowedFd<'_>> {
+    Some(fd.as_fd())
+}

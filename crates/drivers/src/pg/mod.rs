@@ -1,0 +1,333 @@
+//! The packet generator: streams of packets that enter the graph exactly as a driver's
+//! do. A stream's packets are made from a template with fields that count or vary at
+//! random ([`template`]), or replayed from a capture file.
+//!
+//! The interface of a stream is an ordinary interface whose device ([`open`]) brings
+//! nothing and discards what it is given.
+
+pub mod template;
+
+use crate::{Device, Finishes, Link, Transmit};
+use graph::buffer::{DATA_SIZE, HEADROOM};
+use graph::{
+    Buffers, Context, CounterSpec, CounterTable, EdgeIndex, InterfaceIndex, NodeSpec, PacketIndex, Severity, Snapshot,
+    Source, VECTOR_SIZE, Vector, Wake, edge, time,
+};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use template::Template;
+use wire::MacAddress;
+
+/// Longest packet that a stream makes: what fits one buffer.
+pub const MAX_SIZE: usize = DATA_SIZE;
+/// Most packets that are replayed from one file, and most of its bytes.
+const MAX_REPLAY_PACKETS: usize = 1 << 20;
+const MAX_REPLAY_BYTES: usize = 1 << 30;
+
+/// Opens the device of a generator interface.
+pub fn open(number: u32) -> Device {
+    let [a, b, c, d] = number.to_be_bytes();
+    Device {
+        driver: "pg",
+        input_node: "pg-input",
+        description: "packet generator".into(),
+        host: None,
+        mac: MacAddress([0x02, 0xfe, a, b, c, d]),
+        mtu: 9000,
+        finishes: Finishes { checksum: false, segmentation: false },
+        receive: None,
+        transmit: Box::new(Discard),
+        link: Box::new(Discard),
+    }
+}
+
+struct Discard;
+
+impl Transmit for Discard {
+    #[inline]
+    fn transmit(&mut self, _: &mut Buffers, vector: &mut Vector) {
+        vector.set_edges(edge::SENT);
+    }
+}
+
+impl Link for Discard {
+    fn is_up(&self) -> bool {
+        true
+    }
+}
+
+/// Where a stream's packets come from.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// Made from a template.
+    Template(Template),
+    /// One after another, then from the start again.
+    Replay(Vec<Vec<u8>>),
+    /// Buffers of the pool as they are, oldest first: nothing is written, so that packets
+    /// come cold as from a device. For measurements; whoever uses it fills all buffers
+    /// with packets of this length first.
+    AsTheyAre(u16),
+}
+
+/// A stream of packets.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    pub name: String,
+    /// The interface on which its packets are received.
+    pub interface: InterfaceIndex,
+    /// Edge of the input node: where packets enter.
+    pub entry: EdgeIndex,
+    /// Packets to send in all; 0: without end.
+    pub limit: u64,
+    /// Packets a second; 0: as many as can be.
+    pub rate: f64,
+    /// Most packets a vector.
+    pub max_frame: usize,
+    pub content: Content,
+    pub enabled: bool,
+    pub sent: u64,
+    /// Its interface is up.
+    pub up: bool,
+    /// What may be sent by now, and up to when that was reckoned (ticks).
+    credit: f64,
+    reckoned: u64,
+    next: u64,
+}
+
+impl Stream {
+    pub fn new(name: &str, interface: InterfaceIndex, content: Content) -> Stream {
+        Stream {
+            name: name.into(),
+            interface,
+            entry: Edge::EthernetInput.into(),
+            limit: 0,
+            rate: 0.0,
+            max_frame: VECTOR_SIZE,
+            content,
+            enabled: false,
+            sent: 0,
+            up: false,
+            credit: 0.0,
+            reckoned: 0,
+            next: 0,
+        }
+    }
+
+    fn enable(&mut self, enabled: bool) {
+        self.enabled = enabled;
+        self.credit = 1.0;
+        self.reckoned = time::ticks();
+        if enabled && self.limit > 0 && self.sent >= self.limit {
+            // A stream that has ended starts over.
+            self.sent = 0;
+        }
+    }
+
+    /// How many packets are due.
+    fn due(&mut self, now: u64, room: usize) -> usize {
+        if !self.enabled {
+            return 0;
+        }
+        let mut due = room.min(self.max_frame);
+        if self.limit > 0 {
+            due = due.min(usize::try_from(self.limit - self.sent).unwrap_or(usize::MAX));
+        }
+        if self.rate > 0.0 {
+            let passed = time::seconds(now.saturating_sub(self.reckoned));
+            self.reckoned = now;
+            // A vector may be owed, not more: after a stall the rate is not made up for.
+            self.credit = (self.credit + passed * self.rate).min(VECTOR_SIZE as f64);
+            due = due.min(self.credit as usize);
+        }
+        due
+    }
+}
+
+/// Reads the packets of a capture file (pcap, Ethernet).
+///
+/// # Errors
+/// What is wrong with the file, in words.
+pub fn read_capture(path: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let file = std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut reader = pcap_file::pcap::PcapReader::new(std::io::BufReader::new(file))
+        .map_err(|error| format!("{}: not a pcap file: {error}", path.display()))?;
+    if reader.header().datalink != pcap_file::DataLink::ETHERNET {
+        return Err(format!("{}: not a capture of Ethernet frames", path.display()));
+    }
+    let (mut packets, mut bytes) = (Vec::new(), 0);
+    while let Some(packet) = reader.next_packet() {
+        let number = packets.len() + 1;
+        let packet = packet.map_err(|error| format!("{}: packet {number}: {error}", path.display()))?;
+        if packet.data.is_empty() || packet.data.len() > MAX_SIZE {
+            return Err(format!(
+                "{}: packet {number}: {} bytes (1 to {MAX_SIZE} can be sent)",
+                path.display(),
+                packet.data.len()
+            ));
+        }
+        bytes += packet.data.len();
+        if number > MAX_REPLAY_PACKETS || bytes > MAX_REPLAY_BYTES {
+            return Err(format!(
+                "{}: more than {MAX_REPLAY_PACKETS} packets or {MAX_REPLAY_BYTES} bytes",
+                path.display()
+            ));
+        }
+        packets.push(packet.data.into_owned());
+    }
+    if packets.is_empty() {
+        return Err(format!("{}: holds no packet", path.display()));
+    }
+    Ok(packets)
+}
+
+graph::edges! {
+    pub enum Edge {
+        EthernetInput => next "ethernet-input",
+        Ip4Input => next "ip4-input",
+        Down => drop "interface is down",
+    }
+}
+
+const COUNTERS: &[CounterSpec] = &[CounterSpec("no free buffer", Severity::Error)];
+
+/// The input node `pg-input`.
+pub struct PgInput {
+    pub streams: Vec<Stream>,
+    turn: usize,
+    rx: Arc<CounterTable>,
+}
+
+impl PgInput {
+    pub fn new(rx: Arc<CounterTable>) -> PgInput {
+        PgInput { streams: Vec::new(), turn: 0, rx }
+    }
+
+    pub fn spec() -> NodeSpec {
+        NodeSpec { name: "pg-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+    }
+
+    /// Packets of an interface that is down are made and dropped by name.
+    pub fn set_up(&mut self, interface: InterfaceIndex, up: bool) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.interface == interface) {
+            stream.up = up;
+        }
+    }
+
+    /// Starts or stops a stream, or all. Says how many there were of that name.
+    pub fn enable(&mut self, name: Option<&str>, enabled: bool) -> usize {
+        let mut found = 0;
+        for stream in self.streams.iter_mut().filter(|stream| name.is_none_or(|name| stream.name == name)) {
+            stream.enable(enabled);
+            found += 1;
+        }
+        found
+    }
+}
+
+/// Fresh packets of a stream, their bytes written, in `out`.
+fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut Vector) -> usize {
+    let mut packets = [PacketIndex::default(); VECTOR_SIZE];
+    let got = buffers.allocate(&mut packets[..want]);
+    let packets = &packets[..got];
+    let from = out.len();
+    const L2: u16 = HEADROOM as u16;
+    let entry = if stream.up { stream.entry } else { Edge::Down.into() };
+    match &mut stream.content {
+        Content::AsTheyAre(length) => out.extend_alike(packets, stream.interface, L2, *length, entry),
+        Content::Template(template) => {
+            out.extend_alike(packets, stream.interface, L2, 0, entry);
+            let lengths = &mut out.columns().length[from..];
+            for (&packet, length) in packets.iter().zip(lengths) {
+                *length = template.write_next(&mut buffers.bytes_mut(packet)[HEADROOM..HEADROOM + DATA_SIZE]);
+            }
+        }
+        Content::Replay(frames) => {
+            out.extend_alike(packets, stream.interface, L2, 0, entry);
+            let lengths = &mut out.columns().length[from..];
+            for (&packet, length) in packets.iter().zip(lengths) {
+                let frame = &frames[stream.next as usize];
+                stream.next = (stream.next + 1) % frames.len() as u64;
+                buffers.bytes_mut(packet)[HEADROOM..HEADROOM + frame.len()].copy_from_slice(frame);
+                *length = frame.len() as u16;
+            }
+        }
+    }
+    got
+}
+
+impl Source for PgInput {
+    fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector) {
+        let streams = self.streams.len();
+        for n in 0..streams {
+            let stream = &mut self.streams[(self.turn + n) % streams];
+            let due = stream.due(cx.now, out.room());
+            if due == 0 {
+                continue;
+            }
+            let from = out.len();
+            let got = generate(stream, cx.buffers, due, out);
+            if got < due {
+                cx.count(0, (due - got) as u64);
+            }
+            stream.sent += got as u64;
+            stream.credit -= got as f64;
+            if stream.limit > 0 && stream.sent >= stream.limit {
+                stream.enabled = false;
+            }
+            let bytes: u64 = out.lengths()[from..].iter().map(|&length| length as u64).sum();
+            self.rx.add(cx.thread, stream.interface.0 as usize, 0, got as u64);
+            self.rx.add(cx.thread, stream.interface.0 as usize, 1, bytes);
+            if out.room() == 0 {
+                break;
+            }
+        }
+        self.turn = (self.turn + 1) % streams.max(1);
+    }
+
+    fn wake(&self) -> Wake<'_> {
+        let next = self
+            .streams
+            .iter()
+            .filter(|stream| stream.enabled)
+            .map(|stream| match stream.rate > 0.0 {
+                false => 0,
+                true => {
+                    let wait = (1.0 - stream.credit).max(0.0) / stream.rate;
+                    stream.reckoned + (wait * time::ticks_per_second()) as u64
+                }
+            })
+            .min();
+        match next {
+            None => Wake::Never,
+            Some(0) => Wake::Poll,
+            Some(ticks) => Wake::At(ticks),
+        }
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "  {} bytes, sw_if_index {}", snapshot.row.length, snapshot.row.rx_interface)?;
+    if snapshot.edge == Edge::EthernetInput as u16 {
+        writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))?;
+        if let Ok(frame) = wire::ethernet::Header::new_checked(snapshot.l2())
+            && frame.ethertype() == wire::ethernet::EtherType::IPV4
+        {
+            writeln!(f, "{}", wire::pretty::Summary::ipv4(frame.payload()).indented(2))?;
+        }
+        Ok(())
+    } else {
+        writeln!(f, "{}", wire::pretty::Summary::ipv4(snapshot.l2()).indented(2))
+    }
+}
+
+/// Writes the same bytes into every buffer of a worker's pool, for
+/// [`Content::AsTheyAre`].
+pub fn fill_all_buffers(buffers: &mut Buffers, packet: &mut dyn FnMut(&mut [u8])) {
+    let mut all = vec![PacketIndex::default(); buffers.pool().capacity() as usize];
+    let got = buffers.allocate(&mut all);
+    for &index in &all[..got] {
+        packet(&mut buffers.bytes_mut(index)[HEADROOM..HEADROOM + DATA_SIZE]);
+    }
+    buffers.free(&all[..got]);
+}

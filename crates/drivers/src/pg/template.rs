@@ -1,0 +1,535 @@
+//! What a stream's packets look like: VPP's `data { ... }` notation.
+//!
+//! ```text
+//! IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01     Ethernet: ethertype, source, destination
+//! UDP: 10.0.0.1 - 10.0.0.9 -> 16.0.0.0 + 16.0.0.255   IPv4: protocol, source, destination
+//!   ttl 64                                          options of the layer
+//! UDP: 1234 -> 5678                               ports
+//! incrementing 30                                 payload: bytes 0, 1, 2 ...
+//! hex 0xdeadbeef                                  payload as given
+//! ```
+//!
+//! A value may be a range: `low - high` counts up, packet by packet, and starts over;
+//! `low + high` is drawn at random. Lengths and checksums are filled in.
+
+use crate::pg::MAX_SIZE;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+use wire::{MacAddress, checksum};
+
+/// How a field changes from packet to packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vary {
+    Increment,
+    Random,
+}
+
+/// A field of the packet with a range of values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// First byte and number of bytes (at most 8) of the big-endian field.
+    offset: usize,
+    bytes: usize,
+    low: u64,
+    high: u64,
+    vary: Vary,
+    next: u64,
+}
+
+/// A packet and how the next ones differ from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// All bytes of the longest packet.
+    bytes: Vec<u8>,
+    edits: Vec<Edit>,
+    sizes: Edit,
+    /// Where the IPv4 header and the UDP or ICMP header start, to fill in lengths and
+    /// checksums.
+    ip4: Option<usize>,
+    udp: Option<usize>,
+    icmp: Option<usize>,
+    tcp: Option<usize>,
+    random: u64,
+    /// Nothing varies: the bytes can be copied as they are.
+    constant: bool,
+}
+
+impl Template {
+    /// A template of given bytes that never change.
+    ///
+    /// # Errors
+    /// When they are none or too many.
+    pub fn fixed(bytes: Vec<u8>) -> Result<Template, String> {
+        if bytes.is_empty() || bytes.len() > MAX_SIZE {
+            return Err(format!("{} bytes: a packet has 1 to {MAX_SIZE}", bytes.len()));
+        }
+        let size = bytes.len() as u64;
+        let sizes = Edit { offset: 0, bytes: 0, low: size, high: size, vary: Vary::Increment, next: size };
+        Ok(Template {
+            bytes,
+            edits: vec![],
+            sizes,
+            ip4: None,
+            udp: None,
+            icmp: None,
+            tcp: None,
+            random: SEED,
+            constant: true,
+        })
+    }
+
+    /// Reads the notation above. `sizes` is the range of packet sizes in bytes from the
+    /// first header on, if given; `link` says whether the first header is Ethernet.
+    ///
+    /// # Errors
+    /// What was wrong, at which word.
+    pub fn parse(text: &str, sizes: Option<(u64, u64, Vary)>, link: bool) -> Result<Template, String> {
+        let mut parser = Parser { words: text.split_whitespace().collect(), at: 0, template: Template::empty() };
+        let mut next = if link { Some("ethernet".to_string()) } else { Some("ip4".to_string()) };
+        while let Some(layer) = next {
+            next = match layer.as_str() {
+                "ethernet" => parser.ethernet()?,
+                "ip4" => parser.ip4()?,
+                "udp" => parser.udp()?,
+                "tcp" => parser.tcp()?,
+                "icmp" => parser.icmp()?,
+                _ => {
+                    parser.payload()?;
+                    None
+                }
+            };
+        }
+        if let Some(word) = parser.words.get(parser.at) {
+            return Err(format!("data: unexpected `{word}' at word {}", parser.at + 1));
+        }
+        parser.template.sized(sizes)
+    }
+
+    fn empty() -> Template {
+        let sizes = Edit { offset: 0, bytes: 0, low: 0, high: 0, vary: Vary::Increment, next: 0 };
+        Template {
+            bytes: vec![],
+            edits: vec![],
+            sizes,
+            ip4: None,
+            udp: None,
+            icmp: None,
+            tcp: None,
+            random: SEED,
+            constant: false,
+        }
+    }
+
+    fn sized(mut self, sizes: Option<(u64, u64, Vary)>) -> Result<Template, String> {
+        let headers = self.bytes.len() as u64;
+        let (low, high, vary) = sizes.unwrap_or((headers, headers, Vary::Increment));
+        if low > high || high > MAX_SIZE as u64 || low == 0 {
+            return Err(format!("size {low}-{high}: must be 1 to {MAX_SIZE}, the smaller first"));
+        }
+        // A smaller size cuts the packet off, a larger one goes on counting up.
+        for i in self.bytes.len()..high as usize {
+            self.bytes.push(i as u8);
+        }
+        self.bytes.truncate(high as usize);
+        let reach = self.edits.iter().map(|edit| edit.offset + edit.bytes).max().unwrap_or(0);
+        if (reach as u64) > low {
+            return Err(format!("size {low}: the varying fields reach to byte {reach}"));
+        }
+        self.sizes = Edit { offset: 0, bytes: 0, low, high, vary, next: low };
+        self.constant = self.edits.is_empty() && low == high;
+        self.finish(high as usize);
+        Ok(self)
+    }
+
+    /// Writes the next packet into `out` and gives its length.
+    #[inline]
+    pub fn write_next(&mut self, out: &mut [u8]) -> u16 {
+        if !self.constant {
+            self.step();
+        }
+        let size = if self.constant { self.bytes.len() } else { self.sizes.current() };
+        out[..size].copy_from_slice(&self.bytes[..size]);
+        size as u16
+    }
+
+    /// Makes `bytes` the next packet.
+    fn step(&mut self) {
+        for edit in &mut self.edits {
+            let value = edit.advance(&mut self.random).to_be_bytes();
+            self.bytes[edit.offset..edit.offset + edit.bytes].copy_from_slice(&value[8 - edit.bytes..]);
+        }
+        self.sizes.advance(&mut self.random);
+        let size = self.sizes.current();
+        self.finish(size);
+    }
+
+    /// Lengths and checksums of a packet of `size` bytes.
+    fn finish(&mut self, size: usize) {
+        let Some(ip4) = self.ip4.filter(|ip4| ip4 + 20 <= size) else { return };
+        let bytes = &mut self.bytes[..size];
+        bytes[ip4 + 2..ip4 + 4].copy_from_slice(&((size - ip4) as u16).to_be_bytes());
+        bytes[ip4 + 10..ip4 + 12].fill(0);
+        let sum = checksum::checksum(&bytes[ip4..ip4 + 20]);
+        bytes[ip4 + 10..ip4 + 12].copy_from_slice(&sum.to_be_bytes());
+        if let Some(udp) = self.udp.filter(|udp| udp + 8 <= size) {
+            bytes[udp + 4..udp + 6].copy_from_slice(&((size - udp) as u16).to_be_bytes());
+            fill_checksum(bytes, udp, 6, pseudo_header(bytes, ip4, size - udp));
+            if bytes[udp + 6..udp + 8] == [0, 0] {
+                bytes[udp + 6..udp + 8].fill(0xff); // 0 means "no checksum" (RFC 768)
+            }
+        }
+        if let Some(tcp) = self.tcp.filter(|tcp| tcp + 20 <= size) {
+            fill_checksum(bytes, tcp, 16, pseudo_header(bytes, ip4, size - tcp));
+        }
+        if let Some(icmp) = self.icmp.filter(|icmp| icmp + 8 <= size) {
+            fill_checksum(bytes, icmp, 2, 0);
+        }
+    }
+}
+
+/// The sum of the IPv4 pseudo header (RFC 768).
+fn pseudo_header(bytes: &[u8], ip4: usize, length: usize) -> u32 {
+    let protocol = bytes[ip4 + 9] as u32;
+    checksum::sum(&bytes[ip4 + 12..ip4 + 20], protocol + length as u32)
+}
+
+/// Fills in the checksum at `start + field` over everything from `start` on.
+fn fill_checksum(bytes: &mut [u8], start: usize, field: usize, initial: u32) {
+    let at = start + field;
+    bytes[at..at + 2].fill(0);
+    let sum = !checksum::fold(checksum::sum(&bytes[start..], initial));
+    bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Where random fields start: runs repeat.
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Edit {
+    /// The next value.
+    fn advance(&mut self, random: &mut u64) -> u64 {
+        let value = match self.vary {
+            Vary::Increment => {
+                let value = self.next;
+                self.next = if value == self.high { self.low } else { value + 1 };
+                value
+            }
+            Vary::Random => {
+                // xorshift64 (Marsaglia 2003), scaled to the range by multiplication.
+                *random ^= *random << 13;
+                *random ^= *random >> 7;
+                *random ^= *random << 17;
+                let span = (self.high - self.low) as u128 + 1;
+                self.low + ((*random as u128 * span) >> 64) as u64
+            }
+        };
+        if self.bytes == 0 {
+            self.offset = value as usize;
+        }
+        value
+    }
+
+    /// Of the sizes' edit: the size drawn last.
+    fn current(&self) -> usize {
+        self.offset
+    }
+}
+
+/// Words of the notation, read from the left.
+struct Parser<'a> {
+    words: Vec<&'a str>,
+    at: usize,
+    template: Template,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&'a str> {
+        self.words.get(self.at).copied()
+    }
+
+    fn word(&mut self, expected: &str) -> Result<&'a str, String> {
+        let word = self.peek().ok_or_else(|| format!("data: {expected} expected at the end"))?;
+        self.at += 1;
+        Ok(word)
+    }
+
+    fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, String> {
+        let word = self.word(expected)?;
+        word.parse().map_err(|_| format!("data: `{word}' is not {expected} (word {})", self.at))
+    }
+
+    fn accept(&mut self, word: &str) -> bool {
+        let is = self.peek() == Some(word);
+        self.at += is as usize;
+        is
+    }
+
+    fn arrow(&mut self) -> Result<(), String> {
+        match self.word("`->'")? {
+            "->" => Ok(()),
+            word => Err(format!("data: `->' expected, not `{word}' (word {})", self.at)),
+        }
+    }
+
+    /// A value or a range of them for the field of `bytes` bytes at `offset`.
+    fn field<T: FromStr>(
+        &mut self,
+        offset: usize,
+        bytes: usize,
+        expected: &str,
+        number: fn(T) -> u64,
+    ) -> Result<(), String> {
+        let low = number(self.value(expected)?);
+        let shown = low.to_be_bytes();
+        self.template.bytes[offset..offset + bytes].copy_from_slice(&shown[8 - bytes..]);
+        let vary = match self.peek() {
+            Some("-") => Vary::Increment,
+            Some("+") => Vary::Random,
+            _ => return Ok(()),
+        };
+        self.at += 1;
+        let high = number(self.value(expected)?);
+        if high < low {
+            return Err(format!("data: a range has its lower end first (word {})", self.at));
+        }
+        self.template.edits.push(Edit { offset, bytes, low, high, vary, next: low });
+        Ok(())
+    }
+
+    fn ethernet(&mut self) -> Result<Option<String>, String> {
+        let number = |mac: MacAddress| {
+            let [a, b, c, d, e, f] = mac.0;
+            u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+        };
+        let ethertype = self.word("an ethertype (IP4:, ARP:, IP6:, 0x....:)")?;
+        let (code, next) = match ethertype.trim_end_matches(':').to_ascii_uppercase().as_str() {
+            "IP4" => (0x0800, Some("ip4".to_string())),
+            "IP6" => (0x86dd, Some("payload".to_string())),
+            "ARP" => (0x0806, Some("payload".to_string())),
+            other => match u16::from_str_radix(other.trim_start_matches("0X"), 16) {
+                Ok(code) => (code, Some("payload".to_string())),
+                Err(_) => return Err(format!("data: unknown ethertype `{ethertype}' (IP4:, ARP:, IP6:, 0x....:)")),
+            },
+        };
+        self.template.bytes.resize(14, 0);
+        self.field(6, 6, "a MAC address", number)?;
+        self.arrow()?;
+        self.field(0, 6, "a MAC address", number)?;
+        self.template.bytes[12..14].copy_from_slice(&u16::to_be_bytes(code));
+        Ok(next)
+    }
+
+    fn ip4(&mut self) -> Result<Option<String>, String> {
+        let start = self.template.bytes.len();
+        let protocol = self.word("a protocol (UDP:, TCP:, ICMP: or its number)")?;
+        let (code, next) = match protocol.trim_end_matches(':').to_ascii_uppercase().as_str() {
+            "UDP" => (17, "udp"),
+            "TCP" => (6, "tcp"),
+            "ICMP" => (1, "icmp"),
+            other => match other.parse::<u8>() {
+                Ok(code) => (code, "payload"),
+                Err(_) => return Err(format!("data: unknown protocol `{protocol}' (UDP:, TCP:, ICMP: or its number)")),
+            },
+        };
+        self.template.bytes.resize(start + 20, 0);
+        self.template.bytes[start] = 0x45;
+        self.template.bytes[start + 8] = 64;
+        self.template.bytes[start + 9] = code;
+        self.template.ip4 = Some(start);
+        let number = |address: Ipv4Addr| u32::from(address) as u64;
+        self.field(start + 12, 4, "an IPv4 address", number)?;
+        self.arrow()?;
+        self.field(start + 16, 4, "an IPv4 address", number)?;
+        while let Some(option) = self.peek() {
+            match option {
+                "ttl" => {
+                    self.at += 1;
+                    self.field(start + 8, 1, "a TTL (0 to 255)", |ttl: u8| ttl as u64)?;
+                }
+                "tos" => {
+                    self.at += 1;
+                    self.field(start + 1, 1, "a TOS (0 to 255)", |tos: u8| tos as u64)?;
+                }
+                "fragment" if self.words.get(self.at + 1) == Some(&"id") => {
+                    self.at += 2;
+                    self.field(start + 4, 2, "a fragment id (0 to 65535)", |id: u16| id as u64)?;
+                }
+                "dont-fragment" => {
+                    self.at += 1;
+                    self.template.bytes[start + 6] |= 0x40;
+                }
+                _ => break,
+            }
+        }
+        Ok(Some(next.into()))
+    }
+
+    fn ports(&mut self, start: usize) -> Result<(), String> {
+        let number = |port: u16| port as u64;
+        self.field(start, 2, "a port (0 to 65535)", number)?;
+        self.arrow()?;
+        self.field(start + 2, 2, "a port (0 to 65535)", number)
+    }
+
+    fn udp(&mut self) -> Result<Option<String>, String> {
+        if !self.accept("UDP:") {
+            return Ok(Some("payload".into()));
+        }
+        let start = self.template.bytes.len();
+        self.template.bytes.resize(start + 8, 0);
+        self.template.udp = Some(start);
+        self.ports(start)?;
+        Ok(Some("payload".into()))
+    }
+
+    fn tcp(&mut self) -> Result<Option<String>, String> {
+        if !self.accept("TCP:") {
+            return Ok(Some("payload".into()));
+        }
+        let start = self.template.bytes.len();
+        self.template.bytes.resize(start + 20, 0);
+        self.template.bytes[start + 12] = 5 << 4;
+        self.template.bytes[start + 13] = 0x10; // ACK
+        self.template.tcp = Some(start);
+        self.ports(start)?;
+        Ok(Some("payload".into()))
+    }
+
+    fn icmp(&mut self) -> Result<Option<String>, String> {
+        let _ = self.accept("ICMP:") || self.accept("ICMP");
+        let kind = match self.peek() {
+            Some("echo_request") => 8,
+            Some("echo_reply") => 0,
+            _ => return Ok(Some("payload".into())),
+        };
+        self.at += 1;
+        let start = self.template.bytes.len();
+        self.template.bytes.resize(start + 8, 0);
+        self.template.bytes[start] = kind;
+        self.template.icmp = Some(start);
+        Ok(Some("payload".into()))
+    }
+
+    fn payload(&mut self) -> Result<(), String> {
+        loop {
+            if self.accept("incrementing") {
+                let count: usize = self.value("a number of bytes")?;
+                self.room(count)?;
+                self.template.bytes.extend((0..count).map(|i| i as u8));
+            } else if self.accept("hex") {
+                let word = self.word("hexadecimal bytes")?;
+                let digits = word.trim_start_matches("0x");
+                let bytes: Option<Vec<u8>> = (digits.is_ascii() && digits.len().is_multiple_of(2)).then(|| {
+                    (0..digits.len())
+                        .step_by(2)
+                        .filter_map(|i| u8::from_str_radix(&digits[i..i + 2], 16).ok())
+                        .collect()
+                });
+                let bytes = bytes.filter(|bytes| bytes.len() * 2 == digits.len());
+                let bytes = bytes.ok_or_else(|| format!("data: `{word}' is not hexadecimal bytes"))?;
+                self.room(bytes.len())?;
+                self.template.bytes.extend(bytes);
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn room(&self, more: usize) -> Result<(), String> {
+        if more > MAX_SIZE - self.template.bytes.len() {
+            return Err(format!("data: more than the {MAX_SIZE} bytes that a packet may have"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const UDP: &str =
+        "IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01 UDP: 100.64.1.2 -> 10.0.0.1 UDP: 1234 -> 5678 incrementing 22";
+
+    fn next(template: &mut Template) -> Vec<u8> {
+        let mut out = [0; MAX_SIZE];
+        let length = template.write_next(&mut out);
+        out[..length as usize].to_vec()
+    }
+
+    #[test]
+    fn a_packet_is_made_as_written() {
+        let packet = next(&mut Template::parse(UDP, None, true).unwrap());
+        assert_eq!(packet.len(), 64);
+        assert_eq!(packet[..14], [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0xaa, 8, 0]);
+        let ip = wire::ipv4::Header::new_checked(&packet[14..]).unwrap();
+        assert!(ip.verify_checksum());
+        assert_eq!((ip.ttl(), ip.total_len()), (64, 50));
+        let udp = wire::udp::Header::new_checked(ip.payload()).unwrap();
+        assert_eq!((udp.src_port(), udp.dst_port(), udp.length()), (1234, 5678, 30));
+        assert!(udp.verify_checksum(checksum::pseudo_header4(ip.src(), ip.dst(), 17, 30)));
+        assert_eq!(udp.payload()[..4], [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn fields_count_up_and_start_over() {
+        let text = UDP.replace("10.0.0.1", "10.0.0.1 - 10.0.0.3");
+        let mut template = Template::parse(&text, None, true).unwrap();
+        let last: Vec<u8> = (0..7).map(|_| next(&mut template)[33]).collect();
+        assert_eq!(last, [1, 2, 3, 1, 2, 3, 1]);
+    }
+
+    #[test]
+    fn random_fields_stay_in_their_range_and_reach_all_of_it() {
+        let text = UDP.replace("10.0.0.1", "10.0.0.16 + 10.0.0.31");
+        let mut template = Template::parse(&text, None, true).unwrap();
+        let seen: std::collections::BTreeSet<u8> = (0..1000).map(|_| next(&mut template)[33]).collect();
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), (16..=31).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn sizes_vary_and_lengths_follow() {
+        let mut template = Template::parse(UDP, Some((60, 62, Vary::Increment)), true).unwrap();
+        for expected in [60, 61, 62, 60] {
+            let packet = next(&mut template);
+            assert_eq!(packet.len(), expected);
+            let ip = wire::ipv4::Header::new_checked(&packet[14..]).unwrap();
+            assert!(ip.verify_checksum());
+            assert_eq!(ip.total_len() as usize, expected - 14);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let cases = [
+            ("", "an ethertype"),
+            ("IP4: x -> y", "not a MAC address"),
+            ("IP4: 02:00:00:00:00:aa 02:00:00:00:00:01", "`->' expected"),
+            ("IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01 FOO: 1.1.1.1 -> 2.2.2.2", "unknown protocol"),
+            ("IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01 UDP: 1.1.1.9 - 1.1.1.1 -> 2.2.2.2", "lower end first"),
+            ("ARP: 02:00:00:00:00:aa -> 02:00:00:00:00:01 hex 0xabc", "not hexadecimal"),
+            ("ARP: 02:00:00:00:00:aa -> 02:00:00:00:00:01 incrementing 99999", "more than"),
+            ("ARP: 02:00:00:00:00:aa -> 02:00:00:00:00:01 nonsense", "unexpected `nonsense'"),
+        ];
+        for (text, expected) in cases {
+            let error = Template::parse(text, None, true).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+        #[test]
+        fn any_text_gives_a_template_or_an_error(
+            words in proptest::collection::vec(proptest::sample::select(vec![
+                "IP4:", "ARP:", "UDP:", "TCP:", "ICMP:", "echo_request", "1.2.3.4", "02:00:00:00:00:aa", "->", "-", "+",
+                "ttl", "incrementing", "hex", "0x00", "70000", "3", "é",
+            ]), 0..24),
+            low in 0u64..3000, high in 0u64..3000, random in any::<bool>(), link in any::<bool>(),
+        ) {
+            let vary = if random { Vary::Random } else { Vary::Increment };
+            if let Ok(mut template) = Template::parse(&words.join(" "), Some((low, high, vary)), link) {
+                for _ in 0..3 { next(&mut template); }
+            }
+        }
+    }
+}

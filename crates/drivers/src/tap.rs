@@ -1,0 +1,218 @@
+//! TAP: an interface of the host's kernel whose other end is ours (Linux
+//! `Documentation/networking/tuntap.rst`).
+//!
+//! Each frame is read and written with a virtio-net header, so that the host need not
+//! compute checksums nor cut TCP streams for a wire that is not there: frames of up to 64
+//! KiB arrive in chains of buffers. One system call a frame; nothing is copied but by the
+//! kernel.
+
+use crate::chain::{Chain, Fresh};
+use crate::host::{self, Interface, Request};
+use crate::{Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Transmit, borrowed, vnet};
+use graph::buffer::MAX_SEGMENTS;
+use graph::{Buffers, EdgeIndex, Row, Vector, edge};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wire::{MacAddress, Prefix4};
+
+/// Most frames of one poll, so that other interfaces get their turn.
+const FRAMES_PER_POLL: usize = 64;
+
+/// What to ask the host not to finish, best first: kernels before 6.2 know no USO.
+const OFFLOADS: [u32; 4] = {
+    use libc::{TUN_F_CSUM, TUN_F_TSO_ECN, TUN_F_TSO4, TUN_F_TSO6, TUN_F_USO4, TUN_F_USO6};
+    const TCP: u32 = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
+    [TCP | TUN_F_USO4 | TUN_F_USO6, TCP, TUN_F_CSUM, 0]
+};
+
+/// What the host's end of a TAP shall be.
+#[derive(Debug, Clone, Default)]
+pub struct TapOptions {
+    /// Tells TAPs apart: names the host's end `tap<id>` unless a name is given.
+    pub id: u32,
+    /// The host's name for its end.
+    pub host_interface_name: Option<String>,
+    /// The network namespace of the host's end: a name under `/var/run/netns`, or a path.
+    pub host_namespace: Option<String>,
+    pub host_ip4: Option<Prefix4>,
+    pub host_mac: Option<MacAddress>,
+    /// In bytes; the host's default is 1500.
+    pub host_mtu: Option<u32>,
+    /// Our own address, else one by chance.
+    pub hw_address: Option<MacAddress>,
+}
+
+/// Opens a TAP, creating the host's end unless it exists, and sets that up.
+///
+/// # Errors
+/// When the system refuses, which it does without `CAP_NET_ADMIN`.
+pub fn open(options: TapOptions) -> Result<Device, OpenError> {
+    let (fd, mtu, name) = match namespace_path(&options)? {
+        None => host_end(&options)?,
+        // Namespaces belong to threads; the descriptor stays ours when this one ends.
+        Some(path) => std::thread::scope(|scope| {
+            let inside = || {
+                enter(&path)?;
+                host_end(&options)
+            };
+            scope.spawn(inside).join().expect("setting up a TAP does not panic")
+        })?,
+    };
+    let fd = Arc::new(fd);
+    let place = options.host_namespace.map_or(String::new(), |namespace| format!(" in namespace {namespace}"));
+    Ok(Device {
+        driver: "tap",
+        input_node: "virtio-input",
+        description: format!("host interface {name}{place}"),
+        host: Some(name.to_string()),
+        mac: options.hw_address.unwrap_or_else(host::random_mac),
+        mtu: mtu.try_into().unwrap_or(u16::MAX),
+        finishes: Finishes { checksum: true, segmentation: true },
+        receive: Some(Box::new(TapReceive { fd: fd.clone(), gone: None })),
+        transmit: Box::new(TapTransmit { fd: fd.clone() }),
+        link: Box::new(TapLink { fd }),
+    })
+}
+
+fn namespace_path(options: &TapOptions) -> Result<Option<PathBuf>, OpenError> {
+    match options.host_namespace.as_deref() {
+        None => Ok(None),
+        Some(path) if path.starts_with('/') => Ok(Some(path.into())),
+        Some(name) if name.is_empty() || name.contains('/') => Err(OpenError::Refused(format!(
+            "`{name}` is not a network namespace: expected a name under /var/run/netns or an absolute path"
+        ))),
+        Some(name) => Ok(Some(Path::new("/var/run/netns").join(name))),
+    }
+}
+
+fn enter(path: &Path) -> Result<(), OpenError> {
+    let failed = |error| OpenError::system(format!("network namespace {}", path.display()), error);
+    let namespace = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).map_err(failed)
+}
+
+/// Makes the host's end in the current namespace: descriptor, MTU and name.
+fn host_end(options: &TapOptions) -> Result<(OwnedFd, u32, String), OpenError> {
+    let wanted = options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id));
+    host::check_name(&wanted)?;
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = fs::open("/dev/net/tun", flags, Mode::empty())
+        .map_err(|error| OpenError::system("opening /dev/net/tun", error))?;
+    let kind = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as u16;
+    let mut request = Request::new(&wanted, &kind.to_ne_bytes());
+    request
+        .make(&fd, libc::TUNSETIFF as _)
+        .map_err(|error| OpenError::system(format!("creating host interface `{wanted}`"), error))?;
+    let name = request.name();
+    // The last, nothing, is what every kernel takes.
+    let _ = OFFLOADS.iter().find(|&&offload| host::set_number(fd.as_fd(), libc::TUNSETOFFLOAD as _, offload).is_ok());
+
+    let interface = Interface::find(&name)?;
+    let failed = |what: &str, error| OpenError::system(format!("setting {what} of host interface `{name}`"), error);
+    if let Some(mac) = options.host_mac {
+        interface.set_mac(mac).map_err(|error| failed("the MAC address", error))?;
+    }
+    if let Some(mtu) = options.host_mtu {
+        interface.set_mtu(mtu).map_err(|error| failed("the MTU", error))?;
+    }
+    if let Some(prefix) = options.host_ip4 {
+        interface.set_ip4(prefix).map_err(|error| failed("the IPv4 address", error))?;
+    }
+    interface.set_up().map_err(|error| failed("up the link", error))?;
+    let mtu =
+        interface.mtu().map_err(|error| OpenError::system(format!("the MTU of host interface `{name}`"), error))?;
+    Ok((fd, mtu, name))
+}
+
+struct TapLink {
+    fd: Arc<OwnedFd>,
+}
+
+impl Link for TapLink {
+    /// A TAP can be written to exactly while the host has its end up. Unlike asking by name
+    /// this works wherever that end was moved and however it was renamed.
+    fn is_up(&self) -> bool {
+        let mut fds = [PollFd::new(&*self.fd, PollFlags::OUT)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::OUT)
+    }
+}
+
+struct TapReceive {
+    fd: Arc<OwnedFd>,
+    /// Once the host has deleted its end, the TAP would wake its worker for ever: this
+    /// descriptor, which nothing ever writes to, takes its place.
+    gone: Option<OwnedFd>,
+}
+
+impl Receive for TapReceive {
+    fn receive(&mut self, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts) {
+        if self.gone.is_some() {
+            return;
+        }
+        let mut fresh = Fresh::new();
+        for _ in 0..out.room().min(FRAMES_PER_POLL) {
+            if !fresh.fill(buffers) {
+                counts.no_buffer += 1;
+                break;
+            }
+            let mut header = [0; vnet::SIZE];
+            match fresh.read(buffers, self.fd.as_fd(), &mut header) {
+                Ok(frame) => vnet::deliver(&header, frame, buffers, out, counts),
+                Err(error) => match Errno::from_io_error(&error) {
+                    None => counts.malformed += 1,
+                    Some(Errno::AGAIN | Errno::INTR | Errno::NOMEM) => break,
+                    Some(_) => {
+                        self.gone = eventfd(0, EventfdFlags::CLOEXEC).ok();
+                        break;
+                    }
+                },
+            }
+        }
+        fresh.give_back(buffers);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        borrowed(self.gone.as_ref().unwrap_or(&self.fd))
+    }
+}
+
+struct TapTransmit {
+    fd: Arc<OwnedFd>,
+}
+
+impl Transmit for TapTransmit {
+    fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let to = self.send(buffers, &vector.row(i));
+            vector.set_edge(i, to);
+        }
+    }
+}
+
+impl TapTransmit {
+    fn send(&self, buffers: &Buffers, row: &Row) -> EdgeIndex {
+        let header = vnet::emit(row, || buffers.segment(row.packet).offload);
+        let (Ok(header), Some(chain)) = (header, Chain::of(buffers, row)) else {
+            return REFUSED;
+        };
+        let mut parts = [IoSlice::new(&[]); MAX_SEGMENTS + 1];
+        parts[0] = IoSlice::new(&header);
+        let mut count = 1;
+        for slice in chain.slices(buffers) {
+            parts[count] = IoSlice::new(slice);
+            count += 1;
+        }
+        match rustix::io::writev(&*self.fd, &parts[..count]) {
+            Ok(_) => edge::SENT,
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => FULL,
+            Err(_) => REFUSED,
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! `quiver bench`: clocks per packet, node by node.
+//!
+//! The graph that `quiver run` uses is driven on this thread by the packet generator; a
+//! null device takes what comes out. Clocks are those of the time stamp counter over whole
+//! windows: all nodes and what lies between them (the residue), less the generator. With
+//! `--cold` the generator cycles through all buffers of the pool, oldest first, and
+//! writes nothing into them.
+
+use drivers::pg::template::{Template, Vary};
+use drivers::pg::{self, Content, Stream};
+use graph::buffer::Reuse;
+use graph::{Graph, Progress, Worker, time};
+use router::arp::NeighbourKey;
+use router::ip4::control::{Path, Source, Way};
+use router::{Options as RouterOptions, Router};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use wire::{MacAddress, Prefix4};
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Scenarios: dumb, ip4-1, ip4-1k; all of them when none is named.
+    scenarios: Vec<String>,
+    /// Packets in a vector.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
+    vector: u16,
+    /// Bytes of a frame, from its Ethernet header on.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(60..=2048))]
+    size: u16,
+    /// Packets come from 16k buffers in turn, not touched by the generator.
+    #[arg(long)]
+    cold: bool,
+    /// Measuring windows; minimum, median and maximum are printed.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeat: u16,
+    /// The result as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+const SCENARIOS: [&str; 3] = ["dumb", "ip4-1", "ip4-1k"];
+/// Packets of a measuring window, and of the run before the first one.
+const WINDOW: u64 = 4 << 20;
+const WARM_UP: u64 = 1 << 20;
+/// Buffers of the pool: what `--cold` cycles through.
+const BUFFERS: u32 = 16384;
+/// Rounds over all buffers until their TTL has to be renewed.
+const COLD_ROUNDS: u64 = 200;
+
+const NEXT_HOP: Ipv4Addr = Ipv4Addr::new(100, 64, 2, 2);
+const FIRST_DESTINATION: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 0);
+
+#[derive(Serialize)]
+struct Report {
+    machine: Machine,
+    results: Vec<Outcome>,
+}
+
+#[derive(Serialize)]
+struct Machine {
+    cpu: String,
+    cores: usize,
+    tsc_mhz: f64,
+    kernels: String,
+    build: &'static str,
+    huge_pages: bool,
+}
+
+#[derive(Serialize)]
+struct Spread {
+    min: f64,
+    median: f64,
+    max: f64,
+}
+
+#[derive(Serialize)]
+struct NodeCost {
+    name: String,
+    clocks: f64,
+    vectors_per_call: f64,
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    scenario: String,
+    vector: u16,
+    size: u16,
+    cold: bool,
+    /// All nodes and the residue, the generator excluded.
+    clocks_per_packet: Spread,
+    /// Packets a second in the time that the generator did not take.
+    mpps: Spread,
+    /// Clocks a packet outside of all nodes, in the median window.
+    residue: f64,
+    /// Clocks a packet that the generator took, in the median window.
+    generator: f64,
+    nodes: Vec<NodeCost>,
+}
+
+/// Runs the scenarios and prints what they cost.
+///
+/// # Errors
+/// When a scenario is unknown or the router cannot be made.
+pub fn run(options: &Options) -> Result<(), String> {
+    if let Some(unknown) = options.scenarios.iter().find(|name| !SCENARIOS.contains(&name.as_str())) {
+        return Err(format!("no scenario `{unknown}' (there are: {})", SCENARIOS.join(", ")));
+    }
+    let all: Vec<String> = SCENARIOS.map(String::from).to_vec();
+    let chosen = if options.scenarios.is_empty() { &all } else { &options.scenarios };
+    let mut report = Report { machine: machine(), results: Vec::new() };
+    for scenario in chosen {
+        let mut bed = Bed::new(scenario, options).map_err(|error| error.to_string())?;
+        report.machine.huge_pages = bed.router.graph.pool().huge;
+        report.results.push(bed.measure(scenario, options));
+    }
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?);
+    } else {
+        print(&report);
+    }
+    Ok(())
+}
+
+fn machine() -> Machine {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    Machine {
+        cpu: model.map_or("unknown", |(_, name)| name.trim()).to_string(),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        tsc_mhz: time::ticks_per_second() / 1e6,
+        kernels: format!("{:?}", wire::batch::Simd::detected()).to_lowercase(),
+        build: if cfg!(debug_assertions) { "debug" } else { "release" },
+        huge_pages: false,
+    }
+}
+
+/// A router with one stream, stepped on this thread.
+struct Bed {
+    router: Router,
+    worker: Worker,
+    template: Template,
+    cold: bool,
+}
+
+impl Bed {
+    fn new(scenario: &str, options: &Options) -> Result<Bed, router::Error> {
+        let mut router = Router::new(RouterOptions { buffers: BUFFERS, ..RouterOptions::default() })?;
+        let worker = router.graph.worker(0).expect("the first worker has a place");
+        let rx = router.create_interface("pg0", pg::open(0))?;
+        let tx = router.create_interface("null0", drivers::null::open(0))?;
+        let prefix = |text: &str| text.parse::<Prefix4>().expect("a prefix");
+        router.add_address(rx, prefix("100.64.1.1/24"))?;
+        router.add_address(tx, prefix("100.64.2.1/24"))?;
+        router.set_admin(rx, true)?;
+        router.set_admin(tx, true)?;
+        let station = router.interfaces.get(rx)?.mac;
+        // What was sent is received again when buffers are not written anew.
+        let neighbour = NeighbourKey { interface: tx, address: NEXT_HOP };
+        router.set_neighbour(neighbour, station, true)?;
+        let routes = match scenario {
+            "ip4-1k" => 1000,
+            _ => 1,
+        };
+        for route in 0..routes {
+            let network = Ipv4Addr::from(u32::from(FIRST_DESTINATION) + (route << 8));
+            let network = Prefix4::new(network, 24).expect("24 is a length");
+            let way = Way::Via { next_hop: NEXT_HOP, interface: None };
+            router.add_route(network, Source::Config, vec![Path::new(way)], true)?;
+        }
+        let template = template(station, routes, options.size);
+        let content = match options.cold {
+            true => Content::AsTheyAre(options.size),
+            false => Content::Template(template.clone()),
+        };
+        let mut stream = Stream::new("bench", rx, content);
+        stream.max_frame = options.vector as usize;
+        if scenario == "dumb" {
+            stream.entry = dumb_edge(&mut router.graph)?;
+        }
+        router.add_stream(stream, String::new())?;
+        router.enable_stream(None, true)?;
+        let mut bed = Bed { router, worker, template, cold: options.cold };
+        if options.cold {
+            bed.worker.core().buffers.set_reuse(Reuse::OldestFreed);
+            bed.renew();
+        }
+        Ok(bed)
+    }
+
+    /// Writes the packet into every buffer.
+    fn renew(&mut self) {
+        let template = &mut self.template;
+        pg::fill_all_buffers(&mut self.worker.core().buffers, &mut |bytes| {
+            template.write_next(bytes);
+        });
+    }
+
+    /// Clocks and packets of every node so far.
+    fn snapshot(&self) -> BTreeMap<String, (u64, u64, u64)> {
+        let nodes = self.router.graph.nodes().into_iter();
+        let figures = nodes.map(|node| {
+            let run = self.router.graph.runtime(0, node.index);
+            (node.name.clone(), (run.clocks, run.packets, run.calls))
+        });
+        figures.collect()
+    }
+
+    /// Runs until so many packets have come in.
+    fn pass(&mut self, packets: u64) {
+        let until = self.worker.core().ledger().received + packets;
+        while self.worker.core().ledger().received < until {
+            for _ in 0..64 {
+                assert_eq!(self.worker.round(), Progress::Worked, "the stream ran dry");
+            }
+        }
+    }
+
+    fn measure(&mut self, scenario: &str, options: &Options) -> Outcome {
+        let packets = match self.cold {
+            true => WINDOW.min(COLD_ROUNDS * BUFFERS as u64),
+            // Small vectors cost more each: keep windows alike in time.
+            false => WINDOW / (256 / options.vector as u64).clamp(1, 16),
+        };
+        self.pass(if self.cold { BUFFERS as u64 } else { WARM_UP.min(packets) });
+        let mut windows: Vec<Window> = (0..options.repeat).map(|_| self.window(packets)).collect();
+        let lost = self.worker.core().ledger().dropped;
+        assert_eq!(lost, 0, "{scenario}: packets were dropped");
+        windows.sort_by(|a, b| a.clocks.total_cmp(&b.clocks));
+        let median = &windows[windows.len() / 2];
+        let rate = |clocks: f64| time::ticks_per_second() / clocks / 1e6;
+        let (fastest, slowest) = (windows[0].clocks, windows[windows.len() - 1].clocks);
+        Outcome {
+            scenario: scenario.into(),
+            vector: options.vector,
+            size: options.size,
+            cold: options.cold,
+            clocks_per_packet: Spread { min: fastest, median: median.clocks, max: slowest },
+            mpps: Spread { min: rate(slowest), median: rate(median.clocks), max: rate(fastest) },
+            residue: median.residue,
+            generator: median.generator,
+            nodes: median.nodes.iter().map(|n| NodeCost { name: n.name.clone(), ..*n }).collect(),
+        }
+    }
+
+    fn window(&mut self, packets: u64) -> Window {
+        if self.cold {
+            self.renew();
+            // What renewing left in the cache is gone after one turn.
+            self.pass(BUFFERS as u64);
+        }
+        let before = self.snapshot();
+        let received = self.worker.core().ledger().received;
+        let start = time::ticks();
+        self.pass(packets);
+        let wall = (time::ticks() - start) as f64;
+        let packets = (self.worker.core().ledger().received - received) as f64;
+        let after = self.snapshot();
+        let mut window = Window::default();
+        let mut counted = 0.0;
+        for (name, (clocks, vectors, calls)) in &after {
+            let (clocks_before, vectors_before, calls_before) = before[name];
+            let (clocks, calls) = ((clocks - clocks_before) as f64, (calls - calls_before) as f64);
+            if calls == 0.0 {
+                continue;
+            }
+            counted += clocks;
+            if name == "pg-input" {
+                window.generator = clocks / packets;
+            } else {
+                let vectors_per_call = (vectors - vectors_before) as f64 / calls;
+                window.nodes.push(NodeCost { name: name.clone(), clocks: clocks / packets, vectors_per_call });
+            }
+        }
+        window.residue = (wall - counted) / packets;
+        window.clocks = wall / packets - window.generator;
+        window
+    }
+}
+
+#[derive(Default)]
+struct Window {
+    clocks: f64,
+    residue: f64,
+    generator: f64,
+    nodes: Vec<NodeCost>,
+}
+
+/// The edge from the generator straight to the null device.
+fn dumb_edge(graph: &mut Graph) -> Result<u16, router::Error> {
+    let input = graph.find("pg-input")?;
+    Ok(graph.connect(input, "null0-tx")?)
+}
+
+/// UDP packets to the station; one destination, or random ones in all routes.
+fn template(station: MacAddress, routes: u32, size: u16) -> Template {
+    let last = Ipv4Addr::from(u32::from(FIRST_DESTINATION) + (routes << 8) - 1);
+    let destination = match routes {
+        1 => "16.0.0.1".to_string(),
+        _ => format!("{FIRST_DESTINATION} + {last}"),
+    };
+    let text =
+        format!("IP4: 02:00:00:00:00:aa -> {station} UDP: 100.64.1.2 -> {destination} ttl 255 UDP: 1234 -> 5678");
+    Template::parse(&text, Some((size.into(), size.into(), Vary::Increment)), true).expect("a template")
+}
+
+fn print(report: &Report) {
+    let m = &report.machine;
+    println!("{} ({} cores), TSC {:.0} MHz, {} kernels, {} build", m.cpu, m.cores, m.tsc_mhz, m.kernels, m.build);
+    if m.build == "debug" {
+        println!("This is a debug build: its figures say nothing.");
+    }
+    for result in &report.results {
+        let c = &result.clocks_per_packet;
+        println!(
+            "\n{}: {:.1} clocks/packet (min {:.1}, max {:.1}), {:.1} Mpps; vectors of {}, frames of {}{}",
+            result.scenario,
+            c.median,
+            c.min,
+            c.max,
+            result.mpps.median,
+            result.vector,
+            result.size,
+            if result.cold { ", cold" } else { "" }
+        );
+        println!("  {:<28}{:>10}{:>16}", "Node", "Clocks", "Vectors/Call");
+        for node in &result.nodes {
+            println!("  {:<28}{:>10.2}{:>16.2}", node.name, node.clocks, node.vectors_per_call);
+        }
+        println!("  {:<28}{:>10.2}", "(between nodes)", result.residue);
+        println!("  {:<28}{:>10.2}  not included", "(generator)", result.generator);
+    }
+}

@@ -1,0 +1,89 @@
+//! Commands on neighbours, as VPP has them.
+
+use super::NeighbourKey;
+use super::control::State;
+use crate::Router;
+use command::table::{Align, Table};
+use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
+use serde::Serialize;
+use std::fmt;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    for path in ["ip neighbor", "set ip neighbor"] {
+        set.add(Command::new(
+            &format!("{path} {{del <interface:interface> <address:ip4> [<mac:mac>] | [static] <interface:interface> <address:ip4> <mac:mac> [static] : what}}"),
+            "Make a neighbour known, or forget it.",
+            set_neighbour,
+        ));
+    }
+    for path in ["show ip neighbors", "show ip4 neighbors", "show arp"] {
+        set.add(Command::new(
+            &format!("{path} [<interface:interface>]"),
+            "The neighbours of interfaces.",
+            show_neighbours,
+        ));
+    }
+}
+
+fn set_neighbour(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let interface = router.interfaces.find(args.text("interface")?)?;
+    let key = NeighbourKey { interface, address: args.parse("address")? };
+    if args.text("what")? == "del" {
+        router.remove_neighbour(key)?;
+    } else {
+        router.set_neighbour(key, args.parse("mac")?, true)?;
+    }
+    reply(Done)
+}
+
+fn show_neighbours(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
+    let wanted = router.neighbours.iter().filter(|(key, _)| only.is_none_or(|index| index == key.interface));
+    let neighbours = wanted.map(|(key, neighbour)| {
+        let (flags, mac) = match neighbour.state {
+            State::Known { mac, is_static: true } => ("S", mac.to_string()),
+            State::Known { mac, .. } => ("D", mac.to_string()),
+            State::Probing { mac, .. } => ("DP", mac.to_string()),
+            State::Incomplete { .. } => ("I", "incomplete".into()),
+        };
+        ShownNeighbour {
+            age: neighbour.since.elapsed().as_secs_f64(),
+            ip: key.address.to_string(),
+            flags,
+            mac,
+            interface: router.interfaces.get(key.interface).map_or("?".into(), |interface| interface.name.clone()),
+        }
+    });
+    reply(ShowNeighbours { neighbours: neighbours.collect() })
+}
+
+#[derive(Serialize)]
+struct ShownNeighbour {
+    /// Seconds since it was last heard of, or made known.
+    age: f64,
+    ip: String,
+    flags: &'static str,
+    mac: String,
+    interface: String,
+}
+
+#[derive(Serialize)]
+struct ShowNeighbours {
+    neighbours: Vec<ShownNeighbour>,
+}
+
+impl fmt::Display for ShowNeighbours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new("")
+            .titled_column("Age", Align::Centre, Align::Right, 12)
+            .titled_column("IP", Align::Centre, Align::Centre, 40)
+            .titled_column("Flags", Align::Centre, Align::Centre, 7)
+            .titled_column("Ethernet", Align::Centre, Align::Left, 18)
+            .titled_column("Interface", Align::Centre, Align::Left, 18);
+        for n in &self.neighbours {
+            let age = format!("{:.4}", n.age);
+            table.row([age, n.ip.clone(), n.flags.into(), n.mac.clone(), format!(" {}", n.interface)]);
+        }
+        write!(f, "{table}")
+    }
+}

@@ -1,0 +1,272 @@
+//! Neighbours as control keeps them: learned, static, being asked for, ageing.
+//!
+//! A neighbour that packets wait for is asked for at once and again each second, three
+//! times in all; then its packets are refused. A learned neighbour is asked directly
+//! after [`MAX_AGE`] and forgotten when it does not answer.
+
+use super::resolve::Resolve;
+use super::{Event, NeighbourKey};
+use crate::ip4::control::{Path, Source, Way};
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+use wire::arp::{self, Arp, Operation};
+use wire::ethernet::{self, EtherType};
+use wire::{MacAddress, Prefix4};
+
+/// Most neighbours.
+pub const MAX_NEIGHBOURS: usize = 50_000;
+/// Requests before giving up, and the time between them (RFC 1122 2.3.2.1: at most one
+/// a second).
+pub const REQUESTS: u32 = 3;
+pub const REQUEST_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a learned neighbour is trusted without hearing from it.
+pub const MAX_AGE: Duration = Duration::from_secs(1200);
+
+/// What is known of a neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Packets wait; that many requests were sent.
+    Incomplete {
+        asked: u32,
+    },
+    Known {
+        mac: MacAddress,
+        is_static: bool,
+    },
+    /// Known, but old: asked directly that many times.
+    Probing {
+        mac: MacAddress,
+        asked: u32,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Neighbour {
+    pub state: State,
+    /// When it was last heard of or made.
+    pub since: Instant,
+    /// When something is to be done about it.
+    due: Option<Instant>,
+}
+
+/// All neighbours.
+#[derive(Debug, Default)]
+pub struct Neighbours {
+    by_key: BTreeMap<NeighbourKey, Neighbour>,
+}
+
+impl Neighbours {
+    /// The Ethernet address of a neighbour, when it is known.
+    pub fn mac_of(&self, key: &NeighbourKey) -> Option<MacAddress> {
+        match self.by_key.get(key)?.state {
+            State::Known { mac, .. } | State::Probing { mac, .. } => Some(mac),
+            State::Incomplete { .. } => None,
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&NeighbourKey, &Neighbour)> {
+        self.by_key.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// When [`Router::tick`] has something to do here.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.by_key.values().filter_map(|neighbour| neighbour.due).min()
+    }
+}
+
+/// The route to a neighbour itself.
+fn host_route(key: &NeighbourKey) -> (Prefix4, Vec<Path>) {
+    let prefix = Prefix4::new(key.address, 32).expect("32 is a length");
+    let way = Way::Via { next_hop: key.address, interface: Some(key.interface) };
+    (prefix, vec![Path::new(way)])
+}
+
+impl Router {
+    /// Takes in what a worker saw.
+    pub fn handle(&mut self, event: Event) {
+        match event {
+            Event::Resolve(key) => self.resolve_neighbour(key),
+            Event::Learned(key, mac) => {
+                if let Err(error) = self.set_neighbour(key, mac, false) {
+                    log::warn!("neighbour {} not learned: {error}", key.address);
+                }
+            }
+        }
+    }
+
+    /// Makes a neighbour known: by an operator (`is_static`) or by what it said.
+    ///
+    /// # Errors
+    /// When there is no such interface, the address is no host's, or there are too many.
+    pub fn set_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, is_static: bool) -> Result<(), Error> {
+        self.interfaces.get(key.interface)?;
+        if mac.is_multicast() || mac.is_zero() {
+            return Err(Error::BadNeighbourMac(mac));
+        }
+        let before = self.neighbours.by_key.get(&key).copied();
+        if let Some(Neighbour { state: State::Known { is_static: true, .. }, .. }) = before
+            && !is_static
+        {
+            return Ok(()); // what an operator said is not overridden from the wire
+        }
+        if before.is_none() && self.neighbours.len() >= MAX_NEIGHBOURS {
+            return Err(Error::TooManyNeighbours);
+        }
+        let now = Instant::now();
+        let known = self.neighbours.mac_of(&key);
+        let due = (!is_static).then_some(now + MAX_AGE);
+        self.neighbours.by_key.insert(key, Neighbour { state: State::Known { mac, is_static }, since: now, due });
+        if known == Some(mac) {
+            return Ok(());
+        }
+        self.refresh_adjacencies(key.interface, Some(key.address));
+        if known.is_none() {
+            let (prefix, paths) = host_route(&key);
+            if let Err(error) = self.add_route(prefix, Source::Neighbour, paths, true) {
+                self.neighbours.by_key.remove(&key);
+                self.refresh_adjacencies(key.interface, Some(key.address));
+                return Err(error);
+            }
+        }
+        self.for_waiting(key, Resolve::release);
+        Ok(())
+    }
+
+    /// Forgets a neighbour.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn remove_neighbour(&mut self, key: NeighbourKey) -> Result<(), Error> {
+        self.neighbours.by_key.remove(&key).ok_or(Error::NoSuchNeighbour(key.address))?;
+        let (prefix, _) = host_route(&key);
+        // It has none while it was never resolved.
+        let _ = self.remove_route(prefix, Source::Neighbour, &[]);
+        self.refresh_adjacencies(key.interface, Some(key.address));
+        self.for_waiting(key, Resolve::refuse);
+        Ok(())
+    }
+
+    /// Forgets the neighbours of an interface; static ones only when it goes away.
+    pub(crate) fn flush_neighbours(&mut self, interface: InterfaceIndex, also_static: bool) {
+        let gone = |(key, neighbour): &(&NeighbourKey, &Neighbour)| {
+            let is_static = matches!(neighbour.state, State::Known { is_static: true, .. });
+            key.interface == interface && (also_static || !is_static)
+        };
+        let keys: Vec<NeighbourKey> = self.neighbours.iter().filter(gone).map(|(key, _)| *key).collect();
+        for key in keys {
+            let _ = self.remove_neighbour(key);
+        }
+    }
+
+    /// Tells both nodes that hold packets, on all workers.
+    fn for_waiting(&self, key: NeighbourKey, act: fn(&mut Resolve, NeighbourKey)) {
+        for node in [self.nodes.arp.arp, self.nodes.arp.glean] {
+            self.graph.call(|_| {
+                Box::new(move |core| {
+                    if let Some(resolve) = core.node::<Resolve>(node) {
+                        act(resolve, key);
+                    }
+                })
+            });
+        }
+    }
+
+    /// Packets wait for a neighbour.
+    fn resolve_neighbour(&mut self, key: NeighbourKey) {
+        if self.neighbours.mac_of(&key).is_some() {
+            return self.for_waiting(key, Resolve::release);
+        }
+        let attached = self.interfaces.get(key.interface).is_ok_and(|interface| {
+            interface.admin_up && interface.addresses.iter().any(|prefix| prefix.contains(key.address))
+        });
+        if !attached || (self.neighbours.len() >= MAX_NEIGHBOURS && !self.neighbours.by_key.contains_key(&key)) {
+            return self.for_waiting(key, Resolve::refuse);
+        }
+        let now = Instant::now();
+        let entry = self.neighbours.by_key.entry(key).or_insert(Neighbour {
+            state: State::Incomplete { asked: 0 },
+            since: now,
+            due: Some(now),
+        });
+        // Another worker's packets may wait already: then it has been asked for.
+        if entry.state == (State::Incomplete { asked: 0 }) {
+            self.advance(key, now);
+        }
+    }
+
+    /// Does what is due about neighbours.
+    pub(crate) fn tick_neighbours(&mut self, now: Instant) {
+        let is_due = |(_, neighbour): &(&NeighbourKey, &Neighbour)| neighbour.due.is_some_and(|due| due <= now);
+        let due: Vec<NeighbourKey> = self.neighbours.iter().filter(is_due).map(|(key, _)| *key).collect();
+        for key in due {
+            self.advance(key, now);
+        }
+    }
+
+    /// The next step for a neighbour whose time has come: ask, or give up.
+    fn advance(&mut self, key: NeighbourKey, now: Instant) {
+        let Some(neighbour) = self.neighbours.by_key.get_mut(&key) else { return };
+        let (asked, to) = match &mut neighbour.state {
+            State::Incomplete { asked } => (asked, MacAddress::BROADCAST),
+            State::Probing { mac, asked } => (asked, *mac),
+            State::Known { mac, .. } => {
+                let mac = *mac;
+                neighbour.state = State::Probing { mac, asked: 0 };
+                return self.advance(key, now);
+            }
+        };
+        if *asked >= REQUESTS {
+            let _ = self.remove_neighbour(key);
+            return;
+        }
+        *asked += 1;
+        neighbour.due = Some(now + REQUEST_INTERVAL);
+        self.send_arp_request(key, to);
+    }
+
+    /// Asks on the wire; `to` everybody, or directly.
+    fn send_arp_request(&self, key: NeighbourKey, to: MacAddress) {
+        let Ok(interface) = self.interfaces.get(key.interface) else { return };
+        let Some(us) = interface.address_towards(key.address) else { return };
+        let request = Arp {
+            operation: Operation::Request,
+            sender_mac: interface.mac,
+            sender_ip: us,
+            target_mac: MacAddress::ZERO,
+            target_ip: key.address,
+        };
+        self.send_arp(key.interface, to, &request);
+    }
+
+    /// Tells the network an address of ours (RFC 5227 2.3), so that hosts that knew it
+    /// elsewhere find us.
+    pub(crate) fn announce(&self, interface: InterfaceIndex, address: Ipv4Addr) {
+        let Ok(known) = self.interfaces.get(interface) else { return };
+        let announcement = Arp {
+            operation: Operation::Request,
+            sender_mac: known.mac,
+            sender_ip: address,
+            target_mac: MacAddress::ZERO,
+            target_ip: address,
+        };
+        self.send_arp(interface, MacAddress::BROADCAST, &announcement);
+    }
+
+    fn send_arp(&self, interface: InterfaceIndex, to: MacAddress, message: &Arp) {
+        let mut frame = vec![0; ethernet::HEADER_LEN + arp::LEN];
+        ethernet::emit(&mut frame, to, message.sender_mac, EtherType::ARP);
+        message.emit(&mut frame[ethernet::HEADER_LEN..]);
+        self.inject(interface, frame);
+    }
+}

@@ -1,0 +1,126 @@
+//! `arp-input`: answers requests for our addresses, reports what is learned.
+//!
+//! Reads: the ARP message at `l3`, `rx_interface`. Writes: the reply in place. Next:
+//! `interface-output` with a reply; every other message ends here, counted by what it was.
+
+use super::{Event, EventSender, NeighbourKey};
+use crate::interface::{Facts, SharedFacts};
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
+use std::fmt;
+use wire::arp::{self, Arp, Operation};
+use wire::ethernet::{self, EtherType};
+
+graph::edges! {
+    pub enum Edge {
+        Reply => next "interface-output",
+        RepliesReceived => end "ARP replies received",
+        Gratuitous => end "ARP announcements",
+        NotForUs => end "ARP request for another address",
+        Malformed => drop "malformed ARP message",
+        UnknownOperation => drop "ARP operation not request or reply",
+        NoAddress => drop "interface has no IPv4 address",
+        ForeignSender => drop "ARP sender is not on an attached network",
+        GroupSender => drop "ARP sender is a group address",
+        OurAddress => drop "ARP sender claims an address of ours",
+        ControlBusy => drop "control is busy, not learned",
+    }
+}
+
+const COUNTERS: &[CounterSpec] = &[CounterSpec("ARP replies sent", Severity::Info)];
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "arp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+}
+
+pub struct ArpInput {
+    facts: SharedFacts,
+    events: EventSender,
+}
+
+impl ArpInput {
+    pub fn new(facts: SharedFacts, events: EventSender) -> ArpInput {
+        ArpInput { facts, events }
+    }
+
+    fn learn(&self, facts: &Facts, arp: &Arp) -> Result<(), Edge> {
+        let key = NeighbourKey { interface: facts.index, address: arp.sender_ip };
+        self.events.try_send(Event::Learned(key, arp.sender_mac)).map_err(|_| Edge::ControlBusy)
+    }
+
+    fn one(&self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
+        let Some(facts) = self.facts.load(cx.round).get(row.rx_interface).filter(|facts| !facts.addresses.is_empty())
+        else {
+            return Edge::NoAddress;
+        };
+        let l3 = row.l3 as usize;
+        let length = row.l3_length().min(graph::buffer::STRIDE - l3);
+        let Ok(arp) = Arp::parse(&cx.buffers.bytes(row.packet)[l3..l3 + length]) else { return Edge::Malformed };
+        if arp.sender_mac.is_multicast() || arp.sender_mac.is_zero() {
+            return Edge::GroupSender;
+        }
+        if facts.owns(arp.sender_ip) {
+            return Edge::OurAddress;
+        }
+        // A probe (RFC 5227) has no sender address: it is answered, nothing is learned.
+        let is_probe = arp.sender_ip.is_unspecified();
+        if !is_probe && !facts.is_attached(arp.sender_ip) {
+            return Edge::ForeignSender;
+        }
+        match arp.operation {
+            Operation::Request if facts.owns(arp.target_ip) => {
+                // RFC 826: who asks us will soon be talked to.
+                if !is_probe && let Err(edge) = self.learn(facts, &arp) {
+                    return edge;
+                }
+                let reply = Arp {
+                    operation: Operation::Reply,
+                    sender_mac: facts.mac,
+                    sender_ip: arp.target_ip,
+                    target_mac: arp.sender_mac,
+                    target_ip: arp.sender_ip,
+                };
+                write_frame(cx, row, &reply, arp.sender_mac);
+                row.scratch = facts.index.0 as u64;
+                cx.count(0, 1);
+                Edge::Reply
+            }
+            Operation::Reply if facts.owns(arp.target_ip) => match self.learn(facts, &arp) {
+                Ok(()) => Edge::RepliesReceived,
+                Err(edge) => edge,
+            },
+            Operation::Request | Operation::Reply if arp.sender_ip == arp.target_ip => match self.learn(facts, &arp) {
+                Ok(()) => Edge::Gratuitous,
+                Err(edge) => edge,
+            },
+            Operation::Request | Operation::Reply => Edge::NotForUs,
+            Operation::Other(_) => Edge::UnknownOperation,
+        }
+    }
+}
+
+/// Writes a reply into the request's buffer.
+fn write_frame(cx: &mut Context<'_>, row: &mut Row, reply: &Arp, to: wire::MacAddress) {
+    let l2 = row.l2 as usize;
+    let frame = &mut cx.buffers.bytes_mut(row.packet)[l2..l2 + ethernet::HEADER_LEN + arp::LEN];
+    ethernet::emit(frame, to, reply.sender_mac, EtherType::ARP);
+    reply.emit(&mut frame[ethernet::HEADER_LEN..]);
+    row.l3 = (l2 + ethernet::HEADER_LEN) as u16;
+    row.length = (ethernet::HEADER_LEN + arp::LEN) as u16;
+    row.flags |= flag::ORIGINATED;
+}
+
+impl Map for ArpInput {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let mut row = vector.row(i);
+            // ARP is never longer than one buffer; a chain that says so is not ARP.
+            let to = if row.flags & flag::CHAINED != 0 { Edge::Malformed } else { self.one(cx, &mut row) };
+            vector.set_row(i, row);
+            vector.set_edge(i, to.into());
+        }
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "{}", wire::pretty::Summary::arp(snapshot.l3()).indented(2))
+}

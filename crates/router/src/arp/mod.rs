@@ -1,0 +1,66 @@
+//! ARP (RFC 826): who has which Ethernet address.
+//!
+//! Workers answer requests ([`input`]) and hold packets for unknown neighbours
+//! ([`resolve`]); they tell control what they saw as [`Event`]s. Control keeps the
+//! neighbours, asks for them, and ages them ([`control`]).
+
+pub mod cli;
+pub mod control;
+mod input;
+pub mod resolve;
+
+use crate::interface::SharedFacts;
+use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
+use std::net::Ipv4Addr;
+use tables::ObjectHandle;
+use wire::MacAddress;
+
+/// A neighbour: an address on an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NeighbourKey {
+    pub interface: InterfaceIndex,
+    pub address: Ipv4Addr,
+}
+
+/// What workers tell control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Packets wait for this neighbour.
+    Resolve(NeighbourKey),
+    /// This neighbour said that it has this address.
+    Learned(NeighbourKey, MacAddress),
+}
+
+/// Events that may wait for control; more are refused and their packets dropped.
+pub const EVENT_QUEUE: usize = 4096;
+
+pub type EventSender = crossbeam_channel::Sender<Event>;
+
+/// Nodes that control talks to.
+pub(crate) struct Nodes {
+    pub arp: NodeIndex,
+    pub glean: NodeIndex,
+}
+
+/// Registers the capability's nodes.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(
+    graph: &mut Graph,
+    facts: &SharedFacts,
+    objects: &ObjectHandle,
+    events: &EventSender,
+) -> Result<Nodes, GraphError> {
+    let (shared, sender) = (facts.clone(), events.clone());
+    graph.register(input::spec(), move |_| {
+        Behaviour::Map(Box::new(input::ArpInput::new(shared.clone(), sender.clone())))
+    })?;
+    let mut resolver = |name: &str| {
+        let (objects, events) = (objects.clone(), events.clone());
+        graph.register(resolve::spec(name), move |_| {
+            Behaviour::Expand(Box::new(resolve::Resolve::new(objects.clone(), events.clone())))
+        })
+    };
+    Ok(Nodes { arp: resolver("ip4-arp")?, glean: resolver("ip4-glean")? })
+}

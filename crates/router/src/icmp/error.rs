@@ -1,0 +1,203 @@
+//! `ip4-icmp-error`: tells the sender of a packet why it went no further.
+//!
+//! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the
+//! ICMP message around the start of the packet, in place; `target`, the sender. Next:
+//! `ip4-lookup`.
+//!
+//! An error is never sent about what RFC 1812 4.3.2.7 lists, and no more than
+//! [`RATE`] a second by each worker (4.3.2.8).
+
+use super::input::OUR_TTL;
+use crate::interface::SharedFacts;
+use graph::{Context, Map, NodeSpec, Row, Snapshot, Vector, flag, time};
+use std::fmt;
+use std::net::Ipv4Addr;
+use wire::batch::check;
+use wire::checksum;
+use wire::icmpv4::{self, Type, time_exceeded, unreachable};
+use wire::ipv4::{self, Protocol, Repr};
+
+graph::edges! {
+    pub enum Edge {
+        Lookup => next "ip4-lookup",
+        AboutError => end "no ICMP error about an ICMP error",
+        AboutFragment => end "no ICMP error about a later fragment",
+        AboutGroup => end "no ICMP error about a group-addressed packet",
+        AboutSource => end "no ICMP error to a source that is not one host",
+        AboutOurs => end "no ICMP error about a packet of ours",
+        RateLimited => end "ICMP errors limited by rate",
+        NoAddress => drop "no address to send an ICMP error from",
+    }
+}
+
+/// Errors a second that a worker sends at most, and how many at once.
+pub const RATE: f64 = 1000.0;
+pub const BURST: f64 = 100.0;
+/// Longest error message (RFC 1812 4.3.2.3).
+const MAX_MESSAGE: usize = 576;
+const HEADERS: usize = ipv4::HEADER_LEN + icmpv4::HEADER_LEN;
+
+/// What to say: type, code and the word behind the checksum, as it travels in scratch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Report {
+    pub kind: Type,
+    pub code: u8,
+    pub rest: u32,
+}
+
+impl Report {
+    pub fn unreachable(code: u8) -> Report {
+        Report { kind: Type::DESTINATION_UNREACHABLE, code, rest: 0 }
+    }
+    pub fn ttl_expired() -> Report {
+        Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::TTL, rest: 0 }
+    }
+    /// RFC 1191: the next hop's MTU is in the lower half of the word.
+    pub fn fragmentation_needed(mtu: u16) -> Report {
+        Report { kind: Type::DESTINATION_UNREACHABLE, code: unreachable::FRAGMENTATION_NEEDED, rest: mtu as u32 }
+    }
+}
+
+impl From<Report> for u64 {
+    fn from(report: Report) -> u64 {
+        (report.kind.0 as u64) << 40 | (report.code as u64) << 32 | report.rest as u64
+    }
+}
+
+impl From<u64> for Report {
+    fn from(word: u64) -> Report {
+        Report { kind: Type((word >> 40) as u8), code: (word >> 32) as u8, rest: word as u32 }
+    }
+}
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "ip4-icmp-error".into(), edges: Edge::EDGES, counters: &[], trace }
+}
+
+pub struct IcmpError {
+    facts: SharedFacts,
+    /// Messages that may be sent, as of a time in ticks.
+    credit: f64,
+    reckoned: u64,
+    /// Identification of the next message.
+    next_id: u16,
+}
+
+impl IcmpError {
+    pub fn new(facts: SharedFacts) -> IcmpError {
+        IcmpError { facts, credit: BURST, reckoned: time::ticks(), next_id: 0 }
+    }
+
+    /// Whether one more message may be sent.
+    fn within_rate(&mut self, now: u64) -> bool {
+        let passed = time::seconds(now.saturating_sub(self.reckoned));
+        self.reckoned = self.reckoned.max(now);
+        self.credit = (self.credit + passed * RATE).min(BURST);
+        let allowed = self.credit >= 1.0;
+        self.credit -= if allowed { 1.0 } else { 0.0 };
+        allowed
+    }
+
+    fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
+        if let Some(reason) = forbidden(cx, row) {
+            return reason;
+        }
+        let sender = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).src();
+        let facts = self.facts.load(cx.round).get(row.rx_interface);
+        let Some(us) = facts.and_then(|facts| facts.address_towards(sender)) else { return Edge::NoAddress };
+        if !self.within_rate(cx.now) {
+            return Edge::RateLimited;
+        }
+        self.next_id = self.next_id.wrapping_add(1);
+        write(cx, row, us, sender, self.next_id);
+        Edge::Lookup
+    }
+}
+
+/// RFC 1812 4.3.2.7: about which packets no error is sent.
+fn forbidden(cx: &Context<'_>, row: &Row) -> Option<Edge> {
+    if row.flags & flag::ORIGINATED != 0 {
+        return Some(Edge::AboutOurs);
+    }
+    if row.flags & check::GROUP != 0 {
+        return Some(Edge::AboutGroup);
+    }
+    let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
+    if header.fragment_offset() != 0 {
+        return Some(Edge::AboutFragment);
+    }
+    let (source, destination) = (header.src(), header.dst());
+    if destination.is_multicast() || destination.is_broadcast() {
+        return Some(Edge::AboutGroup);
+    }
+    let first = source.octets()[0];
+    if first == 0 || first >= 224 || source.is_loopback() {
+        return Some(Edge::AboutSource);
+    }
+    let at = row.l3 as usize + header.header_len();
+    if header.protocol() == Protocol::ICMP && row.l3_length() > header.header_len() {
+        let kind = cx.buffers.bytes(row.packet).get(at).copied().unwrap_or(u8::MAX);
+        if Type(kind).is_error() {
+            return Some(Edge::AboutError);
+        }
+    }
+    None
+}
+
+/// Puts the message around the packet's start; what does not fit the quote is let go.
+fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv4Addr, sender: Ipv4Addr, id: u16) {
+    let report = Report::from(row.scratch);
+    let l3 = row.l3 as usize;
+    let here = (cx.buffers.first_length(row) + row.l2 as usize).saturating_sub(l3);
+    if row.flags & flag::CHAINED != 0 {
+        let rest = cx.buffers.segment(row.packet).next();
+        cx.buffers.segment_mut(row.packet).set_next(None);
+        if let Some(rest) = rest {
+            cx.buffers.free_chain(rest);
+        }
+    }
+    let quote = here.min(MAX_MESSAGE - HEADERS);
+    let begin = l3 - HEADERS;
+    let bytes = cx.buffers.bytes_mut(row.packet);
+    let (ip, message) = bytes[begin..l3 + quote].split_at_mut(ipv4::HEADER_LEN);
+    icmpv4::emit_error_header(message, report.kind, report.code, report.rest);
+    message[2..4].fill(0);
+    let sum = checksum::checksum(message);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    Repr {
+        src: us,
+        dst: sender,
+        protocol: Protocol::ICMP,
+        ttl: OUR_TTL,
+        // RFC 1812 4.3.2.5: internetwork control precedence.
+        dscp: 48,
+        ecn: 0,
+        id,
+        dont_fragment: false,
+        more_fragments: false,
+        fragment_offset: 0,
+        payload_len: message.len() as u16,
+    }
+    .emit(ip);
+    row.l2 = begin as u16;
+    row.l3 = begin as u16;
+    row.length = (HEADERS + quote) as u16;
+    row.target = sender.into();
+    row.scratch = 0;
+    row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED | check::EXAMINED;
+}
+
+impl Map for IcmpError {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let mut row = vector.row(i);
+            let to = self.one(cx, &mut row);
+            vector.set_row(i, row);
+            vector.set_edge(i, to.into());
+        }
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    crate::ip4::trace_header(snapshot, f)
+}

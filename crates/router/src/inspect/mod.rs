@@ -1,0 +1,128 @@
+//! Looking inside: what nodes did, where packets went and why, what is held.
+
+mod errors;
+mod nodes;
+mod runtime;
+mod trace;
+
+use crate::Router;
+use command::{Args, Command, CommandSet, Text, reply};
+use graph::time;
+use serde::Serialize;
+use std::fmt;
+use std::time::Instant;
+
+/// The program's version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// When counters were cleared, and what else has to be subtracted since.
+pub struct Clears {
+    pub runtime: Instant,
+    /// The time that traces count from, in ticks.
+    pub origin: u64,
+}
+
+impl Default for Clears {
+    fn default() -> Clears {
+        Clears { runtime: Instant::now(), origin: time::ticks() }
+    }
+}
+
+pub fn register(set: &mut CommandSet<Router>) {
+    runtime::register(set);
+    errors::register(set);
+    trace::register(set);
+    nodes::register(set);
+    set.add(Command::new(
+        "show buffers",
+        "Packet buffers: in the pool, in caches, in use.",
+        |router: &mut Router, _: &Args| reply(buffers(router)),
+    ));
+    set.add(Command::new(
+        "show ledger",
+        "Where every packet has gone; the sum must be zero.",
+        |router: &mut Router, _: &Args| {
+            let ledger = router.graph.ledger();
+            let graph::Ledger { received, originated, sent, dropped, consumed, held } = ledger;
+            reply(ShowLedger { received, originated, sent, dropped, consumed, held, balanced: ledger.is_balanced() })
+        },
+    ));
+    set.add(Command::new("show version [verbose]", "The version of this program.", |_: &mut Router, args: &Args| {
+        if !args.flag("verbose") {
+            return reply(Text(format!("quiver v{VERSION}\n")));
+        }
+        let built = if cfg!(debug_assertions) { "debug" } else { "release" };
+        let simd = format!("{:?}", wire::batch::Simd::detected()).to_lowercase();
+        reply(Text(format!(
+            "{:<26}quiver v{VERSION}\n{:<26}{built}\n{:<26}{simd}\n{:<26}{}\n",
+            "Version:",
+            "Build:",
+            "Kernels:",
+            "Current PID:",
+            std::process::id()
+        )))
+    }));
+}
+
+fn buffers(router: &Router) -> ShowBuffers {
+    use graph::worker::worker_word::{BUFFERS_CACHED, BUFFERS_IN_USE};
+    let pool = router.graph.pool();
+    let sum =
+        |word| (0..router.graph.workers()).map(|thread| router.graph.counters().workers.raw(thread, word, 0)).sum();
+    let (cached, used): (u64, u64) = (sum(BUFFERS_CACHED), sum(BUFFERS_IN_USE));
+    ShowBuffers {
+        pool: "default-numa-0",
+        size: graph::buffer::STRIDE,
+        data_size: graph::buffer::DATA_SIZE,
+        total: pool.capacity() as u64,
+        available: (pool.capacity() as u64).saturating_sub(cached + used),
+        cached,
+        used,
+        pages: if pool.huge { "huge" } else { "plain" },
+    }
+}
+
+#[derive(Serialize)]
+struct ShowBuffers {
+    pool: &'static str,
+    size: usize,
+    data_size: usize,
+    total: u64,
+    available: u64,
+    cached: u64,
+    used: u64,
+    pages: &'static str,
+}
+
+impl fmt::Display for ShowBuffers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ShowBuffers { pool, size, data_size, total, available, cached, used, .. } = self;
+        writeln!(f, "Pool Name            Index NUMA  Size  Data Size  Total  Avail  Cached   Used  ")?;
+        writeln!(f, "{pool:<20}{:^6}{:^6}{size:^7}{data_size:^10}{total:>6}{available:>7}{cached:>7}{used:>7}  ", 0, 0)
+    }
+}
+
+#[derive(Serialize)]
+struct ShowLedger {
+    received: u64,
+    originated: u64,
+    sent: u64,
+    dropped: u64,
+    consumed: u64,
+    held: u64,
+    balanced: bool,
+}
+
+impl fmt::Display for ShowLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, count) in [("received", self.received), ("originated", self.originated)] {
+            writeln!(f, "  {name:<12}{count:>20}")?;
+        }
+        for (name, count) in
+            [("sent", self.sent), ("dropped", self.dropped), ("consumed", self.consumed), ("held", self.held)]
+        {
+            writeln!(f, "- {name:<12}{count:>20}")?;
+        }
+        writeln!(f, "{}", if self.balanced { "balanced" } else { "NOT BALANCED" })
+    }
+}

@@ -1,0 +1,101 @@
+//! `show node`: the graph's nodes and where they lead.
+
+use crate::Router;
+use command::{Args, Command, CommandError, CommandSet, Reply, reply};
+use graph::registry::NodeInfo;
+use serde::Serialize;
+use std::fmt;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.add(Command::new(
+        "show node [<node:word>]",
+        "All nodes, or one with its edges.",
+        |router: &mut Router, args: &Args| match args.optional_text("node") {
+            Some(name) => show_one(router, name),
+            None => {
+                let nodes = router.graph.nodes().into_iter();
+                let nodes =
+                    nodes.map(|node| ListedNode { index: node.index.0, kind: node.kind, name: node.name.clone() });
+                reply(ListNodes { nodes: nodes.collect() })
+            }
+        },
+    ));
+}
+
+fn show_one(router: &Router, name: &str) -> Result<Box<dyn Reply>, CommandError> {
+    let node = router.graph.info(router.graph.find(name)?).ok_or("the node is gone").map_err(CommandError::new)?;
+    let edges = node.edges.iter().enumerate().map(|(number, edge)| ShownEdge {
+        edge: number,
+        node: edge.node.map(|node| node.0),
+        to: if edge.to.is_empty() { "(removed)".into() } else { edge.to.clone() },
+        is_drop: edge.is_drop,
+    });
+    let leads_here = |other: &&&NodeInfo| other.edges.iter().any(|edge| edge.node == Some(node.index));
+    let nodes = router.graph.nodes();
+    let previous = nodes.iter().filter(leads_here).map(|other| format!("{} ({})", other.name, other.index.0));
+    reply(ShowNode {
+        name: node.name.clone(),
+        kind: node.kind,
+        index: node.index.0,
+        edges: edges.collect(),
+        previous: previous.collect(),
+    })
+}
+
+#[derive(Serialize)]
+struct ListedNode {
+    index: u32,
+    kind: &'static str,
+    name: String,
+}
+
+#[derive(Serialize)]
+struct ListNodes {
+    nodes: Vec<ListedNode>,
+}
+
+impl fmt::Display for ListNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:>6}  {:<10}{}", "Index", "Type", "Name")?;
+        for node in &self.nodes {
+            writeln!(f, "{:>6}  {:<10}{}", node.index, node.kind, node.name)?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct ShownEdge {
+    edge: usize,
+    node: Option<u32>,
+    to: String,
+    is_drop: bool,
+}
+
+#[derive(Serialize)]
+struct ShowNode {
+    name: String,
+    kind: &'static str,
+    index: u32,
+    edges: Vec<ShownEdge>,
+    previous: Vec<String>,
+}
+
+impl fmt::Display for ShowNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "node {}, type {}, state active, index {}", self.name, self.kind, self.index)?;
+        writeln!(f, "\n  next nodes:\n    next-index  node-index               Node")?;
+        for edge in &self.edges {
+            match (edge.node, edge.is_drop) {
+                (Some(node), _) => writeln!(f, "{:>10}{node:>13}          {}", edge.edge, edge.to)?,
+                (None, true) => writeln!(f, "{:>10}{:>13}          drop: {}", edge.edge, "-", edge.to)?,
+                (None, false) => writeln!(f, "{:>10}{:>13}          {} (not there)", edge.edge, "-", edge.to)?,
+            }
+        }
+        writeln!(f, "\n  known previous nodes:")?;
+        for previous in &self.previous {
+            writeln!(f, "    {previous}")?;
+        }
+        Ok(())
+    }
+}

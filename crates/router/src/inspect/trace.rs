@@ -1,0 +1,121 @@
+//! `trace add`, `show trace`: single packets on their way.
+
+use crate::Router;
+use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
+use graph::trace::MAX_TRACED;
+use graph::{Snapshot, time};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+
+/// Packets that `show trace` prints unless told otherwise, as VPP.
+const SHOWN: usize = 50;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.add(Command::new(
+        "trace add <node:word> <count:u32 1..>",
+        "Mark the next packets of an input node and follow them.",
+        |router: &mut Router, args: &Args| {
+            let name = args.text("node")?;
+            let node = router.graph.find(name)?;
+            if router.graph.info(node).is_none_or(|info| info.kind != "input") {
+                return fail(format!("`{name}' is not an input node; packets are marked where they enter"));
+            }
+            let count = args.parse::<u32>("count")?.min(MAX_TRACED);
+            router.graph.call(|_| Box::new(move |core| core.tracer.arm(node, count)));
+            reply(Done)
+        },
+    ));
+    set.add(Command::new("show trace [max <max:u32 1..>]", "The packets that were marked.", show));
+    set.add(Command::new("clear trace", "Forget marked packets.", |router: &mut Router, _: &Args| {
+        router.graph.call(|_| Box::new(|core| core.tracer.clear()));
+        reply(Done)
+    }));
+}
+
+fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let most = args.optional::<usize>("max")?.unwrap_or(SHOWN);
+    let mut threads = Vec::new();
+    for thread in 0..router.graph.workers() {
+        let steps = router.graph.ask(thread, |core| core.tracer.steps().to_vec())?;
+        let mut packets: BTreeMap<u32, Vec<&Snapshot>> = BTreeMap::new();
+        for step in &steps {
+            packets.entry(step.packet).or_default().push(step);
+        }
+        let packets = packets.into_iter().take(most).map(|(number, steps)| TracedPacket {
+            number,
+            steps: steps.into_iter().map(|step| shown(router, step)).collect(),
+        });
+        threads.push(TracedThread {
+            thread: thread + 1,
+            name: format!("quiver_wk_{thread}"),
+            packets: packets.collect(),
+        });
+    }
+    reply(ShowTrace { threads })
+}
+
+fn shown(router: &Router, step: &Snapshot) -> TracedStep {
+    let mut text = String::new();
+    let name = match router.graph.info(step.node) {
+        Some(info) => {
+            // Writing to a string cannot fail.
+            let _ = (info.trace)(step, &mut text);
+            if let Some(edge) = info.edges.get(step.edge as usize).filter(|edge| edge.is_drop) {
+                let _ = writeln!(text, "  dropped: {}", edge.to);
+            }
+            info.name.clone()
+        }
+        None => "(removed node)".into(),
+    };
+    TracedStep { seconds: time::seconds(step.ticks.saturating_sub(router.clears.origin)), node: name, text }
+}
+
+#[derive(Serialize)]
+struct TracedStep {
+    /// Since the router started.
+    seconds: f64,
+    node: String,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct TracedPacket {
+    number: u32,
+    steps: Vec<TracedStep>,
+}
+
+#[derive(Serialize)]
+struct TracedThread {
+    thread: usize,
+    name: String,
+    packets: Vec<TracedPacket>,
+}
+
+#[derive(Serialize)]
+struct ShowTrace {
+    threads: Vec<TracedThread>,
+}
+
+impl fmt::Display for ShowTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for thread in &self.threads {
+            writeln!(f, "------------------- Start of thread {} {} -------------------", thread.thread, thread.name)?;
+            if thread.packets.is_empty() {
+                writeln!(f, "No packets in trace buffer")?;
+            }
+            for packet in &thread.packets {
+                writeln!(f, "Packet {}\n", packet.number)?;
+                for step in &packet.steps {
+                    let whole = step.seconds as u64;
+                    let micros = (step.seconds.fract() * 1e6) as u64;
+                    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
+                    writeln!(f, "{hours:02}:{minutes:02}:{seconds:02}:{micros:06}: {}", step.node)?;
+                    f.write_str(&step.text)?;
+                }
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,359 @@
+//! Commands on interfaces, as VPP has them.
+
+use super::Interface;
+use crate::Router;
+use command::table::{Align, Table};
+use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
+use drivers::af_packet::{self, AfPacketOptions};
+use drivers::tap::{self, TapOptions};
+use graph::InterfaceIndex;
+use serde::Serialize;
+use std::fmt;
+
+type Answer = Result<Box<dyn Reply>, CommandError>;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    register_settings(set);
+    register_creation(set);
+    set.add(Command::new(
+        "show interface [<interface:interface>] [address]",
+        "Interfaces with state, MTU and counters; with `address', their addresses.",
+        show_interface,
+    ));
+    set.add(Command::new(
+        "show interface address [<interface:interface>]",
+        "Interfaces with their addresses.",
+        show_address,
+    ));
+    set.add(Command::new(
+        "show hardware-interfaces [<interface:interface>]",
+        "The devices behind interfaces.",
+        |router: &mut Router, args: &Args| {
+            let interfaces = chosen(router, args)?.map(|interface| ShownHardware {
+                name: interface.name.clone(),
+                index: interface.index.0,
+                link: if interface.link_up() { "up" } else { "down" },
+                driver: interface.driver,
+                description: interface.description.clone(),
+                mac: interface.mac.to_string(),
+            });
+            reply(ShowHardware { interfaces: interfaces.collect() })
+        },
+    ));
+    set.add(Command::new("clear interfaces", "Make interface counters read zero.", |router: &mut Router, _: &Args| {
+        let all: Vec<InterfaceIndex> = router.interfaces.iter().map(|interface| interface.index).collect();
+        all.into_iter().for_each(|index| router.clear_interface_counters(index));
+        reply(Done)
+    }));
+}
+
+fn register_settings(set: &mut CommandSet<Router>) {
+    set.add(Command::new(
+        "set interface state <interface:interface> {up|down:state}",
+        "Set an interface up or down.",
+        |router: &mut Router, args: &Args| {
+            let index = find(router, args)?;
+            router.set_admin(index, args.text("state")? == "up")?;
+            reply(Done)
+        },
+    ));
+    set.add(Command::new(
+        "set interface ip address [del] <interface:interface> <prefix:prefix4>",
+        "Give an interface an address, or take it away.",
+        |router: &mut Router, args: &Args| {
+            let (index, prefix) = (find(router, args)?, args.parse("prefix")?);
+            match args.flag("del") {
+                false => router.add_address(index, prefix)?,
+                true => router.remove_address(index, prefix)?,
+            }
+            reply(Done)
+        },
+    ));
+    set.add(Command::new(
+        "set interface mtu [packet] <mtu:u32 68..9216> <interface:interface>",
+        "Set the largest network-layer packet of an interface.",
+        |router: &mut Router, args: &Args| {
+            let index = find(router, args)?;
+            router.set_mtu(index, args.parse("mtu")?)?;
+            reply(Done)
+        },
+    ));
+    set.add(Command::new(
+        "set interface mac address <interface:interface> <mac:mac>",
+        "Set the Ethernet address of an interface.",
+        |router: &mut Router, args: &Args| {
+            let index = find(router, args)?;
+            router.set_mac(index, args.parse("mac")?)?;
+            reply(Done)
+        },
+    ));
+    set.add(Command::new(
+        "set interface name <interface:interface> <name:word>",
+        "Give an interface another name.",
+        |router: &mut Router, args: &Args| {
+            let index = find(router, args)?;
+            router.rename_interface(index, args.text("name")?)?;
+            reply(Done)
+        },
+    ));
+}
+
+fn register_creation(set: &mut CommandSet<Router>) {
+    set.add(Command::new(
+        "create tap {{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:word>] | [host-ip4-addr <ip4:prefix4>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | [hw-addr <mac:mac>] }}",
+        "Create an interface whose other end is a TAP device of the host.",
+        create_tap,
+    ));
+    set.add(Command::new(
+        "create host-interface {name <host:word> {{ [hw-addr <mac:mac>] | [interface-name <name:word>] }} | <device:word> {{ [hw-addr <mac:mac>] | [name <name:word>] }}}",
+        "Create an interface on top of one of the host's (AF_PACKET).",
+        create_host_interface,
+    ));
+    set.add(Command::new(
+        "create null interface [name <name:word>]",
+        "Create an interface that discards what it sends.",
+        |router: &mut Router, args: &Args| {
+            let name = new_name(router, args, "null")?;
+            let number = router.interfaces.iter().filter(|interface| interface.driver == "null").count() as u32;
+            create(router, &name, drivers::null::open(number))
+        },
+    ));
+    let deletion = |router: &mut Router, args: &Args| {
+        let index = find(router, args)?;
+        router.delete_interface(index)?;
+        reply(Done)
+    };
+    set.add(Command::new("delete tap <interface:interface>", "Remove a TAP interface.", deletion));
+    set.add(Command::new("delete interface <interface:interface>", "Remove an interface.", deletion));
+    set.add(Command::new(
+        "delete host-interface name <host:word>",
+        "Remove the interface on top of a host interface.",
+        |router: &mut Router, args: &Args| {
+            let host = args.text("host")?;
+            let on_host =
+                |interface: &&Interface| interface.driver == "af_packet" && interface.host.as_deref() == Some(host);
+            let Some(index) = router.interfaces.iter().find(on_host).map(|interface| interface.index) else {
+                return fail(format!("no interface on top of `{host}'"));
+            };
+            router.delete_interface(index)?;
+            reply(Done)
+        },
+    ));
+}
+
+fn find(router: &Router, args: &Args) -> Result<InterfaceIndex, CommandError> {
+    Ok(router.interfaces.find(args.text("interface")?)?)
+}
+
+/// The interfaces that a `show` is about.
+fn chosen<'a>(router: &'a Router, args: &Args) -> Result<Box<dyn Iterator<Item = &'a Interface> + 'a>, CommandError> {
+    let Some(name) = args.optional_text("interface") else {
+        let mut all: Vec<&Interface> = router.interfaces.iter().collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        return Ok(Box::new(all.into_iter()));
+    };
+    let index = router.interfaces.find(name)?;
+    Ok(Box::new(std::iter::once(router.interfaces.get(index)?)))
+}
+
+fn new_name(router: &Router, args: &Args, stem: &str) -> Result<String, CommandError> {
+    let name = args.optional_text("name").map_or_else(|| router.free_name(stem), str::to_string);
+    router.check_new_name(&name)?;
+    Ok(name)
+}
+
+fn create(router: &mut Router, name: &str, device: drivers::Device) -> Answer {
+    router.create_interface(name, device)?;
+    reply(Text(format!("{name}\n")))
+}
+
+fn create_tap(router: &mut Router, args: &Args) -> Answer {
+    let id = args.optional::<u32>("id")?;
+    let host_is_free = |id: &u32| {
+        let host = format!("tap{id}");
+        !router.interfaces.iter().any(|interface| interface.host.as_deref() == Some(&host))
+    };
+    let id = id.unwrap_or_else(|| (0..).find(host_is_free).expect("endless"));
+    let name = args.optional_text("name").map_or_else(|| format!("tap{id}"), str::to_string);
+    router.check_new_name(&name)?;
+    let options = TapOptions {
+        id,
+        host_interface_name: args.optional_text("host").map(str::to_string),
+        host_namespace: args.optional_text("namespace").map(str::to_string),
+        host_ip4: args.optional("ip4")?,
+        host_mac: args.optional("hostmac")?,
+        host_mtu: args.optional("mtu")?,
+        hw_address: args.optional("mac")?,
+    };
+    let device = tap::open(options)?;
+    create(router, &name, device)
+}
+
+fn create_host_interface(router: &mut Router, args: &Args) -> Answer {
+    let host = args.text("host").or_else(|_| args.text("device"))?.to_string();
+    let name = args.optional_text("name").map_or_else(|| format!("host-{host}"), str::to_string);
+    router.check_new_name(&name)?;
+    let device = af_packet::open(AfPacketOptions { host_interface: host, hw_address: args.optional("mac")? })?;
+    create(router, &name, device)
+}
+
+fn show_interface(router: &mut Router, args: &Args) -> Answer {
+    if args.flag("address") {
+        return show_address(router, args);
+    }
+    let interfaces = chosen(router, args)?.map(|interface| {
+        let at = interface.index.0 as usize;
+        let counters = &router.counters;
+        ShownInterface {
+            name: interface.name.clone(),
+            index: interface.index.0,
+            state: if interface.admin_up { "up" } else { "down" },
+            link: if interface.link_up() { "up" } else { "down" },
+            mtu: interface.mtu,
+            counters: Counters {
+                rx_packets: counters.rx.sum(at, 0),
+                rx_bytes: counters.rx.sum(at, 1),
+                tx_packets: counters.tx.sum(at, 0),
+                tx_bytes: counters.tx.sum(at, 1),
+                drops: router.graph.counters().drops.sum(at, 0),
+                punt: counters.punts.sum(at, 0),
+                ip4: counters.ip4.sum(at, 0),
+            },
+        }
+    });
+    reply(ShowInterface { interfaces: interfaces.collect() })
+}
+
+fn show_address(router: &mut Router, args: &Args) -> Answer {
+    let interfaces = chosen(router, args)?.map(|interface| ShownAddress {
+        name: interface.name.clone(),
+        state: if interface.admin_up { "up" } else { "dn" },
+        addresses: interface.addresses.iter().map(|prefix| prefix.to_string()).collect(),
+    });
+    reply(ShowAddress { interfaces: interfaces.collect() })
+}
+
+#[derive(Serialize)]
+struct Counters {
+    rx_packets: u64,
+    rx_bytes: u64,
+    tx_packets: u64,
+    tx_bytes: u64,
+    drops: u64,
+    punt: u64,
+    ip4: u64,
+}
+
+#[derive(Serialize)]
+struct ShownInterface {
+    name: String,
+    index: u32,
+    state: &'static str,
+    link: &'static str,
+    mtu: u16,
+    counters: Counters,
+}
+
+#[derive(Serialize)]
+struct ShowInterface {
+    interfaces: Vec<ShownInterface>,
+}
+
+impl fmt::Display for ShowInterface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new("")
+            .titled_column("Name", Align::Centre, Align::Left, 32)
+            .titled_column("Idx", Align::Centre, Align::Centre, 5)
+            .titled_column("State", Align::Right, Align::Right, 7)
+            .titled_column("MTU (L3/IP4/IP6/MPLS)", Align::Right, Align::Right, 23)
+            .titled_column("Counter", Align::Right, Align::Left, 12)
+            .titled_column("Count", Align::Right, Align::Right, 19);
+        for interface in &self.interfaces {
+            let counters = &interface.counters;
+            let counts = [
+                ("rx packets", counters.rx_packets),
+                ("rx bytes", counters.rx_bytes),
+                ("tx packets", counters.tx_packets),
+                ("tx bytes", counters.tx_bytes),
+                ("drops", counters.drops),
+                ("punt", counters.punt),
+                ("ip4", counters.ip4),
+            ];
+            let mut counts = counts.into_iter().filter(|(_, count)| *count > 0);
+            let mut row = vec![
+                interface.name.clone(),
+                interface.index.to_string(),
+                interface.state.to_string(),
+                format!("{}/0/0/0", interface.mtu),
+            ];
+            let mut cells = |row: &mut Vec<String>| {
+                let found = counts.next();
+                if let Some((name, count)) = found {
+                    row.extend([format!("     {name}"), count.to_string()]);
+                }
+                found.is_some()
+            };
+            let mut more = cells(&mut row);
+            table.row(row);
+            while more {
+                let mut row = vec![String::new(); 4];
+                more = cells(&mut row);
+                if more {
+                    table.row(row);
+                }
+            }
+        }
+        write!(f, "{table}")
+    }
+}
+
+#[derive(Serialize)]
+struct ShownAddress {
+    name: String,
+    state: &'static str,
+    addresses: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ShowAddress {
+    interfaces: Vec<ShownAddress>,
+}
+
+impl fmt::Display for ShowAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for interface in &self.interfaces {
+            writeln!(f, "{} ({}):", interface.name, interface.state)?;
+            for address in &interface.addresses {
+                writeln!(f, "  L3 {address}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct ShownHardware {
+    name: String,
+    index: u32,
+    link: &'static str,
+    driver: &'static str,
+    description: String,
+    mac: String,
+}
+
+#[derive(Serialize)]
+struct ShowHardware {
+    interfaces: Vec<ShownHardware>,
+}
+
+impl fmt::Display for ShowHardware {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:^34}{:^5}{:>6}  Hardware", "Name", "Idx", "Link")?;
+        for interface in &self.interfaces {
+            writeln!(f, "{:<34}{:^5}{:>6}  {}", interface.name, interface.index, interface.link, interface.driver)?;
+            writeln!(f, "  Ethernet address {}", interface.mac)?;
+            writeln!(f, "  {}", interface.description)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,505 @@
+//! Interfaces as control keeps them, and the operations on them.
+
+use super::output::Output;
+use super::{Facts, FactsTable};
+use crate::ip4::control::{Path, Source, Way};
+use crate::{Error, Router};
+use drivers::input::DeviceInput;
+use drivers::output::DeviceOutput;
+use drivers::pg::PgInput;
+use drivers::{Device, Finishes, Link, Receive, Transmit};
+use graph::registry::MAX_INTERFACES;
+use graph::{Behaviour, InterfaceIndex, NodeIndex};
+use std::cell::RefCell;
+use std::net::Ipv4Addr;
+use wire::{MacAddress, Prefix4};
+
+/// Longest interface name: what Linux and VPP's tables can show.
+pub const MAX_NAME: usize = 63;
+/// Most addresses of an interface.
+pub const MAX_ADDRESSES: usize = 64;
+/// Bounds of the MTU: what IPv4 asks for (RFC 791), and the largest jumbo frame.
+pub const MIN_MTU: u16 = 68;
+pub const MAX_MTU: u16 = 9216;
+/// The worker that owns queues.
+const OWNER: usize = 0;
+
+/// An interface.
+pub struct Interface {
+    pub index: InterfaceIndex,
+    pub name: String,
+    pub driver: &'static str,
+    pub description: String,
+    /// The host's interface that it lies on, when it does.
+    pub host: Option<String>,
+    pub mac: MacAddress,
+    /// Largest network-layer packet.
+    pub mtu: u16,
+    pub admin_up: bool,
+    pub addresses: Vec<Prefix4>,
+    pub(crate) link: Box<dyn Link>,
+    /// Edges to its output: from `interface-output` and from `ip4-rewrite`.
+    pub(crate) output_edge: u16,
+    pub(crate) rewrite_edge: u16,
+    input_node: &'static str,
+    output_node: NodeIndex,
+    tx_node: NodeIndex,
+}
+
+impl Interface {
+    pub fn link_up(&self) -> bool {
+        self.link.is_up()
+    }
+
+    /// Its own address on the network of `peer`, else its primary one.
+    pub fn address_towards(&self, peer: Ipv4Addr) -> Option<Ipv4Addr> {
+        let same_network = self.addresses.iter().find(|prefix| prefix.contains(peer));
+        same_network.or(self.addresses.first()).map(|prefix| prefix.address())
+    }
+}
+
+/// All interfaces, by index.
+#[derive(Default)]
+pub struct Interfaces {
+    slots: Vec<Option<Interface>>,
+}
+
+impl Interfaces {
+    /// # Errors
+    /// When there is no interface of this index.
+    pub fn get(&self, index: InterfaceIndex) -> Result<&Interface, Error> {
+        self.slots.get(index.0 as usize).and_then(Option::as_ref).ok_or(Error::NoSuchInterface(format!("#{index}")))
+    }
+
+    pub(crate) fn get_mut(&mut self, index: InterfaceIndex) -> Result<&mut Interface, Error> {
+        let slot = self.slots.get_mut(index.0 as usize).and_then(Option::as_mut);
+        slot.ok_or(Error::NoSuchInterface(format!("#{index}")))
+    }
+
+    /// # Errors
+    /// When there is no interface of this name.
+    pub fn find(&self, name: &str) -> Result<InterfaceIndex, Error> {
+        let named = self.iter().find(|interface| interface.name == name);
+        named.map(|interface| interface.index).ok_or_else(|| Error::NoSuchInterface(name.into()))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Interface> {
+        self.slots.iter().flatten()
+    }
+
+    /// The interface on whose network an address is, the longest prefix first.
+    pub fn attached_to(&self, address: Ipv4Addr) -> Option<InterfaceIndex> {
+        let networks =
+            self.iter().filter(|i| i.admin_up).flat_map(|i| i.addresses.iter().map(move |prefix| (i.index, prefix)));
+        let containing = networks.filter(|(_, prefix)| prefix.contains(address));
+        containing.max_by_key(|(_, prefix)| prefix.length()).map(|(index, _)| index)
+    }
+
+    fn free_index(&self) -> Result<InterfaceIndex, Error> {
+        // 0 stays free: it is VPP's local0, and the value of metadata that nobody set.
+        let index = (1..).find(|&index| self.slots.get(index).is_none_or(Option::is_none)).expect("endless");
+        if index >= MAX_INTERFACES {
+            return Err(Error::TooManyInterfaces);
+        }
+        Ok(InterfaceIndex(index as u32))
+    }
+}
+
+/// Names that make sense in commands and node names.
+fn check_name(name: &str) -> Result<(), Error> {
+    let fits = !name.is_empty() && name.len() <= MAX_NAME;
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
+    if fits && plain { Ok(()) } else { Err(Error::BadName(name.into())) }
+}
+
+impl Router {
+    /// A name like `tap0` that is free.
+    pub fn free_name(&self, stem: &str) -> String {
+        (0..).map(|n| format!("{stem}{n}")).find(|name| self.interfaces.find(name).is_err()).expect("endless")
+    }
+
+    /// Refuses a name that cannot be given to a new interface.
+    ///
+    /// # Errors
+    /// When it is malformed or taken.
+    pub fn check_new_name(&self, name: &str) -> Result<(), Error> {
+        check_name(name)?;
+        match self.interfaces.find(name) {
+            Ok(_) => Err(Error::NameTaken(name.into())),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Makes an interface of a device; it starts administratively down.
+    ///
+    /// # Errors
+    /// When the name is malformed or taken, or a table is full; then nothing has changed
+    /// and the device is closed.
+    pub fn create_interface(&mut self, name: &str, device: Device) -> Result<InterfaceIndex, Error> {
+        self.check_new_name(name)?;
+        let index = self.interfaces.free_index()?;
+        let Device { driver, input_node, description, host, mac, mtu, finishes, receive, transmit, link } = device;
+        if let Some(receive) = receive {
+            self.attach_receive(input_node, index, receive)?;
+        }
+        let (tx_node, output_node) = self.register_output(name, index, finishes, transmit).inspect_err(|_| {
+            self.detach_receive(input_node, index);
+        })?;
+        let connected = self.graph.connect(self.nodes.interface.output, &format!("{name}-output")).and_then(|output| {
+            self.graph.connect(self.nodes.ip4.rewrite, &format!("{name}-output")).map(|rewrite| (output, rewrite))
+        });
+        let (output_edge, rewrite_edge) = connected.inspect_err(|_| {
+            self.detach_receive(input_node, index);
+            self.graph.remove(output_node);
+            self.graph.remove(tx_node);
+        })?;
+        let interface = Interface {
+            index,
+            name: name.into(),
+            driver,
+            description,
+            host,
+            mac,
+            mtu: mtu.clamp(MIN_MTU, MAX_MTU),
+            admin_up: false,
+            addresses: Vec::new(),
+            link,
+            output_edge,
+            rewrite_edge,
+            input_node,
+            output_node,
+            tx_node,
+        };
+        let at = index.0 as usize;
+        if self.interfaces.slots.len() <= at {
+            self.interfaces.slots.resize_with(at + 1, || None);
+        }
+        self.interfaces.slots[at] = Some(interface);
+        self.clear_interface_counters(index);
+        self.publish_facts();
+        Ok(index)
+    }
+
+    /// The two nodes of an interface's output side.
+    fn register_output(
+        &mut self,
+        name: &str,
+        index: InterfaceIndex,
+        finishes: Finishes,
+        transmit: Box<dyn Transmit>,
+    ) -> Result<(NodeIndex, NodeIndex), Error> {
+        let tx = self.counters.tx.clone();
+        let owned = RefCell::new(Some(transmit));
+        let tx_node = self.graph.register(DeviceOutput::spec(name), |thread| {
+            // One worker owns the queue; a packet that reaches another is refused by name.
+            let queue = (thread == OWNER).then(|| owned.borrow_mut().take()).flatten();
+            let queue = queue.unwrap_or_else(|| Box::new(drivers::output::NotOwner));
+            Behaviour::Map(Box::new(DeviceOutput::new(index, queue, tx.clone())))
+        })?;
+        let facts = self.facts.clone();
+        // The only edge beyond the drops leads to the tx node.
+        let tx_edge = Output::spec(name).edges.len() as u16;
+        let output_node = self.graph.register(Output::spec(name), move |_| {
+            Behaviour::Expand(Box::new(Output::new(index, facts.clone(), finishes, tx_edge)))
+        });
+        let output_node = output_node.inspect_err(|_| self.graph.remove(tx_node))?;
+        let edge = self.graph.connect(output_node, &format!("{name}-tx"))?;
+        assert_eq!(edge, tx_edge);
+        Ok((tx_node, output_node))
+    }
+
+    fn attach_receive(
+        &mut self,
+        node: &'static str,
+        index: InterfaceIndex,
+        receive: Box<dyn Receive>,
+    ) -> Result<(), Error> {
+        let input = match self.graph.find(node) {
+            Ok(input) => input,
+            Err(_) => {
+                let rx = self.counters.rx.clone();
+                self.graph.register(DeviceInput::spec(node), move |_| {
+                    Behaviour::Source(Box::new(DeviceInput::new(rx.clone())))
+                })?
+            }
+        };
+        self.graph.call_one(OWNER, move |core| {
+            if let Some(input) = core.node::<DeviceInput>(input) {
+                input.add(index, receive);
+            }
+        });
+        Ok(())
+    }
+
+    fn detach_receive(&self, node: &'static str, index: InterfaceIndex) {
+        let Ok(input) = self.graph.find(node) else { return };
+        self.graph.call_one(OWNER, move |core| {
+            if let Some(input) = core.node::<DeviceInput>(input) {
+                input.remove(index);
+            }
+        });
+    }
+
+    /// Removes an interface with its routes and neighbours.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn delete_interface(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        self.set_admin(index, false)?;
+        for prefix in self.interfaces.get(index)?.addresses.clone() {
+            self.remove_address(index, prefix)?;
+        }
+        self.flush_neighbours(index, true);
+        self.remove_paths_of(index);
+        let interface = self.interfaces.slots[index.0 as usize].take().expect("looked up above");
+        self.detach_receive(interface.input_node, index);
+        self.forget_streams(index);
+        self.publish_facts();
+        self.graph.remove(interface.output_node);
+        self.graph.remove(interface.tx_node);
+        Ok(())
+    }
+
+    /// Takes every path that names an interface off the operators' routes.
+    fn remove_paths_of(&mut self, gone: InterfaceIndex) {
+        let names = |path: &Path| match path.way {
+            Way::Via { interface, .. } => interface == Some(gone),
+            Way::Attached(index) | Way::Local(index) => index == gone,
+            Way::Drop | Way::Punt | Way::Unreachable => false,
+        };
+        let mut found = Vec::new();
+        for (prefix, route) in self.ip4.routes() {
+            for (source, paths) in &route.sources {
+                let paths: Vec<Path> = paths.iter().filter(|path| names(path)).cloned().collect();
+                if !paths.is_empty() {
+                    found.push((*prefix, *source, paths));
+                }
+            }
+        }
+        for (prefix, source, paths) in found {
+            if let Err(error) = self.remove_route(prefix, source, &paths) {
+                log::error!("route {prefix} is not up to date: {error}");
+            }
+        }
+    }
+
+    /// Sets an interface up or down. Its connected routes come and go with it.
+    ///
+    /// # Errors
+    /// When there is none, or the system refuses to bring the device up.
+    pub fn set_admin(&mut self, index: InterfaceIndex, up: bool) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        if interface.admin_up == up {
+            return Ok(());
+        }
+        interface.link.set_admin(up).map_err(|source| Error::Device { name: interface.name.clone(), source })?;
+        interface.admin_up = up;
+        let node = interface.input_node;
+        let addresses = interface.addresses.clone();
+        self.publish_facts();
+        if let Ok(input) = self.graph.find(node) {
+            self.graph.call_one(OWNER, move |core| {
+                if let Some(input) = core.node::<DeviceInput>(input) {
+                    input.set_up(index, up);
+                }
+                if let Some(input) = core.node::<PgInput>(input) {
+                    input.set_up(index, up);
+                }
+            });
+        }
+        if !up {
+            self.flush_neighbours(index, false);
+        }
+        self.install_all();
+        if up {
+            addresses.iter().for_each(|prefix| self.announce(index, prefix.address()));
+        }
+        Ok(())
+    }
+
+    /// Sets the largest network-layer packet.
+    ///
+    /// # Errors
+    /// When there is no such interface or the value is out of range.
+    pub fn set_mtu(&mut self, index: InterfaceIndex, mtu: u16) -> Result<(), Error> {
+        if !(MIN_MTU..=MAX_MTU).contains(&mtu) {
+            return Err(Error::BadMtu(mtu));
+        }
+        self.interfaces.get_mut(index)?.mtu = mtu;
+        self.refresh_adjacencies(index, None);
+        Ok(())
+    }
+
+    /// Sets the Ethernet address.
+    ///
+    /// # Errors
+    /// When there is no such interface or the address is a group's.
+    pub fn set_mac(&mut self, index: InterfaceIndex, mac: MacAddress) -> Result<(), Error> {
+        if mac.is_multicast() || mac.is_zero() {
+            return Err(Error::BadInterfaceMac(mac));
+        }
+        self.interfaces.get_mut(index)?.mac = mac;
+        self.publish_facts();
+        self.refresh_adjacencies(index, None);
+        Ok(())
+    }
+
+    /// Gives an interface another name.
+    ///
+    /// # Errors
+    /// When there is no such interface, or the name is malformed or taken.
+    pub fn rename_interface(&mut self, index: InterfaceIndex, name: &str) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        if interface.name == name {
+            return Ok(());
+        }
+        self.check_new_name(name)?;
+        let (output, tx) = (interface.output_node, interface.tx_node);
+        self.graph.rename(output, &format!("{name}-output"))?;
+        self.graph.rename(tx, &format!("{name}-tx"))?;
+        self.interfaces.get_mut(index)?.name = name.into();
+        Ok(())
+    }
+
+    /// Adds an address with its network. The first one is the primary.
+    ///
+    /// # Errors
+    /// When there is no such interface, the address is no host's, or it or its network is
+    /// on an interface already.
+    pub fn add_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        check_host_address(prefix)?;
+        if interface.addresses.len() >= MAX_ADDRESSES {
+            return Err(Error::TooManyAddresses);
+        }
+        for other in self.interfaces.iter() {
+            for known in &other.addresses {
+                let same_address = known.address() == prefix.address();
+                let overlaps = known.contains_prefix(prefix.network()) || prefix.contains_prefix(known.network());
+                // Further addresses on one network of one interface are secondary ones.
+                let secondary = other.index == index && known.network() == prefix.network();
+                if same_address || (overlaps && !secondary) {
+                    return Err(Error::AddressTaken { wanted: prefix, taken: *known, name: other.name.clone() });
+                }
+            }
+        }
+        let up = interface.admin_up;
+        self.interfaces.get_mut(index)?.addresses.push(prefix);
+        let routes = connected_routes(index, prefix);
+        for (added, (route, path)) in routes.iter().enumerate() {
+            if let Err(error) = self.add_route(*route, Source::Interface, vec![path.clone()], true) {
+                for (route, path) in &routes[..added] {
+                    let _ = self.remove_route(*route, Source::Interface, std::slice::from_ref(path));
+                }
+                self.interfaces.get_mut(index)?.addresses.retain(|known| *known != prefix);
+                return Err(error);
+            }
+        }
+        self.publish_facts();
+        // Next hops on the new network work from now on.
+        self.install_all();
+        if up {
+            self.announce(index, prefix.address());
+        }
+        Ok(())
+    }
+
+    /// Removes an address.
+    ///
+    /// # Errors
+    /// When the interface does not have it.
+    pub fn remove_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        let before = interface.addresses.len();
+        interface.addresses.retain(|known| *known != prefix);
+        if interface.addresses.len() == before {
+            return Err(Error::NoSuchAddress { prefix, name: interface.name.clone() });
+        }
+        let rest = interface.addresses.clone();
+        self.publish_facts();
+        for (route, path) in connected_routes(index, prefix) {
+            // A secondary address on the same network keeps it.
+            let still = rest.iter().any(|kept| connected_routes(index, *kept).iter().any(|(other, _)| *other == route));
+            if !still && let Err(error) = self.remove_route(route, Source::Interface, &[path]) {
+                log::error!("route {route} is not up to date: {error}");
+            }
+        }
+        self.forget_detached_neighbours(index);
+        self.install_all();
+        Ok(())
+    }
+
+    /// Learned neighbours that are on no network of the interface any more.
+    fn forget_detached_neighbours(&mut self, index: InterfaceIndex) {
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let networks = interface.addresses.clone();
+        let detached = |key: &crate::arp::NeighbourKey| !networks.iter().any(|network| network.contains(key.address));
+        let keys: Vec<_> = self
+            .neighbours
+            .iter()
+            .filter(|(key, neighbour)| {
+                let is_static = matches!(neighbour.state, crate::arp::control::State::Known { is_static: true, .. });
+                key.interface == index && !is_static && detached(key)
+            })
+            .map(|(key, _)| *key)
+            .collect();
+        for key in keys {
+            let _ = self.remove_neighbour(key);
+        }
+    }
+
+    /// Makes the counters of an interface read zero.
+    pub fn clear_interface_counters(&mut self, index: InterfaceIndex) {
+        let at = [index.0 as usize];
+        for table in [&self.counters.rx, &self.counters.tx, &self.counters.ip4, &self.counters.punts] {
+            table.clear(at);
+        }
+        self.graph.counters().drops.clear(at);
+    }
+
+    /// Sends a frame out of an interface.
+    pub(crate) fn inject(&self, interface: InterfaceIndex, frame: Vec<u8>) {
+        let node = self.nodes.interface.inject;
+        self.graph.call_one(OWNER, move |core| {
+            if let Some(inject) = core.node::<super::inject::Inject>(node) {
+                inject.send(interface, frame);
+            }
+        });
+    }
+
+    /// Publishes what the data path knows of interfaces.
+    fn publish_facts(&self) {
+        let facts = |interface: &Interface| Facts {
+            index: interface.index,
+            mac: interface.mac,
+            up: interface.admin_up,
+            addresses: interface.addresses.clone(),
+            output: interface.output_edge,
+        };
+        self.facts.publish(FactsTable(self.interfaces.slots.iter().map(|slot| slot.as_ref().map(facts)).collect()));
+    }
+}
+
+/// RFC 1812 5.3.7: addresses that no host may have.
+fn check_host_address(prefix: Prefix4) -> Result<(), Error> {
+    let address = prefix.address();
+    let first = address.octets()[0];
+    let is_host = first != 0 && first < 224 && !address.is_loopback();
+    let is_edge = prefix.length() < 31 && (address == prefix.first() || address == prefix.last());
+    if is_host && prefix.length() > 0 && !is_edge { Ok(()) } else { Err(Error::BadAddress(prefix)) }
+}
+
+/// The routes that an address brings: its network, itself, and, where the network has
+/// them, its first and last address (RFC 3021: /31 has none).
+fn connected_routes(index: InterfaceIndex, prefix: Prefix4) -> Vec<(Prefix4, Path)> {
+    let host = |address| Prefix4::new(address, 32).expect("32 is a length");
+    let mut routes = vec![(host(prefix.address()), Path::new(Way::Local(index)))];
+    if prefix.length() < 32 {
+        routes.push((prefix.network(), Path::new(Way::Attached(index))));
+    }
+    if prefix.length() < 31 {
+        routes.push((host(prefix.first()), Path::new(Way::Drop)));
+        routes.push((host(prefix.last()), Path::new(Way::Drop)));
+    }
+    routes
+}

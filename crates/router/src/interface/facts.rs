@@ -1,0 +1,52 @@
+//! What the data path needs to know of interfaces: a table that control publishes whole
+//! and nodes borrow for a round.
+
+use graph::{EdgeIndex, InterfaceIndex};
+use rcu::Published;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use wire::{MacAddress, Prefix4};
+
+/// One interface, as nodes see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    pub index: InterfaceIndex,
+    pub mac: MacAddress,
+    pub up: bool,
+    /// Its addresses with their networks, the primary one first.
+    pub addresses: Vec<Prefix4>,
+    /// The edge of `interface-output` to this interface.
+    pub output: EdgeIndex,
+}
+
+impl Facts {
+    /// Whether the address is one of this interface's own.
+    pub fn owns(&self, address: Ipv4Addr) -> bool {
+        self.addresses.iter().any(|prefix| prefix.address() == address)
+    }
+
+    /// Its own address on the network of `peer`, else its primary one.
+    pub fn address_towards(&self, peer: Ipv4Addr) -> Option<Ipv4Addr> {
+        let same_network = self.addresses.iter().find(|prefix| prefix.contains(peer));
+        same_network.or(self.addresses.first()).map(|prefix| prefix.address())
+    }
+
+    /// Whether `peer` is on one of the attached networks.
+    pub fn is_attached(&self, peer: Ipv4Addr) -> bool {
+        self.addresses.iter().any(|prefix| prefix.contains(peer))
+    }
+}
+
+/// All interfaces, by index.
+#[derive(Debug, Clone, Default)]
+pub struct FactsTable(pub Vec<Option<Facts>>);
+
+impl FactsTable {
+    #[inline]
+    pub fn get(&self, index: InterfaceIndex) -> Option<&Facts> {
+        self.0.get(index.0 as usize)?.as_ref()
+    }
+}
+
+/// The table as control publishes it.
+pub type SharedFacts = Arc<Published<FactsTable>>;

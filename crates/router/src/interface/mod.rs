@@ -1,0 +1,61 @@
+//! Interfaces: devices with a name, a state, addresses and counters.
+//!
+//! Each interface has two nodes of its own, `NAME-output` and `NAME-tx`; its packets come
+//! in by its driver's input node.
+
+pub mod cli;
+pub mod control;
+mod facts;
+mod inject;
+mod output;
+
+pub use control::{Interface, Interfaces};
+pub use facts::{Facts, FactsTable, SharedFacts};
+
+use graph::registry::MAX_INTERFACES;
+use graph::{Behaviour, CounterTable, Graph, GraphError, NodeIndex};
+use std::io;
+use std::sync::Arc;
+
+/// Counters by interface, as the stats segment names them.
+#[derive(Clone)]
+pub struct InterfaceCounters {
+    /// Packets and bytes.
+    pub rx: Arc<CounterTable>,
+    pub tx: Arc<CounterTable>,
+    pub ip4: Arc<CounterTable>,
+    pub punts: Arc<CounterTable>,
+}
+
+impl InterfaceCounters {
+    /// # Errors
+    /// When the system refuses memory.
+    pub fn new(workers: usize) -> io::Result<InterfaceCounters> {
+        let table = |name, width| CounterTable::new(name, workers, MAX_INTERFACES, width);
+        Ok(InterfaceCounters {
+            rx: table("/if/rx", 2)?,
+            tx: table("/if/tx", 2)?,
+            ip4: table("/if/ip4", 1)?,
+            punts: table("/if/punt", 1)?,
+        })
+    }
+}
+
+/// Nodes that control talks to.
+pub(crate) struct Nodes {
+    pub output: NodeIndex,
+    pub inject: NodeIndex,
+}
+
+/// Registers the capability's nodes that exist once.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(graph: &mut Graph, facts: &SharedFacts) -> Result<Nodes, GraphError> {
+    let facts = facts.clone();
+    let output = graph.register(output::Demultiplex::spec(), move |_| {
+        Behaviour::Map(Box::new(output::Demultiplex::new(facts.clone())))
+    })?;
+    let inject = graph.register(inject::spec(), |_| Behaviour::Expand(Box::<inject::Inject>::default()))?;
+    Ok(Nodes { output, inject })
+}

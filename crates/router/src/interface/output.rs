@@ -1,0 +1,132 @@
+//! The output side of interfaces.
+//!
+//! [`Output`] (`NAME-output`): the last stop before the device. It finishes what the
+//! device cannot (checksums, segmentation) and stops packets of an interface that is
+//! down. Reads: `flags`, offloads. Next: `NAME-tx`.
+//!
+//! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads
+//! the interface from the scratch word. Next: that interface's output.
+
+use super::SharedFacts;
+use drivers::{Finishes, offload};
+use graph::{
+    Context, CounterSpec, EdgeIndex, Expand, Expansion, InterfaceIndex, Map, NodeSpec, Severity, Snapshot, Vector,
+    edge, flag,
+};
+use std::fmt;
+
+graph::edges! {
+    pub enum OutputEdge {
+        Down => drop "interface is down",
+        Malformed => drop "offload request makes no sense",
+    }
+}
+
+const COUNTERS: &[CounterSpec] =
+    &[CounterSpec("checksums finished", Severity::Info), CounterSpec("packets segmented", Severity::Info)];
+const CHECKSUMS: usize = 0;
+const SEGMENTED: usize = 1;
+
+/// `NAME-output` of one interface.
+pub struct Output {
+    index: InterfaceIndex,
+    facts: SharedFacts,
+    finishes: Finishes,
+    /// The edge to the tx node.
+    tx: EdgeIndex,
+}
+
+impl Output {
+    pub fn new(index: InterfaceIndex, facts: SharedFacts, finishes: Finishes, tx: EdgeIndex) -> Output {
+        Output { index, facts, finishes, tx }
+    }
+
+    pub fn spec(name: &str) -> NodeSpec {
+        NodeSpec { name: format!("{name}-output"), edges: OutputEdge::EDGES, counters: COUNTERS, trace }
+    }
+
+    /// What this device leaves for us to finish.
+    fn unfinished(&self) -> u32 {
+        (if self.finishes.checksum { 0 } else { flag::PARTIAL_CHECKSUM })
+            | (if self.finishes.segmentation { 0 } else { flag::SEGMENTED })
+    }
+
+    /// Packets in order, each finished.
+    #[cold]
+    fn finish(&self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let mut row = vector.row(i);
+            vector.set_edge(i, edge::TAKEN);
+            let todo = row.flags & self.unfinished();
+            if todo & flag::SEGMENTED != 0 {
+                let mut parts = Vec::new();
+                match offload::segment(x.cx.buffers, &row, &mut |part| parts.push(part)) {
+                    Ok(_) => {
+                        x.cx.count(SEGMENTED, 1);
+                        parts.into_iter().for_each(|part| x.originate(part, self.tx));
+                        x.consume(row.packet);
+                    }
+                    Err(_) => x.emit(row, OutputEdge::Malformed.into()),
+                }
+                continue;
+            }
+            if todo & flag::PARTIAL_CHECKSUM != 0 {
+                if offload::finish_checksum(x.cx.buffers, &mut row).is_err() {
+                    x.emit(row, OutputEdge::Malformed.into());
+                    continue;
+                }
+                x.cx.count(CHECKSUMS, 1);
+            }
+            x.emit(row, self.tx);
+        }
+    }
+}
+
+impl Expand for Output {
+    #[inline]
+    fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
+        if !self.facts.load(x.cx.round).get(self.index).is_some_and(|facts| facts.up) {
+            return vector.set_edges(OutputEdge::Down.into());
+        }
+        if vector.any_flags() & self.unfinished() != 0 {
+            return self.finish(x, vector);
+        }
+        vector.set_edges(self.tx);
+    }
+}
+
+graph::edges! {
+    pub enum DemultiplexEdge {
+        Gone => drop "no such interface",
+    }
+}
+
+/// `interface-output`.
+pub struct Demultiplex {
+    facts: SharedFacts,
+}
+
+impl Demultiplex {
+    pub fn new(facts: SharedFacts) -> Demultiplex {
+        Demultiplex { facts }
+    }
+
+    pub fn spec() -> NodeSpec {
+        NodeSpec { name: "interface-output".into(), edges: DemultiplexEdge::EDGES, counters: &[], trace }
+    }
+}
+
+impl Map for Demultiplex {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let facts = self.facts.load(cx.round);
+        for i in 0..vector.len() {
+            let interface = InterfaceIndex(vector.row(i).scratch as u32);
+            let to = facts.get(interface).map_or(DemultiplexEdge::Gone.into(), |facts| facts.output);
+            vector.set_edge(i, to);
+        }
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))
+}

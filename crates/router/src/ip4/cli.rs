@@ -1,0 +1,237 @@
+//! Commands on IPv4 routes, as VPP has them.
+
+use super::control::{Path, Route, Source, Way};
+use crate::Router;
+use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
+use serde::Serialize;
+use std::fmt;
+use std::net::Ipv4Addr;
+use tables::Leaf;
+use wire::Prefix4;
+
+/// A path: a next hop with or without its interface, an interface alone, or what else
+/// can be done with a packet.
+const VIA: &str = "via {drop | punt | local | unreachable | <hop:ip4> [<interface:interface>] | <onto:interface> : way} [weight <weight:u32 1..255>]";
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.add(Command::new(
+        &format!("ip route add <prefix:prefix4> ({VIA} : paths)+"),
+        "Add paths to a route.",
+        |router: &mut Router, args: &Args| {
+            let paths = paths(router, args)?;
+            router.add_route(args.parse("prefix")?, Source::Config, paths, false)?;
+            reply(Done)
+        },
+    ));
+    set.add(Command::new(
+        &format!("ip route del <prefix:prefix4> ({VIA} : paths)*"),
+        "Take paths off a route, or remove it.",
+        |router: &mut Router, args: &Args| {
+            let paths = paths(router, args)?;
+            router.remove_route(args.parse("prefix")?, Source::Config, &paths)?;
+            reply(Done)
+        },
+    ));
+    set.add(Command::new(
+        "show ip fib [{summary | memory | <prefix:prefix4> | <address:ip4> : what}] [detail]",
+        "The IPv4 routing table, or what is known of one destination.",
+        show_fib,
+    ));
+}
+
+fn paths(router: &Router, args: &Args) -> Result<Vec<Path>, CommandError> {
+    let path = |path: &Args| {
+        let named = |name: &str| path.optional_text(name).map(|name| router.interfaces.find(name)).transpose();
+        let way = match path.text("way")? {
+            "drop" => Way::Drop,
+            "punt" => Way::Punt,
+            "unreachable" => Way::Unreachable,
+            "local" => match router.interfaces.iter().next() {
+                Some(interface) => Way::Local(interface.index),
+                None => return fail("local: there is no interface to receive on yet"),
+            },
+            _ => match path.optional::<Ipv4Addr>("hop")? {
+                Some(next_hop) if next_hop.is_unspecified() || next_hop.is_multicast() || next_hop.is_broadcast() => {
+                    return fail(format!("next hop {next_hop} is no host's address"));
+                }
+                Some(next_hop) => Way::Via { next_hop, interface: named("interface")? },
+                None => Way::Attached(router.interfaces.find(path.text("onto")?)?),
+            },
+        };
+        Ok(Path { way, weight: path.optional("weight")?.unwrap_or(1) })
+    };
+    args.groups("paths").map(path).collect()
+}
+
+fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    match args.optional_text("what") {
+        Some("summary") => {
+            let mut lengths = [0usize; 33];
+            router.ip4.routes().keys().for_each(|prefix| lengths[prefix.length() as usize] += 1);
+            let used = (0u8..).zip(lengths).filter(|(_, count)| *count > 0);
+            reply(Summary { lengths: used.map(|(length, count)| LengthCount { length, count }).collect() })
+        }
+        Some("memory") => reply(Memory { table: 0, bytes: router.ip4.memory() }),
+        Some(_) => {
+            let found = match args.optional::<Prefix4>("prefix")? {
+                Some(prefix) => router.ip4.routes().get_key_value(&prefix.network()),
+                None => router.ip4.longest_match(args.parse("address")?),
+            };
+            match found {
+                Some((prefix, route)) => reply(ShowFib { details: true, routes: vec![shown(router, prefix, route)] }),
+                None => reply(ShowFib { details: true, routes: vec![] }),
+            }
+        }
+        None => {
+            let routes = router.ip4.routes().iter().map(|(prefix, route)| shown(router, prefix, route)).collect();
+            reply(ShowFib { details: args.flag("detail"), routes })
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ShownPath {
+    path: String,
+    weight: u8,
+    resolved: bool,
+}
+
+#[derive(Serialize)]
+struct ShownSource {
+    source: &'static str,
+    paths: Vec<ShownPath>,
+}
+
+#[derive(Serialize)]
+struct ShownBucket {
+    first: usize,
+    last: usize,
+    to: String,
+}
+
+#[derive(Serialize)]
+struct ShownRoute {
+    prefix: String,
+    sources: Vec<ShownSource>,
+    object: u32,
+    buckets: Vec<ShownBucket>,
+}
+
+fn shown(router: &Router, prefix: &Prefix4, route: &Route) -> ShownRoute {
+    let interface_name =
+        |index| router.interfaces.get(index).map_or("?".to_string(), |interface| interface.name.clone());
+    let is_up = |index| router.interfaces.get(index).is_ok_and(|interface| interface.admin_up);
+    let path = |path: &Path| {
+        let (text, resolved) = match path.way {
+            Way::Via { next_hop, interface } => {
+                let interface = interface.or_else(|| router.interfaces.attached_to(next_hop));
+                let name = interface.map_or("(no attached network)".into(), interface_name);
+                (format!("attached-nexthop: {next_hop} {name}"), interface.is_some_and(is_up))
+            }
+            Way::Attached(index) => (format!("attached: {}", interface_name(index)), is_up(index)),
+            Way::Local(index) => (format!("receive: {}", interface_name(index)), is_up(index)),
+            Way::Drop => ("special: drop".into(), true),
+            Way::Punt => ("special: punt".into(), true),
+            Way::Unreachable => ("special: unreachable".into(), true),
+        };
+        ShownPath { path: text, weight: path.weight, resolved }
+    };
+    let sources = route
+        .sources
+        .iter()
+        .map(|(source, paths)| ShownSource { source: source.name(), paths: paths.iter().map(path).collect() });
+    let leaves: Vec<Leaf> = match route.installed {
+        None => vec![],
+        Some(leaf) => router.ip4.buckets(leaf).map_or(vec![leaf], <[Leaf]>::to_vec),
+    };
+    let mut buckets: Vec<ShownBucket> = Vec::new();
+    let mut previous = None;
+    for (at, leaf) in leaves.into_iter().enumerate() {
+        if previous == Some(leaf) {
+            buckets.last_mut().expect("there was a previous one").last = at;
+        } else {
+            buckets.push(ShownBucket { first: at, last: at, to: router.adjacency_text(leaf) });
+            previous = Some(leaf);
+        }
+    }
+    ShownRoute {
+        prefix: prefix.to_string(),
+        sources: sources.collect(),
+        object: route.installed.map_or(0, Leaf::index),
+        buckets,
+    }
+}
+
+#[derive(Serialize)]
+struct ShowFib {
+    #[serde(skip)]
+    details: bool,
+    routes: Vec<ShownRoute>,
+}
+
+impl fmt::Display for ShowFib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "ipv4-VRF:0, fib_index:0, flow hash:[src dst sport dport proto ]")?;
+        for route in &self.routes {
+            writeln!(f, "{}", route.prefix)?;
+            if self.details {
+                for source in &route.sources {
+                    writeln!(f, "  {}", source.source)?;
+                    for path in &source.paths {
+                        let state = if path.resolved { "resolved" } else { "unresolved" };
+                        writeln!(f, "    path: weight={} {} oper-flags:{state}", path.weight, path.path)?;
+                    }
+                }
+                writeln!(f, " forwarding:")?;
+            }
+            if route.buckets.is_empty() {
+                writeln!(f, "  unresolved")?;
+                continue;
+            }
+            writeln!(f, "  unicast-ip4-chain")?;
+            let count = route.buckets.last().map_or(0, |bucket| bucket.last + 1);
+            writeln!(f, "  [@0]: dpo-load-balance: [proto:ip4 index:{} buckets:{count}]", route.object)?;
+            for bucket in &route.buckets {
+                match bucket.last > bucket.first {
+                    true => writeln!(f, "    [{}-{}] {}", bucket.first, bucket.last, bucket.to)?,
+                    false => writeln!(f, "    [{}] {}", bucket.first, bucket.to)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct LengthCount {
+    length: u8,
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    lengths: Vec<LengthCount>,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "ipv4-VRF:0, fib_index:0, flow hash:[src dst sport dport proto ]")?;
+        writeln!(f, "    Prefix length         Count     ")?;
+        for LengthCount { length, count } in &self.lengths {
+            writeln!(f, "{length:>20}{count:>16}")?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct Memory {
+    table: u32,
+    bytes: usize,
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "ipv4-VRF:{} bytes:{}", self.table, self.bytes)
+    }
+}

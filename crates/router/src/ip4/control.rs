@@ -1,0 +1,492 @@
+//! The IPv4 routing table as control keeps it.
+//!
+//! A route is a prefix and, from each source, a list of paths. The best source's paths
+//! resolve to one forwarding object: an adjacency, a glean, or a load balance over
+//! several. Objects are shared: every route with the same paths names the same one.
+//! Adjacencies follow the neighbours; routes follow addresses and interface state.
+
+use crate::arp::NeighbourKey;
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
+use tables::fib4::Key;
+use tables::{Adjacency, Fib4, Leaf, Object, Objects, kind};
+use wire::Prefix4;
+
+/// Most paths of a route.
+pub const MAX_PATHS: usize = 64;
+/// How far a path's share of buckets may be from its weight.
+const BUCKET_TOLERANCE: f64 = 0.1;
+
+/// Who wants a route; the first one wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// An address of an interface.
+    Interface,
+    /// An operator.
+    Config,
+    /// A resolved neighbour.
+    Neighbour,
+}
+
+impl Source {
+    /// As VPP names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Interface => "interface",
+            Source::Config => "CLI",
+            Source::Neighbour => "adjacency",
+        }
+    }
+}
+
+/// One way on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// Through a neighbour; the interface follows from the attached networks when it is
+    /// not given.
+    Via {
+        next_hop: Ipv4Addr,
+        interface: Option<InterfaceIndex>,
+    },
+    /// Onto an attached network.
+    Attached(InterfaceIndex),
+    /// To this router.
+    Local(InterfaceIndex),
+    Drop,
+    Punt,
+    /// Refused with ICMP host unreachable.
+    Unreachable,
+}
+
+/// A way with its share of the traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Path {
+    pub way: Way,
+    /// 1 to 255.
+    pub weight: u8,
+}
+
+impl Path {
+    pub fn new(way: Way) -> Path {
+        Path { way, weight: 1 }
+    }
+}
+
+/// A prefix of the table.
+#[derive(Debug, Default)]
+pub struct Route {
+    /// By source, the best first.
+    pub sources: BTreeMap<Source, Vec<Path>>,
+    /// What is in the lookup table, when at least one path of the best source works.
+    pub installed: Option<Leaf>,
+}
+
+impl Route {
+    /// The source and paths in use.
+    pub fn best(&self) -> Option<(Source, &[Path])> {
+        self.sources.first_key_value().map(|(source, paths)| (*source, paths.as_slice()))
+    }
+}
+
+/// What shares an object: how many routes name it.
+struct Shared {
+    object: u32,
+    users: usize,
+}
+
+/// Control's IPv4 state.
+pub struct Ip4 {
+    fib: Fib4,
+    pub(crate) objects: Objects,
+    routes: BTreeMap<Prefix4, Route>,
+    adjacencies: HashMap<NeighbourKey, Shared>,
+    balances: HashMap<Vec<Leaf>, Shared>,
+    /// The way back from an object to what it stands for.
+    adjacency_keys: HashMap<u32, NeighbourKey>,
+    balance_keys: HashMap<u32, Vec<Leaf>>,
+}
+
+impl Ip4 {
+    pub(crate) fn new(fib: Fib4, objects: Objects) -> Ip4 {
+        Ip4 {
+            fib,
+            objects,
+            routes: BTreeMap::new(),
+            adjacencies: HashMap::new(),
+            balances: HashMap::new(),
+            adjacency_keys: HashMap::new(),
+            balance_keys: HashMap::new(),
+        }
+    }
+
+    pub fn routes(&self) -> &BTreeMap<Prefix4, Route> {
+        &self.routes
+    }
+
+    /// The route that packets to `address` take.
+    pub fn longest_match(&self, address: Ipv4Addr) -> Option<(&Prefix4, &Route)> {
+        let (key, _) = self.fib.longest_match(address.into())?;
+        let prefix = Prefix4::new(key.address().into(), key.length()).ok()?;
+        self.routes.get_key_value(&prefix)
+    }
+
+    /// The leaves of a load balance, when `leaf` is one.
+    pub fn buckets(&self, leaf: Leaf) -> Option<&[Leaf]> {
+        let buckets = self.balance_keys.get(&leaf.index()).filter(|_| leaf.kind() == kind::LOAD_BALANCE);
+        buckets.map(Vec::as_slice)
+    }
+
+    /// The neighbour of an adjacency's leaf.
+    pub fn neighbour_of(&self, leaf: Leaf) -> Option<NeighbourKey> {
+        let is_one = matches!(leaf.kind(), kind::ADJACENCY | kind::GLEAN);
+        self.adjacency_keys.get(&leaf.index()).filter(|_| is_one).copied()
+    }
+
+    /// Whether an adjacency to this neighbour exists.
+    pub fn has_adjacency(&self, key: &NeighbourKey) -> bool {
+        self.adjacencies.contains_key(key)
+    }
+
+    pub fn memory(&self) -> usize {
+        self.fib.memory()
+    }
+
+    /// Gives up a leaf's share of its object.
+    fn release(&mut self, leaf: Leaf) {
+        match leaf.kind() {
+            kind::ADJACENCY | kind::GLEAN => {
+                let Some(key) = self.neighbour_of(leaf) else { return };
+                let shared = self.adjacencies.get_mut(&key).expect("just found");
+                shared.users -= 1;
+                if shared.users == 0 {
+                    self.objects.remove(shared.object);
+                    self.adjacencies.remove(&key);
+                    self.adjacency_keys.remove(&leaf.index());
+                }
+            }
+            kind::LOAD_BALANCE => {
+                let Some(buckets) = self.buckets(leaf).map(<[Leaf]>::to_vec) else { return };
+                let shared = self.balances.get_mut(&buckets).expect("just found");
+                shared.users -= 1;
+                if shared.users == 0 {
+                    self.objects.remove(shared.object);
+                    self.balances.remove(&buckets);
+                    self.balance_keys.remove(&leaf.index());
+                    let mut members = buckets;
+                    members.sort_by_key(|leaf| leaf.0);
+                    members.dedup();
+                    members.into_iter().for_each(|leaf| self.release(leaf));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Spreads `weights` over a power of two of buckets: the fewest that come within the
+/// tolerance, largest remainders first. Gives each path's number of buckets.
+fn share_buckets(weights: &[u8]) -> Vec<usize> {
+    let total: f64 = weights.iter().map(|&weight| weight as f64).sum();
+    let most = tables::object::MAX_BUCKETS;
+    let mut count = weights.len().next_power_of_two();
+    loop {
+        let exact: Vec<f64> = weights.iter().map(|&weight| weight as f64 / total * count as f64).collect();
+        let mut shares: Vec<usize> = exact.iter().map(|share| *share as usize).collect();
+        let mut order: Vec<usize> = (0..weights.len()).collect();
+        order.sort_by(|&a, &b| (exact[b].fract()).total_cmp(&exact[a].fract()));
+        let left = count - shares.iter().sum::<usize>();
+        order.into_iter().take(left).for_each(|path| shares[path] += 1);
+        let error: f64 = shares.iter().zip(&exact).map(|(share, exact)| (*share as f64 - exact).abs()).sum();
+        if error / count as f64 <= BUCKET_TOLERANCE || count >= most {
+            return shares;
+        }
+        count *= 2;
+    }
+}
+
+impl Router {
+    /// Adds paths to the route that a source has for a prefix; without one it is made.
+    /// With `replace` these paths become the route's only ones.
+    ///
+    /// # Errors
+    /// When a path names an interface that does not exist, there are too many paths, or a
+    /// table is full; then nothing has changed.
+    pub fn add_route(&mut self, prefix: Prefix4, source: Source, paths: Vec<Path>, replace: bool) -> Result<(), Error> {
+        let prefix = prefix.network();
+        for path in &paths {
+            if let Way::Via { interface: Some(index), .. } | Way::Attached(index) | Way::Local(index) = path.way {
+                self.interfaces.get(index)?;
+            }
+        }
+        let before = self.ip4.routes.get(&prefix).and_then(|route| route.sources.get(&source)).cloned();
+        let mut all = if replace { Vec::new() } else { before.clone().unwrap_or_default() };
+        for path in paths {
+            match all.iter_mut().find(|known| known.way == path.way) {
+                Some(known) => known.weight = path.weight,
+                None => all.push(path),
+            }
+        }
+        if all.len() > MAX_PATHS {
+            return Err(Error::TooManyPaths);
+        }
+        self.ip4.routes.entry(prefix).or_default().sources.insert(source, all);
+        self.install(prefix).inspect_err(|_| {
+            let route = self.ip4.routes.get_mut(&prefix).expect("inserted above");
+            match before {
+                Some(paths) => {
+                    route.sources.insert(source, paths);
+                }
+                None => {
+                    route.sources.remove(&source);
+                    if route.sources.is_empty() {
+                        self.ip4.routes.remove(&prefix);
+                    }
+                }
+            }
+        })
+    }
+
+    /// Takes paths off a source's route, or the whole route when none are named.
+    ///
+    /// # Errors
+    /// When there is no such route or path.
+    pub fn remove_route(&mut self, prefix: Prefix4, source: Source, paths: &[Path]) -> Result<(), Error> {
+        let prefix = prefix.network();
+        let missing = || Error::NoSuchRoute(prefix);
+        let route = self.ip4.routes.get_mut(&prefix).ok_or_else(missing)?;
+        let known = route.sources.get_mut(&source).ok_or_else(missing)?;
+        let named = |path: &Path| paths.iter().any(|gone| gone.way == path.way);
+        if !paths.iter().all(|gone| known.iter().any(|path| path.way == gone.way)) {
+            return Err(Error::NoSuchPath(prefix));
+        }
+        known.retain(|path| !(paths.is_empty() || named(path)));
+        if known.is_empty() {
+            route.sources.remove(&source);
+        }
+        self.install(prefix)
+    }
+
+    /// Brings the lookup table in line with a prefix's best paths.
+    pub(crate) fn install(&mut self, prefix: Prefix4) -> Result<(), Error> {
+        let Some(route) = self.ip4.routes.get(&prefix) else { return Ok(()) };
+        let paths = route.best().map(|(_, paths)| paths.to_vec()).unwrap_or_default();
+        let old = route.installed;
+        let new = self.resolve(&paths)?;
+        let key = Key::new(prefix.address().into(), prefix.length());
+        if let Some(leaf) = new
+            && new != old
+            && let Err(full) = self.ip4.fib.insert(key, leaf)
+        {
+            self.ip4.release(leaf);
+            return Err(full.into());
+        }
+        if new.is_none() && old.is_some() {
+            self.ip4.fib.remove(key);
+        }
+        if let Some(old) = old {
+            self.ip4.release(old);
+        }
+        let route = self.ip4.routes.get_mut(&prefix).expect("looked up above");
+        route.installed = new;
+        if route.sources.is_empty() {
+            self.ip4.routes.remove(&prefix);
+        }
+        Ok(())
+    }
+
+    /// Brings all routes in line: an address or an interface has changed.
+    pub(crate) fn install_all(&mut self) {
+        let prefixes: Vec<Prefix4> = self.ip4.routes.keys().copied().collect();
+        for prefix in prefixes {
+            if let Err(error) = self.install(prefix) {
+                log::error!("route {prefix} is not up to date: {error}");
+            }
+        }
+    }
+
+    /// The leaf for some paths, counted as one more user of its object; none when no path
+    /// works.
+    fn resolve(&mut self, paths: &[Path]) -> Result<Option<Leaf>, Error> {
+        let mut leaves: Vec<(Leaf, u8)> = Vec::with_capacity(paths.len());
+        for path in paths {
+            match self.resolve_way(&path.way) {
+                Ok(Some(leaf)) => match leaves.iter_mut().find(|(known, _)| *known == leaf) {
+                    // The same way twice is one way with both weights.
+                    Some((_, weight)) => {
+                        *weight = weight.saturating_add(path.weight);
+                        self.ip4.release(leaf);
+                    }
+                    None => leaves.push((leaf, path.weight)),
+                },
+                Ok(None) => {}
+                Err(error) => {
+                    leaves.into_iter().for_each(|(leaf, _)| self.ip4.release(leaf));
+                    return Err(error);
+                }
+            }
+        }
+        match leaves.as_slice() {
+            [] => Ok(None),
+            [(leaf, _)] => Ok(Some(*leaf)),
+            _ => self.balance(leaves).map(Some),
+        }
+    }
+
+    /// One load balance over some leaves, whose shares it takes over.
+    fn balance(&mut self, leaves: Vec<(Leaf, u8)>) -> Result<Leaf, Error> {
+        let weights: Vec<u8> = leaves.iter().map(|(_, weight)| *weight).collect();
+        let shares = share_buckets(&weights);
+        let buckets: Vec<Leaf> =
+            leaves.iter().zip(&shares).flat_map(|((leaf, _), share)| std::iter::repeat_n(*leaf, *share)).collect();
+        if let Some(shared) = self.ip4.balances.get_mut(&buckets) {
+            shared.users += 1;
+            let leaf = Leaf::new(kind::LOAD_BALANCE, shared.object);
+            leaves.into_iter().for_each(|(leaf, _)| self.ip4.release(leaf));
+            return Ok(leaf);
+        }
+        match self.ip4.objects.insert(&Object::LoadBalance(buckets.clone())) {
+            Ok(object) => {
+                // A path without a bucket (its weight is too small) is not a member.
+                for ((leaf, _), share) in leaves.iter().zip(&shares) {
+                    if *share == 0 {
+                        self.ip4.release(*leaf);
+                    }
+                }
+                self.ip4.balance_keys.insert(object, buckets.clone());
+                self.ip4.balances.insert(buckets, Shared { object, users: 1 });
+                Ok(Leaf::new(kind::LOAD_BALANCE, object))
+            }
+            Err(full) => {
+                leaves.into_iter().for_each(|(leaf, _)| self.ip4.release(leaf));
+                Err(full.into())
+            }
+        }
+    }
+
+    fn resolve_way(&mut self, way: &Way) -> Result<Option<Leaf>, Error> {
+        let usable = |router: &Router, index| router.interfaces.get(index).is_ok_and(|interface| interface.admin_up);
+        match *way {
+            Way::Drop => Ok(Some(Leaf::new(kind::DROP, 0))),
+            Way::Punt => Ok(Some(Leaf::new(kind::PUNT, 0))),
+            Way::Unreachable => Ok(Some(Leaf::new(kind::UNREACHABLE, 0))),
+            Way::Local(index) => Ok(usable(self, index).then(|| Leaf::new(kind::RECEIVE, index.0))),
+            Way::Attached(interface) if usable(self, interface) => {
+                let key = NeighbourKey { interface, address: Ipv4Addr::UNSPECIFIED };
+                self.share_adjacency(key).map(|object| Some(Leaf::new(kind::GLEAN, object)))
+            }
+            Way::Via { next_hop, interface } => {
+                let interface = interface.or_else(|| self.interfaces.attached_to(next_hop));
+                let Some(interface) = interface.filter(|index| usable(self, *index)) else { return Ok(None) };
+                let key = NeighbourKey { interface, address: next_hop };
+                self.share_adjacency(key).map(|object| Some(Leaf::new(kind::ADJACENCY, object)))
+            }
+            Way::Attached(_) => Ok(None),
+        }
+    }
+
+    /// The adjacency object of a neighbour, with one more user.
+    fn share_adjacency(&mut self, key: NeighbourKey) -> Result<u32, Error> {
+        if let Some(shared) = self.ip4.adjacencies.get_mut(&key) {
+            shared.users += 1;
+            return Ok(shared.object);
+        }
+        let object = self.ip4.objects.insert(&Object::Adjacency(self.describe_adjacency(&key)))?;
+        self.ip4.adjacencies.insert(key, Shared { object, users: 1 });
+        self.ip4.adjacency_keys.insert(object, key);
+        Ok(object)
+    }
+
+    /// What an adjacency is at present: complete when the neighbour's address is known.
+    fn describe_adjacency(&self, key: &NeighbourKey) -> Adjacency {
+        let interface = self.interfaces.get(key.interface).ok();
+        let neighbour = self.neighbours.mac_of(key);
+        let mut adjacency = Adjacency {
+            edge: super::ARP_EDGE,
+            complete: false,
+            mtu: interface.map_or(0, |interface| interface.mtu),
+            interface: key.interface.0,
+            next_hop: key.address.into(),
+            rewrite: Vec::new(),
+        };
+        if let (Some(interface), Some(mac)) = (interface, neighbour) {
+            adjacency.complete = true;
+            adjacency.edge = interface.rewrite_edge;
+            adjacency.rewrite = [&mac.0[..], &interface.mac.0[..], &[0x08, 0x00]].concat();
+        }
+        adjacency
+    }
+
+    /// Rewrites the objects of adjacencies on an interface (all neighbours, or one) after
+    /// something that they are made of has changed.
+    pub(crate) fn refresh_adjacencies(&mut self, interface: InterfaceIndex, address: Option<Ipv4Addr>) {
+        let keys: Vec<(NeighbourKey, u32)> = match address {
+            Some(address) => {
+                let key = NeighbourKey { interface, address };
+                self.ip4.adjacencies.get(&key).map(|shared| (key, shared.object)).into_iter().collect()
+            }
+            None => {
+                let on_interface = self.ip4.adjacencies.iter().filter(|(key, _)| key.interface == interface);
+                on_interface.map(|(key, shared)| (*key, shared.object)).collect()
+            }
+        };
+        for (key, object) in keys {
+            let adjacency = self.describe_adjacency(&key);
+            if let Err(error) = self.ip4.objects.replace(object, &Object::Adjacency(adjacency)) {
+                log::error!("adjacency to {} is not up to date: {error}", key.address);
+            }
+        }
+    }
+
+    /// The adjacency of a leaf, in words: `ipv4 via 10.0.0.1 e0: mtu:1500 next:3 0200...`.
+    pub(crate) fn adjacency_text(&self, leaf: Leaf) -> String {
+        let plain = |word: &str| format!("[@0]: dpo-{word}");
+        match leaf.kind() {
+            kind::DROP => plain("drop ip4"),
+            kind::PUNT => plain("punt ip4"),
+            kind::UNREACHABLE => plain("unreachable ip4"),
+            kind::RECEIVE => match self.interfaces.get(InterfaceIndex(leaf.index())) {
+                Ok(interface) => format!("[@{}]: dpo-receive: on {}", leaf.index(), interface.name),
+                Err(_) => plain("receive"),
+            },
+            _ => match self.ip4.neighbour_of(leaf) {
+                Some(key) => {
+                    let adjacency = self.describe_adjacency(&key);
+                    let name =
+                        self.interfaces.get(key.interface).map_or("?".into(), |interface| interface.name.clone());
+                    let bytes: String = adjacency.rewrite.iter().map(|byte| format!("{byte:02x}")).collect();
+                    let what = match (leaf.kind(), adjacency.complete) {
+                        (kind::GLEAN, _) => format!("ipv4-glean: {name}:"),
+                        (_, true) => format!("ipv4 via {} {name}:", key.address),
+                        (_, false) => format!("arp-ipv4: via {} {name}:", key.address),
+                    };
+                    let tail = format!("mtu:{} next:{} flags:[] {bytes}", adjacency.mtu, adjacency.edge);
+                    format!("[@{}]: {what} {}", leaf.index(), tail.trim_end())
+                }
+                None => plain("unknown"),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_weights() {
+        assert_eq!(share_buckets(&[1, 1]), [1, 1]);
+        assert_eq!(share_buckets(&[1, 3]), [1, 3]);
+        assert_eq!(share_buckets(&[1]), [1]);
+        for weights in [vec![1, 1, 1], vec![5, 2, 1], vec![255, 1], vec![1; 64]] {
+            let shares = share_buckets(&weights);
+            let (count, total) = (shares.iter().sum::<usize>(), weights.iter().map(|w| *w as usize).sum::<usize>());
+            assert!(count.is_power_of_two() && count <= 64);
+            for (share, weight) in shares.iter().zip(&weights) {
+                let exact = *weight as f64 * count as f64 / total as f64;
+                assert!((*share as f64 - exact).abs() < 1.0, "{weights:?}: {shares:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! IPv4: input checks, the routing table, forwarding, local delivery.
+//!
+//! The packet's way: `ip4-input` -> `ip4-lookup` (-> `ip4-load-balance`) ->
+//! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`.
+
+pub mod cli;
+pub mod control;
+mod input;
+mod local;
+mod lookup;
+mod punt;
+mod rewrite;
+
+use crate::interface::InterfaceCounters;
+use graph::{Behaviour, Graph, GraphError, NodeIndex, Snapshot};
+use std::fmt;
+use tables::{Lookup4, ObjectHandle};
+
+/// Nodes that others connect to.
+pub(crate) struct Nodes {
+    pub rewrite: NodeIndex,
+}
+
+/// The edge of `ip4-rewrite` to the node that resolves neighbours.
+pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
+
+/// Registers the capability's nodes.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(
+    graph: &mut Graph,
+    fib: &Lookup4,
+    objects: &ObjectHandle,
+    counters: &InterfaceCounters,
+    seed: u32,
+) -> Result<Nodes, GraphError> {
+    let ip4 = counters.ip4.clone();
+    graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input::Ip4Input::new(ip4.clone()))))?;
+    let fib = fib.clone();
+    graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip4Lookup::new(fib.clone()))))?;
+    let handle = objects.clone();
+    graph.register(lookup::load_balance_spec(), move |_| {
+        Behaviour::Map(Box::new(lookup::Ip4LoadBalance::new(handle.clone(), seed)))
+    })?;
+    let handle = objects.clone();
+    let rewrite =
+        graph.register(rewrite::spec(), move |_| Behaviour::Map(Box::new(rewrite::Ip4Rewrite::new(handle.clone()))))?;
+    graph.register(local::spec(), |_| Behaviour::Map(Box::new(local::Ip4Local)))?;
+    let punts = counters.punts.clone();
+    graph.register(punt::spec(), move |_| Behaviour::Map(Box::new(punt::Ip4Punt::new(punts.clone()))))?;
+    Ok(Nodes { rewrite })
+}
+
+/// Prints the IPv4 header of a traced packet.
+pub(crate) fn trace_header(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "{}", wire::pretty::Summary::ipv4(snapshot.l3()).indented(2))
+}

@@ -1,0 +1,170 @@
+//! `ip4-rewrite`: sends packets to their next hop.
+//!
+//! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and
+//! the TTL into the packet; `l2` and `length`. Next: the adjacency's interface output;
+//! `ip4-arp` when the next hop is not known; `ip4-icmp-error` when the TTL is used up or
+//! the packet is too long and must not be cut.
+
+use crate::icmp::Report;
+use graph::{Context, EdgeIndex, Map, NodeSpec, Row, Snapshot, Vector, flag, vector::one_value};
+use std::fmt;
+use tables::object::ObjectRef;
+use tables::{Leaf, ObjectHandle};
+use wire::batch::check;
+use wire::ipv4;
+
+graph::edges! {
+    /// Edges to the interfaces' outputs follow these.
+    pub enum Edge {
+        Arp => next "ip4-arp",
+        IcmpError => next "ip4-icmp-error",
+        TooLong => drop "ip4 packet exceeds the mtu and may be fragmented",
+    }
+}
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "ip4-rewrite".into(), edges: Edge::EDGES, counters: &[], trace }
+}
+
+pub struct Ip4Rewrite {
+    objects: ObjectHandle,
+}
+
+impl Ip4Rewrite {
+    pub fn new(objects: ObjectHandle) -> Ip4Rewrite {
+        Ip4Rewrite { objects }
+    }
+}
+
+/// Packets with any of these are looked at one by one.
+const SPECIAL: u32 = check::TTL | flag::SEGMENTED | flag::ORIGINATED;
+
+impl Map for Ip4Rewrite {
+    #[inline]
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let special = vector.any_flags() & SPECIAL != 0;
+        if !special && let Some(leaf) = one_value(vector.targets()) {
+            let object = self.objects.get(cx.round, Leaf(leaf).index());
+            if let Some(header) = object.ethernet().filter(|_| longest(vector) <= object.mtu()) {
+                let (mut frames, sides) = vector.l3_frames(cx.buffers);
+                frames.forward_ip4_all(header);
+                sides.edge.fill(object.edge());
+                return begin_at_ethernet(vector);
+            }
+        }
+        if !special && self.many(cx, vector) {
+            return;
+        }
+        for i in 0..vector.len() {
+            let object = self.objects.get(cx.round, Leaf(vector.targets()[i]).index());
+            let to = one(cx, vector, i, object);
+            vector.set_edge(i, to);
+        }
+    }
+}
+
+impl Ip4Rewrite {
+    /// Packets of several next hops, when nothing about any of them is special. False:
+    /// something is, and nothing has been changed.
+    fn many(&self, cx: &mut Context<'_>, vector: &mut Vector) -> bool {
+        let round = cx.round;
+        let n = vector.len();
+        {
+            let columns = vector.columns();
+            let plain = (0..n).fold(true, |plain, i| {
+                let object = self.objects.get(round, Leaf(columns.target[i]).index());
+                let length = columns.length[i].wrapping_add(columns.l2[i]).wrapping_sub(columns.l3[i]);
+                plain & object.ethernet().is_some() & (length <= object.mtu())
+            });
+            if !plain {
+                return false;
+            }
+        }
+        let (mut frames, sides) = vector.l3_frames(cx.buffers);
+        for i in 0..n {
+            let object = self.objects.get(round, Leaf(sides.target[i]).index());
+            let Some(header) = object.ethernet() else {
+                // The neighbour was lost between the two looks.
+                sides.edge[i] = Edge::Arp.into();
+                continue;
+            };
+            frames.forward_ip4_ethernet(i, header);
+            sides.edge[i] = object.edge();
+        }
+        begin_at_ethernet(vector);
+        true
+    }
+}
+
+/// The longest network-layer packet of the vector.
+#[inline]
+fn longest(vector: &mut Vector) -> u16 {
+    let columns = vector.columns();
+    let lengths = columns.length.iter().zip(&*columns.l2).zip(&*columns.l3);
+    lengths.fold(0, |most, ((length, l2), l3)| most.max(length.wrapping_add(*l2).wrapping_sub(*l3)))
+}
+
+/// All packets now begin with an Ethernet header before their network header.
+#[inline]
+fn begin_at_ethernet(vector: &mut Vector) {
+    let columns = vector.columns();
+    for ((l2, l3), length) in columns.l2.iter_mut().zip(&*columns.l3).zip(&mut *columns.length) {
+        let begin = l3.wrapping_sub(14);
+        *length = length.wrapping_add(*l2).wrapping_sub(begin);
+        *l2 = begin;
+    }
+}
+
+/// One packet, with all that can be special about it.
+fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>) -> EdgeIndex {
+    let mut row = vector.row(i);
+    let forwarded = row.flags & flag::ORIGINATED == 0;
+    if forwarded && row.flags & check::TTL != 0 {
+        // RFC 1812 5.3.1: not forwarded, and the sender is told.
+        vector.set_scratch(i, Report::ttl_expired().into());
+        return Edge::IcmpError.into();
+    }
+    if wire_length(cx, &row) > object.mtu() as usize {
+        let bytes = cx.buffers.bytes(row.packet);
+        let header = ipv4::Header::new_unchecked(&bytes[row.l3 as usize..]);
+        if header.dont_fragment() {
+            vector.set_scratch(i, Report::fragmentation_needed(object.mtu()).into());
+            return Edge::IcmpError.into();
+        }
+        return Edge::TooLong.into();
+    }
+    if !object.is_complete() {
+        return Edge::Arp.into();
+    }
+    let rewrite = object.rewrite();
+    let l3 = row.l3 as usize;
+    let bytes = cx.buffers.bytes_mut(row.packet);
+    let Some(begin) = l3.checked_sub(rewrite.len()) else { return Edge::TooLong.into() };
+    bytes[begin..l3].copy_from_slice(rewrite);
+    if forwarded {
+        ipv4::Header::new_unchecked(&mut bytes[l3..]).decrement_ttl();
+    }
+    let grown = row.l2 as i32 - begin as i32;
+    row.length = (row.length as i32 + grown) as u16;
+    row.l2 = begin as u16;
+    vector.set_row(i, row);
+    object.edge()
+}
+
+/// Bytes of the longest network-layer packet that this one puts on the wire.
+fn wire_length(cx: &Context<'_>, row: &Row) -> usize {
+    if row.flags & flag::SEGMENTED == 0 {
+        return row.l3_length();
+    }
+    let offload = cx.buffers.segment(row.packet).offload;
+    offload.header_length as usize + offload.segment_size as usize
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "  dpo-idx {}", Leaf(snapshot.row.target).index())?;
+    write!(f, "  00000000: ")?;
+    for byte in snapshot.l2().iter().take(32) {
+        write!(f, "{byte:02x}")?;
+    }
+    writeln!(f)
+}

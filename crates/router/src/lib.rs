@@ -1,0 +1,194 @@
+//! The router: its state and the operations on it, one folder a capability.
+//!
+//! A capability's folder holds its graph nodes (one file each), `control.rs` (its
+//! operations on [`Router`]) and `cli.rs` (its commands). [`Router`] is owned by one
+//! control thread; whatever serves operators calls it there. Workers never wait for it:
+//! they read published tables and tell it things as events.
+#![forbid(unsafe_code)]
+
+pub mod arp;
+pub mod ethernet;
+pub mod icmp;
+pub mod inspect;
+pub mod interface;
+pub mod ip4;
+pub mod packet_generator;
+
+use arp::Event;
+use arp::control::Neighbours;
+use command::CommandSet;
+use crossbeam_channel::Receiver;
+use graph::{Graph, GraphError, Pool};
+use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
+use ip4::control::Ip4;
+use packet_generator::Streams;
+use rcu::{Domain, Published};
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tables::object::ObjectsFull;
+use tables::{Fib4, Objects};
+use wire::{MacAddress, Prefix4};
+
+/// How often retired objects are looked after while there are any.
+const RECLAIM_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Why an operation was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no interface named `{0}' (show interface lists them)")]
+    NoSuchInterface(String),
+    #[error("an interface named `{0}' exists already")]
+    NameTaken(String),
+    #[error("`{0}' is no interface name: 1 to {max} of letters, digits, - _ . / :", max = interface::control::MAX_NAME)]
+    BadName(String),
+    #[error("too many interfaces")]
+    TooManyInterfaces,
+    #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]
+    BadMtu(u16),
+    #[error("{0} is no station's address (it is zero or a group's)")]
+    BadInterfaceMac(MacAddress),
+    #[error("{0} is no neighbour's address (it is zero or a group's)")]
+    BadNeighbourMac(MacAddress),
+    #[error("{0} is no address for an interface (RFC 1812 5.3.7: not a host's, or the first or last of its network)")]
+    BadAddress(Prefix4),
+    #[error("{wanted} overlaps with {taken} on {name}")]
+    AddressTaken { wanted: Prefix4, taken: Prefix4, name: String },
+    #[error("{name} does not have the address {prefix}")]
+    NoSuchAddress { prefix: Prefix4, name: String },
+    #[error("too many addresses on one interface (at most {max})", max = interface::control::MAX_ADDRESSES)]
+    TooManyAddresses,
+    #[error("no route {0}")]
+    NoSuchRoute(Prefix4),
+    #[error("route {0} has no such path")]
+    NoSuchPath(Prefix4),
+    #[error("too many paths (at most {max})", max = ip4::control::MAX_PATHS)]
+    TooManyPaths,
+    #[error("no neighbour {0}")]
+    NoSuchNeighbour(Ipv4Addr),
+    #[error("too many neighbours (at most {max})", max = arp::control::MAX_NEIGHBOURS)]
+    TooManyNeighbours,
+    #[error("no stream named `{0}' (show packet-generator lists them)")]
+    NoSuchStream(String),
+    #[error("a stream named `{0}' exists already")]
+    StreamTaken(String),
+    #[error("{name}: {source}")]
+    Device { name: String, source: io::Error },
+    #[error(transparent)]
+    Table(#[from] tables::fib4::TableFull),
+    #[error(transparent)]
+    Objects(#[from] ObjectsFull),
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    #[error(transparent)]
+    Open(#[from] drivers::OpenError),
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+/// Nodes that control talks to, by capability.
+pub(crate) struct Nodes {
+    pub interface: interface::Nodes,
+    pub ip4: ip4::Nodes,
+    pub arp: arp::Nodes,
+    pub generator: packet_generator::Nodes,
+}
+
+/// The router's state, owned by the control thread.
+pub struct Router {
+    pub graph: Graph,
+    pub interfaces: Interfaces,
+    pub ip4: Ip4,
+    pub neighbours: Neighbours,
+    pub counters: InterfaceCounters,
+    pub streams: Streams,
+    pub(crate) facts: SharedFacts,
+    pub(crate) nodes: Nodes,
+    pub(crate) clears: inspect::Clears,
+    events: Receiver<Event>,
+    /// When the process became a router.
+    pub started: Instant,
+}
+
+/// What a router is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Packet buffers, see [`Pool::new`].
+    pub buffers: u32,
+    pub huge_pages: bool,
+    /// Data threads.
+    pub workers: usize,
+    /// Sets this router's flow hashes apart from others'.
+    pub hash_seed: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { buffers: 16384, huge_pages: true, workers: 1, hash_seed: 0 }
+    }
+}
+
+impl Router {
+    /// A router without interfaces. Its workers are to be fetched from
+    /// [`Graph::worker`] and run.
+    ///
+    /// # Errors
+    /// When the system refuses memory.
+    pub fn new(options: Options) -> Result<Router, Error> {
+        let domain = Domain::new(options.workers);
+        let pool = Pool::new(options.buffers, options.huge_pages)?;
+        let mut graph = Graph::new(&domain, &pool, options.workers)?;
+        let counters = InterfaceCounters::new(options.workers)?;
+        let facts: SharedFacts = Arc::new(Published::new(&domain, FactsTable::default()));
+        let (sender, events) = crossbeam_channel::bounded(arp::EVENT_QUEUE);
+        let (fib, objects) = (Fib4::new(&domain)?, Objects::new(&domain)?);
+
+        // One line a capability.
+        let generator = packet_generator::register(&mut graph, &counters)?;
+        ethernet::register(&mut graph, &facts)?;
+        let arp = arp::register(&mut graph, &facts, &objects.handle(), &sender)?;
+        let ip4 = ip4::register(&mut graph, &fib.handle(), &objects.handle(), &counters, options.hash_seed)?;
+        icmp::register(&mut graph, &facts)?;
+        let interface = interface::register(&mut graph, &facts)?;
+
+        Ok(Router {
+            graph,
+            interfaces: Interfaces::default(),
+            ip4: Ip4::new(fib, objects),
+            neighbours: Neighbours::default(),
+            counters,
+            streams: Streams::default(),
+            facts,
+            nodes: Nodes { interface, ip4, arp, generator },
+            clears: inspect::Clears::default(),
+            events,
+            started: Instant::now(),
+        })
+    }
+
+    /// What workers have to say; to be given to [`Router::handle`].
+    pub fn events(&self) -> &Receiver<Event> {
+        &self.events
+    }
+
+    /// Does what is due, and says when to come back.
+    pub fn tick(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        self.tick_neighbours(now);
+        let pending = self.graph.domain().collect();
+        let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
+        [self.neighbours.next_due(), reclaim].into_iter().flatten().min()
+    }
+}
+
+/// The commands of all capabilities.
+pub fn commands() -> CommandSet<Router> {
+    let mut set = CommandSet::new();
+    interface::cli::register(&mut set);
+    ip4::cli::register(&mut set);
+    arp::cli::register(&mut set);
+    packet_generator::cli::register(&mut set);
+    inspect::register(&mut set);
+    set
+}

@@ -1,0 +1,159 @@
+//! Commands of the packet generator, as VPP has them.
+
+use crate::{Error, Router};
+use command::table::{Align, Table};
+use command::{Args, Command, CommandError, CommandSet, Done, fail, reply};
+use drivers::pg::template::{Template, Vary};
+use drivers::pg::{Content, Edge, Stream, read_capture};
+use graph::VECTOR_SIZE;
+use serde::Serialize;
+use std::fmt;
+use std::path::Path;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.add(Command::new(
+        "create packet-generator interface <name:word>",
+        "Create an interface whose packets come from streams.",
+        |router: &mut Router, args: &Args| {
+            let name = args.text("name")?;
+            router.check_new_name(name)?;
+            let number = router.interfaces.iter().filter(|interface| interface.driver == "pg").count() as u32;
+            router.create_interface(name, drivers::pg::open(number))?;
+            reply(command::Text(format!("{name}\n")))
+        },
+    ));
+    set.add(Command::new(
+        "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [source <interface:interface>] | [limit <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:word>] | [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'",
+        "Make a stream of packets (VPP's notation; see the guide).",
+        new_stream,
+    ));
+    set.add(Command::new(
+        "packet-generator enable-stream [<name:word>]",
+        "Start a stream, or all.",
+        |router: &mut Router, args: &Args| {
+            router.enable_stream(args.optional_text("name"), true)?;
+            reply(Done)
+        },
+    ));
+    set.add(Command::new(
+        "packet-generator disable-stream [<name:word>]",
+        "Stop a stream, or all.",
+        |router: &mut Router, args: &Args| {
+            router.enable_stream(args.optional_text("name"), false)?;
+            reply(Done)
+        },
+    ));
+    set.add(Command::new(
+        "packet-generator delete <name:word>",
+        "Remove a stream.",
+        |router: &mut Router, args: &Args| {
+            router.remove_stream(args.text("name")?)?;
+            reply(Done)
+        },
+    ));
+    set.add(Command::new("show packet-generator", "List the streams.", |router: &mut Router, _: &Args| {
+        let progress = router.stream_progress()?;
+        let streams = router.streams.0.iter().map(|stream| {
+            let (enabled, count) = progress
+                .iter()
+                .find(|(name, ..)| *name == stream.name)
+                .map_or((false, 0), |(_, enabled, sent)| (*enabled, *sent));
+            ShownStream { name: stream.name.clone(), enabled, count, parameters: stream.parameters.clone() }
+        });
+        reply(ShowPacketGenerator { streams: streams.collect() })
+    }));
+}
+
+/// `64`, `64-1500` (counting up) or `64+1500` (at random).
+fn parse_size(text: &str) -> Result<(u64, u64, Vary), CommandError> {
+    let bad = || CommandError::new(format!("size `{text}': expected like 64, 64-1500 or 64+1500"));
+    let number = |text: &str| text.parse::<u64>().map_err(|_| bad());
+    if let Some((low, high)) = text.split_once('-') {
+        return Ok((number(low)?, number(high)?, Vary::Increment));
+    }
+    if let Some((low, high)) = text.split_once('+') {
+        return Ok((number(low)?, number(high)?, Vary::Random));
+    }
+    Ok((number(text)?, number(text)?, Vary::Increment))
+}
+
+fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply>, CommandError> {
+    let name = args.text("name")?;
+    let interface = router.interfaces.find(args.text("interface")?)?;
+    let (entry, link) = match args.optional_text("node").unwrap_or("ethernet-input") {
+        "ethernet-input" => (Edge::EthernetInput, true),
+        "ip4-input" => (Edge::Ip4Input, false),
+        other => return fail(format!("node `{other}': packets can enter at ethernet-input or ip4-input")),
+    };
+    if args.optional::<usize>("worker")?.is_some_and(|worker| worker >= router.graph.workers()) {
+        return fail(format!("worker: there are {}, from 0", router.graph.workers()));
+    }
+    let sizes = args.optional_text("size").map(parse_size).transpose()?;
+    let content = match (args.optional_text("data"), args.optional_text("pcap")) {
+        (Some(_), Some(_)) => return fail("a stream has either data or pcap"),
+        (None, None) => return fail("what shall it send? (data { ... } or pcap FILE)"),
+        (Some(data), None) => Content::Template(Template::parse(inside(data), sizes, link).map_err(CommandError::new)?),
+        (None, Some(file)) => Content::Replay(read_capture(Path::new(file)).map_err(CommandError::new)?),
+    };
+    let replayed = if let Content::Replay(frames) = &content { Some(frames.len()) } else { None };
+    let mut stream = Stream::new(name, interface, content);
+    stream.entry = entry.into();
+    // A replay runs once, unless told otherwise.
+    stream.limit = args.optional("limit")?.or(replayed.map(|n| n as u64)).unwrap_or(0);
+    stream.rate = args.optional_rate("rate")?.unwrap_or(0.0);
+    stream.max_frame = args.optional("maxframe")?.unwrap_or(VECTOR_SIZE);
+    let shown_size = match (sizes, replayed) {
+        (_, Some(frames)) => format!("{frames} packets replayed, "),
+        (Some((low, high, _)), None) => format!("size {low}-{high}, "),
+        (None, None) => String::new(),
+    };
+    let parameters = format!(
+        "limit {}, rate {:.2e} pps, {shown_size}buffer-size {}, worker 0, ",
+        stream.limit,
+        stream.rate,
+        graph::buffer::DATA_SIZE
+    );
+    router.add_stream(stream, parameters).map_err(|error: Error| error.into()).and_then(|()| reply(Done))
+}
+
+/// The text between the braces of a block.
+fn inside(block: &str) -> &str {
+    let block = block.trim();
+    block.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(block)
+}
+
+#[derive(Serialize)]
+struct ShownStream {
+    name: String,
+    enabled: bool,
+    count: u64,
+    parameters: String,
+}
+
+#[derive(Serialize)]
+struct ShowPacketGenerator {
+    streams: Vec<ShownStream>,
+}
+
+impl fmt::Display for ShowPacketGenerator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.streams.is_empty() {
+            return writeln!(f, "no streams currently defined");
+        }
+        let mut table = Table::new("")
+            .column("Name", Align::Left, 19)
+            .titled_column("Enabled", Align::Left, Align::Centre, 7)
+            .titled_column("Count", Align::Right, Align::Right, 13)
+            .column("     Parameters", Align::Left, 0);
+        for stream in &self.streams {
+            let enabled = if stream.enabled { "Yes" } else { "No" };
+            table.row([
+                stream.name.clone(),
+                enabled.into(),
+                stream.count.to_string(),
+                format!("     {}", stream.parameters),
+            ]);
+        }
+        write!(f, "{table}")
+    }
+}

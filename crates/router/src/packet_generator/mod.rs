@@ -1,0 +1,116 @@
+//! The packet generator's streams and commands. The work is done by [`drivers::pg`].
+
+pub mod cli;
+
+use crate::interface::InterfaceCounters;
+use crate::{Error, Router};
+use drivers::pg::{PgInput, Stream};
+use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
+
+/// The worker that runs the streams.
+const OWNER: usize = 0;
+
+/// Nodes that control talks to.
+pub(crate) struct Nodes {
+    pub input: NodeIndex,
+}
+
+/// Registers the capability's node.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(graph: &mut Graph, counters: &InterfaceCounters) -> Result<Nodes, GraphError> {
+    let rx = counters.rx.clone();
+    let input = graph.register(PgInput::spec(), move |_| Behaviour::Source(Box::new(PgInput::new(rx.clone()))))?;
+    Ok(Nodes { input })
+}
+
+/// A stream as control remembers it.
+#[derive(Debug, Clone)]
+pub struct StreamInfo {
+    pub name: String,
+    pub interface: InterfaceIndex,
+    /// For `show packet-generator`: what the stream was made with.
+    pub parameters: String,
+}
+
+/// All streams, in the order they were made.
+#[derive(Debug, Default)]
+pub struct Streams(pub Vec<StreamInfo>);
+
+impl Router {
+    /// Adds a stream, stopped.
+    ///
+    /// # Errors
+    /// When its name is taken or its interface does not exist.
+    pub fn add_stream(&mut self, mut stream: Stream, parameters: String) -> Result<(), Error> {
+        if self.streams.0.iter().any(|known| known.name == stream.name) {
+            return Err(Error::StreamTaken(stream.name));
+        }
+        stream.up = self.interfaces.get(stream.interface)?.admin_up;
+        let info = StreamInfo { name: stream.name.clone(), interface: stream.interface, parameters };
+        self.streams.0.push(info);
+        self.on_generator(move |generator| generator.streams.push(stream));
+        Ok(())
+    }
+
+    /// Starts or stops a stream, or all.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn enable_stream(&mut self, name: Option<&str>, enabled: bool) -> Result<(), Error> {
+        if let Some(name) = name {
+            self.find_stream(name)?;
+        }
+        let name = name.map(str::to_string);
+        self.on_generator(move |generator| {
+            generator.enable(name.as_deref(), enabled);
+        });
+        Ok(())
+    }
+
+    /// Removes a stream.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn remove_stream(&mut self, name: &str) -> Result<(), Error> {
+        self.find_stream(name)?;
+        self.streams.0.retain(|stream| stream.name != name);
+        let name = name.to_string();
+        self.on_generator(move |generator| generator.streams.retain(|stream| stream.name != name));
+        Ok(())
+    }
+
+    /// Removes the streams of an interface that goes away.
+    pub(crate) fn forget_streams(&mut self, interface: InterfaceIndex) {
+        self.streams.0.retain(|stream| stream.interface != interface);
+        self.on_generator(move |generator| generator.streams.retain(|stream| stream.interface != interface));
+    }
+
+    /// How far each stream is: name, whether it runs, packets sent.
+    ///
+    /// # Errors
+    /// When the worker does not answer.
+    pub fn stream_progress(&self) -> Result<Vec<(String, bool, u64)>, Error> {
+        let input = self.nodes.generator.input;
+        let progress = self.graph.ask(OWNER, move |core| {
+            let Some(generator) = core.node::<PgInput>(input) else { return Vec::new() };
+            generator.streams.iter().map(|stream| (stream.name.clone(), stream.enabled, stream.sent)).collect()
+        })?;
+        Ok(progress)
+    }
+
+    fn find_stream(&self, name: &str) -> Result<(), Error> {
+        let known = self.streams.0.iter().any(|stream| stream.name == name);
+        known.then_some(()).ok_or_else(|| Error::NoSuchStream(name.into()))
+    }
+
+    fn on_generator(&self, act: impl FnOnce(&mut PgInput) + Send + 'static) {
+        let input = self.nodes.generator.input;
+        self.graph.call_one(OWNER, move |core| {
+            if let Some(generator) = core.node::<PgInput>(input) {
+                act(generator);
+            }
+        });
+    }
+}
