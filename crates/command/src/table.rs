@@ -106,6 +106,12 @@ fn padded(text: &str, align: Align, width: usize) -> String {
     }
 }
 
+/// Centres text as VPP does: an odd space goes to the left.
+pub fn centred(text: &str, width: usize) -> String {
+    let right = width.saturating_sub(text.chars().count()) / 2;
+    format!("{text:>0$}{1:right$}", width.saturating_sub(right), "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

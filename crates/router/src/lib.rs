@@ -136,6 +136,8 @@ impl Router {
     /// # Errors
     /// When the system refuses memory.
     pub fn new(options: Options) -> Result<Router, Error> {
+        // Measured now, for it takes a while: a worker must not be the first to ask.
+        graph::time::ticks_per_second();
         let domain = Domain::new(options.workers);
         let pool = Pool::new(options.buffers, options.huge_pages)?;
         let mut graph = Graph::new(&domain, &pool, options.workers)?;

@@ -3,7 +3,7 @@
 use super::NeighbourKey;
 use super::control::State;
 use crate::Router;
-use command::table::{Align, Table};
+use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
 use serde::Serialize;
 use std::fmt;
@@ -74,16 +74,15 @@ struct ShowNeighbours {
 
 impl fmt::Display for ShowNeighbours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new("")
-            .titled_column("Age", Align::Centre, Align::Right, 12)
-            .titled_column("IP", Align::Centre, Align::Centre, 40)
-            .titled_column("Flags", Align::Centre, Align::Centre, 7)
-            .titled_column("Ethernet", Align::Centre, Align::Left, 18)
-            .titled_column("Interface", Align::Centre, Align::Left, 18);
+        // VPP's columns, to the space.
+        writeln!(
+            f,
+            "     Age                       IP                    Flags      Ethernet              Interface       "
+        )?;
         for n in &self.neighbours {
-            let age = format!("{:.4}", n.age);
-            table.row([age, n.ip.clone(), n.flags.into(), n.mac.clone(), format!(" {}", n.interface)]);
+            let (ip, flags, mac) = (centred(&n.ip, 40), centred(n.flags, 6), centred(&n.mac, 20));
+            writeln!(f, "{:>12.4}{ip}{flags}{mac}{}", n.age, n.interface)?;
         }
-        write!(f, "{table}")
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Interface;
 use crate::Router;
-use command::table::{Align, Table};
+use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use drivers::af_packet::{self, AfPacketOptions};
 use drivers::tap::{self, TapOptions};
@@ -261,13 +261,10 @@ struct ShowInterface {
 
 impl fmt::Display for ShowInterface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new("")
-            .titled_column("Name", Align::Centre, Align::Left, 32)
-            .titled_column("Idx", Align::Centre, Align::Centre, 5)
-            .titled_column("State", Align::Right, Align::Right, 7)
-            .titled_column("MTU (L3/IP4/IP6/MPLS)", Align::Right, Align::Right, 23)
-            .titled_column("Counter", Align::Right, Align::Left, 12)
-            .titled_column("Count", Align::Right, Align::Right, 19);
+        // VPP's columns, to the space.
+        let (name, counter, count) = (centred("Name", 32), centred("Counter", 16), centred("Count", 16));
+        let (index, state, mtu) = (centred("Idx", 5), centred("State", 10), "MTU (L3/IP4/IP6/MPLS)");
+        writeln!(f, "{name}{index}{state}{mtu}{counter}{count}")?;
         for interface in &self.interfaces {
             let counters = &interface.counters;
             let counts = [
@@ -279,31 +276,19 @@ impl fmt::Display for ShowInterface {
                 ("punt", counters.punt),
                 ("ip4", counters.ip4),
             ];
-            let mut counts = counts.into_iter().filter(|(_, count)| *count > 0);
-            let mut row = vec![
-                interface.name.clone(),
-                interface.index.to_string(),
-                interface.state.to_string(),
-                format!("{}/0/0/0", interface.mtu),
-            ];
-            let mut cells = |row: &mut Vec<String>| {
-                let found = counts.next();
-                if let Some((name, count)) = found {
-                    row.extend([format!("     {name}"), count.to_string()]);
-                }
-                found.is_some()
-            };
-            let mut more = cells(&mut row);
-            table.row(row);
-            while more {
-                let mut row = vec![String::new(); 4];
-                more = cells(&mut row);
-                if more {
-                    table.row(row);
-                }
+            let (index, state) = (centred(&interface.index.to_string(), 5), centred(interface.state, 10));
+            let mtu = centred(&format!("{}/0/0/0", interface.mtu), 21);
+            write!(f, "{:<32}{index}{state}{mtu}", interface.name)?;
+            let mut indent = 0;
+            for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+                writeln!(f, "{:indent$}{name:<16}{count:>16}", "")?;
+                indent = 68;
+            }
+            if indent == 0 {
+                writeln!(f)?;
             }
         }
-        write!(f, "{table}")
+        Ok(())
     }
 }
 
@@ -348,9 +333,9 @@ struct ShowHardware {
 
 impl fmt::Display for ShowHardware {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:^34}{:^5}{:>6}  Hardware", "Name", "Idx", "Link")?;
+        writeln!(f, "              Name                Idx   Link  Hardware")?;
         for interface in &self.interfaces {
-            writeln!(f, "{:<34}{:^5}{:>6}  {}", interface.name, interface.index, interface.link, interface.driver)?;
+            writeln!(f, "{:<33}{:^5}{:^8}{}", interface.name, interface.index, interface.link, interface.driver)?;
             writeln!(f, "  Ethernet address {}", interface.mac)?;
             writeln!(f, "  {}", interface.description)?;
         }
