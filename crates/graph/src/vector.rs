@@ -343,15 +343,9 @@ impl Vector {
 
     /// The packets that take `edge`, of those in `among`.
     pub(crate) fn mask_of(&self, edge: EdgeIndex, among: &Mask) -> Mask {
-        let mut mask = Mask::default();
-        for (word, edges) in self.edge[..VECTOR_SIZE].as_chunks::<64>().0.iter().enumerate() {
-            let mut bits = 0u64;
-            for (i, &e) in edges.iter().enumerate() {
-                bits |= ((e == edge) as u64) << i;
-            }
-            mask.0[word] = bits & among.0[word];
-        }
-        mask
+        let edges = self.edge[..VECTOR_SIZE].as_array().expect("a column is longer");
+        let equal = equal_mask(edges, edge);
+        Mask(std::array::from_fn(|word| equal[word] & among.0[word]))
     }
 
     /// Appends the packets of `mask` to `to`, in order, as far as there is room; takes
@@ -506,6 +500,32 @@ impl Mask {
         self.remove(&taken);
         taken
     }
+}
+
+/// A bit for each entry that equals `value`.
+fn equal_mask(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
+    #[cfg(target_arch = "x86_64")]
+    if Simd::detected() == Simd::Avx512 {
+        // SAFETY: detected.
+        return unsafe { equal_mask_avx512(column, value) };
+    }
+    std::array::from_fn(|word| {
+        let block = &column[word * 64..word * 64 + 64];
+        block.iter().enumerate().fold(0, |bits, (i, &entry)| bits | ((entry == value) as u64) << i)
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn equal_mask_avx512(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
+    use std::arch::x86_64::*;
+    let wanted = _mm512_set1_epi16(value as i16);
+    std::array::from_fn(|word| {
+        // SAFETY: 64 entries from `word * 64` are in the column.
+        let half = |at: usize| unsafe { _mm512_loadu_si512(column.as_ptr().add(word * 64 + at).cast()) };
+        let low = _mm512_cmpeq_epi16_mask(half(0), wanted) as u64;
+        low | (_mm512_cmpeq_epi16_mask(half(32), wanted) as u64) << 32
+    })
 }
 
 /// Below this many packets copying one by one beats compressing blocks.

@@ -134,27 +134,35 @@ fn an_edge_may_be_named_before_its_node_exists() {
     assert_eq!(late.lock().unwrap().len(), 3);
 }
 
+/// Has control add a node and an edge to it while the round runs, and uses the edge.
+struct Late {
+    graph: Arc<Mutex<Option<Graph>>>,
+    seen: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Map for Late {
+    fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
+        let mut graph = self.graph.lock().unwrap();
+        let graph = graph.as_mut().unwrap();
+        let seen = self.seen.clone();
+        graph.register(spec("new", &[]), |_| Behaviour::Map(Box::new(Sink(seen.clone())))).unwrap();
+        let me = graph.find("late").unwrap();
+        vector.set_edges(graph.connect(me, "new").unwrap());
+    }
+}
+
 #[test]
 fn an_edge_met_before_its_message_was_applied_is_learned_at_once() {
     let mut bed = Bed::new();
-    let middle = bed.graph.register(spec("middle", &[]), |_| Behaviour::Map(Box::new(To(0)))).unwrap();
-    bed.source(&[EdgeSpec::Next("middle")], 1, 5, |_| 0);
-    // The worker starts its round without these messages; they arrive while it runs.
-    struct Late(Option<Box<dyn FnOnce() + Send>>);
-    impl Map for Late {
-        fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
-            if let Some(act) = self.0.take() {
-                act();
-            }
-            vector.set_edges(0);
-        }
-    }
-    let _ = bed.worker.round();
-    let seen = bed.sink("end");
-    bed.graph.connect(middle, "end").unwrap();
-    bed.graph.call(|_| Box::new(|core| core.node::<Feed>(NodeIndex(1)).unwrap().vectors = 1));
-    bed.settle();
-    assert_eq!(seen.lock().unwrap().len(), 5);
+    bed.source(&[EdgeSpec::Next("late")], 1, 5, |_| 0);
+    let (shared, seen) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
+    let late = || Late { graph: shared.clone(), seen: seen.clone() };
+    bed.graph.register(spec("late", &[]), |_| Behaviour::Map(Box::new(late()))).unwrap();
+    let Bed { graph, mut worker } = bed;
+    *shared.lock().unwrap() = Some(graph);
+    while worker.round() == Progress::Worked {}
+    assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3, 4]);
+    assert!(worker.core().ledger().is_balanced());
 }
 
 #[test]
