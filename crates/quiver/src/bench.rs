@@ -179,8 +179,11 @@ impl Bed {
             stream.entry = dumb_edge(&mut router.graph)?;
         }
         router.add_stream(stream, String::new())?;
-        router.enable_stream(None, true)?;
         let mut bed = Bed { router, worker, template, cold: options.cold };
+        // The interfaces announce themselves: those frames shall be gone before packets are
+        // laid out.
+        while bed.worker.round() == Progress::Worked {}
+        bed.router.enable_stream(None, true)?;
         if options.cold {
             bed.worker.core().buffers.set_reuse(Reuse::OldestFreed);
             bed.renew();

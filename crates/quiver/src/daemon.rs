@@ -14,6 +14,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::OpenOptions;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -221,10 +222,21 @@ fn control_loop(
             }
             recv(incoming) -> request => {
                 let Ok(Request { line, format, answer }) = request else { return SIGTERM };
-                let result = commands.execute(router, &line);
-                let _ = answer.send(result.map(|reply| reply.render(format)).map_err(|error| error.to_string()));
+                let _ = answer.send(execute(router, commands, &line, format));
             }
             recv(pause) -> _ => {}
+        }
+    }
+}
+
+/// Carries out a command. A panic in it is a defect, but no reason to stop forwarding.
+fn execute(router: &mut Router, commands: &CommandSet<Router>, line: &str, format: Format) -> Result<String, String> {
+    let run = AssertUnwindSafe(|| commands.execute(router, line).map(|reply| reply.render(format)));
+    match catch_unwind(run) {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(_) => {
+            log::error!("command `{line}' panicked");
+            Err("this command met a defect of the program; its effects are uncertain (see the log)".into())
         }
     }
 }

@@ -56,7 +56,7 @@ struct ListNodes {
 
 impl fmt::Display for ListNodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:>6}  {:<10}{}", "Index", "Type", "Name")?;
+        writeln!(f, "{:>6}  {:<10}Name", "Index", "Type")?;
         for node in &self.nodes {
             writeln!(f, "{:>6}  {:<10}{}", node.index, node.kind, node.name)?;
         }
