@@ -10,6 +10,7 @@ pub mod buffer;
 pub mod counter;
 mod mailbox;
 pub mod node;
+mod parting;
 pub mod registry;
 pub mod time;
 pub mod trace;

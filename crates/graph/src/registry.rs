@@ -163,15 +163,14 @@ impl Graph {
         if slot >= MAX_NODES {
             return Err(GraphError::TooMany("nodes", MAX_NODES));
         }
-        if self.errors.len() + spec.edges.len() + spec.counters.len() > MAX_ERRORS {
+        if self.errors.len() + spec.edges.len() + spec.counters.len() > MAX_ERRORS && self.known_errors(&spec).is_none()
+        {
             return Err(GraphError::TooMany("error counters", MAX_ERRORS));
         }
         let index = NodeIndex(slot as u32);
-        let counter_base = self.errors.len();
-        for counter in spec.counters {
-            self.add_error(&spec.name, counter.0, counter.1);
-        }
-        let (edges, targets) = spec.edges.iter().map(|edge| self.resolve(&spec.name, edge)).unzip();
+        let counter_base = self.errors_of(&spec);
+        let mut error = (counter_base + spec.counters.len()) as u32;
+        let (edges, targets) = spec.edges.iter().map(|edge| self.resolve(edge, &mut error)).unzip();
         let targets: Vec<Target> = targets;
         let name: Arc<str> = spec.name.as_str().into();
         let mut kind = "";
@@ -194,13 +193,32 @@ impl Graph {
         Ok(index)
     }
 
-    fn add_error(&mut self, node: &str, reason: &str, severity: Severity) -> u32 {
-        // A node registered again (its interface came back) goes on counting where it was.
-        self.errors.push(ErrorInfo { node: node.into(), reason: reason.into(), severity });
-        (self.errors.len() - 1) as u32
+    /// Where a node that was registered before counts its errors. One that comes again
+    /// (its interface came back) goes on there: numbers are not used up by coming and going.
+    fn known_errors(&self, spec: &NodeSpec) -> Option<usize> {
+        let wanted: Vec<(&str, Severity)> = reasons(spec).collect();
+        let same = |known: &[ErrorInfo]| {
+            known
+                .iter()
+                .zip(&wanted)
+                .all(|(known, wanted)| known.node == spec.name && (known.reason.as_str(), known.severity) == *wanted)
+        };
+        if wanted.is_empty() { Some(0) } else { self.errors.windows(wanted.len()).position(same) }
     }
 
-    fn resolve(&mut self, node: &str, edge: &EdgeSpec) -> (EdgeInfo, Target) {
+    /// The number of a node's first error: its counters, then its drops.
+    fn errors_of(&mut self, spec: &NodeSpec) -> usize {
+        self.known_errors(spec).unwrap_or_else(|| {
+            let first = self.errors.len();
+            let error =
+                |(reason, severity): (&str, _)| ErrorInfo { node: spec.name.clone(), reason: reason.into(), severity };
+            self.errors.extend(reasons(spec).map(error));
+            first
+        })
+    }
+
+    /// An edge as control and as workers see it; `error` is the number of the next drop.
+    fn resolve(&self, edge: &EdgeSpec, error: &mut u32) -> (EdgeInfo, Target) {
         match edge {
             EdgeSpec::Next(to) => {
                 let next = self.by_name.get(*to).copied();
@@ -209,9 +227,9 @@ impl Graph {
                     next.map_or(Target::Nowhere, Target::Node),
                 )
             }
-            EdgeSpec::Drop(reason, severity) => {
-                let error = self.add_error(node, reason, *severity);
-                (EdgeInfo { to: reason.to_string(), node: None, is_drop: true }, Target::Drop(error))
+            EdgeSpec::Drop(reason, _) => {
+                *error += 1;
+                (EdgeInfo { to: reason.to_string(), node: None, is_drop: true }, Target::Drop(*error - 1))
             }
         }
     }
@@ -417,4 +435,13 @@ impl Graph {
             held: sum(worker_word::HELD),
         }
     }
+}
+
+/// What a node counts: its counters, then its drops.
+fn reasons(spec: &NodeSpec) -> impl Iterator<Item = (&'static str, Severity)> {
+    let drops = spec.edges.iter().filter_map(|edge| match edge {
+        EdgeSpec::Drop(reason, severity) => Some((*reason, *severity)),
+        EdgeSpec::Next(_) => None,
+    });
+    spec.counters.iter().map(|counter| (counter.0, counter.1)).chain(drops)
 }

@@ -60,6 +60,9 @@ impl Tracer {
     /// Marks the next `count` packets of `source`.
     pub fn arm(&mut self, source: NodeIndex, count: u32) {
         let room = MAX_TRACED - self.marked.min(MAX_TRACED);
+        if count == 0 || room == 0 {
+            return;
+        }
         match self.armed.iter_mut().find(|(node, _)| *node == source) {
             Some((_, left)) => *left = left.saturating_add(count).min(room),
             None => self.armed.push((source, count.min(room))),

@@ -9,20 +9,21 @@
 //! When there has been nothing to do for a while it goes RCU-offline and sleeps until
 //! a device or a message wakes it.
 
+mod dispatch;
+
 use crate::NodeIndex;
 use crate::buffer::Buffers;
 use crate::counter::CounterTable;
 use crate::mailbox::{Mailbox, Message};
-use crate::node::{Behaviour, Context, Expansion, Ledger, Wake};
+use crate::node::{Behaviour, Ledger, Wake};
+use crate::parting::Mask;
 use crate::time::ticks;
 use crate::trace::Tracer;
-use crate::vector::{EdgeIndex, Mask, Vector, edge, flag};
-use rcu::{Reader, Round};
+use crate::vector::{Vector, edge};
+use rcu::Reader;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Most times that a packet may go backwards in the graph.
-const MAX_RECIRCULATIONS: u8 = 16;
 /// Panics in a row after which the process ends.
 const MAX_PANICS: u32 = 3;
 /// Vectors kept for reuse.
@@ -277,15 +278,6 @@ impl Core {
         node.behaviour.as_any().downcast_mut()
     }
 
-    /// A node's state together with the buffers, to take packets from outside.
-    pub fn node_and_buffers<T: 'static>(&mut self, index: NodeIndex) -> Option<(&mut T, &mut Buffers)> {
-        let node = self.nodes.get_mut(index.0 as usize)?.as_mut()?;
-        if matches!(node.behaviour, Behaviour::Expand(_)) {
-            self.pending[node.rank / 64] |= 1 << (node.rank % 64);
-        }
-        Some((node.behaviour.as_any().downcast_mut()?, &mut self.buffers))
-    }
-
     /// Applies what control has sent. False: stop.
     #[inline]
     fn apply_messages(&mut self) -> bool {
@@ -389,304 +381,6 @@ impl Core {
         for index in 0..self.nodes.len() {
             self.remove(NodeIndex(index as u32));
         }
-    }
-
-    fn round(&mut self, round: &Round<'_>) -> bool {
-        let start = ticks();
-        self.now = start;
-        let mut clock = start;
-        let mut worked = false;
-        for i in 0..self.sources.len() {
-            let (n, after) = self.poll(self.sources[i], round, clock);
-            worked |= n > 0;
-            clock = after;
-        }
-        worked |= self.run_pending(round, clock);
-        self.counters.workers.add(self.thread, worker_word::ROUNDS, 0, 1);
-        if worked {
-            self.publish();
-        }
-        worked
-    }
-
-    fn context<'a>(
-        buffers: &'a mut Buffers,
-        round: &'a Round<'a>,
-        thread: usize,
-        now: u64,
-        counters: &'a SharedCounters,
-        counter_base: usize,
-    ) -> Context<'a> {
-        Context { buffers, round, thread, now, errors: &counters.errors, counter_base }
-    }
-
-    /// Polls one source; says how many packets came and what time it is.
-    fn poll(&mut self, index: NodeIndex, round: &Round<'_>, before: u64) -> (usize, u64) {
-        self.running = index.0 as usize;
-        let mut vector = self.spare.pop().unwrap_or_else(Vector::new);
-        vector.clear();
-        let vector = &mut **self.current.insert(vector);
-        let node = self.nodes[index.0 as usize].as_mut().expect("a listed source exists");
-        let Behaviour::Source(source) = &mut node.behaviour else { unreachable!("listed as a source") };
-        let mut cx = Core::context(&mut self.buffers, round, self.thread, self.now, &self.counters, node.counter_base);
-        source.poll(&mut cx, vector);
-        let n = vector.len();
-        self.ledger.received += n as u64;
-        let vector = self.current.take().expect("put there above");
-        if n == 0 {
-            self.spare.push(vector);
-        } else {
-            let vector = self.trace_source(index, vector);
-            self.enqueue(index, vector);
-        }
-        let after = ticks();
-        let nodes = &self.counters.nodes;
-        let entry = index.0 as usize;
-        nodes.add(self.thread, entry, node_word::CALLS, 1);
-        nodes.add(self.thread, entry, node_word::PACKETS, n as u64);
-        nodes.add(self.thread, entry, node_word::CLOCKS, after.wrapping_sub(before));
-        nodes.add(self.thread, entry, node_word::EMPTY, (n == 0) as u64);
-        (n, after)
-    }
-
-    #[inline]
-    fn trace_source(&mut self, index: NodeIndex, mut vector: Box<Vector>) -> Box<Vector> {
-        if self.tracer.is_armed() {
-            for i in 0..vector.len() {
-                let Some(number) = self.tracer.mark(index) else {
-                    break;
-                };
-                let mut row = vector.row(i);
-                row.flags |= flag::TRACED;
-                self.buffers.segment_mut(row.packet).trace = number;
-                vector.set_row(i, row);
-            }
-            self.trace(index, &vector);
-        }
-        vector
-    }
-
-    fn trace(&mut self, index: NodeIndex, vector: &Vector) {
-        for i in 0..vector.len() {
-            let row = vector.row(i);
-            if row.flags & flag::TRACED != 0 && vector.edges()[i] != edge::TAKEN {
-                self.tracer.record(&self.buffers, index, ticks(), vector.edges()[i], row);
-            }
-        }
-    }
-
-    /// Runs nodes in order until no packet is left in a queue.
-    fn run_pending(&mut self, round: &Round<'_>, mut clock: u64) -> bool {
-        let mut worked = false;
-        while let Some(word) = self.pending.iter().position(|&bits| bits != 0) {
-            let bit = self.pending[word].trailing_zeros() as usize;
-            self.pending[word] &= !(1 << bit);
-            let index = self.order[word * 64 + bit];
-            clock = self.run_node(index, round, clock);
-            worked = true;
-        }
-        worked
-    }
-
-    fn run_node(&mut self, index: NodeIndex, round: &Round<'_>, mut clock: u64) -> u64 {
-        let at = index.0 as usize;
-        self.running = at;
-        let node = self.nodes[at].as_mut().expect("a ranked node exists");
-        if node.queue.is_empty() {
-            // Control touched its state: it may have packets to emit.
-            if matches!(node.behaviour, Behaviour::Expand(_)) {
-                let mut vector = self.spare.pop().unwrap_or_else(Vector::new);
-                vector.clear();
-                clock = self.run_vector(index, round, vector, clock);
-            }
-            return clock;
-        }
-        // Most often there is one vector; more when a burst arrived on several sources.
-        let mut queue = std::mem::take(&mut node.queue);
-        for vector in queue.drain(..) {
-            clock = self.run_vector(index, round, vector, clock);
-        }
-        let node = self.nodes[at].as_mut().expect("as above");
-        if node.queue.is_empty() {
-            node.queue = queue; // keeps its capacity
-        }
-        clock
-    }
-
-    fn run_vector(&mut self, index: NodeIndex, round: &Round<'_>, vector: Box<Vector>, before: u64) -> u64 {
-        let at = index.0 as usize;
-        let n = vector.len();
-        let vector = &mut **self.current.insert(vector);
-        let node = self.nodes[at].as_mut().expect("a ranked node exists");
-        let mut cx = Core::context(&mut self.buffers, round, self.thread, self.now, &self.counters, node.counter_base);
-        match &mut node.behaviour {
-            Behaviour::Map(map) => map.process(&mut cx, vector),
-            Behaviour::Expand(expand) => {
-                vector.set_edges(edge::SENT); // a panic must not find old edges
-                let mut expansion = Expansion {
-                    cx: &mut cx,
-                    output: &mut self.emitted,
-                    spare: &mut self.spare,
-                    ledger: &mut self.ledger,
-                    recirculations: vector.recirculations,
-                };
-                expand.process(&mut expansion, vector);
-            }
-            Behaviour::Source(_) => unreachable!("nothing leads to a source"),
-        }
-        let vector = self.current.take().expect("put there above");
-        if vector.traced {
-            self.trace(index, &vector);
-        }
-        self.enqueue(index, vector);
-        if !self.emitted.is_empty() {
-            for vector in std::mem::take(&mut self.emitted) {
-                self.enqueue(index, vector);
-            }
-        }
-        let after = ticks();
-        let nodes = &self.counters.nodes;
-        nodes.add(self.thread, at, node_word::CALLS, 1);
-        nodes.add(self.thread, at, node_word::PACKETS, n as u64);
-        nodes.add(self.thread, at, node_word::CLOCKS, after.wrapping_sub(before));
-        after
-    }
-
-    /// Hands the packets of a vector to the nodes that their edges lead to.
-    #[inline]
-    fn enqueue(&mut self, from: NodeIndex, mut vector: Box<Vector>) {
-        if let Some(edge) = vector.one_edge() {
-            return self.deliver(from, edge, vector);
-        }
-        if vector.is_empty() {
-            return self.spare.push(vector);
-        }
-        let mut rest = Mask::first(vector.len());
-        let mut main = None;
-        while let Some(first) = rest.lowest() {
-            let edge = vector.edges()[first];
-            let mut mask = vector.mask_of(edge, &rest);
-            rest.remove(&mask);
-            // The largest part stays in this vector and goes last, by pointer.
-            if main.is_none() && mask.count() * 2 > vector.len() {
-                main = Some((edge, mask));
-                continue;
-            }
-            self.deliver_part(from, edge, &vector, &mut mask);
-        }
-        match main {
-            Some((edge, mask)) => {
-                vector.keep(&mask);
-                self.deliver(from, edge, vector);
-            }
-            None => self.spare.push(vector),
-        }
-    }
-
-    fn target(&mut self, from: NodeIndex, edge: EdgeIndex) -> Target {
-        let look =
-            |core: &Core| core.nodes[from.0 as usize].as_ref().and_then(|node| node.edges.get(edge as usize).copied());
-        match look(self) {
-            Some(Target::Nowhere) | None => {
-                self.learn_edges();
-                look(self).unwrap_or(Target::Nowhere)
-            }
-            Some(target) => target,
-        }
-    }
-
-    /// Hands a whole vector over.
-    #[inline]
-    fn deliver(&mut self, from: NodeIndex, edge: EdgeIndex, vector: Box<Vector>) {
-        match edge {
-            edge::SENT => {
-                self.ledger.sent += vector.len() as u64;
-                self.free(&vector);
-                self.spare.push(vector);
-            }
-            edge::TAKEN => self.spare.push(vector),
-            _ => match self.target(from, edge) {
-                Target::Node(to) => self.push(from, to, vector),
-                Target::Drop(error) => self.drop_vector(vector, error),
-                Target::Nowhere => self.drop_vector(vector, NOWHERE),
-            },
-        }
-    }
-
-    /// Queues a vector at a node, into the open vector there when it fits.
-    #[inline]
-    fn push(&mut self, from: NodeIndex, to: NodeIndex, mut vector: Box<Vector>) {
-        let rank_from = self.nodes[from.0 as usize].as_ref().map_or(0, |node| node.rank);
-        let Some(Some(node)) = self.nodes.get_mut(to.0 as usize) else {
-            return self.drop_vector(vector, NOWHERE);
-        };
-        if node.rank <= rank_from {
-            vector.recirculations += 1;
-            if vector.recirculations > MAX_RECIRCULATIONS {
-                return self.drop_vector(vector, RECIRCULATED);
-            }
-        }
-        self.pending[node.rank / 64] |= 1 << (node.rank % 64);
-        match node.queue.last_mut() {
-            Some(open) if open.room() >= vector.len() => {
-                open.append(&vector, 0);
-                self.spare.push(vector);
-            }
-            _ => node.queue.push(vector),
-        }
-    }
-
-    /// Hands over the packets of `mask`.
-    fn deliver_part(&mut self, from: NodeIndex, edge: EdgeIndex, vector: &Vector, mask: &mut Mask) {
-        if edge == edge::TAKEN {
-            return;
-        }
-        while mask.count() > 0 {
-            // Into the open vector of the next node, when there is one and no hop backwards
-            // has to be counted.
-            let target = if edge == edge::SENT { Target::Nowhere } else { self.target(from, edge) };
-            if let Target::Node(to) = target {
-                let rank_from = self.nodes[from.0 as usize].as_ref().map_or(0, |node| node.rank);
-                if let Some(Some(node)) = self.nodes.get_mut(to.0 as usize)
-                    && node.rank > rank_from
-                    && let Some(open) = node.queue.last_mut()
-                    && open.room() > 0
-                {
-                    vector.move_to(mask, open);
-                    continue;
-                }
-            }
-            let mut part = self.spare.pop().unwrap_or_else(Vector::new);
-            part.clear();
-            vector.move_to(mask, &mut part);
-            self.deliver(from, edge, part);
-        }
-    }
-
-    fn free(&mut self, vector: &Vector) {
-        if vector.any_flags() & flag::NOT_PLAIN == 0 {
-            self.buffers.free(vector.packets());
-        } else {
-            for &packet in vector.packets() {
-                self.buffers.free_chain(packet);
-            }
-        }
-    }
-
-    fn drop_vector(&mut self, vector: Box<Vector>, error: u32) {
-        let n = vector.len() as u64;
-        self.counters.errors.add(self.thread, error as usize, 0, n);
-        match vector.one_rx_interface() {
-            Some(interface) => self.counters.drops.add(self.thread, interface.0 as usize, 0, n),
-            None => {
-                for interface in vector.rx_interfaces() {
-                    self.counters.drops.add(self.thread, interface.0 as usize, 0, 1);
-                }
-            }
-        }
-        self.ledger.dropped += n;
-        self.free(&vector);
-        self.spare.push(vector);
     }
 
     /// Writes the worker's counts where control sees them.
