@@ -314,3 +314,21 @@ fn a_worker_on_a_thread_sleeps_and_answers() {
     thread.join().unwrap();
     assert!(graph.counters().workers.raw(0, worker::worker_word::SLEEPS, 0) > 0);
 }
+
+#[test]
+fn a_node_that_comes_back_goes_on_counting_where_it_was() {
+    const EDGES: &[EdgeSpec] = &[EdgeSpec::Drop("no good", Severity::Error)];
+    let mut bed = Bed::new();
+    bed.source(&[EdgeSpec::Next("judge")], 1, 7, |_| 0);
+    let judge = |bed: &mut Bed| bed.graph.register(spec("judge", EDGES), |_| Behaviour::Map(Box::new(To(0)))).unwrap();
+    judge(&mut bed);
+    bed.settle();
+    assert_eq!(bed.error("no good"), 7);
+    let counters = bed.graph.errors().len();
+    for _ in 0..100 {
+        bed.graph.remove(bed.graph.find("judge").unwrap());
+        judge(&mut bed);
+    }
+    assert_eq!(bed.graph.errors().len(), counters);
+    assert_eq!(bed.error("no good"), 7);
+}

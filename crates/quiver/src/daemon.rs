@@ -138,9 +138,7 @@ fn serve(config: &StartupConfig) -> Result<(), String> {
         workers: 1,
         hash_seed: std::process::id(),
     };
-    if config.cpu.workers > 1 {
-        log::warn!("cpu: workers {}: this version has one", config.cpu.workers);
-    }
+    warn_of_limits(config);
     let mut router = Router::new(options).map_err(|error| error.to_string())?;
     let worker = router.graph.worker(0).map_err(|error| error.to_string())?;
     let core = config.cpu.corelist_workers.first().copied();
@@ -174,6 +172,23 @@ fn serve(config: &StartupConfig) -> Result<(), String> {
     servers.iter_mut().for_each(CliServer::shutdown);
     router.graph.stop();
     data.join().map_err(|_| "worker 0 panicked".to_string())
+}
+
+/// Names what the configuration asks for and this version does otherwise.
+fn warn_of_limits(config: &StartupConfig) {
+    let (cpu, buffers) = (&config.cpu, &config.buffers);
+    if cpu.workers > 1 {
+        log::warn!("cpu: workers {}: this version has one data thread", cpu.workers);
+    }
+    if cpu.skip_cores > 0 {
+        log::warn!("cpu: skip-cores has no effect; corelist-workers names the data thread's core");
+    }
+    if buffers.default_data_size as usize != graph::buffer::DATA_SIZE {
+        log::warn!("buffers: data-size is {} in this version", graph::buffer::DATA_SIZE);
+    }
+    if buffers.page_size == PageSize::Size1G {
+        log::warn!("buffers: page-size 1g: 2m pages are used when there are any");
+    }
 }
 
 /// Runs the startup commands as an operator's would: through the control thread.

@@ -152,7 +152,9 @@ impl Core {
                     ledger: &mut self.ledger,
                     recirculations: vector.recirculations,
                 };
+                let held = expand.held() as u64;
                 expand.process(&mut expansion, vector);
+                self.ledger.held = self.ledger.held + expand.held() as u64 - held;
             }
             Behaviour::Source(_) => unreachable!("nothing leads to a source"),
         }

@@ -34,8 +34,7 @@ const IDLE_ROUNDS: u32 = 1000;
 
 /// Error counters that the dispatcher itself counts, in this order at the front of the
 /// table.
-pub(crate) const DISPATCHER_ERRORS: [&str; 4] =
-    ["recirculated too often", "edge leads nowhere", "node panicked", "no free buffer"];
+pub(crate) const DISPATCHER_ERRORS: [&str; 3] = ["recirculated too often", "edge leads nowhere", "node panicked"];
 const RECIRCULATED: u32 = 0;
 const NOWHERE: u32 = 1;
 const PANICKED: u32 = 2;
@@ -258,10 +257,11 @@ impl Core {
     }
 
     pub fn ledger(&self) -> Ledger {
-        Ledger { held: self.held(), ..self.ledger }
+        self.ledger
     }
 
-    fn held(&self) -> u64 {
+    /// Packets that nodes hold, counted anew.
+    fn count_held(&self) -> u64 {
         let held = |node: &Node| match &node.behaviour {
             Behaviour::Expand(_) => node.behaviour.held() as u64,
             _ => 0,
@@ -299,6 +299,7 @@ impl Core {
                 other => self.grow(other),
             }
         }
+        self.publish();
         true
     }
 
@@ -371,6 +372,7 @@ impl Core {
         let held = if matches!(node.behaviour, Behaviour::Expand(_)) { node.behaviour.held() as u64 } else { 0 };
         node.behaviour.drain(&mut self.buffers);
         self.ledger.dropped += held;
+        self.ledger.held -= held;
         for vector in std::mem::take(&mut node.queue) {
             self.drop_vector(vector, NOWHERE);
         }
@@ -388,8 +390,8 @@ impl Core {
         while self.spare.len() > SPARE_VECTORS {
             self.spare.pop();
         }
-        let held = self.held();
-        let ledger = Ledger { held, ..self.ledger };
+        let ledger = self.ledger;
+        debug_assert_eq!(ledger.held, self.count_held());
         debug_assert!(ledger.is_balanced(), "packets were lost or doubled: {ledger:?}");
         let values = [
             (worker_word::RECEIVED, ledger.received),
@@ -437,6 +439,7 @@ impl Core {
             lost.append(&mut node.queue);
         }
         self.pending.fill(0);
+        self.ledger.held = self.count_held();
         let count = lost.iter().map(|vector| vector.len()).sum();
         for vector in lost {
             self.drop_vector(vector, PANICKED);
