@@ -14,6 +14,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::OpenOptions;
+use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -56,6 +57,8 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
         .arg(file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
+        // What is typed at the terminal, such as ^C, is not meant for it.
+        .process_group(0)
         .spawn()
         .map_err(|error| format!("cannot start in the background: {error}"))?;
     let start = Instant::now();

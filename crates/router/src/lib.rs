@@ -51,6 +51,8 @@ pub enum Error {
     BadInterfaceMac(MacAddress),
     #[error("{0} is no neighbour's address (it is zero or a group's)")]
     BadNeighbourMac(MacAddress),
+    #[error("{0} is no neighbour's address (it is no host's)")]
+    BadNeighbourAddress(Ipv4Addr),
     #[error("{0} is no address for an interface (RFC 1812 5.3.7: not a host's, or the first or last of its network)")]
     BadAddress(Prefix4),
     #[error("{wanted} overlaps with {taken} on {name}")]
@@ -176,7 +178,11 @@ impl Router {
 
     /// Does what is due, and says when to come back.
     pub fn tick(&mut self) -> Option<Instant> {
-        let now = Instant::now();
+        self.tick_at(Instant::now())
+    }
+
+    /// [`Router::tick`] at a given time, so that tests need not sleep.
+    pub fn tick_at(&mut self, now: Instant) -> Option<Instant> {
         self.tick_neighbours(now);
         let pending = self.graph.domain().collect();
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);

@@ -294,7 +294,7 @@ impl Source for PgInput {
                 false => 0,
                 true => {
                     let wait = (1.0 - stream.credit).max(0.0) / stream.rate;
-                    stream.reckoned + (wait * time::ticks_per_second()) as u64
+                    stream.reckoned.saturating_add((wait * time::ticks_per_second()) as u64)
                 }
             })
             .min();

@@ -120,6 +120,7 @@ impl Core {
                 let mut vector = self.spare.pop().unwrap_or_else(Vector::new);
                 vector.clear();
                 clock = self.run_vector(index, round, vector, clock);
+                self.counters.nodes.add(self.thread, at, node_word::EMPTY, 1);
             }
             return clock;
         }

@@ -98,6 +98,10 @@ impl Router {
         match event {
             Event::Resolve(key) => self.resolve_neighbour(key),
             Event::Learned(key, mac) => {
+                // The interface may have changed since the worker looked.
+                if !self.is_attached(&key) {
+                    return;
+                }
                 if let Err(error) = self.set_neighbour(key, mac, false) {
                     log::warn!("neighbour {} not learned: {error}", key.address);
                 }
@@ -111,6 +115,10 @@ impl Router {
     /// When there is no such interface, the address is no host's, or there are too many.
     pub fn set_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, is_static: bool) -> Result<(), Error> {
         self.interfaces.get(key.interface)?;
+        // 0.0.0.0 would name the glean of the interface's own networks.
+        if key.address.is_unspecified() || key.address.is_multicast() || key.address.is_broadcast() {
+            return Err(Error::BadNeighbourAddress(key.address));
+        }
         if mac.is_multicast() || mac.is_zero() {
             return Err(Error::BadNeighbourMac(mac));
         }
@@ -133,9 +141,11 @@ impl Router {
         self.refresh_adjacencies(key.interface, Some(key.address));
         if known.is_none() {
             let (prefix, paths) = host_route(&key);
-            if let Err(error) = self.add_route(prefix, Source::Neighbour, paths, true) {
+            // Beside that of a neighbour of this address on another interface.
+            if let Err(error) = self.add_route(prefix, Source::Neighbour, paths, false) {
                 self.neighbours.by_key.remove(&key);
                 self.refresh_adjacencies(key.interface, Some(key.address));
+                self.for_waiting(key, Resolve::refuse);
                 return Err(error);
             }
         }
@@ -149,9 +159,9 @@ impl Router {
     /// When there is none.
     pub fn remove_neighbour(&mut self, key: NeighbourKey) -> Result<(), Error> {
         self.neighbours.by_key.remove(&key).ok_or(Error::NoSuchNeighbour(key.address))?;
-        let (prefix, _) = host_route(&key);
-        // It has none while it was never resolved.
-        let _ = self.remove_route(prefix, Source::Neighbour, &[]);
+        let (prefix, paths) = host_route(&key);
+        // It has none while it was never resolved; another interface's may.
+        let _ = self.remove_route(prefix, Source::Neighbour, &paths);
         self.refresh_adjacencies(key.interface, Some(key.address));
         self.for_waiting(key, Resolve::refuse);
         Ok(())
@@ -182,15 +192,21 @@ impl Router {
         }
     }
 
+    /// Whether a neighbour is on a network of its interface, and that is up.
+    fn is_attached(&self, key: &NeighbourKey) -> bool {
+        self.interfaces.get(key.interface).is_ok_and(|interface| {
+            interface.admin_up && interface.addresses.iter().any(|prefix| prefix.contains(key.address))
+        })
+    }
+
     /// Packets wait for a neighbour.
     fn resolve_neighbour(&mut self, key: NeighbourKey) {
         if self.neighbours.mac_of(&key).is_some() {
             return self.for_waiting(key, Resolve::release);
         }
-        let attached = self.interfaces.get(key.interface).is_ok_and(|interface| {
-            interface.admin_up && interface.addresses.iter().any(|prefix| prefix.contains(key.address))
-        });
-        if !attached || (self.neighbours.len() >= MAX_NEIGHBOURS && !self.neighbours.by_key.contains_key(&key)) {
+        if !self.is_attached(&key)
+            || (self.neighbours.len() >= MAX_NEIGHBOURS && !self.neighbours.by_key.contains_key(&key))
+        {
             return self.for_waiting(key, Resolve::refuse);
         }
         let now = Instant::now();

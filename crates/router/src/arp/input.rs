@@ -84,6 +84,8 @@ impl ArpInput {
                 cx.count(0, 1);
                 Edge::Reply
             }
+            // A probe may also be for the address 0.0.0.0, which nobody can have.
+            Operation::Request | Operation::Reply if is_probe => Edge::NotForUs,
             Operation::Reply if facts.owns(arp.target_ip) => match self.learn(facts, &arp) {
                 Ok(()) => Edge::RepliesReceived,
                 Err(edge) => edge,

@@ -82,10 +82,12 @@ fn one(cx: &mut Context<'_>, row: &mut Row) -> Edge {
     }
     // The type changes from 8 to 0 and nothing else (RFC 1624).
     bytes[start] = Type::ECHO_REPLY.0;
-    let old = u16::from_be_bytes([bytes[start + 2], bytes[start + 3]]);
-    let code = bytes[start + 1] as u16;
-    let new = checksum::update16(old, u16::from(Type::ECHO_REQUEST.0) << 8 | code, code);
-    bytes[start + 2..start + 4].copy_from_slice(&new.to_be_bytes());
+    if row.flags & flag::PARTIAL_CHECKSUM == 0 {
+        let old = u16::from_be_bytes([bytes[start + 2], bytes[start + 3]]);
+        let code = bytes[start + 1] as u16;
+        let new = checksum::update16(old, u16::from(Type::ECHO_REQUEST.0) << 8 | code, code);
+        bytes[start + 2..start + 4].copy_from_slice(&new.to_be_bytes());
+    }
     let mut header = ipv4::Header::new_unchecked(&mut bytes[l3..]);
     let (asker, us) = (header.src(), header.dst());
     header.set_src(us);

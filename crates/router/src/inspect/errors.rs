@@ -10,7 +10,7 @@ use std::fmt;
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new("show errors", "Drops and events, by node and reason.", |router: &mut Router, _: &Args| {
         let counters = &router.graph.counters().errors;
-        // A node that was made again (its interface came back) has its reasons twice.
+        // A reason may stand twice: two interfaces had the name, one after the other.
         let mut sums: BTreeMap<(String, String), (u64, String)> = BTreeMap::new();
         for (number, error) in router.graph.errors().iter().enumerate() {
             let count = counters.sum(number, 0);

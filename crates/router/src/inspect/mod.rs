@@ -6,6 +6,7 @@ mod runtime;
 mod trace;
 
 use crate::Router;
+use command::table::centred;
 use command::{Args, Command, CommandSet, Text, reply};
 use graph::time;
 use serde::Serialize;
@@ -98,7 +99,12 @@ impl fmt::Display for ShowBuffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ShowBuffers { pool, size, data_size, total, available, cached, used, .. } = self;
         writeln!(f, "Pool Name            Index NUMA  Size  Data Size  Total  Avail  Cached   Used  ")?;
-        writeln!(f, "{pool:<20}{:^6}{:^6}{size:^7}{data_size:^10}{total:>6}{available:>7}{cached:>7}{used:>7}  ", 0, 0)
+        write!(f, "{pool:<20}{}{}", centred("0", 6), centred("0", 6))?;
+        write!(f, "{}{}", centred(&size.to_string(), 7), centred(&data_size.to_string(), 11))?;
+        for (count, width) in [(total, 7), (available, 7), (cached, 8), (used, 8)] {
+            write!(f, "{}", centred(&count.to_string(), width))?;
+        }
+        writeln!(f)
     }
 }
 

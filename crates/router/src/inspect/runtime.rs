@@ -1,6 +1,7 @@
 //! `show runtime`: what each node did since the last clear, as VPP prints it.
 
 use crate::Router;
+use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
 use graph::worker::worker_word;
 use serde::Serialize;
@@ -35,11 +36,13 @@ fn show(router: &Router) -> Result<Box<dyn Reply>, CommandError> {
             }
             // As VPP does: clocks a packet, or a call when there was none.
             let per = if run.packets > 0 { run.packets } else { run.calls };
-            let calls = run.calls - run.empty;
+            // The worker counts on between the two readings.
+            let calls = run.calls.saturating_sub(run.empty);
             nodes.push(ShownNode {
                 name: node.name.clone(),
                 state: if node.kind == "input" { "adaptive" } else { "active" },
                 calls: run.calls,
+                filled: calls,
                 vectors: run.packets,
                 suspends: 0,
                 clocks: run.clocks as f64 / per as f64,
@@ -47,7 +50,7 @@ fn show(router: &Router) -> Result<Box<dyn Reply>, CommandError> {
             });
         }
         let internal = nodes.iter().filter(|node| node.state == "active");
-        let (packets, calls) = internal.fold((0, 0), |(p, c), node| (p + node.vectors, c + node.calls));
+        let (packets, calls) = internal.fold((0, 0), |(p, c), node| (p + node.vectors, c + node.filled));
         ShownThread {
             thread: thread + 1,
             name: format!("quiver_wk_{thread}"),
@@ -70,6 +73,9 @@ struct ShownNode {
     name: String,
     state: &'static str,
     calls: u64,
+    /// Calls that had packets.
+    #[serde(skip)]
+    filled: u64,
     vectors: u64,
     suspends: u64,
     clocks: f64,
@@ -113,16 +119,18 @@ impl fmt::Display for ShowRuntime {
                 "  vector rates in {:.4e}, out {:.4e}, drop {:.4e}, punt {:.4e}",
                 t.rate_in, t.rate_out, t.rate_drop, t.rate_punt
             )?;
-            writeln!(
-                f,
-                "{:^30}{:^14}{:^16}{:^16}{:^16}{:^16}{:^16}",
-                "Name", "State", "Calls", "Vectors", "Suspends", "Clocks", "Vectors/Call"
-            )?;
+            // VPP's columns, to the space.
+            write!(f, "{}{}", centred("Name", 30), centred("State", 12))?;
+            for title in ["Calls", "Vectors", "Suspends", "Clocks", "Vectors/Call"] {
+                write!(f, "{}", centred(title, 16))?;
+            }
+            writeln!(f)?;
             for node in &t.nodes {
+                let state = centred(node.state, 12);
                 writeln!(
                     f,
-                    "{:<30}{:^14}{:>16}{:>16}{:>16}{:>16.2e}{:>16.2}",
-                    node.name, node.state, node.calls, node.vectors, node.suspends, node.clocks, node.vectors_per_call
+                    "{:<30}{state}{:>16}{:>16}{:>16}{:>16.2e}{:>16.2}",
+                    node.name, node.calls, node.vectors, node.suspends, node.clocks, node.vectors_per_call
                 )?;
             }
         }

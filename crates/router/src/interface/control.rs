@@ -62,6 +62,7 @@ impl Interface {
 #[derive(Default)]
 pub struct Interfaces {
     slots: Vec<Option<Interface>>,
+    last_index: usize,
 }
 
 impl Interfaces {
@@ -95,13 +96,15 @@ impl Interfaces {
         containing.max_by_key(|(_, prefix)| prefix.length()).map(|(index, _)| index)
     }
 
-    fn free_index(&self) -> Result<InterfaceIndex, Error> {
+    /// The next index that is free, after the one given out last: an index comes back only
+    /// when all others have been used, so that packets on their way do not meet another
+    /// interface under the same number.
+    fn free_index(&mut self) -> Result<InterfaceIndex, Error> {
         // 0 stays free: it is VPP's local0, and the value of metadata that nobody set.
-        let index = (1..).find(|&index| self.slots.get(index).is_none_or(Option::is_none)).expect("endless");
-        if index >= MAX_INTERFACES {
-            return Err(Error::TooManyInterfaces);
-        }
-        Ok(InterfaceIndex(index as u32))
+        let is_free = |index: &usize| self.slots.get(*index).is_none_or(Option::is_none);
+        let index = (self.last_index + 1..MAX_INTERFACES).chain(1..=self.last_index).find(is_free);
+        self.last_index = index.ok_or(Error::TooManyInterfaces)?;
+        Ok(InterfaceIndex(self.last_index as u32))
     }
 }
 
@@ -297,16 +300,18 @@ impl Router {
         let node = interface.input_node;
         let addresses = interface.addresses.clone();
         self.publish_facts();
-        if let Ok(input) = self.graph.find(node) {
-            self.graph.call_one(OWNER, move |core| {
-                if let Some(input) = core.node::<DeviceInput>(input) {
-                    input.set_up(index, up);
-                }
-                if let Some(input) = core.node::<PgInput>(input) {
-                    input.set_up(index, up);
-                }
-            });
-        }
+        // Null devices and the generator's are in no driver's input.
+        let input = self.graph.find(node).ok();
+        // Streams can be received on any interface.
+        let generator = self.nodes.generator.input;
+        self.graph.call_one(OWNER, move |core| {
+            if let Some(input) = input.and_then(|input| core.node::<DeviceInput>(input)) {
+                input.set_up(index, up);
+            }
+            if let Some(generator) = core.node::<PgInput>(generator) {
+                generator.set_up(index, up);
+            }
+        });
         if !up {
             self.flush_neighbours(index, false);
         }
@@ -385,13 +390,10 @@ impl Router {
         }
         let up = interface.admin_up;
         self.interfaces.get_mut(index)?.addresses.push(prefix);
-        let routes = connected_routes(index, prefix);
-        for (added, (route, path)) in routes.iter().enumerate() {
-            if let Err(error) = self.add_route(*route, Source::Interface, vec![path.clone()], true) {
-                for (route, path) in &routes[..added] {
-                    let _ = self.remove_route(*route, Source::Interface, std::slice::from_ref(path));
-                }
+        for (route, path) in connected_routes(index, prefix) {
+            if let Err(error) = self.add_route(route, Source::Interface, vec![path], true) {
                 self.interfaces.get_mut(index)?.addresses.retain(|known| *known != prefix);
+                self.withdraw_connected(index, prefix);
                 return Err(error);
             }
         }
@@ -415,18 +417,29 @@ impl Router {
         if interface.addresses.len() == before {
             return Err(Error::NoSuchAddress { prefix, name: interface.name.clone() });
         }
-        let rest = interface.addresses.clone();
         self.publish_facts();
-        for (route, path) in connected_routes(index, prefix) {
-            // A secondary address on the same network keeps it.
-            let still = rest.iter().any(|kept| connected_routes(index, *kept).iter().any(|(other, _)| *other == route));
-            if !still && let Err(error) = self.remove_route(route, Source::Interface, &[path]) {
-                log::error!("route {route} is not up to date: {error}");
-            }
-        }
+        self.withdraw_connected(index, prefix);
         self.forget_detached_neighbours(index);
         self.install_all();
         Ok(())
+    }
+
+    /// Removes the routes of an address that the interface has no more.
+    fn withdraw_connected(&mut self, index: InterfaceIndex, prefix: Prefix4) {
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let rest = interface.addresses.clone();
+        for (route, path) in connected_routes(index, prefix) {
+            // A secondary address on the same network keeps it.
+            let still = rest.iter().any(|kept| connected_routes(index, *kept).iter().any(|(other, _)| *other == route));
+            if still {
+                continue;
+            }
+            match self.remove_route(route, Source::Interface, &[path]) {
+                // An address that could not be added whole has not brought all of them.
+                Ok(()) | Err(Error::NoSuchRoute(_)) => {}
+                Err(error) => log::error!("route {route} is not up to date: {error}"),
+            }
+        }
     }
 
     /// Learned neighbours that are on no network of the interface any more.

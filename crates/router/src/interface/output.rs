@@ -8,7 +8,8 @@
 //! the interface from the scratch word. Next: that interface's output.
 
 use super::SharedFacts;
-use drivers::{Finishes, offload};
+use drivers::Finishes;
+use drivers::offload::{self, OffloadError};
 use graph::{
     Context, CounterSpec, EdgeIndex, Expand, Expansion, InterfaceIndex, Map, NodeSpec, Severity, Snapshot, Vector,
     edge, flag,
@@ -19,6 +20,7 @@ graph::edges! {
     pub enum OutputEdge {
         Down => drop "interface is down",
         Malformed => drop "offload request makes no sense",
+        NoBuffer => drop "no free buffer to segment into",
     }
 }
 
@@ -66,6 +68,7 @@ impl Output {
                         parts.into_iter().for_each(|part| x.originate(part, self.tx));
                         x.consume(row.packet);
                     }
+                    Err(OffloadError::NoBuffer) => x.emit(row, OutputEdge::NoBuffer.into()),
                     Err(_) => x.emit(row, OutputEdge::Malformed.into()),
                 }
                 continue;

@@ -1,7 +1,7 @@
 //! The IPv4 routing table as control keeps it.
 //!
-//! A route is a prefix and, from each source, a list of paths. The best source's paths
-//! resolve to one forwarding object: an adjacency, a glean, or a load balance over
+//! A route is a prefix and, from each source, a list of paths. Those of the best source of
+//! which one works resolve to one forwarding object: an adjacency, a glean, or a load balance over
 //! several. Objects are shared: every route with the same paths names the same one.
 //! Adjacencies follow the neighbours; routes follow addresses and interface state.
 
@@ -79,15 +79,8 @@ impl Path {
 pub struct Route {
     /// By source, the best first.
     pub sources: BTreeMap<Source, Vec<Path>>,
-    /// What is in the lookup table, when at least one path of the best source works.
+    /// What is in the lookup table, when at least one path of a source works.
     pub installed: Option<Leaf>,
-}
-
-impl Route {
-    /// The source and paths in use.
-    pub fn best(&self) -> Option<(Source, &[Path])> {
-        self.sources.first_key_value().map(|(source, paths)| (*source, paths.as_slice()))
-    }
 }
 
 /// What shares an object: how many routes name it.
@@ -147,6 +140,11 @@ impl Ip4 {
     /// Whether an adjacency to this neighbour exists.
     pub fn has_adjacency(&self, key: &NeighbourKey) -> bool {
         self.adjacencies.contains_key(key)
+    }
+
+    /// Forwarding objects in use.
+    pub fn objects(&self) -> usize {
+        self.objects.len()
     }
 
     pub fn memory(&self) -> usize {
@@ -268,12 +266,21 @@ impl Router {
         self.install(prefix)
     }
 
-    /// Brings the lookup table in line with a prefix's best paths.
+    /// Brings the lookup table in line with a prefix's paths: those of the best source of
+    /// which one works. Nothing less will do: a known neighbour's route must not be hidden
+    /// by one that leads nowhere, or packets would go round between the glean of its network,
+    /// which finds it known, and the lookup.
     pub(crate) fn install(&mut self, prefix: Prefix4) -> Result<(), Error> {
         let Some(route) = self.ip4.routes.get(&prefix) else { return Ok(()) };
-        let paths = route.best().map(|(_, paths)| paths.to_vec()).unwrap_or_default();
         let old = route.installed;
-        let new = self.resolve(&paths)?;
+        let sources: Vec<Vec<Path>> = route.sources.values().cloned().collect();
+        let mut new = None;
+        for paths in sources {
+            new = self.resolve(prefix, &paths)?;
+            if new.is_some() {
+                break;
+            }
+        }
         let key = Key::new(prefix.address().into(), prefix.length());
         if let Some(leaf) = new
             && new != old
@@ -306,12 +313,19 @@ impl Router {
         }
     }
 
-    /// The leaf for some paths, counted as one more user of its object; none when no path
+    /// The leaf for some paths of a prefix, counted as one more user of its object; none when no path
     /// works.
-    fn resolve(&mut self, paths: &[Path]) -> Result<Option<Leaf>, Error> {
+    fn resolve(&mut self, prefix: Prefix4, paths: &[Path]) -> Result<Option<Leaf>, Error> {
         let mut leaves: Vec<(Leaf, u8)> = Vec::with_capacity(paths.len());
         for path in paths {
-            match self.resolve_way(&path.way) {
+            let leaf = match path.way {
+                // An attached host is a neighbour, known or not.
+                Way::Attached(index) if prefix.length() == 32 => {
+                    self.resolve_way(&Way::Via { next_hop: prefix.address(), interface: Some(index) })
+                }
+                ref way => self.resolve_way(way),
+            };
+            match leaf {
                 Ok(Some(leaf)) => match leaves.iter_mut().find(|(known, _)| *known == leaf) {
                     // The same way twice is one way with both weights.
                     Some((_, weight)) => {

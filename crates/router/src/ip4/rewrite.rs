@@ -19,6 +19,7 @@ graph::edges! {
         Arp => next "ip4-arp",
         IcmpError => next "ip4-icmp-error",
         TooLong => drop "ip4 packet exceeds the mtu and may be fragmented",
+        Group => drop "group-addressed frame is not forwarded",
     }
 }
 
@@ -37,7 +38,7 @@ impl Ip4Rewrite {
 }
 
 /// Packets with any of these are looked at one by one.
-const SPECIAL: u32 = check::TTL | flag::SEGMENTED | flag::ORIGINATED;
+const SPECIAL: u32 = check::TTL | check::GROUP | flag::SEGMENTED | flag::ORIGINATED;
 
 impl Map for Ip4Rewrite {
     #[inline]
@@ -119,6 +120,10 @@ fn begin_at_ethernet(vector: &mut Vector) {
 fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>) -> EdgeIndex {
     let mut row = vector.row(i);
     let forwarded = row.flags & flag::ORIGINATED == 0;
+    if forwarded && row.flags & check::GROUP != 0 {
+        // RFC 1812 5.3.4: what came as a link-layer broadcast or multicast.
+        return Edge::Group.into();
+    }
     if forwarded && row.flags & check::TTL != 0 {
         // RFC 1812 5.3.1: not forwarded, and the sender is told.
         vector.set_scratch(i, Report::ttl_expired().into());

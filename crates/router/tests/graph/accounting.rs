@@ -1,0 +1,429 @@
+//! Random operations: after each, the router must be what one would be that was made
+//! anew of the same settings, and when all is undone nothing may be left.
+
+use crate::bed::{Bed, Port, host_mac};
+use crate::packet::*;
+use crate::routes::snapshot;
+use drivers::Finishes;
+use graph::InterfaceIndex;
+use quiver_router::Error;
+use quiver_router::arp::NeighbourKey;
+use quiver_router::arp::control::REQUESTS;
+use quiver_router::ip4::control::{Path, Source, Way};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use tables::Leaf;
+use wire::{MacAddress, Prefix4};
+
+const STEPS: usize = 2000;
+const SEEDS: u64 = 5;
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    Sent(InterfaceIndex, MacAddress),
+    Held(InterfaceIndex),
+    Dropped,
+    Punted,
+    Local,
+    /// The sender is told, or would be if it could be.
+    Refused,
+}
+
+impl Fate {
+    fn name(self) -> &'static str {
+        match self {
+            Fate::Sent(..) => "sent",
+            Fate::Held(_) => "held",
+            Fate::Dropped => "dropped",
+            Fate::Punted => "punted",
+            Fate::Local => "local",
+            Fate::Refused => "refused",
+        }
+    }
+}
+
+/// The settings, without any consequence of them.
+#[derive(Default)]
+struct Settings {
+    ports: BTreeMap<InterfaceIndex, (Port, bool, Vec<Prefix4>)>,
+    routes: BTreeMap<Prefix4, Vec<Path>>,
+    neighbours: BTreeMap<NeighbourKey, MacAddress>,
+}
+
+fn host(address: Ipv4Addr) -> Prefix4 {
+    Prefix4::new(address, 32).unwrap()
+}
+
+impl Settings {
+    fn is_up(&self, index: InterfaceIndex) -> bool {
+        self.ports.get(&index).is_some_and(|(_, up, _)| *up)
+    }
+
+    fn attached_to(&self, address: Ipv4Addr) -> Option<InterfaceIndex> {
+        let on =
+            |(_, up, addresses): &&(Port, bool, Vec<Prefix4>)| *up && addresses.iter().any(|p| p.contains(address));
+        self.ports.values().find(on).map(|(port, ..)| port.index)
+    }
+
+    /// The ways of a prefix by source, the best first.
+    fn table(&self) -> BTreeMap<Prefix4, BTreeMap<Source, Vec<Way>>> {
+        let mut table: BTreeMap<Prefix4, BTreeMap<Source, Vec<Way>>> = BTreeMap::new();
+        let mut add = |prefix, source, way| {
+            let ways = table.entry(prefix).or_default().entry(source).or_default();
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+        };
+        for key in self.neighbours.keys() {
+            let way = Way::Via { next_hop: key.address, interface: Some(key.interface) };
+            add(host(key.address), Source::Neighbour, way);
+        }
+        for (prefix, paths) in &self.routes {
+            paths.iter().for_each(|path| add(*prefix, Source::Config, path.way.clone()));
+        }
+        for (port, _, addresses) in self.ports.values() {
+            for prefix in addresses {
+                if prefix.length() < 32 {
+                    add(prefix.network(), Source::Interface, Way::Attached(port.index));
+                }
+                if prefix.length() < 31 {
+                    add(host(prefix.first()), Source::Interface, Way::Drop);
+                    add(host(prefix.last()), Source::Interface, Way::Drop);
+                }
+                add(host(prefix.address()), Source::Interface, Way::Local(port.index));
+            }
+        }
+        table
+    }
+
+    /// Where a way leads a packet for `destination`, when it works.
+    fn follow(&self, way: &Way, destination: Ipv4Addr) -> Option<Fate> {
+        let to = |interface: InterfaceIndex, address| {
+            let known = self.neighbours.get(&NeighbourKey { interface, address });
+            let is_attached = self.ports[&interface].2.iter().any(|prefix| prefix.contains(address));
+            match known {
+                Some(mac) => Fate::Sent(interface, *mac),
+                None if is_attached => Fate::Held(interface),
+                None => Fate::Refused,
+            }
+        };
+        match *way {
+            Way::Drop => Some(Fate::Dropped),
+            Way::Punt => Some(Fate::Punted),
+            Way::Unreachable => Some(Fate::Refused),
+            Way::Local(index) => self.is_up(index).then_some(Fate::Local),
+            Way::Attached(index) => self.is_up(index).then(|| match to(index, destination) {
+                // A glean asks; who is known has a route of its own.
+                Fate::Sent(interface, mac) => Fate::Sent(interface, mac),
+                other => other,
+            }),
+            Way::Via { next_hop, interface } => {
+                let interface = interface.or_else(|| self.attached_to(next_hop)).filter(|index| self.is_up(*index));
+                interface.map(|interface| to(interface, next_hop))
+            }
+        }
+    }
+
+    /// What may become of a packet: several things when several paths work.
+    fn fates(&self, destination: Ipv4Addr) -> BTreeSet<Fate> {
+        let table = self.table();
+        let mut matching: Vec<_> = table.iter().filter(|(prefix, _)| prefix.contains(destination)).collect();
+        matching.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length()));
+        for ways in matching.into_iter().flat_map(|(_, sources)| sources.values()) {
+            let fates: BTreeSet<Fate> = ways.iter().filter_map(|way| self.follow(way, destination)).collect();
+            if !fates.is_empty() {
+                return fates;
+            }
+        }
+        BTreeSet::from([Fate::Refused])
+    }
+}
+
+struct Trial {
+    bed: Bed,
+    /// Where packets come in; it is never changed.
+    entry: Port,
+    settings: Settings,
+    random: Random,
+}
+
+impl Trial {
+    fn address(&mut self) -> Ipv4Addr {
+        let random = &mut self.random;
+        Ipv4Addr::new(10, random.below(3) as u8, random.below(2) as u8, random.below(8) as u8)
+    }
+
+    fn any_port(&mut self) -> InterfaceIndex {
+        let all: Vec<InterfaceIndex> = self.settings.ports.keys().copied().collect();
+        // Now and then one that does not exist.
+        if all.is_empty() || self.random.one_in(20) { InterfaceIndex(99) } else { *self.random.of(&all) }
+    }
+
+    fn any_prefix(&mut self) -> Prefix4 {
+        let length = *self.random.of(&[0, 8, 15, 16, 24, 29, 30, 31, 32]);
+        Prefix4::new(self.address(), length).unwrap()
+    }
+
+    fn any_paths(&mut self) -> Vec<Path> {
+        let count = if self.random.one_in(40) { 65 } else { 1 + self.random.below(4) };
+        let mut paths: Vec<Path> = Vec::new();
+        while paths.len() < count {
+            let way = match self.random.below(if count > 64 { 1 } else { 8 }) {
+                0..=3 => {
+                    let next_hop = if count > 64 { (paths.len() as u32 + 1).into() } else { self.address() };
+                    let interface = self.random.one_in(3).then(|| self.any_port());
+                    Way::Via { next_hop, interface }
+                }
+                4 => [Way::Drop, Way::Punt][self.random.below(2)].clone(),
+                5 => Way::Unreachable,
+                6 => Way::Local(self.any_port()),
+                _ => Way::Attached(self.any_port()),
+            };
+            let weight = *self.random.of(&[1, 1, 2, 7, 255]);
+            match paths.iter_mut().find(|path| path.way == way) {
+                Some(path) => path.weight = weight,
+                None => paths.push(Path { way, weight }),
+            }
+            if paths.len() < count && self.random.one_in(10) {
+                break;
+            }
+        }
+        paths
+    }
+
+    /// One operation, on the router and on the settings. An error must leave all as it was.
+    fn step(&mut self) {
+        let before = snapshot(&self.bed);
+        let result = match self.random.below(12) {
+            0 => self.create(),
+            1 => self.delete(),
+            2 | 3 => self.set_admin(),
+            4 => self.add_address(),
+            5 => self.remove_address(),
+            6 | 7 => self.add_route(),
+            8 => self.remove_route(),
+            9 => self.set_neighbour(),
+            10 => self.remove_neighbour(),
+            _ => self.change_port(),
+        };
+        if let Err(error) = result {
+            assert_eq!(snapshot(&self.bed), before, "{error}");
+        }
+        self.bed.run();
+    }
+
+    fn create(&mut self) -> Result<(), Error> {
+        if self.settings.ports.len() < 5 {
+            let name = self.bed.router.free_name("p");
+            let port = self.bed.port_that_finishes(&name, Finishes::default());
+            self.settings.ports.insert(port.index, (port, false, Vec::new()));
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self) -> Result<(), Error> {
+        let index = self.any_port();
+        self.bed.router.delete_interface(index)?;
+        self.settings.ports.remove(&index);
+        self.settings.neighbours.retain(|key, _| key.interface != index);
+        let names = |way: &Way| match *way {
+            Way::Via { interface, .. } => interface == Some(index),
+            Way::Attached(other) | Way::Local(other) => other == index,
+            _ => false,
+        };
+        self.settings.routes.values_mut().for_each(|paths| paths.retain(|path| !names(&path.way)));
+        self.settings.routes.retain(|_, paths| !paths.is_empty());
+        Ok(())
+    }
+
+    fn set_admin(&mut self) -> Result<(), Error> {
+        let (index, up) = (self.any_port(), !self.random.one_in(3));
+        self.bed.router.set_admin(index, up)?;
+        self.settings.ports.get_mut(&index).unwrap().1 = up;
+        Ok(())
+    }
+
+    fn add_address(&mut self) -> Result<(), Error> {
+        let (index, address) = (self.any_port(), self.address());
+        let length = *self.random.of(&[16, 24, 29, 29, 30, 31, 32]);
+        let prefix = Prefix4::new(address, length).unwrap();
+        self.bed.router.add_address(index, prefix)?;
+        self.settings.ports.get_mut(&index).unwrap().2.push(prefix);
+        Ok(())
+    }
+
+    fn remove_address(&mut self) -> Result<(), Error> {
+        let index = self.any_port();
+        let known = self.settings.ports.get(&index).map(|(_, _, addresses)| addresses.clone()).unwrap_or_default();
+        let prefix = if known.is_empty() { self.any_prefix() } else { *self.random.of(&known) };
+        self.bed.router.remove_address(index, prefix)?;
+        self.settings.ports.get_mut(&index).unwrap().2.retain(|other| *other != prefix);
+        Ok(())
+    }
+
+    fn add_route(&mut self) -> Result<(), Error> {
+        let (prefix, paths, replace) = (self.any_prefix().network(), self.any_paths(), self.random.one_in(2));
+        self.bed.router.add_route(prefix, Source::Config, paths.clone(), replace)?;
+        let known = self.settings.routes.entry(prefix).or_default();
+        if replace {
+            known.clear();
+        }
+        for path in paths {
+            match known.iter_mut().find(|known| known.way == path.way) {
+                Some(known) => *known = path,
+                None => known.push(path),
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_route(&mut self) -> Result<(), Error> {
+        let all: Vec<Prefix4> = self.settings.routes.keys().copied().collect();
+        let prefix =
+            if all.is_empty() || self.random.one_in(4) { self.any_prefix().network() } else { *self.random.of(&all) };
+        let known = self.settings.routes.get(&prefix).cloned().unwrap_or_default();
+        let mut paths = known.clone();
+        paths.retain(|_| self.random.one_in(2));
+        if self.random.one_in(10) {
+            paths.push(Path::new(Way::Via { next_hop: Ipv4Addr::new(9, 9, 9, 9), interface: None }));
+        }
+        self.bed.router.remove_route(prefix, Source::Config, &paths)?;
+        let left = self.settings.routes.get_mut(&prefix).unwrap();
+        left.retain(|path| !paths.is_empty() && !paths.contains(path));
+        if left.is_empty() {
+            self.settings.routes.remove(&prefix);
+        }
+        Ok(())
+    }
+
+    fn any_neighbour(&mut self) -> NeighbourKey {
+        NeighbourKey { interface: self.any_port(), address: self.address() }
+    }
+
+    fn set_neighbour(&mut self) -> Result<(), Error> {
+        let key = self.any_neighbour();
+        let mut mac = host_mac(key.address);
+        mac.0[1] = self.random.next() as u8;
+        self.bed.router.set_neighbour(key, mac, true)?;
+        self.settings.neighbours.insert(key, mac);
+        Ok(())
+    }
+
+    fn remove_neighbour(&mut self) -> Result<(), Error> {
+        let all: Vec<NeighbourKey> = self.settings.neighbours.keys().copied().collect();
+        let key = if all.is_empty() { self.any_neighbour() } else { *self.random.of(&all) };
+        self.bed.router.remove_neighbour(key)?;
+        self.settings.neighbours.remove(&key);
+        Ok(())
+    }
+
+    fn change_port(&mut self) -> Result<(), Error> {
+        let index = self.any_port();
+        let mtu = self.random.below(10_000) as u16;
+        self.bed.router.set_mtu(index, mtu)?;
+        let mac = MacAddress([2, 7, 7, 7, 7, self.random.next() as u8]);
+        self.bed.router.set_mac(index, mac)
+    }
+
+    /// Sends a packet through and sees what becomes of it.
+    fn observe(&mut self, destination: Ipv4Addr) -> Fate {
+        self.settings.ports.values().for_each(|(port, ..)| drop(port.sent()));
+        // From nobody, so that nobody is told; an answer to a question that was not put.
+        let message = icmp(0, 0, self.random.next() as u32, &[]);
+        let packet = Packet::new("127.0.0.1", &destination.to_string(), ICMP, &message);
+        self.entry.receive_packet(&packet);
+        let moved = self.bed.errors_of(|_| {});
+        let mut fates: Vec<Fate> = moved
+            .keys()
+            .map(|(_, reason)| match reason.as_str() {
+                "blackholed packets" => Fate::Dropped,
+                "punted, but no host interface takes it" => Fate::Punted,
+                "ICMP type not handled" => Fate::Local,
+                "no ICMP error to a source that is not one host" => Fate::Refused,
+                other => panic!("{other}"),
+            })
+            .collect();
+        let mut asked = Vec::new();
+        for (port, ..) in self.settings.ports.values() {
+            for frame in port.sent() {
+                match frame[12..14] {
+                    [8, 0] => fates.push(Fate::Sent(port.index, MacAddress(frame[..6].try_into().unwrap()))),
+                    _ => asked.push(port.index),
+                }
+            }
+        }
+        if self.bed.held() > 0 {
+            fates.extend(asked.into_iter().map(Fate::Held));
+            (0..=REQUESTS).for_each(|_| self.bed.advance(Duration::from_millis(1001)));
+        }
+        assert_eq!(fates.len(), 1, "{fates:?}");
+        assert_eq!((self.bed.held(), self.bed.buffers_in_use()), (0, 0));
+        fates[0]
+    }
+
+    /// Every object that a route reaches exists once, and no other does.
+    fn check_objects(&self) {
+        let ip4 = &self.bed.router.ip4;
+        let mut reached: BTreeSet<u32> = BTreeSet::new();
+        let is_object = |leaf: &Leaf| matches!(leaf.kind(), tables::kind::ADJACENCY | tables::kind::GLEAN);
+        for leaf in ip4.routes().values().filter_map(|route| route.installed) {
+            match ip4.buckets(leaf) {
+                Some(buckets) => {
+                    reached.insert(leaf.index());
+                    reached.extend(buckets.iter().filter(|leaf| is_object(leaf)).map(|leaf| leaf.index()));
+                }
+                None => reached.extend(Some(leaf).filter(is_object).map(Leaf::index)),
+            }
+        }
+        assert_eq!(ip4.objects(), reached.len());
+    }
+
+    fn remove_all(&mut self) {
+        let router = &mut self.bed.router;
+        let routes: Vec<Prefix4> = self.settings.routes.keys().copied().collect();
+        let neighbours: Vec<NeighbourKey> = self.settings.neighbours.keys().copied().collect();
+        routes.into_iter().for_each(|prefix| router.remove_route(prefix, Source::Config, &[]).unwrap());
+        neighbours.into_iter().for_each(|key| router.remove_neighbour(key).unwrap());
+        let ports: Vec<InterfaceIndex> = router.interfaces.iter().map(|interface| interface.index).collect();
+        ports.into_iter().for_each(|index| router.delete_interface(index).unwrap());
+        self.bed.run();
+    }
+}
+
+#[test]
+fn after_any_operations_the_router_is_what_its_settings_say_and_ends_empty() {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    (1..=SEEDS).for_each(|seed| run_trial(seed, &mut seen));
+    // The operations are worth nothing if they all lead to the same.
+    for name in ["sent", "held", "dropped", "punted", "local", "refused"] {
+        assert!(seen.get(name).is_some_and(|count| *count > STEPS / 10), "{seen:?}");
+    }
+}
+
+/// Random operations with a look at what packets do after each; counts what they did.
+fn run_trial(seed: u64, seen: &mut BTreeMap<&'static str, usize>) {
+    let mut bed = Bed::new();
+    let nodes = bed.router.graph.nodes().len();
+    let entry = bed.port("entry", &["192.168.0.1/30"]);
+    let mut trial = Trial { bed, entry, settings: Settings::default(), random: Random::new(seed) };
+    for step in 0..STEPS {
+        trial.step();
+        trial.check_objects();
+        for _ in 0..3 {
+            let destination = trial.address();
+            let expected = trial.settings.fates(destination);
+            let fate = trial.observe(destination);
+            assert!(expected.contains(&fate), "seed {seed}, step {step}: {destination}: {fate:?}, not {expected:?}");
+            *seen.entry(fate.name()).or_default() += 1;
+        }
+    }
+    trial.remove_all();
+    let router = &trial.bed.router;
+    assert_eq!((router.ip4.routes().len(), router.ip4.objects(), router.neighbours.len()), (0, 0, 0));
+    assert_eq!(trial.bed.buffers_in_use(), 0);
+    // The input node of the test's driver stays.
+    assert_eq!(trial.bed.router.graph.nodes().len(), nodes + 1);
+    assert_eq!(trial.bed.router.graph.domain().pending(), 0);
+}

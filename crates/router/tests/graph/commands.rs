@@ -1,0 +1,346 @@
+//! The commands, as an operator types them and as nobody would.
+
+use crate::bed::Bed;
+use crate::packet::Random;
+use command::CommandSet;
+use quiver_router::{Options, Router};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const LINES: usize = 10_000;
+
+/// A router whose worker runs on its own thread, for commands that ask it.
+struct Running {
+    router: Router,
+    commands: CommandSet<Router>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn new() -> Running {
+        let options = Options { buffers: 4096, huge_pages: false, ..Options::default() };
+        let router = Router::new(options).unwrap();
+        let worker = router.graph.worker(0).unwrap();
+        let worker = Some(std::thread::spawn(move || worker.run()));
+        Running { router, commands: quiver_router::commands(), worker }
+    }
+
+    fn execute(&mut self, line: &str) -> Result<Box<dyn command::Reply>, command::CommandError> {
+        let result = self.commands.execute(&mut self.router, line);
+        while let Ok(event) = self.router.events().try_recv() {
+            self.router.handle(event);
+        }
+        result
+    }
+
+    fn must(&mut self, line: &str) -> String {
+        self.execute(line).unwrap_or_else(|error| panic!("{line}: {error}")).text()
+    }
+
+    /// Ends the worker, which must not have panicked.
+    fn stop(mut self) -> Router {
+        self.router.graph.stop();
+        self.worker.take().unwrap().join().expect("the worker ends in peace");
+        self.router
+    }
+}
+
+const STREAM: &str = "packet-generator new { name s0 limit 300 rate 1e6 size 64-128 interface pg0 node ethernet-input \
+     data { IP4: 02:00:00:00:00:aa -> 02:fe:00:00:00:00 UDP: 10.0.0.9 -> 10.0.1.2 - 10.0.1.9 UDP: 1 -> 2 incrementing 40 } }";
+
+/// Two generator interfaces with addresses, a route, a neighbour and a stream.
+fn set_up(running: &mut Running) {
+    for line in [
+        "create packet-generator interface pg0",
+        "create packet-generator interface pg1",
+        "create null interface name n0",
+        "set interface state pg0 up",
+        "set int state pg1 up",
+        "set int ip address pg0 10.0.0.1/24",
+        "set int ip address pg1 10.0.1.1/24",
+        "ip route add 16.0.0.0/24 via 10.0.1.2",
+        "ip route add 17.0.0.0/24 via 10.0.1.2 weight 2 via 10.0.1.3 pg1",
+        "ip route add 18.0.0.0/24 via drop",
+        "ip neighbor pg1 10.0.1.2 50:7c:6f:20:30:70",
+        STREAM,
+    ] {
+        running.must(line);
+    }
+}
+
+/// The generator's packets have been sent.
+fn wait_for_stream(running: &mut Running, count: u64) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !running.router.stream_progress().unwrap().iter().any(|(_, enabled, sent)| !enabled && *sent == count) {
+        assert!(Instant::now() < deadline, "the stream does not end");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn every_show_answers_in_text_and_in_json() {
+    let mut running = Running::new();
+    set_up(&mut running);
+    running.must("trace add pg-input 20");
+    running.must("packet-generator enable-stream s0");
+    wait_for_stream(&mut running, 300);
+    let mut lines: Vec<String> =
+        running.commands.commands().iter().map(|c| c.name().to_string()).filter(|n| n.starts_with("show")).collect();
+    assert!(lines.len() >= 15, "{lines:?}");
+    for more in [
+        "show interface pg1",
+        "show interface address",
+        "show interface pg0 address",
+        "show ip fib 16.0.0.0/24",
+        "show ip fib 17.0.0.1",
+        "show ip fib detail",
+        "show ip fib summary",
+        "show ip fib memory",
+        "show ip neighbors pg1",
+        "show node ip4-lookup",
+        "show node pg1-output",
+        "show trace max 3",
+        "show version verbose",
+    ] {
+        lines.push(more.into());
+    }
+    for line in lines {
+        let reply = running.execute(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let (text, json) = (reply.text(), reply.json());
+        assert!(text.ends_with('\n') && !text.contains('\r'), "{line}: {text:?}");
+        assert!(!json.is_null() && json.get("error").is_none(), "{line}: {json}");
+    }
+    assert!(running.must("show ledger").ends_with("balanced\n"));
+    running.stop();
+}
+
+#[test]
+fn a_stream_follows_the_state_of_any_interface() {
+    let mut running = Running::new();
+    running.must("create null interface name n0");
+    running.must(&STREAM.replace("pg0", "n0").replace("02:fe:", "02:51:"));
+    for (state, node) in [("down", "pg-input"), ("up", "ip4-icmp-error"), ("down", "pg-input")] {
+        running.must(&format!("set interface state n0 {state}"));
+        running.must("clear errors");
+        running.must("packet-generator enable-stream s0");
+        wait_for_stream(&mut running, 300);
+        let errors = running.must("show errors");
+        assert!(errors.contains(node), "{state}: {errors}");
+        assert!(errors.contains("300"), "{state}: {errors}");
+    }
+    running.stop();
+}
+
+#[test]
+fn a_stream_that_is_slower_than_time_lets_the_worker_sleep() {
+    let mut running = Running::new();
+    set_up(&mut running);
+    running.must(&STREAM.replace("s0", "slow").replace("1e6", "1e-300"));
+    running.must("packet-generator enable-stream slow");
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(running.must("show packet-generator").contains("slow"));
+    running.stop();
+}
+
+#[test]
+fn a_full_trace_takes_no_more() {
+    let mut running = Running::new();
+    set_up(&mut running);
+    let many = STREAM.replace("s0", "many").replace("limit 300 rate 1e6", "limit 60000");
+    running.must(&many);
+    for _ in 0..2 {
+        running.must("trace add pg-input 50000");
+        running.must("packet-generator enable-stream many");
+        wait_for_stream(&mut running, 60_000);
+    }
+    let text = running.must("show trace max 60000");
+    assert!(text.contains("Packet 50000\n") && !text.contains("Packet 50001\n"));
+    running.stop();
+}
+
+#[test]
+fn the_commands_of_the_seed_work_as_written() {
+    let mut bed = Bed::new();
+    bed.port_that_finishes("e0", drivers::Finishes::default());
+    for line in [
+        "set int state e0 up",
+        "set int ip address e0 100.64.1.1/30",
+        "ip route add 16.0.0.0/24 via 100.64.1.2",
+        "ip neighbor e0 100.64.1.2 50:7c:6f:20:30:70",
+    ] {
+        assert_eq!(bed.command(line), Ok(String::new()), "{line}");
+    }
+    assert!(bed.command("show ip fib 16.0.0.0/24").unwrap().contains("ipv4 via 100.64.1.2 e0"));
+    assert!(bed.command("show ip neighbors").unwrap().contains("50:7c:6f:20:30:70"));
+    for line in ["set int ip address del e0 100.64.1.1/30", "ip route del 16.0.0.0/24", "ip neighbor del e0 100.64.1.2"]
+    {
+        assert_eq!(bed.command(line), Ok(String::new()), "{line}");
+    }
+    assert_eq!((bed.router.ip4.routes().len(), bed.router.ip4.objects()), (0, 0));
+}
+
+#[test]
+fn clearing_makes_counters_read_zero() {
+    let mut running = Running::new();
+    set_up(&mut running);
+    running.must("packet-generator enable-stream s0");
+    wait_for_stream(&mut running, 300);
+    assert!(running.must("show interface pg0").contains("rx packets"));
+    running.must("clear interfaces");
+    assert!(!running.must("show interface pg0").contains("rx packets"));
+    running.must("clear errors");
+    running.must("clear runtime");
+    running.must("clear trace");
+    assert!(running.must("show ledger").ends_with("balanced\n"), "what is cleared is what is read only");
+    running.stop();
+}
+
+/// Lines that can be meant, and what they are made of.
+const SAMPLES: &[&str] = &[
+    "set interface state pg0 up",
+    "set interface state pg1 down",
+    "set interface ip address pg0 10.0.0.1/24",
+    "set interface ip address del pg0 10.0.0.1/24",
+    "set interface mtu packet 1500 pg1",
+    "set interface mac address pg0 02:00:00:00:00:01",
+    "set interface name pg0 pg7",
+    "set interface name pg7 pg0",
+    "create null interface name n1",
+    "create packet-generator interface pg0",
+    "create packet-generator interface pg1",
+    "delete interface pg0",
+    "delete interface n1",
+    "delete host-interface name eth9",
+    "ip route add 16.0.0.0/24 via 10.0.1.2 pg1 weight 3 via 10.0.1.3",
+    "ip route add 0.0.0.0/0 via pg1",
+    "ip route add 1.2.3.4/32 via local",
+    "ip route add 1.2.0.0/16 via punt",
+    "ip route add 1.3.0.0/16 via unreachable",
+    "ip route del 16.0.0.0/24",
+    "ip route del 16.0.0.0/24 via 10.0.1.3",
+    "ip neighbor pg1 10.0.1.2 02:00:00:00:00:02 static",
+    "set ip neighbor del pg1 10.0.1.2",
+    STREAM,
+    "packet-generator new { name s1 limit 10 interface pg1 node ip4-input data { UDP: 1.2.3.4 -> 10.0.0.1 UDP: 1 -> 2 hex 0xdead } }",
+    "packet-generator new { name s2 interface pg0 pcap /nowhere }",
+    "packet-generator enable-stream s0",
+    "packet-generator disable-stream",
+    "packet-generator delete s0",
+    "trace add pg-input 5",
+    "clear trace",
+    "clear errors",
+    "clear runtime",
+    "clear interfaces",
+    "show interface pg0 address",
+    "show hardware-interfaces",
+    "show ip fib 16.0.0.0/24 detail",
+    "show ip neighbors pg1",
+    "show errors",
+    "show node ip4-rewrite",
+    "show runtime",
+    "show trace max 2",
+    "show packet-generator",
+    "show buffers",
+    "show ledger",
+    "comment what you like",
+    "show ?",
+];
+
+const WORDS: &[&str] = &[
+    "{",
+    "}",
+    "",
+    "é",
+    "%s",
+    "0",
+    "4294967296",
+    "-1",
+    "255.255.255.255/32",
+    "0.0.0.0/0",
+    "10.0.1.0/33",
+    "224.0.0.1",
+    "ff:ff:ff:ff:ff:ff",
+    "via",
+    "weight",
+    "name",
+    "interface",
+    "pg0",
+    "pg1",
+    "n1",
+    "show",
+    "s",
+    "?",
+    "\t",
+    "1e308",
+    "data",
+];
+
+fn any_line(random: &mut Random) -> String {
+    let mut words: Vec<String> = random.of(SAMPLES).split(' ').map(str::to_string).collect();
+    for _ in 0..random.below(4) {
+        let at = random.below(words.len());
+        match random.below(7) {
+            0 => drop(words.remove(at)),
+            1 => words.insert(at, random.of(WORDS).to_string()),
+            2 => words[at] = random.of(WORDS).to_string(),
+            3 => {
+                let length = words[at].chars().count();
+                let keep = random.below(length + 1);
+                words[at] = words[at].chars().take(keep).collect();
+            }
+            4 => {
+                let other: Vec<&str> = random.of(SAMPLES).split(' ').collect();
+                let from = random.below(other.len());
+                words.extend(other[from..].iter().map(|word| word.to_string()));
+            }
+            5 => words[at].push(char::from_u32(random.below(0x3000) as u32).unwrap_or('?')),
+            _ => {
+                let to = random.below(words.len());
+                words.swap(at, to);
+            }
+        }
+        if words.is_empty() {
+            words.push(String::new());
+        }
+    }
+    words.join(" ")
+}
+
+#[test]
+fn whatever_is_typed_gets_an_answer_or_an_error_in_words() {
+    let mut running = Running::new();
+    set_up(&mut running);
+    let random = &mut Random::new(10);
+    let (mut good, mut bad) = (0, 0);
+    for number in 0..LINES {
+        let line = any_line(random);
+        // What makes devices of the host is tested with the host.
+        let name = running.commands.find(&line).map(|command| command.name().to_string());
+        if name.is_some_and(|name| ["create tap", "create host-interface"].contains(&name.as_str())) {
+            continue;
+        }
+        match running.execute(&line) {
+            Ok(reply) => {
+                good += 1;
+                let _ = (reply.text(), reply.json());
+            }
+            Err(error) => {
+                bad += 1;
+                assert!(!error.to_string().is_empty(), "{line}");
+                assert!(!error.to_string().contains("did not answer"), "{line}: {error}");
+            }
+        }
+        if number % 100 == 0 {
+            running.router.tick();
+        }
+    }
+    assert!(good > LINES / 10 && bad > LINES / 10, "{good} good, {bad} bad");
+    let _ = running.execute("packet-generator disable-stream");
+    let router = running.stop();
+    let counters = &router.graph.counters().errors;
+    for (number, error) in router.graph.errors().iter().enumerate().take_while(|(_, error)| error.node == "dispatcher")
+    {
+        assert_eq!(counters.sum(number, 0), 0, "{}", error.reason);
+    }
+    assert!(router.graph.ledger().is_balanced());
+}

@@ -1,0 +1,403 @@
+//! Every way in which a packet can end, by name: one packet, one count, no other.
+
+use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac};
+use crate::packet::*;
+use drivers::{FULL, Finishes, REFUSED};
+use graph::buffer::{Offload, Segmentation};
+use graph::flag;
+use quiver_router::arp::resolve::{HELD_PER_NEIGHBOUR, MAX_WAITING};
+use quiver_router::ip4::control::Way;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wire::MacAddress;
+
+const STRANGER: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 1]);
+
+type Act = fn(&mut Bed, &[Port; 3]);
+
+/// A router with ports e0 to e2, and routes for whatever is wanted below.
+fn bed() -> (Bed, [Port; 3]) {
+    let (mut bed, ports) = Bed::with_three_ports();
+    bed.route_way("20.0.0.0/8", Way::Drop);
+    bed.route_way("21.0.0.0/8", Way::Punt);
+    bed.route_way("22.0.0.0/8", Way::Unreachable);
+    bed.route("23.0.0.0/8", &["10.0.1.2"]);
+    bed.run();
+    (bed, ports)
+}
+
+fn udp(to: &str) -> Packet {
+    Packet::udp("10.0.0.2", to, b"data")
+}
+
+/// A frame for e0, changed.
+fn spoilt(ports: &[Port; 3], packet: Packet, spoil: impl FnOnce(&mut Vec<u8>)) {
+    let mut frame = packet.frame(ports[0].mac, host_mac(packet.source));
+    spoil(&mut frame);
+    ports[0].receive(frame);
+}
+
+fn arp_from(ports: &[Port; 3], operation: u16, sender: (MacAddress, &str), target: &str) {
+    let message = arp(operation, sender, (MacAddress::ZERO, target));
+    ports[0].receive(ethernet(MacAddress::BROADCAST, STRANGER, 0x0806, &message));
+}
+
+/// An ICMP message to the router itself.
+fn to_us(message: &[u8]) -> Packet {
+    Packet::new("10.0.0.2", "10.0.0.1", ICMP, message)
+}
+
+const CASES: &[(&str, &str, Act)] = &[
+    ("test-input", "interface is down", |bed, ports| {
+        bed.router.set_admin(ports[0].index, false).unwrap();
+        bed.run();
+        ports[0].receive_packet(&udp("10.0.1.2"));
+    }),
+    ("ethernet-input", "frame shorter than its header", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| frame.truncate(13));
+    }),
+    ("ethernet-input", "l3 mac mismatch", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| frame[..6].copy_from_slice(&STRANGER.0));
+    }),
+    ("ethernet-input", "unknown ethernet type", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| frame[12..14].copy_from_slice(&[0x81, 0x00]));
+    }),
+    ("ethernet-input", "llc frame (802.3 length instead of a type)", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| frame[12..14].copy_from_slice(&[0x05, 0xdc]));
+    }),
+    ("ip4-input", "ip4 length < 20", |_, ports| spoilt(ports, udp("10.0.1.2"), |frame| frame.truncate(33))),
+    ("ip4-input", "ip4 version != 4", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| {
+            frame[14] = 0x55;
+            seal(frame, 14);
+        });
+    }),
+    ("ip4-input", "ip4 header length < 20 or beyond the packet", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| {
+            frame[14] = 0x44;
+            seal(frame, 14);
+        });
+    }),
+    ("ip4-input", "ip4 header length < 20 or beyond the packet", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| frame[14] = 0x4f);
+    }),
+    ("ip4-input", "ip4 length > l2 length", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| {
+            frame[17] += 1;
+            seal(frame, 14);
+        });
+    }),
+    ("ip4-input", "ip4 length > l2 length", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| {
+            frame[17] = 19;
+            seal(frame, 14);
+        });
+    }),
+    ("ip4-input", "bad ip4 checksum", |_, ports| spoilt(ports, udp("10.0.1.2"), |frame| frame[18] ^= 1)),
+    ("ip4-input", "bad ip4 checksum", |_, ports| {
+        spoilt(ports, udp("10.0.1.2").options(&[1; 8]), |frame| frame[35] ^= 1);
+    }),
+    ("ip4-lookup", "blackholed packets", |_, ports| drop(ports[0].receive_packet(&udp("20.1.2.3")))),
+    ("ip4-lookup", "blackholed packets", |_, ports| drop(ports[0].receive_packet(&udp("10.0.1.255")))),
+    ("ip4-lookup", "blackholed packets", |_, ports| drop(ports[0].receive_packet(&udp("10.0.1.0")))),
+    ("ip4-load-balance", "blackholed packets", |bed, ports| {
+        let path = |way| quiver_router::ip4::control::Path::new(way);
+        let hop = Way::Via { next_hop: ip("10.0.1.2"), interface: None };
+        let paths = vec![quiver_router::ip4::control::Path { way: Way::Drop, weight: 255 }, path(hop)];
+        bed.router
+            .add_route("24.0.0.0/8".parse().unwrap(), quiver_router::ip4::control::Source::Config, paths, true)
+            .unwrap();
+        ports[0].receive_packet(&udp("24.1.2.3"));
+    }),
+    ("ip4-punt", "punted, but no host interface takes it", |_, ports| {
+        ports[0].receive_packet(&udp("21.1.2.3"));
+    }),
+    ("ip4-rewrite", "ip4 packet exceeds the mtu and may be fragmented", |bed, ports| {
+        bed.router.set_mtu(ports[1].index, 100).unwrap();
+        ports[0].receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", &[0; 100]));
+    }),
+    ("ip4-rewrite", "group-addressed frame is not forwarded", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| frame[..6].fill(0xff));
+    }),
+    ("ip4-arp", "hold queue full", |bed, ports| {
+        bed.route("25.0.0.0/8", &["10.0.2.99"]);
+        (0..=HELD_PER_NEIGHBOUR).for_each(|_| drop(ports[0].receive_packet(&udp("25.1.1.1"))));
+    }),
+    ("ip4-glean", "hold queue full", |_, ports| {
+        (0..=HELD_PER_NEIGHBOUR).for_each(|_| drop(ports[0].receive_packet(&udp("10.0.2.99"))));
+    }),
+    ("ip4-glean", "too many neighbours being resolved", |bed, ports| {
+        bed.router.add_address(ports[2].index, "30.0.0.1/16".parse().unwrap()).unwrap();
+        for host in 0..=MAX_WAITING as u16 {
+            let [high, low] = (host + 256).to_be_bytes();
+            ports[0].receive_packet(&udp(&format!("30.0.{high}.{low}")));
+        }
+    }),
+    ("arp-input", "malformed ARP message", |_, ports| {
+        let message = arp(REQUEST, (STRANGER, "10.0.0.2"), (MacAddress::ZERO, "10.0.0.1"));
+        ports[0].receive(ethernet(MacAddress::BROADCAST, STRANGER, 0x0806, &message[..27]));
+    }),
+    ("arp-input", "malformed ARP message", |_, ports| {
+        let mut message = arp(REQUEST, (STRANGER, "10.0.0.2"), (MacAddress::ZERO, "10.0.0.1"));
+        message[1] = 6;
+        ports[0].receive(ethernet(MacAddress::BROADCAST, STRANGER, 0x0806, &message));
+    }),
+    ("arp-input", "malformed ARP message", |_, ports| {
+        let message = arp(REQUEST, (STRANGER, "10.0.0.2"), (MacAddress::ZERO, "10.0.0.1"));
+        let frame = ethernet(MacAddress::BROADCAST, STRANGER, 0x0806, &message);
+        ports[0].receive(Arrival::from(frame).in_parts(&[40, 2]));
+    }),
+    ("arp-input", "ARP operation not request or reply", |_, ports| {
+        arp_from(ports, 3, (STRANGER, "10.0.0.9"), "10.0.0.1");
+    }),
+    ("arp-input", "interface has no IPv4 address", |bed, ports| {
+        bed.router.remove_address(ports[0].index, "10.0.0.1/24".parse().unwrap()).unwrap();
+        arp_from(ports, REQUEST, (STRANGER, "10.0.0.9"), "10.0.0.1");
+    }),
+    ("arp-input", "ARP sender is not on an attached network", |_, ports| {
+        arp_from(ports, REQUEST, (STRANGER, "10.9.0.9"), "10.0.0.1");
+    }),
+    ("arp-input", "ARP sender is a group address", |_, ports| {
+        arp_from(ports, REQUEST, (MacAddress::BROADCAST, "10.0.0.9"), "10.0.0.1");
+    }),
+    ("arp-input", "ARP sender is a group address", |_, ports| {
+        arp_from(ports, REQUEST, (MacAddress::ZERO, "10.0.0.9"), "10.0.0.1");
+    }),
+    ("arp-input", "ARP sender claims an address of ours", |_, ports| {
+        arp_from(ports, REQUEST, (STRANGER, "10.0.0.1"), "10.0.0.1");
+    }),
+    ("arp-input", "ARP replies received", |_, ports| arp_from(ports, REPLY, (STRANGER, "10.0.0.9"), "10.0.0.1")),
+    ("arp-input", "ARP announcements", |_, ports| arp_from(ports, REQUEST, (STRANGER, "10.0.0.9"), "10.0.0.9")),
+    ("arp-input", "ARP announcements", |_, ports| arp_from(ports, REPLY, (STRANGER, "10.0.0.9"), "10.0.0.9")),
+    ("arp-input", "ARP request for another address", |_, ports| {
+        arp_from(ports, REQUEST, (STRANGER, "10.0.0.9"), "10.0.0.8");
+    }),
+    ("arp-input", "ARP request for another address", |_, ports| {
+        arp_from(ports, REQUEST, (STRANGER, "0.0.0.0"), "0.0.0.0");
+    }),
+    ("ip4-local", "fragment to this router (no reassembly)", |_, ports| {
+        ports[0].receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", b"data").fragment(MORE_FRAGMENTS));
+    }),
+    ("ip4-icmp-input", "ICMP message shorter than its header", |_, ports| {
+        ports[0].receive_packet(&to_us(&icmp(8, 0, 7, b"")[..7]));
+    }),
+    ("ip4-icmp-input", "bad ICMP checksum", |_, ports| {
+        let mut message = icmp(8, 0, 7, b"data");
+        message[9] ^= 1;
+        ports[0].receive_packet(&to_us(&message));
+    }),
+    ("ip4-icmp-input", "ICMP type not handled", |_, ports| {
+        ports[0].receive_packet(&to_us(&icmp(13, 0, 7, b"data")));
+    }),
+    ("ip4-icmp-input", "ICMP echo to a group address ignored", |_, ports| {
+        spoilt(ports, to_us(&icmp(8, 0, 7, b"data")), |frame| frame[..6].fill(0xff));
+    }),
+    ("ip4-icmp-error", "no ICMP error about an ICMP error", |_, ports| {
+        let message = icmp(11, 0, 0, &udp("10.0.1.2").bytes());
+        ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.1.2", ICMP, &message).ttl(1));
+    }),
+    ("ip4-icmp-error", "no ICMP error about a later fragment", |_, ports| {
+        ports[0].receive_packet(&udp("10.0.1.2").ttl(1).fragment(10));
+    }),
+    ("ip4-icmp-error", "no ICMP error about a group-addressed packet", |_, ports| {
+        spoilt(ports, udp("224.1.2.3"), |frame| frame[..6].copy_from_slice(&[1, 0, 0x5e, 1, 2, 3]));
+    }),
+    ("ip4-icmp-error", "no ICMP error about a group-addressed packet", |_, ports| {
+        ports[0].receive_packet(&udp("224.1.2.3"));
+    }),
+    ("ip4-icmp-error", "no ICMP error to a source that is not one host", |_, ports| {
+        ports[0].receive_packet(&Packet::udp("224.0.0.5", "99.9.9.9", b""));
+    }),
+    ("ip4-icmp-error", "no ICMP error to a source that is not one host", |_, ports| {
+        ports[0].receive_packet(&Packet::udp("0.1.2.3", "99.9.9.9", b""));
+    }),
+    ("ip4-icmp-error", "no ICMP error to a source that is not one host", |_, ports| {
+        ports[0].receive_packet(&Packet::udp("127.0.0.1", "99.9.9.9", b""));
+    }),
+    // Our own answer finds no way back: nobody is told.
+    ("ip4-icmp-error", "no ICMP error about a packet of ours", |_, ports| {
+        ports[0].receive_packet(&Packet::udp("99.1.1.1", "99.9.9.9", b""));
+    }),
+    ("ip4-icmp-error", "no address to send an ICMP error from", |bed, ports| {
+        bed.router.remove_address(ports[0].index, "10.0.0.1/24".parse().unwrap()).unwrap();
+        ports[0].receive_packet(&udp("99.9.9.9"));
+    }),
+    // From ourselves to ourselves: the error comes back to us.
+    ("ip4-local", "packet of ours came back to us", |_, ports| {
+        ports[0].receive_packet(&Packet::udp("10.0.0.1", "99.9.9.9", b""));
+    }),
+    ("e1-tx", "device has no room", |_, ports| {
+        ports[1].refuse_next(FULL);
+        ports[0].receive_packet(&udp("10.0.1.2"));
+    }),
+    ("e1-tx", "device refused the packet", |_, ports| {
+        ports[1].refuse_next(REFUSED);
+        ports[0].receive_packet(&udp("10.0.1.2"));
+    }),
+    ("e1-output", "offload request makes no sense", |_, ports| {
+        let mut arrival = Arrival::from(udp("10.0.1.2").frame(ports[0].mac, STRANGER));
+        arrival.flags = flag::PARTIAL_CHECKSUM;
+        arrival.offload = Offload { checksum_start: 500, checksum_offset: 16, ..Offload::default() };
+        ports[0].receive(arrival);
+    }),
+    ("e1-output", "offload request makes no sense", |_, ports| {
+        let mut arrival = Arrival::from(udp("10.0.1.2").frame(ports[0].mac, STRANGER));
+        arrival.flags = flag::SEGMENTED;
+        let segmentation =
+            Offload { segment_size: 1, header_length: 40, kind: Segmentation::Tcp4, ..Offload::default() };
+        arrival.offload = segmentation;
+        ports[0].receive(arrival);
+    }),
+];
+
+#[test]
+fn each_end_of_a_packet_has_its_name_and_counts_once() {
+    for (number, (node, reason, act)) in CASES.iter().enumerate() {
+        let (mut bed, ports) = bed();
+        let moved = bed.errors_of(|bed| act(bed, &ports));
+        assert_eq!(moved, error(node, reason, 1), "case {number}");
+        let dropped = bed.worker.core().ledger().dropped;
+        assert_eq!(dropped, 1, "case {number}: {node}: {reason}");
+        assert_eq!(bed.buffers_in_use(), bed.held(), "case {number}: {node}: {reason}");
+    }
+}
+
+#[test]
+fn frames_of_control_stop_at_an_interface_that_went_down() {
+    let (mut bed, [_, e1, _]) = bed();
+    // The announcement is on its way when the interface goes down again.
+    bed.router.set_admin(e1.index, false).unwrap();
+    bed.run();
+    let moved = bed.errors_of(|bed| {
+        bed.router.set_admin(e1.index, true).unwrap();
+        bed.router.set_admin(e1.index, false).unwrap();
+    });
+    assert_eq!(moved, error("e1-output", "interface is down", 1));
+    assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
+}
+
+#[test]
+fn control_that_does_not_listen_costs_packets_not_memory() {
+    let (mut bed, [e0, ..]) = bed();
+    let events = quiver_router::arp::EVENT_QUEUE;
+    for n in 0..events + 100 {
+        let mac = MacAddress([2, 1, 0, 0, (n >> 8) as u8, n as u8]);
+        e0.receive(ethernet(MacAddress::BROADCAST, mac, 0x0806, &arp(REPLY, (mac, "10.0.0.9"), (e0.mac, "10.0.0.1"))));
+    }
+    let before = bed.errors();
+    while bed.worker.round() != graph::Progress::Idle {}
+    assert_eq!(before, Errors::new());
+    // Packets for unknown hosts cannot be asked for either.
+    e0.receive_packet(&udp("10.0.1.77"));
+    bed.route("25.0.0.0/8", &["10.0.2.99"]);
+    e0.receive_packet(&udp("25.1.1.1"));
+    while bed.worker.round() != graph::Progress::Idle {}
+    let mut expected = error("arp-input", "control is busy, not learned", 100);
+    expected.extend(error("arp-input", "ARP replies received", events as u64));
+    expected.extend(error("ip4-glean", "control is busy, not asked", 1));
+    expected.extend(error("ip4-arp", "control is busy, not asked", 1));
+    assert_eq!(bed.errors(), expected);
+    bed.run();
+    assert_eq!(bed.held(), 0);
+}
+
+#[test]
+fn no_buffer_is_counted_where_one_was_wanted() {
+    let mut bed = Bed::with_buffers(1024);
+    let e0 = bed.port("e0", &["10.0.0.1/24"]);
+    let mut all = vec![graph::PacketIndex::default(); 1024];
+    let got = bed.worker.core().buffers.allocate(&mut all);
+    assert_eq!(got, 1024);
+    e0.receive_packet(&udp("10.0.0.1"));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, error("test-input", "no free buffer", 1));
+    let moved = bed.errors_of(|bed| bed.router.add_address(e0.index, "11.0.0.1/24".parse().unwrap()).unwrap());
+    assert_eq!(moved, error("control-input", "no free buffer", 1));
+    // One buffer: enough to receive a packet, not to cut it in two.
+    let e1 = bed.port_that_finishes("e1", Finishes::default());
+    bed.router.set_admin(e1.index, true).unwrap();
+    bed.router.add_address(e1.index, "10.0.1.1/24".parse().unwrap()).unwrap();
+    bed.know(&e1, "10.0.1.2");
+    bed.run();
+    bed.worker.core().buffers.free(&all[..1]);
+    let packet = Packet::tcp("10.0.0.2", "10.0.1.2", 1, &[0; 20]);
+    let mut arrival = Arrival::from(packet.frame(e0.mac, STRANGER));
+    arrival.flags = flag::SEGMENTED;
+    arrival.offload = Offload { segment_size: 10, header_length: 40, kind: Segmentation::Tcp4, ..Offload::default() };
+    e0.receive(arrival);
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, error("e1-output", "no free buffer to segment into", 1));
+    bed.worker.core().buffers.free(&all[1..]);
+}
+
+/// Ends that no packet from outside can reach in this bed, and why.
+const NOT_REACHED: &[(&str, &str)] = &[
+    // Only when an interface goes while its packets are inside a round.
+    ("ethernet-input", "interface is gone"),
+    ("interface-output", "no such interface"),
+    // Guards against tables that contradict each other.
+    ("ip4-lookup", "route leads to nothing"),
+    ("ip4-load-balance", "route leads to nothing"),
+    // Tested with the clock, in `icmp`.
+    ("ip4-icmp-error", "ICMP errors limited by rate"),
+    // The same code as for the glean.
+    ("ip4-arp", "too many neighbours being resolved"),
+    // The device's own, tested with the drivers.
+    ("test-input", "malformed device header"),
+    ("test-input", "frame too long"),
+    ("test-input", "missed by the kernel's ring"),
+    // Of the generator, tested with `commands`.
+    ("pg-input", "interface is down"),
+    ("pg-input", "no free buffer"),
+    // The dispatcher's own, tested with it.
+    ("dispatcher", "recirculated too often"),
+    ("dispatcher", "edge leads nowhere"),
+    ("dispatcher", "node panicked"),
+];
+
+/// Counted by the other tests of this file.
+const OTHER_TESTS: &[(&str, &str)] = &[
+    ("arp-input", "control is busy, not learned"),
+    ("ip4-arp", "control is busy, not asked"),
+    ("ip4-glean", "control is busy, not asked"),
+    ("test-input", "no free buffer"),
+    ("control-input", "no free buffer"),
+    ("e1-output", "no free buffer to segment into"),
+    ("e1-output", "interface is down"),
+];
+
+/// Events that are counted though the packet goes on.
+const EVENTS: &[(&str, &str)] = &[
+    ("arp-input", "ARP replies sent"),
+    ("ip4-icmp-input", "echo replies sent"),
+    ("e1-output", "checksums finished"),
+    ("e1-output", "packets segmented"),
+];
+
+#[test]
+fn the_table_above_knows_every_name() {
+    let (bed, _) = bed();
+    let registered: BTreeSet<(String, String)> =
+        bed.router.graph.errors().iter().map(|error| (error.node.clone(), error.reason.clone())).collect();
+    let names = CASES.iter().map(|(node, reason, _)| (*node, *reason));
+    let others = [NOT_REACHED, OTHER_TESTS, EVENTS].concat();
+    let known: BTreeSet<(String, String)> =
+        names.chain(others).map(|(node, reason)| (node.to_string(), reason.to_string())).collect();
+    // The ports are alike: e1 stands for all.
+    let alike = |node: &str| ["e0-", "e2-"].iter().any(|port| node.starts_with(port));
+    let unknown: Vec<_> = registered.difference(&known).filter(|(node, _)| !alike(node)).collect();
+    assert!(unknown.is_empty(), "no test for {unknown:?}");
+    let vanished: Vec<_> = known.difference(&registered).collect();
+    assert!(vanished.is_empty(), "no such end any more: {vanished:?}");
+}
+
+#[test]
+fn neighbours_that_wait_are_given_up_in_time() {
+    // The tests above leave packets waiting: they must not wait for ever.
+    let (mut bed, ports) = bed();
+    ports[0].receive_packet(&udp("10.0.2.99"));
+    bed.run();
+    assert_eq!(bed.held(), 1);
+    (0..4).for_each(|_| bed.advance(Duration::from_millis(1001)));
+    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
+}

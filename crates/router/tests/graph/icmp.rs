@@ -1,0 +1,235 @@
+//! ICMP: what is answered, what is told to senders, and about what nothing is said.
+
+use crate::bed::{Arrival, Bed, Port, error, host_mac};
+use crate::packet::*;
+use quiver_router::ip4::control::Way;
+use std::time::Instant;
+
+/// The error message that the router sends from e0 to 10.0.0.2 about a packet, from the
+/// Ethernet header on. `id` is the identification of the router's own packets.
+fn error_about(e0: &Port, kind: u8, code: u8, rest: u32, quote: &[u8], id: u16) -> Vec<u8> {
+    let mut packet = Packet::new("10.0.0.1", "10.0.0.2", ICMP, &icmp(kind, code, rest, quote));
+    // RFC 1812 4.3.2.5: precedence internetwork control.
+    packet.tos = 0xc0;
+    packet.id = id;
+    packet.frame(host_mac(packet.destination), e0.mac)
+}
+
+fn udp(to: &str) -> Packet {
+    Packet::udp("10.0.0.2", to, b"some data")
+}
+
+#[test]
+fn echo_is_answered_byte_for_byte() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    for size in [0, 1, 8, 56, 999, 1472] {
+        let data: Vec<u8> = (0..size).map(|n| n as u8).collect();
+        let request = Packet::echo_request("10.0.0.2", "10.0.0.1", &data).ttl(17);
+        let mut frame = request.frame(e0.mac, host_mac(request.source));
+        frame.resize(frame.len().max(60), 0);
+        e0.receive(frame);
+        bed.run();
+        let mut reply = Packet::new("10.0.0.1", "10.0.0.2", ICMP, &icmp(0, 0, 0x0042_0007, &data));
+        reply.ttl = 64;
+        assert_eq!(e0.sent(), [reply.frame(host_mac(request.source), e0.mac)]);
+    }
+    let errors = bed.errors();
+    assert_eq!(errors, error("ip4-icmp-input", "echo replies sent", 6));
+}
+
+#[test]
+fn echo_is_answered_at_every_address_from_that_address() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    for ours in ["10.0.1.1", "10.0.2.1"] {
+        e0.receive_packet(&Packet::echo_request("10.0.0.2", ours, b"hello"));
+        bed.run();
+        let reply = Packet::new(ours, "10.0.0.2", ICMP, &icmp(0, 0, 0x0042_0007, b"hello"));
+        assert_eq!(e0.sent(), [reply.frame(host_mac(ip("10.0.0.2")), e0.mac)]);
+    }
+}
+
+#[test]
+fn long_echo_in_several_buffers_is_answered() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.router.set_mtu(e0.index, 9000).unwrap();
+    let data: Vec<u8> = (0..5001u32).map(|n| (n * 7) as u8).collect();
+    let request = Packet::echo_request("10.0.0.2", "10.0.0.1", &data);
+    let frame = request.frame(e0.mac, host_mac(request.source));
+    // Odd lengths: sums of later buffers start in the middle of a word.
+    e0.receive(Arrival::from(frame.clone()).in_parts(&[2047, 1001, frame.len() - 3048]));
+    bed.run();
+    let reply = Packet::new("10.0.0.1", "10.0.0.2", ICMP, &icmp(0, 0, 0x0042_0007, &data));
+    assert_eq!(e0.sent(), [reply.frame(host_mac(request.source), e0.mac)]);
+    assert_eq!(bed.buffers_in_use(), 0);
+}
+
+#[test]
+fn a_packet_for_us_may_arrive_with_its_last_hop() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    for ttl in [1, 0] {
+        e0.receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", b"hello").ttl(ttl));
+        bed.run();
+        let reply = Packet::new("10.0.0.1", "10.0.0.2", ICMP, &icmp(0, 0, 0x0042_0007, b"hello"));
+        assert_eq!(e0.sent(), [reply.frame(host_mac(ip("10.0.0.2")), e0.mac)]);
+    }
+}
+
+#[test]
+fn a_packet_without_hops_left_is_answered_with_time_exceeded() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    for (id, ttl) in [(1, 1), (2, 0)] {
+        let packet = udp("10.0.1.2").ttl(ttl);
+        e0.receive_packet(&packet);
+        bed.run();
+        assert_eq!(e0.sent(), [error_about(&e0, 11, 0, 0, &packet.bytes(), id)]);
+        assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
+    }
+}
+
+#[test]
+fn traceroute_sees_the_address_of_the_interface_that_it_came_by() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    for (port, from) in [(&e1, "10.0.1.2"), (&e2, "10.0.2.2")] {
+        port.receive_packet(&Packet::udp(from, "10.0.0.2", b"x").ttl(1));
+        bed.run();
+        let sent = port.sent();
+        assert_eq!(sent[0][26..29], ip(from).octets()[..3]);
+        assert_eq!(sent[0][29], 1);
+    }
+    assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
+}
+
+#[test]
+fn no_route_is_network_unreachable_and_a_refusing_route_host_unreachable() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.route_way("22.0.0.0/8", Way::Unreachable);
+    for (id, to, code) in [(1, "99.1.2.3", 0), (2, "22.1.2.3", 1)] {
+        let packet = udp(to);
+        e0.receive_packet(&packet);
+        bed.run();
+        assert_eq!(e0.sent(), [error_about(&e0, 3, code, 0, &packet.bytes(), id)]);
+    }
+}
+
+#[test]
+fn nobody_listening_is_port_unreachable_and_no_protocol_protocol_unreachable() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let ospf = Packet::new("10.0.0.2", "10.0.0.1", 89, b"hello");
+    for (id, packet, code) in [(1, udp("10.0.0.1"), 3), (2, ospf, 2)] {
+        e0.receive_packet(&packet);
+        bed.run();
+        assert_eq!(e0.sent(), [error_about(&e0, 3, code, 0, &packet.bytes(), id)]);
+    }
+}
+
+#[test]
+fn a_packet_too_long_that_must_not_be_cut_is_answered_with_the_mtu() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.router.set_mtu(e1.index, 1000).unwrap();
+    let of_size = |size: usize| Packet::udp("10.0.0.2", "10.0.1.2", &vec![1; size - 28]).fragment(DONT_FRAGMENT);
+    e0.receive_packet(&of_size(1000));
+    e0.receive_packet(&of_size(1001));
+    bed.run();
+    assert_eq!(e1.sent().len(), 1);
+    assert_eq!(e0.sent(), [error_about(&e0, 3, 4, 1000, &of_size(1001).bytes()[..548], 1)]);
+}
+
+#[test]
+fn the_quote_is_as_long_as_fits_576_bytes() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    for (id, size) in [(1, 28), (2, 547), (3, 548), (4, 549), (5, 1500)] {
+        let packet = Packet::udp("10.0.0.2", "99.0.0.1", &vec![1; size - 28]);
+        e0.receive_packet(&packet);
+        bed.run();
+        assert_eq!(e0.sent(), [error_about(&e0, 3, 0, 0, &packet.bytes()[..size.min(548)], id)]);
+    }
+    // Neither padding nor later buffers are quoted.
+    let packet = Packet::udp("10.0.0.2", "99.0.0.1", b"");
+    let mut frame = packet.frame(e0.mac, host_mac(packet.source));
+    frame.resize(60, 0xee);
+    e0.receive(frame);
+    bed.run();
+    assert_eq!(e0.sent(), [error_about(&e0, 3, 0, 0, &packet.bytes(), 6)]);
+    let packet = Packet::udp("10.0.0.2", "99.0.0.1", &[3; 3000]);
+    let frame = packet.frame(e0.mac, host_mac(packet.source));
+    e0.receive(Arrival::from(frame.clone()).in_parts(&[2048, frame.len() - 2048]));
+    bed.run();
+    assert_eq!(e0.sent(), [error_about(&e0, 3, 0, 0, &packet.bytes()[..548], 7)]);
+    assert_eq!(bed.buffers_in_use(), 0);
+}
+
+#[test]
+fn packets_with_options_are_quoted_with_them() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let packet = udp("99.0.0.1").options(&[1; 40]);
+    e0.receive_packet(&packet);
+    bed.run();
+    assert_eq!(e0.sent(), [error_about(&e0, 3, 0, 0, &packet.bytes(), 1)]);
+}
+
+#[test]
+fn queries_are_told_of_though_they_are_icmp() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    for (id, kind) in [(1, 8), (2, 0), (3, 13)] {
+        let packet = Packet::new("10.0.0.2", "99.0.0.1", ICMP, &icmp(kind, 0, 0, b"data"));
+        e0.receive_packet(&packet);
+        bed.run();
+        assert_eq!(e0.sent(), [error_about(&e0, 3, 0, 0, &packet.bytes(), id)]);
+    }
+}
+
+#[test]
+fn nothing_is_said_about_errors_later_fragments_and_groups() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    for kind in [3, 4, 5, 11, 12] {
+        let message = icmp(kind, 0, 0, &udp("10.0.1.2").bytes());
+        e0.receive_packet(&Packet::new("10.0.0.2", "99.0.0.1", ICMP, &message));
+        e0.receive_packet(&Packet::new("10.0.0.2", "99.0.0.1", ICMP, &message).options(&[1; 12]));
+    }
+    e0.receive_packet(&udp("99.0.0.1").fragment(1));
+    e0.receive_packet(&udp("99.0.0.1").fragment(MORE_FRAGMENTS | 1));
+    for group in ["224.0.0.1", "239.1.1.1", "255.255.255.255"] {
+        e0.receive_packet(&udp(group));
+    }
+    for source in ["0.0.0.0", "127.0.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"] {
+        e0.receive_packet(&Packet::udp(source, "99.0.0.1", b"x"));
+    }
+    bed.run();
+    assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
+    // The first fragment has the ports: its sender is told.
+    let first = udp("99.0.0.1").fragment(MORE_FRAGMENTS);
+    e0.receive_packet(&first);
+    bed.run();
+    assert_eq!(e0.sent(), [error_about(&e0, 3, 0, 0, &first.bytes(), 1)]);
+}
+
+#[test]
+fn errors_are_limited_by_rate() {
+    const RATE: f64 = 1000.0;
+    const BURST: u64 = 100;
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    (0..2000).for_each(|_| drop(e0.receive_packet(&udp("99.0.0.1"))));
+    let start = Instant::now();
+    let errors = bed.errors_of(|_| {});
+    let most = BURST + (start.elapsed().as_secs_f64() * RATE) as u64 + 1;
+    let sent = e0.sent().len() as u64;
+    assert!((BURST..=most).contains(&sent), "{sent} sent, at most {most}");
+    assert_eq!(errors, error("ip4-icmp-error", "ICMP errors limited by rate", 2000 - sent));
+    // The rest is made good at the rate, no more.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    e0.receive_packet(&udp("99.0.0.1"));
+    bed.run();
+    assert_eq!(e0.sent().len(), 1);
+}
+
+#[test]
+fn an_answer_goes_by_the_routes_to_the_asker() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.route("50.0.0.0/8", &["10.0.1.2"]);
+    let request = Packet::echo_request("50.1.2.3", "10.0.0.1", b"hello");
+    e0.receive_packet(&request);
+    bed.run();
+    let reply = Packet::new("10.0.0.1", "50.1.2.3", ICMP, &icmp(0, 0, 0x0042_0007, b"hello"));
+    assert_eq!(e1.sent(), [reply.frame(host_mac(ip("10.0.1.2")), e1.mac)]);
+    assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
+}

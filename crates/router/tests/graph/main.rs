@@ -1,0 +1,15 @@
+//! The router as a whole, from a device's receive queue to another's transmit queue, in
+//! one thread that steps the worker by hand: exact packets in, exact packets and counters
+//! out. One binary, so that all tests share one bed.
+
+mod accounting;
+mod arp;
+mod bed;
+mod commands;
+mod drops;
+mod forwarding;
+mod hostile;
+mod icmp;
+mod offload;
+mod packet;
+mod routes;

@@ -1,0 +1,501 @@
+//! Routes: which one a packet takes, and what changes under it.
+
+use crate::bed::{Bed, Port, host_mac, prefix};
+use crate::packet::*;
+use drivers::Finishes;
+use graph::InterfaceIndex;
+use quiver_router::Error;
+use quiver_router::arp::NeighbourKey;
+use quiver_router::ip4::control::{MAX_PATHS, Path, Source, Way};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use wire::{MacAddress, Prefix4};
+
+fn via(hop: &str) -> Path {
+    Path::new(Way::Via { next_hop: ip(hop), interface: None })
+}
+
+fn weighted(hop: &str, weight: u8) -> Path {
+    Path { weight, ..via(hop) }
+}
+
+/// Where a packet for an address goes: the Ethernet address it is sent to, if any.
+fn sent_to(bed: &mut Bed, from: &Port, to: &[Port], packet: &Packet) -> Option<MacAddress> {
+    from.receive_packet(packet);
+    bed.run();
+    let mut sent: Vec<_> = to.iter().flat_map(Port::sent).collect();
+    assert!(sent.len() <= 1);
+    sent.pop().map(|frame| MacAddress(frame[..6].try_into().unwrap()))
+}
+
+fn goes_to(bed: &mut Bed, from: &Port, to: &[Port], address: &str) -> Option<MacAddress> {
+    sent_to(bed, from, to, &Packet::udp("10.0.0.2", address, b"x"))
+}
+
+fn hop_mac(hop: &str) -> Option<MacAddress> {
+    Some(host_mac(ip(hop)))
+}
+
+#[test]
+fn the_longest_match_wins_for_every_length() {
+    const HOPS: u8 = 60;
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    let hop = |n: u8| format!("10.0.1.{}", 100 + n);
+    (0..HOPS).for_each(|n| bed.know(&e1, &hop(n)));
+    let random = &mut Random::new(32);
+    let mut routes: BTreeMap<Prefix4, u8> = BTreeMap::new();
+    let bases: Vec<u32> = (0..4).map(|n| (0x2000_0000 * (n + 1)) | (random.next() as u32 & 0x0fff_ffff)).collect();
+    for change in 0..12 {
+        // Routes of all lengths come, change and go.
+        for length in (0..=32).chain(0..=32) {
+            let around = random.of(&bases) ^ (random.next() as u32).checked_shr(length).unwrap_or(0);
+            let prefix = Prefix4::new(around.into(), length as u8).unwrap().network();
+            if random.below(12) < change && routes.remove(&prefix).is_some() {
+                bed.router.remove_route(prefix, Source::Config, &[]).unwrap();
+            } else {
+                let n = random.below(HOPS as usize) as u8;
+                bed.route(&prefix.to_string(), &[&hop(n)]);
+                routes.insert(prefix, n);
+            }
+        }
+        let edges = routes.keys().flat_map(|prefix| {
+            let (first, last) = (u32::from(prefix.first()), u32::from(prefix.last()));
+            [first, last, first.wrapping_sub(1), last.wrapping_add(1)]
+        });
+        // Not those of hosts' own networks, of groups and of nobody.
+        let is_usable = |address: &u32| (1..224).contains(&(address >> 24)) && !matches!(address >> 24, 10 | 127);
+        let addresses: Vec<Ipv4Addr> = edges.filter(is_usable).map(Ipv4Addr::from).collect();
+        let mut expected = Vec::new();
+        for address in addresses {
+            let matching = routes.iter().filter(|(prefix, _)| prefix.contains(address));
+            let longest = matching.max_by_key(|(prefix, _)| prefix.length());
+            let frame = e0.receive_packet(&Packet::udp("10.0.0.2", &address.to_string(), b"x"));
+            expected.extend(longest.map(|(_, n)| forwarded(&frame, host_mac(ip(&hop(*n))), e1.mac)));
+        }
+        bed.run();
+        // Other orders than that of arrival are possible only by way of errors.
+        assert_eq!(e1.sent(), expected);
+        e0.sent();
+    }
+    routes.keys().for_each(|prefix| bed.router.remove_route(*prefix, Source::Config, &[]).unwrap());
+    assert_eq!(goes_to(&mut bed, &e0, &[e1], "33.0.0.1"), None);
+}
+
+#[test]
+fn a_route_is_added_replaced_and_deleted() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let [e0, ..] = &ports;
+    let others = &ports[1..];
+    let to = prefix("50.0.0.0/8");
+    assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), None);
+    bed.router.add_route(to, Source::Config, vec![via("10.0.1.2")], false).unwrap();
+    assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), hop_mac("10.0.1.2"));
+    bed.router.add_route(to, Source::Config, vec![via("10.0.2.2")], true).unwrap();
+    assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), hop_mac("10.0.2.2"));
+    // Adding is adding: now there are two.
+    bed.router.add_route(to, Source::Config, vec![via("10.0.1.2")], false).unwrap();
+    assert_eq!(bed.router.ip4.routes()[&to].sources[&Source::Config].len(), 2);
+    bed.router.remove_route(to, Source::Config, &[via("10.0.2.2")]).unwrap();
+    assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), hop_mac("10.0.1.2"));
+    assert!(matches!(bed.router.remove_route(to, Source::Config, &[via("10.0.2.2")]), Err(Error::NoSuchPath(_))));
+    bed.router.remove_route(to, Source::Config, &[via("10.0.1.2")]).unwrap();
+    assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), None);
+    assert!(matches!(bed.router.remove_route(to, Source::Config, &[]), Err(Error::NoSuchRoute(_))));
+    assert!(matches!(bed.router.remove_route(to, Source::Neighbour, &[]), Err(Error::NoSuchRoute(_))));
+}
+
+#[test]
+fn host_bits_of_a_route_do_not_matter() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.route("50.1.2.3/8", &["10.0.1.2"]);
+    assert_eq!(goes_to(&mut bed, &e0, &[e1], "50.9.9.9"), hop_mac("10.0.1.2"));
+    bed.router.remove_route(prefix("50.7.7.7/8"), Source::Config, &[]).unwrap();
+}
+
+#[test]
+fn a_local_route_makes_an_address_ours() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.route_way("60.0.0.1/32", Way::Local(e0.index));
+    e0.receive_packet(&Packet::echo_request("10.0.0.2", "60.0.0.1", b"hello"));
+    bed.run();
+    let reply = Packet::new("60.0.0.1", "10.0.0.2", ICMP, &icmp(0, 0, 0x0042_0007, b"hello"));
+    assert_eq!(e0.sent(), [reply.frame(host_mac(ip("10.0.0.2")), e0.mac)]);
+}
+
+#[test]
+fn punted_packets_are_counted_by_interface() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.route_way("60.0.0.0/8", Way::Punt);
+    (0..3).for_each(|_| drop(e0.receive_packet(&Packet::udp("10.0.0.2", "60.0.0.1", b"x"))));
+    bed.run();
+    assert_eq!(bed.counters(&e0)[4..], [3, 3, 3]);
+}
+
+/// How many of `flows` UDP flows go to each hop.
+fn spread(bed: &mut Bed, from: &Port, to: &[Port], flows: u32) -> BTreeMap<MacAddress, u32> {
+    for flow in 0..flows {
+        let mut packet = Packet::udp("10.0.0.2", "50.1.1.1", b"x");
+        packet.payload[..4].copy_from_slice(&flow.wrapping_mul(0x9e37_79b9).to_be_bytes());
+        from.receive_packet(&packet);
+    }
+    bed.run();
+    let mut counts = BTreeMap::new();
+    for frame in to.iter().flat_map(Port::sent) {
+        *counts.entry(MacAddress(frame[..6].try_into().unwrap())).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn flows_spread_over_paths_by_weight() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let hops = ["10.0.1.2", "10.0.2.2", "10.0.2.3"];
+    bed.know(&ports[2], hops[2]);
+    for weights in [[1, 1, 1], [1, 2, 1], [1, 3, 12], [10, 1, 5], [255, 255, 255]] {
+        let paths = hops.iter().zip(weights).map(|(hop, weight)| weighted(hop, weight)).collect();
+        bed.router.add_route(prefix("50.0.0.0/8"), Source::Config, paths, true).unwrap();
+        const FLOWS: u32 = 12_000;
+        let counts = spread(&mut bed, &ports[0], &ports[1..], FLOWS);
+        assert_eq!(counts.values().sum::<u32>(), FLOWS);
+        let total: u32 = weights.iter().map(|weight| *weight as u32).sum();
+        for (hop, weight) in hops.iter().zip(weights) {
+            let exact = weight as f64 / total as f64;
+            let share = counts.get(&host_mac(ip(hop))).copied().unwrap_or(0) as f64 / FLOWS as f64;
+            // Buckets may be a tenth off in all, flows a little more.
+            assert!((share - exact).abs() < 0.07, "{weights:?}: {hop} has {share}, not {exact}");
+        }
+    }
+}
+
+#[test]
+fn a_flow_keeps_its_path_and_its_order() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    bed.route("50.0.0.0/8", &["10.0.1.2", "10.0.2.2"]);
+    let mut orders: BTreeMap<[u8; 4], Vec<(usize, u8)>> = BTreeMap::new();
+    for number in 0..50u8 {
+        for flow in 0..20u8 {
+            let mut packet = Packet::udp("10.0.0.2", "50.1.1.1", &[number]);
+            packet.payload[..4].copy_from_slice(&[flow, 1, 2, 3]);
+            e0.receive_packet(&packet);
+        }
+    }
+    bed.run();
+    for (number, port) in [&e1, &e2].into_iter().enumerate() {
+        for frame in port.sent() {
+            orders.entry(frame[34..38].try_into().unwrap()).or_default().push((number, frame[42]));
+        }
+    }
+    assert_eq!(orders.len(), 20);
+    for order in orders.values() {
+        let port = order[0].0;
+        let expected: Vec<(usize, u8)> = (0..50).map(|number| (port, number)).collect();
+        assert_eq!(*order, expected);
+    }
+}
+
+#[test]
+fn all_fragments_of_a_packet_take_one_path() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    bed.route("50.0.0.0/8", &["10.0.1.2", "10.0.2.2"]);
+    let mut used = [false; 2];
+    for host in 0..40 {
+        // Of different "ports": what a later fragment has there is data.
+        for (fragment, port) in [(MORE_FRAGMENTS, 1u8), (MORE_FRAGMENTS | 2, 77), (4, 200)] {
+            let mut packet = Packet::udp("10.0.0.2", &format!("50.1.1.{host}"), &[1; 16]).fragment(fragment);
+            packet.payload[..4].fill(port);
+            e0.receive_packet(&packet);
+        }
+        bed.run();
+        let counts = [e1.sent().len(), e2.sent().len()];
+        assert!(counts == [3, 0] || counts == [0, 3], "{counts:?}");
+        used[(counts[1] == 3) as usize] = true;
+    }
+    assert_eq!(used, [true, true]);
+}
+
+#[test]
+fn a_path_whose_interface_goes_down_is_left_and_taken_again() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let others = &ports[1..];
+    bed.route("50.0.0.0/8", &["10.0.1.2", "10.0.2.2"]);
+    assert_eq!(spread(&mut bed, &ports[0], others, 200).len(), 2);
+    bed.router.set_admin(ports[1].index, false).unwrap();
+    let counts = spread(&mut bed, &ports[0], others, 200);
+    assert_eq!(counts, BTreeMap::from([(host_mac(ip("10.0.2.2")), 200)]));
+    bed.router.set_admin(ports[1].index, true).unwrap();
+    bed.run();
+    others.iter().for_each(|port| drop(port.sent()));
+    assert_eq!(spread(&mut bed, &ports[0], others, 200).len(), 2);
+}
+
+#[test]
+fn less_specific_routes_take_over_while_an_interface_is_down() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let [e0, e1, _] = &ports;
+    let others = &ports[1..];
+    bed.route("0.0.0.0/0", &["10.0.2.2"]);
+    bed.route("50.0.0.0/8", &["10.0.1.2"]);
+    for up in [true, false, true] {
+        bed.router.set_admin(e1.index, up).unwrap();
+        bed.run();
+        others.iter().for_each(|port| drop(port.sent()));
+        for address in ["50.1.1.1", "10.0.1.2"] {
+            let hop = if up { "10.0.1.2" } else { "10.0.2.2" };
+            assert_eq!(goes_to(&mut bed, e0, others, address), hop_mac(hop), "{address}, up: {up}");
+        }
+    }
+}
+
+#[test]
+fn an_address_brings_its_network_and_takes_it_away() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let [e0, e1, _] = &ports;
+    bed.route("0.0.0.0/0", &["10.0.2.2"]);
+    let routes = bed.router.ip4.routes().len();
+    bed.router.add_address(e1.index, prefix("70.0.0.1/24")).unwrap();
+    bed.know(e1, "70.0.0.2");
+    bed.route("80.0.0.0/8", &["70.0.0.2"]);
+    bed.run();
+    e1.sent();
+    for address in ["70.0.0.2", "80.1.1.1"] {
+        assert_eq!(goes_to(&mut bed, e0, &ports[1..], address), hop_mac("70.0.0.2"));
+    }
+    bed.router.remove_address(e1.index, prefix("70.0.0.1/24")).unwrap();
+    // The route that lost its next hop is still there, unresolved; so is the static neighbour.
+    assert_eq!(goes_to(&mut bed, e0, &ports[1..], "80.1.1.1"), hop_mac("10.0.2.2"));
+    assert_eq!(goes_to(&mut bed, e0, &ports[1..], "70.0.0.77"), hop_mac("10.0.2.2"));
+    assert_eq!(bed.router.ip4.routes().len(), routes + 2);
+    assert!(matches!(bed.router.remove_address(e1.index, prefix("70.0.0.1/24")), Err(Error::NoSuchAddress { .. })));
+}
+
+#[test]
+fn a_secondary_address_keeps_the_network() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let [e0, e1, _] = &ports;
+    bed.router.add_address(e1.index, prefix("10.0.1.9/24")).unwrap();
+    bed.router.remove_address(e1.index, prefix("10.0.1.1/24")).unwrap();
+    bed.run();
+    e1.sent();
+    bed.know(e1, "10.0.1.7");
+    bed.router.remove_neighbour(NeighbourKey { interface: e1.index, address: ip("10.0.1.7") }).unwrap();
+    e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.7", b"x"));
+    bed.run();
+    let request = arp(REQUEST, (e1.mac, "10.0.1.9"), (MacAddress::ZERO, "10.0.1.7"));
+    assert_eq!(e1.sent(), [ethernet(MacAddress::BROADCAST, e1.mac, 0x0806, &request)]);
+    bed.router.remove_address(e1.index, prefix("10.0.1.9/24")).unwrap();
+    assert!(!bed.router.ip4.routes().contains_key(&prefix("10.0.1.0/24")));
+}
+
+#[test]
+fn a_static_neighbour_needs_no_network() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    bed.know(&ports[1], "99.0.0.9");
+    assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "99.0.0.9"), hop_mac("99.0.0.9"));
+    let over = Way::Via { next_hop: ip("99.0.0.9"), interface: Some(ports[1].index) };
+    bed.route_way("50.0.0.0/8", over);
+    assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "50.0.0.9"), hop_mac("99.0.0.9"));
+}
+
+#[test]
+fn overlapping_and_impossible_addresses_are_refused() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    for taken in ["10.0.1.1/24", "10.0.1.7/24", "10.0.1.6/30", "10.0.0.3/16", "10.0.1.1/32", "10.5.0.1/8"] {
+        let result = bed.router.add_address(e0.index, prefix(taken));
+        assert!(matches!(result, Err(Error::AddressTaken { .. })), "{taken}");
+    }
+    // On one's own network only with the same prefix.
+    assert!(bed.router.add_address(e1.index, prefix("10.0.1.130/25")).is_err());
+    for bad in ["0.0.0.1/8", "127.0.0.1/8", "224.0.0.1/24", "250.1.1.1/24", "20.0.0.0/24", "20.0.0.255/24", "1.2.3.4/0"]
+    {
+        assert!(matches!(bed.router.add_address(e0.index, prefix(bad)), Err(Error::BadAddress(_))), "{bad}");
+    }
+    for good in ["20.0.0.0/31", "20.0.0.5/32"] {
+        bed.router.add_address(e0.index, prefix(good)).unwrap();
+    }
+    let addresses: Vec<_> = bed.router.interfaces.get(e0.index).unwrap().addresses.clone();
+    assert_eq!(addresses, ["10.0.0.1/24", "20.0.0.0/31", "20.0.0.5/32"].map(prefix));
+}
+
+#[test]
+fn a_host_route_onto_an_interface_reaches_the_host_itself() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    bed.route_way("10.0.1.2/32", Way::Attached(ports[1].index));
+    assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "10.0.1.2"), hop_mac("10.0.1.2"));
+    // And asks for one that is not known.
+    bed.route_way("10.0.1.77/32", Way::Attached(ports[1].index));
+    ports[0].receive_packet(&Packet::udp("10.0.0.2", "10.0.1.77", b"x"));
+    bed.run();
+    assert_eq!((bed.held(), ports[1].sent().len()), (1, 1));
+    bed.know(&ports[1], "10.0.1.77");
+    bed.run();
+    assert_eq!((bed.held(), ports[1].sent().len()), (0, 1));
+}
+
+#[test]
+fn a_route_that_leads_nowhere_does_not_hide_a_known_neighbour() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    bed.route("10.0.1.2/32", &["99.0.0.1"]);
+    assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "10.0.1.2"), hop_mac("10.0.1.2"));
+}
+
+#[test]
+fn an_operators_route_stands_in_for_a_network_that_is_down() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    bed.route("10.0.1.0/24", &["10.0.2.2"]);
+    for up in [true, false, true] {
+        bed.router.set_admin(ports[1].index, up).unwrap();
+        bed.run();
+        ports.iter().for_each(|port| drop(port.sent()));
+        let hop = if up { "10.0.1.2" } else { "10.0.2.2" };
+        assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "10.0.1.2"), hop_mac(hop));
+    }
+}
+
+#[test]
+fn both_hosts_of_a_31_can_be_reached() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    bed.router.add_address(ports[1].index, prefix("20.0.0.1/31")).unwrap();
+    bed.know(&ports[1], "20.0.0.0");
+    bed.run();
+    ports[1].sent();
+    assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "20.0.0.0"), hop_mac("20.0.0.0"));
+}
+
+#[test]
+fn an_interface_takes_its_routes_and_neighbours_with_it() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    bed.route("0.0.0.0/0", &["10.0.2.2"]);
+    let over = |port: &Port| Path::new(Way::Via { next_hop: ip("10.0.1.2"), interface: Some(port.index) });
+    bed.router.add_route(prefix("50.0.0.0/8"), Source::Config, vec![over(&e1), via("10.0.2.2")], true).unwrap();
+    bed.router.add_route(prefix("51.0.0.0/8"), Source::Config, vec![over(&e1)], true).unwrap();
+    bed.router.add_route(prefix("52.0.0.0/8"), Source::Config, vec![Path::new(Way::Attached(e1.index))], true).unwrap();
+    e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.77", b"x"));
+    bed.run();
+    assert_eq!(bed.held(), 1);
+    bed.router.delete_interface(e1.index).unwrap();
+    bed.run();
+    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
+    let left: Vec<String> = bed.router.ip4.routes().keys().map(|prefix| prefix.to_string()).collect();
+    assert!(left.iter().all(|prefix| !prefix.starts_with("10.0.1.")), "{left:?}");
+    assert_eq!(bed.router.ip4.routes()[&prefix("50.0.0.0/8")].sources[&Source::Config], [via("10.0.2.2")]);
+    assert!(!left.contains(&"51.0.0.0/8".to_string()) && !left.contains(&"52.0.0.0/8".to_string()));
+    assert!(bed.router.neighbours.iter().all(|(key, _)| key.interface != e1.index));
+    assert_eq!(goes_to(&mut bed, &e0, &[e2], "10.0.1.2"), hop_mac("10.0.2.2"));
+    assert!(matches!(bed.router.delete_interface(e1.index), Err(Error::NoSuchInterface(_))));
+    // Packets of the device that is gone go nowhere.
+    e0.sent();
+    e1.receive_packet(&Packet::udp("10.0.1.2", "10.0.0.2", b"x"));
+    bed.run();
+    assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
+}
+
+#[test]
+fn an_interface_may_come_again_and_counts_anew() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let errors = bed.router.graph.errors().len();
+    let nodes = bed.router.graph.nodes().len();
+    let mut old = bed.router.interfaces.find("e1").unwrap();
+    for _ in 0..20 {
+        bed.router.delete_interface(old).unwrap();
+        let port = bed.port("e1", &["10.0.1.1/24"]);
+        bed.know(&port, "10.0.1.2");
+        let frame = e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", b"x"));
+        bed.run();
+        assert_eq!(port.sent(), [forwarded(&frame, host_mac(ip("10.0.1.2")), port.mac)]);
+        assert_eq!(bed.counters(&port)[2..4], [2, 42 + frame.len() as u64]);
+        old = port.index;
+    }
+    assert_eq!((bed.router.graph.errors().len(), bed.router.graph.nodes().len()), (errors, nodes));
+}
+
+#[test]
+fn a_new_mac_or_mtu_holds_for_known_neighbours() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    let mac = MacAddress([2, 9, 9, 9, 9, 9]);
+    bed.router.set_mac(e1.index, mac).unwrap();
+    let packet = Packet::udp("10.0.0.2", "10.0.1.2", &[0; 100]);
+    let frame = e0.receive_packet(&packet);
+    bed.run();
+    assert_eq!(e1.sent(), [forwarded(&frame, host_mac(packet.destination), mac)]);
+    bed.router.set_mtu(e1.index, 127).unwrap();
+    e0.receive_packet(&packet);
+    bed.run();
+    assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
+    bed.router.set_mtu(e1.index, 128).unwrap();
+    e0.receive_packet(&packet);
+    bed.run();
+    assert_eq!(e1.sent(), [forwarded(&frame, host_mac(packet.destination), mac)]);
+    // Frames for the old address are another station's now.
+    e1.receive(Packet::udp("10.0.1.2", "10.0.0.2", b"x").frame(e1.mac, mac));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, crate::bed::error("ethernet-input", "l3 mac mismatch", 1));
+}
+
+#[test]
+fn refused_operations_change_nothing() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.route("50.0.0.0/8", &["10.0.1.2"]);
+    bed.run();
+    let nobody = InterfaceIndex(77);
+    let before = snapshot(&bed);
+    let many = |n: usize| (0..n).map(|n| via(&format!("10.0.2.{}", 2 + n))).collect::<Vec<Path>>();
+    let to = prefix("50.0.0.0/8");
+    let router = &mut bed.router;
+    assert!(matches!(router.add_route(to, Source::Config, many(MAX_PATHS), false), Err(Error::TooManyPaths)));
+    assert!(matches!(router.add_route(to, Source::Config, many(MAX_PATHS + 1), true), Err(Error::TooManyPaths)));
+    for way in
+        [Way::Attached(nobody), Way::Local(nobody), Way::Via { next_hop: ip("1.1.1.1"), interface: Some(nobody) }]
+    {
+        let paths = vec![via("10.0.2.2"), Path::new(way)];
+        assert!(matches!(router.add_route(to, Source::Config, paths, true), Err(Error::NoSuchInterface(_))));
+    }
+    let gone = [via("10.0.1.2"), via("10.0.1.3")];
+    assert!(matches!(router.remove_route(to, Source::Config, &gone), Err(Error::NoSuchPath(_))));
+    assert!(router.add_address(nobody, prefix("20.0.0.1/24")).is_err());
+    assert!(router.add_address(e0.index, prefix("10.0.1.9/24")).is_err());
+    assert!(router.set_admin(nobody, true).is_err());
+    assert!(matches!(router.set_mtu(e0.index, 67), Err(Error::BadMtu(67))));
+    assert!(matches!(router.set_mtu(e0.index, 9217), Err(Error::BadMtu(9217))));
+    assert!(router.set_mac(e0.index, MacAddress::BROADCAST).is_err());
+    assert!(matches!(router.rename_interface(e0.index, "e1"), Err(Error::NameTaken(_))));
+    assert!(matches!(router.rename_interface(e0.index, "a b"), Err(Error::BadName(_))));
+    assert!(router.rename_interface(e0.index, "interface").is_err());
+    for name in ["", "e0", "a b", "interface", &"x".repeat(64)] {
+        let device = drivers::null::open(1);
+        assert!(router.create_interface(name, device).is_err(), "{name}");
+    }
+    bed.run();
+    assert_eq!(snapshot(&bed), before);
+    bed.router.add_route(to, Source::Config, many(MAX_PATHS), true).unwrap();
+}
+
+/// All that control knows, in words.
+pub fn snapshot(bed: &Bed) -> String {
+    let router = &bed.router;
+    let mut lines: Vec<String> = router
+        .interfaces
+        .iter()
+        .map(|i| format!("{} {} {} {} {} {:?}", i.index, i.name, i.mac, i.mtu, i.admin_up, i.addresses))
+        .collect();
+    lines.extend(router.ip4.routes().iter().map(|(prefix, route)| format!("{prefix} {route:?}")));
+    lines.extend(router.neighbours.iter().map(|(key, neighbour)| format!("{key:?} {:?}", neighbour.state)));
+    lines.extend(router.graph.nodes().iter().map(|node| format!("{} {:?}", node.name, node.edges)));
+    lines.push(format!("{} objects", router.ip4.objects()));
+    lines.join("\n")
+}
+
+#[test]
+fn a_renamed_interface_works_on() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.router.rename_interface(e1.index, "uplink").unwrap();
+    let frame = e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", b"x"));
+    bed.run();
+    assert_eq!(e1.sent(), [forwarded(&frame, host_mac(ip("10.0.1.2")), e1.mac)]);
+    assert!(bed.router.interfaces.find("e1").is_err());
+    e1.refuse_next(drivers::FULL);
+    e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", b"x"));
+    assert_eq!(bed.errors_of(|_| {}), crate::bed::error("uplink-tx", "device has no room", 1));
+    // The old name is free again.
+    bed.port_that_finishes("e1", Finishes::default());
+    bed.router.delete_interface(e1.index).unwrap();
+}
