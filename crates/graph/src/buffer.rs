@@ -16,7 +16,6 @@
 //! 256 with the pool, over lock-free queues.
 #![allow(unsafe_code)]
 
-use crate::vector::{Row, flag};
 use crossbeam_queue::ArrayQueue;
 use rustix::{fs, mm};
 use std::io;
@@ -443,21 +442,6 @@ impl Buffers {
     pub fn segment_mut(&mut self, packet: PacketIndex) -> &mut Segment {
         // SAFETY: as above, and `&mut self` excludes any other reference.
         unsafe { &mut *self.pool.segment(packet) }
-    }
-
-    /// Bytes of a packet that lie in its first buffer, from the link header on: all of it,
-    /// less what its later segments hold.
-    pub fn first_length(&self, row: &Row) -> usize {
-        let mut length = row.length as usize;
-        if row.flags & flag::CHAINED != 0 {
-            let mut at = self.segment(row.packet).next();
-            while let Some(index) = at {
-                let segment = self.segment(index);
-                length = length.saturating_sub(segment.length as usize);
-                at = segment.next();
-            }
-        }
-        length
     }
 
     /// Two packets' buffers at once, to copy between them.

@@ -1,8 +1,10 @@
 //! How a vector is taken apart: masks of packets, and columns compressed by mask.
 #![allow(unsafe_code)]
 
-use crate::vector::VECTOR_SIZE;
 use wire::batch::Simd;
+
+/// Most packets in a vector.
+pub const VECTOR_SIZE: usize = 256;
 
 /// A set of packets of a vector.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

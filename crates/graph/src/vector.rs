@@ -12,8 +12,7 @@ use crate::parting::{Mask, compress16, compress32, equal_mask, keep16, keep32};
 use std::ops::Range;
 use wire::batch::Frames;
 
-/// Most packets in a vector.
-pub const VECTOR_SIZE: usize = 256;
+pub use crate::parting::VECTOR_SIZE;
 /// Layout version of [`Vector`] for nodes built elsewhere.
 pub const VECTOR_VERSION: u32 = 1;
 /// Entries after the last, so that SIMD may store whole registers at the end.
@@ -77,6 +76,21 @@ pub struct Row {
 }
 
 impl Row {
+    /// Bytes of the packet that lie in its first buffer, from the link header on: all of it,
+    /// less what its later segments hold.
+    pub fn first_length(&self, buffers: &Buffers) -> usize {
+        let mut length = self.length as usize;
+        if self.flags & flag::CHAINED != 0 {
+            let mut at = buffers.segment(self.packet).next();
+            while let Some(index) = at {
+                let segment = buffers.segment(index);
+                length = length.saturating_sub(segment.length as usize);
+                at = segment.next();
+            }
+        }
+        length
+    }
+
     /// Bytes from the network header to the end of the packet.
     pub fn l3_length(&self) -> usize {
         (self.length as usize + self.l2 as usize).saturating_sub(self.l3 as usize)

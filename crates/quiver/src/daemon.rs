@@ -7,7 +7,7 @@
 use command::{Command, CommandSet, Format, Text, reply};
 use control::startup::{LogLevel, PageSize, StartupConfig};
 use control::{CliClient, CliServer, Executor, exec};
-use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
+use crossbeam_channel::{Receiver, Sender, bounded, select};
 use router::inspect::VERSION;
 use router::{Options, Router};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -231,7 +231,7 @@ fn control_loop(
             Some(due) => crossbeam_channel::at(due),
             None => crossbeam_channel::never(),
         };
-        select_biased! {
+        select! {
             recv(stopped) -> signal => return signal.unwrap_or(SIGTERM),
             recv(events) -> event => {
                 if let Ok(event) = event {

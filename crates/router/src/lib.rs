@@ -8,6 +8,7 @@
 
 pub mod arp;
 pub mod ethernet;
+mod headers;
 pub mod icmp;
 pub mod inspect;
 pub mod interface;

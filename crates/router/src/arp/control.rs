@@ -9,7 +9,7 @@ use super::{Event, NeighbourKey};
 use crate::ip4::control::{Path, Source, Way};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use wire::arp::{self, Arp, Operation};
@@ -56,6 +56,9 @@ pub struct Neighbour {
 #[derive(Debug, Default)]
 pub struct Neighbours {
     by_key: BTreeMap<NeighbourKey, Neighbour>,
+    /// The same that have something due, the soonest first: an event or a tick must not
+    /// cost a look at all of them.
+    agenda: BTreeSet<(Instant, NeighbourKey)>,
 }
 
 impl Neighbours {
@@ -65,6 +68,20 @@ impl Neighbours {
             State::Known { mac, .. } | State::Probing { mac, .. } => Some(mac),
             State::Incomplete { .. } => None,
         }
+    }
+
+    fn put(&mut self, key: NeighbourKey, neighbour: Neighbour) {
+        self.take(&key);
+        self.agenda.extend(neighbour.due.map(|due| (due, key)));
+        self.by_key.insert(key, neighbour);
+    }
+
+    fn take(&mut self, key: &NeighbourKey) -> Option<Neighbour> {
+        let neighbour = self.by_key.remove(key)?;
+        if let Some(due) = neighbour.due {
+            self.agenda.remove(&(due, *key));
+        }
+        Some(neighbour)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&NeighbourKey, &Neighbour)> {
@@ -81,7 +98,7 @@ impl Neighbours {
 
     /// When [`Router::tick`] has something to do here.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.by_key.values().filter_map(|neighbour| neighbour.due).min()
+        self.agenda.first().map(|(due, _)| *due)
     }
 }
 
@@ -134,7 +151,7 @@ impl Router {
         let now = Instant::now();
         let known = self.neighbours.mac_of(&key);
         let due = (!is_static).then_some(now + MAX_AGE);
-        self.neighbours.by_key.insert(key, Neighbour { state: State::Known { mac, is_static }, since: now, due });
+        self.neighbours.put(key, Neighbour { state: State::Known { mac, is_static }, since: now, due });
         if known == Some(mac) {
             return Ok(());
         }
@@ -143,7 +160,7 @@ impl Router {
             let (prefix, paths) = host_route(&key);
             // Beside that of a neighbour of this address on another interface.
             if let Err(error) = self.add_route(prefix, Source::Neighbour, paths, false) {
-                self.neighbours.by_key.remove(&key);
+                self.neighbours.take(&key);
                 self.refresh_adjacencies(key.interface, Some(key.address));
                 self.for_waiting(key, Resolve::refuse);
                 return Err(error);
@@ -158,7 +175,7 @@ impl Router {
     /// # Errors
     /// When there is none.
     pub fn remove_neighbour(&mut self, key: NeighbourKey) -> Result<(), Error> {
-        self.neighbours.by_key.remove(&key).ok_or(Error::NoSuchNeighbour(key.address))?;
+        self.neighbours.take(&key).ok_or(Error::NoSuchNeighbour(key.address))?;
         let (prefix, paths) = host_route(&key);
         // It has none while it was never resolved; another interface's may.
         let _ = self.remove_route(prefix, Source::Neighbour, &paths);
@@ -210,44 +227,42 @@ impl Router {
             return self.for_waiting(key, Resolve::refuse);
         }
         let now = Instant::now();
-        let entry = self.neighbours.by_key.entry(key).or_insert(Neighbour {
-            state: State::Incomplete { asked: 0 },
-            since: now,
-            due: Some(now),
-        });
         // Another worker's packets may wait already: then it has been asked for.
-        if entry.state == (State::Incomplete { asked: 0 }) {
+        if !self.neighbours.by_key.contains_key(&key) {
+            let state = State::Incomplete { asked: 0 };
+            self.neighbours.put(key, Neighbour { state, since: now, due: Some(now) });
             self.advance(key, now);
         }
     }
 
     /// Does what is due about neighbours.
     pub(crate) fn tick_neighbours(&mut self, now: Instant) {
-        let is_due = |(_, neighbour): &(&NeighbourKey, &Neighbour)| neighbour.due.is_some_and(|due| due <= now);
-        let due: Vec<NeighbourKey> = self.neighbours.iter().filter(is_due).map(|(key, _)| *key).collect();
-        for key in due {
+        // Each step moves the neighbour's time on, or ends it.
+        while let Some(&(due, key)) = self.neighbours.agenda.first()
+            && due <= now
+        {
             self.advance(key, now);
         }
     }
 
     /// The next step for a neighbour whose time has come: ask, or give up.
     fn advance(&mut self, key: NeighbourKey, now: Instant) {
-        let Some(neighbour) = self.neighbours.by_key.get_mut(&key) else { return };
-        let (asked, to) = match &mut neighbour.state {
+        let Some(mut neighbour) = self.neighbours.by_key.get(&key).copied() else { return };
+        let (asked, to) = match neighbour.state {
             State::Incomplete { asked } => (asked, MacAddress::BROADCAST),
-            State::Probing { mac, asked } => (asked, *mac),
-            State::Known { mac, .. } => {
-                let mac = *mac;
-                neighbour.state = State::Probing { mac, asked: 0 };
-                return self.advance(key, now);
-            }
+            State::Probing { mac, asked } => (asked, mac),
+            State::Known { mac, .. } => (0, mac),
         };
-        if *asked >= REQUESTS {
+        if asked >= REQUESTS {
             let _ = self.remove_neighbour(key);
             return;
         }
-        *asked += 1;
+        neighbour.state = match neighbour.state {
+            State::Incomplete { .. } => State::Incomplete { asked: asked + 1 },
+            State::Known { mac, .. } | State::Probing { mac, .. } => State::Probing { mac, asked: asked + 1 },
+        };
         neighbour.due = Some(now + REQUEST_INTERVAL);
+        self.neighbours.put(key, neighbour);
         self.send_arp_request(key, to);
     }
 

@@ -148,5 +148,5 @@ impl Expand for Resolve {
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     let originated = if snapshot.row.flags & flag::ORIGINATED != 0 { " (originated here)" } else { "" };
     writeln!(f, "  dpo-idx {}{originated}", Leaf(snapshot.row.target).index())?;
-    crate::ip4::trace_header(snapshot, f)
+    crate::headers::trace_ip4(snapshot, f)
 }

@@ -148,7 +148,7 @@ fn forbidden(cx: &Context<'_>, row: &Row) -> Option<Edge> {
 fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv4Addr, sender: Ipv4Addr, id: u16) {
     let report = Report::from(row.scratch);
     let l3 = row.l3 as usize;
-    let here = (cx.buffers.first_length(row) + row.l2 as usize).saturating_sub(l3);
+    let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(l3);
     if row.flags & flag::CHAINED != 0 {
         let rest = cx.buffers.segment(row.packet).next();
         cx.buffers.segment_mut(row.packet).set_next(None);
@@ -199,5 +199,5 @@ impl Map for IcmpError {
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    crate::ip4::trace_header(snapshot, f)
+    crate::headers::trace_ip4(snapshot, f)
 }

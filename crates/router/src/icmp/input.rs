@@ -45,7 +45,7 @@ impl Map for EchoInput {
 fn message_checksum(cx: &Context<'_>, row: &Row, start: usize) -> u16 {
     let mut sum = Accumulator::new(0);
     let mut left = (row.length as usize + row.l2 as usize).saturating_sub(start);
-    let here = (cx.buffers.first_length(row) + row.l2 as usize).saturating_sub(start);
+    let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(start);
     let bytes = cx.buffers.bytes(row.packet);
     sum.add(&bytes[start..(start + here.min(left)).min(bytes.len())]);
     left -= here.min(left);
@@ -101,5 +101,5 @@ fn one(cx: &mut Context<'_>, row: &mut Row) -> Edge {
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    crate::ip4::trace_header(snapshot, f)
+    crate::headers::trace_ip4(snapshot, f)
 }

@@ -186,6 +186,8 @@ impl Ip4 {
 /// Spreads `weights` over a power of two of buckets: the fewest that come within the
 /// tolerance, largest remainders first. Gives each path's number of buckets.
 fn share_buckets(weights: &[u8]) -> Vec<usize> {
+    // A weight of 0 counts as the least there is.
+    let weights: Vec<u8> = weights.iter().map(|&weight| weight.max(1)).collect();
     let total: f64 = weights.iter().map(|&weight| weight as f64).sum();
     let most = tables::object::MAX_BUCKETS;
     let mut count = weights.len().next_power_of_two();
@@ -259,11 +261,14 @@ impl Router {
         if !paths.iter().all(|gone| known.iter().any(|path| path.way == gone.way)) {
             return Err(Error::NoSuchPath(prefix));
         }
+        let before = known.clone();
         known.retain(|path| !(paths.is_empty() || named(path)));
         if known.is_empty() {
             route.sources.remove(&source);
         }
-        self.install(prefix)
+        self.install(prefix).inspect_err(|_| {
+            self.ip4.routes.entry(prefix).or_default().sources.insert(source, before);
+        })
     }
 
     /// Brings the lookup table in line with a prefix's paths: those of the best source of

@@ -21,7 +21,7 @@ graph::edges! {
 }
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-input".into(), edges: Edge::EDGES, counters: &[], trace: super::trace_header }
+    NodeSpec { name: "ip4-input".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip4 }
 }
 
 pub struct Ip4Input {
@@ -68,7 +68,7 @@ impl Map for Ip4Input {
 /// Looks at one header in full: faults are told apart, options are let pass.
 fn examine(cx: &mut Context<'_>, vector: &mut Vector, i: usize) -> Edge {
     let mut row = vector.row(i);
-    let available = cx.buffers.first_length(&row).saturating_sub((row.l3 - row.l2) as usize);
+    let available = row.first_length(cx.buffers).saturating_sub((row.l3 - row.l2) as usize);
     let whole = row.l3_length();
     let bytes = cx.buffers.bytes(row.packet);
     let start = (row.l3 as usize).min(bytes.len());

@@ -19,7 +19,7 @@ graph::edges! {
 }
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-local".into(), edges: Edge::EDGES, counters: &[], trace: super::trace_header }
+    NodeSpec { name: "ip4-local".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip4 }
 }
 
 pub struct Ip4Local;

@@ -12,8 +12,7 @@ mod punt;
 mod rewrite;
 
 use crate::interface::InterfaceCounters;
-use graph::{Behaviour, Graph, GraphError, NodeIndex, Snapshot};
-use std::fmt;
+use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::{Lookup4, ObjectHandle};
 
 /// Nodes that others connect to.
@@ -50,9 +49,4 @@ pub(crate) fn register(
     let punts = counters.punts.clone();
     graph.register(punt::spec(), move |_| Behaviour::Map(Box::new(punt::Ip4Punt::new(punts.clone()))))?;
     Ok(Nodes { rewrite })
-}
-
-/// Prints the IPv4 header of a traced packet.
-pub(crate) fn trace_header(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    writeln!(f, "{}", wire::pretty::Summary::ipv4(snapshot.l3()).indented(2))
 }

@@ -11,7 +11,7 @@ graph::edges! {
 }
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-punt".into(), edges: Edge::EDGES, counters: &[], trace: super::trace_header }
+    NodeSpec { name: "ip4-punt".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip4 }
 }
 
 pub struct Ip4Punt {

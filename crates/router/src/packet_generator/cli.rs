@@ -23,7 +23,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         },
     ));
     set.add(Command::new(
-        "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [source <interface:interface>] | [limit <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:word>] | [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'",
+        "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [limit <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:word>] | [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'",
         "Make a stream of packets (VPP's notation; see the guide).",
         new_stream,
     ));

@@ -117,7 +117,7 @@ struct Record {
 
 /// A packet's bytes, all segments.
 fn bytes_of(buffers: &Buffers, row: &Row) -> Vec<u8> {
-    let first = buffers.first_length(row);
+    let first = row.first_length(buffers);
     let mut frame = buffers.bytes(row.packet)[row.l2 as usize..row.l2 as usize + first].to_vec();
     let chained = row.flags & flag::CHAINED != 0;
     let mut next = if chained { buffers.segment(row.packet).next() } else { None };

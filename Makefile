@@ -1,0 +1,53 @@
+# Quiver's doors. `make demo' and `make test' are all that a newcomer needs.
+
+# Debian's Python: pytest and scapy are its packages.
+PYTHON ?= /usr/bin/python3
+# Options for the end-to-end tests, such as PYTEST="-k arp -x".
+PYTEST ?=
+
+.DEFAULT_GOAL := help
+# One after the other: two things that are timed at once on few cores mislead.
+.NOTPARALLEL:
+.PHONY: help deps build demo test test-rust test-models test-e2e bench figures lint clean
+
+help: ## List these targets
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+deps: ## Check for the programs that demo and tests use; as root, install what is missing
+	@scripts/dependencies.sh
+
+build: deps ## Build the release binary, target/release/quiver
+	cargo build --release --locked
+
+demo: build ## Route real traffic between two hosts and show it (as root; PLAY=1 to stay and play)
+	@scripts/demo.sh $(if $(PLAY),--play)
+
+test: deps test-rust test-models test-e2e ## Run all tests (the last ones as root)
+
+test-rust: ## Only the tests of the crates
+	cargo test --workspace --locked --no-fail-fast
+
+test-models: ## Only the models: every interleaving of readers and a writer
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p quiver-rcu --test models --release --locked
+
+# Against a build with debug assertions: it checks its packet ledger every round.
+test-e2e: ## Only the end-to-end tests
+	cargo build -p quiver --locked
+	@if $(PYTHON) -c 'import pytest' 2>/dev/null; then $(PYTHON) -m pytest $(PYTEST); \
+	else echo 'pytest is not installed (make deps): end-to-end tests skipped'; fi
+
+bench: build ## Measure what a packet costs: hot, cold, in vectors of 16 and of 1
+	target/release/quiver bench
+	target/release/quiver bench --cold
+	target/release/quiver bench --vector 16
+	target/release/quiver bench --vector 1
+
+figures: build ## Measure the daemon: start to first packet, idle CPU, memory (as root)
+	@$(PYTHON) tests/figures.py
+
+lint: ## Check formatting and lints
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+clean: ## Remove all that was built
+	cargo clean

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Checks for what building, demo and tests need. As root on Debian or Ubuntu it installs
+# what is missing; else it says how, and lets the caller go on: what cannot run is skipped.
+set -eu
+
+# Some programs lie where users' shells do not look.
+PATH=$PATH:/usr/sbin:/sbin
+missing=""
+
+# need PACKAGE COMMAND...: the package is missing unless the command succeeds.
+need() {
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+
+need gcc command -v cc
+need libc6-dev test -e /usr/include/stdio.h
+need iproute2 command -v ip
+need iputils-ping command -v ping
+need traceroute command -v traceroute
+need iperf3 command -v iperf3
+need ethtool command -v ethtool
+need python3 test -x /usr/bin/python3
+need python3-pytest /usr/bin/python3 -c 'import pytest'
+need python3-scapy /usr/bin/python3 -c 'import scapy'
+
+if [ -n "$missing" ]; then
+    install="apt-get install --yes --no-install-recommends$missing"
+    if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        echo "Installing:$missing"
+        export DEBIAN_FRONTEND=noninteractive
+        # Package lists may be old, or not there at all.
+        $install || { apt-get update && $install; }
+    else
+        echo "Not installed:$missing"
+        echo "Please run:    sudo $install"
+    fi
+fi
+
+if ! command -v cargo >/dev/null; then
+    echo "Not installed: Rust (cargo). How to get it, in one command: https://rustup.rs"
+    exit 1
+fi

@@ -1,0 +1,67 @@
+"""What every end-to-end test gets: a `lab`, and the `driver` that joins it to hosts."""
+
+import os
+import shutil
+
+import pytest
+
+import lab as bench
+
+DRIVERS = ["tap", "af_packet"]
+
+
+@pytest.fixture(scope="session")
+def privileges():
+    """Namespaces and their wires need root; so does Quiver to reach into them."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, for network namespaces")
+    for tool in ("ip", "ping", "nstat"):
+        require(tool)
+    if not os.path.exists("/dev/net/tun"):
+        pytest.skip("needs /dev/net/tun")
+    assert bench.QUIVER.exists(), f"{bench.QUIVER} is not built (cargo build -p quiver)"
+
+
+def require(tool):
+    """Skips the test when a program is not installed."""
+    if shutil.which(tool) is None:
+        pytest.skip(f"needs the program `{tool}' (make deps)")
+
+
+@pytest.fixture
+def lab(privileges, request):
+    """An empty bench. At the end of the test all routers must be in good health."""
+    laid_out = bench.Lab()
+    try:
+        yield laid_out
+        if not getattr(request.node, "has_failed", False):
+            laid_out.finish()
+    except AssertionError:
+        print("\n".join(router.story() for router in laid_out.routers))
+        raise
+    finally:
+        laid_out.tear_down()
+
+
+@pytest.fixture(params=DRIVERS)
+def driver(request):
+    """How hosts are attached: each test that asks for this runs once with each driver."""
+    return request.param
+
+
+@pytest.fixture
+def two_hosts(lab, driver):
+    """h1 -- e0 [router] e1 -- h2."""
+    return lab.two_hosts(driver)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failed test tells what its routers have to say, while they still run."""
+    report = (yield).get_result()
+    if report.when != "call" or not report.failed:
+        return
+    item.has_failed = True
+    laid_out = item.funcargs.get("lab")
+    for router in laid_out.routers if laid_out else []:
+        report.sections.append(("router", router.story()))

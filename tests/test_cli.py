@@ -1,0 +1,132 @@
+"""Commands as operators type them."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from lab import CommandFailed, QUIVER, run
+
+VPP_SOCKET = "/run/vpp/cli.sock"
+
+
+def test_the_config_of_a_small_router_works_as_published(lab):
+    """Commands from the article on small hardware, word by word."""
+    router = lab.router()
+    h1 = lab.host("h1")
+    router.attach(h1, "e0", "af_packet", "100.64.1.2/30")
+    h1.ip("link", "set", "eth0", "address", "50:7c:6f:20:30:70")
+    for command in (
+        "set int state e0 up",
+        "set int ip address e0 100.64.1.1/30",
+        "ip route add 16.0.0.0/24 via 100.64.1.2",
+        "ip neighbor e0 100.64.1.2 50:7c:6f:20:30:70",
+    ):
+        assert router.cli(command) == ""
+    assert router.cli("show int addr") == "e0 (up):\n  L3 100.64.1.1/30\n"
+    assert "ipv4 via 100.64.1.2 e0: mtu:1500 next:" in router.cli("show ip fib 16.0.0.9")
+    assert router.neighbours()["100.64.1.2"]["flags"] == "S"
+    h1.ip("address", "add", "16.0.0.9/32", "dev", "lo")
+    h1.ip("route", "add", "default", "via", "100.64.1.1")
+    assert h1.reaches("100.64.1.1")
+    # The answer finds the routed network behind the host.
+    assert h1.reaches("100.64.1.1", "-I", "16.0.0.9")
+
+
+def test_unambiguous_abbreviations_are_understood(lab):
+    router, _, _ = lab.two_hosts("tap")
+    assert router.cli("sh int") == router.cli("show interface")
+    assert router.cli("sh int addr") == router.cli("show interface address")
+    assert router.cli("sh ver") == router.cli("show version")
+    router.cli("set int st e0 down")
+    assert router.interface("e0")["state"] == "down"
+    with pytest.raises(CommandFailed, match="ambiguous command `s'"):
+        router.cli("s int")
+
+
+def test_unknown_words_are_named_with_what_could_be_meant(lab):
+    router, _, _ = lab.two_hosts("tap")
+    for command, answer in (
+        ("bogus", "unknown input `bogus'"),
+        ("show bogus", "show: unknown input `bogus'"),
+        ("show", "incomplete command"),
+        ("set int state e0 sideways", "unknown input `sideways'"),
+        ("set int state e9 up", "no interface named `e9'"),
+        ("set int ip address e0 10.0.0.256/24", "10.0.0.256/24"),
+        ("ip neighbor e0 10.0.1.9 nonsense", "bad value `nonsense'"),
+        ("create tap name e0", "an interface named `e0' exists already"),
+        ("create host-interface absent0 name e9", "absent0"),
+        ("set interface name e0 e1", "`e1' exists already"),
+        ("trace add ip4-lookup 5", "`ip4-lookup' is not an input node"),
+    ):
+        with pytest.raises(CommandFailed, match=re.escape(answer)):
+            router.cli(command)
+
+
+def test_a_failed_command_ends_with_code_one_and_a_good_one_with_zero(lab):
+    router = lab.router()
+    base = [QUIVER, "cli", "--socket", router.socket]
+    good, bad = run(*base, "show", "version"), run(*base, "bogus", check=False)
+    assert (good.returncode, good.stderr) == (0, "")
+    assert (bad.returncode, bad.stdout) == (1, "") and "bogus" in bad.stderr
+
+
+def test_without_a_router_the_client_says_so(tmp_path):
+    done = run(QUIVER, "cli", "--socket", tmp_path / "nobody.sock", "show", "version", check=False)
+    assert done.returncode == 1
+    assert f"no router answers on {tmp_path}/nobody.sock" in done.stderr
+
+
+def test_commands_come_from_standard_input_too(lab):
+    router = lab.router()
+    answer = router.batch("create null interface name n0\n\nset int state n0 up\nshow interface address\n")
+    assert "n0 (up):" in answer
+    with pytest.raises(CommandFailed, match="line 2"):
+        router.batch("show version\nbogus\nshow version\n")
+
+
+def test_an_interface_can_be_named_when_made_and_renamed(lab, driver):
+    router = lab.router()
+    h1 = lab.host("h1")
+    router.attach(h1, "wan", driver, "10.0.1.2/24")
+    router.cli("set interface name wan uplink")
+    assert "uplink" in router.cli("show interface") and "wan" not in router.cli("show interface")
+    router.cli("set interface ip address uplink 10.0.1.1/24")
+    router.cli("set interface state uplink up")
+    assert h1.reaches("10.0.1.1")
+    with pytest.raises(CommandFailed, match="no interface named `wan'"):
+        router.cli("set interface state wan up")
+    router.cli("create null interface name wan")  # the name is free again
+
+
+def test_json_and_text_tell_the_same(lab):
+    router, h1, _ = lab.two_hosts("tap")
+    assert h1.reaches("10.0.2.2")
+    for known in router.cli_json("show interface")["interfaces"]:
+        assert f"rx packets{known['counters']['rx_packets']:>22}" in router.cli(f"show interface {known['name']}")
+
+
+def test_vpps_own_client_finds_the_router(lab):
+    """`vppctl` looks at /run/vpp/cli.sock; Quiver listens there when nobody else does."""
+    if run(QUIVER, "cli", "--socket", VPP_SOCKET, "show", "version", check=False).returncode == 0:
+        pytest.skip(f"somebody answers on {VPP_SOCKET} already")
+    first = lab.router()
+    assert run(QUIVER, "cli", "--socket", VPP_SOCKET, "show", "version", "verbose").stdout.find(
+        f"Current PID:              {first.process.pid}"
+    ) > 0
+    second = lab.router()
+    shown = run(QUIVER, "cli", "--socket", VPP_SOCKET, "show", "version", "verbose").stdout
+    assert f" {first.process.pid}\n" in shown, "the second took the first one's socket"
+    second.stop()
+    assert os.path.exists(VPP_SOCKET)
+    first.stop()
+    assert not os.path.exists(VPP_SOCKET)
+
+
+def test_many_clients_at_once_are_served(lab):
+    router, _, _ = lab.two_hosts("tap")
+    command = [QUIVER, "cli", "--socket", router.socket, "show", "interface"]
+    clients = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(20)]
+    answers = {client.communicate(timeout=20)[0] for client in clients}
+    assert len(answers) == 1 and "e1" in answers.pop()

@@ -1,0 +1,164 @@
+"""Interfaces that go down, come back, disappear and are made anew, under traffic."""
+
+import re
+import subprocess
+import time
+
+from lab import wait_until
+
+
+class Pinger:
+    """A hundred echo requests a second from one host to an address."""
+
+    def __init__(self, host, address):
+        self.process = host.start(
+            "ping", "-n", "-D", "-i", "0.01", "-W", "1", address,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+
+    def stop(self):
+        """Gives the times of answers and all that ping said."""
+        self.process.send_signal(subprocess.signal.SIGINT)
+        said, _ = self.process.communicate(timeout=10)
+        answers = [float(at) for at in re.findall(r"^\[([\d.]+)\] \d+ bytes from", said, re.M)]
+        return answers, said
+
+
+def gap_is_as_expected(answers, down, up):
+    """Answers came before; none while down; again within two seconds after."""
+    assert any(at < down for at in answers), "no answer before"
+    # What was underway at the moment of the change may still arrive.
+    during = [at for at in answers if down + 0.05 < at < up]
+    assert during == [], f"{len(during)} answers while down"
+    assert any(up < at < up + 2 for at in answers), "no answer within 2 s after it came back"
+
+
+def test_traffic_stops_with_the_interface_and_resumes_with_it(two_hosts):
+    router, h1, _ = two_hosts
+    assert h1.reaches("10.0.2.2")
+    pings = Pinger(h1, "10.0.2.2")
+    time.sleep(0.5)
+    router.cli("set interface state e1 down")
+    down = time.time()
+    time.sleep(0.7)
+    assert router.interface("e1")["state"] == "down"
+    up = time.time()
+    router.cli("set interface state e1 up")
+    time.sleep(1)
+    answers, said = pings.stop()
+    gap_is_as_expected(answers, down, up)
+    # Its network is gone with it, and senders are told.
+    assert "Destination Net Unreachable" in said
+
+
+def test_the_routes_of_an_interface_that_is_down_wait_for_it(two_hosts):
+    router, h1, _ = two_hosts
+    router.cli("ip route add 192.0.2.0/24 via 10.0.2.2")
+    router.cli("set interface state e1 down")
+    shown = router.cli("show ip fib")
+    assert "10.0.2.0/24\n  unresolved" in shown and "192.0.2.0/24\n  unresolved" in shown
+    router.cli("set interface state e1 up")
+    assert "unresolved" not in router.cli("show ip fib")
+    assert h1.reaches("10.0.2.2")
+
+
+def test_a_receiving_interface_that_is_down_takes_nothing(two_hosts):
+    router, h1, _ = two_hosts
+    assert h1.reaches("10.0.2.2")
+    pings = Pinger(h1, "10.0.2.2")
+    time.sleep(0.3)
+    router.cli("set interface state e0 down")
+    down = time.time()
+    time.sleep(0.1)
+    before, refused = router.counters("e0")["ip4"], router.errors()["interface is down"]
+    time.sleep(0.5)
+    assert router.counters("e0")["ip4"] == before
+    assert router.errors()["interface is down"] - refused > 10
+    up = time.time()
+    router.cli("set interface state e0 up")
+    time.sleep(1)
+    answers, _ = pings.stop()
+    gap_is_as_expected(answers, down, up)
+
+
+def test_traffic_resumes_after_the_hosts_link_flaps(two_hosts):
+    router, h1, h2 = two_hosts
+    assert h1.reaches("10.0.2.2")
+    pings = Pinger(h1, "10.0.2.2")
+    time.sleep(0.3)
+    h2.ip("link", "set", "eth0", "down")
+    down = time.time()
+    wait_until(lambda: router.interface("e1")["link"] == "down", "the router sees the link down")
+    time.sleep(0.5)
+    up = time.time()
+    h2.ip("link", "set", "eth0", "up")
+    h2.ip("route", "add", "default", "via", "10.0.2.1")
+    wait_until(lambda: router.interface("e1")["link"] == "up", "the router sees the link up")
+    time.sleep(1)
+    answers, _ = pings.stop()
+    gap_is_as_expected(answers, down, up)
+
+
+def test_an_interface_can_be_deleted_and_made_again_under_traffic(two_hosts, driver):
+    router, h1, h2 = two_hosts
+    assert h1.reaches("10.0.2.2")
+    pings = Pinger(h1, "10.0.2.2")
+    time.sleep(0.3)
+    router.cli("delete interface e1")
+    down = time.time()
+    assert "e1" not in router.cli("show interface")
+    time.sleep(0.3)
+    if driver == "tap":
+        wait_until(lambda: "eth0" not in h2.ip("link"), "the host's end is gone")
+    else:
+        h2.ip("link", "delete", "eth0")
+    up = time.time()
+    router.attach(h2, "e1", driver, "10.0.2.2/24")
+    router.cli("set interface ip address e1 10.0.2.1/24")
+    router.cli("set interface state e1 up")
+    h2.ip("route", "add", "default", "via", "10.0.2.1")
+    time.sleep(1)
+    answers, _ = pings.stop()
+    gap_is_as_expected(answers, down, up)
+
+
+def test_the_router_survives_a_host_that_deletes_its_interface(two_hosts):
+    router, h1, h2 = two_hosts
+    assert h1.reaches("10.0.2.2")
+    pings = Pinger(h1, "10.0.2.2")
+    time.sleep(0.2)
+    h2.ip("link", "delete", "eth0")
+    wait_until(lambda: router.interface("e1")["link"] == "down", "the router sees it")
+    before = router.cpu_seconds()
+    time.sleep(1)
+    assert router.cpu_seconds() - before < 0.5, "the router is busy with a device that is gone"
+    pings.stop()
+    assert h1.reaches("10.0.1.1")
+    router.cli("delete interface e1")
+
+
+def test_interfaces_come_and_go_a_hundred_times(lab):
+    router, h1, _ = lab.two_hosts("tap")
+    pings = Pinger(h1, "10.0.2.2")
+    for _ in range(100):
+        router.batch(
+            "create null interface name n0\n"
+            "set interface ip address n0 10.0.9.1/24\n"
+            "set interface state n0 up\n"
+            "ip route add 192.0.2.0/24 via 10.0.9.2\n"
+            "delete interface n0\n"
+            "ip route del 192.0.2.0/24\n"
+        )
+    _, said = pings.stop()
+    sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", said).groups())
+    assert sent - received <= 1, "forwarding stopped while interfaces came and went"
+
+
+def test_a_renamed_interface_goes_on_forwarding(two_hosts):
+    router, h1, _ = two_hosts
+    assert h1.reaches("10.0.2.2")
+    router.cli("set interface name e1 uplink")
+    assert h1.reaches("10.0.2.2")
+    assert router.interface("uplink")["state"] == "up"
+    assert "uplink-tx" in router.cli("show node") and "e1-tx" not in router.cli("show node")
+    assert {known["interface"] for known in router.neighbours().values()} == {"e0", "uplink"}
