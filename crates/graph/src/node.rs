@@ -40,7 +40,8 @@ impl std::fmt::Display for Severity {
 pub enum EdgeSpec {
     /// To a node, by name; it may be registered later.
     Next(&'static str),
-    /// The packet ends here, counted under this reason.
+    /// The packet ends here, counted under this reason. With [`Severity::Info`] it has done
+    /// its work (a reply that was learned) and is no drop.
     Drop(&'static str, Severity),
 }
 
@@ -189,7 +190,7 @@ impl Expansion<'_, '_> {
     }
 }
 
-/// Where a worker's packets have gone. At the end of a round
+/// Where a worker's packets have gone; `consumed` are those that did their work here. At the end of a round
 /// `received + originated = sent + dropped + consumed + held`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ledger {

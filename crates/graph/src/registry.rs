@@ -227,9 +227,14 @@ impl Graph {
                     next.map_or(Target::Nowhere, Target::Node),
                 )
             }
-            EdgeSpec::Drop(reason, _) => {
+            EdgeSpec::Drop(reason, severity) => {
+                let number = *error;
                 *error += 1;
-                (EdgeInfo { to: reason.to_string(), node: None, is_drop: true }, Target::Drop(*error - 1))
+                let target = match severity {
+                    Severity::Info => Target::End(number),
+                    Severity::Warning | Severity::Error => Target::Drop(number),
+                };
+                (EdgeInfo { to: reason.to_string(), node: None, is_drop: true }, target)
             }
         }
     }

@@ -14,6 +14,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::OpenOptions;
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -57,6 +58,8 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
         .arg(file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
+        // Read until it runs, then closed: whoever waits for our output need not wait for it.
+        .stderr(Stdio::piped())
         // What is typed at the terminal, such as ^C, is not meant for it.
         .process_group(0)
         .spawn()
@@ -64,7 +67,12 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
     let start = Instant::now();
     while start.elapsed() < START_PATIENCE {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-            return Err(format!("the router ended at start ({status}); its log says why"));
+            let mut said = String::new();
+            if let Some(mut stderr) = child.stderr.take() {
+                let _ = stderr.read_to_string(&mut said);
+            }
+            let logged = config.unix.log.as_ref().map(|log| format!("; see {}", log.display())).unwrap_or_default();
+            return Err(format!("the router ended at start ({status}){logged}\n{}", said.trim_end()));
         }
         if CliClient::connect(&config.unix.cli_listen, Format::Text).is_ok() {
             return Ok(());

@@ -233,6 +233,7 @@ impl Core {
             _ => match self.target(from, edge) {
                 Target::Node(to) => self.push(from, to, vector),
                 Target::Drop(error) => self.drop_vector(vector, error),
+                Target::End(event) => self.end_vector(vector, event),
                 Target::Nowhere => self.drop_vector(vector, NOWHERE),
             },
         }
@@ -296,6 +297,15 @@ impl Core {
                 self.buffers.free_chain(packet);
             }
         }
+    }
+
+    /// Packets that have done their work: an event is counted, no drop.
+    fn end_vector(&mut self, vector: Box<Vector>, event: u32) {
+        let n = vector.len() as u64;
+        self.counters.errors.add(self.thread, event as usize, 0, n);
+        self.ledger.consumed += n;
+        self.free(&vector);
+        self.spare.push(vector);
     }
 
     pub(super) fn drop_vector(&mut self, vector: Box<Vector>, error: u32) {

@@ -81,7 +81,10 @@ pub struct SharedCounters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Node(NodeIndex),
+    /// The packet is lost for this reason.
     Drop(u32),
+    /// The packet has done its work.
+    End(u32),
     /// Named, but not registered yet.
     Nowhere,
 }
