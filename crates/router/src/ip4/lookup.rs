@@ -144,7 +144,7 @@ fn mix(mut value: u64) -> u64 {
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     let leaf = Leaf(snapshot.row.target);
-    writeln!(f, "  fib 0 dpo-idx {} flow hash: 0x00000000", leaf.index())?;
+    writeln!(f, "  fib 0 dpo-idx {}", leaf.index())?;
     crate::headers::trace_ip4(snapshot, f)
 }
 
