@@ -106,10 +106,17 @@ pub const REFUSED: EdgeIndex = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// What was tried, and the system's answer.
-    #[error("{what}: {source}")]
+    #[error("{what}: {source}{}", advice(source))]
     System { what: String, source: std::io::Error },
     #[error("{0}")]
     Refused(String),
+}
+
+fn advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => " (it takes root, or the capabilities NET_ADMIN and NET_RAW)",
+        _ => "",
+    }
 }
 
 impl OpenError {

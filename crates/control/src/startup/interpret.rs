@@ -515,7 +515,7 @@ statseg { size 1G page-size default-hugepage per-node-counters off }
     fn an_empty_file_is_the_defaults() {
         let config = parse("# nothing\n");
         assert_eq!(config, StartupConfig::default());
-        assert_eq!(config.unix.cli_listen, PathBuf::from("/run/quiver/cli.sock"));
+        assert_eq!(config.unix.cli_listen, Unix::default().runtime_dir.join("cli.sock"));
         assert_eq!(config.buffers.buffers_per_numa, 16_384);
         assert_eq!(config.cpu.workers, 0);
     }

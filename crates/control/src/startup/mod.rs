@@ -12,7 +12,7 @@
 //! | | `exec FILE` (or `startup-config FILE`) | commands to run at start | none |
 //! | | `log FILE` | log to a file | standard error |
 //! | | `cli-listen PATH` | CLI socket | `cli.sock` in the runtime directory |
-//! | | `runtime-dir DIR` | where sockets are made | `/run/quiver` |
+//! | | `runtime-dir DIR` | where sockets are made | `/run/quiver`; without root `$XDG_RUNTIME_DIR/quiver` or `~/.quiver` |
 //! | | `gid NAME` | group of the sockets | that of the process |
 //! | `cpu` | `main-core N` | core of the control thread | not pinned |
 //! | | `workers N` | number of workers | 0 |
@@ -29,8 +29,10 @@
 mod interpret;
 mod tree;
 
+use std::env;
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Cores are numbered below this.
@@ -39,7 +41,19 @@ pub const MAXIMUM_CORES: u32 = 1024;
 /// Largest file that is read, in bytes; real ones have a few hundred.
 const MAXIMUM_FILE: u64 = 1 << 20;
 
-const DEFAULT_RUNTIME_DIRECTORY: &str = "/run/quiver";
+const SYSTEM_RUNTIME_DIRECTORY: &str = "/run/quiver";
+
+/// Where sockets are made unless a configuration says otherwise: the system's directory for
+/// root, for others one of their own (XDG Base Directory Specification), else their home.
+fn default_runtime_directory() -> PathBuf {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    let of_user = || {
+        let directory = |variable, below| Some(PathBuf::from(env::var_os(variable)?).join(below));
+        directory("XDG_RUNTIME_DIR", "quiver").or_else(|| directory("HOME", ".quiver"))
+    };
+    let system = || PathBuf::from(SYSTEM_RUNTIME_DIRECTORY);
+    if is_root { system() } else { of_user().unwrap_or_else(system) }
+}
 const DEFAULT_BUFFERS_PER_NUMA: u32 = 16_384;
 const DEFAULT_DATA_SIZE: u32 = 2048;
 
@@ -68,7 +82,7 @@ pub struct Unix {
 
 impl Default for Unix {
     fn default() -> Self {
-        let runtime_dir = PathBuf::from(DEFAULT_RUNTIME_DIRECTORY);
+        let runtime_dir = default_runtime_directory();
         Self {
             nodaemon: false,
             interactive: false,
