@@ -36,7 +36,7 @@ impl std::fmt::Display for GraphError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             GraphError::NameTaken(name) => write!(f, "a node named `{name}' exists already"),
-            GraphError::NoSuchNode(name) => write!(f, "no node named `{name}'"),
+            GraphError::NoSuchNode(name) => write!(f, "no node named `{name}' (show node lists them)"),
             GraphError::TooMany(what, most) => write!(f, "too many {what} (at most {most})"),
             GraphError::NoAnswer(worker) => {
                 write!(f, "worker {worker} did not answer within {} s", PATIENCE.as_secs())

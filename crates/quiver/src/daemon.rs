@@ -52,6 +52,13 @@ pub fn run(config: Option<&Path>, foreground: bool) -> Result<(), String> {
 
 /// Starts a process of its own and waits until it answers.
 fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> {
+    let socket = config.unix.cli_listen.display();
+    if CliClient::connect(&config.unix.cli_listen, Format::Text).is_ok() {
+        return Err(format!("a router runs already: it answers on {socket}"));
+    }
+    if config.unix.log.is_none() {
+        eprintln!("quiver: nothing of the log is kept in the background: set `unix {{ log FILE }}'");
+    }
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = std::process::Command::new(program)
         .args(["run", "--foreground", "--config"])
@@ -79,7 +86,7 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
         }
         thread::sleep(Duration::from_millis(5));
     }
-    Err(format!("the router does not answer on {}", config.unix.cli_listen.display()))
+    Err(format!("the router does not answer on {socket}"))
 }
 
 fn start_log(config: &StartupConfig) -> Result<(), String> {

@@ -52,7 +52,7 @@ const LACKING_SECTIONS: [&str; 36] = [
 ];
 
 /// Fewest and most packet buffers per NUMA node: a few vectors, and 32-bit indices.
-const BUFFERS_PER_NUMA: (u64, u64) = (512, 1 << 26);
+const BUFFERS_PER_NUMA: (u64, u64) = (1024, 1 << 24);
 /// Least and most bytes of a buffer's data: a small frame, and an offset of 16 bits.
 const DATA_SIZE: (u64, u64) = (256, 65_024);
 

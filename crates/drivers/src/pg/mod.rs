@@ -151,7 +151,7 @@ impl Stream {
 pub fn read_capture(path: &Path) -> Result<Vec<Vec<u8>>, String> {
     let file = std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut reader = pcap_file::pcap::PcapReader::new(std::io::BufReader::new(file))
-        .map_err(|error| format!("{}: not a pcap file: {error}", path.display()))?;
+        .map_err(|error| format!("{}: not a pcap file (pcapng is not read): {error}", path.display()))?;
     if reader.header().datalink != pcap_file::DataLink::ETHERNET {
         return Err(format!("{}: not a capture of Ethernet frames", path.display()));
     }

@@ -9,7 +9,7 @@
 
 use super::input::OUR_TTL;
 use crate::interface::SharedFacts;
-use graph::{Context, Map, NodeSpec, Row, Snapshot, Vector, flag, time};
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, time};
 use std::fmt;
 use std::net::Ipv4Addr;
 use wire::batch::check;
@@ -70,8 +70,31 @@ impl From<u64> for Report {
     }
 }
 
+/// What was sent, in the order of [`counter_of`].
+const COUNTERS: &[CounterSpec] = &[
+    CounterSpec("ICMP time exceeded sent", Severity::Info),
+    CounterSpec("ICMP net unreachable sent", Severity::Info),
+    CounterSpec("ICMP host unreachable sent", Severity::Info),
+    CounterSpec("ICMP protocol unreachable sent", Severity::Info),
+    CounterSpec("ICMP port unreachable sent", Severity::Info),
+    CounterSpec("ICMP fragmentation needed sent", Severity::Info),
+    CounterSpec("other ICMP error sent", Severity::Info),
+];
+
+fn counter_of(report: Report) -> usize {
+    match (report.kind, report.code) {
+        (Type::TIME_EXCEEDED, _) => 0,
+        (Type::DESTINATION_UNREACHABLE, unreachable::NETWORK) => 1,
+        (Type::DESTINATION_UNREACHABLE, unreachable::HOST) => 2,
+        (Type::DESTINATION_UNREACHABLE, unreachable::PROTOCOL) => 3,
+        (Type::DESTINATION_UNREACHABLE, unreachable::PORT) => 4,
+        (Type::DESTINATION_UNREACHABLE, unreachable::FRAGMENTATION_NEEDED) => 5,
+        _ => 6,
+    }
+}
+
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-icmp-error".into(), edges: Edge::EDGES, counters: &[], trace }
+    NodeSpec { name: "ip4-icmp-error".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
 }
 
 pub struct IcmpError {
@@ -109,6 +132,7 @@ impl IcmpError {
             return Edge::RateLimited;
         }
         self.next_id = self.next_id.wrapping_add(1);
+        cx.count(counter_of(Report::from(row.scratch)), 1);
         write(cx, row, us, sender, self.next_id);
         Edge::Lookup
     }

@@ -7,7 +7,7 @@ mod trace;
 
 use crate::Router;
 use command::table::centred;
-use command::{Args, Command, CommandSet, Text, reply};
+use command::{Args, Command, CommandSet, reply};
 use graph::time;
 use serde::Serialize;
 use std::fmt;
@@ -49,20 +49,36 @@ pub fn register(set: &mut CommandSet<Router>) {
         },
     ));
     set.add(Command::new("show version [verbose]", "The version of this program.", |_: &mut Router, args: &Args| {
-        if !args.flag("verbose") {
-            return reply(Text(format!("quiver v{VERSION}\n")));
-        }
-        let built = if cfg!(debug_assertions) { "debug" } else { "release" };
-        let simd = format!("{:?}", wire::batch::Simd::detected()).to_lowercase();
-        reply(Text(format!(
-            "{:<26}quiver v{VERSION}\n{:<26}{built}\n{:<26}{simd}\n{:<26}{}\n",
-            "Version:",
-            "Build:",
-            "Kernels:",
-            "Current PID:",
-            std::process::id()
-        )))
+        reply(ShowVersion {
+            verbose: args.flag("verbose"),
+            version: VERSION,
+            build: if cfg!(debug_assertions) { "debug" } else { "release" },
+            kernels: format!("{:?}", wire::batch::Simd::detected()).to_lowercase(),
+            pid: std::process::id(),
+        })
     }));
+}
+
+#[derive(Serialize)]
+struct ShowVersion {
+    #[serde(skip)]
+    verbose: bool,
+    version: &'static str,
+    build: &'static str,
+    kernels: String,
+    pid: u32,
+}
+
+impl fmt::Display for ShowVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.verbose {
+            return writeln!(f, "quiver v{}", self.version);
+        }
+        writeln!(f, "{:<26}quiver v{}", "Version:", self.version)?;
+        writeln!(f, "{:<26}{}", "Build:", self.build)?;
+        writeln!(f, "{:<26}{}", "Kernels:", self.kernels)?;
+        writeln!(f, "{:<26}{}", "Current PID:", self.pid)
+    }
 }
 
 fn buffers(router: &Router) -> ShowBuffers {

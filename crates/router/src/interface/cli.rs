@@ -193,6 +193,10 @@ fn create_host_interface(router: &mut Router, args: &Args) -> Answer {
     let host = args.text("host").or_else(|_| args.text("device"))?.to_string();
     let name = args.optional_text("name").map_or_else(|| format!("host-{host}"), str::to_string);
     router.check_new_name(&name)?;
+    let taken = |interface: &&Interface| interface.driver == "af_packet" && interface.host.as_deref() == Some(&host);
+    if let Some(interface) = router.interfaces.iter().find(taken) {
+        return fail(format!("host interface {host} is {} already", interface.name));
+    }
     let device = af_packet::open(AfPacketOptions { host_interface: host, hw_address: args.optional("mac")? })?;
     create(router, &name, device)
 }

@@ -268,7 +268,7 @@ impl Router {
         let names = |path: &Path| match path.way {
             Way::Via { interface, .. } => interface == Some(gone),
             Way::Attached(index) | Way::Local(index) => index == gone,
-            Way::Drop | Way::Punt | Way::Unreachable => false,
+            Way::LocalAnywhere | Way::Drop | Way::Punt | Way::Unreachable => false,
         };
         let mut found = Vec::new();
         for (prefix, route) in self.ip4.routes() {

@@ -46,10 +46,7 @@ fn paths(router: &Router, args: &Args) -> Result<Vec<Path>, CommandError> {
             "drop" => Way::Drop,
             "punt" => Way::Punt,
             "unreachable" => Way::Unreachable,
-            "local" => match router.interfaces.iter().next() {
-                Some(interface) => Way::Local(interface.index),
-                None => return fail("local: there is no interface to receive on yet"),
-            },
+            "local" => Way::LocalAnywhere,
             _ => match path.optional::<Ipv4Addr>("hop")? {
                 Some(next_hop) if next_hop.is_unspecified() || next_hop.is_multicast() || next_hop.is_broadcast() => {
                     return fail(format!("next hop {next_hop} is no host's address"));
@@ -130,6 +127,7 @@ fn shown(router: &Router, prefix: &Prefix4, route: &Route) -> ShownRoute {
             }
             Way::Attached(index) => (format!("attached: {}", interface_name(index)), is_up(index)),
             Way::Local(index) => (format!("receive: {}", interface_name(index)), is_up(index)),
+            Way::LocalAnywhere => ("receive".into(), true),
             Way::Drop => ("special: drop".into(), true),
             Way::Punt => ("special: punt".into(), true),
             Way::Unreachable => ("special: unreachable".into(), true),

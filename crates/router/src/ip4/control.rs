@@ -54,6 +54,8 @@ pub enum Way {
     Attached(InterfaceIndex),
     /// To this router.
     Local(InterfaceIndex),
+    /// To this router, whatever becomes of its interfaces.
+    LocalAnywhere,
     Drop,
     Punt,
     /// Refused with ICMP host unreachable.
@@ -390,6 +392,8 @@ impl Router {
             Way::Drop => Ok(Some(Leaf::new(kind::DROP, 0))),
             Way::Punt => Ok(Some(Leaf::new(kind::PUNT, 0))),
             Way::Unreachable => Ok(Some(Leaf::new(kind::UNREACHABLE, 0))),
+            // No interface has the index 0.
+            Way::LocalAnywhere => Ok(Some(Leaf::new(kind::RECEIVE, 0))),
             Way::Local(index) => Ok(usable(self, index).then(|| Leaf::new(kind::RECEIVE, index.0))),
             Way::Attached(interface) if usable(self, interface) => {
                 let key = NeighbourKey { interface, address: Ipv4Addr::UNSPECIFIED };

@@ -104,7 +104,8 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
     stream.max_frame = args.optional("maxframe")?.unwrap_or(VECTOR_SIZE);
     let shown_size = match (sizes, replayed) {
         (_, Some(frames)) => format!("{frames} packets replayed, "),
-        (Some((low, high, _)), None) => format!("size {low}-{high}, "),
+        (Some((low, high, Vary::Increment)), None) => format!("size {low}-{high}, "),
+        (Some((low, high, Vary::Random)), None) => format!("size {low}+{high}, "),
         (None, None) => String::new(),
     };
     let parameters = format!(

@@ -114,6 +114,7 @@ impl Settings {
             Way::Punt => Some(Fate::Punted),
             Way::Unreachable => Some(Fate::Refused),
             Way::Local(index) => self.is_up(index).then_some(Fate::Local),
+            Way::LocalAnywhere => Some(Fate::Local),
             Way::Attached(index) => self.is_up(index).then(|| match to(index, destination) {
                 // A glean asks; who is known has a route of its own.
                 Fate::Sent(interface, mac) => Fate::Sent(interface, mac),
@@ -178,7 +179,7 @@ impl Trial {
                 }
                 4 => [Way::Drop, Way::Punt][self.random.below(2)].clone(),
                 5 => Way::Unreachable,
-                6 => Way::Local(self.any_port()),
+                6 => Way::LocalAnywhere,
                 _ => Way::Attached(self.any_port()),
             };
             let weight = *self.random.of(&[1, 1, 2, 7, 255]);

@@ -254,7 +254,9 @@ const CASES: &[(&str, &str, Act)] = &[
 fn each_end_of_a_packet_has_its_name_and_counts_once() {
     for (number, (node, reason, act)) in CASES.iter().enumerate() {
         let (mut bed, ports) = bed();
-        let moved = bed.errors_of(|bed| act(bed, &ports));
+        let mut moved = bed.errors_of(|bed| act(bed, &ports));
+        // The error that comes back to us was counted when it was sent.
+        moved.retain(|(node, reason), _| !(node == "ip4-icmp-error" && reason.ends_with(" sent")));
         assert_eq!(moved, error(node, reason, 1), "case {number}");
         // What has done its work is no drop.
         let errors = bed.router.graph.errors();
@@ -376,6 +378,13 @@ const EVENTS: &[(&str, &str)] = &[
     ("ip4-icmp-input", "echo replies sent"),
     ("e1-output", "checksums finished"),
     ("e1-output", "packets segmented"),
+    ("ip4-icmp-error", "ICMP time exceeded sent"),
+    ("ip4-icmp-error", "ICMP net unreachable sent"),
+    ("ip4-icmp-error", "ICMP host unreachable sent"),
+    ("ip4-icmp-error", "ICMP protocol unreachable sent"),
+    ("ip4-icmp-error", "ICMP port unreachable sent"),
+    ("ip4-icmp-error", "ICMP fragmentation needed sent"),
+    ("ip4-icmp-error", "other ICMP error sent"),
 ];
 
 #[test]

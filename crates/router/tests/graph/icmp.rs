@@ -204,6 +204,26 @@ fn nothing_is_said_about_errors_later_fragments_and_groups() {
 }
 
 #[test]
+fn what_was_sent_is_counted_by_its_name() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.route_way("22.0.0.0/8", Way::Unreachable);
+    bed.router.set_mtu(e1.index, 1000).unwrap();
+    let long = Packet::udp("10.0.0.2", "10.0.1.2", &[1; 1200]).fragment(DONT_FRAGMENT);
+    let cases = [
+        ("ICMP time exceeded sent", udp("10.0.1.2").ttl(1)),
+        ("ICMP net unreachable sent", udp("99.1.2.3")),
+        ("ICMP host unreachable sent", udp("22.1.2.3")),
+        ("ICMP protocol unreachable sent", Packet::new("10.0.0.2", "10.0.0.1", 89, b"hello")),
+        ("ICMP port unreachable sent", udp("10.0.0.1")),
+        ("ICMP fragmentation needed sent", long),
+    ];
+    for (name, packet) in cases {
+        let moved = bed.errors_of(|_| drop(e0.receive_packet(&packet)));
+        assert_eq!(moved, error("ip4-icmp-error", name, 1));
+    }
+}
+
+#[test]
 fn errors_are_limited_by_rate() {
     const RATE: f64 = 1000.0;
     const BURST: u64 = 100;
@@ -214,7 +234,9 @@ fn errors_are_limited_by_rate() {
     let most = BURST + (start.elapsed().as_secs_f64() * RATE) as u64 + 1;
     let sent = e0.sent().len() as u64;
     assert!((BURST..=most).contains(&sent), "{sent} sent, at most {most}");
-    assert_eq!(errors, error("ip4-icmp-error", "ICMP errors limited by rate", 2000 - sent));
+    let mut expected = error("ip4-icmp-error", "ICMP errors limited by rate", 2000 - sent);
+    expected.extend(error("ip4-icmp-error", "ICMP net unreachable sent", sent));
+    assert_eq!(errors, expected);
     // The rest is made good at the rate, no more.
     std::thread::sleep(std::time::Duration::from_millis(20));
     e0.receive_packet(&udp("99.0.0.1"));
