@@ -192,15 +192,20 @@ fn probe(path: &Path) -> io::Result<()> {
     receiver.recv_timeout(PROBE_TIMEOUT).unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
 
+/// Flag of a listening socket in `/proc/net/unix` (`__SO_ACCEPTCON`).
+const LISTENS: &str = "00010000";
+
 /// Which process holds the listening socket of a path: found by the socket's inode in the
 /// tables of the kernel, as far as we may look.
 fn holder(path: &Path) -> Option<String> {
     let path = path.to_str()?;
     let sockets = fs::read_to_string("/proc/net/unix").ok()?;
+    // Num, RefCount, Protocol, Flags, Type, St, Inode, Path. Accepted connections have the
+    // path too; the one that listens has the flag.
     let inode = sockets.lines().find_map(|line| {
-        let mut fields = line.split_whitespace();
-        let inode = fields.nth(6)?;
-        (fields.next() == Some(path)).then(|| format!("socket:[{inode}]"))
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let &[_, _, _, LISTENS, _, _, inode, of] = &fields[..] else { return None };
+        (of == path).then(|| format!("socket:[{inode}]"))
     })?;
     fs::read_dir("/proc").ok()?.flatten().find_map(|process| {
         let number: u32 = process.file_name().to_str()?.parse().ok()?;
