@@ -55,29 +55,6 @@ pub struct Template {
 }
 
 impl Template {
-    /// A template of given bytes that never change.
-    ///
-    /// # Errors
-    /// When they are none or too many.
-    pub fn fixed(bytes: Vec<u8>) -> Result<Template, String> {
-        if bytes.is_empty() || bytes.len() > MAX_SIZE {
-            return Err(format!("{} bytes: a packet has 1 to {MAX_SIZE}", bytes.len()));
-        }
-        let size = bytes.len() as u64;
-        let sizes = Edit { offset: 0, bytes: 0, low: size, high: size, vary: Vary::Increment, next: size };
-        Ok(Template {
-            bytes,
-            edits: vec![],
-            sizes,
-            ip4: None,
-            udp: None,
-            icmp: None,
-            tcp: None,
-            random: SEED,
-            constant: true,
-        })
-    }
-
     /// Reads the notation above. `sizes` is the range of packet sizes in bytes from the
     /// first header on, if given; `link` says whether the first header is Ethernet.
     ///

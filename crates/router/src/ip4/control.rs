@@ -139,11 +139,6 @@ impl Ip4 {
         self.adjacency_keys.get(&leaf.index()).filter(|_| is_one).copied()
     }
 
-    /// Whether an adjacency to this neighbour exists.
-    pub fn has_adjacency(&self, key: &NeighbourKey) -> bool {
-        self.adjacencies.contains_key(key)
-    }
-
     /// Forwarding objects in use.
     pub fn objects(&self) -> usize {
         self.objects.len()
