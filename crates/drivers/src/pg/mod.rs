@@ -331,3 +331,71 @@ pub fn fill_all_buffers(buffers: &mut Buffers, packet: &mut dyn FnMut(&mut [u8])
     }
     buffers.free(&all[..got]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A capture of `count` frames of 60 bytes, as bytes of a file.
+    fn capture(count: usize) -> Vec<u8> {
+        let mut file = Vec::new();
+        for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65535, 1] {
+            file.extend(word.to_le_bytes());
+        }
+        for n in 0..count {
+            for word in [n as u32, 0, 60, 60] {
+                file.extend(word.to_le_bytes());
+            }
+            file.extend([n as u8; 60]);
+        }
+        file
+    }
+
+    fn read(name: &str, bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let path = std::env::temp_dir().join(format!("quiver-capture-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).expect("a temporary file");
+        let result = read_capture(&path);
+        std::fs::remove_file(&path).expect("just written");
+        result
+    }
+
+    #[test]
+    fn a_capture_gives_its_frames_in_order() {
+        let frames = read("sound", &capture(3)).unwrap();
+        assert_eq!(frames, [[0; 60], [1; 60], [2; 60]]);
+    }
+
+    #[test]
+    fn captures_that_cannot_be_sent_are_refused_with_the_reason() {
+        assert!(read("empty", b"").unwrap_err().contains("not a pcap file"));
+        assert!(read("no-packet", &capture(0)).unwrap_err().contains("holds no packet"));
+        let mut other_link = capture(1);
+        other_link[20] = 113;
+        assert!(read("link", &other_link).unwrap_err().contains("not a capture of Ethernet frames"));
+        let mut cut = capture(2);
+        cut.truncate(cut.len() - 7);
+        assert!(read("cut", &cut).unwrap_err().contains("packet 2"));
+    }
+
+    #[test]
+    fn any_file_gives_frames_that_fit_a_buffer_or_an_error() {
+        let mut random = 0x1234_5678_9abc_def1u64;
+        let mut next = || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random as usize
+        };
+        for _ in 0..2000 {
+            let mut file = capture(4);
+            for _ in 0..1 + next() % 6 {
+                let at = next() % file.len();
+                file[at] = next() as u8;
+            }
+            file.truncate(1 + next() % file.len());
+            if let Ok(frames) = read("mutated", &file) {
+                assert!(frames.iter().all(|frame| (1..=MAX_SIZE).contains(&frame.len())));
+            }
+        }
+    }
+}
