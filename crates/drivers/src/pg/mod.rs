@@ -338,15 +338,19 @@ mod tests {
 
     /// A capture of `count` frames of 60 bytes, as bytes of a file.
     fn capture(count: usize) -> Vec<u8> {
+        capture_of(count, 60)
+    }
+
+    fn capture_of(count: usize, size: u32) -> Vec<u8> {
         let mut file = Vec::new();
         for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65535, 1] {
             file.extend(word.to_le_bytes());
         }
         for n in 0..count {
-            for word in [n as u32, 0, 60, 60] {
+            for word in [n as u32, 0, size, size] {
                 file.extend(word.to_le_bytes());
             }
-            file.extend([n as u8; 60]);
+            file.extend(vec![n as u8; size as usize]);
         }
         file
     }
@@ -372,6 +376,11 @@ mod tests {
         let mut other_link = capture(1);
         other_link[20] = 113;
         assert!(read("link", &other_link).unwrap_err().contains("not a capture of Ethernet frames"));
+        for size in [0, MAX_SIZE as u32 + 1] {
+            let expected = format!("packet 1: {size} bytes (1 to {MAX_SIZE} can be sent)");
+            assert!(read("size", &capture_of(1, size)).unwrap_err().contains(&expected));
+        }
+        assert_eq!(read("largest", &capture_of(1, MAX_SIZE as u32)).unwrap()[0].len(), MAX_SIZE);
         let mut cut = capture(2);
         cut.truncate(cut.len() - 7);
         assert!(read("cut", &cut).unwrap_err().contains("packet 2"));
