@@ -61,6 +61,7 @@
 
 mod args;
 mod error;
+pub mod files;
 mod line;
 mod matcher;
 pub mod nearest;
@@ -72,6 +73,7 @@ mod value;
 
 pub use args::Args;
 pub use error::{CommandError, fail};
+pub use files::{FileError, Files};
 pub use line::{CommandLine, LineError, Lines, MAXIMUM_DEPTH, MAXIMUM_LINE, MAXIMUM_WORDS, complete_lines};
 pub use reply::{Done, Format, Reply, Text, reply};
 pub use set::{Command, CommandSet};

@@ -1,0 +1,284 @@
+//! Files that commands name: anywhere, or confined beneath one directory.
+//!
+//! Who may give commands is not always one who may read and write every file that this
+//! process can. With a root directory (`unix { cli-file-root DIR }`) no name, link or `..`
+//! leads out of it: the kernel resolves names beneath it (`openat2(2)`). Files are written
+//! whole or not at all: into a temporary one beside, which then takes the name.
+
+use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// Permissions of a file that is made: its owner and group, as of the CLI socket.
+const NEW_FILE: u32 = 0o640;
+
+/// Why a file was refused.
+#[derive(Debug)]
+pub struct FileError {
+    name: PathBuf,
+    why: String,
+}
+
+impl std::fmt::Display for FileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.name.display(), self.why)
+    }
+}
+
+impl std::error::Error for FileError {}
+
+struct Root {
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+/// What commands may reach of the file system.
+#[derive(Clone, Default)]
+pub struct Files(Option<Arc<Root>>);
+
+impl Files {
+    /// No confinement: what the process may reach. Relative names count from its directory.
+    pub fn anywhere() -> Files {
+        Files(None)
+    }
+
+    /// Only what is beneath `directory`, from where relative names count.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn beneath(directory: &Path) -> io::Result<Files> {
+        let path = std::fs::canonicalize(directory)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = fs::open(&path, flags, Mode::empty())?;
+        Ok(Files(Some(Arc::new(Root { path, directory: opened }))))
+    }
+
+    /// Opens a regular file for reading. A pipe or a device could hold us for ever.
+    ///
+    /// # Errors
+    /// When there is no such file, it is none, or it lies outside.
+    pub fn open(&self, name: &Path) -> Result<File, FileError> {
+        let about = |why: String| FileError { name: name.into(), why };
+        // A pipe without a writer must not block its opening either.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self.resolve(name, flags).map_err(&about)?;
+        let status = fs::fstat(&file).map_err(|error| about(words(error)))?;
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::RegularFile => Ok(File::from(file)),
+            FileType::Directory => Err(about("is a directory".into())),
+            _ => Err(about("not a regular file".into())),
+        }
+    }
+
+    /// The text of a file of at most `most` bytes.
+    ///
+    /// # Errors
+    /// See [`Files::open`]; when it is longer, or no UTF-8 text.
+    pub fn read_text(&self, name: &Path, most: u64) -> Result<String, FileError> {
+        let about = |why: String| FileError { name: name.into(), why };
+        let mut bytes = Vec::new();
+        let file = self.open(name)?;
+        file.take(most + 1).read_to_end(&mut bytes).map_err(|error| about(error.to_string()))?;
+        if bytes.len() as u64 > most {
+            return Err(about(format!("larger than {most} bytes")));
+        }
+        String::from_utf8(bytes).map_err(|_| about("not UTF-8 text".into()))
+    }
+
+    /// Writes a file whole: whatever interrupts it, the name leads to the old or to the new
+    /// content. An existing file's mode and owner are kept.
+    ///
+    /// # Errors
+    /// When its directory does not exist or lies outside, the name is something else than a
+    /// regular file, or `write` fails; then the old file is as it was.
+    pub fn replace(
+        &self,
+        name: &Path,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), FileError> {
+        let about = |why: String| FileError { name: name.into(), why };
+        let (Some(file_name), Some(directory)) = (name.file_name(), name.parent()) else {
+            return Err(about("is no name for a file".into()));
+        };
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        let directory = self.resolve(directory, OFlags::RDONLY | OFlags::DIRECTORY).map_err(&about)?;
+        let mut temporary = std::ffi::OsString::from(".");
+        temporary.push(file_name);
+        temporary.push(".new");
+        let written = replace_in(directory.as_fd(), file_name.as_ref(), temporary.as_ref(), write);
+        if written.is_err() {
+            let _ = fs::unlinkat(&directory, &temporary, AtFlags::empty());
+        }
+        written.map_err(|error| about(error.to_string()))
+    }
+
+    fn resolve(&self, name: &Path, flags: OFlags) -> Result<OwnedFd, String> {
+        let flags = flags | OFlags::CLOEXEC;
+        let Some(root) = &self.0 else {
+            return fs::openat(CWD, name, flags, Mode::empty()).map_err(words);
+        };
+        let outside = || format!("outside of {}, where commands may use files", root.path.display());
+        let inside = match name.strip_prefix("/") {
+            Ok(_) => name.strip_prefix(&root.path).map_err(|_| outside())?,
+            Err(_) => name,
+        };
+        let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
+        if inside.components().any(|part| part == Component::ParentDir) {
+            return Err(outside());
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        fs::openat2(&root.directory, inside, flags, Mode::empty(), resolve).map_err(|error| match error {
+            Errno::XDEV => outside(),
+            error => words(error),
+        })
+    }
+}
+
+fn words(error: Errno) -> String {
+    io::Error::from(error).to_string()
+}
+
+/// The new content under a temporary name, on the disk, then under the right one.
+fn replace_in(
+    directory: BorrowedFd<'_>,
+    name: &Path,
+    temporary: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let old = match fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(status) if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile => {
+            return Err(io::Error::other("not a regular file"));
+        }
+        Ok(status) => Some(status),
+        Err(Errno::NOENT) => None,
+        Err(error) => return Err(error.into()),
+    };
+    // One that an interrupted writer left.
+    match fs::unlinkat(directory, temporary, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(fs::openat(directory, temporary, flags, Mode::from_raw_mode(NEW_FILE))?);
+    if let Some(old) = old {
+        // A stranger's file can be replaced, though not given back to the stranger.
+        let _ = std::os::unix::fs::fchown(&file, Some(old.st_uid), Some(old.st_gid));
+        fs::fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))?;
+    }
+    let mut buffered = io::BufWriter::new(&mut file);
+    write(&mut buffered)?;
+    buffered.flush()?;
+    drop(buffered);
+    file.sync_all()?;
+    fs::renameat(directory, temporary, directory, name)?;
+    Ok(fs::fsync(directory)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// A directory that is removed with its test.
+    struct Playground(PathBuf);
+
+    impl Playground {
+        fn new(name: &str) -> Playground {
+            let path = std::env::temp_dir().join(format!("quiver-files-{}-{name}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&path);
+            std::fs::create_dir_all(path.join("inside/deeper")).unwrap();
+            std::fs::write(path.join("secret"), "secret").unwrap();
+            std::fs::write(path.join("inside/plain"), "plain").unwrap();
+            Playground(path)
+        }
+
+        fn confined(&self) -> Files {
+            Files::beneath(&self.0.join("inside")).unwrap()
+        }
+    }
+
+    impl Drop for Playground {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn write_text(text: &'static str) -> impl FnOnce(&mut dyn Write) -> io::Result<()> {
+        move |out| out.write_all(text.as_bytes())
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_root() {
+        let ground = Playground::new("root");
+        let files = ground.confined();
+        symlink("../secret", ground.0.join("inside/link")).unwrap();
+        symlink(ground.0.join("secret"), ground.0.join("inside/absolute")).unwrap();
+        symlink("..", ground.0.join("inside/up")).unwrap();
+        let secret = ground.0.join("secret");
+        for name in ["link", "absolute", "up/secret", "../secret", "deeper/../../secret", secret.to_str().unwrap()] {
+            let refusal = files.read_text(Path::new(name), 100).unwrap_err().to_string();
+            assert!(refusal.contains("outside of "), "{name}: {refusal}");
+            // A link's own name may be written: that replaces nothing that it leads to.
+            assert!(files.replace(Path::new(name), write_text("x")).is_err(), "{name}");
+        }
+        assert_eq!(std::fs::read_to_string(&secret).unwrap(), "secret");
+        assert!(files.replace(Path::new("up/new"), write_text("x")).is_err());
+        assert!(!ground.0.join("new").exists());
+    }
+
+    #[test]
+    fn what_is_inside_is_read_by_relative_and_by_absolute_name() {
+        let ground = Playground::new("inside");
+        let files = ground.confined();
+        let absolute = std::fs::canonicalize(ground.0.join("inside/plain")).unwrap();
+        for name in [Path::new("plain"), Path::new("./deeper/.././plain"), &absolute] {
+            // `..` is refused even where it would stay inside: simpler to explain.
+            let expected = !name.to_string_lossy().contains("..");
+            assert_eq!(files.read_text(name, 100).is_ok(), expected, "{}", name.display());
+        }
+        files.replace(Path::new("deeper/new"), write_text("new")).unwrap();
+        assert_eq!(std::fs::read_to_string(ground.0.join("inside/deeper/new")).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_stays() {
+        let ground = Playground::new("whole");
+        let (files, name) = (Files::anywhere(), ground.0.join("inside/plain"));
+        std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o604)).unwrap();
+        let broken = files.replace(&name, |out| {
+            out.write_all(b"half")?;
+            Err(io::Error::other("the disk is full"))
+        });
+        assert!(broken.unwrap_err().to_string().ends_with("plain: the disk is full"));
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "plain");
+        // One that was interrupted left its temporary file.
+        std::fs::write(ground.0.join("inside/.plain.new"), "left over").unwrap();
+        files.replace(&name, write_text("whole")).unwrap();
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "whole");
+        assert_eq!(std::fs::metadata(&name).unwrap().permissions().mode() & 0o777, 0o604);
+        let names = std::fs::read_dir(ground.0.join("inside")).unwrap().count();
+        assert_eq!(names, 2, "nothing temporary is left");
+    }
+
+    #[test]
+    fn only_regular_files_of_text_are_read() {
+        let ground = Playground::new("kinds");
+        let files = Files::anywhere();
+        let refusal = |name: &str| files.read_text(&ground.0.join(name), 5).unwrap_err().to_string();
+        std::fs::write(ground.0.join("long"), "123456").unwrap();
+        std::fs::write(ground.0.join("bytes"), b"\xff").unwrap();
+        let fifo = ground.0.join("fifo");
+        fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        assert!(refusal("inside").ends_with("is a directory"));
+        assert!(refusal("fifo").ends_with("not a regular file"));
+        assert!(refusal("long").ends_with("larger than 5 bytes"));
+        assert!(refusal("bytes").ends_with("not UTF-8 text"));
+        assert!(refusal("absent").contains("No such file"));
+        assert!(files.replace(&fifo, write_text("x")).unwrap_err().to_string().ends_with("not a regular file"));
+        assert!(files.replace(Path::new("/"), write_text("x")).is_err());
+    }
+}
