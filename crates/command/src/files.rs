@@ -95,11 +95,7 @@ impl Files {
     /// # Errors
     /// When its directory does not exist or lies outside, the name is something else than a
     /// regular file, or `write` fails; then the old file is as it was.
-    pub fn replace(
-        &self,
-        name: &Path,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), FileError> {
+    pub fn replace(&self, name: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), FileError> {
         let about = |why: String| FileError { name: name.into(), why };
         let (Some(file_name), Some(directory)) = (name.file_name(), name.parent()) else {
             return Err(about("is no name for a file".into()));

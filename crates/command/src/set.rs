@@ -20,6 +20,7 @@ pub struct Command<C> {
     parameters: String,
     help: String,
     program: Program,
+    configures: bool,
     handler: Handler<C>,
 }
 
@@ -40,8 +41,21 @@ impl<C> Command<C> {
             program: Program::compile(&read.parameters),
             path: read.path,
             help: help.to_string(),
+            configures: false,
             handler: Box::new(handler),
         }
+    }
+
+    /// Marks a command that states configuration, or takes it away.
+    #[must_use]
+    pub fn configures(mut self) -> Self {
+        self.configures = true;
+        self
+    }
+
+    /// Whether it states configuration.
+    pub fn is_configuration(&self) -> bool {
+        self.configures
     }
 
     /// The words of the path in full, such as `set interface state`.

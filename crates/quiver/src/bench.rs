@@ -178,7 +178,7 @@ impl Bed {
         if scenario == "dumb" {
             stream.entry = dumb_edge(&mut router.graph)?;
         }
-        router.add_stream(stream, String::new())?;
+        router.add_stream(stream, String::new(), Vec::new())?;
         let mut bed = Bed { router, worker, template, cold: options.cold };
         // The interfaces announce themselves: those frames shall be gone before packets are
         // laid out.

@@ -155,6 +155,7 @@ fn serve(config: &StartupConfig) -> Result<(), String> {
         huge_pages: config.buffers.page_size != PageSize::Size4K,
         workers: 1,
         hash_seed: std::process::id(),
+        ..Options::default()
     };
     warn_of_limits(config);
     let mut router = Router::new(options).map_err(|error| error.to_string())?;

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arp;
+pub mod config;
 pub mod ethernet;
 mod headers;
 pub mod icmp;
@@ -17,7 +18,7 @@ pub mod packet_generator;
 
 use arp::Event;
 use arp::control::Neighbours;
-use command::CommandSet;
+use command::{CommandSet, Files};
 use crossbeam_channel::Receiver;
 use graph::{Graph, GraphError, Pool};
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
@@ -48,6 +49,8 @@ pub enum Error {
     TooManyInterfaces,
     #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]
     BadMtu(u16),
+    #[error("host interface {host} is {name} already")]
+    HostInterfaceTaken { host: String, name: String },
     #[error("{0} is no station's address (it is zero or a group's)")]
     BadInterfaceMac(MacAddress),
     #[error("{0} is no neighbour's address (it is zero or a group's)")]
@@ -109,6 +112,10 @@ pub struct Router {
     pub(crate) facts: SharedFacts,
     pub(crate) nodes: Nodes,
     pub(crate) clears: inspect::Clears,
+    devices: Devices,
+    pub config: config::control::Configuration,
+    /// What commands may reach of the file system.
+    pub files: Files,
     events: Receiver<Event>,
     /// When the process became a router.
     pub started: Instant,
@@ -124,11 +131,21 @@ pub struct Options {
     pub workers: usize,
     /// Sets this router's flow hashes apart from others'.
     pub hash_seed: u32,
+    pub devices: Devices,
+}
+
+/// Whether commands that make interfaces open devices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Devices {
+    #[default]
+    Real,
+    /// They only remember what they would open: for a router that is a plan.
+    StandIns,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { buffers: 16384, huge_pages: true, workers: 1, hash_seed: 0 }
+        Options { buffers: 16384, huge_pages: true, workers: 1, hash_seed: 0, devices: Devices::Real }
     }
 }
 
@@ -167,6 +184,9 @@ impl Router {
             facts,
             nodes: Nodes { interface, ip4, arp, generator },
             clears: inspect::Clears::default(),
+            devices: options.devices,
+            config: config::control::Configuration::default(),
+            files: Files::anywhere(),
             events,
             started: Instant::now(),
         })
@@ -185,9 +205,10 @@ impl Router {
     /// [`Router::tick`] at a given time, so that tests need not sleep.
     pub fn tick_at(&mut self, now: Instant) -> Option<Instant> {
         self.tick_neighbours(now);
+        self.tick_config(now);
         let pending = self.graph.domain().collect();
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
-        [self.neighbours.next_due(), reclaim].into_iter().flatten().min()
+        [self.neighbours.next_due(), self.config.next_due(), reclaim].into_iter().flatten().min()
     }
 }
 
@@ -198,6 +219,7 @@ pub fn commands() -> CommandSet<Router> {
     ip4::cli::register(&mut set);
     arp::cli::register(&mut set);
     packet_generator::cli::register(&mut set);
+    config::cli::register(&mut set);
     inspect::register(&mut set);
     set
 }

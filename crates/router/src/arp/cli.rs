@@ -14,7 +14,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             &format!("{path} {{del <interface:interface> <address:ip4> [<mac:mac>] | [static] <interface:interface> <address:ip4> <mac:mac> [static] : what}}"),
             "Make a neighbour known, or forget it.",
             set_neighbour,
-        ));
+        ).configures());
     }
     for path in ["show ip neighbors", "show ip4 neighbors", "show arp"] {
         set.add(Command::new(

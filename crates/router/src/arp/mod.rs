@@ -5,6 +5,7 @@
 //! neighbours, asks for them, and ages them ([`control`]).
 
 pub mod cli;
+pub(crate) mod config;
 pub mod control;
 mod input;
 pub mod resolve;

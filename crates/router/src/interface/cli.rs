@@ -1,11 +1,11 @@
 //! Commands on interfaces, as VPP has them.
 
-use super::Interface;
+use super::{Creation, Interface};
 use crate::Router;
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
-use drivers::af_packet::{self, AfPacketOptions};
-use drivers::tap::{self, TapOptions};
+use drivers::af_packet::AfPacketOptions;
+use drivers::tap::TapOptions;
 use graph::InterfaceIndex;
 use serde::Serialize;
 use std::fmt;
@@ -48,54 +48,75 @@ pub fn register(set: &mut CommandSet<Router>) {
 }
 
 fn register_settings(set: &mut CommandSet<Router>) {
-    set.add(Command::new(
-        "set interface state <interface:interface> {up|down:state}",
-        "Set an interface up or down.",
-        |router: &mut Router, args: &Args| {
-            let index = find(router, args)?;
-            router.set_admin(index, args.text("state")? == "up")?;
-            reply(Done)
-        },
-    ));
-    set.add(Command::new(
-        "set interface ip address [del] <interface:interface> <prefix:prefix4>",
-        "Give an interface an address, or take it away.",
-        |router: &mut Router, args: &Args| {
-            let (index, prefix) = (find(router, args)?, args.parse("prefix")?);
-            match args.flag("del") {
-                false => router.add_address(index, prefix)?,
-                true => router.remove_address(index, prefix)?,
-            }
-            reply(Done)
-        },
-    ));
-    set.add(Command::new(
-        "set interface mtu [packet] <mtu:u32 68..9216> <interface:interface>",
-        "Set the largest network-layer packet of an interface.",
-        |router: &mut Router, args: &Args| {
-            let index = find(router, args)?;
-            router.set_mtu(index, args.parse("mtu")?)?;
-            reply(Done)
-        },
-    ));
-    set.add(Command::new(
-        "set interface mac address <interface:interface> <mac:mac>",
-        "Set the Ethernet address of an interface.",
-        |router: &mut Router, args: &Args| {
-            let index = find(router, args)?;
-            router.set_mac(index, args.parse("mac")?)?;
-            reply(Done)
-        },
-    ));
-    set.add(Command::new(
-        "set interface name <interface:interface> <name:word>",
-        "Give an interface another name.",
-        |router: &mut Router, args: &Args| {
-            let index = find(router, args)?;
-            router.rename_interface(index, args.text("name")?)?;
-            reply(Done)
-        },
-    ));
+    set.add(
+        Command::new(
+            "set interface state <interface:interface> {up|down:state}",
+            "Set an interface up or down.",
+            |router: &mut Router, args: &Args| {
+                let index = find(router, args)?;
+                router.set_admin(index, args.text("state")? == "up")?;
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
+    set.add(
+        Command::new(
+            "set interface ip address [del] <interface:interface> <prefix:prefix4>",
+            "Give an interface an address, or take it away.",
+            |router: &mut Router, args: &Args| {
+                let (index, prefix) = (find(router, args)?, args.parse("prefix")?);
+                match args.flag("del") {
+                    false => router.add_address(index, prefix)?,
+                    true => router.remove_address(index, prefix)?,
+                }
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
+    set.add(
+        Command::new(
+            "set interface mtu [packet] {<mtu:u32 68..9216> | default : value} <interface:interface>",
+            "Set the largest network-layer packet of an interface, or go back to its device's.",
+            |router: &mut Router, args: &Args| {
+                let index = find(router, args)?;
+                match args.optional("mtu")? {
+                    Some(mtu) => router.set_mtu(index, mtu)?,
+                    None => router.reset_mtu(index)?,
+                }
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
+    set.add(
+        Command::new(
+            "set interface mac address <interface:interface> {<mac:mac> | default : value}",
+            "Set the Ethernet address of an interface, or go back to its device's.",
+            |router: &mut Router, args: &Args| {
+                let index = find(router, args)?;
+                match args.optional("mac")? {
+                    Some(mac) => router.set_mac(index, mac)?,
+                    None => router.reset_mac(index)?,
+                }
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
+    set.add(
+        Command::new(
+            "set interface name <interface:interface> <name:word>",
+            "Give an interface another name.",
+            |router: &mut Router, args: &Args| {
+                let index = find(router, args)?;
+                router.rename_interface(index, args.text("name")?)?;
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
 }
 
 fn register_creation(set: &mut CommandSet<Router>) {
@@ -103,42 +124,43 @@ fn register_creation(set: &mut CommandSet<Router>) {
         "create tap {{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:word>] | [host-ip4-addr <ip4:prefix4>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | [hw-addr <mac:mac>] }}",
         "Create an interface whose other end is a TAP device of the host.",
         create_tap,
-    ));
+    ).configures());
     set.add(Command::new(
         "create host-interface {name <host:word> {{ [hw-addr <mac:mac>] | [interface-name <name:word>] }} | <device:word> {{ [hw-addr <mac:mac>] | [name <name:word>] }}}",
         "Create an interface on top of one of the host's (AF_PACKET).",
         create_host_interface,
-    ));
-    set.add(Command::new(
-        "create null interface [name <name:word>]",
-        "Create an interface that discards what it sends.",
-        |router: &mut Router, args: &Args| {
-            let name = new_name(router, args, "null")?;
-            let number = router.interfaces.iter().filter(|interface| interface.driver == "null").count() as u32;
-            create(router, &name, drivers::null::open(number))
-        },
-    ));
+    ).configures());
+    set.add(
+        Command::new(
+            "create null interface [name <name:word>]",
+            "Create an interface that discards what it sends.",
+            |router: &mut Router, args: &Args| create(router, args.optional_text("name"), Creation::Null),
+        )
+        .configures(),
+    );
     let deletion = |router: &mut Router, args: &Args| {
         let index = find(router, args)?;
         router.delete_interface(index)?;
         reply(Done)
     };
-    set.add(Command::new("delete tap <interface:interface>", "Remove a TAP interface.", deletion));
-    set.add(Command::new("delete interface <interface:interface>", "Remove an interface.", deletion));
-    set.add(Command::new(
-        "delete host-interface name <host:word>",
-        "Remove the interface on top of a host interface.",
-        |router: &mut Router, args: &Args| {
-            let host = args.text("host")?;
-            let on_host =
-                |interface: &&Interface| interface.driver == "af_packet" && interface.host.as_deref() == Some(host);
-            let Some(index) = router.interfaces.iter().find(on_host).map(|interface| interface.index) else {
-                return fail(format!("no interface on top of `{host}'"));
-            };
-            router.delete_interface(index)?;
-            reply(Done)
-        },
-    ));
+    set.add(Command::new("delete tap <interface:interface>", "Remove a TAP interface.", deletion).configures());
+    set.add(Command::new("delete interface <interface:interface>", "Remove an interface.", deletion).configures());
+    set.add(
+        Command::new(
+            "delete host-interface name <host:word>",
+            "Remove the interface on top of a host interface.",
+            |router: &mut Router, args: &Args| {
+                let host = args.text("host")?;
+                let on_host = |interface: &&Interface| interface.is_on_host(host);
+                let Some(index) = router.interfaces.iter().find(on_host).map(|interface| interface.index) else {
+                    return fail(format!("no interface on top of `{host}'"));
+                };
+                router.delete_interface(index)?;
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
 }
 
 fn find(router: &Router, args: &Args) -> Result<InterfaceIndex, CommandError> {
@@ -156,14 +178,10 @@ fn chosen<'a>(router: &'a Router, args: &Args) -> Result<Box<dyn Iterator<Item =
     Ok(Box::new(std::iter::once(router.interfaces.get(index)?)))
 }
 
-fn new_name(router: &Router, args: &Args, stem: &str) -> Result<String, CommandError> {
-    let name = args.optional_text("name").map_or_else(|| router.free_name(stem), str::to_string);
-    router.check_new_name(&name)?;
-    Ok(name)
-}
-
-fn create(router: &mut Router, name: &str, device: drivers::Device) -> Answer {
-    router.create_interface(name, device)?;
+/// Makes an interface, named as its kind is when it was given no name, and tells the name.
+pub(crate) fn create(router: &mut Router, name: Option<&str>, creation: Creation) -> Answer {
+    let name = name.map_or_else(|| creation.default_name(router), str::to_string);
+    router.create(&name, creation)?;
     reply(Text(format!("{name}\n")))
 }
 
@@ -174,8 +192,6 @@ fn create_tap(router: &mut Router, args: &Args) -> Answer {
         !router.interfaces.iter().any(|interface| interface.host.as_deref() == Some(&host))
     };
     let id = id.unwrap_or_else(|| (0..).find(host_is_free).expect("endless"));
-    let name = args.optional_text("name").map_or_else(|| format!("tap{id}"), str::to_string);
-    router.check_new_name(&name)?;
     let options = TapOptions {
         id,
         host_interface_name: args.optional_text("host").map(str::to_string),
@@ -185,20 +201,13 @@ fn create_tap(router: &mut Router, args: &Args) -> Answer {
         host_mtu: args.optional("mtu")?,
         hw_address: args.optional("mac")?,
     };
-    let device = tap::open(options)?;
-    create(router, &name, device)
+    create(router, args.optional_text("name"), Creation::Tap(options))
 }
 
 fn create_host_interface(router: &mut Router, args: &Args) -> Answer {
-    let host = args.text("host").or_else(|_| args.text("device"))?.to_string();
-    let name = args.optional_text("name").map_or_else(|| format!("host-{host}"), str::to_string);
-    router.check_new_name(&name)?;
-    let taken = |interface: &&Interface| interface.driver == "af_packet" && interface.host.as_deref() == Some(&host);
-    if let Some(interface) = router.interfaces.iter().find(taken) {
-        return fail(format!("host interface {host} is {} already", interface.name));
-    }
-    let device = af_packet::open(AfPacketOptions { host_interface: host, hw_address: args.optional("mac")? })?;
-    create(router, &name, device)
+    let host_interface = args.text("host").or_else(|_| args.text("device"))?.to_string();
+    let options = AfPacketOptions { host_interface, hw_address: args.optional("mac")? };
+    create(router, args.optional_text("name"), Creation::HostInterface(options))
 }
 
 fn show_interface(router: &mut Router, args: &Args) -> Answer {

@@ -1,7 +1,7 @@
 //! Interfaces as control keeps them, and the operations on them.
 
 use super::output::Output;
-use super::{Facts, FactsTable};
+use super::{Creation, Facts, FactsTable};
 use crate::ip4::control::{Path, Source, Way};
 use crate::{Error, Router};
 use drivers::input::DeviceInput;
@@ -32,9 +32,17 @@ pub struct Interface {
     pub description: String,
     /// The host's interface that it lies on, when it does.
     pub host: Option<String>,
+    /// What made it, unless it was made of a device by the program.
+    pub creation: Option<Creation>,
     pub mac: MacAddress,
+    /// The device's own, for when an operator's is taken away.
+    device_mac: MacAddress,
     /// Largest network-layer packet.
     pub mtu: u16,
+    device_mtu: u16,
+    /// An operator set the address, the MTU.
+    pub mac_is_set: bool,
+    pub mtu_is_set: bool,
     pub admin_up: bool,
     pub addresses: Vec<Prefix4>,
     pub(crate) link: Box<dyn Link>,
@@ -49,6 +57,11 @@ pub struct Interface {
 impl Interface {
     pub fn link_up(&self) -> bool {
         self.link.is_up()
+    }
+
+    /// Whether it lies on top of that interface of the host.
+    pub fn is_on_host(&self, host: &str) -> bool {
+        self.driver == "af_packet" && self.host.as_deref() == Some(host)
     }
 
     /// Its own address on the network of `peer`, else its primary one.
@@ -162,8 +175,13 @@ impl Router {
             driver,
             description,
             host,
+            creation: None,
             mac,
+            device_mac: mac,
             mtu: mtu.clamp(MIN_MTU, MAX_MTU),
+            device_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
+            mac_is_set: false,
+            mtu_is_set: false,
             admin_up: false,
             addresses: Vec::new(),
             link,
@@ -330,7 +348,19 @@ impl Router {
         if !(MIN_MTU..=MAX_MTU).contains(&mtu) {
             return Err(Error::BadMtu(mtu));
         }
-        self.interfaces.get_mut(index)?.mtu = mtu;
+        let interface = self.interfaces.get_mut(index)?;
+        (interface.mtu, interface.mtu_is_set) = (mtu, true);
+        self.refresh_adjacencies(index, None);
+        Ok(())
+    }
+
+    /// Goes back to the device's own MTU.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn reset_mtu(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        (interface.mtu, interface.mtu_is_set) = (interface.device_mtu, false);
         self.refresh_adjacencies(index, None);
         Ok(())
     }
@@ -343,7 +373,20 @@ impl Router {
         if mac.is_multicast() || mac.is_zero() {
             return Err(Error::BadInterfaceMac(mac));
         }
-        self.interfaces.get_mut(index)?.mac = mac;
+        let interface = self.interfaces.get_mut(index)?;
+        (interface.mac, interface.mac_is_set) = (mac, true);
+        self.publish_facts();
+        self.refresh_adjacencies(index, None);
+        Ok(())
+    }
+
+    /// Goes back to the device's own Ethernet address.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn reset_mac(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        (interface.mac, interface.mac_is_set) = (interface.device_mac, false);
         self.publish_facts();
         self.refresh_adjacencies(index, None);
         Ok(())

@@ -4,12 +4,15 @@
 //! in by its driver's input node.
 
 pub mod cli;
+pub(crate) mod config;
 pub mod control;
+mod creation;
 mod facts;
 mod inject;
 mod output;
 
 pub use control::{Interface, Interfaces};
+pub use creation::Creation;
 pub use facts::{Facts, FactsTable, SharedFacts};
 
 use graph::registry::MAX_INTERFACES;

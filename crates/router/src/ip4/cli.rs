@@ -14,24 +14,42 @@ use wire::Prefix4;
 const VIA: &str = "via {drop | punt | local | unreachable | <hop:ip4> [<interface:interface>] | <onto:interface> : way} [weight <weight:u32 1..255>]";
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new(
-        &format!("ip route add <prefix:prefix4> ({VIA} : paths)+"),
-        "Add paths to a route.",
-        |router: &mut Router, args: &Args| {
-            let paths = paths(router, args)?;
-            router.add_route(args.parse("prefix")?, Source::Config, paths, false)?;
-            reply(Done)
-        },
-    ));
-    set.add(Command::new(
-        &format!("ip route del <prefix:prefix4> ({VIA} : paths)*"),
-        "Take paths off a route, or remove it.",
-        |router: &mut Router, args: &Args| {
-            let paths = paths(router, args)?;
-            router.remove_route(args.parse("prefix")?, Source::Config, &paths)?;
-            reply(Done)
-        },
-    ));
+    set.add(
+        Command::new(
+            &format!("ip route add <prefix:prefix4> ({VIA} : paths)+"),
+            "Add paths to a route.",
+            |router: &mut Router, args: &Args| {
+                let paths = paths(router, args)?;
+                router.add_route(args.parse("prefix")?, Source::Config, paths, false)?;
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
+    set.add(
+        Command::new(
+            &format!("ip route replace <prefix:prefix4> ({VIA} : paths)+"),
+            "Make these the only paths of a route, new or not, in one step.",
+            |router: &mut Router, args: &Args| {
+                let paths = paths(router, args)?;
+                router.add_route(args.parse("prefix")?, Source::Config, paths, true)?;
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
+    set.add(
+        Command::new(
+            &format!("ip route del <prefix:prefix4> ({VIA} : paths)*"),
+            "Take paths off a route, or remove it.",
+            |router: &mut Router, args: &Args| {
+                let paths = paths(router, args)?;
+                router.remove_route(args.parse("prefix")?, Source::Config, &paths)?;
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
     set.add(Command::new(
         "show ip fib [{summary | memory | <prefix:prefix4> | <address:ip4> : what}] [detail]",
         "The IPv4 routing table, or what is known of one destination.",

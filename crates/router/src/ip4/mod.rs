@@ -4,6 +4,7 @@
 //! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`.
 
 pub mod cli;
+pub(crate) mod config;
 pub mod control;
 mod input;
 mod local;

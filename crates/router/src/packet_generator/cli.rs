@@ -1,5 +1,6 @@
 //! Commands of the packet generator, as VPP has them.
 
+use crate::interface::{self, Creation};
 use crate::{Error, Router};
 use command::table::{Align, Table};
 use command::{Args, Command, CommandError, CommandSet, Done, fail, reply};
@@ -11,22 +12,21 @@ use std::fmt;
 use std::path::Path;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new(
-        "create packet-generator interface <name:word>",
-        "Create an interface whose packets come from streams.",
-        |router: &mut Router, args: &Args| {
-            let name = args.text("name")?;
-            router.check_new_name(name)?;
-            let number = router.interfaces.iter().filter(|interface| interface.driver == "pg").count() as u32;
-            router.create_interface(name, drivers::pg::open(number))?;
-            reply(command::Text(format!("{name}\n")))
-        },
-    ));
+    set.add(
+        Command::new(
+            "create packet-generator interface <name:word>",
+            "Create an interface whose packets come from streams.",
+            |router: &mut Router, args: &Args| {
+                interface::cli::create(router, Some(args.text("name")?), Creation::PacketGenerator)
+            },
+        )
+        .configures(),
+    );
     set.add(Command::new(
         "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [limit <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:word>] | [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'",
         "Make a stream of packets (VPP's notation; see the guide).",
         new_stream,
-    ));
+    ).configures());
     set.add(Command::new(
         "packet-generator enable-stream [<name:word>]",
         "Start a stream, or all.",
@@ -43,14 +43,13 @@ pub fn register(set: &mut CommandSet<Router>) {
             reply(Done)
         },
     ));
-    set.add(Command::new(
-        "packet-generator delete <name:word>",
-        "Remove a stream.",
-        |router: &mut Router, args: &Args| {
+    set.add(
+        Command::new("packet-generator delete <name:word>", "Remove a stream.", |router: &mut Router, args: &Args| {
             router.remove_stream(args.text("name")?)?;
             reply(Done)
-        },
-    ));
+        })
+        .configures(),
+    );
     set.add(Command::new("show packet-generator", "List the streams.", |router: &mut Router, _: &Args| {
         let progress = router.stream_progress()?;
         let streams = router.streams.0.iter().map(|stream| {
@@ -114,7 +113,22 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         stream.rate,
         graph::buffer::DATA_SIZE
     );
-    router.add_stream(stream, parameters).map_err(|error: Error| error.into()).and_then(|()| reply(Done))
+    router
+        .add_stream(stream, parameters, definition(args))
+        .map_err(|error: Error| error.into())
+        .and_then(|()| reply(Done))
+}
+
+/// The lines that define a stream, but for its name and interface.
+fn definition(args: &Args) -> Vec<String> {
+    let words = ["limit", "rate", "size", "maxframe", "node", "worker", "pcap"];
+    let given = words.iter().filter_map(|word| Some(format!("{word} {}", args.optional_text(word)?)));
+    let data = args.optional_text("data").map(|data| {
+        let lines = inside(data).lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines: String = lines.map(|line| format!("    {line}\n")).collect();
+        format!("data {{\n{lines}  }}")
+    });
+    given.chain(data).collect()
 }
 
 /// The text between the braces of a block.

@@ -1,6 +1,7 @@
 //! The packet generator's streams and commands. The work is done by [`drivers::pg`].
 
 pub mod cli;
+pub(crate) mod config;
 
 use crate::interface::InterfaceCounters;
 use crate::{Error, Router};
@@ -32,6 +33,8 @@ pub struct StreamInfo {
     pub interface: InterfaceIndex,
     /// For `show packet-generator`: what the stream was made with.
     pub parameters: String,
+    /// The lines that define it, but for its name and interface.
+    pub definition: Vec<String>,
 }
 
 /// All streams, in the order they were made.
@@ -43,12 +46,12 @@ impl Router {
     ///
     /// # Errors
     /// When its name is taken or its interface does not exist.
-    pub fn add_stream(&mut self, mut stream: Stream, parameters: String) -> Result<(), Error> {
+    pub fn add_stream(&mut self, mut stream: Stream, parameters: String, definition: Vec<String>) -> Result<(), Error> {
         if self.streams.0.iter().any(|known| known.name == stream.name) {
             return Err(Error::StreamTaken(stream.name));
         }
         stream.up = self.interfaces.get(stream.interface)?.admin_up;
-        let info = StreamInfo { name: stream.name.clone(), interface: stream.interface, parameters };
+        let info = StreamInfo { name: stream.name.clone(), interface: stream.interface, parameters, definition };
         self.streams.0.push(info);
         self.on_generator(move |generator| generator.streams.push(stream));
         Ok(())

@@ -219,7 +219,7 @@ impl Bed {
     }
 
     pub fn with_buffers(buffers: u32) -> Bed {
-        let options = Options { buffers, huge_pages: false, workers: 1, hash_seed: 7 };
+        let options = Options { buffers, huge_pages: false, workers: 1, hash_seed: 7, ..Options::default() };
         let router = Router::new(options).expect("a router");
         let worker = router.graph.worker(0).expect("a worker");
         Bed { router, worker, commands: quiver_router::commands(), now: Instant::now() }

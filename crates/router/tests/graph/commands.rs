@@ -275,7 +275,7 @@ const WORDS: &[&str] = &[
     "data",
 ];
 
-fn any_line(random: &mut Random) -> String {
+pub fn any_line(random: &mut Random) -> String {
     let mut words: Vec<String> = random.of(SAMPLES).split(' ').map(str::to_string).collect();
     for _ in 0..random.below(4) {
         let at = random.below(words.len());

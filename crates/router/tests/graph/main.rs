@@ -6,6 +6,7 @@ mod accounting;
 mod arp;
 mod bed;
 mod commands;
+mod config;
 mod drops;
 mod forwarding;
 mod hostile;

@@ -1,0 +1,106 @@
+//! Commands on the configuration as a whole.
+
+use super::plan::Difference;
+use crate::Router;
+use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Seconds in which a load is to be confirmed, unless told otherwise.
+const CONFIRM_WITHIN: u64 = 60;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.add(Command::new(
+        "show running-config",
+        "What operators stated, as the commands that state it again.",
+        |router: &mut Router, _: &Args| {
+            let commands = router.running_config().into_iter().map(|statement| statement.line).collect();
+            reply(ShowConfig { commands })
+        },
+    ));
+    set.add(Command::new(
+        "save [force] [<file:path>]",
+        "Write the running configuration to a file, or to the one that is read at start.",
+        |router: &mut Router, args: &Args| {
+            let file = args.optional_text("file").map(PathBuf::from);
+            let (file, commands) = router.save_config(file.as_deref(), args.flag("force"))?;
+            reply(Saved { file: file.display().to_string(), commands })
+        },
+    ));
+    set.add(Command::new(
+        "load <file:path> [dry-run] [confirm [<seconds:u32 1..86400>]]",
+        "Make the configuration in a file the running one, whole or not at all; to be confirmed, when asked.",
+        load,
+    ));
+    set.add(Command::new("confirm", "Keep the configuration that was loaded.", |router: &mut Router, _: &Args| {
+        router.confirm_config()?;
+        reply(Done)
+    }));
+    set.add(Command::new(
+        "rollback",
+        "Go back to the configuration before the last load.",
+        |router: &mut Router, _: &Args| reply(Loaded { difference: router.rollback_config()?, within: None }),
+    ));
+}
+
+fn load(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let wanted = router.read_config(&args.parse::<PathBuf>("file")?)?;
+    if args.flag("dry-run") {
+        return reply(Loaded { difference: router.compare_config(&wanted), within: None });
+    }
+    let seconds = args.optional::<u64>("seconds")?.unwrap_or(CONFIRM_WITHIN);
+    let within = args.flag("confirm").then_some(seconds);
+    let difference = router.load_config(&wanted, within.map(Duration::from_secs))?;
+    reply(Loaded { difference, within })
+}
+
+#[derive(Serialize)]
+struct ShowConfig {
+    commands: Vec<String>,
+}
+
+impl fmt::Display for ShowConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.commands.iter().try_for_each(|command| writeln!(f, "{command}"))
+    }
+}
+
+#[derive(Serialize)]
+struct Saved {
+    file: String,
+    commands: usize,
+}
+
+impl fmt::Display for Saved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {} commands saved", self.file, self.commands)
+    }
+}
+
+#[derive(Serialize)]
+struct Loaded {
+    #[serde(flatten)]
+    difference: Difference,
+    /// Seconds in which it is to be confirmed.
+    #[serde(rename = "confirm_within")]
+    within: Option<u64>,
+}
+
+impl fmt::Display for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut marked = |mark: char, lines: &[String]| {
+            lines.iter().flat_map(|line| line.lines()).try_for_each(|line| writeln!(f, "{mark} {line}"))
+        };
+        marked('-', &self.difference.removed)?;
+        marked('+', &self.difference.added)?;
+        if self.difference.is_empty() {
+            writeln!(f, "no difference")?;
+        }
+        match self.within {
+            Some(seconds) => writeln!(f, "goes back in {seconds} s unless you `confirm'"),
+            None => Ok(()),
+        }
+    }
+}

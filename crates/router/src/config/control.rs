@@ -1,0 +1,216 @@
+//! Operations on the configuration as a whole.
+
+use super::Statement;
+use super::plan::{Difference, Step, steps};
+use crate::{Devices, Options, Router, arp, interface, ip4, packet_generator};
+use command::{CommandSet, FileError, complete_lines};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+/// Longest file of configuration, in bytes: some 500,000 routes.
+const MAX_FILE: u64 = 64 << 20;
+/// Packet buffers of a router that is only a plan: the fewest that a pool can have.
+const PLAN_BUFFERS: u32 = graph::buffer::MIN_BUFFERS;
+
+/// The commands by which configuration is stated and taken away.
+static COMMANDS: LazyLock<CommandSet<Router>> = LazyLock::new(crate::commands);
+
+/// Why a configuration was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A command of the file; nothing was changed.
+    #[error("{file}:{line}: {message}")]
+    Line { file: String, line: usize, message: String },
+    /// A step that only showed itself when it was taken, and those that could then not be
+    /// taken back.
+    #[error("`{command}': {message}\n{}", aftermath(not_undone))]
+    Step { command: String, message: String, not_undone: Vec<String> },
+    #[error("no file to save to: name one, or set `unix {{ startup-config FILE }}'")]
+    NoStartupFile,
+    #[error(
+        "{count} commands of {file} failed at start and would be lost (show logging names them); `save force' saves all the same"
+    )]
+    WouldLose { count: usize, file: String },
+    #[error("nothing to go back to: no configuration was loaded")]
+    NothingBefore,
+    #[error("no loaded configuration waits to be confirmed")]
+    NothingToConfirm,
+    #[error("the last load still waits: `confirm' keeps it, `rollback' takes it back")]
+    Unconfirmed,
+    #[error(transparent)]
+    Router(#[from] crate::Error),
+}
+
+fn aftermath(not_undone: &[String]) -> String {
+    match not_undone {
+        [] => "nothing was changed".into(),
+        some => format!("and the way back failed; state these again:\n  {}", some.join("\n  ")),
+    }
+}
+
+/// What is remembered of files and loads.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    /// Where `save` writes and the program looks at start.
+    pub startup: Option<PathBuf>,
+    /// Commands of that file that failed at start.
+    pub failed_at_start: usize,
+    /// What was before the last load.
+    before: Option<Vec<Statement>>,
+    /// When that comes back by itself.
+    deadline: Option<Instant>,
+}
+
+impl Configuration {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.deadline
+    }
+}
+
+impl Router {
+    /// A router without devices and workers: what a file of configuration would make.
+    fn plan() -> Result<Router, crate::Error> {
+        let options =
+            Options { buffers: PLAN_BUFFERS, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+        Router::new(options)
+    }
+
+    /// What operators stated, in an order in which it can be stated again.
+    pub fn running_config(&self) -> Vec<Statement> {
+        let mut statements = Vec::new();
+        // One line a capability.
+        interface::config::statements(self, &mut statements);
+        arp::config::statements(self, &mut statements);
+        ip4::config::statements(self, &mut statements);
+        packet_generator::config::statements(self, &mut statements);
+        statements
+    }
+
+    /// What a file states, checked whole.
+    ///
+    /// # Errors
+    /// The first command that would be refused, or states no configuration.
+    pub fn read_config(&self, file: &Path) -> Result<Vec<Statement>, ConfigError> {
+        let text = self.files.read_text(file, MAX_FILE)?;
+        self.parse_config(&file.display().to_string(), &text)
+    }
+
+    /// What the text of a file states.
+    ///
+    /// # Errors
+    /// See [`Router::read_config`].
+    pub fn parse_config(&self, file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
+        let refused = |line: usize, message: String| ConfigError::Line { file: file.into(), line, message };
+        let lines = complete_lines(text).map_err(|error| refused(error.number, error.message))?;
+        let mut plan = Router::plan()?;
+        plan.files = self.files.clone();
+        for line in lines {
+            let states = COMMANDS.find(&line.text).is_none_or(command::Command::is_configuration);
+            if !states {
+                let name = COMMANDS.find(&line.text).map_or("", command::Command::name);
+                let message = format!("`{name}' states no configuration (`exec' carries out any command)");
+                return Err(refused(line.number, message));
+            }
+            COMMANDS.execute(&mut plan, &line.text).map_err(|error| refused(line.number, error.to_string()))?;
+        }
+        Ok(plan.running_config())
+    }
+
+    /// What `wanted` would change.
+    pub fn compare_config(&self, wanted: &[Statement]) -> Difference {
+        Difference::between(&self.running_config(), wanted)
+    }
+
+    /// Makes `wanted` what is stated here, and nothing else. With `confirm` what was before
+    /// comes back after that time unless [`Router::confirm_config`] is called.
+    ///
+    /// # Errors
+    /// When a step fails, all are taken back; when a load waits for its confirmation.
+    pub fn load_config(&mut self, wanted: &[Statement], confirm: Option<Duration>) -> Result<Difference, ConfigError> {
+        if self.config.deadline.is_some() {
+            return Err(ConfigError::Unconfirmed);
+        }
+        let before = self.running_config();
+        let difference = Difference::between(&before, wanted);
+        self.take(steps(&before, wanted))?;
+        self.config.before = Some(before);
+        self.config.deadline = confirm.map(|time| Instant::now() + time);
+        Ok(difference)
+    }
+
+    /// Keeps what was loaded.
+    ///
+    /// # Errors
+    /// When nothing waits for that.
+    pub fn confirm_config(&mut self) -> Result<(), ConfigError> {
+        self.config.deadline.take().map(|_| ()).ok_or(ConfigError::NothingToConfirm)
+    }
+
+    /// Goes back to what was before the last load; once more goes forth again.
+    ///
+    /// # Errors
+    /// When nothing was loaded, or see [`Router::load_config`].
+    pub fn rollback_config(&mut self) -> Result<Difference, ConfigError> {
+        let wanted = self.config.before.clone().ok_or(ConfigError::NothingBefore)?;
+        // It is no longer to be confirmed, however this ends: or it would be tried for ever.
+        self.config.deadline = None;
+        self.load_config(&wanted, None)
+    }
+
+    /// Goes back when a load was not confirmed in time.
+    pub(crate) fn tick_config(&mut self, now: Instant) {
+        if self.config.deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match self.rollback_config() {
+            Ok(_) => log::warn!("the loaded configuration was not confirmed: back to the one before"),
+            Err(error) => log::error!("the loaded configuration was not confirmed, and going back failed: {error}"),
+        }
+    }
+
+    /// Takes all steps, or none.
+    fn take(&mut self, steps: Vec<Step>) -> Result<(), ConfigError> {
+        for (at, step) in steps.iter().enumerate() {
+            let Err(error) = COMMANDS.execute(self, &step.command) else { continue };
+            let mut not_undone = Vec::new();
+            for taken in steps[..at].iter().rev() {
+                if let Err(error) = COMMANDS.execute(self, &taken.undo) {
+                    log::error!("`{}' (taking back `{}'): {error}", taken.undo, taken.command);
+                    not_undone.push(taken.undo.clone());
+                }
+            }
+            return Err(ConfigError::Step { command: step.command.clone(), message: error.to_string(), not_undone });
+        }
+        Ok(())
+    }
+
+    /// Writes what is stated to a file, or to the one that is read at start; gives its name
+    /// and the number of commands.
+    ///
+    /// # Errors
+    /// When there is none or it cannot be written; then it is as it was.
+    pub fn save_config(&mut self, file: Option<&Path>, force: bool) -> Result<(PathBuf, usize), ConfigError> {
+        let file = match (file, &self.config.startup) {
+            (Some(file), _) => file.to_path_buf(),
+            (None, Some(startup)) => startup.clone(),
+            (None, None) => return Err(ConfigError::NoStartupFile),
+        };
+        let is_startup = Some(&file) == self.config.startup.as_ref();
+        if is_startup && self.config.failed_at_start > 0 && !force {
+            let name = file.display().to_string();
+            return Err(ConfigError::WouldLose { count: self.config.failed_at_start, file: name });
+        }
+        let statements = self.running_config();
+        self.files.replace(&file, |out| {
+            writeln!(out, "# Configuration of quiver v{}, as `save' wrote it.", crate::inspect::VERSION)?;
+            statements.iter().try_for_each(|statement| writeln!(out, "{}", statement.line))
+        })?;
+        if is_startup {
+            self.config.failed_at_start = 0;
+        }
+        Ok((file, statements.len()))
+    }
+}

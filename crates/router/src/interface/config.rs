@@ -1,0 +1,45 @@
+//! Interfaces as the commands that make and set them.
+
+use super::Interface;
+use crate::Router;
+use crate::config::Statement;
+
+/// The command that removes an interface: what other statements name it by.
+pub(crate) fn removal(name: &str) -> String {
+    format!("delete interface {name}")
+}
+
+/// One interface after the other, each with its settings, in the order of their indices.
+pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+    router.interfaces.iter().for_each(|interface| of_interface(interface, into));
+}
+
+fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
+    let name = &interface.name;
+    if let Some(creation) = &interface.creation {
+        let mut made = Statement::new(creation.command(name), removal(name));
+        made.claim = creation.claim();
+        into.push(made);
+    }
+    let setting = |line: String, undo: String| Statement::new(line, undo).needing(removal(name)).replaced_by_itself();
+    if interface.mtu_is_set {
+        let line = format!("set interface mtu packet {} {name}", interface.mtu);
+        into.push(setting(line, format!("set interface mtu packet default {name}")));
+    }
+    if interface.mac_is_set {
+        let line = format!("set interface mac address {name} {}", interface.mac);
+        into.push(setting(line, format!("set interface mac address {name} default")));
+    }
+    for prefix in &interface.addresses {
+        let line = format!("set interface ip address {name} {prefix}");
+        let undo = format!("set interface ip address del {name} {prefix}");
+        let mut address = Statement::new(line, undo).needing(removal(name));
+        // The first is the primary one.
+        address.series = Some(format!("addresses of {name}"));
+        into.push(address);
+    }
+    if interface.admin_up {
+        let line = format!("set interface state {name} up");
+        into.push(setting(line, format!("set interface state {name} down")));
+    }
+}

@@ -1,0 +1,123 @@
+//! How an interface is made: what it takes to open its device, and the command that says
+//! the same, so that a saved configuration makes it again.
+
+use crate::{Devices, Error, Router};
+use drivers::af_packet::{self, AfPacketOptions};
+use drivers::tap::{self, TapOptions};
+use drivers::{Device, null, pg};
+use graph::InterfaceIndex;
+use wire::MacAddress;
+
+/// What kind of interface, with what it was asked for.
+#[derive(Debug, Clone)]
+pub enum Creation {
+    Tap(TapOptions),
+    HostInterface(AfPacketOptions),
+    PacketGenerator,
+    Null,
+}
+
+impl Creation {
+    /// The name of an interface that was given none.
+    pub fn default_name(&self, router: &Router) -> String {
+        match self {
+            Creation::Tap(options) => format!("tap{}", options.id),
+            Creation::HostInterface(options) => format!("host-{}", options.host_interface),
+            Creation::PacketGenerator => router.free_name("pg"),
+            Creation::Null => router.free_name("null"),
+        }
+    }
+
+    /// The command that makes it under a name.
+    pub fn command(&self, name: &str) -> String {
+        let option =
+            |word: &str, value: Option<String>| value.map_or(String::new(), |value| format!(" {word} {value}"));
+        match self {
+            Creation::Tap(options) => [
+                format!("create tap id {} name {name}", options.id),
+                option("host-if-name", options.host_interface_name.clone()),
+                option("host-ns", options.host_namespace.clone()),
+                option("host-ip4-addr", options.host_ip4.map(|prefix| prefix.to_string())),
+                option("host-mac-addr", options.host_mac.map(|mac| mac.to_string())),
+                option("host-mtu-size", options.host_mtu.map(|mtu| mtu.to_string())),
+                option("hw-addr", options.hw_address.map(|mac| mac.to_string())),
+            ]
+            .concat(),
+            Creation::HostInterface(options) => {
+                let mac = option("hw-addr", options.hw_address.map(|mac| mac.to_string()));
+                // VPP's long form: a host interface may be called `name`.
+                format!("create host-interface name {}{mac} interface-name {name}", options.host_interface)
+            }
+            Creation::PacketGenerator => format!("create packet-generator interface {name}"),
+            Creation::Null => format!("create null interface name {name}"),
+        }
+    }
+
+    /// What of the host only one interface can have.
+    pub fn claim(&self) -> Option<String> {
+        match self {
+            Creation::Tap(options) => {
+                let name = options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id));
+                Some(format!("{} {name}", options.host_namespace.as_deref().unwrap_or("")))
+            }
+            Creation::HostInterface(options) => Some(format!(" {}", options.host_interface)),
+            Creation::PacketGenerator | Creation::Null => None,
+        }
+    }
+
+    fn driver(&self) -> &'static str {
+        match self {
+            Creation::Tap(_) => "tap",
+            Creation::HostInterface(_) => "af_packet",
+            Creation::PacketGenerator => "pg",
+            Creation::Null => "null",
+        }
+    }
+
+    fn open(&self, number: u32) -> Result<Device, drivers::OpenError> {
+        Ok(match self {
+            Creation::Tap(options) => tap::open(options.clone())?,
+            Creation::HostInterface(options) => af_packet::open(options.clone())?,
+            Creation::PacketGenerator => pg::open(number),
+            Creation::Null => null::open(number),
+        })
+    }
+
+    /// In place of the device: remembers what it would be and touches nothing of the host.
+    fn stand_in(&self) -> Device {
+        let host = match self {
+            Creation::Tap(options) => {
+                Some(options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id)))
+            }
+            Creation::HostInterface(options) => Some(options.host_interface.clone()),
+            Creation::PacketGenerator | Creation::Null => None,
+        };
+        Device { driver: self.driver(), host, mac: MacAddress::ZERO, ..null::open(0) }
+    }
+}
+
+impl Router {
+    /// Makes an interface with its device; it starts administratively down.
+    ///
+    /// # Errors
+    /// When the name is malformed or taken, the host interface is in use here already, or
+    /// the system refuses; then nothing has changed.
+    pub fn create(&mut self, name: &str, creation: Creation) -> Result<InterfaceIndex, Error> {
+        self.check_new_name(name)?;
+        if let Creation::HostInterface(options) = &creation {
+            let host = &options.host_interface;
+            let on_host = self.interfaces.iter().find(|interface| interface.is_on_host(host));
+            if let Some(interface) = on_host {
+                return Err(Error::HostInterfaceTaken { host: host.clone(), name: interface.name.clone() });
+            }
+        }
+        let of_driver = self.interfaces.iter().filter(|interface| interface.driver == creation.driver()).count();
+        let device = match self.devices {
+            Devices::Real => creation.open(of_driver as u32)?,
+            Devices::StandIns => creation.stand_in(),
+        };
+        let index = self.create_interface(name, device)?;
+        self.interfaces.get_mut(index)?.creation = Some(creation);
+        Ok(index)
+    }
+}

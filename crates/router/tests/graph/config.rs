@@ -1,0 +1,400 @@
+//! Configuration that lasts: printed, saved, loaded, taken back.
+
+use crate::commands::any_line;
+use crate::packet::Random;
+use command::{CommandSet, Files};
+use quiver_router::config::{ConfigError, Statement};
+use quiver_router::{Devices, Options, Router};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A router of which nobody runs the worker; its devices are stand-ins.
+struct Desk {
+    router: Router,
+    commands: CommandSet<Router>,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+        Desk { router: Router::new(options).unwrap(), commands: quiver_router::commands() }
+    }
+
+    fn of(commands: &[&str]) -> Desk {
+        let mut desk = Desk::new();
+        commands.iter().for_each(|line| drop(desk.must(line)));
+        desk
+    }
+
+    fn try_to(&mut self, line: &str) -> Result<String, String> {
+        self.commands.execute(&mut self.router, line).map(|reply| reply.text()).map_err(|error| error.to_string())
+    }
+
+    fn must(&mut self, line: &str) -> String {
+        self.try_to(line).unwrap_or_else(|error| panic!("{line}: {error}"))
+    }
+
+    fn config(&self) -> String {
+        text_of(&self.router.running_config())
+    }
+
+    /// All that a refused command could have changed, as far as an operator can see it.
+    fn state(&mut self) -> String {
+        let shows = ["show interface", "show interface address", "show ip fib detail", "show node"];
+        let shown: Vec<String> = shows.iter().map(|line| self.must(line)).collect();
+        let neighbours: Vec<String> =
+            self.router.neighbours.iter().map(|(key, neighbour)| format!("{key:?} {:?}", neighbour.state)).collect();
+        format!("{}\n{}\n{}\n{}", self.config(), shown.join("\n"), neighbours.join("\n"), self.router.ip4.objects())
+    }
+}
+
+fn text_of(statements: &[Statement]) -> String {
+    statements.iter().map(|statement| statement.line.clone() + "\n").collect()
+}
+
+fn sorted(statements: &[Statement]) -> Vec<String> {
+    let mut lines: Vec<String> = statements.iter().map(|statement| statement.line.clone()).collect();
+    lines.sort();
+    lines
+}
+
+/// A directory that is removed with its test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("quiver-config-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const EVERYTHING: &[&str] = &[
+    "create tap id 7 name e0 host-if-name lan0 host-ns left host-ip4-addr 10.0.1.2/24 host-mac-addr 02:00:00:00:00:07 host-mtu-size 9000 hw-addr 02:00:00:00:00:70",
+    "create tap",
+    "create host-interface eth1 name e1 hw-addr 02:00:00:00:00:71",
+    "create host-interface name name interface-name e2",
+    "create packet-generator interface pg0",
+    "create null interface",
+    "set interface name null0 sink",
+    "set interface mtu packet 1400 e0",
+    "set interface mac address e1 02:00:00:00:00:aa",
+    "set interface ip address e0 10.0.1.1/24",
+    "set interface ip address e0 10.0.1.3/24",
+    "set interface ip address e1 10.0.2.1/31",
+    "set interface state e0 up",
+    "set interface state sink up",
+    "ip neighbor e0 10.0.1.9 02:00:00:00:00:09",
+    "ip route add 16.0.0.0/8 via 10.0.1.9 e0 weight 3 via 10.0.2.0",
+    "ip route add 0.0.0.0/0 via sink",
+    "ip route add 17.0.0.0/8 via drop",
+    "ip route add 18.0.0.0/8 via punt",
+    "ip route add 19.0.0.0/8 via unreachable",
+    "ip route add 20.0.0.1/32 via local",
+    "packet-generator new {\n  name s0\n  limit 10\n  rate 1e6\n  size 64-128\n  maxframe 16\n  interface pg0\n  node ip4-input\n  worker 0\n  data {\n UDP: 1.2.3.4 -> 10.0.0.1\n UDP: 1 -> 2\n   incrementing 8 } }",
+];
+
+#[test]
+fn every_object_comes_back_and_a_fresh_router_says_the_same() {
+    let first = Desk::of(EVERYTHING);
+    let text = first.config();
+    for line in [
+        "create tap id 7 name e0 host-if-name lan0 host-ns left host-ip4-addr 10.0.1.2/24 host-mac-addr 02:00:00:00:00:07 host-mtu-size 9000 hw-addr 02:00:00:00:00:70\n",
+        "create tap id 0 name tap0\n",
+        "create host-interface name eth1 hw-addr 02:00:00:00:00:71 interface-name e1\n",
+        "create host-interface name name interface-name e2\n",
+        "create null interface name sink\n",
+        "set interface mtu packet 1400 e0\n",
+        "set interface mac address e1 02:00:00:00:00:aa\n",
+        "set interface ip address e0 10.0.1.1/24\nset interface ip address e0 10.0.1.3/24\n",
+        "set interface state sink up\n",
+        "ip neighbor e0 10.0.1.9 02:00:00:00:00:09\n",
+        "ip route add 16.0.0.0/8 via 10.0.1.9 e0 weight 3 via 10.0.2.0\n",
+        "ip route add 0.0.0.0/0 via sink\n",
+        "ip route add 20.0.0.1/32 via local\n",
+        "packet-generator new {\n  name s0\n  interface pg0\n  limit 10\n  rate 1e6\n  size 64-128\n  maxframe 16\n  node ip4-input\n  worker 0\n  data {\n    UDP: 1.2.3.4 -> 10.0.0.1\n    UDP: 1 -> 2\n    incrementing 8\n  }\n}\n",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    // What follows from addresses and neighbours is no configuration.
+    assert!(!text.contains("ip route add 10.0."));
+    let mut second = Desk::new();
+    let commands = command::complete_lines(&text).unwrap();
+    assert_eq!(commands.len(), first.router.running_config().len());
+    commands.iter().for_each(|line| drop(second.must(&line.text)));
+    assert_eq!(second.config(), text);
+    let wanted = first.router.parse_config("text", &text).unwrap();
+    assert!(first.router.compare_config(&wanted).is_empty());
+}
+
+/// Lines of which some are refused, so that states of all kinds arise.
+fn random_state(random: &mut Random, lines: usize) -> Desk {
+    let mut desk = Desk::new();
+    for _ in 0..lines {
+        let (name, other) = (format!("n{}", random.below(4)), format!("n{}", random.below(4)));
+        let (low, high) = (random.below(4), random.below(4));
+        let line = match random.below(14) {
+            0 => format!("create null interface name {name}"),
+            1 => format!("create tap id {low} name {name}"),
+            2 => format!("create host-interface eth{low} name {name}"),
+            3 => format!("delete interface {name}"),
+            4 => format!("set interface state {name} {}", random.of(&["up", "down"])),
+            5 | 6 => format!("set interface ip address {name} 10.0.{low}.{}/24", high + 1),
+            7 => format!("set interface ip address del {name} 10.0.{low}.{}/24", high + 1),
+            8 => format!("set interface mtu {} {name}", random.of(&["1400", "1500", "default"])),
+            9 => format!("set interface mac address {name} {}", random.of(&["02:00:00:00:00:01", "default"])),
+            10 => format!("ip neighbor {name} 10.0.{low}.9 02:00:00:00:00:0{high}"),
+            11 => format!("ip route add 16.{low}.0.0/16 via 10.0.{high}.9"),
+            12 => format!("ip route add 16.{low}.0.0/16 via 10.0.{high}.9 {name} via {other} weight 2"),
+            _ => format!("set interface name {name} {other}"),
+        };
+        let _ = desk.try_to(&line);
+    }
+    desk
+}
+
+#[test]
+fn a_load_makes_any_state_of_any_other() {
+    let random = &mut Random::new(3);
+    let mut moved = 0;
+    for _ in 0..300 {
+        let (mut from, lines) = (random_state(random, 40), 10 + random.below(40));
+        let to = random_state(random, lines);
+        let wanted = from.router.parse_config("to", &to.config()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(text_of(&wanted), to.config());
+        let before = from.router.running_config();
+        let difference = from.router.load_config(&wanted, None).unwrap();
+        assert_eq!(sorted(&from.router.running_config()), sorted(&wanted));
+        assert!(from.router.compare_config(&wanted).is_empty());
+        moved += usize::from(!difference.is_empty());
+        from.router.rollback_config().unwrap();
+        assert_eq!(sorted(&from.router.running_config()), sorted(&before));
+    }
+    assert!(moved > 250, "{moved}");
+}
+
+#[test]
+fn an_error_in_the_middle_of_a_file_leaves_everything_as_it_was() {
+    let directory = Directory::new("middle");
+    let mut desk = Desk::of(EVERYTHING);
+    let before = desk.state();
+    for (wrong, message) in [
+        ("set interface state e9 up", ":2: set interface state: no interface named `e9' (show interface lists them)"),
+        ("bogus", ":2: unknown input `bogus'"),
+        ("show interface", ":2: `show interface' states no configuration"),
+        ("clear errors", ":2: `clear errors' states no configuration"),
+        ("save /tmp/x", ":2: `save' states no configuration"),
+        ("set interface ip address n0 0.0.0.0/0", ":2: set interface ip address: 0.0.0.0/0 is no address"),
+        ("packet-generator new {", ":2: `{' is never closed"),
+    ] {
+        let text = format!("create null interface name n0\n{wrong}\nset interface state n0 up\n");
+        let file = directory.file("file", &text);
+        let error = desk.try_to(&format!("load {file}")).unwrap_err();
+        assert!(error.starts_with(&format!("load: {file}{message}")), "{error}");
+        assert_eq!(desk.state(), before, "{wrong}");
+    }
+}
+
+#[test]
+fn a_device_that_cannot_be_opened_leaves_everything_as_it_was() {
+    let directory = Directory::new("device");
+    let options = Options { buffers: 1024, huge_pages: false, ..Options::default() };
+    let mut desk = Desk { router: Router::new(options).unwrap(), commands: quiver_router::commands() };
+    for line in ["create null interface name n0", "set int state n0 up", "set int ip address n0 10.0.0.1/24"] {
+        desk.must(line);
+    }
+    let before = desk.state();
+    let file = directory.file("file", "create null interface name n1\ncreate host-interface absent0 name e0\n");
+    let error = desk.try_to(&format!("load {file}")).unwrap_err();
+    assert!(
+        error.contains("create host-interface name absent0 interface-name e0") && error.contains("absent0"),
+        "{error}"
+    );
+    assert!(error.ends_with("nothing was changed"), "{error}");
+    assert_eq!(desk.state(), before);
+}
+
+#[test]
+fn steps_that_were_taken_before_a_failure_are_taken_back() {
+    let options = Options { buffers: 1024, huge_pages: false, ..Options::default() };
+    let mut desk = Desk { router: Router::new(options).unwrap(), commands: quiver_router::commands() };
+    for line in [
+        "create null interface name n0",
+        "create null interface name n1",
+        "set int state n0 up",
+        "set int ip address n0 10.0.0.1/24",
+        "ip route add 16.0.0.0/8 via 10.0.0.2 n0",
+        "ip route add 17.0.0.0/8 via 10.0.0.2",
+    ] {
+        desk.must(line);
+    }
+    // The old n0 has to go before the new one can come, and that cannot be opened.
+    let text = "create null interface name n2\ncreate host-interface absent0 name n0\nip route add 17.0.0.0/8 via n2\n";
+    let wanted = desk.router.parse_config("file", text).unwrap();
+    let (before, fib) = (sorted(&desk.router.running_config()), desk.must("show ip fib summary"));
+    let error = desk.router.load_config(&wanted, None).unwrap_err().to_string();
+    assert!(error.contains("absent0") && error.ends_with("nothing was changed"), "{error}");
+    assert_eq!(sorted(&desk.router.running_config()), before);
+    assert_eq!(desk.must("show ip fib summary"), fib);
+    assert!(desk.try_to("rollback").unwrap_err().contains("nothing to go back to"));
+}
+
+#[test]
+fn what_differs_is_shown_before_and_nothing_happens() {
+    let directory = Directory::new("dry");
+    let mut desk = Desk::of(EVERYTHING);
+    let text =
+        desk.config().replace("mtu packet 1400", "mtu packet 1300").replace("ip route add 17.0.0.0/8 via drop\n", "");
+    let file = directory.file("file", &text);
+    let before = desk.state();
+    let shown = desk.must(&format!("load {file} dry-run"));
+    assert_eq!(
+        shown,
+        "- set interface mtu packet 1400 e0\n- ip route add 17.0.0.0/8 via drop\n+ set interface mtu packet 1300 e0\n"
+    );
+    assert_eq!(desk.state(), before);
+    assert_eq!(desk.must(&format!("load {file}")), shown);
+    assert_eq!(desk.config(), text);
+    assert_eq!(desk.must(&format!("load {file}")), "no difference\n");
+}
+
+#[test]
+fn an_unconfirmed_load_goes_back_by_itself_and_a_confirmed_one_stays() {
+    let directory = Directory::new("confirm");
+    let file = directory.file("file", "create null interface name n1\n");
+    let mut desk = Desk::of(&["create null interface name n0"]);
+    let (old, new) = ("create null interface name n0\n", "create null interface name n1\n");
+    assert_eq!(desk.try_to("confirm").unwrap_err(), "confirm: no loaded configuration waits to be confirmed");
+    assert!(desk.try_to("rollback").unwrap_err().contains("nothing to go back to"));
+
+    let answer = desk.must(&format!("load {file} confirm 30"));
+    assert!(answer.ends_with("goes back in 30 s unless you `confirm'\n"), "{answer}");
+    assert!(desk.try_to(&format!("load {file}")).unwrap_err().contains("the last load still waits"));
+    let start = Instant::now();
+    let due = desk.router.tick_at(start + Duration::from_secs(20)).unwrap();
+    assert_eq!(desk.config(), new);
+    assert!(due <= start + Duration::from_secs(31), "control comes back in time");
+    desk.router.tick_at(start + Duration::from_secs(32));
+    assert_eq!(desk.config(), old);
+    desk.router.tick_at(start + Duration::from_secs(99));
+    assert_eq!(desk.config(), old, "once is enough");
+
+    desk.must(&format!("load {file} confirm"));
+    desk.must("confirm");
+    desk.router.tick_at(Instant::now() + Duration::from_secs(99));
+    assert_eq!(desk.config(), new);
+    desk.must("rollback");
+    assert_eq!(desk.config(), old);
+    desk.must("rollback");
+    assert_eq!(desk.config(), new);
+}
+
+#[test]
+fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
+    let directory = Directory::new("save");
+    let mut desk = Desk::of(EVERYTHING);
+    assert!(desk.try_to("save").unwrap_err().contains("no file to save to"));
+    let startup = directory.0.join("startup.cli");
+    desk.router.config.startup = Some(startup.clone());
+    let count = desk.router.running_config().len();
+    assert_eq!(desk.must("save"), format!("{}: {count} commands saved\n", startup.display()));
+    assert_eq!(desk.must(&format!("load {}", startup.display())), "no difference\n");
+
+    desk.router.config.failed_at_start = 2;
+    let refusal = desk.try_to("save").unwrap_err();
+    assert!(refusal.contains("2 commands of") && refusal.contains("`save force'"), "{refusal}");
+    desk.must(&format!("save {}", directory.0.join("other").display()));
+    desk.must("save force");
+    desk.must("save");
+}
+
+#[test]
+fn files_are_confined_when_a_root_is_set() {
+    let directory = Directory::new("confined");
+    let mut desk = Desk::of(&["create null interface name n0"]);
+    desk.router.files = Files::beneath(&directory.0).unwrap();
+    assert!(desk.try_to("load /etc/hostname").unwrap_err().contains("outside of"));
+    assert!(desk.try_to("save ../escaped").unwrap_err().contains("outside of"));
+    desk.must("save kept");
+    assert_eq!(desk.must("load kept dry-run"), "no difference\n");
+}
+
+#[test]
+fn a_refused_command_changes_nothing() {
+    let random = &mut Random::new(21);
+    let mut desk = Desk::of(EVERYTHING);
+    let mut before = desk.state();
+    let mut refused = 0;
+    for _ in 0..10_000 {
+        let line = any_line(random);
+        let name = desk.commands.find(&line).map_or(String::new(), |command| command.name().to_string());
+        // These ask a worker, and none runs here; `commands.rs' has one.
+        if ["show", "trace", "clear trace"].iter().any(|asks| name.starts_with(asks)) {
+            continue;
+        }
+        if let Err(error) = desk.try_to(&line) {
+            refused += 1;
+            // Looking is what takes time: a change would still be there some lines later.
+            if refused % 20 == 0 {
+                assert_eq!(desk.state(), before, "after `{line}': {error}");
+            }
+        } else {
+            before = desk.state();
+        }
+    }
+    assert!(refused > 3_000, "{refused}");
+}
+
+#[test]
+fn damaged_files_are_refused_whole_or_taken_whole() {
+    let random = &mut Random::new(22);
+    let mut desk = Desk::of(EVERYTHING);
+    let text = desk.config();
+    let (mut refused, mut taken) = (0, 0);
+    for _ in 0..10_000 {
+        let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+        for _ in 0..=random.below(3) {
+            let at = random.below(lines.len());
+            match random.below(5) {
+                0 => drop(lines.remove(at)),
+                1 => lines.insert(at, any_line(random)),
+                2 => {
+                    let other = random.below(lines.len());
+                    lines.swap(at, other);
+                }
+                3 => {
+                    let keep = random.below(lines[at].chars().count() + 1);
+                    lines[at] = lines[at].chars().take(keep).collect();
+                }
+                _ => lines[at].push(char::from_u32(random.below(0x3000) as u32).unwrap_or('?')),
+            }
+        }
+        match desk.router.parse_config("damaged", &lines.join("\n")) {
+            Ok(wanted) => {
+                taken += 1;
+                if taken % 10 == 0 {
+                    desk.router.load_config(&wanted, None).unwrap_or_else(|error| panic!("{error}"));
+                    assert_eq!(sorted(&desk.router.running_config()), sorted(&wanted));
+                }
+            }
+            Err(ConfigError::Line { line, message, .. }) => {
+                refused += 1;
+                assert!(line > 0 && line <= lines.len() && !message.is_empty());
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(refused > 2_000 && taken > 500, "{refused} refused, {taken} taken");
+}
