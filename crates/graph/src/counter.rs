@@ -84,6 +84,7 @@ impl CounterTable {
     }
 
     /// One worker's word as it stands, `clear` or not.
+    #[inline(always)]
     pub fn raw(&self, thread: usize, index: usize, word: usize) -> u64 {
         self.cell(thread, index, word).load(Ordering::Relaxed)
     }

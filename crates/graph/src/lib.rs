@@ -2,7 +2,7 @@
 //! from node to node, run to completion by one dispatcher a worker.
 //!
 //! Read in this order: [`vector`] (what travels), [`node`] (what a node is), [`worker`]
-//! (how a round runs), [`registry`] (how control changes the graph), then [`buffer`],
+//! (how a round runs), [`registry`] (how control changes the graph), [`status`] (what it sees of it), then [`buffer`],
 //! [`counter`], [`trace`] and [`time`]. The graph knows no protocol.
 #![deny(unsafe_code)]
 
@@ -12,6 +12,7 @@ mod mailbox;
 pub mod node;
 mod parting;
 pub mod registry;
+pub mod status;
 pub mod time;
 pub mod trace;
 pub mod vector;
@@ -24,6 +25,7 @@ pub use node::{
     Wake,
 };
 pub use registry::{Graph, GraphError};
+pub use status::{NodeState, WorkerState};
 pub use trace::Snapshot;
 pub use vector::{EdgeIndex, InterfaceIndex, Row, VECTOR_SIZE, Vector, edge, flag};
 pub use worker::{Core, Progress, Worker};

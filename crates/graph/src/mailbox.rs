@@ -86,6 +86,16 @@ impl Mailbox {
         true
     }
 
+    /// Whether its worker sleeps, or is about to.
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+
+    /// The descriptor that wakes the sleeper.
+    pub fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
     /// Waits for the bell, a descriptor or the time.
     pub fn sleep(&self, descriptors: &[BorrowedFd<'_>], until: Option<u64>) {
         let mut wanted: Vec<PollFd<'_>> = Vec::with_capacity(descriptors.len() + 1);

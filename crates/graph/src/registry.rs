@@ -61,7 +61,10 @@ pub struct EdgeInfo {
     /// The next node's name, or the reason of the drop.
     pub to: String,
     pub node: Option<NodeIndex>,
+    /// It is the reason of a drop or of a packet's end.
     pub is_drop: bool,
+    /// The packet has done its work: no drop.
+    pub is_end: bool,
 }
 
 /// A counted reason.
@@ -79,17 +82,22 @@ pub struct NodeRuntime {
     pub packets: u64,
     pub clocks: u64,
     pub empty: u64,
+    /// The most clocks of one call, and the packets of that call.
+    pub max_clocks: u64,
+    pub max_packets: u64,
 }
 
 /// Control's side of the graph.
 pub struct Graph {
     domain: Arc<Domain>,
     pool: Arc<Pool>,
-    mailboxes: Vec<Arc<Mailbox>>,
-    counters: SharedCounters,
+    pub(crate) mailboxes: Vec<Arc<Mailbox>>,
+    pub(crate) counters: SharedCounters,
     nodes: Vec<Option<NodeInfo>>,
     by_name: HashMap<String, NodeIndex>,
     errors: Vec<ErrorInfo>,
+    /// Counts the times that [`Graph::clear_runtime`] was called.
+    pub(crate) clears: u64,
 }
 
 impl Graph {
@@ -118,6 +126,7 @@ impl Graph {
             nodes: Vec::new(),
             by_name: HashMap::new(),
             errors: DISPATCHER_ERRORS.iter().map(error).collect(),
+            clears: 0,
         })
     }
 
@@ -223,7 +232,7 @@ impl Graph {
             EdgeSpec::Next(to) => {
                 let next = self.by_name.get(*to).copied();
                 (
-                    EdgeInfo { to: to.to_string(), node: next, is_drop: false },
+                    EdgeInfo { to: to.to_string(), node: next, is_drop: false, is_end: false },
                     next.map_or(Target::Nowhere, Target::Node),
                 )
             }
@@ -234,7 +243,15 @@ impl Graph {
                     Severity::Info => Target::End(number),
                     Severity::Warning | Severity::Error => Target::Drop(number),
                 };
-                (EdgeInfo { to: reason.to_string(), node: None, is_drop: true }, target)
+                (
+                    EdgeInfo {
+                        to: reason.to_string(),
+                        node: None,
+                        is_drop: true,
+                        is_end: matches!(target, Target::End(_)),
+                    },
+                    target,
+                )
             }
         }
     }
@@ -272,7 +289,7 @@ impl Graph {
         if place >= edge::MAX {
             return Err(GraphError::TooMany("edges", edge::MAX));
         }
-        let info = EdgeInfo { to: to.to_string(), node: Some(target), is_drop: false };
+        let info = EdgeInfo { to: to.to_string(), node: Some(target), is_drop: false, is_end: false };
         if place == node.edges.len() {
             node.edges.push(info);
         } else {
@@ -348,9 +365,9 @@ impl Graph {
         nodes
     }
 
-    /// Reverse postorder from the sources: a topological order, but for the edges that
-    /// lead back.
-    fn send_order(&mut self) {
+    /// All nodes in the order in which workers run them: reverse postorder from the
+    /// sources, a topological order but for the edges that lead back.
+    pub fn order(&self) -> Vec<NodeIndex> {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut seen = vec![false; self.nodes.len()];
         let mut starts: Vec<_> = self.nodes.iter().flatten().collect();
@@ -359,6 +376,11 @@ impl Graph {
             self.visit(start.index, &mut seen, &mut order);
         }
         order.reverse();
+        order
+    }
+
+    fn send_order(&mut self) {
+        let order = self.order();
         self.post(|_| Message::Order(order.clone()));
     }
 
@@ -415,17 +437,6 @@ impl Graph {
 
     pub fn errors(&self) -> &[ErrorInfo] {
         &self.errors
-    }
-
-    /// A node's figures on one worker since the last clear.
-    pub fn runtime(&self, thread: usize, index: NodeIndex) -> NodeRuntime {
-        let word = |word| self.counters.nodes.value(thread, index.0 as usize, word);
-        NodeRuntime {
-            calls: word(node_word::CALLS),
-            packets: word(node_word::PACKETS),
-            clocks: word(node_word::CLOCKS),
-            empty: word(node_word::EMPTY),
-        }
     }
 
     /// Where all workers' packets have gone, as of their last busy round.

@@ -273,6 +273,117 @@ fn a_panicking_node_costs_its_packets_and_nothing_else() {
 }
 
 #[test]
+fn a_panic_is_reported_with_the_node_and_what_ran_before() {
+    let mut bed = Bed::new();
+    bed.source(&[EdgeSpec::Next("a")], 2, 64, |_| 0);
+    bed.graph.register(spec("a", &[EdgeSpec::Next("bomb")]), |_| Behaviour::Map(Box::new(To(0)))).unwrap();
+    let calls = Arc::new(AtomicU64::new(0));
+    bed.graph.register(spec("bomb", &[]), |_| Behaviour::Map(Box::new(Explodes(calls.clone())))).unwrap();
+    let crashes = Arc::new(Mutex::new(Vec::new()));
+    let seen = crashes.clone();
+    bed.worker.on_panic(Box::new(move |crash| seen.lock().unwrap().push(crash.clone())));
+    bed.settle();
+    let crashes = crashes.lock().unwrap();
+    let [crash] = &crashes[..] else { panic!("{crashes:?}") };
+    assert_eq!((crash.thread, crash.node.as_str(), crash.message.as_str()), (0, "bomb", "as the test wants"));
+    assert_eq!((crash.panics, crash.is_last(), crash.lost), (1, false, 64));
+    let steps: Vec<_> = crash.recent.iter().map(|step| (step.node.as_str(), step.packets)).collect();
+    assert_eq!(steps, [("feed", 64), ("a", 64), ("bomb", 64)]);
+    assert!(crash.recent.is_sorted_by(|earlier, later| earlier.ticks_before >= later.ticks_before));
+    let text = crash.to_string();
+    assert!(text.starts_with("worker 0: node bomb panicked: as the test wants\npanic 1 of 3 in a row"), "{text}");
+    assert_eq!(text.lines().count(), 4 + 3);
+}
+
+/// Brings a packet and panics before anybody has it.
+struct BadSource(bool);
+impl Source for BadSource {
+    fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector) {
+        if std::mem::take(&mut self.0) {
+            let packet = cx.buffers.allocate_one().unwrap();
+            out.push(Row { packet, l2: 256, l3: 256, length: 60, ..Row::default() }, 0);
+            panic!("source number {}", 7);
+        }
+    }
+    fn wake(&self) -> Wake<'_> {
+        Wake::Never
+    }
+}
+
+#[test]
+fn a_source_that_panics_is_named_and_a_reporter_that_panics_does_no_harm() {
+    let mut bed = Bed::new();
+    bed.graph.register(spec("bad", &[]), |_| Behaviour::Source(Box::new(BadSource(true)))).unwrap();
+    let said = Arc::new(Mutex::new(String::new()));
+    let heard = said.clone();
+    bed.worker.on_panic(Box::new(move |crash| {
+        *heard.lock().unwrap() = format!("{} {} {:?}", crash.node, crash.message, crash.recent.last().unwrap().packets);
+        panic!("in the reporter too");
+    }));
+    bed.settle();
+    assert_eq!(*said.lock().unwrap(), "bad source number 7 1");
+    assert_eq!(bed.error("node panicked"), 1);
+}
+
+/// Takes longest for the vector that is told.
+struct SlowOnce {
+    calls: usize,
+    slow: usize,
+}
+impl Map for SlowOnce {
+    fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
+        self.calls += 1;
+        if self.calls == self.slow {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        vector.set_edges(edge::SENT);
+    }
+}
+
+#[test]
+fn the_largest_clocks_of_a_call_are_kept_with_its_packets_until_cleared() {
+    let mut bed = Bed::new();
+    let feed = bed.source(&[EdgeSpec::Next("slow")], 1, 10, |_| 0);
+    let slow = bed.graph.register(spec("slow", &[]), |_| Behaviour::Map(Box::new(SlowOnce { calls: 0, slow: 2 })));
+    let slow = slow.unwrap();
+    let send = |bed: &mut Bed, size: usize| {
+        let again = move |core: &mut Core| {
+            let feed = core.node::<Feed>(feed).unwrap();
+            (feed.vectors, feed.size) = (1, size);
+        };
+        bed.graph.call(|_| Box::new(again));
+        bed.settle();
+    };
+    bed.settle();
+    send(&mut bed, 77);
+    send(&mut bed, 33);
+    let run = bed.graph.runtime(0, slow);
+    assert_eq!((run.calls, run.packets, run.max_packets), (3, 120, 77));
+    assert!(run.max_clocks <= run.clocks && run.max_clocks >= time::to_ticks(std::time::Duration::from_millis(50)));
+    bed.graph.clear_runtime();
+    assert_eq!(bed.graph.runtime(0, slow), Default::default(), "cleared before the worker has heard of it");
+    send(&mut bed, 5);
+    let run = bed.graph.runtime(0, slow);
+    assert_eq!((run.calls, run.packets, run.max_packets), (1, 5, 5));
+    assert_eq!(run.max_clocks, run.clocks);
+}
+
+#[test]
+fn a_node_in_a_removed_ones_place_does_not_inherit_its_largest_clocks() {
+    let mut bed = Bed::new();
+    bed.source(&[EdgeSpec::Next("end")], 1, 9, |_| 0);
+    bed.sink("end");
+    bed.settle();
+    let end = bed.graph.find("end").unwrap();
+    assert_eq!(bed.graph.runtime(0, end).max_packets, 9);
+    bed.graph.remove(end);
+    bed.sink("other");
+    bed.settle();
+    let other = bed.graph.find("other").unwrap();
+    assert_eq!((other, bed.graph.runtime(0, other)), (end, Default::default()));
+}
+
+#[test]
 fn marked_packets_are_seen_at_every_node() {
     let mut bed = Bed::new();
     let feed = bed.source(&[EdgeSpec::Next("middle")], 1, 10, |_| 0);
@@ -304,15 +415,73 @@ fn a_worker_on_a_thread_sleeps_and_answers() {
     let bed = Bed::new();
     let Bed { graph, worker } = bed;
     let thread = std::thread::spawn(move || worker.run());
+    let own = |graph: &Graph| graph.worker_lwp(0).is_some_and(|lwp| lwp != std::process::id());
     for n in 0..20 {
         if n % 5 == 4 {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         assert_eq!(graph.ask(0, move |core| core.thread() + n).unwrap(), n);
     }
+    assert!(own(&graph));
+    until(|| graph.worker_state(0) == WorkerState::Asleep);
     graph.stop();
     thread.join().unwrap();
     assert!(graph.counters().workers.raw(0, worker::worker_word::SLEEPS, 0) > 0);
+}
+
+fn until(condition: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "it never happens");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// Stays in its round until the test lets it go.
+struct Stuck(std::sync::mpsc::Receiver<()>);
+impl Source for Stuck {
+    fn poll(&mut self, _: &mut Context<'_>, _: &mut Vector) {
+        let _ = self.0.recv();
+    }
+    fn wake(&self) -> Wake<'_> {
+        Wake::Poll
+    }
+}
+
+#[test]
+fn a_stuck_worker_is_seen_to_be_stalled_and_recovers() {
+    let mut bed = Bed::new();
+    assert_eq!(bed.graph.worker_state(0), WorkerState::NotStarted);
+    let (go, wait) = std::sync::mpsc::channel();
+    let wait = std::cell::RefCell::new(Some(wait));
+    let stuck = bed
+        .graph
+        .register(spec("stuck", &[]), |_| Behaviour::Source(Box::new(Stuck(wait.borrow_mut().take().unwrap()))))
+        .unwrap();
+    let Bed { graph, worker } = bed;
+    let thread = std::thread::spawn(move || worker.run());
+    until(|| matches!(graph.worker_state(0), WorkerState::Stalled(_)));
+    drop(go);
+    until(|| graph.worker_state(0) == WorkerState::Online);
+    // It has to be polled, so its worker does not sleep.
+    until(|| graph.node_state(0, stuck) == NodeState::Polling);
+    graph.stop();
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_source_without_a_device_is_disabled_while_its_worker_sleeps() {
+    let mut bed = Bed::new();
+    let feed = bed.source(&[EdgeSpec::Next("end")], 0, 1, |_| 0);
+    bed.sink("end");
+    let end = bed.graph.find("end").unwrap();
+    assert_eq!(bed.graph.node_state(0, feed), NodeState::Polling);
+    let Bed { graph, worker } = bed;
+    let thread = std::thread::spawn(move || worker.run());
+    until(|| graph.node_state(0, feed) == NodeState::Disabled);
+    assert_eq!(graph.node_state(0, end), NodeState::Active);
+    graph.stop();
+    thread.join().unwrap();
 }
 
 #[test]

@@ -16,6 +16,7 @@ impl Core {
     pub(super) fn round(&mut self, round: &Round<'_>) -> bool {
         let start = ticks();
         self.now = start;
+        self.counters.workers.set(self.thread, worker_word::ROUND_BEGAN, 0, start);
         let mut clock = start;
         let mut worked = false;
         for i in 0..self.sources.len() {
@@ -58,17 +59,33 @@ impl Core {
         if n == 0 {
             self.spare.push(vector);
         } else {
+            self.recorder.note(index.0 as usize, n, before);
             let vector = self.trace_source(index, vector);
             self.enqueue(index, vector);
         }
         let after = ticks();
-        let nodes = &self.counters.nodes;
-        let entry = index.0 as usize;
-        nodes.add(self.thread, entry, node_word::CALLS, 1);
-        nodes.add(self.thread, entry, node_word::PACKETS, n as u64);
-        nodes.add(self.thread, entry, node_word::CLOCKS, after.wrapping_sub(before));
-        nodes.add(self.thread, entry, node_word::EMPTY, (n == 0) as u64);
+        self.count_call(index.0 as usize, n, after.wrapping_sub(before));
+        self.counters.nodes.add(self.thread, index.0 as usize, node_word::EMPTY, (n == 0) as u64);
         (n, after)
+    }
+
+    /// Counts a call of a node. All words lie on one cache line.
+    #[inline(always)]
+    fn count_call(&self, entry: usize, packets: usize, clocks: u64) {
+        let nodes = &self.counters.nodes;
+        nodes.add(self.thread, entry, node_word::CALLS, 1);
+        nodes.add(self.thread, entry, node_word::PACKETS, packets as u64);
+        nodes.add(self.thread, entry, node_word::CLOCKS, clocks);
+        if clocks > nodes.raw(self.thread, entry, node_word::MAX_CLOCKS) {
+            self.count_maximum(entry, packets, clocks);
+        }
+    }
+
+    #[cold]
+    fn count_maximum(&self, entry: usize, packets: usize, clocks: u64) {
+        let nodes = &self.counters.nodes;
+        nodes.set(self.thread, entry, node_word::MAX_CLOCKS, clocks);
+        nodes.set(self.thread, entry, node_word::MAX_PACKETS, packets as u64);
     }
 
     #[inline]
@@ -139,6 +156,7 @@ impl Core {
     fn run_vector(&mut self, index: NodeIndex, round: &Round<'_>, vector: Box<Vector>, before: u64) -> u64 {
         let at = index.0 as usize;
         let n = vector.len();
+        self.recorder.note(at, n, before);
         let vector = &mut **self.current.insert(vector);
         let node = self.nodes[at].as_mut().expect("a ranked node exists");
         let mut cx = Core::context(&mut self.buffers, round, self.thread, self.now, &self.counters, node.counter_base);
@@ -170,10 +188,7 @@ impl Core {
             }
         }
         let after = ticks();
-        let nodes = &self.counters.nodes;
-        nodes.add(self.thread, at, node_word::CALLS, 1);
-        nodes.add(self.thread, at, node_word::PACKETS, n as u64);
-        nodes.add(self.thread, at, node_word::CLOCKS, after.wrapping_sub(before));
+        self.count_call(at, n, after.wrapping_sub(before));
         after
     }
 

@@ -10,6 +10,9 @@
 //! a device or a message wakes it.
 
 mod dispatch;
+mod recorder;
+
+pub use recorder::{Crash, Step};
 
 use crate::NodeIndex;
 use crate::buffer::Buffers;
@@ -21,6 +24,8 @@ use crate::time::ticks;
 use crate::trace::Tracer;
 use crate::vector::{Vector, edge};
 use rcu::Reader;
+use recorder::Recorder;
+use rustix::thread::gettid;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -46,7 +51,17 @@ pub mod node_word {
     pub const CLOCKS: usize = 2;
     /// Calls of a source that brought nothing.
     pub const EMPTY: usize = 3;
-    pub const WIDTH: usize = 4;
+    /// The most clocks of one call, and the packets of that call. Only the worker writes
+    /// them, so `clear` has it begin anew ([`super::Core::clear_maxima`]).
+    pub const MAX_CLOCKS: usize = 4;
+    pub const MAX_PACKETS: usize = 5;
+    /// Of a source: [`READY`] or [`NO_DEVICE`], as it said when it was last asked.
+    pub const STATE: usize = 6;
+    /// An entry is one cache line.
+    pub const WIDTH: usize = 8;
+
+    pub const READY: u64 = 0;
+    pub const NO_DEVICE: u64 = 1;
 }
 
 /// Entries of the worker table.
@@ -61,6 +76,12 @@ pub mod worker_word {
     pub const BUFFERS_CACHED: usize = 7;
     pub const BUFFERS_IN_USE: usize = 8;
     pub const SLEEPS: usize = 9;
+    /// When its current round began, in ticks.
+    pub const ROUND_BEGAN: usize = 10;
+    /// The kernel's number of its thread; 0: it runs on none of its own.
+    pub const LWP: usize = 11;
+    /// Which `clear` the largest clocks of nodes count from.
+    pub const MAXIMA: usize = 12;
     pub const COUNT: usize = 16;
 }
 
@@ -125,7 +146,11 @@ pub struct Core {
     deferred: Vec<Message>,
     now: u64,
     running: usize,
+    recorder: Recorder,
 }
+
+/// What is told of a panic.
+pub type PanicReporter = Box<dyn FnMut(&Crash) + Send>;
 
 /// What a round did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +165,7 @@ pub struct Worker {
     core: Core,
     reader: Reader,
     panics: u32,
+    on_panic: Option<PanicReporter>,
 }
 
 impl Worker {
@@ -168,14 +194,24 @@ impl Worker {
                 deferred: Vec::new(),
                 now: ticks(),
                 running: 0,
+                recorder: Recorder::new(),
             },
             reader,
             panics: 0,
+            on_panic: None,
         }
+    }
+
+    /// Has panics that are caught reported, each before anything else happens. The last
+    /// one ends the process when the reporter returns.
+    pub fn on_panic(&mut self, reporter: PanicReporter) {
+        self.on_panic = Some(reporter);
     }
 
     /// Runs until stopped, sleeping when idle.
     pub fn run(mut self) {
+        let lwp = gettid().as_raw_nonzero().get() as u64;
+        self.core.counters.workers.set(self.core.thread, worker_word::LWP, 0, lwp);
         let mut idle = 0;
         loop {
             match self.round() {
@@ -204,20 +240,42 @@ impl Worker {
                 self.panics = 0;
                 if worked { Progress::Worked } else { Progress::Idle }
             }
-            Err(_) => {
-                let node = self.core.name_of_running();
-                let lost = self.core.drop_everything();
-                self.panics += 1;
-                log::error!(
-                    "node {node} panicked; {lost} packets dropped (panic {} of {MAX_PANICS} in a row)",
-                    self.panics
-                );
-                if self.panics == MAX_PANICS {
-                    log::error!("giving up: {node} panics in every round");
-                    std::process::abort();
-                }
+            Err(payload) => {
+                self.panicked(&recorder::message(&*payload));
                 Progress::Worked
             }
+        }
+    }
+
+    /// Drops what is inside, tells, and gives up after too many in a row.
+    #[cold]
+    fn panicked(&mut self, message: &str) {
+        self.panics += 1;
+        let node = self.core.name_of_running().to_string();
+        let recent = self.core.recent();
+        let crash = Crash {
+            thread: self.core.thread,
+            node: node.clone(),
+            message: message.into(),
+            rounds: self.core.counters.workers.raw(self.core.thread, worker_word::ROUNDS, 0),
+            lost: self.core.drop_everything(),
+            panics: self.panics,
+            most_panics: MAX_PANICS,
+            recent,
+        };
+        log::error!(
+            "node {node} panicked: {message}; {} packets dropped (panic {} of {MAX_PANICS} in a row)",
+            crash.lost,
+            self.panics
+        );
+        if let Some(report) = &mut self.on_panic
+            && catch_unwind(AssertUnwindSafe(|| report(&crash))).is_err()
+        {
+            log::error!("the report of the panic failed");
+        }
+        if crash.is_last() {
+            log::error!("giving up: {node} panics in every round");
+            std::process::abort();
         }
     }
 
@@ -238,7 +296,10 @@ impl Worker {
             let Some(Node { behaviour: Behaviour::Source(node), .. }) = &self.core.nodes[source.0 as usize] else {
                 continue;
             };
-            match node.wake() {
+            let wake = node.wake();
+            let state = if matches!(wake, Wake::Never) { node_word::NO_DEVICE } else { node_word::READY };
+            self.core.counters.nodes.set(self.core.thread, source.0 as usize, node_word::STATE, state);
+            match wake {
                 Wake::Never => {}
                 Wake::Poll => must_poll = true,
                 Wake::At(ticks) => until = Some(until.map_or(ticks, |t: u64| t.min(ticks))),
@@ -330,6 +391,7 @@ impl Core {
                 if matches!(new.behaviour, Behaviour::Source(_)) {
                     self.sources.push(index);
                 }
+                self.clear_maximum(at);
                 let NewNode { behaviour, edges, counter_base, name } = *new;
                 self.nodes[at] =
                     Some(Node { behaviour, edges, counter_base, name, queue: Vec::with_capacity(4), rank: 0 });
@@ -411,11 +473,46 @@ impl Core {
         }
     }
 
-    fn name_of_running(&self) -> Arc<str> {
-        match self.nodes.get(self.running) {
+    /// Lets the largest clocks of all nodes count from now; `generation` tells control
+    /// that it has happened.
+    pub(crate) fn clear_maxima(&mut self, generation: u64) {
+        (0..self.nodes.len()).for_each(|at| self.clear_maximum(at));
+        self.counters.workers.set(self.thread, worker_word::MAXIMA, 0, generation);
+    }
+
+    fn clear_maximum(&self, at: usize) {
+        for word in [node_word::MAX_CLOCKS, node_word::MAX_PACKETS] {
+            self.counters.nodes.set(self.thread, at, word, 0);
+        }
+    }
+
+    fn name_of(&self, at: usize) -> Arc<str> {
+        match self.nodes.get(at) {
             Some(Some(node)) => node.name.clone(),
             _ => "(removed)".into(),
         }
+    }
+
+    fn name_of_running(&self) -> Arc<str> {
+        self.name_of(self.running)
+    }
+
+    /// What ran last, the node that runs included.
+    #[cold]
+    fn recent(&self) -> Vec<Step> {
+        let now = ticks();
+        let step = |node: usize, packets: u32, ticks: u64| Step {
+            node: self.name_of(node).to_string(),
+            packets,
+            ticks_before: now.wrapping_sub(ticks),
+        };
+        let mut steps: Vec<Step> =
+            self.recorder.runs().map(|run| step(run.node as usize, run.packets, run.ticks)).collect();
+        if let Some(Some(Node { behaviour: Behaviour::Source(_), .. })) = self.nodes.get(self.running) {
+            let brought = self.current.as_ref().map_or(0, |vector| vector.len());
+            steps.push(step(self.running, brought as u32, now));
+        }
+        steps
     }
 
     /// After a panic: every packet inside the graph is dropped.

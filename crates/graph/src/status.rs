@@ -1,0 +1,127 @@
+//! What workers and nodes are doing, as control sees it: read from counters and flags
+//! that workers write anyway. No worker is asked or stopped.
+
+use crate::mailbox::Message;
+use crate::registry::{Graph, NodeRuntime};
+use crate::worker::{node_word, worker_word};
+use crate::{NodeIndex, time};
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+/// A round that takes longer is a worker that is stuck, or that the system keeps from
+/// running.
+const STALL: Duration = Duration::from_millis(200);
+
+/// What a worker does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerState {
+    /// No thread runs it.
+    NotStarted,
+    /// Begins one round after the other.
+    Online,
+    /// Waits for a device or for control; nobody waits for it.
+    Asleep,
+    /// Has been in one round for so long; what was retired meanwhile cannot be freed.
+    Stalled(Duration),
+}
+
+/// What a node does, in VPP's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeState {
+    /// Runs when it has packets.
+    Active,
+    /// A source that is asked every round.
+    Polling,
+    /// A source whose worker sleeps until a device has something.
+    InterruptWait,
+    /// A source without anything to bring.
+    Disabled,
+}
+
+impl NodeState {
+    pub fn name(self) -> &'static str {
+        match self {
+            NodeState::Active => "active",
+            NodeState::Polling => "polling",
+            NodeState::InterruptWait => "interrupt wait",
+            NodeState::Disabled => "disabled",
+        }
+    }
+}
+
+impl Graph {
+    /// A node's figures on one worker since the last clear.
+    pub fn runtime(&self, thread: usize, index: NodeIndex) -> NodeRuntime {
+        let at = index.0 as usize;
+        let word = |word| self.counters.nodes.value(thread, at, word);
+        // A worker that has not met the last clear yet still shows what was before it.
+        let is_clear = self.counters.workers.raw(thread, worker_word::MAXIMA, 0) == self.clears;
+        let maximum = |word| if is_clear { self.counters.nodes.raw(thread, at, word) } else { 0 };
+        NodeRuntime {
+            calls: word(node_word::CALLS),
+            packets: word(node_word::PACKETS),
+            clocks: word(node_word::CLOCKS),
+            empty: word(node_word::EMPTY),
+            max_clocks: maximum(node_word::MAX_CLOCKS),
+            max_packets: maximum(node_word::MAX_PACKETS),
+        }
+    }
+
+    /// Makes the figures of nodes and workers count from now.
+    ///
+    /// What is added up gets a baseline. The largest clocks cannot be had by subtraction
+    /// and only the worker writes them: it is told to begin anew, and until it has they
+    /// read zero.
+    pub fn clear_runtime(&mut self) {
+        self.counters.nodes.clear(self.nodes().iter().map(|node| node.index.0 as usize));
+        self.counters.workers.clear(0..worker_word::COUNT);
+        self.clears += 1;
+        let generation = self.clears;
+        for mailbox in &self.mailboxes {
+            mailbox.post(Message::Call(Box::new(move |core| core.clear_maxima(generation))));
+        }
+    }
+
+    /// What a node does on a worker.
+    pub fn node_state(&self, thread: usize, index: NodeIndex) -> NodeState {
+        let is_input = self.info(index).is_some_and(|info| info.kind == "input");
+        let asleep = self.mailboxes[thread].is_asleep();
+        let state = || self.counters.nodes.raw(thread, index.0 as usize, node_word::STATE);
+        match (is_input, asleep) {
+            (false, _) => NodeState::Active,
+            (true, false) => NodeState::Polling,
+            (true, true) if state() == node_word::NO_DEVICE => NodeState::Disabled,
+            (true, true) => NodeState::InterruptWait,
+        }
+    }
+
+    /// What a worker does.
+    pub fn worker_state(&self, thread: usize) -> WorkerState {
+        if self.worker_lwp(thread).is_none() {
+            return WorkerState::NotStarted;
+        }
+        // First the beginning, then the flag: who wakes in between has begun long ago, but
+        // was asleep or is so now.
+        let began = self.counters.workers.raw(thread, worker_word::ROUND_BEGAN, 0);
+        if self.mailboxes[thread].is_asleep() {
+            return WorkerState::Asleep;
+        }
+        let passed = Duration::from_secs_f64(time::seconds(time::ticks().saturating_sub(began)));
+        if passed >= STALL { WorkerState::Stalled(passed) } else { WorkerState::Online }
+    }
+
+    /// When a worker's current or last round began, in ticks; nothing before its first.
+    pub fn round_began(&self, thread: usize) -> Option<u64> {
+        Some(self.counters.workers.raw(thread, worker_word::ROUND_BEGAN, 0)).filter(|&ticks| ticks > 0)
+    }
+
+    /// The kernel's number of the thread that runs a worker.
+    pub fn worker_lwp(&self, thread: usize) -> Option<u32> {
+        Some(self.counters.workers.raw(thread, worker_word::LWP, 0) as u32).filter(|&lwp| lwp > 0)
+    }
+
+    /// The descriptor by which control wakes a worker.
+    pub fn bell(&self, thread: usize) -> RawFd {
+        self.mailboxes[thread].bell().as_raw_fd()
+    }
+}
