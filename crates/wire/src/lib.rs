@@ -18,6 +18,7 @@ pub mod arp;
 pub mod batch;
 pub mod checksum;
 pub mod ethernet;
+pub mod filter;
 pub mod icmpv4;
 pub mod ipv4;
 mod layout;
