@@ -242,7 +242,7 @@ class Router:
 
     def neighbours(self):
         """`show ip neighbors` by address."""
-        return {known["ip"]: known for known in self.cli_json("show ip neighbors")["neighbours"]}
+        return {known["ip"]: known for known in self.cli_json("show ip neighbors")["neighbors"]}
 
     def cpu_seconds(self):
         """Processor time that the process has used so far."""

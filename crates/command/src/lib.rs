@@ -1,7 +1,8 @@
 //! The command language: one declarative grammar per command.
 //!
-//! A command is written once, as a syntax string and a handler. Parsing, error
-//! messages and `?` help all derive from that string, so that they cannot drift apart:
+//! A command is written once, as a syntax string and a handler. Parsing, error messages,
+//! completion, `?` help and the printed guide all derive from that string, so that they
+//! cannot drift apart:
 //!
 //! ```
 //! use quiver_command::{Args, Command, CommandSet, Done, reply};
@@ -24,7 +25,7 @@
 //! let refusal = commands.execute(&mut router, "set int state e0 sideways").err().unwrap();
 //! assert_eq!(
 //!     refusal.to_string(),
-//!     "set interface state: unknown input `sideways' (word 5)\nexpected one of: up, down",
+//!     "set interface state: unknown input `sideways' (word 5)\nexpected one of: down, up",
 //! );
 //! ```
 //!
@@ -45,7 +46,8 @@
 //! | `( ... : name)+`, `( ... : name)*` | repeated; `args.groups("name")` has one `Args` per repetition |
 //! | `{{ a <x:word> \| [b] \| (c <y:word> : name)* }}` | options in any order, each at most once; `[ ]` marks those that may be left out, `( )*` those that may return |
 //!
-//! Types: `word`, `interface` (a word that the handler resolves), `ip4`, `prefix4`, `mac`,
+//! Types: `word`, `interface`, `node`, `stream`, `class` (names of things that the program
+//! can list, so that completion offers them; the handler resolves them), `ip4`, `prefix4`, `mac`,
 //! `u32`, `u64`, `f64`, `rate` (`1e6`, `10k`, `1.5M`), `size` (`2k`, `64m`, `1G`), `hex`,
 //! `path`, `rest` (all remaining text), `block` (a balanced `{ ... }` as raw text).
 //!
@@ -60,8 +62,11 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod command;
 mod error;
 pub mod files;
+mod guide;
+mod help;
 mod line;
 mod matcher;
 pub mod nearest;
@@ -72,8 +77,10 @@ pub mod table;
 mod value;
 
 pub use args::Args;
+pub use command::Command;
 pub use error::{CommandError, fail};
 pub use files::{FileError, Files};
+pub use help::{Candidate, Completion};
 pub use line::{CommandLine, LineError, Lines, MAXIMUM_DEPTH, MAXIMUM_LINE, MAXIMUM_WORDS, complete_lines};
 pub use reply::{Done, Format, Reply, Text, reply};
-pub use set::{Command, CommandSet};
+pub use set::{CommandSet, Parsed, SESSION_SECTION, Section};

@@ -92,15 +92,47 @@ pub(crate) fn parse(program: &Program, input: Input<'_>) -> Result<Args, Mismatc
     matcher.finish()
 }
 
-/// What may come after the words of a line; empty when they do not fit.
-pub(crate) fn continuations(program: &Program, input: Input<'_>) -> Vec<String> {
+/// What may come at some word.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Next<'a> {
+    Keyword {
+        word: &'a str,
+        /// The value that follows the keyword, when one has to.
+        before: Option<(&'a str, &'a Kind)>,
+    },
+    Value {
+        name: &'a str,
+        kind: &'a Kind,
+    },
+    /// The command is complete.
+    End,
+}
+
+/// What may come after the words of a line, each once; empty when they do not fit.
+pub(crate) fn continuations<'a>(program: &'a Program, input: Input<'a>) -> Vec<Next<'a>> {
     let mut matcher = Matcher::new(program, input);
-    match matcher.run() {
-        Ok(()) => {
-            let threads = std::mem::take(&mut matcher.waiting[input.words.len()]);
-            matcher.expectations(&threads)
+    if matcher.run().is_err() {
+        return Vec::new();
+    }
+    let mut continuations = Vec::new();
+    for thread in std::mem::take(&mut matcher.waiting[input.words.len()]) {
+        let next = match &program.instructions[thread.at] {
+            Instruction::Keyword(word) => Next::Keyword { word, before: value_at(program, thread.at + 1) },
+            Instruction::Value { name, kind } => Next::Value { name, kind },
+            Instruction::Accept => Next::End,
+            _ => continue,
+        };
+        if !continuations.contains(&next) {
+            continuations.push(next);
         }
-        Err(_) => Vec::new(),
+    }
+    continuations
+}
+
+fn value_at(program: &Program, at: usize) -> Option<(&str, &Kind)> {
+    match program.instructions.get(at)? {
+        Instruction::Value { name, kind } => Some((name, kind)),
+        _ => None,
     }
 }
 
@@ -344,7 +376,9 @@ impl<'a> Matcher<'a> {
         } else if self.keywords(threads).is_empty() {
             format!("bad value `{text}' (word {number}): expected {}", either(&expectations))
         } else {
-            format!("unknown input `{text}' (word {number})\n{}", one_of(self.input.words[word].text, &expectations))
+            let typed = self.input.words[word].text;
+            let meant = did_you_mean(typed, self.keywords(threads));
+            format!("unknown input `{text}' (word {number}){meant}\n{}", one_of(typed, &expectations))
         });
         Mismatch { word, expectations, error }
     }
@@ -373,13 +407,24 @@ fn either(expectations: &[String]) -> String {
     }
 }
 
-/// The line of an error message that says what could have come, nearest first.
+/// The line of an error message that says what could have come, by name; of many, those
+/// most like `word`.
 pub(crate) fn one_of(word: &str, expectations: &[String]) -> String {
-    let candidates = expectations.iter().map(String::as_str);
-    if expectations.len() <= NAMED_CONTINUATIONS {
-        let candidates: Vec<&str> = candidates.collect();
-        return format!("expected one of: {}", candidates.join(", "));
+    let mut named = nearest::sorted(word, expectations.iter().map(String::as_str));
+    named.truncate(NAMED_CONTINUATIONS);
+    named.sort_unstable();
+    let more = match expectations.len() > named.len() {
+        true => format!(", ... ({} in all)", expectations.len()),
+        false => String::new(),
+    };
+    format!("expected one of: {}{more}", named.join(", "))
+}
+
+/// The end of an error's first line that names the word probably meant; empty when there
+/// is none.
+pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    match nearest::likely(word, candidates) {
+        Some(meant) => format!(", did you mean `{meant}'?"),
+        None => String::new(),
     }
-    let nearest = nearest::sorted(word, candidates);
-    format!("expected one of: {}, ... ({} in all)", nearest[..NAMED_CONTINUATIONS].join(", "), nearest.len())
 }

@@ -2,7 +2,8 @@
 //! programs. A handler returns its own type; whatever has `Display` and `Serialize` is a
 //! reply.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
+use std::io;
 
 use serde::Serialize;
 
@@ -16,29 +17,85 @@ pub enum Format {
     Json,
 }
 
-/// A command's result. `Send`, because it may be rendered by another thread than the one
-/// that owns the router.
+/// A command's result. `Send`, because it is rendered by the thread of whoever asked and
+/// not by the one that owns the router.
+///
+/// A reply is written bit by bit and never as one string, so that a long one takes no
+/// memory. One that waits for what it prints (a ping, say) waits in its `Display`; there
+/// an empty `write_str` lets the session look whether it is still wanted.
 pub trait Reply: Send {
-    fn text(&self) -> String;
+    /// Writes the whole reply.
+    ///
+    /// # Errors
+    /// The first of `out`, at which the rendering ends.
+    fn write(&self, format: Format, out: &mut dyn io::Write) -> io::Result<()>;
+
+    /// The reply as a value, for programs within this one.
     fn json(&self) -> serde_json::Value;
 
     fn render(&self, format: Format) -> String {
-        match format {
-            Format::Text => self.text(),
-            Format::Json => self.json().to_string(),
-        }
+        let mut bytes = Vec::new();
+        // A vector takes everything.
+        let _ = self.write(format, &mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn text(&self) -> String {
+        self.render(Format::Text)
     }
 }
 
 impl<T: fmt::Display + Serialize + Send> Reply for T {
-    fn text(&self) -> String {
-        self.to_string()
+    fn write(&self, format: Format, out: &mut dyn io::Write) -> io::Result<()> {
+        match format {
+            Format::Text => write_text(self, out),
+            Format::Json => write_json(self, out),
+        }
     }
 
     /// A value that JSON cannot carry (a map with keys that are no strings) is a mistake
     /// in the type; the client then gets the reason instead of the value.
     fn json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }))
+    }
+}
+
+fn write_text(text: &dyn fmt::Display, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut adapter = Adapter { out, error: None };
+    let written = write!(adapter, "{text}");
+    match (adapter.error, written) {
+        (Some(error), _) => Err(error),
+        (None, Ok(())) => Ok(()),
+        (None, Err(_)) => Err(io::Error::other("the reply cannot be shown")),
+    }
+}
+
+fn write_json(value: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
+    match serde_json::to_writer(&mut *out, value) {
+        Err(error) if error.is_io() => Err(error.into()),
+        // See `Reply::json`: what was written before it is no JSON any more.
+        Err(error) => write!(out, "{}", serde_json::json!({ "error": error.to_string() })),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Lets a `Display` write where bytes go, and keeps the error, which `fmt` cannot carry.
+struct Adapter<'a> {
+    out: &'a mut dyn io::Write,
+    error: Option<io::Error>,
+}
+
+impl fmt::Write for Adapter<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // An empty text too: it is how a reply that waits asks whether to go on.
+        let written = match text.is_empty() {
+            true => self.out.write(&[]).map(drop),
+            false => self.out.write_all(text.as_bytes()),
+        };
+        written.map_err(|error| {
+            self.error = Some(error);
+            fmt::Error
+        })
     }
 }
 
@@ -77,8 +134,60 @@ mod tests {
         let text = reply(Text("three".into())).unwrap();
         assert_eq!(text.render(Format::Text), "three");
         assert_eq!(text.render(Format::Json), "\"three\"");
+        assert_eq!(text.json(), serde_json::json!("three"));
         let done = reply(Done).unwrap();
         assert_eq!(done.render(Format::Text), "");
         assert_eq!(done.render(Format::Json), "null");
+    }
+
+    /// Takes a number of writes, then refuses.
+    struct Patience(usize);
+
+    impl io::Write for Patience {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::BrokenPipe)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Counts how often it was written on, and would never end by itself.
+    #[derive(Default)]
+    struct Endless(std::sync::atomic::AtomicUsize);
+
+    impl fmt::Display for Endless {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            loop {
+                f.write_str("")?;
+                self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+    }
+
+    impl Serialize for Endless {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(std::iter::repeat_n("row", 1_000_000))
+        }
+    }
+
+    #[test]
+    fn a_reply_ends_where_its_reader_does() {
+        let endless = Endless::default();
+        for format in [Format::Text, Format::Json] {
+            let error = Reply::write(&endless, format, &mut Patience(7)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        }
+        assert_eq!(endless.0.into_inner(), 7);
+    }
+
+    #[test]
+    fn what_json_cannot_carry_is_said() {
+        let map = std::collections::BTreeMap::from([((1, 2), 3)]);
+        let mut out = Vec::new();
+        write_json(&map, &mut out).unwrap();
+        assert!(String::from_utf8(out).unwrap().ends_with("{\"error\":\"key must be a string\"}"));
     }
 }

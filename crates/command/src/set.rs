@@ -1,92 +1,16 @@
-//! Commands and the set of them that a program knows.
+//! The set of commands that a program knows, and how a line finds its command.
 
 use std::collections::BTreeMap;
 
 use crate::line::{self, Word};
-use crate::matcher::{self, Input, Mismatch, one_of, quoted};
+use crate::matcher::{self, Input, Mismatch, did_you_mean, one_of, quoted};
 use crate::reply::{Reply, Text, reply};
-use crate::syntax::{Program, Syntax, shown};
-use crate::{Args, CommandError, Done};
-
-/// Width of the name column of a help listing, as VPP prints it.
-const HELP_NAME_WIDTH: usize = 40;
-
-type Handler<C> = Box<dyn Fn(&mut C, &Args) -> Result<Box<dyn Reply>, CommandError> + Send + Sync>;
-
-/// One command: its grammar, its help sentence and what it does to the context `C`.
-pub struct Command<C> {
-    name: String,
-    path: Vec<String>,
-    parameters: String,
-    help: String,
-    program: Program,
-    configures: bool,
-    handler: Handler<C>,
-}
-
-impl<C> Command<C> {
-    /// Makes a command of a syntax string (see the crate's documentation).
-    ///
-    /// # Panics
-    /// When the syntax string is malformed: that is a programmer's error, and it shows at
-    /// the first start.
-    pub fn new<H>(syntax: &str, help: &str, handler: H) -> Self
-    where
-        H: Fn(&mut C, &Args) -> Result<Box<dyn Reply>, CommandError> + Send + Sync + 'static,
-    {
-        let read = Syntax::parse(syntax).unwrap_or_else(|error| panic!("syntax of command `{syntax}': {error}"));
-        Self {
-            name: read.path.join(" "),
-            parameters: shown(&read.parameters),
-            program: Program::compile(&read.parameters),
-            path: read.path,
-            help: help.to_string(),
-            configures: false,
-            handler: Box::new(handler),
-        }
-    }
-
-    /// Marks a command that states configuration, or takes it away.
-    #[must_use]
-    pub fn configures(mut self) -> Self {
-        self.configures = true;
-        self
-    }
-
-    /// Whether it states configuration.
-    pub fn is_configuration(&self) -> bool {
-        self.configures
-    }
-
-    /// The words of the path in full, such as `set interface state`.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The whole syntax as help shows it, without types.
-    pub fn syntax(&self) -> String {
-        format!("{} {}", self.name, self.parameters).trim_end().to_string()
-    }
-
-    /// The help sentence.
-    pub fn help(&self) -> &str {
-        &self.help
-    }
-
-    /// Its line in a listing: the syntax, or the sentence when the syntax adds nothing.
-    fn listing(&self) -> String {
-        let about = match self.parameters.is_empty() {
-            true => self.help.clone(),
-            false => self.syntax(),
-        };
-        format!("  {:<HELP_NAME_WIDTH$} {about}\n", self.name)
-    }
-}
+use crate::{Args, Command, CommandError, Done};
 
 /// A word of a path, with the words that may follow it.
-struct Node<C> {
-    children: BTreeMap<String, Node<C>>,
-    command: Option<Command<C>>,
+pub(crate) struct Node<C> {
+    pub children: BTreeMap<String, Node<C>>,
+    pub command: Option<Command<C>>,
 }
 
 impl<C> Default for Node<C> {
@@ -115,14 +39,14 @@ impl<C> Node<C> {
         }
     }
 
-    fn beginning_with(&self, word: &str) -> impl Iterator<Item = (&str, &Node<C>)> {
+    pub fn beginning_with(&self, word: &str) -> impl Iterator<Item = (&str, &Node<C>)> {
         self.children
             .range(word.to_string()..)
             .take_while(move |(name, _)| name.starts_with(word))
             .map(|(name, node)| (name.as_str(), node))
     }
 
-    fn commands<'a>(&'a self, into: &mut Vec<&'a Command<C>>) {
+    pub fn commands<'a>(&'a self, into: &mut Vec<&'a Command<C>>) {
         into.extend(&self.command);
         for child in self.children.values() {
             child.commands(into);
@@ -131,17 +55,37 @@ impl<C> Node<C> {
 }
 
 /// How far the words of a line follow the paths of a set.
-struct Walk<'a, C> {
-    node: &'a Node<C>,
+pub(crate) struct Walk<'a, C> {
+    pub node: &'a Node<C>,
     /// The words of the path in full.
-    path: Vec<&'a str>,
+    pub path: Vec<&'a str>,
     /// What the next word could mean, when it is ambiguous.
-    ambiguous: Vec<&'a str>,
+    pub ambiguous: Vec<&'a str>,
 }
+
+/// A command line, read: which command it names and with what parameters.
+pub struct Parsed<'a, C> {
+    pub command: &'a Command<C>,
+    pub args: Args,
+}
+
+/// Commands that belong together, as the guide shows them.
+#[derive(Clone, Debug)]
+pub struct Section {
+    pub title: String,
+    /// One or two sentences (Markdown) on what its commands are about.
+    pub introduction: String,
+}
+
+/// Where the commands of every set are, and those of sessions.
+pub const SESSION_SECTION: &str = "Sessions and files";
 
 /// All commands, found by the words of their paths.
 pub struct CommandSet<C> {
     root: Node<C>,
+    sections: Vec<Section>,
+    /// The section to which commands are being added.
+    open: Option<usize>,
 }
 
 impl<C> Default for CommandSet<C> {
@@ -151,15 +95,50 @@ impl<C> Default for CommandSet<C> {
 }
 
 impl<C> CommandSet<C> {
-    /// A set that knows only `comment`, which does nothing.
+    /// A set that knows only `comment` and `echo`.
     pub fn new() -> Self {
-        let mut set = Self { root: Node::default() };
-        set.add(Command::new(
-            "comment [<text:rest>]",
-            "Does nothing: a remark in a file of commands.",
-            |_: &mut C, _: &Args| reply(Done),
-        ));
+        let mut set = Self { root: Node::default(), sections: Vec::new(), open: None };
+        set.section(SESSION_SECTION, "");
+        set.add(
+            Command::new(
+                "comment [<text:rest>]",
+                "Does nothing: a remark in a file of commands.",
+                |_: &mut C, _: &Args| reply(Done),
+            )
+            .example("comment the way to the peering"),
+        );
+        set.add(
+            Command::new("echo [<text:rest>]", "Print a text.", |_: &mut C, args: &Args| {
+                reply(Text(format!("{}\n", args.optional_text("text").unwrap_or_default())))
+            })
+            .example("echo half way there"),
+        );
         set
+    }
+
+    /// Opens a section: commands added from now on belong to it. One of that title that
+    /// exists already goes on.
+    pub fn section(&mut self, title: &str, introduction: &str) -> &mut Self {
+        let at = self.sections.iter().position(|section| section.title == title).unwrap_or_else(|| {
+            self.sections.push(Section { title: title.to_string(), introduction: String::new() });
+            self.sections.len() - 1
+        });
+        if !introduction.is_empty() {
+            self.sections[at].introduction = introduction.to_string();
+        }
+        self.open = Some(at);
+        self
+    }
+
+    /// All sections in the order in which they were opened first, each with its commands
+    /// by name. What every set knows comes last.
+    pub fn sections(&self) -> Vec<(&Section, Vec<&Command<C>>)> {
+        let commands = self.commands();
+        let of = |number: usize| commands.iter().copied().filter(move |command| command.section == Some(number));
+        let mut sections: Vec<_> =
+            self.sections.iter().enumerate().map(|(number, section)| (section, of(number).collect())).collect();
+        sections.rotate_left(1);
+        sections
     }
 
     /// Adds a command.
@@ -167,7 +146,8 @@ impl<C> CommandSet<C> {
     /// # Panics
     /// When there is a command of that name already: a programmer's error that shows at
     /// the first start.
-    pub fn add(&mut self, command: Command<C>) -> &mut Self {
+    pub fn add(&mut self, mut command: Command<C>) -> &mut Self {
+        command.section = self.open;
         let mut node = &mut self.root;
         for word in &command.path {
             node = node.children.entry(word.clone()).or_default();
@@ -175,6 +155,31 @@ impl<C> CommandSet<C> {
         assert!(node.command.is_none(), "command `{}' is registered twice", command.name);
         node.command = Some(command);
         self
+    }
+
+    /// The command of that full name.
+    pub fn command(&self, name: &str) -> Option<&Command<C>> {
+        let mut node = &self.root;
+        for word in name.split(' ') {
+            node = node.children.get(word)?;
+        }
+        node.command.as_ref()
+    }
+
+    /// The first example that is no line of its command, with the reason: for a test that
+    /// keeps examples true.
+    pub fn check_examples(&self) -> Result<(), CommandError> {
+        for command in self.commands() {
+            for example in command.examples() {
+                let about =
+                    |reason: &str| CommandError::new(format!("example `{example}' of {}: {reason}", command.name));
+                let parsed = self.parse(example).map_err(|error| about(error.message()))?;
+                if parsed.command.name != command.name {
+                    return Err(about(&format!("it is one of {}", parsed.command.name)));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// All commands, sorted by name.
@@ -190,20 +195,15 @@ impl<C> CommandSet<C> {
         self.walk(&words).node.command.as_ref()
     }
 
-    /// Runs one command line. A line that ends in the word `?` asks for help instead.
+    /// Reads a command line, without carrying it out. A remark is read as `comment`.
     ///
     /// # Errors
-    /// The message begins with the command's name and says what is wrong with which word,
-    /// or is that of the handler.
-    pub fn execute(&self, context: &mut C, line: &str) -> Result<Box<dyn Reply>, CommandError> {
+    /// The message begins with the command's name and says what is wrong with which word.
+    pub fn parse(&self, line: &str) -> Result<Parsed<'_, C>, CommandError> {
         let line = line.trim();
         if line::is_remark(line) {
-            return reply(Done);
-        }
-        if let Some(before) = line.strip_suffix('?')
-            && self.asks_for_help(before)
-        {
-            return reply(Text(self.help(before)));
+            let command = self.command("comment").expect("a new set knows `comment'");
+            return Ok(Parsed { command, args: Args::default() });
         }
         let words = line::split_words(line)?;
         let walk = self.walk(&words);
@@ -214,72 +214,39 @@ impl<C> CommandSet<C> {
         let args = matcher::parse(&command.program, input)
             .map_err(|mismatch| explain(mismatch, &walk, &words))
             .map_err(|error| error.within(&command.name))?;
-        (command.handler)(context, &args).map_err(|error| error.within(&command.name))
+        Ok(Parsed { command, args })
     }
 
-    /// Help on what a line could go on with: `show ` lists all commands that begin with
-    /// `show`, `sh` also those of other words that begin so; a complete path shows its
-    /// syntax, its help sentence and what may come next. A final `?` is ignored.
-    pub fn help(&self, line: &str) -> String {
-        let line = line.trim_start();
-        let line = line.strip_suffix('?').unwrap_or(line);
-        let words = match line::split_unfinished(line) {
-            Ok((words, _)) => words,
-            Err(error) => return format!("{error}\n"),
-        };
-        let walk = self.walk(&words);
-        let consumed = walk.path.len();
-        let partial = !words.is_empty() && !line.ends_with(char::is_whitespace);
-        if partial && consumed + 1 >= words.len() {
-            let listing = self.help_on_partial_word(&words);
-            if !listing.is_empty() {
-                return listing;
-            }
-        }
-        match &walk.node.command {
-            Some(command) if consumed < words.len() || walk.node.children.is_empty() => {
-                let input = Input { line, words: &words, first: consumed };
-                help_on_command(command, input)
-            }
-            _ if consumed < words.len() => format!("{}\n", self.incomplete(&walk, &words)),
-            _ => {
-                let mut commands = Vec::new();
-                walk.node.commands(&mut commands);
-                commands.iter().map(|command| command.listing()).collect()
-            }
-        }
-    }
-
-    /// Lists all commands of which the last word may be the unfinished beginning.
-    fn help_on_partial_word(&self, words: &[Word<'_>]) -> String {
-        let Some((last, before)) = words.split_last() else {
-            return String::new();
-        };
-        let parent = self.walk(before);
-        if parent.path.len() < before.len() {
-            return String::new();
-        }
-        let mut commands = Vec::new();
-        for (_, node) in parent.node.beginning_with(last.text) {
-            node.commands(&mut commands);
-        }
-        commands.iter().map(|command| command.listing()).collect()
-    }
-
-    /// Whether `line?` is a question: the mark stands alone, or ends a word of a path. A
-    /// mark at the end of a value is part of the value.
-    fn asks_for_help(&self, before: &str) -> bool {
+    /// The line about which a line that ends in the word `?` asks; `None` when it is no
+    /// question. The mark stands alone or ends a word of a path; a mark at the end of a
+    /// value is part of the value.
+    pub fn question<'a>(&self, line: &'a str) -> Option<&'a str> {
+        let line = line.trim();
+        let before = line.strip_suffix('?').filter(|_| !line::is_remark(line))?;
         if before.is_empty() || before.ends_with(char::is_whitespace) {
-            return true;
+            return Some(before);
         }
-        let Ok(words) = line::split_words(before) else {
-            return false;
-        };
+        let words = line::split_words(before).ok()?;
         let walk = self.walk(&words);
-        walk.path.len() == words.len() || (walk.path.len() + 1 == words.len() && !walk.ambiguous.is_empty())
+        let on_path =
+            walk.path.len() == words.len() || (walk.path.len() + 1 == words.len() && !walk.ambiguous.is_empty());
+        on_path.then_some(before)
     }
 
-    fn walk(&self, words: &[Word<'_>]) -> Walk<'_, C> {
+    /// Runs one command line. A line that ends in the word `?` asks for help instead.
+    ///
+    /// # Errors
+    /// Those of [`CommandSet::parse`], and the handler's.
+    pub fn execute(&self, context: &mut C, line: &str) -> Result<Box<dyn Reply>, CommandError> {
+        if let Some(before) = self.question(line) {
+            return reply(Text(self.help(before)));
+        }
+        let parsed = self.parse(line)?;
+        parsed.command.run(context, &parsed.args)
+    }
+
+    /// Follows the words of a line along the paths, as far as they go.
+    pub(crate) fn walk(&self, words: &[Word<'_>]) -> Walk<'_, C> {
         let mut walk = Walk { node: &self.root, path: Vec::new(), ambiguous: Vec::new() };
         for word in words {
             match walk.node.fit(word.text) {
@@ -298,17 +265,11 @@ impl<C> CommandSet<C> {
     }
 
     /// Why the words of a line name no command.
-    fn incomplete(&self, walk: &Walk<'_, C>, words: &[Word<'_>]) -> CommandError {
+    pub(crate) fn incomplete(&self, walk: &Walk<'_, C>, words: &[Word<'_>]) -> CommandError {
         let names: Vec<String> = walk.node.children.keys().cloned().collect();
         let error = match words.get(walk.path.len()) {
-            Some(word) if !walk.ambiguous.is_empty() => CommandError::new(format!(
-                "ambiguous command `{}', could be: {}",
-                quoted(word.text),
-                walk.ambiguous.join(", ")
-            )),
-            Some(word) => {
-                CommandError::new(format!("unknown input `{}'\n{}", quoted(word.text), one_of(word.text, &names)))
-            }
+            Some(word) if !walk.ambiguous.is_empty() => ambiguous(word, &walk.ambiguous),
+            Some(word) => unknown(word, &names),
             None => CommandError::new(format!("incomplete command\n{}", one_of("", &names))),
         };
         match walk.path.is_empty() {
@@ -325,24 +286,22 @@ fn explain<C>(mismatch: Mismatch, walk: &Walk<'_, C>, words: &[Word<'_>]) -> Com
     let Some(word) = words.get(mismatch.word) else {
         return mismatch.error;
     };
-    let text = quoted(word.text);
     if at_the_fork && !walk.ambiguous.is_empty() {
-        return CommandError::new(format!("ambiguous command `{text}', could be: {}", walk.ambiguous.join(", ")));
+        return ambiguous(word, &walk.ambiguous);
     }
     if !at_the_fork || walk.node.children.is_empty() {
         return mismatch.error;
     }
     let mut ways = mismatch.expectations;
     ways.extend(walk.node.children.keys().cloned());
-    CommandError::new(format!("unknown input `{text}'\n{}", one_of(word.text, &ways)))
+    unknown(word, &ways)
 }
 
-fn help_on_command<C>(command: &Command<C>, input: Input<'_>) -> String {
-    let mut help = format!("  {:<HELP_NAME_WIDTH$} {}\n", command.name, command.syntax());
-    help += &format!("  {:<HELP_NAME_WIDTH$} {}\n", "", command.help);
-    let next = matcher::continuations(&command.program, input);
-    if !next.is_empty() {
-        help += &format!("  {:<HELP_NAME_WIDTH$} next: {}\n", "", next.join(", "));
-    }
-    help
+fn ambiguous(word: &Word<'_>, meanings: &[&str]) -> CommandError {
+    CommandError::new(format!("ambiguous command `{}', could be: {}", quoted(word.text), meanings.join(", ")))
+}
+
+fn unknown(word: &Word<'_>, ways: &[String]) -> CommandError {
+    let meant = did_you_mean(word.text, ways.iter().map(String::as_str));
+    CommandError::new(format!("unknown input `{}'{meant}\n{}", quoted(word.text), one_of(word.text, ways)))
 }

@@ -34,6 +34,15 @@ pub(crate) enum AnyOrderOption {
     Repeated(Repeat),
 }
 
+impl AnyOrderOption {
+    fn body(&self) -> &[Element] {
+        match self {
+            Self::Required(body) | Self::AtMostOnce(body) => body,
+            Self::Repeated(repeat) => &repeat.body,
+        }
+    }
+}
+
 /// A syntax string, read.
 #[derive(Debug)]
 pub(crate) struct Syntax {
@@ -207,8 +216,7 @@ impl std::fmt::Display for Element {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Keyword(word) => f.write_str(word),
-            Self::Value { kind: Kind::Block, .. } => f.write_str("{ ... }"),
-            Self::Value { name, .. } => write!(f, "<{}>", name.replace('_', "-")),
+            Self::Value { name, kind } => f.write_str(&kind.placeholder(name)),
             Self::Optional(body) => write!(f, "[{}]", shown(body)),
             Self::Choice { alternatives, .. } => {
                 let alternatives: Vec<String> = alternatives.iter().map(|a| shown(a)).collect();
@@ -237,6 +245,19 @@ impl std::fmt::Display for Repeat {
             false => write!(f, "[{} ...]", shown(&self.body)),
         }
     }
+}
+
+/// The values in elements, in the order in which they are shown.
+pub(crate) fn values(elements: &[Element]) -> Vec<(&str, &Kind)> {
+    let of = |element| match element {
+        &Element::Keyword(_) => Vec::new(),
+        Element::Value { name, kind } => vec![(name.as_str(), kind)],
+        Element::Optional(body) => values(body),
+        Element::Choice { alternatives, .. } => alternatives.iter().flat_map(|body| values(body)).collect(),
+        Element::Repeat(repeat) => values(&repeat.body),
+        Element::AnyOrder(options) => options.iter().flat_map(|option| values(option.body())).collect(),
+    };
+    elements.iter().flat_map(of).collect()
 }
 
 /// Elements as help shows them.

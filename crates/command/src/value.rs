@@ -6,11 +6,18 @@
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+/// Types of which the program knows the values: any word is accepted, the handler says
+/// whether there is such a one, and completion asks the program for them by the type's
+/// name. Each with what is expected.
+const LISTED: [(&str, &str); 4] =
+    [("interface", "interface name"), ("node", "node name"), ("stream", "stream name"), ("class", "log class")];
+
 /// The type of `<name:type>`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     Word,
-    Interface,
+    /// A name of something that the program can list: the type, by its place in [`LISTED`].
+    Listed(usize),
     Ip4,
     Prefix4,
     Mac,
@@ -42,7 +49,6 @@ impl Kind {
             "size" => Self::Size(within(0..=u64::MAX)?),
             _ if range.is_some() => return Err(format!("type `{name}' takes no range")),
             "word" => Self::Word,
-            "interface" => Self::Interface,
             "ip4" => Self::Ip4,
             "prefix4" => Self::Prefix4,
             "mac" => Self::Mac,
@@ -52,7 +58,10 @@ impl Kind {
             "path" => Self::Path,
             "rest" => Self::Rest,
             "block" => Self::Block,
-            _ => return Err(format!("unknown type `{name}'")),
+            _ => match LISTED.iter().position(|(listed, _)| *listed == name) {
+                Some(at) => Self::Listed(at),
+                None => return Err(format!("unknown type `{name}'")),
+            },
         };
         Ok(kind)
     }
@@ -61,7 +70,7 @@ impl Kind {
     /// line span words and are the matcher's.
     pub fn accepts(&self, word: &str) -> bool {
         match self {
-            Self::Word | Self::Interface | Self::Path | Self::Rest => true,
+            Self::Word | Self::Listed(_) | Self::Path | Self::Rest => true,
             Self::Ip4 => word.parse::<Ipv4Addr>().is_ok(),
             Self::Prefix4 => is_prefix4(word),
             Self::Mac => is_mac(word),
@@ -74,11 +83,27 @@ impl Kind {
         }
     }
 
+    /// The name of the type whose values the program can list.
+    pub fn listed(&self) -> Option<&'static str> {
+        match self {
+            Self::Listed(at) => Some(LISTED[*at].0),
+            _ => None,
+        }
+    }
+
+    /// What stands for a value of this type where a syntax is shown.
+    pub fn placeholder(&self, name: &str) -> String {
+        match self {
+            Self::Block => "{ ... }".into(),
+            _ => format!("<{}>", name.replace('_', "-")),
+        }
+    }
+
     /// What is expected, in words, for error messages.
     pub fn expectation(&self, name: &str) -> String {
         match self {
             Self::Word => name.replace('_', " "),
-            Self::Interface => "interface name".into(),
+            Self::Listed(at) => LISTED[*at].1.into(),
             Self::Ip4 => "IPv4 address (like 10.0.0.1)".into(),
             Self::Prefix4 => "prefix (like 10.0.0.0/8)".into(),
             Self::Mac => "MAC address (like 02:fe:00:00:00:01)".into(),

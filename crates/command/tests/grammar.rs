@@ -200,7 +200,7 @@ fn an_unknown_word_names_what_could_come() {
     );
     assert_eq!(
         refused("bogus"),
-        "unknown input `bogus'\nexpected one of: clear, comment, ip, packet-generator, set, show"
+        "unknown input `bogus'\nexpected one of: clear, comment, echo, ip, packet-generator, set, show"
     );
     assert_eq!(refused("show ip bogus"), "show ip: unknown input `bogus'\nexpected one of: fib");
     assert_eq!(
@@ -287,22 +287,157 @@ fn help_on_a_whole_command_shows_syntax_sentence_and_what_comes_next() {
         commands().help("ip route add ?"),
         "  ip route add                             ip route add <prefix> [table <table>] via {<next-hop> [<interface>]|drop} [weight <weight>] ...\n\
          \x20                                          Add a route.\n\
-         \x20                                          next: prefix (like 10.0.0.0/8)\n"
+         \x20 <prefix>                                 prefix (like 10.0.0.0/8)\n"
     );
-    assert!(commands().help("ip route add 10.0.0.0/8 ").contains("next: table, via\n"));
+    assert_eq!(next("ip route add 10.0.0.0/8 "), ["table", "via"]);
+    assert_eq!(next("ip route add 10.0.0.0/8 v"), ["via"]);
+    assert_eq!(next("ip route add 10.0.0.0/8 via 1.0.0.1 ?"), ["<interface>", "weight", "via", "<enter>"]);
+    assert!(
+        commands()
+            .help("ip route add 10.0.0.0/8 ")
+            .ends_with("  table                                    number\n  via\n")
+    );
+    assert_eq!(next("show interface "), ["<interface>", "verbose", "<enter>"]);
+    assert!(commands().help("show interface ").contains("\n  show interface address                   Addresses.\n"));
+    // What cannot be lists what could.
+    assert_eq!(next("ip route add 10.0.0.0/8 x"), ["table", "via"]);
     assert!(commands().help("bogus ").starts_with("unknown input `bogus'"));
+}
+
+/// The words with which help says that a line may go on.
+fn next(line: &str) -> Vec<String> {
+    let help = commands().help(line);
+    // Words and placeholders; commands are listed with their whole paths.
+    let rows = help.lines().filter(|row| !row.starts_with("   ")).map(|row| row.chars().take(42).collect::<String>());
+    let words = rows.map(|row| row.trim().to_string()).filter(|word| !word.contains(' ') || word == "{ ... }");
+    words.collect()
 }
 
 #[test]
 fn help_inside_an_open_block_shows_the_options_that_are_left() {
-    let next = |line: &str| {
-        let help = commands().help(line);
-        let (_, next) = help.trim_end().rsplit_once("next: ").expect("something");
-        next.to_string()
+    let left = ["rate", "size", "interface", "node", "data", "tag"];
+    assert_eq!(next("packet-generator new { name x limit 3\n "), left);
+    assert_eq!(next("packet-generator new { data "), ["{ ... }"]);
+    assert!(next("packet-generator new { data { ").is_empty());
+}
+
+/// What completes a line, in a program that has some interfaces.
+fn completed(line: &str) -> (usize, Vec<String>) {
+    let values = |kind: &str| match kind {
+        "interface" => vec!["e1".to_string(), "e0".to_string(), "wan".to_string()],
+        _ => Vec::new(),
     };
-    assert_eq!(next("packet-generator new { name x limit 3\n "), "rate, size, interface, node, data, tag");
-    assert_eq!(next("packet-generator new { data "), "{ ... }");
-    assert!(!commands().help("packet-generator new { data { ").contains("next"));
+    let completion = commands().complete(line, &values);
+    (completion.start, completion.candidates.into_iter().map(|candidate| candidate.word).collect())
+}
+
+#[test]
+fn a_line_is_completed_by_path_words_keywords_and_known_values() {
+    for (line, start, words) in [
+        ("", 0, &["clear", "comment", "echo", "ip", "packet-generator", "set", "show"][..]),
+        ("sh", 0, &["show"]),
+        ("c", 0, &["clear", "comment"]),
+        ("show i", 5, &["interface", "ip", "ip4"]),
+        ("sh int ", 7, &["address", "e0", "e1", "verbose", "wan"]),
+        ("show interface e", 15, &["e0", "e1"]),
+        ("show interface e0 ", 18, &["verbose"]),
+        ("set int state wan ", 18, &["down", "up"]),
+        ("ip route add 10.0.0.0/8 via 1.0.0.1 w", 36, &["wan", "weight"]),
+        ("packet-generator new {na", 22, &["name"]),
+        ("packet-generator new {\n interface w", 34, &["wan"]),
+        ("packet-generator new { name x node y data { } ", 46, &["interface", "limit", "rate", "size", "tag", "}"]),
+        // Nothing is known of these.
+        ("ip route add ", 13, &[]),
+        ("bogus ", 6, &[]),
+        ("show interface e0 verbose ", 26, &[]),
+        ("set int tag e0 ", 15, &[]),
+        ("comment sh", 8, &[]),
+        ("# sh", 2, &[]),
+        ("a } b", 5, &[]),
+    ] {
+        assert_eq!(completed(line), (start, words.iter().map(|word| word.to_string()).collect()), "`{line}'");
+    }
+}
+
+#[test]
+fn candidates_say_what_they_are() {
+    let about = |line: &str| {
+        let completion = commands().complete(line, &|_| vec!["e0".into()]);
+        completion.candidates.into_iter().map(|candidate| candidate.help).collect::<Vec<_>>()
+    };
+    assert_eq!(about("show i"), ["...", "...", "Neighbours."]);
+    assert_eq!(about("show trace "), ["number 1..100"]);
+    assert_eq!(about("set int state "), ["interface name"]);
+}
+
+#[test]
+fn what_candidates_share_is_known() {
+    let common = |line: &str| commands().complete(line, &|_| Vec::new()).common_prefix().to_string();
+    assert_eq!(common("show i"), "i");
+    assert_eq!(common("show ip"), "ip");
+    assert_eq!(common("show version "), "ver");
+    assert_eq!(common("bogus "), "");
+}
+
+#[test]
+fn a_misspelled_word_is_guessed() {
+    assert_eq!(
+        refused("show interfcae"),
+        "show: unknown input `interfcae', did you mean `interface'?\nexpected one of: interface, ip, ip4, trace, version"
+    );
+    assert_eq!(
+        refused("show version verbsoe"),
+        "show version: unknown input `verbsoe' (word 3), did you mean `verbose'?\nexpected one of: verbose, very-short"
+    );
+}
+
+#[test]
+fn a_line_is_parsed_without_being_run() {
+    let set = commands();
+    let parsed = set.parse("set int state e0 up").unwrap();
+    assert_eq!(parsed.command.name(), "set interface state");
+    assert_eq!(parsed.args.text("interface").unwrap(), "e0");
+    let mut seen = Seen::new();
+    parsed.command.run(&mut seen, &parsed.args).unwrap();
+    assert_eq!(seen, ["e0 up"]);
+    let error = set.parse("set int state e0 sideways").err().unwrap();
+    assert!(error.message().starts_with("set interface state: unknown input `sideways'"));
+    for remark in ["", "# x {", "comment { x"] {
+        assert_eq!(set.parse(remark).unwrap().command.name(), "comment");
+    }
+}
+
+#[test]
+fn commands_of_the_session_are_known_and_not_run() {
+    let mut set = commands();
+    set.add(Command::of_session("set terminal pager {on|off:state}", "Stop at each page."));
+    let parsed = set.parse("set term pag on").unwrap();
+    assert!(parsed.command.is_of_session() && !set.command("clear trace").unwrap().is_of_session());
+    assert_eq!(parsed.args.text("state").unwrap(), "on");
+    let refusal = set.execute(&mut Seen::new(), "set term pag on").err().unwrap();
+    assert_eq!(refusal.message(), "set terminal pager: this command is for sessions and files of commands");
+}
+
+#[test]
+fn commands_belong_to_the_section_that_is_open() {
+    let mut set = commands();
+    set.section("A", "First.").add(Command::of_session("one", "")).section("B", "").add(Command::of_session("two", ""));
+    set.section("A", "").add(Command::of_session("three", ""));
+    let told: Vec<(String, Vec<&str>)> = set
+        .sections()
+        .into_iter()
+        .map(|(section, commands)| (section.title.clone(), commands.iter().map(|command| command.name()).collect()))
+        .collect();
+    assert_eq!(told[0], ("A".into(), vec!["one", "three"]));
+    assert_eq!(told[1], ("B".into(), vec!["two"]));
+    assert_eq!((told[2].0.as_str(), told[2].1.contains(&"echo")), ("Sessions and files", true));
+    assert_eq!(set.sections()[0].0.introduction, "First.");
+}
+
+#[test]
+fn a_text_is_echoed_as_written() {
+    let mut seen = Seen::new();
+    assert_eq!(commands().execute(&mut seen, " echo  a  b ").unwrap().text(), "a  b\n");
 }
 
 #[test]
@@ -390,7 +525,7 @@ fn mutated_lines_are_answered_and_never_panic() {
     let set = commands();
     let mut random = Random(0x5eed_1234_5678_9abc);
     let (mut taken, mut refused) = (0, 0);
-    for round in 0..4000 {
+    for round in 0..10_000 {
         let line = mutate(seeds[round % seeds.len()], &mut random);
         let mut seen = Seen::new();
         match set.execute(&mut seen, &line) {
@@ -400,7 +535,11 @@ fn mutated_lines_are_answered_and_never_panic() {
                 refused += 1;
             }
         }
+        assert!(set.parse(&line).map_or_else(|error| !error.message().is_empty(), |_| true));
         let _ = set.help(&line);
+        let completion = set.complete(&line, &|_| vec!["e0".into(), "é🂡".into()]);
+        assert!(line.is_char_boundary(completion.start), "{line}");
+        assert!(completion.candidates.iter().all(|candidate| candidate.word.starts_with(&line[completion.start..])));
         let _ = set.find(&line);
         let _ = quiver_command::complete_lines(&line);
     }

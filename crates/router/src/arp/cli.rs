@@ -9,12 +9,19 @@ use serde::Serialize;
 use std::fmt;
 
 pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "Neighbours",
+        "Who is on the wire: learned by ARP, or told. Flags in listings: `S` static, `D` learned, `P` being asked again, \
+         `I` not answered yet.",
+    );
     for path in ["ip neighbor", "set ip neighbor"] {
         set.add(Command::new(
             &format!("{path} {{del <interface:interface> <address:ip4> [<mac:mac>] | [static] <interface:interface> <address:ip4> <mac:mac> [static] : what}}"),
             "Make a neighbour known, or forget it.",
             set_neighbour,
-        ).configures());
+        )
+.configures()
+.example(&format!("{path} e0 100.64.1.2 50:7c:6f:20:30:70")));
     }
     for path in ["show ip neighbors", "show ip4 neighbors", "show arp"] {
         set.add(Command::new(
@@ -54,7 +61,7 @@ fn show_neighbours(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, C
             interface: router.interfaces.get(key.interface).map_or("?".into(), |interface| interface.name.clone()),
         }
     });
-    reply(ShowNeighbours { neighbours: neighbours.collect() })
+    reply(ShowNeighbours { neighbors: neighbours.collect() })
 }
 
 #[derive(Serialize)]
@@ -69,7 +76,7 @@ struct ShownNeighbour {
 
 #[derive(Serialize)]
 struct ShowNeighbours {
-    neighbours: Vec<ShownNeighbour>,
+    neighbors: Vec<ShownNeighbour>,
 }
 
 impl fmt::Display for ShowNeighbours {
@@ -79,7 +86,7 @@ impl fmt::Display for ShowNeighbours {
             f,
             "     Age                       IP                    Flags      Ethernet              Interface       "
         )?;
-        for n in &self.neighbours {
+        for n in &self.neighbors {
             let (ip, flags, mac) = (centred(&n.ip, 40), centred(n.flags, 6), centred(&n.mac, 20));
             writeln!(f, "{:>12.4}{ip}{flags}{mac}{}", n.age, n.interface)?;
         }

@@ -12,6 +12,11 @@ use std::time::Duration;
 const CONFIRM_WITHIN: u64 = 60;
 
 pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "Configuration",
+        "What operators stated, kept: printed as commands, saved to a file, loaded whole or not at all. What the router \
+         learned by itself is not part of it.",
+    );
     set.add(Command::new(
         "show running-config",
         "What operators stated, as the commands that state it again.",

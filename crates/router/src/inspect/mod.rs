@@ -30,6 +30,7 @@ impl Default for Clears {
 }
 
 pub fn register(set: &mut CommandSet<Router>) {
+    set.section("Looking inside", "What nodes did, where packets went and why, single packets on their way.");
     runtime::register(set);
     errors::register(set);
     trace::register(set);

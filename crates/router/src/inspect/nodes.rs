@@ -7,19 +7,22 @@ use serde::Serialize;
 use std::fmt;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new(
-        "show node [<node:word>]",
-        "All nodes, or one with its edges.",
-        |router: &mut Router, args: &Args| match args.optional_text("node") {
-            Some(name) => show_one(router, name),
-            None => {
-                let nodes = router.graph.nodes().into_iter();
-                let nodes =
-                    nodes.map(|node| ListedNode { index: node.index.0, kind: node.kind, name: node.name.clone() });
-                reply(ListNodes { nodes: nodes.collect() })
-            }
-        },
-    ));
+    set.add(
+        Command::new(
+            "show node [<node:node>]",
+            "All nodes, or one with its edges.",
+            |router: &mut Router, args: &Args| match args.optional_text("node") {
+                Some(name) => show_one(router, name),
+                None => {
+                    let nodes = router.graph.nodes().into_iter();
+                    let nodes =
+                        nodes.map(|node| ListedNode { index: node.index.0, kind: node.kind, name: node.name.clone() });
+                    reply(ListNodes { nodes: nodes.collect() })
+                }
+            },
+        )
+        .example("show node ip4-lookup"),
+    );
 }
 
 fn show_one(router: &Router, name: &str) -> Result<Box<dyn Reply>, CommandError> {

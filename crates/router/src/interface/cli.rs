@@ -13,13 +13,21 @@ use std::fmt;
 type Answer = Result<Box<dyn Reply>, CommandError>;
 
 pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "Interfaces",
+        "Where packets come in and go out: TAP devices, interfaces of the host, sinks. An interface is made down; it \
+         forwards when it is up and has an address.",
+    );
     register_settings(set);
     register_creation(set);
-    set.add(Command::new(
-        "show interface [<interface:interface>] [address]",
-        "Interfaces with state, MTU and counters; with `address', their addresses.",
-        show_interface,
-    ));
+    set.add(
+        Command::new(
+            "show interface [<interface:interface>] [address]",
+            "Interfaces with state, MTU and counters; with `address', their addresses.",
+            show_interface,
+        )
+        .example("show interface e0"),
+    );
     set.add(Command::new(
         "show interface address [<interface:interface>]",
         "Interfaces with their addresses.",
@@ -58,7 +66,8 @@ fn register_settings(set: &mut CommandSet<Router>) {
                 reply(Done)
             },
         )
-        .configures(),
+        .configures()
+        .example("set interface state e0 up"),
     );
     set.add(
         Command::new(
@@ -73,7 +82,9 @@ fn register_settings(set: &mut CommandSet<Router>) {
                 reply(Done)
             },
         )
-        .configures(),
+        .configures()
+        .example("set interface ip address e0 100.64.1.1/30")
+        .example("set interface ip address del e0 100.64.1.1/30"),
     );
     set.add(
         Command::new(
@@ -88,7 +99,8 @@ fn register_settings(set: &mut CommandSet<Router>) {
                 reply(Done)
             },
         )
-        .configures(),
+        .configures()
+        .example("set interface mtu packet 1500 e0"),
     );
     set.add(
         Command::new(
@@ -103,7 +115,8 @@ fn register_settings(set: &mut CommandSet<Router>) {
                 reply(Done)
             },
         )
-        .configures(),
+        .configures()
+        .example("set interface mac address e0 02:fe:00:00:00:01"),
     );
     set.add(
         Command::new(
@@ -115,7 +128,8 @@ fn register_settings(set: &mut CommandSet<Router>) {
                 reply(Done)
             },
         )
-        .configures(),
+        .configures()
+        .example("set interface name e0 uplink"),
     );
 }
 
@@ -124,19 +138,24 @@ fn register_creation(set: &mut CommandSet<Router>) {
         "create tap {{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:word>] | [host-ip4-addr <ip4:prefix4>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | [hw-addr <mac:mac>] }}",
         "Create an interface whose other end is a TAP device of the host.",
         create_tap,
-    ).configures());
+    )
+.configures()
+.example("create tap name e0 host-if-name eth0 host-ns peer host-ip4-addr 100.64.1.2/30"));
     set.add(Command::new(
         "create host-interface {name <host:word> {{ [hw-addr <mac:mac>] | [interface-name <name:word>] }} | <device:word> {{ [hw-addr <mac:mac>] | [name <name:word>] }}}",
         "Create an interface on top of one of the host's (AF_PACKET).",
         create_host_interface,
-    ).configures());
+    )
+.configures()
+.example("create host-interface eth0 name e0"));
     set.add(
         Command::new(
             "create null interface [name <name:word>]",
             "Create an interface that discards what it sends.",
             |router: &mut Router, args: &Args| create(router, args.optional_text("name"), Creation::Null),
         )
-        .configures(),
+        .configures()
+        .example("create null interface name n0"),
     );
     let deletion = |router: &mut Router, args: &Args| {
         let index = find(router, args)?;
@@ -159,7 +178,8 @@ fn register_creation(set: &mut CommandSet<Router>) {
                 reply(Done)
             },
         )
-        .configures(),
+        .configures()
+        .example("delete host-interface name eth0"),
     );
 }
 

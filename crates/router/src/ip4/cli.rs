@@ -14,6 +14,12 @@ use wire::Prefix4;
 const VIA: &str = "via {drop | punt | local | unreachable | <hop:ip4> [<interface:interface>] | <onto:interface> : way} [weight <weight:u32 1..255>]";
 
 pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "Routes",
+        "Several paths share the traffic by weight and flow. A path leads to a next hop, onto an attached network (an \
+         interface alone), or nowhere: `drop` discards, `unreachable` refuses with an ICMP error, `local` is for the \
+         router itself, `punt` is for the host's control plane (nothing takes it in this version: counted and dropped).",
+    );
     set.add(
         Command::new(
             &format!("ip route add <prefix:prefix4> ({VIA} : paths)+"),
@@ -24,7 +30,10 @@ pub fn register(set: &mut CommandSet<Router>) {
                 reply(Done)
             },
         )
-        .configures(),
+        .configures()
+        .example("ip route add 16.0.0.0/24 via 100.64.1.2")
+        .example("ip route add 10.0.0.0/8 via 100.64.1.2 weight 3 via 100.64.2.2 e1")
+        .example("ip route add 192.0.2.0/24 via drop"),
     );
     set.add(
         Command::new(
@@ -36,7 +45,8 @@ pub fn register(set: &mut CommandSet<Router>) {
                 reply(Done)
             },
         )
-        .configures(),
+        .configures()
+        .example("ip route replace 16.0.0.0/24 via 100.64.2.2"),
     );
     set.add(
         Command::new(
@@ -48,13 +58,18 @@ pub fn register(set: &mut CommandSet<Router>) {
                 reply(Done)
             },
         )
-        .configures(),
+        .configures()
+        .example("ip route del 16.0.0.0/24"),
     );
-    set.add(Command::new(
-        "show ip fib [{summary | memory | <prefix:prefix4> | <address:ip4> : what}] [detail]",
-        "The IPv4 routing table, or what is known of one destination.",
-        show_fib,
-    ));
+    set.add(
+        Command::new(
+            "show ip fib [{summary | memory | <prefix:prefix4> | <address:ip4> : what}] [detail]",
+            "The IPv4 routing table, or what is known of one destination.",
+            show_fib,
+        )
+        .example("show ip fib 16.0.0.9")
+        .example("show ip fib summary"),
+    );
 }
 
 fn paths(router: &Router, args: &Args) -> Result<Vec<Path>, CommandError> {

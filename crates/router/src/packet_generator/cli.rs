@@ -12,6 +12,11 @@ use std::fmt;
 use std::path::Path;
 
 pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "Packet generator",
+        "An interface whose packets come from streams. How a stream describes its packets is told in \
+         [its own chapter](packet-generator.md).",
+    );
     set.add(
         Command::new(
             "create packet-generator interface <name:word>",
@@ -20,23 +25,29 @@ pub fn register(set: &mut CommandSet<Router>) {
                 interface::cli::create(router, Some(args.text("name")?), Creation::PacketGenerator)
             },
         )
-        .configures(),
+        .configures()
+        .example("create packet-generator interface pg0"),
     );
     set.add(Command::new(
-        "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [limit <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:word>] | [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'",
+        "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [limit <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:node>] | [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'",
         "Make a stream of packets (VPP's notation; see the guide).",
         new_stream,
-    ).configures());
+    )
+.configures()
+.example("packet-generator new { name s0 limit 1000 size 64-1500 interface pg0 data { IP4: 02:00:00:00:00:aa -> 02:fe:00:00:00:00 UDP: 10.0.0.1 -> 16.0.0.1 UDP: 1234 -> 5678 incrementing 30 } }"));
+    set.add(
+        Command::new(
+            "packet-generator enable-stream [<name:stream>]",
+            "Start a stream, or all.",
+            |router: &mut Router, args: &Args| {
+                router.enable_stream(args.optional_text("name"), true)?;
+                reply(Done)
+            },
+        )
+        .example("packet-generator enable-stream s0"),
+    );
     set.add(Command::new(
-        "packet-generator enable-stream [<name:word>]",
-        "Start a stream, or all.",
-        |router: &mut Router, args: &Args| {
-            router.enable_stream(args.optional_text("name"), true)?;
-            reply(Done)
-        },
-    ));
-    set.add(Command::new(
-        "packet-generator disable-stream [<name:word>]",
+        "packet-generator disable-stream [<name:stream>]",
         "Stop a stream, or all.",
         |router: &mut Router, args: &Args| {
             router.enable_stream(args.optional_text("name"), false)?;
@@ -44,11 +55,16 @@ pub fn register(set: &mut CommandSet<Router>) {
         },
     ));
     set.add(
-        Command::new("packet-generator delete <name:word>", "Remove a stream.", |router: &mut Router, args: &Args| {
-            router.remove_stream(args.text("name")?)?;
-            reply(Done)
-        })
-        .configures(),
+        Command::new(
+            "packet-generator delete <name:stream>",
+            "Remove a stream.",
+            |router: &mut Router, args: &Args| {
+                router.remove_stream(args.text("name")?)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("packet-generator delete s0"),
     );
     set.add(Command::new("show packet-generator", "List the streams.", |router: &mut Router, _: &Args| {
         let progress = router.stream_progress()?;

@@ -115,6 +115,27 @@ fn every_show_answers_in_text_and_in_json() {
 }
 
 #[test]
+fn every_example_is_a_line_of_its_command() {
+    quiver_router::commands().check_examples().unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn what_states_configuration_can_be_told_from_what_acts() {
+    let commands = quiver_router::commands();
+    for (name, expected) in [
+        ("set interface state", true),
+        ("ip route add", true),
+        ("ip neighbor", true),
+        ("packet-generator new", true),
+        ("packet-generator enable-stream", false),
+        ("clear interfaces", false),
+        ("show interface", false),
+    ] {
+        assert_eq!(commands.command(name).unwrap().is_configuration(), expected, "{name}");
+    }
+}
+
+#[test]
 fn a_stream_follows_the_state_of_any_interface() {
     let mut running = Running::new();
     running.must("create null interface name n0");

@@ -1,0 +1,114 @@
+//! One command: its grammar, its help sentence, what is said about it and what it does.
+
+use crate::reply::Reply;
+use crate::syntax::{Element, Program, Syntax, shown};
+use crate::{Args, CommandError, fail};
+
+type Handler<C> = Box<dyn Fn(&mut C, &Args) -> Result<Box<dyn Reply>, CommandError> + Send + Sync>;
+
+/// One command: its grammar, its help sentence and what it does to the context `C`.
+pub struct Command<C> {
+    pub(crate) name: String,
+    pub(crate) path: Vec<String>,
+    pub(crate) parameters: Vec<Element>,
+    pub(crate) program: Program,
+    /// The section in which it was added, by its place in the set's list.
+    pub(crate) section: Option<usize>,
+    help: String,
+    examples: Vec<String>,
+    configures: bool,
+    of_session: bool,
+    handler: Handler<C>,
+}
+
+impl<C> Command<C> {
+    /// Makes a command of a syntax string (see the crate's documentation).
+    ///
+    /// # Panics
+    /// When the syntax string is malformed: that is a programmer's error, and it shows at
+    /// the first start.
+    pub fn new<H>(syntax: &str, help: &str, handler: H) -> Self
+    where
+        H: Fn(&mut C, &Args) -> Result<Box<dyn Reply>, CommandError> + Send + Sync + 'static,
+    {
+        let read = Syntax::parse(syntax).unwrap_or_else(|error| panic!("syntax of command `{syntax}': {error}"));
+        Self {
+            name: read.path.join(" "),
+            program: Program::compile(&read.parameters),
+            parameters: read.parameters,
+            path: read.path,
+            section: None,
+            help: help.to_string(),
+            examples: Vec::new(),
+            configures: false,
+            of_session: false,
+            handler: Box::new(handler),
+        }
+    }
+
+    /// A command that the session (or the reader of a file) carries out by itself, such as
+    /// `quit`: the grammar knows it for help, completion and abbreviation.
+    ///
+    /// # Panics
+    /// As [`Command::new`].
+    pub fn of_session(syntax: &str, help: &str) -> Self {
+        let mut command =
+            Self::new(syntax, help, |_: &mut C, _: &Args| fail("this command is for sessions and files of commands"));
+        command.of_session = true;
+        command
+    }
+
+    /// Adds a line that shows how it is used. [`crate::CommandSet::check_examples`] holds
+    /// it against the grammar.
+    #[must_use]
+    pub fn example(mut self, line: &str) -> Self {
+        self.examples.push(line.to_string());
+        self
+    }
+
+    /// States that this command says how the program is to be set up (it does not act), so
+    /// that it can be saved and loaded.
+    #[must_use]
+    pub fn configures(mut self) -> Self {
+        self.configures = true;
+        self
+    }
+
+    /// The words of the path in full, such as `set interface state`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The whole syntax as help shows it, without types.
+    pub fn syntax(&self) -> String {
+        format!("{} {}", self.name, shown(&self.parameters)).trim_end().to_string()
+    }
+
+    /// The help sentence.
+    pub fn help(&self) -> &str {
+        &self.help
+    }
+
+    /// Lines that show how it is used.
+    pub fn examples(&self) -> &[String] {
+        &self.examples
+    }
+
+    /// Whether it states configuration.
+    pub fn is_configuration(&self) -> bool {
+        self.configures
+    }
+
+    /// Whether the session carries it out.
+    pub fn is_of_session(&self) -> bool {
+        self.of_session
+    }
+
+    /// Carries it out with parameters that were parsed for it.
+    ///
+    /// # Errors
+    /// The handler's, with the command's name before it.
+    pub fn run(&self, context: &mut C, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+        (self.handler)(context, args).map_err(|error| error.within(&self.name))
+    }
+}
