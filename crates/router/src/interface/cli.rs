@@ -157,13 +157,38 @@ fn register_creation(set: &mut CommandSet<Router>) {
         .configures()
         .example("create null interface name n0"),
     );
-    let deletion = |router: &mut Router, args: &Args| {
-        let index = find(router, args)?;
-        router.delete_interface(index)?;
-        reply(Done)
-    };
-    set.add(Command::new("delete tap <interface:interface>", "Remove a TAP interface.", deletion).configures());
-    set.add(Command::new("delete interface <interface:interface>", "Remove an interface.", deletion).configures());
+    set.add(
+        Command::new(
+            "delete tap <interface:interface>",
+            "Remove a TAP interface.",
+            |router: &mut Router, args: &Args| {
+                let index = find(router, args)?;
+                let interface = router.interfaces.get(index)?;
+                if interface.driver != "tap" {
+                    let (name, driver) = (&interface.name, interface.driver);
+                    return fail(format!(
+                        "{name} is no TAP but of the driver {driver}: `delete interface {name}' removes it"
+                    ));
+                }
+                router.delete_interface(index)?;
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
+    set.add(
+        Command::new(
+            "delete interface <interface:interface>",
+            "Remove an interface with its routes, neighbours and streams.",
+            |router: &mut Router, args: &Args| {
+                let index = find(router, args)?;
+                router.delete_interface(index)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("delete interface e0"),
+    );
     set.add(
         Command::new(
             "delete host-interface name <host:word>",
