@@ -8,7 +8,7 @@ PYTEST ?=
 .DEFAULT_GOAL := help
 # One after the other: two things that are timed at once on few cores mislead.
 .NOTPARALLEL:
-.PHONY: help deps build demo test test-rust test-models test-e2e bench figures lint clean
+.PHONY: help deps build demo test test-rust test-models test-e2e bench figures graph lint clean
 
 help: ## List these targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -44,6 +44,11 @@ bench: build ## Measure what a packet costs: hot, cold, in vectors of 16 and of 
 
 figures: build ## Measure the daemon: start to first packet, idle CPU, memory (as root)
 	@$(PYTHON) tests/figures.py
+
+# The drawing's text comes from the program; a test keeps the two equal.
+graph: ## Draw docs/graph.svg anew (needs Graphviz)
+	QUIVER_DRAW=1 cargo test -p quiver-router --test graph --locked the_drawing_in_docs
+	dot -Tsvg docs/graph.dot -o docs/graph.svg
 
 lint: ## Check formatting and lints
 	cargo fmt --all --check

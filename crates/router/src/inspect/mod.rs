@@ -3,7 +3,9 @@
 mod errors;
 mod nodes;
 mod runtime;
+mod task;
 mod trace;
+mod vlib_graph;
 
 use crate::Router;
 use command::table::centred;
@@ -19,14 +21,21 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// When counters were cleared, and what else has to be subtracted since.
 pub struct Clears {
     pub runtime: Instant,
+    /// Punted packets until then, by worker.
+    pub punts: Vec<u64>,
     /// The time that traces count from, in ticks.
     pub origin: u64,
 }
 
 impl Default for Clears {
     fn default() -> Clears {
-        Clears { runtime: Instant::now(), origin: time::ticks() }
+        Clears { runtime: Instant::now(), punts: Vec::new(), origin: time::ticks() }
     }
+}
+
+/// The name of a worker's thread.
+pub fn worker_name(thread: usize) -> String {
+    format!("quiver_wk_{thread}")
 }
 
 pub fn register(set: &mut CommandSet<Router>) {
@@ -35,6 +44,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     errors::register(set);
     trace::register(set);
     nodes::register(set);
+    vlib_graph::register(set);
     set.add(Command::new(
         "show buffers",
         "Packet buffers: in the pool, in caches, in use.",

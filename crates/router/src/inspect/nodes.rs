@@ -31,7 +31,8 @@ fn show_one(router: &Router, name: &str) -> Result<Box<dyn Reply>, CommandError>
         edge: number,
         node: edge.node.map(|node| node.0),
         to: if edge.to.is_empty() { "(removed)".into() } else { edge.to.clone() },
-        is_drop: edge.is_drop,
+        is_drop: edge.is_drop && !edge.is_end,
+        is_end: edge.is_end,
     });
     let leads_here = |other: &&&NodeInfo| other.edges.iter().any(|edge| edge.node == Some(node.index));
     let nodes = router.graph.nodes();
@@ -73,6 +74,8 @@ struct ShownEdge {
     node: Option<u32>,
     to: String,
     is_drop: bool,
+    /// The packet has done its work.
+    is_end: bool,
 }
 
 #[derive(Serialize)]
@@ -89,11 +92,14 @@ impl fmt::Display for ShowNode {
         writeln!(f, "node {}, type {}, state active, index {}", self.name, self.kind, self.index)?;
         writeln!(f, "\n  next nodes:\n    next-index  node-index               Node")?;
         for edge in &self.edges {
-            match (edge.node, edge.is_drop) {
-                (Some(node), _) => writeln!(f, "{:>10}{node:>13}          {}", edge.edge, edge.to)?,
-                (None, true) => writeln!(f, "{:>10}{:>13}          drop: {}", edge.edge, "-", edge.to)?,
-                (None, false) => writeln!(f, "{:>10}{:>13}          {} (not there)", edge.edge, "-", edge.to)?,
-            }
+            let node = edge.node.map_or("-".into(), |node| node.to_string());
+            let to = match edge {
+                ShownEdge { node: Some(_), to, .. } => to.clone(),
+                ShownEdge { is_drop: true, to, .. } => format!("drop: {to}"),
+                ShownEdge { is_end: true, to, .. } => format!("end: {to}"),
+                ShownEdge { to, .. } => format!("{to} (not there)"),
+            };
+            writeln!(f, "{:>10}{node:>13}          {to}", edge.edge)?;
         }
         writeln!(f, "\n  known previous nodes:")?;
         for previous in &self.previous {

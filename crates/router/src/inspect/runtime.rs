@@ -1,71 +1,61 @@
 //! `show runtime`: what each node did since the last clear, as VPP prints it.
 
+use super::task::Task;
+use super::worker_name;
 use crate::Router;
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
+use graph::registry::NodeInfo;
 use graph::worker::worker_word;
+use graph::{NodeIndex, time};
 use serde::Serialize;
 use std::fmt;
 use std::time::Instant;
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
-        "show runtime",
-        "Calls, packets and clocks of every node, by worker.",
-        |router: &mut Router, _: &Args| show(router),
+        "show runtime [{summary|max|time : view}] [verbose] [<node:word>]",
+        "Calls, packets and clocks of nodes, by worker; `max': of the costliest call; `time': in ns; `verbose': idle nodes too.",
+        show,
     ));
     set.add(Command::new("clear runtime", "Make node counters read zero.", |router: &mut Router, _: &Args| {
-        let counters = router.graph.counters().clone();
-        counters.nodes.clear(router.graph.nodes().iter().map(|node| node.index.0 as usize));
-        counters.workers.clear(0..worker_word::COUNT);
+        router.graph.clear_runtime();
+        router.clears.punts = (0..router.graph.workers()).map(|thread| punts(router, thread)).collect();
         router.clears.runtime = Instant::now();
         reply(Done)
     }));
 }
 
-fn show(router: &Router) -> Result<Box<dyn Reply>, CommandError> {
-    let seconds = router.clears.runtime.elapsed().as_secs_f64();
+/// Packets that a worker has handed to the host's control plane.
+fn punts(router: &Router, thread: usize) -> u64 {
+    router.interfaces.iter().map(|interface| router.counters.punts.raw(thread, interface.index.0 as usize, 0)).sum()
+}
+
+/// Which figures are printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    Clocks,
+    Time,
+    Max,
+    Summary,
+}
+
+fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let view = match args.optional_text("view") {
+        Some("summary") => View::Summary,
+        Some("max") => View::Max,
+        Some("time") => View::Time,
+        _ => View::Clocks,
+    };
+    let only = args.optional_text("node").map(|name| router.graph.find(name)).transpose()?;
     let threads = (0..router.graph.workers()).map(|thread| {
-        let word = |word| router.graph.counters().workers.value(thread, word, 0) as f64;
-        let rate = |value: f64| value / seconds;
-        let mut nodes = Vec::new();
-        for node in router.graph.nodes() {
-            let run = router.graph.runtime(thread, node.index);
-            if run.calls == 0 {
-                continue;
-            }
-            // As VPP does: clocks a packet, or a call when there was none.
-            let per = if run.packets > 0 { run.packets } else { run.calls };
-            // The worker counts on between the two readings.
-            let calls = run.calls.saturating_sub(run.empty);
-            nodes.push(ShownNode {
-                name: node.name.clone(),
-                state: if node.kind == "input" { "adaptive" } else { "active" },
-                calls: run.calls,
-                filled: calls,
-                vectors: run.packets,
-                suspends: 0,
-                clocks: run.clocks as f64 / per as f64,
-                vectors_per_call: if calls > 0 { run.packets as f64 / calls as f64 } else { 0.0 },
-            });
+        let mut shown = ShownThread::of(router, thread, only, args.flag("verbose"));
+        if view == View::Summary {
+            shown.nodes.clear();
         }
-        let internal = nodes.iter().filter(|node| node.state == "active");
-        let (packets, calls) = internal.fold((0, 0), |(p, c), node| (p + node.vectors, c + node.filled));
-        ShownThread {
-            thread: thread + 1,
-            name: format!("quiver_wk_{thread}"),
-            seconds,
-            vector_rate: if calls > 0 { packets as f64 / calls as f64 } else { 0.0 },
-            loops_per_second: rate(word(worker_word::ROUNDS)),
-            rate_in: rate(word(worker_word::RECEIVED) + word(worker_word::ORIGINATED)),
-            rate_out: rate(word(worker_word::SENT)),
-            rate_drop: rate(word(worker_word::DROPPED)),
-            rate_punt: 0.0,
-            sleeps: word(worker_word::SLEEPS) as u64,
-            nodes,
-        }
+        shown
     });
-    reply(ShowRuntime { threads: threads.collect() })
+    reply(ShowRuntime { view, threads: threads.collect() })
 }
 
 #[derive(Serialize)]
@@ -78,14 +68,51 @@ struct ShownNode {
     filled: u64,
     vectors: u64,
     suspends: u64,
+    /// Clocks a packet, or a call when there was no packet; the same in nanoseconds.
     clocks: f64,
+    nanoseconds: f64,
     vectors_per_call: f64,
+    /// Of the costliest call: its clocks, its packets, clocks a packet.
+    max_node_clocks: u64,
+    vectors_at_max: u64,
+    max_clocks: f64,
+}
+
+impl ShownNode {
+    fn of(router: &Router, thread: usize, node: &NodeInfo) -> ShownNode {
+        let run = router.graph.runtime(thread, node.index);
+        // As VPP does: clocks a packet, or a call when there was none.
+        let per = if run.packets > 0 { run.packets } else { run.calls.max(1) };
+        // The worker counts on between the two readings.
+        let filled = run.calls.saturating_sub(run.empty);
+        let clocks = run.clocks as f64 / per as f64;
+        ShownNode {
+            name: node.name.clone(),
+            state: router.graph.node_state(thread, node.index).name(),
+            calls: run.calls,
+            filled,
+            vectors: run.packets,
+            suspends: 0,
+            clocks,
+            nanoseconds: clocks / time::ticks_per_second() * 1e9,
+            vectors_per_call: ratio(run.packets, filled),
+            max_node_clocks: run.max_clocks,
+            vectors_at_max: run.max_packets,
+            max_clocks: ratio(run.max_clocks, run.max_packets),
+        }
+    }
+}
+
+fn ratio(value: u64, per: u64) -> f64 {
+    if per > 0 { value as f64 / per as f64 } else { 0.0 }
 }
 
 #[derive(Serialize)]
 struct ShownThread {
     thread: usize,
     name: String,
+    /// The processor that it ran on last; none when no thread of its own runs it.
+    lcore: Option<u32>,
     seconds: f64,
     vector_rate: f64,
     loops_per_second: f64,
@@ -97,41 +124,117 @@ struct ShownThread {
     nodes: Vec<ShownNode>,
 }
 
+impl ShownThread {
+    fn of(router: &Router, thread: usize, only: Option<NodeIndex>, idle_too: bool) -> ShownThread {
+        let seconds = router.clears.runtime.elapsed().as_secs_f64();
+        let word = |word| router.graph.counters().workers.value(thread, word, 0) as f64;
+        let rate = |value: f64| value / seconds;
+        let all = router.graph.nodes();
+        let internal = all.iter().filter(|node| node.kind != "input").map(|node| ShownNode::of(router, thread, node));
+        let (packets, calls) = internal.fold((0, 0), |(p, c), node| (p + node.vectors, c + node.filled));
+        let wanted = all.iter().filter(|node| only.is_none_or(|only| only == node.index));
+        let nodes = wanted.map(|node| ShownNode::of(router, thread, node));
+        let cleared = router.clears.punts.get(thread).copied().unwrap_or(0);
+        ShownThread {
+            thread: thread + 1,
+            name: worker_name(thread),
+            lcore: router.graph.worker_lwp(thread).and_then(Task::of).map(|task| task.processor),
+            seconds,
+            vector_rate: ratio(packets, calls),
+            loops_per_second: rate(word(worker_word::ROUNDS)),
+            rate_in: rate(word(worker_word::RECEIVED) + word(worker_word::ORIGINATED)),
+            rate_out: rate(word(worker_word::SENT)),
+            rate_drop: rate(word(worker_word::DROPPED)),
+            rate_punt: rate(punts(router, thread).saturating_sub(cleared) as f64),
+            sleeps: word(worker_word::SLEEPS) as u64,
+            nodes: nodes.filter(|node| node.calls > 0 || idle_too || only.is_some()).collect(),
+        }
+    }
+
+    fn write_heading(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lcore = self.lcore.map(|lcore| format!(" (lcore {lcore})")).unwrap_or_default();
+        writeln!(f, "Thread {} {}{lcore}", self.thread, self.name)?;
+        writeln!(
+            f,
+            "Time {:.1}, {:.6} sec internal node vector rate {:.2} loops/sec {:.2}",
+            self.seconds, self.seconds, self.vector_rate, self.loops_per_second
+        )?;
+        writeln!(
+            f,
+            "  vector rates in {:.4e}, out {:.4e}, drop {:.4e}, punt {:.4e}",
+            self.rate_in, self.rate_out, self.rate_drop, self.rate_punt
+        )
+    }
+
+    /// VPP's columns, to the space.
+    fn write_runs(&self, f: &mut fmt::Formatter<'_>, cost: &str, of: fn(&ShownNode) -> f64) -> fmt::Result {
+        write!(f, "{}{}", centred("Name", 30), centred("State", 12))?;
+        for title in ["Calls", "Vectors", "Suspends", cost, "Vectors/Call"] {
+            write!(f, "{}", centred(title, 16))?;
+        }
+        writeln!(f)?;
+        for node in &self.nodes {
+            // VPP's column has no room for more.
+            let state = centred(&node.state[..node.state.len().min(12)], 12);
+            writeln!(
+                f,
+                "{:<30}{state}{:>16}{:>16}{:>16}{:>16.2e}{:>16.2}",
+                node.name,
+                node.calls,
+                node.vectors,
+                node.suspends,
+                of(node),
+                node.vectors_per_call
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_maxima(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WIDTHS: [usize; 5] = [17, 16, 16, 16, 16];
+        write!(f, "{}", centred("Name", 30))?;
+        let titles = ["Max Node Clocks", "Vectors at Max", "Max Clocks", "Avg Clocks", "Avg Vectors/Call"];
+        for (title, width) in titles.into_iter().zip(WIDTHS) {
+            write!(f, "{}", centred(title, width))?;
+        }
+        writeln!(f)?;
+        for node in &self.nodes {
+            write!(f, "{:<30}", node.name)?;
+            let figures = [
+                format!("{:.2e}", node.max_node_clocks as f64),
+                node.vectors_at_max.to_string(),
+                format!("{:.2e}", node.max_clocks),
+                format!("{:.2e}", node.clocks),
+                format!("{:.2e}", node.vectors_per_call),
+            ];
+            for (figure, width) in figures.iter().zip(WIDTHS) {
+                write!(f, "{}", centred(figure, width))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
 #[derive(Serialize)]
 struct ShowRuntime {
+    #[serde(skip)]
+    view: View,
     threads: Vec<ShownThread>,
 }
 
 impl fmt::Display for ShowRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, t) in self.threads.iter().enumerate() {
+        for (position, thread) in self.threads.iter().enumerate() {
             if position > 0 {
                 writeln!(f, "---------------")?;
             }
-            writeln!(f, "Thread {} {}", t.thread, t.name)?;
-            writeln!(
-                f,
-                "Time {:.1}, {:.6} sec internal node vector rate {:.2} loops/sec {:.2}",
-                t.seconds, t.seconds, t.vector_rate, t.loops_per_second
-            )?;
-            writeln!(
-                f,
-                "  vector rates in {:.4e}, out {:.4e}, drop {:.4e}, punt {:.4e}",
-                t.rate_in, t.rate_out, t.rate_drop, t.rate_punt
-            )?;
-            // VPP's columns, to the space.
-            write!(f, "{}{}", centred("Name", 30), centred("State", 12))?;
-            for title in ["Calls", "Vectors", "Suspends", "Clocks", "Vectors/Call"] {
-                write!(f, "{}", centred(title, 16))?;
-            }
-            writeln!(f)?;
-            for node in &t.nodes {
-                let state = centred(node.state, 12);
-                writeln!(
-                    f,
-                    "{:<30}{state}{:>16}{:>16}{:>16}{:>16.2e}{:>16.2}",
-                    node.name, node.calls, node.vectors, node.suspends, node.clocks, node.vectors_per_call
-                )?;
+            thread.write_heading(f)?;
+            match self.view {
+                View::Summary => {}
+                View::Max => thread.write_maxima(f)?,
+                View::Clocks => thread.write_runs(f, "Clocks", |node| node.clocks)?,
+                View::Time => thread.write_runs(f, "Packet-Time", |node| node.nanoseconds)?,
             }
         }
         Ok(())

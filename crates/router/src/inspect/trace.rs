@@ -49,11 +49,7 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
             number,
             steps: steps.into_iter().map(|step| shown(router, step)).collect(),
         });
-        threads.push(TracedThread {
-            thread: thread + 1,
-            name: format!("quiver_wk_{thread}"),
-            packets: packets.collect(),
-        });
+        threads.push(TracedThread { thread: thread + 1, name: super::worker_name(thread), packets: packets.collect() });
     }
     reply(ShowTrace { threads })
 }

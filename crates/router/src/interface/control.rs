@@ -49,9 +49,9 @@ pub struct Interface {
     /// Edges to its output: from `interface-output` and from `ip4-rewrite`.
     pub(crate) output_edge: u16,
     pub(crate) rewrite_edge: u16,
-    input_node: &'static str,
-    output_node: NodeIndex,
-    tx_node: NodeIndex,
+    pub(crate) input_node: &'static str,
+    pub(crate) output_node: NodeIndex,
+    pub(crate) tx_node: NodeIndex,
 }
 
 impl Interface {

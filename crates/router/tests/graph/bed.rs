@@ -251,12 +251,17 @@ impl Bed {
 
     /// A port that is down and has no address.
     pub fn port_that_finishes(&mut self, name: &str, finishes: Finishes) -> Port {
+        self.port_by("test-input", name, finishes)
+    }
+
+    /// The same, its packets coming in by the node of some driver.
+    pub fn port_by(&mut self, input_node: &'static str, name: &str, finishes: Finishes) -> Port {
         let (arrivals, sent, refusals) = (Shared::default(), Shared::default(), Shared::default());
         let number = self.router.interfaces.iter().count() as u8;
         let mac = MacAddress([0x02, 0, 0, 0, 0x10, number]);
         let device = Device {
             driver: "test",
-            input_node: "test-input",
+            input_node,
             description: "played by a test".into(),
             host: None,
             mac,
@@ -364,6 +369,12 @@ impl Bed {
     pub fn command(&mut self, line: &str) -> Result<String, String> {
         let result = self.commands.execute(&mut self.router, line);
         result.map(|reply| reply.text()).map_err(|error| error.to_string())
+    }
+
+    /// What a command that must succeed answers to programs.
+    pub fn json(&mut self, line: &str) -> serde_json::Value {
+        let result = self.commands.execute(&mut self.router, line);
+        result.unwrap_or_else(|error| panic!("{line}: {error}")).json()
     }
 }
 

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 const LINES: usize = 10_000;
 
 /// A router whose worker runs on its own thread, for commands that ask it.
-struct Running {
-    router: Router,
+pub struct Running {
+    pub router: Router,
     commands: CommandSet<Router>,
     worker: Option<JoinHandle<()>>,
 }
 
 impl Running {
-    fn new() -> Running {
+    pub fn new() -> Running {
         let options = Options { buffers: 4096, huge_pages: false, ..Options::default() };
         let router = Router::new(options).unwrap();
         let worker = router.graph.worker(0).unwrap();
@@ -25,7 +25,7 @@ impl Running {
         Running { router, commands: quiver_router::commands(), worker }
     }
 
-    fn execute(&mut self, line: &str) -> Result<Box<dyn command::Reply>, command::CommandError> {
+    pub fn execute(&mut self, line: &str) -> Result<Box<dyn command::Reply>, command::CommandError> {
         let result = self.commands.execute(&mut self.router, line);
         while let Ok(event) = self.router.events().try_recv() {
             self.router.handle(event);
@@ -33,12 +33,12 @@ impl Running {
         result
     }
 
-    fn must(&mut self, line: &str) -> String {
+    pub fn must(&mut self, line: &str) -> String {
         self.execute(line).unwrap_or_else(|error| panic!("{line}: {error}")).text()
     }
 
     /// Ends the worker, which must not have panicked.
-    fn stop(mut self) -> Router {
+    pub fn stop(mut self) -> Router {
         self.router.graph.stop();
         self.worker.take().unwrap().join().expect("the worker ends in peace");
         self.router
@@ -49,7 +49,7 @@ const STREAM: &str = "packet-generator new { name s0 limit 300 rate 1e6 size 64-
      data { IP4: 02:00:00:00:00:aa -> 02:fe:00:00:00:00 UDP: 10.0.0.9 -> 10.0.1.2 - 10.0.1.9 UDP: 1 -> 2 incrementing 40 } }";
 
 /// Two generator interfaces with addresses, a route, a neighbour and a stream.
-fn set_up(running: &mut Running) {
+pub fn set_up(running: &mut Running) {
     for line in [
         "create packet-generator interface pg0",
         "create packet-generator interface pg1",
@@ -69,7 +69,7 @@ fn set_up(running: &mut Running) {
 }
 
 /// The generator's packets have been sent.
-fn wait_for_stream(running: &mut Running, count: u64) {
+pub fn wait_for_stream(running: &mut Running, count: u64) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !running.router.stream_progress().unwrap().iter().any(|(_, enabled, sent)| !enabled && *sent == count) {
         assert!(Instant::now() < deadline, "the stream does not end");
@@ -99,6 +99,12 @@ fn every_show_answers_in_text_and_in_json() {
         "show ip neighbors pg1",
         "show node ip4-lookup",
         "show node pg1-output",
+        "show runtime max",
+        "show runtime time verbose",
+        "show runtime summary",
+        "show runtime ip4-lookup",
+        "show vlib graph ip4-lookup",
+        "show vlib graph dot verbose",
         "show trace max 3",
         "show version verbose",
     ] {
@@ -258,7 +264,8 @@ const SAMPLES: &[&str] = &[
     "show ip neighbors pg1",
     "show errors",
     "show node ip4-rewrite",
-    "show runtime",
+    "show runtime max verbose ip4-lookup",
+    "show vlib graph ip4-lookup",
     "show trace max 2",
     "show packet-generator",
     "show buffers",

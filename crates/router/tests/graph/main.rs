@@ -11,6 +11,7 @@ mod drops;
 mod forwarding;
 mod hostile;
 mod icmp;
+mod inspect;
 mod offload;
 mod packet;
 mod routes;
