@@ -21,7 +21,7 @@ def refusal(tmp_path, text):
 
 def test_an_unknown_key_is_named_with_its_place(tmp_path):
     said = refusal(tmp_path, "unix {\n  nodaemon\n  exce /tmp/commands\n}\n")
-    assert f"{tmp_path}/startup.conf:3:3: unknown key 'exce' in section 'unix'" in said and "'exec'" in said
+    assert f"{tmp_path}/startup.conf:3:3: unknown key 'exce' in 'unix'" in said and "'exec'" in said
 
 
 def test_an_unknown_section_is_named_with_its_place(tmp_path):
@@ -61,8 +61,9 @@ def test_a_bad_line_in_the_startup_commands_is_named_in_the_log(lab):
 
 
 def test_what_only_vpp_knows_is_a_warning(lab):
-    router = lab.router(extra="dpdk { dev 0000:01:00.0 }\nplugins { plugin default { enable } }")
-    assert "dpdk" in router.log() and "plugins" in router.log()
+    router = lab.router(extra="dpdk { dev 0000:01:00.0 { name e0 } }\nplugins { plugin default { enable } }")
+    assert "0000:01:00.0 (e0) will not exist" in router.log() and "plugins" in router.log()
+    assert "create host-interface" in router.log()
 
 
 def test_settings_have_their_effect(lab):

@@ -1,39 +1,77 @@
 //! `startup.conf`: what must be known before the router starts.
 //!
-//! The file is VPP's: sections in braces, words inside, `#` comments to the end of the
-//! line. It is read in two steps: `tree` makes words and blocks of the text and keeps the
-//! line and column of each; `interpret` gives them meaning. So every complaint names its
-//! place: `startup.conf:3:5: unknown key 'exce' in section 'unix' (...)`.
+//! The file is VPP's: sections in braces, words and blocks inside, `#` comments to the end of
+//! the line. It is read in steps: `tree` makes words and blocks of the text and keeps the
+//! line and column of each; `reader` walks a block by its section's table of keys; a file for
+//! each section gives them meaning. So every complaint names its place:
+//! `startup.conf:3:5: unknown key 'exce' in 'unix': expected one of ...; did you mean 'exec'?`.
+//! A file is taken whole or not at all.
 //!
 //! | section | key | meaning | default |
 //! |---|---|---|---|
 //! | `unix` | `nodaemon` | stay in the foreground | off |
-//! | | `interactive` | a CLI on standard input | off |
-//! | | `exec FILE` (or `startup-config FILE`) | commands to run at start | none |
-//! | | `log FILE` | log to a file | standard error |
-//! | | `cli-listen PATH` | CLI socket | `cli.sock` in the runtime directory |
+//! | | `interactive` | a CLI on standard input; implies `nodaemon` | off |
+//! | | `exec FILE` | commands to run at start | none |
+//! | | `startup-config FILE` | the configuration to load at start | none |
+//! | | `log FILE` | log to a file, which is opened anew on `SIGHUP` | standard error |
 //! | | `runtime-dir DIR` | where sockets are made | `/run/quiver`; without root `$XDG_RUNTIME_DIR/quiver` or `~/.quiver` |
-//! | | `gid NAME` | group of the sockets | that of the process |
+//! | | `cli-listen PATH` | CLI socket | `cli.sock` in the runtime directory |
+//! | | `cli-socket-mode MODE` | permissions of the sockets, octal | `0660` |
+//! | | `gid GROUP` | group of the sockets and of the log file, by name or number | that of the process |
+//! | | `pidfile FILE` | the number of the process | none |
+//! | | `full-coredump` | core files, of all memory | off |
+//! | | `coredump-size SIZE` | largest core file, or `unlimited` | as inherited; with `full-coredump` unlimited |
+//! | | `crash-dir DIR` | where crash reports are written | the runtime directory |
+//! | | `cli-file-root DIR` | commands may write files below it only | |
+//! | | `cli-prompt WORD`, `cli-history-limit N`, `cli-pager-buffer-limit N`, `cli-no-pager`, `cli-no-banner` | how CLI sessions look | |
 //! | `cpu` | `main-core N` | core of the control thread | not pinned |
 //! | | `workers N` | number of workers | 0 |
 //! | | `corelist-workers 1-3,5` | a worker on each of these cores | none |
 //! | | `skip-cores N` | cores that `workers` leaves free | 0 |
+//! | | `scheduler-policy P`, `scheduler-priority N` | read; no effect | |
 //! | `buffers` | `buffers-per-numa N` | packet buffers per NUMA node | 16384 |
 //! | | `default data-size N` | bytes of data per buffer | 2048 |
 //! | | `page-size default\|4k\|2m\|1g` | pages of buffer memory | `default`: the largest there are |
-//! | `logging` | `default-log-level LEVEL` | what is logged | `notice` |
+//! | `logging` | `default-log-level LEVEL` | what is kept for `show logging` | `notice` |
+//! | | `default-syslog-log-level LEVEL` | what of it is written to file, standard error or journal | all |
+//! | | `size N` | entries that are kept | 512 |
+//! | | `nthrottle-time SECONDS` (or `unthrottle-time`) | how long repeated messages are only counted | 60 |
+//! | | `class NAME { level L syslog-level L rate-limit N }` | the same for one class | |
+//! | `dpdk` | `dev ADDRESS { name e0 num-rx-queues N ... }`, `dev default { ... }`, ... | NICs; see `dpdk` | read; no effect |
+//! | `plugins` | `path`, `add-path`, `plugin NAME { enable\|disable }` | | read; no effect |
+//! | `statseg`, `api-segment`, `socksvr`, `memory`, `heapsize` | VPP's | | read; no effect |
 //!
-//! What VPP knows and this program lacks so far is read and answered with a warning, so
+//! What VPP knows and this program lacks is read and answered with a warning that names it, so
 //! that an existing file starts; what neither knows is an error.
 
-mod interpret;
+mod buffers;
+mod cpu;
+mod dpdk;
+mod elsewhere;
+mod logging;
+mod pci;
+mod plugins;
+mod reader;
+mod sections;
 mod tree;
+mod unix;
+mod value;
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+pub use buffers::Buffers;
+pub use cpu::{Cpu, SchedulerPolicy};
+pub use dpdk::{DeviceOptions, Dpdk, DpdkDevice};
+pub use elsewhere::{ApiSegment, Memory, Socksvr, Statseg};
+pub use logging::{LogClass, Logging};
+pub use pci::PciAddress;
+pub use plugins::Plugins;
+pub use unix::{CoredumpSize, Unix};
 
 /// Cores are numbered below this.
 pub const MAXIMUM_CORES: u32 = 1024;
@@ -54,78 +92,34 @@ fn default_runtime_directory() -> PathBuf {
     let system = || PathBuf::from(SYSTEM_RUNTIME_DIRECTORY);
     if is_root { system() } else { of_user().unwrap_or_else(system) }
 }
-const DEFAULT_BUFFERS_PER_NUMA: u32 = 16_384;
-const DEFAULT_DATA_SIZE: u32 = 2048;
+
+/// Name of the CLI socket inside the runtime directory.
+const CLI_SOCKET: &str = "cli.sock";
 
 /// The configuration, typed, with defaults filled in.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartupConfig {
     pub unix: Unix,
     pub cpu: Cpu,
     pub buffers: Buffers,
     pub logging: Logging,
+    pub dpdk: Dpdk,
+    pub plugins: Plugins,
+    pub statseg: Statseg,
+    pub api_segment: ApiSegment,
+    pub socksvr: Socksvr,
+    pub memory: Memory,
     /// What was read but has no effect in this build, as sentences.
     pub warnings: Vec<String>,
+    places: Places,
 }
 
-/// Section `unix`: the process and its surroundings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unix {
-    pub nodaemon: bool,
-    pub interactive: bool,
-    pub exec: Option<PathBuf>,
-    pub log: Option<PathBuf>,
-    pub cli_listen: PathBuf,
-    pub runtime_dir: PathBuf,
-    pub gid: Option<String>,
-}
-
-impl Default for Unix {
-    fn default() -> Self {
-        let runtime_dir = default_runtime_directory();
-        Self {
-            nodaemon: false,
-            interactive: false,
-            exec: None,
-            log: None,
-            cli_listen: runtime_dir.join(CLI_SOCKET),
-            runtime_dir,
-            gid: None,
-        }
-    }
-}
-
-/// Name of the CLI socket inside the runtime directory.
-const CLI_SOCKET: &str = "cli.sock";
-
-/// Section `cpu`: which threads run where.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cpu {
-    pub main_core: Option<u32>,
-    /// Number of workers; that of `corelist_workers` when it is given.
-    pub workers: u32,
-    /// Cores of the workers in ascending order; empty when they are chosen by number.
-    pub corelist_workers: Vec<u32>,
-    pub skip_cores: u32,
-}
-
-/// Section `buffers`: packet memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Buffers {
-    pub buffers_per_numa: u32,
-    /// Bytes of packet data that one buffer holds.
-    pub default_data_size: u32,
-    pub page_size: PageSize,
-}
-
-impl Default for Buffers {
-    fn default() -> Self {
-        Self {
-            buffers_per_numa: DEFAULT_BUFFERS_PER_NUMA,
-            default_data_size: DEFAULT_DATA_SIZE,
-            page_size: PageSize::Default,
-        }
-    }
+/// Where each key was given, to complain about what only shows later (a group that the
+/// system does not know).
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Places {
+    file: String,
+    keys: BTreeMap<String, (usize, usize)>,
 }
 
 /// Pages of buffer memory.
@@ -136,12 +130,6 @@ pub enum PageSize {
     Size4K,
     Size2M,
     Size1G,
-}
-
-/// Section `logging`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Logging {
-    pub default_log_level: LogLevel,
 }
 
 /// Levels of VPP, most urgent first.
@@ -206,10 +194,25 @@ impl StartupConfig {
     /// The first thing that is wrong: an unbalanced brace, an unknown section or key, a
     /// missing value, a value out of range.
     pub fn parse(file: &str, text: &str) -> Result<Self, StartupError> {
-        tree::parse(text).and_then(|nodes| interpret::interpret(&nodes)).map_err(|complaint| StartupError {
+        let read = tree::parse(text).and_then(|block| sections::read(&block));
+        let (mut config, keys) = read.map_err(|complaint| StartupError {
             file: file.to_string(),
             place: Some((complaint.place.line, complaint.place.column)),
             message: complaint.message,
-        })
+        })?;
+        if !keys.is_empty() {
+            config.places = Places { file: file.to_string(), keys };
+        }
+        Ok(config)
+    }
+
+    /// A complaint about a key, such as `unix gid`, with the place where it was given.
+    pub fn complaint(&self, key: &str, message: impl Into<String>) -> StartupError {
+        let place = self.places.keys.get(key).copied();
+        let file = if self.places.file.is_empty() { "startup.conf" } else { &self.places.file };
+        StartupError { file: file.into(), place, message: message.into() }
     }
 }
+
+#[cfg(test)]
+mod tests;
