@@ -14,6 +14,7 @@ pub mod icmp;
 pub mod inspect;
 pub mod interface;
 pub mod ip4;
+pub mod logging;
 pub mod packet_generator;
 
 use arp::Event;
@@ -23,6 +24,7 @@ use crossbeam_channel::Receiver;
 use graph::{Graph, GraphError, Pool};
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
 use ip4::control::Ip4;
+use logging::Logging;
 use packet_generator::Streams;
 use rcu::{Domain, Published};
 use std::io;
@@ -109,6 +111,8 @@ pub struct Router {
     pub neighbours: Neighbours,
     pub counters: InterfaceCounters,
     pub streams: Streams,
+    /// What is kept of the log; whoever runs the router feeds it.
+    pub log: Arc<Logging>,
     pub(crate) facts: SharedFacts,
     pub(crate) nodes: Nodes,
     pub(crate) clears: inspect::Clears,
@@ -181,6 +185,7 @@ impl Router {
             neighbours: Neighbours::default(),
             counters,
             streams: Streams::default(),
+            log: Arc::default(),
             facts,
             nodes: Nodes { interface, ip4, arp, generator },
             clears: inspect::Clears::default(),
@@ -221,5 +226,6 @@ pub fn commands() -> CommandSet<Router> {
     packet_generator::cli::register(&mut set);
     config::cli::register(&mut set);
     inspect::register(&mut set);
+    logging::cli::register(&mut set);
     set
 }

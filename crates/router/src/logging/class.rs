@@ -1,0 +1,77 @@
+//! From the module that logs to the class that operators know.
+
+/// Classes that can be set before they have said anything.
+pub(super) const KNOWN: [&str; 19] = [
+    "af_packet",
+    "arp",
+    "buffers",
+    "cli",
+    "crash",
+    "drivers",
+    "ethernet",
+    "graph",
+    "icmp",
+    "inspect",
+    "interface",
+    "ip4",
+    "logging",
+    "pg",
+    "quiver",
+    "router",
+    "startup",
+    "tap",
+    "trace",
+];
+
+/// Longest name of a class.
+const MAXIMUM_NAME: usize = 32;
+
+/// The class of a log target: a module path such as `quiver_router::arp::control`, or the name
+/// of a class itself.
+pub fn of(target: &str) -> &str {
+    let mut parts = target.split("::");
+    let first = parts.next().unwrap_or_default();
+    let module = parts.next();
+    let class = match first.strip_prefix("quiver_").unwrap_or(first) {
+        "router" | "drivers" | "control" => match module {
+            Some("packet_generator") => "pg",
+            Some("cli_server" | "cli_session" | "cli_client" | "exec" | "line_editor" | "telnet") => "cli",
+            Some(module) => module,
+            None => first.strip_prefix("quiver_").unwrap_or(first),
+        },
+        name => name,
+    };
+    let end = class.char_indices().nth(MAXIMUM_NAME).map_or(class.len(), |(at, _)| at);
+    &class[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_belongs_to_its_capability_or_device() {
+        for (target, class) in [
+            ("quiver_router::arp::control", "arp"),
+            ("quiver_router::packet_generator::cli", "pg"),
+            ("quiver_router", "router"),
+            ("quiver_control::cli_server", "cli"),
+            ("quiver_control::exec", "cli"),
+            ("quiver_control::startup", "startup"),
+            ("quiver_drivers::af_packet", "af_packet"),
+            ("quiver_graph::worker", "graph"),
+            ("quiver::daemon", "quiver"),
+            ("arp", "arp"),
+            ("", ""),
+        ] {
+            assert_eq!(of(target), class, "{target}");
+        }
+        assert_eq!(of(&"é".repeat(99)).chars().count(), MAXIMUM_NAME);
+    }
+
+    #[test]
+    fn known_classes_are_sorted_and_of_this_program() {
+        assert!(KNOWN.is_sorted());
+        assert!(KNOWN.contains(&of(module_path!())));
+    }
+}
