@@ -2,8 +2,8 @@
 
 use super::Statement;
 use super::plan::{Difference, Step, steps};
-use crate::{Devices, Options, Router, arp, interface, ip4, packet_generator};
-use command::{CommandSet, FileError, complete_lines};
+use crate::{Devices, Options, Router, arp, interface, ip4, logging, packet_generator};
+use command::{CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -82,11 +82,43 @@ impl Router {
     pub fn running_config(&self) -> Vec<Statement> {
         let mut statements = Vec::new();
         // One line a capability.
+        logging::config::statements(self, &mut statements);
         interface::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
         ip4::config::statements(self, &mut statements);
         packet_generator::config::statements(self, &mut statements);
         statements
+    }
+
+    /// Carries out the file that is read at start, as far as it can be: a device that is
+    /// gone must not keep a distant router from coming up with the others. Says how many
+    /// commands were done, and `None` when there is no such file yet.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn restore_config(&mut self) -> Result<Option<usize>, ConfigError> {
+        let Some(file) = self.config.startup.clone() else { return Ok(None) };
+        // The program's own configuration names it, not a command.
+        if !file.exists() {
+            return Ok(None);
+        }
+        let name = file.display().to_string();
+        // Until it is read: a file that makes no sense must not be overwritten either.
+        self.config.failed_at_start = 1;
+        let text = Files::anywhere().read_text(&file, MAX_FILE)?;
+        let lines = complete_lines(&text).map_err(|error| ConfigError::Line {
+            file: name.clone(),
+            line: error.number,
+            message: error.message,
+        })?;
+        self.config.failed_at_start = 0;
+        for line in &lines {
+            if let Err(error) = COMMANDS.execute(self, &line.text) {
+                log::error!("{name}:{}: {error}", line.number);
+                self.config.failed_at_start += 1;
+            }
+        }
+        Ok(Some(lines.len() - self.config.failed_at_start))
     }
 
     /// What a file states, checked whole.
@@ -204,7 +236,9 @@ impl Router {
             return Err(ConfigError::WouldLose { count: self.config.failed_at_start, file: name });
         }
         let statements = self.running_config();
-        self.files.replace(&file, |out| {
+        // The program's own configuration names that file, not a command.
+        let files = if is_startup { Files::anywhere() } else { self.files.clone() };
+        files.replace(&file, |out| {
             writeln!(out, "# Configuration of quiver v{}, as `save' wrote it.", crate::inspect::VERSION)?;
             statements.iter().try_for_each(|statement| writeln!(out, "{}", statement.line))
         })?;

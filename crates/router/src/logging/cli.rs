@@ -9,6 +9,11 @@ use std::fmt;
 use std::time::Duration;
 
 pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "Logging",
+        "What the program has to say, by class and level. `level' is what is kept for `show logging', `syslog-level' what is \
+         written to the log file or the journal.",
+    );
     set.add(Command::new("show logging", "The last entries of the log, in UTC.", show_logging));
     set.add(Command::new(
         "show logging configuration",
@@ -22,29 +27,36 @@ pub fn register(set: &mut CommandSet<Router>) {
     let levels = "default|emerg|alert|crit|err|warn|notice|info|debug|disabled";
     set.add(Command::new(
         &format!(
-            "set logging class <class:word> {{{{ [level {{{levels} : level}}] | [syslog-level {{{levels} : syslog}}] | \
+            "set logging class <class:class> {{{{ [level {{{levels} : level}}] | [syslog-level {{{levels} : syslog}}] | \
              [rate-limit {{default | <limit:u32 1..1000000> : rate}}] }}}}"
         ),
         "What is kept (level) and written (syslog-level) of a class, and how many entries a second.",
         set_class,
-    ));
-    set.add(Command::new(
-        "set logging size {default | <entries:u32 16..65536> : size}",
-        "Entries of the log that are kept.",
-        |router: &mut Router, args: &Args| {
-            router.log.set_size(By::Command, args.optional("entries")?);
-            reply(Done)
-        },
-    ));
-    set.add(Command::new(
-        "set logging unthrottle-time {default | <seconds:u32 0..86400> : time}",
-        "How long a class is silent that said too much.",
-        |router: &mut Router, args: &Args| {
-            let seconds: Option<u32> = args.optional("seconds")?;
-            router.log.set_throttle_time(By::Command, seconds.map(|seconds| Duration::from_secs(seconds.into())));
-            reply(Done)
-        },
-    ));
+    ).configures().example("set logging class arp level debug"));
+    set.add(
+        Command::new(
+            "set logging size {default | <entries:u32 16..65536> : size}",
+            "Entries of the log that are kept.",
+            |router: &mut Router, args: &Args| {
+                router.log.set_size(By::Command, args.optional("entries")?);
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set logging size 1000"),
+    );
+    set.add(
+        Command::new(
+            "set logging unthrottle-time {default | <seconds:u32 0..86400> : time}",
+            "How long a class is silent that said too much.",
+            |router: &mut Router, args: &Args| {
+                let seconds: Option<u32> = args.optional("seconds")?;
+                router.log.set_throttle_time(By::Command, seconds.map(|seconds| Duration::from_secs(seconds.into())));
+                reply(Done)
+            },
+        )
+        .configures(),
+    );
 }
 
 fn set_class(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {

@@ -9,6 +9,7 @@
 
 pub mod class;
 pub mod cli;
+pub(crate) mod config;
 mod level;
 mod ring;
 mod throttle;

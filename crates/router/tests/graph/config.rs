@@ -82,6 +82,8 @@ impl Drop for Directory {
 }
 
 const EVERYTHING: &[&str] = &[
+    "set logging size 100",
+    "set logging class arp level debug rate-limit 7",
     "create tap id 7 name e0 host-if-name lan0 host-ns left host-ip4-addr 10.0.1.2/24 host-mac-addr 02:00:00:00:00:07 host-mtu-size 9000 hw-addr 02:00:00:00:00:70",
     "create tap",
     "create host-interface eth1 name e1 hw-addr 02:00:00:00:00:71",
@@ -318,6 +320,21 @@ fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
     desk.must(&format!("save {}", directory.0.join("other").display()));
     desk.must("save force");
     desk.must("save");
+    let text = desk.config();
+    let mut next = Desk::new();
+    next.router.config.startup = Some(startup.clone());
+    assert_eq!(next.router.restore_config().unwrap(), Some(count));
+    assert_eq!(next.config(), text);
+
+    // One line that cannot be: the others hold, and the file is not lost.
+    std::fs::write(&startup, text.replacen("create tap id 0 name tap0", "create tap id nonsense", 1)).unwrap();
+    let mut partial = Desk::new();
+    partial.router.config.startup = Some(startup.clone());
+    assert_eq!(partial.router.restore_config().unwrap(), Some(count - 1));
+    assert_eq!(partial.config(), text.replacen("create tap id 0 name tap0\n", "", 1));
+    assert!(partial.try_to("save").unwrap_err().contains("1 commands of"));
+    std::fs::remove_file(&startup).unwrap();
+    assert_eq!(Desk::new().router.restore_config().unwrap(), None);
 }
 
 #[test]
