@@ -155,8 +155,9 @@ class CommandFailed(Exception):
 class Router:
     """A running `quiver`."""
 
-    def __init__(self, lab, commands="", extra="", binary=QUIVER):
-        """`commands` is the start-up command file, `extra` more of startup.conf."""
+    def __init__(self, lab, commands="", extra="", unix="", binary=QUIVER):
+        """`commands` is the start-up command file, `extra` more of startup.conf, `unix` more
+        of its section of that name, in which DIR is the router's own directory."""
         self.lab = lab
         self.binary = binary
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="quiver-test-"))
@@ -172,18 +173,34 @@ class Router:
         exec_line = f"exec {self.commands}" if commands else ""
         self.config = self.directory / "startup.conf"
         self.config.write_text(
-            f"unix {{\n  nodaemon\n  cli-listen {self.socket}\n  log {self.log_file}\n  {exec_line}\n}}\n"
+            f"unix {{\n  nodaemon\n  cli-listen {self.socket}\n  log {self.log_file}\n  {exec_line}\n"
+            f"  {unix.replace('DIR', str(self.directory))}\n}}\n"
             f"logging {{ default-log-level debug }}\n{extra}\n"
         )
         self.console_file = open(self.directory / "console", "w+")
         lab.stack.callback(self.console_file.close)
-        self.process = self.host.start(
-            binary, "run", "--config", self.config, stdout=self.console_file, stderr=subprocess.STDOUT
-        )
-        wait_until(lambda: self.socket.exists() or self.process.poll() is not None, "the router listens")
-        assert self.process.poll() is None, f"the router did not start:\n{self.console()}{self.log()}"
+        self.start()
         if commands:
             wait_until(lambda: "startup commands" in self.log(), "the start-up commands are done")
+
+    def start(self):
+        """Starts the process: at first, and after it was ended."""
+        self.finished = False
+        self.process = self.host.start(
+            self.binary, "run", "--config", self.config, stdout=self.console_file, stderr=subprocess.STDOUT
+        )
+        wait_until(lambda: self.answers() or self.process.poll() is not None, "the router answers")
+        assert self.process.poll() is None, f"the router did not start:\n{self.console()}{self.log()}"
+
+    def answers(self):
+        with socket.socket(socket.AF_UNIX) as caller:
+            return caller.connect_ex(str(self.socket)) == 0
+
+    def kill(self):
+        """Ends the process as nothing would that means well."""
+        self.process.kill()
+        self.process.wait(timeout=10)
+        self.finished = True
 
     def console(self):
         """What the process wrote to its standard output and error."""
