@@ -54,6 +54,10 @@ impl Map for DeviceOutput {
         self.tx.add(cx.thread, interface, 0, sent as u64);
         self.tx.add(cx.thread, interface, 1, bytes);
     }
+
+    fn interface(&self) -> Option<InterfaceIndex> {
+        Some(self.interface)
+    }
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {

@@ -3,11 +3,13 @@
 //!
 //! Read in this order: [`vector`] (what travels), [`node`] (what a node is), [`worker`]
 //! (how a round runs), [`registry`] (how control changes the graph), [`status`] (what it sees of it), then [`buffer`],
-//! [`counter`], [`trace`] and [`time`]. The graph knows no protocol.
+//! [`counter`], [`trace`], [`capture`] and [`time`]. The graph knows no protocol.
 #![deny(unsafe_code)]
 
 pub mod buffer;
+pub mod capture;
 pub mod counter;
+mod head;
 mod mailbox;
 pub mod node;
 mod parting;
@@ -20,6 +22,7 @@ pub mod worker;
 
 pub use buffer::{Buffers, PacketIndex, Pool};
 pub use counter::CounterTable;
+pub use head::{Head, Predicate};
 pub use node::{
     Behaviour, Context, CounterSpec, EdgeSpec, Expand, Expansion, Ledger, Map, NodeIndex, NodeSpec, Severity, Source,
     Wake,

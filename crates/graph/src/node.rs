@@ -8,7 +8,7 @@
 use crate::buffer::{Buffers, PacketIndex};
 use crate::counter::CounterTable;
 use crate::trace::TraceFormat;
-use crate::vector::{EdgeIndex, Row, VECTOR_SIZE, Vector, edge};
+use crate::vector::{EdgeIndex, InterfaceIndex, Row, VECTOR_SIZE, Vector, edge};
 use rcu::Round;
 use std::any::Any;
 use std::os::fd::BorrowedFd;
@@ -141,6 +141,10 @@ pub trait Source: Any + Send {
 /// A node that gives each packet exactly one edge.
 pub trait Map: Any + Send {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector);
+    /// The interface through which it sends, when it is the last stop before a device.
+    fn interface(&self) -> Option<InterfaceIndex> {
+        None
+    }
 }
 
 /// A node that may take packets ([`edge::TAKEN`]), hold them and emit others.
@@ -221,6 +225,12 @@ impl Behaviour {
             Behaviour::Source(_) => "input",
             Behaviour::Map(_) => "internal",
             Behaviour::Expand(_) => "expand",
+        }
+    }
+    pub(crate) fn interface(&self) -> Option<InterfaceIndex> {
+        match self {
+            Behaviour::Map(node) => node.interface(),
+            Behaviour::Source(_) | Behaviour::Expand(_) => None,
         }
     }
     pub(crate) fn as_any(&mut self) -> &mut dyn Any {

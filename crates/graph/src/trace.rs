@@ -1,11 +1,13 @@
 //! Following single packets through the graph.
 //!
-//! `trace add NODE N` marks the next N packets that a source lets in. After each node
+//! `trace add NODE N` marks the next N packets that a source lets in, of those that a filter
+//! lets pass if there is one. After each node
 //! that handles a marked packet the dispatcher takes a [`Snapshot`]; the node's class
 //! says how to read it. Nothing is formatted on a worker.
 
 use crate::NodeIndex;
 use crate::buffer::Buffers;
+use crate::head::{Head, Predicate};
 use crate::vector::{EdgeIndex, Row};
 use std::fmt;
 
@@ -54,6 +56,7 @@ pub struct Tracer {
     armed: Vec<(NodeIndex, u32)>,
     marked: u32,
     steps: Vec<Snapshot>,
+    filter: Option<Predicate>,
 }
 
 impl Tracer {
@@ -69,8 +72,14 @@ impl Tracer {
         }
     }
 
+    /// Forgets marks and what is armed; the filter stays.
     pub fn clear(&mut self) {
-        *self = Tracer::default();
+        *self = Tracer { filter: self.filter.take(), ..Tracer::default() };
+    }
+
+    /// From now on only packets that it wants are marked, and counted.
+    pub fn set_filter(&mut self, filter: Option<Predicate>) {
+        self.filter = filter;
     }
 
     /// Everything recorded so far, in order of time.
@@ -83,9 +92,17 @@ impl Tracer {
         !self.armed.is_empty()
     }
 
+    #[inline]
+    pub(crate) fn is_armed_at(&self, source: NodeIndex) -> bool {
+        self.armed.iter().any(|(node, _)| *node == source)
+    }
+
     /// The number for the next packet of `source`, when it is to be marked.
-    pub(crate) fn mark(&mut self, source: NodeIndex) -> Option<u32> {
+    pub(crate) fn mark(&mut self, source: NodeIndex, buffers: &Buffers, row: &Row) -> Option<u32> {
         let at = self.armed.iter().position(|(node, _)| *node == source)?;
+        if self.filter.as_ref().is_some_and(|wanted| !wanted(&Head::of(buffers, row))) {
+            return None;
+        }
         self.armed[at].1 -= 1;
         if self.armed[at].1 == 0 {
             self.armed.swap_remove(at);

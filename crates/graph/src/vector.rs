@@ -42,6 +42,8 @@ pub mod flag {
     pub const SEGMENTED: u32 = 1 << 19;
     /// Made by this router (ICMP, ARP), not received: never answered by an error.
     pub const ORIGINATED: u32 = 1 << 20;
+    /// Came without a link header.
+    pub const BARE: u32 = 1 << 21;
     /// A packet cannot be freed as one plain buffer.
     pub const NOT_PLAIN: u32 = CHAINED;
     /// The device, or `interface-output` in its place, has work left to do.

@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 pub mod arp;
+pub mod capture;
 pub mod config;
 pub mod ethernet;
+mod events;
 mod headers;
 pub mod icmp;
 pub mod inspect;
@@ -17,8 +19,10 @@ pub mod ip4;
 pub mod logging;
 pub mod packet_generator;
 
-use arp::Event;
+pub use events::{Event, QUEUE as EVENT_QUEUE};
+
 use arp::control::Neighbours;
+use capture::Captures;
 use command::{CommandSet, Files};
 use crossbeam_channel::Receiver;
 use graph::{Graph, GraphError, Pool};
@@ -81,6 +85,10 @@ pub enum Error {
     NoSuchStream(String),
     #[error("a stream named `{0}' exists already")]
     StreamTaken(String),
+    #[error(transparent)]
+    Filter(#[from] wire::filter::FilterError),
+    #[error(transparent)]
+    Capture(#[from] capture::CaptureError),
     #[error("{name}: {source}")]
     Device { name: String, source: io::Error },
     #[error(transparent)]
@@ -120,6 +128,8 @@ pub struct Router {
     pub config: config::control::Configuration,
     /// What commands may reach of the file system.
     pub files: Files,
+    pub(crate) captures: Captures,
+    pub(crate) trace_filter: Option<inspect::TraceFilter>,
     events: Receiver<Event>,
     /// When the process became a router.
     pub started: Instant,
@@ -167,7 +177,7 @@ impl Router {
         let mut graph = Graph::new(&domain, &pool, options.workers)?;
         let counters = InterfaceCounters::new(options.workers)?;
         let facts: SharedFacts = Arc::new(Published::new(&domain, FactsTable::default()));
-        let (sender, events) = crossbeam_channel::bounded(arp::EVENT_QUEUE);
+        let (sender, events) = crossbeam_channel::bounded(events::QUEUE);
         let (fib, objects) = (Fib4::new(&domain)?, Objects::new(&domain)?);
 
         // One line a capability.
@@ -192,6 +202,8 @@ impl Router {
             devices: options.devices,
             config: config::control::Configuration::default(),
             files: Files::anywhere(),
+            captures: Captures::new(sender.clone()),
+            trace_filter: None,
             events,
             started: Instant::now(),
         })
@@ -211,6 +223,7 @@ impl Router {
     pub fn tick_at(&mut self, now: Instant) -> Option<Instant> {
         self.tick_neighbours(now);
         self.tick_config(now);
+        self.collect_capture();
         let pending = self.graph.domain().collect();
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
         [self.neighbours.next_due(), self.config.next_due(), reclaim].into_iter().flatten().min()
@@ -225,6 +238,7 @@ pub fn commands() -> CommandSet<Router> {
     arp::cli::register(&mut set);
     packet_generator::cli::register(&mut set);
     config::cli::register(&mut set);
+    capture::cli::register(&mut set);
     inspect::register(&mut set);
     logging::cli::register(&mut set);
     set

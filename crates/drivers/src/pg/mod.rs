@@ -253,6 +253,9 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
             }
         }
     }
+    if stream.entry == Edge::Ip4Input.into() {
+        out.columns().flags[from..].iter_mut().for_each(|flags| *flags |= graph::flag::BARE);
+    }
     got
 }
 

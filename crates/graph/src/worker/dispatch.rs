@@ -3,6 +3,7 @@
 use super::{Core, NOWHERE, RECIRCULATED, SharedCounters, Target, node_word, worker_word};
 use crate::NodeIndex;
 use crate::buffer::Buffers;
+use crate::capture::Point;
 use crate::node::{Behaviour, Context, Expansion};
 use crate::parting::Mask;
 use crate::time::ticks;
@@ -60,6 +61,9 @@ impl Core {
             self.spare.push(vector);
         } else {
             self.recorder.note(index.0 as usize, n, before);
+            if self.capture.wants(Point::Received) {
+                self.capture.take(&self.buffers, &vector, Point::Received, None, 0);
+            }
             let vector = self.trace_source(index, vector);
             self.enqueue(index, vector);
         }
@@ -92,10 +96,11 @@ impl Core {
     fn trace_source(&mut self, index: NodeIndex, mut vector: Box<Vector>) -> Box<Vector> {
         if self.tracer.is_armed() {
             for i in 0..vector.len() {
-                let Some(number) = self.tracer.mark(index) else {
+                if !self.tracer.is_armed_at(index) {
                     break;
-                };
+                }
                 let mut row = vector.row(i);
+                let Some(number) = self.tracer.mark(index, &self.buffers, &row) else { continue };
                 row.flags |= flag::TRACED;
                 self.buffers.segment_mut(row.packet).trace = number;
                 vector.set_row(i, row);
@@ -240,6 +245,9 @@ impl Core {
     fn deliver(&mut self, from: NodeIndex, edge: EdgeIndex, vector: Box<Vector>) {
         match edge {
             edge::SENT => {
+                if self.capture.wants(Point::Sent) {
+                    self.capture_sent(from, &vector);
+                }
                 self.ledger.sent += vector.len() as u64;
                 self.free(&vector);
                 self.spare.push(vector);
@@ -251,6 +259,14 @@ impl Core {
                 Target::End(event) => self.end_vector(vector, event),
                 Target::Nowhere => self.drop_vector(vector, NOWHERE),
             },
+        }
+    }
+
+    #[cold]
+    fn capture_sent(&mut self, from: NodeIndex, vector: &Vector) {
+        let node = self.nodes[from.0 as usize].as_ref();
+        if let Some(interface) = node.and_then(|node| node.behaviour.interface()) {
+            self.capture.take(&self.buffers, vector, Point::Sent, Some(interface), 0);
         }
     }
 
@@ -324,6 +340,9 @@ impl Core {
     }
 
     pub(super) fn drop_vector(&mut self, vector: Box<Vector>, error: u32) {
+        if self.capture.wants(Point::Dropped) {
+            self.capture.take(&self.buffers, &vector, Point::Dropped, None, error);
+        }
         let n = vector.len() as u64;
         self.counters.errors.add(self.thread, error as usize, 0, n);
         match vector.one_rx_interface() {

@@ -16,6 +16,7 @@ pub use recorder::{Crash, Step};
 
 use crate::NodeIndex;
 use crate::buffer::Buffers;
+use crate::capture::Capture;
 use crate::counter::CounterTable;
 use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, Ledger, Wake};
@@ -136,6 +137,7 @@ pub struct Core {
     pending: Vec<u64>,
     pub buffers: Buffers,
     pub tracer: Tracer,
+    pub capture: Capture,
     ledger: Ledger,
     counters: SharedCounters,
     spare: Vec<Box<Vector>>,
@@ -185,6 +187,7 @@ impl Worker {
                 pending: Vec::new(),
                 buffers,
                 tracer: Tracer::default(),
+                capture: Capture::default(),
                 ledger: Ledger::default(),
                 counters,
                 spare: (0..SPARE_VECTORS).map(|_| Vector::new()).collect(),

@@ -110,8 +110,8 @@ fn host_route(key: &NeighbourKey) -> (Prefix4, Vec<Path>) {
 }
 
 impl Router {
-    /// Takes in what a worker saw.
-    pub fn handle(&mut self, event: Event) {
+    /// Takes in what a worker saw of a neighbour.
+    pub(crate) fn handle_neighbour(&mut self, event: Event) {
         match event {
             Event::Resolve(key) => self.resolve_neighbour(key),
             Event::Learned(key, mac) => {

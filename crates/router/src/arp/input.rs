@@ -3,7 +3,8 @@
 //! Reads: the ARP message at `l3`, `rx_interface`. Writes: the reply in place. Next:
 //! `interface-output` with a reply; every other message ends here, counted by what it was.
 
-use super::{Event, EventSender, NeighbourKey};
+use super::{Event, NeighbourKey};
+use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
@@ -44,7 +45,7 @@ impl ArpInput {
 
     fn learn(&self, facts: &Facts, arp: &Arp) -> Result<(), Edge> {
         let key = NeighbourKey { interface: facts.index, address: arp.sender_ip };
-        self.events.try_send(Event::Learned(key, arp.sender_mac)).map_err(|_| Edge::ControlBusy)
+        self.events.try_send(Event::Learned(key, arp.sender_mac).into()).map_err(|_| Edge::ControlBusy)
     }
 
     fn one(&self, cx: &mut Context<'_>, row: &mut Row) -> Edge {

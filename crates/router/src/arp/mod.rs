@@ -10,6 +10,7 @@ pub mod control;
 mod input;
 pub mod resolve;
 
+use crate::events::EventSender;
 use crate::interface::SharedFacts;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
 use std::net::Ipv4Addr;
@@ -23,7 +24,7 @@ pub struct NeighbourKey {
     pub address: Ipv4Addr,
 }
 
-/// What workers tell control.
+/// What workers tell control about neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Packets wait for this neighbour.
@@ -31,11 +32,6 @@ pub enum Event {
     /// This neighbour said that it has this address.
     Learned(NeighbourKey, MacAddress),
 }
-
-/// Events that may wait for control; more are refused and their packets dropped.
-pub const EVENT_QUEUE: usize = 4096;
-
-pub type EventSender = crossbeam_channel::Sender<Event>;
 
 /// Nodes that control talks to.
 pub(crate) struct Nodes {

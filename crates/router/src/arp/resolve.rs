@@ -8,7 +8,8 @@
 //! the packet's own destination). Next: `ip4-lookup` when released; `ip4-icmp-error`
 //! (host unreachable) when nobody answered.
 
-use super::{Event, EventSender, NeighbourKey};
+use super::{Event, NeighbourKey};
+use crate::events::EventSender;
 use crate::icmp::Report;
 use graph::{Buffers, Context, EdgeIndex, Expand, Expansion, NodeSpec, Row, Snapshot, Vector, edge, flag};
 use std::collections::HashMap;
@@ -101,7 +102,7 @@ impl Resolve {
             if self.waiting.len() >= MAX_WAITING {
                 return Edge::TooMany.into();
             }
-            if self.events.try_send(Event::Resolve(key)).is_err() {
+            if self.events.try_send(Event::Resolve(key).into()).is_err() {
                 return Edge::ControlBusy.into();
             }
             self.waiting.insert(key, vec![row]);

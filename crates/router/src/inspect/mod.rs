@@ -5,7 +5,11 @@ mod nodes;
 mod runtime;
 mod task;
 mod trace;
+mod trace_filter;
 mod vlib_graph;
+
+pub use trace_filter::TraceFilter;
+pub(crate) use trace_filter::predicate;
 
 use crate::Router;
 use command::table::centred;
@@ -43,6 +47,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     runtime::register(set);
     errors::register(set);
     trace::register(set);
+    trace_filter::register(set);
     nodes::register(set);
     vlib_graph::register(set);
     set.add(Command::new(

@@ -14,7 +14,7 @@ const SHOWN: usize = 50;
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
-            "trace add <node:node> <count:u32 1..>",
+            "trace add <node:node> <count:u32 1..> [verbose]",
             "Mark the next packets of an input node and follow them.",
             |router: &mut Router, args: &Args| {
                 let name = args.text("node")?;

@@ -11,6 +11,7 @@ use quiver_router::{Options, Router};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wire::{MacAddress, Prefix4};
@@ -375,6 +376,23 @@ impl Bed {
     pub fn json(&mut self, line: &str) -> serde_json::Value {
         let result = self.commands.execute(&mut self.router, line);
         result.unwrap_or_else(|error| panic!("{line}: {error}")).json()
+    }
+
+    /// Runs a command that asks the worker, which for that time has a thread of its own.
+    pub fn ask(&mut self, line: &str) -> Result<String, String> {
+        let Bed { router, worker, commands, .. } = self;
+        let answered = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !answered.load(Ordering::Relaxed) {
+                    worker.round();
+                    std::thread::yield_now();
+                }
+            });
+            let result = commands.execute(router, line);
+            answered.store(true, Ordering::Relaxed);
+            result.map(|reply| reply.text()).map_err(|error| error.to_string())
+        })
     }
 }
 

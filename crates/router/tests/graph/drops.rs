@@ -285,7 +285,7 @@ fn frames_of_control_stop_at_an_interface_that_went_down() {
 #[test]
 fn control_that_does_not_listen_costs_packets_not_memory() {
     let (mut bed, [e0, ..]) = bed();
-    let events = quiver_router::arp::EVENT_QUEUE;
+    let events = quiver_router::EVENT_QUEUE;
     for n in 0..events + 100 {
         let mac = MacAddress([2, 1, 0, 0, (n >> 8) as u8, n as u8]);
         e0.receive(ethernet(MacAddress::BROADCAST, mac, 0x0806, &arp(REPLY, (mac, "10.0.0.9"), (e0.mac, "10.0.0.1"))));

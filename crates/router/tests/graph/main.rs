@@ -5,6 +5,7 @@
 mod accounting;
 mod arp;
 mod bed;
+mod capture;
 mod commands;
 mod config;
 mod drops;

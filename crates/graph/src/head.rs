@@ -1,0 +1,30 @@
+//! A packet as control's filters see it: the graph knows no protocol, so whoever arms a trace
+//! or a capture brings a predicate along.
+
+use crate::buffer::Buffers;
+use crate::vector::{Row, flag};
+
+/// The beginning of a packet.
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    /// What lies in the first buffer, from the link header on.
+    pub bytes: &'a [u8],
+    /// Bytes of the whole packet.
+    pub length: usize,
+    /// Whether it begins with a link header. A packet that this router makes has none until
+    /// it is given one for its next hop.
+    pub framed: bool,
+}
+
+impl<'a> Head<'a> {
+    pub(crate) fn of(buffers: &'a Buffers, row: &Row) -> Head<'a> {
+        let bytes = &buffers.bytes(row.packet)[..];
+        let from = (row.l2 as usize).min(bytes.len());
+        let to = (from + row.first_length(buffers)).min(bytes.len());
+        let bare = row.flags & (flag::ORIGINATED | flag::BARE) != 0 && row.l2 == row.l3;
+        Head { bytes: &bytes[from..to], length: row.length as usize, framed: !bare }
+    }
+}
+
+/// Whether a packet is wanted. Called on workers: it must not wait, allocate or panic.
+pub type Predicate = Box<dyn Fn(&Head<'_>) -> bool + Send>;

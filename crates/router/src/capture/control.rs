@@ -1,0 +1,240 @@
+//! A capture from its beginning to its file.
+
+use super::file::{self, Direction, Packet};
+use crate::events::{Event, EventSender};
+use crate::inspect::predicate;
+use crate::{Error, Router};
+use crossbeam_channel::Receiver;
+use graph::capture::{Counts, Point, Request, Session};
+use graph::{InterfaceIndex, time};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use wire::filter::Filter;
+
+/// Packets that are captured unless the operator says otherwise.
+pub const MAX_PACKETS: usize = 1000;
+pub const BYTES_PER_PACKET: usize = 512;
+/// Memory that a worker's part may take.
+const MAX_MEMORY: usize = 256 << 20;
+/// How long `off` waits for a worker.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why a capture was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    #[error("a capture runs already, to {0} (`pcap trace off' ends it)")]
+    Running(PathBuf),
+    #[error("no capture runs")]
+    NotRunning,
+    #[error("{packets} packets of {bytes} bytes take {needed} MiB: at most {most} MiB", needed = (packets * bytes) >> 20, most = MAX_MEMORY >> 20)]
+    TooLarge { packets: usize, bytes: usize },
+    #[error("file {0}")]
+    Name(std::io::Error),
+    #[error("cannot write {path}: {source}")]
+    Write { path: PathBuf, source: std::io::Error },
+}
+
+/// What to capture.
+pub struct Wanted {
+    /// [`Point`]s, or-ed.
+    pub points: u8,
+    pub interface: Option<InterfaceIndex>,
+    pub filter: Option<Filter>,
+    pub max: usize,
+    pub bytes_per_packet: usize,
+    pub file: String,
+}
+
+/// A clock reading in both units.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    ticks: u64,
+    wall: u64,
+}
+
+impl Reading {
+    fn now() -> Reading {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_nanos() as u64);
+        Reading { ticks: time::ticks(), wall }
+    }
+
+    /// The wall clock at `ticks`, between this reading and a later one.
+    fn wall_at(&self, ticks: u64, later: &Reading) -> u64 {
+        let passed = later.ticks.saturating_sub(self.ticks).max(1) as f64;
+        let rate = later.wall.saturating_sub(self.wall) as f64 / passed;
+        self.wall + (ticks.saturating_sub(self.ticks) as f64 * rate) as u64
+    }
+}
+
+/// A capture that runs.
+pub struct Running {
+    pub points: u8,
+    pub interface: Option<InterfaceIndex>,
+    pub filter: Option<Arc<Filter>>,
+    pub max: usize,
+    pub bytes_per_packet: usize,
+    pub path: PathBuf,
+    counts: Vec<Arc<Counts>>,
+    sessions: Vec<Box<Session>>,
+    arriving: Receiver<Box<Session>>,
+    /// Names of interfaces as it began, for those that may be gone at its end.
+    names: HashMap<InterfaceIndex, String>,
+    began: Reading,
+}
+
+impl Running {
+    pub fn count(&self, point: Point) -> u64 {
+        self.counts.iter().map(|counts| u64::from(counts.of(point))).sum()
+    }
+}
+
+/// How a capture ended.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Outcome {
+    pub packets: usize,
+    pub file: PathBuf,
+    /// Why there is no file.
+    pub error: Option<String>,
+}
+
+/// The capture that runs, and how the last one ended.
+pub struct Captures {
+    pub running: Option<Running>,
+    pub last: Option<Outcome>,
+    events: EventSender,
+}
+
+impl Captures {
+    pub(crate) fn new(events: EventSender) -> Captures {
+        Captures { running: None, last: None, events }
+    }
+}
+
+impl Router {
+    /// Begins a capture.
+    ///
+    /// # Errors
+    /// When one runs, it would take too much memory, or the file's name is none.
+    pub fn start_capture(&mut self, wanted: Wanted) -> Result<(), Error> {
+        if let Some(running) = &self.captures.running {
+            return Err(CaptureError::Running(running.path.clone()).into());
+        }
+        let Wanted { points, interface, filter, max, bytes_per_packet, file } = wanted;
+        let path = file::resolve(&file).map_err(CaptureError::Name)?;
+        if max.saturating_mul(bytes_per_packet) > MAX_MEMORY {
+            return Err(CaptureError::TooLarge { packets: max, bytes: bytes_per_packet }.into());
+        }
+        let filter = filter.map(Arc::new);
+        let workers = self.graph.workers();
+        let (done, arriving) = crossbeam_channel::bounded(workers);
+        let mut counts = Vec::with_capacity(workers);
+        for thread in 0..workers {
+            let events = self.captures.events.clone();
+            let filter = filter.as_ref().map(|filter| predicate(filter, true));
+            let request = Request { points, interface, filter, most: max, bytes_per_packet };
+            // A full queue does no harm: control then looks here after each event anyway.
+            let wake = Arc::new(move || {
+                let _ = events.try_send(Event::Captured);
+            });
+            let session = Session::new(request, done.clone(), wake);
+            counts.push(session.counts());
+            self.graph.call_one(thread, move |core| core.capture.start(Box::new(session)));
+        }
+        let names = self.interfaces.iter().map(|interface| (interface.index, interface.name.clone())).collect();
+        let (sessions, began) = (Vec::new(), Reading::now());
+        self.captures.running = Some(Running {
+            points,
+            interface,
+            filter,
+            max,
+            bytes_per_packet,
+            path,
+            counts,
+            sessions,
+            arriving,
+            names,
+            began,
+        });
+        Ok(())
+    }
+
+    /// Ends the capture and writes its file.
+    ///
+    /// # Errors
+    /// When none runs, a worker does not answer, or the file cannot be written.
+    pub fn stop_capture(&mut self) -> Result<Outcome, Error> {
+        let Some(running) = &mut self.captures.running else { return Err(CaptureError::NotRunning.into()) };
+        self.graph.call(|_| Box::new(|core| core.capture.finish()));
+        while running.sessions.len() < running.counts.len() {
+            let session = running.arriving.recv_timeout(PATIENCE);
+            running.sessions.push(session.map_err(|_| graph::GraphError::NoAnswer(running.sessions.len()))?);
+        }
+        let running = self.captures.running.take().expect("looked at above");
+        let (path, written) = (running.path.clone(), self.write_capture(running));
+        self.captures.last = Some(written.as_ref().cloned().unwrap_or_else(|error| Outcome {
+            packets: 0,
+            file: path.clone(),
+            error: Some(error.to_string()),
+        }));
+        written.map_err(|source| CaptureError::Write { path, source }.into())
+    }
+
+    /// Takes in what workers have sent back of their own accord: one that is full ends the
+    /// capture for all.
+    pub(crate) fn collect_capture(&mut self) {
+        let Some(running) = &mut self.captures.running else { return };
+        let before = running.sessions.len();
+        running.sessions.extend(running.arriving.try_iter());
+        if running.sessions.len() == before {
+            return;
+        }
+        if running.sessions.len() < running.counts.len() {
+            return self.graph.call(|_| Box::new(|core| core.capture.finish()));
+        }
+        match self.stop_capture() {
+            Ok(outcome) => log::info!("capture ended: {} packets in {}", outcome.packets, outcome.file.display()),
+            Err(error) => log::error!("capture lost: {error}"),
+        }
+    }
+
+    fn write_capture(&self, running: Running) -> std::io::Result<Outcome> {
+        let ended = Reading::now();
+        let mut captured: Vec<_> = running.sessions.iter().flat_map(|session| session.packets()).collect();
+        captured.sort_by_key(|(record, _)| record.ticks);
+        captured.truncate(running.max);
+        let mut interfaces: Vec<file::Interface> = Vec::new();
+        let mut places: HashMap<(InterfaceIndex, bool), u32> = HashMap::new();
+        let packets: Vec<(u32, String)> = captured
+            .iter()
+            .map(|(record, _)| {
+                let place = *places.entry((record.interface, record.framed)).or_insert_with(|| {
+                    let link_type = if record.framed { file::ETHERNET } else { file::RAW_IP };
+                    interfaces.push(file::Interface { name: self.name_at_end(&running, record.interface), link_type });
+                    interfaces.len() as u32 - 1
+                });
+                let reason = self.graph.errors().get(record.reason as usize);
+                (place, reason.map_or(String::new(), |reason| format!("{}: {}", reason.node, reason.reason)))
+            })
+            .collect();
+        let blocks = captured.iter().zip(&packets).map(|((record, bytes), (interface, reason))| Packet {
+            interface: *interface,
+            time: running.began.wall_at(record.ticks, &ended),
+            bytes,
+            length: record.length,
+            direction: if record.point == Point::Sent { Direction::Outbound } else { Direction::Inbound },
+            comment: (record.point == Point::Dropped).then_some(reason),
+        });
+        file::write(&running.path, &interfaces, blocks)?;
+        Ok(Outcome { packets: captured.len(), file: running.path, error: None })
+    }
+
+    /// An interface's name: today's, else the one that it had.
+    fn name_at_end(&self, running: &Running, index: InterfaceIndex) -> String {
+        let today = self.interfaces.get(index).ok().map(|interface| interface.name.clone());
+        // What control originated came from no interface, which VPP names so.
+        let unknown = || if index.0 == 0 { "local0".into() } else { format!("#{index}") };
+        today.or_else(|| running.names.get(&index).cloned()).unwrap_or_else(unknown)
+    }
+}

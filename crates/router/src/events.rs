@@ -1,0 +1,33 @@
+//! What workers tell control, over one bounded queue: whoever finds it full gives up by name
+//! and does not wait.
+
+use crate::{Router, arp};
+
+/// Events that may wait for control.
+pub const QUEUE: usize = 4096;
+
+/// Something that a worker saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    Neighbour(arp::Event),
+    /// A worker's part of a packet capture is on its way back.
+    Captured,
+}
+
+pub type EventSender = crossbeam_channel::Sender<Event>;
+
+impl From<arp::Event> for Event {
+    fn from(event: arp::Event) -> Event {
+        Event::Neighbour(event)
+    }
+}
+
+impl Router {
+    /// Takes in what a worker saw.
+    pub fn handle(&mut self, event: Event) {
+        match event {
+            Event::Neighbour(event) => self.handle_neighbour(event),
+            Event::Captured => self.collect_capture(),
+        }
+    }
+}
