@@ -83,14 +83,6 @@ impl CliServer {
         &self.path
     }
 
-    /// Gives the socket to a group of `/etc/group`, whose members may then connect.
-    pub fn set_group(&self, group: &str) -> io::Result<()> {
-        let groups = fs::read_to_string("/etc/group")?;
-        let id = group_id(&groups, group)
-            .ok_or_else(|| io::Error::new(ErrorKind::NotFound, format!("no group `{group}'")))?;
-        std::os::unix::fs::chown(&self.path, None, Some(id))
-    }
-
     /// Drops clients that leave an answer unread for longer than `timeout` (60 seconds if
     /// not set) from the next [`CliServer::serve`] on.
     pub fn set_write_timeout(&mut self, timeout: Duration) {
@@ -143,15 +135,6 @@ impl Drop for CliServer {
 
 fn about(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
-/// The number of a group in the text of `/etc/group`, by its name or number.
-fn group_id(groups: &str, group: &str) -> Option<u32> {
-    let named = groups.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next() == Some(group)).then(|| fields.nth(1)?.parse().ok()).flatten()
-    });
-    named.or_else(|| group.parse().ok())
 }
 
 /// Makes room for a socket at `path`, unless somebody answers there.
@@ -338,18 +321,5 @@ fn serve(mut stream: UnixStream, executor: &dyn Executor) -> io::Result<()> {
         if session.receive(&bytes[..count], &mut stream)? == Next::Close {
             return Ok(());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_are_found_by_name_or_number() {
-        let groups = "root:x:0:\nvpp:x:123:alice,bob\n";
-        assert_eq!(group_id(groups, "vpp"), Some(123));
-        assert_eq!(group_id(groups, "77"), Some(77));
-        assert_eq!(group_id(groups, "vp"), None);
     }
 }

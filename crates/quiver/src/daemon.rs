@@ -1,4 +1,4 @@
-//! `quiver run`: threads, sockets, signals.
+//! `quiver run`: threads and sockets.
 //!
 //! The main thread is the control thread: it owns the [`Router`] and serves, one at a
 //! time, commands, what workers report, and what is due. Each worker has a thread of its
@@ -9,12 +9,10 @@ use control::startup::{LogLevel, PageSize, StartupConfig};
 use control::{CliClient, CliServer, Executor, exec};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use router::inspect::VERSION;
+use router::logging::{By, ClassSettings, Level, Logging};
 use router::{Options, Router};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use std::fs::OpenOptions;
-use std::io::Read;
+use std::io::{self, IsTerminal, Read};
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -22,6 +20,10 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::surroundings::{self, PidFile};
+use crate::watchdog::Watchdog;
+use crate::{crash, log_sink, notify, signals};
 
 /// Where VPP's own `vppctl` looks.
 const VPP_SOCKET: &str = "/run/vpp/cli.sock";
@@ -43,11 +45,7 @@ pub fn run(config: Option<&Path>, foreground: bool) -> Result<(), String> {
     {
         return run_in_background(file, &config);
     }
-    start_log(&config)?;
-    for warning in &config.warnings {
-        log::warn!("{warning}");
-    }
-    serve(&config)
+    serve(&config, config_file)
 }
 
 /// Starts a process of its own and waits until it answers.
@@ -89,22 +87,42 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
     Err(format!("the router does not answer on {socket}"))
 }
 
-fn start_log(config: &StartupConfig) -> Result<(), String> {
-    let level = match config.logging.default_log_level {
-        LogLevel::Disabled => log::LevelFilter::Off,
-        LogLevel::Emergency | LogLevel::Alert | LogLevel::Critical | LogLevel::Error => log::LevelFilter::Error,
-        LogLevel::Warning => log::LevelFilter::Warn,
-        LogLevel::Notice | LogLevel::Info => log::LevelFilter::Info,
-        LogLevel::Debug => log::LevelFilter::Debug,
-    };
-    let mut builder = env_logger::Builder::new();
-    builder.filter_level(level);
-    if let Some(path) = &config.unix.log {
-        let file = OpenOptions::new().create(true).append(true).open(path);
-        let file = file.map_err(|error| format!("log {}: {error}", path.display()))?;
-        builder.target(env_logger::Target::Pipe(Box::new(file)));
+/// Sets the router's log as the configuration says, and starts to write it.
+fn start_log(logging: &Arc<Logging>, config: &StartupConfig) -> Result<(), String> {
+    let chosen = &config.logging;
+    logging.set_default_level(level(chosen.default_log_level));
+    logging.set_default_syslog_level(chosen.default_syslog_log_level.map(level));
+    logging.set_size(By::Startup, chosen.size);
+    logging.set_throttle_time(By::Startup, chosen.throttle_time);
+    log_sink::install(logging.clone(), config.unix.log.as_deref())?;
+    for class in &chosen.classes {
+        let settings = ClassSettings {
+            level: class.level.map(|chosen| Some(level(chosen))),
+            syslog_level: class.syslog_level.map(|chosen| Some(level(chosen))),
+            rate_limit: class.rate_limit.map(Some),
+        };
+        if let Err(error) = logging.set_class(By::Startup, &class.name, settings) {
+            log::warn!("{}", config.complaint(&format!("logging class {}", class.name), error.to_string()));
+        }
     }
-    builder.try_init().map_err(|error| error.to_string())
+    for warning in &config.warnings {
+        log::warn!("{warning}");
+    }
+    Ok(())
+}
+
+fn level(level: LogLevel) -> Level {
+    match level {
+        LogLevel::Disabled => Level::Disabled,
+        LogLevel::Emergency => Level::Emergency,
+        LogLevel::Alert => Level::Alert,
+        LogLevel::Critical => Level::Critical,
+        LogLevel::Error => Level::Error,
+        LogLevel::Warning => Level::Warning,
+        LogLevel::Notice => Level::Notice,
+        LogLevel::Info => Level::Info,
+        LogLevel::Debug => Level::Debug,
+    }
 }
 
 /// A command on its way to the control thread.
@@ -118,6 +136,8 @@ struct Request {
 struct Desk {
     commands: Arc<CommandSet<Router>>,
     requests: Sender<Request>,
+    /// What interactive sessions are greeted with.
+    banner: String,
 }
 
 impl Executor for Desk {
@@ -134,7 +154,7 @@ impl Executor for Desk {
     }
 
     fn banner(&self) -> String {
-        format!("Quiver v{VERSION}: a vector packet router. `?' lists commands, `quit' leaves.\n")
+        self.banner.clone()
     }
 }
 
@@ -148,8 +168,11 @@ fn all_commands() -> CommandSet<Router> {
     commands
 }
 
-fn serve(config: &StartupConfig) -> Result<(), String> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| format!("signals: {error}"))?;
+fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), String> {
+    let started = Instant::now();
+    let group = surroundings::group(config).map_err(|error| error.to_string())?;
+    let (stop, stopped) = bounded(1);
+    signals::listen(stop.clone()).map_err(|error| format!("signals: {error}"))?;
     let options = Options {
         buffers: config.buffers.buffers_per_numa,
         huge_pages: config.buffers.page_size != PageSize::Size4K,
@@ -157,45 +180,55 @@ fn serve(config: &StartupConfig) -> Result<(), String> {
         hash_seed: std::process::id(),
         ..Options::default()
     };
-    warn_of_limits(config);
     let mut router = Router::new(options).map_err(|error| error.to_string())?;
-    let worker = router.graph.worker(0).map_err(|error| error.to_string())?;
-    let core = config.cpu.corelist_workers.first().copied();
-    let data = thread::Builder::new()
-        .name("quiver_wk_0".into())
-        .spawn(move || {
-            pin("worker 0", core);
-            worker.run();
-        })
-        .map_err(|error| format!("worker 0: {error}"))?;
+    start_log(&router.log, config)?;
+    let crashes = config.unix.crash_dir.clone().unwrap_or_else(|| config.unix.runtime_dir.clone());
+    crash::install(crashes.clone(), crash::Process { started, config: config_file.map(PathBuf::from) });
+    surroundings::allow_core_files(&config.unix);
+    warn_of_limits(config, &router);
+    let data = start_worker(&router, config)?;
     pin("control", config.cpu.main_core);
 
     let commands = Arc::new(all_commands());
     let (requests, incoming) = bounded(64);
-    let desk: Arc<dyn Executor> = Arc::new(Desk { commands: commands.clone(), requests });
-    let mut servers = open_sockets(config, &desk)?;
-    if let Some(file) = &config.unix.exec {
-        run_startup_commands(file.clone(), desk.clone());
-    }
-    drop(desk);
-
-    let (stop, stopped) = bounded(1);
-    thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            let _ = stop.send(signal);
-        }
-    });
+    let desk: Arc<dyn Executor> = Arc::new(Desk { commands: commands.clone(), requests, banner: banner(config) });
+    let mut servers = open_sockets(config, group, &desk)?;
+    let _pid_file = config.unix.pidfile.as_deref().map(PidFile::write).transpose()?;
     log::info!("quiver v{VERSION} runs; commands on {}", config.unix.cli_listen.display());
-    let signal = control_loop(&mut router, &commands, &incoming, &stopped);
-    log::info!("signal {signal}: leaving");
+    start_up(config, desk);
+    if config.unix.interactive {
+        converse(config.unix.cli_listen.clone(), stop);
+    }
+
+    let why = control_loop(&mut router, &commands, &incoming, &stopped, &crashes);
+    log::info!("{why}: leaving");
+    notify::stopping(&format!("{why}: leaving"));
     servers.iter_mut().for_each(CliServer::shutdown);
     router.graph.stop();
     data.join().map_err(|_| "worker 0 panicked".to_string())
 }
 
+fn start_worker(router: &Router, config: &StartupConfig) -> Result<thread::JoinHandle<()>, String> {
+    let worker = router.graph.worker(0).map_err(|error| error.to_string())?;
+    let core = config.cpu.corelist_workers.first().copied();
+    let thread = thread::Builder::new().name("quiver_wk_0".into());
+    let run = move || {
+        pin("worker 0", core);
+        worker.run();
+    };
+    thread.spawn(run).map_err(|error| format!("worker 0: {error}"))
+}
+
+fn banner(config: &StartupConfig) -> String {
+    match config.unix.cli_no_banner {
+        true => String::new(),
+        false => format!("Quiver v{VERSION}: a vector packet router. `?' lists commands, `quit' leaves.\n"),
+    }
+}
+
 /// Names what the configuration asks for and this version does otherwise.
-fn warn_of_limits(config: &StartupConfig) {
-    let (cpu, buffers) = (&config.cpu, &config.buffers);
+fn warn_of_limits(config: &StartupConfig, router: &Router) {
+    let (unix, cpu, buffers) = (&config.unix, &config.cpu, &config.buffers);
     if cpu.workers > 1 {
         log::warn!("cpu: workers {}: this version has one data thread", cpu.workers);
     }
@@ -205,74 +238,138 @@ fn warn_of_limits(config: &StartupConfig) {
     if buffers.default_data_size as usize != graph::buffer::DATA_SIZE {
         log::warn!("buffers: data-size is {} in this version", graph::buffer::DATA_SIZE);
     }
-    if buffers.page_size == PageSize::Size1G {
-        log::warn!("buffers: page-size 1g: 2m pages are used when there are any");
+    let asked_for_huge = matches!(buffers.page_size, PageSize::Size2M | PageSize::Size1G);
+    if asked_for_huge && !router.graph.pool().huge {
+        log::warn!("buffers: page-size: no huge pages are free, plain pages are used (see `sysctl vm.nr_hugepages')");
+    } else if buffers.page_size == PageSize::Size1G {
+        log::warn!("buffers: page-size 1g: 2m pages are used");
+    }
+    for (key, given) in [
+        ("startup-config", unix.startup_config.is_some()),
+        ("cli-file-root", unix.cli_file_root.is_some()),
+        ("cli-prompt", unix.cli_prompt.is_some()),
+        ("cli-history-limit", unix.cli_history_limit.is_some()),
+        ("cli-pager-buffer-limit", unix.cli_pager_buffer_limit.is_some()),
+        ("cli-no-pager", unix.cli_no_pager),
+    ] {
+        if given {
+            log::warn!("unix: {key} has no effect in this version");
+        }
     }
 }
 
-/// Runs the startup commands as an operator's would: through the control thread.
-fn run_startup_commands(file: PathBuf, desk: Arc<dyn Executor>) {
+/// Runs the startup commands as an operator's would: through the control thread. Then the
+/// router is what it was asked to be, and the service manager is told.
+fn start_up(config: &StartupConfig, desk: Arc<dyn Executor>) {
+    let status = format!("commands on {}", config.unix.cli_listen.display());
+    let Some(file) = config.unix.exec.clone() else { return notify::ready(&status) };
     thread::spawn(move || match exec::run_file(&*desk, &file, Format::Text) {
-        Ok(_) => log::info!("startup commands of {} done", file.display()),
-        Err(error) => log::error!("startup commands: {error}"),
+        Ok(_) => {
+            log::info!("startup commands of {} done", file.display());
+            notify::ready(&status);
+        }
+        Err(error) => {
+            log::error!("startup commands: {error}");
+            // It runs all the same, for somebody to put it right.
+            notify::ready(&format!("{status}; startup commands: {error}"));
+        }
     });
 }
 
-fn open_sockets(config: &StartupConfig, desk: &Arc<dyn Executor>) -> Result<Vec<CliServer>, String> {
-    let path = &config.unix.cli_listen;
-    let mut server = CliServer::bind(path).map_err(|error| format!("CLI socket {}: {error}", path.display()))?;
-    if let Some(group) = &config.unix.gid {
-        server.set_group(group).map_err(|error| format!("group {group} of {}: {error}", path.display()))?;
-    }
-    server.serve(desk.clone()).map_err(|error| format!("CLI socket {}: {error}", path.display()))?;
-    let mut servers = vec![server];
-    match CliServer::bind(VPP_SOCKET).and_then(|mut server| server.serve(desk.clone()).map(|()| server)) {
-        Ok(server) => servers.push(server),
-        Err(error) => log::info!("not listening on {VPP_SOCKET} too: {error}"),
+/// A session on standard input; its end is the router's.
+fn converse(socket: PathBuf, stop: Sender<String>) {
+    thread::spawn(move || {
+        let (input, output) = (io::stdin(), io::stdout());
+        let connected = CliClient::connect(&socket, Format::Text).map_err(|error| error.to_string());
+        let done = connected.and_then(|mut client| match input.is_terminal() {
+            true => client.interact(input.lock(), output).map_err(|error| error.to_string()),
+            false => client.run_lines(input.lock(), output).map_err(|error| error.to_string()),
+        });
+        if let Err(error) = done {
+            log::error!("session on standard input: {error}");
+        }
+        // Nobody listens when it stops already.
+        let _ = stop.try_send("end of the session on standard input".into());
+    });
+}
+
+fn open_sockets(
+    config: &StartupConfig,
+    group: Option<u32>,
+    desk: &Arc<dyn Executor>,
+) -> Result<Vec<CliServer>, String> {
+    let open = |path: &Path| {
+        let about = |error: io::Error| format!("CLI socket {}: {error}", path.display());
+        let mut server = CliServer::bind(path).map_err(about)?;
+        surroundings::give(path, group, config.unix.cli_socket_mode)?;
+        server.serve(desk.clone()).map_err(about)?;
+        Ok::<CliServer, String>(server)
+    };
+    let mut servers = vec![open(&config.unix.cli_listen)?];
+    if config.unix.cli_listen != Path::new(VPP_SOCKET) {
+        match open(Path::new(VPP_SOCKET)) {
+            Ok(server) => servers.push(server),
+            Err(error) => log::info!("not listening on {VPP_SOCKET} too: {error}"),
+        }
     }
     Ok(servers)
 }
 
-/// Serves until a signal comes; gives the signal.
+/// Serves until somebody stops it; says who.
 fn control_loop(
     router: &mut Router,
     commands: &CommandSet<Router>,
     incoming: &Receiver<Request>,
-    stopped: &Receiver<i32>,
-) -> i32 {
+    stopped: &Receiver<String>,
+    crashes: &Path,
+) -> String {
     let events = router.events().clone();
+    let mut watchdog = Watchdog::start(router.graph.workers(), Instant::now());
     loop {
-        let due = router.tick();
+        if let Some(watchdog) = &mut watchdog {
+            watchdog.tick(&router.graph, Instant::now());
+        }
+        let due = [router.tick(), watchdog.as_ref().map(Watchdog::due)].into_iter().flatten().min();
         let pause = match due {
             Some(due) => crossbeam_channel::at(due),
             None => crossbeam_channel::never(),
         };
         select! {
-            recv(stopped) -> signal => return signal.unwrap_or(SIGTERM),
+            recv(stopped) -> why => return why.unwrap_or_else(|_| "nobody is there to end it".into()),
             recv(events) -> event => {
                 if let Ok(event) = event {
                     router.handle(event);
                 }
             }
             recv(incoming) -> request => {
-                let Ok(Request { line, format, answer }) = request else { return SIGTERM };
-                let _ = answer.send(execute(router, commands, &line, format));
+                let Ok(Request { line, format, answer }) = request else { return "no door is open".into() };
+                let outcome = execute(router, commands, &line, format).unwrap_or_else(|| Err(defect(&line, crashes)));
+                let _ = answer.send(outcome);
             }
             recv(pause) -> _ => {}
         }
     }
 }
 
-/// Carries out a command. A panic in it is a defect, but no reason to stop forwarding.
-fn execute(router: &mut Router, commands: &CommandSet<Router>, line: &str, format: Format) -> Result<String, String> {
+/// Carries out a command; `None` when it panicked: a defect, but no reason to stop forwarding.
+fn execute(
+    router: &mut Router,
+    commands: &CommandSet<Router>,
+    line: &str,
+    format: Format,
+) -> Option<Result<String, String>> {
     let run = AssertUnwindSafe(|| commands.execute(router, line).map(|reply| reply.render(format)));
-    match catch_unwind(run) {
-        Ok(result) => result.map_err(|error| error.to_string()),
-        Err(_) => {
-            log::error!("command `{line}' panicked");
-            Err("this command met a defect of the program; its effects are uncertain (see the log)".into())
-        }
+    let result = catch_unwind(run).ok()?;
+    Some(result.map_err(|error| error.to_string()))
+}
+
+/// What is left to do after a command's panic: the report says which it was.
+fn defect(line: &str, crashes: &Path) -> String {
+    match crash::report(crashes, &format_args!("command: {line}")) {
+        Ok(path) => log::error!("command `{line}' panicked; its report: {}", path.display()),
+        Err(error) => log::error!("command `{line}' panicked; no report in {}: {error}", crashes.display()),
     }
+    "this command met a defect of the program; its effects are uncertain (see the log)".into()
 }
 
 /// Keeps the calling thread on a core, when one is given.

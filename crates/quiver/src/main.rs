@@ -3,7 +3,13 @@
 
 mod bench;
 mod cli;
+mod crash;
 mod daemon;
+mod log_sink;
+mod notify;
+mod signals;
+mod surroundings;
+mod watchdog;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;

@@ -17,7 +17,7 @@
 //! | | `runtime-dir DIR` | where sockets are made | `/run/quiver`; without root `$XDG_RUNTIME_DIR/quiver` or `~/.quiver` |
 //! | | `cli-listen PATH` | CLI socket | `cli.sock` in the runtime directory |
 //! | | `cli-socket-mode MODE` | permissions of the sockets, octal | `0660` |
-//! | | `gid GROUP` | group of the sockets and of the log file, by name or number | that of the process |
+//! | | `gid GROUP` | group of the sockets, by name or number | that of the process |
 //! | | `pidfile FILE` | the number of the process | none |
 //! | | `full-coredump` | core files, of all memory | off |
 //! | | `coredump-size SIZE` | largest core file, or `unlimited` | as inherited; with `full-coredump` unlimited |

@@ -60,7 +60,7 @@ pub struct Unix {
     pub cli_listen: PathBuf,
     /// Permission bits of the CLI sockets.
     pub cli_socket_mode: u32,
-    /// Group of the CLI sockets and of the log: a name, or a number.
+    /// Group of the CLI sockets: a name, or a number.
     pub gid: Option<String>,
     pub pidfile: Option<PathBuf>,
     /// Core files hold all memory, packet buffers included.

@@ -1,0 +1,45 @@
+//! Signals: `TERM` and `INT` end the router cleanly, and at once when they come again; `HUP`
+//! opens the logs anew.
+
+use crate::{log_sink, notify};
+use crossbeam_channel::Sender;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+/// Exit code of who was in a hurry.
+const IN_A_HURRY: i32 = 1;
+
+/// Starts to listen; a signal that ends the router is sent to `stop`.
+///
+/// # Errors
+/// What the system refuses.
+pub fn listen(stop: Sender<String>) -> io::Result<()> {
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        // In this order: the first signal finds the flag not set, and sets it.
+        flag::register_conditional_shutdown(signal, IN_A_HURRY, asked.clone())?;
+        flag::register(signal, asked.clone())?;
+    }
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        for signal in signals.forever() {
+            match signal {
+                SIGHUP => {
+                    notify::reloading();
+                    log_sink::reopen();
+                    notify::reloaded();
+                }
+                signal => {
+                    // Nobody listens when it stops already.
+                    let _ = stop.try_send(format!("signal {signal}"));
+                }
+            }
+        }
+    })?;
+    Ok(())
+}
