@@ -57,6 +57,11 @@ impl Files {
         Ok(Files(Some(Arc::new(Root { path, directory: opened }))))
     }
 
+    /// Whether names lead beneath one directory only.
+    pub fn are_confined(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Opens a regular file for reading. A pipe or a device could hold us for ever.
     ///
     /// # Errors

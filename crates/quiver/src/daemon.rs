@@ -4,7 +4,7 @@
 //! time, commands, what workers report, and what is due. Each worker has a thread of its
 //! own that never waits for it.
 
-use command::{Command, CommandSet, Format, Text, reply};
+use command::{Command, CommandSet, Files, Format, Text, reply};
 use control::startup::{LogLevel, PageSize, StartupConfig};
 use control::{CliClient, CliServer, Executor, exec};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
@@ -188,6 +188,9 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     warn_of_limits(config, &router);
     let data = start_worker(&router, config)?;
     pin("control", config.cpu.main_core);
+    router.files = files(config)?;
+    router.config.startup = config.unix.startup_config.clone();
+    let restored = restore(&mut router);
 
     let commands = Arc::new(all_commands());
     let (requests, incoming) = bounded(64);
@@ -195,7 +198,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     let mut servers = open_sockets(config, group, &desk)?;
     let _pid_file = config.unix.pidfile.as_deref().map(PidFile::write).transpose()?;
     log::info!("quiver v{VERSION} runs; commands on {}", config.unix.cli_listen.display());
-    start_up(config, desk);
+    start_up(config, desk, restored);
     if config.unix.interactive {
         converse(config.unix.cli_listen.clone(), stop);
     }
@@ -245,8 +248,6 @@ fn warn_of_limits(config: &StartupConfig, router: &Router) {
         log::warn!("buffers: page-size 1g: 2m pages are used");
     }
     for (key, given) in [
-        ("startup-config", unix.startup_config.is_some()),
-        ("cli-file-root", unix.cli_file_root.is_some()),
         ("cli-prompt", unix.cli_prompt.is_some()),
         ("cli-history-limit", unix.cli_history_limit.is_some()),
         ("cli-pager-buffer-limit", unix.cli_pager_buffer_limit.is_some()),
@@ -258,11 +259,35 @@ fn warn_of_limits(config: &StartupConfig, router: &Router) {
     }
 }
 
-/// Runs the startup commands as an operator's would: through the control thread. Then the
-/// router is what it was asked to be, and the service manager is told.
-fn start_up(config: &StartupConfig, desk: Arc<dyn Executor>) {
+/// What commands may reach of the file system.
+fn files(config: &StartupConfig) -> Result<Files, String> {
+    let Some(root) = &config.unix.cli_file_root else { return Ok(Files::anywhere()) };
+    Files::beneath(root).map_err(|error| format!("unix: cli-file-root {}: {error}", root.display()))
+}
+
+/// Carries out the saved configuration, when there is one, and says whether there was.
+fn restore(router: &mut Router) -> bool {
+    let Some(file) = router.config.startup.clone() else { return false };
+    match router.restore_config() {
+        Ok(None) => {
+            log::info!("{} does not exist yet: `save' makes it", file.display());
+            return false;
+        }
+        Ok(Some(done)) => log::info!("saved configuration {}: {done} commands done", file.display()),
+        Err(error) => log::error!("saved configuration: {error}"),
+    }
+    if router.config.failed_at_start > 0 {
+        log::error!("saved configuration {}: {} commands failed", file.display(), router.config.failed_at_start);
+    }
+    true
+}
+
+/// Runs the startup commands as an operator's would, through the control thread, unless a
+/// saved configuration stands in their place. Then the router is what it was asked to be,
+/// and the service manager is told.
+fn start_up(config: &StartupConfig, desk: Arc<dyn Executor>, restored: bool) {
     let status = format!("commands on {}", config.unix.cli_listen.display());
-    let Some(file) = config.unix.exec.clone() else { return notify::ready(&status) };
+    let Some(file) = config.unix.exec.clone().filter(|_| !restored) else { return notify::ready(&status) };
     thread::spawn(move || match exec::run_file(&*desk, &file, Format::Text) {
         Ok(_) => {
             log::info!("startup commands of {} done", file.display());

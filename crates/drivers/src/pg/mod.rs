@@ -14,6 +14,7 @@ use graph::{
     Source, VECTOR_SIZE, Vector, Wake, edge, time,
 };
 use std::fmt;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use template::Template;
@@ -148,8 +149,7 @@ impl Stream {
 ///
 /// # Errors
 /// What is wrong with the file, in words.
-pub fn read_capture(path: &Path) -> Result<Vec<Vec<u8>>, String> {
-    let file = std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+pub fn read_capture(path: &Path, file: File) -> Result<Vec<Vec<u8>>, String> {
     let mut reader = pcap_file::pcap::PcapReader::new(std::io::BufReader::new(file))
         .map_err(|error| format!("{}: not a pcap file (pcapng is not read): {error}", path.display()))?;
     if reader.header().datalink != pcap_file::DataLink::ETHERNET {
@@ -361,7 +361,7 @@ mod tests {
     fn read(name: &str, bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         let path = std::env::temp_dir().join(format!("quiver-capture-{}-{name}", std::process::id()));
         std::fs::write(&path, bytes).expect("a temporary file");
-        let result = read_capture(&path);
+        let result = read_capture(&path, File::open(&path).unwrap());
         std::fs::remove_file(&path).expect("just written");
         result
     }

@@ -4,6 +4,7 @@ use super::file::{self, Direction, Packet};
 use crate::events::{Event, EventSender};
 use crate::inspect::predicate;
 use crate::{Error, Router};
+use command::FileError;
 use crossbeam_channel::Receiver;
 use graph::capture::{Counts, Point, Request, Session};
 use graph::{InterfaceIndex, time};
@@ -32,8 +33,8 @@ pub enum CaptureError {
     TooLarge { packets: usize, bytes: usize },
     #[error("file {0}")]
     Name(std::io::Error),
-    #[error("cannot write {path}: {source}")]
-    Write { path: PathBuf, source: std::io::Error },
+    #[error("cannot write {0}")]
+    Write(#[from] FileError),
 }
 
 /// What to capture.
@@ -122,7 +123,7 @@ impl Router {
             return Err(CaptureError::Running(running.path.clone()).into());
         }
         let Wanted { points, interface, filter, max, bytes_per_packet, file } = wanted;
-        let path = file::resolve(&file).map_err(CaptureError::Name)?;
+        let path = file::resolve(&self.files, &file).map_err(CaptureError::Name)?;
         if max.saturating_mul(bytes_per_packet) > MAX_MEMORY {
             return Err(CaptureError::TooLarge { packets: max, bytes: bytes_per_packet }.into());
         }
@@ -178,7 +179,7 @@ impl Router {
             file: path.clone(),
             error: Some(error.to_string()),
         }));
-        written.map_err(|source| CaptureError::Write { path, source }.into())
+        written.map_err(|error| CaptureError::Write(error).into())
     }
 
     /// Takes in what workers have sent back of their own accord: one that is full ends the
@@ -199,7 +200,7 @@ impl Router {
         }
     }
 
-    fn write_capture(&self, running: Running) -> std::io::Result<Outcome> {
+    fn write_capture(&self, running: Running) -> Result<Outcome, FileError> {
         let ended = Reading::now();
         let mut captured: Vec<_> = running.sessions.iter().flat_map(|session| session.packets()).collect();
         captured.sort_by_key(|(record, _)| record.ticks);
@@ -226,7 +227,7 @@ impl Router {
             direction: if record.point == Point::Sent { Direction::Outbound } else { Direction::Inbound },
             comment: (record.point == Point::Dropped).then_some(reason),
         });
-        file::write(&running.path, &interfaces, blocks)?;
+        file::write(&self.files, &running.path, &interfaces, blocks)?;
         Ok(Outcome { packets: captured.len(), file: running.path, error: None })
     }
 

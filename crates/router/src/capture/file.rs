@@ -1,16 +1,13 @@
 //! Captured packets as a pcapng file (draft-ietf-opsawg-pcapng).
 //!
-//! The file appears under its name when it is whole: it is written beside it and renamed.
+//! The file appears under its name when it is whole.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use command::{FileError, Files};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Where files without a directory go, as in VPP.
 const DIRECTORY: &str = "/tmp";
-/// Who may read what passed: the router's user and group.
-const MODE: u32 = 0o640;
 
 /// Link types of the pcap family.
 pub const ETHERNET: u16 = 1;
@@ -48,7 +45,7 @@ pub struct Packet<'a> {
 ///
 /// # Errors
 /// When it names no file.
-pub fn resolve(name: &str) -> io::Result<PathBuf> {
+pub fn resolve(files: &Files, name: &str) -> io::Result<PathBuf> {
     let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}': {why}")));
     let path = Path::new(name);
     if path.components().any(|part| part.as_os_str() == "..") {
@@ -58,31 +55,23 @@ pub fn resolve(name: &str) -> io::Result<PathBuf> {
         return refuse("names no file");
     }
     match path.parent() {
+        _ if path.is_absolute() || files.are_confined() => Ok(path.into()),
         Some(parent) if parent.as_os_str().is_empty() => Ok(Path::new(DIRECTORY).join(path)),
-        _ if path.is_absolute() => Ok(path.into()),
         _ => refuse("write a name without a directory, or one that begins with `/'"),
     }
-}
-
-/// Opens a file that must not exist: the one place where this capability opens files.
-fn create(path: &Path) -> io::Result<File> {
-    File::options().write(true).create_new(true).mode(MODE).open(path)
 }
 
 /// Writes a file whole, or leaves what was there.
 ///
 /// # Errors
-/// When the system refuses.
-pub fn write<'a>(path: &Path, interfaces: &[Interface], packets: impl Iterator<Item = Packet<'a>>) -> io::Result<()> {
-    let name = path.file_name().expect("resolved").to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-    // One that a process of this number left behind.
-    let _ = std::fs::remove_file(&beside);
-    let mut out = BufWriter::new(create(&beside)?);
-    let written = write_blocks(&mut out, interfaces, packets).and_then(|()| out.flush());
-    written.and_then(|()| std::fs::rename(&beside, path)).inspect_err(|_| {
-        let _ = std::fs::remove_file(&beside);
-    })
+/// When it lies where commands may not write, or the system refuses.
+pub fn write<'a>(
+    files: &Files,
+    path: &Path,
+    interfaces: &[Interface],
+    packets: impl Iterator<Item = Packet<'a>>,
+) -> Result<(), FileError> {
+    files.replace(path, |mut out| write_blocks(&mut out, interfaces, packets))
 }
 
 fn write_blocks<'a>(
@@ -175,10 +164,11 @@ mod tests {
 
     #[test]
     fn names_are_resolved_or_refused() {
-        assert_eq!(resolve("rx.pcap").unwrap(), Path::new("/tmp/rx.pcap"));
-        assert_eq!(resolve("/var/log/a.pcap").unwrap(), Path::new("/var/log/a.pcap"));
+        let anywhere = Files::anywhere();
+        assert_eq!(resolve(&anywhere, "rx.pcap").unwrap(), Path::new("/tmp/rx.pcap"));
+        assert_eq!(resolve(&anywhere, "/var/log/a.pcap").unwrap(), Path::new("/var/log/a.pcap"));
         for name in ["..", "../x", "/tmp/../etc/x", "a/b", "/", "/tmp/", ".", ""] {
-            assert!(resolve(name).is_err(), "{name}");
+            assert!(resolve(&anywhere, name).is_err(), "{name}");
         }
     }
 

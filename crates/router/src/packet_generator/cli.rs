@@ -108,7 +108,10 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         (Some(_), Some(_)) => return fail("a stream has either data or pcap"),
         (None, None) => return fail("what shall it send? (data { ... } or pcap FILE)"),
         (Some(data), None) => Content::Template(Template::parse(inside(data), sizes, link).map_err(CommandError::new)?),
-        (None, Some(file)) => Content::Replay(read_capture(Path::new(file)).map_err(CommandError::new)?),
+        (None, Some(name)) => {
+            let (name, file) = (Path::new(name), router.files.open(Path::new(name))?);
+            Content::Replay(read_capture(name, file).map_err(CommandError::new)?)
+        }
     };
     let replayed = if let Content::Replay(frames) = &content { Some(frames.len()) } else { None };
     let mut stream = Stream::new(name, interface, content);

@@ -3,10 +3,13 @@
 use crate::commands::any_line;
 use crate::packet::Random;
 use command::{CommandSet, Files};
+use quiver_router::arp::NeighbourKey;
 use quiver_router::config::{ConfigError, Statement};
 use quiver_router::{Devices, Options, Router};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use wire::MacAddress;
 
 /// A router of which nobody runs the worker; its devices are stand-ins.
 struct Desk {
@@ -56,6 +59,12 @@ fn sorted(statements: &[Statement]) -> Vec<String> {
     let mut lines: Vec<String> = statements.iter().map(|statement| statement.line.clone()).collect();
     lines.sort();
     lines
+}
+
+/// The addresses of each interface, in their order.
+fn addresses(router: &Router) -> BTreeMap<String, Vec<String>> {
+    let of = |prefixes: &[wire::Prefix4]| prefixes.iter().map(ToString::to_string).collect();
+    router.interfaces.iter().map(|interface| (interface.name.clone(), of(&interface.addresses))).collect()
 }
 
 /// A directory that is removed with its test.
@@ -168,6 +177,36 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
 }
 
 #[test]
+fn what_was_learned_is_no_configuration_and_defaults_come_back() {
+    let mut desk = Desk::of(EVERYTHING);
+    let before = desk.config();
+    let e0 = desk.router.interfaces.find("e0").unwrap();
+    let own = desk.router.interfaces.get(desk.router.interfaces.find("e1").unwrap()).unwrap().mtu;
+    let key = NeighbourKey { interface: e0, address: [10, 0, 1, 77].into() };
+    desk.router.set_neighbour(key, MacAddress([2, 0, 0, 0, 0, 7]), false).unwrap();
+    assert_eq!(desk.config(), before);
+    for line in ["set interface mtu packet default e0", "set interface mac address e1 default"] {
+        desk.must(line);
+    }
+    assert_eq!(desk.router.interfaces.get(e0).unwrap().mtu, own);
+    let gone = ["set interface mtu packet 1400 e0\n", "set interface mac address e1 02:00:00:00:00:aa\n"];
+    assert_eq!(desk.config(), gone.iter().fold(before, |text, line| text.replace(line, "")));
+}
+
+#[test]
+fn a_load_brings_addresses_into_the_order_of_the_file() {
+    let desk = |order: [&str; 3]| {
+        let mut desk = Desk::of(&["create null interface name n0"]);
+        order.iter().for_each(|host| drop(desk.must(&format!("set interface ip address n0 10.0.0.{host}/24"))));
+        desk
+    };
+    let (mut from, to) = (desk(["1", "2", "3"]), desk(["1", "3", "2"]));
+    let wanted = to.router.running_config();
+    from.router.load_config(&wanted, None).unwrap();
+    assert_eq!(addresses(&from.router), addresses(&to.router));
+}
+
+#[test]
 fn a_load_makes_any_state_of_any_other() {
     let random = &mut Random::new(3);
     let mut moved = 0;
@@ -179,6 +218,7 @@ fn a_load_makes_any_state_of_any_other() {
         let before = from.router.running_config();
         let difference = from.router.load_config(&wanted, None).unwrap();
         assert_eq!(sorted(&from.router.running_config()), sorted(&wanted));
+        assert_eq!(addresses(&from.router), addresses(&to.router));
         assert!(from.router.compare_config(&wanted).is_empty());
         moved += usize::from(!difference.is_empty());
         from.router.rollback_config().unwrap();
