@@ -53,7 +53,7 @@ impl<C> Command<C> {
     /// As [`Command::new`].
     pub fn of_session(syntax: &str, help: &str) -> Self {
         let mut command =
-            Self::new(syntax, help, |_: &mut C, _: &Args| fail("this command is for sessions and files of commands"));
+            Self::new(syntax, help, |_: &mut C, _: &Args| fail("this command is for interactive sessions"));
         command.of_session = true;
         command
     }

@@ -415,7 +415,7 @@ fn commands_of_the_session_are_known_and_not_run() {
     assert!(parsed.command.is_of_session() && !set.command("clear trace").unwrap().is_of_session());
     assert_eq!(parsed.args.text("state").unwrap(), "on");
     let refusal = set.execute(&mut Seen::new(), "set term pag on").err().unwrap();
-    assert_eq!(refusal.message(), "set terminal pager: this command is for sessions and files of commands");
+    assert_eq!(refusal.message(), "set terminal pager: this command is for interactive sessions");
 }
 
 #[test]

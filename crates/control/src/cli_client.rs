@@ -1,48 +1,52 @@
-//! The client side of the CLI socket, for `quiver cli [COMMAND...]`.
+//! The client side of the CLI socket, for `quiver cli`.
 //!
-//! It behaves as `vppctl` does with a command, and besides learns whether the command
-//! failed: by announcing the terminal type `quiver` it asks the server for a status byte
-//! before the NUL that ends each answer.
+//! For commands it behaves as `vppctl` does, and besides learns whether they failed: by
+//! announcing the terminal type `quiver` it asks the server to end each answer with a
+//! status. For a person it passes keys and characters between the terminal and the
+//! server, whose session does the editing, so that all clients behave the same.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use command::{LineError, Lines, complete_lines};
+use command::{Lines, complete_lines};
 
 use crate::Format;
 use crate::cli_session::{STATUS_DONE, STATUS_FAILED, TERMINAL_QUIVER, TERMINAL_QUIVER_JSON, is_quit};
 use crate::exec::read_line;
-use crate::telnet::{Decoder, Event, terminal_type};
+use crate::telnet::{Decoder, Event, IAC, terminal_type, window_size_told};
 
 /// How long the server has to greet us.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-const PROMPT: &str = "quiver# ";
-
 /// What a command printed, and whether it was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The command's output, or the error message.
+    /// The command's output, then the error message if it failed.
     pub text: String,
     pub success: bool,
 }
 
-/// Why a batch of commands ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum BatchError {
-    /// A command failed, or a line cannot be one.
-    #[error("line {line}: {message}")]
-    Command { line: usize, message: String },
-    #[error(transparent)]
-    Connection(#[from] io::Error),
+/// A command of a batch that failed, or a line that cannot be one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The line on which the command began, counted from 1.
+    pub line: usize,
+    pub message: String,
 }
 
-impl From<LineError> for BatchError {
-    fn from(error: LineError) -> Self {
-        Self::Command { line: error.number, message: error.message }
-    }
+/// Why a client could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error(transparent)]
+    Connection(#[from] io::Error),
+    /// The input of a batch cannot be read.
+    #[error("input: {0}")]
+    Input(io::Error),
+    /// What a command printed cannot be passed on; a reader may have seen enough.
+    #[error("output: {0}")]
+    Output(io::Error),
 }
 
 /// A connection to a router's CLI socket.
@@ -58,22 +62,42 @@ impl CliClient {
     /// When nobody listens at `path`, or who listens does not greet within five seconds;
     /// the message names the path.
     pub fn connect(path: impl AsRef<Path>, format: Format) -> io::Result<Self> {
-        let path = path.as_ref();
-        Self::open(path, format).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+        Self::connect_within(path, format, GREETING_TIMEOUT)
     }
 
-    fn open(path: &Path, format: Format) -> io::Result<Self> {
-        let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
-        let mut client = Self { reader: BufReader::new(stream), decoder: Decoder::new() };
-        client.await_greeting()?;
+    /// [`CliClient::connect`] with another patience, which also holds for the answers to
+    /// [`CliClient::complete`].
+    pub fn connect_within(path: impl AsRef<Path>, format: Format, patience: Duration) -> io::Result<Self> {
         let terminal = match format {
             Format::Text => TERMINAL_QUIVER,
             Format::Json => TERMINAL_QUIVER_JSON,
         };
+        let client = Self::greet(path.as_ref(), patience)?;
         client.stream().write_all(&terminal_type(terminal))?;
-        // A command takes as long as it takes.
+        Ok(client)
+    }
+
+    /// Connects for a person at a terminal of that type and size (columns, rows).
+    ///
+    /// # Errors
+    /// As [`CliClient::connect`].
+    pub fn connect_terminal(path: impl AsRef<Path>, name: &str, window: (u16, u16)) -> io::Result<(Self, Keys)> {
+        let client = Self::greet(path.as_ref(), GREETING_TIMEOUT)?;
         client.stream().set_read_timeout(None)?;
+        let keys = Keys(client.stream().try_clone()?);
+        // The size first: the session's banner may be long.
+        keys.tell_window_size(window)?;
+        client.stream().write_all(&terminal_type(name))?;
+        Ok((client, keys))
+    }
+
+    /// Connects and waits until the server has asked who we are.
+    fn greet(path: &Path, patience: Duration) -> io::Result<Self> {
+        let about = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let stream = UnixStream::connect(path).map_err(about)?;
+        stream.set_read_timeout(Some(patience)).map_err(about)?;
+        let mut client = Self { reader: BufReader::new(stream), decoder: Decoder::new() };
+        client.await_greeting().map_err(about)?;
         Ok(client)
     }
 
@@ -104,13 +128,14 @@ impl CliClient {
 
     fn next_event(&mut self) -> io::Result<Event> {
         loop {
-            let mut byte = [0];
-            match self.reader.read(&mut byte) {
-                Ok(0) => {
+            match self.reader.fill_buf() {
+                Ok([]) => {
                     return Err(io::Error::new(ErrorKind::UnexpectedEof, "the router closed the connection"));
                 }
-                Ok(_) => {
-                    if let Some(event) = self.decoder.push(byte[0]) {
+                Ok([byte, ..]) => {
+                    let event = self.decoder.push(*byte);
+                    self.reader.consume(1);
+                    if let Some(event) = event {
                         return Ok(event);
                     }
                 }
@@ -121,114 +146,162 @@ impl CliClient {
     }
 
     /// Runs one command, or the commands of several lines up to the first that fails or
-    /// to `quit`.
+    /// to `quit`, and keeps what they print.
     ///
     /// # Errors
     /// Those of the connection; a command that fails is an [`Outcome`].
-    pub fn run(&mut self, command: &str) -> io::Result<Outcome> {
-        let mut outcome = Outcome { text: String::new(), success: true };
-        let commands = match complete_lines(command) {
+    pub fn run(&mut self, commands: &str) -> Result<Outcome, ClientError> {
+        let mut output = Vec::new();
+        let failure = self.run_to(commands, &mut output)?;
+        let mut text = String::from_utf8_lossy(&output).into_owned();
+        text += failure.as_deref().unwrap_or_default();
+        Ok(Outcome { text, success: failure.is_none() })
+    }
+
+    /// [`CliClient::run`], with what the commands print passed on as it comes. Answers
+    /// with the message (lines that end in newlines) of the command that failed, if one
+    /// did.
+    pub fn run_to(&mut self, commands: &str, output: &mut dyn Write) -> Result<Option<String>, ClientError> {
+        let commands = match complete_lines(commands) {
             Ok(commands) => commands,
-            Err(error) => {
-                return Ok(Outcome { text: error.message + "\n", success: false });
-            }
+            Err(error) => return Ok(Some(error.message + "\n")),
         };
         for command in commands {
             if is_quit(&command.text) {
                 break;
             }
-            let answer = self.run_one(&command.text)?;
-            outcome.text += &answer.text;
-            outcome.success = answer.success;
-            if !answer.success {
-                break;
+            if let Some(message) = self.run_one(&command.text, output)? {
+                return Ok(Some(message));
             }
         }
-        Ok(outcome)
+        Ok(None)
     }
 
     /// Runs one complete command. A NUL inside would end it early at the server.
-    fn run_one(&mut self, command: &str) -> io::Result<Outcome> {
+    fn run_one(&mut self, command: &str, output: &mut dyn Write) -> Result<Option<String>, ClientError> {
         if command.contains('\0') {
-            return Ok(Outcome { text: "a command cannot contain NUL\n".into(), success: false });
+            return Ok(Some("a command cannot contain NUL\n".into()));
         }
-        let line = format!("{command}\n\0");
-        self.stream().write_all(line.as_bytes())?;
-        let mut answer = Vec::new();
+        // A command takes as long as it takes.
+        self.stream().set_read_timeout(None)?;
+        self.ask(command, output)
+    }
+
+    fn ask(&mut self, line: &str, output: &mut dyn Write) -> Result<Option<String>, ClientError> {
+        self.stream().write_all(format!("{line}\n\0").as_bytes())?;
+        let mut done = false;
+        let mut message: Option<Vec<u8>> = None;
         loop {
             match self.next_event()? {
-                Event::Byte(0) => break,
-                Event::Byte(byte) => answer.push(byte),
+                Event::Byte(0) if message.is_some() || done => break,
+                Event::Byte(0) => {
+                    let strange = "the answer has no status: is this a quiver router?";
+                    return Err(io::Error::new(ErrorKind::InvalidData, strange).into());
+                }
+                Event::Byte(STATUS_DONE) => done = true,
+                Event::Byte(STATUS_FAILED) => message = Some(Vec::new()),
+                Event::Byte(byte) => match &mut message {
+                    Some(message) => message.push(byte),
+                    None => output.write_all(&[byte]).map_err(ClientError::Output)?,
+                },
                 _ => {}
             }
-        }
-        let success = match answer.pop() {
-            Some(STATUS_DONE) => true,
-            Some(STATUS_FAILED) => false,
-            _ => {
-                return Err(io::Error::new(
-                    ErrorKind::InvalidData,
-                    "the answer has no status: is this a quiver router?",
-                ));
+            // Before waiting for more, what there is goes out.
+            if self.reader.buffer().is_empty() {
+                output.flush().map_err(ClientError::Output)?;
             }
-        };
-        Ok(Outcome { text: String::from_utf8_lossy(&answer).into_owned(), success })
+        }
+        output.flush().map_err(ClientError::Output)?;
+        Ok(message.map(|message| String::from_utf8_lossy(&message).into_owned()))
     }
 
-    /// Runs the commands of a file or pipe, printing their output, up to the first that
-    /// fails or to `quit`.
-    ///
-    /// # Errors
-    /// [`BatchError::Command`] names the line on which the failing command began.
-    pub fn run_lines(&mut self, mut input: impl BufRead, mut output: impl Write) -> Result<(), BatchError> {
+    /// The words that may complete an unfinished line, sorted.
+    pub fn complete(&mut self, line: &str) -> Result<Vec<String>, ClientError> {
+        let mut answer = Vec::new();
+        // The tab asks for completion; the line breaks of a block would end the line.
+        let line = line.replace(['\n', '\0'], " ");
+        match self.ask(&format!("{line}\t"), &mut answer)? {
+            Some(message) => Err(io::Error::new(ErrorKind::InvalidData, message).into()),
+            None => {
+                let answer = String::from_utf8_lossy(&answer);
+                let word = |row: &str| row.split('\t').next().unwrap_or_default().to_string();
+                Ok(answer.lines().map(word).collect())
+            }
+        }
+    }
+
+    /// Runs the commands of a file or pipe up to `quit`, printing their output. `failed`
+    /// is told of each failure and says whether to go on.
+    pub fn run_lines(
+        &mut self,
+        mut input: impl BufRead,
+        mut output: impl Write,
+        mut failed: impl FnMut(Failure) -> bool,
+    ) -> Result<(), ClientError> {
         let mut lines = Lines::new();
         let mut number = 0;
-        while let Some(line) = read_line(&mut input)? {
+        while let Some(line) = read_line(&mut input).map_err(ClientError::Input)? {
             number += 1;
-            let line = String::from_utf8(line)
-                .map_err(|_| BatchError::Command { line: number, message: "not UTF-8 text".into() })?;
-            let Some(command) = lines.push(&line)? else {
-                continue;
+            let read = match String::from_utf8(line) {
+                Ok(line) => lines.push(&line).map_err(|error| Failure { line: error.number, message: error.message }),
+                Err(_) => Err(Failure { line: number, message: "not UTF-8 text".into() }),
             };
-            if is_quit(&command.text) {
-                break;
-            }
-            let outcome = self.run_one(&command.text)?;
-            if !outcome.success {
-                return Err(BatchError::Command { line: command.number, message: outcome.text.trim_end().to_string() });
-            }
-            output.write_all(outcome.text.as_bytes())?;
-        }
-        lines.finish()?;
-        Ok(output.flush()?)
-    }
-
-    /// Reads commands and prints their answers, failures too, until `quit` or the end of
-    /// the input.
-    ///
-    /// # Errors
-    /// Those of the connection and of `input` and `output`.
-    pub fn interact(&mut self, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
-        let mut lines = Lines::new();
-        loop {
-            let prompt = if lines.is_open() { "      > " } else { PROMPT };
-            output.write_all(prompt.as_bytes())?;
-            output.flush()?;
-            let Some(line) = read_line(&mut input)? else {
-                return output.write_all(b"\n");
+            let failure = match read {
+                Ok(None) => None,
+                Ok(Some(command)) if is_quit(&command.text) => return Ok(()),
+                Ok(Some(command)) => self
+                    .run_one(&command.text, &mut output)?
+                    .map(|message| Failure { line: command.number, message: message.trim_end().to_string() }),
+                Err(failure) => Some(failure),
             };
-            let line = String::from_utf8_lossy(&line);
-            if is_quit(&line) {
+            if failure.is_some_and(|failure| !failed(failure)) {
                 return Ok(());
             }
-            match lines.push(&line) {
-                Ok(Some(command)) => {
-                    let outcome = self.run_one(&command.text)?;
-                    output.write_all(outcome.text.as_bytes())?;
-                }
-                Ok(None) => {}
-                Err(error) => writeln!(output, "{}", error.message)?,
+        }
+        if let Err(error) = lines.finish() {
+            failed(Failure { line: error.number, message: error.message });
+        }
+        Ok(())
+    }
+
+    /// Passes on what an interactive session prints, until it ends.
+    pub fn show(&mut self, mut output: impl Write) -> Result<(), ClientError> {
+        loop {
+            match self.next_event() {
+                Ok(Event::Byte(byte)) => output.write_all(&[byte]).map_err(ClientError::Output)?,
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+            if self.reader.buffer().is_empty() {
+                output.flush().map_err(ClientError::Output)?;
             }
         }
+    }
+}
+
+/// The way of a person's keys to an interactive session.
+pub struct Keys(UnixStream);
+
+impl Keys {
+    /// Sends keys as a terminal gives them.
+    pub fn press(&self, keys: &[u8]) -> io::Result<()> {
+        // No text holds 0xff, which would begin a telnet sequence.
+        let keys: Vec<u8> = keys.iter().copied().filter(|key| *key != IAC).collect();
+        (&self.0).write_all(&keys)
+    }
+
+    /// Tells the window's size in columns and rows.
+    pub fn tell_window_size(&self, (width, height): (u16, u16)) -> io::Result<()> {
+        (&self.0).write_all(&window_size_told(width, height))
+    }
+
+    /// No more keys come: the session ends.
+    pub fn end(&self) -> io::Result<()> {
+        self.0.shutdown(std::net::Shutdown::Write)
+    }
+
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
     }
 }

@@ -5,7 +5,7 @@
 //! holds up nobody else. What a connection means is `cli_session`'s.
 
 use std::fs;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::Executor;
-use crate::cli_session::{Next, Output, Session};
+use crate::cli_session::Session;
 use crate::telnet::GREETING;
 
 /// Most clients at a time: each has a thread.
@@ -36,9 +36,6 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 const SOCKET_MODE: u32 = 0o660;
 const DIRECTORY_MODE: u32 = 0o755;
-
-/// Bytes read from a client at a time.
-const READ_SIZE: usize = 4096;
 
 /// A listening CLI socket. Dropping it shuts it down.
 pub struct CliServer {
@@ -301,25 +298,7 @@ impl Drop for Served {
     }
 }
 
-impl Output for UnixStream {
-    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes)
-    }
-}
-
 fn serve(mut stream: UnixStream, executor: &dyn Executor) -> io::Result<()> {
     stream.write_all(&GREETING)?;
-    let mut session = Session::new(executor);
-    let mut bytes = [0; READ_SIZE];
-    loop {
-        let count = match stream.read(&mut bytes) {
-            Ok(0) => return session.end_of_input(&mut stream),
-            Ok(count) => count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        if session.receive(&bytes[..count], &mut stream)? == Next::Close {
-            return Ok(());
-        }
-    }
+    Session::new(executor, &mut stream).run()
 }

@@ -1,104 +1,68 @@
 //! Files of commands: `exec FILE`, the file named in `startup.conf`, and whatever else
 //! runs commands from a file.
 //!
-//! `exec` is recognised here and not in the command set, because a file is a door to the
-//! executor like any other, and must not occupy the thread that owns the router while it
-//! is read. The program registers an `exec <file:path>` command too, for its help only.
+//! `exec` is a command of sessions and is not run by the executor, because a file is a
+//! door to the executor like any other, and must not occupy the thread that owns the
+//! router while it is read.
 
-use std::fmt;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use command::{CommandLine, LineError, Lines, MAXIMUM_LINE};
+use command::{CommandLine, Files, LineError, Lines, MAXIMUM_LINE, Reply};
 
-use crate::{Executor, Format};
+use crate::Executor;
 
 /// Deepest nesting of files that execute files.
 pub const MAXIMUM_NESTING: usize = 8;
 
-/// Output that is kept of one file, in bytes; what the commands print beyond is dropped.
-const MAXIMUM_OUTPUT: usize = 16 << 20;
+/// Where the replies of a file's commands go, each before the next command is run. An
+/// error ends the file.
+pub type Show<'a> = dyn FnMut(&dyn Reply) -> io::Result<()> + 'a;
 
 /// Why a file was not executed to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExecError {
-    /// What the commands before the failing one printed.
-    pub output: String,
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
     /// `FILE:LINE: message` of the first failing line, or `FILE: message`.
-    pub message: String,
+    #[error("{0}")]
+    Refused(String),
+    /// A reply could not be shown.
+    #[error(transparent)]
+    Output(io::Error),
 }
 
-impl fmt::Display for ExecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ExecError {}
-
-/// Runs one command line as a client sent it: `exec FILE` here, all else by the executor.
+/// Runs the commands of a file up to the first that fails, or to `quit`.
 ///
 /// # Errors
-/// The message for the operator; for a file, preceded by the output so far.
-pub fn run_line(executor: &dyn Executor, line: &str, format: Format) -> Result<String, String> {
-    run_nested(executor, line, format, 0).map_err(|error| error.output + &error.message)
+/// See [`ExecError`]. The commands before the failing one stay in force.
+pub fn run_file(executor: &dyn Executor, files: &Files, file: &Path, show: &mut Show<'_>) -> Result<(), ExecError> {
+    FileRun { executor, files, file: file.to_path_buf(), nesting: 0 }.run(show)
 }
 
-/// Runs the commands of a file up to the first that fails.
-pub fn run_file(executor: &dyn Executor, file: &Path, format: Format) -> Result<String, ExecError> {
-    FileRun::new(executor, file, format, 0).run()
-}
-
-fn run_nested(executor: &dyn Executor, line: &str, format: Format, nesting: usize) -> Result<String, ExecError> {
-    let failed = |message: String| ExecError { output: String::new(), message };
-    match exec_argument(line) {
-        None | Some("?") => executor.execute(line, format).map_err(failed),
-        Some("") => Err(failed("exec: expected file name after `exec'".into())),
-        Some(_) if nesting == MAXIMUM_NESTING => {
-            Err(failed(format!("exec: files nested deeper than {MAXIMUM_NESTING}")))
-        }
-        Some(file) => FileRun::new(executor, Path::new(file), format, nesting + 1).run(),
-    }
-}
-
-/// The file name of an `exec` line.
-fn exec_argument(line: &str) -> Option<&str> {
-    let rest = line.trim().strip_prefix("exec")?;
-    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
+/// Whether a file goes on after a line.
+#[derive(PartialEq)]
+enum Next {
+    Continue,
+    Quit,
 }
 
 /// The execution of one file.
 struct FileRun<'a> {
     executor: &'a dyn Executor,
+    /// What it and those that it executes may reach.
+    files: &'a Files,
     file: PathBuf,
-    format: Format,
+    /// How many files execute this one.
     nesting: usize,
-    output: String,
 }
 
-impl<'a> FileRun<'a> {
-    fn new(executor: &'a dyn Executor, file: &Path, format: Format, nesting: usize) -> Self {
-        Self { executor, file: file.to_path_buf(), format, nesting, output: String::new() }
-    }
-
-    fn run(mut self) -> Result<String, ExecError> {
-        match self.read() {
-            Ok(()) => Ok(self.output),
-            Err(message) => Err(ExecError { output: self.output, message }),
-        }
-    }
-
-    fn read(&mut self) -> Result<(), String> {
-        let name = self.file.display().to_string();
-        let unreadable = |error: std::io::Error| format!("{name}: {error}");
-        let at = |number: usize, message: &str| format!("{name}:{number}: {message}");
+impl FileRun<'_> {
+    fn run(&self, show: &mut Show<'_>) -> Result<(), ExecError> {
+        let name = self.file.display();
+        let unreadable = |error: io::Error| ExecError::Refused(format!("{name}: {error}"));
+        let at = |number: usize, message: &str| ExecError::Refused(format!("{name}:{number}: {message}"));
         let at_line = |error: LineError| at(error.number, &error.message);
-        // A pipe or a device could hold us for ever.
-        if !std::fs::metadata(&self.file).map_err(unreadable)?.is_file() {
-            return Err(format!("{name}: not a regular file"));
-        }
-        let mut reader = BufReader::new(File::open(&self.file).map_err(unreadable)?);
+        let opened = self.files.open(&self.file).map_err(|error| ExecError::Refused(error.to_string()))?;
+        let mut reader = BufReader::new(opened);
         let mut lines = Lines::new();
         let mut number = 0;
         while let Some(line) = read_line(&mut reader).map_err(unreadable)? {
@@ -107,38 +71,48 @@ impl<'a> FileRun<'a> {
                 return Err(at(number, &format!("line longer than {MAXIMUM_LINE} bytes")));
             }
             let line = std::str::from_utf8(&line).map_err(|_| at(number, "not UTF-8 text"))?;
-            if let Some(command) = lines.push(line).map_err(at_line)? {
-                self.run_command(&command).map_err(|message| at(command.number, &message))?;
+            let Some(command) = lines.push(line).map_err(at_line)? else {
+                continue;
+            };
+            match self.run_command(&command, show) {
+                Ok(Next::Continue) => {}
+                Ok(Next::Quit) => return Ok(()),
+                Err(ExecError::Refused(message)) => return Err(at(command.number, &message)),
+                Err(error) => return Err(error),
             }
         }
         lines.finish().map_err(at_line)
     }
 
-    fn run_command(&mut self, command: &CommandLine) -> Result<(), String> {
-        match run_nested(self.executor, &command.text, self.format, self.nesting) {
-            Ok(output) => {
-                self.keep(&output);
-                Ok(())
-            }
-            Err(error) => {
-                self.keep(&error.output);
-                Err(error.message)
+    fn run_command(&self, command: &CommandLine, show: &mut Show<'_>) -> Result<Next, ExecError> {
+        let refused = |message: &str| ExecError::Refused(message.to_string());
+        if let Some(own) = self.executor.of_session(&command.text) {
+            match (own.name.as_str(), own.args.optional_text("file")) {
+                ("quit" | "exit", _) => return Ok(Next::Quit),
+                ("exec", Some(_)) if self.nesting == MAXIMUM_NESTING => {
+                    return Err(refused(&format!("exec: files nested deeper than {MAXIMUM_NESTING}")));
+                }
+                ("exec", Some(file)) => {
+                    let nested = FileRun {
+                        executor: self.executor,
+                        files: self.files,
+                        file: file.into(),
+                        nesting: self.nesting + 1,
+                    };
+                    return nested.run(show).map(|()| Next::Continue);
+                }
+                // What is for interactive sessions is refused by the executor.
+                _ => {}
             }
         }
-    }
-
-    fn keep(&mut self, output: &str) {
-        if !output.is_empty() && self.output.len() + output.len() <= MAXIMUM_OUTPUT {
-            self.output.push_str(output);
-            if !output.ends_with('\n') {
-                self.output.push('\n');
-            }
-        }
+        let reply = self.executor.execute(&command.text).map_err(|error| refused(error.message()))?;
+        show(&*reply).map_err(ExecError::Output)?;
+        Ok(Next::Continue)
     }
 }
 
 /// Reads a line with its newline, or a little more than the longest allowed.
-pub(crate) fn read_line(reader: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_line(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let bound = MAXIMUM_LINE as u64 + 1;
     reader.take(bound).read_until(b'\n', &mut line)?;
@@ -148,28 +122,60 @@ pub(crate) fn read_line(reader: &mut impl BufRead) -> std::io::Result<Option<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
+    use crate::SessionLine;
+    use crate::add_session_commands;
+    use command::{Command, CommandError, CommandSet, Completion, Text, reply};
 
-    /// Notes what it runs; refuses lines that begin with `bad`.
-    #[derive(Default)]
-    struct Notebook(Mutex<Vec<String>>);
+    /// Tells what it runs; refuses lines that begin with `bad`.
+    struct Notebook(CommandSet<()>);
+
+    impl Notebook {
+        fn new() -> Self {
+            let mut set = CommandSet::new();
+            add_session_commands(&mut set);
+            for syntax in ["one", "two", "pg <block:block>", "execute <what:word>"] {
+                set.add(Command::new(syntax, "", |(): &mut (), _| reply(Text("unused".into()))));
+            }
+            Self(set)
+        }
+    }
 
     impl Executor for Notebook {
-        fn execute(&self, line: &str, _: Format) -> Result<String, String> {
-            if line.starts_with("bad") {
-                return Err(format!("bad: unknown input `{line}'"));
+        fn execute(&self, line: &str) -> Result<Box<dyn Reply>, CommandError> {
+            match line.starts_with("bad") {
+                true => Err(CommandError::new(format!("bad: unknown input `{line}'"))),
+                false => reply(Text(format!("did {line}\n"))),
             }
-            self.0.lock().unwrap().push(line.to_string());
-            Ok(format!("did {line}"))
+        }
+
+        fn of_session(&self, line: &str) -> Option<SessionLine> {
+            let parsed = self.0.parse(line).ok().filter(|parsed| parsed.command.is_of_session())?;
+            Some(SessionLine { name: parsed.command.name().to_string(), args: parsed.args })
         }
 
         fn help(&self, _: &str) -> String {
             String::new()
         }
 
+        fn complete(&self, _: &str) -> Completion {
+            Completion::default()
+        }
+
         fn banner(&self) -> String {
             String::new()
         }
+    }
+
+    /// What a file's commands printed, and why it ended early, if it did.
+    fn run(file: &Path) -> (String, Option<String>) {
+        let mut output = String::new();
+        let mut show = |reply: &dyn Reply| {
+            output += &reply.text();
+            Ok(())
+        };
+        let error =
+            run_file(&Notebook::new(), &Files::anywhere(), file, &mut show).err().map(|error| error.to_string());
+        (output, error)
     }
 
     /// A file that is removed with its test.
@@ -182,10 +188,6 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             Self(path)
         }
-
-        fn run(&self) -> Result<String, ExecError> {
-            run_file(&Notebook::default(), &self.0, Format::Text)
-        }
     }
 
     impl Drop for TemporaryFile {
@@ -195,30 +197,45 @@ mod tests {
     }
 
     #[test]
-    fn commands_run_in_order_and_blocks_are_joined() {
-        let file = TemporaryFile::new("order", b"# first\none\npg {\n a\n}\r\n\ntwo");
-        assert_eq!(file.run().unwrap(), "did one\ndid pg {\n a\n}\ndid two\n");
+    fn commands_run_in_order_and_blocks_are_joined_up_to_quit() {
+        let file = TemporaryFile::new("order", b"# first\none\npg {\n a\n}\r\n\ntwo\nquit\none");
+        assert_eq!(run(&file.0), ("did one\ndid pg {\n a\n}\ndid two\n".into(), None));
     }
 
     #[test]
     fn the_first_failing_line_is_named_after_the_output_so_far() {
         let file = TemporaryFile::new("fail", b"one\n\nbad line\ntwo\n");
-        let error = file.run().unwrap_err();
-        assert_eq!(error.output, "did one\n");
         let name = file.0.display();
-        assert_eq!(error.message, format!("{name}:3: bad: unknown input `bad line'"));
-        let line = format!("exec {name}");
-        let answer = run_line(&Notebook::default(), &line, Format::Text).unwrap_err();
-        assert_eq!(answer, error.output + &error.message);
+        assert_eq!(run(&file.0), ("did one\n".into(), Some(format!("{name}:3: bad: unknown input `bad line'"))));
+    }
+
+    #[test]
+    fn a_file_may_execute_another_and_only_a_whole_word_does() {
+        let inner = TemporaryFile::new("inner", b"two\nquit\none\n");
+        let outer = TemporaryFile::new("outer", format!("exec {}\none\nexecute x\n", inner.0.display()).as_bytes());
+        assert_eq!(run(&outer.0), ("did two\ndid one\ndid execute x\n".into(), None));
     }
 
     #[test]
     fn a_file_that_executes_itself_ends_at_the_nesting_bound() {
         let file = TemporaryFile::new("self", b"");
         std::fs::write(&file.0, format!("exec {}\n", file.0.display())).unwrap();
-        let error = file.run().unwrap_err();
-        assert!(error.message.ends_with("exec: files nested deeper than 8"));
-        assert_eq!(error.message.matches(":1: ").count(), 9);
+        let message = run(&file.0).1.unwrap();
+        assert!(message.ends_with("exec: files nested deeper than 8"));
+        assert_eq!(message.matches(":1: ").count(), 9);
+    }
+
+    #[test]
+    fn output_that_nobody_takes_ends_the_file() {
+        let file = TemporaryFile::new("gone", b"one\ntwo\n");
+        let mut shown = 0;
+        let mut show = |_: &dyn Reply| {
+            shown += 1;
+            Err(io::ErrorKind::BrokenPipe.into())
+        };
+        let error = run_file(&Notebook::new(), &Files::anywhere(), &file.0, &mut show).unwrap_err();
+        assert!(matches!(error, ExecError::Output(_)));
+        assert_eq!(shown, 1);
     }
 
     #[test]
@@ -228,18 +245,11 @@ mod tests {
             ("open", b"one\npg {\n x\n", ":2: `{' is never closed"),
             ("long", &[b'x'; MAXIMUM_LINE + 9], ":1: line longer than 65536 bytes"),
         ] {
-            let error = TemporaryFile::new(name, text).run().unwrap_err();
-            assert!(error.message.ends_with(message), "{error}");
+            let error = run(&TemporaryFile::new(name, text).0).1.unwrap();
+            assert!(error.ends_with(message), "{error}");
         }
-        let run = |file: &str| run_file(&Notebook::default(), Path::new(file), Format::Text);
-        assert_eq!(run("/dev/zero").unwrap_err().message, "/dev/zero: not a regular file");
-        assert!(run("/nonexistent").unwrap_err().message.starts_with("/nonexistent: "));
-    }
-
-    #[test]
-    fn only_the_whole_word_exec_is_taken() {
-        let run = |line| run_line(&Notebook::default(), line, Format::Text);
-        assert_eq!(run("execute x").unwrap(), "did execute x");
-        assert_eq!(run("exec").unwrap_err(), "exec: expected file name after `exec'");
+        let error = |file: &str| run(Path::new(file)).1.unwrap();
+        assert_eq!(error("/dev/zero"), "/dev/zero: not a regular file");
+        assert!(error("/nonexistent").starts_with("/nonexistent: "));
     }
 }

@@ -1,34 +1,66 @@
 //! The doors by which operators and programs reach the router: the CLI socket that VPP's
 //! `vppctl` speaks to, its client, files of commands and `startup.conf`.
 //!
-//! This crate knows no protocol of the network and no command: every door hands lines to
-//! an [`Executor`] and passes its answers back. The program that owns the router brings
-//! the executor, which usually sends the line to the thread that owns the router's state.
+//! This crate knows no protocol of the network and no command but those of a session:
+//! every door hands lines to an [`Executor`] and passes its answers back. The program that
+//! owns the router brings the executor, which usually sends the line to the thread that
+//! owns the router's state. An answer is written out by the thread of whoever asked, bit
+//! by bit, so that a long listing holds up nobody and takes no memory.
 
 #![forbid(unsafe_code)]
 
 pub mod cli_client;
 pub mod cli_server;
 mod cli_session;
+mod connection;
 pub mod exec;
 mod line_editor;
+mod printer;
+mod session_commands;
 pub mod startup;
 mod telnet;
+mod terminal;
 
 pub use cli_client::CliClient;
 pub use cli_server::CliServer;
 pub use command::Format;
+pub use session_commands::add_session_commands;
 pub use startup::StartupConfig;
+
+use command::{Args, CommandError, Completion, Files, Reply};
 
 /// Whoever runs command lines. Called from many threads at once, one per connection.
 pub trait Executor: Send + Sync {
-    /// Runs one command (which may span lines inside braces) and returns its output, or
-    /// the error message for the operator.
-    fn execute(&self, line: &str, format: Format) -> Result<String, String>;
+    /// Runs one command (which may span lines inside braces). The reply is rendered by
+    /// the caller.
+    ///
+    /// # Errors
+    /// The message for the operator.
+    fn execute(&self, line: &str) -> Result<Box<dyn Reply>, CommandError>;
+
+    /// The command of the session that a line names, if it names one: those that
+    /// [`add_session_commands`] put into the grammar.
+    fn of_session(&self, line: &str) -> Option<SessionLine>;
 
     /// Help on what an unfinished line could go on with.
     fn help(&self, line: &str) -> String;
 
+    /// The words that may stand at the end of an unfinished line.
+    fn complete(&self, line: &str) -> Completion;
+
+    /// What files commands may name.
+    fn files(&self) -> Files {
+        Files::anywhere()
+    }
+
     /// What an interactive session is greeted with.
     fn banner(&self) -> String;
+}
+
+/// A line that the session itself carries out.
+#[derive(Clone, Debug)]
+pub struct SessionLine {
+    /// The command's name in full, such as `set terminal pager`.
+    pub name: String,
+    pub args: Args,
 }

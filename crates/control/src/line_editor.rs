@@ -6,10 +6,15 @@
 //! that it works on any terminal; a line that wraps is still sent right, though the cursor
 //! may look off.
 
-use command::MAXIMUM_LINE;
+use command::{Args, MAXIMUM_LINE};
 
-/// Lines kept for the up arrow.
+use crate::terminal::set;
+
+/// Lines kept for the up arrow unless told otherwise.
 const HISTORY_LINES: usize = 100;
+
+/// Characters of a search; further ones are ignored.
+const MAXIMUM_QUERY: usize = 256;
 
 /// Bytes kept of an escape sequence; longer ones are no keys, and are read to their end.
 const MAXIMUM_ESCAPE: usize = 16;
@@ -29,7 +34,9 @@ const fn control(letter: u8) -> u8 {
 pub(crate) enum Key {
     /// Enter: the line.
     Line(String),
-    /// `?`: help on the line so far.
+    /// TAB: completion of the word before the cursor.
+    Complete,
+    /// `?`: help on the line up to the cursor.
     Help,
     /// ^C: the line was given up.
     Interrupt,
@@ -48,7 +55,17 @@ enum Motion {
     WordRight,
 }
 
-#[derive(Default)]
+/// A search backwards in the history (^R).
+struct Search {
+    query: Vec<char>,
+    /// The line in the history that was found.
+    found: Option<usize>,
+    /// Columns that the search takes on the screen.
+    shown: usize,
+    /// The line and the cursor when it began.
+    before: (Vec<char>, usize),
+}
+
 pub(crate) struct LineEditor {
     line: Vec<char>,
     /// Bytes that `line` takes as UTF-8.
@@ -63,16 +80,66 @@ pub(crate) struct LineEditor {
     /// The beginning of a UTF-8 character.
     partial: Vec<u8>,
     after_return: bool,
+    search: Option<Search>,
+    remembers: bool,
+    /// Lines kept.
+    limit: usize,
 }
 
 impl LineEditor {
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            line: Vec::new(),
+            bytes: 0,
+            cursor: 0,
+            history: Vec::new(),
+            browsing: 0,
+            draft: Vec::new(),
+            escape: Vec::new(),
+            partial: Vec::new(),
+            after_return: false,
+            search: None,
+            remembers: true,
+            limit: HISTORY_LINES,
+        }
+    }
+
+    /// The lines remembered, the oldest first.
+    pub fn history(&self) -> &[String] {
+        &self.history
+    }
+
+    /// How many lines are remembered; `None` when none shall be.
+    pub fn history_limit(&self) -> Option<usize> {
+        self.remembers.then_some(self.limit)
+    }
+
+    /// Sets what `set terminal history` says.
+    pub fn set_history(&mut self, args: &Args) {
+        set(&mut self.remembers, args);
+        // The grammar took a number.
+        if let Ok(Some(limit)) = args.optional("limit") {
+            self.limit = limit;
+        }
+        let kept = if self.remembers { self.limit } else { 0 };
+        let surplus = self.history.len().saturating_sub(kept);
+        self.history.drain(..surplus);
+        self.browsing = self.history.len();
     }
 
     /// The line as it stands.
-    pub fn text(&self) -> String {
+    fn text(&self) -> String {
         self.line.iter().collect()
+    }
+
+    /// The line up to the cursor.
+    pub fn before_cursor(&self) -> String {
+        self.line[..self.cursor].iter().collect()
+    }
+
+    /// Inserts a text at the cursor as if it was typed.
+    pub fn insert_text(&mut self, text: &str, out: &mut Vec<u8>) {
+        text.chars().for_each(|character| self.insert(character, out));
     }
 
     /// Shows the line again, after other output.
@@ -83,8 +150,8 @@ impl LineEditor {
 
     /// Remembers a line for the up arrow.
     pub fn remember(&mut self, line: &str) {
-        if !line.trim().is_empty() && self.history.last().is_none_or(|last| last != line) {
-            if self.history.len() == HISTORY_LINES {
+        if self.remembers && !line.trim().is_empty() && self.history.last().is_none_or(|last| last != line) {
+            if self.history.len() >= self.limit {
                 self.history.remove(0);
             }
             self.history.push(line.to_string());
@@ -99,6 +166,9 @@ impl LineEditor {
             self.push_escape(byte, out);
             return None;
         }
+        if self.search.is_some() && self.push_search(byte, out) {
+            return None;
+        }
         const CONTROL_A: u8 = control(b'A');
         const CONTROL_B: u8 = control(b'B');
         const CONTROL_C: u8 = control(b'C');
@@ -109,6 +179,7 @@ impl LineEditor {
         const CONTROL_L: u8 = control(b'L');
         const CONTROL_N: u8 = control(b'N');
         const CONTROL_P: u8 = control(b'P');
+        const CONTROL_R: u8 = control(b'R');
         const CONTROL_U: u8 = control(b'U');
         const CONTROL_W: u8 = control(b'W');
         match byte {
@@ -119,6 +190,7 @@ impl LineEditor {
                 return Some(Key::Line(self.take_line()));
             }
             b'?' => return Some(Key::Help),
+            b'\t' => return Some(Key::Complete),
             ESCAPE => self.escape.push(byte),
             BACKSPACE | DELETE => self.erase(self.cursor.saturating_sub(1), out),
             CONTROL_A => self.go(Motion::Home, out),
@@ -135,6 +207,7 @@ impl LineEditor {
             CONTROL_L => return Some(Key::ClearScreen),
             CONTROL_N => self.browse(1, out),
             CONTROL_P => self.browse(-1, out),
+            CONTROL_R => self.begin_search(out),
             CONTROL_U => self.erase(0, out),
             CONTROL_W => self.erase(self.word_left(), out),
             0..b' ' => {}
@@ -177,6 +250,12 @@ impl LineEditor {
     }
 
     fn insert(&mut self, character: char, out: &mut Vec<u8>) {
+        if let Some(search) = &mut self.search {
+            if search.query.len() < MAXIMUM_QUERY {
+                search.query.push(character);
+            }
+            return self.find(0, out);
+        }
         if self.bytes + character.len_utf8() > MAXIMUM_LINE {
             out.push(BELL);
             return;
@@ -265,6 +344,88 @@ impl LineEditor {
         show(out, &self.line);
     }
 
+    fn begin_search(&mut self, out: &mut Vec<u8>) {
+        let before = (self.line.clone(), self.cursor);
+        self.go(Motion::End, out);
+        back(out, self.line.len());
+        blank(out, self.line.len());
+        self.search = Some(Search { query: Vec::new(), found: None, shown: 0, before });
+        self.show_search(out);
+    }
+
+    /// Takes a key while a search is on; whether the key was the search's. All others end
+    /// it with the line that was found, and then mean what they always do.
+    fn push_search(&mut self, byte: u8, out: &mut Vec<u8>) -> bool {
+        const CONTROL_C: u8 = control(b'C');
+        const CONTROL_G: u8 = control(b'G');
+        const CONTROL_R: u8 = control(b'R');
+        match byte {
+            CONTROL_R => self.find(1, out),
+            BACKSPACE | DELETE => {
+                if let Some(search) = &mut self.search {
+                    search.query.pop();
+                    search.found = None;
+                }
+                self.find(0, out);
+            }
+            CONTROL_C | CONTROL_G => {
+                let before = self.search.as_ref().map(|search| search.before.clone());
+                let (line, cursor) = before.unwrap_or_default();
+                self.replace(line);
+                self.cursor = cursor;
+                self.end_search(out);
+            }
+            b'\t' | b'?' | 0..b' ' => {
+                self.end_search(out);
+                return false;
+            }
+            _ => self.push_text(byte, out),
+        }
+        true
+    }
+
+    /// Looks for the query from the line found last on, `skip` lines further back.
+    fn find(&mut self, skip: usize, out: &mut Vec<u8>) {
+        let Some(search) = &mut self.search else {
+            return;
+        };
+        let query: String = search.query.iter().collect();
+        let end = search.found.map_or(self.history.len(), |found| (found + 1).saturating_sub(skip));
+        let found = self.history[..end].iter().rposition(|line| !query.is_empty() && line.contains(&query));
+        match found {
+            Some(found) => {
+                search.found = Some(found);
+                let line = self.history[found].chars().collect();
+                self.replace(line);
+            }
+            None => out.push(BELL),
+        }
+        self.show_search(out);
+    }
+
+    fn show_search(&mut self, out: &mut Vec<u8>) {
+        let Some(search) = &mut self.search else {
+            return;
+        };
+        let query: String = search.query.iter().collect();
+        let line: String = self.line.iter().collect();
+        let text: Vec<char> = format!("(search)`{query}': {line}").chars().collect();
+        back(out, search.shown);
+        show(out, &text);
+        blank(out, search.shown.saturating_sub(text.len()));
+        search.shown = text.len();
+    }
+
+    /// Shows the line in place of the search.
+    fn end_search(&mut self, out: &mut Vec<u8>) {
+        if let Some(search) = self.search.take() {
+            back(out, search.shown);
+            blank(out, search.shown);
+            self.redraw(out);
+        }
+        self.browsing = self.history.len();
+    }
+
     /// Collects an escape sequence (ECMA-48: `ESC [ parameters final`, and `ESC O final`
     /// of application mode) and acts on it when it is complete.
     fn push_escape(&mut self, byte: u8, out: &mut Vec<u8>) {
@@ -301,6 +462,12 @@ fn show(out: &mut Vec<u8>, characters: &[char]) {
 
 fn back(out: &mut Vec<u8>, columns: usize) {
     out.extend(std::iter::repeat_n(BACKSPACE, columns));
+}
+
+/// Overwrites with spaces and comes back.
+fn blank(out: &mut Vec<u8>, columns: usize) {
+    out.extend(std::iter::repeat_n(b' ', columns));
+    back(out, columns);
 }
 
 #[cfg(test)]
@@ -372,5 +539,52 @@ mod tests {
         assert_eq!(editor.push(b'?', &mut out), Some(Key::Help));
         assert_eq!(editor.push(3, &mut out), Some(Key::Interrupt));
         assert_eq!(editor.text(), "");
+    }
+
+    #[test]
+    fn a_search_finds_older_lines_and_is_left_by_any_key() {
+        let history = b"show ip fib\nset int state e0 up\nshow interface\n";
+        let last = |keys: &[u8]| lines(&[&history[..], keys].concat())[3..].to_vec();
+        assert_eq!(last(b"\x12sh\n"), ["show interface"]);
+        assert_eq!(last(b"\x12sh\x12\n"), ["show ip fib"]);
+        // The oldest stays when there is none older.
+        assert_eq!(last(b"\x12sh\x12\x12\x12\n"), ["show ip fib"]);
+        assert_eq!(last(b"\x12state\x05!\n"), ["set int state e0 up!"]);
+        assert_eq!(last(b"\x12fiq\x7fb\n"), ["show ip fib"]);
+        // Given up: the line is as it was.
+        assert_eq!(last(b"draft\x12int\x07!\n"), ["draft!"]);
+        assert_eq!(last(b"draft\x02\x12int\x03!\n"), ["draf!t"]);
+        // As in shells: what was found last stays when a longer query finds nothing.
+        assert_eq!(last(b"\x12intq\n"), ["show interface"]);
+        assert_eq!(last(b"\x12zebra\n"), [""]);
+    }
+
+    #[test]
+    fn a_search_shows_what_it_looks_for_and_cleans_up() {
+        let mut editor = LineEditor::new();
+        editor.remember("one");
+        let mut out = Vec::new();
+        for key in b"\x12o" {
+            assert_eq!(editor.push(*key, &mut out), None);
+        }
+        let begun = b"(search)`': ";
+        let found = b"(search)`o': one";
+        assert_eq!(out, [&begun[..], &[BACKSPACE; 12], found].concat());
+        out.clear();
+        assert_eq!(editor.push(b'\n', &mut out), Some(Key::Line("one".into())));
+        assert_eq!(out, [&[BACKSPACE; 16][..], &[b' '; 16], &[BACKSPACE; 16], b"one"].concat());
+    }
+
+    #[test]
+    fn a_tab_asks_for_completion_before_the_cursor() {
+        let mut editor = LineEditor::new();
+        let mut out = Vec::new();
+        for key in b"sh x\x02\x02" {
+            editor.push(*key, &mut out);
+        }
+        assert_eq!(editor.push(b'\t', &mut out), Some(Key::Complete));
+        assert_eq!(editor.before_cursor(), "sh");
+        editor.insert_text("ow", &mut out);
+        assert_eq!(editor.text(), "show x");
     }
 }

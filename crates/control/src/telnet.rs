@@ -70,6 +70,16 @@ pub(crate) fn terminal_type(name: &str) -> Vec<u8> {
     bytes
 }
 
+/// A client's word on its window, every 0xff doubled as RFC 855 wants.
+pub(crate) fn window_size_told(width: u16, height: u16) -> Vec<u8> {
+    let mut bytes = vec![IAC, SUBNEGOTIATION, OPTION_WINDOW_SIZE];
+    for byte in [width.to_be_bytes(), height.to_be_bytes()].concat() {
+        bytes.extend(std::iter::repeat_n(byte, 1 + usize::from(byte == IAC)));
+    }
+    bytes.extend([IAC, SUBNEGOTIATION_END]);
+    bytes
+}
+
 /// What the stream held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -215,6 +225,9 @@ mod tests {
         assert_eq!(events(&[255, 250, 31, 0, 80, 0, 255, 255, 240]), size(80, 255));
         assert_eq!(events(&[255, 250, 31, 0, 255, 255, 0, 255, 255, 255, 240]), size(255, 255));
         assert_eq!(events(&[255, 250, 31, 0, 80, 0, 255, 240]), []);
+        for (width, height) in [(80, 24), (255, 255), (65535, 65535), (511, 0)] {
+            assert_eq!(events(&window_size_told(width, height)), size(width, height));
+        }
     }
 
     #[test]

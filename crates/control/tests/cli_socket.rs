@@ -1,17 +1,20 @@
 //! The CLI socket from outside: byte transcripts of the clients that use it.
 
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quiver_control::cli_client::BatchError;
+use command::{Command, CommandError, CommandSet, Completion, Done, Reply, Text, fail, reply};
+use quiver_control::cli_client::Failure;
 use quiver_control::cli_server::MAXIMUM_CONNECTIONS;
-use quiver_control::{CliClient, CliServer, Executor, Format};
+use quiver_control::{CliClient, CliServer, Executor, Format, SessionLine, add_session_commands};
+use serde::Serialize;
 
 /// What the server sends first: WILL SGA, DO SGA, WILL ECHO, DONT ECHO, DO TTYPE,
 /// SB TTYPE SEND, DO NAWS, SB NAWS SEND.
@@ -27,26 +30,78 @@ const TTYPE_XTERM: &[u8] = b"\xff\xfa\x18\x00xterm\xff\xf0";
 const NAWS: &[u8] = b"\xff\xfa\x1f\x00\x50\x00\x18\xff\xf0";
 
 /// A router that knows a few lines.
-struct Fake;
+struct Fake(CommandSet<()>);
+
+impl Fake {
+    fn new() -> Self {
+        let mut set = CommandSet::new();
+        add_session_commands(&mut set);
+        for syntax in ["show version", "show interface <name:interface>", "large", "forever", "slow"] {
+            set.add(Command::of_session(syntax, ""));
+        }
+        Self(set)
+    }
+}
+
+#[derive(Serialize)]
+struct Version {
+    version: u32,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "quiver v{}", self.version)
+    }
+}
+
+/// Rows without end, or so many; counts those that were rendered.
+#[derive(Serialize)]
+struct Rows {
+    count: u64,
+    #[serde(skip)]
+    rendered: Arc<AtomicUsize>,
+}
+
+impl fmt::Display for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (0..self.count).try_for_each(|_| {
+            self.rendered.fetch_add(1, Ordering::Relaxed);
+            writeln!(f, "0123456789abcde")
+        })
+    }
+}
+
+/// Rows of [`Rows`] that say `forever` and were rendered so far, in this process.
+static ENDLESS: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
 impl Executor for Fake {
-    fn execute(&self, line: &str, format: Format) -> Result<String, String> {
-        match (line.trim(), format) {
-            ("show version", Format::Text) => Ok("quiver v1\n".into()),
-            ("show version", Format::Json) => Ok("{\"version\":1}".into()),
-            ("large", _) => Ok("0123456789abcde\n".repeat(1 << 16)),
-            ("slow", _) => {
+    fn execute(&self, line: &str) -> Result<Box<dyn Reply>, CommandError> {
+        match line.trim() {
+            "show version" => reply(Version { version: 1 }),
+            "large" => reply(Rows { count: 1 << 16, rendered: Arc::default() }),
+            "forever" => reply(Rows { count: u64::MAX, rendered: ENDLESS.clone() }),
+            "slow" => {
                 thread::sleep(Duration::from_millis(1000));
-                Ok(String::new())
+                reply(Done)
             }
-            (line, _) if line.starts_with("pg {") => Ok(format!("{} lines\n", line.lines().count())),
-            ("show bogus", _) => Err("show: unknown input `bogus'".into()),
-            _ => Ok(String::new()),
+            line if line.starts_with("pg {") => reply(Text(format!("{} lines\n", line.lines().count()))),
+            "show bogus" => fail("show: unknown input `bogus'"),
+            _ => reply(Done),
         }
+    }
+
+    fn of_session(&self, line: &str) -> Option<SessionLine> {
+        const OWN: [&str; 3] = ["quit", "exit", "show terminal"];
+        let parsed = self.0.parse(line).ok().filter(|parsed| OWN.contains(&parsed.command.name()))?;
+        Some(SessionLine { name: parsed.command.name().to_string(), args: parsed.args })
     }
 
     fn help(&self, line: &str) -> String {
         format!("  help on `{line}'\n")
+    }
+
+    fn complete(&self, line: &str) -> Completion {
+        self.0.complete(line, &|_| vec!["e0".into(), "e1".into()])
     }
 
     fn banner(&self) -> String {
@@ -78,7 +133,7 @@ impl Drop for Directory {
 
 fn server(directory: &Directory) -> CliServer {
     let mut server = CliServer::bind(directory.socket()).unwrap();
-    server.serve(Arc::new(Fake)).unwrap();
+    server.serve(Arc::new(Fake::new())).unwrap();
     server
 }
 
@@ -149,26 +204,69 @@ fn vppctl_fed_by_a_pipe_with_a_block_of_several_lines() {
 
 #[test]
 fn vppctl_in_a_terminal() {
+    const PROMPT: &[u8] = b"\x1b[1mquiver# \x1b[0m";
     let directory = Directory::new();
     let _server = server(&directory);
     let mut wire = Wire::connect(&directory.socket());
     // The client answers both requests, and tells again when its window changes.
     wire.send(&[TTYPE_XTERM, NAWS].concat());
-    wire.expect(b"Quiver\r\n\r\nquiver# ");
+    wire.expect(&[b"Quiver\r\n\r\n", PROMPT].concat());
     wire.send(b"sho");
     wire.expect(b"sho");
     wire.send(NAWS);
     wire.send(b"w ?");
-    wire.expect(b"w ?\r\n  help on `show '\r\nquiver# show ");
+    wire.expect(&[b"w ?\r\n  help on `show '\r\n", PROMPT, b"show "].concat());
     wire.send(b"versiom\x7fn\n");
-    wire.expect(b"versiom\x08 \x08n\r\nquiver v1\r\nquiver# ");
+    wire.expect(&[b"versiom\x08 \x08n\r\nquiver v1\r\n", PROMPT].concat());
     wire.send(b"\x1b[A\r");
-    wire.expect(b"show version\r\nquiver v1\r\nquiver# ");
+    wire.expect(&[b"show version\r\nquiver v1\r\n", PROMPT].concat());
     wire.send(b"show bogus\n");
-    wire.expect(b"show bogus\r\nshow: unknown input `bogus'\r\nquiver# ");
+    wire.expect(&[b"show bogus\r\n\x1b[31mshow: unknown input `bogus'\r\n\x1b[0m", PROMPT].concat());
+    wire.send(b"show int\t");
+    wire.expect(b"show interface ");
+    // What is certain, then what there is to choose from.
+    wire.send(b"\t\t");
+    wire.expect(&[b"e\r\ne0  e1\r\n", PROMPT, b"show interface e"].concat());
+    wire.send(b"\x03");
+    wire.expect(&[b"^C\r\n", PROMPT].concat());
     wire.send(b"\x04");
     wire.expect(b"\r\n");
     wire.expect_end();
+}
+
+#[test]
+fn interrupt_and_hanging_up_end_a_reply_without_end() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut wire = Wire::connect(&directory.socket());
+    wire.send(&[b"\xff\xfa\x18\x00dumb\xff\xf0", &NAWS[..]].concat());
+    wire.expect(b"Quiver\r\n\r\nquiver# ");
+    // Pages would stop it.
+    wire.send(b"forever\n");
+    wire.expect(b"forever\r\n0123456789abcde\r\n");
+    wire.send(b"a");
+    let mut some = vec![0; 1 << 20];
+    wire.0.read_exact(&mut some).unwrap();
+    wire.send(b"\x03");
+    wire.0.write_all(b"\x04").unwrap();
+    let mut rest = Vec::new();
+    wire.0.read_to_end(&mut rest).unwrap();
+    assert!(rest.ends_with(b"^C\r\nquiver# \r\n"), "{}", rest[rest.len() - 40..].escape_ascii());
+
+    let mut wire = Wire::connect(&directory.socket());
+    wire.send(b"forever\n");
+    wire.0.read_exact(&mut some).unwrap();
+    drop(wire);
+    // It is rendered no more.
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let before = ENDLESS.load(Ordering::Relaxed);
+        thread::sleep(Duration::from_millis(50));
+        if ENDLESS.load(Ordering::Relaxed) == before {
+            break;
+        }
+        assert!(Instant::now() < deadline, "a reply to nobody goes on");
+    }
 }
 
 #[test]
@@ -212,36 +310,60 @@ fn our_client_learns_whether_a_command_failed() {
 
     let mut client = CliClient::connect(directory.socket(), Format::Json).unwrap();
     assert_eq!(client.run("show version").unwrap().text, "{\"version\":1}\n");
+    assert_eq!(client.run("show version\nshow version").unwrap().text, "{\"version\":1}\n{\"version\":1}\n");
     let failed = client.run("show bogus").unwrap();
     assert_eq!(failed.text, "{\"error\":\"show: unknown input `bogus'\"}\n");
 }
 
 #[test]
-fn a_batch_stops_at_the_line_that_fails_and_names_it() {
+fn a_batch_names_the_lines_that_fail_and_stops_or_goes_on() {
     let directory = Directory::new();
     let _server = server(&directory);
     let mut client = CliClient::connect(directory.socket(), Format::Text).unwrap();
-    let mut output = Vec::new();
-    let batch = b"# start\nshow version\npg {\n}\n\nshow bogus\nshow version\n";
-    let error = client.run_lines(&batch[..], &mut output).unwrap_err();
-    assert_eq!(error.to_string(), "line 6: show: unknown input `bogus'");
-    assert_eq!(output, b"quiver v1\n2 lines\n");
-    let open = client.run_lines(&b"\npg {\n"[..], &mut output);
-    assert!(matches!(open, Err(BatchError::Command { line: 2, .. })));
-    client.run_lines(&b"show version\nquit\nshow bogus"[..], &mut output).unwrap();
+    let mut batch = |text: &[u8], go_on: bool| {
+        let (mut output, mut failures) = (Vec::new(), Vec::new());
+        let failed = |failure| {
+            failures.push(failure);
+            go_on
+        };
+        client.run_lines(text, &mut output, failed).unwrap();
+        (String::from_utf8(output).unwrap(), failures)
+    };
+    let failure = |line, message: &str| Failure { line, message: message.into() };
+    let text = b"# start\nshow version\npg {\n}\n\nshow bogus\nshow version\n";
+    let bogus = failure(6, "show: unknown input `bogus'");
+    assert_eq!(batch(text, false), ("quiver v1\n2 lines\n".into(), vec![bogus.clone()]));
+    assert_eq!(batch(text, true), ("quiver v1\n2 lines\nquiver v1\n".into(), vec![bogus]));
+    assert_eq!(batch(b"\npg {\n", false), (String::new(), vec![failure(2, "`{' is never closed")]));
+    let quit = b"show version\n\xff\nquit\nshow bogus";
+    assert_eq!(batch(quit, true), ("quiver v1\n".into(), vec![failure(2, "not UTF-8 text")]));
 }
 
 #[test]
-fn our_client_interacts_by_lines() {
+fn our_client_asks_what_completes_a_line() {
     let directory = Directory::new();
     let _server = server(&directory);
     let mut client = CliClient::connect(directory.socket(), Format::Text).unwrap();
+    assert_eq!(client.complete("show interface ").unwrap(), ["e0", "e1"]);
+    assert_eq!(client.complete("show ver").unwrap(), ["version"]);
+    assert!(client.complete("bogus ").unwrap().is_empty());
+    assert!(client.run("show version").unwrap().success);
+}
+
+#[test]
+fn our_client_passes_keys_and_characters_between_a_terminal_and_the_session() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let (mut client, keys) = CliClient::connect_terminal(directory.socket(), "dumb", (100, 30)).unwrap();
+    keys.press(b"show terminal\r").unwrap();
+    keys.tell_window_size((255, 43)).unwrap();
+    // What no text holds does not become telnet.
+    keys.press(b"sh term\xff\xfa\r\x04").unwrap();
     let mut output = Vec::new();
-    client.interact(&b"show version\nshow bogus\npg {\n}\nquit\nx"[..], &mut output).unwrap();
-    assert_eq!(
-        String::from_utf8(output).unwrap(),
-        "quiver# quiver v1\nquiver# show: unknown input `bogus'\nquiver#       > 2 lines\nquiver# "
-    );
+    client.show(&mut output).unwrap();
+    let output = String::from_utf8(output).unwrap();
+    assert!(output.contains("Terminal width:  100\r\n") && output.contains("Terminal width:  255\r\n"), "{output}");
+    assert!(output.ends_with("Pager limit:     100000\r\nquiver# \r\n"), "{output}");
 }
 
 #[test]
@@ -270,7 +392,7 @@ fn clients_that_hang_or_do_not_read_hold_up_nobody() {
     let directory = Directory::new();
     let mut server = CliServer::bind(directory.socket()).unwrap();
     server.set_write_timeout(Duration::from_millis(200));
-    server.serve(Arc::new(Fake)).unwrap();
+    server.serve(Arc::new(Fake::new())).unwrap();
     let mut deaf = Wire::connect(&directory.socket());
     deaf.send(b"large\nlarge\n");
     let mut slow = Wire::connect(&directory.socket());

@@ -1,10 +1,16 @@
 //! `quiver cli`: commands for a running router.
+//!
+//! One command in the arguments, a batch from a file or standard input, or a person at a
+//! terminal (`terminal.rs`). Only the last gets prompts, colours and pages.
 
+use crate::terminal;
 use command::Format;
 use control::CliClient;
+use control::cli_client::{ClientError, Failure};
 use control::startup::StartupConfig;
-use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal};
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -14,9 +20,30 @@ pub struct Options {
     /// Answers as JSON.
     #[arg(long)]
     json: bool,
+    /// Carry out the commands in a file.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "command")]
+    file: Option<PathBuf>,
+    /// In a batch, go on after a command that fails.
+    #[arg(short, long, conflicts_with = "command")]
+    keep_going: bool,
     /// The command; without one, commands are read from standard input.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
+}
+
+/// Where a router listens unless told otherwise.
+pub fn default_socket() -> PathBuf {
+    StartupConfig::default().unix.cli_listen
+}
+
+/// Connects, or says what to do about it.
+pub fn connect(socket: &Path, format: Format) -> Result<CliClient, String> {
+    CliClient::connect(socket, format).map_err(|error| nobody(socket, &error))
+}
+
+/// Why nobody answers.
+pub fn nobody(socket: &Path, error: &io::Error) -> String {
+    format!("no router answers on {}: {error} (is `quiver run' running?)", socket.display())
 }
 
 /// Runs a command, a batch or a session.
@@ -24,23 +51,52 @@ pub struct Options {
 /// # Errors
 /// What failed, in words; empty when it has been printed already.
 pub fn run(options: &Options) -> Result<(), String> {
-    let socket = options.socket.clone().unwrap_or_else(|| StartupConfig::default().unix.cli_listen);
-    let format = if options.json { Format::Json } else { Format::Text };
-    let mut client = CliClient::connect(&socket, format)
-        .map_err(|error| format!("no router answers on {}: {error} (is `quiver run' running?)", socket.display()))?;
-    let (input, mut output) = (io::stdin(), io::stdout());
-    if options.command.is_empty() {
-        return match input.is_terminal() {
-            true => client.interact(input.lock(), &mut output).map_err(|error| error.to_string()),
-            false => client.run_lines(input.lock(), &mut output).map_err(|error| error.to_string()),
-        };
+    let socket = options.socket.clone().unwrap_or_else(default_socket);
+    let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if options.command.is_empty() && options.file.is_none() && !options.json && at_terminal {
+        return terminal::interact(&socket);
     }
-    let outcome = client.run(&options.command.join(" ")).map_err(|error| error.to_string())?;
-    if !outcome.success {
-        eprint!("{}{}", outcome.text, if outcome.text.ends_with('\n') { "" } else { "\n" });
-        return Err(String::new());
+    let mut client = connect(&socket, if options.json { Format::Json } else { Format::Text })?;
+    if !options.command.is_empty() {
+        return one(&mut client, &options.command.join(" "));
     }
-    // A reader that has seen enough (a pager, head) is no failure.
-    let _ = output.write_all(outcome.text.as_bytes()).and_then(|()| output.flush());
-    Ok(())
+    match &options.file {
+        Some(file) => {
+            let name = file.display().to_string();
+            let file = File::open(file).map_err(|error| format!("{name}: {error}"))?;
+            batch(&mut client, BufReader::new(file), &format!("{name}:"), options.keep_going)
+        }
+        None => batch(&mut client, io::stdin().lock(), "line ", options.keep_going),
+    }
+}
+
+fn one(client: &mut CliClient, command: &str) -> Result<(), String> {
+    match settle(client.run_to(command, &mut io::stdout()))?.flatten() {
+        Some(message) => {
+            eprintln!("{}", message.trim_end());
+            Err(String::new())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Runs a batch; each failure is named with `place` and the number of its line.
+fn batch(client: &mut CliClient, input: impl BufRead, place: &str, keep_going: bool) -> Result<(), String> {
+    let mut failures = 0;
+    let failed = |Failure { line, message }| {
+        failures += 1;
+        eprintln!("{place}{line}: {message}");
+        keep_going
+    };
+    settle(client.run_lines(input, io::stdout(), failed))?;
+    if failures > 0 { Err(String::new()) } else { Ok(()) }
+}
+
+/// A reader of our output that has seen enough (a pager, `head`) is no failure.
+pub fn settle<T>(outcome: Result<T, ClientError>) -> Result<Option<T>, String> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(ClientError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
 }

@@ -4,23 +4,23 @@
 //! time, commands, what workers report, and what is due. Each worker has a thread of its
 //! own that never waits for it.
 
-use command::{Command, CommandSet, Files, Format, Text, reply};
+use command::{CommandSet, Files, Format};
 use control::startup::{LogLevel, PageSize, StartupConfig};
-use control::{CliClient, CliServer, Executor, exec};
+use control::{CliClient, CliServer, Executor, add_session_commands, exec};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use router::inspect::VERSION;
 use router::logging::{By, ClassSettings, Level, Logging};
 use router::{Options, Router};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::desk::{Desk, Request};
 use crate::surroundings::{self, PidFile};
 use crate::watchdog::Watchdog;
 use crate::{crash, log_sink, notify, signals};
@@ -125,46 +125,10 @@ fn level(level: LogLevel) -> Level {
     }
 }
 
-/// A command on its way to the control thread.
-struct Request {
-    line: String,
-    format: Format,
-    answer: Sender<Result<String, String>>,
-}
-
-/// What the CLI's threads hold of the router.
-struct Desk {
-    commands: Arc<CommandSet<Router>>,
-    requests: Sender<Request>,
-    /// What interactive sessions are greeted with.
-    banner: String,
-}
-
-impl Executor for Desk {
-    fn execute(&self, line: &str, format: Format) -> Result<String, String> {
-        let (answer, answered) = bounded(1);
-        let request = Request { line: line.into(), format, answer };
-        let gone = |_| "the router is shutting down".to_string();
-        self.requests.send(request).map_err(|error| gone(error.to_string()))?;
-        answered.recv().map_err(|error| gone(error.to_string()))?
-    }
-
-    fn help(&self, line: &str) -> String {
-        self.commands.help(line)
-    }
-
-    fn banner(&self) -> String {
-        self.banner.clone()
-    }
-}
-
-/// All commands, those that the server itself carries out included, so that `?` shows
-/// them.
-fn all_commands() -> CommandSet<Router> {
+/// All commands: the router's, and those that sessions carry out themselves.
+pub fn all_commands() -> CommandSet<Router> {
     let mut commands = router::commands();
-    let served = |_: &mut Router, _: &command::Args| reply(Text("this command is for sessions and files\n".into()));
-    commands.add(Command::new("exec <file:path>", "Carry out the commands in a file.", served));
-    commands.add(Command::new("quit", "Leave this session.", served));
+    add_session_commands(&mut commands);
     commands
 }
 
@@ -194,13 +158,14 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
 
     let commands = Arc::new(all_commands());
     let (requests, incoming) = bounded(64);
-    let desk: Arc<dyn Executor> = Arc::new(Desk { commands: commands.clone(), requests, banner: banner(config) });
+    let desk: Arc<dyn Executor> =
+        Arc::new(Desk { commands: commands.clone(), requests, files: router.files.clone(), banner: banner(config) });
     let mut servers = open_sockets(config, group, &desk)?;
     let _pid_file = config.unix.pidfile.as_deref().map(PidFile::write).transpose()?;
     log::info!("quiver v{VERSION} runs; commands on {}", config.unix.cli_listen.display());
     start_up(config, desk, restored);
     if config.unix.interactive {
-        converse(config.unix.cli_listen.clone(), stop);
+        converse(&config.unix.cli_listen, stop)?;
     }
 
     let why = control_loop(&mut router, &commands, &incoming, &stopped, &crashes);
@@ -288,8 +253,9 @@ fn restore(router: &mut Router) -> bool {
 fn start_up(config: &StartupConfig, desk: Arc<dyn Executor>, restored: bool) {
     let status = format!("commands on {}", config.unix.cli_listen.display());
     let Some(file) = config.unix.exec.clone().filter(|_| !restored) else { return notify::ready(&status) };
-    thread::spawn(move || match exec::run_file(&*desk, &file, Format::Text) {
-        Ok(_) => {
+    // Nobody reads what they print.
+    thread::spawn(move || match exec::run_file(&*desk, &Files::anywhere(), &file, &mut |_| Ok(())) {
+        Ok(()) => {
             log::info!("startup commands of {} done", file.display());
             notify::ready(&status);
         }
@@ -301,21 +267,18 @@ fn start_up(config: &StartupConfig, desk: Arc<dyn Executor>, restored: bool) {
     });
 }
 
-/// A session on standard input; its end is the router's.
-fn converse(socket: PathBuf, stop: Sender<String>) {
+/// A session on standard input, in a process of its own (a terminal's modes and signals are
+/// a program's); its end is the router's.
+fn converse(socket: &Path, stop: Sender<String>) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut session = std::process::Command::new(program);
+    let mut session = session.args(["cli", "--socket"]).arg(socket).spawn().map_err(|error| error.to_string())?;
     thread::spawn(move || {
-        let (input, output) = (io::stdin(), io::stdout());
-        let connected = CliClient::connect(&socket, Format::Text).map_err(|error| error.to_string());
-        let done = connected.and_then(|mut client| match input.is_terminal() {
-            true => client.interact(input.lock(), output).map_err(|error| error.to_string()),
-            false => client.run_lines(input.lock(), output).map_err(|error| error.to_string()),
-        });
-        if let Err(error) = done {
-            log::error!("session on standard input: {error}");
-        }
+        let _ = session.wait();
         // Nobody listens when it stops already.
         let _ = stop.try_send("end of the session on standard input".into());
     });
+    Ok(())
 }
 
 fn open_sockets(
@@ -367,34 +330,12 @@ fn control_loop(
                 }
             }
             recv(incoming) -> request => {
-                let Ok(Request { line, format, answer }) = request else { return "no door is open".into() };
-                let outcome = execute(router, commands, &line, format).unwrap_or_else(|| Err(defect(&line, crashes)));
-                let _ = answer.send(outcome);
+                let Ok(request) = request else { return "no door is open".into() };
+                request.carry_out(router, commands, crashes);
             }
             recv(pause) -> _ => {}
         }
     }
-}
-
-/// Carries out a command; `None` when it panicked: a defect, but no reason to stop forwarding.
-fn execute(
-    router: &mut Router,
-    commands: &CommandSet<Router>,
-    line: &str,
-    format: Format,
-) -> Option<Result<String, String>> {
-    let run = AssertUnwindSafe(|| commands.execute(router, line).map(|reply| reply.render(format)));
-    let result = catch_unwind(run).ok()?;
-    Some(result.map_err(|error| error.to_string()))
-}
-
-/// What is left to do after a command's panic: the report says which it was.
-fn defect(line: &str, crashes: &Path) -> String {
-    match crash::report(crashes, &format_args!("command: {line}")) {
-        Ok(path) => log::error!("command `{line}' panicked; its report: {}", path.display()),
-        Err(error) => log::error!("command `{line}' panicked; no report in {}: {error}", crashes.display()),
-    }
-    "this command met a defect of the program; its effects are uncertain (see the log)".into()
 }
 
 /// Keeps the calling thread on a core, when one is given.

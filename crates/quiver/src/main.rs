@@ -1,17 +1,22 @@
-//! The one binary: `quiver run`, `quiver cli`, `quiver bench`.
+//! The one binary: `quiver run`, `quiver cli`, `quiver bench`; under the name `vppctl`, that.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod cli;
+mod completion;
 mod crash;
 mod daemon;
+mod desk;
+mod generate;
 mod log_sink;
 mod notify;
 mod signals;
 mod surroundings;
+mod terminal;
+mod vppctl;
 mod watchdog;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,18 +40,42 @@ enum Action {
         #[arg(long)]
         foreground: bool,
     },
-    /// Give commands to a running router: one, or those on standard input.
+    /// Give commands to a running router: one, those of a file or standard input, or as a
+    /// person at the terminal.
     Cli(cli::Options),
+    /// Print a script that completes commands in a shell: `source <(quiver completion bash)`.
+    Completion {
+        #[arg(value_parser = ["bash"])]
+        shell: String,
+    },
+    /// The words that complete the beginning of a command, for shells.
+    #[command(hide = true)]
+    Complete(completion::Options),
+    /// Print documents that are made of the grammar.
+    #[command(hide = true)]
+    Generate {
+        #[arg(value_enum)]
+        document: generate::Document,
+    },
     /// Measure what a packet costs in the graph. Needs no privileges.
     Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().action {
+    if vppctl::is_our_name() {
+        return report(vppctl::run());
+    }
+    report(match Arguments::parse().action {
         Action::Run { config, foreground } => daemon::run(config.as_deref(), foreground),
         Action::Cli(options) => cli::run(&options),
+        Action::Completion { .. } => completion::script(&mut Arguments::command()),
+        Action::Complete(options) => completion::run(&options),
+        Action::Generate { document } => generate::run(document, &Arguments::command()),
         Action::Bench(options) => bench::run(&options),
-    };
+    })
+}
+
+fn report(outcome: Result<(), String>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {

@@ -230,6 +230,16 @@ impl Router {
     }
 }
 
+/// The names that commands may mean by a type of their grammar: what completion offers.
+pub fn values(router: &Router, kind: &str) -> Vec<String> {
+    match kind {
+        "interface" => router.interfaces.iter().map(|interface| interface.name.clone()).collect(),
+        "node" => router.graph.nodes().iter().map(|node| node.name.clone()).collect(),
+        "stream" => router.streams.0.iter().map(|stream| stream.name.clone()).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// The commands of all capabilities.
 pub fn commands() -> CommandSet<Router> {
     let mut set = CommandSet::new();

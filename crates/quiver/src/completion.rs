@@ -1,0 +1,71 @@
+//! Completion in shells: the script that `quiver completion bash` prints, and
+//! `quiver complete`, which the script calls back for the router's own commands.
+//!
+//! The words come from a router when one answers at once, since it knows its interfaces;
+//! else from the grammar, which this program has too.
+
+use crate::cli::default_socket;
+use crate::daemon::all_commands;
+use clap_complete::Shell;
+use command::Format;
+use control::CliClient;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a router may take: somebody has pressed a key and waits.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// What completes commands of the router, after the script that clap makes for options.
+const COMMANDS_SCRIPT: &str = include_str!("completion.bash");
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// The router's CLI socket.
+    #[arg(short, long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// The command so far; the last word, which may be empty, is the one to complete.
+    #[arg(last = true)]
+    words: Vec<String>,
+}
+
+/// Prints the script for bash.
+pub fn script(command: &mut clap::Command) -> Result<(), String> {
+    let mut script = Vec::new();
+    clap_complete::generate(Shell::Bash, command, "quiver", &mut script);
+    script.extend(COMMANDS_SCRIPT.bytes());
+    io::stdout().write_all(&script).map_err(|error| error.to_string())
+}
+
+/// Prints the words that complete a command, one a line.
+pub fn run(options: &Options) -> Result<(), String> {
+    let line = options.words.join(" ");
+    let socket = options.socket.clone().unwrap_or_else(default_socket);
+    let words = from_router(&socket, &line).unwrap_or_else(|| from_grammar(&line));
+    let mut text = words.join("\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
+}
+
+fn from_router(socket: &Path, line: &str) -> Option<Vec<String>> {
+    CliClient::connect_within(socket, Format::Text, PATIENCE).ok()?.complete(line).ok()
+}
+
+fn from_grammar(line: &str) -> Vec<String> {
+    let completion = all_commands().complete(line, &|_| Vec::new());
+    completion.candidates.into_iter().map(|candidate| candidate.word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_router_the_grammar_completes() {
+        assert_eq!(from_router(Path::new("/nonexistent/cli.sock"), "sh"), None);
+        assert_eq!(from_grammar("set interface "), ["ip", "mac", "mtu", "name", "state"]);
+        assert_eq!(from_grammar("set terminal ansi "), ["off", "on"]);
+    }
+}

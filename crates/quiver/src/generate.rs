@@ -1,0 +1,86 @@
+//! Documents that are made of the grammars, the router's and that of this program's
+//! arguments: `docs/guide/cli.md` and the manual page.
+
+use crate::daemon::all_commands;
+use clap_mangen::Man;
+use std::io::{self, Write};
+
+/// Stands at the top of the guide.
+const NOTE: &str =
+    "Made of the grammar by `quiver generate cli-guide > docs/guide/cli.md'; changes belong into the commands.";
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Document {
+    /// The guide to all commands (Markdown).
+    CliGuide,
+    /// The manual page quiver(1).
+    Man,
+}
+
+/// Prints a document.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn run(document: Document, arguments: &clap::Command) -> Result<(), String> {
+    let text = match document {
+        Document::CliGuide => all_commands().guide(NOTE).into_bytes(),
+        Document::Man => manual(arguments).map_err(|error| error.to_string())?,
+    };
+    io::stdout().write_all(&text).map_err(|error| error.to_string())
+}
+
+/// The manual page: what clap tells of the program, the options of each action, and the
+/// router's commands.
+fn manual(arguments: &clap::Command) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    let whole = Man::new(arguments.clone());
+    whole.render_title(&mut page)?;
+    whole.render_name_section(&mut page)?;
+    whole.render_synopsis_section(&mut page)?;
+    for action in arguments.get_subcommands().filter(|action| !action.is_hide_set()) {
+        let name = format!("quiver {}", action.get_name());
+        let of_action = Man::new(action.clone().bin_name(&name));
+        let mut part = Vec::new();
+        of_action.render_description_section(&mut part)?;
+        of_action.render_synopsis_section(&mut part)?;
+        of_action.render_options_section(&mut part)?;
+        // Its sections are parts of one of ours, and the page has begun.
+        let part = String::from_utf8_lossy(&part).replace(".SH ", ".SS ");
+        let begins_page = |line: &&str| line.starts_with(".ie ") || line.starts_with(".el ");
+        let part: Vec<&str> = part.lines().filter(|line| !begins_page(line)).collect();
+        write!(page, ".SH \"{}\"\n{}\n", name.to_uppercase(), part.join("\n"))?;
+    }
+    page.extend(all_commands().manual().bytes());
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_committed_guide_is_that_of_the_grammar() {
+        let committed = include_str!("../../../docs/guide/cli.md");
+        assert!(
+            committed == all_commands().guide(NOTE),
+            "docs/guide/cli.md is old: make it by `target/debug/quiver generate cli-guide > docs/guide/cli.md'"
+        );
+    }
+
+    #[test]
+    fn every_example_is_a_line_of_its_command() {
+        all_commands().check_examples().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    #[test]
+    fn the_manual_has_options_and_commands() {
+        let page = String::from_utf8(manual(&crate::Arguments::command()).unwrap()).unwrap();
+        for part in
+            [".TH quiver 1", "\\-\\-keep\\-going", ".SH \"QUIVER CLI\"", ".SH COMMANDS", "\\fBshow terminal\\fR"]
+        {
+            assert!(page.contains(part), "no {part}:\n{page}");
+        }
+        assert!(!page.contains("quiver generate"));
+    }
+}
