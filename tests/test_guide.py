@@ -48,7 +48,7 @@ class Newcomer:
         if command == "quit":
             return ""
         answer = self.type(f"quiver cli <<'END'\n{command}\nEND")
-        return answer.replace("quiver: line 1: ", "", 1)
+        return answer.removeprefix("line 1: ")
 
     def leave(self):
         self.shell.stdin.close()

@@ -19,6 +19,6 @@ def test_the_router_answers_as_written(lab, file):
             return router.batch(command + "\n")
         except CommandFailed as refusal:
             # The client names the line of its input, which is always the first here.
-            return str(refusal).removeprefix("quiver: line 1: ")
+            return str(refusal).removeprefix("line 1: ")
 
     transcript.play(transcript.parse(file.read_text()), answer)
