@@ -15,7 +15,9 @@
 
 use crate::chain::{Chain, Frame, Fresh};
 use crate::host::{self, Interface};
-use crate::{Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Transmit, borrowed, vnet};
+use crate::{
+    Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, Transmit, borrowed, vnet,
+};
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -186,6 +188,10 @@ struct PacketLink {
 impl Link for PacketLink {
     fn is_up(&self) -> bool {
         self.interface.is_running()
+    }
+
+    fn speed(&self) -> Option<Speed> {
+        self.interface.speed()
     }
 
     /// Sets the host's interface up with ours, but never down: it is the host's, which may

@@ -4,7 +4,7 @@
 //! the network namespace in which its control socket was opened.
 #![allow(unsafe_code)]
 
-use crate::OpenError;
+use crate::{OpenError, Speed};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use std::hash::{BuildHasher, RandomState};
@@ -85,6 +85,27 @@ pub fn random_mac() -> MacAddress {
     MacAddress([0x02, 0xfe, a, b, c, d])
 }
 
+const ETHTOOL_GSET: u32 = 1;
+
+/// `struct ethtool_cmd`.
+#[repr(C, align(8))]
+struct EthtoolCommand([u8; 44]);
+
+impl EthtoolCommand {
+    fn speed(&self) -> Option<Speed> {
+        let half = |at: usize| u32::from(u16::from_ne_bytes([self.0[at], self.0[at + 1]]));
+        let megabits = half(28) << 16 | half(12);
+        let full_duplex = match self.0[14] {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        };
+        // Not known is all ones, in either width.
+        let is_known = !matches!(megabits, 0 | 0xffff | u32::MAX);
+        is_known.then_some(Speed { megabits, full_duplex })
+    }
+}
+
 /// One interface of the host.
 pub struct Interface {
     socket: OwnedFd,
@@ -155,6 +176,18 @@ impl Interface {
         self.set(libc::SIOCSIFHWADDR, &address)
     }
 
+    /// Its speed, when it has one and its driver knows (ethtool's `ETHTOOL_GSET`).
+    pub fn speed(&self) -> Option<Speed> {
+        let mut command = EthtoolCommand([0; 44]);
+        command.0[..4].copy_from_slice(&ETHTOOL_GSET.to_ne_bytes());
+        let address = std::ptr::from_mut(&mut command).expose_provenance();
+        let mut request = Request::new(&self.name().ok()?, &address.to_ne_bytes());
+        // SAFETY: a `struct ifreq` with the address of the command, which outlives the call;
+        // for ETHTOOL_GSET the kernel reads and writes one `struct ethtool_cmd` there.
+        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        if result < 0 { None } else { command.speed() }
+    }
+
     pub fn set_ip4(&self, prefix: Prefix4) -> io::Result<()> {
         self.set(libc::SIOCSIFADDR, &socket_address(prefix.address()))?;
         self.set(libc::SIOCSIFNETMASK, &socket_address(prefix.mask()))
@@ -187,6 +220,20 @@ mod tests {
     fn a_missing_interface_is_named_in_the_error() {
         let error = Interface::find("no-such-one").err().unwrap().to_string();
         assert!(error.starts_with("host interface `no-such-one`: "), "{error}");
+    }
+
+    #[test]
+    fn a_speed_is_read_from_both_halves_and_may_be_unknown() {
+        let command = |low: u16, high: u16, duplex: u8| {
+            let mut command = EthtoolCommand([0; 44]);
+            command.0[12..14].copy_from_slice(&low.to_ne_bytes());
+            command.0[14] = duplex;
+            command.0[28..30].copy_from_slice(&high.to_ne_bytes());
+            command.speed()
+        };
+        assert_eq!(command(10_000, 0, 1), Some(Speed { megabits: 10_000, full_duplex: Some(true) }));
+        assert_eq!(command(0x86a0, 1, 0xff), Some(Speed { megabits: 100_000, full_duplex: None }));
+        assert_eq!([command(0xffff, 0xffff, 0), command(0xffff, 0, 0), command(0, 0, 0)], [None; 3]);
     }
 
     #[test]

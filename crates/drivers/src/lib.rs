@@ -54,10 +54,22 @@ pub struct Device {
     pub link: Box<dyn Link>,
 }
 
+/// How fast a link is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Speed {
+    /// In Mbit/s.
+    pub megabits: u32,
+    pub full_duplex: Option<bool>,
+}
+
 /// What control may ask of a device at any time.
 pub trait Link: Send {
     /// Whether there is a carrier.
     fn is_up(&self) -> bool;
+    /// How fast it is, when it knows.
+    fn speed(&self) -> Option<Speed> {
+        None
+    }
     /// Tells the device that its interface was set up or down.
     ///
     /// # Errors

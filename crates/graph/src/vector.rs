@@ -331,20 +331,21 @@ impl Vector {
         self.edge[i] = to;
     }
 
-    /// Appends packets that are alike: received on one interface, frames at one offset,
-    /// of one length, no flags.
+    /// Appends packets of which all columns but the packet are alike, and that have no
+    /// scratch.
     #[inline]
-    pub fn extend_alike(&mut self, packets: &[PacketIndex], rx: InterfaceIndex, l2: u16, length: u16, to: EdgeIndex) {
+    pub fn extend_alike(&mut self, packets: &[PacketIndex], alike: Row, to: EdgeIndex) {
         let (from, n) = (self.len(), packets.len());
         assert!(n <= self.room());
+        debug_assert_eq!(alike.scratch, 0);
         let to_end = from..from + n;
         self.packets[to_end.clone()].copy_from_slice(packets);
-        self.rx_interface[to_end.clone()].fill(rx);
-        self.flags[to_end.clone()].fill(0);
-        self.target[to_end.clone()].fill(0);
-        self.l2[to_end.clone()].fill(l2);
-        self.l3[to_end.clone()].fill(l2);
-        self.length[to_end.clone()].fill(length);
+        self.rx_interface[to_end.clone()].fill(alike.rx_interface);
+        self.flags[to_end.clone()].fill(alike.flags);
+        self.target[to_end.clone()].fill(alike.target);
+        self.l2[to_end.clone()].fill(alike.l2);
+        self.l3[to_end.clone()].fill(alike.l3);
+        self.length[to_end.clone()].fill(alike.length);
         self.edge[to_end.clone()].fill(to);
         if self.scratch_live {
             self.scratch[to_end].fill(0);

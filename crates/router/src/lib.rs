@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arp;
+pub mod capability;
 pub mod capture;
 pub mod config;
 pub mod ethernet;
@@ -102,6 +103,16 @@ pub enum Error {
     #[error(transparent)]
     System(#[from] io::Error),
 }
+
+/// All capabilities, in the order in which packets meet them.
+pub static CAPABILITIES: [&capability::Capability; 6] = [
+    &packet_generator::CAPABILITY,
+    &interface::CAPABILITY,
+    &ethernet::CAPABILITY,
+    &arp::CAPABILITY,
+    &ip4::CAPABILITY,
+    &icmp::CAPABILITY,
+];
 
 /// Nodes that control talks to, by capability.
 pub(crate) struct Nodes {

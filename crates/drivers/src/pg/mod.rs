@@ -10,8 +10,8 @@ pub mod template;
 use crate::{Device, Finishes, Link, Transmit};
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{
-    Buffers, Context, CounterSpec, CounterTable, EdgeIndex, InterfaceIndex, NodeSpec, PacketIndex, Severity, Snapshot,
-    Source, VECTOR_SIZE, Vector, Wake, edge, time,
+    Buffers, Context, CounterSpec, CounterTable, EdgeIndex, InterfaceIndex, NodeSpec, PacketIndex, Row, Severity,
+    Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, time,
 };
 use std::fmt;
 use std::fs::File;
@@ -75,6 +75,8 @@ pub enum Content {
 #[derive(Debug, Clone)]
 pub struct Stream {
     pub name: String,
+    /// Tells its packets from those of other streams, in traces.
+    pub number: u32,
     /// The interface on which its packets are received.
     pub interface: InterfaceIndex,
     /// Edge of the input node: where packets enter.
@@ -100,6 +102,7 @@ impl Stream {
     pub fn new(name: &str, interface: InterfaceIndex, content: Content) -> Stream {
         Stream {
             name: name.into(),
+            number: 0,
             interface,
             entry: Edge::EthernetInput.into(),
             limit: 0,
@@ -233,17 +236,22 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
     let from = out.len();
     const L2: u16 = HEADROOM as u16;
     let entry = if stream.up { stream.entry } else { Edge::Down.into() };
+    // The next node writes the target; until then it says whose packet this is.
+    let mut alike = Row { rx_interface: stream.interface, target: stream.number, l2: L2, l3: L2, ..Row::default() };
     match &mut stream.content {
-        Content::AsTheyAre(length) => out.extend_alike(packets, stream.interface, L2, *length, entry),
+        Content::AsTheyAre(length) => {
+            alike.length = *length;
+            out.extend_alike(packets, alike, entry);
+        }
         Content::Template(template) => {
-            out.extend_alike(packets, stream.interface, L2, 0, entry);
+            out.extend_alike(packets, alike, entry);
             let lengths = &mut out.columns().length[from..];
             for (&packet, length) in packets.iter().zip(lengths) {
                 *length = template.write_next(&mut buffers.bytes_mut(packet)[HEADROOM..HEADROOM + DATA_SIZE]);
             }
         }
         Content::Replay(frames) => {
-            out.extend_alike(packets, stream.interface, L2, 0, entry);
+            out.extend_alike(packets, alike, entry);
             let lengths = &mut out.columns().length[from..];
             for (&packet, length) in packets.iter().zip(lengths) {
                 let frame = &frames[stream.next as usize];

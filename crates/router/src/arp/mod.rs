@@ -10,12 +10,24 @@ pub mod control;
 mod input;
 pub mod resolve;
 
+use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
 use std::net::Ipv4Addr;
 use tables::ObjectHandle;
 use wire::MacAddress;
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "arp",
+    description: "Address Resolution Protocol (RFC 826)",
+    stages: &[
+        Stage::new("arp", "arp-input", capability::when_addressed),
+        Stage::new("ip4-glean", "ip4-glean", capability::when_addressed),
+        Stage::new("ip4-arp", "ip4-arp", capability::when_addressed),
+    ],
+};
 
 /// A neighbour: an address on an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,8 +3,16 @@
 
 mod input;
 
+use crate::capability::{self, Capability, Stage};
 use crate::interface::SharedFacts;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "ethernet",
+    description: "Ethernet frames in, their IPv4 headers examined in the same pass",
+    stages: &[Stage::new("device-input", "ethernet-input", capability::when_up)],
+};
 
 /// Registers the capability's nodes.
 ///

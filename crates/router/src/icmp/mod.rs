@@ -5,8 +5,19 @@ mod input;
 
 pub use error::Report;
 
+use crate::capability::{self, Capability, Stage};
 use crate::interface::SharedFacts;
 use graph::{Behaviour, Graph, GraphError};
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "icmp",
+    description: "Internet Control Message Protocol (RFC 792): echo, errors",
+    stages: &[
+        Stage::new("ip4-local", "ip4-icmp-input", capability::when_up),
+        Stage::new("ip4-error", "ip4-icmp-error", capability::when_up),
+    ],
+};
 
 /// Registers the capability's nodes.
 ///

@@ -1,32 +1,56 @@
-//! `show errors`: drops and events by node and reason.
+//! `show errors`: drops and events by node and reason; `verbose`: by worker.
 
+use super::worker_name;
 use crate::Router;
-use command::table::{Align, Table};
-use command::{Args, Command, CommandSet, Done, reply};
+use command::table::{Align, Table, centred};
+use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new("show errors", "Drops and events, by node and reason.", |router: &mut Router, _: &Args| {
-        let counters = &router.graph.counters().errors;
-        // A reason may stand twice: two interfaces had the name, one after the other.
-        let mut sums: BTreeMap<(String, String), (u64, String)> = BTreeMap::new();
-        for (number, error) in router.graph.errors().iter().enumerate() {
-            let count = counters.sum(number, 0);
-            if count > 0 {
-                let key = (error.node.clone(), error.reason.clone());
-                sums.entry(key).or_insert((0, error.severity.to_string())).0 += count;
-            }
-        }
-        let errors =
-            sums.into_iter().map(|((node, reason), (count, severity))| ShownError { count, node, reason, severity });
-        reply(ShowErrors { errors: errors.collect() })
-    }));
+    // VPP knows them by both names.
+    for name in ["show errors", "show node counters"] {
+        set.add(Command::new(
+            &format!("{name} [verbose]"),
+            "Drops and events, by node and reason; `verbose': by worker.",
+            show,
+        ));
+    }
     set.add(Command::new("clear errors", "Make error counters read zero.", |router: &mut Router, _: &Args| {
         router.graph.counters().errors.clear(0..router.graph.errors().len());
         reply(Done)
     }));
+}
+
+fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let counters = &router.graph.counters().errors;
+    let threads = args.flag("verbose").then(|| {
+        let of = |thread| ErrorsOfThread {
+            thread: thread + 1,
+            name: worker_name(thread),
+            errors: collect(router, |number| counters.value(thread, number, 0)),
+        };
+        (0..router.graph.workers()).map(of).collect()
+    });
+    reply(ShowErrors { errors: collect(router, |number| counters.sum(number, 0)), threads })
+}
+
+/// The errors that were counted.
+fn collect(router: &Router, count: impl Fn(usize) -> u64) -> Vec<ShownError> {
+    // A reason may stand twice: two interfaces had the name, one after the other.
+    let mut sums: BTreeMap<(String, String), ShownError> = BTreeMap::new();
+    for (index, error) in router.graph.errors().iter().enumerate() {
+        let count = count(index);
+        if count == 0 {
+            continue;
+        }
+        let (node, reason) = (error.node.clone(), error.reason.clone());
+        let severity = error.severity.to_string();
+        let first = ShownError { count: 0, node: node.clone(), reason: reason.clone(), severity, index };
+        sums.entry((node, reason)).or_insert(first).count += count;
+    }
+    sums.into_values().collect()
 }
 
 #[derive(Serialize)]
@@ -35,15 +59,51 @@ struct ShownError {
     node: String,
     reason: String,
     severity: String,
+    /// The number of its counter.
+    index: usize,
+}
+
+#[derive(Serialize)]
+struct ErrorsOfThread {
+    thread: usize,
+    name: String,
+    errors: Vec<ShownError>,
 }
 
 #[derive(Serialize)]
 struct ShowErrors {
     errors: Vec<ShownError>,
+    /// With `verbose`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<Vec<ErrorsOfThread>>,
+}
+
+impl ShowErrors {
+    fn write_by_thread(&self, f: &mut fmt::Formatter<'_>, threads: &[ErrorsOfThread]) -> fmt::Result {
+        let (node, reason) = (centred("Node", 35), centred("Reason", 35));
+        writeln!(f, "{}{node}{reason}{}{}", centred("Count", 10), centred("Severity", 10), centred("Index", 6))?;
+        for thread in threads {
+            writeln!(f, "Thread {} ({}):", thread.thread, thread.name)?;
+            thread.errors.iter().try_for_each(|error| error.write(f))?;
+        }
+        writeln!(f, "Total:")?;
+        self.errors.iter().try_for_each(|error| error.write(f))
+    }
+}
+
+impl ShownError {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (node, reason) = (centred(&format!(" {} ", self.node), 35), centred(&format!(" {} ", self.reason), 35));
+        let (severity, index) = (centred(&self.severity, 10), centred(&self.index.to_string(), 6));
+        writeln!(f, "{:>10}{node}{reason}{severity}{index}", self.count)
+    }
 }
 
 impl fmt::Display for ShowErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(threads) = &self.threads {
+            return self.write_by_thread(f, threads);
+        }
         let mut table = Table::new("")
             .titled_column("Count", Align::Centre, Align::Right, 10)
             .titled_column("Node", Align::Centre, Align::Centre, 35)

@@ -1,13 +1,23 @@
 //! Looking inside: what nodes did, where packets went and why, what is held.
 
+mod clock;
+mod cpu;
 mod errors;
+mod features;
+mod files;
+mod hardware;
+mod memory;
 mod nodes;
+mod placement;
 mod runtime;
 mod task;
+mod threads;
 mod trace;
 mod trace_filter;
+mod version;
 mod vlib_graph;
 
+pub(crate) use features::of_interfaces;
 pub use trace_filter::TraceFilter;
 pub(crate) use trace_filter::predicate;
 
@@ -50,6 +60,15 @@ pub fn register(set: &mut CommandSet<Router>) {
     trace_filter::register(set);
     nodes::register(set);
     vlib_graph::register(set);
+    features::register(set);
+    placement::register(set);
+    hardware::register(set);
+    threads::register(set);
+    cpu::register(set);
+    clock::register(set);
+    memory::register(set);
+    files::register(set);
+    version::register(set);
     set.add(Command::new(
         "show buffers",
         "Packet buffers: in the pool, in caches, in use.",
@@ -64,37 +83,6 @@ pub fn register(set: &mut CommandSet<Router>) {
             reply(ShowLedger { received, originated, sent, dropped, consumed, held, balanced: ledger.is_balanced() })
         },
     ));
-    set.add(Command::new("show version [verbose]", "The version of this program.", |_: &mut Router, args: &Args| {
-        reply(ShowVersion {
-            verbose: args.flag("verbose"),
-            version: VERSION,
-            build: if cfg!(debug_assertions) { "debug" } else { "release" },
-            kernels: format!("{:?}", wire::batch::Simd::detected()).to_lowercase(),
-            pid: std::process::id(),
-        })
-    }));
-}
-
-#[derive(Serialize)]
-struct ShowVersion {
-    #[serde(skip)]
-    verbose: bool,
-    version: &'static str,
-    build: &'static str,
-    kernels: String,
-    pid: u32,
-}
-
-impl fmt::Display for ShowVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.verbose {
-            return writeln!(f, "quiver v{}", self.version);
-        }
-        writeln!(f, "{:<26}quiver v{}", "Version:", self.version)?;
-        writeln!(f, "{:<26}{}", "Build:", self.build)?;
-        writeln!(f, "{:<26}{}", "Kernels:", self.kernels)?;
-        writeln!(f, "{:<26}{}", "Current PID:", self.pid)
-    }
 }
 
 fn buffers(router: &Router) -> ShowBuffers {

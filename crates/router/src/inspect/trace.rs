@@ -60,6 +60,10 @@ fn shown(router: &Router, step: &Snapshot) -> TracedStep {
         Some(info) => {
             // Writing to a string cannot fail.
             let _ = (info.trace)(step, &mut text);
+            if step.node == router.nodes.generator.input {
+                let stream = router.streams.name_of(step.row.target).unwrap_or("(removed)");
+                text = format!("  stream {stream}, {}", text.trim_start());
+            }
             if let Some(edge) = info.edges.get(step.edge as usize).filter(|edge| edge.is_drop) {
                 let _ = writeln!(text, "  dropped: {}", edge.to);
             }

@@ -2,6 +2,7 @@
 
 use super::{Creation, Interface};
 use crate::Router;
+use crate::inspect::of_interfaces;
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use drivers::af_packet::AfPacketOptions;
@@ -22,8 +23,8 @@ pub fn register(set: &mut CommandSet<Router>) {
     register_creation(set);
     set.add(
         Command::new(
-            "show interface [<interface:interface>] [address]",
-            "Interfaces with state, MTU and counters; with `address', their addresses.",
+            "show interface [<interface:interface>] [{address|features : what}]",
+            "Interfaces with state, MTU and counters; or their addresses, or their features.",
             show_interface,
         )
         .example("show interface e0"),
@@ -34,25 +35,14 @@ pub fn register(set: &mut CommandSet<Router>) {
         show_address,
     ));
     set.add(Command::new(
-        "show hardware-interfaces [<interface:interface>]",
-        "The devices behind interfaces.",
+        "clear interfaces [<interface:interface>]",
+        "Make the counters of all interfaces, or of one, read zero.",
         |router: &mut Router, args: &Args| {
-            let interfaces = chosen(router, args)?.map(|interface| ShownHardware {
-                name: interface.name.clone(),
-                index: interface.index.0,
-                link: if interface.link_up() { "up" } else { "down" },
-                driver: interface.driver,
-                description: interface.description.clone(),
-                mac: interface.mac.to_string(),
-            });
-            reply(ShowHardware { interfaces: interfaces.collect() })
+            let chosen: Vec<InterfaceIndex> = chosen(router, args)?.map(|interface| interface.index).collect();
+            chosen.into_iter().for_each(|index| router.clear_interface_counters(index));
+            reply(Done)
         },
     ));
-    set.add(Command::new("clear interfaces", "Make interface counters read zero.", |router: &mut Router, _: &Args| {
-        let all: Vec<InterfaceIndex> = router.interfaces.iter().map(|interface| interface.index).collect();
-        all.into_iter().for_each(|index| router.clear_interface_counters(index));
-        reply(Done)
-    }));
 }
 
 fn register_settings(set: &mut CommandSet<Router>) {
@@ -256,8 +246,10 @@ fn create_host_interface(router: &mut Router, args: &Args) -> Answer {
 }
 
 fn show_interface(router: &mut Router, args: &Args) -> Answer {
-    if args.flag("address") {
-        return show_address(router, args);
+    match args.optional_text("what") {
+        Some("address") => return show_address(router, args),
+        Some("features") => return of_interfaces(router, args.optional_text("interface")),
+        _ => {}
     }
     let interfaces = chosen(router, args)?.map(|interface| {
         let at = interface.index.0 as usize;
@@ -369,33 +361,6 @@ impl fmt::Display for ShowAddress {
             for address in &interface.addresses {
                 writeln!(f, "  L3 {address}")?;
             }
-        }
-        Ok(())
-    }
-}
-
-#[derive(Serialize)]
-struct ShownHardware {
-    name: String,
-    index: u32,
-    link: &'static str,
-    driver: &'static str,
-    description: String,
-    mac: String,
-}
-
-#[derive(Serialize)]
-struct ShowHardware {
-    interfaces: Vec<ShownHardware>,
-}
-
-impl fmt::Display for ShowHardware {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "              Name                Idx   Link  Hardware")?;
-        for interface in &self.interfaces {
-            writeln!(f, "{:<33}{:^5}{:^8}{}", interface.name, interface.index, interface.link, interface.driver)?;
-            writeln!(f, "  Ethernet address {}", interface.mac)?;
-            writeln!(f, "  {}", interface.description)?;
         }
         Ok(())
     }

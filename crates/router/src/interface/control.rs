@@ -12,6 +12,7 @@ use graph::registry::MAX_INTERFACES;
 use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, RawFd};
 use wire::{MacAddress, Prefix4};
 
 /// Longest interface name: what Linux and VPP's tables can show.
@@ -49,9 +50,31 @@ pub struct Interface {
     /// Edges to its output: from `interface-output` and from `ip4-rewrite`.
     pub(crate) output_edge: u16,
     pub(crate) rewrite_edge: u16,
+    /// What its device finishes by itself.
+    pub finishes: Finishes,
+    /// None: its device brings nothing.
+    pub receive_queue: Option<ReceiveQueue>,
+    /// The worker that owns its transmit queue.
+    pub transmit_thread: usize,
     pub(crate) input_node: &'static str,
     pub(crate) output_node: NodeIndex,
     pub(crate) tx_node: NodeIndex,
+}
+
+/// Where the packets of a device are received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiveQueue {
+    /// The worker that polls it.
+    pub thread: usize,
+    /// What wakes that worker; without one it must poll for ever.
+    pub descriptor: Option<RawFd>,
+}
+
+impl ReceiveQueue {
+    /// How it is polled, in VPP's words.
+    pub fn mode(&self) -> &'static str {
+        if self.descriptor.is_some() { "adaptive" } else { "polling" }
+    }
 }
 
 impl Interface {
@@ -155,6 +178,10 @@ impl Router {
         self.check_new_name(name)?;
         let index = self.interfaces.free_index()?;
         let Device { driver, input_node, description, host, mac, mtu, finishes, receive, transmit, link } = device;
+        let receive_queue = receive.as_ref().map(|queue| ReceiveQueue {
+            thread: OWNER,
+            descriptor: queue.descriptor().map(|descriptor| descriptor.as_raw_fd()),
+        });
         if let Some(receive) = receive {
             self.attach_receive(input_node, index, receive)?;
         }
@@ -187,6 +214,9 @@ impl Router {
             link,
             output_edge,
             rewrite_edge,
+            finishes,
+            receive_queue,
+            transmit_thread: OWNER,
             input_node,
             output_node,
             tx_node,

@@ -11,14 +11,34 @@ mod facts;
 mod inject;
 mod output;
 
-pub use control::{Interface, Interfaces};
+pub use control::{Interface, Interfaces, ReceiveQueue};
 pub use creation::Creation;
 pub use facts::{Facts, FactsTable, SharedFacts};
 
+use crate::capability::{self, Capability, Stage};
 use graph::registry::MAX_INTERFACES;
 use graph::{Behaviour, CounterTable, Graph, GraphError, NodeIndex};
 use std::io;
 use std::sync::Arc;
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "interface",
+    description: "Interfaces on null, pg, tap and af_packet devices",
+    stages: &[
+        Stage::new("interface-output", "interface-output", capability::when_up),
+        Stage::new("interface-output", capability::OUTPUT, finished_here),
+        Stage::new("interface-output", capability::TX, capability::when_up),
+    ],
+};
+
+/// What the output node finishes because the device does not.
+fn finished_here(interface: &Interface) -> Option<String> {
+    let left = [("checksum", interface.finishes.checksum), ("segmentation", interface.finishes.segmentation)];
+    let left: Vec<&str> = left.into_iter().filter(|(_, by_device)| !by_device).map(|(name, _)| name).collect();
+    let does = if left.is_empty() { String::new() } else { format!("finishes {}", left.join(", ")) };
+    interface.admin_up.then_some(does)
+}
 
 /// Counters by interface, as the stats segment names them.
 #[derive(Clone)]

@@ -12,9 +12,24 @@ mod lookup;
 mod punt;
 mod rewrite;
 
+use crate::capability::{self, Capability, Stage};
 use crate::interface::InterfaceCounters;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::{Lookup4, ObjectHandle};
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "ip4",
+    description: "IPv4 input, routing, forwarding, local delivery",
+    stages: &[
+        Stage::new("ip4-unicast", "ip4-input", capability::when_up),
+        Stage::new("ip4-unicast", "ip4-lookup", capability::when_up),
+        Stage::new("ip4-unicast", "ip4-load-balance", capability::when_up),
+        Stage::new("ip4-local", "ip4-local", capability::when_up),
+        Stage::new("ip4-punt", "ip4-punt", capability::when_up),
+        Stage::new("ip4-output", "ip4-rewrite", capability::when_up),
+    ],
+};
 
 /// Nodes that others connect to.
 pub(crate) struct Nodes {

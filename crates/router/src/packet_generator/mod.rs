@@ -3,10 +3,15 @@
 pub mod cli;
 pub(crate) mod config;
 
+use crate::capability::Capability;
 use crate::interface::InterfaceCounters;
 use crate::{Error, Router};
 use drivers::pg::{PgInput, Stream};
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability =
+    Capability { name: "packet-generator", description: "Streams of made or replayed packets", stages: &[] };
 
 /// The worker that runs the streams.
 const OWNER: usize = 0;
@@ -30,6 +35,8 @@ pub(crate) fn register(graph: &mut Graph, counters: &InterfaceCounters) -> Resul
 #[derive(Debug, Clone)]
 pub struct StreamInfo {
     pub name: String,
+    /// See [`Stream::number`]: never given again.
+    pub number: u32,
     pub interface: InterfaceIndex,
     /// For `show packet-generator`: what the stream was made with.
     pub parameters: String,
@@ -37,9 +44,16 @@ pub struct StreamInfo {
     pub definition: Vec<String>,
 }
 
-/// All streams, in the order they were made.
+/// All streams, in the order they were made, and how many there ever were.
 #[derive(Debug, Default)]
-pub struct Streams(pub Vec<StreamInfo>);
+pub struct Streams(pub Vec<StreamInfo>, u32);
+
+impl Streams {
+    /// Where the packets of a trace come from.
+    pub(crate) fn name_of(&self, number: u32) -> Option<&str> {
+        self.0.iter().find(|stream| stream.number == number).map(|stream| stream.name.as_str())
+    }
+}
 
 impl Router {
     /// Adds a stream, stopped.
@@ -51,7 +65,10 @@ impl Router {
             return Err(Error::StreamTaken(stream.name));
         }
         stream.up = self.interfaces.get(stream.interface)?.admin_up;
-        let info = StreamInfo { name: stream.name.clone(), interface: stream.interface, parameters, definition };
+        self.streams.1 += 1;
+        stream.number = self.streams.1;
+        let (name, number, interface) = (stream.name.clone(), stream.number, stream.interface);
+        let info = StreamInfo { name, number, interface, parameters, definition };
         self.streams.0.push(info);
         self.on_generator(move |generator| generator.streams.push(stream));
         Ok(())

@@ -1,10 +1,18 @@
 //! What operators see of the machine: real packets, then what `show` says of them.
 
 use crate::bed::{Bed, Port};
+use crate::commands::{Running, set_up, wait_for_stream};
 use crate::packet::Packet;
-use drivers::Finishes;
+use drivers::{Device, Finishes, Link, Receive, ReceiveCounts, Speed, Transmit};
+use graph::{Behaviour, Buffers, Context, EdgeSpec, NodeSpec, Severity, Source, Vector, Wake, edge};
 use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use wire::MacAddress;
 
 /// Sends so many packets from `e0` towards a host behind `e1`, in one vector.
 fn forward(bed: &mut Bed, e0: &Port, count: usize) {
@@ -144,4 +152,368 @@ fn a_drawing_collapses_interfaces_unless_told_otherwise() {
     let each = bed.command("show vlib graph dot verbose").unwrap();
     assert!(each.contains("  \"pg0-output\" -> \"pg0-tx\";\n") && !each.contains("INTERFACE"), "{each}");
     assert!(each.contains("ip4 length &lt; 20") && !each.contains("length < 20"), "{each}");
+}
+
+#[test]
+fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
+    let (mut bed, _) = Bed::with_three_ports();
+    let shown = bed.json("show features verbose");
+    let arcs = shown["arcs"].as_array().unwrap();
+    let graph = &bed.router.graph;
+    let stages: usize = quiver_router::CAPABILITIES.iter().map(|capability| capability.stages.len()).sum();
+    assert_eq!(arcs.iter().map(|arc| arc["nodes"].as_array().unwrap().len()).sum::<usize>(), stages);
+    let real = |node: &Value| node.as_str().unwrap().replace("INTERFACE", "e0");
+    for arc in arcs {
+        let nodes: Vec<String> = arc["nodes"].as_array().unwrap().iter().map(|stage| real(&stage["node"])).collect();
+        for pair in nodes.windows(2) {
+            let info = graph.info(graph.find(&pair[0]).unwrap()).unwrap();
+            assert!(info.edges.iter().any(|edge| edge.to == pair[1]), "{} does not lead to {}", pair[0], pair[1]);
+        }
+    }
+    let text = bed.command("show features").unwrap();
+    assert!(text.starts_with("Available feature paths\ndevice-input:\n  ethernet-input\n"), "{text}");
+    assert!(text.contains("ip4-unicast:\n  ip4-input\n  ip4-lookup\n  ip4-load-balance\n"), "{text}");
+    assert!(text.contains("interface-output:\n  interface-output\n  INTERFACE-output\n  INTERFACE-tx\n"), "{text}");
+    let verbose = bed.command("show features verbose").unwrap();
+    assert!(verbose.contains("  ip4-local (ip4) -> ip4-icmp-input, ip4-icmp-error\n"), "{verbose}");
+}
+
+#[test]
+fn the_features_of_an_interface_are_those_that_work_for_it() {
+    let (mut bed, _) = Bed::with_three_ports();
+    bed.port_that_finishes("able", Finishes { checksum: true, segmentation: false });
+    let features = |bed: &mut Bed, line: &str, arc: &str| -> Vec<String> {
+        let shown = bed.json(line);
+        let arcs = shown["interfaces"][0]["arcs"].as_array().unwrap().clone();
+        let arc = arcs.iter().find(|other| other["arc"] == arc).unwrap();
+        let text = |feature: &Value, key: &str| feature[key].as_str().unwrap().to_string();
+        let features = arc["features"].as_array().unwrap().iter();
+        features.map(|feature| (text(feature, "node") + " " + &text(feature, "does")).trim().to_string()).collect()
+    };
+    let e0 = "show interface features e0";
+    assert_eq!(features(&mut bed, e0, "arp"), ["arp-input"]);
+    let output = ["interface-output", "e0-output finishes checksum, segmentation", "e0-tx"];
+    assert_eq!(features(&mut bed, e0, "interface-output"), output);
+    bed.command("set interface ip address del e0 10.0.0.1/24").unwrap();
+    assert!(features(&mut bed, "show interface e0 features", "arp").is_empty());
+    assert!(features(&mut bed, "show interface features able", "ip4-unicast").is_empty(), "it is down");
+    bed.command("set interface state able up").unwrap();
+    assert_eq!(
+        features(&mut bed, "show interface features able", "interface-output")[1],
+        "able-output finishes segmentation"
+    );
+    let text = bed.command(e0).unwrap();
+    assert!(
+        text.starts_with(
+            "Feature paths configured on e0...\n\ndevice-input:\n  ethernet-input\n\narp:\n  none configured\n"
+        ),
+        "{text}"
+    );
+    assert!(bed.command("show interface features nope").unwrap_err().contains("no interface named `nope'"));
+}
+
+/// A device that wakes its worker by a descriptor, or has none.
+struct Idle(Option<UnixStream>);
+
+impl Receive for Idle {
+    fn receive(&mut self, _: &mut Buffers, _: &mut Vector, _: &mut ReceiveCounts) {}
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.0.as_ref().map(|stream| stream.as_fd())
+    }
+}
+
+impl Transmit for Idle {
+    fn transmit(&mut self, _: &mut Buffers, vector: &mut Vector) {
+        vector.set_edges(edge::SENT);
+    }
+}
+
+impl Link for Idle {
+    fn is_up(&self) -> bool {
+        false
+    }
+    fn speed(&self) -> Option<Speed> {
+        Some(Speed { megabits: 25_000, full_duplex: Some(true) })
+    }
+}
+
+fn idle_device(node: &'static str, stream: Option<UnixStream>) -> Device {
+    Device {
+        driver: "test",
+        input_node: node,
+        description: "idle".into(),
+        host: Some("eth7".into()),
+        mac: MacAddress([2, 0, 0, 0, 0, 7]),
+        mtu: 1500,
+        finishes: Finishes { checksum: true, segmentation: false },
+        receive: Some(Box::new(Idle(stream))),
+        transmit: Box::new(Idle(None)),
+        link: Box::new(Idle(None)),
+    }
+}
+
+#[test]
+fn rx_placement_names_worker_node_queue_and_mode() {
+    let mut bed = Bed::new();
+    let (stream, _peer) = UnixStream::pair().unwrap();
+    bed.router.create_interface("x1", idle_device("x-input", None)).unwrap();
+    bed.router.create_interface("x0", idle_device("x-input", Some(stream))).unwrap();
+    bed.router.create_interface("a0", idle_device("a-input", None)).unwrap();
+    bed.command("create null interface name n0").unwrap();
+    let expected = "Thread 1 (quiver_wk_0):\n  node a-input:\n    a0 queue 0 (polling)\n  node x-input:\n    \
+                    x0 queue 0 (adaptive)\n    x1 queue 0 (polling)\n";
+    assert_eq!(bed.command("show interface rx-placement").unwrap(), expected);
+    assert_eq!(bed.command("sh int rx-placement n0").unwrap(), "");
+    let one = bed.json("show interface rx-placement x1");
+    assert_eq!((one["queues"].as_array().unwrap().len(), &one["queues"][0]["mode"]), (1, &json!("polling")));
+}
+
+#[test]
+fn hardware_interfaces_tell_link_queues_offloads_and_what_was_counted() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.router.create_interface("x0", idle_device("x-input", None)).unwrap();
+    let text = bed.command("show hardware-interfaces x0").unwrap();
+    let expected = [
+        "              Name                Idx   Link  Hardware",
+        "x0                                 4    down  eth7",
+        "  Link speed: 25 Gbps",
+        "  Duplex: full",
+        "  RX Queues:",
+        "    queue thread           mode      ",
+        "    0     quiver_wk_0 (1)  polling   ",
+        "  TX Queues:",
+        "    queue shared thread(s)      ",
+        "    0     no     1",
+        "  Ethernet address 02:00:00:00:00:07",
+        "  test: idle",
+        "  MTU 1500, tx offloads: checksum",
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+    assert!(bed.command("show hardware-interfaces e0").unwrap().contains("  Link speed: unknown\n"));
+    assert_eq!(bed.command("show hardware-interfaces brief").unwrap().lines().count(), 1 + 4);
+    e1.refuse_next(drivers::FULL);
+    forward(&mut bed, &e0, 1);
+    let verbose = bed.command("show hardware-interfaces verbose e1").unwrap();
+    assert!(verbose.contains("    e1-tx: device has no room"), "{verbose}");
+    assert!(!verbose.contains("refused") && !bed.command("show hardware-interfaces e1").unwrap().contains("no room"));
+    let detail = bed.command("show hardware-interfaces e1 detail").unwrap();
+    assert!(detail.contains("    e1-tx: device refused the packet"), "{detail}");
+    let counters = &bed.json("show hardware-interfaces e1")["interfaces"][0]["counters"];
+    let full = counters.as_array().unwrap().iter().find(|counted| counted["reason"] == "device has no room").unwrap();
+    assert_eq!(full["count"], 1);
+}
+
+#[test]
+fn errors_are_shown_by_worker_and_clear_takes_one_interface() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.command("ip route add 16.0.0.0/8 via drop").unwrap();
+    e0.receive_packet(&Packet::udp("10.0.0.2", "16.0.0.1", b"x"));
+    e1.receive_packet(&Packet::udp("10.0.1.2", "16.0.0.1", b"x"));
+    bed.run();
+    let text = bed.command("show errors verbose").unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let title = "   Count                  Node                              Reason               Severity  Index";
+    assert_eq!(lines[0].trim_end(), title);
+    assert_eq!((lines[1], lines[3]), ("Thread 1 (quiver_wk_0):", "Total:"), "{text}");
+    assert!(lines[2].starts_with("         2") && lines[2].contains("blackholed packets") && lines[2] == lines[4]);
+    assert_eq!(bed.command("show node counters").unwrap(), bed.command("show errors").unwrap());
+    let drops = |bed: &mut Bed, name: &str| {
+        bed.json(&format!("show interface {name}"))["interfaces"][0]["counters"]["drops"].clone()
+    };
+    assert_eq!((drops(&mut bed, "e0"), drops(&mut bed, "e1")), (json!(1), json!(1)));
+    bed.command("clear interfaces e0").unwrap();
+    assert_eq!((drops(&mut bed, "e0"), drops(&mut bed, "e1")), (json!(0), json!(1)));
+    bed.command("clear interfaces").unwrap();
+    assert_eq!(drops(&mut bed, "e1"), json!(0));
+}
+
+#[test]
+fn a_trace_says_which_stream_a_packet_came_from() {
+    let mut running = Running::new();
+    set_up(&mut running);
+    let other = "packet-generator new { name other limit 1 interface pg0 data { IP4: 02:00:00:00:00:aa -> \
+                 02:fe:00:00:00:00 UDP: 10.0.0.9 -> 10.0.1.2 UDP: 1 -> 2 incrementing 40 } }";
+    running.must(other);
+    running.must("trace add pg-input 1");
+    running.must("packet-generator enable-stream other");
+    wait_for_stream(&mut running, 1);
+    let stream = |running: &mut Running| {
+        let text = running.must("show trace");
+        text.lines().find(|line| line.starts_with("  stream ")).map(str::to_string)
+    };
+    assert_eq!(stream(&mut running).as_deref(), Some("  stream other, 82 bytes, sw_if_index 1"));
+    running.must("packet-generator delete other");
+    running.must(other);
+    assert_eq!(stream(&mut running).as_deref(), Some("  stream (removed), 82 bytes, sw_if_index 1"));
+    running.stop();
+}
+
+/// Brings nothing; stays in its round until the test lets it go, when it has been told to.
+struct Stuck(Receiver<()>);
+
+impl Source for Stuck {
+    fn poll(&mut self, _: &mut Context<'_>, _: &mut Vector) {
+        let _ = self.0.recv();
+    }
+    fn wake(&self) -> Wake<'_> {
+        Wake::Never
+    }
+}
+
+fn until(running: &mut Running, line: &str, wanted: &str) -> String {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let text = running.must(line);
+        if text.contains(wanted) {
+            return text;
+        }
+        assert!(Instant::now() < deadline, "`{line}' never says `{wanted}':\n{text}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn threads_are_shown_with_their_numbers_and_a_stuck_worker_is_named() {
+    let mut running = Running::new();
+    let shown = until(&mut running, "show threads", "asleep");
+    let title = "ID     Name                Type        LWP     Sched Policy (Priority)  lcore  Core   Socket State";
+    assert_eq!(shown.lines().next(), Some(title));
+    let threads = running.execute("show threads").unwrap().json()["threads"].clone();
+    let worker = named(&threads, "quiver_wk_0");
+    let tasks: HashSet<String> = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(tasks.contains(&worker["lwp"].to_string()) && worker["lwp"] != threads[0]["lwp"], "{threads}");
+    assert_eq!((&worker["id"], &worker["type"], &worker["policy"]), (&json!(1), &json!("workers"), &json!("other")));
+    assert!(
+        shown.contains(&format!("workers     {:<8}other (0)                ", worker["lwp"].to_string())),
+        "{shown}"
+    );
+
+    let (go, wait) = channel();
+    let wait = std::cell::RefCell::new(Some(wait));
+    let spec = NodeSpec {
+        name: "stuck".into(),
+        edges: &[EdgeSpec::Drop("none", Severity::Error)],
+        counters: &[],
+        trace: |_, _| Ok(()),
+    };
+    let make = |_| Behaviour::Source(Box::new(Stuck(wait.borrow_mut().take().unwrap())));
+    running.router.graph.register(spec, make).unwrap();
+    let shown = until(&mut running, "show threads", "stalled for ");
+    assert!(shown.ends_with(" retired objects wait for quiver_wk_0\n"), "{shown}");
+    drop(go);
+    until(&mut running, "show threads", "asleep");
+    running.stop();
+}
+
+#[test]
+fn files_are_named_with_the_worker_that_waits_on_them() {
+    let mut running = Running::new();
+    let (stream, _peer) = UnixStream::pair().unwrap();
+    let number = stream.as_raw_fd();
+    running.router.create_interface("x0", idle_device("x-input", Some(stream))).unwrap();
+    let shown = running.execute("show unix files").unwrap().json();
+    let files = shown["files"].as_array().unwrap();
+    let of = |fd: i32| files.iter().find(|file| file["fd"] == fd).unwrap();
+    assert_eq!((&of(number)["thread"], &of(number)["description"]), (&json!(1), &json!("x0 queue 0 (x-input)")));
+    let bell = of(running.router.graph.bell(0));
+    assert_eq!(
+        (&bell["file"], &bell["description"]),
+        (&json!("anon_inode:[eventfd]"), &json!("control wakes quiver_wk_0"))
+    );
+    let text = running.must("show unix files");
+    assert!(text.starts_with("   FD Thread File Name                        Description\n"), "{text}");
+    running.stop();
+}
+
+#[test]
+fn memory_is_that_of_the_process_and_of_its_tables() {
+    let mut bed = Bed::new();
+    let shown = bed.json("show memory verbose");
+    assert!(shown["process"]["resident"].as_u64().unwrap() > 1 << 20);
+    assert!(shown["process"]["peak"].as_u64().unwrap() >= shown["process"]["anonymous"].as_u64().unwrap());
+    let mapped = shown["mappings"].as_array().unwrap();
+    assert!(mapped.iter().any(|mapped| mapped["name"] == "/memfd:quiver-buffers (deleted)"), "{mapped:?}");
+    let entries =
+        |bed: &mut Bed, name: &str| named(&bed.json("show memory")["tables"], name)["entries"].as_u64().unwrap();
+    let (routes, nodes) = (entries(&mut bed, "ip4 fib"), entries(&mut bed, "graph nodes"));
+    bed.port("e0", &["10.0.0.1/24"]);
+    bed.command("ip route add 16.0.0.0/8 via 10.0.0.2").unwrap();
+    // The address brings its network, itself, and the network's first and last.
+    assert_eq!(entries(&mut bed, "ip4 fib"), routes + 5);
+    assert_eq!(entries(&mut bed, "graph nodes"), nodes + 3);
+    assert!(bed.command("show memory").unwrap().starts_with("process: resident "));
+}
+
+#[test]
+fn clock_and_uptime_count_from_the_start() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let before = bed.json("show clock");
+    forward(&mut bed, &e0, 1);
+    let after = bed.json("show clock");
+    let (began, then) = (after["workers"][0]["last_round"].as_f64().unwrap(), before["now"].as_f64().unwrap());
+    assert!(began > then && began < after["now"].as_f64().unwrap(), "{before} {after}");
+    assert!(bed.command("show clock").unwrap().contains("\n1: Time of last round "));
+    let up = bed.json("show uptime")["seconds"].as_f64().unwrap();
+    assert!(up > 0.0 && up <= bed.router.started.elapsed().as_secs_f64());
+    assert!(bed.command("show uptime").unwrap().starts_with("up 0 days, 00:0"));
+}
+
+#[test]
+fn version_cpu_and_plugins_say_what_runs_here() {
+    let mut bed = Bed::new();
+    let version = bed.command("show version verbose").unwrap();
+    let program = std::env::args().next().unwrap();
+    assert!(version.contains(&format!("Command line:             {program}")), "{version}");
+    assert!(version.contains(&format!("Current PID:              {}\n", std::process::id())), "{version}");
+    let cpu = bed.command("show cpu").unwrap();
+    let frequency = format!("Base frequency:           {:.4} GHz\n", graph::time::ticks_per_second() / 1e9);
+    assert!(cpu.starts_with("Model name:               ") && cpu.contains(&frequency), "{cpu}");
+    let plugins = bed.command("show plugins").unwrap();
+    assert!(
+        plugins.starts_with(
+            "     Plugin                                   Version                          Description\n"
+        )
+    );
+    assert!(plugins.contains("No plugins are loaded. Built in:\n  1. packet-generator "), "{plugins}");
+    let built_in = bed.json("show plugins")["built_in"].as_array().unwrap().len();
+    assert_eq!(built_in, quiver_router::CAPABILITIES.len());
+}
+
+/// What operators type today; one that were to become ambiguous would fail here.
+#[test]
+fn the_usual_abbreviations_are_understood() {
+    let mut bed = Bed::new();
+    bed.port("e0", &[]);
+    let usual = [
+        "sh int",
+        "sh int addr",
+        "sh int e0 addr",
+        "sh hard",
+        "sh err",
+        "sh run",
+        "sh run max",
+        "sh ver",
+        "sh thr",
+        "sh mem",
+        "sh buf",
+        "sh ip fib",
+        "sh ip nei",
+        "sh feat",
+        "sh int feat e0",
+        "sh plug",
+        "sh clo",
+        "sh upt",
+        "sh unix files",
+        "sh vlib graph",
+        "sh node",
+        "cl err",
+        "cl int",
+        "cl run",
+    ];
+    for line in usual {
+        assert!(bed.command(line).is_ok(), "{line}: {:?}", bed.command(line));
+    }
 }

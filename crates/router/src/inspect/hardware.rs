@@ -1,0 +1,180 @@
+//! `show hardware-interfaces`: the devices behind interfaces.
+
+use super::worker_name;
+use crate::Router;
+use crate::interface::Interface;
+use command::{Args, Command, CommandError, CommandSet, Reply, reply};
+use serde::Serialize;
+use std::fmt;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.add(Command::new(
+        "show hardware-interfaces {{ [<interface:interface>] | [{brief|verbose|detail : amount}] }}",
+        "The devices behind interfaces; `verbose': what they counted, `detail': zeros too.",
+        show,
+    ));
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Amount {
+    Brief,
+    Plain,
+    Verbose,
+    Detail,
+}
+
+fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let amount = match args.optional_text("amount") {
+        Some("brief") => Amount::Brief,
+        Some("verbose") => Amount::Verbose,
+        Some("detail") => Amount::Detail,
+        _ => Amount::Plain,
+    };
+    let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
+    let chosen = router.interfaces.iter().filter(|interface| only.is_none_or(|only| only == interface.index));
+    let mut interfaces: Vec<ShownHardware> = chosen.map(|interface| ShownHardware::of(router, interface)).collect();
+    interfaces.sort_by(|a, b| a.name.cmp(&b.name));
+    reply(ShowHardware { amount, interfaces })
+}
+
+#[derive(Serialize)]
+struct ReceiveQueue {
+    queue: u32,
+    thread: usize,
+    thread_name: String,
+    mode: &'static str,
+}
+
+#[derive(Serialize)]
+struct TransmitQueue {
+    queue: u32,
+    shared: bool,
+    thread: usize,
+}
+
+#[derive(Serialize)]
+struct Counted {
+    node: String,
+    reason: String,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct ShownHardware {
+    name: String,
+    index: u32,
+    link: &'static str,
+    /// None: the device does not tell.
+    megabits_per_second: Option<u32>,
+    full_duplex: Option<bool>,
+    driver: &'static str,
+    description: String,
+    host_interface: Option<String>,
+    mac: String,
+    mtu: u16,
+    receive_queues: Vec<ReceiveQueue>,
+    transmit_queues: Vec<TransmitQueue>,
+    /// What the device finishes by itself; we finish the rest.
+    finishes: Vec<&'static str>,
+    /// What its own nodes dropped or did, zeros included.
+    counters: Vec<Counted>,
+}
+
+impl ShownHardware {
+    fn of(router: &Router, interface: &Interface) -> ShownHardware {
+        let speed = interface.link.speed();
+        let own = [interface.output_node, interface.tx_node];
+        let own: Vec<&str> = own.iter().filter_map(|node| Some(&*router.graph.info(*node)?.name)).collect();
+        let errors = router.graph.errors().iter().enumerate().filter(|(_, error)| own.contains(&&*error.node));
+        let counters = errors.map(|(number, error)| Counted {
+            node: error.node.clone(),
+            reason: error.reason.clone(),
+            count: router.graph.counters().errors.sum(number, 0),
+        });
+        let queues = interface.receive_queue.iter().map(|queue| ReceiveQueue {
+            queue: 0,
+            thread: queue.thread + 1,
+            thread_name: worker_name(queue.thread),
+            mode: queue.mode(),
+        });
+        let finishes = [("checksum", interface.finishes.checksum), ("segmentation", interface.finishes.segmentation)];
+        ShownHardware {
+            name: interface.name.clone(),
+            index: interface.index.0,
+            link: if interface.link_up() { "up" } else { "down" },
+            megabits_per_second: speed.map(|speed| speed.megabits),
+            full_duplex: speed.and_then(|speed| speed.full_duplex),
+            driver: interface.driver,
+            description: interface.description.clone(),
+            host_interface: interface.host.clone(),
+            mac: interface.mac.to_string(),
+            mtu: interface.mtu,
+            receive_queues: queues.collect(),
+            transmit_queues: vec![TransmitQueue { queue: 0, shared: false, thread: interface.transmit_thread + 1 }],
+            finishes: finishes.into_iter().filter(|(_, can)| *can).map(|(name, _)| name).collect(),
+            counters: counters.collect(),
+        }
+    }
+
+    fn link_speed(&self) -> String {
+        match self.megabits_per_second {
+            None => "unknown".into(),
+            Some(megabits) if megabits >= 1000 && megabits.is_multiple_of(1000) => format!("{} Gbps", megabits / 1000),
+            Some(megabits) => format!("{megabits} Mbps"),
+        }
+    }
+
+    fn write_device(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  Link speed: {}", self.link_speed())?;
+        if let Some(full) = self.full_duplex {
+            writeln!(f, "  Duplex: {}", if full { "full" } else { "half" })?;
+        }
+        if !self.receive_queues.is_empty() {
+            writeln!(f, "  RX Queues:\n    queue thread           mode      ")?;
+        }
+        for queue in &self.receive_queues {
+            let thread = format!("{} ({})", queue.thread_name, queue.thread);
+            writeln!(f, "    {:<6}{thread:<17}{:<10}", queue.queue, queue.mode)?;
+        }
+        writeln!(f, "  TX Queues:\n    queue shared thread(s)      ")?;
+        for queue in &self.transmit_queues {
+            let shared = if queue.shared { "yes" } else { "no" };
+            writeln!(f, "    {:<6}{shared:<7}{}", queue.queue, queue.thread)?;
+        }
+        writeln!(f, "  Ethernet address {}", self.mac)?;
+        writeln!(f, "  {}: {}", self.driver, self.description)?;
+        let finishes = if self.finishes.is_empty() { "none".into() } else { self.finishes.join(" ") };
+        writeln!(f, "  MTU {}, tx offloads: {finishes}", self.mtu)
+    }
+}
+
+#[derive(Serialize)]
+struct ShowHardware {
+    #[serde(skip)]
+    amount: Amount,
+    interfaces: Vec<ShownHardware>,
+}
+
+impl fmt::Display for ShowHardware {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "              Name                Idx   Link  Hardware")?;
+        for interface in &self.interfaces {
+            let ShownHardware { name, index, link, host_interface, .. } = interface;
+            let hardware = host_interface.as_ref().unwrap_or(name);
+            writeln!(f, "{name:<33}{index:^5}{link:^8}{hardware}")?;
+            if self.amount == Amount::Brief {
+                continue;
+            }
+            interface.write_device(f)?;
+            let counted = match self.amount {
+                Amount::Detail => |_: &&Counted| true,
+                Amount::Verbose => |counted: &&Counted| counted.count > 0,
+                _ => |_: &&Counted| false,
+            };
+            for Counted { node, reason, count } in interface.counters.iter().filter(counted) {
+                writeln!(f, "    {:<40}{count:>16}", format!("{node}: {reason}"))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! `show version`, `show plugins`: what this program is and what is in it.
+
+use super::VERSION;
+use crate::{CAPABILITIES, Router};
+use command::{Args, Command, CommandSet, reply};
+use serde::Serialize;
+use std::fmt;
+use std::fs;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.add(Command::new("show version [verbose]", "The version of this program.", |_: &mut Router, args: &Args| {
+        reply(ShowVersion {
+            verbose: args.flag("verbose"),
+            version: VERSION,
+            build: if cfg!(debug_assertions) { "debug" } else { "release" },
+            target: format!("{} {}", std::env::consts::ARCH, std::env::consts::OS),
+            kernels: format!("{:?}", wire::batch::Simd::detected()).to_lowercase(),
+            pid: std::process::id(),
+            command_line: command_line(),
+        })
+    }));
+    set.add(Command::new("show plugins", "What is loaded and what is built in.", |_: &mut Router, _: &Args| {
+        let built_in = CAPABILITIES.iter().map(|capability| BuiltIn {
+            name: capability.name,
+            version: VERSION,
+            description: capability.description,
+        });
+        reply(ShowPlugins { plugins: [], built_in: built_in.collect() })
+    }));
+}
+
+/// How the process was started (proc_pid_cmdline(5)).
+fn command_line() -> String {
+    let words = fs::read("/proc/self/cmdline").unwrap_or_default();
+    String::from_utf8_lossy(&words).trim_end_matches('\0').replace('\0', " ")
+}
+
+#[derive(Serialize)]
+struct ShowVersion {
+    #[serde(skip)]
+    verbose: bool,
+    version: &'static str,
+    build: &'static str,
+    target: String,
+    kernels: String,
+    pid: u32,
+    command_line: String,
+}
+
+impl fmt::Display for ShowVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.verbose {
+            return writeln!(f, "quiver v{}", self.version);
+        }
+        writeln!(f, "{:<26}quiver v{}", "Version:", self.version)?;
+        writeln!(f, "{:<26}{} ({})", "Build:", self.build, self.target)?;
+        writeln!(f, "{:<26}{}", "Kernels:", self.kernels)?;
+        writeln!(f, "{:<26}{}", "Command line:", self.command_line)?;
+        writeln!(f, "{:<26}{}", "Current PID:", self.pid)
+    }
+}
+
+#[derive(Serialize)]
+struct BuiltIn {
+    name: &'static str,
+    version: &'static str,
+    description: &'static str,
+}
+
+#[derive(Serialize)]
+struct ShowPlugins {
+    /// None can be loaded in this version.
+    plugins: [(); 0],
+    built_in: Vec<BuiltIn>,
+}
+
+impl fmt::Display for ShowPlugins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "     {:<41}{:<33}Description", "Plugin", "Version")?;
+        writeln!(f, "No plugins are loaded. Built in:")?;
+        for (number, BuiltIn { name, version, description }) in self.built_in.iter().enumerate() {
+            writeln!(f, "{:>3}. {name:<41}{version:<33}{description}", number + 1)?;
+        }
+        Ok(())
+    }
+}
