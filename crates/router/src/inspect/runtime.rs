@@ -13,11 +13,15 @@ use std::fmt;
 use std::time::Instant;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new(
-        "show runtime [{summary|max|time : view}] [verbose] [<node:word>]",
-        "Calls, packets and clocks of nodes, by worker; `max': of the costliest call; `time': in ns; `verbose': idle nodes too.",
-        show,
-    ));
+    // Operators type `show run', which must not begin to mean something else as well.
+    for name in ["show runtime", "show run"] {
+        set.add(Command::new(
+            &format!("{name} [{{summary|max|time : view}}] [verbose] [<node:word>]"),
+            "Calls, packets and clocks of nodes, by worker; `max': of the costliest call; `time': in ns; \
+             `verbose': idle nodes too.",
+            show,
+        ));
+    }
     set.add(Command::new("clear runtime", "Make node counters read zero.", |router: &mut Router, _: &Args| {
         router.graph.clear_runtime();
         router.clears.punts = (0..router.graph.workers()).map(|thread| punts(router, thread)).collect();
