@@ -88,9 +88,9 @@ impl Session {
     /// which must have a place for it, and calls `wake`.
     pub fn new(request: Request, done: Sender<Box<Session>>, wake: Wake) -> Session {
         let room = request.most * request.bytes_per_packet;
-        let mut bytes = Vec::with_capacity(room);
-        // Written once, so that the worker meets no page that the system has yet to give.
-        bytes.resize(room, 0);
+        // Written once, and not with zeros, which the system could promise without giving: the
+        // worker must not meet a page that is not there yet.
+        let mut bytes = vec![u8::MAX; room];
         bytes.clear();
         let records = Vec::with_capacity(request.most);
         Session { request, bytes, records, counts: Arc::default(), done, wake }

@@ -78,7 +78,7 @@ pub struct Running {
     pub bytes_per_packet: usize,
     pub path: PathBuf,
     counts: Vec<Arc<Counts>>,
-    sessions: Vec<Box<Session>>,
+    sessions: Vec<Session>,
     arriving: Receiver<Box<Session>>,
     /// Names of interfaces as it began, for those that may be gone at its end.
     names: HashMap<InterfaceIndex, String>,
@@ -170,7 +170,7 @@ impl Router {
         self.graph.call(|_| Box::new(|core| core.capture.finish()));
         while running.sessions.len() < running.counts.len() {
             let session = running.arriving.recv_timeout(PATIENCE);
-            running.sessions.push(session.map_err(|_| graph::GraphError::NoAnswer(running.sessions.len()))?);
+            running.sessions.push(*session.map_err(|_| graph::GraphError::NoAnswer(running.sessions.len()))?);
         }
         let running = self.captures.running.take().expect("looked at above");
         let (path, written) = (running.path.clone(), self.write_capture(running));
@@ -187,7 +187,7 @@ impl Router {
     pub(crate) fn collect_capture(&mut self) {
         let Some(running) = &mut self.captures.running else { return };
         let before = running.sessions.len();
-        running.sessions.extend(running.arriving.try_iter());
+        running.sessions.extend(running.arriving.try_iter().map(|session| *session));
         if running.sessions.len() == before {
             return;
         }
