@@ -1,7 +1,7 @@
 //! What workers tell control, over one bounded queue: whoever finds it full gives up by name
 //! and does not wait.
 
-use crate::{Router, arp};
+use crate::{Router, arp, icmp};
 
 /// Events that may wait for control.
 pub const QUEUE: usize = 4096;
@@ -10,6 +10,7 @@ pub const QUEUE: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     Neighbour(arp::Event),
+    Ping(icmp::ping::Event),
     /// A worker's part of a packet capture is on its way back.
     Captured,
 }
@@ -27,6 +28,7 @@ impl Router {
     pub fn handle(&mut self, event: Event) {
         match event {
             Event::Neighbour(event) => self.handle_neighbour(event),
+            Event::Ping(event) => self.handle_ping(event),
             Event::Captured => self.collect_capture(),
         }
     }

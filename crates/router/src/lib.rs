@@ -27,6 +27,7 @@ use capture::Captures;
 use command::{CommandSet, Files};
 use crossbeam_channel::Receiver;
 use graph::{Graph, GraphError, Pool};
+use icmp::ping::Pings;
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
 use ip4::control::Ip4;
 use logging::Logging;
@@ -90,6 +91,8 @@ pub enum Error {
     Filter(#[from] wire::filter::FilterError),
     #[error(transparent)]
     Capture(#[from] capture::CaptureError),
+    #[error(transparent)]
+    Ping(#[from] icmp::ping::PingError),
     #[error("{name}: {source}")]
     Device { name: String, source: io::Error },
     #[error(transparent)]
@@ -119,6 +122,7 @@ pub(crate) struct Nodes {
     pub interface: interface::Nodes,
     pub ip4: ip4::Nodes,
     pub arp: arp::Nodes,
+    pub icmp: icmp::Nodes,
     pub generator: packet_generator::Nodes,
 }
 
@@ -139,6 +143,7 @@ pub struct Router {
     pub config: config::control::Configuration,
     /// What commands may reach of the file system.
     pub files: Files,
+    pub pings: Pings,
     pub(crate) captures: Captures,
     pub(crate) trace_filter: Option<inspect::TraceFilter>,
     events: Receiver<Event>,
@@ -196,7 +201,7 @@ impl Router {
         ethernet::register(&mut graph, &facts)?;
         let arp = arp::register(&mut graph, &facts, &objects.handle(), &sender)?;
         let ip4 = ip4::register(&mut graph, &fib.handle(), &objects.handle(), &counters, options.hash_seed)?;
-        icmp::register(&mut graph, &facts)?;
+        let icmp = icmp::register(&mut graph, &facts, &sender)?;
         let interface = interface::register(&mut graph, &facts)?;
 
         Ok(Router {
@@ -208,11 +213,12 @@ impl Router {
             streams: Streams::default(),
             log: Arc::default(),
             facts,
-            nodes: Nodes { interface, ip4, arp, generator },
+            nodes: Nodes { interface, ip4, arp, icmp, generator },
             clears: inspect::Clears::default(),
             devices: options.devices,
             config: config::control::Configuration::default(),
             files: Files::anywhere(),
+            pings: Pings::default(),
             captures: Captures::new(sender.clone()),
             trace_filter: None,
             events,
@@ -233,11 +239,13 @@ impl Router {
     /// [`Router::tick`] at a given time, so that tests need not sleep.
     pub fn tick_at(&mut self, now: Instant) -> Option<Instant> {
         self.tick_neighbours(now);
+        self.tick_pings(now);
         self.tick_config(now);
         self.collect_capture();
         let pending = self.graph.domain().collect();
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
-        [self.neighbours.next_due(), self.config.next_due(), reclaim].into_iter().flatten().min()
+        let due = [self.neighbours.next_due(), self.pings.next_due(), self.config.next_due(), reclaim];
+        due.into_iter().flatten().min()
     }
 }
 
@@ -247,6 +255,7 @@ pub fn values(router: &Router, kind: &str) -> Vec<String> {
         "interface" => router.interfaces.iter().map(|interface| interface.name.clone()).collect(),
         "node" => router.graph.nodes().iter().map(|node| node.name.clone()).collect(),
         "stream" => router.streams.0.iter().map(|stream| stream.name.clone()).collect(),
+        "class" => router.log.class_names(),
         _ => Vec::new(),
     }
 }
@@ -257,6 +266,7 @@ pub fn commands() -> CommandSet<Router> {
     interface::cli::register(&mut set);
     ip4::cli::register(&mut set);
     arp::cli::register(&mut set);
+    icmp::cli::register(&mut set);
     packet_generator::cli::register(&mut set);
     config::cli::register(&mut set);
     capture::cli::register(&mut set);

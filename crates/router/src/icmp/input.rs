@@ -1,12 +1,16 @@
 //! `ip4-icmp-input`: ICMP messages to this router.
 //!
 //! Reads: the message behind the IPv4 header at `l3`. Writes: the echo reply in place;
-//! `target`, its destination. Next: `ip4-lookup` with a reply; the rest ends here.
+//! `target`, its destination. Next: `ip4-lookup` with a reply; the rest ends here. Answers to
+//! pings of our own, and errors about them, are told to control.
 
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
+use super::ping::Event;
+use crate::events::EventSender;
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, time};
 use std::fmt;
 use wire::checksum::{self, Accumulator};
-use wire::icmpv4::Type;
+use wire::icmpv4::{self, Message, Type};
+use wire::ipv4::Protocol;
 use wire::{batch::check, ipv4};
 
 graph::edges! {
@@ -15,6 +19,9 @@ graph::edges! {
         Truncated => drop "ICMP message shorter than its header",
         BadChecksum => drop "bad ICMP checksum",
         Unhandled => end "ICMP type not handled",
+        Answer => end "ICMP answers to our requests",
+        ControlBusy => drop "control is busy, answer not told",
+        Own => drop "packet of ours came back to us",
         Group => end "ICMP echo to a group address ignored",
     }
 }
@@ -28,16 +35,99 @@ pub fn spec() -> NodeSpec {
     NodeSpec { name: "ip4-icmp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
 }
 
-pub struct EchoInput;
+pub struct EchoInput {
+    events: EventSender,
+    /// Identifiers of pings that run, with the answers that each may still have.
+    expected: Vec<(u16, u32)>,
+}
+
+impl EchoInput {
+    pub fn new(events: EventSender) -> EchoInput {
+        EchoInput { events, expected: Vec::new() }
+    }
+
+    /// Control: tell of so many more answers to this identifier.
+    pub fn expect(&mut self, identifier: u16, answers: u32) {
+        match self.expected.iter_mut().find(|(known, _)| *known == identifier) {
+            Some((_, left)) => *left = left.saturating_add(answers),
+            None => self.expected.push((identifier, answers)),
+        }
+    }
+
+    /// Control: this ping is over.
+    pub fn forget(&mut self, identifier: u16) {
+        self.expected.retain(|(known, _)| *known != identifier);
+    }
+
+    /// Tells control of an answer, when it is to a ping of ours that may have one more.
+    #[cold]
+    fn tell(&mut self, cx: &Context<'_>, row: &Row, start: usize) -> Option<Edge> {
+        let event = answer(cx, row, start)?;
+        let (Event::Sent { identifier, .. } | Event::Reply { identifier, .. } | Event::Refused { identifier, .. }) =
+            event;
+        let (_, left) = self.expected.iter_mut().find(|(known, left)| *known == identifier && *left > 0)?;
+        *left -= 1;
+        let told = self.events.try_send(event.into());
+        Some(if told.is_ok() { Edge::Answer } else { Edge::ControlBusy })
+    }
+
+    fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
+        let l3 = row.l3 as usize;
+        let header_length = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[l3..]).header_len();
+        let start = l3 + header_length;
+        if row.l3_length() < header_length + icmpv4::HEADER_LEN {
+            return Edge::Truncated;
+        }
+        // A host behind the same machine may leave the checksum to its device.
+        if row.flags & flag::PARTIAL_CHECKSUM == 0 && message_checksum(cx, row, start) != 0 {
+            return Edge::BadChecksum;
+        }
+        if Type(cx.buffers.bytes(row.packet)[start]) == Type::ECHO_REQUEST {
+            return reply(cx, row, start);
+        }
+        let told = if self.expected.is_empty() { None } else { self.tell(cx, row, start) };
+        let is_ours = row.flags & flag::ORIGINATED != 0;
+        told.unwrap_or(if is_ours { Edge::Own } else { Edge::Unhandled })
+    }
+}
 
 impl Map for EchoInput {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         for i in 0..vector.len() {
             let mut row = vector.row(i);
-            let to = one(cx, &mut row);
+            let to = self.one(cx, &mut row);
             vector.set_row(i, row);
             vector.set_edge(i, to.into());
         }
+    }
+}
+
+/// The answer that a message is to an echo request of somebody's: its reply, or an error that
+/// quotes it.
+fn answer(cx: &Context<'_>, row: &Row, start: usize) -> Option<Event> {
+    let bytes = &cx.buffers.bytes(row.packet)[..];
+    let end = (row.l2 as usize + row.first_length(cx.buffers)).min(bytes.len());
+    let outer = ipv4::Header::new_unchecked(&bytes[row.l3 as usize..]);
+    let message = icmpv4::Header::new_checked(bytes.get(start..end)?).ok()?;
+    let from = outer.src();
+    match message.message() {
+        Message::EchoReply { identifier, sequence } => {
+            let (ttl, bytes) = (outer.ttl(), outer.total_len());
+            Some(Event::Reply { identifier, sequence, ticks: time::ticks(), from, ttl, bytes })
+        }
+        _ if message.kind().is_error() => {
+            let quote = message.payload();
+            let header = ipv4::HEADER_LEN.max((*quote.first()? & 0xf) as usize * 4);
+            let inner = ipv4::Header::new_unchecked(quote.get(..header)?);
+            if inner.version() != 4 || inner.protocol() != Protocol::ICMP || inner.fragment_offset() != 0 {
+                return None;
+            }
+            let request = icmpv4::Header::new_checked(&quote[header..]).ok()?;
+            let Message::EchoRequest { identifier, sequence } = request.message() else { return None };
+            let (to, kind, code) = (inner.dst(), message.kind(), message.code());
+            Some(Event::Refused { identifier, sequence, from, to, kind, code })
+        }
+        _ => None,
     }
 }
 
@@ -62,24 +152,13 @@ fn message_checksum(cx: &Context<'_>, row: &Row, start: usize) -> u16 {
     sum.checksum()
 }
 
-fn one(cx: &mut Context<'_>, row: &mut Row) -> Edge {
+/// Turns a request into its reply.
+fn reply(cx: &mut Context<'_>, row: &mut Row, start: usize) -> Edge {
     let l3 = row.l3 as usize;
-    let header_length = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[l3..]).header_len();
-    let start = l3 + header_length;
-    if row.l3_length() < header_length + 8 {
-        return Edge::Truncated;
-    }
-    // A host behind the same machine may leave the checksum to its device.
-    if row.flags & flag::PARTIAL_CHECKSUM == 0 && message_checksum(cx, row, start) != 0 {
-        return Edge::BadChecksum;
-    }
-    let bytes = cx.buffers.bytes_mut(row.packet);
-    if Type(bytes[start]) != Type::ECHO_REQUEST {
-        return Edge::Unhandled;
-    }
     if row.flags & check::GROUP != 0 {
         return Edge::Group; // RFC 1122 3.2.2.6 lets us
     }
+    let bytes = cx.buffers.bytes_mut(row.packet);
     // The type changes from 8 to 0 and nothing else (RFC 1624).
     bytes[start] = Type::ECHO_REPLY.0;
     if row.flags & flag::PARTIAL_CHECKSUM == 0 {

@@ -1,5 +1,8 @@
 //! `ip4-local`: packets to an address of this router.
 //!
+//! What this router itself sends to one of its addresses comes here too: a ping of our own
+//! address is answered as anybody's.
+//!
 //! Reads: protocol and fragment bits. Next: `ip4-icmp-input`; for what nobody listens to,
 //! `ip4-icmp-error` with the reason.
 
@@ -14,7 +17,6 @@ graph::edges! {
         Icmp => next "ip4-icmp-input",
         IcmpError => next "ip4-icmp-error",
         Fragment => drop "fragment to this router (no reassembly)",
-        Own => drop "packet of ours came back to us",
     }
 }
 
@@ -29,9 +31,7 @@ impl Map for Ip4Local {
         for i in 0..vector.len() {
             let row = vector.row(i);
             let protocol = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).protocol();
-            let to = if row.flags & graph::flag::ORIGINATED != 0 {
-                Edge::Own
-            } else if row.flags & check::FRAGMENT != 0 {
+            let to = if row.flags & check::FRAGMENT != 0 {
                 Edge::Fragment
             } else if protocol == Protocol::ICMP {
                 Edge::Icmp

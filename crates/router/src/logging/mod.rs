@@ -285,6 +285,11 @@ impl Logging {
         Ok(())
     }
 
+    /// The classes that there are.
+    pub fn class_names(&self) -> Vec<String> {
+        self.classes().keys().cloned().collect()
+    }
+
     /// The commands that bring back what commands have set.
     pub fn configuration(&self) -> Vec<String> {
         let mut lines = Vec::new();

@@ -378,6 +378,11 @@ impl Bed {
         result.unwrap_or_else(|error| panic!("{line}: {error}")).json()
     }
 
+    /// Begins a command whose answer comes in while it is read.
+    pub fn begin(&mut self, line: &str) -> Result<Box<dyn command::Reply>, String> {
+        self.commands.execute(&mut self.router, line).map_err(|error| error.to_string())
+    }
+
     /// Runs a command that asks the worker, which for that time has a thread of its own.
     pub fn ask(&mut self, line: &str) -> Result<String, String> {
         let Bed { router, worker, commands, .. } = self;

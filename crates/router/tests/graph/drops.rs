@@ -223,7 +223,7 @@ const CASES: &[(&str, &str, Act)] = &[
         ports[0].receive_packet(&udp("99.9.9.9"));
     }),
     // From ourselves to ourselves: the error comes back to us.
-    ("ip4-local", "packet of ours came back to us", |_, ports| {
+    ("ip4-icmp-input", "packet of ours came back to us", |_, ports| {
         ports[0].receive_packet(&Packet::udp("10.0.0.1", "99.9.9.9", b""));
     }),
     ("e1-tx", "device has no room", |_, ports| {
@@ -372,8 +372,17 @@ const OTHER_TESTS: &[(&str, &str)] = &[
     ("e1-output", "interface is down"),
 ];
 
+/// Counted by the tests of pings.
+const PINGS: &[(&str, &str)] = &[
+    ("ip4-icmp-input", "ICMP answers to our requests"),
+    ("ip4-icmp-input", "control is busy, answer not told"),
+    ("ip4-ping", "control is busy, not sent"),
+    ("ip4-ping", "no free buffer"),
+];
+
 /// Events that are counted though the packet goes on.
 const EVENTS: &[(&str, &str)] = &[
+    ("ip4-ping", "echo requests sent"),
     ("arp-input", "ARP replies sent"),
     ("ip4-icmp-input", "echo replies sent"),
     ("e1-output", "checksums finished"),
@@ -393,7 +402,7 @@ fn the_table_above_knows_every_name() {
     let registered: BTreeSet<(String, String)> =
         bed.router.graph.errors().iter().map(|error| (error.node.clone(), error.reason.clone())).collect();
     let names = CASES.iter().map(|(node, reason, _)| (*node, *reason));
-    let others = [NOT_REACHED, OTHER_TESTS, EVENTS].concat();
+    let others = [NOT_REACHED, OTHER_TESTS, PINGS, EVENTS].concat();
     let known: BTreeSet<(String, String)> =
         names.chain(others).map(|(node, reason)| (node.to_string(), reason.to_string())).collect();
     // The ports are alike: e1 stands for all.

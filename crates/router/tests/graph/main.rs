@@ -15,4 +15,5 @@ mod icmp;
 mod inspect;
 mod offload;
 mod packet;
+mod ping;
 mod routes;
