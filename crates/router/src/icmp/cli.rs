@@ -3,17 +3,21 @@
 use super::ping::{Answers, Line, Statistics, Wanted};
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Reply, reply};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 /// What VPP sends unless told otherwise: five requests, a second apart, of 116 bytes with
 /// their headers.
 const REPEAT: u32 = 5;
 const INTERVAL: f64 = 1.0;
 const SIZE: u16 = 88;
+/// How long the reader is left waiting before it is asked whether it is still there.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
@@ -40,9 +44,9 @@ fn ping(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
 
 /// A ping that runs: it is read to its end when it is rendered, which is on the session's
 /// thread, not on control's.
-struct ShowPing {
-    address: Ipv4Addr,
-    answers: Answers,
+pub struct ShowPing {
+    pub address: Ipv4Addr,
+    pub answers: Answers,
 }
 
 impl ShowPing {
@@ -54,8 +58,13 @@ impl ShowPing {
 
 impl fmt::Display for ShowPing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for line in &self.answers.lines {
-            write!(f, "{line}")?;
+        loop {
+            match self.answers.lines.recv_timeout(PATIENCE) {
+                Ok(line) => write!(f, "{line}")?,
+                // Writing nothing asks whether anybody still reads.
+                Err(RecvTimeoutError::Timeout) => f.write_str("")?,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
         }
         let statistics = self.statistics();
         let Statistics { sent, received } = statistics;
@@ -63,13 +72,21 @@ impl fmt::Display for ShowPing {
     }
 }
 
+/// The lines as they come in, to the last.
+struct Lines<'a>(&'a Receiver<Line>);
+
+impl Serialize for Lines<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter())
+    }
+}
+
 impl Serialize for ShowPing {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let answers: Vec<Line> = self.answers.lines.iter().collect();
-        let statistics = self.statistics();
         let mut shown = serializer.serialize_struct("ping", 5)?;
         shown.serialize_field("address", &self.address)?;
-        shown.serialize_field("answers", &answers)?;
+        shown.serialize_field("answers", &Lines(&self.answers.lines))?;
+        let statistics = self.statistics();
         shown.serialize_field("sent", &statistics.sent)?;
         shown.serialize_field("received", &statistics.received)?;
         shown.serialize_field("loss_percent", &statistics.loss_percent())?;
