@@ -17,9 +17,10 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use command::{Completion, LineError, Lines, MAXIMUM_LINE, Reply, Text};
+use command::{LineError, Lines, MAXIMUM_LINE, Reply, Text};
 use serde::Serialize;
 
+use crate::completion::{Completed, columns};
 use crate::connection::{Connection, Inbox};
 use crate::exec::{self, ExecError};
 use crate::line_editor::{Key, LineEditor};
@@ -401,7 +402,11 @@ impl<'a> Session<'a> {
         let more = completion.common_prefix().strip_prefix(typed).unwrap_or_default();
         match &completion.candidates[..] {
             [] => self.out.push(BELL),
-            [_] => self.editor.insert_text(&format!("{more} "), &mut self.out),
+            [_] => {
+                self.editor.insert_text(&format!("{more} "), &mut self.out);
+                // The next TAB is the first of another word.
+                self.tabbed = false;
+            }
             _ if !more.is_empty() => self.editor.insert_text(more, &mut self.out),
             _ if !again => self.out.push(BELL),
             _ => {
@@ -420,49 +425,6 @@ pub(crate) fn is_quit(line: &str) -> bool {
     matches!(line.trim(), "quit" | "q" | "exit")
 }
 
-/// The candidates' words in as many columns as the width allows, downwards.
-fn columns(completion: &Completion, width: usize) -> String {
-    const GAP: usize = 2;
-    let words: Vec<&str> = completion.candidates.iter().map(|candidate| candidate.word.as_str()).collect();
-    let widest = words.iter().map(|word| word.chars().count()).max().unwrap_or(0) + GAP;
-    let columns = ((width + GAP) / widest).clamp(1, words.len().max(1));
-    let rows = words.len().div_ceil(columns);
-    let mut text = String::new();
-    for row in 0..rows {
-        let line: String = words.iter().skip(row).step_by(rows).map(|word| format!("{word:<widest$}")).collect();
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
-}
-
-/// The answer to a line that ends in a tab: a word a line, with what it is after a tab.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Completed(Vec<CompletedWord>);
-
-#[derive(Serialize)]
-struct CompletedWord {
-    word: String,
-    help: String,
-}
-
-impl Completed {
-    fn of(completion: &Completion) -> Self {
-        let word = |candidate: &command::Candidate| CompletedWord {
-            word: candidate.word.clone(),
-            help: candidate.help.clone(),
-        };
-        Self(completion.candidates.iter().map(word).collect())
-    }
-}
-
-impl fmt::Display for Completed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|CompletedWord { word, help }| writeln!(f, "{word}\t{help}"))
-    }
-}
-
 /// The reply of `history`.
 #[derive(Serialize)]
 #[serde(transparent)]
@@ -479,7 +441,7 @@ mod tests {
     use super::*;
     use crate::add_session_commands;
     use crate::telnet::{terminal_type, window_size_told};
-    use command::{Command, CommandError, CommandSet, fail, reply};
+    use command::{Command, CommandError, CommandSet, Completion, fail, reply};
     use std::cell::Cell;
     use std::collections::VecDeque;
     use std::rc::Rc;
@@ -678,6 +640,7 @@ mod tests {
     fn tab_completes_what_is_certain_and_lists_the_rest_at_the_second() {
         // One candidate; a common beginning; a bell, then a list.
         assert_eq!(dumb((80, 24), b"sho\t"), "show ");
+        assert_eq!(dumb((80, 24), b"sho\t\t"), "show \x07");
         assert_eq!(dumb((80, 24), b"sh i\t"), "sh i\x07");
         assert_eq!(
             dumb((80, 24), b"sh int e\t\t\x01"),
@@ -689,17 +652,6 @@ mod tests {
         assert_eq!(dumb((80, 24), b"sh i\t\x05\t"), "sh i\x07\x07");
         // A narrow window has one column.
         assert_eq!(dumb((9, 24), b"sh int \t\t"), "sh int \x07\r\ne0\r\neast\r\nwest\r\nquiver# sh int ");
-    }
-
-    #[test]
-    fn columns_fill_the_width_downwards() {
-        let candidates =
-            ["a", "bb", "c", "d", "e"].map(|word| command::Candidate { word: word.into(), help: String::new() });
-        let completion = Completion { start: 0, candidates: candidates.to_vec() };
-        assert_eq!(columns(&completion, 80), "a   bb  c   d   e\n");
-        assert_eq!(columns(&completion, 10), "a   c   e\nbb  d\n");
-        assert_eq!(columns(&completion, 9), "a   d\nbb  e\nc\n");
-        assert_eq!(columns(&completion, 0), "a\nbb\nc\nd\ne\n");
     }
 
     #[test]
@@ -755,9 +707,9 @@ mod tests {
     }
 
     fn count(number: u64, mode: &str, more: impl FnOnce(&mut Script)) -> (io::Result<()>, Script) {
-        let mut script = Script::default();
-        script.input =
-            [terminal_type(mode), b"set term pager off\n".to_vec(), format!("count {number}\n").into_bytes()].into();
+        let count = format!("count {number}\n").into_bytes();
+        let input = [terminal_type(mode), b"set term pager off\n".to_vec(), count].into();
+        let mut script = Script { input, ..Script::default() };
         more(&mut script);
         let outcome = Session::new(&Parrot::new(), &mut script).run();
         (outcome, script)

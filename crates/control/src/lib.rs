@@ -12,6 +12,7 @@
 pub mod cli_client;
 pub mod cli_server;
 mod cli_session;
+mod completion;
 mod connection;
 pub mod exec;
 mod line_editor;

@@ -13,6 +13,9 @@ use crate::terminal::set;
 /// Lines kept for the up arrow unless told otherwise.
 const HISTORY_LINES: usize = 100;
 
+/// Bytes kept of all lines together, whatever number of lines is allowed.
+const HISTORY_BYTES: usize = 1 << 20;
+
 /// Characters of a search; further ones are ignored.
 const MAXIMUM_QUERY: usize = 256;
 
@@ -121,10 +124,20 @@ impl LineEditor {
         if let Ok(Some(limit)) = args.optional("limit") {
             self.limit = limit;
         }
-        let kept = if self.remembers { self.limit } else { 0 };
-        let surplus = self.history.len().saturating_sub(kept);
-        self.history.drain(..surplus);
+        self.forget();
         self.browsing = self.history.len();
+    }
+
+    /// Forgets the oldest lines, of which there are too many or too long ones.
+    fn forget(&mut self) {
+        let most = if self.remembers { self.limit } else { 0 };
+        let mut bytes = 0;
+        let fits = |line: &&String| {
+            bytes += line.len();
+            bytes <= HISTORY_BYTES
+        };
+        let kept = self.history.iter().rev().take(most).take_while(fits).count();
+        self.history.drain(..self.history.len() - kept);
     }
 
     /// The line as it stands.
@@ -151,10 +164,8 @@ impl LineEditor {
     /// Remembers a line for the up arrow.
     pub fn remember(&mut self, line: &str) {
         if self.remembers && !line.trim().is_empty() && self.history.last().is_none_or(|last| last != line) {
-            if self.history.len() >= self.limit {
-                self.history.remove(0);
-            }
             self.history.push(line.to_string());
+            self.forget();
         }
         self.browsing = self.history.len();
     }
@@ -586,5 +597,18 @@ mod tests {
         assert_eq!(editor.before_cursor(), "sh");
         editor.insert_text("ow", &mut out);
         assert_eq!(editor.text(), "show x");
+    }
+
+    #[test]
+    fn history_is_bounded_in_lines_and_bytes() {
+        let mut editor = LineEditor::new();
+        (0..=HISTORY_LINES).for_each(|number| editor.remember(&number.to_string()));
+        assert_eq!((editor.history().len(), editor.history()[0].as_str()), (HISTORY_LINES, "1"));
+        const LONG: usize = 1 << 15;
+        for number in 0..50 {
+            editor.remember(&format!("{number:0LONG$}"));
+        }
+        assert_eq!(editor.history().len(), HISTORY_BYTES / LONG);
+        assert!(editor.history().last().unwrap().ends_with("049"));
     }
 }

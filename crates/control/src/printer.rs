@@ -165,8 +165,11 @@ impl<'s> Printer<'s> {
 
     fn newline(&mut self) {
         self.out.extend_from_slice(if self.interactive { b"\r\n" } else { b"\n" });
-        let width = usize::from(self.terminal.window.width).max(1);
-        self.rows += self.column.div_ceil(width).max(1);
+        // Terminals that do not know their width tell zero.
+        self.rows += match usize::from(self.terminal.window.width) {
+            0 => 1,
+            width => self.column.div_ceil(width).max(1),
+        };
         self.lines = self.lines.saturating_add(1);
         self.column = 0;
     }

@@ -71,6 +71,33 @@ impl fmt::Display for Rows {
     }
 }
 
+/// Two lines in quick succession, a third after a while; then it waits until the test has
+/// seen them all, and looks now and then whether it is still wanted.
+struct Slow;
+
+/// Lines of [`Slow`] that the test has seen.
+static SEEN: AtomicUsize = AtomicUsize::new(0);
+
+impl fmt::Display for Slow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "one\ntwo")?;
+        for (seen, line) in [(2, "three"), (3, "end")] {
+            while SEEN.load(Ordering::SeqCst) < seen {
+                f.write_str("")?;
+                thread::sleep(Duration::from_millis(10));
+            }
+            writeln!(f, "{line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Slow {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+}
+
 /// Rows of [`Rows`] that say `forever` and were rendered so far, in this process.
 static ENDLESS: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
@@ -80,6 +107,7 @@ impl Executor for Fake {
             "show version" => reply(Version { version: 1 }),
             "large" => reply(Rows { count: 1 << 16, rendered: Arc::default() }),
             "forever" => reply(Rows { count: u64::MAX, rendered: ENDLESS.clone() }),
+            "ping" => reply(Slow),
             "slow" => {
                 thread::sleep(Duration::from_millis(1000));
                 reply(Done)
@@ -235,11 +263,25 @@ fn vppctl_in_a_terminal() {
 }
 
 #[test]
+fn a_reply_that_takes_its_time_is_seen_as_it_comes() {
+    let directory = Directory::new();
+    let _server = server(&directory);
+    let mut wire = Wire::connect(&directory.socket());
+    wire.send(TTYPE_VPPCTL);
+    wire.send(b"ping\n\0");
+    wire.expect(b"one\ntwo\n");
+    SEEN.store(2, Ordering::SeqCst);
+    wire.expect(b"three\n");
+    SEEN.store(3, Ordering::SeqCst);
+    wire.expect(b"end\n\0");
+}
+
+#[test]
 fn interrupt_and_hanging_up_end_a_reply_without_end() {
     let directory = Directory::new();
     let _server = server(&directory);
     let mut wire = Wire::connect(&directory.socket());
-    wire.send(&[b"\xff\xfa\x18\x00dumb\xff\xf0", &NAWS[..]].concat());
+    wire.send(&[b"\xff\xfa\x18\x00dumb\xff\xf0", NAWS].concat());
     wire.expect(b"Quiver\r\n\r\nquiver# ");
     // Pages would stop it.
     wire.send(b"forever\n");

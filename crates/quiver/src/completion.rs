@@ -30,9 +30,12 @@ pub struct Options {
 }
 
 /// Prints the script for bash.
-pub fn script(command: &mut clap::Command) -> Result<(), String> {
+pub fn script(arguments: &clap::Command) -> Result<(), String> {
+    // Without what is hidden from people.
+    let shown = arguments.get_subcommands().filter(|action| !action.is_hide_set());
+    let mut shown = clap::Command::new("quiver").args(arguments.get_arguments()).subcommands(shown);
     let mut script = Vec::new();
-    clap_complete::generate(Shell::Bash, command, "quiver", &mut script);
+    clap_complete::generate(Shell::Bash, &mut shown, "quiver", &mut script);
     script.extend(COMMANDS_SCRIPT.bytes());
     io::stdout().write_all(&script).map_err(|error| error.to_string())
 }

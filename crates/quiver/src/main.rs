@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     report(match Arguments::parse().action {
         Action::Run { config, foreground } => daemon::run(config.as_deref(), foreground),
         Action::Cli(options) => cli::run(&options),
-        Action::Completion { .. } => completion::script(&mut Arguments::command()),
+        Action::Completion { .. } => completion::script(&Arguments::command()),
         Action::Complete(options) => completion::run(&options),
         Action::Generate { document } => generate::run(document, &Arguments::command()),
         Action::Bench(options) => bench::run(&options),

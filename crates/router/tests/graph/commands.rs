@@ -133,6 +133,21 @@ fn every_show_answers_in_text_and_in_json() {
 }
 
 #[test]
+fn names_that_the_router_knows_are_offered() {
+    let mut running = Running::new();
+    set_up(&mut running);
+    let offered = |line: &str| {
+        let completion = running.commands.complete(line, &|kind| quiver_router::values(&running.router, kind));
+        completion.candidates.into_iter().map(|candidate| candidate.word).collect::<Vec<_>>()
+    };
+    assert_eq!(offered("set int state "), ["n0", "pg0", "pg1"]);
+    assert_eq!(offered("packet-generator delete "), ["s0"]);
+    assert_eq!(offered("show node ip4-in"), ["ip4-input"]);
+    assert_eq!(offered("trace add pg-"), ["pg-input"]);
+    running.stop();
+}
+
+#[test]
 fn every_example_is_a_line_of_its_command() {
     quiver_router::commands().check_examples().unwrap_or_else(|error| panic!("{error}"));
 }
@@ -365,6 +380,9 @@ fn whatever_is_typed_gets_an_answer_or_an_error_in_words() {
         if name.is_some_and(|name| ["create tap", "create host-interface"].contains(&name.as_str())) {
             continue;
         }
+        assert!(!running.commands.help(&line).is_empty() || line.contains('{'), "{line}");
+        let completion = running.commands.complete(&line, &|kind| quiver_router::values(&running.router, kind));
+        assert!(completion.candidates.iter().all(|candidate| candidate.word.starts_with(&line[completion.start..])));
         match running.execute(&line) {
             Ok(reply) => {
                 good += 1;
