@@ -1,0 +1,214 @@
+"""The process: what it tells the service manager, its log, signals, files, sockets."""
+
+import grp
+import os
+import signal
+import socket
+import stat
+import subprocess
+
+import pytest
+
+from lab import QUIVER, run, wait_until
+
+
+class Manager:
+    """A service manager's ear: the socket that `NOTIFY_SOCKET` names."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        self.socket.settimeout(10)
+        self.environment = {**os.environ, "NOTIFY_SOCKET": str(path)}
+
+    def hears(self, wanted):
+        """The next message that has the line `wanted`, as a list of lines."""
+        while True:
+            lines = self.socket.recv(4096).decode().split("\n")
+            if wanted in lines:
+                return lines
+
+
+@pytest.fixture
+def manager(tmp_path):
+    made = Manager(tmp_path / "notify.sock")
+    yield made
+    made.socket.close()
+
+
+@pytest.fixture
+def start(lab, tmp_path):
+    """Starts a router whose whole configuration is given; it is ended with the lab."""
+
+    def begin(unix, **options):
+        config = tmp_path / "startup.conf"
+        config.write_text(f"unix {{\n  nodaemon\n  runtime-dir {tmp_path}\n  cli-listen {tmp_path}/cli.sock\n{unix}\n}}\n")
+        return lab.host("router").start(QUIVER, "run", "--config", config, **options)
+
+    return begin
+
+
+def ask(tmp_path, *words):
+    return run(QUIVER, "cli", "--socket", tmp_path / "cli.sock", *words).stdout
+
+
+def test_the_manager_is_told_from_start_to_end(start, manager, tmp_path):
+    commands = tmp_path / "commands"
+    commands.write_text("create null interface name n0\n")
+    environment = {**manager.environment, "WATCHDOG_USEC": "400000"}
+    router = start(f"  exec {commands}\n  log {tmp_path}/log\n", env=environment)
+    assert manager.hears("READY=1") == ["READY=1", f"STATUS=commands on {tmp_path}/cli.sock"]
+    # Only now: the start-up commands have been carried out.
+    assert "n0" in ask(tmp_path, "show", "interface")
+    for _ in range(3):
+        manager.hears("WATCHDOG=1")
+    router.send_signal(signal.SIGHUP)
+    began, clock = manager.hears("RELOADING=1")
+    assert began == "RELOADING=1" and int(clock.removeprefix("MONOTONIC_USEC=")) > 0
+    manager.hears("READY=1")
+    router.terminate()
+    assert manager.hears("STOPPING=1")[1] == "STATUS=signal 15: leaving"
+    assert router.wait(10) == 0
+
+
+def test_a_bad_startup_command_is_in_the_status(start, manager, tmp_path):
+    commands = tmp_path / "commands"
+    commands.write_text("\nmake coffee\n")
+    router = start(f"  exec {commands}\n", env=manager.environment, stderr=subprocess.DEVNULL)
+    status = manager.hears("READY=1")[1]
+    assert f"{commands}:2: " in status and "`make'" in status
+    router.terminate()
+    assert router.wait(10) == 0
+
+
+def test_without_a_watchdog_nobody_is_woken(start, manager, tmp_path):
+    """Not even by what is meant for another process."""
+    environment = {**manager.environment, "WATCHDOG_USEC": "20000", "WATCHDOG_PID": "1"}
+    router = start(f"  log {tmp_path}/log\n", env=environment)
+    manager.hears("READY=1")
+    ask(tmp_path, "show", "version")
+    router.terminate()
+    assert router.wait(10) == 0
+    assert manager.socket.recv(4096).decode().startswith("STOPPING=1")
+
+
+def test_hup_opens_the_log_anew(lab):
+    router = lab.router()
+    moved = router.log_file.with_suffix(".1")
+    router.log_file.rename(moved)
+    router.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: f"SIGHUP: log {router.log_file} opened anew" in router.log(), "the new log is written")
+    assert " runs; commands on " in moved.read_text() and " runs; commands on " not in router.log()
+
+
+def test_a_log_that_cannot_be_opened_anew_goes_on(lab):
+    router = lab.router()
+    away = router.log_file.with_suffix(".1")
+    router.log_file.rename(away)
+    router.log_file.mkdir()
+    router.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "the old one goes on" in away.read_text(), "the old log says why")
+    router.log_file.rmdir()
+
+
+def test_the_log_is_shown_and_its_levels_can_be_set(lab):
+    router = lab.router(extra="logging { class arp { level err } size 100 class apr { level debug } }")
+    shown = router.cli("show logging")
+    assert " notice     quiver         quiver v" in shown
+    assert "no log class `apr'; did you mean `arp'?" in shown and "startup.conf:8:" in shown
+    entries = router.cli_json("show log")["entries"]
+    assert {"time", "level", "class", "text"} == set(entries[0])
+    # The file has each of them, with a time that sorts.
+    for entry in entries:
+        assert f"{entry['time']} {entry['level']} {entry['class']}: {entry['text']}\n" in router.log()
+    configuration = router.cli_json("show logging configuration")
+    assert configuration["size"] == 100 and configuration["default_level"] == "debug"
+    assert {"class": "arp", "level": "err", "syslog_level": None, "rate_limit": 50} in configuration["classes"]
+    router.cli("clear logging")
+    assert router.cli("show logging") == ""
+
+
+def test_what_is_not_written_is_kept(lab):
+    router = lab.router(extra="logging { default-syslog-log-level err }")
+    assert " runs; commands on " in router.cli("show logging")
+    assert " runs; commands on " not in router.log()
+
+
+def test_the_journal_gets_priorities(start, tmp_path):
+    console = open(tmp_path / "console", "w+")
+    status = os.fstat(console.fileno())
+    environment = {**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+    router = start("  nosyslog\n", env=environment, stderr=console)
+    wait_until(lambda: " runs; commands on " in (tmp_path / "console").read_text(), "it runs")
+    router.terminate()
+    assert router.wait(10) == 0
+    lines = (tmp_path / "console").read_text().splitlines()
+    assert f"<5>quiver: quiver v{version()} runs; commands on {tmp_path}/cli.sock" in lines
+    assert any(line.startswith("<4>quiver: unix: nosyslog has no effect: ") for line in lines)
+    console.close()
+
+
+def version():
+    return run(QUIVER, "--version").stdout.split()[1]
+
+
+def test_the_end_leaves_nothing_behind(start, tmp_path):
+    commands = tmp_path / "commands"
+    commands.write_text("create tap name e0 host-if-name lan0\nset interface state e0 up\n")
+    router = start(f"  exec {commands}\n  pidfile {tmp_path}/pid\n  log {tmp_path}/log\n")
+    wait_until(lambda: "done" in (tmp_path / "log").read_text() if (tmp_path / "log").exists() else False, "it runs")
+    assert (tmp_path / "pid").read_text() == f"{router.pid}\n"
+    links = ("ip", "netns", "exec", run("ip", "netns", "identify", router.pid).stdout.strip(), "ip", "link")
+    assert "lan0" in run(*links).stdout
+    router.terminate()
+    assert router.wait(10) == 0
+    assert "lan0" not in run(*links).stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["commands", "log", "startup.conf"]
+
+
+def test_an_unknown_group_is_named_with_its_place(tmp_path):
+    config = tmp_path / "startup.conf"
+    config.write_text(f"unix {{\n  nodaemon cli-listen {tmp_path}/cli.sock\n  gid nobodys-group\n}}\n")
+    done = run(QUIVER, "run", "--config", config, check=False, timeout=20)
+    assert done.returncode == 1
+    assert f"{config}:3:3: gid nobodys-group: no such group" in done.stderr
+    assert not (tmp_path / "cli.sock").exists()
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_the_socket_has_the_group_and_mode_that_are_asked_for(start, tmp_path, by_name):
+    group = grp.getgrnam("daemon")
+    router = start(f"  gid {group.gr_name if by_name else group.gr_gid}\n  cli-socket-mode 0620\n  log {tmp_path}/log\n")
+    wait_until(lambda: run(QUIVER, "cli", "-s", tmp_path / "cli.sock", "show version", check=False).returncode == 0, "it runs")
+    status = (tmp_path / "cli.sock").stat()
+    assert (status.st_gid, stat.S_IMODE(status.st_mode)) == (group.gr_gid, 0o620)
+    router.terminate()
+    assert router.wait(10) == 0
+
+
+def test_core_files_hold_everything_when_asked(start, manager):
+    router = start("  full-coredump\n", env=manager.environment, stderr=subprocess.DEVNULL)
+    manager.hears("READY=1")
+    with open(f"/proc/{router.pid}/limits") as limits:
+        assert [line.split()[4] for line in limits if line.startswith("Max core file size")] == ["unlimited"]
+    with open(f"/proc/{router.pid}/coredump_filter") as chosen:
+        assert int(chosen.read(), 16) & 0x7F == 0x7F
+    router.terminate()
+    assert router.wait(10) == 0
+
+
+def test_an_interactive_router_reads_standard_input_and_ends_with_it(start, tmp_path):
+    router = start(f"  interactive\n  log {tmp_path}/log\n", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    said, _ = router.communicate("show version\ncreate null interface name n0\nshow interface\n", timeout=20)
+    assert router.returncode == 0
+    assert f"quiver v{version()}\n" in said and "\nn0 " in said
+    assert "end of the session on standard input: leaving" in (tmp_path / "log").read_text()
+
+
+def test_huge_pages_that_are_not_there_are_missed(lab):
+    with open("/proc/meminfo") as meminfo:
+        free = [line.split()[1] for line in meminfo if line.startswith("HugePages_Free")]
+    if free != ["0"]:
+        pytest.skip("needs a machine without free huge pages")
+    router = lab.router(extra="buffers { page-size 2m }")
+    assert "buffers: page-size: no huge pages are free, plain pages are used" in router.log()
