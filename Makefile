@@ -4,11 +4,16 @@
 PYTHON ?= /usr/bin/python3
 # Options for the end-to-end tests, such as PYTEST="-k arp -x".
 PYTEST ?=
+# Where `make install' puts things, and which build.
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+DESTDIR ?=
+BINARY ?= target/release/quiver
 
 .DEFAULT_GOAL := help
 # One after the other: two things that are timed at once on few cores mislead.
 .NOTPARALLEL:
-.PHONY: help deps build demo test test-rust test-models test-e2e bench figures graph lint clean
+.PHONY: help deps build demo test test-rust test-models test-e2e bench figures graph lint clean install uninstall
 
 help: ## List these targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -53,6 +58,12 @@ graph: ## Draw docs/graph.svg anew (needs Graphviz)
 lint: ## Check formatting and lints
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+install: ## Install what `make build' has built (PREFIX=/usr/local, SYSCONFDIR=/etc, DESTDIR=; as root)
+	@PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' DESTDIR='$(DESTDIR)' scripts/install.sh install '$(BINARY)'
+
+uninstall: ## Remove what was installed; a changed configuration stays
+	@PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' DESTDIR='$(DESTDIR)' scripts/install.sh uninstall
 
 clean: ## Remove all that was built
 	cargo clean
