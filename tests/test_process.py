@@ -166,12 +166,32 @@ def test_the_end_leaves_nothing_behind(start, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["commands", "log", "startup.conf"]
 
 
+def test_a_router_that_does_not_start_tells_its_log(lab):
+    """In the background nobody may be there to read standard error."""
+    router = lab.router()
+    config = router.directory / "second.conf"
+    config.write_text(f"unix {{ nodaemon cli-listen {router.socket} log {router.directory}/second.log }}\n")
+    assert router.host.run(QUIVER, "run", "--config", config, check=False, timeout=20).returncode == 1
+    said = (router.directory / "second.log").read_text()
+    assert f" err quiver: the router does not start: CLI socket: {router.socket} is in use by process " in said
+
+
 def test_an_unknown_group_is_named_with_its_place(tmp_path):
     config = tmp_path / "startup.conf"
     config.write_text(f"unix {{\n  nodaemon cli-listen {tmp_path}/cli.sock\n  gid nobodys-group\n}}\n")
     done = run(QUIVER, "run", "--config", config, check=False, timeout=20)
     assert done.returncode == 1
     assert f"{config}:3:3: gid nobodys-group: no such group" in done.stderr
+    assert not (tmp_path / "cli.sock").exists()
+
+
+@pytest.mark.parametrize("key", ["log", "pidfile"])
+def test_a_file_that_cannot_be_written_is_named_with_its_place(tmp_path, key):
+    config = tmp_path / "startup.conf"
+    config.write_text(f"unix {{\n  nodaemon cli-listen {tmp_path}/cli.sock\n  {key} {tmp_path}/absent/x\n}}\n")
+    done = run(QUIVER, "run", "--config", config, check=False, timeout=20)
+    assert done.returncode == 1
+    assert f"{config}:3:3: {key} {tmp_path}/absent/x: No such file or directory" in done.stderr
     assert not (tmp_path / "cli.sock").exists()
 
 

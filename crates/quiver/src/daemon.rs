@@ -45,7 +45,12 @@ pub fn run(config: Option<&Path>, foreground: bool) -> Result<(), String> {
     {
         return run_in_background(file, &config);
     }
-    serve(&config, config_file)
+    // Who has no standard error to look at has the log.
+    serve(&config, config_file).inspect_err(|error| {
+        if config.unix.log.is_some() {
+            log::error!("the router does not start: {error}");
+        }
+    })
 }
 
 /// Starts a process of its own and waits until it answers.
@@ -94,7 +99,8 @@ fn start_log(logging: &Arc<Logging>, config: &StartupConfig) -> Result<(), Strin
     logging.set_default_syslog_level(chosen.default_syslog_log_level.map(level));
     logging.set_size(By::Startup, chosen.size);
     logging.set_throttle_time(By::Startup, chosen.throttle_time);
-    log_sink::install(logging.clone(), config.unix.log.as_deref())?;
+    let installed = log_sink::install(logging.clone(), config.unix.log.as_deref());
+    installed.map_err(|error| config.complaint("unix log", error).to_string())?;
     for class in &chosen.classes {
         let settings = ClassSettings {
             level: class.level.map(|chosen| Some(level(chosen))),
@@ -161,7 +167,8 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     let desk: Arc<dyn Executor> =
         Arc::new(Desk { commands: commands.clone(), requests, files: router.files.clone(), banner: banner(config) });
     let mut servers = open_sockets(config, group, &desk)?;
-    let _pid_file = config.unix.pidfile.as_deref().map(PidFile::write).transpose()?;
+    let pid_file = config.unix.pidfile.as_deref().map(PidFile::write).transpose();
+    let _pid_file = pid_file.map_err(|error| config.complaint("unix pidfile", error).to_string())?;
     log::info!("quiver v{VERSION} runs; commands on {}", config.unix.cli_listen.display());
     start_up(config, desk, restored);
     if config.unix.interactive {
@@ -287,10 +294,10 @@ fn open_sockets(
     desk: &Arc<dyn Executor>,
 ) -> Result<Vec<CliServer>, String> {
     let open = |path: &Path| {
-        let about = |error: io::Error| format!("CLI socket {}: {error}", path.display());
-        let mut server = CliServer::bind(path).map_err(about)?;
+        // What is wrong with a socket names it.
+        let mut server = CliServer::bind(path).map_err(|error| format!("CLI socket: {error}"))?;
         surroundings::give(path, group, config.unix.cli_socket_mode)?;
-        server.serve(desk.clone()).map_err(about)?;
+        server.serve(desk.clone()).map_err(|error| format!("CLI socket {}: {error}", path.display()))?;
         Ok::<CliServer, String>(server)
     };
     let mut servers = vec![open(&config.unix.cli_listen)?];

@@ -30,6 +30,22 @@ thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
+/// While it lives, this thread writes an entry.
+struct Busy;
+
+impl Busy {
+    /// `None` when it does already.
+    fn begin() -> Option<Busy> {
+        (!BUSY.replace(true)).then_some(Busy)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        BUSY.set(false);
+    }
+}
+
 /// Where lines go.
 enum Target {
     File { path: PathBuf, file: File },
@@ -153,9 +169,10 @@ impl Log for Sink {
     }
 
     fn log(&self, record: &Record<'_>) {
-        if !self.enabled(record.metadata()) || BUSY.replace(true) {
+        if !self.enabled(record.metadata()) {
             return;
         }
+        let Some(_busy) = Busy::begin() else { return };
         let class = class::of(record.target());
         let recorded = self.logging.record(class, record.level().into(), &record.args().to_string());
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,8 +181,6 @@ impl Log for Sink {
                 output.write(entry);
             }
         }
-        drop(output);
-        BUSY.set(false);
     }
 
     fn flush(&self) {}
@@ -203,6 +218,16 @@ mod tests {
         for other in ["8:78", "9:77", "8", "", "x:y", "8:77:1"] {
             assert!(!names(other, (8, 77)), "{other}");
         }
+    }
+
+    #[test]
+    fn who_writes_an_entry_is_not_logged_and_who_panicked_is_again() {
+        let panicked = std::panic::catch_unwind(|| {
+            let _busy = Busy::begin().unwrap();
+            assert!(Busy::begin().is_none());
+            std::panic::resume_unwind(Box::new("while writing"));
+        });
+        assert!(panicked.is_err() && Busy::begin().is_some());
     }
 
     #[test]
