@@ -140,7 +140,6 @@ pub fn all_commands() -> CommandSet<Router> {
 
 fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), String> {
     let started = Instant::now();
-    let group = surroundings::group(config).map_err(|error| error.to_string())?;
     let (stop, stopped) = bounded(1);
     signals::listen(stop.clone()).map_err(|error| format!("signals: {error}"))?;
     let options = Options {
@@ -166,7 +165,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     let (requests, incoming) = bounded(64);
     let desk: Arc<dyn Executor> =
         Arc::new(Desk { commands: commands.clone(), requests, files: router.files.clone(), banner: banner(config) });
-    let mut servers = open_sockets(config, group, &desk)?;
+    let mut servers = open_sockets(config, surroundings::group(config), &desk)?;
     let pid_file = config.unix.pidfile.as_deref().map(PidFile::write).transpose();
     let _pid_file = pid_file.map_err(|error| config.complaint("unix pidfile", error).to_string())?;
     log::info!("quiver v{VERSION} runs; commands on {}", config.unix.cli_listen.display());

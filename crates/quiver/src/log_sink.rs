@@ -89,13 +89,17 @@ pub fn reopen() {
     let Some(sink) = SINK.get() else { return };
     let reopened = sink.output.lock().unwrap_or_else(PoisonError::into_inner).reopen();
     match reopened {
-        Ok(None) => {}
+        Ok(None) => log::info!("SIGHUP: there is no log file to open anew"),
         Ok(Some(path)) => log::info!("SIGHUP: log {} opened anew", path.display()),
         Err(message) => log::error!("SIGHUP: {message}; the old one goes on"),
     }
 }
 
+/// Opens a log file, and makes its directory if need be.
 fn open(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
     OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path)
 }
 

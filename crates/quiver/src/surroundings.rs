@@ -35,18 +35,23 @@ pub fn allow_core_files(unix: &Unix) {
     }
 }
 
-/// The number of the group that the configuration names, with the place for a complaint.
-///
-/// # Errors
-/// When the system has no such group.
-pub fn group(config: &StartupConfig) -> Result<Option<u32>, StartupError> {
-    let Some(name) = &config.unix.gid else { return Ok(None) };
-    let complain = |message: String| config.complaint("unix gid", message);
-    let groups = fs::read_to_string("/etc/group").map_err(|error| complain(format!("/etc/group: {error}")))?;
+/// The number of the group that the configuration names. A group that the system does not have
+/// is a complaint in the log with its place, not the end: without it fewer may connect, not more.
+pub fn group(config: &StartupConfig) -> Option<u32> {
+    let name = config.unix.gid.as_ref()?;
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
     let number = group_number(&groups, name);
-    number.map(Some).ok_or_else(|| {
-        complain(format!("gid {name}: no such group in /etc/group (make it with `groupadd --system {name}')"))
-    })
+    if number.is_none() {
+        log::warn!("{}", unknown_group(config, name));
+    }
+    number
+}
+
+fn unknown_group(config: &StartupConfig, name: &str) -> StartupError {
+    let message = format!(
+        "gid {name}: no such group in /etc/group (make it with `groupadd --system {name}'); the sockets keep theirs"
+    );
+    config.complaint("unix gid", message)
 }
 
 /// The number of a group in the text of `/etc/group`, by its name, or a number itself.
@@ -110,7 +115,8 @@ mod tests {
     #[test]
     fn an_unknown_group_is_complained_about_where_it_stands() {
         let config = StartupConfig::parse("test.conf", "unix {\n gid no-such-group\n}").unwrap();
-        let error = group(&config).unwrap_err().to_string();
+        assert_eq!(group(&config), None);
+        let error = unknown_group(&config, "no-such-group").to_string();
         assert!(error.starts_with("test.conf:2:2: gid no-such-group: no such group in /etc/group"), "{error}");
     }
 
