@@ -27,7 +27,7 @@ use crate::line_editor::{Key, LineEditor};
 use crate::printer::{End, Printer};
 use crate::telnet::Event;
 use crate::terminal::{Terminal, Window};
-use crate::{Executor, Format, SessionLine};
+use crate::{Executor, Format, Manners, SessionLine};
 
 /// Ends an answer: the command was done (ASCII ACK).
 pub(crate) const STATUS_DONE: u8 = 0x06;
@@ -39,10 +39,6 @@ pub(crate) const TERMINAL_QUIVER: &str = "quiver";
 pub(crate) const TERMINAL_QUIVER_JSON: &str = "quiver-json";
 /// What `vppctl` calls itself when its input is no terminal.
 const TERMINAL_VPPCTL: &str = "vppctl";
-
-const PROMPT: &str = "quiver# ";
-/// Asks for the rest of a brace block; as wide as the prompt.
-const CONTINUATION_PROMPT: &str = "      > ";
 
 const CLEAR_SCREEN: &[u8] = b"\x1b[2J\x1b[1;1H";
 const BELL: u8 = 7;
@@ -78,12 +74,14 @@ pub(crate) struct Session<'a> {
     /// Whether the last key was a TAB that left several words to choose from.
     tabbed: bool,
     terminal: Terminal,
+    manners: Manners,
     /// What goes out before the session waits for input.
     out: Vec<u8>,
 }
 
 impl<'a> Session<'a> {
     pub fn new(executor: &'a dyn Executor, connection: &'a mut dyn Connection) -> Self {
+        let manners = executor.manners();
         Self {
             executor,
             connection,
@@ -91,9 +89,10 @@ impl<'a> Session<'a> {
             mode: Mode::Plain,
             lines: Lines::new(),
             line: Vec::new(),
-            editor: LineEditor::new(),
+            editor: LineEditor::new(manners.history),
             tabbed: false,
-            terminal: Terminal::new(),
+            terminal: Terminal::new(&manners),
+            manners,
             out: Vec::new(),
         }
     }
@@ -164,7 +163,7 @@ impl<'a> Session<'a> {
         };
         if self.mode == Mode::Interactive {
             self.terminal.set_name(terminal);
-            self.print(&self.executor.banner());
+            self.print(&self.manners.banner.clone());
             self.prompt();
         }
     }
@@ -334,10 +333,11 @@ impl<'a> Session<'a> {
 
     fn prompt(&mut self) {
         let prompt = match self.lines.is_open() {
-            true => CONTINUATION_PROMPT,
-            false => PROMPT,
+            // Asks for the rest of a brace block; as wide as the prompt.
+            true => format!("{:>1$}", "> ", self.manners.prompt.chars().count()),
+            false => self.manners.prompt.clone(),
         };
-        self.out.extend(self.terminal.styled(BOLD, prompt).bytes());
+        self.out.extend(self.terminal.styled(BOLD, &prompt).bytes());
     }
 
     fn prompt_again(&mut self) {
@@ -509,8 +509,8 @@ mod tests {
             self.0.complete(line, &|_| vec!["e0".into(), "east".into(), "west".into()])
         }
 
-        fn banner(&self) -> String {
-            "welcome\n\n".into()
+        fn manners(&self) -> Manners {
+            Manners { banner: "welcome\n\n".into(), ..Manners::default() }
         }
     }
 

@@ -160,10 +160,6 @@ mod tests {
         fn complete(&self, _: &str) -> Completion {
             Completion::default()
         }
-
-        fn banner(&self) -> String {
-            String::new()
-        }
     }
 
     /// What a file's commands printed, and why it ended early, if it did.

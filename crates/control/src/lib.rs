@@ -54,8 +54,35 @@ pub trait Executor: Send + Sync {
         Files::anywhere()
     }
 
-    /// What an interactive session is greeted with.
-    fn banner(&self) -> String;
+    /// How interactive sessions begin.
+    fn manners(&self) -> Manners {
+        Manners::default()
+    }
+}
+
+/// How interactive sessions begin, and behave until an operator sets them otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manners {
+    /// What they are greeted with.
+    pub banner: String,
+    pub prompt: String,
+    /// Lines kept for the up arrow; 0: none.
+    pub history: usize,
+    pub pager: bool,
+    /// Lines of one output that are paged.
+    pub pager_limit: u32,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self {
+            banner: String::new(),
+            prompt: "quiver# ".into(),
+            history: line_editor::HISTORY_LINES,
+            pager: true,
+            pager_limit: terminal::PAGER_LIMIT,
+        }
+    }
 }
 
 /// A line that the session itself carries out.

@@ -11,7 +11,7 @@ use command::{Args, MAXIMUM_LINE};
 use crate::terminal::set;
 
 /// Lines kept for the up arrow unless told otherwise.
-const HISTORY_LINES: usize = 100;
+pub(crate) const HISTORY_LINES: usize = 100;
 
 /// Bytes kept of all lines together, whatever number of lines is allowed.
 const HISTORY_BYTES: usize = 1 << 20;
@@ -90,7 +90,8 @@ pub(crate) struct LineEditor {
 }
 
 impl LineEditor {
-    pub fn new() -> Self {
+    /// One that remembers that many lines.
+    pub fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
             bytes: 0,
@@ -102,8 +103,8 @@ impl LineEditor {
             partial: Vec::new(),
             after_return: false,
             search: None,
-            remembers: true,
-            limit: HISTORY_LINES,
+            remembers: limit > 0,
+            limit,
         }
     }
 
@@ -487,7 +488,7 @@ mod tests {
 
     /// Types keys and returns the lines entered.
     fn lines(keys: &[u8]) -> Vec<String> {
-        let mut editor = LineEditor::new();
+        let mut editor = LineEditor::new(HISTORY_LINES);
         let mut out = Vec::new();
         let mut lines = Vec::new();
         for key in keys {
@@ -533,7 +534,7 @@ mod tests {
 
     #[test]
     fn the_terminal_is_told_what_changed() {
-        let mut editor = LineEditor::new();
+        let mut editor = LineEditor::new(HISTORY_LINES);
         let mut out = Vec::new();
         for key in b"ac\x1b[Db\x7f" {
             assert_eq!(editor.push(*key, &mut out), None);
@@ -543,7 +544,7 @@ mod tests {
 
     #[test]
     fn control_keys_reach_the_session() {
-        let mut editor = LineEditor::new();
+        let mut editor = LineEditor::new(HISTORY_LINES);
         let mut out = Vec::new();
         assert_eq!(editor.push(4, &mut out), Some(Key::EndOfInput));
         assert_eq!(editor.push(b'x', &mut out), None);
@@ -572,7 +573,7 @@ mod tests {
 
     #[test]
     fn a_search_shows_what_it_looks_for_and_cleans_up() {
-        let mut editor = LineEditor::new();
+        let mut editor = LineEditor::new(HISTORY_LINES);
         editor.remember("one");
         let mut out = Vec::new();
         for key in b"\x12o" {
@@ -588,7 +589,7 @@ mod tests {
 
     #[test]
     fn a_tab_asks_for_completion_before_the_cursor() {
-        let mut editor = LineEditor::new();
+        let mut editor = LineEditor::new(HISTORY_LINES);
         let mut out = Vec::new();
         for key in b"sh x\x02\x02" {
             editor.push(*key, &mut out);
@@ -601,7 +602,7 @@ mod tests {
 
     #[test]
     fn history_is_bounded_in_lines_and_bytes() {
-        let mut editor = LineEditor::new();
+        let mut editor = LineEditor::new(HISTORY_LINES);
         (0..=HISTORY_LINES).for_each(|number| editor.remember(&number.to_string()));
         assert_eq!((editor.history().len(), editor.history()[0].as_str()), (HISTORY_LINES, "1"));
         const LONG: usize = 1 << 15;

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use crate::Manners;
 use command::Args;
 use serde::Serialize;
 
 /// Lines of one output that are paged unless told otherwise, as VPP.
-const PAGER_LIMIT: u32 = 100_000;
+pub(crate) const PAGER_LIMIT: u32 = 100_000;
 
 /// The client's window in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +40,14 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub fn new() -> Self {
+    pub fn new(manners: &Manners) -> Self {
         Self {
             name: String::new(),
             // What a terminal has that does not tell.
             window: Window { width: 80, height: 24 },
             ansi: false,
-            pager: true,
-            pager_limit: PAGER_LIMIT,
+            pager: manners.pager,
+            pager_limit: manners.pager_limit,
         }
     }
 

@@ -6,13 +6,13 @@
 
 use command::{CommandSet, Files, Format};
 use control::startup::{LogLevel, PageSize, StartupConfig};
-use control::{CliClient, CliServer, Executor, add_session_commands, exec};
+use control::{CliClient, CliServer, Executor, Manners, add_session_commands, exec};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use router::inspect::VERSION;
 use router::logging::{By, ClassSettings, Level, Logging};
 use router::{Options, Router};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -155,7 +155,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     crash::install(crashes.clone(), crash::Process { started, config: config_file.map(PathBuf::from) });
     surroundings::allow_core_files(&config.unix);
     warn_of_limits(config, &router);
-    let data = start_worker(&router, config)?;
+    let data = start_worker(&router, config, &crashes)?;
     pin("control", config.cpu.main_core);
     router.files = files(config)?;
     router.config.startup = config.unix.startup_config.clone();
@@ -164,7 +164,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     let commands = Arc::new(all_commands());
     let (requests, incoming) = bounded(64);
     let desk: Arc<dyn Executor> =
-        Arc::new(Desk { commands: commands.clone(), requests, files: router.files.clone(), banner: banner(config) });
+        Arc::new(Desk { commands: commands.clone(), requests, files: router.files.clone(), manners: manners(config) });
     let mut servers = open_sockets(config, surroundings::group(config), &desk)?;
     let pid_file = config.unix.pidfile.as_deref().map(PidFile::write).transpose();
     let _pid_file = pid_file.map_err(|error| config.complaint("unix pidfile", error).to_string())?;
@@ -182,8 +182,15 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     data.join().map_err(|_| "worker 0 panicked".to_string())
 }
 
-fn start_worker(router: &Router, config: &StartupConfig) -> Result<thread::JoinHandle<()>, String> {
-    let worker = router.graph.worker(0).map_err(|error| error.to_string())?;
+fn start_worker(router: &Router, config: &StartupConfig, crashes: &Path) -> Result<thread::JoinHandle<()>, String> {
+    let mut worker = router.graph.worker(0).map_err(|error| error.to_string())?;
+    // What the worker did last, into the report that its panic has written.
+    let reports = crashes.to_path_buf();
+    worker.on_panic(Box::new(move |panic| {
+        if let Err(error) = crash::report(&reports, panic) {
+            log::error!("{panic}\nno report in {}: {error}", reports.display());
+        }
+    }));
     let core = config.cpu.corelist_workers.first().copied();
     let thread = thread::Builder::new().name("quiver_wk_0".into());
     let run = move || {
@@ -193,16 +200,23 @@ fn start_worker(router: &Router, config: &StartupConfig) -> Result<thread::JoinH
     thread.spawn(run).map_err(|error| format!("worker 0: {error}"))
 }
 
-fn banner(config: &StartupConfig) -> String {
-    match config.unix.cli_no_banner {
-        true => String::new(),
-        false => format!("Quiver v{VERSION}: a vector packet router. `?' lists commands, `quit' leaves.\n"),
+/// How interactive sessions begin.
+fn manners(config: &StartupConfig) -> Manners {
+    let unix = &config.unix;
+    let banner = format!("Quiver v{VERSION}: a vector packet router. `?' lists commands, `quit' leaves.\n");
+    let usual = Manners::default();
+    Manners {
+        banner: if unix.cli_no_banner { String::new() } else { banner },
+        prompt: unix.cli_prompt.as_ref().map_or(usual.prompt, |prompt| format!("{} ", prompt.trim_end())),
+        history: unix.cli_history_limit.map_or(usual.history, |limit| limit as usize),
+        pager: !unix.cli_no_pager,
+        pager_limit: unix.cli_pager_buffer_limit.unwrap_or(usual.pager_limit),
     }
 }
 
 /// Names what the configuration asks for and this version does otherwise.
 fn warn_of_limits(config: &StartupConfig, router: &Router) {
-    let (unix, cpu, buffers) = (&config.unix, &config.cpu, &config.buffers);
+    let (cpu, buffers) = (&config.cpu, &config.buffers);
     if cpu.workers > 1 {
         log::warn!("cpu: workers {}: this version has one data thread", cpu.workers);
     }
@@ -217,16 +231,6 @@ fn warn_of_limits(config: &StartupConfig, router: &Router) {
         log::warn!("buffers: page-size: no huge pages are free, plain pages are used (see `sysctl vm.nr_hugepages')");
     } else if buffers.page_size == PageSize::Size1G {
         log::warn!("buffers: page-size 1g: 2m pages are used");
-    }
-    for (key, given) in [
-        ("cli-prompt", unix.cli_prompt.is_some()),
-        ("cli-history-limit", unix.cli_history_limit.is_some()),
-        ("cli-pager-buffer-limit", unix.cli_pager_buffer_limit.is_some()),
-        ("cli-no-pager", unix.cli_no_pager),
-    ] {
-        if given {
-            log::warn!("unix: {key} has no effect in this version");
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::crash;
 use command::{Args, CommandError, CommandSet, Completion, Files, Reply, Text, fail, reply};
-use control::{Executor, SessionLine};
+use control::{Executor, Manners, SessionLine};
 use crossbeam_channel::{Sender, bounded};
 use router::Router;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,8 +25,8 @@ pub struct Desk {
     pub requests: Sender<Request>,
     /// What commands may reach of the file system.
     pub files: Files,
-    /// What interactive sessions are greeted with.
-    pub banner: String,
+    /// How interactive sessions begin.
+    pub manners: Manners,
 }
 
 impl Desk {
@@ -69,8 +69,8 @@ impl Executor for Desk {
         self.files.clone()
     }
 
-    fn banner(&self) -> String {
-        self.banner.clone()
+    fn manners(&self) -> Manners {
+        self.manners.clone()
     }
 }
 
