@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_terminal_without_a_name_or_a_dumb_one_has_no_colours() {
         for (name, shown) in [("xterm", "\x1b[1mtext\x1b[0m"), ("dumb", "text"), ("", "text")] {
-            let mut terminal = Terminal::new();
+            let mut terminal = Terminal::new(&Manners::default());
             terminal.set_name(name);
             assert_eq!(terminal.styled("1", "text"), shown, "{name}");
         }
