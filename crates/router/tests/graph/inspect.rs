@@ -6,7 +6,6 @@ use crate::packet::Packet;
 use drivers::{Device, Finishes, Link, Receive, ReceiveCounts, Speed, Transmit};
 use graph::{Behaviour, Buffers, Context, EdgeSpec, NodeSpec, Severity, Source, Vector, Wake, edge};
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -380,11 +379,10 @@ fn threads_are_shown_with_their_numbers_and_a_stuck_worker_is_named() {
     assert_eq!(shown.lines().next(), Some(title));
     let threads = running.execute("show threads").unwrap().json()["threads"].clone();
     let worker = named(&threads, "quiver_wk_0");
-    let tasks: HashSet<String> = std::fs::read_dir("/proc/self/task")
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    assert!(tasks.contains(&worker["lwp"].to_string()) && worker["lwp"] != threads[0]["lwp"], "{threads}");
+    // What the worker's thread says of itself: `PID/task/LWP`.
+    let own = running.router.graph.ask(0, |_| std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+    assert_eq!(own.file_name().unwrap().to_str().unwrap(), worker["lwp"].to_string());
+    assert_ne!(worker["lwp"], threads[0]["lwp"]);
     assert_eq!((&worker["id"], &worker["type"], &worker["policy"]), (&json!(1), &json!("workers"), &json!("other")));
     assert!(
         shown.contains(&format!("workers     {:<8}other (0)                ", worker["lwp"].to_string())),
@@ -516,4 +514,15 @@ fn the_usual_abbreviations_are_understood() {
     for line in usual {
         assert!(bed.command(line).is_ok(), "{line}: {:?}", bed.command(line));
     }
+}
+
+#[test]
+fn show_node_tells_the_end_of_a_packet_that_did_its_work_from_a_drop() {
+    let (mut bed, _) = Bed::with_three_ports();
+    let text = bed.command("show node arp-input").unwrap();
+    assert!(text.contains("          end: ARP replies received\n"), "{text}");
+    assert!(text.contains("          drop: malformed ARP message\n"), "{text}");
+    let edges = bed.json("show node arp-input")["edges"].as_array().unwrap().clone();
+    let ends = edges.iter().filter(|edge| edge["is_end"] == true);
+    assert!(ends.clone().count() > 0 && ends.into_iter().all(|edge| edge["is_drop"] == false));
 }
