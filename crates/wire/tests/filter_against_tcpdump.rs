@@ -70,7 +70,7 @@ fn frame(random: &mut Random) -> Vec<u8> {
         frame.extend(0x8847u16.to_be_bytes());
         for number in 1..=labels {
             let bottom = u32::from(number == labels);
-            frame.extend((random.of(&[100u32, 200, 1048575]) << 12 | bottom << 8 | 64).to_be_bytes());
+            frame.extend((random.of(&[100u32, 200, 1048575, 0x40001, 0x60001]) << 12 | bottom << 8 | 64).to_be_bytes());
         }
     }
     type Body = fn(&mut Random, &mut Vec<u8>);

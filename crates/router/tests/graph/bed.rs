@@ -220,7 +220,15 @@ impl Bed {
     }
 
     pub fn with_buffers(buffers: u32) -> Bed {
-        let options = Options { buffers, huge_pages: false, workers: 1, hash_seed: 7, ..Options::default() };
+        Bed::with_options(Options { buffers, huge_pages: false, workers: 1, hash_seed: 7, ..Options::default() })
+    }
+
+    /// Of several workers the bed runs the first, which owns the ports.
+    pub fn with_workers(workers: usize) -> Bed {
+        Bed::with_options(Options { buffers: BUFFERS, huge_pages: false, workers, hash_seed: 7, ..Options::default() })
+    }
+
+    fn with_options(options: Options) -> Bed {
         let router = Router::new(options).expect("a router");
         let worker = router.graph.worker(0).expect("a worker");
         Bed { router, worker, commands: quiver_router::commands(), now: Instant::now() }

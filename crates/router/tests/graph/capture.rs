@@ -173,6 +173,23 @@ fn a_full_capture_ends_and_is_written_by_itself() {
 }
 
 #[test]
+fn a_worker_that_is_full_ends_the_capture_of_the_others() {
+    let mut bed = Bed::with_workers(2);
+    let mut second = bed.router.graph.worker(1).unwrap();
+    let e0 = bed.port("e0", &["10.0.0.1/24"]);
+    let file = Scratch::new("two.pcap");
+    bed.command(&format!("pcap trace rx max 1 file {}", file.0.display())).unwrap();
+    e0.receive_packet(&udp("10.0.1.2"));
+    bed.run();
+    assert!(!file.0.exists(), "the other one's part is missing");
+    assert!(bed.command("pcap trace tx").is_err());
+    second.round();
+    bed.run();
+    assert_eq!(file.read().len(), 1);
+    bed.command(&format!("pcap trace rx max 1 file {}", file.0.display())).unwrap();
+}
+
+#[test]
 fn chains_are_gathered_and_cut_at_the_limit() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     let packet = Packet::udp("10.0.0.2", "10.0.1.2", &[7; 1000]);

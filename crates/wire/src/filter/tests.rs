@@ -249,7 +249,7 @@ fn a_value_takes_the_keyword_of_the_last() {
 #[test]
 fn a_packet_too_short_matches_nothing_not_even_a_negation() {
     let frame = udp([10, 0, 0, 1], [10, 0, 0, 2], (1024, 53)).frame();
-    for expression in ["port 53", "not port 53"] {
+    for expression in ["port 53", "not port 53", "port 53 or ip", "not port 53 or ip"] {
         assert!(!Filter::parse(expression).unwrap().matches(&frame[..34], LinkType::Ethernet), "{expression}");
     }
     assert!(Filter::parse("not tcp").unwrap().matches(&frame[..34], LinkType::Ethernet));
