@@ -110,6 +110,18 @@ def test_others_are_served_while_a_ping_runs(two_hosts):
     assert "30 sent, 30 received, 0% packet loss" in process.communicate(timeout=30)[0]
 
 
+def test_the_router_can_be_stopped_while_a_ping_runs(two_hosts):
+    router, h1, _ = two_hosts
+    process = subprocess.Popen(
+        [router.binary, "cli", "--socket", router.socket, "ping", "10.0.1.2", "repeat", "100000"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: h1.counter("IcmpInEchos") > 0, "the ping runs")
+    router.stop()
+    assert process.wait(timeout=10) != 0
+
+
 def test_forged_answers_do_not_count(two_hosts):
     """Replies with other identifiers, numbers and checksums, at a rate, while a real ping runs."""
     router, h1, _ = two_hosts
