@@ -21,6 +21,7 @@ need iputils-ping command -v ping
 need traceroute command -v traceroute
 need iperf3 command -v iperf3
 need ethtool command -v ethtool
+need tcpdump command -v tcpdump
 need python3 test -x /usr/bin/python3
 need python3-pytest /usr/bin/python3 -c 'import pytest'
 need python3-scapy /usr/bin/python3 -c 'import scapy'
