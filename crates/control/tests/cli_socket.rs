@@ -98,6 +98,36 @@ impl Serialize for Slow {
     }
 }
 
+/// Waits without end for something to print.
+#[derive(Serialize)]
+struct Wait;
+
+/// How often [`Wait`] has asked whether it is still wanted.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        loop {
+            f.write_str("")?;
+            ASKED.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Waits until a count of what is rendered stands still.
+fn wait_until_it_ends(count: &AtomicUsize) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let before = count.load(Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(300));
+        if count.load(Ordering::SeqCst) == before {
+            return;
+        }
+        assert!(Instant::now() < deadline, "a reply to nobody goes on");
+    }
+}
+
 /// Rows of [`Rows`] that say `forever` and were rendered so far, in this process.
 static ENDLESS: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
@@ -108,6 +138,7 @@ impl Executor for Fake {
             "large" => reply(Rows { count: 1 << 16, rendered: Arc::default() }),
             "forever" => reply(Rows { count: u64::MAX, rendered: ENDLESS.clone() }),
             "ping" => reply(Slow),
+            "wait" => reply(Wait),
             "slow" => {
                 thread::sleep(Duration::from_millis(1000));
                 reply(Done)
@@ -299,16 +330,16 @@ fn interrupt_and_hanging_up_end_a_reply_without_end() {
     wire.send(b"forever\n");
     wire.0.read_exact(&mut some).unwrap();
     drop(wire);
-    // It is rendered no more.
-    let deadline = Instant::now() + Duration::from_secs(5);
-    loop {
-        let before = ENDLESS.load(Ordering::Relaxed);
-        thread::sleep(Duration::from_millis(50));
-        if ENDLESS.load(Ordering::Relaxed) == before {
-            break;
-        }
-        assert!(Instant::now() < deadline, "a reply to nobody goes on");
+    wait_until_it_ends(&ENDLESS);
+
+    // One that prints nothing cannot learn it by writing.
+    let mut wire = Wire::connect(&directory.socket());
+    wire.send(b"wait\n");
+    while ASKED.load(Ordering::SeqCst) == 0 {
+        thread::yield_now();
     }
+    drop(wire);
+    wait_until_it_ends(&ASKED);
 }
 
 #[test]
