@@ -58,6 +58,18 @@
 //! So a keyword may be shortened only where no value could be meant.
 //!
 //! There are no quotes and no escapes: words end at white space, braces stand alone.
+//!
+//! # What else a command says
+//!
+//! [`Command::configures`] marks one that states configuration, so that it can be saved
+//! and loaded; [`Command::example`] shows it in use (a test holds examples to the grammar);
+//! [`Command::of_session`] makes one that the session itself carries out. A command belongs
+//! to the [`CommandSet::section`] that was open when it was added.
+//!
+//! The set [parses](CommandSet::parse) a line without running it, [completes](CommandSet::complete)
+//! an unfinished one, gives [help](CommandSet::help) on it, and prints itself as a
+//! [guide](CommandSet::guide) and a [manual](CommandSet::manual). A [`Reply`] writes itself
+//! bit by bit, where the reader is, not where the router is.
 
 #![forbid(unsafe_code)]
 

@@ -26,7 +26,7 @@ use crate::exec::{self, ExecError};
 use crate::line_editor::{Key, LineEditor};
 use crate::printer::{End, Printer};
 use crate::telnet::Event;
-use crate::terminal::{Terminal, Window};
+use crate::terminal::{Progress, Terminal, Window};
 use crate::{Executor, Format, Manners, SessionLine};
 
 /// Ends an answer: the command was done (ASCII ACK).
@@ -218,6 +218,11 @@ impl<'a> Session<'a> {
     }
 
     fn run_command(&mut self, text: &str) -> io::Result<Next> {
+        self.terminal.progress = Progress::default();
+        // `q' too, whatever other commands begin so.
+        if is_quit(text) {
+            return Ok(Next::Close);
+        }
         if let Some(own) = self.executor.of_session(text) {
             return self.run_own(&own);
         }
@@ -365,6 +370,7 @@ impl<'a> Session<'a> {
                 self.print("?\n");
                 let help = self.executor.help(&self.unfinished());
                 let fitting = self.terminal.window.fit(&help);
+                self.terminal.progress = Progress::default();
                 self.show(&Text(fitting))?;
                 self.prompt_again();
             }
@@ -411,6 +417,7 @@ impl<'a> Session<'a> {
             _ if !again => self.out.push(BELL),
             _ => {
                 self.print("\n");
+                self.terminal.progress = Progress::default();
                 let columns = columns(&completion, usize::from(self.terminal.window.width));
                 self.show(&Text(columns))?;
                 self.prompt_again();
@@ -752,6 +759,10 @@ mod tests {
         std::fs::write(&file, "count 9\ntwo\n").unwrap();
         let shown = dumb((80, 4), format!("exec {}\nqthree\n", file.display()).as_bytes());
         assert!(!shown.contains("[two]") && shown.ends_with("[three]\r\n"), "{shown}");
+        // The replies of a file are one output.
+        std::fs::write(&file, "one\n".repeat(7)).unwrap();
+        let shown = dumb((80, 4), format!("exec {}\n  one\n", file.display()).as_bytes());
+        assert_eq!(shown.matches(MORE).count(), 2, "{shown}");
         std::fs::remove_file(&file).unwrap();
     }
 

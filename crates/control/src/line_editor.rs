@@ -153,7 +153,7 @@ impl LineEditor {
 
     /// Inserts a text at the cursor as if it was typed.
     pub fn insert_text(&mut self, text: &str, out: &mut Vec<u8>) {
-        text.chars().for_each(|character| self.insert(character, out));
+        text.chars().filter(|c| !c.is_control()).for_each(|character| self.insert(character, out));
     }
 
     /// Shows the line again, after other output.
@@ -596,7 +596,7 @@ mod tests {
         }
         assert_eq!(editor.push(b'\t', &mut out), Some(Key::Complete));
         assert_eq!(editor.before_cursor(), "sh");
-        editor.insert_text("ow", &mut out);
+        editor.insert_text("o\x1bw", &mut out);
         assert_eq!(editor.text(), "show x");
     }
 

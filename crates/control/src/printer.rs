@@ -46,12 +46,6 @@ pub(crate) struct Printer<'s> {
     held: bool,
     /// Columns written of this line.
     column: usize,
-    /// Rows shown since the last stop.
-    rows: usize,
-    /// Lines written.
-    lines: u32,
-    /// The operator has asked for all of the rest.
-    unpaged: bool,
     stopped: bool,
     /// Why the connection failed, when it did.
     broken: Option<io::Error>,
@@ -73,9 +67,6 @@ impl<'s> Printer<'s> {
             flushed: None,
             held: false,
             column: 0,
-            rows: 0,
-            lines: 0,
-            unpaged: false,
             stopped: false,
             broken: None,
         }
@@ -166,11 +157,11 @@ impl<'s> Printer<'s> {
     fn newline(&mut self) {
         self.out.extend_from_slice(if self.interactive { b"\r\n" } else { b"\n" });
         // Terminals that do not know their width tell zero.
-        self.rows += match usize::from(self.terminal.window.width) {
+        self.terminal.progress.rows += match usize::from(self.terminal.window.width) {
             0 => 1,
             width => self.column.div_ceil(width).max(1),
         };
-        self.lines = self.lines.saturating_add(1);
+        self.terminal.progress.lines = self.terminal.progress.lines.saturating_add(1);
         self.column = 0;
     }
 
@@ -222,8 +213,12 @@ impl<'s> Printer<'s> {
     /// At the beginning of a line: stops when the window is full.
     fn make_room(&mut self) -> io::Result<()> {
         let height = usize::from(self.terminal.window.height);
-        let pages = self.interactive && self.terminal.pager && !self.unpaged && height > 1;
-        if !pages || self.column > 0 || self.rows + 1 < height || self.lines >= self.terminal.pager_limit {
+        let pages = self.interactive && self.terminal.pager && !self.terminal.progress.unpaged && height > 1;
+        if !pages
+            || self.column > 0
+            || self.terminal.progress.rows + 1 < height
+            || self.terminal.progress.lines >= self.terminal.pager_limit
+        {
             return Ok(());
         }
         self.out.extend_from_slice(MORE);
@@ -241,16 +236,16 @@ impl<'s> Printer<'s> {
         loop {
             let next = self.inbox.next(self.connection);
             match self.note(next)? {
-                Some(Event::Byte(b' ')) => self.rows = 0,
+                Some(Event::Byte(b' ')) => self.terminal.progress.rows = 0,
                 Some(Event::Byte(b'\r' | b'\n')) => {
-                    self.rows = usize::from(self.terminal.window.height).saturating_sub(2)
+                    self.terminal.progress.rows = usize::from(self.terminal.window.height).saturating_sub(2)
                 }
-                Some(Event::Byte(b'a' | b'G')) => self.unpaged = true,
+                Some(Event::Byte(b'a' | b'G')) => self.terminal.progress.unpaged = true,
                 Some(Event::Byte(b'q' | b'Q' | INTERRUPT)) => return Ok(false),
                 Some(Event::WindowSize { width, height }) => {
                     self.terminal.window = Window { width, height };
                     // A window that has grown has room for more.
-                    if self.rows + 1 >= usize::from(height) {
+                    if self.terminal.progress.rows + 1 >= usize::from(height) {
                         continue;
                     }
                 }

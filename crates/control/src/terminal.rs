@@ -29,6 +29,17 @@ impl Window {
     }
 }
 
+/// How far the output of one command has come, over all its replies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// Rows shown since the last stop.
+    pub rows: usize,
+    /// Lines written.
+    pub lines: u32,
+    /// The operator has asked for all of the rest.
+    pub unpaged: bool,
+}
+
 pub(crate) struct Terminal {
     pub name: String,
     pub window: Window,
@@ -37,6 +48,7 @@ pub(crate) struct Terminal {
     pub pager: bool,
     /// Lines of one output that are paged.
     pub pager_limit: u32,
+    pub progress: Progress,
 }
 
 impl Terminal {
@@ -48,6 +60,7 @@ impl Terminal {
             ansi: false,
             pager: manners.pager,
             pager_limit: manners.pager_limit,
+            progress: Progress::default(),
         }
     }
 
