@@ -151,18 +151,16 @@ def test_the_watchdog_is_silent_while_a_thread_hangs(start, manager, tmp_path, w
     assert router.wait(10) == 0
 
 
-def test_a_second_signal_ends_it_at_once(start, manager):
+def test_a_second_signal_ends_it_at_once(lab):
     """Even when the thread that should clean up hangs."""
-    router = start("", env=manager.environment, stderr=subprocess.DEVNULL)
-    manager.hears("READY=1")
-    with standing_still(router.pid):
-        router.send_signal(signal.SIGTERM)
-        # Each is a signal of its own only when the first has been taken.
-        status = f"/proc/{router.pid}/status"
-        wait_until(lambda: "ShdPnd:\t0000000000000000" in open(status).read(), "the first was taken")
-        assert router.poll() is None
-        router.send_signal(signal.SIGINT)
-        assert router.wait(10) == 1
+    router = lab.router()
+    with standing_still(router.process.pid):
+        router.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "signal 15: another one ends it at once" in router.log(), "the first has been taken")
+        assert router.process.poll() is None
+        router.process.send_signal(signal.SIGINT)
+        assert router.process.wait(10) == 1
+    router.finished = True
 
 
 def test_hup_opens_the_log_anew(lab):

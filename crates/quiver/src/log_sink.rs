@@ -178,9 +178,9 @@ impl Log for Sink {
         }
         let Some(_busy) = Busy::begin() else { return };
         let class = class::of(record.target());
-        let recorded = self.logging.record(class, record.level().into(), &record.args().to_string());
+        let entries = self.logging.record(class, record.level().into(), &record.args().to_string());
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        for entry in &recorded.written {
+        for entry in &entries {
             if self.logging.writes(class, entry.level) {
                 output.write(entry);
             }
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     fn entry() -> Entry {
-        Logging::default().record("arp", Level::Warning, "a\nb").written.remove(0)
+        Logging::default().record("arp", Level::Warning, "a\nb").remove(0)
     }
 
     #[test]

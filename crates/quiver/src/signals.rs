@@ -35,6 +35,7 @@ pub fn listen(stop: Sender<String>) -> io::Result<()> {
                     notify::reloaded();
                 }
                 signal => {
+                    log::debug!("signal {signal}: another one ends it at once");
                     // Nobody listens when it stops already.
                     let _ = stop.try_send(format!("signal {signal}"));
                 }

@@ -126,14 +126,6 @@ impl Default for Logging {
     }
 }
 
-/// What came of a message.
-#[derive(Debug, Default)]
-pub struct Recorded {
-    /// Entries that were kept, and are to be written: the message, and before it how many were
-    /// suppressed.
-    pub written: Vec<Entry>,
-}
-
 impl Logging {
     fn classes(&self) -> RwLockReadGuard<'_, BTreeMap<String, Class>> {
         // A map is whole at every moment, even if a thread panicked.
@@ -185,15 +177,16 @@ impl Logging {
         self.throttle_time.get().map_or(DEFAULT_THROTTLE_TIME, |more| Duration::from_millis(u64::from(more - 1)))
     }
 
-    /// Keeps a message, unless its class says nothing of the kind or too much of it.
-    pub fn record(&self, class: &str, level: Level, text: &str) -> Recorded {
+    /// Keeps a message, unless its class says nothing of the kind or too much of it. Gives what
+    /// was kept and is to be written: the message, and before it how many were suppressed.
+    pub fn record(&self, class: &str, level: Level, text: &str) -> Vec<Entry> {
         self.record_at(SystemTime::now(), Instant::now(), class, level, text)
     }
 
     /// [`Logging::record`] at a given time, so that tests need not sleep.
-    fn record_at(&self, time: SystemTime, now: Instant, class: &str, level: Level, text: &str) -> Recorded {
+    fn record_at(&self, time: SystemTime, now: Instant, class: &str, level: Level, text: &str) -> Vec<Entry> {
         if !self.keeps(class, level) {
-            return Recorded::default();
+            return Vec::new();
         }
         let entry = |level, text: &str| Entry::new(time, level, class, text);
         let written = match self.throttle(class, now, text) {
@@ -202,13 +195,13 @@ impl Logging {
                 let summary = format!("{suppressed} messages of this class were suppressed");
                 vec![entry(Level::Warning, &summary), entry(level, text)]
             }
-            Verdict::Suppress => return Recorded::default(),
+            Verdict::Suppress => return Vec::new(),
         };
         let mut ring = self.ring();
         for entry in &written {
             ring.push(entry.clone());
         }
-        Recorded { written }
+        written
     }
 
     fn throttle(&self, class: &str, now: Instant, text: &str) -> Verdict {

@@ -96,8 +96,8 @@ fn a_flood_is_counted_and_told_when_it_ends() {
     assert_eq!(texts(&log).len(), 50);
     assert_eq!(log.suppressed(), [("arp".to_string(), 30)]);
     let later = start + DEFAULT_THROTTLE_TIME;
-    let recorded = log.record_at(SystemTime::now(), later, "arp", Level::Notice, "calm");
-    assert_eq!(recorded.written[0].text, "30 messages of this class were suppressed");
+    let written = log.record_at(SystemTime::now(), later, "arp", Level::Notice, "calm");
+    assert_eq!(written[0].text, "30 messages of this class were suppressed");
     assert_eq!(texts(&log).split_off(50), ["30 messages of this class were suppressed", "calm"]);
     assert!(log.suppressed().is_empty());
 }
