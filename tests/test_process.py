@@ -196,7 +196,7 @@ def test_the_log_is_shown_and_its_levels_can_be_set(lab):
     assert configuration["size"] == 100 and configuration["default_level"] == "debug"
     assert {"class": "arp", "level": "err", "syslog_level": None, "rate_limit": 50} in configuration["classes"]
     router.cli("clear logging")
-    assert router.cli("show logging") == ""
+    assert router.cli("show logging") == "No log entries\n"
 
 
 def test_what_is_not_written_is_kept(lab):

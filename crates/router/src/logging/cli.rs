@@ -99,6 +99,9 @@ struct ShowLogging {
 
 impl fmt::Display for ShowLogging {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.entries.is_empty() {
+            writeln!(f, "No log entries")?;
+        }
         for Entry { time, level, class, text } in &self.entries {
             writeln!(f, "{} {level:<10} {class:<14} {text}", time.vpp())?;
         }

@@ -101,3 +101,16 @@ fn a_flood_is_counted_and_told_when_it_ends() {
     assert_eq!(texts(&log).split_off(50), ["30 messages of this class were suppressed", "calm"]);
     assert!(log.suppressed().is_empty());
 }
+
+#[test]
+fn a_smaller_log_forgets_its_oldest_entries_at_once() {
+    let log = Logging::default();
+    for number in 0..40 {
+        log.record("arp", Level::Warning, &number.to_string());
+    }
+    log.set_size(By::Command, Some(16));
+    assert_eq!((texts(&log).len(), texts(&log)[0].as_str()), (16, "24"));
+    // Beyond the bounds is at them.
+    log.set_size(By::Command, Some(1));
+    assert_eq!(log.size(), 16);
+}

@@ -446,7 +446,7 @@ fn the_log_is_shown_as_vpp_shows_it() {
         ["set logging unthrottle-time 3", "set logging class ip4 syslog-level err"]
     );
     running.must("clear logging");
-    assert_eq!(running.must("show logging"), "");
+    assert_eq!(running.must("show logging"), "No log entries\n");
     for (line, said) in [
         ("set logging class apr level debug", "did you mean `arp'?"),
         ("set logging class arp", "level, syslog-level, rate-limit"),
