@@ -261,6 +261,10 @@ mod tests {
         files.replace(&name, write_text("whole")).unwrap();
         assert_eq!(std::fs::read_to_string(&name).unwrap(), "whole");
         assert_eq!(std::fs::metadata(&name).unwrap().permissions().mode() & 0o777, 0o604);
+        // Nor is one followed that a stranger put there as a link.
+        symlink(ground.0.join("secret"), ground.0.join("inside/.plain.new")).unwrap();
+        files.replace(&name, write_text("whole again")).unwrap();
+        assert_eq!(std::fs::read_to_string(ground.0.join("secret")).unwrap(), "secret");
         let names = std::fs::read_dir(ground.0.join("inside")).unwrap().count();
         assert_eq!(names, 2, "nothing temporary is left");
     }

@@ -173,20 +173,6 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_is_not_opened_not_even_by_a_link_to_nowhere() {
-        let base = std::env::temp_dir().join(format!("quiver-create-{}", std::process::id()));
-        let (link, nowhere) = (base.with_extension("link"), base.with_extension("nowhere"));
-        std::fs::write(&base, "x").unwrap();
-        std::os::unix::fs::symlink(&nowhere, &link).unwrap();
-        let refusals = [&base, &link].map(|path| create(path).map(drop).unwrap_err().kind());
-        let followed = nowhere.exists();
-        for path in [&base, &link, &nowhere] {
-            let _ = std::fs::remove_file(path);
-        }
-        assert_eq!((refusals, followed), ([io::ErrorKind::AlreadyExists; 2], false));
-    }
-
-    #[test]
     fn blocks_have_their_bytes() {
         let interfaces = [Interface { name: "e0".into(), link_type: ETHERNET }];
         let packet = Packet {
