@@ -119,11 +119,16 @@ def standing_still(thread):
 
 
 def thread_named(process, name):
-    for thread in os.listdir(f"/proc/{process.pid}/task"):
-        with open(f"/proc/{process.pid}/task/{thread}/comm") as comm:
-            if comm.read().strip() == name:
-                return int(thread)
-    raise AssertionError(f"no thread {name}")
+    """The number of a thread; it gives itself its name when it begins."""
+
+    def find():
+        for thread in os.listdir(f"/proc/{process.pid}/task"):
+            with open(f"/proc/{process.pid}/task/{thread}/comm") as comm:
+                if comm.read().strip() == name:
+                    return int(thread)
+        return None
+
+    return wait_until(find, f"there is a thread {name}")
 
 
 def hears_nothing(manager):
