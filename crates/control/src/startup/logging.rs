@@ -34,7 +34,7 @@ pub struct Logging {
     pub default_syslog_log_level: Option<LogLevel>,
     /// Entries that `show logging` remembers.
     pub size: Option<u32>,
-    /// For how long repeated messages are counted instead of kept.
+    /// For how long the messages of a class that says too much are counted instead of kept.
     pub throttle_time: Option<Duration>,
     pub classes: Vec<LogClass>,
 }

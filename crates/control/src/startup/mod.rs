@@ -35,7 +35,7 @@
 //! | `logging` | `default-log-level LEVEL` | what is kept for `show logging` | `notice` |
 //! | | `default-syslog-log-level LEVEL` | what of it is written to file, standard error or journal | all |
 //! | | `size N` | entries that are kept | 512 |
-//! | | `nthrottle-time SECONDS` (or `unthrottle-time`) | how long repeated messages are only counted | 60 |
+//! | | `nthrottle-time SECONDS` (or `unthrottle-time`) | how long a class that says too much is only counted | 5 |
 //! | | `class NAME { level L syslog-level L rate-limit N }` | the same for one class | |
 //! | `dpdk` | `dev ADDRESS { name e0 num-rx-queues N ... }`, `dev default { ... }`, ... | NICs; see `dpdk` | read; no effect |
 //! | `plugins` | `path`, `add-path`, `plugin NAME { enable\|disable }` | | read; no effect |
