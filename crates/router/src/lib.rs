@@ -57,6 +57,8 @@ pub enum Error {
     TooManyInterfaces,
     #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]
     BadMtu(u16),
+    #[error("the TAP with the id {id} is {name} already (without an id the next free one is taken)")]
+    TapTaken { id: u32, name: String },
     #[error("host interface {host} is {name} already")]
     HostInterfaceTaken { host: String, name: String },
     #[error("{0} is no station's address (it is zero or a group's)")]

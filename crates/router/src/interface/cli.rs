@@ -222,11 +222,13 @@ pub(crate) fn create(router: &mut Router, name: Option<&str>, creation: Creation
 
 fn create_tap(router: &mut Router, args: &Args) -> Answer {
     let id = args.optional::<u32>("id")?;
-    let host_is_free = |id: &u32| {
+    let is_free = |id: &u32| {
         let host = format!("tap{id}");
-        !router.interfaces.iter().any(|interface| interface.host.as_deref() == Some(&host))
+        let in_use =
+            |interface: &Interface| interface.tap_id() == Some(*id) || interface.host.as_deref() == Some(&host);
+        !router.interfaces.iter().any(in_use)
     };
-    let id = id.unwrap_or_else(|| (0..).find(host_is_free).expect("endless"));
+    let id = id.unwrap_or_else(|| (0..).find(is_free).expect("endless"));
     let options = TapOptions {
         id,
         host_interface_name: args.optional_text("host").map(str::to_string),

@@ -82,6 +82,14 @@ impl Interface {
         self.link.is_up()
     }
 
+    /// What tells it apart from other TAPs, when it is one.
+    pub fn tap_id(&self) -> Option<u32> {
+        match &self.creation {
+            Some(Creation::Tap(options)) => Some(options.id),
+            _ => None,
+        }
+    }
+
     /// Whether it lies on top of that interface of the host.
     pub fn is_on_host(&self, host: &str) -> bool {
         self.driver == "af_packet" && self.host.as_deref() == Some(host)

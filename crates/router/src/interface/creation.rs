@@ -111,6 +111,11 @@ impl Router {
                 return Err(Error::HostInterfaceTaken { host: host.clone(), name: interface.name.clone() });
             }
         }
+        if let Creation::Tap(options) = &creation
+            && let Some(taken) = self.interfaces.iter().find(|interface| interface.tap_id() == Some(options.id))
+        {
+            return Err(Error::TapTaken { id: options.id, name: taken.name.clone() });
+        }
         let of_driver = self.interfaces.iter().filter(|interface| interface.driver == creation.driver()).count();
         let device = match self.devices {
             Devices::Real => creation.open(of_driver as u32)?,
