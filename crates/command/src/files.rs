@@ -7,6 +7,7 @@
 
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -94,6 +95,25 @@ impl Files {
         String::from_utf8(bytes).map_err(|_| about("not UTF-8 text".into()))
     }
 
+    /// Refuses a name that [`Files::replace`] could not write, as far as that shows before.
+    ///
+    /// # Errors
+    /// When it is none for a file, or its directory does not exist or lies outside.
+    pub fn check_target(&self, name: &Path) -> Result<(), FileError> {
+        self.directory_of(name).map(drop)
+    }
+
+    /// Where a file is written: its directory, opened, and its name there.
+    fn directory_of<'a>(&self, name: &'a Path) -> Result<(OwnedFd, &'a OsStr), FileError> {
+        let about = |why: String| FileError { name: name.into(), why };
+        let (Some(file_name), Some(directory)) = (name.file_name(), name.parent()) else {
+            return Err(about("is no name for a file".into()));
+        };
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        let opened = self.resolve(directory, OFlags::RDONLY | OFlags::DIRECTORY).map_err(&about)?;
+        Ok((opened, file_name))
+    }
+
     /// Writes a file whole: whatever interrupts it, the name leads to the old or to the new
     /// content. An existing file's mode and owner are kept; a link is not followed, the file
     /// takes its place.
@@ -103,11 +123,7 @@ impl Files {
     /// regular file, or `write` fails; then the old file is as it was.
     pub fn replace(&self, name: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), FileError> {
         let about = |why: String| FileError { name: name.into(), why };
-        let (Some(file_name), Some(directory)) = (name.file_name(), name.parent()) else {
-            return Err(about("is no name for a file".into()));
-        };
-        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-        let directory = self.resolve(directory, OFlags::RDONLY | OFlags::DIRECTORY).map_err(&about)?;
+        let (directory, file_name) = self.directory_of(name)?;
         let mut temporary = std::ffi::OsString::from(".");
         temporary.push(file_name);
         temporary.push(".new");

@@ -5,7 +5,7 @@
 //! else from the grammar, which this program has too.
 
 use crate::cli::default_socket;
-use crate::daemon::all_commands;
+use crate::daemon::grammar;
 use clap_complete::Shell;
 use command::Format;
 use control::CliClient;
@@ -57,7 +57,7 @@ fn from_router(socket: &Path, line: &str) -> Option<Vec<String>> {
 }
 
 fn from_grammar(line: &str) -> Vec<String> {
-    let completion = all_commands().complete(line, &|_| Vec::new());
+    let completion = grammar().complete(line, &|_| Vec::new());
     completion.candidates.into_iter().map(|candidate| candidate.word).collect()
 }
 

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use crate::desk::{Desk, Request};
 use crate::surroundings::{self, PidFile};
 use crate::watchdog::Watchdog;
-use crate::{crash, log_sink, notify, signals};
+use crate::{crash, log_sink, notify, show_config, signals};
 
 /// Where VPP's own `vppctl` looks.
 const VPP_SOCKET: &str = "/run/vpp/cli.sock";
@@ -131,11 +131,17 @@ fn level(level: LogLevel) -> Level {
     }
 }
 
-/// All commands: the router's, and those that sessions carry out themselves.
-pub fn all_commands() -> CommandSet<Router> {
+/// All commands: the router's, the process's, and those that sessions carry out themselves.
+fn all_commands(config: &StartupConfig, file: Option<&Path>) -> CommandSet<Router> {
     let mut commands = router::commands();
+    show_config::register(&mut commands, config, file);
     add_session_commands(&mut commands);
     commands
+}
+
+/// The same without a router, for what is made of the grammar.
+pub fn grammar() -> CommandSet<Router> {
+    all_commands(&StartupConfig::default(), None)
 }
 
 fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), String> {
@@ -161,7 +167,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     router.config.startup = config.unix.startup_config.clone();
     let restored = restore(&mut router);
 
-    let commands = Arc::new(all_commands());
+    let commands = Arc::new(all_commands(config, config_file));
     let (requests, incoming) = bounded(64);
     let desk: Arc<dyn Executor> =
         Arc::new(Desk { commands: commands.clone(), requests, files: router.files.clone(), manners: manners(config) });

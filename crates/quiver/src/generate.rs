@@ -1,7 +1,7 @@
 //! Documents that are made of the grammars, the router's and that of this program's
 //! arguments: `docs/guide/cli.md` and the manual page.
 
-use crate::daemon::all_commands;
+use crate::daemon::grammar;
 use clap_mangen::Man;
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ pub enum Document {
 /// When it cannot be written.
 pub fn run(document: Document, arguments: &clap::Command) -> Result<(), String> {
     let text = match document {
-        Document::CliGuide => all_commands().guide(NOTE).into_bytes(),
+        Document::CliGuide => grammar().guide(NOTE).into_bytes(),
         Document::Man => manual(arguments).map_err(|error| error.to_string())?,
     };
     io::stdout().write_all(&text).map_err(|error| error.to_string())
@@ -50,7 +50,7 @@ fn manual(arguments: &clap::Command) -> io::Result<Vec<u8>> {
         let part: Vec<&str> = part.lines().filter(|line| !begins_page(line)).collect();
         write!(page, ".SH \"{}\"\n{}\n", name.to_uppercase(), part.join("\n"))?;
     }
-    page.extend(all_commands().manual().bytes());
+    page.extend(grammar().manual().bytes());
     Ok(page)
 }
 
@@ -63,14 +63,14 @@ mod tests {
     fn the_committed_guide_is_that_of_the_grammar() {
         let committed = include_str!("../../../docs/guide/cli.md");
         assert!(
-            committed == all_commands().guide(NOTE),
+            committed == grammar().guide(NOTE),
             "docs/guide/cli.md is old: make it by `target/debug/quiver generate cli-guide > docs/guide/cli.md'"
         );
     }
 
     #[test]
     fn every_example_is_a_line_of_its_command() {
-        all_commands().check_examples().unwrap_or_else(|error| panic!("{error}"));
+        grammar().check_examples().unwrap_or_else(|error| panic!("{error}"));
     }
 
     #[test]

@@ -53,6 +53,7 @@ mod pci;
 mod plugins;
 mod reader;
 mod sections;
+mod shown;
 mod tree;
 mod unix;
 mod value;
@@ -71,6 +72,7 @@ pub use elsewhere::{ApiSegment, Memory, Socksvr, Statseg};
 pub use logging::{LogClass, Logging};
 pub use pci::PciAddress;
 pub use plugins::Plugins;
+pub use shown::Setting;
 pub use unix::{CoredumpSize, Unix};
 
 /// Cores are numbered below this.

@@ -9,11 +9,17 @@ use std::fmt;
 use wire::filter::Filter;
 
 pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "Captures",
+        "Packets into a pcapng file, as they come in, go out, or where they are dropped, each of those with the reason as \
+         its comment. A capture ends when it is full or called off, and its file appears whole. What filters can say is in \
+         [captures](capture.md).",
+    );
     set.add(Command::new(
         "pcap trace {{ [rx] | [tx] | [drop] | [max <max:u32 1..1000000>] | [intfc <interface:interface>] | [file <file:path>] | [max-bytes-per-pkt <bytes:u32 32..9216>] | [filter <filter:rest>] }}",
         "Capture packets into a file: received, sent, dropped; `intfc any' is all interfaces.",
         start,
-    ));
+    ).example("pcap trace drop max 100 file drops.pcapng").example("pcap trace rx tx max 1000 intfc e0 filter udp and port 53"));
     set.add(Command::new("pcap trace off", "End the capture and write its file.", |router: &mut Router, _: &Args| {
         reply(router.stop_capture()?)
     }));

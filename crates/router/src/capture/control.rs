@@ -124,6 +124,7 @@ impl Router {
         }
         let Wanted { points, interface, filter, max, bytes_per_packet, file } = wanted;
         let path = file::resolve(&self.files, &file).map_err(CaptureError::Name)?;
+        self.files.check_target(&path).map_err(CaptureError::from)?;
         if max.saturating_mul(bytes_per_packet) > MAX_MEMORY {
             return Err(CaptureError::TooLarge { packets: max, bytes: bytes_per_packet }.into());
         }

@@ -20,11 +20,12 @@ const SIZE: u16 = 88;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub fn register(set: &mut CommandSet<Router>) {
+    set.section("Ping", "Reachability as the router itself sees it.");
     set.add(Command::new(
         "ping <address:ip4> {{ [repeat <repeat:u32 1..1000000>] | [size <size:u32 0..65507>] | [interval <interval:f64>] | [source <interface:interface>] | [ttl <ttl:u32 1..255>] | [df-bit] }}",
         "Send ICMP echo requests and show the answers.",
         ping,
-    ));
+    ).example("ping 10.0.1.2 repeat 3 size 1400").example("ping 10.0.1.2 source e0 df-bit"));
 }
 
 fn ping(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
