@@ -156,7 +156,7 @@ impl Router {
         Difference::between(&self.running_config(), wanted)
     }
 
-    /// Makes `wanted` what is stated here, and nothing else. With `confirm` what was before
+    /// Makes `wanted` what is stated here, and nothing else; nothing to do is no load. With `confirm` what was before
     /// comes back after that time unless [`Router::confirm_config`] is called.
     ///
     /// # Errors
@@ -167,6 +167,9 @@ impl Router {
         }
         let before = self.running_config();
         let difference = Difference::between(&before, wanted);
+        if difference.is_empty() {
+            return Ok(difference); // and what was before the last load stays to go back to
+        }
         self.take(steps(&before, wanted))?;
         self.config.before = Some(before);
         self.config.deadline = confirm.map(|time| Instant::now() + time);

@@ -1,11 +1,13 @@
 //! From the module that logs to the class that operators know.
 
 /// Classes that can be set before they have said anything.
-pub(super) const KNOWN: [&str; 19] = [
+pub(super) const KNOWN: [&str; 21] = [
     "af_packet",
     "arp",
     "buffers",
+    "capture",
     "cli",
+    "config",
     "crash",
     "drivers",
     "ethernet",
