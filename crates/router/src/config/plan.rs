@@ -24,9 +24,12 @@ impl Difference {
     }
 
     pub fn between(now: &[Statement], wanted: &[Statement]) -> Difference {
+        // What is stated again in another place of its series differs, too.
+        let moved: HashSet<&str> = out_of_order(now, wanted, &unwanted(now, wanted)).into_iter().collect();
         let lines = |statements: &[Statement]| statements.iter().map(|s| s.line.clone()).collect::<HashSet<String>>();
         let missing = |from: &[Statement], other: &HashSet<String>| {
-            from.iter().map(|s| s.line.clone()).filter(|line| !other.contains(line)).collect()
+            let differs = |s: &&Statement| !other.contains(&s.line) || moved.contains(s.undo.as_str());
+            from.iter().filter(differs).map(|s| s.line.clone()).collect()
         };
         Difference { removed: missing(now, &lines(wanted)), added: missing(wanted, &lines(now)) }
     }
@@ -41,8 +44,7 @@ fn by_name(statements: &[Statement]) -> ByName<'_> {
 /// The steps from `now` to `wanted`. Devices that can be opened at once are opened first:
 /// that is what may fail, and nothing was taken away by then.
 pub fn steps(now: &[Statement], wanted: &[Statement]) -> Vec<Step> {
-    let (known, aim) = (by_name(now), by_name(wanted));
-    let gone = gone(now, wanted, &aim);
+    let (known, gone) = (by_name(now), gone(now, wanted));
     let claimed: HashSet<&str> =
         now.iter().filter(|s| gone.contains(s.undo.as_str())).filter_map(|s| s.claim.as_deref()).collect();
     let opens_now = |statement: &Statement| {
@@ -70,8 +72,15 @@ pub fn steps(now: &[Statement], wanted: &[Statement]) -> Vec<Step> {
 }
 
 /// The statements that have to be taken away, by name: unwanted ones, those that cannot be
-/// replaced, and whatever rests on them, even if it is stated again.
-fn gone<'a>(now: &'a [Statement], wanted: &'a [Statement], aim: &ByName<'a>) -> HashSet<&'a str> {
+/// replaced, those out of order, and whatever rests on them, even if it is stated again.
+fn gone<'a>(now: &'a [Statement], wanted: &'a [Statement]) -> HashSet<&'a str> {
+    let mut gone = unwanted(now, wanted);
+    gone.extend(out_of_order(now, wanted, &gone));
+    gone
+}
+
+fn unwanted<'a>(now: &'a [Statement], wanted: &'a [Statement]) -> HashSet<&'a str> {
+    let aim = by_name(wanted);
     let mut gone: HashSet<&str> = HashSet::new();
     for statement in now {
         let stays = aim.get(statement.undo.as_str()).is_some_and(|other| {
@@ -81,19 +90,23 @@ fn gone<'a>(now: &'a [Statement], wanted: &'a [Statement], aim: &ByName<'a>) -> 
             gone.insert(&statement.undo);
         }
     }
+    gone
+}
+
+/// Of each series, what comes after the first place where what stays is not in the order
+/// wanted: what stays comes before what is added.
+fn out_of_order<'a>(now: &'a [Statement], wanted: &'a [Statement], gone: &HashSet<&str>) -> Vec<&'a str> {
+    fn of<'a>(statements: &'a [Statement], name: &str) -> impl Iterator<Item = &'a str> {
+        statements.iter().filter(move |s| s.series.as_deref() == Some(name)).map(|s| s.undo.as_str())
+    }
     let mut names: Vec<&str> = now.iter().filter_map(|s| s.series.as_deref()).collect();
     names.dedup();
-    for name in names {
-        fn of<'a>(statements: &'a [Statement], name: &str) -> impl Iterator<Item = &'a str> {
-            let inside = statements.iter().filter(move |s| s.series.as_deref() == Some(name));
-            inside.map(|s| s.undo.as_str())
-        }
-        // What stays comes before what is added: from where that is not the order, redo.
+    let of_series = |name: &str| -> Vec<&'a str> {
         let staying: Vec<&str> = of(now, name).filter(|undo| !gone.contains(undo)).collect();
         let right = staying.iter().zip(of(wanted, name)).take_while(|(has, shall)| **has == *shall).count();
-        gone.extend(&staying[right..]);
-    }
-    gone
+        staying[right..].to_vec()
+    };
+    names.into_iter().flat_map(of_series).collect()
 }
 
 #[cfg(test)]
@@ -175,5 +188,7 @@ mod tests {
             assert_eq!(state, wanted, "from {now:?}");
         }
         assert_eq!(commands(&series(&["a", "b"]), &series(&["b"])), ["no a"], "what stays is not touched");
+        let swapped = Difference::between(&series(&["a", "b", "c"]), &series(&["a", "c", "b"]));
+        assert_eq!((swapped.removed, swapped.added), (vec!["b".into(), "c".into()], vec!["c".into(), "b".into()]));
     }
 }

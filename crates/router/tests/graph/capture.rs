@@ -289,9 +289,17 @@ fn refusals_say_why() {
         format!("pcap trace: a capture runs already, to {path} (`pcap trace off' ends it)")
     );
     bed.ask("pcap trace off").unwrap();
-    bed.command("pcap trace rx file /nowhere/at/all.pcap").unwrap();
-    assert!(bed.ask("pcap trace off").unwrap_err().contains("cannot write /nowhere/at/all.pcap: "));
-    assert!(bed.command("show pcap trace").unwrap().contains("the last one: cannot write /nowhere/at/all.pcap"));
+    let nowhere = refusal(&mut bed, "pcap trace rx file /nowhere/at/all.pcap");
+    assert!(nowhere.starts_with("pcap trace: cannot write /nowhere/at/all.pcap: "), "{nowhere}");
+    // A directory that goes away meanwhile.
+    let directory = std::env::temp_dir().join(format!("quiver-gone-{}", std::process::id()));
+    let lost = directory.join("x.pcap");
+    std::fs::create_dir_all(&directory).unwrap();
+    bed.command(&format!("pcap trace rx file {}", lost.display())).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    let complaint = format!("cannot write {}: ", lost.display());
+    assert!(bed.ask("pcap trace off").unwrap_err().contains(&complaint));
+    assert!(bed.command("show pcap trace").unwrap().contains(&format!("the last one: {complaint}")));
     assert_eq!(refusal(&mut bed, "pcap trace off"), "pcap trace off: no capture runs");
 }
 
