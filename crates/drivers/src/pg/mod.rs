@@ -347,6 +347,28 @@ pub fn fill_all_buffers(buffers: &mut Buffers, packet: &mut dyn FnMut(&mut [u8])
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_rate_is_kept_and_a_stall_is_not_made_up_for() {
+        let mut stream = Stream::new("s", InterfaceIndex(1), Content::Replay(vec![vec![0; 60]]));
+        stream.rate = 100_000.0;
+        stream.enable(true);
+        let (start, second) = (stream.reckoned, time::ticks_per_second());
+        let mut sent = 0;
+        let mut poll = |at: f64| {
+            let due = stream.due(start + (at * second) as u64, VECTOR_SIZE);
+            stream.credit -= due as f64;
+            due
+        };
+        // Polled a thousand times in a second, a hundred are due each time.
+        for poll_number in 1..=1000 {
+            sent += poll(f64::from(poll_number) / 1000.0);
+        }
+        assert!((99_999..=100_001).contains(&sent), "{sent}");
+        // Ten seconds without a poll owe one vector.
+        assert_eq!(poll(11.0), VECTOR_SIZE);
+        assert_eq!(poll(11.0001), 10);
+    }
+
     /// A capture of `count` frames of 60 bytes, as bytes of a file.
     fn capture(count: usize) -> Vec<u8> {
         capture_of(count, 60)
