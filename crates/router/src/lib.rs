@@ -51,8 +51,10 @@ pub enum Error {
     NoSuchInterface(String),
     #[error("an interface named `{0}' exists already")]
     NameTaken(String),
-    #[error("`{0}' is no interface name: 1 to {max} of letters, digits, - _ . / :", max = interface::control::MAX_NAME)]
+    #[error("`{0}' is no interface name: a letter, then up to {max} in all of letters, digits, - _ . / :", max = interface::control::MAX_NAME)]
     BadName(String),
+    #[error("`{0}' is no interface name: commands take it for something else")]
+    NameMeansElse(String),
     #[error("too many interfaces")]
     TooManyInterfaces,
     #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]

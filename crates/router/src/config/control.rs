@@ -226,13 +226,17 @@ impl Router {
     /// and the number of commands.
     ///
     /// # Errors
-    /// When there is none or it cannot be written; then it is as it was.
+    /// When there is none or it cannot be written, then it is as it was; when a load waits for
+    /// its confirmation.
     pub fn save_config(&mut self, file: Option<&Path>, force: bool) -> Result<(PathBuf, usize), ConfigError> {
         let file = match (file, &self.config.startup) {
             (Some(file), _) => file.to_path_buf(),
             (None, Some(startup)) => startup.clone(),
             (None, None) => return Err(ConfigError::NoStartupFile),
         };
+        if self.config.deadline.is_some() {
+            return Err(ConfigError::Unconfirmed);
+        }
         let is_startup = Some(&file) == self.config.startup.as_ref();
         if is_startup && self.config.failed_at_start > 0 && !force {
             let name = file.display().to_string();

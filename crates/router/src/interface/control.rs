@@ -11,7 +11,7 @@ use drivers::{Device, Finishes, Link, Receive, Transmit};
 use graph::registry::MAX_INTERFACES;
 use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, RawFd};
 use wire::{MacAddress, Prefix4};
 
@@ -152,11 +152,23 @@ impl Interfaces {
     }
 }
 
-/// Names that make sense in commands and node names.
+/// Words that commands have where an interface may stand.
+const WORDS_OF_COMMANDS: &[&str] =
+    &["any", "default", "del", "drop", "local", "name", "punt", "static", "unreachable", "via", "weight"];
+
+/// Names that make sense in node names, and that a command cannot take for something else:
+/// a configuration must mean the same when it is read again.
 fn check_name(name: &str) -> Result<(), Error> {
-    let fits = !name.is_empty() && name.len() <= MAX_NAME;
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
-    if fits && plain { Ok(()) } else { Err(Error::BadName(name.into())) }
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !plain || !begins || name.len() > MAX_NAME {
+        return Err(Error::BadName(name.into()));
+    }
+    let is_address = name.parse::<Ipv6Addr>().is_ok() || name.parse::<MacAddress>().is_ok();
+    if is_address || WORDS_OF_COMMANDS.contains(&name) {
+        return Err(Error::NameMeansElse(name.into()));
+    }
+    Ok(())
 }
 
 impl Router {

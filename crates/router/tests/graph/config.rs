@@ -194,6 +194,18 @@ fn what_was_learned_is_no_configuration_and_defaults_come_back() {
 }
 
 #[test]
+fn no_interface_has_a_name_that_a_command_takes_for_something_else() {
+    let mut desk = Desk::of(&["create null interface name n0", "ip route add 16.0.0.0/8 via n0"]);
+    let before = desk.config();
+    for name in ["drop", "local", "any", "weight", "default", "10.0.0.1", "1", "fe80::1", "aa:bb:cc:dd:ee:ff", "-x"] {
+        for line in [format!("set interface name n0 {name}"), format!("create null interface name {name}")] {
+            assert!(desk.try_to(&line).unwrap_err().contains("is no interface name"), "{line}");
+        }
+    }
+    assert_eq!(desk.config(), before);
+}
+
+#[test]
 fn a_load_brings_addresses_into_the_order_of_the_file() {
     let desk = |order: [&str; 3]| {
         let mut desk = Desk::of(&["create null interface name n0"]);
@@ -334,6 +346,7 @@ fn an_unconfirmed_load_goes_back_by_itself_and_a_confirmed_one_stays() {
     assert_eq!(desk.config(), old, "once is enough");
 
     desk.must(&format!("load {file} confirm"));
+    assert!(desk.try_to(&format!("save {file}.saved")).unwrap_err().contains("the last load still waits"));
     desk.must("confirm");
     desk.router.tick_at(Instant::now() + Duration::from_secs(99));
     assert_eq!(desk.config(), new);
