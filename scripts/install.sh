@@ -53,12 +53,13 @@ checksum() { sha256sum "$1" | cut -d ' ' -f 1; }
 put_config() {
     to=$SYSCONFDIR/quiver/startup.conf
     directory "$(dirname "$to")"
-    sum=$(checksum "$here/packaging/startup.conf")
+    sed "s|@sysconfdir@|$SYSCONFDIR|" "$here/packaging/startup.conf" >"$work/startup.conf"
+    sum=$(checksum "$work/startup.conf")
     if [ -e "$DESTDIR$to" ] && ! noted "config $(checksum "$DESTDIR$to") $to"; then
         say "$DESTDIR$to is kept: it is not as we installed it (ours: packaging/startup.conf)"
         return
     fi
-    install -m 640 "$here/packaging/startup.conf" "$DESTDIR$to"
+    install -m 640 "$work/startup.conf" "$DESTDIR$to"
     made="$made
 config $sum $to"
 }

@@ -171,10 +171,10 @@ class Router:
         self.commands = self.directory / "commands"
         self.commands.write_text(commands)
         exec_line = f"exec {self.commands}" if commands else ""
+        unix = unix.replace("DIR", str(self.directory))
         self.config = self.directory / "startup.conf"
         self.config.write_text(
-            f"unix {{\n  nodaemon\n  cli-listen {self.socket}\n  log {self.log_file}\n  {exec_line}\n"
-            f"  {unix.replace('DIR', str(self.directory))}\n}}\n"
+            f"unix {{\n  nodaemon\n  cli-listen {self.socket}\n  log {self.log_file}\n  {exec_line} {unix}\n}}\n"
             f"logging {{ default-log-level debug }}\n{extra}\n"
         )
         self.console_file = open(self.directory / "console", "w+")

@@ -72,6 +72,7 @@ def test_what_was_installed_runs(root, tmp_path):
     installed = root / f"{PREFIX}/bin/quiver"
     config = tmp_path / "startup.conf"
     adapted = (root / CONFIG).read_text().replace("/var/lib/quiver", str(tmp_path / "state"))
+    adapted = adapted.replace("/etc/quiver", str(tmp_path))
     config.write_text(adapted.replace("unix {", f"unix {{\n  runtime-dir {tmp_path}/run", 1))
     with open(tmp_path / "log", "w") as log:
         router = subprocess.Popen([installed, "run", "--foreground", "--config", config], stderr=log)
@@ -79,6 +80,10 @@ def test_what_was_installed_runs(root, tmp_path):
         ask = (installed, "cli", "-s", tmp_path / "run/cli.sock", "show", "version")
         wait_until(lambda: run(*ask, check=False).returncode == 0, "it answers")
         assert " warn " not in (tmp_path / "log").read_text()
+        # What it is told to keep, it keeps.
+        run(installed, "cli", "-s", tmp_path / "run/cli.sock", "create null interface name n0")
+        run(installed, "cli", "-s", tmp_path / "run/cli.sock", "save")
+        assert "create null interface name n0\n" in (tmp_path / "saved.cli").read_text()
         router.send_signal(signal.SIGTERM)
         assert router.wait(10) == 0
     finally:
@@ -129,7 +134,7 @@ def test_a_configuration_that_nobody_changed_is_renewed_and_removed(root):
     lines = [line for line in before.splitlines() if not line.startswith("config ")]
     manifest.write_text("\n".join([*lines, f"config {sums} /{CONFIG}"]) + "\n")
     assert "is kept" not in make("install", root)
-    assert config.read_bytes() == (ROOT / "packaging/startup.conf").read_bytes()
+    assert config.read_text() == (ROOT / "packaging/startup.conf").read_text().replace("@sysconfdir@", "/etc")
     assert sorted(manifest.read_text().splitlines()) == sorted(before.splitlines())
     make("uninstall", root)
     assert list(root.iterdir()) == []
