@@ -5,7 +5,10 @@
 //! The interface of a stream is an ordinary interface whose device ([`open`]) brings
 //! nothing and discards what it is given.
 
+mod replay;
 pub mod template;
+
+pub use replay::read_capture;
 
 use crate::{Device, Finishes, Link, Transmit};
 use graph::buffer::{DATA_SIZE, HEADROOM};
@@ -14,17 +17,12 @@ use graph::{
     Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, time,
 };
 use std::fmt;
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 use template::Template;
 use wire::MacAddress;
 
 /// Longest packet that a stream makes: what fits one buffer.
 pub const MAX_SIZE: usize = DATA_SIZE;
-/// Most packets that are replayed from one file, and most of its bytes.
-const MAX_REPLAY_PACKETS: usize = 1 << 20;
-const MAX_REPLAY_BYTES: usize = 1 << 30;
 
 /// Opens the device of a generator interface.
 pub fn open(number: u32) -> Device {
@@ -146,42 +144,6 @@ impl Stream {
         }
         due
     }
-}
-
-/// Reads the packets of a capture file (pcap, Ethernet).
-///
-/// # Errors
-/// What is wrong with the file, in words.
-pub fn read_capture(path: &Path, file: File) -> Result<Vec<Vec<u8>>, String> {
-    let mut reader = pcap_file::pcap::PcapReader::new(std::io::BufReader::new(file))
-        .map_err(|error| format!("{}: not a pcap file (pcapng is not read): {error}", path.display()))?;
-    if reader.header().datalink != pcap_file::DataLink::ETHERNET {
-        return Err(format!("{}: not a capture of Ethernet frames", path.display()));
-    }
-    let (mut packets, mut bytes) = (Vec::new(), 0);
-    while let Some(packet) = reader.next_packet() {
-        let number = packets.len() + 1;
-        let packet = packet.map_err(|error| format!("{}: packet {number}: {error}", path.display()))?;
-        if packet.data.is_empty() || packet.data.len() > MAX_SIZE {
-            return Err(format!(
-                "{}: packet {number}: {} bytes (1 to {MAX_SIZE} can be sent)",
-                path.display(),
-                packet.data.len()
-            ));
-        }
-        bytes += packet.data.len();
-        if number > MAX_REPLAY_PACKETS || bytes > MAX_REPLAY_BYTES {
-            return Err(format!(
-                "{}: more than {MAX_REPLAY_PACKETS} packets or {MAX_REPLAY_BYTES} bytes",
-                path.display()
-            ));
-        }
-        packets.push(packet.data.into_owned());
-    }
-    if packets.is_empty() {
-        return Err(format!("{}: holds no packet", path.display()));
-    }
-    Ok(packets)
 }
 
 graph::edges! {
@@ -367,77 +329,5 @@ mod tests {
         // Ten seconds without a poll owe one vector.
         assert_eq!(poll(11.0), VECTOR_SIZE);
         assert_eq!(poll(11.0001), 10);
-    }
-
-    /// A capture of `count` frames of 60 bytes, as bytes of a file.
-    fn capture(count: usize) -> Vec<u8> {
-        capture_of(count, 60)
-    }
-
-    fn capture_of(count: usize, size: u32) -> Vec<u8> {
-        let mut file = Vec::new();
-        for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65535, 1] {
-            file.extend(word.to_le_bytes());
-        }
-        for n in 0..count {
-            for word in [n as u32, 0, size, size] {
-                file.extend(word.to_le_bytes());
-            }
-            file.extend(vec![n as u8; size as usize]);
-        }
-        file
-    }
-
-    fn read(name: &str, bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-        let path = std::env::temp_dir().join(format!("quiver-capture-{}-{name}", std::process::id()));
-        std::fs::write(&path, bytes).expect("a temporary file");
-        let result = read_capture(&path, File::open(&path).unwrap());
-        std::fs::remove_file(&path).expect("just written");
-        result
-    }
-
-    #[test]
-    fn a_capture_gives_its_frames_in_order() {
-        let frames = read("sound", &capture(3)).unwrap();
-        assert_eq!(frames, [[0; 60], [1; 60], [2; 60]]);
-    }
-
-    #[test]
-    fn captures_that_cannot_be_sent_are_refused_with_the_reason() {
-        assert!(read("empty", b"").unwrap_err().contains("not a pcap file"));
-        assert!(read("no-packet", &capture(0)).unwrap_err().contains("holds no packet"));
-        let mut other_link = capture(1);
-        other_link[20] = 113;
-        assert!(read("link", &other_link).unwrap_err().contains("not a capture of Ethernet frames"));
-        for size in [0, MAX_SIZE as u32 + 1] {
-            let expected = format!("packet 1: {size} bytes (1 to {MAX_SIZE} can be sent)");
-            assert!(read("size", &capture_of(1, size)).unwrap_err().contains(&expected));
-        }
-        assert_eq!(read("largest", &capture_of(1, MAX_SIZE as u32)).unwrap()[0].len(), MAX_SIZE);
-        let mut cut = capture(2);
-        cut.truncate(cut.len() - 7);
-        assert!(read("cut", &cut).unwrap_err().contains("packet 2"));
-    }
-
-    #[test]
-    fn any_file_gives_frames_that_fit_a_buffer_or_an_error() {
-        let mut random = 0x1234_5678_9abc_def1u64;
-        let mut next = || {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random as usize
-        };
-        for _ in 0..2000 {
-            let mut file = capture(4);
-            for _ in 0..1 + next() % 6 {
-                let at = next() % file.len();
-                file[at] = next() as u8;
-            }
-            file.truncate(1 + next() % file.len());
-            if let Ok(frames) = read("mutated", &file) {
-                assert!(frames.iter().all(|frame| (1..=MAX_SIZE).contains(&frame.len())));
-            }
-        }
     }
 }
