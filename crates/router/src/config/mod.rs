@@ -32,13 +32,14 @@ pub struct Statement {
     pub needs: Vec<String>,
     /// Those of one series count in their order.
     pub series: Option<String>,
-    /// What of the host it has for itself. Such a statement opens a device, which may fail.
-    pub claim: Option<String>,
+    /// What only one statement can have, of the host or by number. Such a statement opens a
+    /// device, which may fail.
+    pub claims: Vec<String>,
 }
 
 impl Statement {
     pub fn new(line: String, undo: String) -> Statement {
-        Statement { line, undo, replace: None, needs: Vec::new(), series: None, claim: None }
+        Statement { line, undo, replace: None, needs: Vec::new(), series: None, claims: Vec::new() }
     }
 
     /// Stating it again, otherwise, replaces what was stated.

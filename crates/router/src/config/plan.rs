@@ -46,10 +46,11 @@ fn by_name(statements: &[Statement]) -> ByName<'_> {
 pub fn steps(now: &[Statement], wanted: &[Statement]) -> Vec<Step> {
     let (known, gone) = (by_name(now), gone(now, wanted));
     let claimed: HashSet<&str> =
-        now.iter().filter(|s| gone.contains(s.undo.as_str())).filter_map(|s| s.claim.as_deref()).collect();
+        now.iter().filter(|s| gone.contains(s.undo.as_str())).flat_map(|s| s.claims.iter().map(String::as_str)).collect();
     let opens_now = |statement: &Statement| {
-        let is_free = statement.claim.as_deref().is_some_and(|claim| !claimed.contains(claim));
-        is_free && !known.contains_key(statement.undo.as_str())
+        let claims = &statement.claims;
+        let are_free = !claims.is_empty() && !claims.iter().any(|claim| claimed.contains(claim.as_str()));
+        are_free && !known.contains_key(statement.undo.as_str())
     };
     let state = |s: &Statement| Step { command: s.line.clone(), undo: s.undo.clone() };
     let take_away = |s: &Statement| Step { command: s.undo.clone(), undo: s.line.clone() };
@@ -158,12 +159,14 @@ mod tests {
 
     #[test]
     fn devices_are_opened_before_anything_is_taken_away_unless_the_old_one_is_in_the_way() {
-        let device = |name: &str, claim: &str| Statement { claim: Some(claim.into()), ..plain(name) };
-        let now = [device("old", "eth0"), plain("x")];
-        let elsewhere = [device("new", "eth1")];
+        let device = |name: &str, claims: [&str; 2]| Statement { claims: claims.map(String::from).into(), ..plain(name) };
+        let now = [device("old", ["eth0", "number 0"]), plain("x")];
+        let elsewhere = [device("new", ["eth1", "number 1"])];
         assert_eq!(commands(&now, &elsewhere), ["new", "no x", "no old"]);
-        let same_place = [device("new", "eth0")];
-        assert_eq!(commands(&now, &same_place), ["no x", "no old", "new"]);
+        for in_the_way in [["eth0", "number 1"], ["eth1", "number 0"]] {
+            let same_place = [device("new", in_the_way)];
+            assert_eq!(commands(&now, &same_place), ["no x", "no old", "new"]);
+        }
     }
 
     #[test]

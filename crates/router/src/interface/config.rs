@@ -18,7 +18,7 @@ fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
     let name = &interface.name;
     if let Some(creation) = &interface.creation {
         let mut made = Statement::new(creation.command(name), removal(name));
-        made.claim = creation.claim();
+        made.claims = creation.claims();
         into.push(made);
     }
     let setting = |line: String, undo: String| Statement::new(line, undo).needing(removal(name)).replaced_by_itself();

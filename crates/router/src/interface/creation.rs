@@ -53,15 +53,17 @@ impl Creation {
         }
     }
 
-    /// What of the host only one interface can have.
-    pub fn claim(&self) -> Option<String> {
+    /// What only one interface can have: an interface of the host, in its namespace, and the
+    /// number of a TAP.
+    pub fn claims(&self) -> Vec<String> {
         match self {
             Creation::Tap(options) => {
                 let name = options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id));
-                Some(format!("{} {name}", options.host_namespace.as_deref().unwrap_or("")))
+                let on_host = format!("{} {name}", options.host_namespace.as_deref().unwrap_or(""));
+                vec![on_host, format!("tap id {}", options.id)]
             }
-            Creation::HostInterface(options) => Some(format!(" {}", options.host_interface)),
-            Creation::PacketGenerator | Creation::Null => None,
+            Creation::HostInterface(options) => vec![format!(" {}", options.host_interface)],
+            Creation::PacketGenerator | Creation::Null => vec![],
         }
     }
 
