@@ -165,6 +165,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     pin("control", config.cpu.main_core);
     router.files = files(config)?;
     router.config.startup = config.unix.startup_config.clone();
+    router.config.on_progress = Some(notify::alive);
     let restored = restore(&mut router);
 
     let commands = Arc::new(all_commands(config, config_file));

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Longest file of configuration, in bytes: some 500,000 routes.
 const MAX_FILE: u64 = 64 << 20;
+/// Commands between two signs of life: some tens of milliseconds.
+const PROGRESS_AFTER: usize = 4096;
 /// Packet buffers of a router that is only a plan: the fewest that a pool can have.
 const PLAN_BUFFERS: u32 = graph::buffer::MIN_BUFFERS;
 
@@ -58,6 +60,9 @@ pub struct Configuration {
     pub startup: Option<PathBuf>,
     /// Commands of that file that failed at start.
     pub failed_at_start: usize,
+    /// Called now and then while many commands are carried out, so that who watches over the
+    /// control thread knows that it lives.
+    pub on_progress: Option<fn()>,
     /// What was before the last load.
     before: Option<Vec<Statement>>,
     /// When that comes back by itself.
@@ -67,6 +72,13 @@ pub struct Configuration {
 impl Configuration {
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.deadline
+    }
+
+    /// After that many commands in a row.
+    fn progress(&self, done: usize) {
+        if let Some(tell) = self.on_progress.filter(|_| done.is_multiple_of(PROGRESS_AFTER)) {
+            tell();
+        }
     }
 }
 
@@ -139,7 +151,8 @@ impl Router {
         let lines = complete_lines(text).map_err(|error| refused(error.number, error.message))?;
         let mut plan = Router::plan()?;
         plan.files = self.files.clone();
-        for line in lines {
+        for (done, line) in lines.into_iter().enumerate() {
+            self.config.progress(done);
             let states = COMMANDS.find(&line.text).is_none_or(command::Command::is_configuration);
             if !states {
                 let name = COMMANDS.find(&line.text).map_or("", command::Command::name);
@@ -209,9 +222,11 @@ impl Router {
     /// Takes all steps, or none.
     fn take(&mut self, steps: Vec<Step>) -> Result<(), ConfigError> {
         for (at, step) in steps.iter().enumerate() {
+            self.config.progress(at);
             let Err(error) = COMMANDS.execute(self, &step.command) else { continue };
             let mut not_undone = Vec::new();
-            for taken in steps[..at].iter().rev() {
+            for (done, taken) in steps[..at].iter().rev().enumerate() {
+                self.config.progress(done);
                 if let Err(error) = COMMANDS.execute(self, &taken.undo) {
                     log::error!("`{}' (taking back `{}'): {error}", taken.undo, taken.command);
                     not_undone.push(taken.undo.clone());

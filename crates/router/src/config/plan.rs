@@ -45,8 +45,11 @@ fn by_name(statements: &[Statement]) -> ByName<'_> {
 /// that is what may fail, and nothing was taken away by then.
 pub fn steps(now: &[Statement], wanted: &[Statement]) -> Vec<Step> {
     let (known, gone) = (by_name(now), gone(now, wanted));
-    let claimed: HashSet<&str> =
-        now.iter().filter(|s| gone.contains(s.undo.as_str())).flat_map(|s| s.claims.iter().map(String::as_str)).collect();
+    let claimed: HashSet<&str> = now
+        .iter()
+        .filter(|s| gone.contains(s.undo.as_str()))
+        .flat_map(|s| s.claims.iter().map(String::as_str))
+        .collect();
     let opens_now = |statement: &Statement| {
         let claims = &statement.claims;
         let are_free = !claims.is_empty() && !claims.iter().any(|claim| claimed.contains(claim.as_str()));
@@ -159,7 +162,8 @@ mod tests {
 
     #[test]
     fn devices_are_opened_before_anything_is_taken_away_unless_the_old_one_is_in_the_way() {
-        let device = |name: &str, claims: [&str; 2]| Statement { claims: claims.map(String::from).into(), ..plain(name) };
+        let device =
+            |name: &str, claims: [&str; 2]| Statement { claims: claims.map(String::from).into(), ..plain(name) };
         let now = [device("old", ["eth0", "number 0"]), plain("x")];
         let elsewhere = [device("new", ["eth1", "number 1"])];
         assert_eq!(commands(&now, &elsewhere), ["new", "no x", "no old"]);

@@ -8,6 +8,7 @@ use quiver_router::config::{ConfigError, Statement};
 use quiver_router::{Devices, Options, Router};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use wire::MacAddress;
 
@@ -203,6 +204,20 @@ fn no_interface_has_a_name_that_a_command_takes_for_something_else() {
         }
     }
     assert_eq!(desk.config(), before);
+}
+
+#[test]
+fn a_long_load_gives_signs_of_life() {
+    static SIGNS: AtomicUsize = AtomicUsize::new(0);
+    let mut desk = Desk::of(&["create null interface name n0"]);
+    desk.router.config.on_progress = Some(|| {
+        SIGNS.fetch_add(1, Ordering::Relaxed);
+    });
+    let routes: String = (0..10_000).map(|i| format!("ip route add 20.{}.{}.0/24 via n0\n", i >> 8, i & 255)).collect();
+    let wanted = desk.router.parse_config("long", &format!("create null interface name n0\n{routes}")).unwrap();
+    let checked = SIGNS.load(Ordering::Relaxed);
+    desk.router.load_config(&wanted, None).unwrap();
+    assert_eq!((checked, SIGNS.load(Ordering::Relaxed) - checked), (3, 3));
 }
 
 #[test]
