@@ -285,7 +285,7 @@ fn a_panic_is_reported_with_the_node_and_what_ran_before() {
     bed.settle();
     let crashes = crashes.lock().unwrap();
     let [crash] = &crashes[..] else { panic!("{crashes:?}") };
-    assert_eq!((crash.thread, crash.node.as_str(), crash.message.as_str()), (0, "bomb", "as the test wants"));
+    assert_eq!((crash.thread, crash.node.as_deref(), crash.message.as_str()), (0, Some("bomb"), "as the test wants"));
     assert_eq!((crash.panics, crash.is_last(), crash.lost), (1, false, 64));
     let steps: Vec<_> = crash.recent.iter().map(|step| (step.node.as_str(), step.packets)).collect();
     assert_eq!(steps, [("feed", 64), ("a", 64), ("bomb", 64)]);
@@ -317,12 +317,41 @@ fn a_source_that_panics_is_named_and_a_reporter_that_panics_does_no_harm() {
     let said = Arc::new(Mutex::new(String::new()));
     let heard = said.clone();
     bed.worker.on_panic(Box::new(move |crash| {
-        *heard.lock().unwrap() = format!("{} {} {:?}", crash.node, crash.message, crash.recent.last().unwrap().packets);
+        *heard.lock().unwrap() =
+            format!("{} {} {:?}", crash.culprit(), crash.message, crash.recent.last().unwrap().packets);
         panic!("in the reporter too");
     }));
     bed.settle();
-    assert_eq!(*said.lock().unwrap(), "bad source number 7 1");
+    assert_eq!(*said.lock().unwrap(), "node bad source number 7 1");
     assert_eq!(bed.error("node panicked"), 1);
+}
+
+#[test]
+fn a_message_that_panics_is_reported_and_the_worker_and_other_messages_go_on() {
+    let mut bed = Bed::new();
+    let feed = bed.source(&[EdgeSpec::Next("hoard")], 0, 64, |_| 0);
+    let spec = spec("hoard", &[EdgeSpec::Next("end")]);
+    let hoard = bed.graph.register(spec, |_| Behaviour::Expand(Box::new(Hoard::default()))).unwrap();
+    let end = bed.sink("end");
+    bed.settle();
+    bed.graph.call(|_| Box::new(move |core| core.node::<Feed>(feed).unwrap().vectors = 1));
+    bed.settle();
+    let crashes = Arc::new(Mutex::new(Vec::new()));
+    let seen = crashes.clone();
+    bed.worker.on_panic(Box::new(move |crash| seen.lock().unwrap().push(crash.clone())));
+    // A turn that was given before the panic is kept, a message behind it is applied.
+    bed.graph.call(|_| Box::new(move |core| core.node::<Hoard>(hoard).unwrap().release = true));
+    bed.graph.call(|_| Box::new(|_| panic!("in a message")));
+    let after = Arc::new(AtomicU64::new(0));
+    let applied = after.clone();
+    bed.graph.call_one(0, move |_| applied.store(1, Ordering::Relaxed));
+    bed.settle();
+    let crashes = crashes.lock().unwrap();
+    let [crash] = &crashes[..] else { panic!("{crashes:?}") };
+    assert_eq!((&crash.node, crash.message.as_str(), crash.panics, crash.lost), (&None, "in a message", 1, 0));
+    assert!(crash.to_string().starts_with("worker 0: a message from control panicked: in a message\npanic 1 of 3"));
+    assert_eq!(after.load(Ordering::Relaxed), 1);
+    assert_eq!((end.lock().unwrap().len(), bed.worker.core().ledger().held), (96, 0));
 }
 
 /// Takes longest for the vector that is told.

@@ -27,6 +27,7 @@ use crate::vector::{Vector, edge};
 use rcu::Reader;
 use recorder::Recorder;
 use rustix::thread::gettid;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ use std::sync::Arc;
 const MAX_PANICS: u32 = 3;
 /// Vectors kept for reuse.
 const SPARE_VECTORS: usize = 64;
+/// In place of a node's number: what runs is a message of control's.
+const CONTROL: usize = usize::MAX;
 /// Empty rounds before a worker sleeps: a few tens of microseconds, long enough to
 /// stay awake between the packets of a busy flow.
 const IDLE_ROUNDS: u32 = 1000;
@@ -145,8 +148,9 @@ pub struct Core {
     current: Option<Box<Vector>>,
     emitted: Vec<Box<Vector>>,
     mailbox: Arc<Mailbox>,
-    deferred: Vec<Message>,
+    deferred: VecDeque<Message>,
     now: u64,
+    /// The node that runs, or [`CONTROL`].
     running: usize,
     recorder: Recorder,
 }
@@ -194,7 +198,7 @@ impl Worker {
                 current: None,
                 emitted: Vec::new(),
                 mailbox,
-                deferred: Vec::new(),
+                deferred: VecDeque::new(),
                 now: ticks(),
                 running: 0,
                 recorder: Recorder::new(),
@@ -232,12 +236,21 @@ impl Worker {
     /// One round: messages, sources, nodes.
     #[inline]
     pub fn round(&mut self) -> Progress {
-        if !self.core.apply_messages() {
-            self.core.drain();
-            return Progress::Stopped;
+        let core = &mut self.core;
+        if core.has_messages() {
+            match catch_unwind(AssertUnwindSafe(|| core.apply_messages())) {
+                Ok(true) => {}
+                Ok(false) => {
+                    core.drain();
+                    return Progress::Stopped;
+                }
+                Err(payload) => {
+                    self.panicked(&recorder::message(&*payload));
+                    return Progress::Worked;
+                }
+            }
         }
         let round = self.reader.round();
-        let core = &mut self.core;
         match catch_unwind(AssertUnwindSafe(|| core.round(&round))) {
             Ok(worked) => {
                 self.panics = 0;
@@ -254,11 +267,10 @@ impl Worker {
     #[cold]
     fn panicked(&mut self, message: &str) {
         self.panics += 1;
-        let node = self.core.name_of_running().to_string();
         let recent = self.core.recent();
         let crash = Crash {
             thread: self.core.thread,
-            node: node.clone(),
+            node: self.core.name_of_running().map(|name| name.to_string()),
             message: message.into(),
             rounds: self.core.counters.workers.raw(self.core.thread, worker_word::ROUNDS, 0),
             lost: self.core.drop_everything(),
@@ -267,7 +279,8 @@ impl Worker {
             recent,
         };
         log::error!(
-            "node {node} panicked: {message}; {} packets dropped (panic {} of {MAX_PANICS} in a row)",
+            "{} panicked: {message}; {} packets dropped (panic {} of {MAX_PANICS} in a row)",
+            crash.culprit(),
             crash.lost,
             self.panics
         );
@@ -277,7 +290,7 @@ impl Worker {
             log::error!("the report of the panic failed");
         }
         if crash.is_last() {
-            log::error!("giving up: {node} panics in every round");
+            log::error!("giving up: {} panics in every round", crash.culprit());
             std::process::abort();
         }
     }
@@ -345,20 +358,19 @@ impl Core {
         node.behaviour.as_any().downcast_mut()
     }
 
-    /// Applies what control has sent. False: stop.
     #[inline]
-    fn apply_messages(&mut self) -> bool {
-        if !self.mailbox.has_mail() && self.deferred.is_empty() {
-            return true;
-        }
-        self.apply_all()
+    fn has_messages(&self) -> bool {
+        self.mailbox.has_mail() || !self.deferred.is_empty()
     }
 
+    /// Applies what control has sent. False: stop.
+    ///
+    /// A call may panic: those behind it stay where they are and are applied next.
     #[cold]
-    fn apply_all(&mut self) -> bool {
-        let mut messages = std::mem::take(&mut self.deferred);
-        messages.extend(self.mailbox.take());
-        for message in messages {
+    fn apply_messages(&mut self) -> bool {
+        self.running = CONTROL;
+        self.deferred.extend(self.mailbox.take());
+        while let Some(message) = self.deferred.pop_front() {
             match message {
                 Message::Call(call) => call(self),
                 Message::Remove(index) => self.remove(index),
@@ -377,9 +389,9 @@ impl Core {
     fn learn_edges(&mut self) {
         for message in self.mailbox.take() {
             match message {
-                Message::Call(_) | Message::Remove(_) | Message::Stop => self.deferred.push(message),
+                Message::Call(_) | Message::Remove(_) | Message::Stop => self.deferred.push_back(message),
                 other if self.deferred.is_empty() => self.grow(other),
-                other => self.deferred.push(other),
+                other => self.deferred.push_back(other),
             }
         }
     }
@@ -496,8 +508,9 @@ impl Core {
         }
     }
 
-    fn name_of_running(&self) -> Arc<str> {
-        self.name_of(self.running)
+    /// None: what runs is a message.
+    fn name_of_running(&self) -> Option<Arc<str>> {
+        (self.running != CONTROL).then(|| self.name_of(self.running))
     }
 
     /// What ran last, the node that runs included.
@@ -541,7 +554,9 @@ impl Core {
         for node in self.nodes.iter_mut().flatten() {
             lost.append(&mut node.queue);
         }
-        self.pending.fill(0);
+        if self.running != CONTROL {
+            self.pending.fill(0);
+        } // else they are turns that messages gave to nodes
         self.ledger.held = self.count_held();
         let count = lost.iter().map(|vector| vector.len()).sum();
         for vector in lost {

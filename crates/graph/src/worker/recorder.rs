@@ -58,8 +58,8 @@ pub struct Step {
 pub struct Crash {
     /// The worker's number, from 0.
     pub thread: usize,
-    /// The node that ran.
-    pub node: String,
+    /// The node that ran; none: it was a message from control.
+    pub node: Option<String>,
     /// What the panic said.
     pub message: String,
     /// Rounds that the worker had finished.
@@ -69,7 +69,7 @@ pub struct Crash {
     /// How many panics in a row this is, and after how many the process ends.
     pub panics: u32,
     pub most_panics: u32,
-    /// The last runs of nodes, oldest first: the last one is the node's that panicked.
+    /// The last runs of nodes, oldest first: the last one is the node's that panicked, if one did.
     pub recent: Vec<Step>,
 }
 
@@ -78,11 +78,16 @@ impl Crash {
     pub fn is_last(&self) -> bool {
         self.panics >= self.most_panics
     }
+
+    /// What panicked, in words.
+    pub fn culprit(&self) -> String {
+        self.node.as_ref().map_or_else(|| "a message from control".into(), |node| format!("node {node}"))
+    }
 }
 
 impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "worker {}: node {} panicked: {}", self.thread, self.node, self.message)?;
+        writeln!(f, "worker {}: {} panicked: {}", self.thread, self.culprit(), self.message)?;
         writeln!(
             f,
             "panic {} of {} in a row, after {} rounds; {} packets dropped",
