@@ -88,7 +88,7 @@ impl Mailbox {
 
     /// Whether its worker sleeps, or is about to.
     pub fn is_asleep(&self) -> bool {
-        self.asleep.load(Ordering::Relaxed)
+        self.asleep.load(Ordering::Acquire)
     }
 
     /// The descriptor that wakes the sleeper.
@@ -110,8 +110,9 @@ impl Mailbox {
         let _ = poll(&mut wanted, timeout.as_ref());
     }
 
+    /// Who sees it awake sees all that it wrote before.
     pub fn end_sleep(&self) {
-        self.asleep.store(false, Ordering::Relaxed);
+        self.asleep.store(false, Ordering::Release);
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.bell, &mut count);
     }

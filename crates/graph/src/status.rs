@@ -100,13 +100,14 @@ impl Graph {
         if self.worker_lwp(thread).is_none() {
             return WorkerState::NotStarted;
         }
-        // First the beginning, then the flag: who wakes in between has begun long ago, but
-        // was asleep or is so now.
-        let began = self.counters.workers.raw(thread, worker_word::ROUND_BEGAN, 0);
+        // The time, the flag, the beginning, in this order: who was awake at the flag had begun
+        // a round or woken shortly before, and what it has begun since is later still.
+        let now = time::ticks();
         if self.mailboxes[thread].is_asleep() {
             return WorkerState::Asleep;
         }
-        let passed = Duration::from_secs_f64(time::seconds(time::ticks().saturating_sub(began)));
+        let began = self.counters.workers.raw(thread, worker_word::ROUND_BEGAN, 0);
+        let passed = Duration::from_secs_f64(time::seconds(now.saturating_sub(began)));
         if passed >= STALL { WorkerState::Stalled(passed) } else { WorkerState::Online }
     }
 

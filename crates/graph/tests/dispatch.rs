@@ -499,6 +499,26 @@ fn a_stuck_worker_is_seen_to_be_stalled_and_recovers() {
 }
 
 #[test]
+fn a_worker_that_has_just_woken_is_not_called_stalled() {
+    let Bed { graph, worker } = Bed::new();
+    let thread = std::thread::spawn(move || worker.run());
+    until(|| graph.worker_state(0) == WorkerState::Asleep);
+    // Longer than the longest round.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let (woken, is_awake) = std::sync::mpsc::channel();
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    graph.call_one(0, move |_| {
+        woken.send(()).unwrap();
+        let _ = wait.recv();
+    });
+    is_awake.recv().unwrap();
+    assert_eq!(graph.worker_state(0), WorkerState::Online);
+    drop(go);
+    graph.stop();
+    thread.join().unwrap();
+}
+
+#[test]
 fn a_source_without_a_device_is_disabled_while_its_worker_sleeps() {
     let mut bed = Bed::new();
     let feed = bed.source(&[EdgeSpec::Next("end")], 0, 1, |_| 0);

@@ -80,7 +80,7 @@ pub mod worker_word {
     pub const BUFFERS_CACHED: usize = 7;
     pub const BUFFERS_IN_USE: usize = 8;
     pub const SLEEPS: usize = 9;
-    /// When its current round began, in ticks.
+    /// When its current round began, or it woke to begin one, in ticks.
     pub const ROUND_BEGAN: usize = 10;
     /// The kernel's number of its thread; 0: it runs on none of its own.
     pub const LWP: usize = 11;
@@ -217,6 +217,7 @@ impl Worker {
 
     /// Runs until stopped, sleeping when idle.
     pub fn run(mut self) {
+        self.core.counters.workers.set(self.core.thread, worker_word::ROUND_BEGAN, 0, ticks());
         let lwp = gettid().as_raw_nonzero().get() as u64;
         self.core.counters.workers.set(self.core.thread, worker_word::LWP, 0, lwp);
         let mut idle = 0;
@@ -327,6 +328,8 @@ impl Worker {
             self.reader.offline();
             mailbox.sleep(&descriptors, until);
         }
+        // Before it is awake: it has not been busy since the round before it slept.
+        self.core.counters.workers.set(self.core.thread, worker_word::ROUND_BEGAN, 0, ticks());
         mailbox.end_sleep();
     }
 }
