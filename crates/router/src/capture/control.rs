@@ -11,7 +11,7 @@ use graph::{InterfaceIndex, time};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wire::filter::Filter;
 
 /// Packets that are captured unless the operator says otherwise.
@@ -19,7 +19,7 @@ pub const MAX_PACKETS: usize = 1000;
 pub const BYTES_PER_PACKET: usize = 512;
 /// Memory that a worker's part may take.
 const MAX_MEMORY: usize = 256 << 20;
-/// How long `off` waits for a worker.
+/// How long `off` waits for workers.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a capture was refused.
@@ -77,6 +77,7 @@ pub struct Running {
     pub max: usize,
     pub bytes_per_packet: usize,
     pub path: PathBuf,
+    /// By worker.
     counts: Vec<Arc<Counts>>,
     sessions: Vec<Session>,
     arriving: Receiver<Box<Session>>,
@@ -88,6 +89,12 @@ pub struct Running {
 impl Running {
     pub fn count(&self, point: Point) -> u64 {
         self.counts.iter().map(|counts| u64::from(counts.of(point))).sum()
+    }
+
+    /// The first worker whose session is not back.
+    fn missing(&self) -> Option<usize> {
+        let is_back = |counts| self.sessions.iter().any(|session| Arc::ptr_eq(&session.counts(), counts));
+        self.counts.iter().position(|counts| !is_back(counts))
     }
 }
 
@@ -131,8 +138,8 @@ impl Router {
         let filter = filter.map(Arc::new);
         let workers = self.graph.workers();
         let (done, arriving) = crossbeam_channel::bounded(workers);
-        let mut counts = Vec::with_capacity(workers);
-        for thread in 0..workers {
+        // All before the first begins, for they take their time.
+        let session = |_| {
             let events = self.captures.events.clone();
             let filter = filter.as_ref().map(|filter| predicate(filter, true));
             let request = Request { points, interface, filter, most: max, bytes_per_packet };
@@ -140,12 +147,15 @@ impl Router {
             let wake = Arc::new(move || {
                 let _ = events.try_send(Event::Captured);
             });
-            let session = Session::new(request, done.clone(), wake);
-            counts.push(session.counts());
-            self.graph.call_one(thread, move |core| core.capture.start(Box::new(session)));
+            Box::new(Session::new(request, done.clone(), wake))
+        };
+        let started: Vec<Box<Session>> = (0..workers).map(session).collect();
+        let counts = started.iter().map(|session| session.counts()).collect();
+        let began = Reading::now();
+        for (thread, session) in started.into_iter().enumerate() {
+            self.graph.call_one(thread, move |core| core.capture.start(session));
         }
         let names = self.interfaces.iter().map(|interface| (interface.index, interface.name.clone())).collect();
-        let (sessions, began) = (Vec::new(), Reading::now());
         self.captures.running = Some(Running {
             points,
             interface,
@@ -154,7 +164,7 @@ impl Router {
             bytes_per_packet,
             path,
             counts,
-            sessions,
+            sessions: Vec::new(),
             arriving,
             names,
             began,
@@ -169,9 +179,10 @@ impl Router {
     pub fn stop_capture(&mut self) -> Result<Outcome, Error> {
         let Some(running) = &mut self.captures.running else { return Err(CaptureError::NotRunning.into()) };
         self.graph.call(|_| Box::new(|core| core.capture.finish()));
-        while running.sessions.len() < running.counts.len() {
-            let session = running.arriving.recv_timeout(PATIENCE);
-            running.sessions.push(*session.map_err(|_| graph::GraphError::NoAnswer(running.sessions.len()))?);
+        let deadline = Instant::now() + PATIENCE;
+        while let Some(missing) = running.missing() {
+            let session = running.arriving.recv_deadline(deadline);
+            running.sessions.push(*session.map_err(|_| graph::GraphError::NoAnswer(missing))?);
         }
         let running = self.captures.running.take().expect("looked at above");
         let (path, written) = (running.path.clone(), self.write_capture(running));
@@ -192,7 +203,7 @@ impl Router {
         if running.sessions.len() == before {
             return;
         }
-        if running.sessions.len() < running.counts.len() {
+        if running.missing().is_some() {
             return self.graph.call(|_| Box::new(|core| core.capture.finish()));
         }
         match self.stop_capture() {

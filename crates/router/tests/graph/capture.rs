@@ -190,6 +190,21 @@ fn a_worker_that_is_full_ends_the_capture_of_the_others() {
 }
 
 #[test]
+fn the_worker_that_does_not_give_its_part_back_is_named_and_may_do_so_later() {
+    let mut bed = Bed::with_workers(2);
+    let mut second = bed.router.graph.worker(1).unwrap();
+    let file = Scratch::new("stuck.pcap");
+    bed.command(&format!("pcap trace rx file {}", file.0.display())).unwrap();
+    bed.router.graph.call_one(1, |core| core.capture.finish());
+    second.round();
+    let refusal = bed.command("pcap trace off").unwrap_err();
+    assert!(refusal.contains("worker 0"), "{refusal}");
+    assert!(bed.command("show pcap trace").unwrap().contains("capture is on"));
+    bed.run();
+    assert!(file.read().is_empty());
+}
+
+#[test]
 fn chains_are_gathered_and_cut_at_the_limit() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     let packet = Packet::udp("10.0.0.2", "10.0.1.2", &[7; 1000]);
