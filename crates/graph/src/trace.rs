@@ -27,22 +27,20 @@ pub struct Snapshot {
     pub ticks: u64,
     pub edge: EdgeIndex,
     pub row: Row,
-    /// The packet's first bytes, from the link header on.
-    pub bytes: [u8; SNAPSHOT_BYTES],
+    /// The packet's first bytes, from the link header on: of those in its first buffer.
+    bytes: [u8; SNAPSHOT_BYTES],
+    taken: usize,
 }
 
 impl Snapshot {
-    fn taken(&self) -> usize {
-        (self.row.length as usize).min(SNAPSHOT_BYTES)
-    }
     /// The packet from its link header on, as far as kept.
     pub fn l2(&self) -> &[u8] {
-        &self.bytes[..self.taken()]
+        &self.bytes[..self.taken]
     }
     /// The packet from its network header on, as far as kept.
     pub fn l3(&self) -> &[u8] {
         let start = (self.row.l3 as usize).saturating_sub(self.row.l2 as usize);
-        &self.bytes[start.min(self.taken())..self.taken()]
+        &self.bytes[start.min(self.taken)..self.taken]
     }
 }
 
@@ -115,12 +113,11 @@ impl Tracer {
         if self.steps.len() >= MAX_STEPS {
             return;
         }
-        let buffer = buffers.bytes(row.packet);
+        let head = Head::of(buffers, &row).bytes;
+        let taken = head.len().min(SNAPSHOT_BYTES);
         let mut bytes = [0; SNAPSHOT_BYTES];
-        let from = (row.l2 as usize).min(buffer.len());
-        let take = (row.length as usize).min(SNAPSHOT_BYTES).min(buffer.len() - from);
-        bytes[..take].copy_from_slice(&buffer[from..from + take]);
+        bytes[..taken].copy_from_slice(&head[..taken]);
         let packet = buffers.segment(row.packet).trace;
-        self.steps.push(Snapshot { packet, node, ticks, edge, row, bytes });
+        self.steps.push(Snapshot { packet, node, ticks, edge, row, bytes, taken });
     }
 }

@@ -376,6 +376,16 @@ fn only_packets_that_a_trace_filter_lets_pass_are_marked_and_counted() {
 }
 
 #[test]
+fn a_trace_keeps_of_a_chain_what_its_first_buffer_has() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let frame = Packet::udp("10.0.0.2", "10.0.1.2", &[7; 500]).frame(e0.mac, host_mac(ip("10.0.0.2")));
+    bed.command("trace add test-input 1").unwrap();
+    e0.receive(Arrival::from(frame.clone()).in_parts(&[64, frame.len() - 64]));
+    bed.run();
+    assert_eq!(bed.worker.core().tracer.steps()[0].l2(), &frame[..64]);
+}
+
+#[test]
 fn a_trace_filter_by_node_is_refused_with_a_hint() {
     let (mut bed, _) = Bed::with_three_ports();
     let refusal = bed.command("trace filter include ip4-lookup 5").unwrap_err();
