@@ -343,6 +343,10 @@ impl Graph {
         for error in self.errors.iter_mut().filter(|error| error.node == old) {
             error.node = name.into();
         }
+        self.call(|_| {
+            let name = name.into();
+            Box::new(move |core| core.rename(index, name))
+        });
         Ok(())
     }
 

@@ -276,9 +276,10 @@ fn a_panicking_node_costs_its_packets_and_nothing_else() {
 fn a_panic_is_reported_with_the_node_and_what_ran_before() {
     let mut bed = Bed::new();
     bed.source(&[EdgeSpec::Next("a")], 2, 64, |_| 0);
-    bed.graph.register(spec("a", &[EdgeSpec::Next("bomb")]), |_| Behaviour::Map(Box::new(To(0)))).unwrap();
+    bed.graph.register(spec("a", &[EdgeSpec::Next("fuse")]), |_| Behaviour::Map(Box::new(To(0)))).unwrap();
     let calls = Arc::new(AtomicU64::new(0));
-    bed.graph.register(spec("bomb", &[]), |_| Behaviour::Map(Box::new(Explodes(calls.clone())))).unwrap();
+    let bomb = bed.graph.register(spec("fuse", &[]), |_| Behaviour::Map(Box::new(Explodes(calls.clone())))).unwrap();
+    bed.graph.rename(bomb, "bomb").unwrap();
     let crashes = Arc::new(Mutex::new(Vec::new()));
     let seen = crashes.clone();
     bed.worker.on_panic(Box::new(move |crash| seen.lock().unwrap().push(crash.clone())));

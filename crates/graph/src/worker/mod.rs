@@ -511,6 +511,13 @@ impl Core {
         }
     }
 
+    /// What reports of panics call a node from now on.
+    pub(crate) fn rename(&mut self, index: NodeIndex, name: Arc<str>) {
+        if let Some(Some(node)) = self.nodes.get_mut(index.0 as usize) {
+            node.name = name;
+        }
+    }
+
     /// None: what runs is a message.
     fn name_of_running(&self) -> Option<Arc<str>> {
         (self.running != CONTROL).then(|| self.name_of(self.running))
