@@ -124,18 +124,19 @@ fn show_of_interfaces(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>
 pub fn of_interfaces(router: &Router, name: Option<&str>) -> Result<Box<dyn Reply>, CommandError> {
     let only = name.map(|name| router.interfaces.find(name)).transpose()?;
     let chosen = router.interfaces.iter().filter(|interface| only.is_none_or(|only| only == interface.index));
-    let mut interfaces: Vec<InterfaceFeatures> = chosen.map(|interface| features(router, interface)).collect();
+    let arcs = arcs(router);
+    let mut interfaces: Vec<InterfaceFeatures> = chosen.map(|interface| features(router, &arcs, interface)).collect();
     interfaces.sort_by(|a, b| a.interface.cmp(&b.interface));
     reply(ShowInterfaceFeatures { interfaces })
 }
 
-fn features(router: &Router, interface: &Interface) -> InterfaceFeatures {
+fn features(router: &Router, arcs: &[Arc], interface: &Interface) -> InterfaceFeatures {
     let feature = |stage: &Stage| {
         let does = (stage.on)(interface)?;
         let node = router.graph.info(node_of(router, stage.node, Some(interface))?)?.name.clone();
         Some(Feature { node, does })
     };
-    let arcs = arcs(router).into_iter().map(|arc| InterfaceArc {
+    let arcs = arcs.iter().map(|arc| InterfaceArc {
         arc: arc.name,
         features: arc.stages.iter().filter_map(|(_, stage)| feature(stage)).collect(),
     });

@@ -5,6 +5,7 @@ use crate::Router;
 use crate::interface::Interface;
 use command::{Args, Command, CommandError, CommandSet, Reply, reply};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::fmt;
 
 pub fn register(set: &mut CommandSet<Router>) {
@@ -32,9 +33,20 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
     };
     let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
     let chosen = router.interfaces.iter().filter(|interface| only.is_none_or(|only| only == interface.index));
-    let mut interfaces: Vec<ShownHardware> = chosen.map(|interface| ShownHardware::of(router, interface)).collect();
+    let errors = errors_by_node(router);
+    let mut interfaces: Vec<ShownHardware> =
+        chosen.map(|interface| ShownHardware::of(router, &errors, interface)).collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
     reply(ShowHardware { amount, interfaces })
+}
+
+/// The numbers of each node's errors.
+fn errors_by_node(router: &Router) -> HashMap<&str, Vec<usize>> {
+    let mut by_node: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (number, error) in router.graph.errors().iter().enumerate() {
+        by_node.entry(&error.node).or_default().push(number);
+    }
+    by_node
 }
 
 #[derive(Serialize)]
@@ -81,15 +93,14 @@ struct ShownHardware {
 }
 
 impl ShownHardware {
-    fn of(router: &Router, interface: &Interface) -> ShownHardware {
+    fn of(router: &Router, errors: &HashMap<&str, Vec<usize>>, interface: &Interface) -> ShownHardware {
         let speed = interface.link.speed();
         let own = [interface.output_node, interface.tx_node];
-        let own: Vec<&str> = own.iter().filter_map(|node| Some(&*router.graph.info(*node)?.name)).collect();
-        let errors = router.graph.errors().iter().enumerate().filter(|(_, error)| own.contains(&&*error.node));
-        let counters = errors.map(|(number, error)| Counted {
-            node: error.node.clone(),
-            reason: error.reason.clone(),
-            count: router.graph.counters().errors.sum(number, 0),
+        let own = own.iter().filter_map(|node| errors.get(&*router.graph.info(*node)?.name)).flatten();
+        let counters = own.map(|&number| {
+            let graph::registry::ErrorInfo { node, reason, .. } = &router.graph.errors()[number];
+            let count = router.graph.counters().errors.sum(number, 0);
+            Counted { node: node.clone(), reason: reason.clone(), count }
         });
         let queues = interface.receive_queue.iter().map(|queue| ReceiveQueue {
             queue: 0,

@@ -29,17 +29,28 @@ pub fn register(set: &mut CommandSet<Router>) {
 fn show(router: &Router, only: Option<&str>) -> Result<Box<dyn Reply>, CommandError> {
     let only = only.map(|name| router.graph.find(name)).transpose()?;
     let all = router.graph.nodes();
+    let mut previous = previous(&all);
     let nodes = all.iter().filter(|node| only.is_none_or(|only| only == node.index)).map(|node| {
         let next = node.edges.iter().enumerate().map(|(edge, info)| Next {
             edge,
             node: info.node.is_some().then(|| info.to.clone()),
             drop: info.is_drop.then(|| info.to.clone()),
         });
-        let leads_here = |other: &&&NodeInfo| other.edges.iter().any(|edge| edge.node == Some(node.index));
-        let previous = all.iter().filter(leads_here).map(|other| other.name.clone());
+        let previous = previous.remove(&node.index).unwrap_or_default().into_iter().map(str::to_string);
         ShownNode { name: node.name.clone(), next: next.collect(), previous: previous.collect() }
     });
     reply(ShowGraph { nodes: nodes.collect() })
+}
+
+/// What leads to each node, by name.
+fn previous<'a>(all: &[&'a NodeInfo]) -> BTreeMap<NodeIndex, BTreeSet<&'a str>> {
+    let mut previous: BTreeMap<NodeIndex, BTreeSet<&str>> = BTreeMap::new();
+    for node in all {
+        for next in node.edges.iter().filter_map(|edge| edge.node) {
+            previous.entry(next).or_default().insert(&node.name);
+        }
+    }
+    previous
 }
 
 /// An edge: to a node, to the end of a packet, or to a node that is gone.
