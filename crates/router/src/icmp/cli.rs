@@ -2,11 +2,9 @@
 
 use super::ping::{Answers, Line, Statistics, Wanted};
 use crate::Router;
-use command::{Args, Command, CommandError, CommandSet, Reply, reply};
-use crossbeam_channel::{Receiver, RecvTimeoutError};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
-use std::fmt;
+use command::{Args, Command, CommandError, CommandSet, Format, Reply};
+use crossbeam_channel::RecvTimeoutError;
+use std::io;
 use std::net::Ipv4Addr;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -40,7 +38,7 @@ fn ping(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
         ttl: args.optional("ttl")?.unwrap_or(super::OUR_TTL),
         dont_fragment: args.flag("df-bit"),
     })?;
-    reply(ShowPing { address: destination, answers })
+    Ok(Box::new(ShowPing { address: destination, answers }))
 }
 
 /// A ping that runs: it is read to its end when it is rendered, which is on the session's
@@ -55,42 +53,54 @@ impl ShowPing {
     fn statistics(&self) -> Statistics {
         *self.answers.statistics.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl fmt::Display for ShowPing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Tells each line as it comes in, to the last.
+    fn each_line(
+        &self,
+        out: &mut dyn io::Write,
+        mut tell: impl FnMut(&mut dyn io::Write, &Line) -> io::Result<()>,
+    ) -> io::Result<()> {
         loop {
             match self.answers.lines.recv_timeout(PATIENCE) {
-                Ok(line) => write!(f, "{line}")?,
+                Ok(line) => tell(out, &line)?,
                 // Writing nothing asks whether anybody still reads.
-                Err(RecvTimeoutError::Timeout) => f.write_str("")?,
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => drop(out.write(&[])?),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
+    }
+
+    fn write_text(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        self.each_line(out, |out, line| write!(out, "{line}"))?;
         let statistics = self.statistics();
         let Statistics { sent, received } = statistics;
-        writeln!(f, "\nStatistics: {sent} sent, {received} received, {}% packet loss", statistics.loss_percent())
+        writeln!(out, "\nStatistics: {sent} sent, {received} received, {}% packet loss", statistics.loss_percent())
     }
-}
 
-/// The lines as they come in, to the last.
-struct Lines<'a>(&'a Receiver<Line>);
-
-impl Serialize for Lines<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter())
-    }
-}
-
-impl Serialize for ShowPing {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut shown = serializer.serialize_struct("ping", 5)?;
-        shown.serialize_field("address", &self.address)?;
-        shown.serialize_field("answers", &Lines(&self.answers.lines))?;
+    fn write_json(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        write!(out, "{{\"address\":\"{}\",\"answers\":[", self.address)?;
+        let mut comma = "";
+        self.each_line(out, |out, line| {
+            out.write_all(std::mem::replace(&mut comma, ",").as_bytes())?;
+            Ok(serde_json::to_writer(out, line)?)
+        })?;
         let statistics = self.statistics();
-        shown.serialize_field("sent", &statistics.sent)?;
-        shown.serialize_field("received", &statistics.received)?;
-        shown.serialize_field("loss_percent", &statistics.loss_percent())?;
-        shown.end()
+        let Statistics { sent, received } = statistics;
+        let loss = statistics.loss_percent();
+        write!(out, "],\"sent\":{sent},\"received\":{received},\"loss_percent\":{loss}}}")
+    }
+}
+
+/// By hand, for serde cannot look whether anybody still reads.
+impl Reply for ShowPing {
+    fn write(&self, format: Format, out: &mut dyn io::Write) -> io::Result<()> {
+        match format {
+            Format::Text => self.write_text(out),
+            Format::Json => self.write_json(out),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.render(Format::Json)).expect("as written above")
     }
 }

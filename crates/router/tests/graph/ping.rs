@@ -2,9 +2,8 @@
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
-use command::Reply;
-use quiver_router::icmp::cli::ShowPing;
-use quiver_router::icmp::ping::{MAX_PINGS, Wanted};
+use command::{Format, Reply};
+use quiver_router::icmp::ping::MAX_PINGS;
 use std::time::Duration;
 
 /// The identifier and sequence number of an echo request that a port sent.
@@ -49,11 +48,6 @@ fn told(bed: &Bed, reply: &dyn Reply) -> String {
         }
     }
     text
-}
-
-fn wanted(destination: &str) -> Wanted {
-    let destination = ip(destination);
-    Wanted { destination, repeat: 1000, size: 8, interval: 1.0, source: None, ttl: 64, dont_fragment: false }
 }
 
 #[test]
@@ -288,19 +282,23 @@ fn a_reader_that_goes_ends_its_ping_and_pings_are_bounded() {
 /// Stands for a client that hangs up after some lines.
 struct Gone;
 
-impl std::fmt::Write for Gone {
-    fn write_str(&mut self, _: &str) -> std::fmt::Result {
-        Err(std::fmt::Error)
+impl std::io::Write for Gone {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        // What comes before anybody could answer it still took.
+        if bytes.is_empty() { Err(std::io::ErrorKind::BrokenPipe.into()) } else { Ok(bytes.len()) }
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
 #[test]
 fn a_reader_is_asked_whether_it_is_there_while_nobody_answers() {
     let (mut bed, _) = Bed::with_three_ports();
-    let answers = bed.router.start_ping(wanted("10.0.1.2")).unwrap();
-    let shown = ShowPing { address: ip("10.0.1.2"), answers };
-    use std::fmt::Write;
-    assert!(write!(Gone, "{shown}").is_err(), "rendering ends though the ping goes on");
+    let shown = bed.begin("ping 10.0.1.2 repeat 1000").unwrap();
+    for format in [Format::Text, Format::Json] {
+        assert!(shown.write(format, &mut Gone).is_err(), "rendering ends though the ping goes on");
+    }
 }
 
 #[test]
