@@ -3,7 +3,7 @@
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use graph::trace::MAX_TRACED;
-use graph::{Snapshot, time};
+use graph::{Core, Snapshot, time};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -40,21 +40,24 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
     let most = args.optional::<usize>("max")?.unwrap_or(SHOWN);
     let mut threads = Vec::new();
     for thread in 0..router.graph.workers() {
-        let steps = router.graph.ask(thread, |core| core.tracer.steps().to_vec())?;
+        // The worker copies what is shown, no more: a full buffer is hundreds of megabytes.
+        let shown = move |step: &&Snapshot| step.packet as usize <= most;
+        let copy = move |core: &mut Core| core.tracer.steps().iter().filter(shown).cloned().collect::<Vec<_>>();
+        let steps = router.graph.ask(thread, copy)?;
         let mut packets: BTreeMap<u32, Vec<&Snapshot>> = BTreeMap::new();
         for step in &steps {
             packets.entry(step.packet).or_default().push(step);
         }
-        let packets = packets.into_iter().take(most).map(|(number, steps)| TracedPacket {
+        let packets = packets.into_iter().map(|(number, steps)| TracedPacket {
             number,
-            steps: steps.into_iter().map(|step| shown(router, step)).collect(),
+            steps: steps.into_iter().map(|step| traced(router, step)).collect(),
         });
         threads.push(TracedThread { thread: thread + 1, name: super::worker_name(thread), packets: packets.collect() });
     }
     reply(ShowTrace { threads })
 }
 
-fn shown(router: &Router, step: &Snapshot) -> TracedStep {
+fn traced(router: &Router, step: &Snapshot) -> TracedStep {
     let mut text = String::new();
     let name = match router.graph.info(step.node) {
         Some(info) => {
