@@ -111,6 +111,28 @@ def test_a_load_that_cuts_the_operator_off_goes_back_by_itself(lab):
     assert "was not confirmed" in router.log()
 
 
+def test_a_device_is_made_anew_under_its_name_on_the_host(lab):
+    """The old one has to be closed by then, which its worker does."""
+    router = lab.router()
+    file = router.directory / "tap.cli"
+    for number in range(40):
+        tap = f"create tap id {7 + number % 3} name e0 host-if-name again0 host-mtu-size {1300 + number % 2}\n"
+        file.write_text(tap)
+        router.cli(f"load {file}")
+        assert router.cli("show running-config") == tap
+    for _ in range(40):
+        router.batch("delete interface e0\ncreate tap id 7 name e0 host-if-name again0\n")
+
+
+def test_a_tap_takes_the_number_of_another(lab):
+    router = lab.router()
+    router.cli("create tap id 5 name e0 host-if-name one0")
+    file = router.directory / "tap.cli"
+    file.write_text("create tap id 5 name e1 host-if-name two0\n")
+    router.cli(f"load {file}")
+    assert router.cli("show running-config") == file.read_text()
+
+
 def test_a_wrong_file_is_named_with_its_line_and_traffic_does_not_notice(lab):
     router, h1, h2 = lab.two_hosts("tap")
     before = router.cli("show running-config")

@@ -4,8 +4,9 @@
 use crate::{Devices, Error, Router};
 use drivers::af_packet::{self, AfPacketOptions};
 use drivers::tap::{self, TapOptions};
-use drivers::{Device, null, pg};
+use drivers::{Device, OpenError, null, pg};
 use graph::InterfaceIndex;
+use std::io::ErrorKind;
 use wire::MacAddress;
 
 /// What kind of interface, with what it was asked for.
@@ -76,7 +77,7 @@ impl Creation {
         }
     }
 
-    fn open(&self, number: u32) -> Result<Device, drivers::OpenError> {
+    fn open(&self, number: u32) -> Result<Device, OpenError> {
         Ok(match self {
             Creation::Tap(options) => tap::open(options.clone())?,
             Creation::HostInterface(options) => af_packet::open(options.clone())?,
@@ -120,11 +121,26 @@ impl Router {
         }
         let of_driver = self.interfaces.iter().filter(|interface| interface.driver == creation.driver()).count();
         let device = match self.devices {
-            Devices::Real => creation.open(of_driver as u32)?,
+            Devices::Real => self.open(&creation, of_driver as u32)?,
             Devices::StandIns => creation.stand_in(),
         };
         let index = self.create_interface(name, device)?;
         self.interfaces.get_mut(index)?.creation = Some(creation);
         Ok(index)
+    }
+
+    /// Opens a device. One that was removed just now is closed by the workers, when they get
+    /// to it; until then the host keeps its name: so they are waited for, and it is tried again.
+    fn open(&self, creation: &Creation, number: u32) -> Result<Device, OpenError> {
+        match creation.open(number) {
+            Err(OpenError::System { source, .. }) if source.kind() == ErrorKind::ResourceBusy => {
+                for worker in 0..self.graph.workers() {
+                    // An answer comes after what was removed; who does not answer has not closed.
+                    let _ = self.graph.ask(worker, |_| ());
+                }
+                creation.open(number)
+            }
+            outcome => outcome,
+        }
     }
 }
