@@ -740,7 +740,8 @@ mod tests {
         outcome.unwrap();
         let output = String::from_utf8(script.output).unwrap();
         assert!(output.ends_with("^C\r\nquiver# one\r\n[one]\r\nquiver# q\r\n"), "{}", &output[output.len() - 90..]);
-        assert_eq!(script.looks.get(), 2);
+        // One for each of the three commands.
+        assert_eq!(script.looks.get(), 3);
     }
 
     #[test]

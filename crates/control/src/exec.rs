@@ -8,7 +8,7 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use command::{CommandLine, Files, LineError, Lines, MAXIMUM_LINE, Reply};
+use command::{CommandLine, Done, Files, LineError, Lines, MAXIMUM_LINE, Reply};
 
 use crate::Executor;
 
@@ -99,7 +99,10 @@ impl FileRun<'_> {
                         file: file.into(),
                         nesting: self.nesting + 1,
                     };
-                    return nested.run(show).map(|()| Next::Continue);
+                    nested.run(show)?;
+                    // It may have done nothing; whoever reads is asked all the same.
+                    show(&Done).map_err(ExecError::Output)?;
+                    return Ok(Next::Continue);
                 }
                 // What is for interactive sessions is refused by the executor.
                 _ => {}

@@ -77,7 +77,12 @@ impl<'s> Printer<'s> {
     /// # Errors
     /// Those of the connection.
     pub fn print(mut self, reply: &dyn Reply, format: Format) -> io::Result<End> {
-        let written = reply.write(format, &mut self);
+        let written = match reply.write(format, &mut self) {
+            // The type cannot be shown; the connection is well.
+            Err(error) if !self.stopped && self.broken.is_none() => write!(self, "{error}"),
+            outcome => outcome,
+        };
+        let finished = written.and_then(|()| self.finish());
         if let Some(error) = self.broken.take() {
             return Err(error);
         }
@@ -86,21 +91,7 @@ impl<'s> Printer<'s> {
             self.send()?;
             return Ok(End::Stopped);
         }
-        let explained = match written {
-            Ok(()) => Ok(()),
-            // The type cannot be shown; the connection is well.
-            Err(error) => write!(self, "{error}"),
-        };
-        explained.and_then(|()| self.finish()).map(|()| End::Complete).or_else(|error| self.ended_by(error))
-    }
-
-    /// The last of the reply may still meet a page's end.
-    fn ended_by(&mut self, error: io::Error) -> io::Result<End> {
-        match (self.stopped, self.broken.take()) {
-            (_, Some(broken)) => Err(broken),
-            (true, None) => Ok(End::Stopped),
-            (false, None) => Err(error),
-        }
+        finished.map(|()| End::Complete)
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -108,7 +99,11 @@ impl<'s> Printer<'s> {
             self.show(0xc2)?;
         }
         self.end_line();
-        self.send()
+        match self.flushed {
+            // Of a file whose commands print nothing, too, the client may want no more.
+            None => self.flush_and_look(),
+            Some(_) => self.send(),
+        }
     }
 
     fn end_line(&mut self) {

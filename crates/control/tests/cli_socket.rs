@@ -150,7 +150,7 @@ impl Executor for Fake {
     }
 
     fn of_session(&self, line: &str) -> Option<SessionLine> {
-        const OWN: [&str; 3] = ["quit", "exit", "show terminal"];
+        const OWN: [&str; 4] = ["quit", "exit", "exec", "show terminal"];
         let parsed = self.0.parse(line).ok().filter(|parsed| OWN.contains(&parsed.command.name()))?;
         Some(SessionLine { name: parsed.command.name().to_string(), args: parsed.args })
     }
@@ -340,6 +340,42 @@ fn interrupt_and_hanging_up_end_a_reply_without_end() {
     }
     drop(wire);
     wait_until_it_ends(&ASKED);
+}
+
+#[test]
+fn interrupt_and_hanging_up_end_a_file_that_prints_nothing() {
+    let directory = Directory::new();
+    let server = server(&directory);
+    // Files that execute the next one over and over: 8^8 times, nothing at the end.
+    let name = |depth: usize| directory.0.join(format!("depth{depth}"));
+    for depth in 0..8 {
+        std::fs::write(name(depth), format!("exec {}\n", name(depth + 1).display()).repeat(8)).unwrap();
+    }
+    std::fs::write(name(8), "").unwrap();
+    let exec = format!("exec {}\n", name(0).display());
+    let mut wire = Wire::connect(server.path());
+    wire.send(TTYPE_XTERM);
+    wire.send(exec.as_bytes());
+    thread::sleep(Duration::from_millis(50));
+    wire.send(b"\x03quit\n");
+    let mut shown = Vec::new();
+    wire.0.read_to_end(&mut shown).unwrap();
+    assert!(shown.ends_with(b"^C\r\n\x1b[1mquiver# \x1b[0mquit\r\n"), "{}", shown.escape_ascii());
+    // Those who hang up leave their places to others.
+    for _ in 0..MAXIMUM_CONNECTIONS {
+        Wire::connect(server.path()).send(exec.as_bytes());
+        thread::sleep(Duration::from_millis(2));
+    }
+    let is_greeted = || {
+        let mut first = [0];
+        UnixStream::connect(server.path()).unwrap().read_exact(&mut first).unwrap();
+        first[0] == GREETING[0]
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !is_greeted() {
+        assert!(Instant::now() < deadline, "files are carried out for nobody");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
