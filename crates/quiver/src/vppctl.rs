@@ -9,7 +9,7 @@ use crate::terminal;
 use command::Format;
 use control::cli_client::Failure;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -34,14 +34,12 @@ pub fn run() -> Result<(), String> {
     }
     let mut client = connect(&socket, Format::Text)?;
     if words.is_empty() {
-        let failed = |Failure { message, .. }| {
-            println!("{message}");
-            true
-        };
+        // A reader that has seen enough ends it, too.
+        let failed = |Failure { message, .. }| writeln!(io::stdout(), "{message}").is_ok();
         return settle(client.run_lines(io::stdin().lock(), io::stdout(), failed)).map(drop);
     }
     if let Some(Some(message)) = settle(client.run_to(&words.join(" "), &mut io::stdout()))? {
-        print!("{message}");
+        let _ = io::stdout().write_all(message.as_bytes());
     }
     Ok(())
 }
