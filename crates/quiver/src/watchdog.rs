@@ -44,10 +44,11 @@ impl Watchdog {
             return;
         }
         self.due = now + self.interval;
+        // Who has not answered yet is not asked again: the answer will do for both.
         if self.all_answered() {
             notify::alive();
+            self.ask(graph);
         }
-        self.ask(graph);
     }
 
     fn all_answered(&mut self) -> bool {
@@ -64,7 +65,6 @@ impl Watchdog {
     }
 
     fn ask(&mut self, graph: &Graph) {
-        // Who has not answered yet is not asked again: the answer will do for both.
         self.asked += 1;
         for (thread, answered) in self.answered.iter().enumerate() {
             let (asked, answered) = (self.asked, answered.clone());
@@ -94,6 +94,10 @@ mod tests {
         watchdog.tick(&router.graph, start + Duration::from_secs(1));
         assert_eq!(watchdog.due(), start + Duration::from_secs(2));
         assert!(!watchdog.all_answered(), "asked again");
+        for second in 2..5 {
+            watchdog.tick(&router.graph, start + Duration::from_secs(second));
+        }
+        assert_eq!(watchdog.asked, 2, "what hangs gets no more mail");
         worker.round();
         assert!(watchdog.all_answered());
     }
