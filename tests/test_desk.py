@@ -228,6 +228,15 @@ def test_the_program_is_vppctl_under_that_name(router, tmp_path):
         [vppctl, "-s", router.socket], input="bogus\nshow version\n", capture_output=True, text=True, check=True
     )
     assert batch.stdout.index("bogus") < batch.stdout.index("quiver v")
+    # Nobody reads the messages.
+    reader, writer = os.pipe()
+    os.close(reader)
+    for words, lines in ((["bogus"], None), ([], "bogus\nbogus\n")):
+        unread = subprocess.run(
+            [vppctl, "-s", router.socket, *words], input=lines, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+        )
+        assert (unread.returncode, unread.stderr) == (0, "")
+    os.close(writer)
     nobody = run(vppctl, "-s", tmp_path / "nobody.sock", "show", "version", check=False)
     assert nobody.returncode == 1 and "nobody.sock" in nobody.stderr
     with Terminal(QUIVER, "-s", router.socket, name=str(vppctl)) as terminal:
