@@ -58,6 +58,8 @@ fn load(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
     let seconds = args.optional::<u64>("seconds")?.unwrap_or(CONFIRM_WITHIN);
     let within = args.flag("confirm").then_some(seconds);
     let difference = router.load_config(&wanted, within.map(Duration::from_secs))?;
+    // Where nothing was to be done, there is nothing to confirm.
+    let within = within.filter(|_| !difference.is_empty());
     reply(Loaded { difference, within })
 }
 

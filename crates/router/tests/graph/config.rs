@@ -336,7 +336,9 @@ fn what_differs_is_shown_before_and_nothing_happens() {
     assert_eq!(desk.state(), before);
     assert_eq!(desk.must(&format!("load {file}")), shown);
     assert_eq!(desk.config(), text);
-    assert_eq!(desk.must(&format!("load {file}")), "no difference\n");
+    for options in ["", " confirm", " confirm 9"] {
+        assert_eq!(desk.must(&format!("load {file}{options}")), "no difference\n");
+    }
 }
 
 #[test]
