@@ -327,6 +327,20 @@ def test_the_socket_has_the_group_and_mode_that_are_asked_for(start, tmp_path, b
     assert router.wait(10) == 0
 
 
+def test_the_directory_of_the_socket_lets_others_through_whatever_the_umask(lab, tmp_path):
+    directory = tmp_path / "run" / "quiver"
+    directory.parent.mkdir()
+    config = tmp_path / "startup.conf"
+    config.write_text(f"unix {{ nodaemon runtime-dir {directory} }}\n")
+    before = os.umask(0o027)
+    try:
+        lab.host("router").start(QUIVER, "run", "--config", config)
+        wait_until((directory / "cli.sock").exists, "the socket is there")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o755
+
+
 def test_core_files_hold_everything_when_asked(start, manager):
     router = start("  full-coredump\n", env=manager.environment, stderr=subprocess.DEVNULL)
     manager.hears("READY=1")

@@ -61,6 +61,9 @@ impl CliServer {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true).mode(DIRECTORY_MODE);
             builder.create(directory).map_err(|error| about(directory, &error))?;
+            // Whatever the umask: who may use the socket has to get to it.
+            let mode = fs::Permissions::from_mode(DIRECTORY_MODE);
+            fs::set_permissions(directory, mode).map_err(|error| about(directory, &error))?;
         }
         remove_stale(path)?;
         let listener = UnixListener::bind(path).map_err(|error| about(path, &error))?;
