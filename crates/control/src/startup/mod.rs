@@ -12,7 +12,7 @@
 //! | `unix` | `nodaemon` | stay in the foreground | off |
 //! | | `interactive` | a CLI on standard input; implies `nodaemon` | off |
 //! | | `exec FILE` | commands to run at start | none |
-//! | | `startup-config FILE` | the configuration to load at start | none |
+//! | | `startup-config FILE` | the saved configuration: restored at start, in place of `exec`, once `save` has made it | none |
 //! | | `log FILE` | log to a file, which is opened anew on `SIGHUP` | standard error |
 //! | | `runtime-dir DIR` | where sockets are made | `/run/quiver`; without root `$XDG_RUNTIME_DIR/quiver` or `~/.quiver` |
 //! | | `cli-listen PATH` | CLI socket | `cli.sock` in the runtime directory |
@@ -22,7 +22,7 @@
 //! | | `full-coredump` | core files, of all memory | off |
 //! | | `coredump-size SIZE` | largest core file, or `unlimited` | as inherited; with `full-coredump` unlimited |
 //! | | `crash-dir DIR` | where crash reports are written | the runtime directory |
-//! | | `cli-file-root DIR` | commands may write files below it only | |
+//! | | `cli-file-root DIR` | commands may read and write files below it only | anywhere |
 //! | | `cli-prompt WORD`, `cli-history-limit N`, `cli-pager-buffer-limit N`, `cli-no-pager`, `cli-no-banner` | how CLI sessions look | |
 //! | `cpu` | `main-core N` | core of the control thread | not pinned |
 //! | | `workers N` | number of workers | 0 |

@@ -68,7 +68,7 @@ pub struct Unix {
     pub coredump_size: Option<CoredumpSize>,
     /// Where crash reports are written; the runtime directory unless set.
     pub crash_dir: Option<PathBuf>,
-    /// Commands that write files may do so below this directory only.
+    /// Commands may read and write files below this directory only.
     pub cli_file_root: Option<PathBuf>,
     pub cli_prompt: Option<String>,
     /// Lines that a session remembers.
