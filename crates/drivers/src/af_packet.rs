@@ -71,14 +71,14 @@ pub struct AfPacketOptions {
 pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
     let name = &options.host_interface;
     let interface = Interface::find(name)?;
-    let about = |what: &str, error| OpenError::system(format!("{what} of host interface `{name}`"), error);
+    let about = |what: &str, error| OpenError::system(format!("{what} of host interface `{name}'"), error);
     if !interface.is_ethernet().map_err(|error| about("the type", error))? {
-        return Err(OpenError::Refused(format!("host interface `{name}` does not carry Ethernet frames")));
+        return Err(OpenError::Refused(format!("host interface `{name}' does not carry Ethernet frames")));
     }
     let mtu = interface.mtu().map_err(|error| about("the MTU", error))?;
     let fd = socket(&interface)?;
     let ring = Ring::map(&fd).map_err(|error| OpenError::system("mapping a packet ring", error))?;
-    bind(&fd, &interface).map_err(|error| OpenError::system(format!("binding to host interface `{name}`"), error))?;
+    bind(&fd, &interface).map_err(|error| OpenError::system(format!("binding to host interface `{name}'"), error))?;
     let fd = Arc::new(fd);
     Ok(Device {
         driver: "af_packet",

@@ -441,7 +441,7 @@ fn what_cannot_be_opened_says_why() {
     }
     let error = |result: Result<Device, crate::OpenError>| result.err().unwrap().to_string();
     let attach = |name: &str| af_packet::open(AfPacketOptions { host_interface: name.into(), hw_address: None });
-    assert!(error(attach("nothing")).starts_with("host interface `nothing`: "));
+    assert!(error(attach("nothing")).starts_with("host interface `nothing': "));
     let named = |name: &str, namespace: Option<&str>| {
         tap::open(TapOptions {
             host_interface_name: Some(name.into()),
@@ -449,9 +449,9 @@ fn what_cannot_be_opened_says_why() {
             ..TapOptions::default()
         })
     };
-    assert!(error(named("a/b", None)).starts_with("`a/b` cannot name a host interface"));
+    assert!(error(named("a/b", None)).starts_with("`a/b' cannot name a host interface"));
     assert!(error(named("t", Some("no-such-space"))).starts_with("network namespace /var/run/netns/no-such-space: "));
-    assert!(error(named("t", Some("a/b"))).starts_with("`a/b` is not a network namespace"));
+    assert!(error(named("t", Some("a/b"))).starts_with("`a/b' is not a network namespace"));
     let _first = named("twice", None).unwrap();
-    assert!(error(named("twice", None)).starts_with("creating host interface `twice`: "));
+    assert!(error(named("twice", None)).starts_with("creating host interface `twice': "));
 }

@@ -85,7 +85,7 @@ fn namespace_path(options: &TapOptions) -> Result<Option<PathBuf>, OpenError> {
         None => Ok(None),
         Some(path) if path.starts_with('/') => Ok(Some(path.into())),
         Some(name) if name.is_empty() || name.contains('/') => Err(OpenError::Refused(format!(
-            "`{name}` is not a network namespace: expected a name under /var/run/netns or an absolute path"
+            "`{name}' is not a network namespace: expected a name under /var/run/netns or an absolute path"
         ))),
         Some(name) => Ok(Some(Path::new("/var/run/netns").join(name))),
     }
@@ -108,13 +108,13 @@ fn host_end(options: &TapOptions) -> Result<(OwnedFd, u32, String), OpenError> {
     let mut request = Request::new(&wanted, &kind.to_ne_bytes());
     request
         .make(&fd, libc::TUNSETIFF as _)
-        .map_err(|error| OpenError::system(format!("creating host interface `{wanted}`"), error))?;
+        .map_err(|error| OpenError::system(format!("creating host interface `{wanted}'"), error))?;
     let name = request.name();
     // The last, nothing, is what every kernel takes.
     let _ = OFFLOADS.iter().find(|&&offload| host::set_number(fd.as_fd(), libc::TUNSETOFFLOAD as _, offload).is_ok());
 
     let interface = Interface::find(&name)?;
-    let failed = |what: &str, error| OpenError::system(format!("setting {what} of host interface `{name}`"), error);
+    let failed = |what: &str, error| OpenError::system(format!("setting {what} of host interface `{name}'"), error);
     if let Some(mac) = options.host_mac {
         interface.set_mac(mac).map_err(|error| failed("the MAC address", error))?;
     }
@@ -126,7 +126,7 @@ fn host_end(options: &TapOptions) -> Result<(OwnedFd, u32, String), OpenError> {
     }
     interface.set_up().map_err(|error| failed("up the link", error))?;
     let mtu =
-        interface.mtu().map_err(|error| OpenError::system(format!("the MTU of host interface `{name}`"), error))?;
+        interface.mtu().map_err(|error| OpenError::system(format!("the MTU of host interface `{name}'"), error))?;
     Ok((fd, mtu, name))
 }
 
