@@ -328,6 +328,6 @@ mod tests {
         assert!((99_999..=100_001).contains(&sent), "{sent}");
         // Ten seconds without a poll owe one vector.
         assert_eq!(poll(11.0), VECTOR_SIZE);
-        assert_eq!(poll(11.0001), 10);
+        assert!((9..=10).contains(&poll(11.0001)));
     }
 }
