@@ -21,7 +21,7 @@ pub enum Format {
 /// not by the one that owns the router.
 ///
 /// A reply is written bit by bit and never as one string, so that a long one takes no
-/// memory. One that waits for what it prints (a ping, say) waits in its `Display`; there
+/// memory beyond its value. One that waits for what it prints (a ping, say) waits in its `Display`; there
 /// an empty `write_str` lets the session look whether it is still wanted.
 pub trait Reply: Send {
     /// Writes the whole reply.

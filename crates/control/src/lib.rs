@@ -5,7 +5,7 @@
 //! every door hands lines to an [`Executor`] and passes its answers back. The program that
 //! owns the router brings the executor, which usually sends the line to the thread that
 //! owns the router's state. An answer is written out by the thread of whoever asked, bit
-//! by bit, so that a long listing holds up nobody and takes no memory.
+//! by bit, so that a reader that is slow holds up nobody, and no listing is held as text.
 
 #![forbid(unsafe_code)]
 
