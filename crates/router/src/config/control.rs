@@ -3,7 +3,7 @@
 use super::Statement;
 use super::plan::{Difference, Step, steps};
 use crate::{Devices, Options, Router, arp, interface, ip4, logging, packet_generator};
-use command::{CommandSet, FileError, Files, complete_lines};
+use command::{CommandError, CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -50,6 +50,15 @@ fn aftermath(not_undone: &[String]) -> String {
     match not_undone {
         [] => "nothing was changed".into(),
         some => format!("and the way back failed; state these again:\n  {}", some.join("\n  ")),
+    }
+}
+
+/// Carries out a command of a file. One that ends in `?` would be answered with help, and
+/// state nothing without a word.
+fn carry_out(router: &mut Router, line: &str) -> Result<(), CommandError> {
+    match COMMANDS.question(line) {
+        Some(_) => Err(CommandError::new("a question (`?') states no configuration")),
+        None => COMMANDS.execute(router, line).map(drop),
     }
 }
 
@@ -125,7 +134,7 @@ impl Router {
         })?;
         self.config.failed_at_start = 0;
         for line in &lines {
-            if let Err(error) = COMMANDS.execute(self, &line.text) {
+            if let Err(error) = carry_out(self, &line.text) {
                 log::error!("{name}:{}: {error}", line.number);
                 self.config.failed_at_start += 1;
             }
@@ -159,7 +168,7 @@ impl Router {
                 let message = format!("`{name}' states no configuration (`exec' carries out any command)");
                 return Err(refused(line.number, message));
             }
-            COMMANDS.execute(&mut plan, &line.text).map_err(|error| refused(line.number, error.to_string()))?;
+            carry_out(&mut plan, &line.text).map_err(|error| refused(line.number, error.to_string()))?;
         }
         Ok(plan.running_config())
     }

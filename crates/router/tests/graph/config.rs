@@ -119,6 +119,18 @@ const EVERYTHING: &[&str] = &[
 ];
 
 #[test]
+fn a_question_in_a_file_is_refused() {
+    let directory = Directory::new("question");
+    let file = directory.file("file", "create null interface name n0\nip route add 9.0.0.0/8 via drop ?\n");
+    let mut desk = Desk::new();
+    let refusal = desk.try_to(&format!("load {file}")).unwrap_err();
+    assert_eq!(refusal, format!("load: {file}:2: a question (`?') states no configuration"));
+    desk.router.config.startup = Some(file.into());
+    assert_eq!(desk.router.restore_config().unwrap(), Some(1));
+    assert_eq!(desk.router.config.failed_at_start, 1);
+}
+
+#[test]
 fn every_object_comes_back_and_a_fresh_router_says_the_same() {
     let first = Desk::of(EVERYTHING);
     let text = first.config();
