@@ -7,7 +7,7 @@ import time
 import pytest
 
 from conftest import require
-from lab import CommandFailed, wait_until
+from lab import CommandFailed, run, wait_until
 
 scapy_all = pytest.importorskip("scapy.utils", reason="needs scapy (make deps)")
 
@@ -69,6 +69,14 @@ def test_a_ping_is_seen_coming_and_going(two_hosts, file):
     assert len(packets) == 8 and all(ICMP in packet for packet in packets)
     times = [float(packet.time) for packet in packets]
     assert times == sorted(times) and start - 0.1 < times[0] <= times[-1] < time.time() + 0.1
+
+
+def test_tcpdump_reads_a_capture_without_packets(lab, file):
+    require("tcpdump")
+    router = lab.router()
+    router.cli(f"pcap trace drop file {file}")
+    router.cli("pcap trace off")
+    assert run("tcpdump", "-nr", file).stdout == ""
 
 
 def test_tcpdump_reads_the_file(two_hosts, file):

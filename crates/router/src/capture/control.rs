@@ -231,6 +231,9 @@ impl Router {
                 (place, reason.map_or(String::new(), |reason| format!("{}: {}", reason.node, reason.reason)))
             })
             .collect();
+        if interfaces.is_empty() {
+            interfaces.push(file::Interface { name: "any".into(), link_type: file::ETHERNET });
+        }
         let blocks = captured.iter().zip(&packets).map(|((record, bytes), (interface, reason))| Packet {
             interface: *interface,
             time: running.began.wall_at(record.ticks, &ended),

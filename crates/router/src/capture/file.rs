@@ -1,6 +1,9 @@
 //! Captured packets as a pcapng file (draft-ietf-opsawg-pcapng).
 //!
 //! The file appears under its name when it is whole.
+//!
+//! An interface is described right before its first packet: tcpdump reads no file without an
+//! interface, and reads up to one whose link type is not the first one's.
 
 use command::{FileError, Files};
 use std::io::{self, Write};
@@ -30,7 +33,7 @@ pub struct Interface {
 
 /// An enhanced packet block.
 pub struct Packet<'a> {
-    /// Position among the file's interfaces.
+    /// Position among the file's interfaces, which are in the order of their first packets.
     pub interface: u32,
     /// Nanoseconds since 1970.
     pub time: u64,
@@ -80,13 +83,17 @@ fn write_blocks<'a>(
     packets: impl Iterator<Item = Packet<'a>>,
 ) -> io::Result<()> {
     write_block(out, SECTION_HEADER, &section_header())?;
-    for interface in interfaces {
-        write_block(out, INTERFACE_DESCRIPTION, &interface_description(interface))?;
-    }
+    let mut described = 0;
+    let mut describe_up_to = |out: &mut _, end: usize| {
+        let new = interfaces[described..].iter().take(end.saturating_sub(described));
+        described = described.max(end);
+        new.map(interface_description).try_for_each(|body| write_block(out, INTERFACE_DESCRIPTION, &body))
+    };
     for packet in packets {
+        describe_up_to(out, packet.interface as usize + 1)?;
         write_block(out, ENHANCED_PACKET, &enhanced_packet(&packet))?;
     }
-    Ok(())
+    describe_up_to(out, interfaces.len())
 }
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -170,6 +177,28 @@ mod tests {
         for name in ["..", "../x", "/tmp/../etc/x", "a/b", "/", "/tmp/", ".", ""] {
             assert!(resolve(&anywhere, name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn interfaces_are_described_when_they_are_first_needed_and_all_of_them() {
+        let interfaces = ["e0", "e1", "e2"].map(|name| Interface { name: name.into(), link_type: ETHERNET });
+        let packet = |interface| Packet {
+            interface,
+            time: 0,
+            bytes: &[],
+            length: 0,
+            direction: Direction::Inbound,
+            comment: None,
+        };
+        let mut file = Vec::new();
+        write_blocks(&mut file, &interfaces, [0, 0, 1, 0].map(packet).into_iter()).unwrap();
+        let (mut kinds, mut rest) = (Vec::new(), &file[..]);
+        while !rest.is_empty() {
+            let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
+            kinds.push(word(0));
+            rest = &rest[word(4) as usize..];
+        }
+        assert_eq!(kinds, [SECTION_HEADER, 1, 6, 6, 1, 6, 6, 1]);
     }
 
     #[test]
