@@ -19,7 +19,7 @@ use crate::value::Kind;
 const MAXIMUM_THREADS: usize = 1024;
 
 /// Most continuations that an error message names.
-const NAMED_CONTINUATIONS: usize = 12;
+const NAMED_CONTINUATIONS: usize = 40;
 
 /// Most characters of a word that an error message repeats.
 const QUOTED_CHARACTERS: usize = 60;

@@ -472,6 +472,19 @@ mod tests {
         }
     }
 
+    /// Lines between which it waits, as a ping does.
+    #[derive(Serialize)]
+    struct Live(u32);
+
+    impl fmt::Display for Live {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            (1..=self.0).try_for_each(|number| {
+                f.write_str("")?;
+                writeln!(f, "{number}")
+            })
+        }
+    }
+
     #[derive(Serialize)]
     struct Line(String);
 
@@ -498,6 +511,7 @@ mod tests {
             match line.split_once(' ') {
                 Some(("fail", message)) => fail(message),
                 Some(("count", number)) => reply(Count(number.parse().unwrap())),
+                Some(("live", number)) => reply(Live(number.parse().unwrap())),
                 _ if line == "silent" => reply(command::Done),
                 _ => reply(Line(line.to_string())),
             }
@@ -700,6 +714,9 @@ mod tests {
         assert_eq!(stops("set terminal pager off"), 0);
         assert_eq!(stops("set terminal pager limit 4"), 1);
         assert_eq!(stops("set terminal pager on"), 2);
+        // What goes on by itself does not wait for a key; the next command has pages again.
+        assert_eq!(dumb((80, 4), b"live 99\n").matches(MORE).count(), 0);
+        assert_eq!(dumb((80, 4), b"live 99\ncount 9\n          ").matches(MORE).count(), 2);
         // A window that does not tell its height has no pages; nor have clients that are no terminals.
         assert_eq!(dumb((0, 0), b"count 99\n").matches(MORE).count(), 0);
         assert!(!as_terminal("vppctl", b"count 99\n").contains(MORE));

@@ -256,6 +256,8 @@ impl Write for Printer<'_> {
     /// An empty write comes from a reply that waits: see [`Reply`].
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.is_empty() {
+            // What goes on by itself (a ping) must not wait for a key.
+            self.terminal.progress.unpaged = true;
             self.end_of_line()?;
         }
         for byte in bytes {

@@ -170,8 +170,12 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
 
     let commands = Arc::new(all_commands(config, config_file));
     let (requests, incoming) = bounded(64);
-    let desk: Arc<dyn Executor> =
-        Arc::new(Desk { commands: commands.clone(), requests, files: router.files.clone(), manners: manners(config) });
+    let desk: Arc<dyn Executor> = Arc::new(Desk {
+        commands: commands.clone(),
+        requests,
+        files: router.files.clone(),
+        manners: manners(config, &restored),
+    });
     let mut servers = open_sockets(config, surroundings::group(config), &desk)?;
     let pid_file = config.unix.pidfile.as_deref().map(PidFile::write).transpose();
     let _pid_file = pid_file.map_err(|error| config.complaint("unix pidfile", error).to_string())?;
@@ -208,9 +212,12 @@ fn start_worker(router: &Router, config: &StartupConfig, crashes: &Path) -> Resu
 }
 
 /// How interactive sessions begin.
-fn manners(config: &StartupConfig) -> Manners {
+fn manners(config: &StartupConfig, restored: &Restored) -> Manners {
     let unix = &config.unix;
-    let banner = format!("Quiver v{VERSION}: a vector packet router. `?' lists commands, `quit' leaves.\n");
+    let mut banner = format!("Quiver v{VERSION}: a vector packet router. `?' lists commands, `quit' leaves.\n");
+    if let Restored::InPart(complaint) = restored {
+        banner += &format!("{complaint} at start: `show logging' names them.\n");
+    }
     let usual = Manners::default();
     Manners {
         banner: if unix.cli_no_banner { String::new() } else { banner },
@@ -247,29 +254,51 @@ fn files(config: &StartupConfig) -> Result<Files, String> {
     Files::beneath(root).map_err(|error| format!("unix: cli-file-root {}: {error}", root.display()))
 }
 
-/// Carries out the saved configuration, when there is one, and says whether there was.
-fn restore(router: &mut Router) -> bool {
-    let Some(file) = router.config.startup.clone() else { return false };
+/// What became of the saved configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Restored {
+    /// There is none.
+    Nothing,
+    Whole,
+    /// Not all of it could be; what there is to say about it.
+    InPart(String),
+}
+
+/// Carries out the saved configuration, when there is one.
+fn restore(router: &mut Router) -> Restored {
+    let Some(file) = router.config.startup.clone() else { return Restored::Nothing };
+    let file = file.display();
     match router.restore_config() {
         Ok(None) => {
-            log::info!("{} does not exist yet: `save' makes it", file.display());
-            return false;
+            log::info!("{file} does not exist yet: `save' makes it");
+            return Restored::Nothing;
         }
-        Ok(Some(done)) => log::info!("saved configuration {}: {done} commands done", file.display()),
+        Ok(Some(done)) => log::info!("saved configuration {file}: {done} commands done"),
         Err(error) => log::error!("saved configuration: {error}"),
     }
-    if router.config.failed_at_start > 0 {
-        log::error!("saved configuration {}: {} commands failed", file.display(), router.config.failed_at_start);
+    match router.config.failed_at_start {
+        0 => Restored::Whole,
+        failed => {
+            let complaint = format!("saved configuration {file}: {failed} commands failed");
+            log::error!("{complaint}");
+            Restored::InPart(complaint)
+        }
     }
-    true
 }
 
 /// Runs the startup commands as an operator's would, through the control thread, unless a
 /// saved configuration stands in their place. Then the router is what it was asked to be,
 /// and the service manager is told.
-fn start_up(config: &StartupConfig, desk: Arc<dyn Executor>, restored: bool) {
-    let status = format!("commands on {}", config.unix.cli_listen.display());
-    let Some(file) = config.unix.exec.clone().filter(|_| !restored) else { return notify::ready(&status) };
+fn start_up(config: &StartupConfig, desk: Arc<dyn Executor>, restored: Restored) {
+    let mut status = format!("commands on {}", config.unix.cli_listen.display());
+    if let Restored::InPart(complaint) = &restored {
+        status = format!("{status}; {complaint}");
+    }
+    let Some(file) = config.unix.exec.clone() else { return notify::ready(&status) };
+    if restored != Restored::Nothing {
+        log::info!("{} is not carried out: the saved configuration takes its place", file.display());
+        return notify::ready(&status);
+    }
     // Nobody reads what they print.
     thread::spawn(move || match exec::run_file(&*desk, &Files::anywhere(), &file, &mut |_| Ok(())) {
         Ok(()) => {

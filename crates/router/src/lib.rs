@@ -73,6 +73,8 @@ pub enum Error {
     BadAddress(Prefix4),
     #[error("{wanted} overlaps with {taken} on {name}")]
     AddressTaken { wanted: Prefix4, taken: Prefix4, name: String },
+    #[error("{name} has the address {prefix} already")]
+    AddressThere { prefix: Prefix4, name: String },
     #[error("{name} does not have the address {prefix}")]
     NoSuchAddress { prefix: Prefix4, name: String },
     #[error("too many addresses on one interface (at most {max})", max = interface::control::MAX_ADDRESSES)]

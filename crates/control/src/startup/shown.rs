@@ -65,7 +65,7 @@ impl StartupConfig {
             PageSize::Size2M => "2m",
             PageSize::Size1G => "1g",
         };
-        let written = logging.default_syslog_log_level.unwrap_or(logging.default_log_level);
+        let written = logging.default_syslog_log_level.map_or("all that is kept", level);
         vec![
             self.setting("cpu", "main-core", cpu.main_core.map_or_else(not_pinned, |core| core.to_string())),
             self.setting("cpu", "workers", cpu.workers),
@@ -75,7 +75,7 @@ impl StartupConfig {
             self.setting("buffers", "default data-size", buffers.default_data_size),
             self.setting("buffers", "page-size", pages),
             self.setting("logging", "default-log-level", level(logging.default_log_level)),
-            self.setting("logging", "default-syslog-log-level", level(written)),
+            self.setting("logging", "default-syslog-log-level", written),
         ]
     }
 }

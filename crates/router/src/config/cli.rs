@@ -35,7 +35,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         },
     ));
     set.add(Command::new(
-        "load <file:path> [dry-run] [confirm [<seconds:u32 1..86400>]]",
+        "load <file:path> {{ [dry-run] | [confirm [<seconds:u32 1..86400>]] }}",
         "Make the configuration in a file the running one, whole or not at all; to be confirmed, when asked.",
         load,
     ));
@@ -44,9 +44,15 @@ pub fn register(set: &mut CommandSet<Router>) {
         reply(Done)
     }));
     set.add(Command::new(
-        "rollback",
-        "Go back to the configuration before the last load.",
-        |router: &mut Router, _: &Args| reply(Loaded { difference: router.rollback_config()?, within: None }),
+        "rollback [dry-run]",
+        "Go back to the configuration before the last load; what was stated since goes, too.",
+        |router: &mut Router, args: &Args| {
+            let difference = match args.flag("dry-run") {
+                true => router.compare_config(router.config_before()?),
+                false => router.rollback_config()?,
+            };
+            reply(Loaded { difference, within: None })
+        },
     ));
 }
 

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Longest file of configuration, in bytes: some 500,000 routes.
 const MAX_FILE: u64 = 64 << 20;
+/// Bytes that the first line of a saved file takes at most.
+const HEADING: u64 = 256;
 /// Commands between two signs of life: some tens of milliseconds.
 const PROGRESS_AFTER: usize = 4096;
 /// Packet buffers of a router that is only a plan: the fewest that a pool can have.
@@ -32,6 +34,8 @@ pub enum ConfigError {
     Step { command: String, message: String, not_undone: Vec<String> },
     #[error("no file to save to: name one, or set `unix {{ startup-config FILE }}'")]
     NoStartupFile,
+    #[error("the configuration takes {length} bytes, and no file of more than {MAX_FILE} is read: nothing was saved")]
+    TooLong { length: u64 },
     #[error(
         "{count} commands of {file} failed at start and would be lost (show logging names them); `save force' saves all the same"
     )]
@@ -44,6 +48,12 @@ pub enum ConfigError {
     Unconfirmed,
     #[error(transparent)]
     Router(#[from] crate::Error),
+}
+
+/// Whether two names are of one file, as far as there is one.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    one == other || real(one).is_some_and(|file| Some(file) == real(other))
 }
 
 fn aftermath(not_undone: &[String]) -> String {
@@ -193,6 +203,9 @@ impl Router {
             return Ok(difference); // and what was before the last load stays to go back to
         }
         self.take(steps(&before, wanted))?;
+        let (removed, added) = (difference.removed.len(), difference.added.len());
+        let waits = if confirm.is_some() { ", to be confirmed" } else { "" };
+        log::info!("configuration changed as a whole: {removed} commands gone, {added} come{waits}");
         self.config.before = Some(before);
         self.config.deadline = confirm.map(|time| Instant::now() + time);
         Ok(difference)
@@ -203,7 +216,17 @@ impl Router {
     /// # Errors
     /// When nothing waits for that.
     pub fn confirm_config(&mut self) -> Result<(), ConfigError> {
-        self.config.deadline.take().map(|_| ()).ok_or(ConfigError::NothingToConfirm)
+        self.config.deadline.take().ok_or(ConfigError::NothingToConfirm)?;
+        log::info!("the loaded configuration is confirmed");
+        Ok(())
+    }
+
+    /// What was stated before the last load.
+    ///
+    /// # Errors
+    /// When nothing was loaded.
+    pub fn config_before(&self) -> Result<&[Statement], ConfigError> {
+        self.config.before.as_deref().ok_or(ConfigError::NothingBefore)
     }
 
     /// Goes back to what was before the last load; once more goes forth again.
@@ -211,7 +234,7 @@ impl Router {
     /// # Errors
     /// When nothing was loaded, or see [`Router::load_config`].
     pub fn rollback_config(&mut self) -> Result<Difference, ConfigError> {
-        let wanted = self.config.before.clone().ok_or(ConfigError::NothingBefore)?;
+        let wanted = self.config_before()?.to_vec();
         // It is no longer to be confirmed, however this ends: or it would be tried for ever.
         self.config.deadline = None;
         self.load_config(&wanted, None)
@@ -261,18 +284,23 @@ impl Router {
         if self.config.deadline.is_some() {
             return Err(ConfigError::Unconfirmed);
         }
-        let is_startup = Some(&file) == self.config.startup.as_ref();
+        let is_startup = self.config.startup.as_ref().is_some_and(|startup| is_same(&file, startup));
         if is_startup && self.config.failed_at_start > 0 && !force {
             let name = file.display().to_string();
             return Err(ConfigError::WouldLose { count: self.config.failed_at_start, file: name });
         }
         let statements = self.running_config();
+        let length: u64 = statements.iter().map(|statement| statement.line.len() as u64 + 1).sum();
+        if length + HEADING > MAX_FILE {
+            return Err(ConfigError::TooLong { length });
+        }
         // The program's own configuration names that file, not a command.
         let files = if is_startup { Files::anywhere() } else { self.files.clone() };
         files.replace(&file, |out| {
             writeln!(out, "# Configuration of quiver v{}, as `save' wrote it.", crate::inspect::VERSION)?;
             statements.iter().try_for_each(|statement| writeln!(out, "{}", statement.line))
         })?;
+        log::info!("configuration saved to {}: {} commands", file.display(), statements.len());
         if is_startup {
             self.config.failed_at_start = 0;
         }

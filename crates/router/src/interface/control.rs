@@ -477,7 +477,10 @@ impl Router {
                 // Further addresses on one network of one interface are secondary ones.
                 let secondary = other.index == index && known.network() == prefix.network();
                 if same_address || (overlaps && !secondary) {
-                    return Err(Error::AddressTaken { wanted: prefix, taken: *known, name: other.name.clone() });
+                    return Err(match *known == prefix && other.index == index {
+                        true => Error::AddressThere { prefix, name: other.name.clone() },
+                        false => Error::AddressTaken { wanted: prefix, taken: *known, name: other.name.clone() },
+                    });
                 }
             }
         }

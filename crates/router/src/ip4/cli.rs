@@ -107,9 +107,14 @@ fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandE
                 Some(prefix) => router.ip4.routes().get_key_value(&prefix.network()),
                 None => router.ip4.longest_match(args.parse("address")?),
             };
-            match found {
-                Some((prefix, route)) => reply(ShowFib { details: true, routes: vec![shown(router, prefix, route)] }),
-                None => reply(ShowFib { details: true, routes: vec![] }),
+            match (found, args.optional::<Prefix4>("prefix")?) {
+                (Some((prefix, route)), _) => {
+                    reply(ShowFib { details: true, routes: vec![shown(router, prefix, route)] })
+                }
+                (None, Some(prefix)) => {
+                    fail(format!("no route {prefix} (`show ip fib {}' shows the one that is taken)", prefix.address()))
+                }
+                (None, None) => fail("no route to this address"),
             }
         }
         None => {

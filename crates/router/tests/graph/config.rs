@@ -379,6 +379,8 @@ fn an_unconfirmed_load_goes_back_by_itself_and_a_confirmed_one_stays() {
     desk.must("confirm");
     desk.router.tick_at(Instant::now() + Duration::from_secs(99));
     assert_eq!(desk.config(), new);
+    assert_eq!(desk.must("rollback dry-run"), format!("- {new}+ {old}"));
+    assert_eq!(desk.config(), new);
     desk.must("rollback");
     assert_eq!(desk.config(), old);
     desk.must("rollback");
@@ -399,6 +401,12 @@ fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
     desk.router.config.failed_at_start = 2;
     let refusal = desk.try_to("save").unwrap_err();
     assert!(refusal.contains("2 commands of") && refusal.contains("`save force'"), "{refusal}");
+    // By whatever name.
+    let link = directory.0.join("link");
+    std::os::unix::fs::symlink(&startup, &link).unwrap();
+    for other in [directory.0.join(".").join("startup.cli"), link] {
+        assert!(desk.try_to(&format!("save {}", other.display())).unwrap_err().contains("2 commands of"));
+    }
     desk.must(&format!("save {}", directory.0.join("other").display()));
     desk.must("save force");
     desk.must("save");
