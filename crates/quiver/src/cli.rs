@@ -3,14 +3,14 @@
 //! One command in the arguments, a batch from a file or standard input, or a person at a
 //! terminal (`terminal.rs`). Only the last gets prompts, colours and pages.
 
+use crate::reach::{connect, default_socket, settle};
 use crate::terminal;
 use command::Format;
 use control::CliClient;
-use control::cli_client::{ClientError, Failure};
-use control::startup::StartupConfig;
+use control::cli_client::Failure;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -29,21 +29,6 @@ pub struct Options {
     /// The command; without one, commands are read from standard input.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
-}
-
-/// Where a router listens unless told otherwise.
-pub fn default_socket() -> PathBuf {
-    StartupConfig::default().unix.cli_listen
-}
-
-/// Connects, or says what to do about it.
-pub fn connect(socket: &Path, format: Format) -> Result<CliClient, String> {
-    CliClient::connect(socket, format).map_err(|error| nobody(socket, &error))
-}
-
-/// Why nobody answers.
-pub fn nobody(socket: &Path, error: &io::Error) -> String {
-    format!("no router answers on {}: {error} (is `quiver run' running?)", socket.display())
 }
 
 /// Runs a command, a batch or a session.
@@ -90,13 +75,4 @@ fn batch(client: &mut CliClient, input: impl BufRead, place: &str, keep_going: b
     };
     settle(client.run_lines(input, io::stdout(), failed))?;
     if failures > 0 { Err(String::new()) } else { Ok(()) }
-}
-
-/// A reader of our output that has seen enough (a pager, `head`) is no failure.
-pub fn settle<T>(outcome: Result<T, ClientError>) -> Result<Option<T>, String> {
-    match outcome {
-        Ok(value) => Ok(Some(value)),
-        Err(ClientError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(None),
-        Err(error) => Err(error.to_string()),
-    }
 }

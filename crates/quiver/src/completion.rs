@@ -4,8 +4,8 @@
 //! The words come from a router when one answers at once, since it knows its interfaces;
 //! else from the grammar, which this program has too.
 
-use crate::cli::default_socket;
 use crate::daemon::grammar;
+use crate::reach::default_socket;
 use clap_complete::Shell;
 use command::Format;
 use control::CliClient;

@@ -10,6 +10,7 @@ mod desk;
 mod generate;
 mod log_sink;
 mod notify;
+mod reach;
 mod show_config;
 mod signals;
 mod surroundings;

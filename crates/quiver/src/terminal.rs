@@ -5,7 +5,7 @@
 //! The terminal is in raw mode meanwhile, and is given back as it was at the end: of the
 //! session, by a signal, or by a panic.
 
-use crate::cli::{nobody, settle};
+use crate::reach::{nobody, settle};
 use control::CliClient;
 use control::cli_client::Keys;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};

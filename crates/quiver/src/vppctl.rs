@@ -4,7 +4,7 @@
 //! As there, messages of commands that fail go to standard output, and the exit code says
 //! only whether a router was reached.
 
-use crate::cli::{connect, default_socket, settle};
+use crate::reach::{connect, default_socket, settle};
 use crate::terminal;
 use command::Format;
 use control::cli_client::Failure;

@@ -6,10 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use command::nearest;
-
 use super::tree::{Block, Complaint, Node, NodeKind, Place};
-use super::value::Value;
+use super::value::{Value, did_you_mean};
 
 /// A key of a section, as its table says.
 pub(super) struct Key {
@@ -225,8 +223,4 @@ fn unknown_key(block_name: &str, word: &str, place: Place, keys: &[Key]) -> Comp
         place,
         format!("unknown key '{word}' in '{block_name}': expected one of {}{meant}", known.join(", ")),
     )
-}
-
-pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    nearest::likely(word, known).map_or(String::new(), |name| format!("; did you mean '{name}'?"))
 }

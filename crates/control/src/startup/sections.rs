@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::StartupConfig;
-use super::reader::{Cursor, Reading, did_you_mean};
+use super::reader::{Cursor, Reading};
 use super::tree::{Block, Complaint};
 use super::value::Value;
+use super::value::did_you_mean;
 
 /// Sections that are read.
 pub(super) const SECTIONS: [&str; 11] =

@@ -1,10 +1,10 @@
 //! The word after a key, as a number, a size, a time, a list of cores, one of several words.
 
+use command::nearest;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::pci::PciAddress;
-use super::reader::did_you_mean;
 use super::tree::{Complaint, Place};
 use super::{LogLevel, MAXIMUM_CORES, PageSize};
 
@@ -165,6 +165,11 @@ fn scaled(text: &str) -> Option<u64> {
     }
     let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
     all_digits.then(|| digits.parse::<u64>().ok()?.checked_mul(1 << shift)).flatten()
+}
+
+/// What was probably meant, as the end of a complaint; empty when nothing is alike.
+pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest::likely(word, known).map_or(String::new(), |name| format!("; did you mean '{name}'?"))
 }
 
 #[cfg(test)]
