@@ -27,6 +27,7 @@ use crate::line_editor::{Key, LineEditor};
 use crate::printer::{End, Printer};
 use crate::telnet::Event;
 use crate::terminal::{Progress, Terminal, Window};
+use crate::wrap::Wrap;
 use crate::{Executor, Format, Manners, SessionLine};
 
 /// Ends an answer: the command was done (ASCII ACK).
@@ -75,6 +76,7 @@ pub(crate) struct Session<'a> {
     tabbed: bool,
     terminal: Terminal,
     manners: Manners,
+    wrap: Wrap,
     /// What goes out before the session waits for input.
     out: Vec<u8>,
 }
@@ -93,6 +95,7 @@ impl<'a> Session<'a> {
             tabbed: false,
             terminal: Terminal::new(&manners),
             manners,
+            wrap: Wrap::default(),
             out: Vec::new(),
         }
     }
@@ -343,18 +346,36 @@ impl<'a> Session<'a> {
             false => self.manners.prompt.clone(),
         };
         self.out.extend(self.terminal.styled(BOLD, &prompt).bytes());
+        self.wrap.begin(prompt.chars().count());
     }
 
     fn prompt_again(&mut self) {
         self.prompt();
-        self.editor.redraw(&mut self.out);
+        self.edit(|editor, out| editor.redraw(out));
+    }
+
+    /// Has the line edited, and its terminal told.
+    fn edit<T>(&mut self, edit: impl FnOnce(&mut LineEditor, &mut Vec<u8>) -> T) -> T {
+        let mut edited = Vec::new();
+        let outcome = edit(&mut self.editor, &mut edited);
+        self.wrap.write(&edited, self.terminal.columns(), &mut self.out);
+        outcome
+    }
+
+    /// What comes next comes below the line that is being edited.
+    fn leave_line(&mut self, rest: usize) {
+        self.wrap.leave(rest, self.terminal.columns(), &mut self.out);
     }
 
     fn key(&mut self, byte: u8) -> io::Result<Next> {
-        let Some(key) = self.editor.push(byte, &mut self.out) else {
+        let rest = self.editor.behind_cursor();
+        let Some(key) = self.edit(|editor, out| editor.push(byte, out)) else {
             self.tabbed = false;
             return Ok(Next::Continue);
         };
+        if !matches!(key, Key::Complete | Key::ClearScreen) {
+            self.leave_line(rest);
+        }
         let tabbed = std::mem::replace(&mut self.tabbed, key == Key::Complete);
         match key {
             Key::Line(line) => {
@@ -409,13 +430,14 @@ impl<'a> Session<'a> {
         match &completion.candidates[..] {
             [] => self.out.push(BELL),
             [_] => {
-                self.editor.insert_text(&format!("{more} "), &mut self.out);
+                self.edit(|editor, out| editor.insert_text(&format!("{more} "), out));
                 // The next TAB is the first of another word.
                 self.tabbed = false;
             }
-            _ if !more.is_empty() => self.editor.insert_text(more, &mut self.out),
+            _ if !more.is_empty() => self.edit(|editor, out| editor.insert_text(more, out)),
             _ if !again => self.out.push(BELL),
             _ => {
+                self.leave_line(self.editor.behind_cursor());
                 self.print("\n");
                 self.terminal.progress = Progress::default();
                 let columns = columns(&completion, usize::from(self.terminal.window.width));

@@ -21,6 +21,7 @@ mod session_commands;
 pub mod startup;
 mod telnet;
 mod terminal;
+mod wrap;
 
 pub use cli_client::CliClient;
 pub use cli_server::CliServer;

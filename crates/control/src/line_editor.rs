@@ -151,6 +151,11 @@ impl LineEditor {
         self.line[..self.cursor].iter().collect()
     }
 
+    /// Columns that the line goes on behind the cursor.
+    pub fn behind_cursor(&self) -> usize {
+        self.line.len() - self.cursor
+    }
+
     /// Inserts a text at the cursor as if it was typed.
     pub fn insert_text(&mut self, text: &str, out: &mut Vec<u8>) {
         text.chars().filter(|c| !c.is_control()).for_each(|character| self.insert(character, out));

@@ -74,6 +74,11 @@ impl Terminal {
         !matches!(self.name.as_str(), "" | "dumb")
     }
 
+    /// Columns of a row, where the cursor can be brought from one row to another; else 0.
+    pub fn columns(&self) -> usize {
+        if self.is_ansi_capable() { usize::from(self.window.width) } else { 0 }
+    }
+
     pub fn set_pager(&mut self, args: &Args) {
         set(&mut self.pager, args);
         // The grammar took a number.

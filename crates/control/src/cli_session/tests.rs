@@ -380,3 +380,20 @@ fn random_bytes_never_panic_in_any_mode() {
         }
     }
 }
+
+#[test]
+fn a_line_longer_than_the_window_is_edited_over_its_rows() {
+    let keys = |keys: &[u8]| {
+        let told = [&window_size_told(20, 24)[..], &terminal_type("xterm")].concat();
+        let seen = transcript(&[&told, keys]);
+        seen.rsplit_once("welcome\r\n\r\n").unwrap().1.to_string()
+    };
+    // The prompt takes eight columns: twelve letters fill the row, and the cursor is brought over.
+    let begun = "\x1b[1mquiver# \x1b[0mabcdefghijkl\r\nmn";
+    assert_eq!(keys(b"abcdefghijklmn"), begun);
+    let to_the_front = format!("{begun}\x08\x08\x1b[A\x1b[19C{}", "\x08".repeat(11));
+    assert_eq!(keys(b"abcdefghijklmn\x01"), to_the_front);
+    // What is answered comes below both rows, wherever the cursor was.
+    let answered = keys(b"abcdefghijklmn\x01\n");
+    assert!(answered.starts_with(&format!("{to_the_front}\x1b[1B\r\n[abcdefghijklmn]\r\n")), "{answered:?}");
+}
