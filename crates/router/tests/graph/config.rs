@@ -442,7 +442,7 @@ fn files_are_confined_when_a_root_is_set() {
 fn a_refused_command_changes_nothing() {
     let random = &mut Random::new(21);
     let mut desk = Desk::of(EVERYTHING);
-    let mut before = desk.state();
+    let (mut before, mut stated) = (desk.state(), desk.config());
     let mut refused = 0;
     for _ in 0..10_000 {
         let line = any_line(random);
@@ -453,12 +453,13 @@ fn a_refused_command_changes_nothing() {
         }
         if let Err(error) = desk.try_to(&line) {
             refused += 1;
-            // Looking is what takes time: a change would still be there some lines later.
+            assert_eq!(desk.config(), stated, "after `{line}': {error}");
+            // All that can be seen takes longer: a change would still be there some lines later.
             if refused % 20 == 0 {
                 assert_eq!(desk.state(), before, "after `{line}': {error}");
             }
         } else {
-            before = desk.state();
+            (before, stated) = (desk.state(), desk.config());
         }
     }
     assert!(refused > 3_000, "{refused}");
