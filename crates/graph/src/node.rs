@@ -41,8 +41,9 @@ pub enum EdgeSpec {
     /// To a node, by name; it may be registered later.
     Next(&'static str),
     /// The packet ends here, counted under this reason. With [`Severity::Info`] it has done
-    /// its work (a reply that was learned) and is no drop.
-    Drop(&'static str, Severity),
+    /// its work (a reply that was learned) and is no drop. Last, what it means to an operator:
+    /// the edge's documentation.
+    Drop(&'static str, Severity, &'static str),
 }
 
 /// An event that a node counts besides its drops.
@@ -58,12 +59,14 @@ pub struct NodeSpec {
 }
 
 /// Declares a node's edges: an enum whose values are written into
-/// [`Vector::set_edge`], and `EDGES`, what each means.
+/// [`Vector::set_edge`], and `EDGES`, what each means. The comment above an edge that ends
+/// packets is for operators: what came, what was wrong with it, who says so (RFC and section).
 ///
 /// ```
 /// quiver_graph::edges! {
 ///     pub enum Edge {
 ///         Lookup => next "ip4-lookup",
+///         /// Its time to live is used up (RFC 1812 5.3.1).
 ///         TtlExpired => drop "ip4 ttl <= 1",
 ///         Learned => end "replies learned",
 ///     }
@@ -73,21 +76,21 @@ pub struct NodeSpec {
 /// ```
 #[macro_export]
 macro_rules! edges {
-    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $edge:ident => $kind:ident $text:literal),* $(,)? }) => {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[doc = $doc:literal])* $edge:ident => $kind:ident $text:literal),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u16)]
-        $vis enum $name { $($(#[$doc])* $edge),* }
+        $vis enum $name { $($(#[doc = $doc])* $edge),* }
         impl $name {
-            $vis const EDGES: &'static [$crate::EdgeSpec] = &[$($crate::edges!(@spec $kind $text)),*];
+            $vis const EDGES: &'static [$crate::EdgeSpec] = &[$($crate::edges!(@spec $kind $text, concat!($($doc),*))),*];
         }
         impl From<$name> for $crate::EdgeIndex {
             fn from(edge: $name) -> $crate::EdgeIndex { edge as $crate::EdgeIndex }
         }
     };
-    (@spec next $text:literal) => { $crate::EdgeSpec::Next($text) };
-    (@spec drop $text:literal) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Error) };
-    (@spec end $text:literal) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Info) };
+    (@spec next $text:literal, $meaning:expr) => { $crate::EdgeSpec::Next($text) };
+    (@spec drop $text:literal, $meaning:expr) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Error, $meaning) };
+    (@spec end $text:literal, $meaning:expr) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Info, $meaning) };
 }
 
 /// What a node may use while it runs.

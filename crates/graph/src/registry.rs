@@ -236,7 +236,7 @@ impl Graph {
                     next.map_or(Target::Nowhere, Target::Node),
                 )
             }
-            EdgeSpec::Drop(reason, severity) => {
+            EdgeSpec::Drop(reason, severity, _) => {
                 let number = *error;
                 *error += 1;
                 let target = match severity {
@@ -460,7 +460,7 @@ impl Graph {
 /// What a node counts: its counters, then its drops.
 fn reasons(spec: &NodeSpec) -> impl Iterator<Item = (&'static str, Severity)> {
     let drops = spec.edges.iter().filter_map(|edge| match edge {
-        EdgeSpec::Drop(reason, severity) => Some((*reason, *severity)),
+        EdgeSpec::Drop(reason, severity, _) => Some((*reason, *severity)),
         EdgeSpec::Next(_) => None,
     });
     spec.counters.iter().map(|counter| (counter.0, counter.1)).chain(drops)

@@ -99,13 +99,16 @@ impl Bed {
 #[test]
 fn packets_that_part_ways_keep_their_order_on_each_edge() {
     let mut bed = Bed::new();
-    bed.source(&[EdgeSpec::Next("a"), EdgeSpec::Next("b"), EdgeSpec::Drop("unwanted", Severity::Error)], 2, 200, |n| {
-        match n % 10 {
+    bed.source(
+        &[EdgeSpec::Next("a"), EdgeSpec::Next("b"), EdgeSpec::Drop("unwanted", Severity::Error, "")],
+        2,
+        200,
+        |n| match n % 10 {
             0 => 1,
             7 => 2,
             _ => 0,
-        }
-    });
+        },
+    );
     let (a, b) = (bed.sink("a"), bed.sink("b"));
     bed.settle();
     let expected = |f: fn(u32) -> bool| -> Vec<u32> { (0..2).flat_map(|_| (0..200).filter(move |&n| f(n))).collect() };
@@ -536,7 +539,7 @@ fn a_source_without_a_device_is_disabled_while_its_worker_sleeps() {
 
 #[test]
 fn a_node_that_comes_back_goes_on_counting_where_it_was() {
-    const EDGES: &[EdgeSpec] = &[EdgeSpec::Drop("no good", Severity::Error)];
+    const EDGES: &[EdgeSpec] = &[EdgeSpec::Drop("no good", Severity::Error, "")];
     let mut bed = Bed::new();
     bed.source(&[EdgeSpec::Next("judge")], 1, 7, |_| 0);
     let judge = |bed: &mut Bed| bed.graph.register(spec("judge", EDGES), |_| Behaviour::Map(Box::new(To(0)))).unwrap();

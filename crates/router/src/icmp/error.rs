@@ -52,6 +52,14 @@ impl Report {
     pub fn ttl_expired() -> Report {
         Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::TTL, rest: 0 }
     }
+    /// RFC 792: the byte of the header that is wrong.
+    pub fn parameter_problem(at: u8) -> Report {
+        Report { kind: Type::PARAMETER_PROBLEM, code: 0, rest: (at as u32) << 24 }
+    }
+    /// RFC 1812 5.2.7.1: forbidden by a filter of the operator's.
+    pub fn prohibited() -> Report {
+        Report::unreachable(unreachable::COMMUNICATION_PROHIBITED)
+    }
     /// RFC 1191: the next hop's MTU is in the lower half of the word.
     pub fn fragmentation_needed(mtu: u16) -> Report {
         Report { kind: Type::DESTINATION_UNREACHABLE, code: unreachable::FRAGMENTATION_NEEDED, rest: mtu as u32 }

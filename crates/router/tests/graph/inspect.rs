@@ -402,7 +402,7 @@ fn threads_are_shown_with_their_numbers_and_a_stuck_worker_is_named() {
     let wait = std::cell::RefCell::new(Some(wait));
     let spec = NodeSpec {
         name: "stuck".into(),
-        edges: &[EdgeSpec::Drop("none", Severity::Error)],
+        edges: &[EdgeSpec::Drop("none", Severity::Error, "")],
         counters: &[],
         trace: |_, _| Ok(()),
     };
