@@ -46,6 +46,12 @@ pub mod check {
     pub const TTL: u32 = 1 << 8;
     /// A fragment: more to come, or not the first.
     pub const FRAGMENT: u32 = 1 << 9;
+    /// The source is no host's address wherever it is seen: in 0/8, 127/8 or 224/3 (RFC 1812
+    /// 5.3.7, RFC 6890).
+    pub const MARTIAN_SOURCE: u32 = 1 << 10;
+    /// The destination is in 0/8, 127/8 or 224/3: a martian, a multicast group or the limited
+    /// broadcast, which `target` tells apart.
+    pub const SPECIAL_DESTINATION: u32 = 1 << 11;
     /// Not a fault: the packet was seen as IPv4, so that the bits above tell about it.
     pub const EXAMINED: u32 = 1 << 15;
     /// All of the above. Packet flags of other meaning lie outside.
@@ -210,7 +216,7 @@ pub struct EthernetColumns<'a> {
 }
 
 /// One pass over Ethernet and IPv4 headers: station, ethertype, and the checks of
-/// RFC 1812 5.2.2 (version, lengths, checksum, TTL), into `columns`. Frames start at
+/// RFC 1812 5.2.2 and 5.3.7 (version, lengths, checksum, TTL, addresses), into `columns`. Frames start at
 /// the Ethernet header. Says the union of all faults: 0 when every packet is plain.
 ///
 /// # Panics
@@ -308,6 +314,16 @@ mod tests {
         frame[24..26].copy_from_slice(&sum.to_be_bytes());
     }
 
+    fn from(frame: &mut [u8], address: [u8; 4]) {
+        frame[26..30].copy_from_slice(&address);
+        seal(frame);
+    }
+
+    fn to(frame: &mut [u8], address: [u8; 4]) {
+        frame[30..34].copy_from_slice(&address);
+        seal(frame);
+    }
+
     fn sets() -> Vec<Simd> {
         let mut sets = vec![Simd::Scalar];
         if avx512_available() {
@@ -321,7 +337,7 @@ mod tests {
     #[test]
     fn each_check_has_its_bit() {
         type Spoil = fn(&mut Vec<u8>);
-        let cases: [(u32, Spoil); 11] = [
+        let cases: [(u32, Spoil); 21] = [
             (0, |_| {}),
             (check::OTHER_STATION, |f| f[5] = 9),
             (check::GROUP, |f| f[0] = 1),
@@ -348,6 +364,16 @@ mod tests {
                 f[20] = 0x20;
                 seal(f)
             }),
+            (check::MARTIAN_SOURCE, |f| from(f, [0, 1, 2, 3])),
+            (check::MARTIAN_SOURCE, |f| from(f, [127, 0, 0, 1])),
+            (check::MARTIAN_SOURCE, |f| from(f, [224, 0, 0, 5])),
+            (check::MARTIAN_SOURCE, |f| from(f, [255; 4])),
+            (0, |f| from(f, [128, 0, 0, 1])),
+            (check::SPECIAL_DESTINATION, |f| to(f, [0, 0, 0, 0])),
+            (check::SPECIAL_DESTINATION, |f| to(f, [127, 9, 9, 9])),
+            (check::SPECIAL_DESTINATION, |f| to(f, [224, 0, 0, 1])),
+            (check::SPECIAL_DESTINATION, |f| to(f, [240, 0, 0, 1])),
+            (0, |f| to(f, [223, 255, 255, 255])),
         ];
         for simd in sets() {
             for (bit, spoil) in &cases {
@@ -400,6 +426,23 @@ mod tests {
                 let mut anew = bytes.to_vec();
                 seal(&mut anew);
                 assert_eq!(bytes[24..26], anew[24..26]);
+            }
+        }
+    }
+
+    #[test]
+    fn every_first_octet_is_judged_alike() {
+        for simd in sets() {
+            for octet in 0..=255u8 {
+                let is_no_host = octet == 0 || octet == 127 || octet >= 224;
+                let mut frame = plain();
+                from(&mut frame, [octet, 127, 0, 224]);
+                let expected = if is_no_host { check::MARTIAN_SOURCE } else { 0 };
+                assert_eq!(Bed::new(&vec![frame; 16]).check(simd), expected, "{simd:?} {octet}");
+                let mut frame = plain();
+                to(&mut frame, [octet, 127, 0, 224]);
+                let expected = if is_no_host { check::SPECIAL_DESTINATION } else { 0 };
+                assert_eq!(Bed::new(&vec![frame; 16]).check(simd), expected, "{simd:?} {octet}");
             }
         }
     }

@@ -39,6 +39,18 @@ const SWAP: [u8; 64] = {
     swap
 };
 
+/// The first byte of each dword of two registers: sources, then destinations.
+const FIRST_OCTETS: [u8; 64] = {
+    let mut first = [0; 64];
+    let mut i = 0;
+    while i < 16 {
+        first[i] = 4 * i as u8;
+        first[i + 16] = 4 * i as u8 + 64; // bit 6 selects the second register
+        i += 1;
+    }
+    first
+};
+
 /// See [`super::ethernet_ip4`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
 pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
@@ -49,6 +61,8 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: Et
     let number = |value: u32| _mm512_set1_epi32(value as i32);
     // SAFETY: loads of 64 bytes from arrays of 64 bytes.
     let swap = unsafe { _mm512_loadu_si512(SWAP.as_ptr().cast()) };
+    // SAFETY: as above.
+    let first_octets = unsafe { _mm512_loadu_si512(FIRST_OCTETS.as_ptr().cast()) };
 
     let mut union = _mm512_setzero_si512();
     let mut at = 0;
@@ -98,6 +112,13 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: Et
         // Flags and offset are the upper half, bytes swapped: 0x3fff reads 0xff3f.
         let fragment = _mm512_test_epi32_mask(second, number(0xff3f_0000)) & ip4;
 
+        // Addresses of no host: 0/8, 127/8, 224/3, of all sources and destinations at once.
+        let octets = _mm512_castsi512_si256(_mm512_permutex2var_epi8(source, first_octets, target));
+        let no_host = _mm256_cmpge_epu8_mask(octets, _mm256_set1_epi8(224u8 as i8))
+            | _mm256_cmpeq_epi8_mask(octets, _mm256_set1_epi8(127))
+            | _mm256_testn_epi8_mask(octets, octets);
+        let (bad_source, special) = (no_host as u16 & ip4, (no_host >> 16) as u16 & ip4);
+
         let mut bits = _mm512_maskz_set1_epi32(foreign & !group, check::OTHER_STATION as i32);
         for (mask, bit) in [
             (group, check::GROUP),
@@ -109,6 +130,8 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: Et
             (bad_sum, check::CHECKSUM),
             (ttl, check::TTL),
             (fragment, check::FRAGMENT),
+            (bad_source, check::MARTIAN_SOURCE),
+            (special, check::SPECIAL_DESTINATION),
         ] {
             bits = _mm512_mask_or_epi32(bits, mask, bits, number(bit));
         }

@@ -61,5 +61,12 @@ fn judge(head: &[u8; 64], length: u16, station: MacAddress) -> (u32, u16) {
     if word(20) & 0x3fff != 0 {
         bits |= check::FRAGMENT;
     }
+    let is_no_host = |octet: u8| octet == 0 || octet == 127 || octet >= 224;
+    if is_no_host(head[26]) {
+        bits |= check::MARTIAN_SOURCE;
+    }
+    if is_no_host(head[30]) {
+        bits |= check::SPECIAL_DESTINATION;
+    }
     (bits, total_length)
 }
