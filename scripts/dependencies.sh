@@ -22,6 +22,9 @@ need traceroute command -v traceroute
 need iperf3 command -v iperf3
 need ethtool command -v ethtool
 need tcpdump command -v tcpdump
+need qemu-system-x86 command -v qemu-system-x86_64
+need busybox-static test -x /bin/busybox
+need cpio command -v cpio
 need python3 test -x /usr/bin/python3
 need python3-pytest /usr/bin/python3 -c 'import pytest'
 need python3-scapy /usr/bin/python3 -c 'import scapy'
