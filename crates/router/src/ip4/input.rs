@@ -1,22 +1,61 @@
 //! `ip4-input`: acts on what the header pass found; touches no packet that is plain.
 //!
-//! Reads: check bits in `flags`. Writes: for packets that came without a link header or
-//! with options, the same facts that `ethernet-input` writes for the others. Next:
-//! `ip4-lookup`, or a drop by name (RFC 1812 5.2.2).
+//! Reads: check bits in `flags`, `target`. Writes: for packets that came without a link header
+//! or with options, the same facts that `ethernet-input` writes for the others. Next:
+//! `ip4-lookup`; `ip4-local` with the limited broadcast, which every station on the link
+//! receives and no router forwards; or a drop by name (RFC 1812 5.2.2, 5.3).
 
-use graph::{Context, CounterTable, Map, NodeSpec, Vector, flag};
+use graph::{Context, CounterTable, Map, NodeSpec, Row, Vector, flag};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
+use tables::{Leaf, kind};
 use wire::batch::check;
-use wire::ipv4::{self, ParseError};
+use wire::ipv4::{self, ParseError, Protocol};
 
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
-        TooShort => drop "ip4 length < 20",
+        Local => next "ip4-local",
+        /// The frame is too short for an IPv4 header of 20 bytes: it was cut, or its sender is at fault (RFC 1812
+        /// 5.2.2).
+        TooShort => drop "ip4 length < 20 bytes",
+        /// The ethertype says IPv4, the first four bits of the packet say something else (RFC 1812 5.2.2).
         BadVersion => drop "ip4 version != 4",
-        BadHeaderLength => drop "ip4 header length < 20 or beyond the packet",
-        BadTotalLength => drop "ip4 length > l2 length",
+        /// The header length field is below 5 words, the least that a header can have (RFC 791 3.1, RFC 1812 5.2.2).
+        HeaderTooSmall => drop "ip4 header length < 20 bytes",
+        /// The header length field points behind the end of the frame: options that are not there (RFC 1812 5.2.2).
+        HeaderBeyond => drop "ip4 header longer than the packet",
+        /// The total length field is less than the header itself (RFC 1812 5.2.2).
+        TotalBelowHeader => drop "ip4 total length < header length",
+        /// The total length field says more than the frame holds: the packet was cut on its way, often by an MTU
+        /// that differs between the ends of a link (RFC 1812 5.2.2).
+        BadLength => drop "ip4 length > l2 length",
+        /// The header's checksum is wrong: bits were flipped on the way, or a device or program left the checksum
+        /// out (RFC 1812 5.2.2).
         BadChecksum => drop "bad ip4 checksum",
+        /// The fragment would end beyond the 65535 bytes that a datagram can have ("ping of death"): an attack, for
+        /// no sender cuts so (RFC 791 3.2).
+        FragmentTooLong => drop "ip4 fragment ends beyond 65535 bytes",
+        /// A fragment that has a header only. It adds nothing to its datagram; such are sent to fill reassembly
+        /// queues (RFC 791 3.2).
+        FragmentEmpty => drop "ip4 fragment without data",
+        /// More fragments shall follow, but the data of this one is no multiple of 8 bytes, so that none can follow
+        /// without a gap (RFC 791 3.1).
+        FragmentUneven => drop "ip4 fragment length is no multiple of 8",
+        /// A TCP fragment that begins at byte 8 would overwrite the flags of the segment's header behind a filter's
+        /// back (RFC 1858 3, RFC 3128).
+        FragmentOffsetOne => drop "ip4 fragment offset == 1",
+        /// The first fragment of a TCP segment does not even hold the flags of its header: the tiny fragment attack
+        /// on filters (RFC 1858 3.1, RFC 3128).
+        TinyFragment => drop "tcp header split over fragments",
+        /// The source is in 0/8, 127/8, 224/4 or 240/4, which no host has on a network: it is forged, or a program
+        /// sends with an address of its own machine (RFC 1812 5.3.7, RFC 6890).
+        SourceMartian => drop "source martian",
+        /// The destination is in 0/8, 127/8 or 240/4, which are on no network (RFC 1812 5.3.7, RFC 6890).
+        DestinationMartian => drop "destination martian",
+        /// The destination is a group in 224/4. There is no multicast routing here, and nothing here has joined a
+        /// group: on most networks harmless chatter of hosts (RFC 1812 5.2.6).
+        Multicast => drop "multicast not routed",
     }
 }
 
@@ -46,72 +85,137 @@ impl Ip4Input {
     }
 }
 
-/// Faults that the header pass is sure of.
+/// Headers that the header pass did not see to the end.
 const FAULTS: u32 = check::SHORT | check::VERSION | check::HEADER_LENGTH | check::TOTAL_LENGTH | check::CHECKSUM;
+/// Packets with any of these are looked at one by one.
+const REMARKABLE: u32 = FAULTS | check::FRAGMENT | check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION;
 
 impl Map for Ip4Input {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         self.count(cx, vector);
-        if vector.any_flags() & FAULTS == 0 && vector.common_flags() & check::EXAMINED != 0 {
+        if vector.any_flags() & REMARKABLE == 0 && vector.common_flags() & check::EXAMINED != 0 {
             return vector.set_edges(Edge::Lookup.into());
         }
         for i in 0..vector.len() {
-            let flags = vector.row(i).flags;
-            let plain = flags & check::EXAMINED != 0 && flags & FAULTS == 0;
-            let to = if plain { Edge::Lookup } else { examine(cx, vector, i) };
+            let mut row = vector.row(i);
+            let plain = row.flags & check::EXAMINED != 0 && row.flags & REMARKABLE == 0;
+            let to = if plain { Edge::Lookup } else { remarkable(cx, &mut row) };
+            if !plain {
+                vector.set_row(i, row);
+            }
             vector.set_edge(i, to.into());
         }
     }
 }
 
-/// Looks at one header in full: faults are told apart, options are let pass.
-fn examine(cx: &mut Context<'_>, vector: &mut Vector, i: usize) -> Edge {
-    let mut row = vector.row(i);
+/// A packet about which something is not plain.
+fn remarkable(cx: &Context<'_>, row: &mut Row) -> Edge {
+    if row.flags & check::EXAMINED == 0 || row.flags & FAULTS != 0 {
+        match examine(cx, row) {
+            Ok(()) => {}
+            Err(fault) => return fault,
+        }
+    }
+    if row.flags & check::FRAGMENT != 0
+        && let Some(fault) = bad_fragment(cx, row)
+    {
+        return fault;
+    }
+    addresses(cx, row)
+}
+
+/// The packet's bytes from its IPv4 header to the end of its first buffer.
+fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
     let available = row.first_length(cx.buffers).saturating_sub((row.l3 - row.l2) as usize);
-    let whole = row.l3_length();
     let bytes = cx.buffers.bytes(row.packet);
     let start = (row.l3 as usize).min(bytes.len());
-    let bytes = &bytes[start..(start + available).min(bytes.len())];
-    if bytes.len() < ipv4::HEADER_LEN {
-        return Edge::TooShort;
-    }
-    let total = u16::from_be_bytes([bytes[2], bytes[3]]) as usize;
-    // A chained packet's bytes are not all here: the parser sees the header only.
-    let header_length = (bytes[0] & 0xf) as usize * 4;
-    let visible =
-        if total > bytes.len() && total <= whole { header_length.clamp(20, bytes.len()) } else { bytes.len() };
-    let fault = match ipv4::Header::new_checked(&bytes[..visible]) {
-        Ok(_) => None,
-        Err(ParseError::TotalLengthBeyondData { .. }) if total <= whole => None,
-        Err(error) => Some(error),
-    };
-    match fault {
-        None => {}
-        Some(ParseError::Truncated { .. }) => return Edge::TooShort,
-        Some(ParseError::Version(_)) => return Edge::BadVersion,
-        Some(ParseError::HeaderLengthTooSmall { .. } | ParseError::HeaderBeyondData { .. }) => {
-            return Edge::BadHeaderLength;
-        }
-        Some(ParseError::TotalLengthBelowHeader { .. } | ParseError::TotalLengthBeyondData { .. }) => {
-            return Edge::BadTotalLength;
-        }
+    &bytes[start..(start + available).min(bytes.len())]
+}
+
+/// Looks at one header in full: faults are told apart, the check bits written anew.
+fn examine(cx: &Context<'_>, row: &mut Row) -> Result<(), Edge> {
+    let whole = row.l3_length();
+    let bytes = visible(cx, row);
+    match ipv4::Header::new_checked(bytes) {
+        Ok(_) => {}
+        // A chained packet's bytes are not all here.
+        Err(ParseError::TotalLengthBeyondData { total_len, .. }) if total_len as usize <= whole => {}
+        Err(ParseError::Truncated { .. }) => return Err(Edge::TooShort),
+        Err(ParseError::Version(_)) => return Err(Edge::BadVersion),
+        Err(ParseError::HeaderLengthTooSmall { .. }) => return Err(Edge::HeaderTooSmall),
+        Err(ParseError::HeaderBeyondData { .. }) => return Err(Edge::HeaderBeyond),
+        Err(ParseError::TotalLengthBelowHeader { .. }) => return Err(Edge::TotalBelowHeader),
+        Err(ParseError::TotalLengthBeyondData { .. }) => return Err(Edge::BadLength),
     }
     let header = ipv4::Header::new_unchecked(bytes);
     if !header.verify_checksum() {
-        return Edge::BadChecksum;
+        return Err(Edge::BadChecksum);
     }
     row.target = header.dst().into();
-    row.flags = row.flags & !check::ALL | (row.flags & (check::GROUP | check::OTHER_STATION)) | check::EXAMINED;
-    if header.ttl() <= 1 {
-        row.flags |= check::TTL;
-    }
-    if header.is_fragment() {
-        row.flags |= check::FRAGMENT;
-    }
+    let when = |condition: bool, bit: u32| if condition { bit } else { 0 };
+    row.flags = row.flags & !check::ALL
+        | row.flags & (check::GROUP | check::OTHER_STATION)
+        | check::EXAMINED
+        | when(header.ttl() <= 1, check::TTL)
+        | when(header.is_fragment(), check::FRAGMENT)
+        | when(is_no_host(header.src()), check::MARTIAN_SOURCE)
+        | when(is_no_host(header.dst()), check::SPECIAL_DESTINATION);
     if row.flags & flag::CHAINED == 0 {
         row.length = row.l3 - row.l2 + header.total_len();
     }
-    vector.set_row(i, row);
-    Edge::Lookup
+    Ok(())
+}
+
+/// What the header pass calls no host's address.
+fn is_no_host(address: Ipv4Addr) -> bool {
+    let first = address.octets()[0];
+    first == 0 || first == 127 || first >= 224
+}
+
+/// Why a fragment makes no sense, if it does not.
+fn bad_fragment(cx: &Context<'_>, row: &Row) -> Option<Edge> {
+    /// Of a TCP header, up to its flags and window (RFC 3128's Tmin).
+    const LEAST_OF_TCP: usize = 16;
+    let header = ipv4::Header::new_unchecked(visible(cx, row));
+    let data = (header.total_len() as usize).saturating_sub(header.header_len());
+    let offset = header.fragment_offset();
+    let is_tcp = header.protocol() == Protocol::TCP;
+    if data == 0 {
+        Some(Edge::FragmentEmpty)
+    } else if offset as usize + header.total_len() as usize > u16::MAX as usize {
+        Some(Edge::FragmentTooLong)
+    } else if header.more_fragments() && !data.is_multiple_of(ipv4::FRAGMENT_UNIT as usize) {
+        Some(Edge::FragmentUneven)
+    } else if is_tcp && offset == ipv4::FRAGMENT_UNIT {
+        Some(Edge::FragmentOffsetOne)
+    } else if is_tcp && offset == 0 && data < LEAST_OF_TCP {
+        Some(Edge::TinyFragment)
+    } else {
+        None
+    }
+}
+
+/// RFC 1812 5.3.7: addresses that no host has are on no packet that is forwarded.
+fn addresses(cx: &Context<'_>, row: &mut Row) -> Edge {
+    let destination = if row.flags & check::SPECIAL_DESTINATION == 0 { None } else { Some(Ipv4Addr::from(row.target)) };
+    let is_broadcast = destination.is_some_and(|address| address.is_broadcast());
+    if row.flags & check::MARTIAN_SOURCE != 0 {
+        // Who has no address yet asks everybody for one (RFC 2131 4.1).
+        let is_nobody = ipv4::Header::new_unchecked(visible(cx, row)).src().is_unspecified();
+        if !(is_nobody && is_broadcast) {
+            return Edge::SourceMartian;
+        }
+    }
+    match destination {
+        None => Edge::Lookup,
+        Some(address) if address.is_multicast() => Edge::Multicast,
+        Some(_) if is_broadcast => {
+            // However it came, it was for all: nobody is answered about it (RFC 1812 4.3.2.7).
+            row.flags |= check::GROUP;
+            row.target = Leaf::new(kind::RECEIVE, 0).0;
+            Edge::Local
+        }
+        Some(_) => Edge::DestinationMartian,
+    }
 }

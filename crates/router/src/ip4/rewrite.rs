@@ -18,7 +18,12 @@ graph::edges! {
     pub enum Edge {
         Arp => next "ip4-arp",
         IcmpError => next "ip4-icmp-error",
+        /// A packet that this router made is from or to 127/8 and a route would take it to the network. Such addresses
+        /// stay inside: see which route covers 127.0.0.0/8 (RFC 1122 3.2.1.3).
+        Loopback => drop "loopback address would leave the router",
         TooLong => drop "ip4 packet exceeds the mtu and may be fragmented",
+        /// It came as a broadcast or multicast frame, but its destination is one host's: who sends so would have every
+        /// station on the link deliver a copy (RFC 1812 5.3.4).
         Group => drop "group-addressed frame is not forwarded",
     }
 }
@@ -124,6 +129,9 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         // RFC 1812 5.3.4: what came as a link-layer broadcast or multicast.
         return Edge::Group.into();
     }
+    if !forwarded && names_loopback(cx, &row) {
+        return Edge::Loopback.into();
+    }
     if forwarded && row.flags & check::TTL != 0 {
         // RFC 1812 5.3.1: not forwarded, and the sender is told.
         vector.set_scratch(i, Report::ttl_expired().into());
@@ -154,6 +162,13 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     row.l2 = begin as u16;
     vector.set_row(i, row);
     object.edge()
+}
+
+/// Whether the packet is from or to an address that no network has (RFC 1122 3.2.1.3 (g)). What
+/// others send is stopped by `ip4-input`.
+fn names_loopback(cx: &Context<'_>, row: &Row) -> bool {
+    let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
+    header.src().is_loopback() || header.dst().is_loopback()
 }
 
 /// Bytes of the longest network-layer packet that this one puts on the wire.

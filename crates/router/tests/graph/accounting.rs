@@ -331,9 +331,10 @@ impl Trial {
     /// Sends a packet through and sees what becomes of it.
     fn observe(&mut self, destination: Ipv4Addr) -> Fate {
         self.settings.ports.values().for_each(|(port, ..)| drop(port.sent()));
-        // From nobody, so that nobody is told; an answer to a question that was not put.
-        let message = icmp(0, 0, self.random.next() as u32, &[]);
-        let packet = Packet::new("127.0.0.1", &destination.to_string(), ICMP, &message);
+        // An error, so that nobody is told, about nothing that we sent.
+        let message = icmp(3, 0, 0, &[0; 28]);
+        let mut packet = Packet::new("198.51.100.1", &destination.to_string(), ICMP, &message);
+        packet.id = self.random.next() as u16;
         self.entry.receive_packet(&packet);
         let moved = self.bed.errors_of(|_| {});
         let mut fates: Vec<Fate> = moved
@@ -342,7 +343,7 @@ impl Trial {
                 "blackholed packets" => Fate::Dropped,
                 "punted, but no host interface takes it" => Fate::Punted,
                 "ICMP type not handled" => Fate::Local,
-                "no ICMP error to a source that is not one host" => Fate::Refused,
+                "no ICMP error about an ICMP error" => Fate::Refused,
                 other => panic!("{other}"),
             })
             .collect();

@@ -65,20 +65,20 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ethernet-input", "llc frame (802.3 length instead of a type)", |_, ports| {
         spoilt(ports, udp("10.0.1.2"), |frame| frame[12..14].copy_from_slice(&[0x05, 0xdc]));
     }),
-    ("ip4-input", "ip4 length < 20", |_, ports| spoilt(ports, udp("10.0.1.2"), |frame| frame.truncate(33))),
+    ("ip4-input", "ip4 length < 20 bytes", |_, ports| spoilt(ports, udp("10.0.1.2"), |frame| frame.truncate(33))),
     ("ip4-input", "ip4 version != 4", |_, ports| {
         spoilt(ports, udp("10.0.1.2"), |frame| {
             frame[14] = 0x55;
             seal(frame, 14);
         });
     }),
-    ("ip4-input", "ip4 header length < 20 or beyond the packet", |_, ports| {
+    ("ip4-input", "ip4 header length < 20 bytes", |_, ports| {
         spoilt(ports, udp("10.0.1.2"), |frame| {
             frame[14] = 0x44;
             seal(frame, 14);
         });
     }),
-    ("ip4-input", "ip4 header length < 20 or beyond the packet", |_, ports| {
+    ("ip4-input", "ip4 header longer than the packet", |_, ports| {
         spoilt(ports, udp("10.0.1.2"), |frame| frame[14] = 0x4f);
     }),
     ("ip4-input", "ip4 length > l2 length", |_, ports| {
@@ -87,11 +87,63 @@ const CASES: &[(&str, &str, Act)] = &[
             seal(frame, 14);
         });
     }),
-    ("ip4-input", "ip4 length > l2 length", |_, ports| {
+    ("ip4-input", "ip4 total length < header length", |_, ports| {
         spoilt(ports, udp("10.0.1.2"), |frame| {
             frame[17] = 19;
             seal(frame, 14);
         });
+    }),
+    ("ip4-input", "ip4 total length < header length", |_, ports| {
+        spoilt(ports, udp("10.0.1.2").options(&[1; 8]), |frame| {
+            frame[17] = 27;
+            seal(frame, 14);
+        });
+    }),
+    ("ip4-input", "ip4 fragment ends beyond 65535 bytes", |_, ports| {
+        ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.1.2", ICMP, &[0; 8]).fragment(0x1fff));
+    }),
+    ("ip4-input", "ip4 fragment ends beyond 65535 bytes", |_, ports| {
+        ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.0.1", UDP, &[0; 1400]).fragment(0x1f60));
+    }),
+    ("ip4-input", "ip4 fragment without data", |_, ports| {
+        ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.1.2", UDP, &[]).fragment(MORE_FRAGMENTS));
+    }),
+    ("ip4-input", "ip4 fragment without data", |_, ports| {
+        ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.1.2", UDP, &[]).options(&[1; 4]).fragment(4));
+    }),
+    ("ip4-input", "ip4 fragment length is no multiple of 8", |_, ports| {
+        ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.1.2", UDP, &[0; 20]).fragment(MORE_FRAGMENTS | 4));
+    }),
+    ("ip4-input", "ip4 fragment offset == 1", |_, ports| {
+        ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.1.2", TCP, &[0; 24]).fragment(1));
+    }),
+    ("ip4-input", "tcp header split over fragments", |_, ports| {
+        ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.1.2", TCP, &[0; 8]).fragment(MORE_FRAGMENTS));
+    }),
+    ("ip4-input", "source martian", |_, ports| drop(ports[0].receive_packet(&Packet::udp("0.1.2.3", "10.0.1.2", b"")))),
+    ("ip4-input", "source martian", |_, ports| {
+        drop(ports[0].receive_packet(&Packet::udp("127.0.0.1", "10.0.1.2", b"")))
+    }),
+    ("ip4-input", "source martian", |_, ports| {
+        drop(ports[0].receive_packet(&Packet::udp("224.0.0.5", "10.0.1.2", b"")))
+    }),
+    ("ip4-input", "source martian", |_, ports| {
+        drop(ports[0].receive_packet(&Packet::udp("240.1.1.1", "10.0.0.1", b"")))
+    }),
+    ("ip4-input", "source martian", |_, ports| {
+        ports[0].receive_packet(&Packet::udp("255.255.255.255", "10.0.0.1", b"").options(&[1; 4]));
+    }),
+    ("ip4-input", "source martian", |_, ports| {
+        ports[0].receive_packet(&Packet::udp("0.0.0.1", "255.255.255.255", b""));
+    }),
+    ("ip4-input", "destination martian", |_, ports| drop(ports[0].receive_packet(&udp("0.0.0.0")))),
+    ("ip4-input", "destination martian", |_, ports| drop(ports[0].receive_packet(&udp("127.0.0.1")))),
+    ("ip4-input", "destination martian", |_, ports| {
+        drop(ports[0].receive_packet(&udp("255.255.255.254").options(&[1; 4])))
+    }),
+    ("ip4-input", "multicast not routed", |_, ports| drop(ports[0].receive_packet(&udp("224.1.2.3").ttl(1)))),
+    ("ip4-input", "multicast not routed", |_, ports| {
+        spoilt(ports, udp("224.1.2.3"), |frame| frame[..6].copy_from_slice(&[1, 0, 0x5e, 1, 2, 3]));
     }),
     ("ip4-input", "bad ip4 checksum", |_, ports| spoilt(ports, udp("10.0.1.2"), |frame| frame[18] ^= 1)),
     ("ip4-input", "bad ip4 checksum", |_, ports| {
@@ -176,7 +228,7 @@ const CASES: &[(&str, &str, Act)] = &[
         arp_from(ports, REQUEST, (STRANGER, "0.0.0.0"), "0.0.0.0");
     }),
     ("ip4-local", "fragment to this router (no reassembly)", |_, ports| {
-        ports[0].receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", b"data").fragment(MORE_FRAGMENTS));
+        ports[0].receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", b"16 bytes").fragment(MORE_FRAGMENTS));
     }),
     ("ip4-icmp-input", "ICMP message shorter than its header", |_, ports| {
         ports[0].receive_packet(&to_us(&icmp(8, 0, 7, b"")[..7]));
@@ -200,19 +252,16 @@ const CASES: &[(&str, &str, Act)] = &[
         ports[0].receive_packet(&udp("10.0.1.2").ttl(1).fragment(10));
     }),
     ("ip4-icmp-error", "no ICMP error about a group-addressed packet", |_, ports| {
-        spoilt(ports, udp("224.1.2.3"), |frame| frame[..6].copy_from_slice(&[1, 0, 0x5e, 1, 2, 3]));
+        spoilt(ports, udp("99.1.2.3"), |frame| frame[..6].fill(0xff));
     }),
     ("ip4-icmp-error", "no ICMP error about a group-addressed packet", |_, ports| {
-        ports[0].receive_packet(&udp("224.1.2.3"));
+        ports[0].receive_packet(&udp("255.255.255.255"));
     }),
-    ("ip4-icmp-error", "no ICMP error to a source that is not one host", |_, ports| {
-        ports[0].receive_packet(&Packet::udp("224.0.0.5", "99.9.9.9", b""));
+    ("ip4-icmp-error", "no ICMP error about a group-addressed packet", |_, ports| {
+        ports[0].receive_packet(&Packet::udp("0.0.0.0", "255.255.255.255", b"dhcp"));
     }),
-    ("ip4-icmp-error", "no ICMP error to a source that is not one host", |_, ports| {
-        ports[0].receive_packet(&Packet::udp("0.1.2.3", "99.9.9.9", b""));
-    }),
-    ("ip4-icmp-error", "no ICMP error to a source that is not one host", |_, ports| {
-        ports[0].receive_packet(&Packet::udp("127.0.0.1", "99.9.9.9", b""));
+    ("ip4-icmp-input", "ICMP echo to a group address ignored", |_, ports| {
+        ports[0].receive_packet(&Packet::echo_request("10.0.0.2", "255.255.255.255", b"data"));
     }),
     // Our own answer finds no way back: nobody is told.
     ("ip4-icmp-error", "no ICMP error about a packet of ours", |_, ports| {
@@ -283,6 +332,17 @@ fn frames_of_control_stop_at_an_interface_that_went_down() {
 }
 
 #[test]
+fn loopback_addresses_never_leave() {
+    let (mut bed, [_, e1, _]) = bed();
+    bed.route("127.0.0.0/8", &["10.0.1.2"]);
+    let mut reply = None;
+    let mut moved = bed.errors_of(|bed| reply = Some(bed.begin("ping 127.0.0.1 repeat 1").unwrap()));
+    assert_eq!(moved.remove(&("ip4-ping".into(), "echo requests sent".into())), Some(1));
+    assert_eq!(moved, error("ip4-rewrite", "loopback address would leave the router", 1));
+    assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
+}
+
+#[test]
 fn control_that_does_not_listen_costs_packets_not_memory() {
     let (mut bed, [e0, ..]) = bed();
     let events = quiver_router::EVENT_QUEUE;
@@ -344,6 +404,8 @@ const NOT_REACHED: &[(&str, &str)] = &[
     // Guards against tables that contradict each other.
     ("ip4-lookup", "route leads to nothing"),
     ("ip4-load-balance", "route leads to nothing"),
+    // A guard: such sources do not get past `ip4-input`.
+    ("ip4-icmp-error", "no ICMP error to a source that is not one host"),
     // Tested with the clock, in `icmp`.
     ("ip4-icmp-error", "ICMP errors limited by rate"),
     // The same code as for the glean.
@@ -366,6 +428,7 @@ const OTHER_TESTS: &[(&str, &str)] = &[
     ("arp-input", "control is busy, not learned"),
     ("ip4-arp", "control is busy, not asked"),
     ("ip4-glean", "control is busy, not asked"),
+    ("ip4-rewrite", "loopback address would leave the router"),
     ("test-input", "no free buffer"),
     ("control-input", "no free buffer"),
     ("e1-output", "no free buffer to segment into"),

@@ -197,7 +197,7 @@ fn nothing_is_said_about_errors_later_fragments_and_groups() {
     bed.run();
     assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
     // The first fragment has the ports: its sender is told.
-    let first = udp("99.0.0.1").fragment(MORE_FRAGMENTS);
+    let first = Packet::udp("10.0.0.2", "99.0.0.1", b"16 bytes").fragment(MORE_FRAGMENTS);
     e0.receive_packet(&first);
     bed.run();
     assert_eq!(e0.sent(), [error_about(&e0, 3, 0, 0, &first.bytes(), 1)]);

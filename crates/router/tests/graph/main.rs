@@ -12,6 +12,7 @@ mod drops;
 mod forwarding;
 mod hostile;
 mod icmp;
+mod input;
 mod inspect;
 mod offload;
 mod packet;

@@ -139,7 +139,7 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: Et
         bits = _mm512_mask_or_epi32(bits, ip4, bits, number(check::EXAMINED));
 
         let chained = _mm512_test_epi32_mask(flags, number(check::CHAINED));
-        let trim = ip4 & !(version | bad_total | chained);
+        let trim = ip4 & !(version | options | bad_total | chained);
         let trimmed = _mm512_mask_add_epi32(length, trim, total, number(14));
         // SAFETY: as for the loads above.
         unsafe {

@@ -21,8 +21,10 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: Et
     union
 }
 
-/// With any of these the total length says nothing about the frame.
-pub(super) const NOT_TRIMMED: u32 = check::NOT_IP4 | check::SHORT | check::VERSION | check::TOTAL_LENGTH;
+/// With any of these the total length says nothing about the frame, or not yet: it may be less
+/// than a header that has options.
+pub(super) const NOT_TRIMMED: u32 =
+    check::NOT_IP4 | check::SHORT | check::VERSION | check::HEADER_LENGTH | check::TOTAL_LENGTH;
 
 fn judge(head: &[u8; 64], length: u16, station: MacAddress) -> (u32, u16) {
     let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);

@@ -1,0 +1,73 @@
+//! What `ip4-input` lets pass, beside what `drops` shows that it does not.
+
+use crate::bed::{Bed, host_mac};
+use crate::packet::*;
+
+/// Each frame alone and in the midst of plain ones: a vector that is plain takes another way.
+fn passes(packet: &Packet) {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    for others in [0, 40] {
+        let plain = Packet::udp("10.0.0.2", "10.0.1.2", b"plain");
+        let mut frames: Vec<_> = (0..others).map(|_| e0.receive_packet(&plain)).collect();
+        frames.push(e0.receive_packet(packet));
+        frames.extend((0..others).map(|_| e0.receive_packet(&plain)));
+        let expected: Vec<_> = frames.iter().map(|frame| forwarded(frame, host_mac(ip("10.0.1.2")), e1.mac)).collect();
+        assert_eq!(bed.errors_of(|_| {}), Default::default());
+        assert_eq!(e1.sent(), expected);
+    }
+}
+
+#[test]
+fn fragments_that_make_sense_pass() {
+    let fragment = |protocol, data, word| {
+        passes(&Packet::new("10.0.0.2", "10.0.1.2", protocol, &vec![7; data]).fragment(word));
+    };
+    // The least that a first fragment of TCP must hold, and what follows it.
+    fragment(TCP, 16, MORE_FRAGMENTS);
+    fragment(TCP, 1, 2);
+    // Other protocols may be cut at byte 8, which makes sense for nobody but does no harm.
+    fragment(UDP, 8, MORE_FRAGMENTS);
+    fragment(UDP, 8, MORE_FRAGMENTS | 1);
+    // RFC 791 does not say that a fragment may not forbid to be cut further.
+    fragment(UDP, 8, MORE_FRAGMENTS | DONT_FRAGMENT);
+    // The last byte that a datagram can have: 20 + 8184 * 8 + 43 = 65535.
+    fragment(UDP, 43, 8184);
+    // The reserved bit says nothing (RFC 1812 4.2.2.3).
+    fragment(UDP, 5, 0x8000);
+}
+
+#[test]
+fn the_addresses_next_to_martians_pass() {
+    for source in ["1.0.0.0", "126.255.255.255", "128.0.0.0", "223.255.255.255"] {
+        passes(&Packet::udp(source, "10.0.1.2", b"x"));
+    }
+    for (route, destination) in
+        [("1.0.0.0/8", "1.0.0.0"), ("126.0.0.0/8", "126.255.255.255"), ("128.0.0.0/8", "128.0.0.0")]
+    {
+        let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+        bed.route(route, &["10.0.1.2"]);
+        let frame = e0.receive_packet(&Packet::udp("10.0.0.2", destination, b"x"));
+        bed.run();
+        assert_eq!(e1.sent(), [forwarded(&frame, host_mac(ip("10.0.1.2")), e1.mac)]);
+    }
+}
+
+#[test]
+fn a_broadcast_to_all_on_the_link_is_for_us_and_goes_no_further() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    bed.route("0.0.0.0/0", &["10.0.1.2"]);
+    // Neither a question of a DHCP client nor a ping is answered or sent on, however it is framed.
+    for source in ["0.0.0.0", "10.0.0.9"] {
+        for to in [e0.mac, wire::MacAddress::BROADCAST] {
+            let question = Packet::udp(source, "255.255.255.255", b"who has an address for me?");
+            e0.receive(question.frame(to, host_mac(question.source)));
+            let ping = Packet::echo_request(source, "255.255.255.255", b"data");
+            e0.receive(ping.frame(to, host_mac(ping.source)));
+        }
+    }
+    bed.run();
+    for port in [e0, e1, e2] {
+        assert_eq!(port.sent(), Vec::<Vec<u8>>::new());
+    }
+    assert_eq!(bed.buffers_in_use(), 0);
+}
