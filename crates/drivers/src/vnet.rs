@@ -11,6 +11,7 @@ use crate::offload::{Headers, OffloadError};
 use graph::buffer::{HEADROOM, Offload, Segmentation};
 use graph::{Buffers, Row, Vector, flag};
 use wire::ethernet::{self, EtherType};
+use wire::vlan::{MAX_TAGS, TAG_LEN};
 
 /// Bytes of a header.
 pub const SIZE: usize = 10;
@@ -24,10 +25,6 @@ const SEGMENT_UDP: u8 = 5;
 /// May be added to the TCP kinds.
 const SEGMENT_ECN: u8 = 0x80;
 
-/// A VLAN tag ahead of the EtherType, and how many may be stacked.
-const TAG_LEN: usize = 4;
-const MAX_TAGS: usize = 2;
-
 /// Bytes ahead of the network header.
 fn link_header_length(frame: &[u8]) -> Option<usize> {
     let mut at = ethernet::HEADER_LEN;
@@ -35,10 +32,10 @@ fn link_header_length(frame: &[u8]) -> Option<usize> {
         let &[high, low] = frame.get(at - 2..at)? else {
             return None;
         };
-        match EtherType(u16::from_be_bytes([high, low])) {
-            EtherType::VLAN | EtherType::QINQ => at += TAG_LEN,
-            _ => return Some(at),
+        if !EtherType(u16::from_be_bytes([high, low])).is_tag() {
+            return Some(at);
         }
+        at += TAG_LEN;
     }
     None
 }

@@ -31,6 +31,12 @@ impl EtherType {
     pub const fn is_length(self) -> bool {
         self.0 < 0x0600
     }
+
+    /// Whether a VLAN tag follows (IEEE 802.1Q-2022 9.5): a customer's or a service's.
+    #[inline]
+    pub const fn is_tag(self) -> bool {
+        matches!(self, Self::VLAN | Self::QINQ)
+    }
 }
 
 /// The names that operators see in VPP's traces; hexadecimal for a type without one.

@@ -25,5 +25,6 @@ mod layout;
 pub mod pretty;
 pub mod tcp;
 pub mod udp;
+pub mod vlan;
 
 pub use addr::{AddressError, Ipv4Address, MacAddress, Prefix4};

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use wire::arp::{self, Arp, Operation};
-use wire::ethernet::{self, EtherType};
+use wire::ethernet::EtherType;
 use wire::{MacAddress, Prefix4};
 
 /// Most neighbours.
@@ -295,9 +295,11 @@ impl Router {
     }
 
     fn send_arp(&self, interface: InterfaceIndex, to: MacAddress, message: &Arp) {
-        let mut frame = vec![0; ethernet::HEADER_LEN + arp::LEN];
-        ethernet::emit(&mut frame, to, message.sender_mac, EtherType::ARP);
-        message.emit(&mut frame[ethernet::HEADER_LEN..]);
-        self.inject(interface, frame);
+        let Ok(header) = self.interfaces.get(interface).map(|known| known.link_header(to, EtherType::ARP)) else {
+            return;
+        };
+        let mut payload = [0; arp::LEN];
+        message.emit(&mut payload);
+        self.inject(interface, &header, &payload);
     }
 }

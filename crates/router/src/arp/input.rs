@@ -9,7 +9,8 @@ use crate::interface::{Facts, SharedFacts};
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use wire::arp::{self, Arp, Operation};
-use wire::ethernet::{self, EtherType};
+use wire::ethernet::EtherType;
+use wire::vlan::LinkHeader;
 
 graph::edges! {
     pub enum Edge {
@@ -80,7 +81,7 @@ impl ArpInput {
                     target_mac: arp.sender_mac,
                     target_ip: arp.sender_ip,
                 };
-                write_frame(cx, row, &reply, arp.sender_mac);
+                write_frame(cx, row, &facts.link_header(arp.sender_mac, EtherType::ARP), &reply);
                 row.scratch = facts.index.0 as u64;
                 cx.count(0, 1);
                 Edge::Reply
@@ -102,13 +103,14 @@ impl ArpInput {
 }
 
 /// Writes a reply into the request's buffer.
-fn write_frame(cx: &mut Context<'_>, row: &mut Row, reply: &Arp, to: wire::MacAddress) {
+fn write_frame(cx: &mut Context<'_>, row: &mut Row, header: &LinkHeader, reply: &Arp) {
     let l2 = row.l2 as usize;
-    let frame = &mut cx.buffers.bytes_mut(row.packet)[l2..l2 + ethernet::HEADER_LEN + arp::LEN];
-    ethernet::emit(frame, to, reply.sender_mac, EtherType::ARP);
-    reply.emit(&mut frame[ethernet::HEADER_LEN..]);
-    row.l3 = (l2 + ethernet::HEADER_LEN) as u16;
-    row.length = (ethernet::HEADER_LEN + arp::LEN) as u16;
+    let frame = &mut cx.buffers.bytes_mut(row.packet)[l2..l2 + header.len() + arp::LEN];
+    let (link, message) = frame.split_at_mut(header.len());
+    link.copy_from_slice(header);
+    reply.emit(message);
+    row.l3 = (l2 + header.len()) as u16;
+    row.length = (header.len() + arp::LEN) as u16;
     row.flags |= flag::ORIGINATED;
 }
 

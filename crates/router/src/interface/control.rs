@@ -13,6 +13,8 @@ use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, RawFd};
+use wire::ethernet::EtherType;
+use wire::vlan::{LinkHeader, Tags};
 use wire::{MacAddress, Prefix4};
 
 /// Longest interface name: what Linux and VPP's tables can show.
@@ -46,6 +48,8 @@ pub struct Interface {
     pub mtu_is_set: bool,
     pub admin_up: bool,
     pub addresses: Vec<Prefix4>,
+    /// The VLAN tags that its frames carry.
+    pub tags: Tags,
     pub(crate) link: Box<dyn Link>,
     /// Edges to its output: from `interface-output` and from `ip4-rewrite`.
     pub(crate) output_edge: u16,
@@ -93,6 +97,11 @@ impl Interface {
     /// Whether it lies on top of that interface of the host.
     pub fn is_on_host(&self, host: &str) -> bool {
         self.driver == "af_packet" && self.host.as_deref() == Some(host)
+    }
+
+    /// What stands before a network header that it sends to a station.
+    pub fn link_header(&self, to: MacAddress, ethertype: EtherType) -> LinkHeader {
+        self.tags.link_header(to, self.mac, ethertype)
     }
 
     /// Its own address on the network of `peer`, else its primary one.
@@ -231,6 +240,7 @@ impl Router {
             mtu_is_set: false,
             admin_up: false,
             addresses: Vec::new(),
+            tags: Tags::NONE,
             link,
             output_edge,
             rewrite_edge,
@@ -566,12 +576,13 @@ impl Router {
         self.graph.counters().drops.clear(at);
     }
 
-    /// Sends a frame out of an interface.
-    pub(crate) fn inject(&self, interface: InterfaceIndex, frame: Vec<u8>) {
+    /// Sends a frame out of an interface: a link header and what follows it.
+    pub(crate) fn inject(&self, interface: InterfaceIndex, header: &LinkHeader, payload: &[u8]) {
         let node = self.nodes.interface.inject;
+        let (frame, header_length) = ([header, payload].concat(), header.len());
         self.graph.call_one(OWNER, move |core| {
             if let Some(inject) = core.node::<super::inject::Inject>(node) {
-                inject.send(interface, frame);
+                inject.send(interface, frame, header_length);
             }
         });
     }
@@ -583,6 +594,7 @@ impl Router {
             mac: interface.mac,
             up: interface.admin_up,
             addresses: interface.addresses.clone(),
+            tags: interface.tags,
             output: interface.output_edge,
         };
         self.facts.publish(FactsTable(self.interfaces.slots.iter().map(|slot| slot.as_ref().map(facts)).collect()));

@@ -5,6 +5,8 @@ use graph::{EdgeIndex, InterfaceIndex};
 use rcu::Published;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use wire::ethernet::EtherType;
+use wire::vlan::{LinkHeader, Tags};
 use wire::{MacAddress, Prefix4};
 
 /// One interface, as nodes see it.
@@ -15,11 +17,18 @@ pub struct Facts {
     pub up: bool,
     /// Its addresses with their networks, the primary one first.
     pub addresses: Vec<Prefix4>,
+    /// The VLAN tags that its frames carry.
+    pub tags: Tags,
     /// The edge of `interface-output` to this interface.
     pub output: EdgeIndex,
 }
 
 impl Facts {
+    /// What stands before a network header that it sends to a station.
+    pub fn link_header(&self, to: MacAddress, ethertype: EtherType) -> LinkHeader {
+        self.tags.link_header(to, self.mac, ethertype)
+    }
+
     /// Whether the address is one of this interface's own.
     pub fn owns(&self, address: Ipv4Addr) -> bool {
         self.addresses.iter().any(|prefix| prefix.address() == address)

@@ -17,7 +17,8 @@ const COUNTERS: &[CounterSpec] = &[CounterSpec("no free buffer", Severity::Error
 /// Holds frames between control's call and the next turn of the node.
 #[derive(Default)]
 pub struct Inject {
-    frames: Vec<(InterfaceIndex, Vec<u8>)>,
+    /// Each with the bytes of its link header.
+    frames: Vec<(InterfaceIndex, Vec<u8>, usize)>,
 }
 
 pub fn spec() -> NodeSpec {
@@ -25,19 +26,19 @@ pub fn spec() -> NodeSpec {
 }
 
 impl Inject {
-    /// Control: send this frame.
+    /// Control: send this frame, which begins with so many bytes of link header.
     ///
     /// # Panics
-    /// When it is longer than a buffer.
-    pub fn send(&mut self, interface: InterfaceIndex, frame: Vec<u8>) {
-        assert!(frame.len() <= DATA_SIZE);
-        self.frames.push((interface, frame));
+    /// When it is longer than a buffer, or shorter than its header.
+    pub fn send(&mut self, interface: InterfaceIndex, frame: Vec<u8>, header: usize) {
+        assert!(frame.len() <= DATA_SIZE && header <= frame.len());
+        self.frames.push((interface, frame, header));
     }
 }
 
 impl Expand for Inject {
     fn process(&mut self, x: &mut Expansion<'_, '_>, _: &mut Vector) {
-        for (interface, frame) in std::mem::take(&mut self.frames) {
+        for (interface, frame, header) in std::mem::take(&mut self.frames) {
             let Some(packet) = x.cx.buffers.allocate_one() else {
                 x.cx.count(0, 1);
                 continue;
@@ -48,7 +49,7 @@ impl Expand for Inject {
                 rx_interface: interface,
                 flags: flag::ORIGINATED,
                 l2: HEADROOM as u16,
-                l3: (HEADROOM + wire::ethernet::HEADER_LEN) as u16,
+                l3: (HEADROOM + header) as u16,
                 length: frame.len() as u16,
                 scratch: interface.0 as u64,
                 ..Row::default()

@@ -13,6 +13,7 @@ use std::net::Ipv4Addr;
 use tables::fib4::Key;
 use tables::{Adjacency, Fib4, Leaf, Object, Objects, kind};
 use wire::Prefix4;
+use wire::ethernet::EtherType;
 
 /// Most paths of a route.
 pub const MAX_PATHS: usize = 64;
@@ -431,7 +432,7 @@ impl Router {
         if let (Some(interface), Some(mac)) = (interface, neighbour) {
             adjacency.complete = true;
             adjacency.edge = interface.rewrite_edge;
-            adjacency.rewrite = [&mac.0[..], &interface.mac.0[..], &[0x08, 0x00]].concat();
+            adjacency.rewrite = interface.link_header(mac, EtherType::IPV4).to_vec();
         }
         adjacency
     }
