@@ -206,7 +206,7 @@ impl Router {
         let generator = packet_generator::register(&mut graph, &counters)?;
         ethernet::register(&mut graph, &facts)?;
         let arp = arp::register(&mut graph, &facts, &objects.handle(), &sender)?;
-        let ip4 = ip4::register(&mut graph, &fib.handle(), &objects.handle(), &counters, options.hash_seed)?;
+        let ip4 = ip4::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &counters, options.hash_seed)?;
         let icmp = icmp::register(&mut graph, &facts, &sender)?;
         let interface = interface::register(&mut graph, &facts)?;
 

@@ -150,6 +150,7 @@ graph::edges! {
     pub enum Edge {
         EthernetInput => next "ethernet-input",
         Ip4Input => next "ip4-input",
+        Ip4InputNoChecksum => next "ip4-input-no-checksum",
         Down => drop "interface is down",
     }
 }
@@ -223,7 +224,7 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
             }
         }
     }
-    if stream.entry == Edge::Ip4Input.into() {
+    if [Edge::Ip4Input.into(), Edge::Ip4InputNoChecksum.into()].contains(&stream.entry) {
         out.columns().flags[from..].iter_mut().for_each(|flags| *flags |= graph::flag::BARE);
     }
     got

@@ -86,6 +86,11 @@ impl Interface {
         self.link.is_up()
     }
 
+    /// Whether it takes part in IPv4.
+    pub fn is_ip4_enabled(&self) -> bool {
+        !self.addresses.is_empty()
+    }
+
     /// What tells it apart from other TAPs, when it is one.
     pub fn tap_id(&self) -> Option<u32> {
         match &self.creation {
@@ -594,6 +599,7 @@ impl Router {
             mac: interface.mac,
             up: interface.admin_up,
             addresses: interface.addresses.clone(),
+            ip4_enabled: interface.is_ip4_enabled(),
             tags: interface.tags,
             output: interface.output_edge,
         };

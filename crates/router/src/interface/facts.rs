@@ -17,6 +17,8 @@ pub struct Facts {
     pub up: bool,
     /// Its addresses with their networks, the primary one first.
     pub addresses: Vec<Prefix4>,
+    /// It takes part in IPv4: packets that it receives are looked at.
+    pub ip4_enabled: bool,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,
     /// The edge of `interface-output` to this interface.

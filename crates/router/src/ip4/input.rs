@@ -4,8 +4,12 @@
 //! or with options, the same facts that `ethernet-input` writes for the others. Next:
 //! `ip4-lookup`; `ip4-local` with the limited broadcast, which every station on the link
 //! receives and no router forwards; or a drop by name (RFC 1812 5.2.2, 5.3).
+//!
+//! `ip4-input-no-checksum` does the same for packets whose device has verified the checksum of
+//! the header: it does not look at it.
 
-use graph::{Context, CounterTable, Map, NodeSpec, Row, Vector, flag};
+use crate::interface::{Facts, SharedFacts};
+use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::{Leaf, kind};
@@ -16,6 +20,9 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
         Local => next "ip4-local",
+        /// The interface has no IPv4 address and does not borrow one, so that it takes no part in IPv4. Give it an
+        /// address: `set interface ip address` (RFC 1812 2.2.7).
+        NotEnabled => drop "ip4 not enabled",
         /// The frame is too short for an IPv4 header of 20 bytes: it was cut, or its sender is at fault (RFC 1812
         /// 5.2.2).
         TooShort => drop "ip4 length < 20 bytes",
@@ -59,70 +66,113 @@ graph::edges! {
     }
 }
 
-pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-input".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip4 }
+/// Who looks at the checksum of the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// This node: `ip4-input`.
+    Verified,
+    /// The device did: `ip4-input-no-checksum`.
+    Trusted,
+}
+
+pub fn spec(checksum: Checksum) -> NodeSpec {
+    let name = match checksum {
+        Checksum::Verified => "ip4-input",
+        Checksum::Trusted => "ip4-input-no-checksum",
+    };
+    NodeSpec { name: name.into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip4 }
 }
 
 pub struct Ip4Input {
+    facts: SharedFacts,
     /// IPv4 packets, by receiving interface.
     ip4: Arc<CounterTable>,
+    checksum: Checksum,
 }
 
 impl Ip4Input {
-    pub fn new(ip4: Arc<CounterTable>) -> Ip4Input {
-        Ip4Input { ip4 }
+    pub fn new(facts: SharedFacts, ip4: Arc<CounterTable>, checksum: Checksum) -> Ip4Input {
+        Ip4Input { facts, ip4, checksum }
     }
 
-    fn count(&self, cx: &Context<'_>, vector: &Vector) {
-        match vector.one_rx_interface() {
-            Some(rx) => self.ip4.add(cx.thread, rx.0 as usize, 0, vector.len() as u64),
-            None => {
-                for rx in vector.rx_interfaces() {
-                    self.ip4.add(cx.thread, rx.0 as usize, 0, 1);
-                }
-            }
+    fn count(&self, cx: &Context<'_>, rx: InterfaceIndex, packets: usize) {
+        self.ip4.add(cx.thread, rx.0 as usize, 0, packets as u64);
+    }
+
+    /// Faults of the header that count for this node.
+    fn faults(&self) -> u32 {
+        match self.checksum {
+            Checksum::Verified => FAULTS,
+            Checksum::Trusted => FAULTS & !check::CHECKSUM,
         }
     }
 }
 
 /// Headers that the header pass did not see to the end.
 const FAULTS: u32 = check::SHORT | check::VERSION | check::HEADER_LENGTH | check::TOTAL_LENGTH | check::CHECKSUM;
-/// Packets with any of these are looked at one by one.
-const REMARKABLE: u32 = FAULTS | check::FRAGMENT | check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION;
+/// Sound headers that are looked at one by one all the same.
+const REMARKABLE: u32 = check::FRAGMENT | check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION;
 
 impl Map for Ip4Input {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        self.count(cx, vector);
-        if vector.any_flags() & REMARKABLE == 0 && vector.common_flags() & check::EXAMINED != 0 {
-            return vector.set_edges(Edge::Lookup.into());
+        let facts = self.facts.load(cx.round);
+        let one = vector.one_rx_interface().map(|rx| (rx, way_on(facts.get(rx))));
+        if let Some((rx, way)) = one {
+            self.count(cx, rx, vector.len());
+            let plain = vector.any_flags() & (self.faults() | REMARKABLE) == 0;
+            if (plain && vector.common_flags() & check::EXAMINED != 0) || way == Edge::NotEnabled {
+                return vector.set_edges(way.into());
+            }
         }
         for i in 0..vector.len() {
             let mut row = vector.row(i);
-            let plain = row.flags & check::EXAMINED != 0 && row.flags & REMARKABLE == 0;
-            let to = if plain { Edge::Lookup } else { remarkable(cx, &mut row) };
-            if !plain {
-                vector.set_row(i, row);
+            let way = match one {
+                Some((_, way)) => way,
+                None => {
+                    self.count(cx, row.rx_interface, 1);
+                    way_on(facts.get(row.rx_interface))
+                }
+            };
+            let plain = row.flags & check::EXAMINED != 0 && row.flags & (self.faults() | REMARKABLE) == 0;
+            if plain || way == Edge::NotEnabled {
+                vector.set_edge(i, way.into());
+                continue;
             }
+            let to = match self.remarkable(cx, &mut row) {
+                Edge::Lookup => way,
+                other => other,
+            };
+            vector.set_row(i, row);
             vector.set_edge(i, to.into());
         }
     }
 }
 
-/// A packet about which something is not plain.
-fn remarkable(cx: &Context<'_>, row: &mut Row) -> Edge {
-    if row.flags & check::EXAMINED == 0 || row.flags & FAULTS != 0 {
-        match examine(cx, row) {
-            Ok(()) => {}
-            Err(fault) => return fault,
+/// Where sound packets of an interface go.
+fn way_on(facts: Option<&Facts>) -> Edge {
+    match facts {
+        Some(facts) if facts.ip4_enabled => Edge::Lookup,
+        _ => Edge::NotEnabled,
+    }
+}
+
+impl Ip4Input {
+    /// A packet about which something is not plain.
+    fn remarkable(&self, cx: &Context<'_>, row: &mut Row) -> Edge {
+        if row.flags & check::EXAMINED == 0 || row.flags & self.faults() != 0 {
+            match examine(cx, row, self.checksum) {
+                Ok(()) => {}
+                Err(fault) => return fault,
+            }
         }
+        if row.flags & check::FRAGMENT != 0
+            && let Some(fault) = bad_fragment(cx, row)
+        {
+            return fault;
+        }
+        addresses(cx, row)
     }
-    if row.flags & check::FRAGMENT != 0
-        && let Some(fault) = bad_fragment(cx, row)
-    {
-        return fault;
-    }
-    addresses(cx, row)
 }
 
 /// The packet's bytes from its IPv4 header to the end of its first buffer.
@@ -134,7 +184,7 @@ fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
 }
 
 /// Looks at one header in full: faults are told apart, the check bits written anew.
-fn examine(cx: &Context<'_>, row: &mut Row) -> Result<(), Edge> {
+fn examine(cx: &Context<'_>, row: &mut Row, checksum: Checksum) -> Result<(), Edge> {
     let whole = row.l3_length();
     let bytes = visible(cx, row);
     match ipv4::Header::new_checked(bytes) {
@@ -149,7 +199,7 @@ fn examine(cx: &Context<'_>, row: &mut Row) -> Result<(), Edge> {
         Err(ParseError::TotalLengthBeyondData { .. }) => return Err(Edge::BadLength),
     }
     let header = ipv4::Header::new_unchecked(bytes);
-    if !header.verify_checksum() {
+    if checksum == Checksum::Verified && !header.verify_checksum() {
         return Err(Edge::BadChecksum);
     }
     row.target = header.dst().into();

@@ -13,7 +13,7 @@ mod punt;
 mod rewrite;
 
 use crate::capability::{self, Capability, Stage};
-use crate::interface::InterfaceCounters;
+use crate::interface::{Interface, InterfaceCounters, SharedFacts};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::{Lookup4, ObjectHandle};
 
@@ -22,7 +22,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
     name: "ip4",
     description: "IPv4 input, routing, forwarding, local delivery",
     stages: &[
-        Stage::new("ip4-unicast", "ip4-input", capability::when_up),
+        Stage::new("ip4-unicast", "ip4-input", when_enabled),
         Stage::new("ip4-unicast", "ip4-lookup", capability::when_up),
         Stage::new("ip4-unicast", "ip4-load-balance", capability::when_up),
         Stage::new("ip4-local", "ip4-local", capability::when_up),
@@ -30,6 +30,11 @@ pub(crate) const CAPABILITY: Capability = Capability {
         Stage::new("ip4-output", "ip4-rewrite", capability::when_up),
     ],
 };
+
+/// It works on packets of interfaces that take part in IPv4.
+fn when_enabled(interface: &Interface) -> Option<String> {
+    (interface.admin_up && interface.is_ip4_enabled()).then(String::new)
+}
 
 /// Nodes that others connect to.
 pub(crate) struct Nodes {
@@ -45,13 +50,17 @@ pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
 /// When the graph is full.
 pub(crate) fn register(
     graph: &mut Graph,
+    facts: &SharedFacts,
     fib: &Lookup4,
     objects: &ObjectHandle,
     counters: &InterfaceCounters,
     seed: u32,
 ) -> Result<Nodes, GraphError> {
-    let ip4 = counters.ip4.clone();
-    graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input::Ip4Input::new(ip4.clone()))))?;
+    for checksum in [input::Checksum::Verified, input::Checksum::Trusted] {
+        let (facts, ip4) = (facts.clone(), counters.ip4.clone());
+        let node = move |_| input::Ip4Input::new(facts.clone(), ip4.clone(), checksum);
+        graph.register(input::spec(checksum), move |worker| Behaviour::Map(Box::new(node(worker))))?;
+    }
     let fib = fib.clone();
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip4Lookup::new(fib.clone()))))?;
     let handle = objects.clone();

@@ -6,7 +6,7 @@
 //! the packet is too long and must not be cut.
 
 use crate::icmp::Report;
-use graph::{Context, EdgeIndex, Map, NodeSpec, Row, Snapshot, Vector, flag, vector::one_value};
+use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, vector::one_value};
 use std::fmt;
 use tables::object::ObjectRef;
 use tables::{Leaf, ObjectHandle};
@@ -28,8 +28,11 @@ graph::edges! {
     }
 }
 
+const COUNTERS: &[CounterSpec] = &[CounterSpec("ip4 ttl 0 received", Severity::Warning)];
+const TTL_ZERO: usize = 0;
+
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-rewrite".into(), edges: Edge::EDGES, counters: &[], trace }
+    NodeSpec { name: "ip4-rewrite".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
 }
 
 pub struct Ip4Rewrite {
@@ -133,7 +136,11 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         return Edge::Loopback.into();
     }
     if forwarded && row.flags & check::TTL != 0 {
-        // RFC 1812 5.3.1: not forwarded, and the sender is told.
+        // RFC 1812 5.3.1: not forwarded, and the sender is told. Nobody may send with 0, so that
+        // there is a fault before us; 1 is what traceroute and loops bring.
+        if ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).ttl() == 0 {
+            cx.count(TTL_ZERO, 1);
+        }
         vector.set_scratch(i, Report::ttl_expired().into());
         return Edge::IcmpError.into();
     }

@@ -98,7 +98,11 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
     let (entry, link) = match args.optional_text("node").unwrap_or("ethernet-input") {
         "ethernet-input" => (Edge::EthernetInput, true),
         "ip4-input" => (Edge::Ip4Input, false),
-        other => return fail(format!("node `{other}': packets can enter at ethernet-input or ip4-input")),
+        "ip4-input-no-checksum" => (Edge::Ip4InputNoChecksum, false),
+        other => {
+            const ENTRIES: &str = "ethernet-input, ip4-input or ip4-input-no-checksum";
+            return fail(format!("node `{other}': packets can enter at {ENTRIES}"));
+        }
     };
     if args.optional::<usize>("worker")?.is_some_and(|worker| worker >= router.graph.workers()) {
         return fail(format!("worker: there are {}, from 0", router.graph.workers()));

@@ -142,7 +142,7 @@ fn names_that_the_router_knows_are_offered() {
     };
     assert_eq!(offered("set int state "), ["n0", "pg0", "pg1"]);
     assert_eq!(offered("packet-generator delete "), ["s0"]);
-    assert_eq!(offered("show node ip4-in"), ["ip4-input"]);
+    assert_eq!(offered("show node ip4-in"), ["ip4-input", "ip4-input-no-checksum"]);
     assert_eq!(offered("trace add pg-"), ["pg-input"]);
     running.stop();
 }
@@ -173,7 +173,7 @@ fn a_stream_follows_the_state_of_any_interface() {
     let mut running = Running::new();
     running.must("create null interface name n0");
     running.must(&STREAM.replace("pg0", "n0").replace("02:fe:", "02:51:"));
-    for (state, node) in [("down", "pg-input"), ("up", "ip4-icmp-error"), ("down", "pg-input")] {
+    for (state, node) in [("down", "pg-input"), ("up", "ip4-input"), ("down", "pg-input")] {
         running.must(&format!("set interface state n0 {state}"));
         running.must("clear errors");
         running.must("packet-generator enable-stream s0");

@@ -1,7 +1,8 @@
 //! What `ip4-input` lets pass, beside what `drops` shows that it does not.
 
-use crate::bed::{Bed, host_mac};
+use crate::bed::{Bed, error, host_mac};
 use crate::packet::*;
+use drivers::pg::{self, Content, Stream};
 
 /// Each frame alone and in the midst of plain ones: a vector that is plain takes another way.
 fn passes(packet: &Packet) {
@@ -70,4 +71,70 @@ fn a_broadcast_to_all_on_the_link_is_for_us_and_goes_no_further() {
         assert_eq!(port.sent(), Vec::<Vec<u8>>::new());
     }
     assert_eq!(bed.buffers_in_use(), 0);
+}
+
+#[test]
+fn ttl_0_is_told_apart_from_ttl_1_and_both_are_for_us_to_take() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    let time_exceeded = error("ip4-icmp-error", "ICMP time exceeded sent", 1);
+    let moved = bed.errors_of(|_| drop(e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", b"x").ttl(1))));
+    assert_eq!(moved, time_exceeded);
+    let moved = bed.errors_of(|_| drop(e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", b"x").ttl(0))));
+    let mut expected = error("ip4-rewrite", "ip4 ttl 0 received", 1);
+    expected.extend(time_exceeded);
+    assert_eq!(moved, expected);
+    assert_eq!((e0.sent().len(), e1.sent().len()), (2, 0));
+    for ttl in [0, 1] {
+        e0.receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", b"data").ttl(ttl));
+    }
+    assert_eq!(bed.errors_of(|_| {}), error("ip4-icmp-input", "echo replies sent", 2));
+    assert_eq!(e0.sent().len(), 2);
+}
+
+/// Streams of IPv4 packets that enter where a device's driver would put those of which it verified
+/// the checksum, and where it puts the others.
+#[test]
+fn a_verified_checksum_is_not_looked_at_again() {
+    let good = Packet::udp("10.0.0.2", "10.0.1.2", b"x");
+    let with_options = good.clone().options(&[1; 8]);
+    for packet in [good, with_options] {
+        for (entry, passes) in [(pg::Edge::Ip4Input, false), (pg::Edge::Ip4InputNoChecksum, true)] {
+            let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+            let mut bytes = packet.bytes();
+            bytes[10] ^= 0x40;
+            let mut stream = Stream::new("s", e0.index, Content::Replay(vec![bytes.clone()]));
+            (stream.entry, stream.limit) = (entry.into(), 3);
+            bed.router.add_stream(stream, String::new(), Vec::new()).unwrap();
+            let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
+            // The checksum is as wrong behind us as before us.
+            bytes[8] -= 1;
+            let expected = [&[0; 0][..], &host_mac(ip("10.0.1.2")).0, &e1.mac.0, &[8, 0], &bytes].concat();
+            let sent = e1.sent();
+            match passes {
+                true => {
+                    assert_eq!((moved, sent.len()), (Default::default(), 3));
+                    assert_eq!(sent[0][..24], expected[..24]);
+                    assert_eq!(sent[0][26..], expected[26..]);
+                    assert_ne!(checksum(&sent[0][14..14 + bytes.len() - packet.payload.len()]), 0);
+                }
+                false => assert_eq!((moved, sent.len()), (error("ip4-input", "bad ip4 checksum", 3), 0)),
+            }
+        }
+    }
+}
+
+/// All else is looked at whoever verified the checksum.
+#[test]
+fn without_a_checksum_the_other_checks_are_the_same() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let martian = Packet::udp("127.0.0.1", "10.0.1.2", b"x").bytes();
+    let mut version = Packet::udp("10.0.0.2", "10.0.1.2", b"x").bytes();
+    version[0] = 0x65;
+    let mut stream = Stream::new("s", e0.index, Content::Replay(vec![martian, version]));
+    (stream.entry, stream.limit) = (pg::Edge::Ip4InputNoChecksum.into(), 2);
+    bed.router.add_stream(stream, String::new(), Vec::new()).unwrap();
+    let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
+    let mut expected = error("ip4-input-no-checksum", "source martian", 1);
+    expected.extend(error("ip4-input-no-checksum", "ip4 version != 4", 1));
+    assert_eq!(moved, expected);
 }

@@ -204,6 +204,7 @@ fn the_features_of_an_interface_are_those_that_work_for_it() {
     assert_eq!(features(&mut bed, e0, "interface-output"), output);
     bed.command("set interface ip address del e0 10.0.0.1/24").unwrap();
     assert!(features(&mut bed, "show interface e0 features", "arp").is_empty());
+    assert_eq!(features(&mut bed, e0, "ip4-unicast"), ["ip4-lookup", "ip4-load-balance"]);
     assert!(features(&mut bed, "show interface features able", "ip4-unicast").is_empty(), "it is down");
     bed.command("set interface state able up").unwrap();
     assert_eq!(
