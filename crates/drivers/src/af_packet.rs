@@ -16,7 +16,7 @@
 use crate::chain::{Chain, Frame, Fresh};
 use crate::host::{self, Interface};
 use crate::{
-    Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, Transmit, borrowed, vnet,
+    Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, TOO_LONG, Transmit, borrowed, vnet,
 };
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
@@ -507,6 +507,7 @@ impl Batch {
             Some(Errno::AGAIN) => (self.count - done, FULL),
             // The device's queue has dropped this one.
             Some(Errno::NOBUFS | Errno::NOMEM) => (1, FULL),
+            Some(Errno::MSGSIZE) => (1, TOO_LONG),
             Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => (self.count - done, REFUSED),
             _ => (1, REFUSED),
         }

@@ -13,6 +13,7 @@ mod host;
 #[cfg(test)]
 mod host_tests;
 pub mod input;
+pub mod loopback;
 pub mod null;
 pub mod offload;
 pub mod output;
@@ -22,7 +23,7 @@ pub mod tap;
 mod test_frames;
 mod vnet;
 
-use graph::{Buffers, EdgeIndex, Vector};
+use graph::{Buffers, EdgeIndex, EdgeSpec, Vector};
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::MacAddress;
 
@@ -37,7 +38,7 @@ pub struct Finishes {
 
 /// An open device.
 pub struct Device {
-    /// The driver's name: `tap`, `af_packet`, `pg`, `null`.
+    /// The driver's name: `tap`, `af_packet`, `pg`, `null`, `loopback`.
     pub driver: &'static str,
     /// The node that its packets come in by, as VPP calls it.
     pub input_node: &'static str,
@@ -105,14 +106,24 @@ pub struct ReceiveCounts {
 /// A transmit queue, owned by one worker.
 pub trait Transmit: Send {
     /// Sends the packets and writes each one's edge: [`graph::edge::SENT`], or
-    /// [`FULL`] / [`REFUSED`] when it could not be sent.
+    /// [`FULL`], [`REFUSED`] or [`TOO_LONG`] when it could not be sent.
     fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector);
+    /// Why it drops packets, when its reasons are others than those three.
+    fn edges(&self) -> &'static [EdgeSpec] {
+        output::Edge::EDGES
+    }
+    /// What stands in for it on workers that do not own it.
+    fn elsewhere(&self) -> Box<dyn Transmit> {
+        Box::new(output::NotOwner)
+    }
 }
 
 /// Edge of a packet for which the device had no room.
 pub const FULL: EdgeIndex = 0;
-/// Edge of a packet that the device did not take (link down, too long, malformed).
+/// Edge of a packet that the device did not take (link down, malformed).
 pub const REFUSED: EdgeIndex = 1;
+/// Edge of a packet that is longer than the device's own MTU allows.
+pub const TOO_LONG: EdgeIndex = 2;
 
 /// Why a device could not be opened.
 #[derive(Debug, thiserror::Error)]

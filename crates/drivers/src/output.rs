@@ -1,15 +1,22 @@
 //! The tx node of an interface: hands packets to the device and counts what it took.
 
 use crate::{REFUSED, Transmit};
-use graph::{Buffers, Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, edge};
+use graph::{Buffers, Context, CounterTable, EdgeSpec, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, edge};
 use std::fmt;
 use std::sync::Arc;
 
 graph::edges! {
-    /// In the order of [`crate::FULL`] and [`crate::REFUSED`].
+    /// In the order of [`crate::FULL`], [`crate::REFUSED`] and [`crate::TOO_LONG`].
     pub enum Edge {
+        /// The device's queue is full: packets come faster than it sends them, or the host does not read its end.
+        /// Shape what is sent to it, or see why the other end is slow.
         Full => drop "device has no room",
+        /// The device took the packet for none that it can send: its link is down, it is gone, or another worker
+        /// owns its queue. See `show hardware-interfaces` and the host's own view of the device.
         Refused => drop "device refused the packet",
+        /// The frame is longer than the MTU that the host has for this device now; it was lowered behind our back,
+        /// or the frame came through without being routed. Set the same MTU on both (`set interface mtu`).
+        TooLong => drop "packet is longer than the device's mtu",
     }
 }
 
@@ -26,8 +33,9 @@ impl DeviceOutput {
         DeviceOutput { interface, transmit, tx }
     }
 
-    pub fn spec(interface_name: &str) -> NodeSpec {
-        NodeSpec { name: format!("{interface_name}-tx"), edges: Edge::EDGES, counters: &[], trace }
+    /// `edges`: the queue's ([`Transmit::edges`]).
+    pub fn spec(interface_name: &str, edges: &'static [EdgeSpec]) -> NodeSpec {
+        NodeSpec { name: format!("{interface_name}-tx"), edges, counters: &[], trace }
     }
 }
 

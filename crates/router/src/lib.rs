@@ -61,6 +61,10 @@ pub enum Error {
     BadMtu(u16),
     #[error("the TAP with the id {id} is {name} already (without an id the next free one is taken)")]
     TapTaken { id: u32, name: String },
+    #[error("loopback {instance} is {name} already (without an instance the next free one is taken)")]
+    LoopbackTaken { instance: u32, name: String },
+    #[error("{0} is a loopback interface: it has no neighbours")]
+    NoNeighbours(String),
     #[error("host interface {host} is {name} already")]
     HostInterfaceTaken { host: String, name: String },
     #[error("{0} is no station's address (it is zero or a group's)")]

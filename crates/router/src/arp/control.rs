@@ -131,7 +131,10 @@ impl Router {
     /// # Errors
     /// When there is no such interface, the address is no host's, or there are too many.
     pub fn set_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, is_static: bool) -> Result<(), Error> {
-        self.interfaces.get(key.interface)?;
+        let interface = self.interfaces.get(key.interface)?;
+        if interface.is_loopback() {
+            return Err(Error::NoNeighbours(interface.name.clone()));
+        }
         // 0.0.0.0 would name the glean of the interface's own networks.
         if key.address.is_unspecified() || key.address.is_multicast() || key.address.is_broadcast() {
             return Err(Error::BadNeighbourAddress(key.address));
@@ -283,7 +286,7 @@ impl Router {
     /// Tells the network an address of ours (RFC 5227 2.3), so that hosts that knew it
     /// elsewhere find us.
     pub(crate) fn announce(&self, interface: InterfaceIndex, address: Ipv4Addr) {
-        let Ok(known) = self.interfaces.get(interface) else { return };
+        let Some(known) = self.interfaces.get(interface).ok().filter(|known| !known.is_loopback()) else { return };
         let announcement = Arp {
             operation: Operation::Request,
             sender_mac: known.mac,

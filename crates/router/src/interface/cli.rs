@@ -1,11 +1,12 @@
 //! Commands on interfaces, as VPP has them.
 
-use super::{Creation, Interface};
+use super::{Creation, Interface, LoopbackOptions};
 use crate::Router;
 use crate::inspect::of_interfaces;
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use drivers::af_packet::AfPacketOptions;
+use drivers::loopback::MAX_INSTANCES;
 use drivers::tap::TapOptions;
 use graph::InterfaceIndex;
 use serde::Serialize;
@@ -149,20 +150,28 @@ fn register_creation(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
+            "create loopback interface {{ [mac <mac:mac>] | [instance <instance:u32 0..16383>] | [name <name:word>] }}",
+            "Create an interface with nothing behind it, for addresses that must depend on no wire.",
+            create_loopback,
+        )
+        .configures()
+        .example("create loopback interface")
+        .example("create loopback interface instance 7 mac de:ad:00:00:00:07"),
+    );
+    set.add(
+        Command::new(
+            "delete loopback interface intfc <interface:interface>",
+            "Remove a loopback interface.",
+            |router: &mut Router, args: &Args| delete_of_driver(router, args, "loopback", "loopback"),
+        )
+        .configures()
+        .example("delete loopback interface intfc loop0"),
+    );
+    set.add(
+        Command::new(
             "delete tap <interface:interface>",
             "Remove a TAP interface.",
-            |router: &mut Router, args: &Args| {
-                let index = find(router, args)?;
-                let interface = router.interfaces.get(index)?;
-                if interface.driver != "tap" {
-                    let (name, driver) = (&interface.name, interface.driver);
-                    return fail(format!(
-                        "{name} is no TAP but of the driver {driver}: `delete interface {name}' removes it"
-                    ));
-                }
-                router.delete_interface(index)?;
-                reply(Done)
-            },
+            |router: &mut Router, args: &Args| delete_of_driver(router, args, "tap", "TAP"),
         )
         .configures(),
     );
@@ -239,6 +248,35 @@ fn create_tap(router: &mut Router, args: &Args) -> Answer {
         hw_address: args.optional("mac")?,
     };
     create(router, args.optional_text("name"), Creation::Tap(options))
+}
+
+fn create_loopback(router: &mut Router, args: &Args) -> Answer {
+    let is_free = |instance: &u32| {
+        let name = format!("loop{instance}");
+        let in_use = |interface: &Interface| interface.loopback_instance() == Some(*instance) || interface.name == name;
+        !router.interfaces.iter().any(in_use)
+    };
+    let instance = match args.optional("instance")? {
+        Some(instance) => instance,
+        None => match (0..MAX_INSTANCES).find(is_free) {
+            Some(instance) => instance,
+            None => return fail(format!("all {MAX_INSTANCES} loopback interfaces are there already")),
+        },
+    };
+    let options = LoopbackOptions { instance, mac: args.optional("mac")? };
+    create(router, args.optional_text("name"), Creation::Loopback(options))
+}
+
+/// `delete tap` and its like: only what they say.
+fn delete_of_driver(router: &mut Router, args: &Args, driver: &str, what: &str) -> Answer {
+    let index = find(router, args)?;
+    let interface = router.interfaces.get(index)?;
+    if interface.driver != driver {
+        let (name, driver) = (&interface.name, interface.driver);
+        return fail(format!("{name} is no {what} but of the driver {driver}: `delete interface {name}' removes it"));
+    }
+    router.delete_interface(index)?;
+    reply(Done)
 }
 
 fn create_host_interface(router: &mut Router, args: &Args) -> Answer {

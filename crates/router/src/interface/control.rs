@@ -104,6 +104,19 @@ impl Interface {
         self.driver == "af_packet" && self.host.as_deref() == Some(host)
     }
 
+    /// Whether nothing is behind it: it has no neighbours.
+    pub fn is_loopback(&self) -> bool {
+        self.driver == "loopback"
+    }
+
+    /// The number of a loopback interface.
+    pub fn loopback_instance(&self) -> Option<u32> {
+        match &self.creation {
+            Some(Creation::Loopback(options)) => Some(options.instance),
+            _ => None,
+        }
+    }
+
     /// What stands before a network header that it sends to a station.
     pub fn link_header(&self, to: MacAddress, ethertype: EtherType) -> LinkHeader {
         self.tags.link_header(to, self.mac, ethertype)
@@ -275,11 +288,13 @@ impl Router {
         transmit: Box<dyn Transmit>,
     ) -> Result<(NodeIndex, NodeIndex), Error> {
         let tx = self.counters.tx.clone();
-        let owned = RefCell::new(Some(transmit));
-        let tx_node = self.graph.register(DeviceOutput::spec(name), |thread| {
-            // One worker owns the queue; a packet that reaches another is refused by name.
-            let queue = (thread == OWNER).then(|| owned.borrow_mut().take()).flatten();
-            let queue = queue.unwrap_or_else(|| Box::new(drivers::output::NotOwner));
+        let spec = DeviceOutput::spec(name, transmit.edges());
+        // One worker owns the queue; the others have what stands in for it.
+        let mut queues: Vec<_> = (0..self.graph.workers()).map(|_| Some(transmit.elsewhere())).collect();
+        queues[OWNER] = Some(transmit);
+        let queues = RefCell::new(queues);
+        let tx_node = self.graph.register(spec, |thread| {
+            let queue = queues.borrow_mut()[thread].take().expect("asked for once");
             Behaviour::Map(Box::new(DeviceOutput::new(index, queue, tx.clone())))
         })?;
         let facts = self.facts.clone();

@@ -4,7 +4,7 @@
 use crate::{Devices, Error, Router};
 use drivers::af_packet::{self, AfPacketOptions};
 use drivers::tap::{self, TapOptions};
-use drivers::{Device, OpenError, null, pg};
+use drivers::{Device, OpenError, loopback, null, pg};
 use graph::InterfaceIndex;
 use std::io::ErrorKind;
 use wire::MacAddress;
@@ -16,6 +16,15 @@ pub enum Creation {
     HostInterface(AfPacketOptions),
     PacketGenerator,
     Null,
+    Loopback(LoopbackOptions),
+}
+
+/// What a loopback interface shall be.
+#[derive(Debug, Clone)]
+pub struct LoopbackOptions {
+    /// Tells loopbacks apart.
+    pub instance: u32,
+    pub mac: Option<MacAddress>,
 }
 
 impl Creation {
@@ -26,6 +35,7 @@ impl Creation {
             Creation::HostInterface(options) => format!("host-{}", options.host_interface),
             Creation::PacketGenerator => router.free_name("pg"),
             Creation::Null => router.free_name("null"),
+            Creation::Loopback(options) => format!("loop{}", options.instance),
         }
     }
 
@@ -51,6 +61,10 @@ impl Creation {
             }
             Creation::PacketGenerator => format!("create packet-generator interface {name}"),
             Creation::Null => format!("create null interface name {name}"),
+            Creation::Loopback(options) => {
+                let mac = option("mac", options.mac.map(|mac| mac.to_string()));
+                format!("create loopback interface instance {}{mac} name {name}", options.instance)
+            }
         }
     }
 
@@ -64,6 +78,7 @@ impl Creation {
                 vec![on_host, format!("tap id {}", options.id)]
             }
             Creation::HostInterface(options) => vec![format!(" {}", options.host_interface)],
+            Creation::Loopback(options) => vec![format!("loopback instance {}", options.instance)],
             Creation::PacketGenerator | Creation::Null => vec![],
         }
     }
@@ -74,6 +89,7 @@ impl Creation {
             Creation::HostInterface(_) => "af_packet",
             Creation::PacketGenerator => "pg",
             Creation::Null => "null",
+            Creation::Loopback(_) => "loopback",
         }
     }
 
@@ -83,17 +99,21 @@ impl Creation {
             Creation::HostInterface(options) => af_packet::open(options.clone())?,
             Creation::PacketGenerator => pg::open(number),
             Creation::Null => null::open(number),
+            Creation::Loopback(options) => loopback::open(options.instance, options.mac),
         })
     }
 
     /// In place of the device: remembers what it would be and touches nothing of the host.
     fn stand_in(&self) -> Device {
+        if let Creation::Loopback(options) = self {
+            return loopback::open(options.instance, options.mac);
+        }
         let host = match self {
             Creation::Tap(options) => {
                 Some(options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id)))
             }
             Creation::HostInterface(options) => Some(options.host_interface.clone()),
-            Creation::PacketGenerator | Creation::Null => None,
+            Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) => None,
         };
         Device { driver: self.driver(), host, mac: MacAddress::ZERO, ..null::open(0) }
     }
@@ -118,6 +138,12 @@ impl Router {
             && let Some(taken) = self.interfaces.iter().find(|interface| interface.tap_id() == Some(options.id))
         {
             return Err(Error::TapTaken { id: options.id, name: taken.name.clone() });
+        }
+        if let Creation::Loopback(options) = &creation
+            && let Some(taken) =
+                self.interfaces.iter().find(|other| other.loopback_instance() == Some(options.instance))
+        {
+            return Err(Error::LoopbackTaken { instance: options.instance, name: taken.name.clone() });
         }
         let of_driver = self.interfaces.iter().filter(|interface| interface.driver == creation.driver()).count();
         let device = match self.devices {

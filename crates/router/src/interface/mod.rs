@@ -12,7 +12,7 @@ mod inject;
 mod output;
 
 pub use control::{Interface, Interfaces, ReceiveQueue};
-pub use creation::Creation;
+pub use creation::{Creation, LoopbackOptions};
 pub use facts::{Facts, FactsTable, SharedFacts};
 
 use crate::capability::{self, Capability, Stage};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "interface",
-    description: "Interfaces on null, pg, tap and af_packet devices",
+    description: "Interfaces on null, loopback, pg, tap and af_packet devices",
     stages: &[
         Stage::new("interface-output", "interface-output", capability::when_up),
         Stage::new("interface-output", capability::OUTPUT, finished_here),

@@ -6,6 +6,7 @@
 //! Adjacencies follow the neighbours; routes follow addresses and interface state.
 
 use crate::arp::NeighbourKey;
+use crate::interface::Interface;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, HashMap};
@@ -393,7 +394,10 @@ impl Router {
             Way::Local(index) => Ok(usable(self, index).then(|| Leaf::new(kind::RECEIVE, index.0))),
             Way::Attached(interface) if usable(self, interface) => {
                 let key = NeighbourKey { interface, address: Ipv4Addr::UNSPECIFIED };
-                self.share_adjacency(key).map(|object| Some(Leaf::new(kind::GLEAN, object)))
+                // Behind a loopback is nobody to be asked for: its packets go out, and end, at once.
+                let is_loopback = self.interfaces.get(interface).is_ok_and(Interface::is_loopback);
+                let kind = if is_loopback { kind::ADJACENCY } else { kind::GLEAN };
+                self.share_adjacency(key).map(|object| Some(Leaf::new(kind, object)))
             }
             Way::Via { next_hop, interface } => {
                 let interface = interface.or_else(|| self.interfaces.attached_to(next_hop));
@@ -420,7 +424,8 @@ impl Router {
     /// What an adjacency is at present: complete when the neighbour's address is known.
     fn describe_adjacency(&self, key: &NeighbourKey) -> Adjacency {
         let interface = self.interfaces.get(key.interface).ok();
-        let neighbour = self.neighbours.mac_of(key);
+        let loopback = interface.filter(|interface| interface.is_loopback());
+        let neighbour = loopback.map(|interface| interface.mac).or_else(|| self.neighbours.mac_of(key));
         let mut adjacency = Adjacency {
             edge: super::ARP_EDGE,
             complete: false,

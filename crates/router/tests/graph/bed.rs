@@ -2,7 +2,7 @@
 
 use crate::packet::{Packet, ip};
 use command::CommandSet;
-use drivers::{Device, FULL, Finishes, Link, Receive, ReceiveCounts, Transmit};
+use drivers::{Device, FULL, Finishes, Link, REFUSED, Receive, ReceiveCounts, TOO_LONG, Transmit};
 use graph::buffer::{DATA_SIZE, HEADROOM, Offload};
 use graph::{Buffers, InterfaceIndex, PacketIndex, Progress, Row, Vector, Worker, edge, flag};
 use quiver_router::arp::NeighbourKey;
@@ -189,7 +189,7 @@ impl Port {
 
     /// The device has no room for the next packet, or refuses it.
     pub fn refuse_next(&self, edge: u16) {
-        assert!(edge == FULL || edge == drivers::REFUSED);
+        assert!([FULL, REFUSED, TOO_LONG].contains(&edge));
         self.refusals.lock().unwrap().push_back(edge);
     }
 }

@@ -1,10 +1,10 @@
 //! Every way in which a packet can end, by name: one packet, one count, no other.
 
-use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac};
+use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac, prefix};
 use crate::packet::*;
-use drivers::{FULL, Finishes, REFUSED};
+use drivers::{FULL, Finishes, REFUSED, TOO_LONG};
 use graph::buffer::{Offload, Segmentation};
-use graph::{Severity, flag};
+use graph::{InterfaceIndex, Severity, flag};
 use quiver_router::arp::resolve::{HELD_PER_NEIGHBOUR, MAX_WAITING};
 use quiver_router::ip4::control::Way;
 use std::collections::BTreeSet;
@@ -22,8 +22,16 @@ fn bed() -> (Bed, [Port; 3]) {
     bed.route_way("21.0.0.0/8", Way::Punt);
     bed.route_way("22.0.0.0/8", Way::Unreachable);
     bed.route("23.0.0.0/8", &["10.0.1.2"]);
+    bed.command("create loopback interface").unwrap();
     bed.run();
     (bed, ports)
+}
+
+/// loop0, up.
+fn loopback(bed: &mut Bed) -> InterfaceIndex {
+    let index = bed.router.interfaces.find("loop0").unwrap();
+    bed.router.set_admin(index, true).unwrap();
+    index
 }
 
 fn udp(to: &str) -> Packet {
@@ -287,6 +295,15 @@ const CASES: &[(&str, &str, Act)] = &[
         ports[1].refuse_next(REFUSED);
         ports[0].receive_packet(&udp("10.0.1.2"));
     }),
+    ("e1-tx", "packet is longer than the device's mtu", |_, ports| {
+        ports[1].refuse_next(TOO_LONG);
+        ports[0].receive_packet(&udp("10.0.1.2"));
+    }),
+    ("loop0-tx", "nothing is behind a loopback interface", |bed, ports| {
+        let index = loopback(bed);
+        bed.router.add_address(index, prefix("26.0.0.1/24")).unwrap();
+        ports[0].receive_packet(&udp("26.0.0.2"));
+    }),
     ("e1-output", "offload request makes no sense", |_, ports| {
         let mut arrival = Arrival::from(udp("10.0.1.2").frame(ports[0].mac, STRANGER));
         arrival.flags = flag::PARTIAL_CHECKSUM;
@@ -479,6 +496,7 @@ fn the_table_above_knows_every_name() {
     // The checks are those of ip4-input (tested in `input`).
     let alike =
         |node: &str| ["e0-", "e2-"].iter().any(|port| node.starts_with(port)) || node == "ip4-input-no-checksum";
+    let alike = |node: &str| ["e0-", "e2-", "loop0-output"].iter().any(|port| node.starts_with(port));
     let unknown: Vec<_> = registered.difference(&known).filter(|(node, _)| !alike(node)).collect();
     assert!(unknown.is_empty(), "no test for {unknown:?}");
     let vanished: Vec<_> = known.difference(&registered).collect();

@@ -14,6 +14,7 @@ mod hostile;
 mod icmp;
 mod input;
 mod inspect;
+mod interfaces;
 mod offload;
 mod packet;
 mod ping;
