@@ -1,10 +1,42 @@
-//! How nodes of several capabilities print the headers of traced packets.
+//! What nodes of several capabilities do with headers: print those of traced packets, sum over a packet's
+//! buffers, tell hosts from what is none.
 
-use graph::Snapshot;
+use graph::{Context, Row, Snapshot, flag};
 use std::fmt;
+use std::net::Ipv4Addr;
+use wire::checksum::Accumulator;
 use wire::pretty::Summary;
 
 /// The IPv4 header of a traced packet and the one behind it.
 pub(crate) fn trace_ip4(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "{}", Summary::ipv4(snapshot.l3()).indented(2))
+}
+
+/// The checksum over `length` bytes from `start` (counted from the start of the first buffer), wherever they
+/// lie, and over what `initial` sums up; 0 when they hold a checksum that is right.
+pub(crate) fn transport_checksum(cx: &Context<'_>, row: &Row, start: usize, length: usize, initial: u32) -> u16 {
+    let mut sum = Accumulator::new(initial);
+    let mut left = length;
+    let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(start).min(left);
+    let bytes = cx.buffers.bytes(row.packet);
+    sum.add(&bytes[start.min(bytes.len())..(start + here).min(bytes.len())]);
+    left -= here;
+    let chained = row.flags & flag::CHAINED != 0;
+    let mut next = if chained { cx.buffers.segment(row.packet).next() } else { None };
+    while let Some(index) = next {
+        let segment = cx.buffers.segment(index);
+        let bytes = &cx.buffers.bytes(index)[segment.offset as usize..];
+        let here = (segment.length as usize).min(left).min(bytes.len());
+        sum.add(&bytes[..here]);
+        left -= here;
+        next = segment.next();
+    }
+    sum.checksum()
+}
+
+/// Whether an address may be that of one host that can be answered: not of this network's unknown hosts, not
+/// a group's, not a loopback's, not reserved (RFC 1122 3.2.1.3).
+pub(crate) fn is_one_host(address: Ipv4Addr) -> bool {
+    let first = address.octets()[0];
+    first != 0 && first < 224 && !address.is_loopback()
 }

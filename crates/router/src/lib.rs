@@ -17,8 +17,10 @@ pub mod icmp;
 pub mod inspect;
 pub mod interface;
 pub mod ip4;
+pub mod local;
 pub mod logging;
 pub mod packet_generator;
+mod rate;
 
 pub use events::{Event, QUEUE as EVENT_QUEUE};
 
@@ -30,6 +32,7 @@ use graph::{Graph, GraphError, Pool};
 use icmp::ping::Pings;
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
 use ip4::control::Ip4;
+use local::UdpListeners;
 use logging::Logging;
 use packet_generator::Streams;
 use rcu::{Domain, Published};
@@ -91,6 +94,10 @@ pub enum Error {
     TooManyPaths,
     #[error("no neighbour {0}")]
     NoSuchNeighbour(Ipv4Addr),
+    #[error("UDP port {port} is listened to already: {description}")]
+    PortTaken { port: u16, description: String },
+    #[error("too many UDP ports are listened to (at most {max})", max = local::control::MAX_PORTS)]
+    TooManyPorts,
     #[error("too many neighbours (at most {max})", max = arp::control::MAX_NEIGHBOURS)]
     TooManyNeighbours,
     #[error("no stream named `{0}' (show packet-generator lists them)")]
@@ -118,13 +125,14 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 6] = [
+pub static CAPABILITIES: [&capability::Capability; 7] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &ethernet::CAPABILITY,
     &arp::CAPABILITY,
     &ip4::CAPABILITY,
     &icmp::CAPABILITY,
+    &local::CAPABILITY,
 ];
 
 /// Nodes that control talks to, by capability.
@@ -133,6 +141,7 @@ pub(crate) struct Nodes {
     pub ip4: ip4::Nodes,
     pub arp: arp::Nodes,
     pub icmp: icmp::Nodes,
+    pub local: local::Nodes,
     pub generator: packet_generator::Nodes,
 }
 
@@ -154,6 +163,9 @@ pub struct Router {
     /// What commands may reach of the file system.
     pub files: Files,
     pub pings: Pings,
+    /// Who takes the datagrams to which UDP port.
+    pub udp: UdpListeners,
+    udp_ports: local::SharedPorts,
     pub(crate) captures: Captures,
     pub(crate) trace_filter: Option<inspect::TraceFilter>,
     events: Receiver<Event>,
@@ -212,6 +224,8 @@ impl Router {
         let arp = arp::register(&mut graph, &facts, &objects.handle(), &sender)?;
         let ip4 = ip4::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &counters, options.hash_seed)?;
         let icmp = icmp::register(&mut graph, &facts, &sender)?;
+        let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
+        let local = local::register(&mut graph, &udp_ports)?;
         let interface = interface::register(&mut graph, &facts)?;
 
         Ok(Router {
@@ -223,12 +237,14 @@ impl Router {
             streams: Streams::default(),
             log: Arc::default(),
             facts,
-            nodes: Nodes { interface, ip4, arp, icmp, generator },
+            nodes: Nodes { interface, ip4, arp, icmp, local, generator },
             clears: inspect::Clears::default(),
             devices: options.devices,
             config: config::control::Configuration::default(),
             files: Files::anywhere(),
             pings: Pings::default(),
+            udp: UdpListeners::default(),
+            udp_ports,
             captures: Captures::new(sender.clone()),
             trace_filter: None,
             events,
@@ -277,6 +293,7 @@ pub fn commands() -> CommandSet<Router> {
     ip4::cli::register(&mut set);
     arp::cli::register(&mut set);
     icmp::cli::register(&mut set);
+    local::cli::register(&mut set);
     packet_generator::cli::register(&mut set);
     config::cli::register(&mut set);
     capture::cli::register(&mut set);

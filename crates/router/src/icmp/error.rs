@@ -5,11 +5,13 @@
 //! `ip4-lookup`.
 //!
 //! An error is never sent about what RFC 1812 4.3.2.7 lists, and no more than
-//! [`RATE`] a second by each worker (4.3.2.8).
+//! [`LIMIT`] by each worker (4.3.2.8).
 
 use super::input::OUR_TTL;
+use crate::headers::is_one_host;
 use crate::interface::SharedFacts;
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, time};
+use crate::rate::{Limit, TokenBucket};
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use std::net::Ipv4Addr;
 use wire::batch::check;
@@ -30,9 +32,8 @@ graph::edges! {
     }
 }
 
-/// Errors a second that a worker sends at most, and how many at once.
-pub const RATE: f64 = 1000.0;
-pub const BURST: f64 = 100.0;
+/// Errors that a worker sends at most.
+pub(crate) const LIMIT: Limit = Limit { per_second: 1000, burst: 100 };
 /// Longest error message (RFC 1812 4.3.2.3).
 const MAX_MESSAGE: usize = 576;
 const HEADERS: usize = ipv4::HEADER_LEN + icmpv4::HEADER_LEN;
@@ -107,26 +108,14 @@ pub fn spec() -> NodeSpec {
 
 pub struct IcmpError {
     facts: SharedFacts,
-    /// Messages that may be sent, as of a time in ticks.
-    credit: f64,
-    reckoned: u64,
+    bucket: TokenBucket,
     /// Identification of the next message.
     next_id: u16,
 }
 
 impl IcmpError {
     pub fn new(facts: SharedFacts) -> IcmpError {
-        IcmpError { facts, credit: BURST, reckoned: time::ticks(), next_id: 0 }
-    }
-
-    /// Whether one more message may be sent.
-    fn within_rate(&mut self, now: u64) -> bool {
-        let passed = time::seconds(now.saturating_sub(self.reckoned));
-        self.reckoned = self.reckoned.max(now);
-        self.credit = (self.credit + passed * RATE).min(BURST);
-        let allowed = self.credit >= 1.0;
-        self.credit -= if allowed { 1.0 } else { 0.0 };
-        allowed
+        IcmpError { facts, bucket: TokenBucket::full(LIMIT), next_id: 0 }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
@@ -136,7 +125,7 @@ impl IcmpError {
         let sender = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).src();
         let facts = self.facts.load(cx.round).get(row.rx_interface);
         let Some(us) = facts.and_then(|facts| facts.address_towards(sender)) else { return Edge::NoAddress };
-        if !self.within_rate(cx.now) {
+        if !self.bucket.take(LIMIT, cx.now) {
             return Edge::RateLimited;
         }
         self.next_id = self.next_id.wrapping_add(1);
@@ -162,8 +151,7 @@ fn forbidden(cx: &Context<'_>, row: &Row) -> Option<Edge> {
     if destination.is_multicast() || destination.is_broadcast() {
         return Some(Edge::AboutGroup);
     }
-    let first = source.octets()[0];
-    if first == 0 || first >= 224 || source.is_loopback() {
+    if !is_one_host(source) {
         return Some(Edge::AboutSource);
     }
     let at = row.l3 as usize + header.header_len();

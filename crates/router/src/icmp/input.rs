@@ -6,9 +6,10 @@
 
 use super::ping::Event;
 use crate::events::EventSender;
+use crate::headers::transport_checksum;
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, time};
 use std::fmt;
-use wire::checksum::{self, Accumulator};
+use wire::checksum;
 use wire::icmpv4::{self, Message, Type};
 use wire::ipv4::Protocol;
 use wire::{batch::check, ipv4};
@@ -79,7 +80,9 @@ impl EchoInput {
             return Edge::Truncated;
         }
         // A host behind the same machine may leave the checksum to its device.
-        if row.flags & flag::PARTIAL_CHECKSUM == 0 && message_checksum(cx, row, start) != 0 {
+        if row.flags & flag::PARTIAL_CHECKSUM == 0
+            && transport_checksum(cx, row, start, row.l3_length() - header_length, 0) != 0
+        {
             return Edge::BadChecksum;
         }
         if Type(cx.buffers.bytes(row.packet)[start]) == Type::ECHO_REQUEST {
@@ -129,27 +132,6 @@ fn answer(cx: &Context<'_>, row: &Row, start: usize) -> Option<Event> {
         }
         _ => None,
     }
-}
-
-/// The checksum over a message that may lie in several buffers; 0 when it is right.
-fn message_checksum(cx: &Context<'_>, row: &Row, start: usize) -> u16 {
-    let mut sum = Accumulator::new(0);
-    let mut left = (row.length as usize + row.l2 as usize).saturating_sub(start);
-    let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(start);
-    let bytes = cx.buffers.bytes(row.packet);
-    sum.add(&bytes[start..(start + here.min(left)).min(bytes.len())]);
-    left -= here.min(left);
-    let chained = row.flags & flag::CHAINED != 0;
-    let mut next = if chained { cx.buffers.segment(row.packet).next() } else { None };
-    while let Some(index) = next {
-        let segment = cx.buffers.segment(index);
-        let bytes = &cx.buffers.bytes(index)[segment.offset as usize..];
-        let here = (segment.length as usize).min(left).min(bytes.len());
-        sum.add(&bytes[..here]);
-        left -= here;
-        next = segment.next();
-    }
-    sum.checksum()
 }
 
 /// Turns a request into its reply.

@@ -6,6 +6,7 @@ mod input;
 pub mod ping;
 mod request;
 
+pub(crate) use error::LIMIT;
 pub use error::Report;
 pub(crate) use input::OUR_TTL;
 

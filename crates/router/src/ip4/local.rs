@@ -3,19 +3,19 @@
 //! What this router itself sends to one of its addresses comes here too: a ping of our own
 //! address is answered as anybody's.
 //!
-//! Reads: protocol and fragment bits. Next: `ip4-icmp-input`; for what nobody listens to,
-//! `ip4-icmp-error` with the reason.
+//! Reads: protocol and fragment bits. Next: by protocol; what no node here takes goes to `ip4-punt`
+//! with the reason in the scratch word.
 
-use crate::icmp::Report;
+use super::Unclaimed;
 use graph::{Context, Map, NodeSpec, Vector};
 use wire::batch::check;
-use wire::icmpv4::unreachable;
 use wire::ipv4::{self, Protocol};
 
 graph::edges! {
     pub enum Edge {
         Icmp => next "ip4-icmp-input",
-        IcmpError => next "ip4-icmp-error",
+        Udp => next "ip4-udp-lookup",
+        Unclaimed => next "ip4-punt",
         Fragment => drop "fragment to this router (no reassembly)",
     }
 }
@@ -33,16 +33,17 @@ impl Map for Ip4Local {
             let protocol = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).protocol();
             let to = if row.flags & check::FRAGMENT != 0 {
                 Edge::Fragment
-            } else if protocol == Protocol::ICMP {
-                Edge::Icmp
             } else {
-                // RFC 1122 3.2.2.1: no such port, or no such protocol.
-                let code = match protocol {
-                    Protocol::UDP | Protocol::TCP => unreachable::PORT,
-                    _ => unreachable::PROTOCOL,
-                };
-                vector.set_scratch(i, Report::unreachable(code).into());
-                Edge::IcmpError
+                match protocol {
+                    Protocol::ICMP => Edge::Icmp,
+                    Protocol::UDP => Edge::Udp,
+                    protocol => {
+                        let is_tcp = protocol == Protocol::TCP;
+                        let reason = if is_tcp { Unclaimed::Segment } else { Unclaimed::Protocol };
+                        vector.set_scratch(i, reason.into());
+                        Edge::Unclaimed
+                    }
+                }
             };
             vector.set_edge(i, to.into());
         }

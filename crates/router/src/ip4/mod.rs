@@ -12,6 +12,8 @@ mod lookup;
 mod punt;
 mod rewrite;
 
+pub(crate) use punt::Unclaimed;
+
 use crate::capability::{self, Capability, Stage};
 use crate::interface::{Interface, InterfaceCounters, SharedFacts};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};

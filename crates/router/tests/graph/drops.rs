@@ -55,6 +55,22 @@ fn to_us(message: &[u8]) -> Packet {
     Packet::new("10.0.0.2", "10.0.0.1", ICMP, message)
 }
 
+/// A datagram of 12 bytes to the router that says it has another length.
+fn of_udp_length(length: u8) -> Packet {
+    let mut packet = udp("10.0.0.1");
+    packet.payload[5] = length;
+    packet.payload[6..8].fill(0);
+    packet
+}
+
+/// A TCP segment to the router, changed.
+fn segment(change: impl FnOnce(&mut Vec<u8>)) -> Packet {
+    let mut packet = Packet::tcp("10.0.0.2", "10.0.0.1", 1, b"");
+    change(&mut packet.payload);
+    packet.fill_transport_checksum(16);
+    packet
+}
+
 const CASES: &[(&str, &str, Act)] = &[
     ("test-input", "interface is down", |bed, ports| {
         bed.router.set_admin(ports[0].index, false).unwrap();
@@ -246,6 +262,53 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip4-local", "fragment to this router (no reassembly)", |_, ports| {
         ports[0].receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", b"16 bytes").fragment(MORE_FRAGMENTS));
     }),
+    ("ip4-udp-lookup", "udp header truncated", |_, ports| {
+        ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.0.1", UDP, &[0; 7]));
+    }),
+    ("ip4-udp-lookup", "inconsistent udp/ip lengths", |_, ports| {
+        ports[0].receive_packet(&of_udp_length(7));
+    }),
+    ("ip4-udp-lookup", "inconsistent udp/ip lengths", |_, ports| {
+        ports[0].receive_packet(&of_udp_length(13));
+    }),
+    ("ip4-udp-lookup", "bad udp checksum", |_, ports| {
+        let mut packet = udp("10.0.0.1");
+        packet.payload[8] ^= 1;
+        ports[0].receive_packet(&packet);
+    }),
+    ("tcp4-reset", "inconsistent ip/tcp lengths", |_, ports| {
+        ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.0.1", TCP, &[0; 19]));
+    }),
+    ("tcp4-reset", "inconsistent ip/tcp lengths", |_, ports| {
+        ports[0].receive_packet(&segment(|payload| payload[12] = 0x40));
+    }),
+    ("tcp4-reset", "inconsistent ip/tcp lengths", |_, ports| {
+        ports[0].receive_packet(&segment(|payload| payload[12] = 0x70));
+    }),
+    ("tcp4-reset", "bad tcp checksum", |_, ports| {
+        let mut packet = segment(|_| {});
+        packet.payload[7] ^= 1;
+        ports[0].receive_packet(&packet);
+    }),
+    ("tcp4-reset", "no TCP reset about a reset", |_, ports| {
+        ports[0].receive_packet(&segment(|payload| payload[13] = 0x14));
+    }),
+    ("tcp4-reset", "no TCP reset about a group-addressed segment", |_, ports| {
+        spoilt(ports, segment(|_| {}), |frame| frame[..6].fill(0xff));
+    }),
+    ("tcp4-reset", "no TCP reset about a group-addressed segment", |bed, ports| {
+        bed.route_way("255.255.255.255/32", Way::LocalAnywhere);
+        let mut packet = segment(|_| {});
+        packet.destination = ip("255.255.255.255");
+        packet.fill_transport_checksum(16);
+        ports[0].receive_packet(&packet);
+    }),
+    ("tcp4-reset", "no TCP reset to a source that is not one host", |_, ports| {
+        let mut packet = segment(|_| {});
+        packet.source = ip("224.0.0.5");
+        packet.fill_transport_checksum(16);
+        ports[0].receive_packet(&packet);
+    }),
     ("ip4-icmp-input", "ICMP message shorter than its header", |_, ports| {
         ports[0].receive_packet(&to_us(&icmp(8, 0, 7, b"")[..7]));
     }),
@@ -431,6 +494,8 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("ip4-icmp-error", "no address to send an ICMP error from"),
     // Tested with the clock, in `icmp`.
     ("ip4-icmp-error", "ICMP errors limited by rate"),
+    // Tested with the clock, in `local`.
+    ("tcp4-reset", "TCP resets limited by rate"),
     // The same code as for the glean.
     ("ip4-arp", "too many neighbours being resolved"),
     // The device's own, tested with the drivers.
@@ -472,6 +537,7 @@ const EVENTS: &[(&str, &str)] = &[
     ("ip4-ping", "echo requests sent"),
     ("arp-input", "ARP replies sent"),
     ("ip4-icmp-input", "echo replies sent"),
+    ("tcp4-reset", "TCP resets sent"),
     ("e1-output", "checksums finished"),
     ("e1-output", "packets segmented"),
     ("ip4-icmp-error", "ICMP time exceeded sent"),

@@ -183,7 +183,7 @@ fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
     assert!(text.contains("ip4-unicast:\n  ip4-input\n  ip4-lookup\n  ip4-load-balance\n"), "{text}");
     assert!(text.contains("interface-output:\n  interface-output\n  INTERFACE-output\n  INTERFACE-tx\n"), "{text}");
     let verbose = bed.command("show features verbose").unwrap();
-    assert!(verbose.contains("  ip4-local (ip4) -> ip4-icmp-input, ip4-icmp-error\n"), "{verbose}");
+    assert!(verbose.contains("  ip4-local (ip4) -> ip4-icmp-input, ip4-udp-lookup, ip4-punt\n"), "{verbose}");
 }
 
 #[test]

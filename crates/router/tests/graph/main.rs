@@ -15,6 +15,7 @@ mod icmp;
 mod input;
 mod inspect;
 mod interfaces;
+mod local;
 mod offload;
 mod packet;
 mod ping;

@@ -81,7 +81,7 @@ impl Packet {
         Packet::new(source, destination, ICMP, &icmp(8, 0, 0x0042_0007, data))
     }
 
-    fn fill_transport_checksum(&mut self, at: usize) {
+    pub fn fill_transport_checksum(&mut self, at: usize) {
         self.payload[at..at + 2].fill(0);
         let sum = checksum(&[self.pseudo_header(), self.payload.clone()].concat());
         self.payload[at..at + 2].copy_from_slice(&sum.to_be_bytes());
