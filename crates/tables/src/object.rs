@@ -49,6 +49,8 @@ pub mod kind {
     pub const PUNT: u8 = 6;
     /// Discard, and tell the sender that there is no route.
     pub const UNREACHABLE: u8 = 7;
+    /// Discard, and tell the sender that it may not go there.
+    pub const PROHIBIT: u8 = 8;
     /// How many kinds there can be.
     pub const COUNT: usize = 16;
 }

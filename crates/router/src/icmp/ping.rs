@@ -290,7 +290,9 @@ impl Router {
                     Way::Local(_) | Way::LocalAnywhere => {
                         return Ok(WayOut { source: Some(destination), interface: None, mtu: None });
                     }
-                    Way::Drop | Way::Punt | Way::Unreachable => return Err(PingError::Refused(destination, *prefix)),
+                    Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit => {
+                        return Err(PingError::Refused(destination, *prefix));
+                    }
                     Way::Attached(index) => (Some(index), destination),
                     Way::Via { next_hop, interface } => {
                         (interface.or_else(|| self.interfaces.attached_to(next_hop)), next_hop)

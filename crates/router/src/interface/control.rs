@@ -180,8 +180,28 @@ impl Interfaces {
 }
 
 /// Words that commands have where an interface may stand.
-const WORDS_OF_COMMANDS: &[&str] =
-    &["any", "default", "del", "drop", "local", "name", "punt", "static", "unreachable", "via", "weight"];
+const WORDS_OF_COMMANDS: &[&str] = &[
+    "any",
+    "blackhole",
+    "default",
+    "del",
+    "drop",
+    "local",
+    "name",
+    "null-send-prohibit",
+    "null-send-unreach",
+    "offlink",
+    "onlink",
+    "prohibit",
+    "punt",
+    "receive",
+    "static",
+    "unreach",
+    "unreachable",
+    "use",
+    "via",
+    "weight",
+];
 
 /// Names that make sense in node names, and that a command cannot take for something else:
 /// a configuration must mean the same when it is read again.
@@ -366,7 +386,7 @@ impl Router {
         let names = |path: &Path| match path.way {
             Way::Via { interface, .. } => interface == Some(gone),
             Way::Attached(index) | Way::Local(index) => index == gone,
-            Way::LocalAnywhere | Way::Drop | Way::Punt | Way::Unreachable => false,
+            Way::LocalAnywhere | Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit => false,
         };
         let mut found = Vec::new();
         for (prefix, route) in self.ip4.routes() {

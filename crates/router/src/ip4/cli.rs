@@ -11,13 +11,14 @@ use wire::Prefix4;
 
 /// A path: a next hop with or without its interface, an interface alone, or what else
 /// can be done with a packet.
-const VIA: &str = "via {drop | punt | local | unreachable | <hop:ip4> [<interface:interface>] | <onto:interface> : way} [weight <weight:u32 1..255>]";
+const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | prohibit | null-send-prohibit | <hop:ip4> [<interface:interface>] | <onto:interface> : way} [weight <weight:u32 1..255>]";
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Routes",
         "Several paths share the traffic by weight and flow. A path leads to a next hop, onto an attached network (an \
-         interface alone), or nowhere: `drop` discards, `unreachable` refuses with an ICMP error, `local` is for the \
+         interface alone), or nowhere: `drop` discards, `unreachable` refuses with an ICMP error (host unreachable), `prohibit` \
+         with another (administratively prohibited), `local` is for the \
          router itself, `punt` is for the host's control plane (nothing takes it in this version: counted and dropped).",
     );
     set.add(
@@ -76,10 +77,12 @@ fn paths(router: &Router, args: &Args) -> Result<Vec<Path>, CommandError> {
     let path = |path: &Args| {
         let named = |name: &str| path.optional_text(name).map(|name| router.interfaces.find(name)).transpose();
         let way = match path.text("way")? {
-            "drop" => Way::Drop,
+            // VPP's and Linux's words beside ours.
+            "drop" | "blackhole" => Way::Drop,
             "punt" => Way::Punt,
-            "unreachable" => Way::Unreachable,
-            "local" => Way::LocalAnywhere,
+            "unreachable" | "unreach" | "null-send-unreach" => Way::Unreachable,
+            "prohibit" | "null-send-prohibit" => Way::Prohibit,
+            "local" | "receive" => Way::LocalAnywhere,
             _ => match path.optional::<Ipv4Addr>("hop")? {
                 Some(next_hop) if next_hop.is_unspecified() || next_hop.is_multicast() || next_hop.is_broadcast() => {
                     return fail(format!("next hop {next_hop} is no host's address"));
@@ -166,9 +169,10 @@ fn shown(router: &Router, prefix: &Prefix4, route: &Route) -> ShownRoute {
             Way::Attached(index) => (format!("attached: {}", interface_name(index)), is_up(index)),
             Way::Local(index) => (format!("receive: {}", interface_name(index)), is_up(index)),
             Way::LocalAnywhere => ("receive".into(), true),
-            Way::Drop => ("special: drop".into(), true),
-            Way::Punt => ("special: punt".into(), true),
-            Way::Unreachable => ("special: unreachable".into(), true),
+            Way::Drop => ("special: cfg-flags:drop".into(), true),
+            Way::Punt => ("special: cfg-flags:punt".into(), true),
+            Way::Unreachable => ("special: cfg-flags:icmp-unreach".into(), true),
+            Way::Prohibit => ("special: cfg-flags:icmp-prohibit".into(), true),
         };
         ShownPath { path: text, weight: path.weight, resolved }
     };

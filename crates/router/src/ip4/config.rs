@@ -39,6 +39,7 @@ fn write_path(router: &Router, path: &Path, ways: &mut String, needs: &mut Vec<S
         Way::Drop => "drop".into(),
         Way::Punt => "punt".into(),
         Way::Unreachable => "unreachable".into(),
+        Way::Prohibit => "prohibit".into(),
     };
     let _ = write!(ways, " via {way}");
     if path.weight != 1 {

@@ -62,6 +62,8 @@ pub enum Way {
     Punt,
     /// Refused with ICMP host unreachable.
     Unreachable,
+    /// Refused with ICMP communication administratively prohibited (RFC 1812 5.2.7.1).
+    Prohibit,
 }
 
 /// A way with its share of the traffic.
@@ -389,6 +391,7 @@ impl Router {
             Way::Drop => Ok(Some(Leaf::new(kind::DROP, 0))),
             Way::Punt => Ok(Some(Leaf::new(kind::PUNT, 0))),
             Way::Unreachable => Ok(Some(Leaf::new(kind::UNREACHABLE, 0))),
+            Way::Prohibit => Ok(Some(Leaf::new(kind::PROHIBIT, 0))),
             // No interface has the index 0.
             Way::LocalAnywhere => Ok(Some(Leaf::new(kind::RECEIVE, 0))),
             Way::Local(index) => Ok(usable(self, index).then(|| Leaf::new(kind::RECEIVE, index.0))),
@@ -469,7 +472,9 @@ impl Router {
         match leaf.kind() {
             kind::DROP => plain("drop ip4"),
             kind::PUNT => plain("punt ip4"),
-            kind::UNREACHABLE => plain("unreachable ip4"),
+            // VPP's words for an object that answers.
+            kind::UNREACHABLE => "[@0]: ip4-null action:send-unreachable".into(),
+            kind::PROHIBIT => "[@0]: ip4-null action:send-prohibited".into(),
             kind::RECEIVE => match self.interfaces.get(InterfaceIndex(leaf.index())) {
                 Ok(interface) => format!("[@{}]: dpo-receive: on {}", leaf.index(), interface.name),
                 Err(_) => plain("receive"),

@@ -23,7 +23,11 @@ graph::edges! {
         Glean => next "ip4-glean",
         Punt => next "ip4-punt",
         IcmpError => next "ip4-icmp-error",
+        /// A packet to a prefix whose route says `drop` (`blackhole`), or to the first or last address of an attached
+        /// network, which no host has. `show ip fib ADDRESS` names the route; `ip route del` takes it away.
         Drop => drop "blackholed packets",
+        /// A packet met a route while it was being changed and found no forwarding object behind it. A few around a
+        /// change are no harm; when it goes on counting, report it together with `show ip fib`.
         Broken => drop "route leads to nothing",
     }
 }
@@ -39,8 +43,19 @@ const BY_KIND: [EdgeIndex; kind::COUNT] = {
     edges[kind::LOAD_BALANCE as usize] = Edge::LoadBalance as EdgeIndex;
     edges[kind::PUNT as usize] = Edge::Punt as EdgeIndex;
     edges[kind::UNREACHABLE as usize] = Edge::IcmpError as EdgeIndex;
+    edges[kind::PROHIBIT as usize] = Edge::IcmpError as EdgeIndex;
     edges
 };
+
+/// What a sender is told of a packet that its route refuses.
+fn refusal(leaf: Leaf) -> Report {
+    match leaf.kind() {
+        // RFC 1812 4.3.3.1: no route is code 0; code 1 is for the last hop.
+        kind::MISS => Report::unreachable(unreachable::NETWORK),
+        kind::PROHIBIT => Report::prohibited(),
+        _ => Report::unreachable(unreachable::HOST),
+    }
+}
 
 /// Sends each packet on by the kind of its leaf.
 #[inline]
@@ -58,9 +73,7 @@ fn dispatch(vector: &mut Vector) {
         let way = BY_KIND[leaf.kind() as usize];
         vector.set_edge(i, way);
         if way == Edge::IcmpError as EdgeIndex {
-            // RFC 1812 4.3.3.1: no route is code 0; code 1 is for the last hop.
-            let code = if leaf.kind() == kind::MISS { unreachable::NETWORK } else { unreachable::HOST };
-            vector.set_scratch(i, Report::unreachable(code).into());
+            vector.set_scratch(i, refusal(leaf).into());
         }
     }
 }

@@ -112,7 +112,7 @@ impl Settings {
         match *way {
             Way::Drop => Some(Fate::Dropped),
             Way::Punt => Some(Fate::Punted),
-            Way::Unreachable => Some(Fate::Refused),
+            Way::Unreachable | Way::Prohibit => Some(Fate::Refused),
             Way::Local(index) => self.is_up(index).then_some(Fate::Local),
             Way::LocalAnywhere => Some(Fate::Local),
             Way::Attached(index) => self.is_up(index).then(|| match to(index, destination) {
@@ -178,7 +178,7 @@ impl Trial {
                     Way::Via { next_hop, interface }
                 }
                 4 => [Way::Drop, Way::Punt][self.random.below(2)].clone(),
-                5 => Way::Unreachable,
+                5 => [Way::Unreachable, Way::Prohibit][self.random.below(2)].clone(),
                 6 => Way::LocalAnywhere,
                 _ => Way::Attached(self.any_port()),
             };

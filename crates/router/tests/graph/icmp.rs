@@ -103,7 +103,8 @@ fn traceroute_sees_the_address_of_the_interface_that_it_came_by() {
 fn no_route_is_network_unreachable_and_a_refusing_route_host_unreachable() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     bed.route_way("22.0.0.0/8", Way::Unreachable);
-    for (id, to, code) in [(1, "99.1.2.3", 0), (2, "22.1.2.3", 1)] {
+    bed.route_way("23.0.0.0/8", Way::Prohibit);
+    for (id, to, code) in [(1, "99.1.2.3", 0), (2, "22.1.2.3", 1), (3, "23.1.2.3", 13)] {
         let packet = udp(to);
         e0.receive_packet(&packet);
         bed.run();
