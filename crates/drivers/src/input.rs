@@ -11,16 +11,34 @@ use std::sync::Arc;
 graph::edges! {
     pub enum Edge {
         EthernetInput => next "ethernet-input",
+        /// Frames that arrive at an interface that is administratively down: `set interface state NAME up`.
         Down => drop "interface is down",
     }
 }
 
 /// Events that the node counts, in this order.
 pub const COUNTERS: &[CounterSpec] = &[
-    CounterSpec("no free buffer", Severity::Error),
-    CounterSpec("malformed device header", Severity::Error),
-    CounterSpec("frame too long", Severity::Error),
-    CounterSpec("missed by the kernel's ring", Severity::Warning),
+    CounterSpec(
+        "no free buffer",
+        Severity::Error,
+        "Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.",
+    ),
+    CounterSpec(
+        "malformed device header",
+        Severity::Error,
+        "The host's end of the device wrote a header that contradicts its frame: a broken or hostile host driver. \
+         The frame is lost.",
+    ),
+    CounterSpec(
+        "frame too long",
+        Severity::Error,
+        "A frame longer than this router takes from the device. The frame is lost: lower the sender's MTU.",
+    ),
+    CounterSpec(
+        "missed by the kernel's ring",
+        Severity::Warning,
+        "Frames came faster than they were read, and the kernel threw them away. Normal under overload.",
+    ),
 ];
 
 struct Queue {

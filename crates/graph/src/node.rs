@@ -46,9 +46,10 @@ pub enum EdgeSpec {
     Drop(&'static str, Severity, &'static str),
 }
 
-/// An event that a node counts besides its drops.
+/// An event that a node counts besides its drops: its name, and last what it means to an
+/// operator.
 #[derive(Debug, Clone, Copy)]
-pub struct CounterSpec(pub &'static str, pub Severity);
+pub struct CounterSpec(pub &'static str, pub Severity, pub &'static str);
 
 /// A node as it is registered.
 pub struct NodeSpec {

@@ -5,7 +5,7 @@ use crate::NodeIndex;
 use crate::buffer::{Buffers, Pool};
 use crate::counter::CounterTable;
 use crate::mailbox::{Mailbox, Message};
-use crate::node::{Behaviour, EdgeSpec, Ledger, NodeSpec, Severity};
+use crate::node::{Behaviour, CounterSpec, EdgeSpec, Ledger, NodeSpec, Severity};
 use crate::trace::TraceFormat;
 use crate::vector::{EdgeIndex, edge};
 use crate::worker::{Core, DISPATCHER_ERRORS, NewNode, SharedCounters, Target, Worker, node_word, worker_word};
@@ -67,12 +67,54 @@ pub struct EdgeInfo {
     pub is_end: bool,
 }
 
+/// What becomes of a packet that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is lost.
+    Dropped,
+    /// It has done its work.
+    Done,
+    /// An event is counted; the packet, if there is one, is counted elsewhere too.
+    Counted,
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Outcome::Dropped => "dropped",
+            Outcome::Done => "done",
+            Outcome::Counted => "counted",
+        })
+    }
+}
+
 /// A counted reason.
 #[derive(Debug, Clone)]
 pub struct ErrorInfo {
     pub node: String,
     pub reason: String,
     pub severity: Severity,
+    pub outcome: Outcome,
+    /// What it means to an operator.
+    pub meaning: &'static str,
+}
+
+impl ErrorInfo {
+    fn of_counter(node: &str, counter: &CounterSpec) -> ErrorInfo {
+        let CounterSpec(reason, severity, meaning) = *counter;
+        ErrorInfo { node: node.into(), reason: reason.into(), severity, outcome: Outcome::Counted, meaning }
+    }
+
+    fn of_edge(node: &str, edge: &EdgeSpec) -> Option<ErrorInfo> {
+        let EdgeSpec::Drop(reason, severity, meaning) = *edge else { return None };
+        let outcome = if severity == Severity::Info { Outcome::Done } else { Outcome::Dropped };
+        Some(ErrorInfo { node: node.into(), reason: reason.into(), severity, outcome, meaning: meaning.trim() })
+    }
+
+    /// It is counted as the other is, whatever the nodes are called.
+    pub fn is_like(&self, other: &ErrorInfo) -> bool {
+        (&self.reason, self.severity, self.outcome) == (&other.reason, other.severity, other.outcome)
+    }
 }
 
 /// A node's figures since the last clear, of one worker.
@@ -113,11 +155,6 @@ impl Graph {
             drops: CounterTable::new("/if/drops", workers, MAX_INTERFACES, 1)?,
         };
         let mailboxes = (0..workers).map(|_| Ok(Arc::new(Mailbox::new()?))).collect::<io::Result<_>>()?;
-        let error = |reason: &&str| ErrorInfo {
-            node: "dispatcher".into(),
-            reason: reason.to_string(),
-            severity: Severity::Error,
-        };
         Ok(Graph {
             domain: domain.clone(),
             pool: pool.clone(),
@@ -125,7 +162,7 @@ impl Graph {
             counters,
             nodes: Vec::new(),
             by_name: HashMap::new(),
-            errors: DISPATCHER_ERRORS.iter().map(error).collect(),
+            errors: DISPATCHER_ERRORS.iter().filter_map(|edge| ErrorInfo::of_edge("dispatcher", edge)).collect(),
             clears: 0,
         })
     }
@@ -205,12 +242,9 @@ impl Graph {
     /// Where a node that was registered before counts its errors. One that comes again
     /// (its interface came back) goes on there: numbers are not used up by coming and going.
     fn known_errors(&self, spec: &NodeSpec) -> Option<usize> {
-        let wanted: Vec<(&str, Severity)> = reasons(spec).collect();
+        let wanted: Vec<ErrorInfo> = counted_by(spec).collect();
         let same = |known: &[ErrorInfo]| {
-            known
-                .iter()
-                .zip(&wanted)
-                .all(|(known, wanted)| known.node == spec.name && (known.reason.as_str(), known.severity) == *wanted)
+            known.iter().zip(&wanted).all(|(known, wanted)| known.node == wanted.node && known.is_like(wanted))
         };
         if wanted.is_empty() { Some(0) } else { self.errors.windows(wanted.len()).position(same) }
     }
@@ -219,9 +253,7 @@ impl Graph {
     fn errors_of(&mut self, spec: &NodeSpec) -> usize {
         self.known_errors(spec).unwrap_or_else(|| {
             let first = self.errors.len();
-            let error =
-                |(reason, severity): (&str, _)| ErrorInfo { node: spec.name.clone(), reason: reason.into(), severity };
-            self.errors.extend(reasons(spec).map(error));
+            self.errors.extend(counted_by(spec));
             first
         })
     }
@@ -458,10 +490,7 @@ impl Graph {
 }
 
 /// What a node counts: its counters, then its drops.
-fn reasons(spec: &NodeSpec) -> impl Iterator<Item = (&'static str, Severity)> {
-    let drops = spec.edges.iter().filter_map(|edge| match edge {
-        EdgeSpec::Drop(reason, severity, _) => Some((*reason, *severity)),
-        EdgeSpec::Next(_) => None,
-    });
-    spec.counters.iter().map(|counter| (counter.0, counter.1)).chain(drops)
+fn counted_by(spec: &NodeSpec) -> impl Iterator<Item = ErrorInfo> {
+    let drops = spec.edges.iter().filter_map(|edge| ErrorInfo::of_edge(&spec.name, edge));
+    spec.counters.iter().map(|counter| ErrorInfo::of_counter(&spec.name, counter)).chain(drops)
 }

@@ -1,18 +1,27 @@
-//! Documents that are made of the grammars, the router's and that of this program's
-//! arguments: `docs/guide/cli.md` and the manual page.
+//! Documents that are made of the code: of the grammars, the router's and that of this
+//! program's arguments (`docs/guide/cli.md`, the manual page); of the nodes' errors
+//! (`docs/guide/errors.md`).
 
 use crate::daemon::grammar;
 use clap_mangen::Man;
+use router::inspect;
 use std::io::{self, Write};
 
 /// Stands at the top of the guide.
 const NOTE: &str =
     "Made of the grammar by `quiver generate cli-guide > docs/guide/cli.md'; changes belong into the commands.";
 
+const ERRORS_NOTE: &str =
+    "Made of the nodes by `quiver generate errors-guide > docs/guide/errors.md'; changes belong above their edges.";
+
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum Document {
     /// The guide to all commands (Markdown).
     CliGuide,
+    /// What each error means (Markdown).
+    ErrorsGuide,
+    /// The same for programs (JSON).
+    ErrorsJson,
     /// The manual page quiver(1).
     Man,
 }
@@ -24,6 +33,13 @@ pub enum Document {
 pub fn run(document: Document, arguments: &clap::Command) -> Result<(), String> {
     let text = match document {
         Document::CliGuide => grammar().guide(NOTE).into_bytes(),
+        Document::ErrorsGuide => inspect::errors_guide(ERRORS_NOTE).map_err(|error| error.to_string())?.into_bytes(),
+        Document::ErrorsJson => {
+            let meanings = inspect::meanings().map_err(|error| error.to_string())?;
+            let mut text = serde_json::to_vec_pretty(&meanings).map_err(|error| error.to_string())?;
+            text.push(b'\n');
+            text
+        }
         Document::Man => manual(arguments).map_err(|error| error.to_string())?,
     };
     io::stdout().write_all(&text).map_err(|error| error.to_string())
@@ -65,6 +81,15 @@ mod tests {
         assert!(
             committed == grammar().guide(NOTE),
             "docs/guide/cli.md is old: make it by `target/debug/quiver generate cli-guide > docs/guide/cli.md'"
+        );
+    }
+
+    #[test]
+    fn the_committed_page_of_errors_is_that_of_the_nodes() {
+        let committed = include_str!("../../../docs/guide/errors.md");
+        assert!(
+            committed == inspect::errors_guide(ERRORS_NOTE).unwrap(),
+            "docs/guide/errors.md is old: make it by `target/debug/quiver generate errors-guide > docs/guide/errors.md'"
         );
     }
 

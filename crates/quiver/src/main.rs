@@ -53,7 +53,7 @@ enum Action {
     /// The words that complete the beginning of a command, for shells.
     #[command(hide = true)]
     Complete(completion::Options),
-    /// Print documents that are made of the grammar.
+    /// Print documents that are made of the code.
     #[command(hide = true)]
     Generate {
         #[arg(value_enum)]

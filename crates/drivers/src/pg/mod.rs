@@ -151,11 +151,16 @@ graph::edges! {
         EthernetInput => next "ethernet-input",
         Ip4Input => next "ip4-input",
         Ip4InputNoChecksum => next "ip4-input-no-checksum",
+        /// Packets of a stream whose interface is administratively down: `set interface state NAME up`.
         Down => drop "interface is down",
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[CounterSpec("no free buffer", Severity::Error)];
+const COUNTERS: &[CounterSpec] = &[CounterSpec(
+    "no free buffer",
+    Severity::Error,
+    "Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.",
+)];
 
 /// The input node `pg-input`.
 pub struct PgInput {

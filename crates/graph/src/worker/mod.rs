@@ -19,7 +19,7 @@ use crate::buffer::Buffers;
 use crate::capture::Capture;
 use crate::counter::CounterTable;
 use crate::mailbox::{Mailbox, Message};
-use crate::node::{Behaviour, Ledger, Wake};
+use crate::node::{Behaviour, EdgeSpec, Ledger, Severity, Wake};
 use crate::parting::Mask;
 use crate::time::ticks;
 use crate::trace::Tracer;
@@ -43,7 +43,26 @@ const IDLE_ROUNDS: u32 = 1000;
 
 /// Error counters that the dispatcher itself counts, in this order at the front of the
 /// table.
-pub(crate) const DISPATCHER_ERRORS: [&str; 3] = ["recirculated too often", "edge leads nowhere", "node panicked"];
+pub(crate) const DISPATCHER_ERRORS: [EdgeSpec; 3] = [
+    EdgeSpec::Drop(
+        "recirculated too often",
+        Severity::Error,
+        "The packet came back to nodes that it had passed 16 times: a fault of this program. Please report it, with \
+         `show trace`.",
+    ),
+    EdgeSpec::Drop(
+        "edge leads nowhere",
+        Severity::Error,
+        "The next node was taken out while the packet was on its way to it: a few when an interface is deleted under \
+         traffic. Else a fault of this program.",
+    ),
+    EdgeSpec::Drop(
+        "node panicked",
+        Severity::Error,
+        "A node failed and its packets were given up: a fault of this program. The crash report (its place is in \
+         `show logging`) says where; three in a row end the process.",
+    ),
+];
 const RECIRCULATED: u32 = 0;
 const NOWHERE: u32 = 1;
 const PANICKED: u32 = 2;

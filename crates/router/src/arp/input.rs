@@ -15,20 +15,39 @@ use wire::vlan::LinkHeader;
 graph::edges! {
     pub enum Edge {
         Reply => next "interface-output",
+        /// A neighbour answered a question of ours (RFC 826); `show ip neighbors` has it now. Normal.
         RepliesReceived => end "ARP replies received",
+        /// A station told everybody its address, as at start or when it moved (RFC 5227 3); the table is brought up to
+        /// date. Normal.
         Gratuitous => end "ARP announcements",
+        /// A station asks for another's address: normal on a wire with several hosts. Many a second are a scan.
         NotForUs => end "ARP request for another address",
+        /// Too short, or not about Ethernet and IPv4 addresses (RFC 826). Capture it (`pcap trace drop`) and look at
+        /// its sender.
         Malformed => drop "malformed ARP message",
+        /// Neither question (1) nor answer (2): reverse ARP or an experiment (RFC 5494). Harmless.
         UnknownOperation => drop "ARP operation not request or reply",
+        /// Nothing can be answered or learned on an interface without an address: `set interface ip address`.
         NoAddress => drop "interface has no IPv4 address",
+        /// The sender's IPv4 address is in no network of this interface. Two networks share the wire, or the other
+        /// end's prefix is wrong: compare prefixes on both ends.
         ForeignSender => drop "ARP sender is not on an attached network",
+        /// The sender says that its MAC address is a group's or zero. No station has such an address (RFC 1812 3.3.2):
+        /// a broken or hostile sender.
         GroupSender => drop "ARP sender is a group address",
+        /// Another station has an address of this router: change one of them. Its MAC address is in `pcap trace drop`.
         OurAddress => drop "ARP sender claims an address of ours",
+        /// Control has more to do than it can, so this answer was not taken; the neighbour will be asked again. Under a
+        /// flood of ARP only.
         ControlBusy => drop "control is busy, not learned",
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[CounterSpec("ARP replies sent", Severity::Info)];
+const COUNTERS: &[CounterSpec] = &[CounterSpec(
+    "ARP replies sent",
+    Severity::Info,
+    "A station asked for an address of ours and was answered (RFC 826). Normal.",
+)];
 
 pub fn spec() -> NodeSpec {
     NodeSpec { name: "arp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }

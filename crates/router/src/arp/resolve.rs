@@ -22,8 +22,14 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
         IcmpError => next "ip4-icmp-error",
+        /// As many packets as may wait for this neighbour (32), or for all (2048), are waiting for its answer already.
+        /// Is the neighbour there (`show ip neighbors`)?
         QueueFull => drop "hold queue full",
+        /// As many neighbours as may be asked for at a time (1024) are being asked for: somebody scans an attached
+        /// network, or it is gone.
         TooMany => drop "too many neighbours being resolved",
+        /// Control has more to do than it can, so the neighbour was not asked for; the next packet tries again. Under a
+        /// flood only.
         ControlBusy => drop "control is busy, not asked",
     }
 }

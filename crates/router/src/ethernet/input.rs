@@ -16,10 +16,16 @@ graph::edges! {
     pub enum Edge {
         Ip4Input => next "ip4-input",
         ArpInput => next "arp-input",
+        /// Shorter than an Ethernet header's 14 bytes. A broken driver or sender.
         Runt => drop "frame shorter than its header",
+        /// The frame is for another station's MAC address. Normal on a shared wire; else the sender has an old ARP
+        /// entry for our address.
         OtherStation => drop "l3 mac mismatch",
+        /// The frame carries something else than what this router speaks, such as IPv6 or LLDP. Normal.
         UnknownType => drop "unknown ethernet type",
+        /// An IEEE 802.3 frame with a length where Ethernet II has a type, such as a switch's spanning tree. Normal.
         Length => drop "llc frame (802.3 length instead of a type)",
+        /// The interface was deleted while the frame was on its way. A few at that moment are normal.
         NoInterface => drop "interface is gone",
     }
 }

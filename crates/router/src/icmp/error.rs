@@ -22,12 +22,24 @@ use wire::ipv4::{self, Protocol, Repr};
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
+        /// An ICMP error went no further. Nobody is told: errors about errors would not end (RFC 1812 4.3.2.7).
         AboutError => end "no ICMP error about an ICMP error",
+        /// A fragment other than the first went no further. The sender is told of the first only (RFC 1812 4.3.2.7).
         AboutFragment => end "no ICMP error about a later fragment",
+        /// A packet for a group, or in a broadcast frame, went no further. Nobody is told: many routers would (RFC 1812
+        /// 4.3.2.7).
         AboutGroup => end "no ICMP error about a group-addressed packet",
+        /// A packet whose source is no single host went no further. There is nobody to tell (RFC 1812 4.3.2.7); the
+        /// source is forged or misconfigured.
         AboutSource => end "no ICMP error to a source that is not one host",
+        /// A packet of this router's own went no further, such as an answer to a sender to whom there is no route.
+        /// `show ip fib ADDRESS`.
         AboutOurs => end "no ICMP error about a packet of ours",
+        /// More packets went no further than senders are told of (RFC 1812 4.3.2.8): 1000 a second. A scan, or a route
+        /// is missing: `trace add` shows them.
         RateLimited => end "ICMP errors limited by rate",
+        /// The interface on which the packet came has no address to send an ICMP error from: `set interface ip
+        /// address`.
         NoAddress => drop "no address to send an ICMP error from",
     }
 }
@@ -81,13 +93,41 @@ impl From<u64> for Report {
 
 /// What was sent, in the order of [`counter_of`].
 const COUNTERS: &[CounterSpec] = &[
-    CounterSpec("ICMP time exceeded sent", Severity::Info),
-    CounterSpec("ICMP net unreachable sent", Severity::Info),
-    CounterSpec("ICMP host unreachable sent", Severity::Info),
-    CounterSpec("ICMP protocol unreachable sent", Severity::Info),
-    CounterSpec("ICMP port unreachable sent", Severity::Info),
-    CounterSpec("ICMP fragmentation needed sent", Severity::Info),
-    CounterSpec("other ICMP error sent", Severity::Info),
+    CounterSpec(
+        "ICMP time exceeded sent",
+        Severity::Info,
+        "A packet's time to live was used up (RFC 1812 5.3.1) and its sender told: traceroute, or a routing loop.",
+    ),
+    CounterSpec(
+        "ICMP net unreachable sent",
+        Severity::Info,
+        "There is no route to the destination (RFC 1812 4.3.3.1), and the sender was told. `show ip fib ADDRESS` \
+         says nothing then.",
+    ),
+    CounterSpec(
+        "ICMP host unreachable sent",
+        Severity::Info,
+        "The next hop does not answer ARP, or a route says `via unreachable`, and the sender was told (RFC 1812 \
+         4.3.3.1). `show ip neighbors`, `show ip fib ADDRESS`.",
+    ),
+    CounterSpec(
+        "ICMP protocol unreachable sent",
+        Severity::Info,
+        "A packet to this router of a protocol that it does not speak; the sender was told (RFC 1122 3.2.2.1).",
+    ),
+    CounterSpec(
+        "ICMP port unreachable sent",
+        Severity::Info,
+        "A UDP packet to a port of this router where nobody listens; the sender was told (RFC 1122 4.1.3.1). \
+         traceroute ends so.",
+    ),
+    CounterSpec(
+        "ICMP fragmentation needed sent",
+        Severity::Info,
+        "A packet too long for the way out that must not be cut; the sender was told the length that fits (RFC \
+         1191). Path MTU discovery works so.",
+    ),
+    CounterSpec("other ICMP error sent", Severity::Info, "Another ICMP error was sent. `pcap trace tx` shows which."),
 ];
 
 fn counter_of(report: Report) -> usize {

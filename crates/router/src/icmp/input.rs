@@ -17,17 +17,28 @@ use wire::{batch::check, ipv4};
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
+        /// Less than the 8 bytes of an ICMP header (RFC 792). A broken or hostile sender.
         Truncated => drop "ICMP message shorter than its header",
+        /// The message does not add up (RFC 792): damaged on the way, or the sender leaves checksums to a NIC that does
+        /// none.
         BadChecksum => drop "bad ICMP checksum",
+        /// A message that asks this router for nothing that it does, such as a timestamp request or an answer to
+        /// nobody's ping. Normal.
         Unhandled => end "ICMP type not handled",
+        /// An answer to a `ping` of this router's, or an error about one. Normal.
         Answer => end "ICMP answers to our requests",
+        /// Control has more to do than it can, so `ping` was not told of this answer. Under a flood only.
         ControlBusy => drop "control is busy, answer not told",
+        /// An error of ours, or a packet with our address as its source, came back: a loop, a bridge that reflects, or
+        /// a sender that uses our address.
         Own => drop "packet of ours came back to us",
+        /// A ping to a broadcast or multicast address: not answered, lest many answer one question (RFC 1122 3.2.2.6).
         Group => end "ICMP echo to a group address ignored",
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[CounterSpec("echo replies sent", Severity::Info)];
+const COUNTERS: &[CounterSpec] =
+    &[CounterSpec("echo replies sent", Severity::Info, "A ping of this router was answered (RFC 792). Normal.")];
 
 /// Hops that our own packets may take (RFC 1700's default).
 pub const OUR_TTL: u8 = 64;

@@ -20,9 +20,17 @@ graph::edges! {
 }
 
 const COUNTERS: &[CounterSpec] = &[
-    CounterSpec("echo requests sent", Severity::Info),
-    CounterSpec("no free buffer", Severity::Error),
-    CounterSpec("control is busy, not sent", Severity::Error),
+    CounterSpec("echo requests sent", Severity::Info, "Requests that the `ping` command sent."),
+    CounterSpec(
+        "no free buffer",
+        Severity::Error,
+        "Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.",
+    ),
+    CounterSpec(
+        "control is busy, not sent",
+        Severity::Error,
+        "Control has more to do than it can, so a request of the `ping` command was not sent.",
+    ),
 ];
 const SENT: usize = 0;
 const NO_BUFFER: usize = 1;

@@ -1,4 +1,4 @@
-//! `show errors`: drops and events by node and reason; `verbose`: by worker.
+//! `show errors`: drops and events by node and reason; `verbose`: by worker; `meaning`: and what each means.
 
 use super::worker_name;
 use crate::Router;
@@ -12,8 +12,8 @@ pub fn register(set: &mut CommandSet<Router>) {
     // VPP knows them by both names.
     for name in ["show errors", "show node counters"] {
         set.add(Command::new(
-            &format!("{name} [verbose]"),
-            "Drops and events, by node and reason; `verbose': by worker.",
+            &format!("{name} [verbose] [meaning]"),
+            "Drops and events, by node and reason; `verbose': by worker; `meaning': what each means, and what to do.",
             show,
         ));
     }
@@ -33,7 +33,8 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
         };
         (0..router.graph.workers()).map(of).collect()
     });
-    reply(ShowErrors { errors: collect(router, |number| counters.sum(number, 0)), threads })
+    let errors = collect(router, |number| counters.sum(number, 0));
+    reply(ShowErrors { errors, threads, meaning: args.flag("meaning") })
 }
 
 /// The errors that were counted.
@@ -47,7 +48,9 @@ fn collect(router: &Router, count: impl Fn(usize) -> u64) -> Vec<ShownError> {
         }
         let (node, reason) = (error.node.clone(), error.reason.clone());
         let severity = error.severity.to_string();
-        let first = ShownError { count: 0, node: node.clone(), reason: reason.clone(), severity, index };
+        let (outcome, meaning) = (error.outcome.to_string(), error.meaning);
+        let first =
+            ShownError { count: 0, node: node.clone(), reason: reason.clone(), severity, outcome, index, meaning };
         sums.entry((node, reason)).or_insert(first).count += count;
     }
     sums.into_values().collect()
@@ -59,8 +62,11 @@ struct ShownError {
     node: String,
     reason: String,
     severity: String,
+    /// Whether the packet is lost: `dropped`, `done`, `counted`.
+    outcome: String,
     /// The number of its counter.
     index: usize,
+    meaning: &'static str,
 }
 
 #[derive(Serialize)]
@@ -76,6 +82,8 @@ struct ShowErrors {
     /// With `verbose`.
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<Vec<ErrorsOfThread>>,
+    #[serde(skip)]
+    meaning: bool,
 }
 
 impl ShowErrors {
@@ -97,13 +105,27 @@ impl ShownError {
         let (severity, index) = (centred(&self.severity, 10), centred(&self.index.to_string(), 6));
         writeln!(f, "{:>10}{node}{reason}{severity}{index}", self.count)
     }
+
+    fn write_meaning(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{}: {} ({})\n  {}", self.node, self.reason, self.outcome, self.meaning)
+    }
 }
 
 impl fmt::Display for ShowErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(threads) = &self.threads {
-            return self.write_by_thread(f, threads);
+        match &self.threads {
+            Some(threads) => self.write_by_thread(f, threads)?,
+            None => self.write_sums(f)?,
         }
+        match self.meaning {
+            true => self.errors.iter().try_for_each(|error| error.write_meaning(f)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl ShowErrors {
+    fn write_sums(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new("")
             .titled_column("Count", Align::Centre, Align::Right, 10)
             .titled_column("Node", Align::Centre, Align::Centre, 35)

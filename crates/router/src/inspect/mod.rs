@@ -6,6 +6,7 @@ mod errors;
 mod features;
 mod files;
 mod hardware;
+mod meanings;
 mod memory;
 mod nodes;
 mod placement;
@@ -18,6 +19,7 @@ mod version;
 mod vlib_graph;
 
 pub(crate) use features::of_interfaces;
+pub use meanings::{Meaning, errors_guide, meanings};
 pub use trace_filter::TraceFilter;
 pub(crate) use trace_filter::predicate;
 

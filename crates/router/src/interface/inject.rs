@@ -12,7 +12,11 @@ graph::edges! {
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[CounterSpec("no free buffer", Severity::Error)];
+const COUNTERS: &[CounterSpec] = &[CounterSpec(
+    "no free buffer",
+    Severity::Error,
+    "Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.",
+)];
 
 /// Holds frames between control's call and the next turn of the node.
 #[derive(Default)]

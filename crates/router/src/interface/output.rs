@@ -18,14 +18,31 @@ use std::fmt;
 
 graph::edges! {
     pub enum OutputEdge {
+        /// Packets for an interface that is administratively down: those that were on their way when it went down. `set
+        /// interface state NAME up`.
         Down => drop "interface is down",
+        /// The sender asked its virtual NIC for a checksum or for segments that the packet has no place for: a broken
+        /// or hostile guest or host driver.
         Malformed => drop "offload request makes no sense",
+        /// Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.
         NoBuffer => drop "no free buffer to segment into",
     }
 }
 
-const COUNTERS: &[CounterSpec] =
-    &[CounterSpec("checksums finished", Severity::Info), CounterSpec("packets segmented", Severity::Info)];
+const COUNTERS: &[CounterSpec] = &[
+    CounterSpec(
+        "checksums finished",
+        Severity::Info,
+        "A checksum that the sender left to its NIC was made here, since the device does not. Costs time, harms \
+         nothing.",
+    ),
+    CounterSpec(
+        "packets segmented",
+        Severity::Info,
+        "A packet longer than the wire takes, which the sender left to its NIC to cut, was cut here. Costs time, \
+         harms nothing.",
+    ),
+];
 const CHECKSUMS: usize = 0;
 const SEGMENTED: usize = 1;
 
@@ -100,6 +117,7 @@ impl Expand for Output {
 
 graph::edges! {
     pub enum DemultiplexEdge {
+        /// An answer for an interface that was deleted meanwhile. A few at that moment are normal.
         Gone => drop "no such interface",
     }
 }

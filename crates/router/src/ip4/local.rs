@@ -16,6 +16,7 @@ graph::edges! {
         Icmp => next "ip4-icmp-input",
         Udp => next "ip4-udp-lookup",
         Unclaimed => next "ip4-punt",
+        /// A part of a packet to this router itself, such as of a ping longer than the MTU. Send smaller packets.
         Fragment => drop "fragment to this router (no reassembly)",
     }
 }

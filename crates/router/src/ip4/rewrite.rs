@@ -21,6 +21,8 @@ graph::edges! {
         /// A packet that this router made is from or to 127/8 and a route would take it to the network. Such addresses
         /// stay inside: see which route covers 127.0.0.0/8 (RFC 1122 3.2.1.3).
         Loopback => drop "loopback address would leave the router",
+        /// Longer than the way out takes, and it may be cut, which this router does not. Lower the sender's MTU, or
+        /// raise `set interface mtu`.
         TooLong => drop "ip4 packet exceeds the mtu and may be fragmented",
         /// It came as a broadcast or multicast frame, but its destination is one host's: who sends so would have every
         /// station on the link deliver a copy (RFC 1812 5.3.4).
@@ -28,7 +30,12 @@ graph::edges! {
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[CounterSpec("ip4 ttl 0 received", Severity::Warning)];
+const COUNTERS: &[CounterSpec] = &[CounterSpec(
+    "ip4 ttl 0 received",
+    Severity::Warning,
+    "A packet to be forwarded came with a TTL of 0, which no router may send (RFC 1812 5.3.1): its sender or the last \
+     router is at fault. It is answered as one with a TTL of 1.",
+)];
 const TTL_ZERO: usize = 0;
 
 pub fn spec() -> NodeSpec {

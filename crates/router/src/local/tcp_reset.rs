@@ -37,7 +37,12 @@ graph::edges! {
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[CounterSpec("TCP resets sent", Severity::Info)];
+const COUNTERS: &[CounterSpec] = &[CounterSpec(
+    "TCP resets sent",
+    Severity::Info,
+    "TCP segments to this router, which nothing here listens to, were answered by a reset (RFC 9293 3.10.7.1). Many: \
+     somebody scans its ports.",
+)];
 
 pub fn spec() -> NodeSpec {
     NodeSpec { name: "tcp4-reset".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip4 }

@@ -100,6 +100,7 @@ fn every_show_answers_in_text_and_in_json() {
         "show node ip4-lookup",
         "show node pg1-output",
         "show errors verbose",
+        "show errors meaning",
         "show features verbose",
         "show interface features pg0",
         "show interface pg0 features",

@@ -1,0 +1,221 @@
+//! What each error means, as a page for operators: `docs/guide/errors.md`.
+//!
+//! It is made of the nodes' own comments (`graph::edges!`, `CounterSpec`), by capability and
+//! in the order in which packets meet the nodes.
+
+use crate::capability::{OUTPUT, TX};
+use crate::interface::Creation;
+use crate::{CAPABILITIES, Devices, Error, Options, Router};
+use drivers::input::DeviceInput;
+use graph::registry::ErrorInfo;
+use graph::{Behaviour, InterfaceIndex};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// An error as the page tells of it.
+#[derive(Debug, Serialize, PartialEq, Eq)]
+pub struct Meaning {
+    /// The part of the router that it belongs to.
+    pub section: &'static str,
+    pub node: String,
+    pub reason: String,
+    /// `dropped`, `done` or `counted`.
+    pub outcome: String,
+    pub severity: String,
+    pub meaning: &'static str,
+}
+
+/// A chapter of the page.
+struct Section {
+    title: &'static str,
+    about: &'static str,
+    /// Whose nodes stand here: a capability's by its name, and nodes by theirs.
+    of: &'static [&'static str],
+}
+
+/// In the order in which packets meet them. Nodes of no section stand in the last.
+const SECTIONS: &[Section] = &[
+    Section {
+        title: "Devices, receiving",
+        about: "What a driver could not take from its device, and the packet generator from its streams.",
+        of: &[VIRTIO_INPUT, AF_PACKET_INPUT, "pg-input", "packet-generator"],
+    },
+    Section { title: "Ethernet", about: "Frames as they come from a device.", of: &["ethernet"] },
+    Section {
+        title: "ARP",
+        about: "Questions and answers about neighbours (RFC 826), and packets that wait for an answer.",
+        of: &["arp"],
+    },
+    Section {
+        title: "IPv4",
+        about: "Packets are examined (RFC 1812 5.2), looked up and sent on, or delivered to this router.",
+        of: &["ip4"],
+    },
+    Section {
+        title: "ICMP",
+        about: "Messages to this router (RFC 792), and what it tells senders of packets that went no further.",
+        of: &["icmp", "ip4-ping"],
+    },
+    Section {
+        title: "Interfaces, sending",
+        about: "The last stops. `INTERFACE` stands for the name: each interface has these nodes.",
+        of: &["interface", "control-input"],
+    },
+    Section { title: "Elsewhere", about: "What belongs to no single part.", of: &[] },
+];
+
+const VIRTIO_INPUT: &str = "virtio-input";
+const AF_PACKET_INPUT: &str = "af-packet-input";
+
+const INTRODUCTION: &str = "\
+A packet that goes no further ends under a name, and each name is counted. `show errors` lists what was counted, by node
+and name; `show errors meaning` adds what stands here.
+
+- `clear errors`, wait, `show errors`: what rises now is what happens now.
+- `pcap trace drop max 100 file drops.pcap` captures the packets that are dropped, each with node and reason
+  ([captures](capture.md)); `trace add virtio-input 10` and `show trace` show the way that packets took.
+- `show interface` counts, as `drops`, the dropped packets that had come in by each interface.
+
+Each name is of one kind. *dropped*: the packet is lost. *done*: it did its work here, or is meant to end here; nothing is
+lost. *counted*: an event is counted; what becomes of the packet is counted where it ends. `show errors` shows how much
+attention a name deserves: `error`, `warn`, `info`.
+
+[Troubleshooting](troubleshooting.md) goes the other way: from what is seen to what to do.
+";
+
+fn section_of(node: &str) -> &'static Section {
+    let capability = CAPABILITIES.iter().find(|capability| capability.stages.iter().any(|stage| stage.node == node));
+    let names = [Some(node), capability.map(|capability| capability.name)];
+    let is_here = |section: &&Section| names.iter().flatten().any(|name| section.of.contains(name));
+    SECTIONS.iter().find(is_here).unwrap_or(&SECTIONS[SECTIONS.len() - 1])
+}
+
+/// Every error of the program, section by section, in the order in which packets meet them.
+///
+/// # Errors
+/// When there is no memory for a router to ask.
+pub fn meanings() -> Result<Vec<Meaning>, Error> {
+    let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+    let mut router = Router::new(options)?;
+    // An interface has nodes of its own; stand-ins have no input nodes.
+    let index = router.create("null0", Creation::Null)?;
+    for node in [VIRTIO_INPUT, AF_PACKET_INPUT] {
+        let rx = router.counters.rx.clone();
+        router
+            .graph
+            .register(DeviceInput::spec(node), move |_| Behaviour::Source(Box::new(DeviceInput::new(rx.clone()))))?;
+    }
+    let mut found: Vec<Meaning> = in_order(&router).into_iter().map(|error| told(&router, index, error)).collect();
+    let rank = |meaning: &Meaning| SECTIONS.iter().position(|section| section.title == meaning.section);
+    found.sort_by_key(rank);
+    Ok(found)
+}
+
+/// The errors in the order of their nodes on a packet's way.
+fn in_order(router: &Router) -> Vec<&ErrorInfo> {
+    let order = router.graph.order();
+    let rank = |error: &&ErrorInfo| {
+        let node = router.graph.find(&error.node).ok();
+        node.and_then(|node| order.iter().position(|other| *other == node)).unwrap_or(usize::MAX)
+    };
+    let mut errors: Vec<&ErrorInfo> = router.graph.errors().iter().collect();
+    errors.sort_by_key(rank);
+    errors
+}
+
+fn told(router: &Router, index: InterfaceIndex, error: &ErrorInfo) -> Meaning {
+    let own = router.interfaces.get(index).ok().and_then(|interface| {
+        let node = router.graph.find(&error.node).ok()?;
+        [(interface.output_node, OUTPUT), (interface.tx_node, TX)].into_iter().find(|(own, _)| *own == node)
+    });
+    let node = own.map_or(error.node.as_str(), |(_, name)| name);
+    Meaning {
+        section: section_of(node).title,
+        node: node.into(),
+        reason: error.reason.clone(),
+        outcome: error.outcome.to_string(),
+        severity: error.severity.to_string(),
+        meaning: error.meaning,
+    }
+}
+
+/// The page. `note` stands at its top as a remark.
+///
+/// # Errors
+/// As [`meanings`].
+pub fn errors_guide(note: &str) -> Result<String, Error> {
+    let meanings = meanings()?;
+    let mut page = format!("# Errors and counters\n\n<!-- {note} -->\n\n{INTRODUCTION}");
+    for section in SECTIONS {
+        let mut nodes = by_node(&meanings, section);
+        if nodes.is_empty() {
+            continue;
+        }
+        let _ = writeln!(page, "\n## {}\n\n{}", section.title, section.about);
+        while !nodes.is_empty() {
+            // Nodes that count alike are told of once.
+            let rows = rows(&nodes[0].1);
+            let alike: Vec<&str> =
+                nodes.extract_if(.., |(_, other)| self::rows(other) == rows).map(|it| it.0).collect();
+            let _ = writeln!(
+                page,
+                "\n### {}\n\n| name | kind | meaning |\n|---|---|---|\n{}",
+                alike.join(", "),
+                rows.trim_end()
+            );
+        }
+    }
+    Ok(page.trim_end().to_string() + "\n")
+}
+
+fn by_node<'a>(meanings: &'a [Meaning], section: &Section) -> Vec<(&'a str, Vec<&'a Meaning>)> {
+    let mut nodes: Vec<(&str, Vec<&Meaning>)> = Vec::new();
+    for meaning in meanings.iter().filter(|meaning| meaning.section == section.title) {
+        match nodes.iter_mut().find(|(node, _)| *node == meaning.node) {
+            Some((_, of_node)) => of_node.push(meaning),
+            None => nodes.push((&meaning.node, vec![meaning])),
+        }
+    }
+    nodes
+}
+
+fn rows(meanings: &[&Meaning]) -> String {
+    let row = |meaning: &&Meaning| {
+        let text = meaning.meaning.replace('|', "\\|");
+        format!("| `{}` | {} | {text} |\n", meaning.reason, meaning.outcome)
+    };
+    meanings.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_has_a_meaning() {
+        let missing: Vec<Meaning> = meanings().unwrap().into_iter().filter(|known| known.meaning.is_empty()).collect();
+        assert!(missing.is_empty(), "write a comment above the edge, or the counter's third part: {missing:#?}");
+    }
+
+    #[test]
+    fn a_meaning_is_sentences() {
+        for Meaning { node, reason, meaning, .. } in meanings().unwrap() {
+            let begins = meaning.starts_with(|c: char| c.is_uppercase() || c == '`');
+            assert!(
+                begins && meaning.ends_with(['.', '?']) && !meaning.contains("  "),
+                "{node}: {reason}: {meaning:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn nodes_that_count_alike_stand_together() {
+        let page = errors_guide("").unwrap();
+        for heading in
+            ["### af-packet-input, virtio-input\n", "### ip4-lookup, ip4-load-balance\n", "### INTERFACE-tx\n"]
+        {
+            assert!(page.contains(heading), "no {heading} in {page}");
+        }
+        assert!(!page.contains("null0"), "{page}");
+    }
+}
