@@ -22,7 +22,7 @@ def test_what_was_saved_is_there_after_a_restart_and_what_was_learned_is_not(lab
     router = lab.router(unix="startup-config DIR/saved.cli")
     h1 = lab.host("h1")
     router.attach(h1, "e0", "tap", "10.0.1.2/24")
-    for line in ("set int ip address e0 10.0.1.1/24", "set int state e0 up", "set int mtu 1400 e0"):
+    for line in ("set int ip address e0 10.0.1.1/24", "set int state e0 up", "set int mtu packet 1400 e0"):
         router.cli(line)
     router.batch(SETUP)
     assert h1.reaches("10.0.1.1")

@@ -36,7 +36,7 @@ def test_sizes_up_to_the_mtu_are_answered_and_beyond_refused(two_hosts):
 def test_large_requests_pass_a_link_that_takes_them(lab):
     router, h1, _ = lab.two_hosts("tap")
     h1.ip("link", "set", "eth0", "mtu", 9000)
-    router.cli("set interface mtu packet 9000 e0")
+    router.cli("set interface mtu 9000 e0")
     shown = router.cli("ping 10.0.1.2 repeat 2 interval 0.05 size 8972")
     assert [answer[0] for answer in answers(shown)] == ["9000", "9000"]
 

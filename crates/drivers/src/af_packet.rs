@@ -194,6 +194,14 @@ impl Link for PacketLink {
         self.interface.speed()
     }
 
+    fn mtu(&self) -> Option<u16> {
+        self.interface.mtu().ok().map(|mtu| mtu.try_into().unwrap_or(u16::MAX))
+    }
+
+    fn set_mtu(&mut self, mtu: u16) -> io::Result<()> {
+        self.interface.set_mtu(mtu.into())
+    }
+
     /// Sets the host's interface up with ours, but never down: it is the host's, which may
     /// use it without us.
     fn set_admin(&mut self, up: bool) -> io::Result<()> {

@@ -71,6 +71,17 @@ pub trait Link: Send {
     fn speed(&self) -> Option<Speed> {
         None
     }
+    /// The largest payload of a frame that it carries now; none: it knows no bound.
+    fn mtu(&self) -> Option<u16> {
+        None
+    }
+    /// Has it carry payloads of up to `mtu` bytes.
+    ///
+    /// # Errors
+    /// When the system refuses: it carries what it did.
+    fn set_mtu(&mut self, _mtu: u16) -> std::io::Result<()> {
+        Ok(())
+    }
     /// Tells the device that its interface was set up or down.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ pub struct TapOptions {
 /// # Errors
 /// When the system refuses, which it does without `CAP_NET_ADMIN`.
 pub fn open(options: TapOptions) -> Result<Device, OpenError> {
-    let (fd, mtu, name) = match namespace_path(&options)? {
+    let (fd, mtu, name, interface) = match namespace_path(&options)? {
         None => host_end(&options)?,
         // Namespaces belong to threads; the descriptor stays ours when this one ends.
         Some(path) => std::thread::scope(|scope| {
@@ -76,7 +76,7 @@ pub fn open(options: TapOptions) -> Result<Device, OpenError> {
         finishes: Finishes { checksum: true, segmentation: true },
         receive: Some(Box::new(TapReceive { fd: fd.clone(), gone: None })),
         transmit: Box::new(TapTransmit { fd: fd.clone() }),
-        link: Box::new(TapLink { fd }),
+        link: Box::new(TapLink { fd, interface }),
     })
 }
 
@@ -97,8 +97,8 @@ fn enter(path: &Path) -> Result<(), OpenError> {
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).map_err(failed)
 }
 
-/// Makes the host's end in the current namespace: descriptor, MTU and name.
-fn host_end(options: &TapOptions) -> Result<(OwnedFd, u32, String), OpenError> {
+/// Makes the host's end in the current namespace: descriptor, MTU, name, and our hold on it.
+fn host_end(options: &TapOptions) -> Result<(OwnedFd, u32, String, Interface), OpenError> {
     let wanted = options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id));
     host::check_name(&wanted)?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -127,11 +127,13 @@ fn host_end(options: &TapOptions) -> Result<(OwnedFd, u32, String), OpenError> {
     interface.set_up().map_err(|error| failed("up the link", error))?;
     let mtu =
         interface.mtu().map_err(|error| OpenError::system(format!("the MTU of host interface `{name}'"), error))?;
-    Ok((fd, mtu, name))
+    Ok((fd, mtu, name, interface))
 }
 
 struct TapLink {
     fd: Arc<OwnedFd>,
+    /// The host's end, for as long as it stays in the namespace that it was made in.
+    interface: Interface,
 }
 
 impl Link for TapLink {
@@ -141,6 +143,14 @@ impl Link for TapLink {
         let mut fds = [PollFd::new(&*self.fd, PollFlags::OUT)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::OUT)
+    }
+
+    fn mtu(&self) -> Option<u16> {
+        self.interface.mtu().ok().map(|mtu| mtu.try_into().unwrap_or(u16::MAX))
+    }
+
+    fn set_mtu(&mut self, mtu: u16) -> std::io::Result<()> {
+        self.interface.set_mtu(mtu.into())
     }
 }
 

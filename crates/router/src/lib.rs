@@ -62,6 +62,12 @@ pub enum Error {
     TooManyInterfaces,
     #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]
     BadMtu(u16),
+    #[error(
+        "mtu {mtu}: {name} carries packets of up to {bound} bytes (`set interface mtu {mtu} {name}' changes the link)"
+    )]
+    MtuBeyondLink { mtu: u16, bound: u16, name: String },
+    #[error("mtu {mtu}: the device of {name} does not carry packets as long as that: {source}")]
+    LinkMtuRefused { mtu: u16, name: String, source: io::Error },
     #[error("the TAP with the id {id} is {name} already (without an id the next free one is taken)")]
     TapTaken { id: u32, name: String },
     #[error("loopback {instance} is {name} already (without an instance the next free one is taken)")]

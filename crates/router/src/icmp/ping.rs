@@ -300,7 +300,8 @@ impl Router {
                 };
                 let Some(interface) = index.and_then(usable) else { continue };
                 // Whichever path the flow takes, it has to fit.
-                let mtu = found.as_ref().and_then(|out| out.mtu).map_or(interface.mtu, |mtu| mtu.min(interface.mtu));
+                let mtu =
+                    found.as_ref().and_then(|out| out.mtu).map_or(interface.ip4_mtu, |mtu| mtu.min(interface.ip4_mtu));
                 let first = found.and_then(|out| Some((out.source?, out.interface)));
                 let (source, interface) = match first {
                     Some((source, interface)) => (Some(source), interface),

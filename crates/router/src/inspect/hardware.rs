@@ -119,7 +119,7 @@ impl ShownHardware {
             description: interface.description.clone(),
             host_interface: interface.host.clone(),
             mac: interface.mac.to_string(),
-            mtu: interface.mtu,
+            mtu: interface.link_mtu(),
             receive_queues: queues.collect(),
             transmit_queues: vec![TransmitQueue { queue: 0, shared: false, thread: interface.transmit_thread + 1 }],
             finishes: finishes.into_iter().filter(|(_, can)| *can).map(|(name, _)| name).collect(),

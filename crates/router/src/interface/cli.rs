@@ -79,19 +79,23 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface mtu [packet] {<mtu:u32 68..9216> | default : value} <interface:interface>",
-            "Set the largest network-layer packet of an interface, or go back to its device's.",
+            "set interface mtu [{packet|ip4 : of}] {<mtu:u32 68..9216> | default : value} <interface:interface>",
+            "Set how long packets may be: what the link carries, packets of any protocol, IPv4's; the smallest counts.",
             |router: &mut Router, args: &Args| {
-                let index = find(router, args)?;
-                match args.optional("mtu")? {
-                    Some(mtu) => router.set_mtu(index, mtu)?,
-                    None => router.reset_mtu(index)?,
+                let (index, mtu) = (find(router, args)?, args.optional("mtu")?);
+                match (args.optional_text("of"), mtu) {
+                    (Some("ip4"), mtu) => router.set_ip4_mtu(index, mtu)?,
+                    (Some(_), Some(mtu)) => router.set_mtu(index, mtu)?,
+                    (Some(_), None) => router.reset_mtu(index)?,
+                    (None, mtu) => router.set_link_mtu(index, mtu)?,
                 }
                 reply(Done)
             },
         )
         .configures()
-        .example("set interface mtu packet 1500 e0"),
+        .example("set interface mtu 9000 e0")
+        .example("set interface mtu packet 1500 e0")
+        .example("set interface mtu ip4 1400 e0"),
     );
     set.add(
         Command::new(
@@ -300,6 +304,7 @@ fn show_interface(router: &mut Router, args: &Args) -> Answer {
             state: if interface.admin_up { "up" } else { "down" },
             link: if interface.link_up() { "up" } else { "down" },
             mtu: interface.mtu,
+            ip4_mtu: interface.mtus.ip4,
             counters: Counters {
                 rx_packets: counters.rx.sum(at, 0),
                 rx_bytes: counters.rx.sum(at, 1),
@@ -341,6 +346,8 @@ struct ShownInterface {
     state: &'static str,
     link: &'static str,
     mtu: u16,
+    /// None: that of all protocols.
+    ip4_mtu: Option<u16>,
     counters: Counters,
 }
 
@@ -367,7 +374,7 @@ impl fmt::Display for ShowInterface {
                 ("ip4", counters.ip4),
             ];
             let (index, state) = (centred(&interface.index.to_string(), 5), centred(interface.state, 10));
-            let mtu = centred(&format!("{}/0/0/0", interface.mtu), 21);
+            let mtu = centred(&format!("{}/{}/0/0", interface.mtu, interface.ip4_mtu.unwrap_or(0)), 21);
             write!(f, "{:<32}{index}{state}{mtu}", interface.name)?;
             let mut indent = 0;
             for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {

@@ -22,9 +22,13 @@ fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
         into.push(made);
     }
     let setting = |line: String, undo: String| Statement::new(line, undo).needing(removal(name)).replaced_by_itself();
-    if interface.mtu_is_set {
-        let line = format!("set interface mtu packet {} {name}", interface.mtu);
-        into.push(setting(line, format!("set interface mtu packet default {name}")));
+    // The link's first: it must carry what the others allow.
+    let mtus = [("", interface.mtus.link), ("packet ", interface.mtus.packet), ("ip4 ", interface.mtus.ip4)];
+    for (of, mtu) in mtus {
+        if let Some(mtu) = mtu {
+            let undo = format!("set interface mtu {of}default {name}");
+            into.push(setting(format!("set interface mtu {of}{mtu} {name}"), undo));
+        }
     }
     if interface.mac_is_set {
         let line = format!("set interface mac address {name} {}", interface.mac);

@@ -1,7 +1,7 @@
 //! Interfaces as control keeps them, and the operations on them.
 
 use super::output::Output;
-use super::{Creation, Facts, FactsTable};
+use super::{Creation, Facts, FactsTable, Mtus};
 use crate::ip4::control::{Path, Source, Way};
 use crate::{Error, Router};
 use drivers::input::DeviceInput;
@@ -40,12 +40,15 @@ pub struct Interface {
     pub mac: MacAddress,
     /// The device's own, for when an operator's is taken away.
     device_mac: MacAddress,
-    /// Largest network-layer packet.
+    /// Largest network-layer packet, of any protocol and of IPv4: what follows from `mtus` and
+    /// what the device carries.
     pub mtu: u16,
-    device_mtu: u16,
-    /// An operator set the address, the MTU.
+    pub ip4_mtu: u16,
+    pub mtus: Mtus,
+    /// The device's own when it was opened.
+    pub(super) device_mtu: u16,
+    /// An operator set the address.
     pub mac_is_set: bool,
-    pub mtu_is_set: bool,
     pub admin_up: bool,
     pub addresses: Vec<Prefix4>,
     /// The VLAN tags that its frames carry.
@@ -273,9 +276,10 @@ impl Router {
             mac,
             device_mac: mac,
             mtu: mtu.clamp(MIN_MTU, MAX_MTU),
+            ip4_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
+            mtus: Mtus::default(),
             device_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             mac_is_set: false,
-            mtu_is_set: false,
             admin_up: false,
             addresses: Vec::new(),
             tags: Tags::NONE,
@@ -437,31 +441,6 @@ impl Router {
         if up {
             addresses.iter().for_each(|prefix| self.announce(index, prefix.address()));
         }
-        Ok(())
-    }
-
-    /// Sets the largest network-layer packet.
-    ///
-    /// # Errors
-    /// When there is no such interface or the value is out of range.
-    pub fn set_mtu(&mut self, index: InterfaceIndex, mtu: u16) -> Result<(), Error> {
-        if !(MIN_MTU..=MAX_MTU).contains(&mtu) {
-            return Err(Error::BadMtu(mtu));
-        }
-        let interface = self.interfaces.get_mut(index)?;
-        (interface.mtu, interface.mtu_is_set) = (mtu, true);
-        self.refresh_adjacencies(index, None);
-        Ok(())
-    }
-
-    /// Goes back to the device's own MTU.
-    ///
-    /// # Errors
-    /// When there is no such interface.
-    pub fn reset_mtu(&mut self, index: InterfaceIndex) -> Result<(), Error> {
-        let interface = self.interfaces.get_mut(index)?;
-        (interface.mtu, interface.mtu_is_set) = (interface.device_mtu, false);
-        self.refresh_adjacencies(index, None);
         Ok(())
     }
 

@@ -9,11 +9,13 @@ pub mod control;
 mod creation;
 mod facts;
 mod inject;
+mod mtu;
 mod output;
 
 pub use control::{Interface, Interfaces, ReceiveQueue};
 pub use creation::{Creation, LoopbackOptions};
 pub use facts::{Facts, FactsTable, SharedFacts};
+pub use mtu::Mtus;
 
 use crate::capability::{self, Capability, Stage};
 use graph::registry::MAX_INTERFACES;

@@ -432,7 +432,7 @@ impl Router {
         let mut adjacency = Adjacency {
             edge: super::ARP_EDGE,
             complete: false,
-            mtu: interface.map_or(0, |interface| interface.mtu),
+            mtu: interface.map_or(0, |interface| interface.ip4_mtu),
             interface: key.interface.0,
             next_hop: key.address.into(),
             rewrite: Vec::new(),

@@ -76,3 +76,55 @@ fn behind_a_loopback_is_nobody() {
     assert!(bed.router.ip4.longest_match(ip("9.9.9.1")).is_none());
     bed.router.add_address(e0.index, prefix("9.9.9.1/24")).unwrap();
 }
+
+#[test]
+fn the_smallest_mtu_that_applies_counts() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    // Longest packet with don't-fragment that is not refused: what an adjacency has.
+    let longest = |bed: &mut Bed, settings: &[&str]| {
+        settings.iter().for_each(|line| drop(bed.command(line).unwrap_or_else(|error| panic!("{line}: {error}"))));
+        let mtu = bed.router.interfaces.get(e1.index).unwrap().ip4_mtu;
+        for (length, passes) in [(mtu, true), (mtu + 1, false)] {
+            let data = vec![0; length as usize - 28];
+            e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", &data).fragment(DONT_FRAGMENT));
+            bed.run();
+            assert_eq!(e1.sent().len(), usize::from(passes), "{length} bytes after {settings:?}");
+            let told = e0.sent();
+            assert_eq!(told.len(), usize::from(!passes));
+            told.iter().for_each(|error| assert_eq!(error[40..42], mtu.to_be_bytes(), "the right MTU is told"));
+        }
+        mtu
+    };
+    assert_eq!(longest(&mut bed, &[]), 1500);
+    assert_eq!(longest(&mut bed, &["set interface mtu ip4 1400 e1"]), 1400);
+    assert_eq!(longest(&mut bed, &["set interface mtu packet 1300 e1"]), 1300);
+    assert_eq!(longest(&mut bed, &["set interface mtu 1200 e1"]), 1200);
+    let refused = bed.command("set interface mtu packet 1201 e1").unwrap_err();
+    assert!(refused.contains("e1 carries packets of up to 1200 bytes"), "{refused}");
+    let mut longest_after = |line: &str| longest(&mut bed, &[line]);
+    assert_eq!(longest_after("set interface mtu default e1"), 1300);
+    assert_eq!(longest_after("set interface mtu packet default e1"), 1400);
+    assert_eq!(longest_after("set interface mtu ip4 default e1"), 1500);
+    assert_eq!(longest_after("set interface mtu 1800 e1"), 1800);
+    assert_eq!(longest_after("set interface mtu ip4 1900 e1"), 1800);
+}
+
+#[test]
+fn packets_of_the_largest_mtu_pass_in_chains() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    [&e0, &e1].into_iter().for_each(|port| bed.router.set_link_mtu(port.index, Some(9216)).unwrap());
+    let data: Vec<u8> = (0..9216 - 28).map(|n| (n * 7) as u8).collect();
+    let through = Packet::udp("10.0.0.2", "10.0.1.2", &data);
+    let frame = through.frame(e0.mac, crate::bed::host_mac(through.source));
+    e0.receive(crate::bed::Arrival::from(frame.clone()).in_parts(&[2048, 2048, 2048, 2048, 1038]));
+    bed.run();
+    assert_eq!(e1.sent(), [forwarded(&frame, crate::bed::host_mac(ip("10.0.1.2")), e1.mac)]);
+    let ping = Packet::echo_request("10.0.0.2", "10.0.0.1", &data);
+    let frame = ping.frame(e0.mac, crate::bed::host_mac(ping.source));
+    e0.receive(crate::bed::Arrival::from(frame).in_parts(&[2048, 2048, 2048, 2048, 1038]));
+    bed.run();
+    let sent = e0.sent();
+    assert_eq!((sent.len(), sent[0].len(), sent[0][34], &sent[0][42..]), (1, 9230, 0, &data[..]));
+    assert_eq!(checksum(&sent[0][34..]), 0);
+    assert_eq!(bed.buffers_in_use(), 0);
+}
