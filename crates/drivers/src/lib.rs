@@ -23,6 +23,8 @@ pub mod tap;
 mod test_frames;
 mod vnet;
 
+pub use chain::{Chain, link};
+
 use graph::{Buffers, EdgeIndex, EdgeSpec, Vector};
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::MacAddress;

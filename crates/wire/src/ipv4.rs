@@ -14,6 +14,8 @@ use crate::layout::{fixed, fixed_mut};
 pub const HEADER_LEN: usize = 20;
 /// Bytes of a header with all the options that fit.
 pub const MAX_HEADER_LEN: usize = 60;
+/// Bytes of the options that fit.
+pub const MAX_OPTIONS_LEN: usize = MAX_HEADER_LEN - HEADER_LEN;
 /// Fragment offsets count in units of this many bytes.
 pub const FRAGMENT_UNIT: u16 = 8;
 
@@ -552,6 +554,31 @@ impl<'a> Options<'a> {
         Self { rest: option_bytes }
     }
 
+    /// Writes the options that every fragment carries, not the first alone, to the start of
+    /// `into`, filled up to whole words with ends of list (RFC 791, section 3.1). Gives their
+    /// bytes, a multiple of four.
+    ///
+    /// # Errors
+    /// When the options cannot be read to their end.
+    pub fn write_copied(self, into: &mut [u8; MAX_OPTIONS_LEN]) -> Result<usize, OptionError> {
+        let mut end = 0;
+        for option in self {
+            let option = option?;
+            if option.copied() {
+                let length = 2 + option.data.len();
+                // The options of a header fit, so some of them do.
+                let place = &mut into[end..end + length];
+                place[0] = option.kind;
+                place[1] = length as u8;
+                place[2..].copy_from_slice(option.data);
+                end += length;
+            }
+        }
+        let whole = end.next_multiple_of(4);
+        into[end..whole].fill(Ipv4Option::END_OF_LIST);
+        Ok(whole)
+    }
+
     /// The first option of `bytes`, and what follows it.
     fn split(kind: u8, bytes: &'a [u8]) -> Result<(Ipv4Option<'a>, &'a [u8]), OptionError> {
         if kind == Ipv4Option::NO_OPERATION {
@@ -736,7 +763,42 @@ mod tests {
         assert_eq!(items(&[1, 7, 4, 1]), [nop, Err(OptionError::BeyondHeader { kind: 7, length: 4, available: 3 })]);
     }
 
+    #[test]
+    fn only_copied_options_are_for_all_fragments() {
+        let copied = |bytes: &[u8]| {
+            let mut into = [0xee; MAX_OPTIONS_LEN];
+            Options::new(bytes).write_copied(&mut into).map(|length| into[..length].to_vec())
+        };
+        assert_eq!(copied(&[]), Ok(vec![]));
+        // Record route and timestamp are for the first alone, and so is NOP.
+        assert_eq!(copied(&[1, 7, 3, 4, 68, 4, 5, 0]), Ok(vec![]));
+        assert_eq!(copied(&[1, 148, 4, 0, 0, 7, 3, 4]), Ok(vec![148, 4, 0, 0]));
+        // Three bytes and four: filled up to two words.
+        assert_eq!(copied(&[131, 3, 4, 1, 148, 4, 0, 0]), Ok(vec![131, 3, 4, 148, 4, 0, 0, 0]));
+        // What is behind the end of the list is nothing.
+        assert_eq!(copied(&[130, 2, 0, 148, 4, 0, 0, 0]), Ok(vec![130, 2, 0, 0]));
+        let mut longest = [0xaa; MAX_OPTIONS_LEN];
+        (longest[0], longest[1]) = (130, 40);
+        assert_eq!(copied(&longest), Ok(longest.to_vec()));
+        assert_eq!(copied(&[148, 4, 0, 0, 7, 9, 4, 0]).unwrap_err(), {
+            OptionError::BeyondHeader { kind: 7, length: 9, available: 4 }
+        });
+    }
+
     proptest! {
+        #[test]
+        fn copied_options_are_the_copied_ones(bytes in prop::collection::vec(any::<u8>(), 0..=40)) {
+            let mut into = [0xee; MAX_OPTIONS_LEN];
+            let items: Vec<_> = Options::new(&bytes).collect();
+            let written = Options::new(&bytes).write_copied(&mut into);
+            prop_assert_eq!(written.is_err(), items.iter().any(Result::is_err));
+            if let Ok(length) = written {
+                let copied: Vec<_> = items.into_iter().flatten().filter(Ipv4Option::copied).collect();
+                prop_assert!(length % 4 == 0 && length <= bytes.len().next_multiple_of(4));
+                prop_assert_eq!(Options::new(&into[..length]).collect::<Result<Vec<_>, _>>().unwrap(), copied);
+            }
+        }
+
         #[test]
         fn options_of_any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..=40)) {
             let items: Vec<_> = Options::new(&bytes).collect();

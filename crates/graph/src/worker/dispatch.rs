@@ -189,6 +189,9 @@ impl Core {
         self.enqueue(index, vector);
         if !self.emitted.is_empty() {
             for vector in std::mem::take(&mut self.emitted) {
+                if vector.traced {
+                    self.trace(index, &vector);
+                }
                 self.enqueue(index, vector);
             }
         }

@@ -1,11 +1,13 @@
 //! IPv4: input checks, the routing table, forwarding, local delivery.
 //!
 //! The packet's way: `ip4-input` -> `ip4-lookup` (-> `ip4-load-balance`) ->
-//! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`.
+//! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. What is
+//! too long for its next hop goes round by `ip4-frag`.
 
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
+mod fragment;
 mod input;
 mod local;
 mod lookup;
@@ -30,6 +32,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         Stage::new("ip4-local", "ip4-local", capability::when_up),
         Stage::new("ip4-punt", "ip4-punt", capability::when_up),
         Stage::new("ip4-output", "ip4-rewrite", capability::when_up),
+        Stage::new("ip4-output", "ip4-frag", capability::when_up),
     ],
 };
 
@@ -72,6 +75,10 @@ pub(crate) fn register(
     let handle = objects.clone();
     let rewrite =
         graph.register(rewrite::spec(), move |_| Behaviour::Map(Box::new(rewrite::Ip4Rewrite::new(handle.clone()))))?;
+    let workers = graph.workers();
+    graph.register(fragment::spec(), move |worker| {
+        Behaviour::Expand(Box::new(fragment::Ip4Fragment::new(worker, workers)))
+    })?;
     graph.register(local::spec(), |_| Behaviour::Map(Box::new(local::Ip4Local)))?;
     let punts = counters.punts.clone();
     graph.register(punt::spec(), move |_| Behaviour::Map(Box::new(punt::Ip4Punt::new(punts.clone()))))?;

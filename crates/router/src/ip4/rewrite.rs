@@ -1,9 +1,10 @@
 //! `ip4-rewrite`: sends packets to their next hop.
 //!
 //! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and
-//! the TTL into the packet; `l2` and `length`. Next: the adjacency's interface output;
-//! `ip4-arp` when the next hop is not known; `ip4-icmp-error` when the TTL is used up or
-//! the packet is too long and must not be cut.
+//! the TTL into the packet; `l2` and `length`; for `ip4-frag`, the MTU in the scratch word.
+//! Next: the adjacency's interface output; `ip4-arp` when the next hop is not known;
+//! `ip4-frag` when the packet is too long; `ip4-icmp-error` when it must not be cut, or when
+//! the TTL is used up.
 
 use crate::icmp::Report;
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, vector::one_value};
@@ -21,22 +22,32 @@ graph::edges! {
         /// A packet that this router made is from or to 127/8 and a route would take it to the network. Such addresses
         /// stay inside: see which route covers 127.0.0.0/8 (RFC 1122 3.2.1.3).
         Loopback => drop "loopback address would leave the router",
-        /// Longer than the way out takes, and it may be cut, which this router does not. Lower the sender's MTU, or
-        /// raise `set interface mtu`.
-        TooLong => drop "ip4 packet exceeds the mtu and may be fragmented",
+        Fragment => next "ip4-frag",
+        /// The packet begins so far at the front of its buffer that the link header does not fit before it. No device
+        /// brings such packets: please report it.
+        NoRoom => drop "no room for the link header",
         /// It came as a broadcast or multicast frame, but its destination is one host's: who sends so would have every
         /// station on the link deliver a copy (RFC 1812 5.3.4).
         Group => drop "group-addressed frame is not forwarded",
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[CounterSpec(
-    "ip4 ttl 0 received",
-    Severity::Warning,
-    "A packet to be forwarded came with a TTL of 0, which no router may send (RFC 1812 5.3.1): its sender or the last \
-     router is at fault. It is answered as one with a TTL of 1.",
-)];
+const COUNTERS: &[CounterSpec] = &[
+    CounterSpec(
+        "ip4 ttl 0 received",
+        Severity::Warning,
+        "A packet to be forwarded came with a TTL of 0, which no router may send (RFC 1812 5.3.1): its sender or the last \
+         router is at fault. It is answered as one with a TTL of 1.",
+    ),
+    CounterSpec(
+        "ip4 MTU exceeded and DF set",
+        Severity::Error,
+        "A packet is longer than the MTU of its way out and forbids to be cut. Its sender is told the MTU (RFC 1191 4); \
+         a few for each new way are path MTU discovery at work.",
+    ),
+];
 const TTL_ZERO: usize = 0;
+const MUST_NOT_BE_CUT: usize = 1;
 
 pub fn spec() -> NodeSpec {
     NodeSpec { name: "ip4-rewrite".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
@@ -151,22 +162,25 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         vector.set_scratch(i, Report::ttl_expired().into());
         return Edge::IcmpError.into();
     }
-    if wire_length(cx, &row) > object.mtu() as usize {
-        let bytes = cx.buffers.bytes(row.packet);
-        let header = ipv4::Header::new_unchecked(&bytes[row.l3 as usize..]);
-        if header.dont_fragment() {
-            vector.set_scratch(i, Report::fragmentation_needed(object.mtu()).into());
-            return Edge::IcmpError.into();
-        }
-        return Edge::TooLong.into();
+    let is_long = wire_length(cx, &row) > object.mtu() as usize;
+    if is_long && must_not_be_cut(cx, &row, object.mtu()) {
+        // RFC 1191 section 4, RFC 1812 4.2.2.7.
+        cx.count(MUST_NOT_BE_CUT, 1);
+        vector.set_scratch(i, Report::fragmentation_needed(object.mtu()).into());
+        return Edge::IcmpError.into();
     }
     if !object.is_complete() {
+        // Whole, if it is long: its fragments would take up the place of others that wait.
         return Edge::Arp.into();
+    }
+    if is_long {
+        vector.set_scratch(i, object.mtu().into());
+        return Edge::Fragment.into();
     }
     let rewrite = object.rewrite();
     let l3 = row.l3 as usize;
     let bytes = cx.buffers.bytes_mut(row.packet);
-    let Some(begin) = l3.checked_sub(rewrite.len()) else { return Edge::TooLong.into() };
+    let Some(begin) = l3.checked_sub(rewrite.len()) else { return Edge::NoRoom.into() };
     bytes[begin..l3].copy_from_slice(rewrite);
     if forwarded {
         ipv4::Header::new_unchecked(&mut bytes[l3..]).decrement_ttl();
@@ -183,6 +197,13 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
 fn names_loopback(cx: &Context<'_>, row: &Row) -> bool {
     let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
     header.src().is_loopback() || header.dst().is_loopback()
+}
+
+/// Whether the sender of a long packet forbids to cut it. What is long by its frame's padding
+/// only need not be cut: it is put into a frame of its own length.
+fn must_not_be_cut(cx: &Context<'_>, row: &Row, mtu: u16) -> bool {
+    let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
+    header.dont_fragment() && (row.flags & flag::SEGMENTED != 0 || header.total_len() > mtu)
 }
 
 /// Bytes of the longest network-layer packet that this one puts on the wire.

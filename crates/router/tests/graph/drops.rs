@@ -196,9 +196,9 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip4-punt", "punted, but no host interface takes it", |_, ports| {
         ports[0].receive_packet(&udp("21.1.2.3"));
     }),
-    ("ip4-rewrite", "ip4 packet exceeds the mtu and may be fragmented", |bed, ports| {
+    ("ip4-frag", "malformed packet", |bed, ports| {
         bed.router.set_mtu(ports[1].index, 100).unwrap();
-        ports[0].receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", &[0; 100]));
+        ports[0].receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", &[0; 100]).options(&[130, 9, 0, 0]));
     }),
     ("ip4-rewrite", "group-addressed frame is not forwarded", |_, ports| {
         spoilt(ports, udp("10.0.1.2"), |frame| frame[..6].fill(0xff));
@@ -486,6 +486,10 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("ip4-icmp-error", "no ICMP error to a source that is not one host"),
     // Only when the address goes while its packets are inside a round.
     ("ip4-icmp-error", "no address to send an ICMP error from"),
+    // No interface has an MTU that small; tested with the node.
+    ("ip4-frag", "mtu too small to fragment for"),
+    // Buffers have room for the longest link header.
+    ("ip4-rewrite", "no room for the link header"),
     // Tested with the clock, in `icmp`.
     ("ip4-icmp-error", "ICMP errors limited by rate"),
     // A guard: such a source does not pass `ip4-input`.
@@ -527,6 +531,14 @@ const PINGS: &[(&str, &str)] = &[
     ("ip4-ping", "no free buffer"),
 ];
 
+/// Counted by the tests of fragmentation.
+const FRAGMENTATION: &[(&str, &str)] = &[
+    ("ip4-rewrite", "ip4 MTU exceeded and DF set"),
+    ("ip4-frag", "could not allocate buffer"),
+    ("ip4-frag", "packet fragmented"),
+    ("ip4-frag", "number of sent fragments"),
+];
+
 /// Events that are counted though the packet goes on.
 const EVENTS: &[(&str, &str)] = &[
     ("ip4-rewrite", "ip4 ttl 0 received"),
@@ -551,7 +563,7 @@ fn the_table_above_knows_every_name() {
     let registered: BTreeSet<(String, String)> =
         bed.router.graph.errors().iter().map(|error| (error.node.clone(), error.reason.clone())).collect();
     let names = CASES.iter().map(|(node, reason, _)| (*node, *reason));
-    let others = [NOT_REACHED, OTHER_TESTS, PINGS, EVENTS].concat();
+    let others = [NOT_REACHED, OTHER_TESTS, PINGS, FRAGMENTATION, EVENTS].concat();
     let known: BTreeSet<(String, String)> =
         names.chain(others).map(|(node, reason)| (node.to_string(), reason.to_string())).collect();
     // The ports are alike: e1 stands for all.

@@ -10,6 +10,7 @@ mod commands;
 mod config;
 mod drops;
 mod forwarding;
+mod fragmentation;
 mod hostile;
 mod icmp;
 mod input;

@@ -1,0 +1,386 @@
+//! `ip4-frag`: cuts packets that are longer than their next hop's MTU takes (RFC 791 section 3.2).
+//!
+//! Reads: the packet; in the scratch word, the MTU. Writes: each fragment into buffers of its
+//! own, since every one needs room for a link header. Next: `ip4-rewrite` again, which counts
+//! the hop on each fragment and gives it its link header.
+//!
+//! A packet is cut whole or not at all: half of one is of no use to anybody. What devices left
+//! to be finished is finished first, for no device could do it on a fragment.
+
+use drivers::offload::{self, OffloadError};
+use drivers::{Chain, link};
+use graph::buffer::{DATA_SIZE, HEADROOM};
+use graph::{Buffers, CounterSpec, Expand, Expansion, NodeSpec, PacketIndex, Row, Severity, Snapshot, Vector, flag};
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use wire::batch::check;
+use wire::ipv4::{FRAGMENT_UNIT, HEADER_LEN, Header, MAX_HEADER_LEN, MAX_OPTIONS_LEN, Options};
+
+graph::edges! {
+    pub enum Edge {
+        Rewrite => next "ip4-rewrite",
+        /// The packet is too long for the next hop and has to be cut, but its header or its options cannot be read to
+        /// their end (RFC 791, section 3.1), or what a device asks to be finished on it makes no sense.
+        Malformed => drop "malformed packet",
+        /// The packet is too long for the next hop, and there were not enough free buffers for all its fragments: none
+        /// was sent. Give the router more buffers (`buffers-per-numa` in startup.conf) or raise the MTU.
+        NoBuffer => drop "could not allocate buffer",
+        /// The packet's header and eight bytes of data, the least that a fragment can have, are longer than the MTU of
+        /// the next hop (RFC 791, section 3.2). Raise the MTU of the interface.
+        SmallMtu => drop "mtu too small to fragment for",
+    }
+}
+
+const COUNTERS: &[CounterSpec] = &[
+    CounterSpec(
+        "packet fragmented",
+        Severity::Info,
+        "A packet longer than the MTU of its way out was cut (RFC 791 3.2).",
+    ),
+    CounterSpec("number of sent fragments", Severity::Info, "Fragments that packets were cut into."),
+];
+const FRAGMENTED: usize = 0;
+const SENT: usize = 1;
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "ip4-frag".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+}
+
+pub struct Ip4Fragment {
+    identifications: Identifications,
+    /// Kept between packets for their capacity.
+    fragments: Vec<Row>,
+    fresh: Vec<PacketIndex>,
+}
+
+impl Ip4Fragment {
+    pub fn new(worker: usize, workers: usize) -> Ip4Fragment {
+        let identifications = Identifications::new(worker, workers);
+        Ip4Fragment { identifications, fragments: Vec::new(), fresh: Vec::new() }
+    }
+
+    /// Fills `fragments` with all that becomes of a packet, or leaves it empty.
+    fn cut(&mut self, buffers: &mut Buffers, row: &mut Row, mtu: usize) -> Result<(), Edge> {
+        let result = if row.flags & flag::SEGMENTED != 0 {
+            self.cut_segments(buffers, row, mtu)
+        } else {
+            if row.flags & flag::PARTIAL_CHECKSUM != 0 {
+                offload::finish_checksum(buffers, row).map_err(|_| Edge::Malformed)?;
+            }
+            self.cut_one(buffers, row, mtu)
+        };
+        if result.is_err() {
+            self.fragments.drain(..).for_each(|fragment| buffers.free_chain(fragment.packet));
+        }
+        result
+    }
+
+    /// A packet that is to be segmented is segmented; only segments that are still too long are
+    /// cut.
+    fn cut_segments(&mut self, buffers: &mut Buffers, row: &Row, mtu: usize) -> Result<(), Edge> {
+        let mut segments = Vec::new();
+        offload::segment(buffers, row, &mut |segment| segments.push(segment)).map_err(|error| match error {
+            OffloadError::NoBuffer => Edge::NoBuffer,
+            OffloadError::Malformed | OffloadError::TooManySegments => Edge::Malformed,
+        })?;
+        let mut result = Ok(());
+        for segment in segments {
+            if result.is_ok() && segment.l3_length() <= mtu {
+                self.fragments.push(segment);
+                continue;
+            }
+            if result.is_ok() {
+                result = self.cut_one(buffers, &segment, mtu);
+            }
+            buffers.free_chain(segment.packet);
+        }
+        result
+    }
+
+    fn cut_one(&mut self, buffers: &mut Buffers, row: &Row, mtu: usize) -> Result<(), Edge> {
+        let mut cut = Cut::plan(buffers, row, mtu)?;
+        let wanted = cut.pieces().map(|piece| piece.buffers()).sum();
+        self.fresh.clear();
+        self.fresh.resize(wanted, PacketIndex::default());
+        let got = buffers.allocate(&mut self.fresh);
+        if got < wanted {
+            buffers.free(&self.fresh[..got]);
+            return Err(Edge::NoBuffer);
+        }
+        if row.flags & flag::ORIGINATED != 0 && !cut.is_fragment {
+            cut.set_identification(self.identifications.next(&cut.first));
+        }
+        let mut rest = &self.fresh[..];
+        for piece in cut.pieces() {
+            let (packets, others) = rest.split_at(piece.buffers());
+            rest = others;
+            self.fragments.push(cut.make(buffers, row, &piece, packets));
+        }
+        Ok(())
+    }
+}
+
+/// How a packet is going to be cut.
+struct Cut {
+    chain: Chain,
+    /// The header of the packet, which is the first fragment's, and that of the others.
+    first: HeaderBytes,
+    later: HeaderBytes,
+    /// Bytes from the packet's link header to its data, and of data.
+    data_from: usize,
+    data: usize,
+    mtu: usize,
+    /// Where the packet's own data belong in the datagram, and whether more follow.
+    offset: usize,
+    more_follow: bool,
+    is_fragment: bool,
+    dont_fragment: bool,
+}
+
+/// A header with room for all options.
+struct HeaderBytes {
+    bytes: [u8; MAX_HEADER_LEN],
+    length: usize,
+}
+
+impl HeaderBytes {
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// One fragment: its part of the packet's data.
+struct Piece {
+    from: usize,
+    length: usize,
+    header: usize,
+    is_last: bool,
+}
+
+impl Piece {
+    fn buffers(&self) -> usize {
+        (self.header + self.length).div_ceil(DATA_SIZE)
+    }
+}
+
+impl Cut {
+    fn plan(buffers: &Buffers, row: &Row, mtu: usize) -> Result<Cut, Edge> {
+        let cut = Cut::checked(buffers, row, mtu).ok_or(Edge::Malformed)?;
+        let least = cut.first.length.max(cut.later.length) + FRAGMENT_UNIT as usize;
+        if least > mtu { Err(Edge::SmallMtu) } else { Ok(cut) }
+    }
+
+    fn checked(buffers: &Buffers, row: &Row, mtu: usize) -> Option<Cut> {
+        let chain = Chain::of(buffers, row)?;
+        let l3 = row.l3.checked_sub(row.l2)? as usize;
+        let bytes = chain.head(buffers).get(l3..)?;
+        let fixed = Header::new_unchecked(bytes.get(..HEADER_LEN)?);
+        let (length, total) = (fixed.header_len(), fixed.total_len() as usize);
+        let header = Header::new_unchecked(bytes.get(..length.max(HEADER_LEN))?);
+        if length < HEADER_LEN || total < length || total > row.l3_length() {
+            return None;
+        }
+        let (data, more_follow) = (total - length, header.more_fragments());
+        if more_follow && data % FRAGMENT_UNIT as usize != 0 {
+            return None;
+        }
+        let mut first = HeaderBytes { bytes: [0; MAX_HEADER_LEN], length };
+        first.bytes[..length].copy_from_slice(header.header_bytes());
+        Some(Cut {
+            later: later_header(&header)?,
+            first,
+            data_from: l3 + length,
+            data,
+            mtu,
+            offset: header.fragment_offset() as usize,
+            more_follow,
+            is_fragment: header.is_fragment(),
+            dont_fragment: header.dont_fragment(),
+            chain,
+        })
+    }
+
+    fn set_identification(&mut self, id: u16) {
+        for header in [&mut self.first, &mut self.later] {
+            Header::new_unchecked(&mut header.bytes[..]).set_id(id);
+        }
+    }
+
+    /// RFC 791 section 3.2: as much in each as fits in units of eight bytes; what is left when it
+    /// fits whole.
+    fn pieces(&self) -> impl Iterator<Item = Piece> {
+        let mut from = 0;
+        let mut is_over = false;
+        std::iter::from_fn(move || {
+            if is_over {
+                return None;
+            }
+            let header = if from == 0 { self.first.length } else { self.later.length };
+            let (room, left) = (self.mtu - header, self.data - from);
+            is_over = left <= room;
+            let length = if is_over { left } else { room - room % FRAGMENT_UNIT as usize };
+            let piece = Piece { from, length, header, is_last: is_over };
+            from += length;
+            Some(piece)
+        })
+    }
+
+    /// Writes a fragment into `packets`.
+    fn make(&self, buffers: &mut Buffers, whole: &Row, piece: &Piece, packets: &[PacketIndex]) -> Row {
+        let length = piece.header + piece.length;
+        self.copy_data(buffers, piece, packets);
+        link(buffers, packets, length);
+        let trace = buffers.segment(whole.packet).trace;
+        buffers.segment_mut(packets[0]).trace = trace;
+
+        let template = if piece.from == 0 { &self.first } else { &self.later };
+        let bytes = &mut buffers.bytes_mut(packets[0])[HEADROOM..HEADROOM + piece.header];
+        bytes.copy_from_slice(template.as_slice());
+        let mut header = Header::new_unchecked(bytes);
+        header.set_total_len(length as u16);
+        let more_follow = self.more_follow || !piece.is_last;
+        let offset = self.offset + piece.from;
+        header.set_fragment(self.dont_fragment, more_follow, offset as u16);
+        header.fill_checksum();
+
+        let chained = if packets.len() > 1 { flag::CHAINED } else { 0 };
+        let fragment = if more_follow || offset > 0 { check::FRAGMENT } else { 0 };
+        Row {
+            packet: packets[0],
+            flags: whole.flags & !(flag::OFFLOAD | flag::CHAINED) | flag::BARE | fragment | chained,
+            l2: HEADROOM as u16,
+            l3: HEADROOM as u16,
+            length: length as u16,
+            scratch: 0,
+            ..*whole
+        }
+    }
+
+    fn copy_data(&self, buffers: &mut Buffers, piece: &Piece, packets: &[PacketIndex]) {
+        let (mut from, mut rest) = (self.data_from + piece.from, piece.length);
+        let mut room = piece.header..DATA_SIZE;
+        for &packet in packets {
+            let n = rest.min(room.len());
+            self.chain.copy(buffers, from, n, packet, HEADROOM + room.start);
+            (from, rest, room) = (from + n, rest - n, 0..DATA_SIZE);
+        }
+    }
+}
+
+/// The header of the fragments after the first: of its options, those that are for all.
+fn later_header(header: &Header<&[u8]>) -> Option<HeaderBytes> {
+    let mut options = [0; MAX_OPTIONS_LEN];
+    let copied = Options::new(header.option_bytes()).write_copied(&mut options).ok()?;
+    let length = HEADER_LEN + copied;
+    let mut bytes = [0; MAX_HEADER_LEN];
+    bytes[..HEADER_LEN].copy_from_slice(&header.header_bytes()[..HEADER_LEN]);
+    bytes[HEADER_LEN..length].copy_from_slice(&options[..copied]);
+    bytes[0] = bytes[0] & 0xf0 | (length / 4) as u8;
+    Some(HeaderBytes { bytes, length })
+}
+
+/// Identifications for the router's own packets that are cut (RFC 6864, section 4.3: none may
+/// come again for the same source, destination and protocol while fragments of the last live).
+/// Each flow counts in one of many sequences that start anywhere: an outsider who sees one
+/// learns little of the others. Workers share no number.
+struct Identifications {
+    hash: RandomState,
+    sequences: [u16; SEQUENCES],
+    worker: u16,
+    workers: u16,
+}
+
+const SEQUENCES: usize = 256;
+
+impl Identifications {
+    fn new(worker: usize, workers: usize) -> Identifications {
+        let hash = RandomState::new();
+        // A power of two, so that sequences of two workers stay apart when they wrap around.
+        let workers = workers.next_power_of_two() as u16;
+        let sequences = std::array::from_fn(|n| (hash.hash_one(n) as u16).wrapping_mul(workers));
+        Identifications { hash, sequences, worker: worker as u16, workers }
+    }
+
+    fn next(&mut self, header: &HeaderBytes) -> u16 {
+        let fixed = Header::new_unchecked(&header.bytes[..]);
+        let mut hasher = self.hash.build_hasher();
+        hasher.write_u32(fixed.src().into());
+        hasher.write_u32(fixed.dst().into());
+        hasher.write_u8(fixed.protocol().0);
+        let sequence = &mut self.sequences[hasher.finish() as usize % SEQUENCES];
+        *sequence = sequence.wrapping_add(self.workers);
+        *sequence | self.worker
+    }
+}
+
+impl Expand for Ip4Fragment {
+    fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let mut row = vector.row(i);
+            let mtu = row.scratch as u16 as usize;
+            match self.cut(x.cx.buffers, &mut row, mtu) {
+                Ok(()) => {
+                    x.cx.count(FRAGMENTED, 1);
+                    x.cx.count(SENT, self.fragments.len() as u64);
+                    vector.set_edge(i, graph::edge::TAKEN);
+                    self.fragments.drain(..).for_each(|fragment| x.originate(fragment, Edge::Rewrite.into()));
+                    x.consume(row.packet);
+                }
+                Err(reason) => {
+                    vector.set_row(i, row);
+                    vector.set_edge(i, reason.into());
+                }
+            }
+        }
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    crate::headers::trace_ip4(snapshot, f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use graph::Pool;
+    use std::collections::HashSet;
+
+    #[test]
+    fn an_mtu_that_leaves_no_room_for_data_is_told_by_name() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        let packet = buffers.allocate_one().unwrap();
+        let mut header = [1; MAX_HEADER_LEN];
+        (header[0], header[2], header[3], header[6], header[7]) = (0x4f, 0, 100, 0, 0);
+        buffers.bytes_mut(packet)[HEADROOM..HEADROOM + MAX_HEADER_LEN].copy_from_slice(&header);
+        let at = HEADROOM as u16;
+        let row = Row { packet, l2: at, l3: at, length: 100, ..Row::default() };
+        assert_eq!(Cut::plan(&buffers, &row, 67).err(), Some(Edge::SmallMtu));
+        assert_eq!(Cut::plan(&buffers, &row, 68).map(|cut| cut.pieces().count()).ok(), Some(2));
+        // Its end is not there.
+        let row = Row { length: 99, ..row };
+        assert_eq!(Cut::plan(&buffers, &row, 68).err(), Some(Edge::Malformed));
+        buffers.free(&[packet]);
+    }
+
+    #[test]
+    fn identifications_do_not_come_again_soon_nor_on_another_worker() {
+        let header = |last| {
+            let mut bytes = [0; MAX_HEADER_LEN];
+            (bytes[0], bytes[19]) = (0x45, last);
+            HeaderBytes { bytes, length: HEADER_LEN }
+        };
+        let mut workers = [0, 1, 2].map(|worker| Identifications::new(worker, 3));
+        let mut seen = HashSet::new();
+        for _ in 0..1 << 14 {
+            for (worker, identifications) in workers.iter_mut().enumerate() {
+                let id = identifications.next(&header(1));
+                assert!(seen.insert(id) && id % 4 == worker as u16);
+            }
+        }
+        // Another flow goes on at another place, most likely.
+        let places: HashSet<u16> = (0..64).map(|last| workers[0].next(&header(last))).collect();
+        assert!(places.len() > 32);
+    }
+}
