@@ -98,6 +98,8 @@ pub enum Error {
     NoSuchPath(Prefix4),
     #[error("too many paths (at most {max})", max = ip4::control::MAX_PATHS)]
     TooManyPaths,
+    #[error(transparent)]
+    NextHop(#[from] ip4::next_hop::NextHopError),
     #[error("no neighbour {0}")]
     NoSuchNeighbour(Ipv4Addr),
     #[error("UDP port {port} is listened to already: {description}")]
@@ -227,7 +229,7 @@ impl Router {
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
         ethernet::register(&mut graph, &facts)?;
-        let arp = arp::register(&mut graph, &facts, &objects.handle(), &sender)?;
+        let arp = arp::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &sender)?;
         let ip4 = ip4::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &counters, options.hash_seed)?;
         let icmp = icmp::register(&mut graph, &facts, &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));

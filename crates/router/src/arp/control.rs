@@ -116,7 +116,7 @@ impl Router {
             Event::Resolve(key) => self.resolve_neighbour(key),
             Event::Learned(key, mac) => {
                 // The interface may have changed since the worker looked.
-                if !self.is_attached(&key) {
+                if !self.is_on_link(&key) {
                     return;
                 }
                 if let Err(error) = self.set_neighbour(key, mac, false) {
@@ -212,19 +212,12 @@ impl Router {
         }
     }
 
-    /// Whether a neighbour is on a network of its interface, and that is up.
-    fn is_attached(&self, key: &NeighbourKey) -> bool {
-        self.interfaces.get(key.interface).is_ok_and(|interface| {
-            interface.admin_up && interface.addresses.iter().any(|prefix| prefix.contains(key.address))
-        })
-    }
-
     /// Packets wait for a neighbour.
     fn resolve_neighbour(&mut self, key: NeighbourKey) {
         if self.neighbours.mac_of(&key).is_some() {
             return self.for_waiting(key, Resolve::release);
         }
-        if !self.is_attached(&key)
+        if !self.is_on_link(&key)
             || (self.neighbours.len() >= MAX_NEIGHBOURS && !self.neighbours.by_key.contains_key(&key))
         {
             return self.for_waiting(key, Resolve::refuse);

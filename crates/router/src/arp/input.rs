@@ -6,6 +6,7 @@
 use super::{Event, NeighbourKey};
 use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
+use crate::ip4::on_link::OnLink;
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use wire::arp::{self, Arp, Operation};
@@ -29,8 +30,9 @@ graph::edges! {
         UnknownOperation => drop "ARP operation not request or reply",
         /// Nothing can be answered or learned on an interface without an address: `set interface ip address`.
         NoAddress => drop "interface has no IPv4 address",
-        /// The sender's IPv4 address is in no network of this interface. Two networks share the wire, or the other
-        /// end's prefix is wrong: compare prefixes on both ends.
+        /// The sender's IPv4 address is in no network of this interface, and no route leads to it there. Two networks
+        /// share the wire, or the other end's prefix is wrong: compare prefixes on both ends. On an unnumbered link or
+        /// one with a /32 the host takes a route: `ip route add ADDRESS/32 via INTERFACE`.
         ForeignSender => drop "ARP sender is not on an attached network",
         /// The sender says that its MAC address is a group's or zero. No station has such an address (RFC 1812 3.3.2):
         /// a broken or hostile sender.
@@ -55,12 +57,14 @@ pub fn spec() -> NodeSpec {
 
 pub struct ArpInput {
     facts: SharedFacts,
+    /// For hosts on the wire that only routes know.
+    routes: OnLink,
     events: EventSender,
 }
 
 impl ArpInput {
-    pub fn new(facts: SharedFacts, events: EventSender) -> ArpInput {
-        ArpInput { facts, events }
+    pub fn new(facts: SharedFacts, routes: OnLink, events: EventSender) -> ArpInput {
+        ArpInput { facts, routes, events }
     }
 
     fn learn(&self, facts: &Facts, arp: &Arp) -> Result<(), Edge> {
@@ -84,7 +88,7 @@ impl ArpInput {
         }
         // A probe (RFC 5227) has no sender address: it is answered, nothing is learned.
         let is_probe = arp.sender_ip.is_unspecified();
-        if !is_probe && !facts.is_attached(arp.sender_ip) {
+        if !is_probe && !facts.is_attached(arp.sender_ip) && !self.routes.is(cx.round, facts.index, arp.sender_ip) {
             return Edge::ForeignSender;
         }
         match arp.operation {

@@ -13,9 +13,10 @@ pub mod resolve;
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
+use crate::ip4::on_link::OnLink;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
 use std::net::Ipv4Addr;
-use tables::ObjectHandle;
+use tables::{Lookup4, ObjectHandle};
 use wire::MacAddress;
 
 /// For `show plugins` and `show features`.
@@ -58,12 +59,13 @@ pub(crate) struct Nodes {
 pub(crate) fn register(
     graph: &mut Graph,
     facts: &SharedFacts,
+    fib: &Lookup4,
     objects: &ObjectHandle,
     events: &EventSender,
 ) -> Result<Nodes, GraphError> {
-    let (shared, sender) = (facts.clone(), events.clone());
+    let (shared, routes, sender) = (facts.clone(), OnLink::new(fib, objects), events.clone());
     graph.register(input::spec(), move |_| {
-        Behaviour::Map(Box::new(input::ArpInput::new(shared.clone(), sender.clone())))
+        Behaviour::Map(Box::new(input::ArpInput::new(shared.clone(), routes.clone(), sender.clone())))
     })?;
     let mut resolver = |name: &str| {
         let (objects, events) = (objects.clone(), events.clone());

@@ -282,7 +282,7 @@ impl Router {
     /// By which interface packets to a host leave, as far as its route says.
     fn way_to(&self, destination: Ipv4Addr) -> Result<WayOut, PingError> {
         let (prefix, route) = self.ip4.longest_match(destination).ok_or(PingError::NoRoute(destination))?;
-        let usable = |index: InterfaceIndex| self.interfaces.get(index).ok().filter(|interface| interface.admin_up);
+        let usable = |index: InterfaceIndex| self.interfaces.get(index).ok().filter(|interface| interface.is_usable());
         for paths in route.sources.values() {
             let mut found: Option<WayOut> = None;
             for path in paths {
@@ -294,9 +294,8 @@ impl Router {
                         return Err(PingError::Refused(destination, *prefix));
                     }
                     Way::Attached(index) => (Some(index), destination),
-                    Way::Via { next_hop, interface } => {
-                        (interface.or_else(|| self.interfaces.attached_to(next_hop)), next_hop)
-                    }
+                    Way::OnLink { next_hop, interface } => (Some(interface), next_hop),
+                    Way::Via { next_hop, interface } => (self.way_to_hop(next_hop, interface), next_hop),
                 };
                 let Some(interface) = index.and_then(usable) else { continue };
                 // Whichever path the flow takes, it has to fit.

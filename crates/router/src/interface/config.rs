@@ -3,10 +3,16 @@
 use super::Interface;
 use crate::Router;
 use crate::config::Statement;
+use wire::Prefix4;
 
 /// The command that removes an interface: what other statements name it by.
 pub(crate) fn removal(name: &str) -> String {
     format!("delete interface {name}")
+}
+
+/// The command that takes an address away.
+pub(crate) fn address_removal(name: &str, prefix: Prefix4) -> String {
+    format!("set interface ip address del {name} {prefix}")
 }
 
 /// One interface after the other, each with its settings, in the order of their indices.
@@ -36,8 +42,7 @@ fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
     }
     for prefix in &interface.addresses {
         let line = format!("set interface ip address {name} {prefix}");
-        let undo = format!("set interface ip address del {name} {prefix}");
-        let mut address = Statement::new(line, undo).needing(removal(name));
+        let mut address = Statement::new(line, address_removal(name, *prefix)).needing(removal(name));
         // The first is the primary one.
         address.series = Some(format!("addresses of {name}"));
         into.push(address);

@@ -85,6 +85,11 @@ impl ReceiveQueue {
 }
 
 impl Interface {
+    /// Whether packets can leave by it.
+    pub fn is_usable(&self) -> bool {
+        self.admin_up
+    }
+
     pub fn link_up(&self) -> bool {
         self.link.is_up()
     }
@@ -160,14 +165,6 @@ impl Interfaces {
 
     pub fn iter(&self) -> impl Iterator<Item = &Interface> {
         self.slots.iter().flatten()
-    }
-
-    /// The interface on whose network an address is, the longest prefix first.
-    pub fn attached_to(&self, address: Ipv4Addr) -> Option<InterfaceIndex> {
-        let networks =
-            self.iter().filter(|i| i.admin_up).flat_map(|i| i.addresses.iter().map(move |prefix| (i.index, prefix)));
-        let containing = networks.filter(|(_, prefix)| prefix.contains(address));
-        containing.max_by_key(|(_, prefix)| prefix.length()).map(|(index, _)| index)
     }
 
     /// The next index that is free, after the one given out last: an index comes back only
@@ -387,21 +384,7 @@ impl Router {
 
     /// Takes every path that names an interface off the operators' routes.
     fn remove_paths_of(&mut self, gone: InterfaceIndex) {
-        let names = |path: &Path| match path.way {
-            Way::Via { interface, .. } => interface == Some(gone),
-            Way::Attached(index) | Way::Local(index) => index == gone,
-            Way::LocalAnywhere | Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit => false,
-        };
-        let mut found = Vec::new();
-        for (prefix, route) in self.ip4.routes() {
-            for (source, paths) in &route.sources {
-                let paths: Vec<Path> = paths.iter().filter(|path| names(path)).cloned().collect();
-                if !paths.is_empty() {
-                    found.push((*prefix, *source, paths));
-                }
-            }
-        }
-        for (prefix, source, paths) in found {
+        for (prefix, source, paths) in self.paths_by(gone) {
             if let Err(error) = self.remove_route(prefix, source, &paths) {
                 log::error!("route {prefix} is not up to date: {error}");
             }
@@ -437,7 +420,7 @@ impl Router {
         if !up {
             self.flush_neighbours(index, false);
         }
-        self.install_all();
+        self.install_by(index);
         if up {
             addresses.iter().for_each(|prefix| self.announce(index, prefix.address()));
         }
@@ -524,7 +507,7 @@ impl Router {
         }
         self.publish_facts();
         // Next hops on the new network work from now on.
-        self.install_all();
+        self.install_hops_in(prefix.network());
         if up {
             self.announce(index, prefix.address());
         }
@@ -545,7 +528,11 @@ impl Router {
         self.publish_facts();
         self.withdraw_connected(index, prefix);
         self.forget_detached_neighbours(index);
-        self.install_all();
+        self.install_hops_in(prefix.network());
+        let waiting = self.unresolved_in(prefix.network());
+        if waiting > 0 {
+            log::warn!("{waiting} routes wait for next hops on {}: its address is gone", prefix.network());
+        }
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! Commands on IPv4 routes, as VPP has them.
 
 use super::control::{Path, Route, Source, Way};
-use crate::Router;
+use super::next_hop::NextHopError;
+use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use serde::Serialize;
 use std::fmt;
@@ -11,7 +12,7 @@ use wire::Prefix4;
 
 /// A path: a next hop with or without its interface, an interface alone, or what else
 /// can be done with a packet.
-const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | prohibit | null-send-prohibit | <hop:ip4> [<interface:interface>] | <onto:interface> : way} [weight <weight:u32 1..255>]";
+const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | prohibit | null-send-prohibit | <hop:ip4> [<interface:interface>] [{onlink | offlink : insist}] | <onto:interface> : way} [weight <weight:u32 1..255>]";
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
@@ -26,7 +27,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             &format!("ip route add <prefix:prefix4> ({VIA} : paths)+"),
             "Add paths to a route.",
             |router: &mut Router, args: &Args| {
-                let paths = paths(router, args)?;
+                let paths = paths(router, args, true)?;
                 router.add_route(args.parse("prefix")?, Source::Config, paths, false)?;
                 reply(Done)
             },
@@ -41,7 +42,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             &format!("ip route replace <prefix:prefix4> ({VIA} : paths)+"),
             "Make these the only paths of a route, new or not, in one step.",
             |router: &mut Router, args: &Args| {
-                let paths = paths(router, args)?;
+                let paths = paths(router, args, true)?;
                 router.add_route(args.parse("prefix")?, Source::Config, paths, true)?;
                 reply(Done)
             },
@@ -54,7 +55,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             &format!("ip route del <prefix:prefix4> ({VIA} : paths)*"),
             "Take paths off a route, or remove it.",
             |router: &mut Router, args: &Args| {
-                let paths = paths(router, args)?;
+                let paths = paths(router, args, false)?;
                 router.remove_route(args.parse("prefix")?, Source::Config, &paths)?;
                 reply(Done)
             },
@@ -73,9 +74,11 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
 }
 
-fn paths(router: &Router, args: &Args) -> Result<Vec<Path>, CommandError> {
+/// What a command says of paths. Those that are stated are checked, unless it says `offlink`.
+fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, CommandError> {
     let path = |path: &Args| {
         let named = |name: &str| path.optional_text(name).map(|name| router.interfaces.find(name)).transpose();
+        let insist = path.optional_text("insist");
         let way = match path.text("way")? {
             // VPP's and Linux's words beside ours.
             "drop" | "blackhole" => Way::Drop,
@@ -83,15 +86,20 @@ fn paths(router: &Router, args: &Args) -> Result<Vec<Path>, CommandError> {
             "unreachable" | "unreach" | "null-send-unreach" => Way::Unreachable,
             "prohibit" | "null-send-prohibit" => Way::Prohibit,
             "local" | "receive" => Way::LocalAnywhere,
-            _ => match path.optional::<Ipv4Addr>("hop")? {
-                Some(next_hop) if next_hop.is_unspecified() || next_hop.is_multicast() || next_hop.is_broadcast() => {
-                    return fail(format!("next hop {next_hop} is no host's address"));
+            _ => match (path.optional::<Ipv4Addr>("hop")?, named("interface")?) {
+                (Some(hop), None) if insist == Some("onlink") => {
+                    return Err(Error::from(NextHopError::OnWhichLink { hop }).into());
                 }
-                Some(next_hop) => Way::Via { next_hop, interface: named("interface")? },
-                None => Way::Attached(router.interfaces.find(path.text("onto")?)?),
+                (Some(next_hop), Some(interface)) if insist == Some("onlink") => Way::OnLink { next_hop, interface },
+                (Some(next_hop), interface) => Way::Via { next_hop, interface },
+                (None, _) => Way::Attached(router.interfaces.find(path.text("onto")?)?),
             },
         };
-        Ok(Path { way, weight: path.optional("weight")?.unwrap_or(1) })
+        let path = Path { way, weight: path.optional("weight")?.unwrap_or(1) };
+        if are_stated {
+            router.check_next_hop_of(&path, insist == Some("offlink"))?;
+        }
+        Ok(path)
     };
     args.groups("paths").map(path).collect()
 }
@@ -158,13 +166,17 @@ struct ShownRoute {
 fn shown(router: &Router, prefix: &Prefix4, route: &Route) -> ShownRoute {
     let interface_name =
         |index| router.interfaces.get(index).map_or("?".to_string(), |interface| interface.name.clone());
-    let is_up = |index| router.interfaces.get(index).is_ok_and(|interface| interface.admin_up);
+    let is_up = |index| router.is_usable(index);
     let path = |path: &Path| {
         let (text, resolved) = match path.way {
             Way::Via { next_hop, interface } => {
-                let interface = interface.or_else(|| router.interfaces.attached_to(next_hop));
-                let name = interface.map_or("(no attached network)".into(), interface_name);
-                (format!("attached-nexthop: {next_hop} {name}"), interface.is_some_and(is_up))
+                let leads = router.way_to_hop(next_hop, interface);
+                let name = leads.or(interface).map_or("(no attached network)".into(), interface_name);
+                (format!("attached-nexthop: {next_hop} {name}"), leads.is_some())
+            }
+            Way::OnLink { next_hop, interface } => {
+                let name = interface_name(interface);
+                (format!("attached-nexthop: {next_hop} {name} cfg-flags:onlink"), is_up(interface))
             }
             Way::Attached(index) => (format!("attached: {}", interface_name(index)), is_up(index)),
             Way::Local(index) => (format!("receive: {}", interface_name(index)), is_up(index)),

@@ -6,15 +6,19 @@ use crate::Router;
 use crate::config::Statement;
 use crate::interface;
 use graph::InterfaceIndex;
+use std::collections::HashMap;
 use std::fmt::Write;
+use std::net::Ipv4Addr;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+    // Of each next hop; routes share few.
+    let mut networks = Networks::new();
     for (prefix, route) in router.ip4.routes() {
         let Some(paths) = route.sources.get(&Source::Config) else { continue };
         let mut ways = String::new();
         let mut needs = Vec::new();
         for path in paths {
-            write_path(router, path, &mut ways, &mut needs);
+            write_path(router, path, &mut ways, &mut needs, &mut networks);
         }
         needs.sort();
         needs.dedup();
@@ -25,15 +29,35 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     }
 }
 
-fn write_path(router: &Router, path: &Path, ways: &mut String, needs: &mut Vec<String>) {
+/// The address on whose network a next hop is, as the command that takes it away.
+type Networks = HashMap<(Ipv4Addr, Option<InterfaceIndex>), Option<String>>;
+
+fn write_path(router: &Router, path: &Path, ways: &mut String, needs: &mut Vec<String>, networks: &mut Networks) {
     let mut named = |index: InterfaceIndex| {
         let name = router.interfaces.get(index).map_or_else(|_| index.to_string(), |interface| interface.name.clone());
         needs.push(interface::config::removal(&name));
         name
     };
     let way = match path.way {
-        Way::Via { next_hop, interface: None } => next_hop.to_string(),
-        Way::Via { next_hop, interface: Some(index) } => format!("{next_hop} {}", named(index)),
+        Way::Via { next_hop, interface } => {
+            let mut way = next_hop.to_string();
+            if let Some(index) = interface {
+                way = format!("{way} {}", named(index));
+            }
+            let network = networks.entry((next_hop, interface)).or_insert_with(|| {
+                let (index, prefix) = router.stated_network_of(next_hop, interface)?;
+                let name = &router.interfaces.get(index).ok()?.name;
+                Some(interface::config::address_removal(name, prefix))
+            });
+            // A route rests on the address that makes its next hop acceptable: where there is
+            // none (any more), it has to insist.
+            match network {
+                Some(address) => needs.push(address.clone()),
+                None => way += " offlink",
+            }
+            way
+        }
+        Way::OnLink { next_hop, interface } => format!("{next_hop} {} onlink", named(interface)),
         Way::Attached(index) | Way::Local(index) => named(index),
         Way::LocalAnywhere => "local".into(),
         Way::Drop => "drop".into(),

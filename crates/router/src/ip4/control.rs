@@ -3,13 +3,15 @@
 //! A route is a prefix and, from each source, a list of paths. Those of the best source of
 //! which one works resolve to one forwarding object: an adjacency, a glean, or a load balance over
 //! several. Objects are shared: every route with the same paths names the same one.
-//! Adjacencies follow the neighbours; routes follow addresses and interface state.
+//! Adjacencies follow the neighbours; routes follow addresses and interface state
+//! ([`super::dependents`] says which).
 
+use super::dependents::{Dependents, insisted};
 use crate::arp::NeighbourKey;
 use crate::interface::Interface;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use tables::fib4::Key;
 use tables::{Adjacency, Fib4, Leaf, Object, Objects, kind};
@@ -28,6 +30,8 @@ pub enum Source {
     Interface,
     /// An operator.
     Config,
+    /// A next hop that another route insists is on the link.
+    OnLink,
     /// A resolved neighbour.
     Neighbour,
 }
@@ -38,6 +42,7 @@ impl Source {
         match self {
             Source::Interface => "interface",
             Source::Config => "CLI",
+            Source::OnLink => "on-link",
             Source::Neighbour => "adjacency",
         }
     }
@@ -51,6 +56,12 @@ pub enum Way {
     Via {
         next_hop: Ipv4Addr,
         interface: Option<InterfaceIndex>,
+    },
+    /// Through a neighbour that is on the wire of an interface, whatever networks that has:
+    /// on point-to-point and unnumbered links.
+    OnLink {
+        next_hop: Ipv4Addr,
+        interface: InterfaceIndex,
     },
     /// Onto an attached network.
     Attached(InterfaceIndex),
@@ -100,6 +111,7 @@ pub struct Ip4 {
     fib: Fib4,
     pub(crate) objects: Objects,
     routes: BTreeMap<Prefix4, Route>,
+    dependents: Dependents,
     adjacencies: HashMap<NeighbourKey, Shared>,
     balances: HashMap<Vec<Leaf>, Shared>,
     /// The way back from an object to what it stands for.
@@ -113,6 +125,7 @@ impl Ip4 {
             fib,
             objects,
             routes: BTreeMap::new(),
+            dependents: Dependents::default(),
             adjacencies: HashMap::new(),
             balances: HashMap::new(),
             adjacency_keys: HashMap::new(),
@@ -122,6 +135,32 @@ impl Ip4 {
 
     pub fn routes(&self) -> &BTreeMap<Prefix4, Route> {
         &self.routes
+    }
+
+    /// Puts a source's paths in the place of those that it had, or takes them away; gives
+    /// what was there. The lookup table is not touched.
+    fn set_paths(&mut self, prefix: Prefix4, source: Source, paths: Option<Vec<Path>>) -> Option<Vec<Path>> {
+        let route = self.routes.entry(prefix).or_default();
+        self.dependents.remove(prefix, route);
+        let before = match paths {
+            Some(paths) => route.sources.insert(source, paths),
+            None => route.sources.remove(&source),
+        };
+        self.dependents.add(prefix, route);
+        if route.sources.is_empty() && route.installed.is_none() {
+            self.routes.remove(&prefix);
+        }
+        before
+    }
+
+    /// Routes around an address of which some may lead onto an interface, the longest first.
+    pub(super) fn attached_around(&self, address: Ipv4Addr) -> impl Iterator<Item = &Route> {
+        self.dependents.attached_around(address).filter_map(|prefix| self.routes.get(&prefix))
+    }
+
+    /// Whether a route insists that a neighbour is on the link.
+    pub(super) fn is_insisted(&self, key: &NeighbourKey) -> bool {
+        self.dependents.is_on_link(key)
     }
 
     /// The route that packets to `address` take.
@@ -184,6 +223,12 @@ impl Ip4 {
     }
 }
 
+/// The route to a next hop that is on the link.
+fn on_link_route(key: NeighbourKey) -> (Prefix4, Path) {
+    let prefix = Prefix4::new(key.address, 32).expect("32 is a length");
+    (prefix, Path::new(Way::OnLink { next_hop: key.address, interface: key.interface }))
+}
+
 /// Spreads `weights` over a power of two of buckets: the fewest that come within the
 /// tolerance, largest remainders first. Gives each path's number of buckets.
 fn share_buckets(weights: &[u8]) -> Vec<usize> {
@@ -217,7 +262,11 @@ impl Router {
     pub fn add_route(&mut self, prefix: Prefix4, source: Source, paths: Vec<Path>, replace: bool) -> Result<(), Error> {
         let prefix = prefix.network();
         for path in &paths {
-            if let Way::Via { interface: Some(index), .. } | Way::Attached(index) | Way::Local(index) = path.way {
+            if let Way::Via { interface: Some(index), .. }
+            | Way::OnLink { interface: index, .. }
+            | Way::Attached(index)
+            | Way::Local(index) = path.way
+            {
                 self.interfaces.get(index)?;
             }
         }
@@ -232,21 +281,7 @@ impl Router {
         if all.len() > MAX_PATHS {
             return Err(Error::TooManyPaths);
         }
-        self.ip4.routes.entry(prefix).or_default().sources.insert(source, all);
-        self.install(prefix).inspect_err(|_| {
-            let route = self.ip4.routes.get_mut(&prefix).expect("inserted above");
-            match before {
-                Some(paths) => {
-                    route.sources.insert(source, paths);
-                }
-                None => {
-                    route.sources.remove(&source);
-                    if route.sources.is_empty() {
-                        self.ip4.routes.remove(&prefix);
-                    }
-                }
-            }
-        })
+        self.change_route(prefix, source, before.as_deref().unwrap_or_default(), Some(all))
     }
 
     /// Takes paths off a source's route, or the whole route when none are named.
@@ -256,20 +291,76 @@ impl Router {
     pub fn remove_route(&mut self, prefix: Prefix4, source: Source, paths: &[Path]) -> Result<(), Error> {
         let prefix = prefix.network();
         let missing = || Error::NoSuchRoute(prefix);
-        let route = self.ip4.routes.get_mut(&prefix).ok_or_else(missing)?;
-        let known = route.sources.get_mut(&source).ok_or_else(missing)?;
+        let route = self.ip4.routes.get(&prefix).ok_or_else(missing)?;
+        let before = route.sources.get(&source).ok_or_else(missing)?.clone();
         let named = |path: &Path| paths.iter().any(|gone| gone.way == path.way);
-        if !paths.iter().all(|gone| known.iter().any(|path| path.way == gone.way)) {
+        if !paths.iter().all(|gone| before.iter().any(|path| path.way == gone.way)) {
             return Err(Error::NoSuchPath(prefix));
         }
-        let before = known.clone();
-        known.retain(|path| !(paths.is_empty() || named(path)));
-        if known.is_empty() {
-            route.sources.remove(&source);
+        let left: Vec<Path> = before.iter().filter(|path| !(paths.is_empty() || named(path))).cloned().collect();
+        self.change_route(prefix, source, &before, (!left.is_empty()).then_some(left))
+    }
+
+    /// Gives a source's route other paths, with all that hangs on it, or changes nothing.
+    fn change_route(
+        &mut self,
+        prefix: Prefix4,
+        source: Source,
+        before: &[Path],
+        paths: Option<Vec<Path>>,
+    ) -> Result<(), Error> {
+        let after = paths.as_deref().unwrap_or_default();
+        let is_attached = |path: &Path| matches!(path.way, Way::Attached(_));
+        // A route onto an interface makes next hops reachable, and so does a static neighbour.
+        let carries_hops = match source {
+            Source::Interface => false,
+            Source::Neighbour => !self.is_on_network(prefix.address()),
+            _ => before.iter().chain(after).any(is_attached),
+        };
+        // Routes that hold next hops on the link rest on themselves.
+        let keys = |paths: &[Path]| if source == Source::OnLink { BTreeSet::new() } else { insisted(paths) };
+        let (had, wants) = (keys(before), keys(after));
+        let mut held = Vec::new();
+        for key in wants.difference(&had) {
+            if let Err(error) = self.hold_on_link(*key) {
+                held.into_iter().for_each(|key| self.let_go_on_link(key));
+                return Err(error);
+            }
+            held.push(*key);
         }
-        self.install(prefix).inspect_err(|_| {
-            self.ip4.routes.entry(prefix).or_default().sources.insert(source, before);
+        let previous = self.ip4.set_paths(prefix, source, paths);
+        if let Err(error) = self.install(prefix) {
+            self.ip4.set_paths(prefix, source, previous);
+            held.into_iter().for_each(|key| self.let_go_on_link(key));
+            return Err(error);
+        }
+        had.difference(&wants).for_each(|key| self.let_go_on_link(*key));
+        if carries_hops {
+            self.install_hops_in(prefix);
+        }
+        Ok(())
+    }
+
+    /// Makes a neighbour reachable for a route that insists on it: by a route of its own, which
+    /// also tells `arp-input` that it is to be listened to.
+    fn hold_on_link(&mut self, key: NeighbourKey) -> Result<(), Error> {
+        if !self.ip4.dependents.insist(key) {
+            return Ok(());
+        }
+        let (prefix, path) = on_link_route(key);
+        self.add_route(prefix, Source::OnLink, vec![path], false).inspect_err(|_| {
+            self.ip4.dependents.relent(key);
         })
+    }
+
+    fn let_go_on_link(&mut self, key: NeighbourKey) {
+        if !self.ip4.dependents.relent(key) {
+            return;
+        }
+        let (prefix, path) = on_link_route(key);
+        if let Err(error) = self.remove_route(prefix, Source::OnLink, &[path]) {
+            log::error!("route {prefix} is not up to date: {error}");
+        }
     }
 
     /// Brings the lookup table in line with a prefix's paths: those of the best source of
@@ -309,14 +400,64 @@ impl Router {
         Ok(())
     }
 
-    /// Brings all routes in line: an address or an interface has changed.
-    pub(crate) fn install_all(&mut self) {
-        let prefixes: Vec<Prefix4> = self.ip4.routes.keys().copied().collect();
+    fn install_each(&mut self, prefixes: BTreeSet<Prefix4>) {
         for prefix in prefixes {
             if let Err(error) = self.install(prefix) {
                 log::error!("route {prefix} is not up to date: {error}");
             }
         }
+    }
+
+    /// Brings the routes in line whose next hops are in a network that came or went.
+    pub(crate) fn install_hops_in(&mut self, network: Prefix4) {
+        let prefixes = self.ip4.dependents.of_hops_in(network).collect();
+        self.install_each(prefixes);
+    }
+
+    /// Brings the routes in line that lead by an interface whose state has changed: those that
+    /// name it, and those whose next hops its networks hold.
+    pub(crate) fn install_by(&mut self, index: InterfaceIndex) {
+        let dependents = &self.ip4.dependents;
+        let mut prefixes: BTreeSet<Prefix4> = dependents.of_interface(index).collect();
+        let networks: Vec<Prefix4> = match self.interfaces.get(index) {
+            Ok(interface) => interface.addresses.clone(),
+            Err(_) => Vec::new(),
+        };
+        let attached = |prefix: &&Prefix4| {
+            let paths = self.ip4.routes.get(prefix).into_iter().flat_map(|route| route.sources.values().flatten());
+            paths.into_iter().any(|path| path.way == Way::Attached(index))
+        };
+        let by_route: Vec<Prefix4> = prefixes.iter().filter(attached).copied().collect();
+        for network in networks.iter().chain(&by_route) {
+            prefixes.extend(dependents.of_hops_in(*network));
+        }
+        self.install_each(prefixes);
+    }
+
+    /// Routes that have no working path, of those with next hops in a network.
+    pub(crate) fn unresolved_in(&self, network: Prefix4) -> usize {
+        let prefixes: BTreeSet<Prefix4> = self.ip4.dependents.of_hops_in(network).collect();
+        let unresolved = |prefix: &&Prefix4| self.ip4.routes.get(prefix).is_some_and(|route| route.installed.is_none());
+        prefixes.iter().filter(unresolved).count()
+    }
+
+    /// Operators' paths that name an interface, by prefix and source.
+    pub(crate) fn paths_by(&self, index: InterfaceIndex) -> Vec<(Prefix4, Source, Vec<Path>)> {
+        let names = |path: &&Path| match path.way {
+            Way::Via { interface, .. } => interface == Some(index),
+            Way::OnLink { interface, .. } | Way::Attached(interface) | Way::Local(interface) => interface == index,
+            Way::LocalAnywhere | Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit => false,
+        };
+        let mut found = Vec::new();
+        for prefix in self.ip4.dependents.of_interface(index) {
+            for (source, paths) in &self.ip4.routes[&prefix].sources {
+                let paths: Vec<Path> = paths.iter().filter(names).cloned().collect();
+                if !paths.is_empty() && *source != Source::OnLink {
+                    found.push((prefix, *source, paths));
+                }
+            }
+        }
+        found
     }
 
     /// The leaf for some paths of a prefix, counted as one more user of its object; none when no path
@@ -326,8 +467,8 @@ impl Router {
         for path in paths {
             let leaf = match path.way {
                 // An attached host is a neighbour, known or not.
-                Way::Attached(index) if prefix.length() == 32 => {
-                    self.resolve_way(&Way::Via { next_hop: prefix.address(), interface: Some(index) })
+                Way::Attached(interface) if prefix.length() == 32 => {
+                    self.resolve_way(&Way::OnLink { next_hop: prefix.address(), interface })
                 }
                 ref way => self.resolve_way(way),
             };
@@ -386,7 +527,6 @@ impl Router {
     }
 
     fn resolve_way(&mut self, way: &Way) -> Result<Option<Leaf>, Error> {
-        let usable = |router: &Router, index| router.interfaces.get(index).is_ok_and(|interface| interface.admin_up);
         match *way {
             Way::Drop => Ok(Some(Leaf::new(kind::DROP, 0))),
             Way::Punt => Ok(Some(Leaf::new(kind::PUNT, 0))),
@@ -394,8 +534,8 @@ impl Router {
             Way::Prohibit => Ok(Some(Leaf::new(kind::PROHIBIT, 0))),
             // No interface has the index 0.
             Way::LocalAnywhere => Ok(Some(Leaf::new(kind::RECEIVE, 0))),
-            Way::Local(index) => Ok(usable(self, index).then(|| Leaf::new(kind::RECEIVE, index.0))),
-            Way::Attached(interface) if usable(self, interface) => {
+            Way::Local(index) => Ok(self.is_usable(index).then(|| Leaf::new(kind::RECEIVE, index.0))),
+            Way::Attached(interface) if self.is_usable(interface) => {
                 let key = NeighbourKey { interface, address: Ipv4Addr::UNSPECIFIED };
                 // Behind a loopback is nobody to be asked for: its packets go out, and end, at once.
                 let is_loopback = self.interfaces.get(interface).is_ok_and(Interface::is_loopback);
@@ -403,12 +543,15 @@ impl Router {
                 self.share_adjacency(key).map(|object| Some(Leaf::new(kind, object)))
             }
             Way::Via { next_hop, interface } => {
-                let interface = interface.or_else(|| self.interfaces.attached_to(next_hop));
-                let Some(interface) = interface.filter(|index| usable(self, *index)) else { return Ok(None) };
+                let Some(interface) = self.way_to_hop(next_hop, interface) else { return Ok(None) };
                 let key = NeighbourKey { interface, address: next_hop };
                 self.share_adjacency(key).map(|object| Some(Leaf::new(kind::ADJACENCY, object)))
             }
-            Way::Attached(_) => Ok(None),
+            Way::OnLink { next_hop, interface } if self.is_usable(interface) => {
+                let key = NeighbourKey { interface, address: next_hop };
+                self.share_adjacency(key).map(|object| Some(Leaf::new(kind::ADJACENCY, object)))
+            }
+            Way::OnLink { .. } | Way::Attached(_) => Ok(None),
         }
     }
 

@@ -7,10 +7,13 @@
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
+mod dependents;
 mod fragment;
 mod input;
 mod local;
 mod lookup;
+pub mod next_hop;
+pub mod on_link;
 mod punt;
 mod rewrite;
 

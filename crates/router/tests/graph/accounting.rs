@@ -67,6 +67,20 @@ impl Settings {
         self.ports.values().find(on).map(|(port, ..)| port.index)
     }
 
+    /// The interface onto which the longest route leads that holds an address.
+    fn attached_by_route(&self, address: Ipv4Addr, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
+        let mut around: Vec<_> = self.routes.iter().filter(|(prefix, _)| prefix.contains(address)).collect();
+        around.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length()));
+        around.into_iter().flat_map(|(_, paths)| paths).find_map(|path| match path.way {
+            Way::Attached(index) if self.is_up(index) && wanted.is_none_or(|wanted| wanted == index) => Some(index),
+            _ => None,
+        })
+    }
+
+    fn is_on_network(&self, address: Ipv4Addr, interface: InterfaceIndex) -> bool {
+        self.ports[&interface].2.iter().any(|prefix| prefix.contains(address))
+    }
+
     /// The ways of a prefix by source, the best first.
     fn table(&self) -> BTreeMap<Prefix4, BTreeMap<Source, Vec<Way>>> {
         let mut table: BTreeMap<Prefix4, BTreeMap<Source, Vec<Way>>> = BTreeMap::new();
@@ -102,7 +116,10 @@ impl Settings {
     fn follow(&self, way: &Way, destination: Ipv4Addr) -> Option<Fate> {
         let to = |interface: InterfaceIndex, address| {
             let known = self.neighbours.get(&NeighbourKey { interface, address });
-            let is_attached = self.ports[&interface].2.iter().any(|prefix| prefix.contains(address));
+            // Who has no address has none to ask from.
+            let can_ask = !self.ports[&interface].2.is_empty();
+            let is_routed = self.attached_by_route(address, Some(interface)).is_some();
+            let is_attached = self.is_on_network(address, interface) || can_ask && is_routed;
             match known {
                 Some(mac) => Fate::Sent(interface, *mac),
                 None if is_attached => Fate::Held(interface),
@@ -121,9 +138,16 @@ impl Settings {
                 other => other,
             }),
             Way::Via { next_hop, interface } => {
-                let interface = interface.or_else(|| self.attached_to(next_hop)).filter(|index| self.is_up(*index));
-                interface.map(|interface| to(interface, next_hop))
+                let is_there = |interface: &InterfaceIndex| {
+                    let key = NeighbourKey { interface: *interface, address: next_hop };
+                    self.is_up(*interface)
+                        && (self.neighbours.contains_key(&key) || self.is_on_network(next_hop, *interface))
+                };
+                let by_network = interface.or_else(|| self.attached_to(next_hop)).filter(is_there);
+                let by = by_network.or_else(|| self.attached_by_route(next_hop, interface));
+                by.map(|interface| to(interface, next_hop))
             }
+            Way::OnLink { next_hop, interface } => self.is_up(interface).then(|| to(interface, next_hop)),
         }
     }
 

@@ -243,7 +243,7 @@ fn refusals_come_at_once() {
     bed.router.set_mtu(e1.index, 1000).unwrap();
     bed.command("ip route add 99.0.0.0/8 via drop").unwrap();
     let bare = bed.port("bare", &[]);
-    bed.command("ip route add 98.0.0.0/8 via 10.5.0.1 bare").unwrap();
+    bed.command("ip route add 98.0.0.0/8 via 10.5.0.1 bare onlink").unwrap();
     for (line, refusal) in [
         ("ping 88.1.1.1", "no route to 88.1.1.1"),
         ("ping 99.1.1.1", "no route to 99.1.1.1: packets to 99.0.0.0/8 are not forwarded"),

@@ -499,3 +499,125 @@ fn a_renamed_interface_works_on() {
     bed.port_that_finishes("e1", Finishes::default());
     bed.router.delete_interface(e1.index).unwrap();
 }
+
+/// Three ports, and what a command that is refused says.
+fn refusal(bed: &mut Bed, command: &str) -> String {
+    let before = snapshot(bed);
+    let error = bed.command(command).expect_err(command);
+    assert_eq!(snapshot(bed), before, "{command}");
+    error
+}
+
+#[test]
+fn a_next_hop_that_cannot_work_is_refused_with_the_reason() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    bed.router.set_admin(ports[2].index, false).unwrap();
+    bed.run();
+    for (hop, reason) in [
+        ("99.0.0.1", "next hop 99.0.0.1 is on no attached network"),
+        ("99.0.0.1 e1", "next hop 99.0.0.1 is on no network of e1: `via 99.0.0.1 e1 onlink'"),
+        ("10.0.1.2 e0", "next hop 10.0.1.2 is on no network of e0 but on one of e1: "),
+        ("10.0.1.1", "next hop 10.0.1.1 is this router's own address, on e1"),
+        ("10.0.1.255", "next hop 10.0.1.255 is the broadcast address of 10.0.1.0/24 on e1"),
+        ("10.0.1.0", "next hop 10.0.1.0 is the first address of 10.0.1.0/24 on e1"),
+        ("224.0.0.1 e0 onlink", "next hop 224.0.0.1 is no host's address (it is a group's)"),
+        ("255.255.255.255 offlink", "next hop 255.255.255.255 is no host's address (it is the broadcast address)"),
+        ("240.0.0.1", "next hop 240.0.0.1 is no host's address (it is reserved, 240.0.0.0/4)"),
+        ("127.0.0.1", "next hop 127.0.0.1 is no host's address (it is a loopback address)"),
+        ("0.0.0.0", "next hop 0.0.0.0 is no host's address"),
+        ("10.0.1.9 onlink", "next hop 10.0.1.9: `onlink' says by which interface"),
+    ] {
+        for verb in ["add", "replace"] {
+            let said = refusal(&mut bed, &format!("ip route {verb} 50.0.0.0/8 via 10.0.1.2 via {hop}"));
+            assert!(said.starts_with(&format!("ip route {verb}: {reason}")), "{said}");
+        }
+    }
+    // A network that is configured is one, whatever the state of its interface.
+    bed.command("ip route add 50.0.0.0/8 via 10.0.2.2 via 10.0.2.2 e2").unwrap();
+    bed.command("ip route add 51.0.0.0/8 via 99.0.0.1 offlink via 99.0.0.1 e1 onlink").unwrap();
+}
+
+#[test]
+fn a_next_hop_on_the_link_is_asked_for_and_listened_to() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let [e0, e1, _] = &ports;
+    let hop = MacAddress([2, 0xbb, 0, 0, 0, 9]);
+    bed.command("ip route add 50.0.0.0/8 via 99.0.0.1 e1 onlink").unwrap();
+    bed.command("ip route add 51.0.0.0/8 via 99.0.0.1 e1 onlink").unwrap();
+    let frame = e0.receive_packet(&Packet::udp("10.0.0.2", "50.0.0.1", b"x"));
+    bed.run();
+    let request = arp(REQUEST, (e1.mac, "10.0.1.1"), (MacAddress::ZERO, "99.0.0.1"));
+    assert_eq!(e1.sent(), [ethernet(MacAddress::BROADCAST, e1.mac, 0x0806, &request)]);
+    let reply = arp(REPLY, (hop, "99.0.0.1"), (e1.mac, "10.0.1.1"));
+    e1.receive(ethernet(e1.mac, hop, 0x0806, &reply));
+    bed.run();
+    assert_eq!(e1.sent(), [forwarded(&frame, hop, e1.mac)]);
+    // The hop itself is reached, and nobody else of its network.
+    assert_eq!(goes_to(&mut bed, e0, &ports[1..], "99.0.0.1"), Some(hop));
+    assert_eq!(goes_to(&mut bed, e0, &ports[1..], "99.0.0.2"), None);
+    e1.receive(ethernet(e1.mac, hop, 0x0806, &arp(REPLY, (hop, "99.0.0.2"), (e1.mac, "10.0.1.1"))));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, crate::bed::error("arp-input", "ARP sender is not on an attached network", 1));
+    // And not on another wire.
+    ports[2].receive(ethernet(ports[2].mac, hop, 0x0806, &arp(REPLY, (hop, "99.0.0.1"), (ports[2].mac, "10.0.2.1"))));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, crate::bed::error("arp-input", "ARP sender is not on an attached network", 1));
+    // It stays with the last route that insists.
+    bed.command("ip route del 50.0.0.0/8").unwrap();
+    assert_eq!(goes_to(&mut bed, e0, &ports[1..], "51.0.0.1"), Some(hop));
+    bed.command("ip route del 51.0.0.0/8").unwrap();
+    let key = NeighbourKey { interface: e1.index, address: ip("99.0.0.1") };
+    bed.router.remove_neighbour(key).unwrap();
+    assert_eq!(goes_to(&mut bed, e0, &ports[1..], "99.0.0.1"), None);
+    assert!(!bed.router.ip4.routes().contains_key(&prefix("99.0.0.1/32")));
+}
+
+#[test]
+fn a_next_hop_may_be_behind_a_route_onto_an_interface() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let [e0, e1, _] = &ports;
+    refusal(&mut bed, "ip route add 50.0.0.0/8 via 99.0.0.1");
+    bed.command("ip route add 99.0.0.0/30 via e1").unwrap();
+    bed.command("ip route add 50.0.0.0/8 via 99.0.0.1").unwrap();
+    bed.know(e1, "99.0.0.1");
+    assert_eq!(goes_to(&mut bed, e0, &ports[1..], "50.0.0.1"), hop_mac("99.0.0.1"));
+    bed.router.remove_neighbour(NeighbourKey { interface: e1.index, address: ip("99.0.0.1") }).unwrap();
+    bed.command("ip route del 99.0.0.0/30").unwrap();
+    assert!(bed.router.ip4.routes()[&prefix("50.0.0.0/8")].installed.is_none());
+    bed.command("ip route add 99.0.0.0/8 via e1").unwrap();
+    assert!(bed.router.ip4.routes()[&prefix("50.0.0.0/8")].installed.is_some());
+    // Hosts there are asked for, and believed.
+    e0.receive_packet(&Packet::udp("10.0.0.2", "99.0.0.77", b"x"));
+    bed.run();
+    let request = arp(REQUEST, (e1.mac, "10.0.1.1"), (MacAddress::ZERO, "99.0.0.77"));
+    assert_eq!(e1.sent(), [ethernet(MacAddress::BROADCAST, e1.mac, 0x0806, &request)]);
+    let host = host_mac(ip("99.0.0.77"));
+    e1.receive(ethernet(e1.mac, host, 0x0806, &arp(REPLY, (host, "99.0.0.77"), (e1.mac, "10.0.1.1"))));
+    bed.run();
+    assert_eq!((bed.held(), e1.sent().len()), (0, 1));
+}
+
+#[test]
+fn routes_wait_for_a_network_that_went_and_come_back_with_it() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let (e0, others) = (&ports[0], &ports[1..]);
+    bed.command("ip route add 50.0.0.0/8 via 10.0.1.2 e1").unwrap();
+    bed.command("ip route add 51.0.0.0/8 via 10.0.1.2").unwrap();
+    let before = bed.command("show running-config").unwrap();
+    bed.router.remove_neighbour(NeighbourKey { interface: ports[1].index, address: ip("10.0.1.2") }).unwrap();
+    bed.command("set interface ip address del e1 10.0.1.1/24").unwrap();
+    for to in ["50.0.0.1", "51.0.0.1"] {
+        assert_eq!(goes_to(&mut bed, e0, others, to), None);
+    }
+    let text = bed.command("show running-config").unwrap();
+    assert!(text.contains("ip route add 50.0.0.0/8 via 10.0.1.2 e1 offlink\n"), "{text}");
+    assert!(text.contains("ip route add 51.0.0.0/8 via 10.0.1.2 offlink\n"), "{text}");
+    bed.command("set interface ip address e1 10.0.1.1/24").unwrap();
+    bed.know(&ports[1], "10.0.1.2");
+    bed.run();
+    others.iter().for_each(|port| drop(port.sent()));
+    for to in ["50.0.0.1", "51.0.0.1"] {
+        assert_eq!(goes_to(&mut bed, e0, others, to), hop_mac("10.0.1.2"));
+    }
+    assert_eq!(bed.command("show running-config").unwrap(), before);
+}

@@ -1,0 +1,185 @@
+//! Next hops: by which interface one is reached, and which are refused when an operator states
+//! them ([decision 005](../../../../docs/decisions/005-next-hops.md)).
+
+use super::control::{Path, Way};
+use crate::arp::NeighbourKey;
+use crate::interface::Interface;
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::net::Ipv4Addr;
+use wire::Prefix4;
+
+/// Why a next hop is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NextHopError {
+    #[error("next hop {hop} is no host's address (it is {what}): name that of a neighbouring router")]
+    NoHost { hop: Ipv4Addr, what: &'static str },
+    #[error(
+        "next hop {hop} is this router's own address, on {name}: name the neighbour's (`via local' takes packets in)"
+    )]
+    Own { hop: Ipv4Addr, name: String },
+    #[error("next hop {hop} is the {what} address of {network} on {name}, which no host has")]
+    Edge { hop: Ipv4Addr, what: &'static str, network: Prefix4, name: String },
+    #[error(
+        "next hop {hop} is on no attached network (`show interface address' lists them): add an address of its network \
+         first; `via {hop} INTERFACE onlink' if it is on that wire all the same; `via {hop} offlink' to have the route \
+         wait for the network"
+    )]
+    OffLink { hop: Ipv4Addr },
+    #[error(
+        "next hop {hop} is on no network of {name}{}: `via {hop} {name} onlink' if it is on that wire all the same; \
+         `via {hop} {name} offlink' to have the route wait for the network",
+        elsewhere.as_ref().map_or(String::new(), |other| format!(" but on one of {other}"))
+    )]
+    OffLinkOf { hop: Ipv4Addr, name: String, elsewhere: Option<String> },
+    #[error("next hop {hop}: `onlink' says by which interface, as in `via {hop} e0 onlink'")]
+    OnWhichLink { hop: Ipv4Addr },
+}
+
+/// What is wrong with an address that no host can have.
+fn not_a_host(address: Ipv4Addr) -> Option<&'static str> {
+    match address.octets()[0] {
+        0 => Some("of this network, 0.0.0.0/8"),
+        127 => Some("a loopback address"),
+        224..=239 => Some("a group's"),
+        240.. => Some(if address.is_broadcast() { "the broadcast address" } else { "reserved, 240.0.0.0/4" }),
+        _ => None,
+    }
+}
+
+impl Router {
+    /// Refuses a path whose next hop cannot work as the router stands: for what operators state.
+    /// One that may be off the link only has to be a host's address: a configuration must load
+    /// that was saved when an address was gone.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_next_hop_of(&self, path: &Path, may_be_off_link: bool) -> Result<(), Error> {
+        match path.way {
+            Way::Via { next_hop, .. } if may_be_off_link => check_host(next_hop)?,
+            Way::Via { next_hop, interface } => self.check_next_hop(next_hop, interface)?,
+            Way::OnLink { next_hop, .. } => check_host(next_hop)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn check_next_hop(&self, hop: Ipv4Addr, wanted: Option<InterfaceIndex>) -> Result<(), NextHopError> {
+        check_host(hop)?;
+        self.check_against_addresses(hop)?;
+        if self.network_of(hop, wanted, |_| true).is_some()
+            || self.attached_by_route(hop, wanted, |_| true).is_some()
+            || wanted.is_some_and(|interface| self.is_known(hop, interface))
+        {
+            return Ok(());
+        }
+        let Some(name) = wanted.and_then(|index| self.name_of(index)) else {
+            return Err(NextHopError::OffLink { hop });
+        };
+        let elsewhere = self.network_of(hop, None, |_| true).and_then(|(index, _)| self.name_of(index));
+        Err(NextHopError::OffLinkOf { hop, name, elsewhere })
+    }
+
+    /// An address of ours, or the first or last of an attached network, is no neighbour's.
+    fn check_against_addresses(&self, hop: Ipv4Addr) -> Result<(), NextHopError> {
+        for interface in self.interfaces.iter() {
+            for network in &interface.addresses {
+                let name = || interface.name.clone();
+                if network.address() == hop {
+                    return Err(NextHopError::Own { hop, name: name() });
+                }
+                let edges = [(network.first(), "first"), (network.last(), "broadcast")];
+                let edge = edges.into_iter().find(|(edge, _)| network.length() < 31 && *edge == hop);
+                if let Some((_, what)) = edge {
+                    return Err(NextHopError::Edge { hop, what, network: network.network(), name: name() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The address that operators gave and whose network makes a next hop acceptable, with its
+    /// interface. Without one the next hop is taken only from who says `offlink`.
+    pub(super) fn stated_network_of(
+        &self,
+        hop: Ipv4Addr,
+        wanted: Option<InterfaceIndex>,
+    ) -> Option<(InterfaceIndex, Prefix4)> {
+        let is_host = not_a_host(hop).is_none() && self.check_against_addresses(hop).is_ok();
+        self.network_of(hop, wanted, |_| true).filter(|_| is_host)
+    }
+
+    /// The attached network that holds an address, the longest first: an interface's address.
+    fn network_of(
+        &self,
+        hop: Ipv4Addr,
+        wanted: Option<InterfaceIndex>,
+        may: impl Fn(InterfaceIndex) -> bool,
+    ) -> Option<(InterfaceIndex, Prefix4)> {
+        let eligible = |index| wanted.is_none_or(|wanted| wanted == index) && may(index);
+        let interfaces = self.interfaces.iter().filter(|interface| eligible(interface.index));
+        let networks = interfaces.flat_map(|i| i.addresses.iter().map(|prefix| (i.index, *prefix)));
+        networks.filter(|(_, prefix)| prefix.contains(hop)).max_by_key(|(_, prefix)| prefix.length())
+    }
+
+    /// The interface onto which a route leads that holds an address, the longest first.
+    fn attached_by_route(
+        &self,
+        address: Ipv4Addr,
+        wanted: Option<InterfaceIndex>,
+        may: impl Fn(InterfaceIndex) -> bool,
+    ) -> Option<InterfaceIndex> {
+        let eligible = |path: &Path| match path.way {
+            Way::Attached(index) if wanted.is_none_or(|wanted| wanted == index) && may(index) => Some(index),
+            _ => None,
+        };
+        let mut routes = self.ip4.attached_around(address);
+        routes.find_map(|route| route.sources.values().flatten().find_map(eligible))
+    }
+
+    /// Whether an address is on the network of an interface's address.
+    pub(super) fn is_on_network(&self, address: Ipv4Addr) -> bool {
+        self.network_of(address, None, |_| true).is_some()
+    }
+
+    /// Whether a neighbour's Ethernet address is known: then it is there.
+    fn is_known(&self, address: Ipv4Addr, interface: InterfaceIndex) -> bool {
+        self.neighbours.mac_of(&NeighbourKey { interface, address }).is_some()
+    }
+
+    fn name_of(&self, index: InterfaceIndex) -> Option<String> {
+        self.interfaces.get(index).ok().map(|interface| interface.name.clone())
+    }
+
+    /// Whether packets can leave by an interface.
+    pub(crate) fn is_usable(&self, index: InterfaceIndex) -> bool {
+        self.interfaces.get(index).is_ok_and(|interface| interface.is_usable())
+    }
+
+    /// The interface by which a next hop is reached at present: the one on whose network it is,
+    /// or onto which a route leads there.
+    pub(crate) fn way_to_hop(&self, hop: Ipv4Addr, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
+        let usable = |index| self.is_usable(index);
+        let known = wanted.filter(|index| usable(*index) && self.is_known(hop, *index));
+        known
+            .or_else(|| self.network_of(hop, wanted, usable).map(|(index, _)| index))
+            .or_else(|| self.attached_by_route(hop, wanted, usable))
+    }
+
+    /// Whether a host is on the wire of an interface, as far as addresses and routes say.
+    pub(crate) fn is_on_link(&self, key: &NeighbourKey) -> bool {
+        // Without an address there is none to ask from.
+        let can_ask = |interface: &Interface| interface.is_usable() && interface.address_towards(key.address).is_some();
+        self.interfaces.get(key.interface).is_ok_and(can_ask)
+            && (self.network_of(key.address, Some(key.interface), |_| true).is_some()
+                || self.ip4.is_insisted(key)
+                || self.attached_by_route(key.address, Some(key.interface), |_| true).is_some())
+    }
+}
+
+fn check_host(hop: Ipv4Addr) -> Result<(), NextHopError> {
+    match not_a_host(hop) {
+        Some(what) => Err(NextHopError::NoHost { hop, what }),
+        None => Ok(()),
+    }
+}

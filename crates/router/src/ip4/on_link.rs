@@ -1,0 +1,41 @@
+//! What routes say of a host: whether it is on the wire of an interface, although no address of that
+//! has a network that it is in. For nodes that hear somebody, which is rare.
+
+use graph::InterfaceIndex;
+use rcu::Round;
+use std::net::Ipv4Addr;
+use tables::object::MAX_BUCKETS;
+use tables::{Leaf, Lookup4, ObjectHandle, kind};
+
+/// The worker's side of [`crate::Router::is_on_link`].
+#[derive(Clone)]
+pub struct OnLink {
+    fib: Lookup4,
+    objects: ObjectHandle,
+}
+
+impl OnLink {
+    pub(crate) fn new(fib: &Lookup4, objects: &ObjectHandle) -> OnLink {
+        OnLink { fib: fib.clone(), objects: objects.clone() }
+    }
+
+    /// Whether the route to a host leads onto that interface, or to the host itself there.
+    pub fn is(&self, round: &Round<'_>, interface: InterfaceIndex, host: Ipv4Addr) -> bool {
+        let leads = |leaf: Leaf| {
+            let object = self.objects.get(round, leaf.index());
+            match leaf.kind() {
+                kind::GLEAN => object.interface() == interface.0,
+                kind::ADJACENCY => object.interface() == interface.0 && object.next_hop() == u32::from(host),
+                _ => false,
+            }
+        };
+        let leaf = self.fib.lookup(round, host.into());
+        match leaf.kind() {
+            kind::LOAD_BALANCE => {
+                let balance = self.objects.get(round, leaf.index());
+                (0..MAX_BUCKETS as u32).any(|hash| leads(balance.bucket(hash)))
+            }
+            _ => leads(leaf),
+        }
+    }
+}
