@@ -13,7 +13,7 @@ BINARY ?= target/release/quiver
 .DEFAULT_GOAL := help
 # One after the other: two things that are timed at once on few cores mislead.
 .NOTPARALLEL:
-.PHONY: help deps build demo test test-rust test-models test-e2e bench figures graph lint clean install uninstall
+.PHONY: help deps build demo test test-rust test-models test-e2e bench figures fuzz graph lint clean install uninstall
 
 help: ## List these targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -49,6 +49,11 @@ bench: build ## Measure what a packet costs: hot, cold, in vectors of 16 and of 
 
 figures: build ## Measure the daemon: start to first packet, idle CPU, memory (as root)
 	@$(PYTHON) tests/figures.py
+
+# What is found worth keeping goes into target/fuzz/TARGET; `scripts/fuzz.sh keep TARGET' takes the
+# least of it that covers as much over into fuzz/corpus, which `make test' replays.
+fuzz: ## Feed a parser with what a fuzzer makes up (TARGET=frames SECONDS=600; without TARGET all, in turns)
+	@scripts/fuzz.sh run '$(or $(SECONDS),600)' $(TARGET)
 
 # The drawing's text comes from the program; a test keeps the two equal.
 graph: ## Draw docs/graph.svg anew (needs Graphviz)

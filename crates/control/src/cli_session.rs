@@ -63,6 +63,14 @@ enum Next {
     Close,
 }
 
+/// Serves a client until it leaves.
+///
+/// # Errors
+/// Those of the connection: the client is gone, or does not read.
+pub fn converse(executor: &dyn Executor, connection: &mut dyn Connection) -> io::Result<()> {
+    Session::new(executor, connection).run()
+}
+
 pub(crate) struct Session<'a> {
     executor: &'a dyn Executor,
     connection: &'a mut dyn Connection,

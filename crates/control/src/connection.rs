@@ -16,7 +16,7 @@ const READ_SIZE: usize = 4096;
 const MAXIMUM_AHEAD: usize = 4 * READ_SIZE;
 
 /// The wire to a client.
-pub(crate) trait Connection {
+pub trait Connection {
     /// Sends all bytes. Fails when the client is gone or does not read.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
 

@@ -25,7 +25,9 @@ mod wrap;
 
 pub use cli_client::CliClient;
 pub use cli_server::CliServer;
+pub use cli_session::converse;
 pub use command::Format;
+pub use connection::Connection;
 pub use session_commands::add_session_commands;
 pub use startup::StartupConfig;
 

@@ -134,7 +134,7 @@ impl Frame {
 }
 
 /// Fresh buffers, enough for the longest frame, for as long as a receive queue is polled.
-pub struct Fresh {
+pub(crate) struct Fresh {
     packets: [PacketIndex; FRAME_BUFFERS],
     /// Those before are used up.
     first: usize,

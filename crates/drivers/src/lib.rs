@@ -8,7 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod af_packet;
-mod chain;
+pub mod chain;
 mod host;
 #[cfg(test)]
 mod host_tests;
@@ -21,7 +21,7 @@ pub mod pg;
 pub mod tap;
 #[cfg(test)]
 mod test_frames;
-mod vnet;
+pub mod vnet;
 
 pub use chain::{Chain, link};
 

@@ -1,0 +1,237 @@
+//! The whole graph: a router of three ports whose worker and control run here, in turns, fed
+//! with frames and, between them, with time and commands. After each turn no node has
+//! panicked, the ledger is balanced, and no buffer is used but by what is held.
+//!
+//! An input is a row of records: a byte that says what it is, then what belongs to it.
+//!
+//! | byte | record |
+//! |---|---|
+//! | bits 0-1: 0 to 2 | a frame on that port: length (2 bytes, the low 11 bits; see [`Frame::read`]), bytes |
+//! | bits 0-1: 3 | a byte that picks one of [`ACTS`] |
+
+use crate::ports::{Arrival, Port, Ports};
+use graph::Progress;
+use router::{Options, Router};
+use std::time::{Duration, Instant};
+use wire::checksum;
+use wire::ethernet::{self, EtherType};
+use wire::ipv4::{self, Protocol};
+
+/// Few, so that running out of them is met too.
+const BUFFERS: u32 = 2048;
+
+/// What the router is before the first frame. Neighbours `10.0.N.2` are known.
+const CONFIGURATION: &[&str] = &[
+    "set interface ip address e0 10.0.0.1/24",
+    "set interface ip address e1 10.0.1.1/24",
+    "set interface ip address e2 10.0.2.1/24",
+    "set interface ip address e2 10.0.3.1/31",
+    "set interface state e0 up",
+    "set interface state e1 up",
+    "set interface state e2 up",
+    "set interface mtu packet 576 e2",
+    "ip neighbor e0 10.0.0.2 02:aa:0a:00:00:02",
+    "ip neighbor e1 10.0.1.2 02:aa:0a:00:01:02",
+    "ip neighbor e2 10.0.2.2 02:aa:0a:00:02:02",
+    "ip route add 20.0.0.0/8 via drop",
+    "ip route add 21.0.0.0/8 via punt",
+    "ip route add 22.0.0.0/8 via unreachable",
+    "ip route add 23.0.0.0/8 via 10.0.1.2",
+    "ip route add 24.0.0.0/8 via 10.0.1.2 via 10.0.2.2",
+    "ip route add 25.0.0.0/8 via 10.0.2.99",
+    "ip route add 26.0.0.0/8 via drop weight 3 via 10.0.2.2",
+];
+
+/// What may happen between frames: commands, and what a word in capitals names.
+const ACTS: &[&str] = &[
+    "PASS 100",
+    "PASS 1100",
+    "PASS 70000",
+    "REFUSE full",
+    "REFUSE refused",
+    "set interface state e1 down",
+    "set interface state e1 up",
+    "set interface mtu packet 100 e1",
+    "set interface mtu packet 9000 e1",
+    "set interface ip address del e1 10.0.1.1/24",
+    "set interface ip address e1 10.0.1.1/24",
+    "ip route del 23.0.0.0/8 via 10.0.1.2",
+    "ip route add 0.0.0.0/0 via 10.0.1.2",
+    "ip route del 0.0.0.0/0 via 10.0.1.2",
+    "ip route replace 24.0.0.0/8 via 10.0.2.77 via 10.0.1.2",
+    "ip neighbor del e1 10.0.1.2",
+    "delete interface e2",
+    "trace add test-input 100",
+    "clear trace",
+    "pcap trace rx tx drop max 100 file capture.pcap",
+    "pcap trace off",
+    "clear errors",
+];
+
+/// Of the bits of a frame's length, and of its record's first byte.
+const LENGTH: u16 = 0x07ff;
+const HAS_VNET_HEADER: u16 = 1 << 11;
+const IN_PARTS: u16 = 1 << 12;
+const WITH_NEXT: u16 = 1 << 13;
+const ODD_PLACE: u16 = 1 << 14;
+const TO_US: u8 = 1 << 2;
+const MEND_IP4: u8 = 1 << 3;
+const MEND_ICMP: u8 = 1 << 4;
+
+pub fn run(bytes: &[u8]) {
+    let mut bed = Bed::new();
+    let mut rest = bytes;
+    while let Some(record) = take(&mut rest, 1) {
+        let port = usize::from(record[0] & 3);
+        if port == 3 {
+            let Some(which) = take(&mut rest, 1) else { break };
+            bed.act(ACTS[usize::from(which[0]) % ACTS.len()]);
+            bed.settle();
+        } else {
+            let Some(frame) = Frame::read(record[0], &mut rest, &bed.ports[port]) else { break };
+            bed.ports[port].receive(frame.arrival);
+            if !frame.with_next {
+                bed.settle();
+            }
+        }
+    }
+    bed.settle();
+    bed.finish();
+}
+
+/// The next bytes of the input.
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (taken, others) = rest.split_at_checked(length)?;
+    *rest = others;
+    Some(taken)
+}
+
+struct Frame {
+    arrival: Arrival,
+    /// It comes in one vector with the next.
+    with_next: bool,
+}
+
+impl Frame {
+    /// Reads a frame. Its length's upper bits say whether a virtio-net header comes first,
+    /// whether a byte follows that says after how many the first buffer ends, whether it comes
+    /// with the next frame, and whether it lies at an odd place. The record's bits say what of
+    /// it is made right: the destination, the IPv4 checksum, the ICMP checksum.
+    fn read(record: u8, rest: &mut &[u8], port: &Port) -> Option<Frame> {
+        let length = take(rest, 2)?;
+        let length = u16::from_le_bytes([length[0], length[1]]);
+        let header = if length & HAS_VNET_HEADER != 0 { take(rest, 10)? } else { &[] };
+        let cut = if length & IN_PARTS != 0 { Some(usize::from(take(rest, 1)?[0])) } else { None };
+        let most = usize::from(length & LENGTH).min(rest.len());
+        let mut frame = take(rest, most)?.to_vec();
+        if record & TO_US != 0 && frame.len() >= 6 {
+            frame[..6].copy_from_slice(&port.mac.0);
+        }
+        mend(&mut frame, record & MEND_IP4 != 0, record & MEND_ICMP != 0);
+        let mut arrival = Arrival::new(frame, header.first_chunk());
+        if let Some(cut) = cut {
+            arrival.cut_after(cut);
+        }
+        if length & ODD_PLACE != 0 {
+            arrival.offset += 2;
+        }
+        Some(Frame { arrival, with_next: length & WITH_NEXT != 0 })
+    }
+}
+
+/// Makes checksums right, so that what lies behind their checks is reached.
+fn mend(frame: &mut [u8], ip4: bool, icmp: bool) {
+    let mut at = ethernet::HEADER_LEN;
+    while frame.get(at - 2..at).is_some_and(|kind| EtherType(u16::from_be_bytes([kind[0], kind[1]])).is_tag()) {
+        at += wire::vlan::TAG_LEN;
+    }
+    let Some(packet) = frame.get_mut(at..) else { return };
+    let Ok(mut header) = ipv4::Header::new_checked(packet) else { return };
+    if ip4 {
+        header.fill_checksum();
+    }
+    if icmp && header.protocol() == Protocol::ICMP && header.payload().len() >= 8 {
+        let payload = header.payload_mut();
+        payload[2..4].fill(0);
+        let sum = checksum::checksum(payload);
+        payload[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+struct Bed {
+    router: Router,
+    worker: graph::Worker,
+    ports: [Port; 3],
+    commands: command::CommandSet<Router>,
+    now: Instant,
+    _directory: crate::Directory,
+}
+
+impl Bed {
+    fn new() -> Bed {
+        let options = Options { buffers: BUFFERS, huge_pages: false, workers: 1, hash_seed: 7, ..Options::default() };
+        let mut router = Router::new(options).expect("a router");
+        let directory = crate::Directory::new();
+        router.files = directory.files();
+        let worker = router.graph.worker(0).expect("a worker");
+        let ports = Ports::open(&mut router);
+        let commands = router::commands();
+        let mut bed = Bed { router, worker, ports, commands, now: Instant::now(), _directory: directory };
+        for line in CONFIGURATION {
+            bed.commands.execute(&mut bed.router, line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+        bed.settle();
+        bed
+    }
+
+    fn act(&mut self, act: &str) {
+        match act.split_once(' ') {
+            Some(("PASS", time)) => {
+                self.now += Duration::from_millis(time.parse().expect("a number"));
+                self.router.tick_at(self.now);
+            }
+            Some(("REFUSE", "full")) => self.ports.iter().for_each(|port| port.refuse_next(drivers::FULL)),
+            Some(("REFUSE", _)) => self.ports.iter().for_each(|port| port.refuse_next(drivers::REFUSED)),
+            // It may be refused, as when the interface is gone already.
+            _ => drop(self.commands.execute(&mut self.router, act)),
+        }
+    }
+
+    /// Runs worker and control until neither has anything to do.
+    fn settle(&mut self) {
+        const MANY: usize = 100_000;
+        for _ in 0..MANY {
+            let worked = self.worker.round() != Progress::Idle;
+            let mut told = false;
+            while let Ok(event) = self.router.events().try_recv() {
+                self.router.handle(event);
+                told = true;
+            }
+            if !worked && !told {
+                return self.check();
+            }
+        }
+        panic!("worker or control never come to rest");
+    }
+
+    fn check(&mut self) {
+        let ledger = self.worker.core().ledger();
+        assert!(ledger.is_balanced(), "{ledger:?}");
+        let used = self.worker.core().buffers.in_use();
+        // What is held may be chains: of each packet one buffer at least.
+        assert!(used >= ledger.held && (ledger.held > 0 || used == 0), "{used} buffers are used, {ledger:?}");
+        for (number, error) in self.router.graph.errors().iter().enumerate() {
+            let count = self.router.graph.counters().errors.sum(number, 0);
+            let never = error.node == "dispatcher" && error.reason != "edge leads nowhere";
+            assert!(!never || count == 0, "{}", error.reason);
+        }
+    }
+
+    /// Ends the worker: it gives back all that it holds.
+    fn finish(mut self) {
+        drop(self.commands.execute(&mut self.router, "show trace filter"));
+        self.router.graph.stop();
+        while self.worker.round() != Progress::Stopped {}
+        assert_eq!(self.worker.core().buffers.in_use(), 0, "all buffers are given back");
+    }
+}

@@ -1,0 +1,83 @@
+//! Every view of a header over any bytes: what a checked view hands out must not panic, what
+//! is written must read back, and headers print as text however short they are.
+
+use std::hint::black_box;
+use wire::arp::Arp;
+use wire::ethernet::EtherType;
+use wire::pretty::Summary;
+use wire::vlan::Tag;
+use wire::{checksum, ethernet, icmpv4, ipv4, tcp, udp};
+
+pub fn run(bytes: &[u8]) {
+    for summary in [Summary::ethernet(bytes), Summary::arp(bytes), Summary::ipv4(bytes)] {
+        black_box(summary.indented(4).to_string());
+    }
+    arp(bytes);
+    ip4(bytes);
+    if let Ok(frame) = ethernet::Header::new_checked(bytes) {
+        black_box(format!("{} {} {}", frame.dst(), frame.src(), frame.ethertype()));
+        let mut at = ethernet::HEADER_LEN;
+        let mut kind = frame.ethertype();
+        while let Some(tag) = bytes.get(at - 2..).and_then(Tag::parse) {
+            black_box((tag.vid(), tag.priority(), tag.is_drop_eligible()));
+            at += wire::vlan::TAG_LEN;
+            kind = EtherType(bytes.get(at - 2..at).map_or(0, |kind| u16::from_be_bytes([kind[0], kind[1]])));
+        }
+        let payload = bytes.get(at..).unwrap_or_default();
+        match kind {
+            EtherType::ARP => arp(payload),
+            EtherType::IPV4 => ip4(payload),
+            _ => {}
+        }
+    }
+}
+
+fn arp(bytes: &[u8]) {
+    let Ok(message) = Arp::parse(bytes) else { return };
+    let mut again = [0; wire::arp::LEN];
+    message.emit(&mut again);
+    assert_eq!(again, bytes[..again.len()], "an ARP message reads back as it was");
+}
+
+fn ip4(bytes: &[u8]) {
+    let Ok(header) = ipv4::Header::new_checked(bytes) else { return };
+    assert!(header.header_bytes().len() + header.payload().len() <= bytes.len());
+    black_box((header.ecn(), header.id(), header.dont_fragment(), header.ttl(), header.verify_checksum()));
+    let options: usize = header.options().map(|option| format!("{option:?}").len().min(1)).sum();
+    assert!(options <= header.option_bytes().len(), "each option takes a byte at least");
+    let mut copy = bytes.to_vec();
+    let mut whole = ipv4::Header::new_checked(&mut copy[..]).expect("the same bytes");
+    whole.fill_checksum();
+    assert!(whole.verify_checksum(), "a checksum that was made is right");
+    if whole.ttl() > 0 {
+        whole.decrement_ttl();
+        assert!(whole.verify_checksum(), "and stays right when the TTL goes down");
+    }
+    let (src, dst, length) = (header.src(), header.dst(), header.payload().len() as u16);
+    let pseudo = checksum::pseudo_header4(src, dst, header.protocol().0, length);
+    transport(header.payload(), pseudo);
+}
+
+fn transport(bytes: &[u8], pseudo: u32) {
+    let mut copy = bytes.to_vec();
+    if let Ok(mut segment) = tcp::Header::new_checked(&mut copy[..]) {
+        black_box((segment.flags().to_string(), segment.option_bytes().len(), segment.payload().len()));
+        segment.fill_checksum(pseudo);
+        assert!(segment.verify_checksum(pseudo));
+    }
+    let mut copy = bytes.to_vec();
+    if let Ok(mut datagram) = udp::Header::new_checked(&mut copy[..]) {
+        datagram.fill_checksum(pseudo);
+        assert!(datagram.verify_checksum(pseudo));
+    }
+    let mut copy = bytes.to_vec();
+    if let Ok(mut packet) = icmpv4::Header::new_checked(&mut copy[..]) {
+        let message = packet.message();
+        black_box((format!("{message:?}"), packet.kind().to_string(), packet.kind().code_name(packet.code())));
+        let (kind, code, rest) = message.into_parts();
+        assert_eq!((kind, code), (packet.kind(), packet.code()));
+        black_box(rest);
+        packet.fill_checksum();
+        assert!(packet.verify_checksum());
+    }
+}
