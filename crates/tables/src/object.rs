@@ -387,13 +387,24 @@ impl<'r> ObjectRef<'r> {
         ((self.head >> 8) as u8 == 14).then(|| self.body()[16..30].try_into().expect("14 bytes"))
     }
 
+    /// How many buckets it has, when it is a load balance.
+    #[inline]
+    fn bucket_count(&self) -> usize {
+        1 << ((self.head >> 8) as u8).min(MAX_BUCKETS.ilog2() as u8)
+    }
+
+    /// The leaves of all buckets of a load balance.
+    pub fn buckets(&self) -> impl Iterator<Item = Leaf> + '_ {
+        (0..self.bucket_count() as u32).map(|bucket| self.bucket(bucket))
+    }
+
     /// The leaf that a flow takes, by its hash.
     #[inline]
     pub fn bucket(&self, hash: u32) -> Leaf {
         if self.head as u8 != STATE_LOAD_BALANCE {
             return Leaf::MISS;
         }
-        let count = 1usize << ((self.head >> 8) as u8).min(MAX_BUCKETS.ilog2() as u8);
+        let count = self.bucket_count();
         let bucket = hash as usize & (count - 1);
         let Some(line) = self.lines.get(self.index + bucket / BUCKETS_IN_LINE) else {
             return Leaf::MISS;
@@ -451,6 +462,7 @@ mod tests {
                 let expected = leaves[hash as usize % leaves.len()];
                 assert_eq!(handle.get(&round, index).bucket(hash), expected);
             }
+            assert_eq!(handle.get(&round, index).buckets().collect::<Vec<_>>(), leaves);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::output::Output;
 use super::{Creation, Facts, FactsTable, Mtus};
+use crate::ip4;
 use crate::ip4::control::{Path, Source, Way};
 use crate::{Error, Router};
 use drivers::input::DeviceInput;
@@ -50,6 +51,8 @@ pub struct Interface {
     /// An operator set the address.
     pub mac_is_set: bool,
     pub admin_up: bool,
+    /// What operators said of IPv4 on it.
+    pub ip4: ip4::Settings,
     pub addresses: Vec<Prefix4>,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,
@@ -277,6 +280,7 @@ impl Router {
             mtus: Mtus::default(),
             device_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             mac_is_set: false,
+            ip4: Default::default(),
             admin_up: false,
             addresses: Vec::new(),
             tags: Tags::NONE,
@@ -594,13 +598,14 @@ impl Router {
     }
 
     /// Publishes what the data path knows of interfaces.
-    fn publish_facts(&self) {
+    pub(crate) fn publish_facts(&self) {
         let facts = |interface: &Interface| Facts {
             index: interface.index,
             mac: interface.mac,
             up: interface.admin_up,
             addresses: interface.addresses.clone(),
             ip4_enabled: interface.is_ip4_enabled(),
+            source_check: interface.ip4.source_check,
             tags: interface.tags,
             output: interface.output_edge,
         };

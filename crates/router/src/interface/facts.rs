@@ -1,6 +1,7 @@
 //! What the data path needs to know of interfaces: a table that control publishes whole
 //! and nodes borrow for a round.
 
+use crate::ip4::SourceCheck;
 use graph::{EdgeIndex, InterfaceIndex};
 use rcu::Published;
 use std::net::Ipv4Addr;
@@ -19,6 +20,8 @@ pub struct Facts {
     pub addresses: Vec<Prefix4>,
     /// It takes part in IPv4: packets that it receives are looked at.
     pub ip4_enabled: bool,
+    /// How the sources of packets that it receives are checked.
+    pub source_check: Option<SourceCheck>,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,
     /// The edge of `interface-output` to this interface.

@@ -15,6 +15,7 @@ use wire::Prefix4;
 const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | prohibit | null-send-prohibit | <hop:ip4> [<interface:interface>] [{onlink | offlink : insist}] | <onto:interface> : way} [weight <weight:u32 1..255>]";
 
 pub fn register(set: &mut CommandSet<Router>) {
+    super::settings::register(set);
     set.section(
         "Routes",
         "Several paths share the traffic by weight and flow. A path leads to a next hop, onto an attached network (an \

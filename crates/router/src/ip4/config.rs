@@ -11,6 +11,7 @@ use std::fmt::Write;
 use std::net::Ipv4Addr;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+    router.interfaces.iter().for_each(|interface| super::settings::statements(interface, into));
     // Of each next hop; routes share few.
     let mut networks = Networks::new();
     for (prefix, route) in router.ip4.routes() {

@@ -2,7 +2,7 @@
 //!
 //! Reads: check bits in `flags`, `target`. Writes: for packets that came without a link header
 //! or with options, the same facts that `ethernet-input` writes for the others. Next:
-//! `ip4-lookup`; `ip4-local` with the limited broadcast, which every station on the link
+//! `ip4-lookup`, by way of `ip4-rx-urpf` on interfaces that ask for it; `ip4-local` with the limited broadcast, which every station on the link
 //! receives and no router forwards; or a drop by name (RFC 1812 5.2.2, 5.3).
 //!
 //! `ip4-input-no-checksum` does the same for packets whose device has verified the checksum of
@@ -19,6 +19,7 @@ use wire::ipv4::{self, ParseError, Protocol};
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
+        Urpf => next "ip4-rx-urpf",
         Local => next "ip4-local",
         /// The interface has no IPv4 address and does not borrow one, so that it takes no part in IPv4. Give it an
         /// address: `set interface ip address` (RFC 1812 2.2.7).
@@ -152,8 +153,10 @@ impl Map for Ip4Input {
 /// Where sound packets of an interface go.
 fn way_on(facts: Option<&Facts>) -> Edge {
     match facts {
-        Some(facts) if facts.ip4_enabled => Edge::Lookup,
-        _ => Edge::NotEnabled,
+        Some(facts) if !facts.ip4_enabled => Edge::NotEnabled,
+        Some(facts) if facts.source_check.is_some() => Edge::Urpf,
+        Some(_) => Edge::Lookup,
+        None => Edge::NotEnabled,
     }
 }
 

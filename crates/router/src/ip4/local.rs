@@ -3,10 +3,13 @@
 //! What this router itself sends to one of its addresses comes here too: a ping of our own
 //! address is answered as anybody's.
 //!
+//! Nobody else may send from an address of ours, nor from one to which there is no way back.
+//!
 //! Reads: protocol and fragment bits. Next: by protocol; what no node here takes goes to `ip4-punt`
 //! with the reason in the scratch word.
 
 use super::Unclaimed;
+use super::source::{Fault, Sources};
 use graph::{Context, Map, NodeSpec, Vector};
 use wire::batch::check;
 use wire::ipv4::{self, Protocol};
@@ -16,6 +19,12 @@ graph::edges! {
         Icmp => next "ip4-icmp-input",
         Udp => next "ip4-udp-lookup",
         Unclaimed => next "ip4-punt",
+        /// A packet to this router from one of its own addresses that came from outside: its sender forges
+        /// addresses, or another station has an address of ours (RFC 1812 5.3.8).
+        Spoofed => drop "ip4 spoofed local-address packet drops",
+        /// A packet to this router from a source to which it has no route, so that it could not be answered: it is
+        /// forged, or a route back is missing (`show ip fib`).
+        SourceMiss => drop "ip4 source lookup miss",
         /// A part of a packet to this router itself, such as of a ping longer than the MTU. Send smaller packets.
         Fragment => drop "fragment to this router (no reassembly)",
     }
@@ -25,14 +34,29 @@ pub fn spec() -> NodeSpec {
     NodeSpec { name: "ip4-local".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip4 }
 }
 
-pub struct Ip4Local;
+pub struct Ip4Local {
+    sources: Sources,
+}
+
+impl Ip4Local {
+    pub fn new(sources: Sources) -> Ip4Local {
+        Ip4Local { sources }
+    }
+}
 
 impl Map for Ip4Local {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        for i in 0..vector.len() {
+        let faults = self.sources.judge(cx, vector);
+        for (i, fault) in faults[..vector.len()].iter().enumerate() {
             let row = vector.row(i);
-            let protocol = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).protocol();
-            let to = if row.flags & check::FRAGMENT != 0 {
+            let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
+            let (protocol, to_all) = (header.protocol(), header.dst().is_broadcast());
+            let to = if *fault == Some(Fault::Ours) {
+                Edge::Spoofed
+            } else if *fault == Some(Fault::Unreachable) && !to_all {
+                // Who asks everybody may have no address yet (RFC 2131 4.1).
+                Edge::SourceMiss
+            } else if row.flags & check::FRAGMENT != 0 {
                 Edge::Fragment
             } else {
                 match protocol {

@@ -16,8 +16,12 @@ pub mod next_hop;
 pub mod on_link;
 mod punt;
 mod rewrite;
+pub(crate) mod settings;
+mod source;
 
 pub(crate) use punt::Unclaimed;
+pub use settings::Settings;
+pub use source::{Mode, SourceCheck};
 
 use crate::capability::{self, Capability, Stage};
 use crate::interface::{Interface, InterfaceCounters, SharedFacts};
@@ -30,6 +34,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
     description: "IPv4 input, routing, forwarding, local delivery",
     stages: &[
         Stage::new("ip4-unicast", "ip4-input", when_enabled),
+        Stage::new("ip4-unicast", "ip4-rx-urpf", checked),
         Stage::new("ip4-unicast", "ip4-lookup", capability::when_up),
         Stage::new("ip4-unicast", "ip4-load-balance", capability::when_up),
         Stage::new("ip4-local", "ip4-local", capability::when_up),
@@ -42,6 +47,15 @@ pub(crate) const CAPABILITY: Capability = Capability {
 /// It works on packets of interfaces that take part in IPv4.
 fn when_enabled(interface: &Interface) -> Option<String> {
     (interface.admin_up && interface.is_ip4_enabled()).then(String::new)
+}
+
+/// It looks at the sources of packets of interfaces for which that was asked.
+fn checked(interface: &Interface) -> Option<String> {
+    interface
+        .ip4
+        .source_check
+        .filter(|_| interface.admin_up && interface.is_ip4_enabled())
+        .map(|check| check.to_string())
 }
 
 /// Nodes that others connect to.
@@ -69,6 +83,12 @@ pub(crate) fn register(
         let node = move |_| input::Ip4Input::new(facts.clone(), ip4.clone(), checksum);
         graph.register(input::spec(checksum), move |worker| Behaviour::Map(Box::new(node(worker))))?;
     }
+    let urpf = (facts.clone(), fib.clone(), objects.clone());
+    graph.register(source::spec(), move |_| {
+        let (facts, fib, objects) = urpf.clone();
+        Behaviour::Map(Box::new(source::Urpf::new(facts, fib, objects)))
+    })?;
+    let local = fib.clone();
     let fib = fib.clone();
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip4Lookup::new(fib.clone()))))?;
     let handle = objects.clone();
@@ -82,7 +102,9 @@ pub(crate) fn register(
     graph.register(fragment::spec(), move |worker| {
         Behaviour::Expand(Box::new(fragment::Ip4Fragment::new(worker, workers)))
     })?;
-    graph.register(local::spec(), |_| Behaviour::Map(Box::new(local::Ip4Local)))?;
+    graph.register(local::spec(), move |_| {
+        Behaviour::Map(Box::new(local::Ip4Local::new(source::Sources::new(local.clone()))))
+    })?;
     let punts = counters.punts.clone();
     graph.register(punt::spec(), move |_| Behaviour::Map(Box::new(punt::Ip4Punt::new(punts.clone()))))?;
     Ok(Nodes { rewrite })

@@ -357,7 +357,7 @@ impl Trial {
         self.settings.ports.values().for_each(|(port, ..)| drop(port.sent()));
         // An error, so that nobody is told, about nothing that we sent.
         let message = icmp(3, 0, 0, &[0; 28]);
-        let mut packet = Packet::new("198.51.100.1", &destination.to_string(), ICMP, &message);
+        let mut packet = Packet::new("192.168.0.2", &destination.to_string(), ICMP, &message);
         packet.id = self.random.next() as u16;
         self.entry.receive_packet(&packet);
         let moved = self.bed.errors_of(|_| {});

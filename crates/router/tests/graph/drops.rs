@@ -259,6 +259,26 @@ const CASES: &[(&str, &str, Act)] = &[
     ("arp-input", "ARP request for another address", |_, ports| {
         arp_from(ports, REQUEST, (STRANGER, "0.0.0.0"), "0.0.0.0");
     }),
+    ("ip4-rx-urpf", "uRPF drop (strict)", |bed, ports| {
+        bed.command("set urpf ip4 strict e0").unwrap();
+        ports[0].receive_packet(&Packet::udp("10.0.1.7", "10.0.1.2", b""));
+    }),
+    ("ip4-rx-urpf", "uRPF drop (loose)", |bed, ports| {
+        bed.command("set urpf ip4 loose e0").unwrap();
+        ports[0].receive_packet(&Packet::udp("77.0.1.7", "10.0.1.2", b""));
+    }),
+    ("ip4-local", "ip4 spoofed local-address packet drops", |_, ports| {
+        ports[0].receive_packet(&Packet::echo_request("10.0.0.1", "10.0.0.1", b"data"));
+    }),
+    ("ip4-local", "ip4 spoofed local-address packet drops", |_, ports| {
+        ports[0].receive_packet(&Packet::echo_request("10.0.1.1", "10.0.0.1", b"data"));
+    }),
+    ("ip4-local", "ip4 source lookup miss", |_, ports| {
+        ports[0].receive_packet(&Packet::echo_request("77.0.1.7", "10.0.0.1", b"data"));
+    }),
+    ("ip4-local", "ip4 source lookup miss", |_, ports| {
+        ports[0].receive_packet(&Packet::echo_request("10.0.0.255", "10.0.0.1", b"data"));
+    }),
     ("ip4-local", "fragment to this router (no reassembly)", |_, ports| {
         ports[0].receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", b"16 bytes").fragment(MORE_FRAGMENTS));
     }),
@@ -484,6 +504,7 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("ip4-load-balance", "route leads to nothing"),
     // A guard: such sources do not get past `ip4-input`.
     ("ip4-icmp-error", "no ICMP error to a source that is not one host"),
+    ("tcp4-reset", "no TCP reset to a source that is not one host"),
     // Only when the address goes while its packets are inside a round.
     ("ip4-icmp-error", "no address to send an ICMP error from"),
     // No interface has an MTU that small; tested with the node.

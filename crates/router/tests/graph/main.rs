@@ -21,3 +21,4 @@ mod offload;
 mod packet;
 mod ping;
 mod routes;
+mod source;

@@ -70,11 +70,7 @@ impl Table {
     fn lookup(&self, address: u32) -> u32 {
         loop {
             let default = self.default.load(Ordering::Acquire);
-            let mut leaf = self.first_level()[(address >> 8) as usize].load(Ordering::Acquire);
-            if leaf >= CONTINUED {
-                let slot = leaf & SLOT_MASK | address & PAGE_MASK;
-                leaf = self.second[slot as usize].load(Ordering::Acquire);
-            }
+            let leaf = self.slot(address);
             if leaf != MISS {
                 return leaf;
             }
@@ -82,6 +78,16 @@ impl Table {
                 return default as u32;
             }
         }
+    }
+
+    /// What the slots say of an address: MISS when only the default route is left.
+    fn slot(&self, address: u32) -> u32 {
+        let leaf = self.first_level()[(address >> 8) as usize].load(Ordering::Acquire);
+        if leaf < CONTINUED {
+            return leaf;
+        }
+        let slot = leaf & SLOT_MASK | address & PAGE_MASK;
+        self.second[slot as usize].load(Ordering::Acquire)
     }
 
     fn lookup_block(&self, kernel: Kernel, addresses: &mut [u32]) {
@@ -165,6 +171,30 @@ impl Lookup4 {
         for block in addresses.chunks_mut(BLOCK) {
             self.table.lookup_block(self.kernel, block);
         }
+    }
+}
+
+impl Lookup4 {
+    /// As [`Lookup4::lookup_batch`] in a table without its default route: what nothing longer
+    /// covers is [`Leaf::MISS`].
+    #[inline]
+    pub fn lookup_batch_but_default(&self, _round: &Round<'_>, addresses: &mut [u32]) {
+        for block in addresses.chunks_mut(BLOCK) {
+            if block.len() < SMALLEST_BLOCK {
+                block.iter_mut().for_each(|address| *address = self.table.slot(*address));
+                continue;
+            }
+            let mut staged = [0; BLOCK];
+            let leaves = &mut staged[..block.len()];
+            self.table.resolve(self.kernel, block, leaves);
+            block.copy_from_slice(leaves);
+        }
+    }
+
+    /// The default route's leaf, or [`Leaf::MISS`].
+    #[inline]
+    pub fn default_route(&self, _round: &Round<'_>) -> Leaf {
+        Leaf(self.table.default.load(Ordering::Acquire) as u32)
     }
 }
 

@@ -72,6 +72,9 @@ impl Bench {
     /// Every way to ask for `addresses` gives what the linear scan gives.
     fn check(&mut self, addresses: &[u32]) {
         let expected: Vec<_> = addresses.iter().map(|a| self.oracle.lookup(*a)).collect();
+        let longer = |found: Option<(Key, Leaf)>| found.filter(|(key, _)| key.length() > 0);
+        let but_default = |a: &u32| longer(self.oracle.longest_match(*a)).map_or(Leaf::MISS, |(_, leaf)| leaf);
+        let without_default: Vec<_> = addresses.iter().map(but_default).collect();
         let handle = self.fib.handle();
         let round = self.reader.round();
         for (address, expected) in addresses.iter().zip(&expected) {
@@ -88,6 +91,10 @@ impl Bench {
             handle.lookup_batch(&round, &mut batch);
             let found: Vec<_> = batch.into_iter().map(Leaf).collect();
             assert_eq!(found, expected, "{kernel:?}");
+            let mut batch = addresses.to_vec();
+            handle.lookup_batch_but_default(&round, &mut batch);
+            let found: Vec<_> = batch.into_iter().map(Leaf).collect();
+            assert_eq!(found, without_default, "{kernel:?} without the default route");
         }
     }
 

@@ -1,0 +1,68 @@
+//! What operators say of IPv4 on an interface: the operations, and the commands that state it.
+
+use super::source::{Mode, SourceCheck};
+use crate::config::Statement;
+use crate::interface::{self, Interface};
+use crate::{Error, Router};
+use command::{Args, Command, CommandSet, Done, reply};
+use graph::InterfaceIndex;
+
+/// Of one interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// How the sources of received packets are checked.
+    pub source_check: Option<SourceCheck>,
+}
+
+impl Router {
+    /// Has the sources of packets checked that an interface receives, or not.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn set_source_check(&mut self, index: InterfaceIndex, check: Option<SourceCheck>) -> Result<(), Error> {
+        self.interfaces.get_mut(index)?.ip4.source_check = check;
+        self.publish_facts();
+        Ok(())
+    }
+}
+
+pub(super) fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "IPv4 on interfaces",
+        "What is checked and sent on there, besides what is always checked; see [IPv4](ip4.md).",
+    );
+    set.add(
+        Command::new(
+            "set urpf ip4 [rx] {off | loose | strict : mode} <interface:interface> [allow-default]",
+            "Check the sources of packets that an interface receives: is there a route back (loose), by that interface \
+             (strict); the default route counts when it is allowed.",
+            |router: &mut Router, args: &Args| {
+                let index = router.interfaces.find(args.text("interface")?)?;
+                let allow_default = args.flag("allow-default");
+                let check = |mode| Some(SourceCheck { mode, allow_default });
+                let check = match args.text("mode")? {
+                    "loose" => check(Mode::Loose),
+                    "strict" => check(Mode::Strict),
+                    _ => None,
+                };
+                router.set_source_check(index, check)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set urpf ip4 rx strict e0")
+        .example("set urpf ip4 rx loose e1 allow-default"),
+    );
+}
+
+pub(super) fn statements(interface: &Interface, into: &mut Vec<Statement>) {
+    let name = &interface.name;
+    let needs = interface::config::removal(name);
+    if let Some(SourceCheck { mode, allow_default }) = interface.ip4.source_check {
+        let mode = SourceCheck { mode, allow_default: false };
+        let tail = if allow_default { " allow-default" } else { "" };
+        let line = format!("set urpf ip4 rx {mode} {name}{tail}");
+        let undo = format!("set urpf ip4 rx off {name}");
+        into.push(Statement::new(line, undo).needing(needs).replaced_by_itself());
+    }
+}

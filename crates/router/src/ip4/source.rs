@@ -1,0 +1,164 @@
+//! `ip4-rx-urpf`: does the source of a packet lie where it came from (RFC 3704)? Only packets of
+//! interfaces with `set urpf` come here.
+//!
+//! Reads: the source address. Next: `ip4-lookup`, or a drop by name.
+//!
+//! [`Sources`] is what `ip4-local` asks of packets to this router, whatever interface they came by.
+
+use crate::interface::SharedFacts;
+use graph::{Context, InterfaceIndex, Map, NodeSpec, VECTOR_SIZE, Vector, flag};
+use tables::{Leaf, Lookup4, ObjectHandle, kind};
+
+graph::edges! {
+    pub enum Edge {
+        Lookup => next "ip4-lookup",
+        /// The routes to the source of this packet do not lead out by the interface that it came by, and that
+        /// interface has `set urpf ip4 rx strict`: its sender forges addresses, or paths are asymmetric here and
+        /// `loose` is the right mode (RFC 3704 2.2).
+        Strict => drop "uRPF drop (strict)",
+        /// There is no route to the source of this packet, and the interface has `set urpf ip4 rx loose`. A default
+        /// route counts only with `allow-default` (RFC 3704 2.4).
+        Loose => drop "uRPF drop (loose)",
+    }
+}
+
+/// How the sources of an interface's packets are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceCheck {
+    pub mode: Mode,
+    /// The default route counts as a route to a source.
+    pub allow_default: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// There is a route to the source.
+    Loose,
+    /// A route to the source leads out by the interface that the packet came by.
+    Strict,
+}
+
+impl std::fmt::Display for SourceCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.mode {
+            Mode::Loose => "loose",
+            Mode::Strict => "strict",
+        })?;
+        if self.allow_default { f.write_str(" allow-default") } else { Ok(()) }
+    }
+}
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "ip4-rx-urpf".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip4 }
+}
+
+pub struct Urpf {
+    facts: SharedFacts,
+    fib: Lookup4,
+    objects: ObjectHandle,
+}
+
+impl Urpf {
+    pub fn new(facts: SharedFacts, fib: Lookup4, objects: ObjectHandle) -> Urpf {
+        Urpf { facts, fib, objects }
+    }
+
+    /// Whether some path of a leaf leads out by an interface.
+    fn leads_by(&self, cx: &Context<'_>, leaf: Leaf, interface: InterfaceIndex) -> bool {
+        let object = || self.objects.get(cx.round, leaf.index());
+        match leaf.kind() {
+            kind::ADJACENCY | kind::GLEAN => object().interface() == interface.0,
+            // Load balances do not nest: their leaves are single paths.
+            kind::LOAD_BALANCE => object().buckets().any(|path| {
+                matches!(path.kind(), kind::ADJACENCY | kind::GLEAN)
+                    && self.objects.get(cx.round, path.index()).interface() == interface.0
+            }),
+            _ => false,
+        }
+    }
+
+    fn judge(&self, cx: &Context<'_>, check: SourceCheck, mut leaf: Leaf, rx: InterfaceIndex) -> Edge {
+        if leaf == Leaf::MISS && check.allow_default {
+            leaf = self.fib.default_route(cx.round);
+        }
+        match check.mode {
+            Mode::Strict if self.leads_by(cx, leaf, rx) => Edge::Lookup,
+            Mode::Strict => Edge::Strict,
+            Mode::Loose if leads_on(leaf) => Edge::Lookup,
+            Mode::Loose => Edge::Loose,
+        }
+    }
+}
+
+/// Whether packets to a leaf get anywhere. Those to this router do not count: nobody else has its
+/// addresses.
+fn leads_on(leaf: Leaf) -> bool {
+    matches!(leaf.kind(), kind::ADJACENCY | kind::GLEAN | kind::LOAD_BALANCE | kind::PUNT)
+}
+
+/// The source address of each packet.
+fn sources(cx: &mut Context<'_>, vector: &mut Vector) -> [u32; VECTOR_SIZE] {
+    let mut sources = [0; VECTOR_SIZE];
+    let (frames, _) = vector.l3_frames(cx.buffers);
+    for (i, source) in sources[..frames.len()].iter_mut().enumerate() {
+        let bytes = frames.bytes(i);
+        *source = u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
+    }
+    sources
+}
+
+impl Map for Urpf {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let mut leaves = sources(cx, vector);
+        self.fib.lookup_batch_but_default(cx.round, &mut leaves[..vector.len()]);
+        let facts = self.facts.load(cx.round);
+        for (i, leaf) in leaves[..vector.len()].iter().enumerate() {
+            let rx = vector.rx_interfaces()[i];
+            let check = facts.get(rx).and_then(|facts| facts.source_check);
+            let to = check.map_or(Edge::Lookup, |check| self.judge(cx, check, Leaf(*leaf), rx));
+            vector.set_edge(i, to.into());
+        }
+    }
+}
+
+/// What is wrong with the source of a packet to this router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is one of our own addresses.
+    Ours,
+    /// There is no way back to it.
+    Unreachable,
+}
+
+/// Judges the sources of packets to this router.
+pub struct Sources {
+    fib: Lookup4,
+}
+
+impl Sources {
+    pub fn new(fib: Lookup4) -> Sources {
+        Sources { fib }
+    }
+
+    /// What is wrong with the source of each packet. Nothing ever is with what this router sent
+    /// itself.
+    pub fn judge(&self, cx: &mut Context<'_>, vector: &mut Vector) -> [Option<Fault>; VECTOR_SIZE] {
+        let mut faults = [None; VECTOR_SIZE];
+        if vector.common_flags() & flag::ORIGINATED != 0 {
+            return faults;
+        }
+        let mut leaves = sources(cx, vector);
+        self.fib.lookup_batch(cx.round, &mut leaves[..vector.len()]);
+        let flags = vector.columns().flags;
+        for ((fault, leaf), flags) in faults.iter_mut().zip(leaves).zip(flags) {
+            let leaf = Leaf(leaf);
+            *fault = match leaf.kind() {
+                _ if *flags & flag::ORIGINATED != 0 => None,
+                kind::RECEIVE => Some(Fault::Ours),
+                _ if leads_on(leaf) => None,
+                _ => Some(Fault::Unreachable),
+            };
+        }
+        faults
+    }
+}
