@@ -19,6 +19,8 @@ need libc6-dev test -e /usr/include/stdio.h
 need iproute2 command -v ip
 need iputils-ping command -v ping
 need traceroute command -v traceroute
+need mtr-tiny command -v mtr
+need nmap command -v nping
 need iperf3 command -v iperf3
 need ethtool command -v ethtool
 need tcpdump command -v tcpdump

@@ -44,6 +44,10 @@ pub mod flag {
     pub const ORIGINATED: u32 = 1 << 20;
     /// Came without a link header.
     pub const BARE: u32 = 1 << 21;
+    /// Turns back to where it came from, and its sender was told so if it was to be told.
+    pub const REDIRECTED: u32 = 1 << 22;
+    /// On its way to the host, who is to get it as it came.
+    pub const PUNTED: u32 = 1 << 23;
     /// A packet cannot be freed as one plain buffer.
     pub const NOT_PLAIN: u32 = CHAINED;
     /// The device, or `interface-output` in its place, has work left to do.

@@ -29,6 +29,7 @@ use capture::Captures;
 use command::{CommandSet, Files};
 use crossbeam_channel::Receiver;
 use graph::{Graph, GraphError, Pool};
+use icmp::Icmp;
 use icmp::ping::Pings;
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
 use ip4::control::Ip4;
@@ -171,6 +172,8 @@ pub struct Router {
     /// What commands may reach of the file system.
     pub files: Files,
     pub pings: Pings,
+    pub icmp: Icmp,
+    icmp_policy: icmp::SharedPolicy,
     /// Who takes the datagrams to which UDP port.
     pub udp: UdpListeners,
     udp_ports: local::SharedPorts,
@@ -224,16 +227,25 @@ impl Router {
         let counters = InterfaceCounters::new(options.workers)?;
         let facts: SharedFacts = Arc::new(Published::new(&domain, FactsTable::default()));
         let (sender, events) = crossbeam_channel::bounded(events::QUEUE);
+        let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
         let (fib, objects) = (Fib4::new(&domain)?, Objects::new(&domain)?);
 
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
         ethernet::register(&mut graph, &facts)?;
         let arp = arp::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &sender)?;
-        let ip4 = ip4::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &counters, options.hash_seed)?;
-        let icmp = icmp::register(&mut graph, &facts, &sender)?;
+        let ip4 = ip4::register(
+            &mut graph,
+            &facts,
+            &fib.handle(),
+            &objects.handle(),
+            &counters,
+            &icmp_policy,
+            options.hash_seed,
+        )?;
+        let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &fib.handle(), &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
-        let local = local::register(&mut graph, &udp_ports)?;
+        let local = local::register(&mut graph, &udp_ports, &icmp_policy)?;
         let interface = interface::register(&mut graph, &facts)?;
 
         Ok(Router {
@@ -251,6 +263,8 @@ impl Router {
             config: config::control::Configuration::default(),
             files: Files::anywhere(),
             pings: Pings::default(),
+            icmp: Icmp::default(),
+            icmp_policy,
             udp: UdpListeners::default(),
             udp_ports,
             captures: Captures::new(sender.clone()),

@@ -13,13 +13,14 @@ pub(crate) struct Limit {
 /// What may still be done, as of a time in ticks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenBucket {
+    /// Never more than the burst at hand, so endless is full.
     credit: f64,
     reckoned: u64,
 }
 
 impl TokenBucket {
-    pub fn full(limit: Limit) -> TokenBucket {
-        TokenBucket { credit: limit.burst.into(), reckoned: time::ticks() }
+    pub fn full() -> TokenBucket {
+        TokenBucket { credit: f64::INFINITY, reckoned: time::ticks() }
     }
 
     /// Whether it may be done once more, at the time `now` in ticks.
@@ -40,7 +41,7 @@ mod tests {
     #[test]
     fn a_bucket_gives_its_burst_and_then_its_rate() {
         let limit = Limit { per_second: 100, burst: 5 };
-        let mut bucket = TokenBucket::full(limit);
+        let mut bucket = TokenBucket::full();
         let after = |hundredths: f64| (time::ticks_per_second() / 100.0 * hundredths) as u64;
         let start = time::ticks() + after(100.0);
         let taken = |bucket: &mut TokenBucket, now| (0..1000).filter(|_| bucket.take(limit, now)).count();

@@ -2,7 +2,7 @@
 
 use super::Statement;
 use super::plan::{Difference, Step, steps};
-use crate::{Devices, Options, Router, arp, interface, ip4, logging, packet_generator};
+use crate::{Devices, Options, Router, arp, icmp, interface, ip4, logging, packet_generator};
 use command::{CommandError, CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -117,6 +117,7 @@ impl Router {
         interface::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
         ip4::config::statements(self, &mut statements);
+        icmp::config::statements(self, &mut statements);
         packet_generator::config::statements(self, &mut statements);
         statements
     }

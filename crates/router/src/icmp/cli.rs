@@ -1,9 +1,13 @@
 //! `ping`, from the router itself, printed as VPP prints it.
 
+use super::control::{MAX_BURST, MAX_RATE};
 use super::ping::{Answers, Line, Statistics, Wanted};
 use crate::Router;
-use command::{Args, Command, CommandError, CommandSet, Format, Reply};
+use command::{Args, Command, CommandError, CommandSet, Done, Format, Reply, reply};
 use crossbeam_channel::RecvTimeoutError;
+use graph::InterfaceIndex;
+use serde::Serialize;
+use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::PoisonError;
@@ -18,12 +22,83 @@ const SIZE: u16 = 88;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub fn register(set: &mut CommandSet<Router>) {
+    register_errors(set);
     set.section("Ping", "Reachability as the router itself sees it.");
     set.add(Command::new(
         "ping <address:ip4> {{ [repeat <repeat:u32 1..1000000>] | [size <size:u32 0..65507>] | [interval <interval:f64>] | [source <interface:interface>] | [ttl <ttl:u32 1..255>] | [df-bit] }}",
         "Send ICMP echo requests and show the answers.",
         ping,
     ).example("ping 10.0.1.2 repeat 3 size 1400").example("ping 10.0.1.2 source e0 df-bit"));
+}
+
+/// The interface that a command names.
+fn find(router: &Router, args: &Args) -> Result<InterfaceIndex, CommandError> {
+    Ok(router.interfaces.find(args.text("interface")?)?)
+}
+
+fn register_errors(set: &mut CommandSet<Router>) {
+    set.section(
+        "ICMP",
+        "Errors that the router sends about packets that it does not forward. Each worker sends no more of them than it may, \
+         and no more TCP resets. A redirect tells a host that its packets would do better by another router on its own \
+         network; the packets are forwarded all the same.",
+    );
+    set.add(
+        Command::new(
+            &format!("set ip icmp error-rate {{<rate:u32 1..{MAX_RATE}> [burst <burst:u32 1..{MAX_BURST}>] | default : value}}"),
+            "Set how many ICMP errors, and how many TCP resets, each worker sends a second and at once.",
+            |router: &mut Router, args: &Args| {
+                let burst = args.optional("burst")?.unwrap_or(super::control::DEFAULT_LIMIT.burst);
+                router.set_icmp_limit(args.optional("rate")?.map(|rate| (rate, burst)));
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set ip icmp error-rate 10000 burst 500")
+        .example("set ip icmp error-rate default"),
+    );
+    set.add(
+        Command::new(
+            "set interface ip redirects <interface:interface> {enable | disable : switch}",
+            "Have hosts on an interface told of better next hops (ICMP redirect), or not: the default.",
+            |router: &mut Router, args: &Args| {
+                let index = find(router, args)?;
+                router.set_redirects(index, args.text("switch")? == "enable")?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set interface ip redirects e0 enable"),
+    );
+    set.add(Command::new("show ip icmp", "Show what is set of ICMP.", |router: &mut Router, _| {
+        let limit = router.icmp.limit;
+        let names = router.icmp.redirects().filter_map(|index| router.interfaces.get(index).ok());
+        reply(ShowIcmp {
+            errors_per_second: limit.per_second,
+            burst: limit.burst,
+            router_id: router.router_id(),
+            redirects: names.map(|interface| interface.name.clone()).collect(),
+        })
+    }));
+}
+
+#[derive(Serialize)]
+struct ShowIcmp {
+    errors_per_second: u32,
+    burst: u32,
+    router_id: Option<Ipv4Addr>,
+    redirects: Vec<String>,
+}
+
+impl fmt::Display for ShowIcmp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ShowIcmp { errors_per_second, burst, router_id, redirects } = self;
+        writeln!(f, "errors: {errors_per_second}/s by each worker, {burst} at once")?;
+        let router_id = router_id.map_or("none".into(), |address| address.to_string());
+        writeln!(f, "router id: {router_id}")?;
+        let redirects = if redirects.is_empty() { "none".into() } else { redirects.join(", ") };
+        writeln!(f, "interfaces with redirects: {redirects}")
+    }
 }
 
 fn ping(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {

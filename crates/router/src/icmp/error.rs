@@ -4,19 +4,23 @@
 //! ICMP message around the start of the packet, in place; `target`, the sender. Next:
 //! `ip4-lookup`.
 //!
-//! An error is never sent about what RFC 1812 4.3.2.7 lists, and no more than
-//! [`LIMIT`] by each worker (4.3.2.8).
+//! An error is never sent about what RFC 1812 4.3.2.7 lists, and by each worker no more than the operator
+//! allows (4.3.2.8). It is sent from an address of the interface by which it leaves (4.3.2.4). The packet is
+//! quoted as it was received, as far as fits 576 bytes (4.3.2.3). The length field of RFC 4884 stays zero: it
+//! goes with an extension structure, of which there is none here.
 
 use super::input::OUR_TTL;
+use super::policy::{Policy, SharedPolicy};
 use crate::headers::is_one_host;
 use crate::interface::SharedFacts;
-use crate::rate::{Limit, TokenBucket};
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
+use crate::rate::TokenBucket;
+use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use std::net::Ipv4Addr;
+use tables::{Lookup4, ObjectHandle, kind};
 use wire::batch::check;
 use wire::checksum;
-use wire::icmpv4::{self, Type, time_exceeded, unreachable};
+use wire::icmpv4::{self, Type, parameter_problem, redirect, time_exceeded, unreachable};
 use wire::ipv4::{self, Protocol, Repr};
 
 graph::edges! {
@@ -35,20 +39,17 @@ graph::edges! {
         /// A packet of this router's own went no further, such as an answer to a sender to whom there is no route.
         /// `show ip fib ADDRESS`.
         AboutOurs => end "no ICMP error about a packet of ours",
-        /// More packets went no further than senders are told of (RFC 1812 4.3.2.8): 1000 a second. A scan, or a route
-        /// is missing: `trace add` shows them.
+        /// More packets went no further than senders are told of (RFC 1812 4.3.2.8; `set ip icmp error-rate`). A scan,
+        /// or a route is missing: `trace add` shows them.
         RateLimited => end "ICMP errors limited by rate",
-        /// The interface on which the packet came has no address to send an ICMP error from: `set interface ip
-        /// address`.
+        /// No interface that is up has an address to send an ICMP error from: `set interface ip address`.
         NoAddress => drop "no address to send an ICMP error from",
     }
 }
 
-/// Errors that a worker sends at most.
-pub(crate) const LIMIT: Limit = Limit { per_second: 1000, burst: 100 };
 /// Longest error message (RFC 1812 4.3.2.3).
 const MAX_MESSAGE: usize = 576;
-const HEADERS: usize = ipv4::HEADER_LEN + icmpv4::HEADER_LEN;
+pub(crate) const HEADERS: usize = ipv4::HEADER_LEN + icmpv4::HEADER_LEN;
 
 /// What to say: type, code and the word behind the checksum, as it travels in scratch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +62,14 @@ pub struct Report {
 impl Report {
     pub fn unreachable(code: u8) -> Report {
         Report { kind: Type::DESTINATION_UNREACHABLE, code, rest: 0 }
+    }
+    /// RFC 1812 5.2.7.2: packets to the quoted destination are to go to this neighbour.
+    pub fn redirect(gateway: Ipv4Addr) -> Report {
+        Report { kind: Type::REDIRECT, code: redirect::HOST, rest: gateway.into() }
+    }
+    /// RFC 792: the rest of a datagram's fragments did not come in time.
+    pub fn reassembly_expired() -> Report {
+        Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::FRAGMENT_REASSEMBLY, rest: 0 }
     }
     pub fn ttl_expired() -> Report {
         Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::TTL, rest: 0 }
@@ -91,55 +100,83 @@ impl From<u64> for Report {
     }
 }
 
-/// What was sent, in the order of [`counter_of`].
-const COUNTERS: &[CounterSpec] = &[
-    CounterSpec(
+/// What is sent, by its counter. `ip4-redirect` counts redirects.
+const SENT: &[(Type, u8, CounterSpec)] = &[
+    sent(
+        (Type::TIME_EXCEEDED, time_exceeded::TTL),
         "ICMP time exceeded sent",
-        Severity::Info,
         "A packet's time to live was used up (RFC 1812 5.3.1) and its sender told: traceroute, or a routing loop.",
     ),
-    CounterSpec(
+    sent(
+        (Type::TIME_EXCEEDED, time_exceeded::FRAGMENT_REASSEMBLY),
+        "ICMP reassembly time exceeded sent",
+        "Some fragments of a packet to this router came and others did not in time; the sender was told (RFC 1122 3.3.2). \
+         Fragments are lost on the way, or somebody plays with them.",
+    ),
+    sent(
+        (Type::DESTINATION_UNREACHABLE, unreachable::NETWORK),
         "ICMP net unreachable sent",
-        Severity::Info,
         "There is no route to the destination (RFC 1812 4.3.3.1), and the sender was told. `show ip fib ADDRESS` \
          says nothing then.",
     ),
-    CounterSpec(
+    sent(
+        (Type::DESTINATION_UNREACHABLE, unreachable::HOST),
         "ICMP host unreachable sent",
-        Severity::Info,
         "The next hop does not answer ARP, or a route says `via unreachable`, and the sender was told (RFC 1812 \
          4.3.3.1). `show ip neighbors`, `show ip fib ADDRESS`.",
     ),
-    CounterSpec(
+    sent(
+        (Type::DESTINATION_UNREACHABLE, unreachable::PROTOCOL),
         "ICMP protocol unreachable sent",
-        Severity::Info,
         "A packet to this router of a protocol that it does not speak; the sender was told (RFC 1122 3.2.2.1).",
     ),
-    CounterSpec(
+    sent(
+        (Type::DESTINATION_UNREACHABLE, unreachable::PORT),
         "ICMP port unreachable sent",
-        Severity::Info,
         "A UDP packet to a port of this router where nobody listens; the sender was told (RFC 1122 4.1.3.1). \
          traceroute ends so.",
     ),
-    CounterSpec(
+    sent(
+        (Type::DESTINATION_UNREACHABLE, unreachable::FRAGMENTATION_NEEDED),
         "ICMP fragmentation needed sent",
-        Severity::Info,
         "A packet too long for the way out that must not be cut; the sender was told the length that fits (RFC \
          1191). Path MTU discovery works so.",
     ),
-    CounterSpec("other ICMP error sent", Severity::Info, "Another ICMP error was sent. `pcap trace tx` shows which."),
+    sent(
+        (Type::DESTINATION_UNREACHABLE, unreachable::SOURCE_ROUTE_FAILED),
+        "ICMP source route failed sent",
+        "A packet chose its own way by an option, which is not followed here, and the sender was told (RFC 1812 5.2.4.1).",
+    ),
+    sent(
+        (Type::DESTINATION_UNREACHABLE, unreachable::COMMUNICATION_PROHIBITED),
+        "ICMP admin prohibited sent",
+        "A route says `via prohibit`, and the sender was told (RFC 1812 5.2.7.1). `show ip fib ADDRESS`.",
+    ),
+    sent(
+        (Type::PARAMETER_PROBLEM, parameter_problem::POINTER),
+        "ICMP parameter problem sent",
+        "A packet's header, mostly its options, made no sense, and the sender was told where (RFC 1812 4.3.3.5).",
+    ),
 ];
 
-fn counter_of(report: Report) -> usize {
-    match (report.kind, report.code) {
-        (Type::TIME_EXCEEDED, _) => 0,
-        (Type::DESTINATION_UNREACHABLE, unreachable::NETWORK) => 1,
-        (Type::DESTINATION_UNREACHABLE, unreachable::HOST) => 2,
-        (Type::DESTINATION_UNREACHABLE, unreachable::PROTOCOL) => 3,
-        (Type::DESTINATION_UNREACHABLE, unreachable::PORT) => 4,
-        (Type::DESTINATION_UNREACHABLE, unreachable::FRAGMENTATION_NEEDED) => 5,
-        _ => 6,
+const fn sent(message: (Type, u8), name: &'static str, meaning: &'static str) -> (Type, u8, CounterSpec) {
+    (message.0, message.1, CounterSpec(name, Severity::Info, meaning))
+}
+
+const COUNTERS: &[CounterSpec] = &{
+    let mut counters = [CounterSpec("", Severity::Info, ""); SENT.len()];
+    let mut i = 0;
+    while i < SENT.len() {
+        counters[i] = SENT[i].2;
+        i += 1;
     }
+    counters
+};
+
+fn counter_of(report: Report) -> usize {
+    let known = SENT.iter().position(|(kind, code, _)| (*kind, *code) == (report.kind, report.code));
+    debug_assert!(known.is_some(), "{report:?} has no counter");
+    known.unwrap_or(0)
 }
 
 pub fn spec() -> NodeSpec {
@@ -147,25 +184,28 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct IcmpError {
+    fib: Lookup4,
+    objects: ObjectHandle,
     facts: SharedFacts,
+    policy: SharedPolicy,
     bucket: TokenBucket,
     /// Identification of the next message.
     next_id: u16,
 }
 
 impl IcmpError {
-    pub fn new(facts: SharedFacts) -> IcmpError {
-        IcmpError { facts, bucket: TokenBucket::full(LIMIT), next_id: 0 }
+    pub(crate) fn new(fib: Lookup4, objects: ObjectHandle, facts: SharedFacts, policy: SharedPolicy) -> IcmpError {
+        IcmpError { fib, objects, facts, policy, bucket: TokenBucket::full(), next_id: 0 }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
-        if let Some(reason) = forbidden(cx, row) {
+        let policy = self.policy.load(cx.round);
+        if let Some(reason) = forbidden(cx, row, policy) {
             return reason;
         }
         let sender = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).src();
-        let facts = self.facts.load(cx.round).get(row.rx_interface);
-        let Some(us) = facts.and_then(|facts| facts.address_towards(sender)) else { return Edge::NoAddress };
-        if !self.bucket.take(LIMIT, cx.now) {
+        let Some(us) = self.address_towards(cx, row, sender).or(policy.router_id) else { return Edge::NoAddress };
+        if !self.bucket.take(policy.limit, cx.now) {
             return Edge::RateLimited;
         }
         self.next_id = self.next_id.wrapping_add(1);
@@ -173,10 +213,29 @@ impl IcmpError {
         write(cx, row, us, sender, self.next_id);
         Edge::Lookup
     }
+
+    /// RFC 1812 4.3.2.4: an address of the interface by which packets to the sender leave: that on the network of
+    /// the next hop, else its primary one. Over several paths the first one counts, so that one sender always
+    /// sees the same address. An error that finds no way out has the address of where the packet came in.
+    fn address_towards(&self, cx: &Context<'_>, row: &Row, sender: Ipv4Addr) -> Option<Ipv4Addr> {
+        let facts = self.facts.load(cx.round);
+        let mut leaf = self.fib.lookup(cx.round, sender.into());
+        if leaf.kind() == kind::LOAD_BALANCE {
+            leaf = self.objects.get(cx.round, leaf.index()).bucket(0);
+        }
+        match leaf.kind() {
+            kind::ADJACENCY | kind::GLEAN => {
+                let object = self.objects.get(cx.round, leaf.index());
+                let next_hop = if object.next_hop() == 0 { sender } else { object.next_hop().into() };
+                facts.get(InterfaceIndex(object.interface()))?.address_towards(next_hop)
+            }
+            _ => facts.get(row.rx_interface)?.address_towards(sender),
+        }
+    }
 }
 
 /// RFC 1812 4.3.2.7: about which packets no error is sent.
-fn forbidden(cx: &Context<'_>, row: &Row) -> Option<Edge> {
+pub(crate) fn forbidden(cx: &Context<'_>, row: &Row, policy: &Policy) -> Option<Edge> {
     if row.flags & flag::ORIGINATED != 0 {
         return Some(Edge::AboutOurs);
     }
@@ -188,10 +247,10 @@ fn forbidden(cx: &Context<'_>, row: &Row) -> Option<Edge> {
         return Some(Edge::AboutFragment);
     }
     let (source, destination) = (header.src(), header.dst());
-    if destination.is_multicast() || destination.is_broadcast() {
+    if destination.is_multicast() || destination.is_broadcast() || policy.is_broadcast(destination) {
         return Some(Edge::AboutGroup);
     }
-    if !is_one_host(source) {
+    if !is_one_host(source) || policy.is_broadcast(source) {
         return Some(Edge::AboutSource);
     }
     let at = row.l3 as usize + header.header_len();
@@ -204,29 +263,21 @@ fn forbidden(cx: &Context<'_>, row: &Row) -> Option<Edge> {
     None
 }
 
-/// Puts the message around the packet's start; what does not fit the quote is let go.
-fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv4Addr, sender: Ipv4Addr, id: u16) {
-    let report = Report::from(row.scratch);
-    let l3 = row.l3 as usize;
-    let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(l3);
-    if row.flags & flag::CHAINED != 0 {
-        let rest = cx.buffers.segment(row.packet).next();
-        cx.buffers.segment_mut(row.packet).set_next(None);
-        if let Some(rest) = rest {
-            cx.buffers.free_chain(rest);
-        }
-    }
-    let quote = here.min(MAX_MESSAGE - HEADERS);
-    let begin = l3 - HEADERS;
-    let bytes = cx.buffers.bytes_mut(row.packet);
-    let (ip, message) = bytes[begin..l3 + quote].split_at_mut(ipv4::HEADER_LEN);
+/// How many bytes of a packet, from its IPv4 header on, an error about it quotes.
+pub(crate) fn quoted(cx: &Context<'_>, row: &Row) -> usize {
+    let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(row.l3 as usize);
+    here.min(MAX_MESSAGE - HEADERS)
+}
+
+/// Writes the headers of an error before the quote, which is in its place behind [`HEADERS`] bytes.
+pub(crate) fn emit(packet: &mut [u8], report: Report, us: Ipv4Addr, to: Ipv4Addr, id: u16) {
+    let (ip, message) = packet.split_at_mut(ipv4::HEADER_LEN);
     icmpv4::emit_error_header(message, report.kind, report.code, report.rest);
-    message[2..4].fill(0);
     let sum = checksum::checksum(message);
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     Repr {
         src: us,
-        dst: sender,
+        dst: to,
         protocol: Protocol::ICMP,
         ttl: OUR_TTL,
         // RFC 1812 4.3.2.5: internetwork control precedence.
@@ -239,6 +290,22 @@ fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv4Addr, sender: Ipv4Addr, id
         payload_len: message.len() as u16,
     }
     .emit(ip);
+}
+
+/// Puts the message around the packet's start; what does not fit the quote is let go.
+fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv4Addr, sender: Ipv4Addr, id: u16) {
+    let quote = quoted(cx, row);
+    if row.flags & flag::CHAINED != 0 {
+        let rest = cx.buffers.segment(row.packet).next();
+        cx.buffers.segment_mut(row.packet).set_next(None);
+        if let Some(rest) = rest {
+            cx.buffers.free_chain(rest);
+        }
+    }
+    let l3 = row.l3 as usize;
+    let begin = l3 - HEADERS;
+    let packet = &mut cx.buffers.bytes_mut(row.packet)[begin..l3 + quote];
+    emit(packet, Report::from(row.scratch), us, sender, id);
     row.l2 = begin as u16;
     row.l3 = begin as u16;
     row.length = (HEADERS + quote) as u16;

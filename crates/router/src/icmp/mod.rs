@@ -1,19 +1,25 @@
 //! ICMP for IPv4 (RFC 792): echo is answered, errors are sent, hosts are pinged.
 
 pub mod cli;
+pub(crate) mod config;
+pub mod control;
 mod error;
 mod input;
 pub mod ping;
+mod policy;
+mod redirect;
 mod request;
 
-pub(crate) use error::LIMIT;
+pub use control::Icmp;
 pub use error::Report;
 pub(crate) use input::OUR_TTL;
+pub(crate) use policy::{Policy, SharedPolicy};
 
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use tables::{Lookup4, ObjectHandle};
 
 /// Nodes that control talks to.
 pub(crate) struct Nodes {
@@ -24,10 +30,11 @@ pub(crate) struct Nodes {
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "icmp",
-    description: "Internet Control Message Protocol (RFC 792): echo, errors",
+    description: "Internet Control Message Protocol (RFC 792): echo, errors, redirects",
     stages: &[
         Stage::new("ip4-local", "ip4-icmp-input", capability::when_up),
         Stage::new("ip4-error", "ip4-icmp-error", capability::when_up),
+        Stage::new("ip4-redirect", "ip4-redirect", capability::when_up),
     ],
 };
 
@@ -35,12 +42,27 @@ pub(crate) const CAPABILITY: Capability = Capability {
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, facts: &SharedFacts, events: &EventSender) -> Result<Nodes, GraphError> {
+pub(crate) fn register(
+    graph: &mut Graph,
+    facts: &SharedFacts,
+    policy: &SharedPolicy,
+    fib: &Lookup4,
+    objects: &ObjectHandle,
+    events: &EventSender,
+) -> Result<Nodes, GraphError> {
     let sender = events.clone();
     let input =
         graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input::EchoInput::new(sender.clone()))))?;
-    let facts = facts.clone();
-    graph.register(error::spec(), move |_| Behaviour::Map(Box::new(error::IcmpError::new(facts.clone()))))?;
+    let error = {
+        let (fib, objects, facts, policy) = (fib.clone(), objects.clone(), facts.clone(), policy.clone());
+        move || error::IcmpError::new(fib.clone(), objects.clone(), facts.clone(), policy.clone())
+    };
+    graph.register(error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
+    let redirect = {
+        let (objects, facts, policy) = (objects.clone(), facts.clone(), policy.clone());
+        move || redirect::Redirect::new(objects.clone(), facts.clone(), policy.clone())
+    };
+    graph.register(redirect::spec(), move |_| Behaviour::Expand(Box::new(redirect())))?;
     let sender = events.clone();
     let requests = graph
         .register(request::spec(), move |_| Behaviour::Expand(Box::new(request::EchoRequests::new(sender.clone()))))?;

@@ -380,6 +380,7 @@ impl Router {
         let interface = self.interfaces.slots[index.0 as usize].take().expect("looked up above");
         self.detach_receive(interface.input_node, index);
         self.forget_streams(index);
+        self.forget_redirects(index);
         self.publish_facts();
         self.graph.remove(interface.output_node);
         self.graph.remove(interface.tx_node);
@@ -610,6 +611,7 @@ impl Router {
             output: interface.output_edge,
         };
         self.facts.publish(FactsTable(self.interfaces.slots.iter().map(|slot| slot.as_ref().map(facts)).collect()));
+        self.publish_icmp_policy();
     }
 }
 

@@ -24,6 +24,7 @@ pub use settings::Settings;
 pub use source::{Mode, SourceCheck};
 
 use crate::capability::{self, Capability, Stage};
+use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedFacts};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::{Lookup4, ObjectHandle};
@@ -76,6 +77,7 @@ pub(crate) fn register(
     fib: &Lookup4,
     objects: &ObjectHandle,
     counters: &InterfaceCounters,
+    policy: &SharedPolicy,
     seed: u32,
 ) -> Result<Nodes, GraphError> {
     for checksum in [input::Checksum::Verified, input::Checksum::Trusted] {
@@ -95,9 +97,10 @@ pub(crate) fn register(
     graph.register(lookup::load_balance_spec(), move |_| {
         Behaviour::Map(Box::new(lookup::Ip4LoadBalance::new(handle.clone(), seed)))
     })?;
-    let handle = objects.clone();
-    let rewrite =
-        graph.register(rewrite::spec(), move |_| Behaviour::Map(Box::new(rewrite::Ip4Rewrite::new(handle.clone()))))?;
+    let (handle, policy) = (objects.clone(), policy.clone());
+    let rewrite = graph.register(rewrite::spec(), move |_| {
+        Behaviour::Map(Box::new(rewrite::Ip4Rewrite::new(handle.clone(), policy.clone())))
+    })?;
     let workers = graph.workers();
     graph.register(fragment::spec(), move |worker| {
         Behaviour::Expand(Box::new(fragment::Ip4Fragment::new(worker, workers)))

@@ -4,9 +4,9 @@
 //! the TTL into the packet; `l2` and `length`; for `ip4-frag`, the MTU in the scratch word.
 //! Next: the adjacency's interface output; `ip4-arp` when the next hop is not known;
 //! `ip4-frag` when the packet is too long; `ip4-icmp-error` when it must not be cut, or when
-//! the TTL is used up.
+//! the TTL is used up; `ip4-redirect` when it turns back where its sender is to be told.
 
-use crate::icmp::Report;
+use crate::icmp::{Policy, Report, SharedPolicy};
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, vector::one_value};
 use std::fmt;
 use tables::object::ObjectRef;
@@ -19,6 +19,7 @@ graph::edges! {
     pub enum Edge {
         Arp => next "ip4-arp",
         IcmpError => next "ip4-icmp-error",
+        Redirect => next "ip4-redirect",
         /// A packet that this router made is from or to 127/8 and a route would take it to the network. Such addresses
         /// stay inside: see which route covers 127.0.0.0/8 (RFC 1122 3.2.1.3).
         Loopback => drop "loopback address would leave the router",
@@ -55,21 +56,26 @@ pub fn spec() -> NodeSpec {
 
 pub struct Ip4Rewrite {
     objects: ObjectHandle,
+    policy: SharedPolicy,
 }
 
 impl Ip4Rewrite {
-    pub fn new(objects: ObjectHandle) -> Ip4Rewrite {
-        Ip4Rewrite { objects }
+    pub(crate) fn new(objects: ObjectHandle, policy: SharedPolicy) -> Ip4Rewrite {
+        Ip4Rewrite { objects, policy }
     }
 }
 
 /// Packets with any of these are looked at one by one.
-const SPECIAL: u32 = check::TTL | check::GROUP | flag::SEGMENTED | flag::ORIGINATED;
+const SPECIAL: u32 = check::TTL | check::GROUP | flag::SEGMENTED | NOT_FORWARDED;
+/// Ours, or on its way to the host: it does not lose a hop.
+const NOT_FORWARDED: u32 = flag::ORIGINATED | flag::PUNTED;
 
 impl Map for Ip4Rewrite {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let special = vector.any_flags() & SPECIAL != 0;
+        let policy = self.policy.load(cx.round);
+        let turns_back = !policy.redirects.is_empty() && self.turns_back(cx, vector);
+        let special = vector.any_flags() & SPECIAL != 0 || turns_back;
         if !special && let Some(leaf) = one_value(vector.targets()) {
             let object = self.objects.get(cx.round, Leaf(leaf).index());
             if let Some(header) = object.ethernet().filter(|_| longest(vector) <= object.mtu()) {
@@ -84,13 +90,19 @@ impl Map for Ip4Rewrite {
         }
         for i in 0..vector.len() {
             let object = self.objects.get(cx.round, Leaf(vector.targets()[i]).index());
-            let to = one(cx, vector, i, object);
+            let to = one(cx, vector, i, object, policy);
             vector.set_edge(i, to);
         }
     }
 }
 
 impl Ip4Rewrite {
+    /// Whether a packet is to leave by the interface that it came by.
+    fn turns_back(&self, cx: &Context<'_>, vector: &Vector) -> bool {
+        let ways = vector.targets().iter().zip(vector.rx_interfaces());
+        ways.fold(false, |any, (leaf, rx)| any | (self.objects.get(cx.round, Leaf(*leaf).index()).interface() == rx.0))
+    }
+
     /// Packets of several next hops, when nothing about any of them is special. False:
     /// something is, and nothing has been changed.
     fn many(&self, cx: &mut Context<'_>, vector: &mut Vector) -> bool {
@@ -143,9 +155,9 @@ fn begin_at_ethernet(vector: &mut Vector) {
 }
 
 /// One packet, with all that can be special about it.
-fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>) -> EdgeIndex {
+fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>, policy: &Policy) -> EdgeIndex {
     let mut row = vector.row(i);
-    let forwarded = row.flags & flag::ORIGINATED == 0;
+    let forwarded = row.flags & NOT_FORWARDED == 0;
     if forwarded && row.flags & check::GROUP != 0 {
         // RFC 1812 5.3.4: what came as a link-layer broadcast or multicast.
         return Edge::Group.into();
@@ -172,6 +184,10 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     if !object.is_complete() {
         // Whole, if it is long: its fragments would take up the place of others that wait.
         return Edge::Arp.into();
+    }
+    let turns_back = object.interface() == row.rx_interface.0 && policy.redirects_on(row.rx_interface);
+    if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {
+        return Edge::Redirect.into();
     }
     if is_long {
         vector.set_scratch(i, object.mtu().into());

@@ -13,6 +13,7 @@ pub use control::UdpListeners;
 pub(crate) use udp::{PortTable, SharedPorts};
 
 use crate::capability::{self, Capability, Stage};
+use crate::icmp::SharedPolicy;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 
 /// For `show plugins` and `show features`.
@@ -34,9 +35,10 @@ pub(crate) struct Nodes {
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, ports: &SharedPorts) -> Result<Nodes, GraphError> {
+pub(crate) fn register(graph: &mut Graph, ports: &SharedPorts, policy: &SharedPolicy) -> Result<Nodes, GraphError> {
     let ports = ports.clone();
     let udp = graph.register(udp::spec(), move |_| Behaviour::Map(Box::new(udp::UdpLookup::new(ports.clone()))))?;
-    graph.register(tcp_reset::spec(), |_| Behaviour::Map(Box::new(tcp_reset::TcpReset::new())))?;
+    let policy = policy.clone();
+    graph.register(tcp_reset::spec(), move |_| Behaviour::Map(Box::new(tcp_reset::TcpReset::new(policy.clone()))))?;
     Ok(Nodes { udp })
 }

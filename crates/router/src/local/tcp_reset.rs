@@ -6,7 +6,7 @@
 //! itself): a flood of segments must not become a flood of answers.
 
 use crate::headers::{is_one_host, transport_checksum};
-use crate::icmp::{LIMIT, OUR_TTL};
+use crate::icmp::{OUR_TTL, SharedPolicy};
 use crate::rate::TokenBucket;
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Vector, flag};
 use wire::batch::check;
@@ -49,12 +49,13 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct TcpReset {
+    policy: SharedPolicy,
     bucket: TokenBucket,
 }
 
 impl TcpReset {
-    pub fn new() -> TcpReset {
-        TcpReset { bucket: TokenBucket::full(LIMIT) }
+    pub(crate) fn new(policy: SharedPolicy) -> TcpReset {
+        TcpReset { policy, bucket: TokenBucket::full() }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
@@ -72,7 +73,8 @@ impl TcpReset {
         if !is_one_host(ip.src()) {
             return Edge::AboutSource;
         }
-        if !self.bucket.take(LIMIT, cx.now) {
+        let limit = self.policy.load(cx.round).limit;
+        if !self.bucket.take(limit, cx.now) {
             return Edge::RateLimited;
         }
         write(cx, row, &segment);

@@ -258,3 +258,174 @@ fn an_answer_goes_by_the_routes_to_the_asker() {
     assert_eq!(e1.sent(), [reply.frame(host_mac(ip("10.0.1.2")), e1.mac)]);
     assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
 }
+
+/// The same as [`error_about`] by another port, from one address to another.
+fn error_from(port: &Port, us: &str, to: &str, hop: &str, quote: &[u8], id: u16) -> Vec<u8> {
+    let mut packet = Packet::new(us, to, ICMP, &icmp(3, 0, 0, quote));
+    (packet.tos, packet.id) = (0xc0, id);
+    packet.frame(host_mac(ip(hop)), port.mac)
+}
+
+#[test]
+fn an_error_is_from_the_interface_by_which_it_leaves() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    bed.router.add_address(e1.index, "10.1.1.1/24".parse().unwrap()).unwrap();
+    bed.know(&e1, "10.1.1.2");
+    bed.route("50.0.0.0/8", &["10.0.1.2"]);
+    bed.route("51.0.0.0/8", &["10.1.1.2"]);
+    bed.route("52.0.0.0/8", &["10.0.1.2", "10.0.2.2"]);
+    bed.run();
+    e1.sent();
+    // It came by e0 and leaves by e1, from the address on the next hop's network.
+    for (id, from, us, hop) in [(1, "50.1.2.3", "10.0.1.1", "10.0.1.2"), (2, "51.1.2.3", "10.1.1.1", "10.1.1.2")] {
+        let packet = Packet::udp(from, "99.0.0.1", b"x");
+        e0.receive_packet(&packet);
+        bed.run();
+        assert_eq!(e1.sent(), [error_from(&e1, us, from, hop, &packet.bytes(), id)]);
+        assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
+    }
+    // Over several paths the address does not depend on which one is taken.
+    let sources = (1..40).map(|host| format!("52.1.2.{host}"));
+    sources.for_each(|from| drop(e0.receive_packet(&Packet::udp(&from, "99.0.0.1", b"x"))));
+    bed.run();
+    let (one, other) = (e1.sent(), e2.sent());
+    assert!(one.len() > 5 && other.len() > 5 && one.len() + other.len() == 39);
+    assert!([one, other].concat().iter().all(|frame| frame[26..30] == [10, 0, 1, 1]));
+}
+
+#[test]
+fn an_interface_without_an_address_lends_the_routers() {
+    let (mut bed, [e0, _, e2]) = Bed::with_three_ports();
+    let way = |port: &Port| Way::Via { next_hop: ip("10.0.2.2"), interface: Some(port.index) };
+    bed.route_way("50.0.0.0/8", way(&e2));
+    bed.router.remove_address(e2.index, "10.0.2.1/24".parse().unwrap()).unwrap();
+    let packet = Packet::udp("50.1.2.3", "99.0.0.1", b"x");
+    let mut id = 0;
+    let mut expect = |bed: &mut Bed, us: &str| {
+        id += 1;
+        e0.receive_packet(&packet);
+        bed.run();
+        assert_eq!(e2.sent(), [error_from(&e2, us, "50.1.2.3", "10.0.2.2", &packet.bytes(), id)]);
+    };
+    // Of the first interface that is up and has one; a loopback's goes before.
+    expect(&mut bed, "10.0.0.1");
+    bed.command("create loopback interface").unwrap();
+    bed.command("set interface ip address loop0 192.0.2.1/32").unwrap();
+    expect(&mut bed, "10.0.0.1");
+    bed.command("set interface state loop0 up").unwrap();
+    expect(&mut bed, "192.0.2.1");
+}
+
+#[test]
+fn nothing_is_said_about_broadcasts_of_attached_networks() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    // A route to them that refuses, so that there would be something to say.
+    let host = "10.0.1.255/32".parse().unwrap();
+    bed.router.remove_route(host, quiver_router::ip4::control::Source::Interface, &[]).unwrap();
+    bed.route_way("10.0.1.255/32", Way::Unreachable);
+    e0.receive_packet(&udp("10.0.1.255"));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, error("ip4-icmp-error", "no ICMP error about a group-addressed packet", 1));
+    e0.receive_packet(&Packet::udp("10.0.1.255", "99.0.0.1", b"x"));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, error("ip4-icmp-error", "no ICMP error to a source that is not one host", 1));
+    // The next address is a host's.
+    bed.route_way("10.0.1.254/32", Way::Unreachable);
+    e0.receive_packet(&udp("10.0.1.254"));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, error("ip4-icmp-error", "ICMP host unreachable sent", 1));
+}
+
+#[test]
+fn the_limit_of_errors_is_the_operators() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.command("set ip icmp error-rate 1 burst 7").unwrap();
+    bed.run();
+    (0..50).for_each(|_| drop(e0.receive_packet(&udp("99.0.0.1"))));
+    bed.run();
+    let sent = e0.sent().len();
+    assert!((7..=8).contains(&sent), "{sent}");
+    let shown = bed.command("show ip icmp").unwrap();
+    assert!(shown.starts_with("errors: 1/s by each worker, 7 at once\nrouter id: 10.0.0.1\n"), "{shown}");
+    let config = bed.command("show running-config").unwrap();
+    assert!(config.contains("set ip icmp error-rate 1 burst 7\n"), "{config}");
+    bed.command("set ip icmp error-rate default").unwrap();
+    assert!(!bed.command("show running-config").unwrap().contains("error-rate"));
+    // Echo has no limit.
+    (0..500).for_each(|_| drop(e0.receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", b"x"))));
+    bed.run();
+    assert_eq!(e0.sent().len(), 500);
+}
+
+/// A bed whose e0 tells hosts of better next hops, with a neighbour 10.0.0.3 behind which 60.0.0.0/8 is.
+fn redirecting() -> (Bed, [Port; 3]) {
+    let (mut bed, ports) = Bed::with_three_ports();
+    bed.know(&ports[0], "10.0.0.3");
+    bed.route("60.0.0.0/8", &["10.0.0.3"]);
+    bed.command("set interface ip redirects e0 enable").unwrap();
+    bed.run();
+    (bed, ports)
+}
+
+#[test]
+fn a_host_is_told_of_a_better_next_hop_and_its_packet_goes_on() {
+    let (mut bed, [e0, e1, _]) = redirecting();
+    let packet = Packet::udp("10.0.0.2", "60.1.2.3", &[7; 1000]).options(&[1; 4]);
+    let frame = e0.receive_packet(&packet);
+    let moved = bed.errors_of(|_| {});
+    // The packet is quoted as it was received, with its options and all its hops.
+    let told = error_about(&e0, 5, 1, u32::from(ip("10.0.0.3")), &packet.bytes()[..548], 1);
+    let mut sent = e0.sent();
+    sent.sort_by_key(Vec::len);
+    let mut onward = ethernet(host_mac(ip("10.0.0.3")), e0.mac, 0x0800, &frame[14..]);
+    onward[22] -= 1;
+    seal(&mut onward, 14);
+    assert_eq!(sent, [told, onward]);
+    assert_eq!(moved, error("ip4-redirect", "ICMP redirect sent", 1));
+    // To a host on the network itself, too; but not about what comes from elsewhere or goes elsewhere.
+    let direct = Packet::udp("10.0.0.2", "10.0.0.3", b"x");
+    e0.receive_packet(&direct);
+    bed.run();
+    let sent = e0.sent();
+    assert_eq!(sent.len(), 2);
+    assert!(sent.contains(&error_about(&e0, 5, 1, u32::from(ip("10.0.0.3")), &direct.bytes(), 2)));
+    for (port, from, to) in
+        [(&e1, "10.0.1.2", "60.1.2.3"), (&e0, "70.0.0.1", "60.1.2.3"), (&e0, "10.0.0.2", "10.0.1.2")]
+    {
+        port.receive_packet(&Packet::udp(from, to, b"x"));
+    }
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, Default::default());
+    assert_eq!((e0.sent().len(), e1.sent().len()), (2, 1));
+    assert_eq!(bed.buffers_in_use(), 0);
+}
+
+#[test]
+fn a_redirect_is_sent_once_a_second_and_only_where_it_is_wanted() {
+    let (mut bed, [e0, ..]) = redirecting();
+    let packet = Packet::udp("10.0.0.2", "60.1.2.3", b"x");
+    (0..100).for_each(|_| drop(e0.receive_packet(&packet)));
+    let moved = bed.errors_of(|_| {});
+    let mut expected = error("ip4-redirect", "ICMP redirect sent", 1);
+    expected.extend(error("ip4-redirect", "ICMP redirects limited by rate", 99));
+    assert_eq!(moved, expected);
+    assert_eq!(e0.sent().len(), 101);
+    // Each destination for itself.
+    e0.receive_packet(&Packet::udp("10.0.0.2", "60.1.2.4", b"x"));
+    assert_eq!(bed.errors_of(|_| {}), error("ip4-redirect", "ICMP redirect sent", 1));
+    // Neither about errors nor about later fragments.
+    let about = icmp(11, 0, 0, &udp("10.0.1.2").bytes());
+    e0.receive_packet(&Packet::new("10.0.0.2", "60.9.9.1", ICMP, &about));
+    e0.receive_packet(&Packet::udp("10.0.0.2", "60.9.9.2", b"some data").fragment(100));
+    e0.sent();
+    let moved = bed.errors_of(|_| {});
+    assert_eq!((moved, e0.sent().len()), (Default::default(), 2));
+    // Off by default, and again.
+    assert!(bed.command("show running-config").unwrap().contains("set interface ip redirects e0 enable\n"));
+    assert!(bed.command("show ip icmp").unwrap().ends_with("interfaces with redirects: e0\n"));
+    bed.command("set interface ip redirects e0 disable").unwrap();
+    e0.receive_packet(&Packet::udp("10.0.0.2", "60.1.2.5", b"x"));
+    assert_eq!(bed.errors_of(|_| {}), Default::default());
+    assert!(!bed.command("show running-config").unwrap().contains("redirects"));
+    assert!(bed.command("show ip icmp").unwrap().ends_with("interfaces with redirects: none\n"));
+}

@@ -1,0 +1,19 @@
+//! What operators set of ICMP, as the commands that set it.
+
+use crate::Router;
+use crate::config::Statement;
+use crate::interface;
+
+pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+    if router.icmp.limit_is_set() {
+        let limit = router.icmp.limit;
+        let line = format!("set ip icmp error-rate {} burst {}", limit.per_second, limit.burst);
+        into.push(Statement::new(line, "set ip icmp error-rate default".into()).replaced_by_itself());
+    }
+    for interface in router.icmp.redirects().filter_map(|index| router.interfaces.get(index).ok()) {
+        let name = &interface.name;
+        let line = format!("set interface ip redirects {name} enable");
+        let statement = Statement::new(line, format!("set interface ip redirects {name} disable"));
+        into.push(statement.needing(interface::config::removal(name)));
+    }
+}

@@ -1,0 +1,95 @@
+//! What operators set of ICMP.
+
+use super::policy::Policy;
+use crate::rate::Limit;
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+/// Errors, and TCP resets, that a worker sends at most unless an operator says otherwise: enough for a
+/// traceroute of every host behind it at once, and no burst that fills a queue.
+pub(super) const DEFAULT_LIMIT: Limit = Limit { per_second: 1000, burst: 100 };
+/// Bounds of what operators may set.
+pub const MAX_RATE: u32 = 1_000_000;
+pub const MAX_BURST: u32 = 100_000;
+
+/// Control's ICMP state.
+#[derive(Debug)]
+pub struct Icmp {
+    pub(crate) limit: Limit,
+    redirects: BTreeSet<InterfaceIndex>,
+}
+
+impl Default for Icmp {
+    fn default() -> Icmp {
+        Icmp { limit: DEFAULT_LIMIT, redirects: BTreeSet::new() }
+    }
+}
+
+impl Icmp {
+    pub(crate) fn limit_is_set(&self) -> bool {
+        self.limit != DEFAULT_LIMIT
+    }
+
+    /// Interfaces whose hosts are told of better next hops.
+    pub fn redirects(&self) -> impl Iterator<Item = InterfaceIndex> + '_ {
+        self.redirects.iter().copied()
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy { limit: DEFAULT_LIMIT, router_id: None, broadcasts: Vec::new(), redirects: Vec::new() }
+    }
+}
+
+impl Router {
+    /// Sets how many ICMP errors, and how many TCP resets, each worker sends a second, and how many at once
+    /// after a rest. The bounds are the commands'. Without figures: what it is unless set.
+    pub fn set_icmp_limit(&mut self, limit: Option<(u32, u32)>) {
+        self.icmp.limit = limit.map_or(DEFAULT_LIMIT, |(per_second, burst)| Limit { per_second, burst });
+        self.publish_icmp_policy();
+    }
+
+    /// Whether hosts on an interface are told of better next hops (RFC 792 redirect).
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn set_redirects(&mut self, index: InterfaceIndex, on: bool) -> Result<(), Error> {
+        self.interfaces.get(index)?;
+        match on {
+            true => self.icmp.redirects.insert(index),
+            false => self.icmp.redirects.remove(&index),
+        };
+        self.publish_icmp_policy();
+        Ok(())
+    }
+
+    /// An interface goes away.
+    pub(crate) fn forget_redirects(&mut self, index: InterfaceIndex) {
+        self.icmp.redirects.remove(&index);
+    }
+
+    /// RFC 1812 5.2.7.2, 4.3.2.4: the address that stands for the router where an interface has none.
+    pub fn router_id(&self) -> Option<Ipv4Addr> {
+        let up = || self.interfaces.iter().filter(|interface| interface.admin_up);
+        let first = |interface: &crate::interface::Interface| interface.addresses.first().map(|own| own.address());
+        up().filter(|interface| interface.is_loopback()).find_map(first).or_else(|| up().find_map(first))
+    }
+
+    /// Publishes what ICMP errors depend on: something of it, or of interfaces, has changed.
+    pub(crate) fn publish_icmp_policy(&self) {
+        let networks = self.interfaces.iter().flat_map(|interface| &interface.addresses);
+        let mut broadcasts: Vec<Ipv4Addr> =
+            networks.filter(|network| network.length() < 31).map(|network| network.last()).collect();
+        broadcasts.sort();
+        let mut redirects = Vec::new();
+        for index in self.icmp.redirects() {
+            redirects.resize(index.0 as usize + 1, false);
+            redirects[index.0 as usize] = true;
+        }
+        let (limit, router_id) = (self.icmp.limit, self.router_id());
+        self.icmp_policy.publish(Policy { limit, router_id, broadcasts, redirects });
+    }
+}
