@@ -13,6 +13,7 @@ graph::edges! {
         EthernetInput => next "ethernet-input",
         /// Frames that arrive at an interface that is administratively down: `set interface state NAME up`.
         Down => drop "interface is down",
+        SpanInput => next "span-input",
     }
 }
 
@@ -45,6 +46,8 @@ struct Queue {
     interface: InterfaceIndex,
     receive: Box<dyn Receive>,
     up: bool,
+    /// Somebody listens to what it brings.
+    mirrored: bool,
 }
 
 /// Source node of one driver on one worker.
@@ -66,7 +69,7 @@ impl DeviceInput {
     }
 
     pub fn add(&mut self, interface: InterfaceIndex, receive: Box<dyn Receive>) {
-        self.queues.push(Queue { interface, receive, up: false });
+        self.queues.push(Queue { interface, receive, up: false, mirrored: false });
     }
 
     pub fn remove(&mut self, interface: InterfaceIndex) {
@@ -77,6 +80,15 @@ impl DeviceInput {
     pub fn set_up(&mut self, interface: InterfaceIndex, up: bool) {
         for queue in self.queues.iter_mut().filter(|queue| queue.interface == interface) {
             queue.up = up;
+        }
+    }
+}
+
+impl DeviceInput {
+    /// Has packets of an interface copied for who listens to them, or not.
+    pub fn set_mirrored(&mut self, interface: InterfaceIndex, mirrored: bool) {
+        for queue in self.queues.iter_mut().filter(|queue| queue.interface == interface) {
+            queue.mirrored = mirrored;
         }
     }
 }
@@ -93,7 +105,11 @@ impl Source for DeviceInput {
             let n = columns.packets.len() - from;
             if n > 0 {
                 columns.rx_interface[from..].fill(queue.interface);
-                let edge = if queue.up { Edge::EthernetInput } else { Edge::Down };
+                let edge = match (queue.up, queue.mirrored) {
+                    (true, false) => Edge::EthernetInput,
+                    (true, true) => Edge::SpanInput,
+                    (false, _) => Edge::Down,
+                };
                 columns.edge[from..].fill(edge.into());
                 let bytes = columns.length[from..].iter().map(|&length| length as u64).sum();
                 let interface = queue.interface.0 as usize;

@@ -48,6 +48,8 @@ pub mod flag {
     pub const REDIRECTED: u32 = 1 << 22;
     /// On its way to the host, who is to get it as it came.
     pub const PUNTED: u32 = 1 << 23;
+    /// A copy for who listens to an interface: it is not copied again.
+    pub const MIRRORED: u32 = 1 << 25;
     /// A packet cannot be freed as one plain buffer.
     pub const NOT_PLAIN: u32 = CHAINED;
     /// The device, or `interface-output` in its place, has work left to do.
@@ -97,9 +99,43 @@ impl Row {
         length
     }
 
+    /// A copy of the packet in buffers of its own, with what is left to do for it: all that the
+    /// row says is true of the copy. None: there are not enough buffers.
+    pub fn copy(&self, buffers: &mut Buffers) -> Option<Row> {
+        let (from, first) = (self.l2 as usize, self.first_length(buffers));
+        let copy = buffers.allocate_one()?;
+        buffers.segment_mut(copy).offload = buffers.segment(self.packet).offload;
+        copy_bytes(buffers, self.packet, copy, from, first);
+        let chained = self.flags & flag::CHAINED != 0;
+        let mut at = if chained { buffers.segment(self.packet).next() } else { None };
+        let mut last = copy;
+        while let Some(index) = at {
+            let segment = *buffers.segment(index);
+            let Some(part) = buffers.allocate_one() else {
+                buffers.free_chain(copy);
+                return None;
+            };
+            copy_bytes(buffers, index, part, segment.offset as usize, segment.length as usize);
+            let of_copy = buffers.segment_mut(part);
+            (of_copy.offset, of_copy.length) = (segment.offset, segment.length);
+            buffers.segment_mut(last).set_next(Some(part));
+            (last, at) = (part, segment.next());
+        }
+        Some(Row { packet: copy, ..*self })
+    }
+
     /// Bytes from the network header to the end of the packet.
     pub fn l3_length(&self) -> usize {
         (self.length as usize + self.l2 as usize).saturating_sub(self.l3 as usize)
+    }
+}
+
+/// Copies bytes of one buffer to the same place of another, as far as buffers have that many.
+fn copy_bytes(buffers: &mut Buffers, from: PacketIndex, to: PacketIndex, start: usize, length: usize) {
+    let (source, target) = buffers.pair_mut(from, to);
+    let end = (start + length).min(source.len());
+    if let (Some(target), Some(source)) = (target.get_mut(start..end), source.get(start..end)) {
+        target.copy_from_slice(source);
     }
 }
 
@@ -529,6 +565,41 @@ mod tests {
                 buffers.free(&packets);
             }
         }
+    }
+
+    #[test]
+    fn a_copy_has_bytes_chain_and_offload_of_its_own() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        let parts: Vec<_> = (0..3).map(|_| buffers.allocate_one().unwrap()).collect();
+        for (n, &part) in parts.iter().enumerate() {
+            buffers.bytes_mut(part).fill(n as u8 + 1);
+            let segment = buffers.segment_mut(part);
+            (segment.offset, segment.length) = (100 * n as u16, 10);
+            segment.set_next(parts.get(n + 1).copied());
+        }
+        buffers.segment_mut(parts[0]).offload.segment_size = 77;
+        let row = Row { packet: parts[0], flags: flag::CHAINED, l2: 256, length: 50, ..Row::default() };
+        let copy = row.copy(&mut buffers).unwrap();
+        assert_eq!(Row { packet: row.packet, ..copy }, row);
+        assert_eq!((buffers.in_use(), buffers.segment(copy.packet).offload.segment_size), (6, 77));
+        buffers.free_chain(row.packet);
+        assert_eq!(buffers.bytes(copy.packet)[256..286], [1; 30]);
+        let second = *buffers.segment(buffers.segment(copy.packet).next().unwrap());
+        let third = *buffers.segment(second.next().unwrap());
+        assert_eq!((second.offset, second.length, third.offset, third.length), (100, 10, 200, 10));
+        assert_eq!(buffers.bytes(second.next().unwrap())[200..210], [3; 10]);
+        assert_eq!(third.next(), None);
+        buffers.free_chain(copy.packet);
+        assert_eq!(buffers.in_use(), 0);
+        // All or nothing: what was taken for a copy that does not fit comes back.
+        let mut most = vec![PacketIndex::default(); 1022];
+        assert_eq!(buffers.allocate(&mut most), 1022);
+        let (a, b) = (buffers.allocate_one().unwrap(), buffers.allocate_one().unwrap());
+        buffers.segment_mut(a).set_next(Some(b));
+        buffers.free(&most[..1]);
+        let row = Row { packet: a, flags: flag::CHAINED, l2: 256, length: 50, ..Row::default() };
+        assert_eq!((row.copy(&mut buffers), buffers.in_use()), (None, 1023));
     }
 
     #[test]

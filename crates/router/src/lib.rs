@@ -21,6 +21,7 @@ pub mod local;
 pub mod logging;
 pub mod packet_generator;
 mod rate;
+pub mod span;
 
 pub use events::{Event, QUEUE as EVENT_QUEUE};
 
@@ -73,6 +74,10 @@ pub enum Error {
     TapTaken { id: u32, name: String },
     #[error("loopback {instance} is {name} already (without an instance the next free one is taken)")]
     LoopbackTaken { instance: u32, name: String },
+    #[error("{0} cannot get copies of its own packets")]
+    SpanToItself(String),
+    #[error("too many interfaces get copies of the packets of {0} (at most {max})", max = span::MAX_DESTINATIONS)]
+    TooManySpans(String),
     #[error("{0} is a loopback interface: it has no neighbours")]
     NoNeighbours(String),
     #[error("host interface {host} is {name} already")]
@@ -134,9 +139,10 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 7] = [
+pub static CAPABILITIES: [&capability::Capability; 8] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
+    &span::CAPABILITY,
     &ethernet::CAPABILITY,
     &arp::CAPABILITY,
     &ip4::CAPABILITY,
@@ -152,6 +158,7 @@ pub(crate) struct Nodes {
     pub icmp: icmp::Nodes,
     pub local: local::Nodes,
     pub generator: packet_generator::Nodes,
+    pub span: span::Nodes,
 }
 
 /// The router's state, owned by the control thread.
@@ -246,6 +253,7 @@ impl Router {
         let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &fib.handle(), &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
         let local = local::register(&mut graph, &udp_ports, &icmp_policy)?;
+        let span = span::register(&mut graph, &facts)?;
         let interface = interface::register(&mut graph, &facts)?;
 
         Ok(Router {
@@ -257,7 +265,7 @@ impl Router {
             streams: Streams::default(),
             log: Arc::default(),
             facts,
-            nodes: Nodes { interface, ip4, arp, icmp, local, generator },
+            nodes: Nodes { interface, ip4, arp, icmp, local, generator, span },
             clears: inspect::Clears::default(),
             devices: options.devices,
             config: config::control::Configuration::default(),
@@ -317,6 +325,7 @@ pub fn commands() -> CommandSet<Router> {
     icmp::cli::register(&mut set);
     local::cli::register(&mut set);
     packet_generator::cli::register(&mut set);
+    span::cli::register(&mut set);
     config::cli::register(&mut set);
     capture::cli::register(&mut set);
     inspect::register(&mut set);

@@ -90,6 +90,8 @@ pub struct Stream {
     pub sent: u64,
     /// Its interface is up.
     pub up: bool,
+    /// Somebody listens to what its interface receives.
+    pub mirrored: bool,
     /// What may be sent by now, and up to when that was reckoned (ticks).
     credit: f64,
     reckoned: u64,
@@ -110,6 +112,7 @@ impl Stream {
             enabled: false,
             sent: 0,
             up: false,
+            mirrored: false,
             credit: 0.0,
             reckoned: 0,
             next: 0,
@@ -153,6 +156,7 @@ graph::edges! {
         Ip4InputNoChecksum => next "ip4-input-no-checksum",
         /// Packets of a stream whose interface is administratively down: `set interface state NAME up`.
         Down => drop "interface is down",
+        SpanInput => next "span-input",
     }
 }
 
@@ -185,6 +189,14 @@ impl PgInput {
         }
     }
 
+    /// Has packets of an interface copied for who listens to them, or not. Those without a link
+    /// header never are.
+    pub fn set_mirrored(&mut self, interface: InterfaceIndex, mirrored: bool) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.interface == interface) {
+            stream.mirrored = mirrored;
+        }
+    }
+
     /// Starts or stops a stream, or all. Says how many there were of that name.
     pub fn enable(&mut self, name: Option<&str>, enabled: bool) -> usize {
         let mut found = 0;
@@ -203,7 +215,12 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
     let packets = &packets[..got];
     let from = out.len();
     const L2: u16 = HEADROOM as u16;
-    let entry = if stream.up { stream.entry } else { Edge::Down.into() };
+    let is_framed = stream.entry == Edge::EthernetInput.into();
+    let entry = match stream.up {
+        false => Edge::Down.into(),
+        true if stream.mirrored && is_framed => Edge::SpanInput.into(),
+        true => stream.entry,
+    };
     // The next node writes the target; until then it says whose packet this is.
     let mut alike = Row { rx_interface: stream.interface, target: stream.number, l2: L2, l3: L2, ..Row::default() };
     match &mut stream.content {
@@ -287,7 +304,7 @@ impl Source for PgInput {
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "  {} bytes, sw_if_index {}", snapshot.row.length, snapshot.row.rx_interface)?;
-    if snapshot.edge == Edge::EthernetInput as u16 {
+    if [Edge::EthernetInput as u16, Edge::SpanInput as u16].contains(&snapshot.edge) {
         writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))?;
         if let Ok(frame) = wire::ethernet::Header::new_checked(snapshot.l2())
             && frame.ethertype() == wire::ethernet::EtherType::IPV4

@@ -2,7 +2,7 @@
 
 use super::Statement;
 use super::plan::{Difference, Step, steps};
-use crate::{Devices, Options, Router, arp, icmp, interface, ip4, logging, packet_generator};
+use crate::{Devices, Options, Router, arp, icmp, interface, ip4, logging, packet_generator, span};
 use command::{CommandError, CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -115,6 +115,7 @@ impl Router {
         // One line a capability.
         logging::config::statements(self, &mut statements);
         interface::config::statements(self, &mut statements);
+        span::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
         ip4::config::statements(self, &mut statements);
         icmp::config::statements(self, &mut statements);

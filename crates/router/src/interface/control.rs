@@ -4,6 +4,7 @@ use super::output::Output;
 use super::{Creation, Facts, FactsTable, Mtus};
 use crate::ip4;
 use crate::ip4::control::{Path, Source, Way};
+use crate::span::Session;
 use crate::{Error, Router};
 use drivers::input::DeviceInput;
 use drivers::output::DeviceOutput;
@@ -56,6 +57,10 @@ pub struct Interface {
     pub addresses: Vec<Prefix4>,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,
+    /// Who gets copies of its packets, by destination.
+    pub span: Vec<Session>,
+    /// The edge of `span-output` to its tx node.
+    pub(crate) span_wire: u16,
     pub(crate) link: Box<dyn Link>,
     /// Edges to its output: from `interface-output` and from `ip4-rewrite`.
     pub(crate) output_edge: u16,
@@ -258,14 +263,16 @@ impl Router {
         let (tx_node, output_node) = self.register_output(name, index, finishes, transmit).inspect_err(|_| {
             self.detach_receive(input_node, index);
         })?;
-        let connected = self.graph.connect(self.nodes.interface.output, &format!("{name}-output")).and_then(|output| {
-            self.graph.connect(self.nodes.ip4.rewrite, &format!("{name}-output")).map(|rewrite| (output, rewrite))
-        });
-        let (output_edge, rewrite_edge) = connected.inspect_err(|_| {
-            self.detach_receive(input_node, index);
-            self.graph.remove(output_node);
-            self.graph.remove(tx_node);
-        })?;
+        let (to_output, to_tx) = (format!("{name}-output"), format!("{name}-tx"));
+        let from = &self.nodes;
+        let ways = [(from.interface.output, &to_output), (from.ip4.rewrite, &to_output), (from.span.output, &to_tx)];
+        let connected: Result<Vec<_>, _> = ways.into_iter().map(|(node, to)| self.graph.connect(node, to)).collect();
+        let [output_edge, rewrite_edge, span_wire] =
+            connected.map(|edges| [edges[0], edges[1], edges[2]]).inspect_err(|_| {
+                self.detach_receive(input_node, index);
+                self.graph.remove(output_node);
+                self.graph.remove(tx_node);
+            })?;
         let interface = Interface {
             index,
             name: name.into(),
@@ -284,6 +291,8 @@ impl Router {
             admin_up: false,
             addresses: Vec::new(),
             tags: Tags::NONE,
+            span: Vec::new(),
+            span_wire,
             link,
             output_edge,
             rewrite_edge,
@@ -377,6 +386,7 @@ impl Router {
         }
         self.flush_neighbours(index, true);
         self.remove_paths_of(index);
+        self.forget_listener(index);
         let interface = self.interfaces.slots[index.0 as usize].take().expect("looked up above");
         self.detach_receive(interface.input_node, index);
         self.forget_streams(index);
@@ -608,6 +618,7 @@ impl Router {
             ip4_enabled: interface.is_ip4_enabled(),
             source_check: interface.ip4.source_check,
             tags: interface.tags,
+            span: interface.listeners(),
             output: interface.output_edge,
         };
         self.facts.publish(FactsTable(self.interfaces.slots.iter().map(|slot| slot.as_ref().map(facts)).collect()));

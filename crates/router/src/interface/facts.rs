@@ -2,6 +2,7 @@
 //! and nodes borrow for a round.
 
 use crate::ip4::SourceCheck;
+use crate::span::Listeners;
 use graph::{EdgeIndex, InterfaceIndex};
 use rcu::Published;
 use std::net::Ipv4Addr;
@@ -24,6 +25,8 @@ pub struct Facts {
     pub source_check: Option<SourceCheck>,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,
+    /// Who gets copies of its packets.
+    pub span: Listeners,
     /// The edge of `interface-output` to this interface.
     pub output: EdgeIndex,
 }

@@ -2,7 +2,8 @@
 //!
 //! [`Output`] (`NAME-output`): the last stop before the device. It finishes what the
 //! device cannot (checksums, segmentation) and stops packets of an interface that is
-//! down. Reads: `flags`, offloads. Next: `NAME-tx`.
+//! down. Reads: `flags`, offloads. Writes: the interface into the scratch word for
+//! `span-output`. Next: `NAME-tx`, by way of `span-output` when somebody listens to what is sent.
 //!
 //! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads
 //! the interface from the scratch word. Next: that interface's output.
@@ -11,7 +12,7 @@ use super::SharedFacts;
 use drivers::Finishes;
 use drivers::offload::{self, OffloadError};
 use graph::{
-    Context, CounterSpec, EdgeIndex, Expand, Expansion, InterfaceIndex, Map, NodeSpec, Severity, Snapshot, Vector,
+    Context, CounterSpec, EdgeIndex, Expand, Expansion, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector,
     edge, flag,
 };
 use std::fmt;
@@ -26,6 +27,7 @@ graph::edges! {
         Malformed => drop "offload request makes no sense",
         /// Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.
         NoBuffer => drop "no free buffer to segment into",
+        Span => next "span-output",
     }
 }
 
@@ -70,9 +72,29 @@ impl Output {
             | (if self.finishes.segmentation { 0 } else { flag::SEGMENTED })
     }
 
+    /// A packet that is finished, and its edge: to the device, or, when somebody listens to
+    /// what is sent, to who copies it.
+    #[inline]
+    fn onward(&self, row: Row, mirrored: bool) -> (Row, EdgeIndex) {
+        if !mirrored || row.flags & flag::MIRRORED != 0 {
+            return (row, self.tx);
+        }
+        (Row { scratch: self.index.0.into(), ..row }, OutputEdge::Span.into())
+    }
+
+    /// Somebody listens to what is sent.
+    #[cold]
+    fn mirror(&self, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let (row, to) = self.onward(vector.row(i), true);
+            vector.set_row(i, row);
+            vector.set_edge(i, to);
+        }
+    }
+
     /// Packets in order, each finished.
     #[cold]
-    fn finish(&self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
+    fn finish(&self, x: &mut Expansion<'_, '_>, vector: &mut Vector, mirrored: bool) {
         for i in 0..vector.len() {
             let mut row = vector.row(i);
             vector.set_edge(i, edge::TAKEN);
@@ -82,7 +104,10 @@ impl Output {
                 match offload::segment(x.cx.buffers, &row, &mut |part| parts.push(part)) {
                     Ok(_) => {
                         x.cx.count(SEGMENTED, 1);
-                        parts.into_iter().for_each(|part| x.originate(part, self.tx));
+                        for part in parts {
+                            let (part, to) = self.onward(part, mirrored);
+                            x.originate(part, to);
+                        }
                         x.consume(row.packet);
                     }
                     Err(OffloadError::NoBuffer) => x.emit(row, OutputEdge::NoBuffer.into()),
@@ -97,7 +122,8 @@ impl Output {
                 }
                 x.cx.count(CHECKSUMS, 1);
             }
-            x.emit(row, self.tx);
+            let (row, to) = self.onward(row, mirrored);
+            x.emit(row, to);
         }
     }
 }
@@ -105,11 +131,15 @@ impl Output {
 impl Expand for Output {
     #[inline]
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
-        if !self.facts.load(x.cx.round).get(self.index).is_some_and(|facts| facts.up) {
+        let Some(facts) = self.facts.load(x.cx.round).get(self.index).filter(|facts| facts.up) else {
             return vector.set_edges(OutputEdge::Down.into());
-        }
+        };
+        let mirrored = !facts.span.tx.is_empty();
         if vector.any_flags() & self.unfinished() != 0 {
-            return self.finish(x, vector);
+            return self.finish(x, vector, mirrored);
+        }
+        if mirrored {
+            return self.mirror(vector);
         }
         vector.set_edges(self.tx);
     }

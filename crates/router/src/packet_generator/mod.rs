@@ -64,7 +64,9 @@ impl Router {
         if self.streams.0.iter().any(|known| known.name == stream.name) {
             return Err(Error::StreamTaken(stream.name));
         }
-        stream.up = self.interfaces.get(stream.interface)?.admin_up;
+        let interface = self.interfaces.get(stream.interface)?;
+        stream.up = interface.admin_up;
+        stream.mirrored = interface.span.iter().any(|session| session.rx);
         self.streams.1 += 1;
         stream.number = self.streams.1;
         let (name, number, interface) = (stream.name.clone(), stream.number, stream.interface);

@@ -496,6 +496,7 @@ fn no_buffer_is_counted_where_one_was_wanted() {
 
 /// Ends that no packet from outside can reach in this bed, and why.
 const NOT_REACHED: &[(&str, &str)] = &[
+    ("span-output", "no such interface"),
     // Only when an interface goes while its packets are inside a round.
     ("ethernet-input", "interface is gone"),
     ("interface-output", "no such interface"),
@@ -534,6 +535,9 @@ const NOT_REACHED: &[(&str, &str)] = &[
 
 /// Counted by the other tests of this file.
 const OTHER_TESTS: &[(&str, &str)] = &[
+    // In `span`.
+    ("span-input", "no free buffer to mirror into"),
+    ("span-output", "no free buffer to mirror into"),
     ("arp-input", "control is busy, not learned"),
     ("ip4-arp", "control is busy, not asked"),
     ("ip4-glean", "control is busy, not asked"),
@@ -562,6 +566,8 @@ const FRAGMENTATION: &[(&str, &str)] = &[
 
 /// Events that are counted though the packet goes on.
 const EVENTS: &[(&str, &str)] = &[
+    ("span-input", "packets mirrored"),
+    ("span-output", "packets mirrored"),
     ("ip4-rewrite", "ip4 ttl 0 received"),
     ("ip4-ping", "echo requests sent"),
     ("arp-input", "ARP replies sent"),

@@ -22,3 +22,4 @@ mod packet;
 mod ping;
 mod routes;
 mod source;
+mod span;

@@ -1,0 +1,37 @@
+//! Making copies of a packet for those who listen.
+
+use super::Listener;
+use graph::{CounterSpec, Expansion, Row, Severity, flag};
+
+/// Of both nodes.
+pub const COUNTERS: &[CounterSpec] = &[
+    CounterSpec(
+        "packets mirrored",
+        Severity::Info,
+        "Copies made of packets for a SPAN destination (`show interface span`). What becomes of each is counted where \
+         it leaves.",
+    ),
+    CounterSpec(
+        "no free buffer to mirror into",
+        Severity::Error,
+        "Packet memory is used up: this packet was not copied for its SPAN destination; it itself goes on. `show \
+         buffers`; more `buffers-per-numa` in startup.conf.",
+    ),
+];
+const MIRRORED: usize = 0;
+const NO_BUFFER: usize = 1;
+
+/// A copy of the packet to each listener. A copy has the same work left to do for its device
+/// as the packet has, `l3` must be right for that; it counts as received on the interface that
+/// it leaves by, so that its loss is not the mirrored one's.
+pub fn copy(x: &mut Expansion<'_, '_>, row: &Row, to: &[Listener]) {
+    for listener in to {
+        let Some(copy) = row.copy(x.cx.buffers) else {
+            x.cx.count(NO_BUFFER, 1);
+            continue;
+        };
+        x.cx.count(MIRRORED, 1);
+        let flags = row.flags & (flag::CHAINED | flag::OFFLOAD) | flag::MIRRORED | flag::ORIGINATED;
+        x.originate(Row { rx_interface: listener.interface, flags, target: 0, scratch: 0, ..copy }, listener.edge);
+    }
+}

@@ -1,0 +1,75 @@
+//! SPAN: copies of an interface's packets go out of others, for whoever listens there.
+//!
+//! What is received is copied as it came, before anything is decided about it (`span-input`,
+//! between a device's input node and `ethernet-input`); what is sent, as it goes to the device
+//! (`span-output`, between `NAME-output` and `NAME-tx`). Interfaces that nobody listens to do
+//! not pass these nodes at all. Copies leave by their destination's output like any packet,
+//! and are not copied again.
+
+pub mod cli;
+pub(crate) mod config;
+pub mod control;
+mod input;
+mod mirror;
+mod output;
+
+pub use control::{MAX_DESTINATIONS, Session};
+
+use crate::capability::{Capability, Stage};
+use crate::interface::{Interface, SharedFacts};
+use graph::{Behaviour, EdgeIndex, Graph, GraphError, InterfaceIndex, NodeIndex};
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "span",
+    description: "Copies of an interface's packets to others",
+    stages: &[
+        Stage::new("device-input", "span-input", mirrors_received),
+        Stage::new("interface-output", "span-output", mirrors_sent),
+    ],
+};
+
+fn mirrors_received(interface: &Interface) -> Option<String> {
+    interface.span.iter().any(|session| session.rx).then(String::new)
+}
+
+fn mirrors_sent(interface: &Interface) -> Option<String> {
+    interface.span.iter().any(|session| session.tx).then(String::new)
+}
+
+/// Where copies go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listener {
+    pub interface: InterfaceIndex,
+    /// The edge of the node that copies to this interface's output.
+    pub edge: EdgeIndex,
+}
+
+/// Who listens to an interface, as nodes see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listeners {
+    pub rx: Vec<Listener>,
+    pub tx: Vec<Listener>,
+    /// The edge of `span-output` to the interface's own tx node.
+    pub wire: EdgeIndex,
+}
+
+/// Nodes that control talks to.
+pub(crate) struct Nodes {
+    pub input: NodeIndex,
+    pub output: NodeIndex,
+}
+
+/// Registers the capability's nodes.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(graph: &mut Graph, facts: &SharedFacts) -> Result<Nodes, GraphError> {
+    let of_input = facts.clone();
+    let input =
+        graph.register(input::spec(), move |_| Behaviour::Expand(Box::new(input::SpanInput::new(of_input.clone()))))?;
+    let facts = facts.clone();
+    let output =
+        graph.register(output::spec(), move |_| Behaviour::Expand(Box::new(output::SpanOutput::new(facts.clone()))))?;
+    Ok(Nodes { input, output })
+}
