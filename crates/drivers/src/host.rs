@@ -86,6 +86,7 @@ pub fn random_mac() -> MacAddress {
 }
 
 const ETHTOOL_GSET: u32 = 1;
+const ETHTOOL_GLINK: u32 = 10;
 
 /// `struct ethtool_cmd`.
 #[repr(C, align(8))]
@@ -145,8 +146,15 @@ impl Interface {
 
     /// Whether it is up and has a carrier. One that is gone is not.
     pub fn is_running(&self) -> bool {
-        let both = (libc::IFF_UP | libc::IFF_RUNNING) as u16;
-        self.flags().is_ok_and(|flags| flags & both == both)
+        let (up, running) = (libc::IFF_UP as u16, libc::IFF_RUNNING as u16);
+        // The kernel lets IFF_RUNNING follow the carrier by up to a second.
+        self.flags().is_ok_and(|flags| flags & up != 0 && self.carrier().unwrap_or(flags & running != 0))
+    }
+
+    /// Whether there is a carrier, when its driver tells (ethtool's `ETHTOOL_GLINK`).
+    fn carrier(&self) -> Option<bool> {
+        let answer = self.ethtool(ETHTOOL_GLINK)?;
+        Some(answer.0[4..8] != [0; 4])
     }
 
     pub fn set_up(&self) -> io::Result<()> {
@@ -178,14 +186,20 @@ impl Interface {
 
     /// Its speed, when it has one and its driver knows (ethtool's `ETHTOOL_GSET`).
     pub fn speed(&self) -> Option<Speed> {
+        self.ethtool(ETHTOOL_GSET)?.speed()
+    }
+
+    /// Asks ethtool a question whose answer is at most as long as `ETHTOOL_GSET`'s.
+    fn ethtool(&self, question: u32) -> Option<EthtoolCommand> {
         let mut command = EthtoolCommand([0; 44]);
-        command.0[..4].copy_from_slice(&ETHTOOL_GSET.to_ne_bytes());
+        command.0[..4].copy_from_slice(&question.to_ne_bytes());
         let address = std::ptr::from_mut(&mut command).expose_provenance();
         let mut request = Request::new(&self.name().ok()?, &address.to_ne_bytes());
-        // SAFETY: a `struct ifreq` with the address of the command, which outlives the call;
-        // for ETHTOOL_GSET the kernel reads and writes one `struct ethtool_cmd` there.
+        // SAFETY: a `struct ifreq` with the address of the command, which outlives the call; for
+        // ETHTOOL_GSET the kernel reads and writes one `struct ethtool_cmd` there, for ETHTOOL_GLINK
+        // one `struct ethtool_value`, which is shorter.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
-        if result < 0 { None } else { command.speed() }
+        if result < 0 { None } else { Some(command) }
     }
 
     pub fn set_ip4(&self, prefix: Prefix4) -> io::Result<()> {

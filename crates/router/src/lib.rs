@@ -32,6 +32,7 @@ use crossbeam_channel::Receiver;
 use graph::{Graph, GraphError, Pool};
 use icmp::Icmp;
 use icmp::ping::Pings;
+use interface::link_watch::LinkWatch;
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
 use ip4::control::Ip4;
 use local::UdpListeners;
@@ -181,6 +182,7 @@ pub struct Router {
     pub pings: Pings,
     pub icmp: Icmp,
     icmp_policy: icmp::SharedPolicy,
+    pub(crate) links: LinkWatch,
     /// Who takes the datagrams to which UDP port.
     pub udp: UdpListeners,
     udp_ports: local::SharedPorts,
@@ -273,6 +275,7 @@ impl Router {
             pings: Pings::default(),
             icmp: Icmp::default(),
             icmp_policy,
+            links: LinkWatch::default(),
             udp: UdpListeners::default(),
             udp_ports,
             captures: Captures::new(sender.clone()),
@@ -294,13 +297,15 @@ impl Router {
 
     /// [`Router::tick`] at a given time, so that tests need not sleep.
     pub fn tick_at(&mut self, now: Instant) -> Option<Instant> {
+        self.tick_links(now);
         self.tick_neighbours(now);
         self.tick_pings(now);
         self.tick_config(now);
         self.collect_capture();
         let pending = self.graph.domain().collect();
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
-        let due = [self.neighbours.next_due(), self.pings.next_due(), self.config.next_due(), reclaim];
+        let due =
+            [self.links.next_due(), self.neighbours.next_due(), self.pings.next_due(), self.config.next_due(), reclaim];
         due.into_iter().flatten().min()
     }
 }

@@ -25,6 +25,7 @@ enum Amount {
 }
 
 fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    router.check_links();
     let amount = match args.optional_text("amount") {
         Some("brief") => Amount::Brief,
         Some("verbose") => Amount::Verbose,

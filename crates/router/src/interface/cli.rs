@@ -295,6 +295,7 @@ fn show_interface(router: &mut Router, args: &Args) -> Answer {
         Some("features") => return of_interfaces(router, args.optional_text("interface")),
         _ => {}
     }
+    router.check_links();
     let interfaces = chosen(router, args)?.map(|interface| {
         let at = interface.index.0 as usize;
         let counters = &router.counters;

@@ -15,6 +15,7 @@ use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, RawFd};
+use std::time::Instant;
 use wire::ethernet::EtherType;
 use wire::vlan::{LinkHeader, Tags};
 use wire::{MacAddress, Prefix4};
@@ -62,6 +63,8 @@ pub struct Interface {
     /// The edge of `span-output` to its tx node.
     pub(crate) span_wire: u16,
     pub(crate) link: Box<dyn Link>,
+    /// What it said of its carrier last ([`super::link_watch`]).
+    pub(crate) link_is_up: bool,
     /// Edges to its output: from `interface-output` and from `ip4-rewrite`.
     pub(crate) output_edge: u16,
     pub(crate) rewrite_edge: u16,
@@ -95,11 +98,17 @@ impl ReceiveQueue {
 impl Interface {
     /// Whether packets can leave by it.
     pub fn is_usable(&self) -> bool {
-        self.admin_up
+        self.admin_up && self.link_is_up
     }
 
+    /// Whether it had a carrier when it was looked at last.
     pub fn link_up(&self) -> bool {
-        self.link.is_up()
+        self.link_is_up
+    }
+
+    /// Whether there is a wire that could be pulled out.
+    pub(crate) fn has_wire(&self) -> bool {
+        self.receive_queue.is_some()
     }
 
     /// Whether it takes part in IPv4.
@@ -293,6 +302,7 @@ impl Router {
             tags: Tags::NONE,
             span: Vec::new(),
             span_wire,
+            link_is_up: link.is_up(),
             link,
             output_edge,
             rewrite_edge,
@@ -417,6 +427,9 @@ impl Router {
         }
         interface.link.set_admin(up).map_err(|source| Error::Device { name: interface.name.clone(), source })?;
         interface.admin_up = up;
+        interface.link_is_up = interface.link.is_up();
+        self.links.hurry(Instant::now());
+        let interface = self.interfaces.get(index)?;
         let node = interface.input_node;
         let addresses = interface.addresses.clone();
         self.publish_facts();

@@ -9,6 +9,7 @@ pub mod control;
 mod creation;
 mod facts;
 mod inject;
+pub(crate) mod link_watch;
 mod mtu;
 mod output;
 

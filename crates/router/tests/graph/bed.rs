@@ -148,11 +148,12 @@ impl Transmit for Record {
     }
 }
 
-struct Carrier;
+/// A wire that a test can pull out.
+struct Carrier(Arc<AtomicBool>);
 
 impl Link for Carrier {
     fn is_up(&self) -> bool {
-        true
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -164,9 +165,15 @@ pub struct Port {
     arrivals: Shared<VecDeque<Arrival>>,
     sent: Shared<Vec<Sent>>,
     refusals: Shared<VecDeque<u16>>,
+    carrier: Arc<AtomicBool>,
 }
 
 impl Port {
+    /// Pulls its wire out, or puts it back. Control sees it when it looks next.
+    pub fn set_carrier(&self, up: bool) {
+        self.carrier.store(up, Ordering::Relaxed);
+    }
+
     pub fn receive(&self, arrival: impl Into<Arrival>) {
         self.arrivals.lock().unwrap().push_back(arrival.into());
     }
@@ -266,6 +273,7 @@ impl Bed {
     /// The same, its packets coming in by the node of some driver.
     pub fn port_by(&mut self, input_node: &'static str, name: &str, finishes: Finishes) -> Port {
         let (arrivals, sent, refusals) = (Shared::default(), Shared::default(), Shared::default());
+        let carrier = Arc::new(AtomicBool::new(true));
         let number = self.router.interfaces.iter().count() as u8;
         let mac = MacAddress([0x02, 0, 0, 0, 0x10, number]);
         let device = Device {
@@ -278,10 +286,10 @@ impl Bed {
             finishes,
             receive: Some(Box::new(Queue(arrivals.clone()))),
             transmit: Box::new(Record { sent: sent.clone(), refusals: refusals.clone() }),
-            link: Box::new(Carrier),
+            link: Box::new(Carrier(carrier.clone())),
         };
         let index = self.router.create_interface(name, device).unwrap();
-        Port { index, mac, arrivals, sent, refusals }
+        Port { index, mac, arrivals, sent, refusals, carrier }
     }
 
     pub fn know(&mut self, port: &Port, host: &str) {

@@ -9,6 +9,7 @@ use quiver_router::arp::NeighbourKey;
 use quiver_router::ip4::control::{MAX_PATHS, Path, Source, Way};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
 use wire::{MacAddress, Prefix4};
 
 fn via(hop: &str) -> Path {
@@ -620,4 +621,103 @@ fn routes_wait_for_a_network_that_went_and_come_back_with_it() {
         assert_eq!(goes_to(&mut bed, e0, others, to), hop_mac("10.0.1.2"));
     }
     assert_eq!(bed.command("show running-config").unwrap(), before);
+}
+
+#[test]
+fn a_dead_link_loses_its_routes_and_its_share_and_gets_them_back() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let [e0, e1, e2] = &ports;
+    let others = &ports[1..];
+    let learned = host_mac(ip("10.0.1.77"));
+    bed.command("ip route add 50.0.0.0/8 via 10.0.1.2 via 10.0.2.2").unwrap();
+    bed.command("ip route add 51.0.0.0/8 via 10.0.1.2").unwrap();
+    bed.command("ip route add 10.0.1.0/24 via 10.0.2.2").unwrap();
+    bed.command("ip route add 52.0.0.0/8 via 99.0.0.1 e1 onlink").unwrap();
+    let before = bed.command("show ip fib").unwrap();
+    e1.receive(ethernet(e1.mac, learned, 0x0806, &arp(REPLY, (learned, "10.0.1.77"), (e1.mac, "10.0.1.1"))));
+    bed.run();
+    for _ in 0..2 {
+        e1.set_carrier(false);
+        bed.advance(Duration::from_secs(1));
+        assert_eq!(spread(&mut bed, e0, others, 100), BTreeMap::from([(host_mac(ip("10.0.2.2")), 100)]));
+        assert_eq!(goes_to(&mut bed, e0, others, "51.0.0.1"), None);
+        assert_eq!(goes_to(&mut bed, e0, others, "52.0.0.1"), None);
+        // An operator's route stands in for the network and for its static neighbour.
+        assert_eq!(goes_to(&mut bed, e0, others, "10.0.1.2"), hop_mac("10.0.2.2"));
+        let detail = bed.command("show ip fib 51.0.0.0/8").unwrap();
+        assert!(detail.contains("oper-flags:unresolved"), "{detail}");
+        let key = NeighbourKey { interface: e1.index, address: ip("10.0.1.77") };
+        assert!(bed.router.neighbours.mac_of(&key).is_none(), "who is on the wire then is not known");
+        assert_eq!(bed.json("show interface e1")["interfaces"][0]["link"], "down");
+        e1.set_carrier(true);
+        bed.advance(Duration::from_secs(1));
+        // It says who it is, to the hosts that knew it elsewhere.
+        let announcement = arp(REQUEST, (e1.mac, "10.0.1.1"), (MacAddress::ZERO, "10.0.1.1"));
+        assert_eq!(e1.sent(), [ethernet(MacAddress::BROADCAST, e1.mac, 0x0806, &announcement)]);
+        assert_eq!(spread(&mut bed, e0, others, 200).len(), 2);
+        assert_eq!(goes_to(&mut bed, e0, others, "10.0.1.2"), hop_mac("10.0.1.2"));
+        assert_eq!(without_indices(&bed.command("show ip fib").unwrap()), without_indices(&before));
+        assert_eq!(e2.sent(), Vec::<Vec<u8>>::new());
+    }
+}
+
+/// What `show ip fib` says, but for the numbers of objects.
+fn without_indices(text: &str) -> String {
+    let plain = |line: &str| line.split(' ').filter(|word| !word.contains("index:") && !word.contains("[@")).collect();
+    text.lines().map(plain).collect::<Vec<String>>().join("\n")
+}
+
+#[test]
+fn a_link_that_flaps_is_looked_at_no_more_than_so_often() {
+    let (mut bed, [_, e1, _]) = Bed::with_three_ports();
+    bed.run();
+    let start = Instant::now() + Duration::from_secs(10);
+    let (mut looks, mut now) = (0, start);
+    while now < start + Duration::from_secs(60) {
+        let due = bed.router.tick_at(now).expect("links are watched");
+        now = now.max(due) + Duration::from_millis(1);
+        looks += 1;
+    }
+    assert!(looks <= 75, "at rest once a second: {looks} in a minute");
+    // However often it flaps between.
+    let mut changes = 0;
+    for millisecond in 0..3000 {
+        e1.set_carrier(millisecond > 1100 && millisecond / 7 % 2 == 0);
+        let before = bed.router.interfaces.get(e1.index).unwrap().link_up();
+        bed.router.tick_at(now + Duration::from_millis(millisecond));
+        changes += usize::from(bed.router.interfaces.get(e1.index).unwrap().link_up() != before);
+    }
+    assert!((2..=300).contains(&changes), "{changes} in three seconds");
+    e1.set_carrier(true);
+    bed.advance(Duration::from_secs(80));
+}
+
+#[test]
+fn a_flap_costs_what_hangs_on_the_link() {
+    const ROUTES: u32 = 20_000;
+    let (mut bed, [_, e1, e2]) = Bed::with_three_ports();
+    let add = |bed: &mut Bed, first: u32, hop: &str| {
+        for n in 0..ROUTES {
+            let to = Prefix4::new((first + (n << 8)).into(), 24).unwrap();
+            bed.router.add_route(to, Source::Config, vec![via(hop)], false).unwrap();
+        }
+    };
+    add(&mut bed, 0x2000_0000, "10.0.1.2");
+    add(&mut bed, 0x4000_0000, "10.0.2.2");
+    let time = |bed: &mut Bed, port: &Port, up| {
+        port.set_carrier(up);
+        let start = Instant::now();
+        assert!(bed.router.check_links());
+        start.elapsed()
+    };
+    let (down, up) = (time(&mut bed, &e1, false), time(&mut bed, &e1, true));
+    println!("{ROUTES} of {} routes: {down:?} down, {up:?} up", 2 * ROUTES);
+    let resolved = |bed: &Bed| bed.router.ip4.routes().values().filter(|route| route.installed.is_some()).count();
+    let all = resolved(&bed);
+    // Without routes of its own it costs next to nothing: what does not hang on it is not touched.
+    let bare = bed.port("bare", &["10.9.0.1/24"]);
+    println!("none of {} routes: {:?} down", 2 * ROUTES, time(&mut bed, &bare, false));
+    assert_eq!(resolved(&bed), all + 2, "the first and the last address of its network");
+    time(&mut bed, &e2, false);
+    assert_eq!(resolved(&bed), all + 2 - ROUTES as usize - 3);
 }
