@@ -20,6 +20,10 @@ impl Core {
         self.counters.workers.set(self.thread, worker_word::ROUND_BEGAN, 0, start);
         let mut clock = start;
         let mut worked = false;
+        if self.pending.iter().any(|&bits| bits != 0) {
+            clock = self.run_touched(round, clock);
+            worked = true;
+        }
         for i in 0..self.sources.len() {
             let (n, after) = self.poll(self.sources[i], round, clock);
             worked |= n > 0;
@@ -119,6 +123,23 @@ impl Core {
         }
     }
 
+    /// Runs the nodes that control has touched since the last round. Before the sources: packets
+    /// that a node held come before those of the same flow that arrive now.
+    #[cold]
+    fn run_touched(&mut self, round: &Round<'_>, mut clock: u64) -> u64 {
+        let none = vec![0; self.pending.len()];
+        for (word, mut bits) in std::mem::replace(&mut self.pending, none).into_iter().enumerate() {
+            while bits != 0 {
+                // New nodes may change the order meanwhile; then all that may be meant are pending.
+                if let Some(&index) = self.order.get(word * 64 + bits.trailing_zeros() as usize) {
+                    clock = self.run_node(index, round, clock);
+                }
+                bits &= bits - 1;
+            }
+        }
+        clock
+    }
+
     /// Runs nodes in order until no packet is left in a queue.
     fn run_pending(&mut self, round: &Round<'_>, mut clock: u64) -> bool {
         let mut worked = false;
@@ -189,6 +210,7 @@ impl Core {
         self.enqueue(index, vector);
         if !self.emitted.is_empty() {
             for vector in std::mem::take(&mut self.emitted) {
+                // What was taken leaves its record when it goes on.
                 if vector.traced {
                     self.trace(index, &vector);
                 }
