@@ -13,4 +13,4 @@ pub mod object;
 
 pub use fib4::{Fib4, Lookup4};
 pub use leaf::Leaf;
-pub use object::{Adjacency, Object, ObjectHandle, Objects, kind};
+pub use object::{Adjacency, Object, ObjectHandle, Objects, Replacement, kind};

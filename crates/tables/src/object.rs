@@ -158,6 +158,9 @@ struct Spare {
     fresh: usize,
     /// Objects under redirection: the run of lines that stands in, and its length.
     standing_in: HashMap<u32, (u32, usize)>,
+    /// The last change that was prepared for each object: an older one comes too late.
+    changes: HashMap<u32, u64>,
+    last_change: u64,
 }
 
 impl Lines {
@@ -250,25 +253,86 @@ impl Objects {
     /// # Panics
     /// When there is no such object, or the new one needs more lines than the old.
     pub fn replace(&mut self, index: u32, object: &Object) -> Result<(), ObjectsFull> {
+        self.prepare(index, object).map(Replacement::carry_out)
+    }
+
+    /// Prepares a change that is carried out later, by whoever knows when: a worker between
+    /// two rounds changes what it will find in the next. What is changed or removed in the
+    /// meantime stays as that made it.
+    ///
+    /// # Errors
+    /// When there is no room for the line that stands in.
+    ///
+    /// # Panics
+    /// When there is no such object, or the new one needs more lines than the old.
+    pub fn prepare(&mut self, index: u32, object: &Object) -> Result<Replacement, ObjectsFull> {
         check(object);
         let run = run_of(object);
         assert!(run <= self.runs[&index], "an object cannot grow in place");
         let stand_in = self.lines.take(run)?;
         self.lines.write(stand_in, object);
-        let redirection = STATE_REDIRECTED as u64 | (stand_in as u64) << 32;
-        self.lines.lines[index as usize].head.store(redirection, Ordering::Release);
-        let previous = {
+        let mut spare = self.lines.spare.lock().expect("no panic under this lock");
+        spare.last_change += 1;
+        let change = spare.last_change;
+        spare.changes.insert(index, change);
+        drop(spare);
+        let (lines, domain) = (self.lines.clone(), self.domain.clone());
+        Ok(Replacement { lines, domain, index, stand_in, run, object: object.clone(), change })
+    }
+
+    /// Frees an object that no table names any more.
+    ///
+    /// # Panics
+    /// When there is no such object.
+    pub fn remove(&mut self, index: u32) {
+        let run = self.runs.remove(&index).expect("objects are removed once");
+        let stand_in = {
             let mut spare = self.lines.spare.lock().expect("no panic under this lock");
+            spare.changes.remove(&index);
+            spare.standing_in.remove(&index)
+        };
+        let lines = self.lines.clone();
+        self.domain.retire(move || {
+            lines.give_back(index, run);
+            if let Some((stand_in, run)) = stand_in {
+                lines.give_back(stand_in, run);
+            }
+        });
+    }
+}
+
+/// A change of an object that is ready to be carried out.
+pub struct Replacement {
+    lines: Arc<Lines>,
+    domain: Arc<Domain>,
+    index: u32,
+    stand_in: u32,
+    run: usize,
+    object: Object,
+    change: u64,
+}
+
+impl Replacement {
+    /// Changes the object, in one step that workers see whole.
+    pub fn carry_out(self) {
+        let Replacement { lines, domain, index, stand_in, run, object, change } = self;
+        let previous = {
+            let mut spare = lines.spare.lock().expect("no panic under this lock");
+            if spare.changes.get(&index) != Some(&change) {
+                spare.free.entry(run).or_default().push(stand_in);
+                return;
+            }
+            let redirection = STATE_REDIRECTED as u64 | (stand_in as u64) << 32;
+            lines.lines[index as usize].head.store(redirection, Ordering::Release);
             spare.standing_in.insert(index, (stand_in, run))
         };
         if let Some((previous, run)) = previous {
-            let lines = self.lines.clone();
-            self.domain.retire(move || lines.give_back(previous, run));
+            let lines = lines.clone();
+            domain.retire(move || lines.give_back(previous, run));
         }
-        let (lines, domain, object) = (self.lines.clone(), self.domain.clone(), object.clone());
         // Not an Arc cycle for long: the domain drops the action when it has run.
         let weak = Arc::downgrade(&domain);
-        self.domain.retire(move || {
+        domain.retire(move || {
             {
                 let mut spare = lines.spare.lock().expect("no panic under this lock");
                 if spare.standing_in.get(&index) != Some(&(stand_in, run)) {
@@ -279,23 +343,6 @@ impl Objects {
             lines.write(index, &object);
             if let Some(domain) = weak.upgrade() {
                 domain.retire(move || lines.give_back(stand_in, run));
-            }
-        });
-        Ok(())
-    }
-
-    /// Frees an object that no table names any more.
-    ///
-    /// # Panics
-    /// When there is no such object.
-    pub fn remove(&mut self, index: u32) {
-        let run = self.runs.remove(&index).expect("objects are removed once");
-        let stand_in = self.lines.spare.lock().expect("no panic under this lock").standing_in.remove(&index);
-        let lines = self.lines.clone();
-        self.domain.retire(move || {
-            lines.give_back(index, run);
-            if let Some((stand_in, run)) = stand_in {
-                lines.give_back(stand_in, run);
             }
         });
     }
@@ -420,6 +467,32 @@ impl<'r> ObjectRef<'r> {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_prepared_change_comes_into_force_when_carried_out_unless_another_was_made() {
+        let domain = Domain::new(1);
+        let mut objects = Objects::new(&domain).unwrap();
+        let handle = objects.handle();
+        let mut reader = domain.register().unwrap();
+        let index = objects.insert(&adjacency(1)).unwrap();
+        let mut edge = || {
+            domain.collect();
+            handle.get(&reader.round(), index).edge()
+        };
+        let later = objects.prepare(index, &adjacency(2)).unwrap();
+        assert_eq!(edge(), 1);
+        later.carry_out();
+        assert_eq!((edge(), edge(), edge()), (2, 2, 2));
+        let too_late = objects.prepare(index, &adjacency(3)).unwrap();
+        objects.replace(index, &adjacency(4)).unwrap();
+        too_late.carry_out();
+        assert_eq!((edge(), edge(), edge()), (4, 4, 4));
+        let too_late = objects.prepare(index, &adjacency(5)).unwrap();
+        objects.remove(index);
+        let other = objects.insert(&adjacency(6)).unwrap();
+        too_late.carry_out();
+        assert_eq!(handle.get(&reader.round(), other).edge(), 6);
+    }
 
     fn adjacency(value: u8) -> Object {
         Object::Adjacency(Adjacency {
