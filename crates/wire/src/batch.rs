@@ -14,6 +14,8 @@ mod avx512;
 mod scalar;
 
 use crate::addr::MacAddress;
+use crate::ethernet::EtherType;
+use crate::vlan::TAG_LEN;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
@@ -132,6 +134,30 @@ impl<'a> Frames<'a> {
         }
     }
 
+    /// [`Frames::forward_ip4`] for all packets with the same Ethernet header that has tags.
+    #[inline]
+    pub fn forward_ip4_all_tagged<const N: usize>(&mut self, rewrite: &[u8; N]) {
+        for i in 0..self.len() {
+            self.forward_ip4_tagged(i, rewrite);
+        }
+    }
+
+    /// [`Frames::forward_ip4`] for packet `i` with an Ethernet header that has tags.
+    #[inline(always)]
+    pub fn forward_ip4_tagged<const N: usize>(&mut self, i: usize, rewrite: &[u8; N]) {
+        const { assert!(N >= 16 && N <= 24 && N <= WRITABLE_BEFORE) };
+        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| rewrite[at + byte]));
+        let head = self.head(i);
+        // SAFETY: three stores of 8 that overlap cover the N bytes before the head, which are
+        // writable; the hop is counted within the first 64 bytes.
+        unsafe {
+            head.sub(N).cast::<u64>().write_unaligned(word(0));
+            head.sub(N - 8).cast::<u64>().write_unaligned(word(8));
+            head.sub(8).cast::<u64>().write_unaligned(word(N - 8));
+            count_hop(head);
+        }
+    }
+
     /// [`Frames::forward_ip4`] for packet `i` with an Ethernet header.
     #[inline(always)]
     pub fn forward_ip4_ethernet(&mut self, i: usize, rewrite: &[u8; 14]) {
@@ -205,6 +231,162 @@ fn avx512_available() -> bool {
     false
 }
 
+/// What stands between the addresses of a frame and its EtherType.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(transparent)]
+pub struct Shape(u8);
+
+impl Shape {
+    /// No tag.
+    pub const PLAIN: Shape = Shape(0);
+    const DEPTH: u8 = 0b11;
+    const OUTER_AD: u8 = 1 << 2;
+    const INNER_OTHER: u8 = 1 << 3;
+    const DEEPER: u8 = 1 << 4;
+    const TRUNCATED: u8 = 1 << 5;
+
+    /// Whole tags: 0, 1 or 2.
+    #[inline]
+    pub fn depth(self) -> usize {
+        (self.0 & Shape::DEPTH) as usize
+    }
+    /// Bytes of the tags.
+    #[inline]
+    pub fn tags(self) -> usize {
+        self.depth() * TAG_LEN
+    }
+    /// Bytes of the link header.
+    #[inline]
+    pub fn header_length(self) -> u16 {
+        14 + self.tags() as u16
+    }
+    /// The type of the outer tag: 802.1Q or 802.1ad.
+    #[inline]
+    pub fn outer_type(self) -> EtherType {
+        if self.0 & Shape::OUTER_AD != 0 { EtherType::QINQ } else { EtherType::VLAN }
+    }
+    /// Whether the inner tag is of another type than 802.1Q.
+    #[inline]
+    pub fn is_inner_other(self) -> bool {
+        self.0 & Shape::INNER_OTHER != 0
+    }
+    /// The type of the inner tag.
+    fn inner_type(self) -> EtherType {
+        if self.is_inner_other() { EtherType::QINQ } else { EtherType::VLAN }
+    }
+    /// A third tag follows.
+    #[inline]
+    pub fn is_deeper(self) -> bool {
+        self.0 & Shape::DEEPER != 0
+    }
+    /// Tags and all, it is as frames should be.
+    #[inline]
+    pub fn is_sound(self) -> bool {
+        self.0 & (Shape::DEEPER | Shape::TRUNCATED) == 0
+    }
+    /// The frame ends within a tag.
+    #[inline]
+    pub fn is_truncated(self) -> bool {
+        self.0 & Shape::TRUNCATED != 0
+    }
+}
+
+/// Finds the VLAN tags of frames of some `lengths`: each one's shape, and its control
+/// information: the outer tag's in the upper half of a word, the inner's in the lower.
+///
+/// # Panics
+/// When a column is shorter than the frames are many.
+pub fn shapes(frames: &Frames<'_>, lengths: &[u16], shapes: &mut [Shape], tags: &mut [u32]) {
+    let count = frames.len();
+    scalar::shapes(frames, &lengths[..count], &mut shapes[..count], &mut tags[..count]);
+}
+
+/// The shape of the first frame, which is `length` bytes long, and its tags' control information.
+///
+/// # Panics
+/// When there is none.
+#[inline]
+pub fn first_shape(frames: &Frames<'_>, length: u16) -> (Shape, u32) {
+    scalar::shape(frames.bytes(0), length)
+}
+
+/// How far frames are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alike {
+    /// So many, from the first on, are of one shape: they have been examined, the others have not
+    /// been touched.
+    pub done: usize,
+    /// The union of their faults.
+    pub faults: u32,
+    /// Their tags name the same VLANs.
+    pub one_vlan: bool,
+}
+
+/// [`ethernet_ip4`] over frames as long as they have the (sound) shape of the `first`. With tags
+/// their control information is left in `tags`.
+///
+/// # Panics
+/// When a column is shorter than the frames are many.
+pub fn alike_ip4(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: EthernetColumns<'_>,
+    first: (Shape, u32),
+    tags: &mut [u32],
+) -> Alike {
+    alike_ip4_with(Simd::detected(), frames, station, columns, first, tags)
+}
+
+/// [`alike_ip4`] by a chosen instruction set (which the processor must have).
+pub fn alike_ip4_with(
+    simd: Simd,
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: EthernetColumns<'_>,
+    first: (Shape, u32),
+    tags: &mut [u32],
+) -> Alike {
+    let (columns, tags) = (columns.first(frames.len()), &mut tags[..frames.len()]);
+    debug_assert!(first.0.is_sound());
+    match simd {
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => {
+            assert!(avx512_available());
+            // SAFETY: the processor has the instructions, as just asserted.
+            unsafe { avx512::alike_ip4(frames, station, columns, first, tags) }
+        }
+        _ => scalar::alike_ip4(frames, station, columns, first, tags, 0),
+    }
+}
+
+/// [`ethernet_ip4`] over frames with VLAN tags, whose `shapes` were found before.
+///
+/// # Panics
+/// When a column is shorter than the frames are many.
+pub fn tagged_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>, shapes: &[Shape]) -> u32 {
+    tagged_ip4_with(Simd::detected(), frames, station, columns, shapes)
+}
+
+/// [`tagged_ip4`] by a chosen instruction set (which the processor must have).
+pub fn tagged_ip4_with(
+    simd: Simd,
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: EthernetColumns<'_>,
+    shapes: &[Shape],
+) -> u32 {
+    let (columns, shapes) = (columns.first(frames.len()), &shapes[..frames.len()]);
+    match simd {
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => {
+            assert!(avx512_available());
+            // SAFETY: the processor has the instructions, as just asserted.
+            unsafe { avx512::tagged_ip4(frames, station, columns, shapes) }
+        }
+        _ => scalar::ethernet_ip4(frames, station, columns, 0, |i| shapes[i].tags()),
+    }
+}
+
 /// Columns that [`ethernet_ip4`] reads and writes, one entry a packet.
 pub struct EthernetColumns<'a> {
     /// Bits of [`check`] are set; others are kept.
@@ -213,6 +395,17 @@ pub struct EthernetColumns<'a> {
     pub length: &'a mut [u16],
     /// IPv4 destination, host order (of sound IPv4 packets).
     pub target: &'a mut [u32],
+}
+
+impl<'a> EthernetColumns<'a> {
+    /// The entries of the first packets.
+    fn first(self, count: usize) -> EthernetColumns<'a> {
+        EthernetColumns {
+            flags: &mut self.flags[..count],
+            length: &mut self.length[..count],
+            target: &mut self.target[..count],
+        }
+    }
 }
 
 /// One pass over Ethernet and IPv4 headers: station, ethertype, and the checks of
@@ -227,12 +420,7 @@ pub fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetC
 
 /// [`ethernet_ip4`] by a chosen instruction set (which the processor must have).
 pub fn ethernet_ip4_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
-    let count = frames.len();
-    let columns = EthernetColumns {
-        flags: &mut columns.flags[..count],
-        length: &mut columns.length[..count],
-        target: &mut columns.target[..count],
-    };
+    let columns = columns.first(frames.len());
     match simd {
         #[cfg(target_arch = "x86_64")]
         Simd::Avx512 => {
@@ -240,7 +428,7 @@ pub fn ethernet_ip4_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, c
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::ethernet_ip4(frames, station, columns) }
         }
-        _ => scalar::ethernet_ip4(frames, station, columns, 0),
+        _ => scalar::ethernet_ip4(frames, station, columns, 0, |_| 0),
     }
 }
 
@@ -431,6 +619,24 @@ mod tests {
     }
 
     #[test]
+    fn forwarding_writes_link_headers_with_tags() {
+        fn forwarded<const N: usize>() {
+            let rewrite: [u8; N] = std::array::from_fn(|i| i as u8 + 1);
+            let mut bed = Bed::new(&vec![plain(); 3]);
+            bed.offsets.fill(OFFSET + 14);
+            let (mut frames, _) = bed.frames();
+            frames.forward_ip4_all_tagged(&rewrite);
+            for packet in 0..3 {
+                let head = packet * STRIDE + OFFSET as usize + 14;
+                assert_eq!(bed.memory[head - N..head], rewrite);
+                assert_eq!((bed.memory[head - N - 1], bed.memory[head + 8]), (if N < 14 { 0 } else { 0xa5 }, 63));
+            }
+        }
+        forwarded::<18>();
+        forwarded::<22>();
+    }
+
+    #[test]
     fn every_first_octet_is_judged_alike() {
         for simd in sets() {
             for octet in 0..=255u8 {
@@ -447,8 +653,93 @@ mod tests {
         }
     }
 
+    /// Tags of all sorts, the same for many frames in a row.
+    fn stacks() -> impl Strategy<Value = Vec<(u16, u16)>> {
+        let tag = (prop_oneof![Just(0x8100u16), Just(0x88a8)], prop_oneof![0u16..3, any::<u16>()]);
+        prop::collection::vec(tag, 0..4)
+    }
+
+    fn tagged(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
+        let tags: Vec<u8> = tags.iter().flat_map(|(t, c)| [t.to_be_bytes(), c.to_be_bytes()].concat()).collect();
+        [&frame[..12], &tags, &frame[12..]].concat()
+    }
+
+    #[test]
+    fn tags_are_found_and_what_is_behind_them_is_judged_as_without() {
+        for simd in sets() {
+            for tags in [&[][..], &[(0x8100, 100)], &[(0x88a8, 0xa00a), (0x8100, 20)], &[(0x8100, 7), (0x88a8, 8)]] {
+                let mut bed = Bed::new(&vec![tagged(&plain(), tags); 37]);
+                let (mut shapes_of, mut control) = (vec![Shape::PLAIN; 37], vec![0; 37]);
+                let lengths = bed.length.clone();
+                let (frames, columns) = bed.frames();
+                shapes(&frames, &lengths, &mut shapes_of, &mut control);
+                let word = |at: usize| tags.get(at).map_or(0, |(_, tci): &(u16, u16)| *tci as u32);
+                assert!(shapes_of.iter().all(|shape| shape.depth() == tags.len() && shape.is_sound()));
+                assert!(control.iter().all(|tags| *tags == word(0) << 16 | word(1)));
+                let first = first_shape(&frames, lengths[0]);
+                assert_eq!(first, (shapes_of[0], control[0]));
+                let mut found = vec![0; 37];
+                let alike = alike_ip4_with(simd, &frames, STATION, columns, first, &mut found);
+                assert_eq!(alike, Alike { done: 37, faults: 0, one_vlan: true }, "{simd:?} {tags:?}");
+                assert!(tags.is_empty() || found == control, "{simd:?} {tags:?}");
+                assert!(bed.target.iter().all(|&target| target == 0x1000_0001), "{simd:?} {tags:?}");
+                assert!(bed.length.iter().all(|&length| length == 60 + 4 * tags.len() as u16));
+            }
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn tagged_frames_are_judged_alike_by_simd_and_portable_code(
+            runs in prop::collection::vec((stacks(), 1usize..40), 1..6),
+            damage in prop::collection::vec((0usize..200, 0usize..64, any::<u8>()), 0..12),
+            cuts in prop::collection::vec((0usize..200, 0u16..80), 0..4),
+        ) {
+            let mut frames: Vec<Vec<u8>> = runs.iter().flat_map(|(tags, n)| vec![tagged(&plain(), tags); *n]).collect();
+            let count = frames.len();
+            for (i, at, byte) in damage {
+                let frame = &mut frames[i % count];
+                let at = at % frame.len();
+                frame[at] = byte;
+            }
+            let mut outcomes = Vec::new();
+            for simd in sets() {
+                let mut bed = Bed::new(&frames);
+                for (i, length) in &cuts {
+                    bed.length[i % count] = *length;
+                }
+                let lengths = bed.length.clone();
+                let (mut shapes_of, mut control, mut found) = (vec![Shape::PLAIN; count], vec![0; count], vec![0; count]);
+                let (heads, columns) = bed.frames();
+                shapes(&heads, &lengths, &mut shapes_of, &mut control);
+                let union = tagged_ip4_with(simd, &heads, STATION, columns, &shapes_of);
+                outcomes.push((union, bed.flags.clone(), bed.length.clone(), bed.target.clone()));
+                let whole = outcomes[0].clone();
+                // As long as frames are alike they are judged the same; the others are left alone.
+                let mut bed = Bed::new(&frames);
+                bed.length.clone_from(&lengths);
+                let (heads, columns) = bed.frames();
+                let first = first_shape(&heads, lengths[0]);
+                if first.0.is_sound() {
+                    let alike = alike_ip4_with(simd, &heads, STATION, columns, first, &mut found);
+                    let same = shapes_of.iter().take_while(|shape| **shape == first.0).count();
+                    prop_assert_eq!(alike.done, same);
+                    prop_assert_eq!(&bed.flags[..same], &whole.1[..same]);
+                    prop_assert_eq!(&bed.length[..same], &whole.2[..same]);
+                    prop_assert_eq!(&bed.target[..same], &whole.3[..same]);
+                    prop_assert!(bed.flags[same..].iter().all(|flags| *flags == 0));
+                    prop_assert_eq!(&bed.length[same..], &lengths[same..]);
+                    let faults = whole.1[..same].iter().fold(0, |all, flags| all | flags) & !check::EXAMINED;
+                    prop_assert_eq!(alike.faults, faults);
+                    let vids = |tags: &u32| tags & 0x0fff_0fff;
+                    prop_assert_eq!(alike.one_vlan, control[..same].iter().all(|tags| vids(tags) == vids(&first.1)));
+                    prop_assert!(first.0.depth() == 0 || found[..same] == control[..same]);
+                }
+            }
+            prop_assert!(outcomes.windows(2).all(|pair| pair[0] == pair[1]));
+        }
+
         #[test]
         fn instruction_sets_agree(
             seeds in proptest::collection::vec(

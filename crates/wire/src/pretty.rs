@@ -6,9 +6,10 @@
 use std::fmt;
 
 use crate::arp::{self, Arp};
-use crate::ethernet;
+use crate::ethernet::{self, EtherType};
 use crate::icmpv4::{self, Message};
 use crate::ipv4::{self, Protocol};
+use crate::vlan::{TAG_LEN, Tag, Tags};
 use crate::{tcp, udp};
 
 /// Prints the headers at the start of some bytes, several lines, no line end after the last.
@@ -27,7 +28,8 @@ enum Layer {
 }
 
 impl<'a> Summary<'a> {
-    /// One line: `IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01`.
+    /// One line: `IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01`, and each VLAN tag:
+    /// ` 802.1q vlan 100 priority 5`.
     pub const fn ethernet(frame: &'a [u8]) -> Self {
         Self { layer: Layer::Ethernet, bytes: frame, indent: 0 }
     }
@@ -85,9 +87,41 @@ impl Lines<'_, '_> {
 
 fn write_ethernet(lines: &mut Lines<'_, '_>, frame: &[u8]) -> fmt::Result {
     match ethernet::Header::new_checked(frame) {
-        Ok(header) => lines.head(format_args!("{}: {} -> {}", header.ethertype(), header.src(), header.dst())),
+        Ok(header) => {
+            let tags = tags(frame);
+            let at = ethernet::HEADER_LEN - 2 + tags.as_bytes().len();
+            let ethertype = frame
+                .get(at..at + 2)
+                .map_or(header.ethertype(), |bytes| EtherType(u16::from_be_bytes([bytes[0], bytes[1]])));
+            lines.head(format_args!("{ethertype}: {} -> {}", header.src(), header.dst()))?;
+            tags.iter().try_for_each(|tag| write_tag(lines, tag))
+        }
         Err(error) => lines.head(format_args!("{error}")),
     }
+}
+
+/// The VLAN tags of a frame, as many as are understood.
+fn tags(frame: &[u8]) -> Tags {
+    let mut tags = Vec::new();
+    for at in [ethernet::HEADER_LEN - 2, ethernet::HEADER_LEN - 2 + TAG_LEN] {
+        match frame.get(at..).and_then(Tag::parse) {
+            Some(tag) => tags.push(tag),
+            None => break,
+        }
+    }
+    Tags::new(&tags)
+}
+
+fn write_tag(lines: &mut Lines<'_, '_>, tag: Tag) -> fmt::Result {
+    let standard = if tag.tpid == EtherType::QINQ { "802.1ad" } else { "802.1q" };
+    write!(lines.out, " {standard} vlan {}", tag.vid())?;
+    if tag.priority() != 0 {
+        write!(lines.out, " priority {}", tag.priority())?;
+    }
+    if tag.is_drop_eligible() {
+        write!(lines.out, " dei")?;
+    }
+    Ok(())
 }
 
 fn write_arp(lines: &mut Lines<'_, '_>, packet: &[u8]) -> fmt::Result {
@@ -255,7 +289,6 @@ fn write_icmp(lines: &mut Lines<'_, '_>, message: &[u8]) -> fmt::Result {
 mod tests {
     use super::*;
     use crate::addr::Ipv4Address;
-    use crate::ethernet::EtherType;
     use proptest::prelude::*;
 
     fn ipv4(protocol: Protocol, payload: &[u8]) -> Vec<u8> {
@@ -296,6 +329,11 @@ mod tests {
         ethernet::emit(&mut frame, mac(0x01), mac(0xaa), EtherType::IPV4);
         let text = Summary::ethernet(&frame).indented(4).to_string();
         assert_eq!(text, "    IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01");
+        frame[12..22].copy_from_slice(&[0x88, 0xa8, 0, 10, 0x81, 0, 0xb0, 20, 8, 0]);
+        let text = Summary::ethernet(&frame).to_string();
+        assert_eq!(text, "IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01 802.1ad vlan 10 802.1q vlan 20 priority 5 dei");
+        let text = Summary::ethernet(&frame[..19]).to_string();
+        assert_eq!(text, "VLAN: 02:00:00:00:00:aa -> 02:00:00:00:00:01 802.1ad vlan 10");
         let text = Summary::ethernet(&frame[..9]).to_string();
         assert_eq!(text, "Ethernet header truncated: 9 bytes of 14");
     }

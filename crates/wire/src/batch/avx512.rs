@@ -1,8 +1,12 @@
 //! The kernels for AVX-512: 16 packets at a time. One 64-byte load a packet, the
 //! needed dwords picked and transposed so that each register holds one header field
 //! of 16 packets, then every check is one instruction for all of them.
+//!
+//! VLAN tags push the EtherType and the IPv4 header back by four bytes each: with them other
+//! bytes are picked, and that is all. Packets that are all alike in that are picked by one
+//! pattern; of others each packet by its own.
 
-use super::{EthernetColumns, Frames, check, scalar};
+use super::{Alike, EthernetColumns, Frames, Shape, check, scalar};
 use crate::addr::MacAddress;
 use std::arch::x86_64::*;
 
@@ -11,22 +15,28 @@ const LANES: usize = 16;
 /// How far ahead packet heads are fetched.
 const AHEAD: usize = 2 * LANES;
 
-/// For a pair of packets, which of their 128 bytes make the two rows of 8 dwords:
-/// station (6 bytes) and ethertype, then the five words of the IPv4 header.
-const PICK: [u8; 64] = {
-    let row: [u8; 32] = [
-        0, 1, 2, 3, 4, 5, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34,
-        35, 36, 37,
-    ];
+/// For a pair of packets, which of their 128 bytes make the two rows of 8 dwords: station
+/// (6 bytes) and ethertype, then the five words of the IPv4 header, then the control
+/// information of both tags; by the number of tags.
+const PICKS: [[u8; 64]; 3] = [pick(0), pick(1), pick(2)];
+
+const fn pick(tags: u8) -> [u8; 64] {
     let mut pick = [0; 64];
     let mut i = 0;
     while i < 32 {
-        pick[i] = row[i];
-        pick[i + 32] = row[i] + 64; // bit 6 selects the second packet
+        let byte = match i {
+            0..6 => i,
+            // The ethertype, two bytes before the IPv4 header.
+            6..28 => i + 6 + 4 * tags,
+            28..30 => i - 28 + 14,
+            _ => i - 30 + 18,
+        };
+        pick[i as usize] = byte;
+        pick[i as usize + 32] = byte + 64; // bit 6 selects the second packet
         i += 1;
     }
     pick
-};
+}
 
 /// Swaps the bytes of each dword.
 const SWAP: [u8; 64] = {
@@ -53,47 +63,195 @@ const FIRST_OCTETS: [u8; 64] = {
 
 /// See [`super::ethernet_ip4`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
+pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, mut columns: EthernetColumns<'_>) -> u32 {
     let count = frames.len();
-    let [a, b, c, d, e, f] = station.0;
-    let station_low = _mm512_set1_epi32(i32::from_le_bytes([a, b, c, d]));
-    let station_high = _mm512_set1_epi32(i32::from_le_bytes([e, f, 0, 0]));
-    let number = |value: u32| _mm512_set1_epi32(value as i32);
-    // SAFETY: loads of 64 bytes from arrays of 64 bytes.
-    let swap = unsafe { _mm512_loadu_si512(SWAP.as_ptr().cast()) };
-    // SAFETY: as above.
-    let first_octets = unsafe { _mm512_loadu_si512(FIRST_OCTETS.as_ptr().cast()) };
-
+    let pass = Pass::new(station);
+    let pick = load(&PICKS[0]);
     let mut union = _mm512_setzero_si512();
     let mut at = 0;
     while at + LANES <= count {
-        for i in at + AHEAD..(at + AHEAD + LANES).min(count) {
-            _mm_prefetch::<_MM_HINT_T0>(frames.head(i).cast());
-        }
-        let [mac_low, mac_high, first, second, third, source, target] = transposed(frames, at);
+        prefetch(frames, at);
+        let (fields, _) = transposed(frames, at, |_| pick, None);
+        union = _mm512_or_si512(union, pass.judge(&fields, number(14), &mut columns, at));
+        at += LANES;
+    }
+    _mm512_reduce_or_epi32(union) as u32 | scalar::ethernet_ip4(frames, station, columns, at, |_| 0)
+}
 
-        // SAFETY: 16 lengths and flags from `at`, below `count`, the columns' length.
+/// See [`super::tagged_ip4`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(super) fn tagged_ip4(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    mut columns: EthernetColumns<'_>,
+    shapes: &[Shape],
+) -> u32 {
+    let count = frames.len();
+    let pass = Pass::new(station);
+    let mut union = _mm512_setzero_si512();
+    let mut at = 0;
+    while at + LANES <= count {
+        prefetch(frames, at);
+        // Each half of the pattern as its own packet wants it.
+        let pick = |i: usize| {
+            let half = |i: usize| shapes[i].depth().min(PICKS.len() - 1);
+            let (first, second) = PICKS[half(i)].split_at(32);
+            let second = if half(i) == half(i + 4) { second } else { PICKS[half(i + 4)].split_at(32).1 };
+            // SAFETY: loads of 32 bytes from slices of 32 bytes.
+            unsafe {
+                let first = _mm256_loadu_si256(first.as_ptr().cast());
+                let second = _mm256_loadu_si256(second.as_ptr().cast());
+                _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second)
+            }
+        };
+        let (fields, _) = transposed(frames, at, pick, None);
+        // SAFETY: 16 shapes of a byte each from `at`, below `count`, their number.
+        let depths = unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(shapes[..count].as_ptr().add(at).cast())) };
+        let tags = _mm512_slli_epi32::<2>(_mm512_and_si512(depths, number(Shape::DEPTH.into())));
+        let link = _mm512_add_epi32(tags, number(14));
+        union = _mm512_or_si512(union, pass.judge(&fields, link, &mut columns, at));
+        at += LANES;
+    }
+    _mm512_reduce_or_epi32(union) as u32 | scalar::ethernet_ip4(frames, station, columns, at, |i| shapes[i].tags())
+}
+
+/// See [`super::alike_ip4`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(super) fn alike_ip4(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: EthernetColumns<'_>,
+    first: (Shape, u32),
+    tags: &mut [u32],
+) -> Alike {
+    match first.0.depth() {
+        0 => alike_of::<0>(frames, station, columns, first, tags),
+        1 => alike_of::<1>(frames, station, columns, first, tags),
+        _ => alike_of::<2>(frames, station, columns, first, tags),
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+fn alike_of<const TAGS: usize>(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    mut columns: EthernetColumns<'_>,
+    first: (Shape, u32),
+    tags: &mut [u32],
+) -> Alike {
+    let count = frames.len();
+    let pass = Pass::new(station);
+    let pick = load(&PICKS[TAGS]);
+    let link = number(14 + 4 * TAGS as u32);
+    // The types of the tags are compared where they stand in the heads.
+    let mut pattern = [0; 64];
+    pattern[12..14].copy_from_slice(&first.0.outer_type().0.to_be_bytes());
+    pattern[16..18].copy_from_slice(&first.0.inner_type().0.to_be_bytes());
+    let (pattern, types) = (load(&pattern), [0, 0x3000, 0x3_3000][TAGS]);
+    let (used, vids) = ([0, 0xffff_0000, u32::MAX][TAGS], [0, 0x0fff_0000, 0x0fff_0fff][TAGS]);
+    let vid = number(first.1 & vids);
+
+    let mut union = _mm512_setzero_si512();
+    let (mut others, mut at) = (0, 0);
+    while at + LANES <= count {
+        prefetch(frames, at);
+        let (fields, strange) = transposed(frames, at, |_| pick, (TAGS > 0).then_some(pattern));
+        // SAFETY: 16 lengths from `at`, below `count`, the column's length.
+        let length = unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(columns.length.as_ptr().add(at).cast())) };
+        let ethertype = _mm512_srli_epi32::<16>(fields[1]);
+        let deeper =
+            _mm512_cmpeq_epi32_mask(ethertype, number(0x0081)) | _mm512_cmpeq_epi32_mask(ethertype, number(0xa888));
+        let cut = if TAGS > 0 { _mm512_cmplt_epu32_mask(length, link) } else { 0 };
+        if _mm512_mask_test_epi8_mask(types, strange, strange) != 0 || deeper | cut != 0 {
+            break;
+        }
+        union = _mm512_or_si512(union, pass.judge(&fields, link, &mut columns, at));
+        if TAGS > 0 {
+            let own = _mm512_and_si512(_mm512_shuffle_epi8(fields[7], pass.swap), number(used));
+            others |= _mm512_cmpneq_epi32_mask(_mm512_and_si512(own, number(vids)), vid);
+            // SAFETY: 16 words from `at`, below `count`, the column's length.
+            unsafe { _mm512_storeu_si512(tags[..count].as_mut_ptr().add(at).cast(), own) };
+        }
+        at += LANES;
+    }
+    let rest = scalar::alike_ip4(frames, station, columns, first, tags, at);
+    Alike {
+        done: rest.done,
+        faults: rest.faults | _mm512_reduce_or_epi32(union) as u32,
+        one_vlan: rest.one_vlan && others == 0,
+    }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn number(value: u32) -> __m512i {
+    _mm512_set1_epi32(value as i32)
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn load(bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: a load of 64 bytes from an array of 64 bytes.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+/// Fetches the heads that are looked at two steps later.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn prefetch(frames: &Frames<'_>, at: usize) {
+    for i in at + AHEAD..(at + AHEAD + LANES).min(frames.len()) {
+        _mm_prefetch::<_MM_HINT_T0>(frames.head(i).cast());
+    }
+}
+
+/// What the checks of all packets have in common.
+struct Pass {
+    station_low: __m512i,
+    station_high: __m512i,
+    swap: __m512i,
+    first_octets: __m512i,
+}
+
+impl Pass {
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn new(station: MacAddress) -> Pass {
+        let [a, b, c, d, e, f] = station.0;
+        Pass {
+            station_low: _mm512_set1_epi32(i32::from_le_bytes([a, b, c, d])),
+            station_high: _mm512_set1_epi32(i32::from_le_bytes([e, f, 0, 0])),
+            swap: load(&SWAP),
+            first_octets: load(&FIRST_OCTETS),
+        }
+    }
+
+    /// All checks of 16 packets, into the columns from `at` on; `link` is the length of their
+    /// link headers. Gives the bits of their faults.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+    #[inline]
+    fn judge(&self, fields: &[__m512i; 8], link: __m512i, columns: &mut EthernetColumns<'_>, at: usize) -> __m512i {
+        let [mac_low, mac_high, first, second, third, source, target, _] = *fields;
+        // SAFETY: 16 lengths and flags from `at`; the caller has seen to it that there are as many.
         let (length, flags) = unsafe {
             (
                 _mm512_cvtepu16_epi32(_mm256_loadu_si256(columns.length.as_ptr().add(at).cast())),
                 _mm512_loadu_si512(columns.flags.as_ptr().add(at).cast()),
             )
         };
-
         // Ethernet. Little-endian: the ethertype's bytes are the upper half of mac_high.
         let group = _mm512_test_epi32_mask(mac_low, number(1));
-        let foreign = _mm512_cmpneq_epi32_mask(mac_low, station_low)
-            | _mm512_cmpneq_epi32_mask(_mm512_and_si512(mac_high, number(0xffff)), station_high);
+        let foreign = _mm512_cmpneq_epi32_mask(mac_low, self.station_low)
+            | _mm512_cmpneq_epi32_mask(_mm512_and_si512(mac_high, number(0xffff)), self.station_high);
         let ethertype = _mm512_srli_epi32::<16>(mac_high);
         let not_ip4 = _mm512_cmpneq_epi32_mask(ethertype, number(0x0008));
-        let short = _mm512_cmplt_epu32_mask(length, number(34)) & !not_ip4;
+        let short = _mm512_cmplt_epu32_mask(length, _mm512_add_epi32(link, number(20))) & !not_ip4;
         let ip4 = !(not_ip4 | short);
 
         // IPv4 first word: version and IHL, TOS, total length.
         let version = _mm512_cmpneq_epi32_mask(_mm512_and_si512(first, number(0xf0)), number(0x40)) & ip4;
         let options = _mm512_cmpneq_epi32_mask(_mm512_and_si512(first, number(0x0f)), number(5)) & ip4;
         let total = _mm512_srli_epi32::<16>(_mm512_shuffle_epi8(first, total_bytes()));
-        let too_long = _mm512_cmpgt_epu32_mask(_mm512_add_epi32(total, number(14)), length);
+        let too_long = _mm512_cmpgt_epu32_mask(_mm512_add_epi32(total, link), length);
         let bad_total = (_mm512_cmplt_epu32_mask(total, number(20)) | too_long) & ip4;
 
         // One's complement sum of the ten words; its byte order does not matter.
@@ -113,7 +271,7 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: Et
         let fragment = _mm512_test_epi32_mask(second, number(0xff3f_0000)) & ip4;
 
         // Addresses of no host: 0/8, 127/8, 224/3, of all sources and destinations at once.
-        let octets = _mm512_castsi512_si256(_mm512_permutex2var_epi8(source, first_octets, target));
+        let octets = _mm512_castsi512_si256(_mm512_permutex2var_epi8(source, self.first_octets, target));
         let no_host = _mm256_cmpge_epu8_mask(octets, _mm256_set1_epi8(224u8 as i8))
             | _mm256_cmpeq_epi8_mask(octets, _mm256_set1_epi8(127))
             | _mm256_testn_epi8_mask(octets, octets);
@@ -135,21 +293,20 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: Et
         ] {
             bits = _mm512_mask_or_epi32(bits, mask, bits, number(bit));
         }
-        union = _mm512_or_si512(union, bits);
+        let faults = bits;
         bits = _mm512_mask_or_epi32(bits, ip4, bits, number(check::EXAMINED));
 
         let chained = _mm512_test_epi32_mask(flags, number(check::CHAINED));
         let trim = ip4 & !(version | options | bad_total | chained);
-        let trimmed = _mm512_mask_add_epi32(length, trim, total, number(14));
+        let trimmed = _mm512_mask_add_epi32(length, trim, total, link);
         // SAFETY: as for the loads above.
         unsafe {
             _mm512_storeu_si512(columns.flags.as_mut_ptr().add(at).cast(), _mm512_or_si512(flags, bits));
-            _mm512_storeu_si512(columns.target.as_mut_ptr().add(at).cast(), _mm512_shuffle_epi8(target, swap));
+            _mm512_storeu_si512(columns.target.as_mut_ptr().add(at).cast(), _mm512_shuffle_epi8(target, self.swap));
             _mm256_storeu_si256(columns.length.as_mut_ptr().add(at).cast(), _mm512_cvtepi32_epi16(trimmed));
         }
-        at += LANES;
+        faults
     }
-    _mm512_reduce_or_epi32(union) as u32 | scalar::ethernet_ip4(frames, station, columns, at)
 }
 
 /// Shuffle that swaps the upper two bytes of each dword.
@@ -173,19 +330,32 @@ fn total_bytes() -> __m512i {
     unsafe { _mm512_loadu_si512(ORDER.as_ptr().cast()) }
 }
 
-/// The heads of packets `at..at + 16` as columns: station low, station high with
-/// ethertype, and the five dwords of the IPv4 header, as they lie in memory.
+/// The heads of packets `at..at + 16` as columns: station low, station high with ethertype, the five
+/// dwords of the IPv4 header and the tags' control information, as they lie in memory. `pick`
+/// says by packet which bytes of it and of the fourth after it these are. Where the heads differ
+/// from a pattern, the second result has bits.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
 #[inline]
-fn transposed(frames: &Frames<'_>, at: usize) -> [__m512i; 7] {
-    // SAFETY: a load of 64 bytes from an array of 64 bytes.
-    let pick = unsafe { _mm512_loadu_si512(PICK.as_ptr().cast()) };
-    // SAFETY: 64 bytes are readable at each head.
-    let load = |i: usize| unsafe { _mm512_loadu_si512(frames.head(i).cast()) };
+fn transposed(
+    frames: &Frames<'_>,
+    at: usize,
+    pick: impl Fn(usize) -> __m512i,
+    pattern: Option<__m512i>,
+) -> ([__m512i; 8], __m512i) {
+    let mut strange = _mm512_setzero_si512();
+    let mut load = |i: usize| {
+        // SAFETY: 64 bytes are readable at each head.
+        let head = unsafe { _mm512_loadu_si512(frames.head(i).cast()) };
+        if let Some(pattern) = pattern {
+            // strange | (head ^ pattern)
+            strange = _mm512_ternarylogic_epi64::<0xf6>(strange, head, pattern);
+        }
+        head
+    };
     // Row j of a group pairs packets j and j + 4, so that the last step below leaves
     // packets in order.
-    let pair = |i: usize| _mm512_permutex2var_epi8(load(i), pick, load(i + 4));
-    let group = |i: usize| {
+    let mut pair = |i: usize| _mm512_permutex2var_epi8(load(i), pick(i), load(i + 4));
+    let mut group = |i: usize| {
         let (r0, r1, r2, r3) = (pair(i), pair(i + 1), pair(i + 2), pair(i + 3));
         let (a, b) = (_mm512_unpacklo_epi32(r0, r1), _mm512_unpackhi_epi32(r0, r1));
         let (c, d) = (_mm512_unpacklo_epi32(r2, r3), _mm512_unpackhi_epi32(r2, r3));
@@ -201,7 +371,7 @@ fn transposed(frames: &Frames<'_>, at: usize) -> [__m512i; 7] {
     let high = group(at + 8);
     const EVEN: i32 = 0b10_00_10_00;
     const ODD: i32 = 0b11_01_11_01;
-    [
+    let fields = [
         _mm512_shuffle_i32x4::<EVEN>(low[0], high[0]),
         _mm512_shuffle_i32x4::<EVEN>(low[1], high[1]),
         _mm512_shuffle_i32x4::<EVEN>(low[2], high[2]),
@@ -209,5 +379,7 @@ fn transposed(frames: &Frames<'_>, at: usize) -> [__m512i; 7] {
         _mm512_shuffle_i32x4::<ODD>(low[0], high[0]),
         _mm512_shuffle_i32x4::<ODD>(low[1], high[1]),
         _mm512_shuffle_i32x4::<ODD>(low[2], high[2]),
-    ]
+        _mm512_shuffle_i32x4::<ODD>(low[3], high[3]),
+    ];
+    (fields, strange)
 }

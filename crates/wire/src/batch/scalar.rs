@@ -1,39 +1,80 @@
 //! The kernels in portable code: what they mean, and the twin that SIMD is held to.
 
-use super::{EthernetColumns, Frames, check};
+use super::{Alike, EthernetColumns, Frames, Shape, check};
 use crate::addr::MacAddress;
+use crate::ethernet::EtherType;
+use crate::vlan::VID_MASK;
 
-/// See [`super::ethernet_ip4`]; starts at packet `from`, for the tail of SIMD kernels.
+/// See [`super::ethernet_ip4`]; starts at packet `from`, for the tail of SIMD kernels. `tags`
+/// says how many bytes of VLAN tags a frame has.
 #[inline]
-pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>, from: usize) -> u32 {
-    let mut union = 0;
-    for i in from..frames.len() {
-        let head = frames.bytes(i);
-        let (bits, total_length) = judge(head, columns.length[i], station);
-        columns.target[i] = u32::from_be_bytes([head[30], head[31], head[32], head[33]]);
-        if bits & NOT_TRIMMED == 0 && columns.flags[i] & check::CHAINED == 0 {
-            columns.length[i] = total_length + 14;
-        }
-        let examined = if bits & (check::NOT_IP4 | check::SHORT) == 0 { check::EXAMINED } else { 0 };
-        columns.flags[i] |= bits | examined;
-        union |= bits;
-    }
-    union
+pub(super) fn ethernet_ip4(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    mut columns: EthernetColumns<'_>,
+    from: usize,
+    tags: impl Fn(usize) -> usize,
+) -> u32 {
+    (from..frames.len()).fold(0, |union, i| union | one(frames, i, station, &mut columns, tags(i)))
 }
+
+/// One packet with so many bytes of VLAN tags; gives the bits of its faults.
+#[inline]
+fn one(frames: &Frames<'_>, i: usize, station: MacAddress, columns: &mut EthernetColumns<'_>, tags: usize) -> u32 {
+    let head = frames.bytes(i);
+    let (bits, total_length) = judge(head, columns.length[i], station, tags);
+    columns.target[i] = u32::from_be_bytes([head[tags + 30], head[tags + 31], head[tags + 32], head[tags + 33]]);
+    if bits & NOT_TRIMMED == 0 && columns.flags[i] & check::CHAINED == 0 {
+        columns.length[i] = total_length + 14 + tags as u16;
+    }
+    let examined = if bits & (check::NOT_IP4 | check::SHORT) == 0 { check::EXAMINED } else { 0 };
+    columns.flags[i] |= bits | examined;
+    bits
+}
+
+/// See [`super::alike_ip4`]; starts at packet `from`.
+#[inline]
+pub(super) fn alike_ip4(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    mut columns: EthernetColumns<'_>,
+    first: (Shape, u32),
+    tags: &mut [u32],
+    from: usize,
+) -> Alike {
+    let mut alike = Alike { done: from, faults: 0, one_vlan: true };
+    for i in from..frames.len() {
+        let (other, own) = shape(frames.bytes(i), columns.length[i]);
+        if other != first.0 {
+            break;
+        }
+        alike.faults |= one(frames, i, station, &mut columns, other.tags());
+        alike.one_vlan &= (own ^ first.1) & VIDS == 0;
+        tags[i] = own;
+        alike.done = i + 1;
+    }
+    alike
+}
+
+/// The identifiers in the control information of two tags.
+const VIDS: u32 = (VID_MASK as u32) << 16 | VID_MASK as u32;
 
 /// With any of these the total length says nothing about the frame, or not yet: it may be less
 /// than a header that has options.
 pub(super) const NOT_TRIMMED: u32 =
     check::NOT_IP4 | check::SHORT | check::VERSION | check::HEADER_LENGTH | check::TOTAL_LENGTH;
 
-fn judge(head: &[u8; 64], length: u16, station: MacAddress) -> (u32, u16) {
-    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+fn judge(head: &[u8; 64], length: u16, station: MacAddress, tags: usize) -> (u32, u16) {
     let mut bits = 0;
     if head[0] & 1 != 0 {
         bits |= check::GROUP;
     } else if head[..6] != station.0 {
         bits |= check::OTHER_STATION;
     }
+    // Tags stand before the EtherType: what follows is as if they were not there.
+    let head = &head[tags..];
+    let length = length.saturating_sub(tags as u16);
+    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     if word(12) != 0x0800 {
         return (bits | check::NOT_IP4, 0);
     }
@@ -71,4 +112,36 @@ fn judge(head: &[u8; 64], length: u16, station: MacAddress) -> (u32, u16) {
         bits |= check::SPECIAL_DESTINATION;
     }
     (bits, total_length)
+}
+
+/// See [`super::shapes`].
+#[inline]
+pub(super) fn shapes(frames: &Frames<'_>, lengths: &[u16], shapes: &mut [Shape], tags: &mut [u32]) {
+    for i in 0..frames.len() {
+        (shapes[i], tags[i]) = shape(frames.bytes(i), lengths[i]);
+    }
+}
+
+#[inline]
+pub(super) fn shape(head: &[u8; 64], length: u16) -> (Shape, u32) {
+    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let is_tag = |at: usize| EtherType(word(at)).is_tag();
+    // What is beyond the frame is left over from others.
+    if length < 14 || !is_tag(12) {
+        return (Shape::PLAIN, 0);
+    }
+    if length < 18 {
+        return (Shape(Shape::TRUNCATED), 0);
+    }
+    let outer = (word(14) as u32) << 16;
+    let kind = if word(12) == EtherType::QINQ.0 { Shape::OUTER_AD } else { 0 };
+    if !is_tag(16) {
+        return (Shape(1 | kind), outer);
+    }
+    if length < 22 {
+        return (Shape(1 | kind | Shape::TRUNCATED), outer);
+    }
+    let inner = if word(16) == EtherType::VLAN.0 { 0 } else { Shape::INNER_OTHER };
+    let deeper = if is_tag(20) { Shape::DEEPER } else { 0 };
+    (Shape(2 | kind | inner | deeper), outer | word(18) as u32)
 }

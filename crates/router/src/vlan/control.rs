@@ -1,0 +1,208 @@
+//! Sub-interfaces as control keeps them.
+
+use super::{Found, Takes, Vid, output};
+use crate::interface::Interface;
+use crate::{Error, Router};
+use drivers::{Device, Finishes, Link, output::NotOwner};
+use graph::{Behaviour, InterfaceIndex, NodeIndex};
+use std::sync::Arc;
+use wire::ethernet::EtherType;
+
+/// What makes an interface a sub-interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sub {
+    pub parent: InterfaceIndex,
+    /// The number behind its parent's name.
+    pub id: u32,
+    pub takes: Takes,
+    /// Whether its parent is up.
+    pub parent_up: bool,
+}
+
+impl Sub {
+    /// The command that makes it.
+    pub fn command(&self, parent: &str) -> String {
+        if self.takes == by_number(self.id) {
+            return format!("create sub-interfaces {parent} {}", self.id);
+        }
+        format!("create sub-interfaces {parent} {} {}", self.id, self.takes)
+    }
+}
+
+/// What one takes of which only the number is told: the VLAN of that number.
+pub fn by_number(id: u32) -> Takes {
+    let outer = Vid::Is(u16::try_from(id).unwrap_or(u16::MAX));
+    Takes::Tagged { outer_type: EtherType::VLAN, outer, inner: None, exact: true }
+}
+
+/// The name of a sub-interface.
+pub fn name_of(parent: &str, id: u32) -> String {
+    format!("{parent}.{id}")
+}
+
+/// Its parent has the carrier.
+struct NoLink;
+
+impl Link for NoLink {
+    fn is_up(&self) -> bool {
+        true
+    }
+}
+
+impl Router {
+    /// Makes a sub-interface; it starts administratively down.
+    ///
+    /// # Errors
+    /// When there is no such parent or it is a sub-interface itself, the name is taken, another
+    /// one takes the very same frames, or a table is full; then nothing has changed.
+    pub fn create_sub_interface(
+        &mut self,
+        parent: InterfaceIndex,
+        id: u32,
+        takes: Takes,
+    ) -> Result<InterfaceIndex, Error> {
+        let above = self.interfaces.get(parent)?;
+        if above.sub.is_some() {
+            return Err(Error::SubInterfaceOfOne(above.name.clone()));
+        }
+        let name = name_of(&above.name, id);
+        self.check_new_name(&name)?;
+        for other in self.interfaces.sub_interfaces_of(parent) {
+            if let Some(sub) = other.sub.as_ref().filter(|sub| sub.takes.collides_with(&takes)) {
+                return Err(Error::FramesTaken { wanted: takes, takes: sub.takes, name: other.name.clone() });
+            }
+        }
+        let device = Device {
+            driver: "sub-interface",
+            input_node: "",
+            description: takes.to_string(),
+            host: None,
+            mac: above.mac,
+            mtu: above.mtu,
+            finishes: Finishes { checksum: true, segmentation: true },
+            receive: None,
+            transmit: Box::new(NotOwner),
+            link: Box::new(NoLink),
+        };
+        let sub = Sub { parent, id, takes, parent_up: above.admin_up };
+        let index = self.add_interface(&name, device, Some(sub))?;
+        if self.interfaces.get(parent)?.demux.is_none() {
+            self.interfaces.get_mut(parent)?.demux = Some(Arc::default());
+            self.publish_facts();
+        }
+        self.refresh_frames_of(index);
+        Ok(index)
+    }
+
+    /// Removes a sub-interface.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn delete_sub_interface(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        if interface.sub.is_none() {
+            return Err(Error::NoSubInterface(interface.name.clone()));
+        }
+        self.delete_interface(index)
+    }
+
+    /// The output side of a sub-interface: its own node, and the device's behind its parent's.
+    pub(crate) fn register_sub_output(
+        &mut self,
+        name: &str,
+        index: InterfaceIndex,
+        parent: InterfaceIndex,
+    ) -> Result<(NodeIndex, NodeIndex), Error> {
+        let above = self.interfaces.get(parent)?;
+        let (next, tx_node) = (format!("{}-output", above.name), above.tx_node);
+        let (facts, tx) = (self.facts.clone(), self.counters.tx.clone());
+        let node = self.graph.register(output::spec(name), move |_| {
+            Behaviour::Map(Box::new(output::SubOutput::new(index, facts.clone(), tx.clone())))
+        })?;
+        let edge = self.graph.connect(node, &next).inspect_err(|_| self.graph.remove(node))?;
+        assert_eq!(edge, output::PARENT);
+        Ok((tx_node, node))
+    }
+
+    /// Tells the data path what has to be known of a sub-interface to find it.
+    fn refresh_frames_of(&self, index: InterfaceIndex) {
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let Some(sub) = &interface.sub else { return };
+        let Ok(parent) = self.interfaces.get(sub.parent) else { return };
+        let Some(demux) = &parent.demux else { return };
+        let own_mac = interface.mac != parent.mac;
+        demux.set(&sub.takes, Found::new(index, &sub.takes, interface.admin_up, own_mac));
+    }
+
+    /// A sub-interface goes: nobody takes its frames.
+    pub(crate) fn forget_frames_of(&self, sub: &Sub) {
+        if let Some(demux) = self.interfaces.get(sub.parent).ok().and_then(|parent| parent.demux.as_ref()) {
+            demux.clear(&sub.takes);
+        }
+    }
+
+    /// An interface was set up or down: those that come or go with that, itself first, and
+    /// whether they are up now.
+    pub(crate) fn state_changed(&mut self, index: InterfaceIndex) -> Vec<(InterfaceIndex, bool)> {
+        let Ok(interface) = self.interfaces.get(index) else { return Vec::new() };
+        let up = interface.admin_up;
+        let mut changed = vec![(index, interface.is_up())];
+        for sub in self.subs_of(index) {
+            let Ok(interface) = self.interfaces.get_mut(sub) else { continue };
+            if let Some(sub) = &mut interface.sub {
+                sub.parent_up = up;
+            }
+            if interface.admin_up {
+                changed.push((sub, up));
+            }
+        }
+        self.refresh_frames_of(index);
+        changed
+    }
+
+    fn subs_of(&self, parent: InterfaceIndex) -> Vec<InterfaceIndex> {
+        self.interfaces.sub_interfaces_of(parent).map(|sub| sub.index).collect()
+    }
+
+    /// The Ethernet address of an interface is another: it, and those that go by it, send from
+    /// that one.
+    pub(crate) fn mac_changed(&mut self, index: InterfaceIndex) {
+        let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
+        let mut changed = vec![index];
+        for sub in self.subs_of(index) {
+            let Ok(interface) = self.interfaces.get_mut(sub) else { continue };
+            interface.device_mac = mac;
+            if !interface.mac_is_set {
+                interface.mac = mac;
+                changed.push(sub);
+            }
+        }
+        // Where the parent's address changed, one that is set may be its own now, or not any more.
+        self.subs_of(index).into_iter().chain([index]).for_each(|sub| self.refresh_frames_of(sub));
+        self.publish_facts();
+        changed.into_iter().for_each(|index| self.refresh_adjacencies(index, None));
+    }
+
+    /// The MTU of an interface is another: its sub-interfaces have it too, or a lower one.
+    pub(crate) fn mtu_changed(&mut self, index: InterfaceIndex) {
+        let Ok(mtu) = self.interfaces.get(index).map(|interface| interface.mtu) else { return };
+        for sub in self.subs_of(index) {
+            let Ok(interface) = self.interfaces.get_mut(sub) else { continue };
+            interface.device_mtu = mtu;
+            // What was stated must be possible to state again.
+            interface.mtus.packet = interface.mtus.packet.map(|stated| stated.min(mtu));
+            interface.settle_mtus();
+            self.refresh_adjacencies(sub, None);
+        }
+    }
+
+    /// The sub-interfaces of an interface with their output nodes and what they are called when
+    /// that is called `name`.
+    pub(crate) fn names_below(&self, index: InterfaceIndex, name: &str) -> Vec<(InterfaceIndex, NodeIndex, String)> {
+        let renamed = |sub: &Interface| {
+            let id = sub.sub.as_ref().map_or(0, |sub| sub.id);
+            (sub.index, sub.output_node, name_of(name, id))
+        };
+        self.interfaces.sub_interfaces_of(index).map(renamed).collect()
+    }
+}
