@@ -1,9 +1,10 @@
 """What senders are told of packets that go no further."""
 
 import errno
+import json
 import re
 import time
-from socket import SOCK_DGRAM
+from socket import SOCK_DGRAM, SOCK_STREAM
 
 import pytest
 
@@ -17,6 +18,29 @@ def test_traceroute_shows_the_router_then_the_host(two_hosts):
     shown = h1.run("traceroute", "-n", "-q", 2, "-w", 2, "10.0.2.2").stdout.splitlines()[1:]
     hops = [line.split()[1] for line in shown]
     assert hops == ["10.0.1.1", "10.0.2.2"]
+
+
+@pytest.mark.parametrize("way", ["-U", "-I", "-T"])
+def test_every_kind_of_traceroute_shows_the_router(two_hosts, way):
+    """-e shows extensions (RFC 4884) as well: there are none, and none are made out of the quote."""
+    require("traceroute")
+    _, h1, h2 = two_hosts
+    # Linux answers few closed ports a second.
+    h2.set("net/ipv4/icmp_ratelimit", 0)
+    for size in (60, 600):
+        size = () if way == "-T" else (size,)
+        shown = h1.run("traceroute", "-n", "-e", "-q", 2, "-w", 2, way, "10.0.2.2", *size).stdout.splitlines()[1:]
+        assert [line.split()[1] for line in shown] == ["10.0.1.1", "10.0.2.2"], shown
+        assert not any("<" in line or "!" in line for line in shown), shown
+
+
+@pytest.mark.parametrize("way", [(), ("--udp",), ("--tcp",)])
+def test_mtr_shows_the_router(two_hosts, way):
+    require("mtr")
+    _, h1, _ = two_hosts
+    shown = h1.run("mtr", "-n", "-e", "--json", "-c", 5, "-i", 0.2, "-G", 1, *way, "10.0.2.2", timeout=60).stdout
+    hops = json.loads(shown)["report"]["hubs"]
+    assert [(hop["host"], hop["Loss%"]) for hop in hops] == [("10.0.1.1", 0), ("10.0.2.2", 0)], shown
 
 
 def test_a_used_up_ttl_is_reported_by_the_near_address(two_hosts):
@@ -113,3 +137,78 @@ def test_no_error_is_sent_about_an_error(lab):
         "s.sendto(bytes.fromhex('0300fcff00000000'), ('192.0.2.1', 0))\n"
     ))
     wait_until(lambda: router.errors().get("no ICMP error about an ICMP error"), "the error is counted")
+
+
+def test_a_closed_tcp_port_of_the_router_refuses(two_hosts):
+    router, h1, _ = two_hosts
+    with pytest.raises(ConnectionRefusedError):
+        h1.socket(SOCK_STREAM).connect(("10.0.1.1", 4000))
+    assert router.errors()["TCP resets sent"] == 1
+
+
+@pytest.mark.parametrize("flood, limited", [
+    (("--udp", "-p", "4000"), "ICMP errors limited by rate"),
+    (("--tcp", "-p", "4000", "--flags", "syn"), "TCP resets limited by rate"),
+    (("--icmp", "--ttl", "1"), "ICMP errors limited by rate"),
+    (("--icmp",), None),
+])
+def test_a_flood_is_bounded_and_others_do_not_feel_it(lab, flood, limited):
+    """RFC 1812 4.3.2.8. Echo is answered without limit: no answer is larger than its request."""
+    require("nping")
+    router, h1, h2 = lab.two_hosts("tap")
+    router.cli("set ip icmp error-rate 100 burst 10")
+    target = "10.0.2.2" if "--ttl" in flood else "10.0.1.1"
+    assert h1.reaches("10.0.2.2", count=1)
+    start = time.monotonic()
+    flooding = h1.start("nping", "-q", "-N", "--rate", 20000, "-c", 20000, *flood, target, stdout=-3)
+    shown = h2.ping("10.0.1.2", count=20).stdout
+    flooding.wait(timeout=60)
+    passed = time.monotonic() - start
+    assert ", 0% packet loss" in shown, shown
+    # Not all have come: the wire's queue is short.
+    received = router.counters("e0")["rx_packets"]
+    errors = router.errors()
+    assert received > 2000, received
+    if limited is None:
+        assert errors["echo replies sent"] >= received - 100
+        return
+    names = [name for name in errors if name.startswith("ICMP ") and name.endswith(" sent") or name == "TCP resets sent"]
+    answered = sum(errors[name] for name in names)
+    assert 10 <= answered <= 10 + 100 * (passed + 1), errors
+    assert answered + errors[limited] >= received - 100, errors
+
+
+def test_a_host_heeds_a_redirect(lab):
+    """h1 and h3 on one network with the router; what h1 sends to behind h3 it sends there itself, once told."""
+    router, switch = lab.router(), lab.host("switch")
+    router.attach(switch, "e0", "tap", None, interface="port0")
+    router.cli("set interface ip address e0 10.0.1.1/24")
+    router.cli("set interface state e0 up")
+    switch.ip("link", "add", "br0", "type", "bridge")
+    hosts = []
+    for number in (1, 3):
+        host = lab.host(f"h{number}")
+        host.ip("link", "add", "eth0", "type", "veth", "peer", "name", f"port{number}", "netns", switch.namespace)
+        host.ip("address", "add", f"10.0.1.{number + 1}/24", "dev", "eth0")
+        host.ip("link", "set", "eth0", "up")
+        hosts.append(host)
+    for port in ("port0", "port1", "port3", "br0"):
+        if port != "br0":
+            switch.ip("link", "set", port, "master", "br0")
+        switch.ip("link", "set", port, "up")
+    h1, h3 = hosts
+    h1.ip("route", "add", "default", "via", "10.0.1.1")
+    h3.ip("address", "add", "60.0.0.1/32", "dev", "lo")
+    for scope in ("all", "eth0"):
+        h1.set(f"net/ipv4/conf/{scope}/accept_redirects", 1)
+    router.cli("ip route add 60.0.0.0/8 via 10.0.1.4")
+    # Unless it is told to, the router does not tell; the packets go by it both times.
+    assert h1.reaches("60.0.0.1", count=2)
+    assert "ICMP redirect sent" not in router.errors()
+    assert " via 10.0.1.1 " in h1.ip("route", "get", "60.0.0.1")
+    router.cli("set interface ip redirects e0 enable")
+    assert "Redirect Host(New nexthop: 10.0.1.4)" in h1.ping("60.0.0.1", count=2).stdout
+    wait_until(lambda: " via 10.0.1.4 " in h1.ip("route", "get", "60.0.0.1"), "the host has learned the next hop")
+    before = router.counters("e0")
+    assert h1.reaches("60.0.0.1", count=5)
+    assert router.counters("e0")["rx_packets"] - before["rx_packets"] < 5

@@ -66,6 +66,14 @@ def test_nobody_answers(lab):
     wait_until(lambda: router.cli_json("show ledger")["held"] == 0, "the requests are given up")
 
 
+def test_an_absent_neighbour_is_told_of(lab):
+    router, *_ = lab.two_hosts("tap")
+    shown = router.cli("ping 10.0.1.99 repeat 4 interval 1")
+    assert "From 10.0.1.1: icmp_seq=1 destination_unreachable_host\n" in shown
+    assert shown.endswith("\nStatistics: 4 sent, 0 received, 100% packet loss\n")
+    wait_until(lambda: router.cli_json("show ledger")["held"] == 0, "the requests are given up")
+
+
 def test_without_a_route_it_says_so_at_once(two_hosts):
     router, *_ = two_hosts
     start = time.monotonic()

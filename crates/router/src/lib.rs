@@ -34,6 +34,7 @@ use icmp::Icmp;
 use icmp::ping::Pings;
 use interface::link_watch::LinkWatch;
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
+use ip4::Punts;
 use ip4::control::Ip4;
 use local::UdpListeners;
 use logging::Logging;
@@ -109,6 +110,10 @@ pub enum Error {
     NextHop(#[from] ip4::next_hop::NextHopError),
     #[error("no neighbour {0}")]
     NoSuchNeighbour(Ipv4Addr),
+    #[error("packets of {0} would be punted to where they came from")]
+    PuntToItself(String),
+    #[error("no such punt redirect (show ip punt redirect lists them)")]
+    NoSuchPunt,
     #[error("UDP port {port} is listened to already: {description}")]
     PortTaken { port: u16, description: String },
     #[error("too many UDP ports are listened to (at most {max})", max = local::control::MAX_PORTS)]
@@ -183,6 +188,9 @@ pub struct Router {
     pub icmp: Icmp,
     icmp_policy: icmp::SharedPolicy,
     pub(crate) links: LinkWatch,
+    /// Where packets for the host go.
+    pub punts: Punts,
+    punt_table: ip4::SharedPunts,
     /// Who takes the datagrams to which UDP port.
     pub udp: UdpListeners,
     udp_ports: local::SharedPorts,
@@ -237,6 +245,7 @@ impl Router {
         let facts: SharedFacts = Arc::new(Published::new(&domain, FactsTable::default()));
         let (sender, events) = crossbeam_channel::bounded(events::QUEUE);
         let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
+        let punt_table: ip4::SharedPunts = Arc::new(Published::new(&domain, ip4::PuntTable::default()));
         let (fib, objects) = (Fib4::new(&domain)?, Objects::new(&domain)?);
 
         // One line a capability.
@@ -250,6 +259,7 @@ impl Router {
             &objects.handle(),
             &counters,
             &icmp_policy,
+            &punt_table,
             options.hash_seed,
         )?;
         let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &fib.handle(), &objects.handle(), &sender)?;
@@ -276,6 +286,8 @@ impl Router {
             icmp: Icmp::default(),
             icmp_policy,
             links: LinkWatch::default(),
+            punts: Punts::default(),
+            punt_table,
             udp: UdpListeners::default(),
             udp_ports,
             captures: Captures::new(sender.clone()),
@@ -326,6 +338,7 @@ pub fn commands() -> CommandSet<Router> {
     let mut set = CommandSet::new();
     interface::cli::register(&mut set);
     ip4::cli::register(&mut set);
+    ip4::punt::cli::register(&mut set);
     arp::cli::register(&mut set);
     icmp::cli::register(&mut set);
     local::cli::register(&mut set);

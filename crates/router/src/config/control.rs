@@ -118,6 +118,7 @@ impl Router {
         span::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
         ip4::config::statements(self, &mut statements);
+        ip4::punt::config::statements(self, &mut statements);
         icmp::config::statements(self, &mut statements);
         packet_generator::config::statements(self, &mut statements);
         statements

@@ -10,7 +10,9 @@
 //! goes with an extension structure, of which there is none here.
 
 use super::input::OUR_TTL;
+use super::ping;
 use super::policy::{Policy, SharedPolicy};
+use crate::events::EventSender;
 use crate::headers::is_one_host;
 use crate::interface::SharedFacts;
 use crate::rate::TokenBucket;
@@ -20,7 +22,7 @@ use std::net::Ipv4Addr;
 use tables::{Lookup4, ObjectHandle, kind};
 use wire::batch::check;
 use wire::checksum;
-use wire::icmpv4::{self, Type, parameter_problem, redirect, time_exceeded, unreachable};
+use wire::icmpv4::{self, Message, Type, parameter_problem, redirect, time_exceeded, unreachable};
 use wire::ipv4::{self, Protocol, Repr};
 
 graph::edges! {
@@ -39,6 +41,9 @@ graph::edges! {
         /// A packet of this router's own went no further, such as an answer to a sender to whom there is no route.
         /// `show ip fib ADDRESS`.
         AboutOurs => end "no ICMP error about a packet of ours",
+        /// An echo request of `ping` went no further, and `ping` was told why: its next hop does not answer ARP, or its
+        /// route went away.
+        OwnRequest => end "our echo requests that went no further",
         /// More packets went no further than senders are told of (RFC 1812 4.3.2.8; `set ip icmp error-rate`). A scan,
         /// or a route is missing: `trace add` shows them.
         RateLimited => end "ICMP errors limited by rate",
@@ -188,20 +193,29 @@ pub struct IcmpError {
     objects: ObjectHandle,
     facts: SharedFacts,
     policy: SharedPolicy,
+    events: EventSender,
     bucket: TokenBucket,
     /// Identification of the next message.
     next_id: u16,
 }
 
 impl IcmpError {
-    pub(crate) fn new(fib: Lookup4, objects: ObjectHandle, facts: SharedFacts, policy: SharedPolicy) -> IcmpError {
-        IcmpError { fib, objects, facts, policy, bucket: TokenBucket::full(), next_id: 0 }
+    pub(crate) fn new(
+        fib: Lookup4,
+        objects: ObjectHandle,
+        facts: SharedFacts,
+        policy: SharedPolicy,
+        events: EventSender,
+    ) -> IcmpError {
+        IcmpError { fib, objects, facts, policy, events, bucket: TokenBucket::full(), next_id: 0 }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
         let policy = self.policy.load(cx.round);
-        if let Some(reason) = forbidden(cx, row, policy) {
-            return reason;
+        match forbidden(cx, row, policy) {
+            Some(Edge::AboutOurs) if self.tell_ping(cx, row) => return Edge::OwnRequest,
+            Some(reason) => return reason,
+            None => {}
         }
         let sender = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).src();
         let Some(us) = self.address_towards(cx, row, sender).or(policy.router_id) else { return Edge::NoAddress };
@@ -212,6 +226,20 @@ impl IcmpError {
         cx.count(counter_of(Report::from(row.scratch)), 1);
         write(cx, row, us, sender, self.next_id);
         Edge::Lookup
+    }
+
+    /// Tells control of an echo request of ours that goes no further; whether it was one.
+    fn tell_ping(&self, cx: &Context<'_>, row: &Row) -> bool {
+        let bytes = &cx.buffers.bytes(row.packet)[row.l3 as usize..];
+        let header = ipv4::Header::new_unchecked(bytes);
+        if header.protocol() != Protocol::ICMP || header.is_fragment() {
+            return false;
+        }
+        let Ok(request) = icmpv4::Header::new_checked(&bytes[header.header_len()..]) else { return false };
+        let Message::EchoRequest { identifier, sequence } = request.message() else { return false };
+        let Report { kind, code, .. } = Report::from(row.scratch);
+        let (from, to) = (header.src(), header.dst());
+        self.events.try_send(ping::Event::Refused { identifier, sequence, from, to, kind, code }.into()).is_ok()
     }
 
     /// RFC 1812 4.3.2.4: an address of the interface by which packets to the sender leave: that on the network of

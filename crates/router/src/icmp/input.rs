@@ -1,12 +1,13 @@
 //! `ip4-icmp-input`: ICMP messages to this router.
 //!
 //! Reads: the message behind the IPv4 header at `l3`. Writes: the echo reply in place;
-//! `target`, its destination. Next: `ip4-lookup` with a reply; the rest ends here. Answers to
+//! `target`, its destination. Next: `ip4-lookup` with a reply; `ip4-punt` with what asks for nothing here. Answers to
 //! pings of our own, and errors about them, are told to control.
 
 use super::ping::Event;
 use crate::events::EventSender;
 use crate::headers::transport_checksum;
+use crate::ip4::Unclaimed;
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, time};
 use std::fmt;
 use wire::checksum;
@@ -17,14 +18,12 @@ use wire::{batch::check, ipv4};
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
+        Unclaimed => next "ip4-punt",
         /// Less than the 8 bytes of an ICMP header (RFC 792). A broken or hostile sender.
         Truncated => drop "ICMP message shorter than its header",
         /// The message does not add up (RFC 792): damaged on the way, or the sender leaves checksums to a NIC that does
         /// none.
         BadChecksum => drop "bad ICMP checksum",
-        /// A message that asks this router for nothing that it does, such as a timestamp request or an answer to
-        /// nobody's ping. Normal.
-        Unhandled => end "ICMP type not handled",
         /// An answer to a `ping` of this router's, or an error about one. Normal.
         Answer => end "ICMP answers to our requests",
         /// Control has more to do than it can, so `ping` was not told of this answer. Under a flood only.
@@ -100,8 +99,11 @@ impl EchoInput {
             return reply(cx, row, start);
         }
         let told = if self.expected.is_empty() { None } else { self.tell(cx, row, start) };
-        let is_ours = row.flags & flag::ORIGINATED != 0;
-        told.unwrap_or(if is_ours { Edge::Own } else { Edge::Unhandled })
+        if told.is_none() && row.flags & flag::ORIGINATED == 0 {
+            row.scratch = Unclaimed::Message.into();
+            return Edge::Unclaimed;
+        }
+        told.unwrap_or(Edge::Own)
     }
 }
 

@@ -55,7 +55,8 @@ pub(crate) fn register(
         graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input::EchoInput::new(sender.clone()))))?;
     let error = {
         let (fib, objects, facts, policy) = (fib.clone(), objects.clone(), facts.clone(), policy.clone());
-        move || error::IcmpError::new(fib.clone(), objects.clone(), facts.clone(), policy.clone())
+        let events = events.clone();
+        move || error::IcmpError::new(fib.clone(), objects.clone(), facts.clone(), policy.clone(), events.clone())
     };
     graph.register(error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
     let redirect = {

@@ -198,6 +198,7 @@ impl Interfaces {
 
 /// Words that commands have where an interface may stand.
 const WORDS_OF_COMMANDS: &[&str] = &[
+    "all",
     "any",
     "blackhole",
     "default",
@@ -401,6 +402,7 @@ impl Router {
         self.detach_receive(interface.input_node, index);
         self.forget_streams(index);
         self.forget_redirects(index);
+        self.forget_punts(index);
         self.publish_facts();
         self.graph.remove(interface.output_node);
         self.graph.remove(interface.tx_node);
@@ -636,6 +638,7 @@ impl Router {
         };
         self.facts.publish(FactsTable(self.interfaces.slots.iter().map(|slot| slot.as_ref().map(facts)).collect()));
         self.publish_icmp_policy();
+        self.publish_punts();
     }
 }
 

@@ -192,7 +192,7 @@ impl Ip4 {
     }
 
     /// Gives up a leaf's share of its object.
-    fn release(&mut self, leaf: Leaf) {
+    pub(super) fn release(&mut self, leaf: Leaf) {
         match leaf.kind() {
             kind::ADJACENCY | kind::GLEAN => {
                 let Some(key) = self.neighbour_of(leaf) else { return };
@@ -556,7 +556,7 @@ impl Router {
     }
 
     /// The adjacency object of a neighbour, with one more user.
-    fn share_adjacency(&mut self, key: NeighbourKey) -> Result<u32, Error> {
+    pub(super) fn share_adjacency(&mut self, key: NeighbourKey) -> Result<u32, Error> {
         if let Some(shared) = self.ip4.adjacencies.get_mut(&key) {
             shared.users += 1;
             return Ok(shared.object);

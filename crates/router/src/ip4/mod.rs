@@ -14,12 +14,12 @@ mod local;
 mod lookup;
 pub mod next_hop;
 pub mod on_link;
-mod punt;
+pub mod punt;
 mod rewrite;
 pub(crate) mod settings;
 mod source;
 
-pub(crate) use punt::Unclaimed;
+pub(crate) use punt::{PuntTable, Punts, SharedPunts, Unclaimed};
 pub use settings::Settings;
 pub use source::{Mode, SourceCheck};
 
@@ -78,6 +78,7 @@ pub(crate) fn register(
     objects: &ObjectHandle,
     counters: &InterfaceCounters,
     policy: &SharedPolicy,
+    punt_table: &SharedPunts,
     seed: u32,
 ) -> Result<Nodes, GraphError> {
     for checksum in [input::Checksum::Verified, input::Checksum::Trusted] {
@@ -108,7 +109,8 @@ pub(crate) fn register(
     graph.register(local::spec(), move |_| {
         Behaviour::Map(Box::new(local::Ip4Local::new(source::Sources::new(local.clone()))))
     })?;
-    let punts = counters.punts.clone();
-    graph.register(punt::spec(), move |_| Behaviour::Map(Box::new(punt::Ip4Punt::new(punts.clone()))))?;
+    let (table, punts) = (punt_table.clone(), counters.punts.clone());
+    graph
+        .register(punt::spec(), move |_| Behaviour::Map(Box::new(punt::Ip4Punt::new(table.clone(), punts.clone()))))?;
     Ok(Nodes { rewrite })
 }

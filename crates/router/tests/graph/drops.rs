@@ -196,6 +196,16 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip4-punt", "punted, but no host interface takes it", |_, ports| {
         ports[0].receive_packet(&udp("21.1.2.3"));
     }),
+    ("ip4-punt", "punted packet came back from the host", |bed, ports| {
+        bed.command("ip punt redirect add rx all via 10.0.0.2 e0").unwrap();
+        ports[0].receive_packet(&udp("21.1.2.3"));
+    }),
+    ("ip4-punt", "punted packets limited by rate", |bed, ports| {
+        bed.command("ip punt redirect add rx all via 10.0.1.2 e1").unwrap();
+        bed.command("set ip punt rate 1").unwrap();
+        bed.run();
+        (0..2).for_each(|_| drop(ports[0].receive_packet(&udp("10.0.0.1"))));
+    }),
     ("ip4-frag", "malformed packet", |bed, ports| {
         bed.router.set_mtu(ports[1].index, 100).unwrap();
         ports[0].receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", &[0; 100]).options(&[130, 9, 0, 0]));
@@ -331,7 +341,7 @@ const CASES: &[(&str, &str, Act)] = &[
         message[9] ^= 1;
         ports[0].receive_packet(&to_us(&message));
     }),
-    ("ip4-icmp-input", "ICMP type not handled", |_, ports| {
+    ("ip4-punt", "ICMP type not handled", |_, ports| {
         ports[0].receive_packet(&to_us(&icmp(13, 0, 7, b"data")));
     }),
     ("ip4-icmp-input", "ICMP echo to a group address ignored", |_, ports| {
@@ -551,6 +561,7 @@ const OTHER_TESTS: &[(&str, &str)] = &[
 /// Counted by the tests of pings.
 const PINGS: &[(&str, &str)] = &[
     ("ip4-icmp-input", "ICMP answers to our requests"),
+    ("ip4-icmp-error", "our echo requests that went no further"),
     ("ip4-icmp-input", "control is busy, answer not told"),
     ("ip4-ping", "control is busy, not sent"),
     ("ip4-ping", "no free buffer"),

@@ -20,6 +20,7 @@ mod local;
 mod offload;
 mod packet;
 mod ping;
+mod punt;
 mod routes;
 mod source;
 mod span;

@@ -111,7 +111,7 @@ fn what_is_no_answer_does_not_count() {
         spoilt.payload[2] ^= 1;
         e1.receive_packet(&spoilt);
     });
-    let mut expected = error("ip4-icmp-input", "ICMP type not handled", 1);
+    let mut expected = error("ip4-punt", "ICMP type not handled", 1);
     expected.extend(error("ip4-icmp-input", "ICMP answers to our requests", 1));
     expected.extend(error("ip4-icmp-input", "ICMP message shorter than its header", 1));
     expected.extend(error("ip4-icmp-input", "bad ICMP checksum", 1));
@@ -134,7 +134,7 @@ fn a_duplicate_is_told_but_not_counted_and_more_do_not_reach_control() {
     let first = asked(&e1, "10.0.1.1", "10.0.1.2", 88);
     let moved = bed.errors_of(|_| (0..10).for_each(|_| drop(e1.receive_packet(&reply_to(first, &[0; 88])))));
     let mut expected = error("ip4-icmp-input", "ICMP answers to our requests", 2);
-    expected.extend(error("ip4-icmp-input", "ICMP type not handled", 8));
+    expected.extend(error("ip4-punt", "ICMP type not handled", 8));
     assert_eq!(moved, expected);
     bed.advance(Duration::from_secs(1));
     let second = asked(&e1, "10.0.1.1", "10.0.1.2", 88);
@@ -235,6 +235,19 @@ fn a_neighbour_is_asked_for_first() {
     bed.know(&e1, "10.0.1.77");
     bed.run();
     asked(&e1, "10.0.1.1", "10.0.1.77", 88);
+}
+
+#[test]
+fn a_neighbour_that_does_not_answer_is_a_host_unreachable() {
+    let (mut bed, [_, e1, _]) = Bed::with_three_ports();
+    let reply = bed.begin("ping 10.0.1.77 repeat 1 interval 10").unwrap();
+    let moved = bed.errors_of(|bed| (0..4).for_each(|_| bed.advance(Duration::from_millis(1001))));
+    assert_eq!(moved.get(&("ip4-icmp-error".into(), "our echo requests that went no further".into())), Some(&1));
+    e1.sent();
+    assert_eq!(
+        told(&bed, &*reply),
+        "From 10.0.1.1: icmp_seq=1 destination_unreachable_host\n\nStatistics: 1 sent, 0 received, 100% packet loss\n"
+    );
 }
 
 #[test]
