@@ -16,7 +16,8 @@
 use crate::chain::{Chain, Frame, Fresh};
 use crate::host::{self, Interface};
 use crate::{
-    Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, TOO_LONG, Transmit, borrowed, vnet,
+    Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, StationFilter, TOO_LONG, Transmit,
+    borrowed, vnet,
 };
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
@@ -76,26 +77,30 @@ pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
         return Err(OpenError::Refused(format!("host interface `{name}' does not carry Ethernet frames")));
     }
     let mtu = interface.mtu().map_err(|error| about("the MTU", error))?;
-    let fd = socket(&interface)?;
+    let fd = socket()?;
     let ring = Ring::map(&fd).map_err(|error| OpenError::system("mapping a packet ring", error))?;
     bind(&fd, &interface).map_err(|error| OpenError::system(format!("binding to host interface `{name}'"), error))?;
     let fd = Arc::new(fd);
+    let mac = options.hw_address.unwrap_or_else(host::random_mac);
+    let mut link = PacketLink { interface, fd: fd.clone(), memberships: Vec::new() };
+    link.set_filter(&StationFilter { stations: vec![mac], promiscuous: false })
+        .map_err(|error| OpenError::system(format!("asking host interface `{name}' for frames"), error))?;
     Ok(Device {
         driver: "af_packet",
         input_node: "af-packet-input",
         description: format!("host interface {name}"),
         host: Some(name.to_string()),
-        mac: options.hw_address.unwrap_or_else(host::random_mac),
+        mac,
         mtu: mtu.try_into().unwrap_or(u16::MAX),
         finishes: Finishes { checksum: true, segmentation: true },
         receive: Some(Box::new(PacketReceive { fd: fd.clone(), ring, polls: 0 })),
         transmit: Box::new(PacketTransmit { fd }),
-        link: Box::new(PacketLink { interface }),
+        link: Box::new(link),
     })
 }
 
 /// A socket with all options set, that does not receive yet.
-fn socket(interface: &Interface) -> Result<OwnedFd, OpenError> {
+fn socket() -> Result<OwnedFd, OpenError> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no memory is passed.
     let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
@@ -104,12 +109,6 @@ fn socket(interface: &Interface) -> Result<OwnedFd, OpenError> {
     }
     // SAFETY: just opened, and nobody else's.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    let promiscuous = libc::packet_mreq {
-        mr_ifindex: interface.index as i32,
-        mr_type: libc::PACKET_MR_PROMISC as u16,
-        mr_alen: 0,
-        mr_address: [0; 8],
-    };
     let ring = libc::tpacket_req {
         tp_block_size: BLOCK_SIZE as u32,
         tp_block_nr: BLOCKS as u32,
@@ -125,7 +124,6 @@ fn socket(interface: &Interface) -> Result<OwnedFd, OpenError> {
         ("PACKET_COPY_THRESH", set_option(&fd, packet, libc::PACKET_COPY_THRESH, &1i32)),
         ("PACKET_IGNORE_OUTGOING", set_option(&fd, packet, libc::PACKET_IGNORE_OUTGOING, &1i32)),
         ("PACKET_RX_RING", set_option(&fd, packet, libc::PACKET_RX_RING, &ring)),
-        ("PACKET_ADD_MEMBERSHIP", set_option(&fd, packet, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)),
     ];
     for (name, result) in options {
         result.map_err(|error| OpenError::system(format!("setting {name} of a packet socket"), error))?;
@@ -181,8 +179,59 @@ fn take_option<const N: usize>(fd: &OwnedFd, level: i32, name: i32) -> io::Resul
     Ok(value)
 }
 
+/// A kind of frames that the host's interface is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Membership {
+    Station(MacAddress),
+    Groups,
+    All,
+}
+
 struct PacketLink {
     interface: Interface,
+    fd: Arc<OwnedFd>,
+    /// What the socket asks for now; the kernel forgets it with the socket.
+    memberships: Vec<Membership>,
+}
+
+impl PacketLink {
+    fn change(&self, option: i32, membership: Membership) -> io::Result<()> {
+        let (kind, address) = match membership {
+            Membership::Station(mac) => (libc::PACKET_MR_UNICAST, Some(mac)),
+            Membership::Groups => (libc::PACKET_MR_ALLMULTI, None),
+            Membership::All => (libc::PACKET_MR_PROMISC, None),
+        };
+        let mut request = libc::packet_mreq {
+            mr_ifindex: self.interface.index as i32,
+            mr_type: kind as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        if let Some(mac) = address {
+            request.mr_alen = mac.0.len() as u16;
+            request.mr_address[..mac.0.len()].copy_from_slice(&mac.0);
+        }
+        set_option(&self.fd, libc::SOL_PACKET, option, &request)
+    }
+
+    /// Asks for what is not asked for yet, then no longer for the rest.
+    fn ask_for(&mut self, wanted: Vec<Membership>) -> io::Result<()> {
+        let before = self.memberships.clone();
+        for &membership in wanted.iter().filter(|membership| !before.contains(membership)) {
+            if let Err(error) = self.change(libc::PACKET_ADD_MEMBERSHIP, membership) {
+                let added = self.memberships.split_off(before.len());
+                added.into_iter().for_each(|added| drop(self.change(libc::PACKET_DROP_MEMBERSHIP, added)));
+                return Err(error);
+            }
+            self.memberships.push(membership);
+        }
+        for &membership in before.iter().filter(|membership| !wanted.contains(membership)) {
+            // It may have gone with the interface; too much is no harm.
+            let _ = self.change(libc::PACKET_DROP_MEMBERSHIP, membership);
+        }
+        self.memberships = wanted;
+        Ok(())
+    }
 }
 
 impl Link for PacketLink {
@@ -192,6 +241,18 @@ impl Link for PacketLink {
 
     fn speed(&self) -> Option<Speed> {
         self.interface.speed()
+    }
+
+    /// The kernel takes care of NICs that filter fewer addresses than they are given; of an
+    /// interface that takes none at all everything is asked for.
+    fn set_filter(&mut self, filter: &StationFilter) -> io::Result<()> {
+        let stations = filter.stations.iter().copied().map(Membership::Station);
+        let mut wanted: Vec<Membership> = std::iter::once(Membership::Groups).chain(stations).collect();
+        wanted.extend(filter.promiscuous.then_some(Membership::All));
+        match self.ask_for(wanted) {
+            Err(_) if !filter.promiscuous => self.ask_for(vec![Membership::Groups, Membership::All]),
+            outcome => outcome,
+        }
     }
 
     fn mtu(&self) -> Option<u16> {

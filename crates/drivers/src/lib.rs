@@ -65,6 +65,15 @@ pub struct Speed {
     pub full_duplex: Option<bool>,
 }
 
+/// Which frames a device is to bring, besides those for groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StationFilter {
+    /// For these addresses, the interface's own first.
+    pub stations: Vec<MacAddress>,
+    /// All that it sees.
+    pub promiscuous: bool,
+}
+
 /// What control may ask of a device at any time.
 pub trait Link: Send {
     /// Whether there is a carrier.
@@ -82,6 +91,13 @@ pub trait Link: Send {
     /// # Errors
     /// When the system refuses: it carries what it did.
     fn set_mtu(&mut self, _mtu: u16) -> std::io::Result<()> {
+        Ok(())
+    }
+    /// Has it bring these frames at least. Devices that bring all there is need not care.
+    ///
+    /// # Errors
+    /// When the system refuses: it brings what it did.
+    fn set_filter(&mut self, _filter: &StationFilter) -> std::io::Result<()> {
         Ok(())
     }
     /// Tells the device that its interface was set up or down.

@@ -80,6 +80,12 @@ pub enum Error {
     SpanToItself(String),
     #[error("too many interfaces get copies of the packets of {0} (at most {max})", max = span::MAX_DESTINATIONS)]
     TooManySpans(String),
+    #[error("{name} has the address {mac} already")]
+    MacThere { mac: MacAddress, name: String },
+    #[error("{name} does not have the extra address {mac}")]
+    NoSuchMac { mac: MacAddress, name: String },
+    #[error("too many extra addresses of {0} (at most {max})", max = interface::MAX_SECONDARY_MACS)]
+    TooManyMacs(String),
     #[error("{0} is a loopback interface: it has no neighbours")]
     NoNeighbours(String),
     #[error("host interface {host} is {name} already")]
@@ -250,7 +256,7 @@ impl Router {
 
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
-        ethernet::register(&mut graph, &facts)?;
+        ethernet::register(&mut graph, &facts, &counters)?;
         let arp = arp::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &sender)?;
         let ip4 = ip4::register(
             &mut graph,

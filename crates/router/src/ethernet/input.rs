@@ -2,8 +2,9 @@
 //!
 //! Reads: `l2`, `length`, `rx_interface`. Writes: check bits into `flags`, `target` (IPv4
 //! destination), `l3`; cuts Ethernet padding off `length`. Next: `ip4-input`,
-//! `arp-input`, or a drop by name.
+//! `arp-input`, `llc-input`, or a drop by name.
 
+use super::station;
 use crate::interface::{Facts, SharedFacts};
 use graph::{Context, Map, NodeSpec, Snapshot, Vector, flag};
 use std::fmt;
@@ -23,12 +24,19 @@ graph::edges! {
         OtherStation => drop "l3 mac mismatch",
         /// The frame carries something else than what this router speaks, such as IPv6 or LLDP. Normal.
         UnknownType => drop "unknown ethernet type",
-        /// An IEEE 802.3 frame with a length where Ethernet II has a type, such as a switch's spanning tree. Normal.
-        Length => drop "llc frame (802.3 length instead of a type)",
+        Llc => next "llc-input",
+        /// The frame says that more bytes follow its header than do (IEEE 802.3, 3.2.6): it was cut short on its way, or
+        /// its sender is broken.
+        LengthBeyond => drop "802.3 length beyond the frame",
+        /// Between 1501 and 1535 a number is neither a length nor a type (IEEE 802.3, 3.2.6). A broken sender.
+        NeitherLengthNorType => drop "neither an 802.3 length nor an ethernet type",
         /// The interface was deleted while the frame was on its way. A few at that moment are normal.
         NoInterface => drop "interface is gone",
     }
 }
+
+/// The largest length that an 802.3 frame can have in place of a type.
+const MAX_PAYLOAD: u16 = 1500;
 
 pub fn spec() -> NodeSpec {
     NodeSpec { name: "ethernet-input".into(), edges: Edge::EDGES, counters: &[], trace }
@@ -78,6 +86,10 @@ fn input(cx: &mut Context<'_>, vector: &mut Vector, range: Range<usize>, facts: 
         *l3 = l2 + HEADER_LEN as u16;
     }
     const ETHERNET_FAULTS: u32 = check::OTHER_STATION | check::GROUP | check::NOT_IP4 | check::SHORT;
+    if faults & check::OTHER_STATION != 0 && !facts.stations.is_empty() {
+        station::admit(cx, vector, range.clone(), facts);
+    }
+    let columns = vector.columns();
     if faults & ETHERNET_FAULTS == 0 {
         columns.edge[range].fill(Edge::Ip4Input.into());
         return;
@@ -97,12 +109,28 @@ fn input(cx: &mut Context<'_>, vector: &mut Vector, range: Range<usize>, facts: 
             let ethertype = EtherType(u16::from_be_bytes([bytes[l2 + 12], bytes[l2 + 13]]));
             match ethertype {
                 EtherType::ARP => Edge::ArpInput,
-                other if other.is_length() => Edge::Length,
+                other if other.is_length() => length_edge(columns.flags[i], &mut columns.length[i], other.0),
                 _ => Edge::UnknownType,
             }
         }
         .into();
     }
+}
+
+/// Where a frame goes that has `said` in place of a type; padding after what it says is cut
+/// off.
+fn length_edge(flags: u32, length: &mut u16, said: u16) -> Edge {
+    if said > MAX_PAYLOAD {
+        return Edge::NeitherLengthNorType;
+    }
+    let whole = said + HEADER_LEN as u16;
+    if whole > *length {
+        return Edge::LengthBeyond;
+    }
+    if flags & flag::CHAINED == 0 {
+        *length = whole;
+    }
+    Edge::Llc
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {

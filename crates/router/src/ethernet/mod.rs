@@ -2,23 +2,41 @@
 //! handed to the protocol that its ethertype names.
 
 mod input;
+mod llc;
+mod snap;
+mod station;
 
 use crate::capability::{self, Capability, Stage};
-use crate::interface::SharedFacts;
-use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use crate::interface::{InterfaceCounters, SharedFacts};
+use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "ethernet",
     description: "Ethernet frames in, their IPv4 headers examined in the same pass",
-    stages: &[Stage::new("device-input", "ethernet-input", capability::when_up)],
+    stages: &[
+        Stage::new("device-input", "ethernet-input", capability::when_up),
+        Stage::new("llc", "llc-input", capability::when_up),
+        Stage::new("llc", "snap-input", capability::when_up),
+    ],
 };
 
 /// Registers the capability's nodes.
 ///
 /// # Errors
 /// When the graph is full.
-pub fn register(graph: &mut Graph, facts: &SharedFacts) -> Result<NodeIndex, GraphError> {
+pub fn register(graph: &mut Graph, facts: &SharedFacts, counters: &InterfaceCounters) -> Result<NodeIndex, GraphError> {
+    let punts = counters.punts.clone();
+    graph.register(llc::spec(), move |_| Behaviour::Map(Box::new(llc::LlcInput::new(punts.clone()))))?;
+    let punts = counters.punts.clone();
+    graph.register(snap::spec(), move |_| Behaviour::Map(Box::new(snap::SnapInput::new(punts.clone()))))?;
     let facts = facts.clone();
     graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input::EthernetInput::new(facts.clone()))))
+}
+
+/// What the first buffer has of a packet from `l3` on.
+fn head<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
+    let (l2, l3) = (row.l2 as usize, row.l3 as usize);
+    let end = l2 + row.first_length(cx.buffers);
+    cx.buffers.bytes(row.packet).get(l3..end).unwrap_or(&[])
 }

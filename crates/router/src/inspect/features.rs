@@ -34,12 +34,16 @@ struct Arc {
 /// The arcs of all capabilities, in the graph's order.
 fn arcs(router: &Router) -> Vec<Arc> {
     let order = router.graph.order();
+    // What no source leads to (yet) stands before the first source: it is no packet's first stage.
+    let is_source = |index: &NodeIndex| router.graph.info(*index).is_some_and(|node| node.kind == "input");
+    let first = order.iter().position(is_source).unwrap_or(0);
     let rank = |stage: &Stage| {
         let index = node_of(router, stage.node, None)?;
-        order.iter().position(|other| *other == index)
+        let place = order.iter().position(|other| *other == index)?;
+        Some((place < first, place))
     };
     let all = CAPABILITIES.iter().flat_map(|c| c.stages.iter().map(move |stage| (c.name, stage)));
-    let mut ranked: Vec<(usize, (&'static str, &'static Stage))> =
+    let mut ranked: Vec<((bool, usize), (&'static str, &'static Stage))> =
         all.filter_map(|(capability, stage)| Some((rank(stage)?, (capability, stage)))).collect();
     ranked.sort_by_key(|(rank, _)| *rank);
     let mut arcs: Vec<Arc> = Vec::new();

@@ -84,6 +84,8 @@ struct ShownHardware {
     description: String,
     host_interface: Option<String>,
     mac: String,
+    secondary_macs: Vec<String>,
+    promiscuous: bool,
     mtu: u16,
     receive_queues: Vec<ReceiveQueue>,
     transmit_queues: Vec<TransmitQueue>,
@@ -120,6 +122,8 @@ impl ShownHardware {
             description: interface.description.clone(),
             host_interface: interface.host.clone(),
             mac: interface.mac.to_string(),
+            secondary_macs: interface.secondary_macs.iter().map(ToString::to_string).collect(),
+            promiscuous: interface.promiscuous,
             mtu: interface.link_mtu(),
             receive_queues: queues.collect(),
             transmit_queues: vec![TransmitQueue { queue: 0, shared: false, thread: interface.transmit_thread + 1 }],
@@ -154,6 +158,12 @@ impl ShownHardware {
             writeln!(f, "    {:<6}{shared:<7}{}", queue.queue, queue.thread)?;
         }
         writeln!(f, "  Ethernet address {}", self.mac)?;
+        if !self.secondary_macs.is_empty() {
+            writeln!(f, "  Secondary MAC addresses: {}", self.secondary_macs.join(" "))?;
+        }
+        if self.promiscuous {
+            writeln!(f, "  Promiscuous: every frame that the device sees is received")?;
+        }
         writeln!(f, "  {}: {}", self.driver, self.description)?;
         let finishes = if self.finishes.is_empty() { "none".into() } else { self.finishes.join(" ") };
         writeln!(f, "  MTU {}, tx offloads: {finishes}", self.mtu)

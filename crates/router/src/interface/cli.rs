@@ -115,6 +115,32 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
+            "set interface secondary-mac-address <interface:interface> <mac:mac> [{add|del : act}]",
+            "Have an interface take frames for another address besides its own, or no longer.",
+            |router: &mut Router, args: &Args| {
+                let present = args.optional_text("act") != Some("del");
+                router.set_secondary_mac(find(router, args)?, args.parse("mac")?, present)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set interface secondary-mac-address e0 00:00:5e:00:01:07")
+        .example("set interface secondary-mac-address e0 00:00:5e:00:01:07 del"),
+    );
+    set.add(
+        Command::new(
+            "set interface promiscuous {on|off:state} <interface:interface>",
+            "Have the device bring every frame that it sees, for captures and SPAN; those for others are not routed.",
+            |router: &mut Router, args: &Args| {
+                router.set_promiscuous(find(router, args)?, args.text("state")? == "on")?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set interface promiscuous on e0"),
+    );
+    set.add(
+        Command::new(
             "set interface name <interface:interface> <name:word>",
             "Give an interface another name.",
             |router: &mut Router, args: &Args| {

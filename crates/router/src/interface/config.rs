@@ -40,6 +40,14 @@ fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
         let line = format!("set interface mac address {name} {}", interface.mac);
         into.push(setting(line, format!("set interface mac address {name} default")));
     }
+    for mac in &interface.secondary_macs {
+        let line = format!("set interface secondary-mac-address {name} {mac}");
+        into.push(Statement::new(line.clone(), format!("{line} del")).needing(removal(name)));
+    }
+    if interface.promiscuous {
+        let line = format!("set interface promiscuous on {name}");
+        into.push(setting(line, format!("set interface promiscuous off {name}")));
+    }
     for prefix in &interface.addresses {
         let line = format!("set interface ip address {name} {prefix}");
         let mut address = Statement::new(line, address_removal(name, *prefix)).needing(removal(name));

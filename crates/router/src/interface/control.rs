@@ -43,6 +43,10 @@ pub struct Interface {
     pub mac: MacAddress,
     /// The device's own, for when an operator's is taken away.
     device_mac: MacAddress,
+    /// Extra addresses whose frames it takes.
+    pub secondary_macs: Vec<MacAddress>,
+    /// The device is asked for every frame that it sees.
+    pub promiscuous: bool,
     /// Largest network-layer packet, of any protocol and of IPv4: what follows from `mtus` and
     /// what the device carries.
     pub mtu: u16,
@@ -127,6 +131,13 @@ impl Interface {
     /// Whether it lies on top of that interface of the host.
     pub fn is_on_host(&self, host: &str) -> bool {
         self.driver == "af_packet" && self.host.as_deref() == Some(host)
+    }
+
+    /// Takes another address, when the device goes along.
+    fn change_mac(&mut self, mac: MacAddress, is_set: bool) -> Result<(), Error> {
+        let before = (self.mac, self.mac_is_set);
+        (self.mac, self.mac_is_set) = (mac, is_set);
+        self.apply_filter().inspect_err(|_| (self.mac, self.mac_is_set) = before)
     }
 
     /// Whether nothing is behind it: it has no neighbours.
@@ -292,6 +303,8 @@ impl Router {
             creation: None,
             mac,
             device_mac: mac,
+            secondary_macs: Vec::new(),
+            promiscuous: false,
             mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             ip4_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             mtus: Mtus::default(),
@@ -466,7 +479,7 @@ impl Router {
             return Err(Error::BadInterfaceMac(mac));
         }
         let interface = self.interfaces.get_mut(index)?;
-        (interface.mac, interface.mac_is_set) = (mac, true);
+        interface.change_mac(mac, true)?;
         self.publish_facts();
         self.refresh_adjacencies(index, None);
         Ok(())
@@ -478,7 +491,7 @@ impl Router {
     /// When there is no such interface.
     pub fn reset_mac(&mut self, index: InterfaceIndex) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
-        (interface.mac, interface.mac_is_set) = (interface.device_mac, false);
+        interface.change_mac(interface.device_mac, false)?;
         self.publish_facts();
         self.refresh_adjacencies(index, None);
         Ok(())
@@ -628,6 +641,7 @@ impl Router {
         let facts = |interface: &Interface| Facts {
             index: interface.index,
             mac: interface.mac,
+            stations: interface.secondary_macs.clone(),
             up: interface.admin_up,
             addresses: interface.addresses.clone(),
             ip4_enabled: interface.is_ip4_enabled(),

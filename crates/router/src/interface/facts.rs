@@ -16,6 +16,8 @@ use wire::{MacAddress, Prefix4};
 pub struct Facts {
     pub index: InterfaceIndex,
     pub mac: MacAddress,
+    /// Extra addresses whose frames it takes.
+    pub stations: Vec<MacAddress>,
     pub up: bool,
     /// Its addresses with their networks, the primary one first.
     pub addresses: Vec<Prefix4>,

@@ -12,11 +12,13 @@ mod inject;
 pub(crate) mod link_watch;
 mod mtu;
 mod output;
+mod station;
 
 pub use control::{Interface, Interfaces, ReceiveQueue};
 pub use creation::{Creation, LoopbackOptions};
 pub use facts::{Facts, FactsTable, SharedFacts};
 pub use mtu::Mtus;
+pub use station::MAX_SECONDARY_MACS;
 
 use crate::capability::{self, Capability, Stage};
 use graph::registry::MAX_INTERFACES;

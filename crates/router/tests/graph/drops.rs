@@ -27,6 +27,18 @@ fn bed() -> (Bed, [Port; 3]) {
     (bed, ports)
 }
 
+/// A frame for e0 with a length in place of a type.
+fn length_frame(ports: &[Port; 3], length: u16, payload: &[u8]) -> Vec<u8> {
+    ethernet(ports[0].mac, STRANGER, length, payload)
+}
+
+/// An LLC frame for all bridges, padded as a cable wants it.
+fn llc(ports: &[Port; 3], header: &[u8]) {
+    let mut frame = ethernet(MacAddress([1, 0x80, 0xc2, 0, 0, 0]), STRANGER, header.len() as u16, header);
+    frame.resize(60, 0xee);
+    ports[0].receive(frame);
+}
+
 /// loop0, up.
 fn loopback(bed: &mut Bed) -> InterfaceIndex {
     let index = bed.router.interfaces.find("loop0").unwrap();
@@ -86,9 +98,30 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ethernet-input", "unknown ethernet type", |_, ports| {
         spoilt(ports, udp("10.0.1.2"), |frame| frame[12..14].copy_from_slice(&[0x81, 0x00]));
     }),
-    ("ethernet-input", "llc frame (802.3 length instead of a type)", |_, ports| {
-        spoilt(ports, udp("10.0.1.2"), |frame| frame[12..14].copy_from_slice(&[0x05, 0xdc]));
+    ("ethernet-input", "802.3 length beyond the frame", |_, ports| ports[0].receive(length_frame(ports, 47, &[0; 46]))),
+    ("ethernet-input", "neither an 802.3 length nor an ethernet type", |_, ports| {
+        ports[0].receive(length_frame(ports, 1501, &[0; 1501]));
     }),
+    ("ethernet-input", "neither an 802.3 length nor an ethernet type", |_, ports| {
+        ports[0].receive(length_frame(ports, 1535, &[0; 1600]));
+    }),
+    // Two bytes and padding.
+    ("llc-input", "llc header truncated", |_, ports| ports[0].receive(length_frame(ports, 2, &[0x42; 46]))),
+    ("llc-input", "punted: llc spanning tree (sap 0x42)", |_, ports| llc(ports, &[0x42, 0x42, 3])),
+    ("llc-input", "punted: llc osi network layer (sap 0xfe)", |_, ports| llc(ports, &[0xfe, 0xfe, 3])),
+    ("llc-input", "punted: llc netbios (sap 0xf0)", |_, ports| llc(ports, &[0xf0, 0xf1, 3])),
+    ("llc-input", "punted: llc ipx (sap 0xe0)", |_, ports| llc(ports, &[0xe0, 0xe0, 3])),
+    ("llc-input", "punted: llc null sap (0x00)", |_, ports| llc(ports, &[0, 0x42, 0xaf])),
+    ("llc-input", "punted: unknown llc ssap/dsap", |_, ports| llc(ports, &[0x06, 0x06, 3])),
+    ("llc-input", "punted: unknown llc ssap/dsap", |_, ports| llc(ports, &[0x42, 0xfe, 3])),
+    ("llc-input", "punted: llc control != 0x3", |_, ports| llc(ports, &[0xaa, 0xaa, 0x13])),
+    ("snap-input", "snap header truncated", |_, ports| llc(ports, &[0xaa, 0xaa, 3, 0, 0, 0, 8])),
+    ("snap-input", "punted: snap ethertype (oui 00:00:00)", |_, ports| llc(ports, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0])),
+    ("snap-input", "punted: snap cisco (oui 00:00:0c)", |_, ports| llc(ports, &[0xaa, 0xaa, 3, 0, 0, 12, 32, 0])),
+    ("snap-input", "punted: snap appletalk (oui 08:00:07)", |_, ports| {
+        llc(ports, &[0xaa, 0xaa, 3, 8, 0, 7, 0x80, 0x9b]);
+    }),
+    ("snap-input", "punted: unknown oui/snap protocol", |_, ports| llc(ports, &[0xaa, 0xaa, 3, 1, 2, 3, 4, 5])),
     ("ip4-input", "ip4 not enabled", |bed, ports| {
         bed.router.remove_address(ports[0].index, "10.0.0.1/24".parse().unwrap()).unwrap();
         ports[0].receive_packet(&udp("10.0.1.2"));

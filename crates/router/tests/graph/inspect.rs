@@ -217,7 +217,7 @@ fn the_features_of_an_interface_are_those_that_work_for_it() {
     let text = bed.command(e0).unwrap();
     assert!(
         text.starts_with(
-            "Feature paths configured on e0...\n\ndevice-input:\n  ethernet-input\n\narp:\n  none configured\n"
+            "Feature paths configured on e0...\n\ndevice-input:\n  ethernet-input\n\nllc:\n  llc-input\n  snap-input\n\narp:\n  none configured\n"
         ),
         "{text}"
     );

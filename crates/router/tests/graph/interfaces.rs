@@ -128,3 +128,73 @@ fn packets_of_the_largest_mtu_pass_in_chains() {
     assert_eq!(checksum(&sent[0][34..]), 0);
     assert_eq!(bed.buffers_in_use(), 0);
 }
+
+#[test]
+fn frames_for_extra_addresses_are_taken_and_no_others() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    let extra = MacAddress([0, 0, 0x5e, 0, 1, 7]);
+    let say = |bed: &mut Bed, line: &str| bed.command(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    // Beside others in one vector, so that the whole run is looked at packet by packet.
+    let taken = |bed: &mut Bed, port: &crate::bed::Port, to: MacAddress| {
+        let from = if port.index == e0.index { "10.0.0.2" } else { "10.0.2.2" };
+        for mac in [port.mac, to, MacAddress([2, 9, 9, 9, 9, 9]), port.mac] {
+            port.receive(Packet::udp(from, "10.0.1.2", b"data").frame(mac, crate::bed::host_mac(ip(from))));
+        }
+        bed.run();
+        e1.sent().len() - 2
+    };
+    assert_eq!(taken(&mut bed, &e0, extra), 0);
+    say(&mut bed, "set interface secondary-mac-address e0 00:00:5e:00:01:07");
+    say(&mut bed, "set interface secondary-mac-address e0 02:00:00:00:00:99 add");
+    assert_eq!((taken(&mut bed, &e0, extra), taken(&mut bed, &e2, extra)), (1, 0));
+    // What is sent has the own address.
+    e0.receive(Packet::echo_request("10.0.0.2", "10.0.0.1", b"x").frame(extra, crate::bed::host_mac(ip("10.0.0.2"))));
+    bed.run();
+    assert_eq!(e0.sent()[0][6..12], e0.mac.0);
+    let shown = say(&mut bed, "show hardware-interfaces e0");
+    assert!(shown.contains("  Secondary MAC addresses: 00:00:5e:00:01:07 02:00:00:00:00:99\n"), "{shown}");
+    say(&mut bed, "set interface secondary-mac-address e0 00:00:5e:00:01:07 del");
+    assert_eq!(taken(&mut bed, &e0, extra), 0);
+    // Refused, and why.
+    let own = format!("set interface secondary-mac-address e0 {}", e0.mac);
+    for (line, why) in [
+        ("set interface secondary-mac-address e0 01:00:5e:00:00:01", "is no station's address"),
+        ("set interface secondary-mac-address e0 02:00:00:00:00:99", "e0 has the address 02:00:00:00:00:99 already"),
+        (&own, "already"),
+        ("set interface secondary-mac-address e0 02:00:00:00:00:98 del", "does not have the extra address"),
+    ] {
+        let refused = bed.command(line).unwrap_err();
+        assert!(refused.contains(why), "{line}: {refused}");
+    }
+    for last in 1..16 {
+        say(&mut bed, &format!("set interface secondary-mac-address e0 02:00:00:00:01:{last:02x}"));
+    }
+    let refused = bed.command("set interface secondary-mac-address e0 02:00:00:00:02:00").unwrap_err();
+    assert!(refused.contains("too many extra addresses of e0 (at most 16)"), "{refused}");
+}
+
+#[test]
+fn a_promiscuous_interface_receives_frames_for_others_and_does_not_route_them() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    bed.command("set interface promiscuous on e0").unwrap();
+    bed.command("set interface span e0 destination e2 rx").unwrap();
+    bed.run();
+    let other = MacAddress([2, 9, 9, 9, 9, 9]);
+    let frame = Packet::udp("10.0.0.2", "10.0.1.2", b"data").frame(other, crate::bed::host_mac(ip("10.0.0.2")));
+    e0.receive(frame.clone());
+    bed.run();
+    assert_eq!((e1.sent().len(), e2.sent()), (0, vec![frame]));
+    assert_eq!(bed.errors()[&("ethernet-input".into(), "l3 mac mismatch".into())], 1);
+    assert!(bed.command("show hardware-interfaces e0").unwrap().contains("  Promiscuous: "));
+}
+
+#[test]
+fn what_is_punted_by_name_counts_as_punted_by_interface() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    let bridges = MacAddress([1, 0x80, 0xc2, 0, 0, 0]);
+    e0.receive(ethernet(bridges, e1.mac, 3, &[0x42, 0x42, 3]));
+    e0.receive(ethernet(bridges, e1.mac, 8, &[0xaa, 0xaa, 3, 0, 0, 12, 32, 0]));
+    e0.receive(ethernet(bridges, e1.mac, 2, &[0x42, 0x42]));
+    bed.run();
+    assert_eq!((bed.counters(&e0)[6], bed.counters(&e1)[6]), (2, 0), "what is malformed is not punted");
+}

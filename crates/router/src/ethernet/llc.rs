@@ -1,0 +1,90 @@
+//! `llc-input`: frames with an IEEE 802.3 length, which IEEE 802.2 (LLC) tells apart.
+//!
+//! Reads: `l2`, `l3` (at the LLC header), `length`. Writes: nothing. Next: `snap-input`; all
+//! else is punted, counted by interface and by what it is. Nothing takes punted frames yet.
+
+use super::head;
+use graph::{Context, CounterTable, Map, NodeSpec, Snapshot, Vector};
+use std::fmt;
+use std::sync::Arc;
+
+graph::edges! {
+    pub enum Edge {
+        Snap => next "snap-input",
+        /// The frame's length says that fewer than the three bytes of an LLC header follow (IEEE 802.2, 3.2). A broken
+        /// sender.
+        Truncated => drop "llc header truncated",
+        /// A switch's spanning tree (IEEE 802.1D 9.2). Normal on a port of a switch; nothing here takes it. Turn it off
+        /// on the switch's port if it disturbs.
+        SpanningTree => drop "punted: llc spanning tree (sap 0x42)",
+        /// IS-IS or another protocol of the OSI network layer (ISO/IEC TR 9577). Nothing here takes it yet.
+        Osi => drop "punted: llc osi network layer (sap 0xfe)",
+        /// NetBIOS over LLC, of old hosts. Nothing here takes it.
+        Netbios => drop "punted: llc netbios (sap 0xf0)",
+        /// IPX over LLC, of old hosts. Nothing here takes it.
+        Ipx => drop "punted: llc ipx (sap 0xe0)",
+        /// A test or an exchange of identities between link layers (IEEE 802.2, 6.6 and 6.7). Nothing here answers.
+        NullSap => drop "punted: llc null sap (0x00)",
+        /// An LLC frame for a service access point that has no name here. `show trace` or a capture shows it.
+        Unknown => drop "punted: unknown llc ssap/dsap",
+        /// An LLC frame that claims SNAP (SAP 0xaa), but is no unnumbered information (RFC 1042): connections of the
+        /// link layer are not spoken here.
+        Control => drop "punted: llc control != 0x3",
+    }
+}
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "llc-input".into(), edges: Edge::EDGES, counters: &[], trace }
+}
+
+pub struct LlcInput {
+    /// Punted packets, by receiving interface.
+    punts: Arc<CounterTable>,
+}
+
+impl LlcInput {
+    pub fn new(punts: Arc<CounterTable>) -> LlcInput {
+        LlcInput { punts }
+    }
+}
+
+const SNAP: u8 = 0xaa;
+/// Unnumbered information.
+const UI: u8 = 0x03;
+
+fn kind(header: &[u8]) -> Edge {
+    let &[dsap, ssap, control, ..] = header else { return Edge::Truncated };
+    // The lowest bit of the source tells commands from responses.
+    let ssap = ssap & !1;
+    match (dsap, ssap) {
+        (SNAP, SNAP) if control == UI => Edge::Snap,
+        (SNAP, SNAP) => Edge::Control,
+        (0x42, 0x42) => Edge::SpanningTree,
+        (0xfe, 0xfe) => Edge::Osi,
+        (0xf0, 0xf0) => Edge::Netbios,
+        (0xe0, 0xe0) => Edge::Ipx,
+        (0x00, _) => Edge::NullSap,
+        _ => Edge::Unknown,
+    }
+}
+
+impl Map for LlcInput {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let row = vector.row(i);
+            let to = kind(head(cx, &row));
+            if !matches!(to, Edge::Snap | Edge::Truncated) {
+                self.punts.add(cx.thread, row.rx_interface.0 as usize, 0, 1);
+            }
+            vector.set_edge(i, to.into());
+        }
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    let bytes = snapshot.l3();
+    match bytes {
+        [dsap, ssap, control, ..] => writeln!(f, "  LLC: dsap 0x{dsap:02x} ssap 0x{ssap:02x} control 0x{control:02x}"),
+        _ => writeln!(f, "  LLC: truncated"),
+    }
+}
