@@ -36,5 +36,5 @@ pub fn when_up(interface: &Interface) -> Option<String> {
 
 /// It needs an address on the interface, too.
 pub fn when_addressed(interface: &Interface) -> Option<String> {
-    (interface.admin_up && !interface.addresses.is_empty()).then(String::new)
+    (interface.admin_up && interface.is_ip4_enabled()).then(String::new)
 }

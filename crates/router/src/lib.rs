@@ -113,6 +113,8 @@ pub enum Error {
     #[error("too many paths (at most {max})", max = ip4::control::MAX_PATHS)]
     TooManyPaths,
     #[error(transparent)]
+    Unnumbered(#[from] interface::unnumbered::UnnumberedError),
+    #[error(transparent)]
     NextHop(#[from] ip4::next_hop::NextHopError),
     #[error("no neighbour {0}")]
     NoSuchNeighbour(Ipv4Addr),

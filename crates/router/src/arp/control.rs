@@ -265,7 +265,7 @@ impl Router {
     /// Asks on the wire; `to` everybody, or directly.
     fn send_arp_request(&self, key: NeighbourKey, to: MacAddress) {
         let Ok(interface) = self.interfaces.get(key.interface) else { return };
-        let Some(us) = interface.address_towards(key.address) else { return };
+        let Some(us) = self.interfaces.address_towards(key.interface, key.address) else { return };
         let request = Arp {
             operation: Operation::Request,
             sender_mac: interface.mac,

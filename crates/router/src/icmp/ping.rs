@@ -252,7 +252,7 @@ impl Router {
             return Err(PingError::TooLarge { size: wanted.size, mtu }.into());
         }
         let source = match wanted.source {
-            Some(index) => self.interfaces.get(index)?.address_towards(destination),
+            Some(index) => self.interfaces.address_towards(index, destination),
             None => out.source,
         };
         let source = source.ok_or_else(|| {
@@ -304,7 +304,7 @@ impl Router {
                 let first = found.and_then(|out| Some((out.source?, out.interface)));
                 let (source, interface) = match first {
                     Some((source, interface)) => (Some(source), interface),
-                    None => (interface.address_towards(towards), Some(interface.index)),
+                    None => (self.interfaces.address_towards(interface.index, towards), Some(interface.index)),
                 };
                 found = Some(WayOut { source, interface, mtu: Some(mtu) });
             }

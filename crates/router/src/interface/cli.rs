@@ -62,20 +62,39 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface ip address [del] <interface:interface> <prefix:prefix4>",
-            "Give an interface an address, or take it away.",
+            "set interface ip address {del <interface:interface> {<prefix:prefix4> | all : which} | <interface:interface> <prefix:prefix4> : what}",
+            "Give an interface an address, or take it or all away.",
             |router: &mut Router, args: &Args| {
-                let (index, prefix) = (find(router, args)?, args.parse("prefix")?);
-                match args.flag("del") {
-                    false => router.add_address(index, prefix)?,
-                    true => router.remove_address(index, prefix)?,
+                let index = find(router, args)?;
+                match (args.text("what")? == "del", args.optional("prefix")?) {
+                    (false, _) => router.add_address(index, args.parse("prefix")?)?,
+                    (true, Some(prefix)) => router.remove_address(index, prefix)?,
+                    (true, None) => router.remove_addresses(index)?,
                 }
                 reply(Done)
             },
         )
         .configures()
         .example("set interface ip address e0 100.64.1.1/30")
-        .example("set interface ip address del e0 100.64.1.1/30"),
+        .example("set interface ip address del e0 100.64.1.1/30")
+        .example("set interface ip address del e0 all"),
+    );
+    set.add(
+        Command::new(
+            "set interface unnumbered {del <interface:interface> | <interface:interface> use <lender:interface> : what}",
+            "Have an interface use the addresses of another (on point-to-point links), or no longer.",
+            |router: &mut Router, args: &Args| {
+                let index = find(router, args)?;
+                match args.optional_text("lender") {
+                    Some(lender) => router.set_unnumbered(index, router.interfaces.find(lender)?)?,
+                    None => router.reset_unnumbered(index)?,
+                }
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set interface unnumbered e0 use loop0")
+        .example("set interface unnumbered del e0"),
     );
     set.add(
         Command::new(
@@ -350,7 +369,8 @@ fn show_address(router: &mut Router, args: &Args) -> Answer {
     let interfaces = chosen(router, args)?.map(|interface| ShownAddress {
         name: interface.name.clone(),
         state: if interface.admin_up { "up" } else { "dn" },
-        addresses: interface.addresses.iter().map(|prefix| prefix.to_string()).collect(),
+        unnumbered: interface.lender.and_then(|lender| Some(router.interfaces.get(lender).ok()?.name.clone())),
+        addresses: router.interfaces.addresses_of(interface).iter().map(ToString::to_string).collect(),
     });
     reply(ShowAddress { interfaces: interfaces.collect() })
 }
@@ -420,6 +440,9 @@ impl fmt::Display for ShowInterface {
 struct ShownAddress {
     name: String,
     state: &'static str,
+    /// Whose addresses it uses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unnumbered: Option<String>,
     addresses: Vec<String>,
 }
 
@@ -432,6 +455,9 @@ impl fmt::Display for ShowAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for interface in &self.interfaces {
             writeln!(f, "{} ({}):", interface.name, interface.state)?;
+            if let Some(lender) = &interface.unnumbered {
+                writeln!(f, "  unnumbered, use {lender}")?;
+            }
             for address in &interface.addresses {
                 writeln!(f, "  L3 {address}")?;
             }

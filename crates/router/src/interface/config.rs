@@ -18,6 +18,16 @@ pub(crate) fn address_removal(name: &str, prefix: Prefix4) -> String {
 /// One interface after the other, each with its settings, in the order of their indices.
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     router.interfaces.iter().for_each(|interface| of_interface(interface, into));
+    // When all lenders are there.
+    router.interfaces.iter().for_each(|interface| of_borrower(router, interface, into));
+}
+
+fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
+    let Some(lender) = interface.lender.and_then(|lender| router.interfaces.get(lender).ok()) else { return };
+    let (name, lender) = (&interface.name, &lender.name);
+    let line = format!("set interface unnumbered {name} use {lender}");
+    let statement = Statement::new(line, format!("set interface unnumbered del {name}")).replaced_by_itself();
+    into.push(statement.needing(removal(name)).needing(removal(lender)));
 }
 
 fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {

@@ -13,7 +13,7 @@ use drivers::{Device, Finishes, Link, Receive, Transmit};
 use graph::registry::MAX_INTERFACES;
 use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 use wire::ethernet::EtherType;
@@ -60,6 +60,8 @@ pub struct Interface {
     /// What operators said of IPv4 on it.
     pub ip4: ip4::Settings,
     pub addresses: Vec<Prefix4>,
+    /// Whose addresses it uses when it is unnumbered.
+    pub lender: Option<InterfaceIndex>,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,
     /// Who gets copies of its packets, by destination.
@@ -117,7 +119,7 @@ impl Interface {
 
     /// Whether it takes part in IPv4.
     pub fn is_ip4_enabled(&self) -> bool {
-        !self.addresses.is_empty()
+        !self.addresses.is_empty() || self.lender.is_some()
     }
 
     /// What tells it apart from other TAPs, when it is one.
@@ -156,12 +158,6 @@ impl Interface {
     /// What stands before a network header that it sends to a station.
     pub fn link_header(&self, to: MacAddress, ethertype: EtherType) -> LinkHeader {
         self.tags.link_header(to, self.mac, ethertype)
-    }
-
-    /// Its own address on the network of `peer`, else its primary one.
-    pub fn address_towards(&self, peer: Ipv4Addr) -> Option<Ipv4Addr> {
-        let same_network = self.addresses.iter().find(|prefix| prefix.contains(peer));
-        same_network.or(self.addresses.first()).map(|prefix| prefix.address())
     }
 }
 
@@ -313,6 +309,7 @@ impl Router {
             ip4: Default::default(),
             admin_up: false,
             addresses: Vec::new(),
+            lender: None,
             tags: Tags::NONE,
             span: Vec::new(),
             span_wire,
@@ -404,6 +401,7 @@ impl Router {
     /// # Errors
     /// When there is none.
     pub fn delete_interface(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        self.check_lends_nothing(index)?;
         self.set_admin(index, false)?;
         for prefix in self.interfaces.get(index)?.addresses.clone() {
             self.remove_address(index, prefix)?;
@@ -446,7 +444,6 @@ impl Router {
         self.links.hurry(Instant::now());
         let interface = self.interfaces.get(index)?;
         let node = interface.input_node;
-        let addresses = interface.addresses.clone();
         self.publish_facts();
         // Null devices and the generator's are in no driver's input.
         let input = self.graph.find(node).ok();
@@ -465,7 +462,7 @@ impl Router {
         }
         self.install_by(index);
         if up {
-            addresses.iter().for_each(|prefix| self.announce(index, prefix.address()));
+            self.announce_all(index);
         }
         Ok(())
     }
@@ -521,6 +518,7 @@ impl Router {
     /// on an interface already.
     pub fn add_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
+        self.check_borrows_nothing(interface)?;
         check_host_address(prefix)?;
         if interface.addresses.len() >= MAX_ADDRESSES {
             return Err(Error::TooManyAddresses);
@@ -577,6 +575,16 @@ impl Router {
             log::warn!("{waiting} routes wait for next hops on {}: its address is gone", prefix.network());
         }
         Ok(())
+    }
+
+    /// Removes all addresses of an interface.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn remove_addresses(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        // The secondary ones first, so that the primary one does not change under them.
+        let addresses = self.interfaces.get(index)?.addresses.clone();
+        addresses.into_iter().rev().try_for_each(|prefix| self.remove_address(index, prefix))
     }
 
     /// Removes the routes of an address that the interface has no more.
@@ -643,7 +651,7 @@ impl Router {
             mac: interface.mac,
             stations: interface.secondary_macs.clone(),
             up: interface.admin_up,
-            addresses: interface.addresses.clone(),
+            addresses: self.interfaces.addresses_of(interface),
             ip4_enabled: interface.is_ip4_enabled(),
             source_check: interface.ip4.source_check,
             tags: interface.tags,

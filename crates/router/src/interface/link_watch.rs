@@ -74,14 +74,13 @@ impl Router {
         if !interface.admin_up {
             return;
         }
-        let addresses = interface.addresses.clone();
         if !up {
             // Who is on the wire when it comes back is not known.
             self.flush_neighbours(index, false);
         }
         self.install_by(index);
         if up {
-            addresses.iter().for_each(|prefix| self.announce(index, prefix.address()));
+            self.announce_all(index);
         }
     }
 }

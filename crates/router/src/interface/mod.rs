@@ -13,6 +13,7 @@ pub(crate) mod link_watch;
 mod mtu;
 mod output;
 mod station;
+pub mod unnumbered;
 
 pub use control::{Interface, Interfaces, ReceiveQueue};
 pub use creation::{Creation, LoopbackOptions};

@@ -3,7 +3,6 @@
 
 use super::control::{Path, Way};
 use crate::arp::NeighbourKey;
-use crate::interface::Interface;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::Ipv4Addr;
@@ -169,8 +168,9 @@ impl Router {
     /// Whether a host is on the wire of an interface, as far as addresses and routes say.
     pub(crate) fn is_on_link(&self, key: &NeighbourKey) -> bool {
         // Without an address there is none to ask from.
-        let can_ask = |interface: &Interface| interface.is_usable() && interface.address_towards(key.address).is_some();
-        self.interfaces.get(key.interface).is_ok_and(can_ask)
+        let us = self.interfaces.address_towards(key.interface, key.address);
+        us.is_some()
+            && self.is_usable(key.interface)
             && (self.network_of(key.address, Some(key.interface), |_| true).is_some()
                 || self.ip4.is_insisted(key)
                 || self.attached_by_route(key.address, Some(key.interface), |_| true).is_some())

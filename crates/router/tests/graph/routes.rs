@@ -721,3 +721,86 @@ fn a_flap_costs_what_hangs_on_the_link() {
     time(&mut bed, &e2, false);
     assert_eq!(resolved(&bed), all + 2 - ROUTES as usize - 3);
 }
+
+#[test]
+fn an_unnumbered_interface_speaks_with_the_address_of_another() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let e0 = &ports[0];
+    let peer = host_mac(ip("192.0.2.2"));
+    bed.command("create loopback interface").unwrap();
+    bed.command("set interface ip address loop0 192.0.2.1/32").unwrap();
+    bed.command("set interface state loop0 up").unwrap();
+    let p = bed.port("p", &[]);
+    refusal(&mut bed, "set interface unnumbered p use p");
+    refusal(&mut bed, "set interface unnumbered e1 use loop0");
+    refusal(&mut bed, "set interface unnumbered del p");
+    bed.command("set interface unnumbered p use loop0").unwrap();
+    bed.run();
+    let announcement = arp(REQUEST, (p.mac, "192.0.2.1"), (MacAddress::ZERO, "192.0.2.1"));
+    assert_eq!(p.sent(), [ethernet(MacAddress::BROADCAST, p.mac, 0x0806, &announcement)]);
+    assert_eq!(
+        bed.command("show interface address p").unwrap(),
+        "p (up):\n  unnumbered, use loop0\n  L3 192.0.2.1/32\n"
+    );
+    // A stranger is not listened to; who has a route is, and answered.
+    let request = arp(REQUEST, (peer, "192.0.2.2"), (MacAddress::ZERO, "192.0.2.1"));
+    p.receive(ethernet(MacAddress::BROADCAST, peer, 0x0806, &request));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, crate::bed::error("arp-input", "ARP sender is not on an attached network", 1));
+    bed.command("ip route add 192.0.2.2/32 via p").unwrap();
+    p.receive(ethernet(MacAddress::BROADCAST, peer, 0x0806, &request));
+    bed.run();
+    let reply = arp(REPLY, (p.mac, "192.0.2.1"), (peer, "192.0.2.2"));
+    assert_eq!(p.sent(), [ethernet(peer, p.mac, 0x0806, &reply)]);
+    // A gateway reached through it, and one that is asked for with the lender's address.
+    bed.command("ip route add 50.0.0.0/8 via 192.0.2.2").unwrap();
+    bed.command("ip route add 51.0.0.0/8 via 192.0.2.9 p onlink").unwrap();
+    assert_eq!(goes_to(&mut bed, e0, std::slice::from_ref(&p), "50.0.0.1"), Some(peer));
+    e0.receive_packet(&Packet::udp("10.0.0.2", "51.0.0.1", b"x"));
+    bed.run();
+    let question = arp(REQUEST, (p.mac, "192.0.2.1"), (MacAddress::ZERO, "192.0.2.9"));
+    assert_eq!(p.sent(), [ethernet(MacAddress::BROADCAST, p.mac, 0x0806, &question)]);
+    p.receive(Packet::echo_request("192.0.2.2", "192.0.2.1", b"hello").frame(p.mac, peer));
+    bed.run();
+    let answer = Packet::new("192.0.2.1", "192.0.2.2", ICMP, &icmp(0, 0, 0x0042_0007, b"hello"));
+    assert_eq!(p.sent(), [answer.frame(peer, p.mac)]);
+    // It has no other addresses meanwhile, and nobody takes the lender away under it.
+    refusal(&mut bed, "set interface ip address p 10.9.0.1/24");
+    refusal(&mut bed, "set interface unnumbered e0 use p");
+    refusal(&mut bed, "set interface unnumbered loop0 use e0");
+    let said = refusal(&mut bed, "delete interface loop0");
+    assert!(said.ends_with("loop0 lends its addresses to p: `set interface unnumbered del p' first"), "{said}");
+    // They follow the lender's.
+    bed.command("set interface ip address loop0 192.0.2.5/32").unwrap();
+    bed.command("set interface ip address del loop0 192.0.2.1/32").unwrap();
+    let request = arp(REQUEST, (peer, "192.0.2.2"), (MacAddress::ZERO, "192.0.2.5"));
+    p.receive(ethernet(p.mac, peer, 0x0806, &request));
+    bed.run();
+    assert_eq!(p.sent(), [ethernet(peer, p.mac, 0x0806, &arp(REPLY, (p.mac, "192.0.2.5"), (peer, "192.0.2.2")))]);
+    bed.command("set interface unnumbered del p").unwrap();
+    bed.command("delete interface loop0").unwrap();
+    (0..=3).for_each(|_| bed.advance(Duration::from_millis(1001)));
+}
+
+#[test]
+fn secondary_addresses_stay_when_the_primary_goes() {
+    let (mut bed, [_, e1, _]) = Bed::with_three_ports();
+    for prefix in ["10.0.1.9/24", "20.0.0.1/31", "20.0.0.5/32"] {
+        bed.command(&format!("set interface ip address e1 {prefix}")).unwrap();
+    }
+    bed.command("set interface ip address del e1 10.0.1.1/24").unwrap();
+    bed.run();
+    e1.sent();
+    let asks = |bed: &mut Bed, target: &str| {
+        let request = arp(REQUEST, (host_mac(ip("10.0.1.2")), "10.0.1.2"), (MacAddress::ZERO, target));
+        e1.receive(ethernet(MacAddress::BROADCAST, host_mac(ip("10.0.1.2")), 0x0806, &request));
+        bed.run();
+        e1.sent().len()
+    };
+    assert_eq!(["10.0.1.1", "10.0.1.9", "20.0.0.1", "20.0.0.5"].map(|target| asks(&mut bed, target)), [0, 1, 1, 1]);
+    bed.command("set interface ip address del e1 all").unwrap();
+    assert_eq!(bed.command("show interface address e1").unwrap(), "e1 (up):\n");
+    // A static neighbour is still there; no network is.
+    let left = bed.router.ip4.routes().keys().filter(|prefix| prefix.to_string().starts_with("10.0.1."));
+    assert_eq!(left.map(ToString::to_string).collect::<Vec<_>>(), ["10.0.1.2/32"]);
+}
