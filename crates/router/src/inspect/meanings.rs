@@ -4,12 +4,13 @@
 //! in the order in which packets meet the nodes.
 
 use crate::capability::{OUTPUT, TX};
-use crate::interface::Creation;
+use crate::interface::{Creation, LoopbackOptions};
 use crate::{CAPABILITIES, Devices, Error, Options, Router};
 use drivers::input::DeviceInput;
+use graph::Behaviour;
 use graph::registry::ErrorInfo;
-use graph::{Behaviour, InterfaceIndex};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// An error as the page tells of it.
@@ -49,13 +50,14 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "IPv4",
         about: "Packets are examined (RFC 1812 5.2), looked up and sent on, or delivered to this router.",
-        of: &["ip4"],
+        of: &["ip4", "ip4-input-no-checksum"],
     },
     Section {
         title: "ICMP",
         about: "Messages to this router (RFC 792), and what it tells senders of packets that went no further.",
         of: &["icmp", "ip4-ping"],
     },
+    Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local"] },
     Section {
         title: "Interfaces, sending",
         about: "The last stops. `INTERFACE` stands for the name: each interface has these nodes.",
@@ -97,17 +99,20 @@ fn section_of(node: &str) -> &'static Section {
 pub fn meanings() -> Result<Vec<Meaning>, Error> {
     let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
     let mut router = Router::new(options)?;
-    // An interface has nodes of its own; stand-ins have no input nodes.
-    let index = router.create("null0", Creation::Null)?;
+    // Interfaces have nodes of their own, those of loopbacks are others; stand-ins have no input nodes.
+    router.create("null0", Creation::Null)?;
+    router.create("loop0", Creation::Loopback(LoopbackOptions { instance: 0, mac: None }))?;
     for node in [VIRTIO_INPUT, AF_PACKET_INPUT] {
         let rx = router.counters.rx.clone();
         router
             .graph
             .register(DeviceInput::spec(node), move |_| Behaviour::Source(Box::new(DeviceInput::new(rx.clone()))))?;
     }
-    let mut found: Vec<Meaning> = in_order(&router).into_iter().map(|error| told(&router, index, error)).collect();
+    let mut found: Vec<Meaning> = in_order(&router).into_iter().map(|error| told(&router, error)).collect();
     let rank = |meaning: &Meaning| SECTIONS.iter().position(|section| section.title == meaning.section);
     found.sort_by_key(rank);
+    let mut seen = HashSet::new();
+    found.retain(|meaning| seen.insert((meaning.node.clone(), meaning.reason.clone())));
     Ok(found)
 }
 
@@ -123,11 +128,10 @@ fn in_order(router: &Router) -> Vec<&ErrorInfo> {
     errors
 }
 
-fn told(router: &Router, index: InterfaceIndex, error: &ErrorInfo) -> Meaning {
-    let own = router.interfaces.get(index).ok().and_then(|interface| {
-        let node = router.graph.find(&error.node).ok()?;
-        [(interface.output_node, OUTPUT), (interface.tx_node, TX)].into_iter().find(|(own, _)| *own == node)
-    });
+fn told(router: &Router, error: &ErrorInfo) -> Meaning {
+    let of_interfaces = router.interfaces.iter().flat_map(|it| [(it.output_node, OUTPUT), (it.tx_node, TX)]);
+    let node = router.graph.find(&error.node).ok();
+    let own = of_interfaces.into_iter().find(|(own, _)| Some(*own) == node);
     let node = own.map_or(error.node.as_str(), |(_, name)| name);
     Meaning {
         section: section_of(node).title,
@@ -155,8 +159,9 @@ pub fn errors_guide(note: &str) -> Result<String, Error> {
         while !nodes.is_empty() {
             // Nodes that count alike are told of once.
             let rows = rows(&nodes[0].1);
-            let alike: Vec<&str> =
+            let mut alike: Vec<&str> =
                 nodes.extract_if(.., |(_, other)| self::rows(other) == rows).map(|it| it.0).collect();
+            alike.sort_unstable();
             let _ = writeln!(
                 page,
                 "\n### {}\n\n| name | kind | meaning |\n|---|---|---|\n{}",
@@ -212,7 +217,7 @@ mod tests {
     fn nodes_that_count_alike_stand_together() {
         let page = errors_guide("").unwrap();
         for heading in
-            ["### af-packet-input, virtio-input\n", "### ip4-lookup, ip4-load-balance\n", "### INTERFACE-tx\n"]
+            ["### af-packet-input, virtio-input\n", "### ip4-load-balance, ip4-lookup\n", "### INTERFACE-tx\n"]
         {
             assert!(page.contains(heading), "no {heading} in {page}");
         }

@@ -1,0 +1,561 @@
+"""Every named error, end and counter: how a packet from outside provokes it, and what goes out.
+
+One router with two hosts, which are wires only: scapy makes the frames that they send and those
+that are expected on all wires, compared whole. A case moves its counter by one and no other, and
+puts back what it changed. The program tells which names there are (`quiver generate errors-json`):
+each has a case here or is in `NOT_FROM_OUTSIDE` with the reason.
+
+    h1 (10.0.1.2) ---- e0 [ router ] e1 ---- h2 (10.0.2.2)
+                 10.0.1.1          10.0.2.1
+"""
+
+import json
+import socket
+import struct
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from lab import QUIVER, Lab, run, wait_until
+
+scapy = pytest.importorskip("scapy.all", reason="needs python3-scapy (make deps)")
+
+SECTIONS = {"Devices, receiving", "Ethernet", "ARP", "IPv4", "ICMP", "UDP and TCP", "Interfaces, sending", "Elsewhere"}
+H1, H2 = "02:aa:00:00:00:01", "02:aa:00:00:00:02"
+STRANGER = "02:bb:00:00:00:01"
+EVERYBODY = "ff:ff:ff:ff:ff:ff"
+E0, E1 = "02:00:00:00:10:00", "02:00:00:00:10:01"
+#: Of the interfaces by which the bench finds that all is done.
+FENCES = ("02:00:00:00:10:08", "02:00:00:00:10:09")
+DATA = b"sixteen bytes..."
+
+COMMANDS = f"""
+create packet-generator interface pg0
+set interface ip address pg0 10.0.3.1/24
+set interface state pg0 up
+ip neighbor pg0 10.0.3.2 {STRANGER}
+ip route add 20.0.0.0/8 via drop
+ip route add 21.0.0.0/8 via punt
+ip route add 22.0.0.0/8 via unreachable
+"""
+
+#: Names that no packet from outside can provoke, by node and name (`*`: all of it), and why.
+NOT_FROM_OUTSIDE = {
+    ("virtio-input", "*"): "the same code as af-packet-input",
+    ("pg-input", "*"): "of the packet generator",
+    ("af-packet-input", "malformed device header"): "Linux writes none: tests of the driver",
+    ("af-packet-input", "frame too long"): "Linux brings none: tests of the driver",
+    ("af-packet-input", "missed by the kernel's ring"): "the router would have to stop reading: tests of the driver",
+    ("dispatcher", "*"): "faults of this program",
+    ("*", "control is busy, not learned"): "control would have to be stopped: graph tests",
+    ("*", "control is busy, not asked"): "control would have to be stopped: graph tests",
+    ("*", "control is busy, answer not told"): "control would have to be stopped: graph tests",
+    ("*", "control is busy, not sent"): "control would have to be stopped: graph tests",
+    ("*", "no free buffer"): "all buffers would have to be used up: graph tests",
+    ("*", "no free buffer to segment into"): "all buffers would have to be used up: graph tests",
+    ("*", "could not allocate buffer"): "all buffers would have to be used up: graph tests",
+    ("ethernet-input", "frame shorter than its header"): "Linux sends no frame shorter than a header",
+    ("ethernet-input", "interface is gone"): "an interface would have to go inside a round",
+    ("interface-output", "no such interface"): "an interface would have to go inside a round",
+    ("*", "route leads to nothing"): "a guard against tables that contradict each other",
+    ("ip4-input-no-checksum", "*"): "only the packet generator sends there; the checks are those of ip4-input",
+    ("ip4-arp", "too many neighbours being resolved"): "the same code as for ip4-glean",
+    ("ip4-frag", "mtu too small to fragment for"): "no interface has an MTU that small",
+    ("ip4-rewrite", "no room for the link header"): "buffers have room for the longest link header",
+    ("ip4-rewrite", "loopback address would leave the router"): "of the router's own packets: graph tests",
+    ("ip4-icmp-error", "no ICMP error to a source that is not one host"): "a guard behind ip4-input's checks",
+    ("ip4-icmp-error", "no address to send an ICMP error from"): "an address would have to go inside a round",
+    ("tcp4-reset", "no TCP reset to a source that is not one host"): "a guard behind ip4-input's checks",
+    ("ip4-icmp-error", "other ICMP error sent"): "nothing sends another yet",
+    ("ip4-ping", "*"): "of the router's own `ping`: test_router_ping",
+    ("ip4-icmp-input", "ICMP answers to our requests"): "answers to the router's own `ping`: test_router_ping",
+    ("INTERFACE-tx", "device has no room"): "the host would have to stop reading: test_link",
+    ("INTERFACE-tx", "device refused the packet"): "the host would have to take its end away: graph tests",
+    ("INTERFACE-output", "interface is down"): "a frame would have to be on its way: graph tests",
+}
+
+
+#: Names of which packets come by the hundred: tests of their own.
+LIMITS = {
+    ("ip4-icmp-error", "ICMP errors limited by rate"),
+    ("tcp4-reset", "TCP resets limited by rate"),
+    ("ip4-glean", "too many neighbours being resolved"),
+}
+
+
+@dataclass
+class Case:
+    """An error and what provokes it. `send` and `out` are lists of (port, frame)."""
+
+    node: str
+    name: str
+    send: list
+    out: list = field(default_factory=list)
+    #: What is sent when it has counted.
+    then: list = field(default_factory=list)
+    #: Commands before and after.
+    given: list = field(default_factory=list)
+    undo: list = field(default_factory=list)
+    #: How often it is counted: once but where a limit has to be reached.
+    count: int = 1
+    #: Other names that must move with it: (node, name) to count.
+    also: dict = field(default_factory=dict)
+    #: Frames of which only the first bytes count: a virtio-net header comes first.
+    vnet: bool = False
+
+
+def frame(inner, src=H1, dst=E0, **more):
+    return scapy.Ether(src=src, dst=dst, **more) / inner
+
+
+def ip(dst, src="10.0.1.2", **more):
+    return scapy.IP(src=src, dst=dst, **more)
+
+
+def udp(dst, data=DATA, sport=1000, dport=2000, **more):
+    return ip(dst, **more) / scapy.UDP(sport=sport, dport=dport) / data
+
+
+def forwarded(packet, src=E1, dst=H2):
+    """What goes out of a packet that is passed on."""
+    onward = scapy.IP(bytes(packet))
+    onward.ttl -= 1
+    del onward.chksum
+    return (1, scapy.Ether(src=src, dst=dst) / onward)
+
+
+def icmp_error(about, kind, code, port=0, **more):
+    """What the router tells the sender about a packet: its bytes as they came, up to 576 in all."""
+    quoted = bytes(about)[: 576 - 28]
+    us, sender = (("10.0.1.1", E0, H1), ("10.0.2.1", E1, H2))[port], about.src
+    message = scapy.ICMP(type=kind, code=code, **more) / quoted
+    # The identification is the router's to choose: see `same`.
+    answer = scapy.IP(src=us[0], dst=sender, tos=0xC0, ttl=64, id=0) / message
+    return (port, scapy.Ether(src=us[1], dst=us[2]) / answer)
+
+
+def arp(op, src, psrc, pdst, dst=EVERYBODY, hwdst="00:00:00:00:00:00", ether_src=None):
+    message = scapy.ARP(op=op, hwsrc=src, psrc=psrc, hwdst=hwdst, pdst=pdst)
+    return scapy.Ether(src=ether_src or STRANGER, dst=dst) / message
+
+
+def spoilt(packet, **fields):
+    """A frame whose IPv4 header says something else, its checksum right."""
+    made = scapy.IP(bytes(packet))
+    del made.chksum
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return frame(made)
+
+
+def changed(made, at, value):
+    """A frame with a byte changed, and nothing else."""
+    copy = bytearray(bytes(made))
+    copy[at] = value
+    return bytes(copy)
+
+
+def echo(dst="10.0.1.1", data=DATA, **more):
+    return ip(dst, **more) / scapy.ICMP(type=8, id=7, seq=1) / data
+
+
+def tcp(flags="S", dst="10.0.1.1", data=b"", **more):
+    return ip(dst) / scapy.TCP(sport=1000, dport=80, seq=100, ack=0, flags=flags, **more) / data
+
+
+def fragment(offset, data, more=True, proto=17, dst="10.0.2.2"):
+    flags = "MF" if more else 0
+    return ip(dst, proto=proto, frag=offset, flags=flags) / data
+
+
+def fragments_of(packet, mtu):
+    """The fragments of a packet that is passed on, by hand (RFC 791 3.2)."""
+    whole = scapy.IP(bytes(packet))
+    data = bytes(whole.payload)
+    step = (mtu - 20) // 8 * 8
+    for start in range(0, len(data), step):
+        last = start + step >= len(data)
+        piece = ip(whole.dst, src=whole.src, id=whole.id, ttl=whole.ttl - 1, proto=whole.proto)
+        piece.frag, piece.flags = start // 8, 0 if last else "MF"
+        yield (1, scapy.Ether(src=E1, dst=H2) / piece / data[start : start + step])
+
+
+def vnet(made, flags, kind, header_length, segment_size, start, offset):
+    """A frame behind a virtio-net header, for a socket that takes one."""
+    return struct.pack("=BBHHHH", flags, kind, header_length, segment_size, start, offset) + bytes(made)
+
+
+EXPIRED = udp("10.0.2.2", ttl=1)
+LOST = udp("99.9.9.9")
+ABOUT = ip("10.0.2.2", src="10.0.2.9") / scapy.UDP(sport=1, dport=2) / DATA
+LONG = udp("10.0.2.2", data=bytes(range(256)) * 4, id=77)
+DF = udp("10.0.2.2", data=bytes(1000), flags="DF")
+REPLY = scapy.IP(src="10.0.1.1", dst="10.0.1.2", ttl=64, id=1) / scapy.ICMP(type=0, id=7, seq=1) / DATA
+
+
+#: What the router asks about an absent host, and an answer.
+ASKED = (1, arp(1, E1, "10.0.2.1", "10.0.2.99", ether_src=E1))
+ANSWERED = (1, arp(2, STRANGER, "10.0.2.99", "10.0.2.1", dst=E1, hwdst=E1))
+
+
+def on_e0(*frames):
+    return [(0, made) for made in frames]
+
+
+CASES = [
+    # Ethernet.
+    Case("af-packet-input", "interface is down", on_e0(frame(udp("10.0.2.2"))),
+         given=["set interface state e0 down"], undo=["set interface state e0 up"]),
+    Case("ethernet-input", "l3 mac mismatch", on_e0(frame(udp("10.0.2.2"), dst=STRANGER))),
+    Case("ethernet-input", "unknown ethernet type", on_e0(frame(scapy.IPv6() / scapy.UDP()))),
+    Case("ethernet-input", "llc frame (802.3 length instead of a type)",
+         on_e0(scapy.Dot3(src=H1, dst="01:80:c2:00:00:00") / scapy.LLC() / scapy.STP())),
+    # ARP.
+    Case("arp-input", "ARP replies sent", on_e0(arp(1, H1, "10.0.1.2", "10.0.1.1", ether_src=H1)),
+         [(0, scapy.Ether(src=E0, dst=H1) / scapy.ARP(op=2, hwsrc=E0, psrc="10.0.1.1", hwdst=H1, pdst="10.0.1.2"))]),
+    Case("arp-input", "ARP replies received", on_e0(arp(2, STRANGER, "10.0.1.9", "10.0.1.1", dst=E0, hwdst=E0)),
+         undo=["ip neighbor del e0 10.0.1.9"]),
+    Case("arp-input", "ARP announcements", on_e0(arp(1, STRANGER, "10.0.1.9", "10.0.1.9")),
+         undo=["ip neighbor del e0 10.0.1.9"]),
+    Case("arp-input", "ARP request for another address", on_e0(arp(1, STRANGER, "10.0.1.9", "10.0.1.8"))),
+    Case("arp-input", "malformed ARP message", on_e0(bytes(arp(1, H1, "10.0.1.2", "10.0.1.1"))[:41])),
+    Case("arp-input", "ARP operation not request or reply", on_e0(arp(3, STRANGER, "10.0.1.9", "10.0.1.1"))),
+    Case("arp-input", "interface has no IPv4 address", on_e0(arp(1, STRANGER, "10.0.1.9", "10.0.1.1")),
+         given=["set interface ip address del e0 10.0.1.1/24"], undo=["set interface ip address e0 10.0.1.1/24"]),
+    Case("arp-input", "ARP sender is not on an attached network", on_e0(arp(1, STRANGER, "10.9.9.9", "10.0.1.1"))),
+    Case("arp-input", "ARP sender is a group address", on_e0(arp(1, EVERYBODY, "10.0.1.9", "10.0.1.1"))),
+    Case("arp-input", "ARP sender claims an address of ours", on_e0(arp(1, STRANGER, "10.0.1.1", "10.0.1.1"))),
+    # IPv4.
+    Case("ip4-input", "ip4 not enabled", on_e0(frame(udp("10.0.2.2"))),
+         given=["set interface ip address del e0 10.0.1.1/24"], undo=["set interface ip address e0 10.0.1.1/24"]),
+    Case("ip4-input", "ip4 length < 20 bytes", on_e0(bytes(frame(udp("10.0.2.2")))[:33])),
+    Case("ip4-input", "ip4 version != 4", on_e0(spoilt(udp("10.0.2.2"), version=5))),
+    Case("ip4-input", "ip4 header length < 20 bytes", on_e0(spoilt(udp("10.0.2.2"), ihl=4))),
+    Case("ip4-input", "ip4 header longer than the packet",
+         on_e0(changed(frame(ip("10.0.2.2", proto=253) / b"few"), 14, 0x4F))),
+    Case("ip4-input", "ip4 total length < header length", on_e0(spoilt(udp("10.0.2.2"), len=19))),
+    Case("ip4-input", "ip4 length > l2 length", on_e0(spoilt(udp("10.0.2.2"), len=45))),
+    Case("ip4-input", "bad ip4 checksum", on_e0(changed(frame(udp("10.0.2.2", id=0)), 18, 1))),
+    Case("ip4-input", "ip4 fragment ends beyond 65535 bytes",
+         on_e0(frame(fragment(0x1FFF, bytes(8), more=False, proto=1)))),
+    Case("ip4-input", "ip4 fragment without data", on_e0(frame(fragment(0, b"")))),
+    Case("ip4-input", "ip4 fragment length is no multiple of 8", on_e0(frame(fragment(4, bytes(20))))),
+    Case("ip4-input", "ip4 fragment offset == 1", on_e0(frame(fragment(1, bytes(24), more=False, proto=6)))),
+    Case("ip4-input", "tcp header split over fragments", on_e0(frame(fragment(0, bytes(8), proto=6)))),
+    Case("ip4-input", "source martian", on_e0(frame(udp("10.0.2.2", src="127.0.0.1")))),
+    Case("ip4-input", "destination martian", on_e0(frame(udp("127.0.0.1")))),
+    Case("ip4-input", "multicast not routed", on_e0(frame(udp("224.1.2.3")))),
+    Case("ip4-lookup", "blackholed packets", on_e0(frame(udp("20.1.2.3")))),
+    Case("ip4-load-balance", "blackholed packets", on_e0(frame(udp("24.1.2.3"))),
+         given=["ip route add 24.0.0.0/8 via drop weight 255 via 10.0.2.2"],
+         undo=["ip route del 24.0.0.0/8"]),
+    Case("ip4-punt", "punted, but no host interface takes it", on_e0(frame(udp("21.1.2.3")))),
+    Case("ip4-local", "fragment to this router (no reassembly)",
+         on_e0(frame(fragment(0, bytes(echo())[20:], proto=1, dst="10.0.1.1")))),
+    Case("ip4-rewrite", "ip4 ttl 0 received", on_e0(frame(udp("10.0.2.2", ttl=0))),
+         [icmp_error(udp("10.0.2.2", ttl=0), 11, 0)],
+         also={("ip4-icmp-error", "ICMP time exceeded sent"): 1}),
+    Case("ip4-rewrite", "ip4 MTU exceeded and DF set", on_e0(frame(DF)), [icmp_error(DF, 3, 4, nexthopmtu=600)],
+         given=["set interface mtu packet 600 e1"], undo=["set interface mtu packet default e1"],
+         also={("ip4-icmp-error", "ICMP fragmentation needed sent"): 1}),
+    Case("ip4-rewrite", "group-addressed frame is not forwarded", on_e0(frame(udp("10.0.2.2"), dst=EVERYBODY))),
+    Case("ip4-frag", "packet fragmented", on_e0(frame(LONG)), list(fragments_of(LONG, 600)),
+         given=["set interface mtu packet 600 e1"], undo=["set interface mtu packet default e1"],
+         also={("ip4-frag", "number of sent fragments"): 2}),
+    Case("ip4-frag", "malformed packet",
+         on_e0(frame(udp("10.0.2.2", data=bytes(1000), options=scapy.IPOption(b"\x82\x09\x00\x00")))),
+         given=["set interface mtu packet 600 e1"], undo=["set interface mtu packet default e1"]),
+    # Of packets that wait for one neighbour 32 may; they go on when it answers.
+    Case("ip4-glean", "hold queue full", on_e0(*[frame(udp("10.0.2.99"))] * 33),
+         [ASKED, *[forwarded(udp("10.0.2.99"), dst=STRANGER)] * 32], then=[ANSWERED],
+         undo=["ip neighbor del e1 10.0.2.99"], also={("arp-input", "ARP replies received"): 1}),
+    Case("ip4-arp", "hold queue full", on_e0(*[frame(udp("25.1.2.3"))] * 33),
+         [ASKED, *[forwarded(udp("25.1.2.3"), dst=STRANGER)] * 32], then=[ANSWERED],
+         given=["ip route add 25.0.0.0/8 via 10.0.2.99"],
+         undo=["ip route del 25.0.0.0/8", "ip neighbor del e1 10.0.2.99"],
+         also={("arp-input", "ARP replies received"): 1}),
+    # ICMP.
+    Case("ip4-icmp-input", "echo replies sent", on_e0(frame(echo())), [(0, scapy.Ether(src=E0, dst=H1) / REPLY)]),
+    Case("ip4-icmp-input", "ICMP message shorter than its header",
+         on_e0(frame(ip("10.0.1.1", proto=1) / bytes(echo())[20:27]))),
+    Case("ip4-icmp-input", "bad ICMP checksum", on_e0(changed(frame(echo()), 45, 0))),
+    Case("ip4-icmp-input", "ICMP type not handled",
+         on_e0(frame(ip("10.0.1.1") / scapy.ICMP(type=13, ts_ori=0, ts_rx=0, ts_tx=0)))),
+    Case("ip4-icmp-input", "ICMP echo to a group address ignored", on_e0(frame(echo(), dst=EVERYBODY))),
+    Case("ip4-icmp-input", "packet of ours came back to us", on_e0(frame(udp("99.9.9.9", src="10.0.1.1"))),
+         also={("ip4-icmp-error", "ICMP net unreachable sent"): 1}),
+    Case("ip4-icmp-error", "ICMP time exceeded sent", on_e0(frame(EXPIRED)), [icmp_error(EXPIRED, 11, 0)]),
+    Case("ip4-icmp-error", "ICMP net unreachable sent", on_e0(frame(LOST)), [icmp_error(LOST, 3, 0)]),
+    Case("ip4-icmp-error", "ICMP host unreachable sent", on_e0(frame(udp("22.1.2.3"))),
+         [icmp_error(udp("22.1.2.3"), 3, 1)]),
+    Case("ip4-icmp-error", "ICMP protocol unreachable sent", on_e0(frame(ip("10.0.1.1", proto=253) / DATA)),
+         [icmp_error(ip("10.0.1.1", proto=253) / DATA, 3, 2)]),
+    Case("ip4-icmp-error", "ICMP port unreachable sent", on_e0(frame(udp("10.0.1.1"))),
+         [icmp_error(udp("10.0.1.1"), 3, 3)]),
+    Case("ip4-icmp-error", "ICMP fragmentation needed sent", on_e0(frame(DF)),
+         [icmp_error(DF, 3, 4, nexthopmtu=600)],
+         given=["set interface mtu packet 600 e1"], undo=["set interface mtu packet default e1"],
+         also={("ip4-rewrite", "ip4 MTU exceeded and DF set"): 1}),
+    Case("ip4-icmp-error", "no ICMP error about an ICMP error",
+         on_e0(frame(ip("10.0.2.2", ttl=1) / scapy.ICMP(type=11, code=0) / ABOUT))),
+    Case("ip4-icmp-error", "no ICMP error about a later fragment",
+         on_e0(frame(ip("10.0.2.2", ttl=1, frag=10, proto=17) / DATA))),
+    Case("ip4-icmp-error", "no ICMP error about a group-addressed packet",
+         on_e0(frame(LOST, dst=EVERYBODY))),
+    Case("ip4-icmp-error", "no ICMP error about a packet of ours", on_e0(frame(udp("99.9.9.9", src="99.1.1.1"))),
+         also={("ip4-icmp-error", "ICMP net unreachable sent"): 1}),
+    # UDP and TCP.
+    Case("ip4-udp-lookup", "udp header truncated", on_e0(frame(ip("10.0.1.1", proto=17) / bytes(7)))),
+    Case("ip4-udp-lookup", "inconsistent udp/ip lengths",
+         on_e0(frame(ip("10.0.1.1") / scapy.UDP(sport=1, dport=2, len=7, chksum=0) / DATA))),
+    Case("ip4-udp-lookup", "bad udp checksum",
+         on_e0(frame(ip("10.0.1.1") / scapy.UDP(sport=1, dport=2, chksum=1) / DATA))),
+    Case("tcp4-reset", "TCP resets sent", on_e0(frame(tcp())),
+         [(0, scapy.Ether(src=E0, dst=H1) / scapy.IP(src="10.0.1.1", dst="10.0.1.2", ttl=64, id=0, flags="DF")
+           / scapy.TCP(sport=80, dport=1000, seq=0, ack=101, flags="RA", window=0))]),
+    Case("tcp4-reset", "inconsistent ip/tcp lengths", on_e0(frame(ip("10.0.1.1", proto=6) / bytes(19)))),
+    Case("tcp4-reset", "bad tcp checksum", on_e0(frame(tcp(chksum=1)))),
+    Case("tcp4-reset", "no TCP reset about a reset", on_e0(frame(tcp("R")))),
+    Case("tcp4-reset", "no TCP reset about a group-addressed segment", on_e0(frame(tcp(), dst=EVERYBODY))),
+    Case("INTERFACE-tx", "packet is longer than the device's mtu", on_e0(frame(udp("10.0.2.2", data=bytes(1200)))),
+         given=["link set to-e1 mtu 1000"], undo=["link set to-e1 mtu 1500"]),
+    Case("INTERFACE-tx", "nothing is behind a loopback interface", on_e0(frame(udp("10.0.4.2"))),
+         given=["create loopback interface", "set interface ip address loop0 10.0.4.1/24",
+                "set interface state loop0 up"],
+         undo=["delete loopback interface intfc loop0"]),
+    # What an interface finishes when its device does not.
+    Case("INTERFACE-output", "checksums finished",
+         on_e0(vnet(frame(udp("10.0.3.2")), 1, 0, 0, 0, 34, 6)), vnet=True),
+    Case("INTERFACE-output", "packets segmented",
+         on_e0(vnet(frame(ip("10.0.3.2") / scapy.TCP(flags="A") / bytes(1000)), 1, 1, 54, 500, 34, 16)), vnet=True),
+    Case("INTERFACE-output", "offload request makes no sense",
+         on_e0(vnet(frame(ip("10.0.3.2") / scapy.TCP(flags="A") / bytes(5000)), 1, 1, 54, 1, 34, 16)), vnet=True),
+]
+
+
+def same(got, expected):
+    """Whether frames are equal to the byte; of a packet that the router made, but for its
+    identification, which is its own choice (RFC 6864)."""
+    got, expected = bytes(got), bytearray(bytes(expected))
+    made_here = expected[12:14] == b"\x08\x00" and len(got) == len(expected) and expected[14 + 9] == 1
+    if made_here:
+        theirs = scapy.Ether(bytes(expected))
+        theirs[scapy.IP].id = scapy.Ether(got)[scapy.IP].id
+        del theirs[scapy.IP].chksum
+        expected = bytes(theirs)
+    return got == bytes(expected)
+
+
+class Bench:
+    """The router and its two wires, for all cases."""
+
+    def __init__(self, lab):
+        self.router = lab.router(COMMANDS)
+        self.hosts = [lab.host("h1"), lab.host("h2")]
+        self.wires, self.offloading, self.fenced = [], [], 0
+        fence = lab.host("fence")
+        for number, mac in enumerate(FENCES):
+            self.join(fence, f"f{number}", f"eth{number}", mac, f"10.0.{8 + number}", H1)
+        self.fences = [fence.frames("eth0"), fence.frames("eth1")]
+        for number, (host, mac, ours) in enumerate(((self.hosts[0], E0, H1), (self.hosts[1], E1, H2))):
+            self.join(host, f"e{number}", "eth0", mac, f"10.0.{number + 1}", ours)
+            self.wires.append(host.frames(timeout=0))
+            self.offloading.append(self.socket_with_vnet_header(lab, host))
+        self.fence()
+
+    def join(self, host, name, interface, mac, network, neighbour):
+        """A wire from a host, whose kernel takes no part, to a new interface of the router."""
+        self.router.attach(host, name, "af_packet", None, interface)
+        host.ip("link", "set", interface, "arp", "off")
+        for line in (
+            f"set interface mac address {name} {mac}",
+            f"set interface ip address {name} {network}.1/24",
+            f"set interface state {name} up",
+            f"ip neighbor {name} {network}.2 {neighbour}",
+        ):
+            self.router.cli(line)
+
+    @staticmethod
+    def socket_with_vnet_header(lab, host):
+        """A socket that sends frames behind a virtio-net header."""
+        packet_vnet_hdr = 15
+        with host.inside():
+            opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+            lab.stack.callback(opened.close)
+            opened.setsockopt(263, packet_vnet_hdr, 1)
+            opened.bind(("eth0", 0))
+        return opened
+
+    def give(self, commands):
+        """Gives the router commands, and its host those that begin with `link`. What control then sends on its
+        own account, such as announcements, is out at the end."""
+        for line in commands:
+            if line.startswith("link "):
+                self.router.host.ip(*line.split())
+            else:
+                self.router.cli(line)
+        self.fence()
+
+    def moved(self, before):
+        """By how much which counters have moved, nodes of interfaces by their common name."""
+        found = {}
+        for (node, name), count in self.counts().items():
+            if count != before.get((node, name), 0):
+                found[(of_interface(node), name)] = count - before.get((node, name), 0)
+        return found
+
+    def counts(self):
+        counts = {}
+        for error in self.router.cli_json("show errors")["errors"]:
+            key = (error["node"], error["reason"])
+            counts[key] = counts.get(key, 0) + error["count"]
+        return counts
+
+    def arrivals(self, port):
+        """Frames that have come by a wire."""
+        found, outgoing = [], 4
+        while True:
+            try:
+                got, sender = self.wires[port].recvfrom(1 << 17, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return found
+            if sender[2] != outgoing:
+                found.append(got)
+
+    def fence(self):
+        """A frame through the router and one back, by wires of their own: what was sent before has come out
+        when they have. Gives what has come by each wire."""
+        for number, (wire, there) in enumerate(((self.fences[0], "10.0.9.2"), (self.fences[1], "10.0.8.2"))):
+            self.fenced += 1
+            mark = f"fence {self.fenced}".encode()
+            wire.send(bytes(frame(udp(there, data=mark, src=f"10.0.{8 + number}.2"), dst=FENCES[number])))
+            other = self.fences[1 - number]
+            while not other.recv(2048).endswith(mark):
+                pass
+        return [self.arrivals(0), self.arrivals(1)]
+
+    def gather(self, came, wanted):
+        """Waits until as many frames have come by each wire as are wanted."""
+        deadline = time.monotonic() + 5
+        while any(len(came[port]) < count for port, count in wanted.items()) and time.monotonic() < deadline:
+            for port in (0, 1):
+                came[port] += self.arrivals(port)
+            time.sleep(0.001)
+
+
+@pytest.fixture(scope="module")
+def bench(privileges):
+    lab = Lab()
+    try:
+        yield Bench(lab)
+        lab.finish()
+    finally:
+        lab.tear_down()
+
+
+def program_names():
+    """Every error of the program, by node and name, of the parts that are tested here."""
+    told = json.loads(run(QUIVER, "generate", "errors-json").stdout)
+    return {(error["node"], error["reason"]) for error in told if error["section"] in SECTIONS}
+
+
+def of_interface(node):
+    """The name under which the node of an interface is listed."""
+    for name in ("e0", "e1", "pg0", "loop0"):
+        for part in ("output", "tx"):
+            if node == f"{name}-{part}":
+                return f"INTERFACE-{part}"
+    return node
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.node}: {case.name}")
+def test_a_packet_moves_its_counter_by_one_and_no_other(bench, case):
+    router = bench.router
+    bench.give(case.given)
+    before = bench.counts()
+    sockets = bench.offloading if case.vnet else bench.wires
+    for port, made in case.send:
+        sockets[port].send(bytes(made))
+    expected = dict(case.also) | {(case.node, case.name): case.count}
+
+    wait_until(lambda: bench.moved(before), f"a counter moves, of {expected}")
+    came = bench.fence()
+    for port, made in case.then:
+        # What it answers came from control, in its own time.
+        bench.gather(came, {port: 1})
+        bench.wires[port].send(bytes(made))
+    wanted = {port: sum(1 for to, _ in case.out if to == port) for port in (0, 1)}
+    bench.gather(came, wanted)
+    came = [earlier + later for earlier, later in zip(came, bench.fence(), strict=True)]
+    assert bench.moved(before) == expected
+    for port in (0, 1):
+        wanted = [bytes(made) for to, made in case.out if to == port]
+        assert len(came[port]) == len(wanted), f"on wire {port}: {[got.hex() for got in came[port]]}"
+        for got, want in zip(came[port], wanted, strict=True):
+            assert same(got, want), f"\ngot  {got.hex()}\nwant {want.hex()}"
+    bench.give(case.undo)
+
+
+@pytest.mark.parametrize(
+    "node, limited, sent, packet",
+    [
+        ("ip4-icmp-error", "ICMP errors limited by rate", "ICMP time exceeded sent", EXPIRED),
+        ("tcp4-reset", "TCP resets limited by rate", "TCP resets sent", tcp()),
+    ],
+)
+def test_answers_are_limited_by_rate(bench, node, limited, sent, packet):
+    before, number = bench.counts(), 500
+    bench.fence()
+    made = bytes(frame(packet))
+    for _ in range(number):
+        bench.wires[0].send(made)
+    wait_until(lambda: sum(bench.moved(before).values()) == number, "all are counted")
+    moved = bench.moved(before)
+    assert set(moved) == {(node, limited), (node, sent)}
+    came = bench.fence()
+    # The buffer of a wire holds them all.
+    assert len(came[0]) == moved[(node, sent)] and not came[1]
+    wait_until(lambda: answered(bench, made), "answers are given again")
+
+
+def test_no_more_neighbours_are_asked_for_at_a_time_than_are_allowed(bench):
+    at_a_time = 1024
+    bench.give(["set interface ip address e1 10.8.0.1/16"])
+    before = bench.counts()
+    absent = [f"10.8.{number // 200 + 1}.{number % 200 + 1}" for number in range(at_a_time + 1)]
+    came = [[], []]
+    for number, address in enumerate(absent):
+        bench.wires[0].send(bytes(frame(udp(address))))
+        if number % 64 == 63:
+            came = [earlier + later for earlier, later in zip(came, bench.fence(), strict=True)]
+    wait_until(lambda: bench.moved(before), "there is one too many")
+    bench.gather(came, {1: at_a_time})
+    assert bench.moved(before) == {("ip4-glean", "too many neighbours being resolved"): 1}
+    asked = [bytes(arp(1, E1, "10.8.0.1", address, ether_src=E1)) for address in absent[:at_a_time]]
+    assert sorted(set(came[1])) == sorted(asked) and not came[0]
+    bench.give(["set interface ip address del e1 10.8.0.1/16"])
+    wait_until(lambda: bench.router.cli_json("show ledger")["held"] == 0, "no packet waits any more", seconds=8)
+    wait_until(lambda: answered(bench, bytes(frame(EXPIRED))), "answers are given again")
+
+
+def answered(bench, made):
+    bench.wires[0].send(made)
+    return any(bench.fence())
+
+
+def test_every_name_has_a_packet_or_a_reason(privileges):
+    cases = {(case.node, case.name) for case in CASES} | LIMITS
+    with_others = {key for case in CASES for key in case.also}
+    excused = set(NOT_FROM_OUTSIDE)
+
+    def is_excused(node, name):
+        return any(key in excused for key in ((node, name), (node, "*"), ("*", name)))
+
+    names = program_names()
+    missing = {key for key in names - cases - with_others if not is_excused(*key)}
+    assert not missing, f"write a packet for each, or say why there is none: {sorted(missing)}"
+    gone = {(node, name) for node, name in cases if (node, name) not in names}
+    assert not gone, f"no such names any more: {sorted(gone)}"
+    both = {key for key in cases if is_excused(*key)}
+    assert not both, f"these have a packet: {sorted(both)}"
