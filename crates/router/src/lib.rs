@@ -126,8 +126,18 @@ pub enum Error {
     PortTaken { port: u16, description: String },
     #[error("too many UDP ports are listened to (at most {max})", max = local::control::MAX_PORTS)]
     TooManyPorts,
-    #[error("too many neighbours (at most {max})", max = arp::control::MAX_NEIGHBOURS)]
-    TooManyNeighbours,
+    #[error("too many neighbours (at most {0}; set ip neighbor-config)")]
+    TooManyNeighbours(u32),
+    #[error("too many neighbours on one interface (at most {0}; set ip neighbor-config)")]
+    TooManyNeighboursHere(u32),
+    #[error("{0} to {1} is no range of addresses: it ends before it starts")]
+    EmptyRange(Ipv4Addr, Ipv4Addr),
+    #[error("{0} to {1} is there already")]
+    RangeThere(Ipv4Addr, Ipv4Addr),
+    #[error("no such range: {0} to {1} (show arp proxy lists them)")]
+    NoSuchRange(Ipv4Addr, Ipv4Addr),
+    #[error("too many ranges (at most {max})", max = arp::policy::MAX_RANGES)]
+    TooManyRanges,
     #[error("no stream named `{0}' (show packet-generator lists them)")]
     NoSuchStream(String),
     #[error("a stream named `{0}' exists already")]
@@ -259,7 +269,7 @@ impl Router {
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
         ethernet::register(&mut graph, &facts, &counters)?;
-        let arp = arp::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &sender)?;
+        let (arp, neighbours) = arp::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &sender)?;
         let ip4 = ip4::register(
             &mut graph,
             &facts,
@@ -280,7 +290,7 @@ impl Router {
             graph,
             interfaces: Interfaces::default(),
             ip4: Ip4::new(fib, objects),
-            neighbours: Neighbours::default(),
+            neighbours,
             counters,
             streams: Streams::default(),
             log: Arc::default(),

@@ -1,128 +1,378 @@
-//! `arp-input`: answers requests for our addresses, reports what is learned.
+//! `arp-input`: checks ARP messages, answers requests for our addresses, and for those
+//! that we stand for; tells control what is news.
 //!
 //! Reads: the ARP message at `l3`, `rx_interface`. Writes: the reply in place. Next:
 //! `interface-output` with a reply; every other message ends here, counted by what it was.
+//!
+//! Whom to believe: who asks us, for we shall talk to it soon (RFC 826); who answers what
+//! was asked; and about a neighbour that is known already, anybody, so that a host that
+//! changes its Ethernet address is followed. Nobody else: what nobody asked for would let
+//! any host fill the table, or take the place of another before it is known.
 
+use super::limit::{Bucket, ByInterface};
+use super::policy::{Policy, SharedPolicy};
+use super::table::{Entry, Shared};
 use super::{Event, NeighbourKey};
 use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
 use crate::ip4::on_link::OnLink;
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
+use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
-use wire::arp::{self, Arp, Operation};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use tables::object::MAX_BUCKETS;
+use tables::{Leaf, Lookup4, ObjectHandle, kind};
+use wire::arp::{self, Arp, Operation, ParseError};
 use wire::ethernet::EtherType;
 use wire::vlan::LinkHeader;
 
 graph::edges! {
     pub enum Edge {
         Reply => next "interface-output",
-        /// A neighbour answered a question of ours (RFC 826); `show ip neighbors` has it now. Normal.
+        /// An answer to a question of ours, or of a neighbour that is known: it was taken in (RFC 826).
         RepliesReceived => end "ARP replies received",
-        /// A station told everybody its address, as at start or when it moved (RFC 5227 3); the table is brought up to
-        /// date. Normal.
+        /// A host told everybody its address (RFC 5227 2.3), and we knew the host: it was taken in.
         Gratuitous => end "ARP announcements",
-        /// A station asks for another's address: normal on a wire with several hosts. Many a second are a scan.
+        /// A host on the same wire asked for another host. Usual: requests are broadcast.
         NotForUs => end "ARP request for another address",
-        /// Too short, or not about Ethernet and IPv4 addresses (RFC 826). Capture it (`pcap trace drop`) and look at
-        /// its sender.
-        Malformed => drop "malformed ARP message",
-        /// Neither question (1) nor answer (2): reverse ARP or an experiment (RFC 5494). Harmless.
-        UnknownOperation => drop "ARP operation not request or reply",
-        /// Nothing can be answered or learned on an interface without an address: `set interface ip address`.
-        NoAddress => drop "interface has no IPv4 address",
+        /// An announcement of a host that is not known here. Not learned, so that nobody can fill the table with
+        /// names; `set arp accept enable` learns them.
+        UnknownAnnounced => end "ARP probe or announcement dropped",
+        /// The message is shorter than the 28 bytes of RFC 826. Look at the sender: it, or what carries its frames, is
+        /// broken.
+        Truncated => drop "ARP message truncated",
+        /// The hardware type is not 1 (RFC 826): a message for another kind of network.
+        NotEthernet => drop "L2 type not ethernet",
+        /// The protocol type is not IPv4's 0x0800 (RFC 826).
+        NotIp4 => drop "L3 type not IP4",
+        /// The address lengths are not 6 and 4, as Ethernet and IPv4 have them (RFC 826). Look at the sender.
+        Lengths => drop "ARP address lengths not 6 and 4",
+        /// The operation is neither request nor reply (RFC 826), e.g. that of RARP or InARP.
+        UnknownOperation => drop "ARP opcode not request",
+        /// ARP came in on an interface without an IPv4 address: give it one, or ignore this.
+        NoAddress => drop "Interface is not IP enabled",
         /// The sender's IPv4 address is in no network of this interface, and no route leads to it there. Two networks
         /// share the wire, or the other end's prefix is wrong: compare prefixes on both ends. On an unnumbered link or
         /// one with a /32 the host takes a route: `ip route add ADDRESS/32 via INTERFACE`.
-        ForeignSender => drop "ARP sender is not on an attached network",
-        /// The sender says that its MAC address is a group's or zero. No station has such an address (RFC 1812 3.3.2):
-        /// a broken or hostile sender.
+        ForeignSender => drop "IP4 source address not local to subnet",
+        /// The wanted IPv4 address is on no network of this interface. Two networks on one wire, or a host with a wrong
+        /// prefix; proxy ARP answers for such addresses where it is wanted.
+        ForeignTarget => drop "IP4 destination address not local to subnet",
+        /// The sender's IPv4 address is no host's: first or last of its network, a group's, or 0.0.0.0 in a reply
+        /// (RFC 1812 5.3.7).
+        NoHost => drop "ARP sender address is no host's",
+        /// The sender's Ethernet address is zero or a group's (RFC 1812 3.3.2): no frame could be sent to it. Forged, or
+        /// a broken sender.
         GroupSender => drop "ARP sender is a group address",
-        /// Another station has an address of this router: change one of them. Its MAC address is in `pcap trace drop`.
-        OurAddress => drop "ARP sender claims an address of ours",
-        /// Control has more to do than it can, so this answer was not taken; the neighbour will be asked again. Under a
-        /// flood of ARP only.
+        /// The Ethernet frame came from another station than the message says. Forged, or a bridge that rewrites
+        /// addresses; VRRP's virtual addresses (RFC 5798 7.3) are exempt.
+        Mismatch => drop "ARP hw addr does not match L2 frame src addr",
+        /// Another station claims an address of this router: two hosts have one address (RFC 5227 2.4). `show arp
+        /// conflicts` tells who; change one of them.
+        OurAddress => drop "IP4 source address matches local interface",
+        /// A message that this router sent came back: a loop on the wire, or a hub that echoes.
+        CameBack => drop "ARP message of ours came back",
+        /// A reply that nobody here asked for, of a host that is not known: perhaps somebody tries to poison the table.
+        NotAskedFor => drop "ARP reply not asked for",
+        /// A reply to somebody else, sent to us or to everybody.
+        ReplyElsewhere => drop "ARP reply to another address",
+        /// The sender is a static neighbour here, with another Ethernet address. The operator's is kept: correct it, or
+        /// look for who claims the address.
+        ContradictsStatic => drop "ARP contradicts a static neighbour",
+        /// More requests than `set arp rate replies` allows a second on one interface. The askers ask again.
+        RepliesLimited => drop "ARP replies limited by rate",
+        /// More news than `set arp rate learning` allows a second on one interface: a flood, or a very large network.
+        LearningLimited => drop "ARP learning limited by rate",
+        /// The control thread has more to do than it can take in; what was told is lost, and told again when asked.
         ControlBusy => drop "control is busy, not learned",
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[CounterSpec(
-    "ARP replies sent",
-    Severity::Info,
-    "A station asked for an address of ours and was answered (RFC 826). Normal.",
-)];
+const COUNTERS: &[CounterSpec] = &[
+    CounterSpec(
+        "ARP replies sent",
+        Severity::Info,
+        "A station asked for an address of ours and was answered (RFC 826). Normal.",
+    ),
+    CounterSpec(
+        "Proxy ARP replies sent",
+        Severity::Info,
+        "A station asked for an address that is routed elsewhere, and was answered in its place (RFC 1027), as `set arp \
+         proxy` says.",
+    ),
+    CounterSpec(
+        "ARP request IP4 source address learned",
+        Severity::Info,
+        "Who asked and was answered is a neighbour now (RFC 826). Normal.",
+    ),
+    CounterSpec(
+        "asker answered, not learned",
+        Severity::Warning,
+        "Who asked was answered, but not learned: the rate of learning is used up (`set arp rate`), control is busy, or the \
+         asker is a static neighbour with another MAC address.",
+    ),
+];
+const REPLIES: usize = 0;
+const PROXY_REPLIES: usize = 1;
+const ASKERS_LEARNED: usize = 2;
+const ASKERS_NOT_LEARNED: usize = 3;
+
+/// Conflicts that a worker tells control of, a second.
+const CONFLICTS_TOLD: u32 = 10;
+/// Virtual routers' Ethernet addresses (RFC 5798 7.3), without the last byte.
+const VRRP: [u8; 5] = [0x00, 0x00, 0x5e, 0x00, 0x01];
 
 pub fn spec() -> NodeSpec {
     NodeSpec { name: "arp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
 }
 
-pub struct ArpInput {
-    facts: SharedFacts,
+/// What the node reads.
+#[derive(Clone)]
+pub struct Tables {
+    pub facts: SharedFacts,
+    pub neighbours: Arc<Shared>,
+    pub policy: SharedPolicy,
+    pub fib: Lookup4,
+    pub objects: ObjectHandle,
     /// For hosts on the wire that only routes know.
-    routes: OnLink,
+    pub routes: OnLink,
+}
+
+#[derive(Debug, Default)]
+struct Limits {
+    replies: Bucket,
+    learning: Bucket,
+}
+
+pub struct ArpInput {
+    tables: Arc<Tables>,
     events: EventSender,
+    limits: ByInterface<Limits>,
+    conflicts: Bucket,
 }
 
 impl ArpInput {
-    pub fn new(facts: SharedFacts, routes: OnLink, events: EventSender) -> ArpInput {
-        ArpInput { facts, routes, events }
+    pub fn new(tables: Tables, events: EventSender) -> ArpInput {
+        ArpInput { tables: Arc::new(tables), events, limits: ByInterface::default(), conflicts: Bucket::default() }
     }
 
-    fn learn(&self, facts: &Facts, arp: &Arp) -> Result<(), Edge> {
-        let key = NeighbourKey { interface: facts.index, address: arp.sender_ip };
-        self.events.try_send(Event::Learned(key, arp.sender_mac).into()).map_err(|_| Edge::ControlBusy)
-    }
-
-    fn one(&self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
-        let Some(facts) = self.facts.load(cx.round).get(row.rx_interface).filter(|facts| !facts.addresses.is_empty())
-        else {
-            return Edge::NoAddress;
+    fn one(&mut self, cx: &mut Context<'_>, tables: &Tables, row: &mut Row) -> Edge {
+        let facts = tables.facts.load(cx.round).get(row.rx_interface);
+        let Some(facts) = facts.filter(|facts| !facts.addresses.is_empty()) else { return Edge::NoAddress };
+        let arp = match read(cx, row) {
+            Ok(arp) => arp,
+            Err(fault) => return fault,
         };
-        let l3 = row.l3 as usize;
-        let length = row.l3_length().min(graph::buffer::STRIDE - l3);
-        let Ok(arp) = Arp::parse(&cx.buffers.bytes(row.packet)[l3..l3 + length]) else { return Edge::Malformed };
-        if arp.sender_mac.is_multicast() || arp.sender_mac.is_zero() {
-            return Edge::GroupSender;
-        }
         if facts.owns(arp.sender_ip) {
-            return Edge::OurAddress;
+            return self.claims_ours(cx, facts, &arp);
         }
-        // A probe (RFC 5227) has no sender address: it is answered, nothing is learned.
-        let is_probe = arp.sender_ip.is_unspecified();
-        if !is_probe && !facts.is_attached(arp.sender_ip) && !self.routes.is(cx.round, facts.index, arp.sender_ip) {
+        let policy = tables.policy.load(cx.round);
+        // A probe (RFC 5227 2.1) has no sender address: it is answered, nothing is learned.
+        if arp.sender_ip.is_unspecified() {
+            return match arp.operation {
+                Operation::Request if facts.owns(arp.target_ip) => self.answer(cx, row, facts, policy, &arp, REPLIES),
+                Operation::Request => Edge::NotForUs,
+                _ => Edge::NoHost,
+            };
+        }
+        if !facts.is_attached(arp.sender_ip) && !tables.routes.is(cx.round, facts.index, arp.sender_ip) {
             return Edge::ForeignSender;
         }
+        if facts.is_no_host(arp.sender_ip) {
+            return Edge::NoHost;
+        }
+        let key = NeighbourKey { interface: facts.index, address: arp.sender_ip };
+        let entry = tables.neighbours.get(cx.round, &key);
         match arp.operation {
             Operation::Request if facts.owns(arp.target_ip) => {
-                // RFC 826: who asks us will soon be talked to.
-                if !is_probe && let Err(edge) = self.learn(facts, &arp) {
-                    return edge;
-                }
-                let reply = Arp {
-                    operation: Operation::Reply,
-                    sender_mac: facts.mac,
-                    sender_ip: arp.target_ip,
-                    target_mac: arp.sender_mac,
-                    target_ip: arp.sender_ip,
-                };
-                write_frame(cx, row, &facts.link_header(arp.sender_mac, EtherType::ARP), &reply);
-                row.scratch = facts.index.0 as u64;
-                cx.count(0, 1);
-                Edge::Reply
+                self.answer_and_learn(cx, row, facts, policy, &arp, entry, REPLIES)
             }
-            // A probe may also be for the address 0.0.0.0, which nobody can have.
-            Operation::Request | Operation::Reply if is_probe => Edge::NotForUs,
-            Operation::Reply if facts.owns(arp.target_ip) => match self.learn(facts, &arp) {
+            _ if arp.sender_ip == arp.target_ip => {
+                match self.learn(cx, facts, policy, &arp, entry, policy.accepts_unknown) {
+                    Ok(()) => Edge::Gratuitous,
+                    Err(Edge::NotAskedFor) => Edge::UnknownAnnounced,
+                    Err(edge) => edge,
+                }
+            }
+            Operation::Reply if facts.owns(arp.target_ip) => match self.learn(cx, facts, policy, &arp, entry, false) {
                 Ok(()) => Edge::RepliesReceived,
                 Err(edge) => edge,
             },
-            Operation::Request | Operation::Reply if arp.sender_ip == arp.target_ip => match self.learn(facts, &arp) {
-                Ok(()) => Edge::Gratuitous,
-                Err(edge) => edge,
-            },
-            Operation::Request | Operation::Reply => Edge::NotForUs,
-            Operation::Other(_) => Edge::UnknownOperation,
+            Operation::Reply => Edge::ReplyElsewhere,
+            _ if facts.proxy_arp && self.stands_for(cx, facts, policy, arp.target_ip) => {
+                self.answer_and_learn(cx, row, facts, policy, &arp, entry, PROXY_REPLIES)
+            }
+            _ => {
+                // RFC 826: who is known already is followed whomever it asks.
+                if entry.is_some_and(|entry| entry.word().mac().is_some()) {
+                    let _ = self.learn(cx, facts, policy, &arp, entry, false);
+                }
+                if facts.is_attached(arp.target_ip) || tables.routes.is(cx.round, facts.index, arp.target_ip) {
+                    Edge::NotForUs
+                } else {
+                    Edge::ForeignTarget
+                }
+            }
         }
     }
+
+    /// Somebody says that it has an address of ours.
+    fn claims_ours(&mut self, cx: &Context<'_>, facts: &Facts, arp: &Arp) -> Edge {
+        if arp.sender_mac == facts.mac {
+            return Edge::CameBack;
+        }
+        if self.conflicts.take(cx.now, CONFLICTS_TOLD) {
+            let key = NeighbourKey { interface: facts.index, address: arp.sender_ip };
+            // Who is not told of this one is told of the next.
+            let _ = self.events.try_send(Event::Conflict(key, arp.sender_mac).into());
+        }
+        Edge::OurAddress
+    }
+
+    /// Takes in what a sender says of itself, or says why not. With `create` it need not be
+    /// known or asked for.
+    fn learn(
+        &mut self,
+        cx: &Context<'_>,
+        facts: &Facts,
+        policy: &Policy,
+        arp: &Arp,
+        entry: Option<Entry<'_>>,
+        create: bool,
+    ) -> Result<(), Edge> {
+        let key = NeighbourKey { interface: facts.index, address: arp.sender_ip };
+        let news = Event::Learned(key, arp.sender_mac);
+        if let Some(word) = entry.map(Entry::word)
+            && word.is_static()
+        {
+            return if word.mac() == Some(arp.sender_mac) { Ok(()) } else { Err(Edge::ContradictsStatic) };
+        }
+        if let Some(entry) = entry {
+            if entry.take_question() {
+                return self.events.try_send(news.into()).map_err(|_| {
+                    entry.ask_again();
+                    Edge::ControlBusy
+                });
+            }
+            match entry.word().mac() {
+                Some(mac) if mac == arp.sender_mac => {
+                    entry.hear(cx.now); // nothing new
+                    return Ok(());
+                }
+                // Control has been told of another answer.
+                None if !entry.word().is_silent() => return Ok(()),
+                _ => {}
+            }
+        }
+        // Who is in the table was known or wanted: also one that did not answer in time.
+        if entry.is_none() && !create {
+            return Err(Edge::NotAskedFor);
+        }
+        if !self.limits.of(facts.index).learning.take(cx.now, policy.rates.learning) {
+            return Err(Edge::LearningLimited);
+        }
+        self.events.try_send(news.into()).map_err(|_| Edge::ControlBusy)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn answer_and_learn(
+        &mut self,
+        cx: &mut Context<'_>,
+        row: &mut Row,
+        facts: &Facts,
+        policy: &Policy,
+        arp: &Arp,
+        entry: Option<Entry<'_>>,
+        counter: usize,
+    ) -> Edge {
+        let is_news = entry.is_none_or(|entry| entry.word().mac() != Some(arp.sender_mac));
+        let answered = self.answer(cx, row, facts, policy, arp, counter);
+        if answered != Edge::Reply {
+            return answered;
+        }
+        // RFC 826: who asks us will soon be talked to.
+        match self.learn(cx, facts, policy, arp, entry, true) {
+            Ok(()) if is_news => cx.count(ASKERS_LEARNED, 1),
+            Ok(()) => {}
+            Err(_) => cx.count(ASKERS_NOT_LEARNED, 1),
+        }
+        answered
+    }
+
+    /// Turns a request into our answer.
+    fn answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        row: &mut Row,
+        facts: &Facts,
+        policy: &Policy,
+        arp: &Arp,
+        counter: usize,
+    ) -> Edge {
+        if !self.limits.of(facts.index).replies.take(cx.now, policy.rates.replies) {
+            return Edge::RepliesLimited;
+        }
+        let reply = Arp {
+            operation: Operation::Reply,
+            sender_mac: facts.mac,
+            sender_ip: arp.target_ip,
+            target_mac: arp.sender_mac,
+            target_ip: arp.sender_ip,
+        };
+        write_frame(cx, row, &facts.link_header(arp.sender_mac, EtherType::ARP), &reply);
+        row.scratch = facts.index.0 as u64;
+        cx.count(counter, 1);
+        Edge::Reply
+    }
+
+    /// RFC 1027: whether we answer for somebody else's address, as the way to it leads
+    /// through us and not back to where the question came from.
+    fn stands_for(&self, cx: &Context<'_>, facts: &Facts, policy: &Policy, wanted: Ipv4Addr) -> bool {
+        policy.is_proxied(wanted) && {
+            let leaf = self.tables.fib.lookup(cx.round, wanted.into());
+            self.leads_elsewhere(cx, leaf, facts.index)
+        }
+    }
+
+    fn leads_elsewhere(&self, cx: &Context<'_>, leaf: Leaf, asked_on: InterfaceIndex) -> bool {
+        match leaf.kind() {
+            kind::RECEIVE => true,
+            kind::ADJACENCY | kind::GLEAN => self.tables.objects.get(cx.round, leaf.index()).interface() != asked_on.0,
+            kind::LOAD_BALANCE => {
+                let balance = self.tables.objects.get(cx.round, leaf.index());
+                (0..MAX_BUCKETS as u32).all(|hash| {
+                    let member = balance.bucket(hash);
+                    member.kind() != kind::LOAD_BALANCE && self.leads_elsewhere(cx, member, asked_on)
+                })
+            }
+            // No route, or one that leads nowhere: the asker had better know.
+            _ => false,
+        }
+    }
+}
+
+/// The message, or what is wrong with it whoever sent it.
+fn read(cx: &Context<'_>, row: &Row) -> Result<Arp, Edge> {
+    let (l2, l3) = (row.l2 as usize, row.l3 as usize);
+    let length = row.l3_length().min(graph::buffer::STRIDE - l3);
+    let bytes = cx.buffers.bytes(row.packet);
+    let arp = Arp::parse(&bytes[l3..l3 + length]).map_err(|error| match error {
+        ParseError::Truncated { .. } => Edge::Truncated,
+        ParseError::HardwareType(_) => Edge::NotEthernet,
+        ParseError::ProtocolType(_) => Edge::NotIp4,
+        ParseError::HardwareLength(_) | ParseError::ProtocolLength(_) => Edge::Lengths,
+    })?;
+    if let Operation::Other(_) = arp.operation {
+        return Err(Edge::UnknownOperation);
+    }
+    if arp.sender_mac.is_multicast() || arp.sender_mac.is_zero() {
+        return Err(Edge::GroupSender);
+    }
+    let of_virtual_router = arp.operation == Operation::Reply && arp.sender_mac.0[..5] == VRRP;
+    if bytes[l2 + 6..l2 + 12] != arp.sender_mac.0 && !of_virtual_router {
+        return Err(Edge::Mismatch);
+    }
+    Ok(arp)
 }
 
 /// Writes a reply into the request's buffer.
@@ -139,10 +389,11 @@ fn write_frame(cx: &mut Context<'_>, row: &mut Row, header: &LinkHeader, reply: 
 
 impl Map for ArpInput {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let tables = self.tables.clone();
         for i in 0..vector.len() {
             let mut row = vector.row(i);
             // ARP is never longer than one buffer; a chain that says so is not ARP.
-            let to = if row.flags & flag::CHAINED != 0 { Edge::Malformed } else { self.one(cx, &mut row) };
+            let to = if row.flags & flag::CHAINED != 0 { Edge::Truncated } else { self.one(cx, &tables, &mut row) };
             vector.set_row(i, row);
             vector.set_edge(i, to.into());
         }

@@ -1,21 +1,32 @@
 //! ARP (RFC 826): who has which Ethernet address.
 //!
 //! Workers answer requests ([`input`]) and hold packets for unknown neighbours
-//! ([`resolve`]); they tell control what they saw as [`Event`]s. Control keeps the
-//! neighbours, asks for them, and ages them ([`control`]).
+//! ([`resolve`]); they tell control what is news as [`Event`]s. Control keeps the
+//! neighbours, asks for them, and ages them ([`control`]); what it knows is in a table
+//! for workers ([`table`]), what operators set in another ([`policy`]).
 
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
+mod glean;
 mod input;
+mod limit;
+pub mod policy;
 pub mod resolve;
+mod table;
 
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
 use crate::ip4::on_link::OnLink;
+use control::Neighbours;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
+use policy::{Policy, SharedPolicy};
+use rcu::Published;
+use resolve::Resolve;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use table::Table;
 use tables::{Lookup4, ObjectHandle};
 use wire::MacAddress;
 
@@ -44,15 +55,16 @@ pub enum Event {
     Resolve(NeighbourKey),
     /// This neighbour said that it has this address.
     Learned(NeighbourKey, MacAddress),
+    /// Somebody said that it has this address, which is ours.
+    Conflict(NeighbourKey, MacAddress),
 }
 
 /// Nodes that control talks to.
 pub(crate) struct Nodes {
     pub arp: NodeIndex,
-    pub glean: NodeIndex,
 }
 
-/// Registers the capability's nodes.
+/// Registers the capability's nodes; gives control's side of what they share.
 ///
 /// # Errors
 /// When the graph is full.
@@ -62,16 +74,27 @@ pub(crate) fn register(
     fib: &Lookup4,
     objects: &ObjectHandle,
     events: &EventSender,
-) -> Result<Nodes, GraphError> {
-    let (shared, routes, sender) = (facts.clone(), OnLink::new(fib, objects), events.clone());
-    graph.register(input::spec(), move |_| {
-        Behaviour::Map(Box::new(input::ArpInput::new(shared.clone(), routes.clone(), sender.clone())))
-    })?;
-    let mut resolver = |name: &str| {
-        let (objects, events) = (objects.clone(), events.clone());
-        graph.register(resolve::spec(name), move |_| {
-            Behaviour::Expand(Box::new(resolve::Resolve::new(objects.clone(), events.clone())))
-        })
+) -> Result<(Nodes, Neighbours), GraphError> {
+    let table = Table::new(graph.domain());
+    let policy: SharedPolicy = Arc::new(Published::new(graph.domain(), Policy::default()));
+    let tables = input::Tables {
+        facts: facts.clone(),
+        neighbours: table.shared(),
+        policy: policy.clone(),
+        fib: fib.clone(),
+        objects: objects.clone(),
+        routes: OnLink::new(fib, objects),
     };
-    Ok(Nodes { arp: resolver("ip4-arp")?, glean: resolver("ip4-glean")? })
+    let sender = events.clone();
+    graph.register(input::spec(), move |_| {
+        Behaviour::Map(Box::new(input::ArpInput::new(tables.clone(), sender.clone())))
+    })?;
+    let (objects, events) = (objects.clone(), events.clone());
+    let (known, shared_policy) = (table.shared(), policy.clone());
+    let arp = graph.register(resolve::spec(), move |_| {
+        let resolve = Resolve::new(objects.clone(), events.clone(), known.clone(), shared_policy.clone());
+        Behaviour::Expand(Box::new(resolve))
+    })?;
+    graph.register(glean::spec(), |_| Behaviour::Map(Box::new(glean::Glean)))?;
+    Ok((Nodes { arp }, Neighbours::new(table, policy)))
 }

@@ -1,20 +1,29 @@
-//! `ip4-arp` and `ip4-glean`: packets whose next hop is not known yet wait here.
+//! `ip4-arp`: packets whose next hop is not known yet wait here.
 //!
 //! The first packet for a neighbour makes an event for control, which asks by ARP, with
-//! retries, and then has the packets released or refused. Few packets wait per
-//! neighbour, and few in all: a scan of absent hosts must not eat the pool.
+//! retries, and then has the packets released or refused. Nobody may have more than a
+//! share of what there is: packets that wait are bounded for a neighbour, for an
+//! interface, and for the source that they come from; questions are limited by rate in
+//! the same way. So whoever scans an empty network waits for himself, while others' new
+//! neighbours are found. A neighbour that did not answer lately is not asked again: its
+//! packets are refused at once.
 //!
 //! Reads: `target`, an adjacency or glean object: interface and next hop (for a glean,
 //! the packet's own destination). Next: `ip4-lookup` when released; `ip4-icmp-error`
 //! (host unreachable) when nobody answered.
 
+use super::limit::{Bucket, ByInterface};
+use super::policy::SharedPolicy;
+use super::table::Shared;
 use super::{Event, NeighbourKey};
 use crate::events::EventSender;
 use crate::icmp::Report;
 use graph::{Buffers, Context, EdgeIndex, Expand, Expansion, NodeSpec, Row, Snapshot, Vector, edge, flag};
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use tables::{Leaf, ObjectHandle};
 use wire::icmpv4::unreachable;
 
@@ -22,23 +31,34 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
         IcmpError => next "ip4-icmp-error",
-        /// As many packets as may wait for this neighbour (32), or for all (2048), are waiting for its answer already.
-        /// Is the neighbour there (`show ip neighbors`)?
+        /// Enough packets wait for this neighbour, which has not answered yet (RFC 1122 2.3.2.2 asks to keep one). Is
+        /// it there? `show ip neighbors` shows it with the flag P.
         QueueFull => drop "hold queue full",
-        /// As many neighbours as may be asked for at a time (1024) are being asked for: somebody scans an attached
-        /// network, or it is gone.
-        TooMany => drop "too many neighbours being resolved",
-        /// Control has more to do than it can, so the neighbour was not asked for; the next packet tries again. Under a
-        /// flood only.
+        /// Too many packets from one source, or to one interface, wait for neighbours that have not answered yet:
+        /// somebody scans a network of absent hosts.
+        TooMany => drop "too many packets wait for neighbours",
+        /// Neighbours were to be asked for faster than `set arp rate requests` allows on an interface, or than a quarter
+        /// of that for one source: somebody scans, or the network is very large.
+        Throttled => drop "ARP requests throttled",
+        /// This neighbour did not answer a few seconds ago, and was not asked again; too many senders were told already.
+        Silent => drop "neighbour did not answer lately",
+        /// The control thread has more to do than it can take in: the neighbour was not asked for.
         ControlBusy => drop "control is busy, not asked",
     }
 }
 
 /// Packets that wait for one neighbour.
 pub const HELD_PER_NEIGHBOUR: usize = 32;
-/// Neighbours that are waited for, and packets in all, on one worker.
-pub const MAX_WAITING: usize = 1024;
+/// Packets that wait on one worker: in all, for neighbours of one interface, and of those
+/// from one source.
 pub const MAX_HELD: usize = 2048;
+pub const MAX_HELD_OF_INTERFACE: usize = 1024;
+pub const MAX_HELD_OF_SOURCE: usize = 256;
+/// Sources are told apart by a hash: so many of them, each with this share of the rate.
+const SOURCES: usize = 256;
+const SHARE_OF_SOURCE: u32 = 4;
+/// Senders told a second, on an interface, that a neighbour is silent.
+const REFUSALS: u32 = 100;
 
 /// What control says of neighbours, between rounds.
 enum Verdict {
@@ -48,22 +68,52 @@ enum Verdict {
     Refuse(NeighbourKey),
 }
 
-/// One of the two nodes, on one worker.
+/// What a source has of an interface's share.
+#[derive(Debug, Default)]
+struct OfSource {
+    requests: Bucket,
+    held: usize,
+}
+
+#[derive(Debug, Default)]
+struct Share {
+    requests: Bucket,
+    refusals: Bucket,
+    held: usize,
+    sources: Vec<OfSource>,
+}
+
+/// The node on one worker.
 pub struct Resolve {
     objects: ObjectHandle,
     events: EventSender,
+    known: Arc<Shared>,
+    policy: SharedPolicy,
+    /// Packets in the order in which they came; their scratch word is their source's number.
     waiting: HashMap<NeighbourKey, Vec<Row>>,
     held: usize,
+    shares: ByInterface<Share>,
     verdicts: Vec<Verdict>,
+    seed: RandomState,
 }
 
-pub fn spec(name: &str) -> NodeSpec {
-    NodeSpec { name: name.into(), edges: Edge::EDGES, counters: &[], trace }
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "ip4-arp".into(), edges: Edge::EDGES, counters: &[], trace }
 }
 
 impl Resolve {
-    pub fn new(objects: ObjectHandle, events: EventSender) -> Resolve {
-        Resolve { objects, events, waiting: HashMap::new(), held: 0, verdicts: Vec::new() }
+    pub(super) fn new(objects: ObjectHandle, events: EventSender, known: Arc<Shared>, policy: SharedPolicy) -> Resolve {
+        Resolve {
+            objects,
+            events,
+            known,
+            policy,
+            waiting: HashMap::new(),
+            held: 0,
+            shares: ByInterface::default(),
+            verdicts: Vec::new(),
+            seed: RandomState::new(),
+        }
     }
 
     /// Control: let the packets of a neighbour go on.
@@ -81,7 +131,10 @@ impl Resolve {
             let (Verdict::Release(key) | Verdict::Refuse(key)) = verdict;
             let Some(rows) = self.waiting.remove(&key) else { continue };
             self.held -= rows.len();
+            let share = self.shares.of(key.interface);
+            share.held -= rows.len();
             for mut row in rows {
+                share.sources[row.scratch as usize].held -= 1;
                 if let Verdict::Release(_) = verdict {
                     row.target = destination(x.cx, &row).into();
                     row.scratch = 0;
@@ -94,48 +147,76 @@ impl Resolve {
         }
     }
 
-    /// Takes a packet in, or says why not.
-    fn hold(&mut self, key: NeighbourKey, row: Row) -> EdgeIndex {
-        if self.held >= MAX_HELD {
+    /// Takes a packet in, or says what becomes of it.
+    fn hold(&mut self, cx: &Context<'_>, key: NeighbourKey, row: &mut Row) -> EdgeIndex {
+        let share = self.shares.of(key.interface);
+        if share.sources.is_empty() {
+            share.sources.resize_with(SOURCES, OfSource::default);
+        }
+        let number = self.seed.hash_one(source(cx, row)) as usize % SOURCES;
+        let of_source = &mut share.sources[number];
+        let rows = self.waiting.get_mut(&key);
+        if rows.as_ref().is_some_and(|rows| rows.len() >= HELD_PER_NEIGHBOUR) {
             return Edge::QueueFull.into();
         }
-        if let Some(rows) = self.waiting.get_mut(&key) {
-            if rows.len() >= HELD_PER_NEIGHBOUR {
-                return Edge::QueueFull.into();
-            }
-            rows.push(row);
-        } else {
-            if self.waiting.len() >= MAX_WAITING {
-                return Edge::TooMany.into();
-            }
-            if self.events.try_send(Event::Resolve(key).into()).is_err() {
-                return Edge::ControlBusy.into();
-            }
-            self.waiting.insert(key, vec![row]);
+        if rows.is_none() && self.known.get(cx.round, &key).is_some_and(|entry| entry.word().is_silent()) {
+            row.scratch = Report::unreachable(unreachable::HOST).into();
+            let told = share.refusals.take(cx.now, REFUSALS);
+            return if told { Edge::IcmpError } else { Edge::Silent }.into();
         }
+        let full = self.held >= MAX_HELD || share.held >= MAX_HELD_OF_INTERFACE;
+        if full || of_source.held >= MAX_HELD_OF_SOURCE {
+            return Edge::TooMany.into();
+        }
+        match rows {
+            Some(rows) => rows.push(Row { scratch: number as u64, ..*row }),
+            None => {
+                let rate = self.policy.load(cx.round).rates.requests;
+                // The source first: who asks for too much takes nothing from the others.
+                let part = (rate / SHARE_OF_SOURCE).max(1);
+                if !(of_source.requests.take(cx.now, part) && share.requests.take(cx.now, rate)) {
+                    return Edge::Throttled.into();
+                }
+                if self.events.try_send(Event::Resolve(key).into()).is_err() {
+                    return Edge::ControlBusy.into();
+                }
+                self.waiting.insert(key, vec![Row { scratch: number as u64, ..*row }]);
+            }
+        }
+        of_source.held += 1;
+        share.held += 1;
         self.held += 1;
         edge::TAKEN
     }
 }
 
-fn destination(cx: &Context<'_>, row: &Row) -> Ipv4Addr {
-    let at = (row.l3 as usize + 16).min(graph::buffer::STRIDE - 4);
+fn address_at(cx: &Context<'_>, row: &Row, offset: usize) -> Ipv4Addr {
+    let at = (row.l3 as usize + offset).min(graph::buffer::STRIDE - 4);
     let bytes = cx.buffers.bytes(row.packet);
     Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3])
+}
+
+fn source(cx: &Context<'_>, row: &Row) -> Ipv4Addr {
+    address_at(cx, row, 12)
+}
+
+fn destination(cx: &Context<'_>, row: &Row) -> Ipv4Addr {
+    address_at(cx, row, 16)
 }
 
 impl Expand for Resolve {
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
         self.carry_out(x);
         for i in 0..vector.len() {
-            let row = vector.row(i);
+            let mut row = vector.row(i);
             let object = self.objects.get(x.cx.round, Leaf(row.target).index());
             let next_hop = match object.next_hop() {
                 0 => destination(x.cx, &row),
                 next_hop => next_hop.into(),
             };
             let key = NeighbourKey { interface: graph::InterfaceIndex(object.interface()), address: next_hop };
-            let to = self.hold(key, row);
+            let to = self.hold(x.cx, key, &mut row);
+            vector.set_scratch(i, row.scratch);
             vector.set_edge(i, to);
         }
     }
@@ -149,10 +230,11 @@ impl Expand for Resolve {
             buffers.free_chain(row.packet);
         }
         self.held = 0;
+        self.shares = ByInterface::default();
     }
 }
 
-fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+pub(super) fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     let originated = if snapshot.row.flags & flag::ORIGINATED != 0 { " (originated here)" } else { "" };
     writeln!(f, "  dpo-idx {}{originated}", Leaf(snapshot.row.target).index())?;
     crate::headers::trace_ip4(snapshot, f)

@@ -65,6 +65,10 @@ fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
         address.series = Some(format!("addresses of {name}"));
         into.push(address);
     }
+    if interface.proxy_arp {
+        let line = format!("set interface proxy-arp {name} enable");
+        into.push(setting(line, format!("set interface proxy-arp {name} disable")));
+    }
     if interface.admin_up {
         let line = format!("set interface state {name} up");
         into.push(setting(line, format!("set interface state {name} down")));

@@ -59,6 +59,8 @@ pub struct Interface {
     pub admin_up: bool,
     /// What operators said of IPv4 on it.
     pub ip4: ip4::Settings,
+    /// Answers for the addresses of `set arp proxy`.
+    pub proxy_arp: bool,
     pub addresses: Vec<Prefix4>,
     /// Whose addresses it uses when it is unnumbered.
     pub lender: Option<InterfaceIndex>,
@@ -211,6 +213,7 @@ const WORDS_OF_COMMANDS: &[&str] = &[
     "default",
     "del",
     "drop",
+    "flush",
     "local",
     "name",
     "null-send-prohibit",
@@ -308,6 +311,7 @@ impl Router {
             mac_is_set: false,
             ip4: Default::default(),
             admin_up: false,
+            proxy_arp: false,
             addresses: Vec::new(),
             lender: None,
             tags: Tags::NONE,
@@ -461,9 +465,7 @@ impl Router {
             self.flush_neighbours(index, false);
         }
         self.install_by(index);
-        if up {
-            self.announce_all(index);
-        }
+        self.announce_all(index);
         Ok(())
     }
 
@@ -479,6 +481,8 @@ impl Router {
         interface.change_mac(mac, true)?;
         self.publish_facts();
         self.refresh_adjacencies(index, None);
+        // Whoever knew us by the old one finds us by the new one.
+        self.announce_all(index);
         Ok(())
     }
 
@@ -491,6 +495,17 @@ impl Router {
         interface.change_mac(interface.device_mac, false)?;
         self.publish_facts();
         self.refresh_adjacencies(index, None);
+        self.announce_all(index);
+        Ok(())
+    }
+
+    /// Answers ARP requests for the addresses of `set arp proxy`, or not.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn set_proxy_arp(&mut self, index: InterfaceIndex, answers: bool) -> Result<(), Error> {
+        self.interfaces.get_mut(index)?.proxy_arp = answers;
+        self.publish_facts();
         Ok(())
     }
 
@@ -609,13 +624,11 @@ impl Router {
     fn forget_detached_neighbours(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get(index) else { return };
         let networks = interface.addresses.clone();
-        let detached = |key: &crate::arp::NeighbourKey| !networks.iter().any(|network| network.contains(key.address));
         let keys: Vec<_> = self
             .neighbours
-            .iter()
+            .of_interface(index)
             .filter(|(key, neighbour)| {
-                let is_static = matches!(neighbour.state, crate::arp::control::State::Known { is_static: true, .. });
-                key.interface == index && !is_static && detached(key)
+                !neighbour.state.is_static() && !networks.iter().any(|network| network.contains(key.address))
             })
             .map(|(key, _)| *key)
             .collect();
@@ -657,6 +670,7 @@ impl Router {
             tags: interface.tags,
             span: interface.listeners(),
             output: interface.output_edge,
+            proxy_arp: interface.proxy_arp,
         };
         self.facts.publish(FactsTable(self.interfaces.slots.iter().map(|slot| slot.as_ref().map(facts)).collect()));
         self.publish_icmp_policy();

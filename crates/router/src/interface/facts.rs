@@ -31,6 +31,8 @@ pub struct Facts {
     pub span: Listeners,
     /// The edge of `interface-output` to this interface.
     pub output: EdgeIndex,
+    /// Requests for the addresses of `set arp proxy` are answered.
+    pub proxy_arp: bool,
 }
 
 impl Facts {
@@ -48,6 +50,11 @@ impl Facts {
     pub fn address_towards(&self, peer: Ipv4Addr) -> Option<Ipv4Addr> {
         let same_network = self.addresses.iter().find(|prefix| prefix.contains(peer));
         same_network.or(self.addresses.first()).map(|prefix| prefix.address())
+    }
+
+    /// Whether the address is of an attached network, but no host's: its first or last.
+    pub fn is_no_host(&self, address: Ipv4Addr) -> bool {
+        self.addresses.iter().any(|p| p.length() < 31 && (address == p.first() || address == p.last()))
     }
 
     /// Whether `peer` is on one of the attached networks.

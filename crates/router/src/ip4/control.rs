@@ -14,7 +14,7 @@ use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use tables::fib4::Key;
-use tables::{Adjacency, Fib4, Leaf, Object, Objects, kind};
+use tables::{Adjacency, Fib4, Leaf, Object, Objects, Replacement, kind};
 use wire::Prefix4;
 use wire::ethernet::EtherType;
 
@@ -571,7 +571,7 @@ impl Router {
     fn describe_adjacency(&self, key: &NeighbourKey) -> Adjacency {
         let interface = self.interfaces.get(key.interface).ok();
         let loopback = interface.filter(|interface| interface.is_loopback());
-        let neighbour = loopback.map(|interface| interface.mac).or_else(|| self.neighbours.mac_of(key));
+        let neighbour = loopback.map(|interface| interface.mac).or_else(|| self.neighbours.mac_in_use(key));
         let mut adjacency = Adjacency {
             edge: super::ARP_EDGE,
             complete: false,
@@ -607,6 +607,15 @@ impl Router {
                 log::error!("adjacency to {} is not up to date: {error}", key.address);
             }
         }
+    }
+
+    /// The adjacency to a neighbour as it is from now on, to be carried out by a worker; none
+    /// when no route needs it.
+    pub(crate) fn prepare_adjacency(&mut self, key: NeighbourKey) -> Option<Replacement> {
+        let object = self.ip4.adjacencies.get(&key)?.object;
+        let adjacency = self.describe_adjacency(&key);
+        let prepared = self.ip4.objects.prepare(object, &Object::Adjacency(adjacency));
+        prepared.inspect_err(|error| log::error!("adjacency to {} is not up to date: {error}", key.address)).ok()
     }
 
     /// The adjacency of a leaf, in words: `ipv4 via 10.0.0.1 e0: mtu:1500 next:3 0200...`.

@@ -354,6 +354,7 @@ impl Trial {
 
     /// Sends a packet through and sees what becomes of it.
     fn observe(&mut self, destination: Ipv4Addr) -> Fate {
+        self.bed.run(); // announcements
         self.settings.ports.values().for_each(|(port, ..)| drop(port.sent()));
         // An error, so that nobody is told, about nothing that we sent.
         let message = icmp(3, 0, 0, &[0; 28]);
@@ -383,6 +384,9 @@ impl Trial {
         if self.bed.held() > 0 {
             fates.extend(asked.into_iter().map(Fate::Held));
             (0..=REQUESTS).for_each(|_| self.bed.advance(Duration::from_millis(1001)));
+            // Who was silent is asked again, as if the time for that had passed.
+            self.bed.router.flush_learned(None);
+            self.bed.run();
         }
         assert_eq!(fates.len(), 1, "{fates:?}");
         assert_eq!((self.bed.held(), self.bed.buffers_in_use()), (0, 0));

@@ -1,16 +1,19 @@
 //! ARP: who is asked, who is answered, who is believed, and what waits meanwhile.
 
-use crate::bed::{Bed, Port, host_mac, prefix};
+use crate::bed::{Bed, Port, error, host_mac, prefix};
 use crate::packet::*;
 use quiver_router::arp::NeighbourKey;
-use quiver_router::arp::control::{MAX_AGE, REQUESTS, State};
-use quiver_router::arp::resolve::{HELD_PER_NEIGHBOUR, MAX_HELD, MAX_WAITING};
-use quiver_router::ip4::control::Source;
+use quiver_router::arp::control::{Limits, REQUESTS, SILENCE, State};
+use quiver_router::arp::policy::Rates;
+use quiver_router::arp::resolve::{HELD_PER_NEIGHBOUR, MAX_HELD_OF_INTERFACE, MAX_HELD_OF_SOURCE};
+use quiver_router::ip4::control::{Source, Way};
 use std::time::Duration;
 use wire::MacAddress;
 
 const HOST: MacAddress = MacAddress([2, 0xcc, 0, 0, 0, 9]);
 const SECOND: Duration = Duration::from_millis(1001);
+/// How long a learned neighbour is trusted, unless told otherwise.
+const MAX_AGE: Duration = Duration::from_secs(1200);
 
 /// An ARP message that arrives at e0 from a host, padded as Ethernet does.
 fn message(port: &Port, to: MacAddress, operation: u16, sender: (MacAddress, &str), target: (MacAddress, &str)) {
@@ -25,6 +28,18 @@ fn request(port: &Port, sender: (MacAddress, &str), target: &str) {
 
 fn reply(port: &Port, sender: (MacAddress, &str), target: &str) {
     message(port, port.mac, REPLY, sender, (port.mac, target));
+}
+
+/// A host asks for `us`, and so is learned; our answer is forgotten.
+fn learn(bed: &mut Bed, port: &Port, host: (MacAddress, &str), us: &str) {
+    request(port, host, us);
+    bed.run();
+    assert_eq!(port.sent().len(), 1);
+    assert_eq!(state(bed, port, host.1), learned(host.0));
+}
+
+fn announce(port: &Port, operation: u16, host: (MacAddress, &str)) {
+    message(port, MacAddress::BROADCAST, operation, host, (MacAddress::ZERO, host.1));
 }
 
 /// The request that the router sends for `target`.
@@ -110,17 +125,91 @@ fn nobody_becomes_the_neighbour_0_0_0_0() {
 }
 
 #[test]
-fn announcements_are_learned_and_change_where_packets_go() {
+fn announcements_of_a_known_neighbour_change_where_packets_go() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    let other = MacAddress([2, 0xcc, 0, 0, 0, 10]);
-    for (operation, mac) in [(REQUEST, HOST), (REPLY, other)] {
-        message(&e1, MacAddress::BROADCAST, operation, (mac, "10.0.1.9"), (MacAddress::ZERO, "10.0.1.9"));
+    learn(&mut bed, &e1, (HOST, "10.0.1.9"), "10.0.1.1");
+    let other = |last| MacAddress([2, 0xcc, 0, 0, 0, last]);
+    for (operation, mac) in [(REQUEST, other(10)), (REPLY, other(11))] {
+        announce(&e1, operation, (mac, "10.0.1.9"));
         bed.run();
         assert_eq!(state(&bed, &e1, "10.0.1.9"), learned(mac));
         let frame = e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.9", b"x"));
         bed.run();
         assert_eq!(e1.sent(), [forwarded(&frame, mac, e1.mac)]);
     }
+}
+
+#[test]
+fn a_known_neighbour_is_followed_whomever_it_asks() {
+    // RFC 826: the merge comes before the question for whom it is.
+    let (mut bed, [_, e1, _]) = Bed::with_three_ports();
+    learn(&mut bed, &e1, (HOST, "10.0.1.9"), "10.0.1.1");
+    let other = MacAddress([2, 0xcc, 0, 0, 0, 10]);
+    request(&e1, (other, "10.0.1.9"), "10.0.1.3");
+    bed.run();
+    assert_eq!(state(&bed, &e1, "10.0.1.9"), learned(other));
+    request(&e1, (other, "10.0.1.10"), "10.0.1.3");
+    bed.run();
+    assert_eq!(state(&bed, &e1, "10.0.1.10"), None, "and nobody else");
+}
+
+#[test]
+fn unknown_neighbours_are_learned_from_announcements_only_when_that_is_set() {
+    let (mut bed, [_, e1, _]) = Bed::with_three_ports();
+    for operation in [REQUEST, REPLY] {
+        let moved = bed.errors_of(|_| announce(&e1, operation, (HOST, "10.0.1.9")));
+        assert_eq!(moved, error("arp-input", "ARP probe or announcement dropped", 1));
+        assert_eq!(state(&bed, &e1, "10.0.1.9"), None);
+    }
+    bed.command("set arp accept enable").unwrap();
+    announce(&e1, REPLY, (HOST, "10.0.1.9"));
+    bed.run();
+    assert_eq!(state(&bed, &e1, "10.0.1.9"), learned(HOST));
+    // A reply that nobody asked for is something else.
+    reply(&e1, (HOST, "10.0.1.10"), "10.0.1.1");
+    bed.run();
+    assert_eq!(state(&bed, &e1, "10.0.1.10"), None);
+}
+
+#[test]
+fn replies_are_believed_when_asked_for_and_the_first_is_taken_once() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    let moved = bed.errors_of(|_| reply(&e1, (HOST, UNKNOWN), "10.0.1.1"));
+    assert_eq!(moved, error("arp-input", "ARP reply not asked for", 1));
+    let frame = e0.receive_packet(&to_unknown(1));
+    bed.run();
+    e1.sent();
+    // A thousand answers are one event: control is not kept from its work.
+    (0..1000).for_each(|_| reply(&e1, (HOST, UNKNOWN), "10.0.1.1"));
+    while bed.worker.round() != graph::Progress::Idle {}
+    assert_eq!(bed.router.events().len(), 1);
+    bed.run();
+    assert_eq!(e1.sent(), [forwarded(&frame, HOST, e1.mac)]);
+    // Of two who answer differently the last wins.
+    let other = MacAddress([2, 0xcc, 0, 0, 0, 10]);
+    reply(&e1, (other, UNKNOWN), "10.0.1.1");
+    bed.run();
+    assert_eq!(state(&bed, &e1, UNKNOWN), learned(other));
+}
+
+#[test]
+fn what_is_heard_of_a_neighbour_keeps_it_young() {
+    let (mut bed, [_, e1, _]) = Bed::with_three_ports();
+    learn(&mut bed, &e1, (HOST, UNKNOWN), "10.0.1.1");
+    let key = NeighbourKey { interface: e1.index, address: ip(UNKNOWN) };
+    let since = |bed: &Bed| bed.router.neighbours.iter().find(|(known, _)| **known == key).unwrap().1.since;
+    let first = since(&bed);
+    announce(&e1, REPLY, (HOST, UNKNOWN));
+    while bed.worker.round() != graph::Progress::Idle {}
+    assert!(bed.router.events().is_empty(), "nothing new for control");
+    bed.router.tick_at(first + MAX_AGE);
+    bed.run();
+    assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
+    let second = since(&bed);
+    assert!(second > first);
+    bed.router.tick_at(second + MAX_AGE);
+    bed.run();
+    assert_eq!(e1.sent().len(), 1, "nothing was heard since");
 }
 
 #[test]
@@ -221,10 +310,17 @@ fn a_host_that_does_not_answer_is_asked_three_times_and_its_senders_told() {
     assert_eq!(sent.len(), 1);
     // Destination unreachable, host unreachable, about the packet as it came.
     assert_eq!(sent[0][34..], icmp(3, 1, 0, &frame[14..]));
-    assert_eq!(state(&bed, &e1, UNKNOWN), None);
+    assert_eq!(state(&bed, &e1, UNKNOWN), Some(State::Silent));
     assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-    // The next packet starts all over.
-    e0.receive_packet(&to_unknown(2));
+    // For a while nobody is asked: the sender is told at once.
+    let frame = e0.receive_packet(&to_unknown(2));
+    bed.run();
+    assert_eq!((e0.sent()[0][34..].to_vec(), bed.held()), (icmp(3, 1, 0, &frame[14..]), 0));
+    assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
+    // Then the next packet starts all over.
+    bed.advance(SILENCE);
+    assert_eq!(state(&bed, &e1, UNKNOWN), None);
+    e0.receive_packet(&to_unknown(3));
     bed.run();
     assert_eq!(e1.sent(), [our_request(&e1, "10.0.1.1", UNKNOWN)]);
 }
@@ -234,7 +330,7 @@ fn what_waits_is_bounded_for_one_host() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let frames: Vec<_> = (0..HELD_PER_NEIGHBOUR as u16 + 20).map(|n| e0.receive_packet(&to_unknown(n))).collect();
     let errors = bed.errors_of(|_| {});
-    assert_eq!(errors, crate::bed::error("ip4-glean", "hold queue full", 20));
+    assert_eq!(errors, error("ip4-arp", "hold queue full", 20));
     assert_eq!(bed.held(), HELD_PER_NEIGHBOUR as u64);
     e1.sent();
     reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
@@ -245,28 +341,150 @@ fn what_waits_is_bounded_for_one_host() {
 }
 
 #[test]
-fn a_scan_of_absent_hosts_is_bounded_and_ends() {
-    let (mut bed, [e0, _, e2]) = Bed::with_three_ports();
+fn a_silent_host_that_speaks_up_is_found_at_once() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    e0.receive_packet(&to_unknown(1));
+    bed.run();
+    (0..REQUESTS).for_each(|_| bed.advance(SECOND));
+    assert_eq!(state(&bed, &e1, UNKNOWN), Some(State::Silent));
+    e1.sent();
+    announce(&e1, REPLY, (HOST, UNKNOWN));
+    bed.run();
+    assert_eq!(state(&bed, &e1, UNKNOWN), learned(HOST));
+    let frame = e0.receive_packet(&to_unknown(2));
+    bed.run();
+    assert_eq!(e1.sent(), [forwarded(&frame, HOST, e1.mac)]);
+}
+
+/// Packets from `source`, `each` to each of `hosts` absent hosts of 30.0.0.0/16.
+fn scan(bed: &mut Bed, e0: &Port, source: &str, each: usize, hosts: usize) {
+    for host in 0..hosts {
+        let target = format!("30.0.{}.{}", 1 + host / 200, 1 + host % 200);
+        (0..each).for_each(|_| drop(e0.receive_packet(&Packet::udp(source, &target, b"x"))));
+    }
+    bed.run();
+}
+
+#[test]
+fn a_scan_of_absent_hosts_is_bounded_and_ends_and_others_are_unhurt() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
     bed.router.add_address(e2.index, prefix("30.0.0.1/16")).unwrap();
     bed.run();
     e2.sent();
-    let scan = |bed: &mut Bed, packets_each: usize, hosts: usize| {
-        for host in 0..hosts {
-            let target = format!("30.0.{}.{}", 1 + host / 200, 1 + host % 200);
-            (0..packets_each).for_each(|_| drop(e0.receive_packet(&Packet::udp("10.0.0.2", &target, b"x"))));
+    scan(&mut bed, &e0, "10.0.0.2", 4, 10_000);
+    assert!(bed.held() <= MAX_HELD_OF_SOURCE as u64, "{}", bed.held());
+    assert!(e2.sent().len() <= MAX_HELD_OF_SOURCE);
+    // Others' new neighbours, there and elsewhere, are found with the first packet. (By
+    // chance, one in 256, a source counts as the same as the scanner's.)
+    let found = |bed: &mut Bed, port: &Port, source: &str, target: &str, us: &str| {
+        let frame = e0.receive_packet(&Packet::udp(source, target, b"x"));
+        bed.run();
+        let asked = port.sent() == [our_request(port, us, target)];
+        reply(port, (HOST, target), us);
+        bed.run();
+        asked && port.sent() == [forwarded(&frame, HOST, port.mac)]
+    };
+    let others = (3..11).filter(|n| found(&mut bed, &e2, &format!("10.0.0.{n}"), &format!("30.0.200.{n}"), "30.0.0.1"));
+    assert!(others.count() >= 6);
+    assert!(found(&mut bed, &e1, "10.0.0.2", UNKNOWN, "10.0.1.1"), "nor the scanner's own, elsewhere");
+    // Even many sources have no more than the interface's share.
+    (10..200).for_each(|n| scan(&mut bed, &e0, &format!("10.0.0.{n}"), 1, 100));
+    assert!(bed.held() <= MAX_HELD_OF_INTERFACE as u64, "{}", bed.held());
+    let frame = e0.receive_packet(&Packet::udp("10.0.0.3", "10.0.1.78", b"x"));
+    bed.run();
+    reply(&e1, (HOST, "10.0.1.78"), "10.0.1.1");
+    bed.run();
+    assert_eq!(e1.sent().last(), Some(&forwarded(&frame, HOST, e1.mac)));
+    // It ends, and what was held is told to its senders, as far as they are there.
+    (0..=REQUESTS * 2).for_each(|_| bed.advance(SECOND));
+    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
+    bed.advance(SILENCE);
+    let silent = bed.router.neighbours.iter().filter(|(_, n)| !matches!(n.state, State::Known { .. }));
+    assert_eq!(silent.count(), 0);
+}
+
+#[test]
+fn one_source_gets_a_quarter_of_the_rate() {
+    let (mut bed, [e0, _, e2]) = Bed::with_three_ports();
+    bed.router.add_address(e2.index, prefix("30.0.0.1/16")).unwrap();
+    bed.router.set_arp_rates(Rates { requests: 40, ..Rates::default() });
+    bed.run();
+    e2.sent();
+    scan(&mut bed, &e0, "10.0.0.2", 1, 100);
+    let asked = e2.sent().len();
+    assert!((10..30).contains(&asked), "{asked} of a second's ten");
+    assert_eq!(bed.errors()[&("ip4-arp".into(), "ARP requests throttled".into())], 100 - asked as u64);
+}
+
+#[test]
+fn requests_are_answered_and_news_learned_at_the_rates_set() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.router.set_arp_rates(Rates { replies: 20, learning: 10, ..Rates::default() });
+    let flood = |bed: &mut Bed| {
+        for n in 10..210u8 {
+            request(&e0, (MacAddress([2, 1, 0, 0, 0, n]), &format!("10.0.0.{n}")), "10.0.0.1");
         }
         bed.run();
     };
-    scan(&mut bed, 1, MAX_WAITING + 500);
-    assert_eq!(bed.held(), MAX_WAITING as u64);
-    assert_eq!(e2.sent().len(), MAX_WAITING);
-    scan(&mut bed, 4, MAX_WAITING);
-    assert_eq!(bed.held(), MAX_HELD as u64);
-    assert_eq!(e2.sent().len(), 0);
-    (0..=REQUESTS).for_each(|_| bed.advance(SECOND));
-    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-    assert_eq!(e2.sent().len(), MAX_WAITING * (REQUESTS as usize - 1));
-    assert_eq!(bed.router.neighbours.len(), 3, "the static ones");
+    let moved = bed.errors_of(flood);
+    let count = |reason: &str| moved.get(&("arp-input".to_string(), reason.to_string())).copied().unwrap_or(0);
+    let (sent, limited) = (count("ARP replies sent"), count("ARP replies limited by rate"));
+    assert_eq!(sent + limited, 200);
+    assert!((20..100).contains(&sent), "{sent}");
+    let (known, unknown) = (count("ARP request IP4 source address learned"), count("asker answered, not learned"));
+    assert_eq!(known + unknown, sent);
+    assert!((10..60).contains(&known), "{known}");
+    assert_eq!(bed.router.neighbours.len() as u64, 3 + known);
+    // Its neighbours' words are news, too: an announcement with another address.
+    let moved = bed.errors_of(|_| {
+        (0..100).for_each(|n| announce(&e0, REQUEST, (MacAddress([2, 2, 0, 0, 0, n]), "10.0.0.10")));
+    });
+    assert!(moved[&("arp-input".into(), "ARP learning limited by rate".into())] > 50, "{moved:?}");
+}
+
+#[test]
+fn there_are_no_more_neighbours_than_the_limits_say() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    let host = |n: u8| MacAddress([2, 1, 0, 0, 0, n]);
+    bed.router.set_neighbour_limits(Limits { interface_limit: 4, limit: 7, ..Limits::default() });
+    // One is static on each of the three interfaces.
+    (10..20).for_each(|n| request(&e0, (host(n), &format!("10.0.0.{n}")), "10.0.0.1"));
+    bed.run();
+    let known = |bed: &Bed| {
+        let known = bed.router.neighbours.iter().filter(|(_, n)| n.state != State::Silent);
+        known.map(|(key, _)| key.address.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(known(&bed), ["10.0.0.2", "10.0.0.10", "10.0.0.11", "10.0.0.12", "10.0.1.2", "10.0.2.2"]);
+    (10..12).for_each(|n| request(&e1, (host(n), &format!("10.0.1.{n}")), "10.0.1.1"));
+    bed.run();
+    assert_eq!(known(&bed).len(), 7);
+    assert_eq!(bed.router.neighbours.refused, 8);
+    // An operator's are not exempt.
+    let key = NeighbourKey { interface: e1.index, address: ip("10.0.1.30") };
+    assert!(bed.router.set_neighbour(key, HOST, true).is_err());
+}
+
+#[test]
+fn with_recycle_the_longest_unheard_makes_room() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    let host = |n: u8| MacAddress([2, 1, 0, 0, 0, n]);
+    bed.router.set_neighbour_limits(Limits { interface_limit: 4, recycle: true, ..Limits::default() });
+    (10..13).for_each(|n| request(&e0, (host(n), &format!("10.0.0.{n}")), "10.0.0.1"));
+    bed.run();
+    // The first is heard of again; so the second is the oldest.
+    announce(&e0, REQUEST, (host(10), "10.0.0.10"));
+    request(&e0, (host(13), "10.0.0.13"), "10.0.0.1");
+    bed.run();
+    let of = |bed: &Bed, port: &Port| {
+        bed.router.neighbours.of_interface(port.index).map(|(key, _)| key.address.octets()[3]).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&bed, &e0), [2, 10, 12, 13]);
+    assert_eq!(bed.router.neighbours.recycled, 1);
+    // When all is full, the interface with most gives one up.
+    bed.router.set_neighbour_limits(Limits { limit: 6, recycle: true, ..Limits::default() });
+    request(&e1, (host(10), "10.0.1.10"), "10.0.1.1");
+    bed.run();
+    assert_eq!((of(&bed, &e0), of(&bed, &e1)), (vec![2, 10, 13], vec![2, 10]));
 }
 
 #[test]
@@ -285,8 +503,7 @@ fn a_next_hop_off_every_network_is_refused_at_once() {
 #[test]
 fn an_old_neighbour_is_asked_directly_and_stays_when_it_answers() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
-    bed.run();
+    learn(&mut bed, &e1, (HOST, UNKNOWN), "10.0.1.1");
     bed.advance(MAX_AGE + SECOND);
     let question = arp(REQUEST, (e1.mac, "10.0.1.1"), (MacAddress::ZERO, UNKNOWN));
     assert_eq!(e1.sent(), [ethernet(HOST, e1.mac, 0x0806, &question)]);
@@ -303,8 +520,7 @@ fn an_old_neighbour_is_asked_directly_and_stays_when_it_answers() {
 #[test]
 fn an_old_neighbour_that_is_silent_is_forgotten_with_its_route() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
-    bed.run();
+    learn(&mut bed, &e1, (HOST, UNKNOWN), "10.0.1.1");
     let routes = bed.router.ip4.routes().len();
     bed.advance(MAX_AGE + SECOND);
     (0..REQUESTS).for_each(|_| bed.advance(SECOND));
@@ -327,7 +543,7 @@ fn static_neighbours_do_not_age() {
 #[test]
 fn an_interface_that_goes_down_forgets_what_it_learned_and_lets_go_what_waits() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    reply(&e1, (HOST, "10.0.1.9"), "10.0.1.1");
+    learn(&mut bed, &e1, (HOST, "10.0.1.9"), "10.0.1.1");
     e0.receive_packet(&to_unknown(1));
     bed.run();
     assert_eq!(bed.held(), 1);
@@ -341,18 +557,42 @@ fn an_interface_that_goes_down_forgets_what_it_learned_and_lets_go_what_waits() 
 #[test]
 fn what_was_said_before_an_interface_changed_is_not_learned_after() {
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
-    reply(&e1, (HOST, "10.0.1.9"), "10.0.1.1");
+    request(&e1, (HOST, "10.0.1.9"), "10.0.1.1");
     while bed.worker.round() != graph::Progress::Idle {}
     bed.router.set_admin(e1.index, false).unwrap();
     bed.run();
     assert_eq!(state(&bed, &e1, "10.0.1.9"), None);
     bed.router.set_admin(e1.index, true).unwrap();
     bed.run();
-    reply(&e1, (HOST, "10.0.1.9"), "10.0.1.1");
+    request(&e1, (HOST, "10.0.1.9"), "10.0.1.1");
     while bed.worker.round() != graph::Progress::Idle {}
     bed.router.remove_address(e1.index, prefix("10.0.1.1/24")).unwrap();
     bed.run();
     assert_eq!(state(&bed, &e1, "10.0.1.9"), None);
+}
+
+#[test]
+fn all_addresses_are_announced_when_the_ethernet_address_changes() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.router.add_address(e0.index, prefix("10.0.0.200/24")).unwrap();
+    bed.run();
+    e0.sent();
+    let announcements = |mac| {
+        ["10.0.0.1", "10.0.0.200"].map(|address| {
+            ethernet(MacAddress::BROADCAST, mac, 0x0806, &arp(REQUEST, (mac, address), (MacAddress::ZERO, address)))
+        })
+    };
+    let mac = MacAddress([2, 9, 9, 9, 9, 9]);
+    bed.router.set_mac(e0.index, mac).unwrap();
+    bed.run();
+    assert_eq!(e0.sent(), announcements(mac));
+    bed.router.reset_mac(e0.index).unwrap();
+    bed.run();
+    assert_eq!(e0.sent(), announcements(e0.mac));
+    bed.router.set_admin(e0.index, false).unwrap();
+    bed.router.set_mac(e0.index, mac).unwrap();
+    bed.run();
+    assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
 }
 
 #[test]
@@ -373,7 +613,7 @@ fn addresses_are_announced_when_they_come_up() {
 #[test]
 fn a_learned_neighbour_brings_a_route_of_its_own_and_takes_it_along() {
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
-    reply(&e1, (HOST, "10.0.1.9"), "10.0.1.1");
+    learn(&mut bed, &e1, (HOST, "10.0.1.9"), "10.0.1.1");
     bed.run();
     let route = &bed.router.ip4.routes()[&prefix("10.0.1.9/32")];
     assert!(route.sources.keys().eq([&Source::Neighbour]));
@@ -400,8 +640,191 @@ fn a_host_that_is_silent_on_one_interface_keeps_its_route_over_another() {
     assert_eq!(state(&bed, &e1, UNKNOWN), Some(State::Incomplete { asked: 1 }));
     bed.know(&e2, UNKNOWN);
     (0..=REQUESTS).for_each(|_| bed.advance(SECOND));
-    assert_eq!(state(&bed, &e1, UNKNOWN), None);
+    assert_eq!(state(&bed, &e1, UNKNOWN), Some(State::Silent));
     let frame = e0.receive_packet(&to_unknown(2));
     bed.run();
     assert_eq!(e2.sent(), [forwarded(&frame, host_mac(ip(UNKNOWN)), e2.mac)]);
+}
+
+#[test]
+fn an_operator_can_announce_an_address() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    assert_eq!(bed.command("arping gratuitous 10.0.0.1 e0").unwrap(), "Sending 1 GARP to 10.0.0.1\n");
+    bed.run();
+    let message = arp(REQUEST, (e0.mac, "10.0.0.1"), (MacAddress::ZERO, "10.0.0.1"));
+    assert_eq!(e0.sent(), [ethernet(MacAddress::BROADCAST, e0.mac, 0x0806, &message)]);
+    bed.router.set_admin(e0.index, false).unwrap();
+    bed.command("arping gratuitous 10.0.0.1 e0").unwrap_err();
+}
+
+#[test]
+fn an_operator_can_forget_what_was_learned() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    for command in ["ip neighbor flush", "ip neighbor flush e1", "clear ip neighbors", "clear ip neighbors e1"] {
+        learn(&mut bed, &e0, (HOST, "10.0.0.9"), "10.0.0.1");
+        learn(&mut bed, &e1, (HOST, "10.0.1.9"), "10.0.1.1");
+        bed.command(command).unwrap();
+        assert_eq!(state(&bed, &e1, "10.0.1.9"), None);
+        assert_eq!(state(&bed, &e0, "10.0.0.9").is_some(), command.ends_with("e1"));
+        assert!(state(&bed, &e1, "10.0.1.2").is_some(), "what an operator said stays");
+    }
+}
+
+#[test]
+fn a_neighbour_without_a_route_of_its_own_serves_routes_only() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.command("ip neighbor e1 10.0.1.9 02:cc:00:00:00:09 no-fib-entry").unwrap();
+    assert!(!bed.router.ip4.routes().contains_key(&prefix("10.0.1.9/32")));
+    assert!(bed.command("show ip neighbors e1").unwrap().contains("  SN  "));
+    bed.route("77.0.0.0/8", &["10.0.1.9"]);
+    let frame = e0.receive_packet(&Packet::udp("10.0.0.2", "77.0.0.1", b"x"));
+    bed.run();
+    assert_eq!(e1.sent(), [forwarded(&frame, HOST, e1.mac)]);
+    bed.command("ip neighbor e1 10.0.1.9 02:cc:00:00:00:09").unwrap();
+    assert!(bed.router.ip4.routes().contains_key(&prefix("10.0.1.9/32")));
+    bed.command("ip neighbor e1 10.0.1.9 02:cc:00:00:00:09 no-fib-entry").unwrap();
+    assert!(!bed.router.ip4.routes().contains_key(&prefix("10.0.1.9/32")));
+}
+
+#[test]
+fn an_address_is_defended_once_in_ten_seconds_and_the_conflict_shown() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let ours = arp(REQUEST, (e0.mac, "10.0.0.1"), (MacAddress::ZERO, "10.0.0.1"));
+    let announcement = ethernet(MacAddress::BROADCAST, e0.mac, 0x0806, &ours);
+    (0..3).for_each(|_| request(&e0, (HOST, "10.0.0.1"), "10.0.0.9"));
+    reply(&e0, (HOST, "10.0.0.1"), "10.0.0.1");
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, error("arp-input", "IP4 source address matches local interface", 4));
+    assert_eq!(e0.sent(), [announcement]);
+    let shown = bed.json("show arp conflicts");
+    let conflict = &shown["conflicts"][0];
+    assert_eq!((conflict["ip"].as_str(), conflict["mac"].as_str()), (Some("10.0.0.1"), Some("02:cc:00:00:00:09")));
+    assert_eq!((conflict["interface"].as_str(), conflict["defended"].as_u64()), (Some("e0"), Some(1)));
+    bed.command("clear arp conflicts").unwrap();
+    assert_eq!(bed.json("show arp conflicts")["conflicts"].as_array().unwrap().len(), 0);
+    // What we sent ourselves is no conflict.
+    let moved = bed.errors_of(|_| request(&e0, (e0.mac, "10.0.0.1"), "10.0.0.9"));
+    assert_eq!(moved, error("arp-input", "ARP message of ours came back", 1));
+    assert_eq!(bed.json("show arp conflicts")["conflicts"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn addresses_routed_elsewhere_are_answered_for_where_that_is_set() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.route("77.0.0.0/24", &["10.0.1.2"]);
+    bed.route("77.0.1.0/24", &["10.0.0.2"]);
+    bed.route_way("77.0.2.0/24", Way::Drop);
+    bed.route("77.0.3.0/24", &["10.0.1.2", "10.0.2.2"]);
+    bed.route("77.0.4.0/24", &["10.0.1.2", "10.0.0.2"]);
+    let asked = |bed: &mut Bed, port: &Port, sender: &str, target: &str| {
+        request(port, (HOST, sender), target);
+        bed.run();
+        let answer = arp(REPLY, (port.mac, target), (HOST, sender));
+        let sent = port.sent();
+        assert!(sent.is_empty() || sent == [ethernet(HOST, port.mac, 0x0806, &answer)], "{target}");
+        !sent.is_empty()
+    };
+    assert!(!asked(&mut bed, &e0, "10.0.0.9", "77.0.0.5"));
+    bed.command("set arp proxy start 10.0.0.0 end 77.0.255.255").unwrap();
+    assert!(!asked(&mut bed, &e0, "10.0.0.9", "77.0.0.5"), "not set on the interface");
+    bed.command("set interface proxy-arp e0 enable").unwrap();
+    assert!(!asked(&mut bed, &e1, "10.0.1.9", "10.0.0.2"), "not set on this interface");
+    for (target, answered) in [
+        ("77.0.0.5", true),
+        ("77.0.1.5", false), // back to where the question came from
+        ("77.0.2.5", false), // leads nowhere
+        ("77.0.3.5", true),
+        ("77.0.4.5", false), // some of it back
+        ("77.0.5.5", false), // no route
+        ("10.0.1.77", true),
+        ("10.0.1.1", true),   // ours elsewhere
+        ("10.0.0.77", false), // on the asker's network
+        ("78.0.0.1", false),
+    ] {
+        assert_eq!(asked(&mut bed, &e0, "10.0.0.9", target), answered, "{target}");
+    }
+    let proxied = bed.errors()[&("arp-input".into(), "Proxy ARP replies sent".into())];
+    assert_eq!(proxied, 4);
+    assert_eq!(state(&bed, &e0, "10.0.0.9"), learned(HOST), "who asks will be talked to");
+    // A host that looks whether its address is free must not be told that it is taken.
+    assert!(!asked(&mut bed, &e0, "0.0.0.0", "77.0.0.5"));
+    assert!(!asked(&mut bed, &e0, "192.0.2.1", "77.0.0.5"), "a foreign asker");
+    bed.command("set arp proxy del start 10.0.0.0 end 77.0.255.255").unwrap();
+    assert!(!asked(&mut bed, &e0, "10.0.0.9", "77.0.0.5"));
+}
+
+#[test]
+fn ranges_of_proxied_addresses_are_checked() {
+    let (mut bed, _) = Bed::with_three_ports();
+    bed.command("set arp proxy start 10.0.0.9 end 10.0.0.5").unwrap_err();
+    bed.command("set arp proxy end 10.0.0.9 start 10.0.0.5 table-id 0").unwrap();
+    bed.command("set arp proxy start 10.0.0.5 end 10.0.0.9").unwrap_err();
+    bed.command("set arp proxy table-id 3 start 10.0.0.5 end 10.0.0.9").unwrap_err();
+    bed.command("set arp proxy del start 10.0.0.5 end 10.0.0.8").unwrap_err();
+    let expected = "Proxy arps enabled for:\nFib_index 0   10.0.0.5 - 10.0.0.9 \n";
+    assert_eq!(bed.command("show arp proxy").unwrap(), expected);
+}
+
+#[test]
+fn virtual_routers_may_answer_from_their_own_station() {
+    // RFC 5798 7.3: the virtual address is in the message, the frame may come from the real one.
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    let virtual_mac = MacAddress([0, 0, 0x5e, 0, 1, 7]);
+    e0.receive_packet(&to_unknown(1));
+    bed.run();
+    let message = arp(REPLY, (virtual_mac, UNKNOWN), (e1.mac, "10.0.1.1"));
+    e1.receive(ethernet(e1.mac, HOST, 0x0806, &message));
+    bed.run();
+    assert_eq!(state(&bed, &e1, UNKNOWN), learned(virtual_mac));
+}
+
+#[test]
+fn nothing_overtakes_what_waits_for_a_neighbour() {
+    for target in [UNKNOWN, "77.0.0.1"] {
+        let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+        bed.route("77.0.0.0/8", &[UNKNOWN]);
+        let mut expected = Vec::new();
+        let send = |expected: &mut Vec<Vec<u8>>| {
+            let packet = Packet::udp("10.0.0.2", target, b"data").id(expected.len() as u16);
+            expected.push(forwarded(&e0.receive_packet(&packet), HOST, e1.mac));
+        };
+        let rounds = |bed: &mut Bed| while bed.worker.round() != graph::Progress::Idle {};
+        send(&mut expected);
+        bed.run();
+        e1.sent();
+        reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
+        rounds(&mut bed);
+        // Control has the answer; packets arrive before it acts, before the worker hears of
+        // it, and in the very round in which it does.
+        send(&mut expected);
+        rounds(&mut bed);
+        while let Ok(event) = bed.router.events().try_recv() {
+            bed.router.handle(event);
+        }
+        send(&mut expected);
+        bed.worker.round();
+        send(&mut expected);
+        bed.worker.round();
+        bed.run();
+        send(&mut expected);
+        bed.run();
+        assert_eq!(e1.sent(), expected, "{target}");
+    }
+}
+
+#[test]
+fn packets_that_waited_leave_a_record_in_their_trace() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.command("trace add test-input 10").unwrap();
+    e0.receive_packet(&to_unknown(1));
+    e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.78", b"x"));
+    bed.run();
+    reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
+    bed.run();
+    (0..=REQUESTS).for_each(|_| bed.advance(SECOND));
+    let trace = bed.ask("show trace").unwrap();
+    // Once when it went on, and once when it was refused.
+    let records = trace.lines().filter(|line| line.contains(": ip4-arp")).count();
+    assert_eq!(records, 2, "{trace}");
+    assert!(trace.contains(": ip4-icmp-error"), "{trace}");
 }

@@ -321,7 +321,9 @@ impl Bed {
                 // Twice: some retired objects retire others.
                 for _ in 0..2 {
                     self.router.graph.domain().collect();
+                    self.worker.round();
                 }
+                self.router.graph.domain().collect();
                 assert!(self.worker.core().ledger().is_balanced(), "{:?}", self.worker.core().ledger());
                 return;
             }

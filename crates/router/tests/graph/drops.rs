@@ -5,7 +5,8 @@ use crate::packet::*;
 use drivers::{FULL, Finishes, REFUSED, TOO_LONG};
 use graph::buffer::{Offload, Segmentation};
 use graph::{InterfaceIndex, Severity, flag};
-use quiver_router::arp::resolve::{HELD_PER_NEIGHBOUR, MAX_WAITING};
+use quiver_router::arp::policy::Rates;
+use quiver_router::arp::resolve::{HELD_PER_NEIGHBOUR, MAX_HELD_OF_SOURCE};
 use quiver_router::ip4::control::Way;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -59,6 +60,13 @@ fn spoilt(ports: &[Port; 3], packet: Packet, spoil: impl FnOnce(&mut Vec<u8>)) {
 
 fn arp_from(ports: &[Port; 3], operation: u16, sender: (MacAddress, &str), target: &str) {
     let message = arp(operation, sender, (MacAddress::ZERO, target));
+    ports[0].receive(ethernet(MacAddress::BROADCAST, STRANGER, 0x0806, &message));
+}
+
+/// A request whose ARP part is changed.
+fn spoilt_arp(ports: &[Port; 3], spoil: impl FnOnce(&mut Vec<u8>)) {
+    let mut message = arp(REQUEST, (STRANGER, "10.0.0.9"), (MacAddress::ZERO, "10.0.0.1"));
+    spoil(&mut message);
     ports[0].receive(ethernet(MacAddress::BROADCAST, STRANGER, 0x0806, &message));
 }
 
@@ -250,39 +258,53 @@ const CASES: &[(&str, &str, Act)] = &[
         bed.route("25.0.0.0/8", &["10.0.2.99"]);
         (0..=HELD_PER_NEIGHBOUR).for_each(|_| drop(ports[0].receive_packet(&udp("25.1.1.1"))));
     }),
-    ("ip4-glean", "hold queue full", |_, ports| {
+    ("ip4-arp", "hold queue full", |_, ports| {
         (0..=HELD_PER_NEIGHBOUR).for_each(|_| drop(ports[0].receive_packet(&udp("10.0.2.99"))));
     }),
-    ("ip4-glean", "too many neighbours being resolved", |bed, ports| {
-        bed.router.add_address(ports[2].index, "30.0.0.1/16".parse().unwrap()).unwrap();
-        for host in 0..=MAX_WAITING as u16 {
-            let [high, low] = (host + 256).to_be_bytes();
-            ports[0].receive_packet(&udp(&format!("30.0.{high}.{low}")));
+    ("ip4-arp", "too many packets wait for neighbours", |_, ports| {
+        for packet in 0..=MAX_HELD_OF_SOURCE {
+            ports[0].receive_packet(&udp(&format!("10.0.2.{}", 100 + packet / HELD_PER_NEIGHBOUR)));
         }
     }),
-    ("arp-input", "malformed ARP message", |_, ports| {
+    ("ip4-arp", "ARP requests throttled", |bed, ports| {
+        bed.router.set_arp_rates(Rates { requests: 1, ..Rates::default() });
+        ports[0].receive_packet(&udp("10.0.2.98"));
+        ports[0].receive_packet(&udp("10.0.2.99"));
+    }),
+    ("arp-input", "ARP message truncated", |_, ports| {
         let message = arp(REQUEST, (STRANGER, "10.0.0.2"), (MacAddress::ZERO, "10.0.0.1"));
         ports[0].receive(ethernet(MacAddress::BROADCAST, STRANGER, 0x0806, &message[..27]));
     }),
-    ("arp-input", "malformed ARP message", |_, ports| {
-        let mut message = arp(REQUEST, (STRANGER, "10.0.0.2"), (MacAddress::ZERO, "10.0.0.1"));
-        message[1] = 6;
-        ports[0].receive(ethernet(MacAddress::BROADCAST, STRANGER, 0x0806, &message));
-    }),
-    ("arp-input", "malformed ARP message", |_, ports| {
+    ("arp-input", "L2 type not ethernet", |_, ports| spoilt_arp(ports, |message| message[1] = 6)),
+    ("arp-input", "L3 type not IP4", |_, ports| spoilt_arp(ports, |message| message[2] = 0x86)),
+    ("arp-input", "ARP address lengths not 6 and 4", |_, ports| spoilt_arp(ports, |message| message[4] = 8)),
+    ("arp-input", "ARP address lengths not 6 and 4", |_, ports| spoilt_arp(ports, |message| message[5] = 16)),
+    ("arp-input", "ARP message truncated", |_, ports| {
         let message = arp(REQUEST, (STRANGER, "10.0.0.2"), (MacAddress::ZERO, "10.0.0.1"));
         let frame = ethernet(MacAddress::BROADCAST, STRANGER, 0x0806, &message);
         ports[0].receive(Arrival::from(frame).in_parts(&[40, 2]));
     }),
-    ("arp-input", "ARP operation not request or reply", |_, ports| {
+    ("arp-input", "ARP opcode not request", |_, ports| {
         arp_from(ports, 3, (STRANGER, "10.0.0.9"), "10.0.0.1");
     }),
-    ("arp-input", "interface has no IPv4 address", |bed, ports| {
+    ("arp-input", "Interface is not IP enabled", |bed, ports| {
         bed.router.remove_address(ports[0].index, "10.0.0.1/24".parse().unwrap()).unwrap();
         arp_from(ports, REQUEST, (STRANGER, "10.0.0.9"), "10.0.0.1");
     }),
-    ("arp-input", "ARP sender is not on an attached network", |_, ports| {
+    ("arp-input", "IP4 source address not local to subnet", |_, ports| {
         arp_from(ports, REQUEST, (STRANGER, "10.9.0.9"), "10.0.0.1");
+    }),
+    ("arp-input", "IP4 destination address not local to subnet", |_, ports| {
+        arp_from(ports, REQUEST, (STRANGER, "10.0.0.9"), "10.9.0.9");
+    }),
+    ("arp-input", "ARP sender address is no host's", |_, ports| {
+        arp_from(ports, REQUEST, (STRANGER, "10.0.0.255"), "10.0.0.1");
+    }),
+    ("arp-input", "ARP sender address is no host's", |_, ports| {
+        arp_from(ports, REQUEST, (STRANGER, "10.0.0.0"), "10.0.0.1");
+    }),
+    ("arp-input", "ARP sender address is no host's", |_, ports| {
+        arp_from(ports, REPLY, (STRANGER, "0.0.0.0"), "10.0.0.1");
     }),
     ("arp-input", "ARP sender is a group address", |_, ports| {
         arp_from(ports, REQUEST, (MacAddress::BROADCAST, "10.0.0.9"), "10.0.0.1");
@@ -290,12 +312,38 @@ const CASES: &[(&str, &str, Act)] = &[
     ("arp-input", "ARP sender is a group address", |_, ports| {
         arp_from(ports, REQUEST, (MacAddress::ZERO, "10.0.0.9"), "10.0.0.1");
     }),
-    ("arp-input", "ARP sender claims an address of ours", |_, ports| {
+    ("arp-input", "ARP hw addr does not match L2 frame src addr", |_, ports| {
+        arp_from(ports, REQUEST, (host_mac(ip("10.0.0.9")), "10.0.0.9"), "10.0.0.1");
+    }),
+    ("arp-input", "IP4 source address matches local interface", |_, ports| {
         arp_from(ports, REQUEST, (STRANGER, "10.0.0.1"), "10.0.0.1");
     }),
-    ("arp-input", "ARP replies received", |_, ports| arp_from(ports, REPLY, (STRANGER, "10.0.0.9"), "10.0.0.1")),
-    ("arp-input", "ARP announcements", |_, ports| arp_from(ports, REQUEST, (STRANGER, "10.0.0.9"), "10.0.0.9")),
-    ("arp-input", "ARP announcements", |_, ports| arp_from(ports, REPLY, (STRANGER, "10.0.0.9"), "10.0.0.9")),
+    ("arp-input", "ARP message of ours came back", |_, ports| {
+        let message = arp(REQUEST, (ports[0].mac, "10.0.0.1"), (MacAddress::ZERO, "10.0.0.9"));
+        ports[0].receive(ethernet(MacAddress::BROADCAST, ports[0].mac, 0x0806, &message));
+    }),
+    ("arp-input", "ARP contradicts a static neighbour", |_, ports| {
+        arp_from(ports, REPLY, (STRANGER, "10.0.0.2"), "10.0.0.1");
+    }),
+    ("arp-input", "ARP replies received", |_, ports| {
+        let known = host_mac(ip("10.0.0.2"));
+        let message = arp(REPLY, (known, "10.0.0.2"), (ports[0].mac, "10.0.0.1"));
+        ports[0].receive(ethernet(ports[0].mac, known, 0x0806, &message));
+    }),
+    ("arp-input", "ARP reply not asked for", |_, ports| arp_from(ports, REPLY, (STRANGER, "10.0.0.9"), "10.0.0.1")),
+    ("arp-input", "ARP reply to another address", |_, ports| {
+        arp_from(ports, REPLY, (STRANGER, "10.0.0.9"), "10.0.0.8");
+    }),
+    ("arp-input", "ARP announcements", |bed, ports| {
+        bed.router.set_arp_accept(true);
+        arp_from(ports, REQUEST, (STRANGER, "10.0.0.9"), "10.0.0.9");
+    }),
+    ("arp-input", "ARP probe or announcement dropped", |_, ports| {
+        arp_from(ports, REQUEST, (STRANGER, "10.0.0.9"), "10.0.0.9");
+    }),
+    ("arp-input", "ARP probe or announcement dropped", |_, ports| {
+        arp_from(ports, REPLY, (STRANGER, "10.0.0.9"), "10.0.0.9");
+    }),
     ("arp-input", "ARP request for another address", |_, ports| {
         arp_from(ports, REQUEST, (STRANGER, "10.0.0.9"), "10.0.0.8");
     }),
@@ -486,10 +534,14 @@ fn loopback_addresses_never_leave() {
 #[test]
 fn control_that_does_not_listen_costs_packets_not_memory() {
     let (mut bed, [e0, ..]) = bed();
+    let most = 1_000_000;
+    bed.router.set_arp_rates(Rates { requests: most, replies: most, learning: most });
+    bed.router.set_arp_accept(true);
     let events = quiver_router::EVENT_QUEUE;
     for n in 0..events + 100 {
         let mac = MacAddress([2, 1, 0, 0, (n >> 8) as u8, n as u8]);
-        e0.receive(ethernet(MacAddress::BROADCAST, mac, 0x0806, &arp(REPLY, (mac, "10.0.0.9"), (e0.mac, "10.0.0.1"))));
+        let message = arp(REPLY, (mac, "10.0.0.9"), (e0.mac, "10.0.0.9"));
+        e0.receive(ethernet(MacAddress::BROADCAST, mac, 0x0806, &message));
     }
     let before = bed.errors();
     while bed.worker.round() != graph::Progress::Idle {}
@@ -500,9 +552,8 @@ fn control_that_does_not_listen_costs_packets_not_memory() {
     e0.receive_packet(&udp("25.1.1.1"));
     while bed.worker.round() != graph::Progress::Idle {}
     let mut expected = error("arp-input", "control is busy, not learned", 100);
-    expected.extend(error("arp-input", "ARP replies received", events as u64));
-    expected.extend(error("ip4-glean", "control is busy, not asked", 1));
-    expected.extend(error("ip4-arp", "control is busy, not asked", 1));
+    expected.extend(error("arp-input", "ARP announcements", events as u64));
+    expected.extend(error("ip4-arp", "control is busy, not asked", 2));
     assert_eq!(bed.errors(), expected);
     bed.run();
     assert_eq!(bed.held(), 0);
@@ -561,8 +612,6 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("tcp4-reset", "no TCP reset to a source that is not one host"),
     // Tested with the clock, in `local`.
     ("tcp4-reset", "TCP resets limited by rate"),
-    // The same code as for the glean.
-    ("ip4-arp", "too many neighbours being resolved"),
     // The device's own, tested with the drivers.
     ("test-input", "malformed device header"),
     ("test-input", "frame too long"),
@@ -583,12 +632,18 @@ const OTHER_TESTS: &[(&str, &str)] = &[
     ("span-output", "no free buffer to mirror into"),
     ("arp-input", "control is busy, not learned"),
     ("ip4-arp", "control is busy, not asked"),
-    ("ip4-glean", "control is busy, not asked"),
     ("ip4-rewrite", "loopback address would leave the router"),
     ("test-input", "no free buffer"),
     ("control-input", "no free buffer"),
     ("e1-output", "no free buffer to segment into"),
     ("e1-output", "interface is down"),
+];
+
+/// Counted by the tests of ARP.
+const ARP: &[(&str, &str)] = &[
+    ("arp-input", "ARP replies limited by rate"),
+    ("arp-input", "ARP learning limited by rate"),
+    ("ip4-arp", "neighbour did not answer lately"),
 ];
 
 /// Counted by the tests of pings.
@@ -615,6 +670,9 @@ const EVENTS: &[(&str, &str)] = &[
     ("ip4-rewrite", "ip4 ttl 0 received"),
     ("ip4-ping", "echo requests sent"),
     ("arp-input", "ARP replies sent"),
+    ("arp-input", "Proxy ARP replies sent"),
+    ("arp-input", "ARP request IP4 source address learned"),
+    ("arp-input", "asker answered, not learned"),
     ("ip4-icmp-input", "echo replies sent"),
     ("tcp4-reset", "TCP resets sent"),
     ("e1-output", "checksums finished"),
@@ -640,7 +698,7 @@ fn the_table_above_knows_every_name() {
     let registered: BTreeSet<(String, String)> =
         bed.router.graph.errors().iter().map(|error| (error.node.clone(), error.reason.clone())).collect();
     let names = CASES.iter().map(|(node, reason, _)| (*node, *reason));
-    let others = [NOT_REACHED, OTHER_TESTS, PINGS, FRAGMENTATION, EVENTS].concat();
+    let others = [NOT_REACHED, OTHER_TESTS, ARP, PINGS, FRAGMENTATION, EVENTS].concat();
     let known: BTreeSet<(String, String)> =
         names.chain(others).map(|(node, reason)| (node.to_string(), reason.to_string())).collect();
     // The ports are alike: e1 stands for all.

@@ -511,7 +511,8 @@ fn the_usual_abbreviations_are_understood() {
         "sh mem",
         "sh buf",
         "sh ip fib",
-        "sh ip nei",
+        "sh ip neighbor",
+        "sh arp",
         "sh feat",
         "sh int feat e0",
         "sh plug",
@@ -534,7 +535,7 @@ fn show_node_tells_the_end_of_a_packet_that_did_its_work_from_a_drop() {
     let (mut bed, _) = Bed::with_three_ports();
     let text = bed.command("show node arp-input").unwrap();
     assert!(text.contains("          end: ARP replies received\n"), "{text}");
-    assert!(text.contains("          drop: malformed ARP message\n"), "{text}");
+    assert!(text.contains("          drop: ARP message truncated\n"), "{text}");
     let edges = bed.json("show node arp-input")["edges"].as_array().unwrap().clone();
     let ends = edges.iter().filter(|edge| edge["is_end"] == true);
     assert!(ends.clone().count() > 0 && ends.into_iter().all(|edge| edge["is_drop"] == false));

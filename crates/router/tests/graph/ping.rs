@@ -3,6 +3,7 @@
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
 use command::{Format, Reply};
+use quiver_router::arp::policy::Rates;
 use quiver_router::icmp::ping::MAX_PINGS;
 use std::time::Duration;
 
@@ -358,9 +359,11 @@ fn control_that_does_not_listen_costs_pings_by_name() {
     let _first = bed.begin("ping 10.0.1.2 repeat 2").unwrap();
     bed.run();
     let request = asked(&e1, "10.0.1.1", "10.0.1.2", 88);
+    bed.router.set_arp_accept(true);
+    bed.router.set_arp_rates(Rates { learning: 1_000_000, ..Rates::default() });
     for _ in 0..quiver_router::EVENT_QUEUE {
-        let message = arp(REPLY, (host_mac(ip("10.0.0.2")), "10.0.0.2"), (e0.mac, "10.0.0.1"));
-        e0.receive(ethernet(e0.mac, host_mac(ip("10.0.0.2")), 0x0806, &message));
+        let message = arp(REPLY, (host_mac(ip("10.0.0.3")), "10.0.0.3"), (e0.mac, "10.0.0.3"));
+        e0.receive(ethernet(e0.mac, host_mac(ip("10.0.0.3")), 0x0806, &message));
     }
     while bed.worker.round() != graph::Progress::Idle {}
     let _second = bed.begin("ping 10.0.1.2 repeat 1").unwrap();

@@ -414,6 +414,8 @@ fn a_new_mac_or_mtu_holds_for_known_neighbours() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let mac = MacAddress([2, 9, 9, 9, 9, 9]);
     bed.router.set_mac(e1.index, mac).unwrap();
+    bed.run();
+    assert_eq!(e1.sent().len(), 1, "the announcement");
     let packet = Packet::udp("10.0.0.2", "10.0.1.2", &[0; 100]);
     let frame = e0.receive_packet(&packet);
     bed.run();
@@ -558,11 +560,11 @@ fn a_next_hop_on_the_link_is_asked_for_and_listened_to() {
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "99.0.0.2"), None);
     e1.receive(ethernet(e1.mac, hop, 0x0806, &arp(REPLY, (hop, "99.0.0.2"), (e1.mac, "10.0.1.1"))));
     let moved = bed.errors_of(|_| {});
-    assert_eq!(moved, crate::bed::error("arp-input", "ARP sender is not on an attached network", 1));
+    assert_eq!(moved, crate::bed::error("arp-input", "IP4 source address not local to subnet", 1));
     // And not on another wire.
     ports[2].receive(ethernet(ports[2].mac, hop, 0x0806, &arp(REPLY, (hop, "99.0.0.1"), (ports[2].mac, "10.0.2.1"))));
     let moved = bed.errors_of(|_| {});
-    assert_eq!(moved, crate::bed::error("arp-input", "ARP sender is not on an attached network", 1));
+    assert_eq!(moved, crate::bed::error("arp-input", "IP4 source address not local to subnet", 1));
     // It stays with the last route that insists.
     bed.command("ip route del 50.0.0.0/8").unwrap();
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "51.0.0.1"), Some(hop));
