@@ -30,7 +30,7 @@ def test_sizes_up_to_the_mtu_are_answered_and_beyond_refused(two_hosts):
         shown = router.cli(f"ping 10.0.2.2 repeat 1 size {size} df-bit")
         assert answers(shown)[0][0] == str(size + 28)
     with pytest.raises(CommandFailed, match=r"over the mtu of 1500 .*: size is at most 1472"):
-        router.cli("ping 10.0.2.2 size 1473")
+        router.cli("ping 10.0.2.2 size 1473 df-bit")
 
 
 def test_large_requests_pass_a_link_that_takes_them(lab):

@@ -21,6 +21,7 @@ pub mod local;
 pub mod logging;
 pub mod packet_generator;
 mod rate;
+pub mod reassembly;
 pub mod span;
 
 pub use events::{Event, QUEUE as EVENT_QUEUE};
@@ -40,6 +41,7 @@ use local::UdpListeners;
 use logging::Logging;
 use packet_generator::Streams;
 use rcu::{Domain, Published};
+use reassembly::Reassembly;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -163,7 +165,7 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 8] = [
+pub static CAPABILITIES: [&capability::Capability; 9] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &span::CAPABILITY,
@@ -172,6 +174,7 @@ pub static CAPABILITIES: [&capability::Capability; 8] = [
     &ip4::CAPABILITY,
     &icmp::CAPABILITY,
     &local::CAPABILITY,
+    &reassembly::CAPABILITY,
 ];
 
 /// Nodes that control talks to, by capability.
@@ -181,6 +184,7 @@ pub(crate) struct Nodes {
     pub arp: arp::Nodes,
     pub icmp: icmp::Nodes,
     pub local: local::Nodes,
+    pub reassembly: reassembly::Nodes,
     pub generator: packet_generator::Nodes,
     pub span: span::Nodes,
 }
@@ -209,6 +213,7 @@ pub struct Router {
     /// Where packets for the host go.
     pub punts: Punts,
     punt_table: ip4::SharedPunts,
+    pub reassembly: Reassembly,
     /// Who takes the datagrams to which UDP port.
     pub udp: UdpListeners,
     udp_ports: local::SharedPorts,
@@ -284,6 +289,7 @@ impl Router {
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
         let local = local::register(&mut graph, &udp_ports, &icmp_policy)?;
         let span = span::register(&mut graph, &facts)?;
+        let reassembly = reassembly::register(&mut graph, &sender)?;
         let interface = interface::register(&mut graph, &facts)?;
 
         Ok(Router {
@@ -295,7 +301,7 @@ impl Router {
             streams: Streams::default(),
             log: Arc::default(),
             facts,
-            nodes: Nodes { interface, ip4, arp, icmp, local, generator, span },
+            nodes: Nodes { interface, ip4, arp, icmp, local, reassembly, generator, span },
             clears: inspect::Clears::default(),
             devices: options.devices,
             config: config::control::Configuration::default(),
@@ -306,6 +312,7 @@ impl Router {
             links: LinkWatch::default(),
             punts: Punts::default(),
             punt_table,
+            reassembly: Reassembly::default(),
             udp: UdpListeners::default(),
             udp_ports,
             captures: Captures::new(sender.clone()),
@@ -330,12 +337,19 @@ impl Router {
         self.tick_links(now);
         self.tick_neighbours(now);
         self.tick_pings(now);
+        self.tick_reassembly(now);
         self.tick_config(now);
         self.collect_capture();
         let pending = self.graph.domain().collect();
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
-        let due =
-            [self.links.next_due(), self.neighbours.next_due(), self.pings.next_due(), self.config.next_due(), reclaim];
+        let due = [
+            self.links.next_due(),
+            self.neighbours.next_due(),
+            self.pings.next_due(),
+            self.reassembly.next_due(),
+            self.config.next_due(),
+            reclaim,
+        ];
         due.into_iter().flatten().min()
     }
 }
@@ -358,6 +372,7 @@ pub fn commands() -> CommandSet<Router> {
     ip4::cli::register(&mut set);
     ip4::punt::cli::register(&mut set);
     arp::cli::register(&mut set);
+    reassembly::cli::register(&mut set);
     icmp::cli::register(&mut set);
     local::cli::register(&mut set);
     packet_generator::cli::register(&mut set);

@@ -2,7 +2,7 @@
 
 use super::Statement;
 use super::plan::{Difference, Step, steps};
-use crate::{Devices, Options, Router, arp, icmp, interface, ip4, logging, packet_generator, span};
+use crate::{Devices, Options, Router, arp, icmp, interface, ip4, logging, packet_generator, reassembly, span};
 use command::{CommandError, CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -120,6 +120,7 @@ impl Router {
         ip4::config::statements(self, &mut statements);
         ip4::punt::config::statements(self, &mut statements);
         icmp::config::statements(self, &mut statements);
+        reassembly::config::statements(self, &mut statements);
         packet_generator::config::statements(self, &mut statements);
         statements
     }

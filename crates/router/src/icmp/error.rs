@@ -79,6 +79,10 @@ impl Report {
     pub fn ttl_expired() -> Report {
         Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::TTL, rest: 0 }
     }
+    /// RFC 1122 3.3.2: fragments of its datagram did not come in time.
+    pub fn reassembly_time_exceeded() -> Report {
+        Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::FRAGMENT_REASSEMBLY, rest: 0 }
+    }
     /// RFC 792: the byte of the header that is wrong.
     pub fn parameter_problem(at: u8) -> Report {
         Report { kind: Type::PARAMETER_PROBLEM, code: 0, rest: (at as u32) << 24 }

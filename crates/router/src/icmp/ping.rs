@@ -63,7 +63,7 @@ pub enum PingError {
     NoHost(Ipv4Addr),
     #[error("interface {0} has no IPv4 address to ping from")]
     NoSource(String),
-    #[error("a packet of {packet} bytes is over the mtu of {mtu} and would not be fragmented: size is at most {most}", packet = HEADERS + *.size as usize, most = (*mtu as usize).saturating_sub(HEADERS))]
+    #[error("a packet of {packet} bytes is over the mtu of {mtu} and must not be fragmented: size is at most {most}", packet = HEADERS + *.size as usize, most = (*mtu as usize).saturating_sub(HEADERS))]
     TooLarge { size: u16, mtu: u16 },
     #[error("interval must be 0.001 to 3600 seconds")]
     Interval,
@@ -248,7 +248,8 @@ impl Router {
             return Err(PingError::TooMany.into());
         }
         let out = self.way_to(destination)?;
-        if let Some(mtu) = out.mtu.filter(|mtu| HEADERS + usize::from(wanted.size) > usize::from(*mtu)) {
+        let is_too_large = |mtu: &u16| wanted.dont_fragment && HEADERS + usize::from(wanted.size) > usize::from(*mtu);
+        if let Some(mtu) = out.mtu.filter(is_too_large) {
             return Err(PingError::TooLarge { size: wanted.size, mtu }.into());
         }
         let source = match wanted.source {

@@ -50,7 +50,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "IPv4",
         about: "Packets are examined (RFC 1812 5.2), looked up and sent on, or delivered to this router.",
-        of: &["ip4", "ip4-input-no-checksum"],
+        of: &["ip4", "ip4-input-no-checksum", "reassembly"],
     },
     Section {
         title: "ICMP",

@@ -5,7 +5,8 @@
 //!
 //! Nobody else may send from an address of ours, nor from one to which there is no way back.
 //!
-//! Reads: protocol and fragment bits. Next: by protocol; what no node here takes goes to `ip4-punt`
+//! Reads: protocol and fragment bits. Next: fragments to reassembly, from where their datagram
+//! comes back; the rest by protocol; what no node here takes goes to `ip4-punt`
 //! with the reason in the scratch word.
 
 use super::Unclaimed;
@@ -25,8 +26,7 @@ graph::edges! {
         /// A packet to this router from a source to which it has no route, so that it could not be answered: it is
         /// forged, or a route back is missing (`show ip fib`).
         SourceMiss => drop "ip4 source lookup miss",
-        /// A part of a packet to this router itself, such as of a ping longer than the MTU. Send smaller packets.
-        Fragment => drop "fragment to this router (no reassembly)",
+        Fragment => next "ip4-local-full-reassembly",
     }
 }
 

@@ -370,8 +370,15 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip4-local", "ip4 source lookup miss", |_, ports| {
         ports[0].receive_packet(&Packet::echo_request("10.0.0.255", "10.0.0.1", b"data"));
     }),
-    ("ip4-local", "fragment to this router (no reassembly)", |_, ports| {
-        ports[0].receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", b"16 bytes").fragment(MORE_FRAGMENTS));
+    ("ip4-local-full-reassembly", "duplicate fragments", |_, ports| {
+        let fragment = Packet::new("10.0.0.2", "10.0.0.1", ICMP, &[1; 8]).fragment(MORE_FRAGMENTS | 1);
+        (0..2).for_each(|_| drop(ports[0].receive_packet(&fragment)));
+    }),
+    ("ip4-local-full-reassembly", "malformed packets", |_, ports| {
+        let fragment = Packet::new("10.0.0.2", "10.0.0.1", ICMP, &[1; 8]).fragment(MORE_FRAGMENTS | 1);
+        let mut arrival = Arrival::from(fragment.frame(ports[0].mac, STRANGER));
+        arrival.flags = flag::PARTIAL_CHECKSUM;
+        ports[0].receive(arrival);
     }),
     ("ip4-udp-lookup", "udp header truncated", |_, ports| {
         ports[0].receive_packet(&Packet::new("10.0.0.2", "10.0.0.1", UDP, &[0; 7]));
@@ -663,6 +670,22 @@ const FRAGMENTATION: &[(&str, &str)] = &[
     ("ip4-frag", "number of sent fragments"),
 ];
 
+/// Counted by the tests of reassembly.
+const REASSEMBLY: &[(&str, &str)] = &[
+    ("ip4-local-full-reassembly", "overlapping fragments"),
+    ("ip4-local-full-reassembly", "last fragments disagree"),
+    ("ip4-local-full-reassembly", "fragment chain too long"),
+    ("ip4-local-full-reassembly", "fragment of a discarded datagram"),
+    ("ip4-local-full-reassembly", "reassembled datagram beyond 65535 bytes"),
+    ("ip4-local-full-reassembly", "out of buffers"),
+    ("ip4-local-full-reassembly", "drops due to concurrent reassemblies limit"),
+    ("ip4-local-full-reassembly", "drops due to reassemblies limit of one source"),
+    ("ip4-local-full-reassembly", "fragments dropped due to reassembly timeout"),
+    ("ip4-local-full-reassembly", "control is busy, not reassembled"),
+    ("ip4-local-full-reassembly", "successful reassemblies"),
+    ("ip4-local-full-reassembly", "reassembly timeout, sender told"),
+];
+
 /// Events that are counted though the packet goes on.
 const EVENTS: &[(&str, &str)] = &[
     ("span-input", "packets mirrored"),
@@ -699,6 +722,7 @@ fn the_table_above_knows_every_name() {
         bed.router.graph.errors().iter().map(|error| (error.node.clone(), error.reason.clone())).collect();
     let names = CASES.iter().map(|(node, reason, _)| (*node, *reason));
     let others = [NOT_REACHED, OTHER_TESTS, ARP, PINGS, FRAGMENTATION, EVENTS].concat();
+    let others = [NOT_REACHED, OTHER_TESTS, PINGS, FRAGMENTATION, REASSEMBLY, EVENTS].concat();
     let known: BTreeSet<(String, String)> =
         names.chain(others).map(|(node, reason)| (node.to_string(), reason.to_string())).collect();
     // The ports are alike: e1 stands for all.

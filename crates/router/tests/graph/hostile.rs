@@ -230,6 +230,8 @@ fn survives(seed: u64, with_offloads: bool, frames: usize) {
         assert_eq!(ledger.received, received);
         assert!(bed.buffers_in_use() >= bed.held());
         if batch % BATCHES_TO_REST == 0 {
+            // Fragments to the router have half a minute.
+            bed.advance(Duration::from_secs(31));
             // Twice: what is told to senders may wait for them.
             (0..=2 * REQUESTS + 1).for_each(|_| bed.advance(Duration::from_millis(1001)));
             assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0), "batch {batch}");

@@ -186,7 +186,10 @@ fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
         "{text}"
     );
     let verbose = bed.command("show features verbose").unwrap();
-    assert!(verbose.contains("  ip4-local (ip4) -> ip4-icmp-input, ip4-udp-lookup, ip4-punt\n"), "{verbose}");
+    assert!(
+        verbose.contains("  ip4-local (ip4) -> ip4-icmp-input, ip4-udp-lookup, ip4-punt, ip4-local-full-reassembly\n"),
+        "{verbose}"
+    );
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod offload;
 mod packet;
 mod ping;
 mod punt;
+mod reassembly;
 mod routes;
 mod source;
 mod span;

@@ -264,8 +264,8 @@ fn refusals_come_at_once() {
         ("ping 98.1.1.1", "interface bare has no IPv4 address to ping from"),
         ("ping 224.0.0.1", "224.0.0.1 is no host's address"),
         (
-            "ping 10.0.1.2 size 973",
-            "a packet of 1001 bytes is over the mtu of 1000 and would not be fragmented: size is at most 972",
+            "ping 10.0.1.2 df-bit size 973",
+            "a packet of 1001 bytes is over the mtu of 1000 and must not be fragmented: size is at most 972",
         ),
         ("ping 10.0.1.2 interval 0", "interval must be 0.001 to 3600 seconds"),
         ("ping 10.0.1.2 interval -1", "interval must be 0.001 to 3600 seconds"),

@@ -1,0 +1,123 @@
+//! Commands on reassembly. VPP sets these limits by its API (`ip_reassembly_set`), whose words
+//! are taken, and shows them by the command that is here too.
+
+use super::{Limits, Shown};
+use crate::Router;
+use command::table::{Align, Table};
+use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
+use serde::Serialize;
+use std::fmt;
+use wire::ipv4::Protocol;
+
+/// Most datagrams of a worker that `details` lists.
+const LISTED: usize = 1000;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "Reassembly",
+        "Datagrams that come to the router itself in fragments are put together, within limits: `timeout' and \
+         `expire-walk-interval' in milliseconds, `max-reassemblies' datagrams and `max-buffers' buffers of a worker, \
+         `max-per-source' datagrams of one sender, `max-reassembly-length' fragments of one datagram.",
+    );
+    set.add(
+        Command::new(
+            "set ip4-full-reassembly [default] {{ [timeout <timeout:u32 100..600000>] | [max-reassemblies <datagrams:u32 1..65536>] | [max-reassembly-length <fragments:u32 2..8192>] | [max-per-source <share:u32 1..65536>] | [max-buffers <buffers:u32 64..1048576>] | [expire-walk-interval <interval:u32 10..60000>] }}",
+            "Limit the reassembly of datagrams to the router; `default': as at start but for what is named.",
+            |router: &mut Router, args: &Args| {
+                let now = if args.flag("default") { Limits::default() } else { router.reassembly.limits };
+                let limits = Limits {
+                    timeout: args.optional("timeout")?.unwrap_or(now.timeout),
+                    max_reassemblies: args.optional("datagrams")?.unwrap_or(now.max_reassemblies),
+                    max_reassembly_length: args.optional("fragments")?.unwrap_or(now.max_reassembly_length),
+                    max_per_source: args.optional("share")?.unwrap_or(now.max_per_source),
+                    max_buffers: args.optional("buffers")?.unwrap_or(now.max_buffers),
+                    expire_walk_interval: args.optional("interval")?.unwrap_or(now.expire_walk_interval),
+                };
+                router.set_reassembly_limits(limits);
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set ip4-full-reassembly timeout 5000 max-reassemblies 4096")
+        .example("set ip4-full-reassembly default"),
+    );
+    set.add(Command::new(
+        "show ip4-full-reassembly [details]",
+        "Datagrams to the router in progress and their limits; `details': the oldest datagrams.",
+        show,
+    ));
+}
+
+/// The limits by their words in commands.
+pub(super) fn words(limits: &Limits) -> [(&'static str, u32); 6] {
+    [
+        ("timeout", limits.timeout),
+        ("max-reassemblies", limits.max_reassemblies),
+        ("max-reassembly-length", limits.max_reassembly_length),
+        ("max-per-source", limits.max_per_source),
+        ("max-buffers", limits.max_buffers),
+        ("expire-walk-interval", limits.expire_walk_interval),
+    ]
+}
+
+fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let details = args.flag("details");
+    let workers = router.reassemblies(if details { LISTED } else { 0 })?;
+    reply(ShowReassembly {
+        limits: router.reassembly.limits,
+        reassemblies: workers.iter().map(|worker| worker.datagrams).sum(),
+        buffers: workers.iter().map(|worker| worker.buffers).sum(),
+        datagrams: details.then(|| workers.into_iter().flat_map(|worker| worker.oldest).collect()),
+    })
+}
+
+#[derive(Serialize)]
+struct ShowReassembly {
+    limits: Limits,
+    reassemblies: usize,
+    buffers: usize,
+    datagrams: Option<Vec<Shown>>,
+}
+
+impl fmt::Display for ShowReassembly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(datagrams) = &self.datagrams {
+            let mut table = Table::new(" ")
+                .column("Source", Align::Left, 15)
+                .column("Destination", Align::Left, 15)
+                .column("ID", Align::Left, 6)
+                .column("Protocol", Align::Left, 8)
+                .column("Age", Align::Right, 6)
+                .column("Fragments", Align::Right, 9)
+                .column("Bytes", Align::Right, 5)
+                .column("Of", Align::Right, 9);
+            for shown in datagrams {
+                let of = match shown.length {
+                    _ if shown.discarded => "discarded".into(),
+                    Some(length) => length.to_string(),
+                    None => "?".into(),
+                };
+                table.row([
+                    shown.source.to_string(),
+                    shown.destination.to_string(),
+                    format!("0x{:04x}", shown.identification),
+                    Protocol(shown.protocol).to_string(),
+                    format!("{:.1}", shown.age),
+                    shown.fragments.to_string(),
+                    shown.bytes.to_string(),
+                    of,
+                ]);
+            }
+            write!(f, "{table}")?;
+        }
+        let Limits { timeout, max_reassemblies, max_reassembly_length, max_per_source, max_buffers, .. } = self.limits;
+        writeln!(f, "Current full IP4 reassemblies count: {}, buffers: {}", self.reassemblies, self.buffers)?;
+        writeln!(f, "Maximum configured concurrent full IP4 reassemblies per worker-thread: {max_reassemblies}")?;
+        writeln!(f, "Maximum configured full IP4 reassemblies of one source: {max_per_source}")?;
+        writeln!(f, "Maximum configured full IP4 reassembly length: {max_reassembly_length} fragments")?;
+        writeln!(f, "Maximum configured full IP4 reassembly buffers per worker-thread: {max_buffers}")?;
+        writeln!(f, "Maximum configured full IP4 reassembly timeout: {timeout}ms")?;
+        let interval = self.limits.expire_walk_interval;
+        writeln!(f, "Maximum configured full IP4 reassembly expire walk interval: {interval}ms")
+    }
+}
