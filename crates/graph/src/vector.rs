@@ -50,6 +50,8 @@ pub mod flag {
     pub const PUNTED: u32 = 1 << 23;
     /// A copy for who listens to an interface: it is not copied again.
     pub const MIRRORED: u32 = 1 << 25;
+    /// Its IPv4 options ask that the router's address or the time be recorded.
+    pub const OPTIONS: u32 = 1 << 26;
     /// A packet cannot be freed as one plain buffer.
     pub const NOT_PLAIN: u32 = CHAINED;
     /// The device, or `interface-output` in its place, has work left to do.

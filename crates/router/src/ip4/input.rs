@@ -2,7 +2,7 @@
 //!
 //! Reads: check bits in `flags`, `target`. Writes: for packets that came without a link header
 //! or with options, the same facts that `ethernet-input` writes for the others. Next:
-//! `ip4-lookup`, by way of `ip4-rx-urpf` on interfaces that ask for it; `ip4-local` with the limited broadcast, which every station on the link
+//! `ip4-options` with packets that have some; `ip4-lookup`, by way of `ip4-rx-urpf` on interfaces that ask for it; `ip4-local` with the limited broadcast, which every station on the link
 //! receives and no router forwards; or a drop by name (RFC 1812 5.2.2, 5.3).
 //!
 //! `ip4-input-no-checksum` does the same for packets whose device has verified the checksum of
@@ -20,6 +20,7 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
         Urpf => next "ip4-rx-urpf",
+        Options => next "ip4-options",
         Local => next "ip4-local",
         /// The interface has no IPv4 address and does not borrow one, so that it takes no part in IPv4. Give it an
         /// address: `set interface ip address` (RFC 1812 2.2.7).
@@ -163,9 +164,10 @@ fn way_on(facts: Option<&Facts>) -> Edge {
 impl Ip4Input {
     /// A packet about which something is not plain.
     fn remarkable(&self, cx: &Context<'_>, row: &mut Row) -> Edge {
+        let mut has_options = false;
         if row.flags & check::EXAMINED == 0 || row.flags & self.faults() != 0 {
             match examine(cx, row, self.checksum) {
-                Ok(()) => {}
+                Ok(options) => has_options = options,
                 Err(fault) => return fault,
             }
         }
@@ -174,7 +176,10 @@ impl Ip4Input {
         {
             return fault;
         }
-        addresses(cx, row)
+        match addresses(cx, row) {
+            Edge::Lookup if has_options => Edge::Options,
+            to => to,
+        }
     }
 }
 
@@ -186,8 +191,9 @@ fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
     &bytes[start..(start + available).min(bytes.len())]
 }
 
-/// Looks at one header in full: faults are told apart, the check bits written anew.
-fn examine(cx: &Context<'_>, row: &mut Row, checksum: Checksum) -> Result<(), Edge> {
+/// Looks at one header in full: faults are told apart, the check bits written anew. Says whether
+/// there are options.
+fn examine(cx: &Context<'_>, row: &mut Row, checksum: Checksum) -> Result<bool, Edge> {
     let whole = row.l3_length();
     let bytes = visible(cx, row);
     match ipv4::Header::new_checked(bytes) {
@@ -217,7 +223,7 @@ fn examine(cx: &Context<'_>, row: &mut Row, checksum: Checksum) -> Result<(), Ed
     if row.flags & flag::CHAINED == 0 {
         row.length = row.l3 - row.l2 + header.total_len();
     }
-    Ok(())
+    Ok(header.header_len() > ipv4::HEADER_LEN)
 }
 
 /// What the header pass calls no host's address.

@@ -1,6 +1,6 @@
 //! IPv4: input checks, the routing table, forwarding, local delivery.
 //!
-//! The packet's way: `ip4-input` -> `ip4-lookup` (-> `ip4-load-balance`) ->
+//! The packet's way: `ip4-input` (-> `ip4-options`) (-> `ip4-rx-urpf`) -> `ip4-lookup` (-> `ip4-load-balance`) ->
 //! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. What is
 //! too long for its next hop goes round by `ip4-frag`.
 
@@ -14,6 +14,7 @@ mod local;
 mod lookup;
 pub mod next_hop;
 pub mod on_link;
+mod options;
 pub mod punt;
 mod rewrite;
 pub(crate) mod settings;
@@ -35,6 +36,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
     description: "IPv4 input, routing, forwarding, local delivery",
     stages: &[
         Stage::new("ip4-unicast", "ip4-input", when_enabled),
+        Stage::new("ip4-unicast", "ip4-options", when_enabled),
         Stage::new("ip4-unicast", "ip4-rx-urpf", checked),
         Stage::new("ip4-unicast", "ip4-lookup", capability::when_up),
         Stage::new("ip4-unicast", "ip4-load-balance", capability::when_up),
@@ -86,6 +88,8 @@ pub(crate) fn register(
         let node = move |_| input::Ip4Input::new(facts.clone(), ip4.clone(), checksum);
         graph.register(input::spec(checksum), move |worker| Behaviour::Map(Box::new(node(worker))))?;
     }
+    let options = facts.clone();
+    graph.register(options::spec(), move |_| Behaviour::Map(Box::new(options::Ip4Options::new(options.clone()))))?;
     let urpf = (facts.clone(), fib.clone(), objects.clone());
     graph.register(source::spec(), move |_| {
         let (facts, fib, objects) = urpf.clone();
@@ -98,9 +102,9 @@ pub(crate) fn register(
     graph.register(lookup::load_balance_spec(), move |_| {
         Behaviour::Map(Box::new(lookup::Ip4LoadBalance::new(handle.clone(), seed)))
     })?;
-    let (handle, policy) = (objects.clone(), policy.clone());
+    let (handle, policy, seen) = (objects.clone(), policy.clone(), facts.clone());
     let rewrite = graph.register(rewrite::spec(), move |_| {
-        Behaviour::Map(Box::new(rewrite::Ip4Rewrite::new(handle.clone(), policy.clone())))
+        Behaviour::Map(Box::new(rewrite::Ip4Rewrite::new(handle.clone(), policy.clone(), seen.clone())))
     })?;
     let workers = graph.workers();
     graph.register(fragment::spec(), move |worker| {

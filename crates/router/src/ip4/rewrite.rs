@@ -6,8 +6,13 @@
 //! `ip4-frag` when the packet is too long; `ip4-icmp-error` when it must not be cut, or when
 //! the TTL is used up; `ip4-redirect` when it turns back where its sender is to be told.
 
+use super::options;
 use crate::icmp::{Policy, Report, SharedPolicy};
-use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, vector::one_value};
+use crate::interface::{FactsTable, SharedFacts};
+use graph::{
+    Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag,
+    vector::one_value,
+};
 use std::fmt;
 use tables::object::ObjectRef;
 use tables::{Leaf, ObjectHandle};
@@ -57,16 +62,17 @@ pub fn spec() -> NodeSpec {
 pub struct Ip4Rewrite {
     objects: ObjectHandle,
     policy: SharedPolicy,
+    facts: SharedFacts,
 }
 
 impl Ip4Rewrite {
-    pub(crate) fn new(objects: ObjectHandle, policy: SharedPolicy) -> Ip4Rewrite {
-        Ip4Rewrite { objects, policy }
+    pub(crate) fn new(objects: ObjectHandle, policy: SharedPolicy, facts: SharedFacts) -> Ip4Rewrite {
+        Ip4Rewrite { objects, policy, facts }
     }
 }
 
 /// Packets with any of these are looked at one by one.
-const SPECIAL: u32 = check::TTL | check::GROUP | flag::SEGMENTED | NOT_FORWARDED;
+const SPECIAL: u32 = check::TTL | check::GROUP | flag::SEGMENTED | flag::OPTIONS | NOT_FORWARDED;
 /// Ours, or on its way to the host: it does not lose a hop.
 const NOT_FORWARDED: u32 = flag::ORIGINATED | flag::PUNTED;
 
@@ -90,7 +96,7 @@ impl Map for Ip4Rewrite {
         }
         for i in 0..vector.len() {
             let object = self.objects.get(cx.round, Leaf(vector.targets()[i]).index());
-            let to = one(cx, vector, i, object, policy);
+            let to = one(cx, vector, i, object, policy, self.facts.load(cx.round));
             vector.set_edge(i, to);
         }
     }
@@ -155,7 +161,14 @@ fn begin_at_ethernet(vector: &mut Vector) {
 }
 
 /// One packet, with all that can be special about it.
-fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>, policy: &Policy) -> EdgeIndex {
+fn one(
+    cx: &mut Context<'_>,
+    vector: &mut Vector,
+    i: usize,
+    object: ObjectRef<'_>,
+    policy: &Policy,
+    facts: &FactsTable,
+) -> EdgeIndex {
     let mut row = vector.row(i);
     let forwarded = row.flags & NOT_FORWARDED == 0;
     if forwarded && row.flags & check::GROUP != 0 {
@@ -198,6 +211,11 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     let bytes = cx.buffers.bytes_mut(row.packet);
     let Some(begin) = l3.checked_sub(rewrite.len()) else { return Edge::NoRoom.into() };
     bytes[begin..l3].copy_from_slice(rewrite);
+    if row.flags & flag::OPTIONS != 0 {
+        // Once: a packet that another interface copies (SPAN) or a tunnel takes is no further hop.
+        row.flags &= !flag::OPTIONS;
+        options::record(&mut bytes[l3..], facts, InterfaceIndex(object.interface()));
+    }
     if forwarded {
         ipv4::Header::new_unchecked(&mut bytes[l3..]).decrement_ttl();
     }

@@ -87,7 +87,8 @@ fn options_are_in_the_fragments_that_they_are_for() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     bed.router.set_mtu(e1.index, 576).unwrap();
     let security = [130, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9];
-    let timestamp = [68, 8, 9, 0, 0, 0, 0, 0];
+    // Of routers that the sender named: this is none.
+    let timestamp = [68, 8, 9, 3, 0, 0, 0, 0];
     let cases: [Vec<u8>; 5] = [
         vec![1; 4],
         timestamp.to_vec(),
@@ -103,9 +104,11 @@ fn options_are_in_the_fragments_that_they_are_for() {
             assert_eq!(e1.sent(), forwarded_in(&packet, 576, &e1), "{options:?}");
         }
     }
+    // What cannot be read does not get as far.
     let packet = udp(1000).options(&[130, 9, 1, 2]);
-    let moved = bed.errors_of(|_| receive(&e0, &packet));
-    assert_eq!((moved, e1.sent()), (error("ip4-frag", "malformed packet", 1), vec![]));
+    let mut moved = bed.errors_of(|_| receive(&e0, &packet));
+    moved.retain(|(node, _), _| node != "ip4-icmp-error");
+    assert_eq!((moved, e1.sent()), (error("ip4-options", "ip4 option longer than the header", 1), vec![]));
 }
 
 #[test]

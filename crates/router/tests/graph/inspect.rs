@@ -180,7 +180,10 @@ fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
     }
     let text = bed.command("show features").unwrap();
     assert!(text.starts_with("Available feature paths\ndevice-input:\n  span-input\n  ethernet-input\n"), "{text}");
-    assert!(text.contains("ip4-unicast:\n  ip4-input\n  ip4-rx-urpf\n  ip4-lookup\n  ip4-load-balance\n"), "{text}");
+    assert!(
+        text.contains("ip4-unicast:\n  ip4-input\n  ip4-options\n  ip4-rx-urpf\n  ip4-lookup\n  ip4-load-balance\n"),
+        "{text}"
+    );
     assert!(
         text.contains("interface-output:\n  interface-output\n  INTERFACE-output\n  span-output\n  INTERFACE-tx\n"),
         "{text}"

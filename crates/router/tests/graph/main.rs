@@ -18,6 +18,7 @@ mod inspect;
 mod interfaces;
 mod local;
 mod offload;
+mod options;
 mod packet;
 mod ping;
 mod punt;
