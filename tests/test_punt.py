@@ -121,6 +121,15 @@ def test_the_host_answers_udp_and_sends_port_unreachable(served):
         other.recv(10)
 
 
+def test_the_path_mtu_reaches_the_host(lab, served):
+    """ICMP about the host's own connections goes to the host: it sends smaller segments."""
+    router, h1, _, host = served
+    router.cli("set interface mtu packet 1000 e0")
+    said = bytes(range(256)) * 2000
+    serve(lab, host, said)
+    assert ask(h1, "10.0.1.1", b"x") == said
+
+
 def test_interfaces_can_have_ways_of_their_own(lab, served):
     router, h1, h2, host = served
     other = lab.host("other")

@@ -285,7 +285,8 @@ impl Router {
             &punt_table,
             options.hash_seed,
         )?;
-        let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &fib.handle(), &objects.handle(), &sender)?;
+        let icmp =
+            icmp::register(&mut graph, &facts, &icmp_policy, &punt_table, &fib.handle(), &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
         let local = local::register(&mut graph, &udp_ports, &icmp_policy)?;
         let span = span::register(&mut graph, &facts)?;

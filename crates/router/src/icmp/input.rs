@@ -7,7 +7,7 @@
 use super::ping::Event;
 use crate::events::EventSender;
 use crate::headers::transport_checksum;
-use crate::ip4::Unclaimed;
+use crate::ip4::{SharedPunts, Unclaimed};
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, time};
 use std::fmt;
 use wire::checksum;
@@ -48,13 +48,14 @@ pub fn spec() -> NodeSpec {
 
 pub struct EchoInput {
     events: EventSender,
+    punts: SharedPunts,
     /// Identifiers of pings that run, with the answers that each may still have.
     expected: Vec<(u16, u32)>,
 }
 
 impl EchoInput {
-    pub fn new(events: EventSender) -> EchoInput {
-        EchoInput { events, expected: Vec::new() }
+    pub(crate) fn new(events: EventSender, punts: SharedPunts) -> EchoInput {
+        EchoInput { events, punts, expected: Vec::new() }
     }
 
     /// Control: tell of so many more answers to this identifier.
@@ -99,11 +100,16 @@ impl EchoInput {
             return reply(cx, row, start);
         }
         let told = if self.expected.is_empty() { None } else { self.tell(cx, row, start) };
-        if told.is_none() && row.flags & flag::ORIGINATED == 0 {
-            row.scratch = Unclaimed::Message.into();
-            return Edge::Unclaimed;
+        if let Some(told) = told {
+            return told;
         }
-        told.unwrap_or(Edge::Own)
+        let is_ours = row.flags & flag::ORIGINATED != 0;
+        // What the host sends under an address of ours is told of to that address.
+        if is_ours && self.punts.load(cx.round).back_by(row.rx_interface).is_none() {
+            return Edge::Own;
+        }
+        row.scratch = if is_ours { Unclaimed::Error } else { Unclaimed::Message }.into();
+        Edge::Unclaimed
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) use policy::{Policy, SharedPolicy};
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
+use crate::ip4::SharedPunts;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::{Lookup4, ObjectHandle};
 
@@ -46,13 +47,14 @@ pub(crate) fn register(
     graph: &mut Graph,
     facts: &SharedFacts,
     policy: &SharedPolicy,
+    punts: &SharedPunts,
     fib: &Lookup4,
     objects: &ObjectHandle,
     events: &EventSender,
 ) -> Result<Nodes, GraphError> {
-    let sender = events.clone();
-    let input =
-        graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input::EchoInput::new(sender.clone()))))?;
+    let (sender, punts) = (events.clone(), punts.clone());
+    let echo = move || input::EchoInput::new(sender.clone(), punts.clone());
+    let input = graph.register(input::spec(), move |_| Behaviour::Map(Box::new(echo())))?;
     let error = {
         let (fib, objects, facts, policy) = (fib.clone(), objects.clone(), facts.clone(), policy.clone());
         let events = events.clone();

@@ -141,6 +141,25 @@ fn what_the_host_sends_is_not_punted_to_it() {
 }
 
 #[test]
+fn an_error_about_what_the_host_sent_goes_back_to_it() {
+    let (mut bed, [e0, ..], tap) = bed();
+    bed.router.set_mtu(e0.index, 1000).unwrap();
+    // Under the router's own address: path MTU discovery of the host's servers rests on it.
+    let packet = Packet::udp("10.0.0.1", "10.0.0.2", &[7; 1200]).fragment(DONT_FRAGMENT);
+    tap.receive(packet.frame(tap.mac, host_mac(ip("10.9.9.2"))));
+    bed.run();
+    let message = icmp(3, 4, 1000, &packet.bytes()[..548]);
+    let mut expected = Packet::new("10.9.9.1", "10.0.0.1", ICMP, &message).id(1);
+    expected.tos = 0xc0;
+    assert_eq!(tap.sent(), [expected.frame(host_mac(ip("10.9.9.2")), tap.mac)]);
+    assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
+    // Who else uses our address learns nothing.
+    e0.receive_packet(&Packet::udp("10.0.0.1", "99.9.9.9", b"x"));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved.get(&("ip4-icmp-input".into(), "packet of ours came back to us".into())), Some(&1), "{moved:?}");
+}
+
+#[test]
 fn punted_packets_are_limited_by_rate() {
     let (mut bed, [e0, ..], tap) = bed();
     bed.command("set ip punt rate 50").unwrap();

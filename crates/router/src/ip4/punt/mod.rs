@@ -40,6 +40,12 @@ pub(crate) struct PuntTable {
 pub(crate) type SharedPunts = Arc<Published<PuntTable>>;
 
 impl PuntTable {
+    /// The way by which an interface leads to the host, if it does: where an error about what the host sent goes.
+    pub fn back_by(&self, interface: InterfaceIndex) -> Option<ToHost> {
+        let all = self.by_interface.iter().chain([&self.others]);
+        all.flatten().find(|way| way.interface == interface).copied()
+    }
+
     fn way(&self, rx: InterfaceIndex) -> Option<ToHost> {
         self.by_interface.get(rx.0 as usize).copied().flatten().or(self.others)
     }

@@ -2,10 +2,10 @@
 //!
 //! Reads: why the packet is here, an [`Unclaimed`] in the scratch word; the interface that received it. Writes:
 //! for the host, the adjacency that leads there into `target`. Next: `ip4-rewrite` when there is a way to the
-//! host, which is not the one that the packet came by. Else the packet's sender is told: `tcp4-reset`, or
+//! host, which is not the one that the packet came by (but for errors about what came by it). Else the packet's sender is told: `tcp4-reset`, or
 //! `ip4-icmp-error` with the reason in the scratch word; or the packet ends here by name.
 
-use super::SharedPunts;
+use super::{SharedPunts, ToHost};
 use crate::icmp::Report;
 use crate::rate::TokenBucket;
 use graph::{Context, CounterTable, Map, NodeSpec, Row, Vector, flag};
@@ -44,6 +44,8 @@ pub enum Unclaimed {
     Segment,
     /// An ICMP message of which this router makes nothing.
     Message,
+    /// An ICMP error of this router about what the host sent under one of the router's addresses.
+    Error,
 }
 
 impl From<Unclaimed> for u64 {
@@ -54,8 +56,8 @@ impl From<Unclaimed> for u64 {
 
 impl From<u64> for Unclaimed {
     fn from(word: u64) -> Unclaimed {
-        use Unclaimed::{Message, Port, Protocol, Route, Segment};
-        [Route, Protocol, Port, Segment, Message].get(word as usize).copied().unwrap_or(Route)
+        use Unclaimed::{Error, Message, Port, Protocol, Route, Segment};
+        [Route, Protocol, Port, Segment, Message, Error].get(word as usize).copied().unwrap_or(Route)
     }
 }
 
@@ -79,6 +81,10 @@ impl Ip4Punt {
         let reason = Unclaimed::from(row.scratch);
         row.scratch = 0;
         let table = self.table.load(cx.round);
+        if reason == Unclaimed::Error {
+            let Some(way) = table.back_by(row.rx_interface) else { return Edge::NoHost };
+            return to_host(row, way);
+        }
         // One that waited for the host's Ethernet address comes here again.
         let is_new = row.flags & flag::PUNTED == 0;
         let way = table.way(row.rx_interface).filter(|_| row.flags & flag::ORIGINATED == 0);
@@ -92,10 +98,14 @@ impl Ip4Punt {
         if is_new && table.limit.is_some_and(|limit| !self.bucket.take(limit, cx.now)) {
             return Edge::RateLimited;
         }
-        row.flags |= flag::PUNTED;
-        row.target = way.adjacency.0;
-        Edge::Rewrite
+        to_host(row, way)
     }
+}
+
+fn to_host(row: &mut Row, way: ToHost) -> Edge {
+    row.flags |= flag::PUNTED;
+    row.target = way.adjacency.0;
+    Edge::Rewrite
 }
 
 impl Map for Ip4Punt {
@@ -112,7 +122,7 @@ impl Map for Ip4Punt {
 /// What a packet's sender is told when the host does not take it either (RFC 1122 3.2.2.1).
 fn refuse(row: &mut Row, reason: Unclaimed) -> Edge {
     let code = match reason {
-        Unclaimed::Route => return Edge::NoHost,
+        Unclaimed::Route | Unclaimed::Error => return Edge::NoHost,
         Unclaimed::Segment => return Edge::Reset,
         Unclaimed::Message => return Edge::Unhandled,
         Unclaimed::Protocol => unreachable::PROTOCOL,
