@@ -58,6 +58,7 @@ const SECTIONS: &[Section] = &[
         of: &["icmp", "ip4-ping"],
     },
     Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local"] },
+    Section { title: "Mirroring", about: "Copies of packets for others to look at (SPAN).", of: &["span"] },
     Section {
         title: "Interfaces, sending",
         about: "The last stops. `INTERFACE` stands for the name: each interface has these nodes.",
