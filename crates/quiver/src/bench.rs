@@ -9,13 +9,16 @@
 use drivers::pg::template::{Template, Vary};
 use drivers::pg::{self, Content, Stream};
 use graph::buffer::Reuse;
-use graph::{Graph, Progress, Worker, time};
+use graph::{Graph, InterfaceIndex, Progress, Worker, time};
 use router::arp::NeighbourKey;
 use router::ip4::control::{Path, Source, Way};
+use router::vlan::{Takes, Vid};
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use wire::ethernet::EtherType;
+use wire::vlan::TAG_LEN;
 use wire::{MacAddress, Prefix4};
 
 #[derive(clap::Args)]
@@ -28,6 +31,12 @@ pub struct Options {
     /// Bytes of a frame, from its Ethernet header on.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(60..=2048))]
     size: u16,
+    /// VLAN tags of the frames, in and out: 1 or 2, of sub-interfaces.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=2))]
+    vlan: u16,
+    /// With --vlan: every other frame is of another VLAN, or with `shapes' untagged.
+    #[arg(long, value_enum)]
+    mix: Option<Mix>,
     /// Packets come from 16k buffers in turn, not touched by the generator.
     #[arg(long)]
     cold: bool,
@@ -37,6 +46,13 @@ pub struct Options {
     /// The result as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// What packets of a vector differ in.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Mix {
+    Vlans,
+    Shapes,
 }
 
 const SCENARIOS: [&str; 3] = ["dumb", "ip4-1", "ip4-1k"];
@@ -86,6 +102,9 @@ struct Outcome {
     scenario: String,
     vector: u16,
     size: u16,
+    /// VLAN tags of each frame, and in what frames differ.
+    tags: u16,
+    mix: &'static str,
     cold: bool,
     /// All nodes and the residue, the generator excluded.
     clocks_per_packet: Spread,
@@ -103,6 +122,9 @@ struct Outcome {
 /// # Errors
 /// When a scenario is unknown or the router cannot be made.
 pub fn run(options: &Options) -> Result<(), String> {
+    if options.mix.is_some() && (options.vlan == 0 || options.cold) {
+        return Err("--mix goes with --vlan 1 or 2, and not with --cold".into());
+    }
     if let Some(unknown) = options.scenarios.iter().find(|name| !SCENARIOS.contains(&name.as_str())) {
         return Err(format!("no scenario `{unknown}' (there are: {})", SCENARIOS.join(", ")));
     }
@@ -147,14 +169,27 @@ impl Bed {
     fn new(scenario: &str, options: &Options) -> Result<Bed, router::Error> {
         let mut router = Router::new(RouterOptions { buffers: BUFFERS, ..RouterOptions::default() })?;
         let worker = router.graph.worker(0).expect("the first worker has a place");
-        let rx = router.create_interface("pg0", pg::open(0))?;
-        let tx = router.create_interface("null0", drivers::null::open(0))?;
+        let device = router.create_interface("pg0", pg::open(0))?;
+        let sink = router.create_interface("null0", drivers::null::open(0))?;
+        router.set_admin(device, true)?;
+        router.set_admin(sink, true)?;
+        let station = router.interfaces.get(device)?.mac;
+        let (mut rx, mut tx) = (device, sink);
+        if options.vlan > 0 {
+            rx = sub_interface(&mut router, device, VLANS[0], options.vlan)?;
+            tx = sub_interface(&mut router, sink, VLANS[0], options.vlan)?;
+        }
         let prefix = |text: &str| text.parse::<Prefix4>().expect("a prefix");
         router.add_address(rx, prefix("100.64.1.1/24"))?;
         router.add_address(tx, prefix("100.64.2.1/24"))?;
-        router.set_admin(rx, true)?;
-        router.set_admin(tx, true)?;
-        let station = router.interfaces.get(rx)?.mac;
+        match options.mix {
+            Some(Mix::Vlans) => {
+                let other = sub_interface(&mut router, device, VLANS[1], options.vlan)?;
+                router.add_address(other, prefix("100.64.3.1/24"))?;
+            }
+            Some(Mix::Shapes) => router.add_address(device, prefix("100.64.3.1/24"))?,
+            None => {}
+        }
         // What was sent is received again when buffers are not written anew.
         let neighbour = NeighbourKey { interface: tx, address: NEXT_HOP };
         router.set_neighbour(neighbour, station, true)?;
@@ -168,12 +203,13 @@ impl Bed {
             let way = Way::Via { next_hop: NEXT_HOP, interface: None };
             router.add_route(network, Source::Config, vec![Path::new(way)], true)?;
         }
-        let template = template(station, routes, options.size);
-        let content = match options.cold {
-            true => Content::AsTheyAre(options.size),
-            false => Content::Template(template.clone()),
+        let mut template = template(station, routes, options.size, options.vlan, options.mix);
+        let content = match (options.cold, options.mix) {
+            (true, _) => Content::AsTheyAre(options.size),
+            (false, Some(Mix::Shapes)) => Content::Replay(every_other_untagged(&mut template, options)),
+            (false, _) => Content::Template(template.clone()),
         };
-        let mut stream = Stream::new("bench", rx, content);
+        let mut stream = Stream::new("bench", device, content);
         stream.max_frame = options.vector as usize;
         if scenario == "dumb" {
             stream.entry = dumb_edge(&mut router.graph)?;
@@ -237,6 +273,12 @@ impl Bed {
             scenario: scenario.into(),
             vector: options.vector,
             size: options.size,
+            tags: options.vlan,
+            mix: match options.mix {
+                None => "",
+                Some(Mix::Vlans) => ", two VLANs",
+                Some(Mix::Shapes) => " or none",
+            },
             cold: options.cold,
             clocks_per_packet: Spread { min: fastest, median: median.clocks, max: slowest },
             mpps: Spread { min: rate(slowest), median: rate(median.clocks), max: rate(fastest) },
@@ -289,6 +331,36 @@ struct Window {
     nodes: Vec<NodeCost>,
 }
 
+/// The VLANs of the sub-interfaces.
+const VLANS: [u16; 2] = [100, 101];
+
+/// One of `tags` tags, the inner one of VLAN 20, that is up.
+fn sub_interface(
+    router: &mut Router,
+    parent: InterfaceIndex,
+    vlan: u16,
+    tags: u16,
+) -> Result<InterfaceIndex, router::Error> {
+    let inner = (tags == 2).then_some(Vid::Is(20));
+    let takes = Takes::Tagged { outer_type: EtherType::VLAN, outer: Vid::Is(vlan), inner, exact: true };
+    let index = router.create_sub_interface(parent, vlan.into(), takes)?;
+    router.set_admin(index, true)?;
+    Ok(index)
+}
+
+/// Frames of the template, every other one without its tags.
+fn every_other_untagged(template: &mut Template, options: &Options) -> Vec<Vec<u8>> {
+    let frame = |n: usize| {
+        let mut bytes = vec![0; options.size.into()];
+        template.write_next(&mut bytes);
+        if n % 2 == 1 {
+            bytes.drain(12..12 + TAG_LEN * usize::from(options.vlan));
+        }
+        bytes
+    };
+    (0..1024).map(frame).collect()
+}
+
 /// The edge from the generator straight to the null device.
 fn dumb_edge(graph: &mut Graph) -> Result<u16, router::Error> {
     let input = graph.find("pg-input")?;
@@ -296,14 +368,20 @@ fn dumb_edge(graph: &mut Graph) -> Result<u16, router::Error> {
 }
 
 /// UDP packets to the station; one destination, or random ones in all routes.
-fn template(station: MacAddress, routes: u32, size: u16) -> Template {
+fn template(station: MacAddress, routes: u32, size: u16, tags: u16, mix: Option<Mix>) -> Template {
     let last = Ipv4Addr::from(u32::from(FIRST_DESTINATION) + (routes << 8) - 1);
     let destination = match routes {
         1 => "16.0.0.1".to_string(),
         _ => format!("{FIRST_DESTINATION} + {last}"),
     };
-    let text =
-        format!("IP4: 02:00:00:00:00:aa -> {station} UDP: 100.64.1.2 -> {destination} ttl 255 UDP: 1234 -> 5678");
+    let outer = match mix {
+        Some(Mix::Vlans) => format!("{} - {}", VLANS[0], VLANS[1]),
+        _ => VLANS[0].to_string(),
+    };
+    let tags = ["", &format!("vlan {outer}"), &format!("vlan {outer} vlan 20")][usize::from(tags)].to_string();
+    let text = format!(
+        "IP4: 02:00:00:00:00:aa -> {station} {tags} UDP: 100.64.1.2 -> {destination} ttl 255 UDP: 1234 -> 5678"
+    );
     Template::parse(&text, Some((size.into(), size.into(), Vary::Increment)), true).expect("a template")
 }
 
@@ -316,7 +394,7 @@ fn print(report: &Report) {
     for result in &report.results {
         let c = &result.clocks_per_packet;
         println!(
-            "\n{}: {:.1} clocks/packet (min {:.1}, max {:.1}), {:.1} Mpps; vectors of {}, frames of {}{}",
+            "\n{}: {:.1} clocks/packet (min {:.1}, max {:.1}), {:.1} Mpps; vectors of {}, frames of {}{}{}",
             result.scenario,
             c.median,
             c.min,
@@ -324,6 +402,10 @@ fn print(report: &Report) {
             result.mpps.median,
             result.vector,
             result.size,
+            match result.tags {
+                0 => String::new(),
+                tags => format!(", VLAN tags: {tags}{}", result.mix),
+            },
             if result.cold { ", cold" } else { "" }
         );
         println!("  {:<28}{:>10}{:>16}", "Node", "Clocks", "Vectors/Call");

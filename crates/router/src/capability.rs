@@ -6,6 +6,8 @@ use crate::interface::Interface;
 /// The names of an interface's own nodes, where all interfaces are meant.
 pub const OUTPUT: &str = "INTERFACE-output";
 pub const TX: &str = "INTERFACE-tx";
+/// Of a sub-interface, ahead of its parent's.
+pub const SUB_OUTPUT: &str = "SUBINTERFACE-output";
 
 pub struct Capability {
     pub name: &'static str,
@@ -31,10 +33,10 @@ impl Stage {
 
 /// It works on packets of every interface that is up.
 pub fn when_up(interface: &Interface) -> Option<String> {
-    interface.admin_up.then(String::new)
+    interface.is_up().then(String::new)
 }
 
 /// It needs an address on the interface, too.
 pub fn when_addressed(interface: &Interface) -> Option<String> {
-    (interface.admin_up && interface.is_ip4_enabled()).then(String::new)
+    (interface.is_up() && interface.is_ip4_enabled()).then(String::new)
 }

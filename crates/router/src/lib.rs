@@ -23,6 +23,7 @@ pub mod packet_generator;
 mod rate;
 pub mod reassembly;
 pub mod span;
+pub mod vlan;
 
 pub use events::{Event, QUEUE as EVENT_QUEUE};
 
@@ -90,6 +91,22 @@ pub enum Error {
     TooManyMacs(String),
     #[error("{0} is a loopback interface: it has no neighbours")]
     NoNeighbours(String),
+    #[error("{0} is a sub-interface: copies are made of what whole interfaces receive and send")]
+    SpanOfSub(String),
+    #[error("{0} is a sub-interface itself")]
+    SubInterfaceOfOne(String),
+    #[error("{wanted}: {name} takes those frames already ({takes})")]
+    FramesTaken { wanted: vlan::Takes, takes: vlan::Takes, name: String },
+    #[error(
+        "{name} takes frames whose tags are not known beforehand ({takes}): only one that is made with exact-match and VLAN numbers, or untagged, can have an address"
+    )]
+    NoStation { name: String, takes: vlan::Takes },
+    #[error("{name} is named after {parent}: that can have another name")]
+    NamedAfterParent { name: String, parent: String },
+    #[error("{name} has no link of its own but {parent}'s (`set interface mtu packet' limits its packets)")]
+    NoLink { name: String, parent: String },
+    #[error("{0} is no sub-interface (`delete interface {0}' removes it)")]
+    NoSubInterface(String),
     #[error("host interface {host} is {name} already")]
     HostInterfaceTaken { host: String, name: String },
     #[error("{0} is no station's address (it is zero or a group's)")]
@@ -165,11 +182,12 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 9] = [
+pub static CAPABILITIES: [&capability::Capability; 10] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &span::CAPABILITY,
     &ethernet::CAPABILITY,
+    &vlan::CAPABILITY,
     &arp::CAPABILITY,
     &ip4::CAPABILITY,
     &icmp::CAPABILITY,
@@ -370,6 +388,7 @@ pub fn values(router: &Router, kind: &str) -> Vec<String> {
 pub fn commands() -> CommandSet<Router> {
     let mut set = CommandSet::new();
     interface::cli::register(&mut set);
+    vlan::cli::register(&mut set);
     ip4::cli::register(&mut set);
     ip4::punt::cli::register(&mut set);
     arp::cli::register(&mut set);

@@ -445,6 +445,18 @@ impl<'r> ObjectRef<'r> {
         (0..self.bucket_count() as u32).map(|bucket| self.bucket(bucket))
     }
 
+    /// The link header, when it is Ethernet with one tag.
+    #[inline(always)]
+    pub fn ethernet_tagged(&self) -> Option<&'r [u8; 18]> {
+        ((self.head >> 8) as u8 == 18).then(|| self.body()[16..34].try_into().expect("18 bytes"))
+    }
+
+    /// The link header, when it is Ethernet with two tags.
+    #[inline(always)]
+    pub fn ethernet_double_tagged(&self) -> Option<&'r [u8; 22]> {
+        ((self.head >> 8) as u8 == 22).then(|| self.body()[16..38].try_into().expect("22 bytes"))
+    }
+
     /// The leaf that a flow takes, by its hash.
     #[inline]
     pub fn bucket(&self, hash: u32) -> Leaf {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01     Ethernet: ethertype, source, destination
+//!   vlan 100 dot1ad 10 vlan 20                      its VLAN tags, the outer one first (802.1Q, 802.1ad)
 //! UDP: 10.0.0.1 - 10.0.0.9 -> 16.0.0.0 + 16.0.0.255   IPv4: protocol, source, destination
 //!   ttl 64                                          options of the layer
 //! UDP: 1234 -> 5678                               ports
@@ -15,6 +16,8 @@
 use crate::pg::MAX_SIZE;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
+use wire::ethernet::EtherType;
+use wire::vlan::TAG_LEN;
 use wire::{MacAddress, checksum};
 
 /// How a field changes from packet to packet.
@@ -291,7 +294,20 @@ impl<'a> Parser<'a> {
         self.field(6, 6, "a MAC address", number)?;
         self.arrow()?;
         self.field(0, 6, "a MAC address", number)?;
-        self.template.bytes[12..14].copy_from_slice(&u16::to_be_bytes(code));
+        // VLAN tags, the outer one first.
+        while let Some(tpid) = self.peek().and_then(|word| match word {
+            "vlan" => Some(EtherType::VLAN),
+            "dot1ad" => Some(EtherType::QINQ),
+            _ => None,
+        }) {
+            self.at += 1;
+            let at = self.template.bytes.len() - 2;
+            self.template.bytes[at..].copy_from_slice(&tpid.0.to_be_bytes());
+            self.template.bytes.resize(at + TAG_LEN + 2, 0);
+            self.field(at + 2, 2, "a VLAN (0 to 4095, with its priority up to 65535)", |tci: u16| u64::from(tci))?;
+        }
+        let end = self.template.bytes.len();
+        self.template.bytes[end - 2..].copy_from_slice(&u16::to_be_bytes(code));
         Ok(next)
     }
 
@@ -445,6 +461,18 @@ mod tests {
         assert_eq!((udp.src_port(), udp.dst_port(), udp.length()), (1234, 5678, 30));
         assert!(udp.verify_checksum(checksum::pseudo_header4(ip.src(), ip.dst(), 17, 30)));
         assert_eq!(udp.payload()[..4], [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn vlan_tags_stand_before_the_ethertype() {
+        let text = UDP.replace(" UDP: 100", " dot1ad 45066 vlan 20 - 21 UDP: 100");
+        let mut template = Template::parse(&text, None, true).unwrap();
+        let packet = next(&mut template);
+        assert_eq!(packet[12..24], [0x88, 0xa8, 0xb0, 0x0a, 0x81, 0, 0, 20, 8, 0, 0x45, 0]);
+        assert!(wire::ipv4::Header::new_checked(&packet[22..]).unwrap().verify_checksum());
+        assert_eq!((packet.len(), next(&mut template)[18..20].to_vec()), (72, vec![0, 21]));
+        let refusal = Template::parse(&UDP.replace(" UDP: 100", " vlan x UDP: 100"), None, true).unwrap_err();
+        assert!(refusal.contains("a VLAN"), "{refusal}");
     }
 
     #[test]

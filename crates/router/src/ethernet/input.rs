@@ -1,17 +1,23 @@
-//! `ethernet-input`: one pass over the Ethernet and IPv4 headers.
+//! `ethernet-input`: one pass over the Ethernet and IPv4 headers, and whose frames they are.
 //!
 //! Reads: `l2`, `length`, `rx_interface`. Writes: check bits into `flags`, `target` (IPv4
-//! destination), `l3`; cuts Ethernet padding off `length`. Next: `ip4-input`,
-//! `arp-input`, `llc-input`, or a drop by name.
+//! destination), `l3`; `rx_interface`, when a sub-interface takes the frame by its VLAN tags;
+//! cuts Ethernet padding off `length`. Next: `ip4-input`, `arp-input`, `llc-input`,
+//! or a drop by name.
 
 use super::station;
-use crate::interface::{Facts, SharedFacts};
-use graph::{Context, Map, NodeSpec, Snapshot, Vector, flag};
+use crate::interface::{Facts, FactsTable, SharedFacts};
+use crate::vlan::{Found, Inner};
+use graph::vector::VECTOR_SIZE;
+use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, flag};
 use std::fmt;
 use std::ops::Range;
-use wire::batch::{self, EthernetColumns, check};
+use std::sync::Arc;
+use wire::MacAddress;
+use wire::batch::{self, EthernetColumns, Shape, check};
 use wire::ethernet::{EtherType, HEADER_LEN};
 use wire::pretty::Summary;
+use wire::vlan::VID_MASK;
 
 graph::edges! {
     pub enum Edge {
@@ -32,6 +38,16 @@ graph::edges! {
         NeitherLengthNorType => drop "neither an 802.3 length nor an ethernet type",
         /// The interface was deleted while the frame was on its way. A few at that moment are normal.
         NoInterface => drop "interface is gone",
+        /// The frame carries VLAN tags that no sub-interface of this interface takes. When they are wanted, make one
+        /// (`create sub-interfaces`); else the switch sends more VLANs than it should (IEEE 802.1Q-2022 8.8.1).
+        UnknownVlan => drop "unknown vlan",
+        /// The frame is of a VLAN whose sub-interface is set down. Set it up (`set interface state e0.100 up`).
+        SubDown => drop "subinterface down",
+        /// The frame ends before its VLAN tag does: it was cut short, or made to break parsers
+        /// (IEEE 802.1Q-2022 9.3).
+        TruncatedTag => drop "frame ends within a vlan tag",
+        /// The frame has more than the two VLAN tags that are understood here (IEEE 802.1ad).
+        TooManyTags => drop "more than two vlan tags",
     }
 }
 
@@ -44,11 +60,13 @@ pub fn spec() -> NodeSpec {
 
 pub struct EthernetInput {
     facts: SharedFacts,
+    /// Packets and bytes received, by interface: devices count their own, we the sub-interfaces'.
+    rx: Arc<CounterTable>,
 }
 
 impl EthernetInput {
-    pub fn new(facts: SharedFacts) -> EthernetInput {
-        EthernetInput { facts }
+    pub fn new(facts: SharedFacts, rx: Arc<CounterTable>) -> EthernetInput {
+        EthernetInput { facts, rx }
     }
 }
 
@@ -58,72 +76,289 @@ impl Map for EthernetInput {
         let facts = self.facts.load(cx.round);
         if let Some(rx) = vector.one_rx_interface() {
             let all = 0..vector.len();
-            return input(cx, vector, all, facts.get(rx));
+            return self.input(cx, vector, all, facts, rx);
         }
         // Several interfaces in one vector: run by run.
         let mut start = 0;
         while start < vector.len() {
             let rx = vector.rx_interfaces()[start];
             let run = vector.rx_interfaces()[start..].iter().take_while(|&&other| other == rx).count();
-            input(cx, vector, start..start + run, facts.get(rx));
+            self.input(cx, vector, start..start + run, facts, rx);
             start += run;
         }
     }
 }
 
-/// Packets `range`, all received on the interface of `facts`.
-#[inline]
-fn input(cx: &mut Context<'_>, vector: &mut Vector, range: Range<usize>, facts: Option<&Facts>) {
-    let Some(facts) = facts else {
-        range.for_each(|i| vector.set_edge(i, Edge::NoInterface.into()));
-        return;
-    };
-    let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
-    let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
-    let faults = batch::ethernet_ip4(&frames, facts.mac, columns);
-    let columns = vector.columns();
-    for (l3, l2) in columns.l3[range.clone()].iter_mut().zip(&columns.l2[range.clone()]) {
-        *l3 = l2 + HEADER_LEN as u16;
+const ETHERNET_FAULTS: u32 = check::OTHER_STATION | check::GROUP | check::NOT_IP4 | check::SHORT;
+
+impl EthernetInput {
+    /// Packets `range`, all received on the interface `rx`.
+    #[inline]
+    fn input(
+        &self,
+        cx: &mut Context<'_>,
+        vector: &mut Vector,
+        range: Range<usize>,
+        table: &FactsTable,
+        rx: InterfaceIndex,
+    ) {
+        let Some(facts) = table.get(rx) else {
+            range.for_each(|i| vector.set_edge(i, Edge::NoInterface.into()));
+            return;
+        };
+        if facts.sub_interfaces.is_some() {
+            return self.demultiplex(cx, vector, range, table, facts);
+        }
+        let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
+        let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
+        let faults = batch::ethernet_ip4(&frames, facts.mac, columns);
+        admit(cx, vector, &range, facts, faults);
+        let columns = vector.columns();
+        for (l3, l2) in columns.l3[range.clone()].iter_mut().zip(&columns.l2[range.clone()]) {
+            *l3 = l2 + HEADER_LEN as u16;
+        }
+        if faults & ETHERNET_FAULTS == 0 {
+            columns.edge[range].fill(Edge::Ip4Input.into());
+            return;
+        }
+        for i in range.clone() {
+            let Some(edge) = ethertype_edge(cx, vector, i) else {
+                // A tag, though nobody expects one: it and the rest are looked at anew.
+                vector.columns().flags[i..range.end].iter_mut().for_each(|flags| *flags &= !check::ALL);
+                return self.one_by_one(cx, vector, i..range.end, table, facts);
+            };
+            vector.set_edge(i, edge.into());
+        }
     }
-    const ETHERNET_FAULTS: u32 = check::OTHER_STATION | check::GROUP | check::NOT_IP4 | check::SHORT;
-    if faults & check::OTHER_STATION != 0 && !facts.stations.is_empty() {
-        station::admit(cx, vector, range.clone(), facts);
-    }
-    let columns = vector.columns();
-    if faults & ETHERNET_FAULTS == 0 {
-        columns.edge[range].fill(Edge::Ip4Input.into());
-        return;
-    }
-    for i in range {
-        let (flags, length) = (columns.flags[i], columns.length[i] as usize);
-        let l2 = columns.l2[i] as usize;
-        columns.edge[i] = if length < HEADER_LEN {
-            Edge::Runt
-        } else if flags & check::OTHER_STATION != 0 {
-            Edge::OtherStation
-        } else if flags & check::NOT_IP4 == 0 {
-            // Too short for its IPv4 header: ip4-input says so.
-            Edge::Ip4Input
+
+    /// Packets `range` that may carry VLAN tags, of the interface of `facts`. Most often all of
+    /// them are of one shape, and of one VLAN.
+    #[inline]
+    fn demultiplex(
+        &self,
+        cx: &mut Context<'_>,
+        vector: &mut Vector,
+        range: Range<usize>,
+        table: &FactsTable,
+        facts: &Facts,
+    ) {
+        let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
+        let first = batch::first_shape(&frames, sides.length[0]);
+        if !first.0.is_sound() {
+            return self.one_by_one(cx, vector, range, table, facts);
+        }
+        let owner_of_first = owner(facts, first.0, first.1);
+        let own = |found: Found| table.get(found.index()).map_or(facts.mac, |own| own.mac);
+        let station = match owner_of_first {
+            Ok(Some(found)) if found.has_own_mac() => own(found),
+            _ => facts.mac,
+        };
+        // Before padding is cut off: what came is what counts.
+        let lengths = copied(sides.length);
+        let mut tags = [0u32; VECTOR_SIZE];
+        let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
+        let alike = batch::alike_ip4(&frames, station, columns, first, &mut tags);
+        let done = range.start..range.start + alike.done;
+        admit(cx, vector, &done, facts, alike.faults);
+        let columns = vector.columns();
+        for (l3, l2) in columns.l3[done.clone()].iter_mut().zip(&columns.l2[done.clone()]) {
+            *l3 = l2 + first.0.header_length();
+        }
+        let plain = alike.faults & ETHERNET_FAULTS == 0;
+        if alike.one_vlan {
+            let edge = match owner_of_first {
+                Err(edge) => Some(edge),
+                Ok(Some(found)) => {
+                    columns.rx_interface[done.clone()].fill(found.index());
+                    self.count(cx, found, &lengths[..alike.done]);
+                    (!found.is_up()).then_some(Edge::SubDown)
+                }
+                Ok(None) => None,
+            };
+            match edge.or(plain.then_some(Edge::Ip4Input)) {
+                Some(edge) => columns.edge[done.clone()].fill(edge.into()),
+                None => done.clone().for_each(|i| {
+                    let edge = ethertype_edge(cx, vector, i).unwrap_or(Edge::UnknownVlan);
+                    vector.set_edge(i, edge.into());
+                }),
+            }
         } else {
-            let bytes = cx.buffers.bytes(columns.packets[i]);
-            let ethertype = EtherType(u16::from_be_bytes([bytes[l2 + 12], bytes[l2 + 13]]));
-            match ethertype {
-                EtherType::ARP => Edge::ArpInput,
-                other if other.is_length() => length_edge(columns.flags[i], &mut columns.length[i], other.0),
-                _ => Edge::UnknownType,
+            let mut counted = Counted::new(&self.rx, cx.thread);
+            for i in done.clone() {
+                let at = i - range.start;
+                let owner = owner(facts, first.0, tags[at]);
+                let has_own_mac = matches!(owner, Ok(Some(found)) if found.has_own_mac());
+                if has_own_mac || station != facts.mac {
+                    let mac = if let Ok(Some(found)) = owner { own(found) } else { facts.mac };
+                    address_to(cx, vector, i, mac);
+                    give(cx, vector, i, owner, lengths[at], &mut counted, false);
+                } else {
+                    give(cx, vector, i, owner, lengths[at], &mut counted, plain);
+                }
             }
         }
-        .into();
+        if done.end < range.end {
+            self.one_by_one(cx, vector, done.end..range.end, table, facts);
+        }
+    }
+
+    /// Packets `range`, each of a shape of its own.
+    fn one_by_one(
+        &self,
+        cx: &mut Context<'_>,
+        vector: &mut Vector,
+        range: Range<usize>,
+        table: &FactsTable,
+        facts: &Facts,
+    ) {
+        let (mut shapes, mut tags) = ([Shape::PLAIN; VECTOR_SIZE], [0u32; VECTOR_SIZE]);
+        let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
+        let lengths = copied(sides.length);
+        batch::shapes(&frames, &lengths, &mut shapes, &mut tags);
+        let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
+        let faults = batch::tagged_ip4(&frames, facts.mac, columns, &shapes);
+        let plain = faults & ETHERNET_FAULTS == 0;
+        admit(cx, vector, &range, facts, faults);
+        let mut counted = Counted::new(&self.rx, cx.thread);
+        for i in range.clone() {
+            let at = i - range.start;
+            let columns = vector.columns();
+            columns.l3[i] = columns.l2[i] + shapes[at].header_length();
+            let owner = owner(facts, shapes[at], tags[at]);
+            let mut plain = plain;
+            if let Ok(Some(found)) = owner
+                && found.has_own_mac()
+            {
+                address_to(cx, vector, i, table.get(found.index()).map_or(facts.mac, |own| own.mac));
+                plain = false;
+            }
+            give(cx, vector, i, owner, lengths[at], &mut counted, plain);
+        }
+    }
+
+    /// Counts what one sub-interface has received.
+    #[inline]
+    fn count(&self, cx: &Context<'_>, found: Found, lengths: &[u16]) {
+        let at = found.index().0 as usize;
+        let bytes: u32 = lengths.iter().map(|&length| u32::from(length)).sum();
+        self.rx.add(cx.thread, at, 0, lengths.len() as u64);
+        self.rx.add(cx.thread, at, 1, bytes.into());
     }
 }
 
-/// Where a frame goes that has `said` in place of a type; padding after what it says is cut
-/// off.
-fn length_edge(flags: u32, length: &mut u16, said: u16) -> Edge {
+/// Takes what is for extra addresses of the receiving interface.
+#[inline]
+fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, facts: &Facts, faults: u32) {
+    if faults & check::OTHER_STATION != 0 && !facts.stations.is_empty() {
+        station::admit(cx, vector, range.clone(), facts);
+    }
+}
+
+/// Lengths as they are before something is cut off.
+#[inline]
+fn copied(lengths: &[u16]) -> [u16; VECTOR_SIZE] {
+    let mut copy = [0; VECTOR_SIZE];
+    copy[..lengths.len()].copy_from_slice(lengths);
+    copy
+}
+
+/// Gives a packet to its owner and says where it goes; `plain` when nothing is wrong with any.
+#[inline]
+fn give(
+    cx: &Context<'_>,
+    vector: &mut Vector,
+    i: usize,
+    owner: Result<Option<Found>, Edge>,
+    length: u16,
+    counted: &mut Counted<'_>,
+    plain: bool,
+) {
+    let found = match owner {
+        Ok(found) => found,
+        Err(edge) => return vector.set_edge(i, edge.into()),
+    };
+    if let Some(found) = found {
+        vector.columns().rx_interface[i] = found.index();
+        counted.packet(found.index(), length);
+        if !found.is_up() {
+            return vector.set_edge(i, Edge::SubDown.into());
+        }
+    }
+    let edge = match plain {
+        true => Edge::Ip4Input,
+        false => ethertype_edge(cx, vector, i).unwrap_or(Edge::UnknownVlan),
+    };
+    vector.set_edge(i, edge.into());
+}
+
+/// Whose a frame is with these tags: a sub-interface's, or, with none, the receiving
+/// interface's own.
+#[inline]
+fn owner(facts: &Facts, shape: Shape, tags: u32) -> Result<Option<Found>, Edge> {
+    if shape.is_truncated() {
+        return Err(Edge::TruncatedTag);
+    }
+    if shape.is_deeper() {
+        return Err(Edge::TooManyTags);
+    }
+    let (outer, inner) = ((tags >> 16) as u16 & VID_MASK, tags as u16 & VID_MASK);
+    // IEEE 802.1Q-2022 9.6: identifier 0 names no VLAN, the tag only tells a priority.
+    if shape.depth() == 0 || shape.depth() == 1 && outer == 0 {
+        return Ok(facts.sub_interfaces.as_ref().and_then(|demux| demux.untagged()));
+    }
+    let inner = match shape.depth() {
+        1 => Inner::None,
+        _ if shape.is_inner_other() => Inner::Other,
+        _ => Inner::Vid(inner),
+    };
+    let found = facts.sub_interfaces.as_ref().and_then(|demux| demux.tagged(shape.outer_type(), outer, inner));
+    found.map(Some).ok_or(Edge::UnknownVlan)
+}
+
+/// Decides anew whether a frame is for this station, which has an address of its own.
+fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress) {
+    let columns = vector.columns();
+    let l2 = columns.l2[i] as usize;
+    let is_ours = cx.buffers.bytes(columns.packets[i])[l2..l2 + 6] == mac.0;
+    columns.flags[i] &= !check::OTHER_STATION;
+    if columns.flags[i] & check::GROUP == 0 && !is_ours {
+        columns.flags[i] |= check::OTHER_STATION;
+    }
+}
+
+/// Where a packet goes by its checks and its EtherType, the two bytes before `l3`; none when
+/// that is a VLAN tag's.
+fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize) -> Option<Edge> {
+    let columns = vector.columns();
+    let (flags, length) = (columns.flags[i], columns.length[i] as usize);
+    let l3 = columns.l3[i] as usize;
+    Some(if length < HEADER_LEN {
+        Edge::Runt
+    } else if flags & check::OTHER_STATION != 0 {
+        Edge::OtherStation
+    } else if flags & check::NOT_IP4 == 0 {
+        // Too short for its IPv4 header: ip4-input says so.
+        Edge::Ip4Input
+    } else {
+        let bytes = cx.buffers.bytes(columns.packets[i]);
+        match EtherType(u16::from_be_bytes([bytes[l3 - 2], bytes[l3 - 1]])) {
+            EtherType::ARP => Edge::ArpInput,
+            other if other.is_tag() => return None,
+            other if other.is_length() => {
+                length_edge(flags, &mut columns.length[i], l3 as u16 - columns.l2[i], other.0)
+            }
+            _ => Edge::UnknownType,
+        }
+    })
+}
+
+/// Where a frame goes that has `said` in place of a type, behind a link header of so many bytes;
+/// padding after what it says is cut off.
+fn length_edge(flags: u32, length: &mut u16, link: u16, said: u16) -> Edge {
     if said > MAX_PAYLOAD {
         return Edge::NeitherLengthNorType;
     }
-    let whole = said + HEADER_LEN as u16;
+    let whole = said + link;
     if whole > *length {
         return Edge::LengthBeyond;
     }
@@ -131,6 +366,44 @@ fn length_edge(flags: u32, length: &mut u16, said: u16) -> Edge {
         *length = whole;
     }
     Edge::Llc
+}
+
+/// Adds up what sub-interfaces receive, so that a run of packets counts once.
+struct Counted<'a> {
+    rx: &'a CounterTable,
+    thread: usize,
+    interface: InterfaceIndex,
+    packets: u64,
+    bytes: u64,
+}
+
+impl<'a> Counted<'a> {
+    fn new(rx: &'a CounterTable, thread: usize) -> Counted<'a> {
+        Counted { rx, thread, interface: InterfaceIndex::default(), packets: 0, bytes: 0 }
+    }
+
+    #[inline]
+    fn packet(&mut self, interface: InterfaceIndex, length: u16) {
+        if interface != self.interface {
+            self.write();
+            (self.interface, self.packets, self.bytes) = (interface, 0, 0);
+        }
+        self.packets += 1;
+        self.bytes += length as u64;
+    }
+
+    fn write(&self) {
+        if self.packets > 0 {
+            self.rx.add(self.thread, self.interface.0 as usize, 0, self.packets);
+            self.rx.add(self.thread, self.interface.0 as usize, 1, self.bytes);
+        }
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.write();
+    }
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {

@@ -30,8 +30,10 @@ pub fn register(graph: &mut Graph, facts: &SharedFacts, counters: &InterfaceCoun
     graph.register(llc::spec(), move |_| Behaviour::Map(Box::new(llc::LlcInput::new(punts.clone()))))?;
     let punts = counters.punts.clone();
     graph.register(snap::spec(), move |_| Behaviour::Map(Box::new(snap::SnapInput::new(punts.clone()))))?;
-    let facts = facts.clone();
-    graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input::EthernetInput::new(facts.clone()))))
+    let (facts, rx) = (facts.clone(), counters.rx.clone());
+    graph.register(input::spec(), move |_| {
+        Behaviour::Map(Box::new(input::EthernetInput::new(facts.clone(), rx.clone())))
+    })
 }
 
 /// What the first buffer has of a packet from `l3` on.

@@ -73,7 +73,7 @@ impl Router {
 
     /// RFC 1812 5.2.7.2, 4.3.2.4: the address that stands for the router where an interface has none.
     pub fn router_id(&self) -> Option<Ipv4Addr> {
-        let up = || self.interfaces.iter().filter(|interface| interface.admin_up);
+        let up = || self.interfaces.iter().filter(|interface| interface.is_up());
         let first = |interface: &crate::interface::Interface| interface.addresses.first().map(|own| own.address());
         up().filter(|interface| interface.is_loopback()).find_map(first).or_else(|| up().find_map(first))
     }

@@ -4,7 +4,7 @@
 //! Capabilities name their nodes ([`crate::capability`]); whether these exist and in what
 //! order they come is read from the graph.
 
-use crate::capability::{OUTPUT, Stage, TX};
+use crate::capability::{OUTPUT, SUB_OUTPUT, Stage, TX};
 use crate::interface::Interface;
 use crate::{CAPABILITIES, Router};
 use command::{Args, Command, CommandError, CommandSet, Reply, reply};
@@ -58,9 +58,19 @@ fn arcs(router: &Router) -> Vec<Arc> {
 
 /// The node of a stage: an interface's own one for the given interface, or for any.
 fn node_of(router: &Router, name: &str, interface: Option<&Interface>) -> Option<NodeIndex> {
-    let interface = || interface.or_else(|| router.interfaces.iter().next());
+    let find = |is_one: fn(&Interface) -> bool| match interface {
+        Some(interface) => is_one(interface).then_some(interface),
+        None => router.interfaces.iter().find(|interface| is_one(interface)),
+    };
+    let interface = || find(|_| true);
     match name {
-        OUTPUT => Some(interface()?.output_node),
+        // A sub-interface sends by its parent's.
+        OUTPUT => {
+            let interface = interface()?;
+            let device = interface.sub.as_ref().map_or(Ok(interface), |sub| router.interfaces.get(sub.parent)).ok()?;
+            Some(device.output_node)
+        }
+        SUB_OUTPUT => Some(find(|interface| interface.sub.is_some())?.output_node),
         TX => Some(interface()?.tx_node),
         name => router.graph.find(name).ok(),
     }

@@ -33,7 +33,11 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
         _ => Amount::Plain,
     };
     let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
-    let chosen = router.interfaces.iter().filter(|interface| only.is_none_or(|only| only == interface.index));
+    // A sub-interface has no device of its own: asked for by name it is shown by its parent's.
+    let device = |interface: &Interface| interface.sub.as_ref().map_or(interface.index, |sub| sub.parent);
+    let only = only.map(|only| router.interfaces.get(only).map(device)).transpose()?;
+    let chosen = router.interfaces.iter().filter(|interface| interface.sub.is_none());
+    let chosen = chosen.filter(|interface| only.is_none_or(|only| only == interface.index));
     let errors = errors_by_node(router);
     let mut interfaces: Vec<ShownHardware> =
         chosen.map(|interface| ShownHardware::of(router, &errors, interface)).collect();
@@ -115,7 +119,7 @@ impl ShownHardware {
         ShownHardware {
             name: interface.name.clone(),
             index: interface.index.0,
-            link: if interface.link_up() { "up" } else { "down" },
+            link: if router.interfaces.link_up(interface) { "up" } else { "down" },
             megabits_per_second: speed.map(|speed| speed.megabits),
             full_duplex: speed.and_then(|speed| speed.full_duplex),
             driver: interface.driver,

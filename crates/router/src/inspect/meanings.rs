@@ -3,8 +3,9 @@
 //! It is made of the nodes' own comments (`graph::edges!`, `CounterSpec`), by capability and
 //! in the order in which packets meet the nodes.
 
-use crate::capability::{OUTPUT, TX};
+use crate::capability::{OUTPUT, SUB_OUTPUT, TX};
 use crate::interface::{Creation, LoopbackOptions};
+use crate::vlan::control::by_number;
 use crate::{CAPABILITIES, Devices, Error, Options, Router};
 use drivers::input::DeviceInput;
 use graph::Behaviour;
@@ -62,7 +63,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "Interfaces, sending",
         about: "The last stops. `INTERFACE` stands for the name: each interface has these nodes.",
-        of: &["interface", "control-input"],
+        of: &["interface", "vlan", "control-input"],
     },
     Section { title: "Elsewhere", about: "What belongs to no single part.", of: &[] },
 ];
@@ -101,7 +102,8 @@ pub fn meanings() -> Result<Vec<Meaning>, Error> {
     let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
     let mut router = Router::new(options)?;
     // Interfaces have nodes of their own, those of loopbacks are others; stand-ins have no input nodes.
-    router.create("null0", Creation::Null)?;
+    let device = router.create("null0", Creation::Null)?;
+    router.create_sub_interface(device, 1, by_number(1))?;
     router.create("loop0", Creation::Loopback(LoopbackOptions { instance: 0, mac: None }))?;
     for node in [VIRTIO_INPUT, AF_PACKET_INPUT] {
         let rx = router.counters.rx.clone();
@@ -130,7 +132,10 @@ fn in_order(router: &Router) -> Vec<&ErrorInfo> {
 }
 
 fn told(router: &Router, error: &ErrorInfo) -> Meaning {
-    let of_interfaces = router.interfaces.iter().flat_map(|it| [(it.output_node, OUTPUT), (it.tx_node, TX)]);
+    let of_interfaces = router.interfaces.iter().flat_map(|it| {
+        let output = if it.sub.is_some() { SUB_OUTPUT } else { OUTPUT };
+        [(it.output_node, output), (it.tx_node, TX)]
+    });
     let node = router.graph.find(&error.node).ok();
     let own = of_interfaces.into_iter().find(|(own, _)| Some(*own) == node);
     let node = own.map_or(error.node.as_str(), |(_, name)| name);

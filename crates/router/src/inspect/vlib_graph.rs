@@ -5,6 +5,7 @@
 //! end is a note below the node: lines to one `drop` from everywhere would hide the rest.
 
 use crate::Router;
+use crate::capability::{OUTPUT, SUB_OUTPUT, TX};
 use command::table::{Align, Table};
 use command::{Args, Command, CommandError, CommandSet, Reply, Text, reply};
 use graph::NodeIndex;
@@ -116,8 +117,12 @@ impl Drawing {
         let mut collapsed: BTreeMap<NodeIndex, &str> = BTreeMap::new();
         if !each_interface {
             for interface in router.interfaces.iter() {
-                collapsed.insert(interface.output_node, "INTERFACE-output");
-                collapsed.insert(interface.tx_node, "INTERFACE-tx");
+                if interface.sub.is_some() {
+                    collapsed.insert(interface.output_node, SUB_OUTPUT);
+                    continue;
+                }
+                collapsed.insert(interface.output_node, OUTPUT);
+                collapsed.insert(interface.tx_node, TX);
             }
         }
         let name = |index: NodeIndex, name: &str| collapsed.get(&index).copied().unwrap_or(name).to_string();

@@ -348,7 +348,7 @@ fn show_interface(router: &mut Router, args: &Args) -> Answer {
             name: interface.name.clone(),
             index: interface.index.0,
             state: if interface.admin_up { "up" } else { "down" },
-            link: if interface.link_up() { "up" } else { "down" },
+            link: if router.interfaces.link_up(interface) { "up" } else { "down" },
             mtu: interface.mtu,
             ip4_mtu: interface.mtus.ip4,
             counters: Counters {

@@ -15,9 +15,14 @@ pub(crate) fn address_removal(name: &str, prefix: Prefix4) -> String {
     format!("set interface ip address del {name} {prefix}")
 }
 
-/// One interface after the other, each with its settings, in the order of their indices.
+/// One interface after the other, each with its settings and its sub-interfaces, in the order of
+/// their indices.
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    router.interfaces.iter().for_each(|interface| of_interface(interface, into));
+    for parent in router.interfaces.iter().filter(|interface| interface.sub.is_none()) {
+        of_interface(parent, into);
+        // Theirs come after it, though an index that was given again may be lower.
+        router.interfaces.sub_interfaces_of(parent.index).for_each(|sub| of_interface(sub, into));
+    }
     // When all lenders are there.
     router.interfaces.iter().for_each(|interface| of_borrower(router, interface, into));
 }
@@ -36,6 +41,10 @@ fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
         let mut made = Statement::new(creation.command(name), removal(name));
         made.claims = creation.claims();
         into.push(made);
+    }
+    if let Some(sub) = &interface.sub {
+        let parent = interface.parent_name().to_string();
+        into.push(Statement::new(sub.command(&parent), removal(name)).needing(removal(&parent)));
     }
     let setting = |line: String, undo: String| Statement::new(line, undo).needing(removal(name)).replaced_by_itself();
     // The link's first: it must carry what the others allow.

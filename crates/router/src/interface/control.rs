@@ -1,10 +1,13 @@
 //! Interfaces as control keeps them, and the operations on them.
 
+use super::facts::SubInterfaces;
 use super::output::Output;
 use super::{Creation, Facts, FactsTable, Mtus};
 use crate::ip4;
 use crate::ip4::control::{Path, Source, Way};
 use crate::span::Session;
+use crate::vlan::Demux;
+use crate::vlan::control::Sub;
 use crate::{Error, Router};
 use drivers::input::DeviceInput;
 use drivers::output::DeviceOutput;
@@ -15,6 +18,7 @@ use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
 use std::net::Ipv6Addr;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
 use std::time::Instant;
 use wire::ethernet::EtherType;
 use wire::vlan::{LinkHeader, Tags};
@@ -41,8 +45,8 @@ pub struct Interface {
     /// What made it, unless it was made of a device by the program.
     pub creation: Option<Creation>,
     pub mac: MacAddress,
-    /// The device's own, for when an operator's is taken away.
-    device_mac: MacAddress,
+    /// The device's own, or the parent's, for when an operator's is taken away.
+    pub(crate) device_mac: MacAddress,
     /// Extra addresses whose frames it takes.
     pub secondary_macs: Vec<MacAddress>,
     /// The device is asked for every frame that it sees.
@@ -52,8 +56,8 @@ pub struct Interface {
     pub mtu: u16,
     pub ip4_mtu: u16,
     pub mtus: Mtus,
-    /// The device's own when it was opened.
-    pub(super) device_mtu: u16,
+    /// The device's own when it was opened, or what the parent carries.
+    pub(crate) device_mtu: u16,
     /// An operator set the address.
     pub mac_is_set: bool,
     pub admin_up: bool,
@@ -70,6 +74,12 @@ pub struct Interface {
     pub span: Vec<Session>,
     /// The edge of `span-output` to its tx node.
     pub(crate) span_wire: u16,
+    /// What makes it a sub-interface, when it is one.
+    pub sub: Option<Sub>,
+    /// Whose its frames are, once it has had a sub-interface.
+    pub(crate) demux: Option<Arc<Demux>>,
+    /// What was published of it last.
+    facts: RefCell<Option<Arc<Facts>>>,
     pub(crate) link: Box<dyn Link>,
     /// What it said of its carrier last ([`super::link_watch`]).
     pub(crate) link_is_up: bool,
@@ -104,12 +114,18 @@ impl ReceiveQueue {
 }
 
 impl Interface {
-    /// Whether packets can leave by it.
-    pub fn is_usable(&self) -> bool {
-        self.admin_up && self.link_is_up
+    /// Whether it is set up: of a sub-interface, that packets pass its parent, too.
+    pub fn is_up(&self) -> bool {
+        self.admin_up && self.sub.as_ref().is_none_or(|sub| sub.parent_up)
     }
 
-    /// Whether it had a carrier when it was looked at last.
+    /// Whether packets can leave by it.
+    pub fn is_usable(&self) -> bool {
+        self.is_up() && self.link_is_up
+    }
+
+    /// Whether it had a carrier when it was looked at last; a sub-interface has its parent's
+    /// ([`Interfaces::link_up`]).
     pub fn link_up(&self) -> bool {
         self.link_is_up
     }
@@ -117,6 +133,14 @@ impl Interface {
     /// Whether there is a wire that could be pulled out.
     pub(crate) fn has_wire(&self) -> bool {
         self.receive_queue.is_some()
+    }
+
+    /// The name of a sub-interface without its number; of others, their own.
+    pub fn parent_name(&self) -> &str {
+        match &self.sub {
+            Some(_) => self.name.rsplit_once('.').map_or(&self.name, |(parent, _)| parent),
+            None => &self.name,
+        }
     }
 
     /// Whether it takes part in IPv4.
@@ -191,6 +215,16 @@ impl Interfaces {
 
     pub fn iter(&self) -> impl Iterator<Item = &Interface> {
         self.slots.iter().flatten()
+    }
+
+    pub fn sub_interfaces_of(&self, parent: InterfaceIndex) -> impl Iterator<Item = &Interface> {
+        self.iter().filter(move |interface| interface.sub.as_ref().is_some_and(|sub| sub.parent == parent))
+    }
+
+    /// Whether there is a carrier: for a sub-interface that of its parent.
+    pub fn link_up(&self, interface: &Interface) -> bool {
+        let parent = interface.sub.as_ref().and_then(|sub| self.get(sub.parent).ok());
+        parent.unwrap_or(interface).link_up()
     }
 
     /// The next index that is free, after the one given out last: an index comes back only
@@ -271,6 +305,16 @@ impl Router {
     /// and the device is closed.
     pub fn create_interface(&mut self, name: &str, device: Device) -> Result<InterfaceIndex, Error> {
         self.check_new_name(name)?;
+        self.add_interface(name, device, None)
+    }
+
+    /// [`Router::create_interface`], of a device or of a share in a parent's.
+    pub(crate) fn add_interface(
+        &mut self,
+        name: &str,
+        device: Device,
+        sub: Option<Sub>,
+    ) -> Result<InterfaceIndex, Error> {
         let index = self.interfaces.free_index()?;
         let Device { driver, input_node, description, host, mac, mtu, finishes, receive, transmit, link } = device;
         let receive_queue = receive.as_ref().map(|queue| ReceiveQueue {
@@ -280,10 +324,15 @@ impl Router {
         if let Some(receive) = receive {
             self.attach_receive(input_node, index, receive)?;
         }
-        let (tx_node, output_node) = self.register_output(name, index, finishes, transmit).inspect_err(|_| {
-            self.detach_receive(input_node, index);
-        })?;
-        let (to_output, to_tx) = (format!("{name}-output"), format!("{name}-tx"));
+        let registered = match &sub {
+            None => self.register_output(name, index, finishes, transmit),
+            Some(sub) => self.register_sub_output(name, index, sub.parent),
+        };
+        let (tx_node, output_node) = registered.inspect_err(|_| self.detach_receive(input_node, index))?;
+        // A sub-interface has its parent's.
+        let device = sub.as_ref().and_then(|sub| self.interfaces.get(sub.parent).ok());
+        let (to_output, to_tx) =
+            (format!("{name}-output"), format!("{}-tx", device.map_or(name, |device| &device.name)));
         let from = &self.nodes;
         let ways = [(from.interface.output, &to_output), (from.ip4.rewrite, &to_output), (from.span.output, &to_tx)];
         let connected: Result<Vec<_>, _> = ways.into_iter().map(|(node, to)| self.graph.connect(node, to)).collect();
@@ -291,7 +340,9 @@ impl Router {
             connected.map(|edges| [edges[0], edges[1], edges[2]]).inspect_err(|_| {
                 self.detach_receive(input_node, index);
                 self.graph.remove(output_node);
-                self.graph.remove(tx_node);
+                if sub.is_none() {
+                    self.graph.remove(tx_node);
+                }
             })?;
         let interface = Interface {
             index,
@@ -314,9 +365,12 @@ impl Router {
             proxy_arp: false,
             addresses: Vec::new(),
             lender: None,
-            tags: Tags::NONE,
+            tags: sub.as_ref().and_then(|sub| sub.takes.tags()).unwrap_or(Tags::NONE),
             span: Vec::new(),
             span_wire,
+            sub,
+            demux: None,
+            facts: RefCell::default(),
             link_is_up: link.is_up(),
             link,
             output_edge,
@@ -405,7 +459,11 @@ impl Router {
     /// # Errors
     /// When there is none.
     pub fn delete_interface(&mut self, index: InterfaceIndex) -> Result<(), Error> {
-        self.check_lends_nothing(index)?;
+        let subs: Vec<InterfaceIndex> = self.interfaces.sub_interfaces_of(index).map(|sub| sub.index).collect();
+        subs.iter().chain([&index]).try_for_each(|gone| self.check_lends_nothing(*gone))?;
+        for sub in subs {
+            self.delete_interface(sub)?;
+        }
         self.set_admin(index, false)?;
         for prefix in self.interfaces.get(index)?.addresses.clone() {
             self.remove_address(index, prefix)?;
@@ -414,14 +472,31 @@ impl Router {
         self.remove_paths_of(index);
         self.forget_listener(index);
         let interface = self.interfaces.slots[index.0 as usize].take().expect("looked up above");
+        if let Some(sub) = &interface.sub {
+            self.forget_frames_of(sub);
+        }
         self.detach_receive(interface.input_node, index);
         self.forget_streams(index);
         self.forget_redirects(index);
         self.forget_punts(index);
         self.publish_facts();
         self.graph.remove(interface.output_node);
-        self.graph.remove(interface.tx_node);
+        if interface.sub.is_none() {
+            self.graph.remove(interface.tx_node);
+        }
         Ok(())
+    }
+
+    /// Brings neighbours and routes in line with interfaces of which each is up now, or down.
+    pub(crate) fn settle(&mut self, changed: &[(InterfaceIndex, bool)]) {
+        for (index, _) in changed.iter().filter(|(_, up)| !up) {
+            // Who is on the wire when it comes back is not known.
+            self.flush_neighbours(*index, false);
+        }
+        changed.iter().for_each(|(index, _)| self.install_by(*index));
+        for (index, _) in changed.iter().filter(|(_, up)| *up) {
+            self.announce_all(*index);
+        }
     }
 
     /// Takes every path that names an interface off the operators' routes.
@@ -448,7 +523,9 @@ impl Router {
         self.links.hurry(Instant::now());
         let interface = self.interfaces.get(index)?;
         let node = interface.input_node;
+        let states = self.state_changed(index);
         self.publish_facts();
+        let now = states.clone();
         // Null devices and the generator's are in no driver's input.
         let input = self.graph.find(node).ok();
         // Streams can be received on any interface.
@@ -458,14 +535,10 @@ impl Router {
                 input.set_up(index, up);
             }
             if let Some(generator) = core.node::<PgInput>(generator) {
-                generator.set_up(index, up);
+                states.iter().for_each(|(index, up)| generator.set_up(*index, *up));
             }
         });
-        if !up {
-            self.flush_neighbours(index, false);
-        }
-        self.install_by(index);
-        self.announce_all(index);
+        self.settle(&now);
         Ok(())
     }
 
@@ -479,10 +552,7 @@ impl Router {
         }
         let interface = self.interfaces.get_mut(index)?;
         interface.change_mac(mac, true)?;
-        self.publish_facts();
-        self.refresh_adjacencies(index, None);
-        // Whoever knew us by the old one finds us by the new one.
-        self.announce_all(index);
+        self.mac_changed(index);
         Ok(())
     }
 
@@ -493,9 +563,7 @@ impl Router {
     pub fn reset_mac(&mut self, index: InterfaceIndex) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
         interface.change_mac(interface.device_mac, false)?;
-        self.publish_facts();
-        self.refresh_adjacencies(index, None);
-        self.announce_all(index);
+        self.mac_changed(index);
         Ok(())
     }
 
@@ -518,11 +586,21 @@ impl Router {
         if interface.name == name {
             return Ok(());
         }
-        self.check_new_name(name)?;
+        if interface.sub.is_some() {
+            let (name, parent) = (interface.name.clone(), interface.parent_name().to_string());
+            return Err(Error::NamedAfterParent { name, parent });
+        }
         let (output, tx) = (interface.output_node, interface.tx_node);
+        self.check_new_name(name)?;
+        let subs = self.names_below(index, name);
+        subs.iter().try_for_each(|(_, _, name)| self.check_new_name(name))?;
         self.graph.rename(output, &format!("{name}-output"))?;
         self.graph.rename(tx, &format!("{name}-tx"))?;
         self.interfaces.get_mut(index)?.name = name.into();
+        for (sub, output, name) in subs {
+            self.graph.rename(output, &format!("{name}-output"))?;
+            self.interfaces.get_mut(sub)?.name = name;
+        }
         Ok(())
     }
 
@@ -535,6 +613,9 @@ impl Router {
         let interface = self.interfaces.get(index)?;
         self.check_borrows_nothing(interface)?;
         check_host_address(prefix)?;
+        if let Some(sub) = interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
+            return Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes });
+        }
         if interface.addresses.len() >= MAX_ADDRESSES {
             return Err(Error::TooManyAddresses);
         }
@@ -552,7 +633,7 @@ impl Router {
                 }
             }
         }
-        let up = interface.admin_up;
+        let up = interface.is_up();
         self.interfaces.get_mut(index)?.addresses.push(prefix);
         for (route, path) in connected_routes(index, prefix) {
             if let Err(error) = self.add_route(route, Source::Interface, vec![path], true) {
@@ -663,16 +744,28 @@ impl Router {
             index: interface.index,
             mac: interface.mac,
             stations: interface.secondary_macs.clone(),
-            up: interface.admin_up,
+            up: interface.is_up(),
             addresses: self.interfaces.addresses_of(interface),
             ip4_enabled: interface.is_ip4_enabled(),
             source_check: interface.ip4.source_check,
             tags: interface.tags,
             span: interface.listeners(),
+            sub_interfaces: interface.demux.clone().map(SubInterfaces),
             output: interface.output_edge,
             proxy_arp: interface.proxy_arp,
         };
-        self.facts.publish(FactsTable(self.interfaces.slots.iter().map(|slot| slot.as_ref().map(facts)).collect()));
+        let shared = |interface: &Interface| {
+            let facts = facts(interface);
+            let mut known = interface.facts.borrow_mut();
+            if known.as_deref() != Some(&facts) {
+                *known = Some(Arc::new(facts));
+            }
+            known.clone()
+        };
+        let table = self.interfaces.slots.iter().map(|slot| slot.as_ref().and_then(shared));
+        self.facts.publish(FactsTable(table.collect()));
+        // Many changes in a row must not leave as many tables behind until the next tick.
+        self.graph.domain().collect();
         self.publish_icmp_policy();
         self.publish_punts();
     }

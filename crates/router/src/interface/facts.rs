@@ -3,9 +3,11 @@
 
 use crate::ip4::SourceCheck;
 use crate::span::Listeners;
+use crate::vlan::Demux;
 use graph::{EdgeIndex, InterfaceIndex};
 use rcu::Published;
 use std::net::Ipv4Addr;
+use std::ops::Deref;
 use std::sync::Arc;
 use wire::ethernet::EtherType;
 use wire::vlan::{LinkHeader, Tags};
@@ -29,6 +31,8 @@ pub struct Facts {
     pub tags: Tags,
     /// Who gets copies of its packets.
     pub span: Listeners,
+    /// Whose its frames are, when it has sub-interfaces.
+    pub sub_interfaces: Option<SubInterfaces>,
     /// The edge of `interface-output` to this interface.
     pub output: EdgeIndex,
     /// Requests for the addresses of `set arp proxy` are answered.
@@ -63,14 +67,33 @@ impl Facts {
     }
 }
 
-/// All interfaces, by index.
+/// A table that changes in place.
+#[derive(Debug, Clone)]
+pub struct SubInterfaces(pub Arc<Demux>);
+
+impl Deref for SubInterfaces {
+    type Target = Demux;
+    fn deref(&self) -> &Demux {
+        &self.0
+    }
+}
+
+impl PartialEq for SubInterfaces {
+    fn eq(&self, other: &SubInterfaces) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for SubInterfaces {}
+
+/// All interfaces, by index. A new table shares with the last one what has not changed.
 #[derive(Debug, Clone, Default)]
-pub struct FactsTable(pub Vec<Option<Facts>>);
+pub struct FactsTable(pub Vec<Option<Arc<Facts>>>);
 
 impl FactsTable {
     #[inline]
     pub fn get(&self, index: InterfaceIndex) -> Option<&Facts> {
-        self.0.get(index.0 as usize)?.as_ref()
+        self.0.get(index.0 as usize)?.as_deref()
     }
 }
 

@@ -74,13 +74,10 @@ impl Router {
         if !interface.admin_up {
             return;
         }
-        if !up {
-            // Who is on the wire when it comes back is not known.
-            self.flush_neighbours(index, false);
-        }
-        self.install_by(index);
-        if up {
-            self.announce_all(index);
-        }
+        let mut states = self.state_changed(index);
+        // Itself first, which is set up all the while.
+        states[0].1 = up;
+        self.publish_facts();
+        self.settle(&states);
     }
 }

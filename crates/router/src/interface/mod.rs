@@ -43,7 +43,7 @@ fn finished_here(interface: &Interface) -> Option<String> {
     let left = [("checksum", interface.finishes.checksum), ("segmentation", interface.finishes.segmentation)];
     let left: Vec<&str> = left.into_iter().filter(|(_, by_device)| !by_device).map(|(name, _)| name).collect();
     let does = if left.is_empty() { String::new() } else { format!("finishes {}", left.join(", ")) };
-    interface.admin_up.then_some(does)
+    interface.is_up().then_some(does)
 }
 
 /// Counters by interface, as the stats segment names them.

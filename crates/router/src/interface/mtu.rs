@@ -25,11 +25,12 @@ impl Interface {
 
     /// What no packet may be longer than, when the device or an operator has such a bound.
     fn bound(&self) -> Option<u16> {
-        [self.mtus.link, self.link.mtu()].into_iter().flatten().min()
+        let parent = self.sub.as_ref().map(|_| self.device_mtu);
+        [self.mtus.link, self.link.mtu(), parent].into_iter().flatten().min()
     }
 
     /// Takes in what was set.
-    fn settle_mtus(&mut self) {
+    pub(crate) fn settle_mtus(&mut self) {
         let bound = self.bound().unwrap_or(MAX_MTU);
         self.mtu = self.mtus.packet.unwrap_or(self.link_mtu()).min(bound).max(MIN_MTU);
         self.ip4_mtu = self.mtus.ip4.map_or(self.mtu, |mtu| mtu.min(self.mtu));
@@ -53,6 +54,9 @@ impl Router {
     pub fn set_link_mtu(&mut self, index: InterfaceIndex, mtu: Option<u16>) -> Result<(), Error> {
         check(mtu)?;
         let interface = self.interfaces.get_mut(index)?;
+        if interface.sub.is_some() {
+            return Err(Error::NoLink { name: interface.name.clone(), parent: interface.parent_name().into() });
+        }
         if mtu != interface.mtus.link {
             let wanted = mtu.unwrap_or(interface.device_mtu);
             let refused = |source| Error::LinkMtuRefused { mtu: wanted, name: interface.name.clone(), source };
@@ -70,7 +74,7 @@ impl Router {
         check(Some(mtu))?;
         let interface = self.interfaces.get(index)?;
         if let Some(bound) = interface.bound().filter(|bound| *bound < mtu) {
-            return Err(Error::MtuBeyondLink { mtu, bound, name: interface.name.clone() });
+            return Err(Error::MtuBeyondLink { mtu, bound, name: interface.parent_name().into() });
         }
         self.change_mtus(index, |mtus| mtus.packet = Some(mtu))
     }
@@ -98,6 +102,7 @@ impl Router {
         change(&mut interface.mtus);
         interface.settle_mtus();
         self.refresh_adjacencies(index, None);
+        self.mtu_changed(index);
         Ok(())
     }
 }

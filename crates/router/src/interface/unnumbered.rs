@@ -62,6 +62,9 @@ impl Router {
     pub fn set_unnumbered(&mut self, index: InterfaceIndex, lender: InterfaceIndex) -> Result<(), Error> {
         let (interface, other) = (self.interfaces.get(index)?, self.interfaces.get(lender)?);
         let name = interface.name.clone();
+        if let Some(sub) = interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
+            return Err(Error::NoStation { name, takes: sub.takes });
+        }
         if index == lender {
             return Err(UnnumberedError::Itself { name }.into());
         }

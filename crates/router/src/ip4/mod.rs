@@ -49,7 +49,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
 
 /// It works on packets of interfaces that take part in IPv4.
 fn when_enabled(interface: &Interface) -> Option<String> {
-    (interface.admin_up && interface.is_ip4_enabled()).then(String::new)
+    (interface.is_up() && interface.is_ip4_enabled()).then(String::new)
 }
 
 /// It looks at the sources of packets of interfaces for which that was asked.
@@ -57,7 +57,7 @@ fn checked(interface: &Interface) -> Option<String> {
     interface
         .ip4
         .source_check
-        .filter(|_| interface.admin_up && interface.is_ip4_enabled())
+        .filter(|_| interface.is_up() && interface.is_ip4_enabled())
         .map(|check| check.to_string())
 }
 

@@ -9,6 +9,7 @@
 use super::options;
 use crate::icmp::{Policy, Report, SharedPolicy};
 use crate::interface::{FactsTable, SharedFacts};
+use graph::vector::VECTOR_SIZE;
 use graph::{
     Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag,
     vector::one_value,
@@ -17,6 +18,7 @@ use std::fmt;
 use tables::object::ObjectRef;
 use tables::{Leaf, ObjectHandle};
 use wire::batch::check;
+use wire::ethernet::HEADER_LEN;
 use wire::ipv4;
 
 graph::edges! {
@@ -84,11 +86,23 @@ impl Map for Ip4Rewrite {
         let special = vector.any_flags() & SPECIAL != 0 || turns_back;
         if !special && let Some(leaf) = one_value(vector.targets()) {
             let object = self.objects.get(cx.round, Leaf(leaf).index());
-            if let Some(header) = object.ethernet().filter(|_| longest(vector) <= object.mtu()) {
+            if object.is_complete() && longest(vector) <= object.mtu() {
                 let (mut frames, sides) = vector.l3_frames(cx.buffers);
-                frames.forward_ip4_all(header);
+                let length = if let Some(header) = object.ethernet() {
+                    frames.forward_ip4_all(header);
+                    header.len()
+                } else if let Some(header) = object.ethernet_tagged() {
+                    frames.forward_ip4_all_tagged(header);
+                    header.len()
+                } else if let Some(header) = object.ethernet_double_tagged() {
+                    frames.forward_ip4_all_tagged(header);
+                    header.len()
+                } else {
+                    (0..frames.len()).for_each(|i| frames.forward_ip4(i, object.rewrite()));
+                    object.rewrite().len()
+                };
                 sides.edge.fill(object.edge());
-                return begin_at_ethernet(vector);
+                return begin_before(vector, length as u16);
             }
         }
         if !special && self.many(cx, vector) {
@@ -116,13 +130,18 @@ impl Ip4Rewrite {
         let n = vector.len();
         {
             let columns = vector.columns();
-            let plain = (0..n).fold(true, |plain, i| {
+            let (plain, untagged) = (0..n).fold((true, true), |(plain, untagged), i| {
                 let object = self.objects.get(round, Leaf(columns.target[i]).index());
                 let length = columns.length[i].wrapping_add(columns.l2[i]).wrapping_sub(columns.l3[i]);
-                plain & object.ethernet().is_some() & (length <= object.mtu())
+                let fits = object.is_complete() & (length <= object.mtu());
+                (plain & fits, untagged & object.ethernet().is_some())
             });
             if !plain {
                 return false;
+            }
+            if !untagged {
+                self.of_all_lengths(cx, vector);
+                return true;
             }
         }
         let (mut frames, sides) = vector.l3_frames(cx.buffers);
@@ -136,8 +155,38 @@ impl Ip4Rewrite {
             frames.forward_ip4_ethernet(i, header);
             sides.edge[i] = object.edge();
         }
-        begin_at_ethernet(vector);
+        begin_before(vector, HEADER_LEN as u16);
         true
+    }
+
+    /// [`Ip4Rewrite::many`], where some links have tags.
+    fn of_all_lengths(&self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let round = cx.round;
+        let mut lengths = [0; VECTOR_SIZE];
+        let (mut frames, sides) = vector.l3_frames(cx.buffers);
+        for i in 0..frames.len() {
+            let object = self.objects.get(round, Leaf(sides.target[i]).index());
+            let header = object.rewrite();
+            lengths[i] = header.len() as u16;
+            if let Some(header) = object.ethernet_tagged() {
+                frames.forward_ip4_tagged(i, header);
+            } else if let Some(header) = object.ethernet_double_tagged() {
+                frames.forward_ip4_tagged(i, header);
+            } else if object.is_complete() {
+                frames.forward_ip4(i, header);
+            } else {
+                // The neighbour was lost between the two looks.
+                sides.edge[i] = Edge::Arp.into();
+                continue;
+            }
+            sides.edge[i] = object.edge();
+        }
+        let columns = vector.columns();
+        for (i, header) in lengths[..columns.packets.len()].iter().enumerate() {
+            let begin = columns.l3[i].wrapping_sub(*header);
+            columns.length[i] = columns.length[i].wrapping_add(columns.l2[i]).wrapping_sub(begin);
+            columns.l2[i] = begin;
+        }
     }
 }
 
@@ -149,12 +198,12 @@ fn longest(vector: &mut Vector) -> u16 {
     lengths.fold(0, |most, ((length, l2), l3)| most.max(length.wrapping_add(*l2).wrapping_sub(*l3)))
 }
 
-/// All packets now begin with an Ethernet header before their network header.
+/// All packets now begin with a link header of so many bytes before their network header.
 #[inline]
-fn begin_at_ethernet(vector: &mut Vector) {
+fn begin_before(vector: &mut Vector, header: u16) {
     let columns = vector.columns();
     for ((l2, l3), length) in columns.l2.iter_mut().zip(&*columns.l3).zip(&mut *columns.length) {
-        let begin = l3.wrapping_sub(14);
+        let begin = l3.wrapping_sub(header);
         *length = length.wrapping_add(*l2).wrapping_sub(begin);
         *l2 = begin;
     }

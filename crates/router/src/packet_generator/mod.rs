@@ -65,7 +65,7 @@ impl Router {
             return Err(Error::StreamTaken(stream.name));
         }
         let interface = self.interfaces.get(stream.interface)?;
-        stream.up = interface.admin_up;
+        stream.up = interface.is_up();
         stream.mirrored = interface.span.iter().any(|session| session.rx);
         self.streams.1 += 1;
         stream.number = self.streams.1;

@@ -65,6 +65,9 @@ impl Router {
     ) -> Result<(), Error> {
         let to = self.interfaces.get(destination)?;
         let from = self.interfaces.get(source)?;
+        if let Some(sub) = [from, to].into_iter().find(|interface| interface.sub.is_some()) {
+            return Err(Error::SpanOfSub(sub.name.clone()));
+        }
         if source == destination {
             return Err(Error::SpanToItself(from.name.clone()));
         }

@@ -15,7 +15,7 @@ pub struct Sub {
     /// The number behind its parent's name.
     pub id: u32,
     pub takes: Takes,
-    /// Whether its parent is up.
+    /// Whether packets can leave by its parent.
     pub parent_up: bool,
 }
 
@@ -84,7 +84,7 @@ impl Router {
             transmit: Box::new(NotOwner),
             link: Box::new(NoLink),
         };
-        let sub = Sub { parent, id, takes, parent_up: above.admin_up };
+        let sub = Sub { parent, id, takes, parent_up: above.is_usable() };
         let index = self.add_interface(&name, device, Some(sub))?;
         if self.interfaces.get(parent)?.demux.is_none() {
             self.interfaces.get_mut(parent)?.demux = Some(Arc::default());
@@ -145,7 +145,7 @@ impl Router {
     /// whether they are up now.
     pub(crate) fn state_changed(&mut self, index: InterfaceIndex) -> Vec<(InterfaceIndex, bool)> {
         let Ok(interface) = self.interfaces.get(index) else { return Vec::new() };
-        let up = interface.admin_up;
+        let up = interface.is_usable();
         let mut changed = vec![(index, interface.is_up())];
         for sub in self.subs_of(index) {
             let Ok(interface) = self.interfaces.get_mut(sub) else { continue };
@@ -180,7 +180,11 @@ impl Router {
         // Where the parent's address changed, one that is set may be its own now, or not any more.
         self.subs_of(index).into_iter().chain([index]).for_each(|sub| self.refresh_frames_of(sub));
         self.publish_facts();
-        changed.into_iter().for_each(|index| self.refresh_adjacencies(index, None));
+        for index in changed {
+            self.refresh_adjacencies(index, None);
+            // Whoever knew us by the old one finds us by the new one.
+            self.announce_all(index);
+        }
     }
 
     /// The MTU of an interface is another: its sub-interfaces have it too, or a lower one.

@@ -104,7 +104,7 @@ const CASES: &[(&str, &str, Act)] = &[
         spoilt(ports, udp("10.0.1.2"), |frame| frame[..6].copy_from_slice(&STRANGER.0));
     }),
     ("ethernet-input", "unknown ethernet type", |_, ports| {
-        spoilt(ports, udp("10.0.1.2"), |frame| frame[12..14].copy_from_slice(&[0x81, 0x00]));
+        spoilt(ports, udp("10.0.1.2"), |frame| frame[12..14].copy_from_slice(&[0x88, 0xcc]));
     }),
     ("ethernet-input", "802.3 length beyond the frame", |_, ports| ports[0].receive(length_frame(ports, 47, &[0; 46]))),
     ("ethernet-input", "neither an 802.3 length nor an ethernet type", |_, ports| {
@@ -139,6 +139,25 @@ const CASES: &[(&str, &str, Act)] = &[
         ports[0].receive_packet(&Packet::udp("127.0.0.1", "255.255.255.255", b""));
     }),
     ("ip4-input", "ip4 length < 20 bytes", |_, ports| spoilt(ports, udp("10.0.1.2"), |frame| frame.truncate(33))),
+    ("ethernet-input", "unknown vlan", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| drop(frame.splice(12..12, [0x81, 0x00, 0, 100])));
+    }),
+    ("ethernet-input", "subinterface down", |bed, ports| {
+        bed.command("create sub-interfaces e0 100").unwrap();
+        bed.run();
+        spoilt(ports, udp("10.0.1.2"), |frame| drop(frame.splice(12..12, [0x81, 0x00, 0, 100])));
+    }),
+    ("ethernet-input", "frame ends within a vlan tag", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| {
+            frame[12..14].copy_from_slice(&[0x88, 0xa8]);
+            frame.truncate(17);
+        });
+    }),
+    ("ethernet-input", "more than two vlan tags", |_, ports| {
+        spoilt(ports, udp("10.0.1.2"), |frame| {
+            drop(frame.splice(12..12, [0x88, 0xa8, 0, 10, 0x81, 0x00, 0, 20, 0x81, 0x00, 0, 30]));
+        });
+    }),
     ("ip4-input", "ip4 version != 4", |_, ports| {
         spoilt(ports, udp("10.0.1.2"), |frame| {
             frame[14] = 0x55;

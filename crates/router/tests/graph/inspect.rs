@@ -123,6 +123,7 @@ fn drawn() -> Bed {
     bed.port_by("af-packet-input", "host-eth0", Finishes::default());
     bed.command("create packet-generator interface pg0").unwrap();
     bed.command("create null interface").unwrap();
+    bed.command("create sub-interfaces tap0 100").unwrap();
     bed
 }
 
@@ -165,12 +166,13 @@ fn a_drawing_collapses_interfaces_unless_told_otherwise() {
 #[test]
 fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
     let (mut bed, _) = Bed::with_three_ports();
+    bed.command("create sub-interfaces e0 100").unwrap();
     let shown = bed.json("show features verbose");
     let arcs = shown["arcs"].as_array().unwrap();
     let graph = &bed.router.graph;
     let stages: usize = quiver_router::CAPABILITIES.iter().map(|capability| capability.stages.len()).sum();
     assert_eq!(arcs.iter().map(|arc| arc["nodes"].as_array().unwrap().len()).sum::<usize>(), stages);
-    let real = |node: &Value| node.as_str().unwrap().replace("INTERFACE", "e0");
+    let real = |node: &Value| node.as_str().unwrap().replace("SUBINTERFACE", "e0.100").replace("INTERFACE", "e0");
     for arc in arcs {
         let nodes: Vec<String> = arc["nodes"].as_array().unwrap().iter().map(|stage| real(&stage["node"])).collect();
         for pair in nodes.windows(2) {
@@ -185,7 +187,7 @@ fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
         "{text}"
     );
     assert!(
-        text.contains("interface-output:\n  interface-output\n  INTERFACE-output\n  span-output\n  INTERFACE-tx\n"),
+        text.contains("interface-output:\n  interface-output\n  SUBINTERFACE-output\n  INTERFACE-output\n  span-output\n  INTERFACE-tx\n"),
         "{text}"
     );
     let verbose = bed.command("show features verbose").unwrap();

@@ -26,3 +26,4 @@ mod reassembly;
 mod routes;
 mod source;
 mod span;
+mod vlan;
