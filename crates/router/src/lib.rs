@@ -295,12 +295,14 @@ impl Router {
         let (arp, neighbours) = arp::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &sender)?;
         let ip4 = ip4::register(
             &mut graph,
-            &facts,
-            &fib.handle(),
-            &objects.handle(),
-            &counters,
-            &icmp_policy,
-            &punt_table,
+            ip4::Shared {
+                facts: &facts,
+                fib: &fib.handle(),
+                objects: &objects.handle(),
+                counters: &counters,
+                policy: &icmp_policy,
+                punt_table: &punt_table,
+            },
             options.hash_seed,
         )?;
         let icmp =

@@ -69,20 +69,23 @@ pub(crate) struct Nodes {
 /// The edge of `ip4-rewrite` to the node that resolves neighbours.
 pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
 
+/// What control and the capability's nodes share.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a> {
+    pub facts: &'a SharedFacts,
+    pub fib: &'a Lookup4,
+    pub objects: &'a ObjectHandle,
+    pub counters: &'a InterfaceCounters,
+    pub policy: &'a SharedPolicy,
+    pub punt_table: &'a SharedPunts,
+}
+
 /// Registers the capability's nodes.
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(
-    graph: &mut Graph,
-    facts: &SharedFacts,
-    fib: &Lookup4,
-    objects: &ObjectHandle,
-    counters: &InterfaceCounters,
-    policy: &SharedPolicy,
-    punt_table: &SharedPunts,
-    seed: u32,
-) -> Result<Nodes, GraphError> {
+pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
+    let Shared { facts, fib, objects, counters, policy, punt_table } = shared;
     for checksum in [input::Checksum::Verified, input::Checksum::Trusted] {
         let (facts, ip4) = (facts.clone(), counters.ip4.clone());
         let node = move |_| input::Ip4Input::new(facts.clone(), ip4.clone(), checksum);
