@@ -71,7 +71,7 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, mut columns
     let mut at = 0;
     while at + LANES <= count {
         prefetch(frames, at);
-        let (fields, _) = transposed(frames, at, |_| pick, None);
+        let fields = transposed(frames, at, |_| pick);
         union = _mm512_or_si512(union, pass.judge(&fields, number(14), &mut columns, at));
         at += LANES;
     }
@@ -104,7 +104,7 @@ pub(super) fn tagged_ip4(
                 _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second)
             }
         };
-        let (fields, _) = transposed(frames, at, pick, None);
+        let fields = transposed(frames, at, pick);
         // SAFETY: 16 shapes of a byte each from `at`, below `count`, their number.
         let depths = unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(shapes[..count].as_ptr().add(at).cast())) };
         let tags = _mm512_slli_epi32::<2>(_mm512_and_si512(depths, number(Shape::DEPTH.into())));
@@ -144,10 +144,8 @@ fn alike_of<const TAGS: usize>(
     let pick = load(&PICKS[TAGS]);
     let link = number(14 + 4 * TAGS as u32);
     // The types of the tags are compared where they stand in the heads.
-    let mut pattern = [0; 64];
-    pattern[12..14].copy_from_slice(&first.0.outer_type().0.to_be_bytes());
-    pattern[16..18].copy_from_slice(&first.0.inner_type().0.to_be_bytes());
-    let (pattern, types) = (load(&pattern), [0, 0x3000, 0x3_3000][TAGS]);
+    let [outer, inner] = [first.0.outer_type(), first.0.inner_type()].map(|tag| u64::from(tag.0.swap_bytes()));
+    let (pattern, types) = (outer | inner << 32, [0, 0xffff, 0xffff_0000_ffff][TAGS]);
     let (used, vids) = ([0, 0xffff_0000, u32::MAX][TAGS], [0, 0x0fff_0000, 0x0fff_0fff][TAGS]);
     let vid = number(first.1 & vids);
 
@@ -155,14 +153,14 @@ fn alike_of<const TAGS: usize>(
     let (mut others, mut at) = (0, 0);
     while at + LANES <= count {
         prefetch(frames, at);
-        let (fields, strange) = transposed(frames, at, |_| pick, (TAGS > 0).then_some(pattern));
+        let fields = transposed(frames, at, |_| pick);
         // SAFETY: 16 lengths from `at`, below `count`, the column's length.
         let length = unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(columns.length.as_ptr().add(at).cast())) };
         let ethertype = _mm512_srli_epi32::<16>(fields[1]);
         let deeper =
             _mm512_cmpeq_epi32_mask(ethertype, number(0x0081)) | _mm512_cmpeq_epi32_mask(ethertype, number(0xa888));
         let cut = if TAGS > 0 { _mm512_cmplt_epu32_mask(length, link) } else { 0 };
-        if _mm512_mask_test_epi8_mask(types, strange, strange) != 0 || deeper | cut != 0 {
+        if (TAGS > 0 && strange(frames, at, pattern) & types != 0) || deeper | cut != 0 {
             break;
         }
         union = _mm512_or_si512(union, pass.judge(&fields, link, &mut columns, at));
@@ -330,32 +328,28 @@ fn total_bytes() -> __m512i {
     unsafe { _mm512_loadu_si512(ORDER.as_ptr().cast()) }
 }
 
+/// In what bits the heads of packets `at..at + 16` differ from a pattern, in the eight bytes
+/// behind the addresses.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn strange(frames: &Frames<'_>, at: usize, pattern: u64) -> u64 {
+    // SAFETY: 64 bytes are readable at each head. The last packet is below the frames' number.
+    let tags = |i: usize| unsafe { u64::from_le(frames.head(i).add(12).cast::<u64>().read_unaligned()) };
+    (at..at + LANES).fold(0, |strange, i| strange | (tags(i) ^ pattern))
+}
+
 /// The heads of packets `at..at + 16` as columns: station low, station high with ethertype, the five
 /// dwords of the IPv4 header and the tags' control information, as they lie in memory. `pick`
-/// says by packet which bytes of it and of the fourth after it these are. Where the heads differ
-/// from a pattern, the second result has bits.
+/// says by packet which bytes of it and of the fourth after it these are.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
 #[inline]
-fn transposed(
-    frames: &Frames<'_>,
-    at: usize,
-    pick: impl Fn(usize) -> __m512i,
-    pattern: Option<__m512i>,
-) -> ([__m512i; 8], __m512i) {
-    let mut strange = _mm512_setzero_si512();
-    let mut load = |i: usize| {
-        // SAFETY: 64 bytes are readable at each head.
-        let head = unsafe { _mm512_loadu_si512(frames.head(i).cast()) };
-        if let Some(pattern) = pattern {
-            // strange | (head ^ pattern)
-            strange = _mm512_ternarylogic_epi64::<0xf6>(strange, head, pattern);
-        }
-        head
-    };
+fn transposed(frames: &Frames<'_>, at: usize, pick: impl Fn(usize) -> __m512i) -> [__m512i; 8] {
+    // SAFETY: 64 bytes are readable at each head.
+    let load = |i: usize| unsafe { _mm512_loadu_si512(frames.head(i).cast()) };
     // Row j of a group pairs packets j and j + 4, so that the last step below leaves
     // packets in order.
-    let mut pair = |i: usize| _mm512_permutex2var_epi8(load(i), pick(i), load(i + 4));
-    let mut group = |i: usize| {
+    let pair = |i: usize| _mm512_permutex2var_epi8(load(i), pick(i), load(i + 4));
+    let group = |i: usize| {
         let (r0, r1, r2, r3) = (pair(i), pair(i + 1), pair(i + 2), pair(i + 3));
         let (a, b) = (_mm512_unpacklo_epi32(r0, r1), _mm512_unpackhi_epi32(r0, r1));
         let (c, d) = (_mm512_unpacklo_epi32(r2, r3), _mm512_unpackhi_epi32(r2, r3));
@@ -371,7 +365,7 @@ fn transposed(
     let high = group(at + 8);
     const EVEN: i32 = 0b10_00_10_00;
     const ODD: i32 = 0b11_01_11_01;
-    let fields = [
+    [
         _mm512_shuffle_i32x4::<EVEN>(low[0], high[0]),
         _mm512_shuffle_i32x4::<EVEN>(low[1], high[1]),
         _mm512_shuffle_i32x4::<EVEN>(low[2], high[2]),
@@ -380,6 +374,5 @@ fn transposed(
         _mm512_shuffle_i32x4::<ODD>(low[1], high[1]),
         _mm512_shuffle_i32x4::<ODD>(low[2], high[2]),
         _mm512_shuffle_i32x4::<ODD>(low[3], high[3]),
-    ];
-    (fields, strange)
+    ]
 }
