@@ -164,10 +164,10 @@ impl Ip4Rewrite {
         let round = cx.round;
         let mut lengths = [0; VECTOR_SIZE];
         let (mut frames, sides) = vector.l3_frames(cx.buffers);
-        for i in 0..frames.len() {
+        for (i, length) in lengths[..frames.len()].iter_mut().enumerate() {
             let object = self.objects.get(round, Leaf(sides.target[i]).index());
             let header = object.rewrite();
-            lengths[i] = header.len() as u16;
+            *length = header.len() as u16;
             if let Some(header) = object.ethernet_tagged() {
                 frames.forward_ip4_tagged(i, header);
             } else if let Some(header) = object.ethernet_double_tagged() {

@@ -43,14 +43,14 @@ pub(super) fn alike_ip4(
     from: usize,
 ) -> Alike {
     let mut alike = Alike { done: from, faults: 0, one_vlan: true };
-    for i in from..frames.len() {
+    for (i, tags) in tags[..frames.len()].iter_mut().enumerate().skip(from) {
         let (other, own) = shape(frames.bytes(i), columns.length[i]);
         if other != first.0 {
             break;
         }
         alike.faults |= one(frames, i, station, &mut columns, other.tags());
         alike.one_vlan &= (own ^ first.1) & VIDS == 0;
-        tags[i] = own;
+        *tags = own;
         alike.done = i + 1;
     }
     alike
