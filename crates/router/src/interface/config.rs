@@ -31,7 +31,8 @@ fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>
     let Some(lender) = interface.lender.and_then(|lender| router.interfaces.get(lender).ok()) else { return };
     let (name, lender) = (&interface.name, &lender.name);
     let line = format!("set interface unnumbered {name} use {lender}");
-    let statement = Statement::new(line, format!("set interface unnumbered del {name}")).replaced_by_itself();
+    // Given back first when another's are to be used: who lends may want to borrow next.
+    let statement = Statement::new(line, format!("set interface unnumbered del {name}"));
     into.push(statement.needing(removal(name)).needing(removal(lender)));
 }
 

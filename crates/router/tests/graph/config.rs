@@ -115,6 +115,11 @@ const EVERYTHING: &[&str] = &[
     "ip route add 18.0.0.0/8 via punt",
     "ip route add 19.0.0.0/8 via unreachable",
     "ip route add 20.0.0.1/32 via local",
+    "create loopback interface",
+    "set interface ip address loop0 192.0.2.1/32",
+    "set interface unnumbered e2 use loop0",
+    "ip route add 21.0.0.0/8 via prohibit",
+    "ip route add 22.0.0.0/8 via 192.0.2.9 e2 onlink via 10.9.0.1 offlink weight 2 via 10.9.0.1 e1 offlink",
     "packet-generator new {\n  name s0\n  limit 10\n  rate 1e6\n  size 64-128\n  maxframe 16\n  interface pg0\n  node ip4-input\n  worker 0\n  data {\n UDP: 1.2.3.4 -> 10.0.0.1\n UDP: 1 -> 2\n   incrementing 8 } }",
 ];
 
@@ -169,7 +174,7 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
     for _ in 0..lines {
         let (name, other) = (format!("n{}", random.below(4)), format!("n{}", random.below(4)));
         let (low, high) = (random.below(4), random.below(4));
-        let line = match random.below(14) {
+        let line = match random.below(19) {
             0 => format!("create null interface name {name}"),
             1 => format!("create tap id {low} name {name}"),
             2 => format!("create host-interface eth{low} name {name}"),
@@ -182,6 +187,11 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
             10 => format!("ip neighbor {name} 10.0.{low}.9 02:00:00:00:00:0{high}"),
             11 => format!("ip route add 16.{low}.0.0/16 via 10.0.{high}.9"),
             12 => format!("ip route add 16.{low}.0.0/16 via 10.0.{high}.9 {name} via {other} weight 2"),
+            13 => format!("ip route add 16.{low}.0.0/16 via 10.0.{high}.9 {name} onlink"),
+            14 => format!("ip route replace 16.{low}.0.0/16 via 10.0.{high}.9 offlink via 10.0.{low}.9 {name} offlink"),
+            15 => format!("ip route add 10.0.{low}.8/30 via {name}"),
+            16 => format!("set interface unnumbered {name} use {other}"),
+            17 => format!("set interface unnumbered del {name}"),
             _ => format!("set interface name {name} {other}"),
         };
         let _ = desk.try_to(&line);
