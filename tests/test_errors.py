@@ -22,7 +22,8 @@ from lab import QUIVER, Lab, run, wait_until
 scapy = pytest.importorskip("scapy.all", reason="needs python3-scapy (make deps)")
 
 SECTIONS = {
-    "Devices, receiving", "Ethernet", "ARP", "IPv4", "ICMP", "UDP and TCP", "Mirroring", "Interfaces, sending", "Elsewhere",
+    "Devices, receiving", "Ethernet", "ARP", "IPv4", "ICMP", "UDP and TCP", "Mirroring", "Interfaces, sending",
+    "Elsewhere",
 }
 H1, H2 = "02:aa:00:00:00:01", "02:aa:00:00:00:02"
 STRANGER = "02:bb:00:00:00:01"
@@ -75,6 +76,7 @@ NOT_FROM_OUTSIDE = {
     ("ip4-icmp-error", "ICMP reassembly time exceeded sent"): "no node asks for one",
     ("ip4-icmp-error", "ICMP source route failed sent"): "no node asks for one",
     ("ip4-icmp-error", "ICMP parameter problem sent"): "no node asks for one",
+    ("ip4-icmp-error", "our echo requests that went no further"): "of the router's own `ping`: graph tests",
     ("ip4-ping", "*"): "of the router's own `ping`: test_router_ping",
     ("ip4-icmp-input", "ICMP answers to our requests"): "answers to the router's own `ping`: test_router_ping",
     ("INTERFACE-tx", "device has no room"): "the host would have to stop reading: test_link",
@@ -132,6 +134,11 @@ def forwarded(packet, src=E1, dst=H2):
     return (1, scapy.Ether(src=src, dst=dst) / onward)
 
 
+def punted(packet):
+    """What goes out of a packet that the host's end of a wire is to take: it itself."""
+    return (1, scapy.Ether(src=E1, dst=H2) / scapy.IP(bytes(packet)))
+
+
 def icmp_error(about, kind, code, port=0, **more):
     """What the router tells the sender about a packet: its bytes as they came, up to 576 in all."""
     quoted = bytes(about)[: 576 - 28]
@@ -145,6 +152,17 @@ def icmp_error(about, kind, code, port=0, **more):
 def arp(op, src, psrc, pdst, dst=EVERYBODY, hwdst="00:00:00:00:00:00", ether_src=None):
     message = scapy.ARP(op=op, hwsrc=src, psrc=psrc, hwdst=hwdst, pdst=pdst)
     return scapy.Ether(src=ether_src or STRANGER, dst=dst) / message
+
+
+def of_length(length, payload):
+    """A frame with a length in place of a type."""
+    return bytes(scapy.Ether(src=H1, dst=E0, type=length)) + payload
+
+
+def llc(header):
+    """An LLC frame for all bridges, filled up as a cable wants it."""
+    told = bytes.fromhex(header)
+    return (bytes(scapy.Ether(src=H1, dst="01:80:c2:00:00:00", type=len(told))) + told).ljust(60, b"\xee")
 
 
 def spoilt(packet, **fields):
@@ -227,8 +245,21 @@ CASES = [
          given=["set interface state e0 down"], undo=["set interface state e0 up"]),
     Case("ethernet-input", "l3 mac mismatch", on_e0(frame(udp("10.0.2.2"), dst=STRANGER))),
     Case("ethernet-input", "unknown ethernet type", on_e0(frame(scapy.IPv6() / scapy.UDP()))),
-    Case("ethernet-input", "llc frame (802.3 length instead of a type)",
-         on_e0(scapy.Dot3(src=H1, dst="01:80:c2:00:00:00") / scapy.LLC() / scapy.STP())),
+    Case("ethernet-input", "802.3 length beyond the frame", on_e0(of_length(47, bytes(46)))),
+    Case("ethernet-input", "neither an 802.3 length nor an ethernet type", on_e0(of_length(1501, bytes(1490)))),
+    Case("llc-input", "llc header truncated", on_e0(of_length(2, b"\x42" * 46))),
+    Case("llc-input", "punted: llc spanning tree (sap 0x42)", on_e0(llc("424203"))),
+    Case("llc-input", "punted: llc osi network layer (sap 0xfe)", on_e0(llc("fefe03"))),
+    Case("llc-input", "punted: llc netbios (sap 0xf0)", on_e0(llc("f0f103"))),
+    Case("llc-input", "punted: llc ipx (sap 0xe0)", on_e0(llc("e0e003"))),
+    Case("llc-input", "punted: llc null sap (0x00)", on_e0(llc("0042af"))),
+    Case("llc-input", "punted: unknown llc ssap/dsap", on_e0(llc("060603"))),
+    Case("llc-input", "punted: llc control != 0x3", on_e0(llc("aaaa13"))),
+    Case("snap-input", "snap header truncated", on_e0(llc("aaaa0300000008"))),
+    Case("snap-input", "punted: snap ethertype (oui 00:00:00)", on_e0(llc("aaaa030000000800"))),
+    Case("snap-input", "punted: snap cisco (oui 00:00:0c)", on_e0(llc("aaaa0300000c2000"))),
+    Case("snap-input", "punted: snap appletalk (oui 08:00:07)", on_e0(llc("aaaa03080007809b"))),
+    Case("snap-input", "punted: unknown oui/snap protocol", on_e0(llc("aaaa030102030405"))),
     # ARP.
     Case("arp-input", "ARP replies sent", on_e0(arp(1, H1, "10.0.1.2", "10.0.1.1", ether_src=H1)),
          [(0, scapy.Ether(src=E0, dst=H1) / scapy.ARP(op=2, hwsrc=E0, psrc="10.0.1.1", hwdst=H1, pdst="10.0.1.2"))]),
@@ -269,6 +300,11 @@ CASES = [
          given=["ip route add 24.0.0.0/8 via drop weight 255 via 10.0.2.2"],
          undo=["ip route del 24.0.0.0/8"]),
     Case("ip4-punt", "punted, but no host interface takes it", on_e0(frame(udp("21.1.2.3")))),
+    Case("ip4-punt", "punted packet came back from the host", on_e0(frame(udp("21.1.2.3"))),
+         given=["ip punt redirect add rx all via 10.0.1.2 e0"], undo=["ip punt redirect del rx all"]),
+    Case("ip4-punt", "punted packets limited by rate", on_e0(*[frame(udp("10.0.1.1"))] * 2),
+         [punted(udp("10.0.1.1"))], given=["ip punt redirect add rx all via 10.0.2.2 e1", "set ip punt rate 1"],
+         undo=["ip punt redirect del rx all", "set ip punt rate default"]),
     Case("ip4-rx-urpf", "uRPF drop (strict)", on_e0(frame(udp("10.0.2.2", src="10.0.2.7"))),
          given=["set urpf ip4 strict e0"], undo=["set urpf ip4 off e0"]),
     Case("ip4-rx-urpf", "uRPF drop (loose)", on_e0(frame(udp("10.0.2.2", src="77.0.1.7"))),
@@ -304,7 +340,7 @@ CASES = [
     Case("ip4-icmp-input", "ICMP message shorter than its header",
          on_e0(frame(ip("10.0.1.1", proto=1) / bytes(echo())[20:27]))),
     Case("ip4-icmp-input", "bad ICMP checksum", on_e0(changed(frame(echo()), 45, 0))),
-    Case("ip4-icmp-input", "ICMP type not handled",
+    Case("ip4-punt", "ICMP type not handled",
          on_e0(frame(ip("10.0.1.1") / scapy.ICMP(type=13, ts_ori=0, ts_rx=0, ts_tx=0)))),
     Case("ip4-icmp-input", "ICMP echo to a group address ignored", on_e0(frame(echo(), dst=EVERYBODY))),
     Case("ip4-icmp-input", "packet of ours came back to us", on_e0(frame(udp("99.9.9.9", src="10.0.1.1"))),
