@@ -496,7 +496,9 @@ impl Router {
         self.graph.call(|_| {
             let adjacency = adjacency.take();
             Box::new(move |core| {
-                adjacency.map(Replacement::carry_out);
+                if let Some(adjacency) = adjacency {
+                    adjacency.carry_out();
+                }
                 if let Some(resolve) = core.node::<Resolve>(node) {
                     resolve.release(key);
                 }
@@ -539,7 +541,9 @@ impl Router {
     /// than two stations that both do so could bear.
     fn conflict(&mut self, key: NeighbourKey, mac: MacAddress, now: Instant) {
         let ours = |interface: &crate::interface::Interface| {
-            interface.admin_up && interface.addresses.iter().any(|prefix| prefix.address() == key.address)
+            // Borrowed ones are ours, too.
+            let addresses = self.interfaces.addresses_of(interface);
+            interface.admin_up && addresses.iter().any(|prefix| prefix.address() == key.address)
         };
         let Some(name) = self.interfaces.get(key.interface).ok().filter(|i| ours(i)).map(|i| i.name.clone()) else {
             return;
