@@ -64,7 +64,11 @@ NOT_FROM_OUTSIDE = {
     ("interface-output", "no such interface"): "an interface would have to go inside a round",
     ("*", "route leads to nothing"): "a guard against tables that contradict each other",
     ("ip4-input-no-checksum", "*"): "only the packet generator sends there; the checks are those of ip4-input",
-    ("ip4-arp", "too many neighbours being resolved"): "the same code as for ip4-glean",
+    ("arp-input", "ARP replies limited by rate"): "a flood: graph tests",
+    ("arp-input", "ARP learning limited by rate"): "a flood: graph tests",
+    ("arp-input", "asker answered, not learned"): "a flood: graph tests",
+    ("ip4-arp", "ARP requests throttled"): "a flood: graph tests",
+    ("ip4-arp", "neighbour did not answer lately"): "a flood: graph tests",
     ("ip4-frag", "mtu too small to fragment for"): "no interface has an MTU that small",
     ("ip4-rewrite", "no room for the link header"): "buffers have room for the longest link header",
     ("ip4-rewrite", "loopback address would leave the router"): "of the router's own packets: graph tests",
@@ -89,7 +93,7 @@ NOT_FROM_OUTSIDE = {
 LIMITS = {
     ("ip4-icmp-error", "ICMP errors limited by rate"),
     ("tcp4-reset", "TCP resets limited by rate"),
-    ("ip4-glean", "too many neighbours being resolved"),
+    ("ip4-arp", "too many packets wait for neighbours"),
 }
 
 
@@ -263,18 +267,41 @@ CASES = [
     # ARP.
     Case("arp-input", "ARP replies sent", on_e0(arp(1, H1, "10.0.1.2", "10.0.1.1", ether_src=H1)),
          [(0, scapy.Ether(src=E0, dst=H1) / scapy.ARP(op=2, hwsrc=E0, psrc="10.0.1.1", hwdst=H1, pdst="10.0.1.2"))]),
-    Case("arp-input", "ARP replies received", on_e0(arp(2, STRANGER, "10.0.1.9", "10.0.1.1", dst=E0, hwdst=E0)),
-         undo=["ip neighbor del e0 10.0.1.9"]),
+    Case("arp-input", "Proxy ARP replies sent", on_e0(arp(1, H1, "10.0.1.2", "10.0.2.2", ether_src=H1)),
+         [(0, scapy.Ether(src=E0, dst=H1) / scapy.ARP(op=2, hwsrc=E0, psrc="10.0.2.2", hwdst=H1, pdst="10.0.1.2"))],
+         given=["set arp proxy start 10.0.2.0 end 10.0.2.255", "set interface proxy-arp e0 enable"],
+         undo=["set interface proxy-arp e0 disable", "set arp proxy del start 10.0.2.0 end 10.0.2.255"]),
+    Case("arp-input", "ARP request IP4 source address learned", on_e0(arp(1, STRANGER, "10.0.1.9", "10.0.1.1")),
+         [(0, scapy.Ether(src=E0, dst=STRANGER)
+           / scapy.ARP(op=2, hwsrc=E0, psrc="10.0.1.1", hwdst=STRANGER, pdst="10.0.1.9"))],
+         undo=["ip neighbor del e0 10.0.1.9"], also={("arp-input", "ARP replies sent"): 1}),
+    Case("arp-input", "ARP replies received",
+         on_e0(arp(2, H1, "10.0.1.2", "10.0.1.1", dst=E0, hwdst=E0, ether_src=H1))),
     Case("arp-input", "ARP announcements", on_e0(arp(1, STRANGER, "10.0.1.9", "10.0.1.9")),
-         undo=["ip neighbor del e0 10.0.1.9"]),
+         given=["set arp accept enable"], undo=["set arp accept disable", "ip neighbor del e0 10.0.1.9"]),
+    Case("arp-input", "ARP probe or announcement dropped", on_e0(arp(1, STRANGER, "10.0.1.9", "10.0.1.9"))),
     Case("arp-input", "ARP request for another address", on_e0(arp(1, STRANGER, "10.0.1.9", "10.0.1.8"))),
-    Case("arp-input", "malformed ARP message", on_e0(bytes(arp(1, H1, "10.0.1.2", "10.0.1.1"))[:41])),
-    Case("arp-input", "ARP operation not request or reply", on_e0(arp(3, STRANGER, "10.0.1.9", "10.0.1.1"))),
-    Case("arp-input", "interface has no IPv4 address", on_e0(arp(1, STRANGER, "10.0.1.9", "10.0.1.1")),
+    Case("arp-input", "ARP message truncated", on_e0(bytes(arp(1, H1, "10.0.1.2", "10.0.1.1"))[:41])),
+    Case("arp-input", "L2 type not ethernet", on_e0(changed(arp(1, STRANGER, "10.0.1.9", "10.0.1.1"), 15, 6))),
+    Case("arp-input", "L3 type not IP4", on_e0(changed(arp(1, STRANGER, "10.0.1.9", "10.0.1.1"), 16, 0x86))),
+    Case("arp-input", "ARP address lengths not 6 and 4",
+         on_e0(changed(arp(1, STRANGER, "10.0.1.9", "10.0.1.1"), 18, 8))),
+    Case("arp-input", "ARP opcode not request", on_e0(arp(3, STRANGER, "10.0.1.9", "10.0.1.1"))),
+    Case("arp-input", "Interface is not IP enabled", on_e0(arp(1, STRANGER, "10.0.1.9", "10.0.1.1")),
          given=["set interface ip address del e0 10.0.1.1/24"], undo=["set interface ip address e0 10.0.1.1/24"]),
-    Case("arp-input", "ARP sender is not on an attached network", on_e0(arp(1, STRANGER, "10.9.9.9", "10.0.1.1"))),
+    Case("arp-input", "IP4 source address not local to subnet", on_e0(arp(1, STRANGER, "10.9.9.9", "10.0.1.1"))),
+    Case("arp-input", "IP4 destination address not local to subnet", on_e0(arp(1, STRANGER, "10.0.1.9", "10.9.9.9"))),
+    Case("arp-input", "ARP sender address is no host's", on_e0(arp(1, STRANGER, "10.0.1.255", "10.0.1.1"))),
     Case("arp-input", "ARP sender is a group address", on_e0(arp(1, EVERYBODY, "10.0.1.9", "10.0.1.1"))),
-    Case("arp-input", "ARP sender claims an address of ours", on_e0(arp(1, STRANGER, "10.0.1.1", "10.0.1.1"))),
+    Case("arp-input", "ARP hw addr does not match L2 frame src addr", on_e0(arp(1, H1, "10.0.1.2", "10.0.1.1"))),
+    # The address is defended.
+    Case("arp-input", "IP4 source address matches local interface", on_e0(arp(1, STRANGER, "10.0.1.1", "10.0.1.1")),
+         [(0, arp(1, E0, "10.0.1.1", "10.0.1.1", ether_src=E0))], undo=["clear arp conflicts"]),
+    Case("arp-input", "ARP message of ours came back", on_e0(arp(1, E0, "10.0.1.1", "10.0.1.9", ether_src=E0))),
+    Case("arp-input", "ARP contradicts a static neighbour",
+         on_e0(arp(2, STRANGER, "10.0.1.2", "10.0.1.1", dst=E0, hwdst=E0))),
+    Case("arp-input", "ARP reply not asked for", on_e0(arp(2, STRANGER, "10.0.1.9", "10.0.1.1", dst=E0, hwdst=E0))),
+    Case("arp-input", "ARP reply to another address", on_e0(arp(2, STRANGER, "10.0.1.9", "10.0.1.8"))),
     # IPv4.
     Case("ip4-input", "ip4 not enabled", on_e0(frame(udp("10.0.2.2"))),
          given=["set interface ip address del e0 10.0.1.1/24"], undo=["set interface ip address e0 10.0.1.1/24"]),
@@ -327,7 +354,7 @@ CASES = [
          on_e0(frame(udp("10.0.2.2", data=bytes(1000), options=scapy.IPOption(b"\x82\x09\x00\x00")))),
          given=["set interface mtu packet 600 e1"], undo=["set interface mtu packet default e1"]),
     # Of packets that wait for one neighbour 32 may; they go on when it answers.
-    Case("ip4-glean", "hold queue full", on_e0(*[frame(udp("10.0.2.99"))] * 33),
+    Case("ip4-arp", "hold queue full", on_e0(*[frame(udp("10.0.2.99"))] * 33),
          [ASKED, *[forwarded(udp("10.0.2.99"), dst=STRANGER)] * 32], then=[ANSWERED],
          undo=["ip neighbor del e1 10.0.2.99"], also={("arp-input", "ARP replies received"): 1}),
     Case("ip4-arp", "hold queue full", on_e0(*[frame(udp("25.1.2.3"))] * 33),
@@ -597,8 +624,8 @@ def test_answers_are_limited_by_rate(bench, node, limited, sent, packet):
 
 
 def test_no_more_neighbours_are_asked_for_at_a_time_than_are_allowed(bench):
-    at_a_time = 1024
-    bench.give(["set interface ip address e1 10.8.0.1/16"])
+    at_a_time = 256  # for one source
+    bench.give(["set arp rate requests 1000000", "set interface ip address e1 10.8.0.1/16"])
     before = bench.counts()
     absent = [f"10.8.{number // 200 + 1}.{number % 200 + 1}" for number in range(at_a_time + 1)]
     came = [[], []]
@@ -610,10 +637,10 @@ def test_no_more_neighbours_are_asked_for_at_a_time_than_are_allowed(bench):
         if number % 256 == 255:
             came = [earlier + later for earlier, later in zip(came, bench.fence(), strict=True)]
     wait_until(lambda: bench.moved(before), "there is one too many")
-    assert bench.moved(before) == {("ip4-glean", "too many neighbours being resolved"): 1}
+    assert bench.moved(before) == {("ip4-arp", "too many packets wait for neighbours"): 1}
     bench.gather(came, {1: at_a_time})
     assert sorted(set(came[1])) == sorted(asked)
-    bench.give(["set interface ip address del e1 10.8.0.1/16"])
+    bench.give(["set arp rate default", "set interface ip address del e1 10.8.0.1/16"])
     wait_until(lambda: bench.router.cli_json("show ledger")["held"] == 0, "no packet waits any more", seconds=8)
     wait_until(lambda: answered(bench, bytes(frame(EXPIRED))), "answers are given again")
 

@@ -1,0 +1,80 @@
+"""Sub-interfaces against a real Linux that tags: a guest with Debian's kernel, for the kernel
+that runs the tests may have no 802.1Q.
+
+    guest eth0.100, eth0.200 (802.1Q), eth0.300.30 (QinQ), eth0.400.40 (QinAD)
+      |
+    e0 [ router ] e1 --- h2 (10.0.2.2)
+"""
+
+import pytest
+
+from guest import Guest
+from lab import wait_until
+
+# Its sub-interface on each side, and the network between.
+TAGS = {
+    "v100": ("e0.100", "10.1.100"),
+    "v200": ("e0.200", "10.1.200"),
+    "q30": ("e0.330", "10.1.30"),
+    "a40": ("e0.440", "10.1.40"),
+}
+
+
+@pytest.fixture
+def tagging(lab, tmp_path):
+    """The router with four sub-interfaces, the guest with as many, a host behind e1."""
+    router = lab.router()
+    guest = Guest(lab, router.host, "to-e0", tmp_path)
+    router.host.ip("link", "set", "to-e0", "up")
+    router.batch(
+        "create host-interface to-e0 name e0\n"
+        "set interface state e0 up\n"
+        "create sub-interfaces e0 100\n"
+        "create sub-interfaces e0 200\n"
+        "create sub-interfaces e0 330 dot1q 300 inner-dot1q 30 exact-match\n"
+        "create sub-interfaces e0 440 dot1ad 400 inner-dot1q 40 exact-match\n"
+    )
+    for name, network in TAGS.values():
+        router.batch(f"set interface ip address {name} {network}.1/24\nset interface state {name} up\n")
+    guest.sh("ip link add link eth0 name v100 type vlan id 100")
+    guest.sh("ip link add link eth0 name v200 type vlan id 200")
+    guest.sh("ip link add link eth0 name v300 type vlan id 300 && ip link set v300 up")
+    guest.sh("ip link add link v300 name q30 type vlan id 30")
+    guest.sh("ip link add link eth0 name v400 type vlan protocol 802.1ad id 400 && ip link set v400 up")
+    guest.sh("ip link add link v400 name a40 type vlan id 40")
+    for device, (_, network) in TAGS.items():
+        guest.sh(f"ip address add {network}.2/24 dev {device} && ip link set {device} up")
+    far = lab.host("h2")
+    router.attach(far, "e1", "tap", "10.0.2.2/24")
+    router.batch("set interface ip address e1 10.0.2.1/24\nset interface state e1 up\n")
+    far.ip("route", "add", "default", "via", "10.0.2.1")
+    guest.sh("ip route add 10.0.2.0/24 via 10.1.100.1")
+    return router, guest, far
+
+
+def test_a_linux_peer_pings_over_each_kind_of_tag(tagging):
+    router, guest, far = tagging
+    for device, (name, network) in TAGS.items():
+        assert guest.reaches(f"{network}.1"), f"{device} does not reach {name}"
+        # And the other way, from behind the router.
+        assert far.reaches(f"{network}.2"), f"{device} is not reached through {name}"
+        counters = router.counters(name)
+        assert counters["rx_packets"] >= 6 and counters["tx_packets"] >= 6, (name, counters)
+    known = router.neighbours()
+    assert all(known[f"{network}.2"]["interface"] == name for name, network in TAGS.values())
+
+
+def test_what_a_linux_peer_sends_without_a_sub_interface_is_refused_by_name(tagging):
+    router, guest, _ = tagging
+    before = router.errors().get("unknown vlan", 0)
+    guest.sh("ip link add link eth0 name v999 type vlan id 999")
+    guest.sh("ip address add 10.9.9.2/24 dev v999 && ip link set v999 up")
+    assert not guest.reaches("10.9.9.1", count=1)
+    wait_until(lambda: router.errors().get("unknown vlan", 0) > before, "the tag is refused by name")
+
+
+def test_full_size_and_fragmented_pings_pass_a_tag(tagging):
+    _, guest, _ = tagging
+    # 1500 bytes of IPv4 behind one tag: the frame is 1518 long.
+    assert guest.reaches("10.0.2.2", "-s 1472")
+    assert guest.reaches("10.0.2.2", "-s 4000")
