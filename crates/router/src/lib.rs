@@ -87,6 +87,8 @@ pub enum Error {
     MacThere { mac: MacAddress, name: String },
     #[error("{name} does not have the extra address {mac}")]
     NoSuchMac { mac: MacAddress, name: String },
+    #[error("{name} has no device of its own but {parent}'s: set it for {parent}")]
+    NoDevice { name: String, parent: String },
     #[error("too many extra addresses of {0} (at most {max})", max = interface::MAX_SECONDARY_MACS)]
     TooManyMacs(String),
     #[error("{0} is a loopback interface: it has no neighbours")]

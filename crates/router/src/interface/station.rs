@@ -16,6 +16,14 @@ impl Interface {
         StationFilter { stations, promiscuous: self.promiscuous }
     }
 
+    /// What a device brings is set where the device is.
+    fn check_has_device(&self) -> Result<(), Error> {
+        match self.sub.is_some() {
+            true => Err(Error::NoDevice { name: self.name.clone(), parent: self.parent_name().to_string() }),
+            false => Ok(()),
+        }
+    }
+
     /// Has the device bring what the interface takes.
     pub(super) fn apply_filter(&mut self) -> Result<(), Error> {
         let filter = self.filter();
@@ -31,6 +39,7 @@ impl Router {
     /// there, there are too many, or the device refuses; then nothing has changed.
     pub fn set_secondary_mac(&mut self, index: InterfaceIndex, mac: MacAddress, present: bool) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
+        interface.check_has_device()?;
         let name = || interface.name.clone();
         let known = interface.secondary_macs.contains(&mac);
         match present {
@@ -59,6 +68,7 @@ impl Router {
     /// When there is no such interface or the device refuses; then nothing has changed.
     pub fn set_promiscuous(&mut self, index: InterfaceIndex, promiscuous: bool) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
+        interface.check_has_device()?;
         let before = std::mem::replace(&mut interface.promiscuous, promiscuous);
         interface.apply_filter().inspect_err(|_| interface.promiscuous = before)
     }

@@ -186,6 +186,12 @@ fn a_promiscuous_interface_receives_frames_for_others_and_does_not_route_them() 
     assert_eq!((e1.sent().len(), e2.sent()), (0, vec![frame]));
     assert_eq!(bed.errors()[&("ethernet-input".into(), "l3 mac mismatch".into())], 1);
     assert!(bed.command("show hardware-interfaces e0").unwrap().contains("  Promiscuous: "));
+    bed.command("create sub-interfaces e0 100").unwrap();
+    for line in ["set interface promiscuous on e0.100", "set interface secondary-mac-address e0.100 02:00:00:00:00:99"]
+    {
+        let refused = bed.command(line).unwrap_err();
+        assert!(refused.contains("e0.100 has no device of its own but e0's"), "{refused}");
+    }
 }
 
 #[test]
