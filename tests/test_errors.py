@@ -239,6 +239,47 @@ def onward(packet):
     return (0, forwarded(packet, src=E0, dst=STRANGER)[1])
 
 
+#: Options, what is wrong with them, and the byte of the header where it is.
+MALFORMED_OPTIONS = [
+    ("ip4 option without a length", b"\x01\x01\x01\x07", 23),
+    ("ip4 option length too small", b"\x01\x63\x01\x00", 22),
+    ("ip4 option longer than the header", b"\x01\x01\x07\x07", 23),
+    ("ip4 option pointer too small", b"\x07\x07\x03\x00\x00\x00\x00\x00", 22),
+    ("ip4 option has no room for a whole entry", b"\x07\x07\x05\x00\x00\x00\x00\x00", 22),
+    ("ip4 option appears twice", b"\x07\x03\x04\x07\x03\x04\x00\x00", 23),
+    ("ip4 timestamp overflow", b"\x44\x04\x05\xf0", 23),
+]
+
+
+class Datagram(bytes):
+    """One of h1 that scapy shall leave as it is."""
+
+    src = "10.0.1.2"
+
+
+def optioned(options):
+    """A datagram to h2 whose header has these options, byte by byte."""
+    made = bytearray(bytes(udp("10.0.2.2")))
+    length = len(made) + len(options)
+    made[0] = 0x45 + len(options) // 4
+    made[2:4] = struct.pack(">H", length)
+    made[10:12] = bytes(2)
+    made[20:20] = options
+    made[10:12] = struct.pack(">H", checksum(made[: 20 + len(options)]))
+    return Datagram(made)
+
+
+def checksum(data):
+    """RFC 1071."""
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+SOURCE_ROUTED = optioned(b"\x83\x07\x04\x0a\x00\x02\x02\x00")
+
+
 def on_e0(*frames):
     return [(0, made) for made in frames]
 
@@ -332,6 +373,12 @@ CASES = [
     Case("ip4-punt", "punted packets limited by rate", on_e0(*[frame(udp("10.0.1.1"))] * 2),
          [punted(udp("10.0.1.1"))], given=["ip punt redirect add rx all via 10.0.2.2 e1", "set ip punt rate 1"],
          undo=["ip punt redirect del rx all", "set ip punt rate default"]),
+    *(Case("ip4-options", name, on_e0(frame(optioned(options), type=0x0800)), [icmp_error(optioned(options), 12, 0, ptr=at)],
+           also={("ip4-icmp-error", "ICMP parameter problem sent"): 1})
+      for name, options, at in MALFORMED_OPTIONS),
+    Case("ip4-options", "ip4 source route refused", on_e0(frame(SOURCE_ROUTED, type=0x0800)),
+         [icmp_error(SOURCE_ROUTED, 3, 5)],
+         also={("ip4-icmp-error", "ICMP source route failed sent"): 1}),
     Case("ip4-rx-urpf", "uRPF drop (strict)", on_e0(frame(udp("10.0.2.2", src="10.0.2.7"))),
          given=["set urpf ip4 strict e0"], undo=["set urpf ip4 off e0"]),
     Case("ip4-rx-urpf", "uRPF drop (loose)", on_e0(frame(udp("10.0.2.2", src="77.0.1.7"))),

@@ -17,7 +17,6 @@ use graph::{InterfaceIndex, time};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
-use tables::Replacement;
 use wire::arp::{self, Arp, Operation};
 use wire::ethernet::EtherType;
 use wire::{MacAddress, Prefix4};

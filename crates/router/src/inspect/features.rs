@@ -43,11 +43,10 @@ fn arcs(router: &Router) -> Vec<Arc> {
         Some((place < first, place))
     };
     let all = CAPABILITIES.iter().flat_map(|c| c.stages.iter().map(move |stage| (c.name, stage)));
-    let mut ranked: Vec<((bool, usize), (&'static str, &'static Stage))> =
-        all.filter_map(|(capability, stage)| Some((rank(stage)?, (capability, stage)))).collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
+    let mut ranked: Vec<_> = all.filter_map(|(capability, stage)| Some((rank(stage)?, capability, stage))).collect();
+    ranked.sort_by_key(|(rank, ..)| *rank);
     let mut arcs: Vec<Arc> = Vec::new();
-    for (_, stage) in ranked {
+    for stage in ranked.into_iter().map(|(_, capability, stage)| (capability, stage)) {
         match arcs.iter_mut().find(|arc| arc.name == stage.1.arc) {
             Some(arc) => arc.stages.push(stage),
             None => arcs.push(Arc { name: stage.1.arc, stages: vec![stage] }),
