@@ -66,6 +66,24 @@ const ACTS: &[&str] = &[
     "pcap trace rx tx drop max 100 file capture.pcap",
     "pcap trace off",
     "clear errors",
+    "set urpf ip4 strict e0",
+    "set urpf ip4 loose e0 allow-default",
+    "set urpf ip4 off e0",
+    "set interface span e0 destination e1 both",
+    "set interface span e1 destination e0 both",
+    "set interface span e0 disable",
+    "set interface ip redirects e0 enable",
+    "ip route add 27.0.0.0/8 via 10.0.0.2",
+    "ip route add 28.0.0.0/8 via prohibit",
+    "ip punt redirect add rx all via 10.0.1.2 e1",
+    "ip punt redirect del rx all",
+    "set ip punt rate 10",
+    "create loopback interface",
+    "set interface ip address loop0 10.0.9.1/24",
+    "set interface state loop0 up",
+    "set interface promiscuous on e0",
+    "set interface unnumbered e2 use e0",
+    "set interface mtu ip4 300 e1",
 ];
 
 /// Of the bits of a frame's length, and of its record's first byte.
@@ -193,7 +211,10 @@ impl Bed {
             Some(("REFUSE", "full")) => self.ports.iter().for_each(|port| port.refuse_next(drivers::FULL)),
             Some(("REFUSE", _)) => self.ports.iter().for_each(|port| port.refuse_next(drivers::REFUSED)),
             // It may be refused, as when the interface is gone already.
-            _ => drop(self.commands.execute(&mut self.router, act)),
+            _ => {
+                assert!(self.commands.parse(act).is_ok(), "{act}: no command");
+                drop(self.commands.execute(&mut self.router, act));
+            }
         }
     }
 
@@ -229,9 +250,20 @@ impl Bed {
 
     /// Ends the worker: it gives back all that it holds.
     fn finish(mut self) {
-        drop(self.commands.execute(&mut self.router, "show trace filter"));
         self.router.graph.stop();
         while self.worker.round() != Progress::Stopped {}
         assert_eq!(self.worker.core().buffers.in_use(), 0, "all buffers are given back");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_act_is_one() {
+        for which in 0..ACTS.len() as u8 {
+            run(&[3, which]);
+        }
     }
 }
