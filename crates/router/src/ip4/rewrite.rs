@@ -260,7 +260,8 @@ fn one(
     let bytes = cx.buffers.bytes_mut(row.packet);
     let Some(begin) = l3.checked_sub(rewrite.len()) else { return Edge::NoRoom.into() };
     bytes[begin..l3].copy_from_slice(rewrite);
-    if row.flags & flag::OPTIONS != 0 {
+    // The host gets packets as they came, and records for itself.
+    if row.flags & (flag::OPTIONS | flag::PUNTED) == flag::OPTIONS {
         // Once: a packet that another interface copies (SPAN) or a tunnel takes is no further hop.
         row.flags &= !flag::OPTIONS;
         options::record(&mut bytes[l3..], facts, InterfaceIndex(object.interface()));

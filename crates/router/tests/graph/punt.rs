@@ -31,6 +31,8 @@ fn what_nobody_here_takes_comes_to_the_host_as_it_was() {
         // Its last hop, options, an address of another interface.
         Packet::udp("10.0.0.2", "10.0.1.1", b"data").ttl(1),
         Packet::udp("10.0.0.2", "10.0.0.1", b"data").ttl(1).options(&[1; 8]),
+        // The route is not recorded: the host does that.
+        Packet::udp("10.0.0.2", "10.0.0.1", b"data").options(&[7, 7, 4, 0, 0, 0, 0, 0]),
         // ICMP that is about the host's own connections.
         Packet::new("10.0.0.2", "10.0.0.1", ICMP, &icmp(3, 4, 1400, &[0x45; 28])),
         Packet::udp("10.0.0.2", "21.1.2.3", b"data").ttl(9),
