@@ -5,7 +5,7 @@
 use crate::af_packet::{self, AfPacketOptions};
 use crate::tap::{self, TapOptions};
 use crate::test_frames::{self as frames, plain, transport_frame, with_offload};
-use crate::{Device, FULL, REFUSED, ReceiveCounts};
+use crate::{Device, FULL, REFUSED, ReceiveCounts, TOO_LONG};
 use graph::buffer::{Offload, Segmentation};
 use graph::{Buffers, EdgeIndex, PacketIndex, Row, Vector, edge, flag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -245,7 +245,7 @@ fn packet_sockets_exchange_frames_over_a_veth_pair() {
     frames_pass(&mut right, &mut left, &mut buffers);
     large_packet_passes(&mut left, &mut right, &mut buffers, &[]);
     let too_long = plain(&mut buffers, &experimental_frame(3000));
-    assert_eq!(send(&mut left, &mut buffers, too_long), REFUSED);
+    assert_eq!(send(&mut left, &mut buffers, too_long), TOO_LONG);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::bed::{Bed, Errors, Port, error, host_mac};
 use crate::fragmentation::{cut, in_buffers, receive};
 use crate::packet::*;
 use graph::PacketIndex;
+use quiver_router::arp::policy::Rates;
 use std::time::Duration;
 
 const NODE: &str = "ip4-local-full-reassembly";
@@ -326,13 +327,15 @@ fn without_buffers_a_fragment_is_refused_and_the_datagram_stays() {
 #[test]
 fn without_control_nothing_is_held() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.router.set_arp_accept(true);
+    bed.router.set_arp_rates(Rates { learning: 1_000_000, ..Rates::default() });
     for n in 0..quiver_router::EVENT_QUEUE {
         let mac = wire::MacAddress([2, 1, 0, 0, (n >> 8) as u8, n as u8]);
         e0.receive(ethernet(
             wire::MacAddress::BROADCAST,
             mac,
             0x0806,
-            &arp(REPLY, (mac, "10.0.0.9"), (e0.mac, "10.0.0.1")),
+            &arp(REPLY, (mac, "10.0.0.9"), (e0.mac, "10.0.0.9")),
         ));
     }
     while bed.worker.round() != graph::Progress::Idle {}
@@ -413,7 +416,8 @@ fn what_was_cut_is_whole_again() {
         }
         bed.run();
         assert_eq!(echoed(&e0), [packet.payload[8..].to_vec()], "seed {seed}");
-        assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0), "seed {seed}");
+        // Packets with options are overtaken by others: a copy of the first may come last.
+        time_out(&mut bed);
     }
 }
 

@@ -748,7 +748,7 @@ fn an_unnumbered_interface_speaks_with_the_address_of_another() {
     let request = arp(REQUEST, (peer, "192.0.2.2"), (MacAddress::ZERO, "192.0.2.1"));
     p.receive(ethernet(MacAddress::BROADCAST, peer, 0x0806, &request));
     let moved = bed.errors_of(|_| {});
-    assert_eq!(moved, crate::bed::error("arp-input", "ARP sender is not on an attached network", 1));
+    assert_eq!(moved, crate::bed::error("arp-input", "IP4 source address not local to subnet", 1));
     bed.command("ip route add 192.0.2.2/32 via p").unwrap();
     p.receive(ethernet(MacAddress::BROADCAST, peer, 0x0806, &request));
     bed.run();
