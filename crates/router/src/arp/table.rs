@@ -109,6 +109,15 @@ impl Slots {
         true
     }
 
+    /// Takes over all entries of others; false when not all found a place.
+    fn take_all(&self, from: &Slots) -> bool {
+        from.slots.iter().fold(true, |all, slot| {
+            let key = slot.key.load(Ordering::Relaxed);
+            let (word, heard) = (slot.word.load(Ordering::Relaxed), slot.heard.load(Ordering::Relaxed));
+            all & (key == 0 || self.insert(key, word, heard))
+        })
+    }
+
     fn free_in(&self, key: u64) -> Option<&Slot> {
         self.bucket(key).iter().find(|slot| slot.key.load(Ordering::Relaxed) == 0)
     }
@@ -192,13 +201,14 @@ impl Table {
 
     /// Moves to more buckets: as rare as the doublings of a vector.
     fn grow(&mut self, buckets: usize) {
-        let larger = Slots::new(buckets);
-        for slot in self.slots.slots.iter() {
-            let key = slot.key.load(Ordering::Relaxed);
-            if key != 0 {
-                // One that finds no place is unknown to workers until it is set again.
-                larger.insert(key, slot.word.load(Ordering::Relaxed), slot.heard.load(Ordering::Relaxed));
+        let mut larger = Slots::new(buckets);
+        // In another order of buckets one may overflow that did not before.
+        while !larger.take_all(&self.slots) {
+            let buckets = larger.slots.len() / WAYS;
+            if buckets >= MAX_BUCKETS {
+                break; // who found no place is unknown to workers until it is set again
             }
+            larger = Slots::new(buckets * 2);
         }
         self.slots = Arc::new(larger);
         self.shared.0.publish(self.slots.clone());
