@@ -51,6 +51,8 @@ pub mod kind {
     pub const UNREACHABLE: u8 = 7;
     /// Discard, and tell the sender that it may not go there.
     pub const PROHIBIT: u8 = 8;
+    /// To everybody on an attached network, which is not sent on.
+    pub const BROADCAST: u8 = 9;
     /// How many kinds there can be.
     pub const COUNT: usize = 16;
 }

@@ -291,7 +291,7 @@ impl Router {
                     Way::Local(_) | Way::LocalAnywhere => {
                         return Ok(WayOut { source: Some(destination), interface: None, mtu: None });
                     }
-                    Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit => {
+                    Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit | Way::Broadcast(_) => {
                         return Err(PingError::Refused(destination, *prefix));
                     }
                     Way::Attached(index) => (Some(index), destination),

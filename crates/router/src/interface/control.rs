@@ -790,7 +790,7 @@ fn connected_routes(index: InterfaceIndex, prefix: Prefix4) -> Vec<(Prefix4, Pat
     }
     if prefix.length() < 31 {
         routes.push((host(prefix.first()), Path::new(Way::Drop)));
-        routes.push((host(prefix.last()), Path::new(Way::Drop)));
+        routes.push((host(prefix.last()), Path::new(Way::Broadcast(index))));
     }
     routes
 }

@@ -180,6 +180,7 @@ fn shown(router: &Router, prefix: &Prefix4, route: &Route) -> ShownRoute {
                 (format!("attached-nexthop: {next_hop} {name} cfg-flags:onlink"), is_up(interface))
             }
             Way::Attached(index) => (format!("attached: {}", interface_name(index)), is_up(index)),
+            Way::Broadcast(index) => (format!("broadcast: {}", interface_name(index)), true),
             Way::Local(index) => (format!("receive: {}", interface_name(index)), is_up(index)),
             Way::LocalAnywhere => ("receive".into(), true),
             Way::Drop => ("special: cfg-flags:drop".into(), true),

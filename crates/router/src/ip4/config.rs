@@ -59,7 +59,7 @@ fn write_path(router: &Router, path: &Path, ways: &mut String, needs: &mut Vec<S
             way
         }
         Way::OnLink { next_hop, interface } => format!("{next_hop} {} onlink", named(interface)),
-        Way::Attached(index) | Way::Local(index) => named(index),
+        Way::Attached(index) | Way::Broadcast(index) | Way::Local(index) => named(index),
         Way::LocalAnywhere => "local".into(),
         Way::Drop => "drop".into(),
         Way::Punt => "punt".into(),

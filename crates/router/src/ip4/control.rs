@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use tables::fib4::Key;
 use tables::{Adjacency, Fib4, Leaf, Object, Objects, Replacement, kind};
-use wire::Prefix4;
 use wire::ethernet::EtherType;
+use wire::{MacAddress, Prefix4};
 
 /// Most paths of a route.
 pub const MAX_PATHS: usize = 64;
@@ -65,6 +65,8 @@ pub enum Way {
     },
     /// Onto an attached network.
     Attached(InterfaceIndex),
+    /// To everybody on an attached network, when its interface sends such packets on.
+    Broadcast(InterfaceIndex),
     /// To this router.
     Local(InterfaceIndex),
     /// To this router, whatever becomes of its interfaces.
@@ -445,7 +447,10 @@ impl Router {
     pub(crate) fn paths_by(&self, index: InterfaceIndex) -> Vec<(Prefix4, Source, Vec<Path>)> {
         let names = |path: &&Path| match path.way {
             Way::Via { interface, .. } => interface == Some(index),
-            Way::OnLink { interface, .. } | Way::Attached(interface) | Way::Local(interface) => interface == index,
+            Way::OnLink { interface, .. }
+            | Way::Attached(interface)
+            | Way::Broadcast(interface)
+            | Way::Local(interface) => interface == index,
             Way::LocalAnywhere | Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit => false,
         };
         let mut found = Vec::new();
@@ -542,6 +547,14 @@ impl Router {
                 let kind = if is_loopback { kind::ADJACENCY } else { kind::GLEAN };
                 self.share_adjacency(key).map(|object| Some(Leaf::new(kind, object)))
             }
+            Way::Broadcast(interface) => {
+                let sent_on = self.interfaces.get(interface)?.ip4.directed_broadcast;
+                if !sent_on || !self.is_usable(interface) {
+                    return Ok(Some(Leaf::new(kind::BROADCAST, interface.0)));
+                }
+                let key = NeighbourKey { interface, address: Ipv4Addr::BROADCAST };
+                self.share_adjacency(key).map(|object| Some(Leaf::new(kind::ADJACENCY, object)))
+            }
             Way::Via { next_hop, interface } => {
                 let Some(interface) = self.way_to_hop(next_hop, interface) else { return Ok(None) };
                 let key = NeighbourKey { interface, address: next_hop };
@@ -571,7 +584,10 @@ impl Router {
     fn describe_adjacency(&self, key: &NeighbourKey) -> Adjacency {
         let interface = self.interfaces.get(key.interface).ok();
         let loopback = interface.filter(|interface| interface.is_loopback());
-        let neighbour = loopback.map(|interface| interface.mac).or_else(|| self.neighbours.mac_in_use(key));
+        let neighbour = match key.address {
+            Ipv4Addr::BROADCAST => Some(MacAddress::BROADCAST),
+            _ => loopback.map(|interface| interface.mac).or_else(|| self.neighbours.mac_in_use(key)),
+        };
         let mut adjacency = Adjacency {
             edge: super::ARP_EDGE,
             complete: false,
@@ -627,6 +643,7 @@ impl Router {
             // VPP's words for an object that answers.
             kind::UNREACHABLE => "[@0]: ip4-null action:send-unreachable".into(),
             kind::PROHIBIT => "[@0]: ip4-null action:send-prohibited".into(),
+            kind::BROADCAST => plain("drop ip4 directed-broadcast"),
             kind::RECEIVE => match self.interfaces.get(InterfaceIndex(leaf.index())) {
                 Ok(interface) => format!("[@{}]: dpo-receive: on {}", leaf.index(), interface.name),
                 Err(_) => plain("receive"),

@@ -35,7 +35,7 @@ impl Names {
                     names.hops.insert(next_hop);
                     names.interfaces.extend(interface);
                 }
-                Way::OnLink { interface, .. } | Way::Local(interface) => {
+                Way::OnLink { interface, .. } | Way::Local(interface) | Way::Broadcast(interface) => {
                     names.interfaces.insert(interface);
                 }
                 Way::Attached(interface) => {

@@ -23,9 +23,12 @@ graph::edges! {
         Glean => next "ip4-glean",
         Punt => next "ip4-punt",
         IcmpError => next "ip4-icmp-error",
-        /// A packet to a prefix whose route says `drop` (`blackhole`), or to the first or last address of an attached
-        /// network, which no host has. `show ip fib ADDRESS` names the route; `ip route del` takes it away.
+        /// A packet to a prefix whose route says `drop` (`blackhole`), or to the first address of an attached network,
+        /// which no host has. `show ip fib ADDRESS` names the route; `ip route del` takes it away.
         Drop => drop "blackholed packets",
+        /// A packet from elsewhere to all hosts of an attached network. Such packets amplify attacks and are not sent on
+        /// (RFC 2644), unless `set interface ip directed-broadcast` says so for that network's interface.
+        Broadcast => drop "directed broadcast not sent on",
         /// A packet met a route while it was being changed and found no forwarding object behind it. A few around a
         /// change are no harm; when it goes on counting, report it together with `show ip fib`.
         Broken => drop "route leads to nothing",
@@ -44,6 +47,7 @@ const BY_KIND: [EdgeIndex; kind::COUNT] = {
     edges[kind::PUNT as usize] = Edge::Punt as EdgeIndex;
     edges[kind::UNREACHABLE as usize] = Edge::IcmpError as EdgeIndex;
     edges[kind::PROHIBIT as usize] = Edge::IcmpError as EdgeIndex;
+    edges[kind::BROADCAST as usize] = Edge::Broadcast as EdgeIndex;
     edges
 };
 

@@ -12,6 +12,8 @@ use graph::InterfaceIndex;
 pub struct Settings {
     /// How the sources of received packets are checked.
     pub source_check: Option<SourceCheck>,
+    /// Packets from elsewhere to all hosts of its networks are sent on (RFC 2644).
+    pub directed_broadcast: bool,
 }
 
 impl Router {
@@ -22,6 +24,16 @@ impl Router {
     pub fn set_source_check(&mut self, index: InterfaceIndex, check: Option<SourceCheck>) -> Result<(), Error> {
         self.interfaces.get_mut(index)?.ip4.source_check = check;
         self.publish_facts();
+        Ok(())
+    }
+
+    /// Has packets from elsewhere to all hosts of an interface's networks sent on, or not.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn set_directed_broadcast(&mut self, index: InterfaceIndex, sent_on: bool) -> Result<(), Error> {
+        self.interfaces.get_mut(index)?.ip4.directed_broadcast = sent_on;
+        self.install_by(index);
         Ok(())
     }
 }
@@ -53,6 +65,20 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
         .example("set urpf ip4 rx strict e0")
         .example("set urpf ip4 rx loose e1 allow-default"),
     );
+    set.add(
+        Command::new(
+            "set interface ip directed-broadcast <interface:interface> {enable|disable:state}",
+            "Send packets from elsewhere to all hosts of an interface's networks on, or discard them (RFC 2644); they \
+             are discarded unless enabled.",
+            |router: &mut Router, args: &Args| {
+                let index = router.interfaces.find(args.text("interface")?)?;
+                router.set_directed_broadcast(index, args.text("state")? == "enable")?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set interface ip directed-broadcast e0 enable"),
+    );
 }
 
 pub(super) fn statements(interface: &Interface, into: &mut Vec<Statement>) {
@@ -63,6 +89,11 @@ pub(super) fn statements(interface: &Interface, into: &mut Vec<Statement>) {
         let tail = if allow_default { " allow-default" } else { "" };
         let line = format!("set urpf ip4 rx {mode} {name}{tail}");
         let undo = format!("set urpf ip4 rx off {name}");
+        into.push(Statement::new(line, undo).needing(needs.clone()).replaced_by_itself());
+    }
+    if interface.ip4.directed_broadcast {
+        let line = format!("set interface ip directed-broadcast {name} enable");
+        let undo = format!("set interface ip directed-broadcast {name} disable");
         into.push(Statement::new(line, undo).needing(needs).replaced_by_itself());
     }
 }

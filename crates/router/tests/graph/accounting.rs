@@ -104,7 +104,7 @@ impl Settings {
                 }
                 if prefix.length() < 31 {
                     add(host(prefix.first()), Source::Interface, Way::Drop);
-                    add(host(prefix.last()), Source::Interface, Way::Drop);
+                    add(host(prefix.last()), Source::Interface, Way::Broadcast(port.index));
                 }
                 add(host(prefix.address()), Source::Interface, Way::Local(port.index));
             }
@@ -127,7 +127,7 @@ impl Settings {
             }
         };
         match *way {
-            Way::Drop => Some(Fate::Dropped),
+            Way::Drop | Way::Broadcast(_) => Some(Fate::Dropped),
             Way::Punt => Some(Fate::Punted),
             Way::Unreachable | Way::Prohibit => Some(Fate::Refused),
             Way::Local(index) => self.is_up(index).then_some(Fate::Local),
@@ -365,7 +365,7 @@ impl Trial {
         let mut fates: Vec<Fate> = moved
             .keys()
             .map(|(_, reason)| match reason.as_str() {
-                "blackholed packets" => Fate::Dropped,
+                "blackholed packets" | "directed broadcast not sent on" => Fate::Dropped,
                 "punted, but no host interface takes it" => Fate::Punted,
                 "ICMP type not handled" => Fate::Local,
                 "no ICMP error about an ICMP error" => Fate::Refused,

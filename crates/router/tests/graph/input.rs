@@ -19,6 +19,40 @@ fn passes(packet: &Packet) {
 }
 
 #[test]
+fn directed_broadcasts_go_on_where_that_is_enabled_and_nowhere_else() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    let refused = error("ip4-lookup", "directed broadcast not sent on", 1);
+    let to_all = Packet::udp("10.0.0.2", "10.0.1.255", b"wake up");
+    let send = |bed: &mut Bed| {
+        let frame = e0.receive_packet(&to_all);
+        (bed.errors_of(|_| {}), frame)
+    };
+    assert_eq!(send(&mut bed).0, refused);
+    bed.command("set interface ip directed-broadcast e1 enable").unwrap();
+    let (moved, frame) = send(&mut bed);
+    assert_eq!(moved, Default::default());
+    assert_eq!(e1.sent(), [forwarded(&frame, wire::MacAddress::BROADCAST, e1.mac)]);
+    // It came as a broadcast to us: not from one network to all of another (RFC 1812 5.3.4).
+    e0.receive(ethernet(wire::MacAddress::BROADCAST, host_mac(ip("10.0.0.2")), 0x0800, &to_all.bytes()));
+    assert_eq!(bed.errors_of(|_| {}), error("ip4-rewrite", "group-addressed frame is not forwarded", 1));
+    // Others are as they were.
+    e1.receive_packet(&Packet::udp("10.0.1.2", "10.0.0.255", b"wake up"));
+    assert_eq!(bed.errors_of(|_| {}), refused);
+    // What follows the interface's state, and another Ethernet address.
+    bed.router.set_mac(e1.index, wire::MacAddress([2, 9, 9, 9, 9, 9])).unwrap();
+    bed.run();
+    e1.sent();
+    let frame = send(&mut bed).1;
+    let from = wire::MacAddress([2, 9, 9, 9, 9, 9]);
+    assert_eq!(e1.sent(), [forwarded(&frame, wire::MacAddress::BROADCAST, from)]);
+    bed.router.set_admin(e1.index, false).unwrap();
+    assert_eq!(send(&mut bed).0, refused);
+    bed.router.set_admin(e1.index, true).unwrap();
+    bed.command("set interface ip directed-broadcast e1 disable").unwrap();
+    assert_eq!(send(&mut bed).0, refused);
+}
+
+#[test]
 fn fragments_that_make_sense_pass() {
     let fragment = |protocol, data, word| {
         passes(&Packet::new("10.0.0.2", "10.0.1.2", protocol, &vec![7; data]).fragment(word));
