@@ -72,10 +72,6 @@ impl Report {
     pub fn redirect(gateway: Ipv4Addr) -> Report {
         Report { kind: Type::REDIRECT, code: redirect::HOST, rest: gateway.into() }
     }
-    /// RFC 792: the rest of a datagram's fragments did not come in time.
-    pub fn reassembly_expired() -> Report {
-        Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::FRAGMENT_REASSEMBLY, rest: 0 }
-    }
     pub fn ttl_expired() -> Report {
         Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::TTL, rest: 0 }
     }
