@@ -598,6 +598,7 @@ class Bench:
             self.wires.append(host.frames(timeout=0))
             self.offloading.append(self.socket_with_vnet_header(lab, host))
         self.fence()
+        self.is_set = self.setting()
 
     def join(self, host, name, interface, mac, network, neighbour):
         """A wire from a host, whose kernel takes no part, to a new interface of the router."""
@@ -633,6 +634,10 @@ class Bench:
             else:
                 self.router.cli(line)
         self.fence()
+
+    def setting(self):
+        """What cases change of the router."""
+        return self.router.cli("show running-config"), sorted(self.router.neighbours())
 
     def moved(self, before):
         """By how much which counters have moved, nodes of interfaces by their common name."""
@@ -713,6 +718,8 @@ def test_a_packet_moves_its_counter_by_one_and_no_other(bench, case):
     finally:
         # Others are not to fail with it.
         bench.give(case.undo)
+    before, bench.is_set = bench.is_set, bench.setting()
+    assert bench.is_set == before, "the case puts back what it changed"
 
 
 def provoke(bench, case):
