@@ -477,6 +477,10 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip4-icmp-input", "ICMP echo to a group address ignored", |_, ports| {
         ports[0].receive_packet(&Packet::echo_request("10.0.0.2", "255.255.255.255", b"data"));
     }),
+    // The broadcast address of an attached network.
+    ("ip4-icmp-error", "no ICMP error to a source that is not one host", |_, ports| {
+        ports[0].receive_packet(&Packet::udp("10.0.0.255", "99.1.2.3", b"data"));
+    }),
     // Our own answer finds no way back: nobody is told.
     ("ip4-icmp-error", "no ICMP error about a packet of ours", |_, ports| {
         ports[0].receive_packet(&Packet::udp("99.1.1.1", "99.9.9.9", b""));
@@ -548,6 +552,23 @@ fn frames_of_control_stop_at_an_interface_that_went_down() {
     });
     assert_eq!(moved, error("e1-output", "interface is down", 1));
     assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
+}
+
+#[test]
+fn frames_of_control_stop_at_a_sub_interface_that_went_down() {
+    let (mut bed, [e0, ..]) = bed();
+    bed.command("create sub-interfaces e0 100").unwrap();
+    bed.command("set interface ip address e0.100 10.9.0.1/24").unwrap();
+    bed.run();
+    e0.sent();
+    let sub = bed.router.interfaces.find("e0.100").unwrap();
+    // The announcement is on its way when the sub-interface goes down again.
+    let moved = bed.errors_of(|bed| {
+        bed.router.set_admin(sub, true).unwrap();
+        bed.router.set_admin(sub, false).unwrap();
+    });
+    assert_eq!(moved, error("e0.100-output", "interface is down", 1));
+    assert_eq!((e0.sent(), bed.buffers_in_use()), (Vec::<Vec<u8>>::new(), 0));
 }
 
 #[test]
@@ -630,7 +651,6 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("ip4-lookup", "route leads to nothing"),
     ("ip4-load-balance", "route leads to nothing"),
     // A guard: such sources do not get past `ip4-input`.
-    ("ip4-icmp-error", "no ICMP error to a source that is not one host"),
     ("tcp4-reset", "no TCP reset to a source that is not one host"),
     // Only when the address goes while its packets are inside a round.
     ("ip4-icmp-error", "no address to send an ICMP error from"),
@@ -640,8 +660,6 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("ip4-rewrite", "no room for the link header"),
     // Tested with the clock, in `icmp`.
     ("ip4-icmp-error", "ICMP errors limited by rate"),
-    // A guard: such a source does not pass `ip4-input`.
-    ("tcp4-reset", "no TCP reset to a source that is not one host"),
     // Tested with the clock, in `local`.
     ("tcp4-reset", "TCP resets limited by rate"),
     // The device's own, tested with the drivers.
