@@ -67,6 +67,7 @@ NOT_FROM_OUTSIDE = {
     ("ip4-icmp-error", "no address to send an ICMP error from"): "an address would have to go inside a round",
     # Guards.
     ("dispatcher", "*"): "faults of this program",
+    ("ip4-load-balance", "directed broadcast not sent on"): "the routes that addresses bring have one path each",
     ("*", "route leads to nothing"): "a guard against tables that contradict each other",
     ("ip4-frag", "mtu too small to fragment for"): "no interface has an MTU that small",
     ("ip4-rewrite", "no room for the link header"): "buffers have room for the longest link header",
@@ -402,6 +403,7 @@ CASES = [
     Case("ip4-input", "destination martian", on_e0(frame(udp("127.0.0.1")))),
     Case("ip4-input", "multicast not routed", on_e0(frame(udp("224.1.2.3")))),
     Case("ip4-lookup", "blackholed packets", on_e0(frame(udp("20.1.2.3")))),
+    Case("ip4-lookup", "directed broadcast not sent on", on_e0(frame(udp("10.0.2.255")))),
     Case("ip4-load-balance", "blackholed packets", on_e0(frame(udp("24.1.2.3"))),
          given=["ip route add 24.0.0.0/8 via drop weight 255 via 10.0.2.2"],
          undo=["ip route del 24.0.0.0/8"]),

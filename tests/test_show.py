@@ -33,6 +33,10 @@ def busy(lab):
 @pytest.mark.parametrize("command", TITLES)
 def test_titles_are_those_of_vpp(busy, command):
     lines = [line.rstrip() for line in busy.cli(command).splitlines()]
+    if command == "show errors":
+        # Its columns are as wide as what stands in them.
+        assert TITLES[command].split() in [line.split() for line in lines]
+        return
     assert TITLES[command] in lines
 
 

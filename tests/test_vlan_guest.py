@@ -59,7 +59,8 @@ def test_a_linux_peer_pings_over_each_kind_of_tag(tagging):
         # And the other way, from behind the router.
         assert far.reaches(f"{network}.2"), f"{device} is not reached through {name}"
         counters = router.counters(name)
-        assert counters["rx_packets"] >= 6 and counters["tx_packets"] >= 6, (name, counters)
+        # Answers to h2 come back by the guest's route, which is over v100.
+        assert counters["rx_packets"] >= 3 and counters["tx_packets"] >= 6, (name, counters)
     known = router.neighbours()
     assert all(known[f"{network}.2"]["interface"] == name for name, network in TAGS.values())
 

@@ -550,7 +550,7 @@ impl Router {
             Way::Broadcast(interface) => {
                 let sent_on = self.interfaces.get(interface)?.ip4.directed_broadcast;
                 if !sent_on || !self.is_usable(interface) {
-                    return Ok(Some(Leaf::new(kind::BROADCAST, interface.0)));
+                    return Ok(Some(Leaf::new(kind::BROADCAST, 0)));
                 }
                 let key = NeighbourKey { interface, address: Ipv4Addr::BROADCAST };
                 self.share_adjacency(key).map(|object| Some(Leaf::new(kind::ADJACENCY, object)))
