@@ -69,7 +69,6 @@ NOT_FROM_OUTSIDE = {
     ("dispatcher", "*"): "faults of this program",
     ("ip4-load-balance", "directed broadcast not sent on"): "the routes that addresses bring have one path each",
     ("*", "route leads to nothing"): "a guard against tables that contradict each other",
-    ("ip4-load-balance", "directed broadcast not sent on"): "such routes have one path each",
     ("ip4-frag", "mtu too small to fragment for"): "no interface has an MTU that small",
     ("ip4-rewrite", "no room for the link header"): "buffers have room for the longest link header",
     ("tcp4-reset", "no TCP reset to a source that is not one host"): "a guard behind ip4-input's checks",
