@@ -19,8 +19,8 @@ use std::fmt;
 
 graph::edges! {
     pub enum OutputEdge {
-        /// Packets for an interface that is administratively down: those that were on their way when it went down. `set
-        /// interface state NAME up`.
+        /// Packets for an interface that is administratively down: those that were on their way when it went down, and
+        /// copies for a SPAN destination that is down. `set interface state NAME up`.
         Down => drop "interface is down",
         /// The sender asked its virtual NIC for a checksum or for segments that the packet has no place for: a broken
         /// or hostile guest or host driver.
