@@ -3,6 +3,7 @@
 
 use std::hint::black_box;
 use wire::arp::Arp;
+use wire::dhcp::Message;
 use wire::ethernet::EtherType;
 use wire::pretty::Summary;
 use wire::vlan::Tag;
@@ -13,6 +14,7 @@ pub fn run(bytes: &[u8]) {
         black_box(summary.indented(4).to_string());
     }
     arp(bytes);
+    dhcp(bytes);
     ip4(bytes);
     if let Ok(frame) = ethernet::Header::new_checked(bytes) {
         black_box(format!("{} {} {}", frame.dst(), frame.src(), frame.ethertype()));
@@ -37,6 +39,15 @@ fn arp(bytes: &[u8]) {
     let mut again = [0; wire::arp::LEN];
     message.emit(&mut again);
     assert_eq!(again, bytes[..again.len()], "an ARP message reads back as it was");
+}
+
+fn dhcp(bytes: &[u8]) {
+    let Ok(message) = Message::parse(bytes) else { return };
+    black_box(message.name_servers().count());
+    let mut again = [0; wire::dhcp::MAX_LEN];
+    let length = message.emit(&mut again);
+    let known = |message: Message<'_>| (message.kind, message.transaction, message.yours, message.server, message.mask);
+    assert_eq!(Message::parse(&again[..length]).map(known), Ok(known(message)), "a DHCP message reads back as it was");
 }
 
 fn ip4(bytes: &[u8]) {

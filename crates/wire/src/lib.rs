@@ -17,6 +17,7 @@ pub mod addr;
 pub mod arp;
 pub mod batch;
 pub mod checksum;
+pub mod dhcp;
 pub mod ethernet;
 pub mod filter;
 pub mod icmpv4;
