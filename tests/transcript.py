@@ -69,7 +69,13 @@ def pattern(expected):
     result = ""
     for number, line in enumerate(lines):
         if line.strip() == "⋮":
-            result += r"(?:.*\n)*?(?:.*)" if number == len(lines) - 1 else r"(?:.*\n)*?"
+            if number < len(lines) - 1:
+                result += r"(?:.*\n)*?"
+            elif result.endswith("\n"):
+                # Or none: then the line before has no end either.
+                result = result[:-1] + r"(?:\n.*)*"
+            else:
+                result += r"(?:.*\n)*.*"
             continue
         words = [re.escape(part) for part in line.split("…")]
         result += r"[^\n]*?".join(words) + ("\n" if number < len(lines) - 1 else "")
