@@ -22,6 +22,7 @@ need traceroute command -v traceroute
 need mtr-tiny command -v mtr
 need nmap command -v nping
 need iperf3 command -v iperf3
+need dnsmasq-base command -v dnsmasq
 need ethtool command -v ethtool
 need tcpdump command -v tcpdump
 need qemu-system-x86 command -v qemu-system-x86_64

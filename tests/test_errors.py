@@ -61,6 +61,9 @@ NOT_FROM_OUTSIDE = {
        for short in ("no free buffer", "no free buffer to segment into", "no free buffer to mirror into",
                      "could not allocate buffer", "out of buffers")},
     ("SUBINTERFACE-output", "interface is down"): "a frame would have to be on its way when it goes down: graph tests",
+    ("ip4-dhcp-client", "control is busy, DHCP answer not told"): "control would have to be stopped: graph tests",
+    ("ip4-dhcp-client", "DHCP messages for our clients"): "an answer names the client's random transaction: test_dhcp",
+    ("ip4-dhcp-client", "too many DHCP answers"): "a flood of answers to a random transaction: graph tests",
     ("ethernet-input", "interface is gone"): "an interface would have to go inside a round",
     ("interface-output", "no such interface"): "an interface would have to go inside a round",
     ("span-output", "no such interface"): "an interface would have to go inside a round",
@@ -275,6 +278,19 @@ THREE_TAGS = frame(scapy.Dot1AD(vlan=10) / scapy.Dot1Q(vlan=20) / scapy.Dot1Q(vl
 TRUNK = ["create sub-interfaces e0 20 dot1ad 10 inner-dot1q 20 exact-match", "set interface state e0.20 up",
          "set interface ip address e0.20 10.0.5.1/24"]
 NO_TRUNK = ["delete sub-interface e0.20"]
+
+
+def to_dhcp_client(message):
+    return frame(udp("255.255.255.255", data=message, sport=67, dport=68), dst=EVERYBODY)
+
+
+#: Of another transaction than any of the router's, and none at all.
+DHCP = [
+    ("DHCP message for another client",
+     bytes(scapy.BOOTP(op=2, xid=1, chaddr=bytes(6)) / scapy.DHCP(options=[("message-type", "offer"), "end"]))),
+    ("malformed DHCP message", DATA),
+]
+
 
 #: A question that is answered when nothing of it is changed.
 ASKING = arp(1, STRANGER, "10.0.1.9", "10.0.1.1")
@@ -530,6 +546,9 @@ CASES = [
          on_e0(frame(ip("10.0.1.1") / scapy.UDP(sport=1, dport=2, len=7, chksum=0) / DATA))),
     Case("ip4-udp-lookup", "bad udp checksum",
          on_e0(frame(ip("10.0.1.1") / scapy.UDP(sport=1, dport=2, chksum=1) / DATA))),
+    *[Case("ip4-dhcp-client", name, on_e0(to_dhcp_client(message)),
+           given=["set dhcp client intfc e0"], undo=["set dhcp client del intfc e0"])
+      for name, message in DHCP],
     Case("tcp4-reset", "TCP resets sent", on_e0(frame(tcp())), RESET),
     Case("tcp4-reset", "TCP resets limited by rate", on_e0(*[frame(tcp())] * 2), RESET,
          given=["set ip icmp error-rate 1 burst 1"], undo=["set ip icmp error-rate default"],

@@ -10,6 +10,7 @@ pub mod arp;
 pub mod capability;
 pub mod capture;
 pub mod config;
+pub mod dhcp;
 pub mod ethernet;
 mod events;
 mod headers;
@@ -31,6 +32,7 @@ use arp::control::Neighbours;
 use capture::Captures;
 use command::{CommandSet, Files};
 use crossbeam_channel::Receiver;
+use dhcp::DhcpClients;
 use graph::{Graph, GraphError, Pool};
 use icmp::Icmp;
 use icmp::ping::Pings;
@@ -127,6 +129,14 @@ pub enum Error {
     NoSuchAddress { prefix: Prefix4, name: String },
     #[error("too many addresses on one interface (at most {max})", max = interface::control::MAX_ADDRESSES)]
     TooManyAddresses,
+    #[error("{prefix} on {name} is leased by DHCP (`set dhcp client del intfc {name}' gives it back)")]
+    Leased { prefix: Prefix4, name: String },
+    #[error("{0} has no DHCP client (show dhcp client lists them)")]
+    NoDhcpClient(String),
+    #[error("{0} gets its address by DHCP: `set dhcp client del intfc {0}' first")]
+    DhcpClientThere(String),
+    #[error("`{0}' is no host name: letters, digits, - and ., at most {max} in all", max = wire::dhcp::MAX_HOST_NAME)]
+    BadHostName(String),
     #[error("no route {0}")]
     NoSuchRoute(Prefix4),
     #[error("route {0} has no such path")]
@@ -184,7 +194,7 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 10] = [
+pub static CAPABILITIES: [&capability::Capability; 11] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &span::CAPABILITY,
@@ -195,6 +205,7 @@ pub static CAPABILITIES: [&capability::Capability; 10] = [
     &icmp::CAPABILITY,
     &local::CAPABILITY,
     &reassembly::CAPABILITY,
+    &dhcp::CAPABILITY,
 ];
 
 /// Nodes that control talks to, by capability.
@@ -237,6 +248,8 @@ pub struct Router {
     /// Who takes the datagrams to which UDP port.
     pub udp: UdpListeners,
     udp_ports: local::SharedPorts,
+    /// Interfaces that get their address from a server.
+    pub dhcp: DhcpClients,
     pub(crate) captures: Captures,
     pub(crate) trace_filter: Option<inspect::TraceFilter>,
     events: Receiver<Event>,
@@ -313,6 +326,7 @@ impl Router {
         let local = local::register(&mut graph, &udp_ports, &icmp_policy)?;
         let span = span::register(&mut graph, &facts)?;
         let reassembly = reassembly::register(&mut graph, &sender)?;
+        let dhcp = dhcp::register(&mut graph, &sender)?;
         let interface = interface::register(&mut graph, &facts)?;
 
         Ok(Router {
@@ -338,6 +352,7 @@ impl Router {
             reassembly: Reassembly::default(),
             udp: UdpListeners::default(),
             udp_ports,
+            dhcp: DhcpClients::new(dhcp),
             captures: Captures::new(sender.clone()),
             trace_filter: None,
             events,
@@ -361,6 +376,7 @@ impl Router {
         self.tick_neighbours(now);
         self.tick_pings(now);
         self.tick_reassembly(now);
+        self.tick_dhcp(now);
         self.tick_config(now);
         self.collect_capture();
         let pending = self.graph.domain().collect();
@@ -370,6 +386,7 @@ impl Router {
             self.neighbours.next_due(),
             self.pings.next_due(),
             self.reassembly.next_due(),
+            self.dhcp.next_due(),
             self.config.next_due(),
             reclaim,
         ];
@@ -399,6 +416,7 @@ pub fn commands() -> CommandSet<Router> {
     reassembly::cli::register(&mut set);
     icmp::cli::register(&mut set);
     local::cli::register(&mut set);
+    dhcp::cli::register(&mut set);
     packet_generator::cli::register(&mut set);
     span::cli::register(&mut set);
     config::cli::register(&mut set);

@@ -2,7 +2,7 @@
 
 use super::Statement;
 use super::plan::{Difference, Step, steps};
-use crate::{Devices, Options, Router, arp, icmp, interface, ip4, logging, packet_generator, reassembly, span};
+use crate::{Devices, Options, Router, arp, dhcp, icmp, interface, ip4, logging, packet_generator, reassembly, span};
 use command::{CommandError, CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -121,6 +121,7 @@ impl Router {
         ip4::punt::config::statements(self, &mut statements);
         icmp::config::statements(self, &mut statements);
         reassembly::config::statements(self, &mut statements);
+        dhcp::config::statements(self, &mut statements);
         packet_generator::config::statements(self, &mut statements);
         statements
     }

@@ -58,7 +58,7 @@ const SECTIONS: &[Section] = &[
         about: "Messages to this router (RFC 792), and what it tells senders of packets that went no further.",
         of: &["icmp", "ip4-ping"],
     },
-    Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local"] },
+    Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local", "dhcp"] },
     Section { title: "Mirroring", about: "Copies of packets for others to look at (SPAN).", of: &["span"] },
     Section {
         title: "Interfaces, sending",

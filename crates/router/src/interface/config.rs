@@ -68,7 +68,7 @@ fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
         let line = format!("set interface promiscuous on {name}");
         into.push(setting(line, format!("set interface promiscuous off {name}")));
     }
-    for prefix in &interface.addresses {
+    for prefix in interface.stated_addresses() {
         let line = format!("set interface ip address {name} {prefix}");
         let mut address = Statement::new(line, address_removal(name, *prefix)).needing(removal(name));
         // The first is the primary one.

@@ -66,6 +66,10 @@ pub struct Interface {
     /// Answers for the addresses of `set arp proxy`.
     pub proxy_arp: bool,
     pub addresses: Vec<Prefix4>,
+    /// The one of them that a DHCP server leased.
+    pub(crate) leased: Option<Prefix4>,
+    /// It may get one.
+    pub(crate) has_dhcp_client: bool,
     /// Whose addresses it uses when it is unnumbered.
     pub lender: Option<InterfaceIndex>,
     /// The VLAN tags that its frames carry.
@@ -145,7 +149,12 @@ impl Interface {
 
     /// Whether it takes part in IPv4.
     pub fn is_ip4_enabled(&self) -> bool {
-        !self.addresses.is_empty() || self.lender.is_some()
+        !self.addresses.is_empty() || self.lender.is_some() || self.has_dhcp_client
+    }
+
+    /// The addresses that operators gave it: all but the leased one.
+    pub(crate) fn stated_addresses(&self) -> impl Iterator<Item = &Prefix4> {
+        self.addresses.iter().filter(|prefix| self.leased != Some(**prefix))
     }
 
     /// What tells it apart from other TAPs, when it is one.
@@ -364,6 +373,8 @@ impl Router {
             admin_up: false,
             proxy_arp: false,
             addresses: Vec::new(),
+            leased: None,
+            has_dhcp_client: false,
             lender: None,
             tags: sub.as_ref().and_then(|sub| sub.takes.tags()).unwrap_or(Tags::NONE),
             span: Vec::new(),
@@ -465,6 +476,7 @@ impl Router {
             self.delete_interface(sub)?;
         }
         self.set_admin(index, false)?;
+        self.forget_dhcp_client(index);
         for prefix in self.interfaces.get(index)?.addresses.clone() {
             self.remove_address(index, prefix)?;
         }
@@ -494,6 +506,7 @@ impl Router {
             self.flush_neighbours(*index, false);
         }
         changed.iter().for_each(|(index, _)| self.install_by(*index));
+        changed.iter().for_each(|(index, _)| self.dhcp_link_changed(*index));
         for (index, _) in changed.iter().filter(|(_, up)| *up) {
             self.announce_all(*index);
         }
@@ -610,6 +623,27 @@ impl Router {
     /// When there is no such interface, the address is no host's, or it or its network is
     /// on an interface already.
     pub fn add_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        self.check_new_address(index, prefix)?;
+        let up = self.interfaces.get(index)?.is_up();
+        self.interfaces.get_mut(index)?.addresses.push(prefix);
+        for (route, path) in connected_routes(index, prefix) {
+            if let Err(error) = self.add_route(route, Source::Interface, vec![path], true) {
+                self.interfaces.get_mut(index)?.addresses.retain(|known| *known != prefix);
+                self.withdraw_connected(index, prefix);
+                return Err(error);
+            }
+        }
+        self.publish_facts();
+        // Next hops on the new network work from now on.
+        self.install_hops_in(prefix.network());
+        if up {
+            self.announce(index, prefix.address());
+        }
+        Ok(())
+    }
+
+    /// Refuses an address that an interface cannot have as things stand.
+    pub(crate) fn check_new_address(&self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         self.check_borrows_nothing(interface)?;
         check_host_address(prefix)?;
@@ -633,21 +667,6 @@ impl Router {
                 }
             }
         }
-        let up = interface.is_up();
-        self.interfaces.get_mut(index)?.addresses.push(prefix);
-        for (route, path) in connected_routes(index, prefix) {
-            if let Err(error) = self.add_route(route, Source::Interface, vec![path], true) {
-                self.interfaces.get_mut(index)?.addresses.retain(|known| *known != prefix);
-                self.withdraw_connected(index, prefix);
-                return Err(error);
-            }
-        }
-        self.publish_facts();
-        // Next hops on the new network work from now on.
-        self.install_hops_in(prefix.network());
-        if up {
-            self.announce(index, prefix.address());
-        }
         Ok(())
     }
 
@@ -657,6 +676,9 @@ impl Router {
     /// When the interface does not have it.
     pub fn remove_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
+        if interface.leased == Some(prefix) {
+            return Err(Error::Leased { prefix, name: interface.name.clone() });
+        }
         let before = interface.addresses.len();
         interface.addresses.retain(|known| *known != prefix);
         if interface.addresses.len() == before {
@@ -673,13 +695,13 @@ impl Router {
         Ok(())
     }
 
-    /// Removes all addresses of an interface.
+    /// Removes all addresses of an interface but a leased one.
     ///
     /// # Errors
     /// When there is no such interface.
     pub fn remove_addresses(&mut self, index: InterfaceIndex) -> Result<(), Error> {
         // The secondary ones first, so that the primary one does not change under them.
-        let addresses = self.interfaces.get(index)?.addresses.clone();
+        let addresses: Vec<Prefix4> = self.interfaces.get(index)?.stated_addresses().copied().collect();
         addresses.into_iter().rev().try_for_each(|prefix| self.remove_address(index, prefix))
     }
 

@@ -71,6 +71,9 @@ impl Router {
         if !interface.addresses.is_empty() {
             return Err(UnnumberedError::Numbered { name }.into());
         }
+        if interface.has_dhcp_client {
+            return Err(Error::DhcpClientThere(name));
+        }
         if let Some(third) = other.lender {
             let (lender, other) = (other.name.clone(), self.interfaces.name_of(third));
             return Err(UnnumberedError::LenderBorrows { name, lender, other }.into());
@@ -102,7 +105,7 @@ impl Router {
     }
 
     /// Refuses addresses of its own to an interface that uses another's.
-    pub(super) fn check_borrows_nothing(&self, interface: &Interface) -> Result<(), Error> {
+    pub(crate) fn check_borrows_nothing(&self, interface: &Interface) -> Result<(), Error> {
         let Some(lender) = interface.lender else { return Ok(()) };
         let (name, lender) = (interface.name.clone(), self.interfaces.name_of(lender));
         Err(UnnumberedError::Borrows { name, lender }.into())

@@ -30,6 +30,8 @@ pub enum Source {
     Interface,
     /// An operator.
     Config,
+    /// A lease names a router.
+    Dhcp,
     /// A next hop that another route insists is on the link.
     OnLink,
     /// A resolved neighbour.
@@ -42,6 +44,7 @@ impl Source {
         match self {
             Source::Interface => "interface",
             Source::Config => "CLI",
+            Source::Dhcp => "DHCP",
             Source::OnLink => "on-link",
             Source::Neighbour => "adjacency",
         }

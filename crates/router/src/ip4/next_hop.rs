@@ -105,7 +105,11 @@ impl Router {
         wanted: Option<InterfaceIndex>,
     ) -> Option<(InterfaceIndex, Prefix4)> {
         let is_host = not_a_host(hop).is_none() && self.check_against_addresses(hop).is_ok();
-        self.network_of(hop, wanted, |_| true).filter(|_| is_host)
+        let interfaces =
+            self.interfaces.iter().filter(|interface| wanted.is_none_or(|wanted| wanted == interface.index));
+        let networks = interfaces.flat_map(|i| i.stated_addresses().map(|prefix| (i.index, *prefix)));
+        let around = networks.filter(|(_, prefix)| is_host && prefix.contains(hop));
+        around.max_by_key(|(_, prefix)| prefix.length())
     }
 
     /// The attached network that holds an address, the longest first: an interface's address.

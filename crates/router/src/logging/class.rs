@@ -1,7 +1,7 @@
 //! From the module that logs to the class that operators know.
 
 /// Classes that can be set before they have said anything.
-pub(super) const KNOWN: [&str; 21] = [
+pub(super) const KNOWN: [&str; 22] = [
     "af_packet",
     "arp",
     "buffers",
@@ -9,6 +9,7 @@ pub(super) const KNOWN: [&str; 21] = [
     "cli",
     "config",
     "crash",
+    "dhcp",
     "drivers",
     "ethernet",
     "graph",

@@ -181,6 +181,7 @@ impl Router {
         self.subs_of(index).into_iter().chain([index]).for_each(|sub| self.refresh_frames_of(sub));
         self.publish_facts();
         for index in changed {
+            self.dhcp_mac_changed(index);
             self.refresh_adjacencies(index, None);
             // Whoever knew us by the old one finds us by the new one.
             self.announce_all(index);

@@ -696,6 +696,15 @@ const ARP: &[(&str, &str)] = &[
     ("ip4-arp", "neighbour did not answer lately"),
 ];
 
+/// Counted by the tests of DHCP.
+const DHCP: &[(&str, &str)] = &[
+    ("ip4-dhcp-client", "DHCP messages for our clients"),
+    ("ip4-dhcp-client", "DHCP message for another client"),
+    ("ip4-dhcp-client", "malformed DHCP message"),
+    ("ip4-dhcp-client", "too many DHCP answers"),
+    ("ip4-dhcp-client", "control is busy, DHCP answer not told"),
+];
+
 /// Counted by the tests of pings.
 const PINGS: &[(&str, &str)] = &[
     ("ip4-icmp-input", "ICMP answers to our requests"),
@@ -773,7 +782,7 @@ fn the_table_above_knows_every_name() {
     let registered: BTreeSet<(String, String)> =
         bed.router.graph.errors().iter().map(|error| (error.node.clone(), error.reason.clone())).collect();
     let names = CASES.iter().map(|(node, reason, _)| (*node, *reason));
-    let others = [NOT_REACHED, OTHER_TESTS, ARP, PINGS, FRAGMENTATION, REASSEMBLY, EVENTS].concat();
+    let others = [NOT_REACHED, OTHER_TESTS, ARP, DHCP, PINGS, FRAGMENTATION, REASSEMBLY, EVENTS].concat();
     let known: BTreeSet<(String, String)> =
         names.chain(others).map(|(node, reason)| (node.to_string(), reason.to_string())).collect();
     // The ports are alike: e1 stands for all.

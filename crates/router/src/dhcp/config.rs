@@ -1,0 +1,16 @@
+//! DHCP clients as the commands that make them. What they lease is not stated.
+
+use crate::Router;
+use crate::config::Statement;
+use crate::interface::config::removal;
+
+pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+    for (index, client) in router.dhcp.iter() {
+        let Ok(interface) = router.interfaces.get(index) else { continue };
+        let name = &interface.name;
+        let hostname = client.hostname.as_ref().map_or(String::new(), |hostname| format!(" hostname {hostname}"));
+        let line = format!("set dhcp client intfc {name}{hostname}");
+        let statement = Statement::new(line, format!("set dhcp client del intfc {name}"));
+        into.push(statement.needing(removal(name)).replaced_by_itself());
+    }
+}

@@ -1,0 +1,665 @@
+//! The clients as control keeps them: the states of RFC 2131 figure 5.
+//!
+//! A client speaks when something is due ([`Router::tick`]) or a server has answered. While its interface
+//! cannot be used it rests; when that is back it asks whether its lease still holds (INIT-REBOOT). A lease
+//! is an address of the interface and, when the server names a router, a default route of its own source,
+//! which an operator's goes before.
+
+use super::Event;
+use super::input::{ClientTable, Expected, NAME, SharedClients};
+use crate::interface::Interface;
+use crate::ip4::control::{Path, Source, Way};
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+use wire::checksum::pseudo_header4;
+use wire::dhcp::{self, CLIENT_PORT, Kind, Message, SERVER_PORT};
+use wire::ethernet::EtherType;
+use wire::ipv4::{self, Protocol};
+use wire::{MacAddress, Prefix4, udp};
+
+const TTL: u8 = 64;
+/// RFC 2131 4.1: the first pause between two tries, doubled up to the last, each a second more or less.
+const FIRST_PAUSE: u64 = 4;
+const LAST_PAUSE: u64 = 64;
+const JITTER: Duration = Duration::from_secs(1);
+/// Requests for an address that are not answered, until the client begins anew: about a minute.
+const MAX_REQUESTS: u32 = 4;
+/// RFC 2131 4.4.5: pauses between requests to keep an address.
+const LEAST_RENEWAL_PAUSE: Duration = Duration::from_secs(60);
+/// RFC 2131 3.1: after an address was declined.
+const DECLINE_PAUSE: Duration = Duration::from_secs(10);
+/// Shorter leases are refused: the network would be busy with them alone.
+const LEAST_LEASE: u32 = 10;
+/// No network of hosts is larger.
+const LEAST_LENGTH: u8 = 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The interface or its link is down.
+    Paused,
+    /// About to look for servers.
+    Init,
+    /// Looking for them.
+    Selecting,
+    /// One offered an address, which was asked for.
+    Requesting,
+    /// The link was down: whether the lease still holds was asked.
+    Rebooting,
+    Bound,
+    /// The server that leased the address is asked to go on.
+    Renewing,
+    /// Any server is.
+    Rebinding,
+}
+
+impl State {
+    /// As VPP names it, which has fewer.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Paused | State::Init | State::Selecting => "DHCP_DISCOVER",
+            State::Requesting | State::Rebooting => "DHCP_REQUEST",
+            State::Bound => "DHCP_BOUND",
+            State::Renewing => "DHCP_RENEW",
+            State::Rebinding => "DHCP_REBIND",
+        }
+    }
+}
+
+/// An address that a server leases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub prefix: Prefix4,
+    pub server: Ipv4Addr,
+    /// Where frames to the server go.
+    station: MacAddress,
+    pub router: Option<Ipv4Addr>,
+    pub name_servers: [Option<Ipv4Addr>; super::MAX_NAME_SERVERS],
+    /// RFC 2131's T1 and T2, and the end; none when it has no end.
+    pub renewal: Option<Instant>,
+    pub rebinding: Option<Instant>,
+    pub expiry: Option<Instant>,
+}
+
+pub struct Client {
+    pub hostname: Option<String>,
+    pub state: State,
+    pub lease: Option<Lease>,
+    /// What was offered and asked for.
+    offer: Option<(Ipv4Addr, Ipv4Addr)>,
+    /// The address that it had, to be asked for again.
+    last: Option<Ipv4Addr>,
+    transaction: u32,
+    /// Messages of this transaction.
+    tries: u32,
+    /// Refusals since the last lease.
+    refusals: u32,
+    /// When it began to want what it wants.
+    began: Instant,
+    due: Option<Instant>,
+    /// Messages in all.
+    pub sent: u64,
+}
+
+/// All clients, by interface.
+pub struct DhcpClients {
+    clients: BTreeMap<InterfaceIndex, Client>,
+    shared: SharedClients,
+    /// The time of the last tick, which tests have run ahead of the clock.
+    ticked: Instant,
+}
+
+impl DhcpClients {
+    pub(crate) fn new(shared: SharedClients) -> DhcpClients {
+        DhcpClients { clients: BTreeMap::new(), shared, ticked: Instant::now() }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (InterfaceIndex, &Client)> {
+        self.clients.iter().map(|(index, client)| (*index, client))
+    }
+
+    pub fn get(&self, index: InterfaceIndex) -> Option<&Client> {
+        self.clients.get(&index)
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.clients.values().filter_map(|client| client.due).min()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now().max(self.ticked)
+    }
+}
+
+/// A number that nobody can guess.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// How long to wait for an answer to the try of this number, from 0 on.
+fn patience(tries: u32) -> Duration {
+    let pause = (FIRST_PAUSE << tries.min(8)).min(LAST_PAUSE);
+    let jitter = Duration::from_millis(random() % (2 * JITTER.as_millis() as u64 + 1));
+    Duration::from_secs(pause) - JITTER + jitter
+}
+
+/// When to ask again for what must be there before `limit`.
+fn halfway(now: Instant, limit: Instant) -> Instant {
+    let left = limit.saturating_duration_since(now);
+    (now + (left / 2).max(LEAST_RENEWAL_PAUSE)).min(limit)
+}
+
+/// Names of hosts and domains (RFC 1123 2.1).
+fn check_host_name(name: &str) -> Result<(), Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    let is_name = !name.is_empty() && name.len() <= dhcp::MAX_HOST_NAME && name.chars().all(plain);
+    if is_name { Ok(()) } else { Err(Error::BadHostName(name.into())) }
+}
+
+fn is_host(address: Ipv4Addr) -> bool {
+    (1..224).contains(&address.octets()[0]) && !address.is_loopback()
+}
+
+/// What a server says to people, as far as it can be shown.
+fn text_of(event: &Event) -> String {
+    let plain = event.text.iter().take_while(|byte| **byte != 0);
+    let text: String = plain.map(|byte| if (0x20..0x7f).contains(byte) { *byte as char } else { '?' }).collect();
+    if text.is_empty() { text } else { format!(": {text}") }
+}
+
+impl Router {
+    /// Has an interface get its address from a DHCP server, telling it a host name. Of a client that is
+    /// there, that changes the name, and the lease stays.
+    ///
+    /// # Errors
+    /// When there is no such interface, it cannot have addresses of its own, or the name is none.
+    pub fn set_dhcp_client(&mut self, index: InterfaceIndex, hostname: Option<&str>) -> Result<(), Error> {
+        hostname.map_or(Ok(()), check_host_name)?;
+        let interface = self.interfaces.get(index)?;
+        if interface.is_loopback() {
+            return Err(Error::NoNeighbours(interface.name.clone()));
+        }
+        self.check_station(interface)?;
+        let hostname = hostname.map(str::to_string);
+        if let Some(client) = self.dhcp.clients.get_mut(&index) {
+            client.hostname = hostname;
+            return Ok(());
+        }
+        if self.dhcp.clients.is_empty() {
+            self.listen_udp(CLIENT_PORT, NAME, "DHCP client")?;
+        }
+        let now = self.dhcp.now();
+        let client = Client {
+            hostname,
+            state: State::Paused,
+            lease: None,
+            offer: None,
+            last: None,
+            transaction: 0,
+            tries: 0,
+            refusals: 0,
+            began: now,
+            due: None,
+            sent: 0,
+        };
+        self.dhcp.clients.insert(index, client);
+        self.interfaces.get_mut(index)?.has_dhcp_client = true;
+        self.publish_facts();
+        self.dhcp_link_changed(index);
+        self.tick_dhcp(now);
+        Ok(())
+    }
+
+    /// Takes a client away; the server is told that the address is free.
+    ///
+    /// # Errors
+    /// When the interface has none.
+    pub fn remove_dhcp_client(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        if !self.dhcp.clients.contains_key(&index) {
+            let name = self.interfaces.get(index)?.name.clone();
+            return Err(Error::NoDhcpClient(name));
+        }
+        if self.is_usable(index) {
+            self.release(index);
+        }
+        self.forget_dhcp_client(index);
+        Ok(())
+    }
+
+    /// A client goes, with what it leased.
+    pub(crate) fn forget_dhcp_client(&mut self, index: InterfaceIndex) {
+        self.unbind(index);
+        if self.dhcp.clients.remove(&index).is_none() {
+            return;
+        }
+        if let Ok(interface) = self.interfaces.get_mut(index) {
+            interface.has_dhcp_client = false;
+        }
+        if self.dhcp.clients.is_empty() {
+            self.unlisten_udp(CLIENT_PORT);
+        }
+        self.publish_facts();
+        self.publish_dhcp();
+    }
+
+    /// An interface may be usable now, or not any more.
+    pub(crate) fn dhcp_link_changed(&mut self, index: InterfaceIndex) {
+        let (usable, now) = (self.is_usable(index), self.dhcp.now());
+        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        if usable != (client.state == State::Paused) {
+            return;
+        }
+        if usable {
+            // RFC 2131 3.2: who knows its address asks whether it may keep it.
+            client.state = if client.lease.is_some() { State::Rebooting } else { State::Init };
+            (client.transaction, client.tries, client.began, client.due) = (random() as u32, 0, now, Some(now));
+        } else {
+            client.state = State::Paused;
+            client.due = client.lease.as_ref().and_then(|lease| lease.expiry);
+        }
+        self.publish_dhcp();
+    }
+
+    /// The Ethernet address of an interface is another: to servers it is another client.
+    pub(crate) fn dhcp_mac_changed(&mut self, index: InterfaceIndex) {
+        self.unbind(index);
+        let now = self.dhcp.now();
+        if let Some(client) = self.dhcp.clients.get_mut(&index) {
+            client.last = None;
+            if client.state != State::Paused {
+                (client.state, client.due) = (State::Init, Some(now));
+            }
+            self.publish_dhcp();
+        }
+    }
+
+    pub(crate) fn tick_dhcp(&mut self, now: Instant) {
+        self.dhcp.ticked = self.dhcp.ticked.max(now);
+        let is_due = |client: &Client| client.due.is_some_and(|due| due <= now);
+        let due: Vec<_> = self.dhcp.iter().filter(|(_, client)| is_due(client)).map(|(index, _)| index).collect();
+        for index in due {
+            self.dhcp_due(index, now);
+        }
+    }
+
+    fn dhcp_due(&mut self, index: InterfaceIndex, now: Instant) {
+        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        let lease = client.lease.clone();
+        let has_passed = |at: fn(&Lease) -> Option<Instant>| lease.as_ref().and_then(at).is_some_and(|at| at <= now);
+        let gave_up = matches!(client.state, State::Requesting | State::Rebooting) && client.tries >= MAX_REQUESTS;
+        if has_passed(|lease| lease.expiry) {
+            log::warn!("{}: the lease of {} has expired", self.name_of_client(index), lease.expect("it passed").prefix);
+            self.begin_anew(index, now);
+        } else if gave_up {
+            self.begin_anew(index, now);
+        } else if has_passed(|lease| lease.rebinding) && matches!(client.state, State::Bound | State::Renewing) {
+            client.begin(State::Rebinding, now);
+        } else if client.state == State::Bound {
+            client.begin(State::Renewing, now);
+        }
+        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        let lease = client.lease.as_ref();
+        client.due = match client.state {
+            // Nothing is left to wait for.
+            State::Paused => None,
+            State::Init => {
+                client.begin(State::Selecting, now);
+                Some(now + patience(0))
+            }
+            State::Selecting | State::Requesting | State::Rebooting => Some(now + patience(client.tries)),
+            State::Renewing => lease.and_then(|lease| lease.rebinding).map(|limit| halfway(now, limit)),
+            State::Rebinding => lease.and_then(|lease| lease.expiry).map(|limit| halfway(now, limit)),
+            State::Bound => None,
+        };
+        let kind = match client.state {
+            State::Paused | State::Init | State::Bound => return self.publish_dhcp(),
+            State::Selecting => Kind::Discover,
+            _ => Kind::Request,
+        };
+        self.send_dhcp(index, kind, now);
+    }
+
+    /// Back to looking for servers, at some time.
+    fn begin_anew(&mut self, index: InterfaceIndex, at: Instant) {
+        self.unbind(index);
+        if let Some(client) = self.dhcp.clients.get_mut(&index) {
+            client.offer = None;
+            client.began = at;
+            if client.state != State::Paused {
+                (client.state, client.due) = (State::Init, Some(at));
+            }
+        }
+        self.publish_dhcp();
+    }
+
+    /// After a refusal, the longer the more there were.
+    fn begin_later(&mut self, index: InterfaceIndex, least: Duration) {
+        let now = self.dhcp.now();
+        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        let pause = Duration::from_secs((1 << client.refusals.min(6)).min(LAST_PAUSE));
+        client.refusals += 1;
+        self.begin_anew(index, now + pause.max(least));
+    }
+
+    /// Takes in what a server said.
+    pub(crate) fn handle_dhcp(&mut self, event: Event) {
+        let index = event.interface;
+        let Some(client) = self.dhcp.clients.get(&index) else { return };
+        if event.transaction != client.transaction {
+            return;
+        }
+        let server = match client.state {
+            State::Requesting => client.offer.map(|(_, server)| server),
+            State::Renewing => client.lease.as_ref().map(|lease| lease.server),
+            _ => None,
+        };
+        let awaits = matches!(client.state, State::Requesting | State::Rebooting | State::Renewing | State::Rebinding);
+        match event.kind {
+            Kind::Offer if client.state == State::Selecting => self.take_offer(&event),
+            Kind::Ack | Kind::Nak if awaits && server.is_some() && event.server != server => {
+                log::debug!("{}: not the server that was asked answered", self.name_of_client(index));
+            }
+            Kind::Ack if awaits => self.bind(&event),
+            Kind::Nak if awaits => {
+                let (name, text) = (self.name_of_client(index), text_of(&event));
+                log::warn!("{name}: the DHCP server {} refuses the address{text}", shown(event.server));
+                self.begin_later(index, Duration::ZERO);
+                if let Some(client) = self.dhcp.clients.get_mut(&index) {
+                    client.last = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_offer(&mut self, event: &Event) {
+        let (index, now) = (event.interface, self.dhcp.now());
+        match self.judge(event, now).and_then(|lease| self.check_lease(index, &lease).map(|()| lease)) {
+            Ok(lease) => {
+                let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+                client.offer = Some((lease.prefix.address(), lease.server));
+                (client.state, client.tries) = (State::Requesting, 0);
+                client.due = Some(now + patience(0));
+                self.send_dhcp(index, Kind::Request, now);
+            }
+            Err(why) => {
+                let name = self.name_of_client(index);
+                log::warn!(
+                    "{name}: the offer of {} by the DHCP server {} is refused: {why}",
+                    event.yours,
+                    shown(event.server)
+                );
+            }
+        }
+    }
+
+    /// The lease begins, or goes on.
+    fn bind(&mut self, event: &Event) {
+        let (index, now) = (event.interface, self.dhcp.now());
+        let bound = self.judge(event, now).and_then(|lease| self.install_lease(index, lease));
+        let name = self.name_of_client(index);
+        match bound {
+            Ok(lease) => {
+                let time = event.lease_time.unwrap_or_default();
+                log::info!("{name}: {} is leased by {} for {time} s", lease.prefix, lease.server);
+                let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+                (client.state, client.refusals, client.offer) = (State::Bound, 0, None);
+                client.due = lease.renewal;
+                client.last = Some(lease.prefix.address());
+                self.publish_dhcp();
+            }
+            Err(why) => {
+                log::warn!("{name}: {} of the DHCP server {} is declined: {why}", event.yours, shown(event.server));
+                self.decline(event);
+                self.begin_later(index, DECLINE_PAUSE);
+            }
+        }
+    }
+
+    /// The lease that a server's words make, or why they make none.
+    fn judge(&self, event: &Event, now: Instant) -> Result<Lease, String> {
+        let server = event.server.ok_or("it does not say who the server is")?;
+        if !is_host(server) {
+            return Err(format!("the server says that it is {server}, which is no host's address"));
+        }
+        // Without a mask there is only the router to be reached.
+        let mask = u32::from(event.mask.unwrap_or(Ipv4Addr::BROADCAST));
+        if mask.leading_ones() + mask.trailing_zeros() != u32::BITS && mask != u32::MAX {
+            return Err(format!("{} is no mask", Ipv4Addr::from(mask)));
+        }
+        let length = mask.leading_ones() as u8;
+        if length < LEAST_LENGTH {
+            return Err(format!("a network of /{length} is too large"));
+        }
+        let prefix = Prefix4::new(event.yours, length).map_err(|error| error.to_string())?;
+        let time = event.lease_time.ok_or("it does not say for how long")?;
+        if time < LEAST_LEASE {
+            return Err(format!("a lease of {time} s is too short (at least {LEAST_LEASE})"));
+        }
+        // RFC 2131 4.4.5: T1 is half of the lease, T2 seven eighths, when the server does not say, or makes no sense.
+        let told =
+            (event.renewal_time.unwrap_or(time / 2), event.rebinding_time.unwrap_or((u64::from(time) * 7 / 8) as u32));
+        let (renewal, rebinding) = match told {
+            (renewal, rebinding) if 0 < renewal && renewal < rebinding && rebinding < time => told,
+            _ => (time / 2, (u64::from(time) * 7 / 8) as u32),
+        };
+        let at = |seconds: u32| (time != dhcp::INFINITE).then(|| now + Duration::from_secs(seconds.into()));
+        let is_edge = |hop: Ipv4Addr| prefix.length() < 31 && (hop == prefix.first() || hop == prefix.last());
+        let is_usable = |hop: &Ipv4Addr| is_host(*hop) && *hop != event.yours && !is_edge(*hop);
+        if let Some(router) = event.router.filter(|router| !is_usable(router)) {
+            log::warn!("{}: {router} cannot be the router of {prefix}", self.name_of_client(event.interface));
+        }
+        Ok(Lease {
+            prefix,
+            server,
+            station: event.station,
+            router: event.router.filter(is_usable),
+            name_servers: event.name_servers,
+            renewal: at(renewal),
+            rebinding: at(rebinding),
+            expiry: at(time),
+        })
+    }
+
+    /// Refuses an address that the interface could not have.
+    fn check_lease(&self, index: InterfaceIndex, lease: &Lease) -> Result<(), String> {
+        self.check_new_address(index, lease.prefix).map_err(|error| error.to_string())
+    }
+
+    /// Gives the interface what was leased in place of what was before.
+    fn install_lease(&mut self, index: InterfaceIndex, lease: Lease) -> Result<Lease, String> {
+        let before = self.dhcp.get(index).and_then(|client| client.lease.clone());
+        let is_same =
+            before.as_ref().is_some_and(|before| (before.prefix, before.router) == (lease.prefix, lease.router));
+        if !is_same {
+            self.unbind(index);
+            self.check_lease(index, &lease)?;
+            if let Ok(interface) = self.interfaces.get_mut(index) {
+                interface.leased = Some(lease.prefix);
+            }
+            if let Err(error) = self.add_address(index, lease.prefix) {
+                if let Ok(interface) = self.interfaces.get_mut(index) {
+                    interface.leased = None;
+                }
+                return Err(error.to_string());
+            }
+            if let Some(path) = default_path(index, &lease)
+                && let Err(error) = self.add_route(default_route(), Source::Dhcp, vec![path], false)
+            {
+                log::error!("{}: no default route by the lease: {error}", self.name_of_client(index));
+            }
+        }
+        if let Some(client) = self.dhcp.clients.get_mut(&index) {
+            client.lease = Some(lease.clone());
+        }
+        Ok(lease)
+    }
+
+    /// Takes what was leased off the interface.
+    fn unbind(&mut self, index: InterfaceIndex) {
+        let Some(lease) = self.dhcp.clients.get_mut(&index).and_then(|client| client.lease.take()) else { return };
+        if let Some(path) = default_path(index, &lease) {
+            match self.remove_route(default_route(), Source::Dhcp, &[path]) {
+                // It could not be added.
+                Ok(()) | Err(Error::NoSuchRoute(_) | Error::NoSuchPath(_)) => {}
+                Err(error) => log::error!("route {} is not up to date: {error}", default_route()),
+            }
+        }
+        if let Ok(interface) = self.interfaces.get_mut(index) {
+            interface.leased = None;
+        }
+        if let Err(error) = self.remove_address(index, lease.prefix) {
+            log::error!("{}: {} is not taken away: {error}", self.name_of_client(index), lease.prefix);
+        }
+    }
+
+    fn name_of_client(&self, index: InterfaceIndex) -> String {
+        self.interfaces.get(index).map_or_else(|_| index.to_string(), |interface| interface.name.clone())
+    }
+
+    /// Tells workers which messages are awaited.
+    fn publish_dhcp(&self) {
+        let awaited = |(index, client): (InterfaceIndex, &Client)| {
+            let mac = self.interfaces.get(index).ok()?.mac;
+            let rests = matches!(client.state, State::Paused | State::Init | State::Bound);
+            let transaction = (!rests).then_some(client.transaction);
+            Some(Expected { interface: index, transaction, mac, sent: client.sent })
+        };
+        self.dhcp.shared.publish(ClientTable(self.dhcp.iter().filter_map(awaited).collect()));
+    }
+
+    /// Sends what the state of a client asks for.
+    fn send_dhcp(&mut self, index: InterfaceIndex, kind: Kind, now: Instant) {
+        let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
+        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        client.tries += 1;
+        client.sent += 1;
+        let hostname = client.hostname.clone().unwrap_or_default();
+        let mut message = Message::new(kind, client.transaction, mac);
+        message.seconds = now.saturating_duration_since(client.began).as_secs().min(u16::MAX.into()) as u16;
+        message.host_name = hostname.as_bytes();
+        // Until it has an address only what is for all reaches it (RFC 2131 4.1).
+        message.broadcast = true;
+        let mut way = To::ALL;
+        match (client.state, &client.lease) {
+            (State::Selecting, _) => message.requested = client.last,
+            (State::Requesting, _) => {
+                message.requested = client.offer.map(|(address, _)| address);
+                message.server = client.offer.map(|(_, server)| server);
+            }
+            (State::Rebooting, Some(lease)) => message.requested = Some(lease.prefix.address()),
+            (State::Renewing | State::Rebinding, Some(lease)) => {
+                message.broadcast = false;
+                message.client = lease.prefix.address();
+                way.source = lease.prefix.address();
+                if client.state == State::Renewing {
+                    (way.station, way.destination) = (lease.station, lease.server);
+                }
+            }
+            _ => {}
+        }
+        // Before it goes, for the answer may be quick.
+        self.publish_dhcp();
+        self.inject_dhcp(index, &way, &message);
+    }
+
+    fn release(&mut self, index: InterfaceIndex) {
+        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        let Some(lease) = client.lease.clone() else { return };
+        let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
+        let mut message = Message::new(Kind::Release, random() as u32, mac);
+        (message.client, message.server) = (lease.prefix.address(), Some(lease.server));
+        let way = To { station: lease.station, source: lease.prefix.address(), destination: lease.server };
+        self.inject_dhcp(index, &way, &message);
+    }
+
+    fn decline(&mut self, event: &Event) {
+        let Ok(mac) = self.interfaces.get(event.interface).map(|interface| interface.mac) else { return };
+        let mut message = Message::new(Kind::Decline, event.transaction, mac);
+        (message.requested, message.server) = (Some(event.yours), event.server);
+        self.inject_dhcp(event.interface, &To::ALL, &message);
+    }
+
+    fn inject_dhcp(&self, index: InterfaceIndex, way: &To, message: &Message<'_>) {
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let mut packet = [0; ipv4::HEADER_LEN + udp::HEADER_LEN + dhcp::MAX_LEN];
+        let (header, datagram) = packet.split_at_mut(ipv4::HEADER_LEN);
+        let length = udp::HEADER_LEN + message.emit(&mut datagram[udp::HEADER_LEN..]);
+        udp::emit(datagram, CLIENT_PORT, SERVER_PORT, length as u16);
+        let pseudo_header = pseudo_header4(way.source, way.destination, Protocol::UDP.0, length as u16);
+        udp::Header::new_unchecked(&mut datagram[..length]).fill_checksum(pseudo_header);
+        ipv4::Repr {
+            src: way.source,
+            dst: way.destination,
+            protocol: Protocol::UDP,
+            ttl: TTL,
+            dscp: 0,
+            ecn: 0,
+            // It is never cut, so it needs no identification (RFC 6864 4.1).
+            id: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            payload_len: length as u16,
+        }
+        .emit(header);
+        let link = interface.link_header(way.station, EtherType::IPV4);
+        self.inject(index, &link, &packet[..ipv4::HEADER_LEN + length]);
+    }
+
+    /// Refuses an interface that cannot have an address of its own.
+    fn check_station(&self, interface: &Interface) -> Result<(), Error> {
+        self.check_borrows_nothing(interface)?;
+        match interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
+            Some(sub) => Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Client {
+    /// Another transaction.
+    fn begin(&mut self, state: State, now: Instant) {
+        (self.state, self.transaction, self.tries) = (state, random() as u32, 0);
+        // While it looks for servers in vain, it began when it first did.
+        if state != State::Rebinding {
+            self.began = now;
+        }
+    }
+}
+
+/// From whom to whom a message goes.
+struct To {
+    station: MacAddress,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+}
+
+impl To {
+    const ALL: To =
+        To { station: MacAddress::BROADCAST, source: Ipv4Addr::UNSPECIFIED, destination: Ipv4Addr::BROADCAST };
+}
+
+fn shown(server: Option<Ipv4Addr>) -> String {
+    server.map_or_else(|| "?".into(), |server| server.to_string())
+}
+
+fn default_route() -> Prefix4 {
+    Prefix4::new(Ipv4Addr::UNSPECIFIED, 0).expect("0 is a length")
+}
+
+/// The way to everywhere that a lease brings.
+fn default_path(index: InterfaceIndex, lease: &Lease) -> Option<Path> {
+    let next_hop = lease.router?;
+    // Some networks give out a /32 and a router beside it.
+    let way = if lease.prefix.contains(next_hop) {
+        Way::Via { next_hop, interface: Some(index) }
+    } else {
+        Way::OnLink { next_hop, interface: index }
+    };
+    Some(Path::new(way))
+}

@@ -1,0 +1,155 @@
+//! `ip4-dhcp-client`: what DHCP servers say to clients, UDP port 68.
+//!
+//! Reads: the datagram behind the UDP header, whose place is in the scratch word. Tells control what is
+//! for a client of ours, at most [`MAX_ANSWERS`] messages for each that the client sent. Next: `ip4-punt`, for a client of the host's,
+//! when the interface has none of ours.
+
+use super::{Event, MAX_TEXT};
+use crate::events::EventSender;
+use crate::ip4::Unclaimed;
+use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector};
+use rcu::Published;
+use std::sync::Arc;
+use wire::MacAddress;
+use wire::dhcp::Message;
+use wire::{ethernet, udp};
+
+pub(super) const NAME: &str = "ip4-dhcp-client";
+
+/// Answers to one message of a client that reach control: those of several servers, and no flood.
+const MAX_ANSWERS: u32 = 16;
+const PLACES: usize = 16;
+
+graph::edges! {
+    pub enum Edge {
+        Punt => next "ip4-punt",
+        /// A DHCP server answered a client of this router (`show dhcp client`).
+        Taken => end "DHCP messages for our clients",
+        /// A DHCP message for another client of the network, or an answer that is late: its transaction is not that
+        /// of the client here (RFC 2131 4.1). Servers broadcast to clients that have no address, so this is normal.
+        Other => end "DHCP message for another client",
+        /// A message to the port of DHCP clients is no DHCP over Ethernet: it is cut short, has no cookie or message
+        /// type, or an option of a wrong length (RFC 2131 section 2, RFC 2132). The server is at fault.
+        Malformed => drop "malformed DHCP message",
+        /// More answers came to one message of a client than any number of honest servers gives: a flood. Look for
+        /// who sends them with `pcap trace drop`.
+        Flood => drop "too many DHCP answers",
+        /// Control has more to do than it can, so that a DHCP answer was not told: the client asks again. Look for
+        /// what keeps control busy (`show errors`, `show logging`).
+        ControlBusy => drop "control is busy, DHCP answer not told",
+    }
+}
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: NAME.into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip4 }
+}
+
+/// A client, as workers know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expected {
+    pub interface: InterfaceIndex,
+    /// Of the message that it sent last; `None`: it waits for nothing.
+    pub transaction: Option<u32>,
+    pub mac: MacAddress,
+    /// How many messages were sent in all: each may be answered.
+    pub sent: u64,
+}
+
+/// All clients. They are few.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClientTable(pub Vec<Expected>);
+
+/// The table as control publishes it.
+pub(crate) type SharedClients = Arc<Published<ClientTable>>;
+
+pub struct DhcpInput {
+    clients: SharedClients,
+    events: EventSender,
+    /// For which message of which client answers are counted, and how many there were, by interface; of
+    /// clients that share a place each begins to count anew.
+    told: [(InterfaceIndex, u64, u32); PLACES],
+}
+
+impl DhcpInput {
+    pub(crate) fn new(clients: SharedClients, events: EventSender) -> DhcpInput {
+        DhcpInput { clients, events, told: [Default::default(); PLACES] }
+    }
+
+    fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
+        let clients = self.clients.load(cx.round);
+        let Some(client) = clients.0.iter().find(|client| client.interface == row.rx_interface) else {
+            row.scratch = Unclaimed::Port.into();
+            return Edge::Punt;
+        };
+        let client = *client;
+        let Some(event) = read(cx, row) else { return Edge::Malformed };
+        let Ok((event, mac)) = event else { return Edge::Other };
+        if Some(event.transaction) != client.transaction || mac != client.mac {
+            return Edge::Other;
+        }
+        if !self.may_tell(&client) {
+            return Edge::Flood;
+        }
+        if self.events.try_send(event.into()).is_ok() { Edge::Taken } else { Edge::ControlBusy }
+    }
+
+    fn may_tell(&mut self, client: &Expected) -> bool {
+        let (interface, sent, told) = &mut self.told[client.interface.0 as usize % PLACES];
+        if (*interface, *sent) != (client.interface, client.sent) {
+            (*interface, *sent, *told) = (client.interface, client.sent, 0);
+        }
+        *told = told.saturating_add(1);
+        *told <= MAX_ANSWERS
+    }
+}
+
+impl Map for DhcpInput {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let mut row = vector.row(i);
+            let to = self.one(cx, &mut row);
+            vector.set_row(i, row);
+            vector.set_edge(i, to.into());
+        }
+    }
+}
+
+/// What a message says, and for whom; `Err(())` when it is of another client; `None` when it is malformed.
+fn read(cx: &Context<'_>, row: &Row) -> Option<Result<(Event, MacAddress), ()>> {
+    let bytes = &cx.buffers.bytes(row.packet)[..];
+    let start = row.scratch as usize;
+    let here = (row.l2 as usize + row.first_length(cx.buffers)).min(bytes.len());
+    // One that is longer than a buffer is none that we said we take.
+    let datagram = udp::Header::new_checked(bytes.get(start..here)?).ok()?;
+    let message = Message::parse(datagram.payload()).ok()?;
+    if !message.kind.is_reply() {
+        return Some(Err(()));
+    }
+    // A datagram that was put together has no frame of its own.
+    let has_frame = (row.l3 - row.l2) as usize >= ethernet::HEADER_LEN;
+    let station = if has_frame {
+        ethernet::Header::new_checked(&bytes[row.l2 as usize..]).map_or(MacAddress::BROADCAST, |frame| frame.src())
+    } else {
+        MacAddress::BROADCAST
+    };
+    let mut text = [0; MAX_TEXT];
+    text.iter_mut().zip(message.message).for_each(|(to, from)| *to = *from);
+    let mut name_servers = [None; super::MAX_NAME_SERVERS];
+    name_servers.iter_mut().zip(message.name_servers()).for_each(|(to, from)| *to = Some(from));
+    let event = Event {
+        interface: row.rx_interface,
+        transaction: message.transaction,
+        kind: message.kind,
+        station,
+        yours: message.yours,
+        server: message.server,
+        lease_time: message.lease_time,
+        renewal_time: message.renewal_time,
+        rebinding_time: message.rebinding_time,
+        mask: message.mask,
+        router: message.router,
+        name_servers,
+        text,
+    };
+    Some(Ok((event, message.mac)))
+}

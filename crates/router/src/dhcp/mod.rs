@@ -1,0 +1,79 @@
+//! DHCP client (RFC 2131): an interface gets its address from the network.
+//!
+//! Workers read what servers say ([`input`]) and tell control, which keeps the clients and speaks for
+//! them ([`control`]). A leased address is the interface's like any other, but no configuration: what an
+//! operator stated is that there is a client.
+
+pub mod cli;
+pub(crate) mod config;
+pub mod control;
+mod input;
+
+pub use control::DhcpClients;
+pub(crate) use input::SharedClients;
+
+use crate::capability::{Capability, Stage};
+use crate::events::EventSender;
+use crate::interface::Interface;
+use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
+use input::ClientTable;
+use rcu::Published;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use wire::MacAddress;
+use wire::dhcp::Kind;
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "dhcp",
+    description: "DHCP client (RFC 2131)",
+    stages: &[Stage::new("ip4-dhcp-client", input::NAME, with_client)],
+};
+
+fn with_client(interface: &Interface) -> Option<String> {
+    (interface.is_up() && interface.has_dhcp_client).then(String::new)
+}
+
+/// Most of a server's text that the log shows.
+const MAX_TEXT: usize = 32;
+/// Most name servers that are kept.
+const MAX_NAME_SERVERS: usize = 3;
+
+/// What a server said to a client of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    pub interface: InterfaceIndex,
+    pub transaction: u32,
+    pub kind: Kind,
+    /// Whose frame it came in: the server's, or that of the router or relay on the way to it.
+    pub station: MacAddress,
+    pub yours: Ipv4Addr,
+    pub server: Option<Ipv4Addr>,
+    pub lease_time: Option<u32>,
+    pub renewal_time: Option<u32>,
+    pub rebinding_time: Option<u32>,
+    pub mask: Option<Ipv4Addr>,
+    pub router: Option<Ipv4Addr>,
+    pub name_servers: [Option<Ipv4Addr>; MAX_NAME_SERVERS],
+    /// What it says to people; zeros follow.
+    pub text: [u8; MAX_TEXT],
+}
+
+impl From<Event> for crate::Event {
+    fn from(event: Event) -> crate::Event {
+        crate::Event::Dhcp(event)
+    }
+}
+
+/// Registers the capability's node; gives the table of clients that it reads.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(graph: &mut Graph, events: &EventSender) -> Result<SharedClients, GraphError> {
+    let clients: SharedClients = Arc::new(Published::new(graph.domain(), ClientTable::default()));
+    let (shared, events) = (clients.clone(), events.clone());
+    graph.register(input::spec(), move |_| {
+        Behaviour::Map(Box::new(input::DhcpInput::new(shared.clone(), events.clone())))
+    })?;
+    Ok(clients)
+}
