@@ -350,6 +350,16 @@ impl Vector {
         }
     }
 
+    /// Has each packet changed by itself, and sent where that says.
+    pub fn each_row<E: Into<EdgeIndex>>(&mut self, mut one: impl FnMut(&mut Row) -> E) {
+        for i in 0..self.len() {
+            let mut row = self.row(i);
+            let to = one(&mut row);
+            self.set_row(i, row);
+            self.set_edge(i, to.into());
+        }
+    }
+
     /// Leaves a word for the next node.
     pub fn set_scratch(&mut self, i: usize, value: u64) {
         assert!(i < self.len());

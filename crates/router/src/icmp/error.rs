@@ -344,12 +344,7 @@ fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv4Addr, sender: Ipv4Addr, id
 
 impl Map for IcmpError {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        for i in 0..vector.len() {
-            let mut row = vector.row(i);
-            let to = self.one(cx, &mut row);
-            vector.set_row(i, row);
-            vector.set_edge(i, to.into());
-        }
+        vector.each_row(|row| self.one(cx, row));
     }
 }
 

@@ -85,12 +85,7 @@ impl TcpReset {
 
 impl Map for TcpReset {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        for i in 0..vector.len() {
-            let mut row = vector.row(i);
-            let to = self.one(cx, &mut row);
-            vector.set_row(i, row);
-            vector.set_edge(i, to.into());
-        }
+        vector.each_row(|row| self.one(cx, row));
     }
 }
 
