@@ -210,7 +210,8 @@ def test_tcp_in_large_pieces_crosses_a_trunk_between_two_routers(lab, driver, ki
         router.cli(f"ip route add 10.0.{there}.0/24 via 10.0.12.{there}")
     for number, host in ((1, h1), (2, h2)):
         host.ip("route", "add", "default", "via", f"10.0.{number}.1")
-    assert h1.reaches("10.0.2.2", wait=5)
+    # The wire has a carrier when both ends are up, and each router sees that when it looks.
+    wait_until(lambda: h1.reaches("10.0.2.2", count=1), "the trunk carries", seconds=10)
     assert h1.reaches("10.0.2.2", "-s", "1472", "-M", "do")
     data = os.urandom(3_000_000)
     assert transfer(h1, h2, "10.0.2.2", data) == data
