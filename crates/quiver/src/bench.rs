@@ -16,6 +16,7 @@ use router::vlan::{Takes, Vid};
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt::{self, Write};
 use std::net::Ipv4Addr;
 use wire::ethernet::EtherType;
 use wire::vlan::TAG_LEN;
@@ -137,11 +138,11 @@ pub fn run(options: &Options) -> Result<(), String> {
         report.results.push(bed.measure(scenario, options));
     }
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?);
+        let json = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+        crate::say((json + "\n").as_bytes())
     } else {
-        print(&report);
+        crate::say(text(&report).as_bytes())
     }
-    Ok(())
 }
 
 fn machine() -> Machine {
@@ -385,15 +386,22 @@ fn template(station: MacAddress, routes: u32, size: u16, tags: u16, mix: Option<
     Template::parse(&text, Some((size.into(), size.into(), Vary::Increment)), true).expect("a template")
 }
 
-fn print(report: &Report) {
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    write(&mut text, report).expect("a string takes all");
+    text
+}
+
+fn write(f: &mut String, report: &Report) -> fmt::Result {
     let m = &report.machine;
-    println!("{} ({} cores), TSC {:.0} MHz, {} kernels, {} build", m.cpu, m.cores, m.tsc_mhz, m.kernels, m.build);
+    writeln!(f, "{} ({} cores), TSC {:.0} MHz, {} kernels, {} build", m.cpu, m.cores, m.tsc_mhz, m.kernels, m.build)?;
     if m.build == "debug" {
-        println!("This is a debug build: its figures say nothing.");
+        writeln!(f, "This is a debug build: its figures say nothing.")?;
     }
     for result in &report.results {
         let c = &result.clocks_per_packet;
-        println!(
+        writeln!(
+            f,
             "\n{}: {:.1} clocks/packet (min {:.1}, max {:.1}), {:.1} Mpps; vectors of {}, frames of {}{}{}",
             result.scenario,
             c.median,
@@ -407,12 +415,13 @@ fn print(report: &Report) {
                 tags => format!(", VLAN tags: {tags}{}", result.mix),
             },
             if result.cold { ", cold" } else { "" }
-        );
-        println!("  {:<28}{:>10}{:>16}", "Node", "Clocks", "Vectors/Call");
+        )?;
+        writeln!(f, "  {:<28}{:>10}{:>16}", "Node", "Clocks", "Vectors/Call")?;
         for node in &result.nodes {
-            println!("  {:<28}{:>10.2}{:>16.2}", node.name, node.clocks, node.vectors_per_call);
+            writeln!(f, "  {:<28}{:>10.2}{:>16.2}", node.name, node.clocks, node.vectors_per_call)?;
         }
-        println!("  {:<28}{:>10.2}", "(between nodes)", result.residue);
-        println!("  {:<28}{:>10.2}  not included", "(generator)", result.generator);
+        writeln!(f, "  {:<28}{:>10.2}", "(between nodes)", result.residue)?;
+        writeln!(f, "  {:<28}{:>10.2}  not included", "(generator)", result.generator)?;
     }
+    Ok(())
 }

@@ -9,7 +9,6 @@ use crate::reach::default_socket;
 use clap_complete::Shell;
 use command::Format;
 use control::CliClient;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ pub fn script(arguments: &clap::Command) -> Result<(), String> {
     let mut script = Vec::new();
     clap_complete::generate(Shell::Bash, &mut shown, "quiver", &mut script);
     script.extend(COMMANDS_SCRIPT.bytes());
-    io::stdout().write_all(&script).map_err(|error| error.to_string())
+    crate::say(&script)
 }
 
 /// Prints the words that complete a command, one a line.
@@ -49,7 +48,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !text.is_empty() {
         text.push('\n');
     }
-    io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
+    crate::say(text.as_bytes())
 }
 
 fn from_router(socket: &Path, line: &str) -> Option<Vec<String>> {

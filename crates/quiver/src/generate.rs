@@ -42,7 +42,7 @@ pub fn run(document: Document, arguments: &clap::Command) -> Result<(), String> 
         }
         Document::Man => manual(arguments).map_err(|error| error.to_string())?,
     };
-    io::stdout().write_all(&text).map_err(|error| error.to_string())
+    crate::say(&text)
 }
 
 /// The manual page: what clap tells of the program, the options of each action, and the

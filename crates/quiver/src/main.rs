@@ -19,6 +19,7 @@ mod vppctl;
 mod watchdog;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -75,6 +76,14 @@ fn main() -> ExitCode {
         Action::Generate { document } => generate::run(document, &Arguments::command()),
         Action::Bench(options) => bench::run(&options),
     })
+}
+
+/// Writes to standard output; a reader that has seen enough, as `head` has, is no fault.
+fn say(bytes: &[u8]) -> Result<(), String> {
+    match io::stdout().lock().write_all(bytes) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+        _ => Ok(()),
+    }
 }
 
 fn report(outcome: Result<(), String>) -> ExitCode {

@@ -4,11 +4,13 @@
 //! of metadata beside them. It touches each header once and leaves what later nodes
 //! need in the columns, so that they need not touch the packet again.
 //!
-//! Each kernel exists as portable code and for AVX-512 (with VBMI, as every AVX-512
-//! machine since Ice Lake and Zen 4 has); tests hold them equal. Which one runs is
-//! decided once; `QUIVER_SIMD=scalar` forces the portable one.
+//! Each kernel exists as portable code, for AVX2 and for AVX-512 (with VBMI, as every
+//! AVX-512 machine since Ice Lake and Zen 4 has); tests hold them equal. Which one runs is
+//! decided once: the best that the processor has, or less by `QUIVER_SIMD=scalar|avx2`.
 #![allow(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod scalar;
@@ -106,6 +108,36 @@ impl<'a> Frames<'a> {
         unsafe { &*self.head(i).cast() }
     }
 
+    /// The heads of `N` packets from `at` on.
+    ///
+    /// # Safety
+    /// There are so many.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn heads<const N: usize>(&self, at: usize) -> [*mut u8; N] {
+        let mut heads = [self.base; N];
+        for (i, head) in heads.iter_mut().enumerate() {
+            // SAFETY: both columns are as long as there are packets; the place is within the memory
+            // of packet `at + i` (contract of `new`).
+            unsafe {
+                let (packet, offset) = (*self.packets.as_ptr().add(at + i), *self.offsets.as_ptr().add(at + i));
+                *head = self.base.add(packet as usize * self.stride + offset as usize);
+            }
+        }
+        heads
+    }
+
+    /// In what bits packets `which` differ from a pattern, in the eight bytes behind the addresses.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn differ(&self, which: std::ops::Range<usize>, pattern: u64) -> u64 {
+        which.fold(0, |bits, i| {
+            // SAFETY: 64 bytes are readable at each head.
+            let behind = unsafe { self.head(i).add(12).cast::<u64>().read_unaligned() };
+            bits | (u64::from_le(behind) ^ pattern)
+        })
+    }
+
     /// Forwards packet `i` whose IPv4 header is at the offset: puts `rewrite`, a whole
     /// link header, right before it, and counts the hop: TTL minus one and the
     /// checksum to match (RFC 1141).
@@ -200,9 +232,10 @@ unsafe fn count_hop(head: *mut u8) {
 }
 
 /// Instruction sets that kernels are written for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Simd {
     Scalar,
+    Avx2,
     Avx512,
 }
 
@@ -210,12 +243,34 @@ impl Simd {
     /// The best that this processor has, unless `QUIVER_SIMD` says less.
     pub fn detected() -> Simd {
         static DETECTED: OnceLock<Simd> = OnceLock::new();
-        *DETECTED.get_or_init(|| match std::env::var("QUIVER_SIMD").as_deref() {
-            Ok("scalar" | "avx2") => Simd::Scalar,
-            _ if avx512_available() => Simd::Avx512,
-            _ => Simd::Scalar,
+        *DETECTED.get_or_init(|| {
+            let most = match std::env::var("QUIVER_SIMD").as_deref() {
+                Ok("scalar") => Simd::Scalar,
+                Ok("avx2") => Simd::Avx2,
+                _ => Simd::Avx512,
+            };
+            let sets = [Simd::Avx512, Simd::Avx2, Simd::Scalar];
+            sets.into_iter().find(|set| *set <= most && set.is_available()).expect("portable code runs anywhere")
         })
     }
+
+    /// Whether this processor has it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Simd::Scalar => true,
+            Simd::Avx2 => avx2_available(),
+            Simd::Avx512 => avx512_available(),
+        }
+    }
+}
+
+fn avx2_available() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        is_x86_feature_detected!("avx2")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 fn avx512_available() -> bool {
@@ -270,9 +325,12 @@ impl Shape {
     pub fn is_inner_other(self) -> bool {
         self.0 & Shape::INNER_OTHER != 0
     }
-    /// The type of the inner tag.
-    fn inner_type(self) -> EtherType {
-        if self.is_inner_other() { EtherType::QINQ } else { EtherType::VLAN }
+    /// The types of its tags as they stand in the eight bytes behind the addresses, read
+    /// little-endian.
+    #[cfg(target_arch = "x86_64")]
+    fn types(self) -> u64 {
+        let inner = if self.is_inner_other() { EtherType::QINQ } else { EtherType::VLAN };
+        u64::from(self.outer_type().0.swap_bytes()) | u64::from(inner.0.swap_bytes()) << 32
     }
     /// A third tag follows.
     #[inline]
@@ -355,6 +413,12 @@ pub fn alike_ip4_with(
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::alike_ip4(frames, station, columns, first, tags) }
         }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => {
+            assert!(avx2_available());
+            // SAFETY: as above.
+            unsafe { avx2::alike_ip4(frames, station, columns, first, tags) }
+        }
         _ => scalar::alike_ip4(frames, station, columns, first, tags, 0),
     }
 }
@@ -382,6 +446,12 @@ pub fn tagged_ip4_with(
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::tagged_ip4(frames, station, columns, shapes) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => {
+            assert!(avx2_available());
+            // SAFETY: as above.
+            unsafe { avx2::tagged_ip4(frames, station, columns, shapes) }
         }
         _ => scalar::ethernet_ip4(frames, station, columns, 0, |i| shapes[i].tags()),
     }
@@ -427,6 +497,12 @@ pub fn ethernet_ip4_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, c
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::ethernet_ip4(frames, station, columns) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => {
+            assert!(avx2_available());
+            // SAFETY: as above.
+            unsafe { avx2::ethernet_ip4(frames, station, columns) }
         }
         _ => scalar::ethernet_ip4(frames, station, columns, 0, |_| 0),
     }
@@ -513,12 +589,9 @@ mod tests {
     }
 
     fn sets() -> Vec<Simd> {
-        let mut sets = vec![Simd::Scalar];
-        if avx512_available() {
-            sets.push(Simd::Avx512);
-        } else {
-            eprintln!("skipped: avx512 kernels (the processor lacks them)");
-        }
+        let (sets, lacking): (Vec<_>, Vec<_>) =
+            [Simd::Scalar, Simd::Avx2, Simd::Avx512].into_iter().partition(|set| set.is_available());
+        lacking.iter().for_each(|set| eprintln!("skipped: {set:?} kernels (the processor lacks them)"));
         sets
     }
 

@@ -144,8 +144,7 @@ fn alike_of<const TAGS: usize>(
     let pick = load(&PICKS[TAGS]);
     let link = number(14 + 4 * TAGS as u32);
     // The types of the tags are compared where they stand in the heads.
-    let [outer, inner] = [first.0.outer_type(), first.0.inner_type()].map(|tag| u64::from(tag.0.swap_bytes()));
-    let (pattern, types) = (outer | inner << 32, [0, 0xffff, 0xffff_0000_ffff][TAGS]);
+    let (pattern, types) = (first.0.types(), [0, 0xffff, 0xffff_0000_ffff][TAGS]);
     let (used, vids) = ([0, 0xffff_0000, u32::MAX][TAGS], [0, 0x0fff_0000, 0x0fff_0fff][TAGS]);
     let vid = number(first.1 & vids);
 
@@ -160,7 +159,7 @@ fn alike_of<const TAGS: usize>(
         let deeper =
             _mm512_cmpeq_epi32_mask(ethertype, number(0x0081)) | _mm512_cmpeq_epi32_mask(ethertype, number(0xa888));
         let cut = if TAGS > 0 { _mm512_cmplt_epu32_mask(length, link) } else { 0 };
-        if (TAGS > 0 && strange(frames, at, pattern) & types != 0) || deeper | cut != 0 {
+        if (TAGS > 0 && frames.differ(at..at + LANES, pattern) & types != 0) || deeper | cut != 0 {
             break;
         }
         union = _mm512_or_si512(union, pass.judge(&fields, link, &mut columns, at));
@@ -326,16 +325,6 @@ fn total_bytes() -> __m512i {
     };
     // SAFETY: a load of 64 bytes from an array of 64 bytes.
     unsafe { _mm512_loadu_si512(ORDER.as_ptr().cast()) }
-}
-
-/// In what bits the heads of packets `at..at + 16` differ from a pattern, in the eight bytes
-/// behind the addresses.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn strange(frames: &Frames<'_>, at: usize, pattern: u64) -> u64 {
-    // SAFETY: 64 bytes are readable at each head. The last packet is below the frames' number.
-    let tags = |i: usize| unsafe { u64::from_le(frames.head(i).add(12).cast::<u64>().read_unaligned()) };
-    (at..at + LANES).fold(0, |strange, i| strange | (tags(i) ^ pattern))
 }
 
 /// The heads of packets `at..at + 16` as columns: station low, station high with ethertype, the five
