@@ -127,17 +127,6 @@ impl<'a> Frames<'a> {
         heads
     }
 
-    /// In what bits packets `which` differ from a pattern, in the eight bytes behind the addresses.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn differ(&self, which: std::ops::Range<usize>, pattern: u64) -> u64 {
-        which.fold(0, |bits, i| {
-            // SAFETY: 64 bytes are readable at each head.
-            let behind = unsafe { self.head(i).add(12).cast::<u64>().read_unaligned() };
-            bits | (u64::from_le(behind) ^ pattern)
-        })
-    }
-
     /// Forwards packet `i` whose IPv4 header is at the offset: puts `rewrite`, a whole
     /// link header, right before it, and counts the hop: TTL minus one and the
     /// checksum to match (RFC 1141).
@@ -157,56 +146,94 @@ impl<'a> Frames<'a> {
     /// [`Frames::forward_ip4`] for all packets with the same Ethernet header.
     #[inline]
     pub fn forward_ip4_all(&mut self, rewrite: &[u8; 14]) {
-        let first = u64::from_ne_bytes(rewrite[..8].try_into().expect("8 bytes"));
-        let last = u64::from_ne_bytes(rewrite[6..].try_into().expect("8 bytes"));
-        for i in 0..self.len() {
-            // SAFETY: two stores of 8 that overlap cover the 14 bytes before the head;
-            // the hop is counted within the first 64 bytes.
-            unsafe { forward_ethernet(self.head(i), first, last) };
+        // Two stores of 8 that overlap: one of 16 would reach into bytes that are not the header's.
+        let words = [word(rewrite, 0), word(rewrite, 6)];
+        for head in self.places() {
+            // SAFETY: the 14 bytes before the head are writable, the hop is counted within the
+            // first 64 from it on.
+            unsafe {
+                head.sub(14).cast::<u64>().write_unaligned(words[0]);
+                head.sub(8).cast::<u64>().write_unaligned(words[1]);
+                count_hop(head);
+            }
         }
     }
 
     /// [`Frames::forward_ip4`] for all packets with the same Ethernet header that has tags.
     #[inline]
     pub fn forward_ip4_all_tagged<const N: usize>(&mut self, rewrite: &[u8; N]) {
-        for i in 0..self.len() {
-            self.forward_ip4_tagged(i, rewrite);
+        let (first, last) = ends(rewrite);
+        for head in self.places() {
+            // SAFETY: as in `forward_ip4_tagged`.
+            unsafe { forward_tagged::<N>(head, first, last) };
         }
     }
 
     /// [`Frames::forward_ip4`] for packet `i` with an Ethernet header that has tags.
     #[inline(always)]
     pub fn forward_ip4_tagged<const N: usize>(&mut self, i: usize, rewrite: &[u8; N]) {
-        const { assert!(N >= 16 && N <= 24 && N <= WRITABLE_BEFORE) };
-        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| rewrite[at + byte]));
-        let head = self.head(i);
-        // SAFETY: three stores of 8 that overlap cover the N bytes before the head, which are
-        // writable; the hop is counted within the first 64 bytes.
-        unsafe {
-            head.sub(N).cast::<u64>().write_unaligned(word(0));
-            head.sub(N - 8).cast::<u64>().write_unaligned(word(8));
-            head.sub(8).cast::<u64>().write_unaligned(word(N - 8));
-            count_hop(head);
-        }
+        let (first, last) = ends(rewrite);
+        // SAFETY: the N bytes before the head are writable, the hop is counted within the first
+        // 64 from it on.
+        unsafe { forward_tagged::<N>(self.head(i), first, last) };
     }
 
     /// [`Frames::forward_ip4`] for packet `i` with an Ethernet header.
     #[inline(always)]
     pub fn forward_ip4_ethernet(&mut self, i: usize, rewrite: &[u8; 14]) {
-        let first = u64::from_ne_bytes(rewrite[..8].try_into().expect("8 bytes"));
-        let last = u64::from_ne_bytes(rewrite[6..].try_into().expect("8 bytes"));
+        let head = self.head(i);
         // SAFETY: as in `forward_ip4_all`.
-        unsafe { forward_ethernet(self.head(i), first, last) };
+        unsafe {
+            head.sub(14).cast::<u64>().write_unaligned(word(rewrite, 0));
+            head.sub(8).cast::<u64>().write_unaligned(word(rewrite, 6));
+            count_hop(head);
+        }
+    }
+
+    /// All heads in turn.
+    #[inline(always)]
+    fn places(&self) -> impl Iterator<Item = *mut u8> {
+        // SAFETY: each is within the memory of its packet (contract of `new`).
+        let place =
+            |packet: u32, offset: u16| unsafe { self.base.add(packet as usize * self.stride + offset as usize) };
+        self.packets.iter().zip(self.offsets).map(move |(packet, offset)| place(*packet, *offset))
     }
 }
 
+/// In what bits packets differ from a pattern, in the eight bytes behind the addresses.
+///
 /// # Safety
-/// 14 bytes before and 12 after `head` are writable and not otherwise borrowed.
+/// 20 bytes are readable at each head.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn forward_ethernet(head: *mut u8, first: u64, last: u64) {
-    // SAFETY: given by the caller.
+unsafe fn differ(heads: &[*mut u8], pattern: u64) -> u64 {
+    heads.iter().fold(0, |bits, head| {
+        // SAFETY: given by the caller.
+        let behind = unsafe { head.add(12).cast::<u64>().read_unaligned() };
+        bits | (u64::from_le(behind) ^ pattern)
+    })
+}
+
+/// Eight bytes of a link header.
+#[inline(always)]
+fn word(rewrite: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(rewrite[at..at + 8].try_into().expect("8 bytes"))
+}
+
+/// The first 16 and the last 8 bytes of a link header, which overlap.
+#[inline(always)]
+fn ends<const N: usize>(rewrite: &[u8; N]) -> (u128, u64) {
+    const { assert!(N >= 16 && N <= 24 && N <= WRITABLE_BEFORE) };
+    (u128::from_ne_bytes(rewrite[..16].try_into().expect("16 bytes")), word(rewrite, N - 8))
+}
+
+/// # Safety
+/// `N` bytes before and 12 after `head` are writable and not otherwise borrowed.
+#[inline(always)]
+unsafe fn forward_tagged<const N: usize>(head: *mut u8, first: u128, last: u64) {
+    // SAFETY: given by the caller; N is 16 to 24, so that the two stores cover the N bytes.
     unsafe {
-        head.sub(14).cast::<u64>().write_unaligned(first);
+        head.sub(N).cast::<u128>().write_unaligned(first);
         head.sub(8).cast::<u64>().write_unaligned(last);
         count_hop(head);
     }

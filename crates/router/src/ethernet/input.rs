@@ -60,13 +60,30 @@ pub fn spec() -> NodeSpec {
 
 pub struct EthernetInput {
     facts: SharedFacts,
+    intake: Intake,
+}
+
+/// What frames are judged with.
+struct Intake {
     /// Packets and bytes received, by interface: devices count their own, we the sub-interfaces'.
     rx: Arc<CounterTable>,
+    scratch: Box<Scratch>,
+}
+
+/// What is known of the frames of one vector; kept, so that no vector has to clear it.
+struct Scratch {
+    shapes: [Shape; VECTOR_SIZE],
+    /// The control information of their tags.
+    tags: [u32; VECTOR_SIZE],
+    /// Their lengths before padding is cut off: what came is what counts.
+    lengths: [u16; VECTOR_SIZE],
 }
 
 impl EthernetInput {
     pub fn new(facts: SharedFacts, rx: Arc<CounterTable>) -> EthernetInput {
-        EthernetInput { facts, rx }
+        let scratch =
+            Scratch { shapes: [Shape::PLAIN; VECTOR_SIZE], tags: [0; VECTOR_SIZE], lengths: [0; VECTOR_SIZE] };
+        EthernetInput { facts, intake: Intake { rx, scratch: Box::new(scratch) } }
     }
 }
 
@@ -76,14 +93,14 @@ impl Map for EthernetInput {
         let facts = self.facts.load(cx.round);
         if let Some(rx) = vector.one_rx_interface() {
             let all = 0..vector.len();
-            return self.input(cx, vector, all, facts, rx);
+            return self.intake.input(cx, vector, all, facts, rx);
         }
         // Several interfaces in one vector: run by run.
         let mut start = 0;
         while start < vector.len() {
             let rx = vector.rx_interfaces()[start];
             let run = vector.rx_interfaces()[start..].iter().take_while(|&&other| other == rx).count();
-            self.input(cx, vector, start..start + run, facts, rx);
+            self.intake.input(cx, vector, start..start + run, facts, rx);
             start += run;
         }
     }
@@ -91,11 +108,11 @@ impl Map for EthernetInput {
 
 const ETHERNET_FAULTS: u32 = check::OTHER_STATION | check::GROUP | check::NOT_IP4 | check::SHORT;
 
-impl EthernetInput {
+impl Intake {
     /// Packets `range`, all received on the interface `rx`.
     #[inline]
     fn input(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         vector: &mut Vector,
         range: Range<usize>,
@@ -135,7 +152,7 @@ impl EthernetInput {
     /// them are of one shape, and of one VLAN.
     #[inline]
     fn demultiplex(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         vector: &mut Vector,
         range: Range<usize>,
@@ -153,11 +170,11 @@ impl EthernetInput {
             Ok(Some(found)) if found.has_own_mac() => own(found),
             _ => facts.mac,
         };
-        // Before padding is cut off: what came is what counts.
-        let lengths = copied(sides.length);
-        let mut tags = [0u32; VECTOR_SIZE];
+        let Scratch { tags, lengths, .. } = &mut *self.scratch;
+        lengths[..sides.length.len()].copy_from_slice(sides.length);
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
-        let alike = batch::alike_ip4(&frames, station, columns, first, &mut tags);
+        let alike = batch::alike_ip4(&frames, station, columns, first, tags);
+        let (tags, lengths) = (&tags[..alike.done], &lengths[..alike.done]);
         let done = range.start..range.start + alike.done;
         admit(cx, vector, &done, facts, alike.faults);
         let columns = vector.columns();
@@ -170,7 +187,7 @@ impl EthernetInput {
                 Err(edge) => Some(edge),
                 Ok(Some(found)) => {
                     columns.rx_interface[done.clone()].fill(found.index());
-                    self.count(cx, found, &lengths[..alike.done]);
+                    count(&self.rx, cx, found, lengths);
                     (!found.is_up()).then_some(Edge::SubDown)
                 }
                 Ok(None) => None,
@@ -204,19 +221,19 @@ impl EthernetInput {
 
     /// Packets `range`, each of a shape of its own.
     fn one_by_one(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         vector: &mut Vector,
         range: Range<usize>,
         table: &FactsTable,
         facts: &Facts,
     ) {
-        let (mut shapes, mut tags) = ([Shape::PLAIN; VECTOR_SIZE], [0u32; VECTOR_SIZE]);
+        let Scratch { shapes, tags, lengths } = &mut *self.scratch;
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
-        let lengths = copied(sides.length);
-        batch::shapes(&frames, &lengths, &mut shapes, &mut tags);
+        lengths[..sides.length.len()].copy_from_slice(sides.length);
+        batch::shapes(&frames, lengths, shapes, tags);
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
-        let faults = batch::tagged_ip4(&frames, facts.mac, columns, &shapes);
+        let faults = batch::tagged_ip4(&frames, facts.mac, columns, shapes);
         let plain = faults & ETHERNET_FAULTS == 0;
         admit(cx, vector, &range, facts, faults);
         let mut counted = Counted::new(&self.rx, cx.thread);
@@ -235,15 +252,15 @@ impl EthernetInput {
             give(cx, vector, i, owner, lengths[at], &mut counted, plain);
         }
     }
+}
 
-    /// Counts what one sub-interface has received.
-    #[inline]
-    fn count(&self, cx: &Context<'_>, found: Found, lengths: &[u16]) {
-        let at = found.index().0 as usize;
-        let bytes: u32 = lengths.iter().map(|&length| u32::from(length)).sum();
-        self.rx.add(cx.thread, at, 0, lengths.len() as u64);
-        self.rx.add(cx.thread, at, 1, bytes.into());
-    }
+/// Counts what one sub-interface has received.
+#[inline]
+fn count(rx: &CounterTable, cx: &Context<'_>, found: Found, lengths: &[u16]) {
+    let at = found.index().0 as usize;
+    let bytes: u32 = lengths.iter().map(|&length| u32::from(length)).sum();
+    rx.add(cx.thread, at, 0, lengths.len() as u64);
+    rx.add(cx.thread, at, 1, bytes.into());
 }
 
 /// Takes what is for extra addresses of the receiving interface.
@@ -252,14 +269,6 @@ fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, facts: &Fa
     if faults & check::OTHER_STATION != 0 && !facts.stations.is_empty() {
         station::admit(cx, vector, range.clone(), facts);
     }
-}
-
-/// Lengths as they are before something is cut off.
-#[inline]
-fn copied(lengths: &[u16]) -> [u16; VECTOR_SIZE] {
-    let mut copy = [0; VECTOR_SIZE];
-    copy[..lengths.len()].copy_from_slice(lengths);
-    copy
 }
 
 /// Gives a packet to its owner and says where it goes; `plain` when nothing is wrong with any.

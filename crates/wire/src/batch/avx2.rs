@@ -14,17 +14,14 @@ const LANES: usize = 8;
 /// How far ahead packet heads are fetched.
 const AHEAD: usize = 4 * LANES;
 
-/// Which of the 16 bytes from the eighth on of a frame are its ethertype, behind so many tags, and
-/// the control information of both; they go to the places that the row leaves free.
+/// Which of the 16 bytes from the eighth on of a frame are its ethertype, behind so many tags; it goes to where the
+/// source begins in the row.
 const PICKS: [[u8; 16]; 3] = [pick(0), pick(1), pick(2)];
 
 const fn pick(tags: u8) -> [u8; 16] {
     const NONE: u8 = 0x80;
-    let ethertype = 12 - 8 + 4 * tags;
     let mut pick = [NONE; 16];
-    (pick[6], pick[7]) = (ethertype, ethertype + 1);
-    (pick[8], pick[9]) = (14 - 8, 15 - 8);
-    (pick[10], pick[11]) = (18 - 8, 19 - 8);
+    (pick[6], pick[7]) = (12 - 8 + 4 * tags, 13 - 8 + 4 * tags);
     pick
 }
 
@@ -39,7 +36,9 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, mut columns
     while at + LANES <= count {
         prefetch(frames, at);
         // SAFETY: as the loop's condition says.
-        let fields = unsafe { transposed(frames, at, |_| (0, pick)) };
+        let heads = unsafe { frames.heads(at) };
+        // SAFETY: heads of packets.
+        let fields = unsafe { transposed(&heads, |_| (0, pick)) };
         union = _mm256_or_si256(union, pass.judge(&fields, number(14), &mut columns, at));
         at += LANES;
     }
@@ -60,13 +59,15 @@ pub(super) fn tagged_ip4(
     let mut at = 0;
     while at + LANES <= count {
         prefetch(frames, at);
+        // SAFETY: as the loop's condition says.
+        let heads = unsafe { frames.heads(at) };
         let shapes = &shapes[at..at + LANES];
         let pick = |i: usize| {
             let depth = shapes[i].depth().min(PICKS.len() - 1);
             (depth, load(&PICKS[depth]))
         };
-        // SAFETY: as the loop's condition says.
-        let fields = unsafe { transposed(frames, at, pick) };
+        // SAFETY: heads of packets.
+        let fields = unsafe { transposed(&heads, pick) };
         // SAFETY: 8 shapes of a byte each.
         let depths = unsafe { _mm256_cvtepu8_epi32(_mm_loadu_si64(shapes.as_ptr().cast())) };
         let tags = _mm256_slli_epi32::<2>(_mm256_and_si256(depths, number(Shape::DEPTH.into())));
@@ -105,8 +106,9 @@ fn alike_of<const TAGS: usize>(
     let pass = Pass::new(station);
     let pick = load(&PICKS[TAGS]);
     let link = number(14 + 4 * TAGS as u32);
-    let (pattern, types) = (first.0.types(), [0, 0xffff, 0xffff_0000_ffff][TAGS]);
-    let (used, vids) = ([0, 0xffff_0000, u32::MAX][TAGS], [0, 0x0fff_0000, 0x0fff_0fff][TAGS]);
+    let types = [number(first.0.types() as u32), number((first.0.types() >> 32) as u32)];
+    let lower = number(0xffff);
+    let vids = [0, 0x0fff_0000, 0x0fff_0fff][TAGS];
     let vid = number(first.1 & vids);
 
     let mut union = _mm256_setzero_si256();
@@ -115,7 +117,9 @@ fn alike_of<const TAGS: usize>(
     while at + LANES <= count {
         prefetch(frames, at);
         // SAFETY: as the loop's condition says.
-        let fields = unsafe { transposed(frames, at, |_| (TAGS, pick)) };
+        let heads = unsafe { frames.heads(at) };
+        // SAFETY: heads of packets.
+        let fields = unsafe { transposed(&heads, |_| (TAGS, pick)) };
         // SAFETY: 8 lengths from `at`, below `count`, the column's length.
         let length = unsafe { lengths(columns.length.as_ptr().add(at)) };
         let ethertype = _mm256_srli_epi32::<16>(fields.station_high);
@@ -123,14 +127,23 @@ fn alike_of<const TAGS: usize>(
             _mm256_cmpeq_epi32(ethertype, number(0x0081)),
             _mm256_cmpeq_epi32(ethertype, number(0xa888)),
         );
-        let cut = if TAGS > 0 { _mm256_cmpgt_epi32(link, length) } else { _mm256_setzero_si256() };
-        let strange = TAGS > 0 && frames.differ(at..at + LANES, pattern) & types != 0;
-        if strange || any(_mm256_or_si256(deeper, cut)) != 0 {
+        let (mut strange, mut own) = (deeper, _mm256_setzero_si256());
+        if TAGS > 0 {
+            // SAFETY: heads of packets.
+            let [outer, inner] = unsafe { tag_columns(&heads) };
+            strange = _mm256_or_si256(strange, _mm256_cmpgt_epi32(link, length));
+            strange = _mm256_or_si256(strange, _mm256_and_si256(_mm256_xor_si256(outer, types[0]), lower));
+            own = _mm256_shuffle_epi8(outer, upper_to_upper());
+            if TAGS > 1 {
+                strange = _mm256_or_si256(strange, _mm256_and_si256(_mm256_xor_si256(inner, types[1]), lower));
+                own = _mm256_or_si256(own, _mm256_shuffle_epi8(inner, upper_to_lower()));
+            }
+        }
+        if _mm256_testz_si256(strange, strange) == 0 {
             break;
         }
         union = _mm256_or_si256(union, pass.judge(&fields, link, &mut columns, at));
         if TAGS > 0 {
-            let own = _mm256_and_si256(_mm256_shuffle_epi8(fields.tags, pass.swap), number(used));
             others = _mm256_or_si256(others, _mm256_xor_si256(_mm256_and_si256(own, number(vids)), vid));
             // SAFETY: 8 words from `at`, below `count`, the column's length.
             unsafe { _mm256_storeu_si256(tags[..count].as_mut_ptr().add(at).cast(), own) };
@@ -191,8 +204,6 @@ struct Fields {
     station_low: __m256i,
     /// The last two bytes of the station, then the ethertype.
     station_high: __m256i,
-    /// The control information of two tags.
-    tags: __m256i,
     /// The words of the IPv4 header.
     first: __m256i,
     second: __m256i,
@@ -201,41 +212,55 @@ struct Fields {
     target: __m256i,
 }
 
-/// The heads of packets `at..at + 8` as columns. `pick` says of each of them how many tags it has, at most
+/// The heads of 8 packets as columns. `pick` says of each of them how many tags it has, at most
 /// two, and where then to find what.
 ///
 /// # Safety
-/// There are so many packets.
+/// 64 bytes can be read at each.
 #[target_feature(enable = "avx2")]
 #[inline]
-unsafe fn transposed(frames: &Frames<'_>, at: usize, pick: impl Fn(usize) -> (usize, __m128i)) -> Fields {
+unsafe fn transposed(heads: &[*mut u8; LANES], pick: impl Fn(usize) -> (usize, __m128i)) -> Fields {
     // SAFETY: given by the caller.
-    let heads = unsafe { frames.heads::<LANES>(at) };
-    // SAFETY: heads of packets.
     let pair = |i: usize| unsafe {
         let (low, high) = (row(heads[i], pick(i)), row(heads[i + 4], pick(i + 4)));
         [both(low[0], high[0]), both(low[1], high[1])]
     };
     let (r0, r1, r2, r3) = (pair(0), pair(1), pair(2), pair(3));
-    let [station_low, station_high, tags, target] = columns(r0[0], r1[0], r2[0], r3[0]);
+    let [station_low, station_high, _, target] = columns(r0[0], r1[0], r2[0], r3[0]);
     let [first, second, third, source] = columns(r0[1], r1[1], r2[1], r3[1]);
-    Fields { station_low, station_high, tags, first, second, third, source, target }
+    Fields { station_low, station_high, first, second, third, source, target }
 }
 
-/// Of one packet with so many tags, picked so: station, ethertype, tags and the IPv4 destination, which is
-/// the fourth dword from the header's second on; then the four dwords before that one.
+/// Where two tags stand, in the eight bytes behind the addresses: a column of dwords for each.
+///
+/// # Safety
+/// 64 bytes can be read at each head.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn tag_columns(heads: &[*mut u8; LANES]) -> [__m256i; 2] {
+    // SAFETY: given by the caller.
+    let pair = |i: usize| unsafe {
+        let load = |i: usize| _mm_loadu_si128(heads[i].add(12).cast());
+        both(load(i), load(i + 4))
+    };
+    let [outer, inner, ..] = columns(pair(0), pair(1), pair(2), pair(3));
+    [outer, inner]
+}
+
+/// Of one packet with so many tags, its ethertype picked so: station, ethertype and the IPv4 destination, which
+/// is the fourth dword from the header's second on; then the four dwords before that one.
 ///
 /// # Safety
 /// 64 bytes can be read at the head.
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn row(head: *const u8, (tags, pick): (usize, __m128i)) -> [__m128i; 2] {
-    const ETHERTYPE_AND_TAGS: i32 = 0b0011_1000;
+    const ETHERTYPE: i32 = 0b1000;
     // SAFETY: with two tags the last byte is the 42nd.
     unsafe {
         let [station, behind, source, target] =
             [0, 8, 14 + 4 * tags, 18 + 4 * tags].map(|from| _mm_loadu_si128(head.add(from).cast()));
-        let link = _mm_blend_epi16::<ETHERTYPE_AND_TAGS>(station, _mm_shuffle_epi8(behind, pick));
+        let link = _mm_blend_epi16::<ETHERTYPE>(station, _mm_shuffle_epi8(behind, pick));
         [_mm_blend_epi32::<0b1000>(link, target), source]
     }
 }
@@ -368,4 +393,20 @@ impl Pass {
 #[inline]
 fn swapped_upper() -> __m256i {
     _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 3, 2, 4, 5, 7, 6, 8, 9, 11, 10, 12, 13, 15, 14))
+}
+
+/// Shuffle that leaves of each dword the upper two bytes, swapped.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn upper_to_upper() -> __m256i {
+    const X: i8 = -1;
+    _mm256_broadcastsi128_si256(_mm_setr_epi8(X, X, 3, 2, X, X, 7, 6, X, X, 11, 10, X, X, 15, 14))
+}
+
+/// Shuffle that leaves of each dword the upper two bytes, swapped, as the lower ones.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn upper_to_lower() -> __m256i {
+    const X: i8 = -1;
+    _mm256_broadcastsi128_si256(_mm_setr_epi8(3, 2, X, X, 7, 6, X, X, 11, 10, X, X, 15, 14, X, X))
 }
