@@ -203,11 +203,11 @@ def fragments_of(packet, mtu):
     return [forwarded(piece) for piece in cut(packet, (mtu - 20) // 8 * 8)]
 
 
-def part(number, start, end, more=True):
+def part(number, start, end, more=True, **other):
     """A part of a datagram to the router, from and to units of eight bytes. Each case takes a number of its own:
     a datagram that was discarded stays known for half a minute."""
     data = bytes(at % 256 for at in range(start * 8, end * 8))
-    return fragment(start, data, more, proto=1, dst="10.0.1.1", id=number)
+    return fragment(start, data, more, proto=1, dst="10.0.1.1", id=number, **other)
 
 
 def vnet(made, flags, kind, header_length, segment_size, start, offset):
@@ -457,6 +457,7 @@ CASES = [
     reassembly("overlapping fragments", [part(104, 1, 3), part(104, 1, 3, more=False)]),
     reassembly("last fragments disagree", [part(105, 4, 5, more=False), part(105, 6, 7, more=False)]),
     reassembly("last fragments disagree", [part(106, 4, 5, more=False), part(106, 6, 7)]),
+    reassembly("fragments disagree on congestion", [part(131, 0, 1), part(131, 1, 2, tos=3)]),
     reassembly("fragment of a discarded datagram", [part(107, 0, 2), part(107, 1, 3), part(107, 3, 4)],
                also={("ip4-local-full-reassembly", "overlapping fragments"): 1}),
     reassembly("fragment chain too long", [part(108, 0, 1), part(108, 2, 3), part(108, 4, 5)],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab import CommandFailed, wait_until
+from lab import wait_until
 
 JUMBO = 9000
 
@@ -40,16 +40,20 @@ def test_the_mtu_of_ip4_counts_for_ip4(jumbo_hosts):
     assert "9000/1400/0/0" in router.cli("show interface e1")
 
 
-def test_a_packet_mtu_beyond_the_link_is_refused_with_the_reason(two_hosts):
+def test_a_packet_mtu_beyond_the_link_waits_for_it_and_says_so(two_hosts, tmp_path):
     router, h1, _ = two_hosts
-    with pytest.raises(CommandFailed, match="e1 carries packets of up to 1500 bytes"):
-        router.cli("set interface mtu packet 9000 e1")
-    router.cli("set interface mtu 9000 e1")
-    router.cli("set interface mtu packet 9000 e1")
+    said = router.cli("set interface mtu packet 9000 e1")
+    assert "e1 takes packets of up to 1500 bytes for now" in said and "`set interface mtu 9000 e1'" in said
+    assert router.interface("e1")["mtu"] == 1500
+    assert router.cli("set interface mtu 9000 e1") == ""
     assert router.interface("e1")["mtu"] == 9000
     router.cli("set interface mtu default e1")
-    # What was allowed cannot be had now.
+    # What was allowed cannot be had now; it stays stated, and can be loaded.
     assert router.interface("e1")["mtu"] == 1500
+    saved = router.cli("show running-config")
+    assert "set interface mtu packet 9000 e1\n" in saved
+    (tmp_path / "saved").write_text(saved)
+    router.cli(f"load {tmp_path / 'saved'}")
 
 
 @pytest.mark.parametrize("driver", ["af_packet"])

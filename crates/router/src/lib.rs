@@ -71,10 +71,6 @@ pub enum Error {
     TooManyInterfaces,
     #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]
     BadMtu(u16),
-    #[error(
-        "mtu {mtu}: {name} carries packets of up to {bound} bytes (`set interface mtu {mtu} {name}' changes the link)"
-    )]
-    MtuBeyondLink { mtu: u16, bound: u16, name: String },
     #[error("mtu {mtu}: the device of {name} does not carry packets as long as that: {source}")]
     LinkMtuRefused { mtu: u16, name: String, source: io::Error },
     #[error("the TAP with the id {id} is {name} already (without an id the next free one is taken)")]
@@ -87,6 +83,14 @@ pub enum Error {
     TooManySpans(String),
     #[error("{name} has the address {mac} already")]
     MacThere { mac: MacAddress, name: String },
+    #[error("a limit of {limit} neighbours: {stated} static ones are there (`ip neighbor ... del' removes one)")]
+    MoreNeighboursStated { stated: usize, limit: usize },
+    #[error("{0} is an address of this router: packets for the host go to a next hop of its own")]
+    PuntToOurselves(std::net::Ipv4Addr),
+    #[error("{0} is where `ip punt redirect' sends packets for the host: it is the host's")]
+    PuntedTo(std::net::Ipv4Addr),
+    #[error("{mac} is an extra address of {name}: `set interface secondary-mac-address {name} {mac} del' first")]
+    MacIsSecondary { mac: MacAddress, name: String },
     #[error("{name} does not have the extra address {mac}")]
     NoSuchMac { mac: MacAddress, name: String },
     #[error("{name} has no device of its own but {parent}'s: set it for {parent}")]

@@ -109,7 +109,13 @@ fn times(option: &[u8]) -> Result<(), (Fault, usize)> {
         _ => TIME,
     };
     let is_full = room(option, TIMES_DATA, entry)?.is_none();
-    if is_full && option[3] >> 4 == timestamp::MOST_OVERFLOWS { Err((Fault::Overflow, 3)) } else { Ok(()) }
+    // Who missed it is counted for these two only.
+    let is_counted = matches!(option[3] & 0xf, timestamp::TIMES | timestamp::ADDRESSES_TOO);
+    if is_full && is_counted && option[3] >> 4 == timestamp::MOST_OVERFLOWS {
+        Err((Fault::Overflow, 3))
+    } else {
+        Ok(())
+    }
 }
 
 /// Records in options that [`examine`] found sound: the address by which a packet leaves, and the
@@ -260,7 +266,7 @@ mod tests {
                 if pointer <= length && pointer + entry - 1 > length {
                     return Err(());
                 }
-                if kind == 68 && pointer > length && options[at + 3] >> 4 == 15 {
+                if kind == 68 && pointer > length && options[at + 3] >> 4 == 15 && options[at + 3] & 15 < 2 {
                     return Err(());
                 }
             }

@@ -77,7 +77,7 @@ fn register_limits(set: &mut CommandSet<Router>) {
                 if args.flag("recycle") && args.flag("norecycle") {
                     return fail("either recycle or norecycle");
                 }
-                router.set_neighbour_limits(limits);
+                router.set_neighbour_limits(limits)?;
                 reply(Done)
             },
         )

@@ -348,6 +348,9 @@ impl Neighbours {
             if !self.reckon(&key, &mut neighbour) {
                 return Some(key);
             }
+            if let State::Known { .. } = neighbour.state {
+                neighbour.due = self.due_for_age(neighbour.since);
+            }
             self.put(key, neighbour);
         }
         let (_, address) = *self.by_interface.get(&interface)?.learned.first()?;
@@ -380,7 +383,11 @@ impl Router {
                 }
                 if let Err(error) = self.learn_neighbour(key, mac) {
                     self.neighbours.refused += 1;
-                    self.fall_silent(key, Instant::now());
+                    // Who was not asked for has not been silent.
+                    let state = self.neighbours.by_key.get(&key).map(|neighbour| neighbour.state);
+                    if matches!(state, Some(State::Incomplete { .. })) {
+                        self.fall_silent(key, Instant::now());
+                    }
                     if let Some(untold) = self.neighbours.refusals_told.pass(Instant::now()) {
                         log::warn!("neighbour {} not learned: {error}{}", key.address, and_others(untold));
                     }
@@ -432,6 +439,7 @@ impl Router {
         no_fib_entry: bool,
     ) -> Result<(), Error> {
         let state = State::Known { mac, is_static: true };
+        self.check_neighbour(&key, mac)?;
         let before = self.neighbours.by_key.get(&key).copied();
         if before.is_some_and(|before| before.state.mac().is_some() && before.no_fib_entry != no_fib_entry) {
             self.remove_neighbour(key)?;
@@ -439,7 +447,8 @@ impl Router {
         self.make_known(key, state, no_fib_entry)
     }
 
-    fn make_known(&mut self, key: NeighbourKey, state: State, no_fib_entry: bool) -> Result<(), Error> {
+    /// Whether there can be such a neighbour.
+    fn check_neighbour(&self, key: &NeighbourKey, mac: MacAddress) -> Result<(), Error> {
         let interface = self.interfaces.get(key.interface)?;
         if interface.is_loopback() {
             return Err(Error::NoNeighbours(interface.name.clone()));
@@ -448,10 +457,15 @@ impl Router {
         if key.address.is_unspecified() || key.address.is_multicast() || key.address.is_broadcast() {
             return Err(Error::BadNeighbourAddress(key.address));
         }
-        let mac = state.mac().expect("what is made known is");
-        if mac.is_multicast() || mac.is_zero() {
-            return Err(Error::BadNeighbourMac(mac));
+        match mac.is_multicast() || mac.is_zero() {
+            true => Err(Error::BadNeighbourMac(mac)),
+            false => Ok(()),
         }
+    }
+
+    fn make_known(&mut self, key: NeighbourKey, state: State, no_fib_entry: bool) -> Result<(), Error> {
+        let mac = state.mac().expect("what is made known is");
+        self.check_neighbour(&key, mac)?;
         let known = self.neighbours.mac_of(&key);
         if known.is_none()
             && let Some(oldest) = self.neighbours.in_the_way(key.interface)?
@@ -483,6 +497,9 @@ impl Router {
             return Err(error);
         }
         self.release_waiting(key);
+        if no_fib_entry {
+            self.install_hops_in(prefix);
+        }
         Ok(())
     }
 
@@ -519,7 +536,9 @@ impl Router {
     fn forget_ways_to(&mut self, key: NeighbourKey) {
         let (prefix, paths) = host_route(&key);
         // It has none while it was never resolved; another interface's may.
-        let _ = self.remove_route(prefix, Source::Neighbour, &paths);
+        if self.remove_route(prefix, Source::Neighbour, &paths).is_err() {
+            self.install_hops_in(prefix);
+        }
         self.refresh_adjacencies(key.interface, Some(key.address));
         self.for_waiting(key, Resolve::refuse);
     }
@@ -569,11 +588,24 @@ impl Router {
     }
 
     /// Sets how many neighbours there may be and for how long. Those that are known stay.
-    pub fn set_neighbour_limits(&mut self, limits: Limits) {
+    ///
+    /// # Errors
+    /// When operators have stated more than that.
+    pub fn set_neighbour_limits(&mut self, limits: Limits) -> Result<(), Error> {
+        let mut stated: HashMap<InterfaceIndex, usize> = HashMap::new();
+        for (key, _) in self.neighbours.iter().filter(|(_, neighbour)| neighbour.state.is_static()) {
+            *stated.entry(key.interface).or_default() += 1;
+        }
+        let (all, most) = (stated.values().sum(), stated.values().copied().max().unwrap_or(0));
+        for (stated, limit) in [(all, limits.limit), (most, limits.interface_limit)] {
+            if stated > limit as usize {
+                return Err(Error::MoreNeighboursStated { stated, limit: limit as usize });
+            }
+        }
         let age_changes = self.neighbours.limits.age != limits.age;
         self.neighbours.limits = limits;
         if !age_changes {
-            return;
+            return Ok(());
         }
         let learned = |neighbour: &Neighbour| matches!(neighbour.state, State::Known { is_static: false, .. });
         let keys: Vec<NeighbourKey> = self.neighbours.iter().filter(|(_, n)| learned(n)).map(|(key, _)| *key).collect();
@@ -582,6 +614,7 @@ impl Router {
             neighbour.due = self.neighbours.due_for_age(neighbour.since);
             self.neighbours.put(key, neighbour);
         }
+        Ok(())
     }
 
     fn change_policy(&mut self, change: impl FnOnce(&mut Policy)) {
@@ -648,6 +681,9 @@ impl Router {
         for key in keys {
             let _ = self.remove_neighbour(key);
         }
+        if also_static {
+            self.neighbours.conflicts.retain(|key, _| key.interface != interface);
+        }
     }
 
     /// Tells the node that holds packets, on all workers.
@@ -664,7 +700,12 @@ impl Router {
 
     /// Packets wait for a neighbour.
     fn resolve_neighbour(&mut self, key: NeighbourKey) {
-        match self.neighbours.by_key.get(&key).map(|neighbour| neighbour.state) {
+        let known = self.neighbours.by_key.get(&key);
+        // Packets to one that has no route of its own would come back here for ever.
+        if known.is_some_and(|known| known.no_fib_entry && known.state.mac().is_some()) {
+            return self.for_waiting(key, Resolve::refuse);
+        }
+        match known.map(|neighbour| neighbour.state) {
             // Another worker's packets may wait already: then it has been asked for.
             Some(State::Incomplete { .. }) => {}
             Some(State::Silent) => self.for_waiting(key, Resolve::refuse),

@@ -91,8 +91,9 @@ pub(crate) fn register(
     })?;
     let (objects, events) = (objects.clone(), events.clone());
     let (known, shared_policy) = (table.shared(), policy.clone());
+    let share = graph.pool().capacity() as usize / graph.workers();
     let arp = graph.register(resolve::spec(), move |_| {
-        let resolve = Resolve::new(objects.clone(), events.clone(), known.clone(), shared_policy.clone());
+        let resolve = Resolve::new(objects.clone(), events.clone(), known.clone(), shared_policy.clone(), share);
         Behaviour::Expand(Box::new(resolve))
     })?;
     graph.register(glean::spec(), |_| Behaviour::Map(Box::new(glean::Glean)))?;

@@ -49,8 +49,8 @@ graph::edges! {
 
 /// Packets that wait for one neighbour.
 pub const HELD_PER_NEIGHBOUR: usize = 32;
-/// Packets that wait on one worker: in all, for neighbours of one interface, and of those
-/// from one source.
+/// Buffers of packets that wait on one worker: in all, for neighbours of one interface, and of
+/// those from one source. With little packet memory they are fewer: [`Bounds`].
 pub const MAX_HELD: usize = 2048;
 pub const MAX_HELD_OF_INTERFACE: usize = 1024;
 pub const MAX_HELD_OF_SOURCE: usize = 256;
@@ -68,10 +68,37 @@ enum Verdict {
     Refuse(NeighbourKey),
 }
 
+/// How many buffers packets may wait in.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    pub all: usize,
+    pub of_interface: usize,
+    pub of_source: usize,
+}
+
+impl Bounds {
+    /// For a worker whose share of packet memory is so many buffers: a quarter of it at most, for
+    /// packets that go on must find some. Of that an interface and a source have their part.
+    pub fn of_share(buffers: usize) -> Bounds {
+        let all = (buffers / 4).clamp(1, MAX_HELD);
+        let part = |most: usize| (all * most / MAX_HELD).max(1);
+        Bounds { all, of_interface: part(MAX_HELD_OF_INTERFACE), of_source: part(MAX_HELD_OF_SOURCE) }
+    }
+}
+
+/// A packet that waits.
+struct Waiting {
+    row: Row,
+    /// Its source's number, and its buffers.
+    source: usize,
+    buffers: usize,
+}
+
 /// What a source has of an interface's share.
 #[derive(Debug, Default)]
 struct OfSource {
     requests: Bucket,
+    /// Buffers.
     held: usize,
 }
 
@@ -79,6 +106,7 @@ struct OfSource {
 struct Share {
     requests: Bucket,
     refusals: Bucket,
+    /// Buffers.
     held: usize,
     sources: Vec<OfSource>,
 }
@@ -89,9 +117,11 @@ pub struct Resolve {
     events: EventSender,
     known: Arc<Shared>,
     policy: SharedPolicy,
-    /// Packets in the order in which they came; their scratch word is their source's number.
-    waiting: HashMap<NeighbourKey, Vec<Row>>,
-    held: usize,
+    /// Packets in the order in which they came.
+    waiting: HashMap<NeighbourKey, Vec<Waiting>>,
+    packets: usize,
+    buffers: usize,
+    bounds: Bounds,
     shares: ByInterface<Share>,
     verdicts: Vec<Verdict>,
     seed: RandomState,
@@ -102,14 +132,23 @@ pub fn spec() -> NodeSpec {
 }
 
 impl Resolve {
-    pub(super) fn new(objects: ObjectHandle, events: EventSender, known: Arc<Shared>, policy: SharedPolicy) -> Resolve {
+    /// For a worker whose share of packet memory is so many `buffers`.
+    pub(super) fn new(
+        objects: ObjectHandle,
+        events: EventSender,
+        known: Arc<Shared>,
+        policy: SharedPolicy,
+        buffers: usize,
+    ) -> Resolve {
         Resolve {
             objects,
             events,
             known,
             policy,
             waiting: HashMap::new(),
-            held: 0,
+            packets: 0,
+            buffers: 0,
+            bounds: Bounds::of_share(buffers),
             shares: ByInterface::default(),
             verdicts: Vec::new(),
             seed: RandomState::new(),
@@ -129,12 +168,13 @@ impl Resolve {
     fn carry_out(&mut self, x: &mut Expansion<'_, '_>) {
         for verdict in std::mem::take(&mut self.verdicts) {
             let (Verdict::Release(key) | Verdict::Refuse(key)) = verdict;
-            let Some(rows) = self.waiting.remove(&key) else { continue };
-            self.held -= rows.len();
+            let Some(packets) = self.waiting.remove(&key) else { continue };
+            self.packets -= packets.len();
             let share = self.shares.of(key.interface);
-            share.held -= rows.len();
-            for mut row in rows {
-                share.sources[row.scratch as usize].held -= 1;
+            for Waiting { mut row, source, buffers } in packets {
+                self.buffers -= buffers;
+                share.held -= buffers;
+                share.sources[source].held -= buffers;
                 if let Verdict::Release(_) = verdict {
                     row.target = destination(x.cx, &row).into();
                     row.scratch = 0;
@@ -155,21 +195,24 @@ impl Resolve {
         }
         let number = self.seed.hash_one(source(cx, row)) as usize % SOURCES;
         let of_source = &mut share.sources[number];
-        let rows = self.waiting.get_mut(&key);
-        if rows.as_ref().is_some_and(|rows| rows.len() >= HELD_PER_NEIGHBOUR) {
+        let others = self.waiting.get_mut(&key);
+        if others.as_ref().is_some_and(|others| others.len() >= HELD_PER_NEIGHBOUR) {
             return Edge::QueueFull.into();
         }
-        if rows.is_none() && self.known.get(cx.round, &key).is_some_and(|entry| entry.word().is_silent()) {
+        if others.is_none() && self.known.get(cx.round, &key).is_some_and(|entry| entry.word().is_silent()) {
             row.scratch = Report::unreachable(unreachable::HOST).into();
             let told = share.refusals.take(cx.now, REFUSALS);
             return if told { Edge::IcmpError } else { Edge::Silent }.into();
         }
-        let full = self.held >= MAX_HELD || share.held >= MAX_HELD_OF_INTERFACE;
-        if full || of_source.held >= MAX_HELD_OF_SOURCE {
+        let buffers = buffers_of(cx, row);
+        let Bounds { all, of_interface, of_source: own } = self.bounds;
+        let full = self.buffers + buffers > all || share.held + buffers > of_interface;
+        if full || of_source.held + buffers > own {
             return Edge::TooMany.into();
         }
-        match rows {
-            Some(rows) => rows.push(Row { scratch: number as u64, ..*row }),
+        let packet = Waiting { row: *row, source: number, buffers };
+        match others {
+            Some(others) => others.push(packet),
             None => {
                 let rate = self.policy.load(cx.round).rates.requests;
                 // The source first: who asks for too much takes nothing from the others.
@@ -180,14 +223,23 @@ impl Resolve {
                 if self.events.try_send(Event::Resolve(key).into()).is_err() {
                     return Edge::ControlBusy.into();
                 }
-                self.waiting.insert(key, vec![Row { scratch: number as u64, ..*row }]);
+                self.waiting.insert(key, vec![packet]);
             }
         }
-        of_source.held += 1;
-        share.held += 1;
-        self.held += 1;
+        of_source.held += buffers;
+        share.held += buffers;
+        self.buffers += buffers;
+        self.packets += 1;
         edge::TAKEN
     }
+}
+
+/// How many buffers a packet lies in.
+fn buffers_of(cx: &Context<'_>, row: &Row) -> usize {
+    if row.flags & flag::CHAINED == 0 {
+        return 1;
+    }
+    std::iter::successors(Some(row.packet), |packet| cx.buffers.segment(*packet).next()).count()
 }
 
 fn address_at(cx: &Context<'_>, row: &Row, offset: usize) -> Ipv4Addr {
@@ -222,14 +274,14 @@ impl Expand for Resolve {
     }
 
     fn held(&self) -> usize {
-        self.held
+        self.packets
     }
 
     fn drain(&mut self, buffers: &mut Buffers) {
-        for row in self.waiting.drain().flat_map(|(_, rows)| rows) {
-            buffers.free_chain(row.packet);
+        for packet in self.waiting.drain().flat_map(|(_, packets)| packets) {
+            buffers.free_chain(packet.row.packet);
         }
-        self.held = 0;
+        (self.packets, self.buffers) = (0, 0);
         self.shares = ByInterface::default();
     }
 }

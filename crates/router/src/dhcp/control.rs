@@ -100,6 +100,9 @@ pub struct Client {
     refusals: u32,
     /// When it began to want what it wants.
     began: Instant,
+    /// When the first message of what it asks for now went out, and how long it had wanted it by then.
+    asked: Instant,
+    seconds: u16,
     due: Option<Instant>,
     /// Messages in all.
     pub sent: u64,
@@ -203,6 +206,8 @@ impl Router {
             tries: 0,
             refusals: 0,
             began: now,
+            asked: now,
+            seconds: 0,
             due: None,
             sent: 0,
         };
@@ -310,7 +315,11 @@ impl Router {
                 client.begin(State::Selecting, now);
                 Some(now + patience(0))
             }
-            State::Selecting | State::Requesting | State::Rebooting => Some(now + patience(client.tries)),
+            State::Selecting | State::Requesting => Some(now + patience(client.tries)),
+            // Not beyond the end of what it has.
+            State::Rebooting => {
+                lease.and_then(|lease| lease.expiry).into_iter().chain([now + patience(client.tries)]).min()
+            }
             State::Renewing => lease.and_then(|lease| lease.rebinding).map(|limit| halfway(now, limit)),
             State::Rebinding => lease.and_then(|lease| lease.expiry).map(|limit| halfway(now, limit)),
             State::Bound => None,
@@ -399,9 +408,18 @@ impl Router {
 
     /// The lease begins, or goes on.
     fn bind(&mut self, event: &Event) {
-        let (index, now) = (event.interface, self.dhcp.now());
-        let bound = self.judge(event, now).and_then(|lease| self.install_lease(index, lease));
+        let index = event.interface;
+        let Some(client) = self.dhcp.clients.get(&index) else { return };
+        let (has_lease, asked) = (client.lease.is_some(), client.asked);
         let name = self.name_of_client(index);
+        let judged = self.judge(event, asked);
+        // Words that make no lease take nothing from the one that there is: its server, or another, may
+        // still find better ones until its end.
+        if has_lease && let Err(why) = &judged {
+            log::warn!("{name}: an answer of the DHCP server {} is ignored: {why}", shown(event.server));
+            return;
+        }
+        let bound = judged.and_then(|lease| self.install_lease(index, lease));
         match bound {
             Ok(lease) => {
                 let time = event.lease_time.unwrap_or_default();
@@ -420,8 +438,9 @@ impl Router {
         }
     }
 
-    /// The lease that a server's words make, or why they make none.
-    fn judge(&self, event: &Event, now: Instant) -> Result<Lease, String> {
+    /// The lease that a server's words make, or why they make none. Its times count from when it was
+    /// asked for (RFC 2131 4.4.1).
+    fn judge(&self, event: &Event, asked: Instant) -> Result<Lease, String> {
         let server = event.server.ok_or("it does not say who the server is")?;
         if !is_host(server) {
             return Err(format!("the server says that it is {server}, which is no host's address"));
@@ -447,7 +466,7 @@ impl Router {
             (renewal, rebinding) if 0 < renewal && renewal < rebinding && rebinding < time => told,
             _ => (time / 2, (u64::from(time) * 7 / 8) as u32),
         };
-        let at = |seconds: u32| (time != dhcp::INFINITE).then(|| now + Duration::from_secs(seconds.into()));
+        let at = |seconds: u32| (time != dhcp::INFINITE).then(|| asked + Duration::from_secs(seconds.into()));
         let is_edge = |hop: Ipv4Addr| prefix.length() < 31 && (hop == prefix.first() || hop == prefix.last());
         let is_usable = |hop: &Ipv4Addr| is_host(*hop) && *hop != event.yours && !is_edge(*hop);
         if let Some(router) = event.router.filter(|router| !is_usable(router)) {
@@ -536,11 +555,18 @@ impl Router {
     fn send_dhcp(&mut self, index: InterfaceIndex, kind: Kind, now: Instant) {
         let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
         let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        if client.tries == 0 {
+            client.asked = now;
+        }
         client.tries += 1;
         client.sent += 1;
         let hostname = client.hostname.clone().unwrap_or_default();
         let mut message = Message::new(kind, client.transaction, mac);
-        message.seconds = now.saturating_duration_since(client.began).as_secs().min(u16::MAX.into()) as u16;
+        // A request has what the discovery had (RFC 2131 3.1).
+        if client.state != State::Requesting {
+            client.seconds = now.saturating_duration_since(client.began).as_secs().min(u16::MAX.into()) as u16;
+        }
+        message.seconds = client.seconds;
         message.host_name = hostname.as_bytes();
         // Until it has an address only what is for all reaches it (RFC 2131 4.1).
         message.broadcast = true;

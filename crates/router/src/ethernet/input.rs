@@ -207,7 +207,7 @@ impl Intake {
                 let has_own_mac = matches!(owner, Ok(Some(found)) if found.has_own_mac());
                 if has_own_mac || station != facts.mac {
                     let mac = if let Ok(Some(found)) = owner { own(found) } else { facts.mac };
-                    address_to(cx, vector, i, mac);
+                    address_to(cx, vector, i, mac, facts);
                     give(cx, vector, i, owner, lengths[at], &mut counted, false);
                 } else {
                     give(cx, vector, i, owner, lengths[at], &mut counted, plain);
@@ -246,7 +246,7 @@ impl Intake {
             if let Ok(Some(found)) = owner
                 && found.has_own_mac()
             {
-                address_to(cx, vector, i, table.get(found.index()).map_or(facts.mac, |own| own.mac));
+                address_to(cx, vector, i, table.get(found.index()).map_or(facts.mac, |own| own.mac), facts);
                 plain = false;
             }
             give(cx, vector, i, owner, lengths[at], &mut counted, plain);
@@ -324,11 +324,13 @@ fn owner(facts: &Facts, shape: Shape, tags: u32) -> Result<Option<Found>, Edge> 
     found.map(Some).ok_or(Edge::UnknownVlan)
 }
 
-/// Decides anew whether a frame is for this station, which has an address of its own.
-fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress) {
+/// Decides anew whether a frame is for the owner of the address `mac`, or for an extra one of the
+/// interface that received it.
+fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress, facts: &Facts) {
     let columns = vector.columns();
     let l2 = columns.l2[i] as usize;
-    let is_ours = cx.buffers.bytes(columns.packets[i])[l2..l2 + 6] == mac.0;
+    let to = &cx.buffers.bytes(columns.packets[i])[l2..l2 + 6];
+    let is_ours = *to == mac.0 || facts.stations.iter().any(|station| *to == station.0);
     columns.flags[i] &= !check::OTHER_STATION;
     if columns.flags[i] & check::GROUP == 0 && !is_ours {
         columns.flags[i] |= check::OTHER_STATION;

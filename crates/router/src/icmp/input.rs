@@ -168,6 +168,8 @@ fn reply(cx: &mut Context<'_>, row: &mut Row, start: usize) -> Edge {
     header.set_src(us);
     header.set_dst(asker);
     header.set_ttl(OUR_TTL);
+    // Whole by now, and ours: it may be cut on its way back.
+    header.set_fragment(false, false, 0);
     header.fill_checksum();
     row.target = asker.into();
     row.flags = (row.flags | flag::ORIGINATED) & !(check::TTL | check::GROUP);

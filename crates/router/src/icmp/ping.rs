@@ -29,6 +29,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long the last answers are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
+const MOST_PATIENCE: Duration = Duration::from_secs(10);
 /// Requests of one ping whose answers are still recognised.
 const WINDOW: usize = 1024;
 /// Lines that may wait for the reader; more are counted and not shown.
@@ -146,6 +147,11 @@ struct Ping {
 }
 
 impl Ping {
+    /// Its reader has gone, whose the statistics are, too.
+    fn is_left(&self) -> bool {
+        Arc::strong_count(&self.statistics) == 1
+    }
+
     fn statistics(&self) -> std::sync::MutexGuard<'_, Statistics> {
         // Plain counts are right even if a reader panicked over them.
         self.statistics.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -244,6 +250,9 @@ impl Router {
         let interval = Duration::try_from_secs_f64(wanted.interval).ok();
         let interval = interval.filter(|time| (MIN_INTERVAL..=MAX_INTERVAL).contains(time));
         let interval = interval.ok_or(PingError::Interval)?;
+        // Whose reader has gone makes room.
+        let left: Vec<u16> = self.pings.live.iter().filter(|ping| ping.is_left()).map(|ping| ping.identifier).collect();
+        left.into_iter().for_each(|identifier| self.end_ping(identifier));
         if self.pings.live.len() == MAX_PINGS {
             return Err(PingError::TooMany.into());
         }
@@ -335,8 +344,7 @@ impl Router {
         for identifier in due.collect::<Vec<_>>() {
             let ping = self.pings.live.iter_mut().find(|ping| ping.identifier == identifier).expect("listed above");
             let sent = ping.statistics().sent;
-            // The statistics are the reader's too, until it goes.
-            if sent == ping.wanted.repeat || Arc::strong_count(&ping.statistics) == 1 {
+            if sent == ping.wanted.repeat || ping.is_left() {
                 self.end_ping(identifier);
                 continue;
             }
@@ -346,7 +354,9 @@ impl Router {
             }
             let sequence = sent + 1;
             ping.outstanding.push_back(Outstanding { sequence, sent: None, answered: false });
-            ping.due = now + if sequence == ping.wanted.repeat { ping.interval.max(PATIENCE) } else { ping.interval };
+            // The last answer has as long as another request would give it, within reason.
+            let patience = ping.interval.clamp(PATIENCE, MOST_PATIENCE);
+            ping.due = now + if sequence == ping.wanted.repeat { patience } else { ping.interval };
             let Wanted { destination, size, ttl, dont_fragment, .. } = ping.wanted;
             let sequence = sequence as u16;
             let request = Request { identifier, sequence, source: ping.source, destination, size, ttl, dont_fragment };

@@ -12,10 +12,11 @@ use crate::interface::SharedFacts;
 use crate::rate::TokenBucket;
 use graph::buffer::HEADROOM;
 use graph::{CounterSpec, Expand, Expansion, NodeSpec, Row, Severity, Vector, flag, time};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use tables::{Leaf, ObjectHandle};
-use wire::ipv4::{self, Ipv4Option};
+use wire::ipv4;
 use wire::{batch::check, icmpv4};
 
 graph::edges! {
@@ -54,13 +55,6 @@ const QUIET: Duration = Duration::from_secs(1);
 /// Places where it is remembered who was told of what, and when.
 const REMEMBERED: usize = 1024;
 
-#[derive(Clone, Copy)]
-struct Told {
-    source: Ipv4Addr,
-    destination: Ipv4Addr,
-    until: u64,
-}
-
 pub fn spec() -> NodeSpec {
     NodeSpec { name: "ip4-redirect".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip4 }
 }
@@ -70,14 +64,14 @@ pub struct Redirect {
     facts: SharedFacts,
     policy: SharedPolicy,
     bucket: TokenBucket,
-    told: Vec<Told>,
+    /// Until when nobody is told, by hash of sender and destination; 0: nobody was.
+    told: Vec<u64>,
     next_id: u16,
 }
 
 impl Redirect {
     pub(crate) fn new(objects: ObjectHandle, facts: SharedFacts, policy: SharedPolicy) -> Redirect {
-        let nobody = Told { source: Ipv4Addr::UNSPECIFIED, destination: Ipv4Addr::UNSPECIFIED, until: 0 };
-        Redirect { objects, facts, policy, bucket: TokenBucket::full(), told: vec![nobody; REMEMBERED], next_id: 0 }
+        Redirect { objects, facts, policy, bucket: TokenBucket::full(), told: vec![0; REMEMBERED], next_id: 0 }
     }
 
     /// Tells the sender of a packet of its next hop, when there is something to tell.
@@ -97,16 +91,16 @@ impl Redirect {
         let Some(facts) = self.facts.load(round).get(row.rx_interface) else { return };
         let own = facts.addresses.iter().find(|network| network.contains(source) && network.contains(next_hop));
         let Some(us) = own.map(|network| network.address()) else { return };
-        if source == next_hop || is_source_routed(&header) {
+        if source == next_hop {
             return;
         }
-        let place = (u32::from(source).wrapping_mul(31) ^ u32::from(destination)) as usize % REMEMBERED;
+        // Others who share the place wait as well: nobody can push out what is remembered.
+        let place = place_of(source, destination);
         let told = &mut self.told[place];
-        let again = (told.source, told.destination) == (source, destination) && x.cx.now < told.until;
-        if again || !self.bucket.take(policy.limit, x.cx.now) {
+        if x.cx.now < *told || !self.bucket.take(policy.limit, x.cx.now) {
             return x.cx.count(LIMITED, 1);
         }
-        *told = Told { source, destination, until: x.cx.now + time::to_ticks(QUIET) };
+        *told = x.cx.now + time::to_ticks(QUIET);
         self.next_id = self.next_id.wrapping_add(1);
         let report = Report::redirect(next_hop);
         let Some(message) = message(x, row, report, us, source, self.next_id) else {
@@ -117,10 +111,10 @@ impl Redirect {
     }
 }
 
-/// RFC 1812 5.2.7.2: who chose the way himself is not told of a better one.
-fn is_source_routed(header: &ipv4::Header<&[u8]>) -> bool {
-    let source_route = |kind| kind == Ipv4Option::LOOSE_SOURCE_ROUTE || kind == Ipv4Option::STRICT_SOURCE_ROUTE;
-    header.options().any(|option| option.is_ok_and(|option| source_route(option.kind)))
+fn place_of(source: Ipv4Addr, destination: Ipv4Addr) -> usize {
+    let mut hasher = DefaultHasher::new();
+    (source, destination).hash(&mut hasher);
+    hasher.finish() as usize % REMEMBERED
 }
 
 /// A new packet that carries a report about `row`; none when there is no buffer.

@@ -108,7 +108,7 @@ fn register_settings(set: &mut CommandSet<Router>) {
                     (Some(_), None) => router.reset_mtu(index)?,
                     (None, mtu) => router.set_link_mtu(index, mtu)?,
                 }
-                reply(Done)
+                router.mtu_advice(index)?.map_or_else(|| reply(Done), |advice| reply(Text(advice)))
             },
         )
         .configures()

@@ -367,7 +367,7 @@ impl Router {
             mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             ip4_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             mtus: Mtus::default(),
-            device_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
+            device_mtu: mtu,
             mac_is_set: false,
             ip4: Default::default(),
             admin_up: false,
@@ -501,6 +501,13 @@ impl Router {
 
     /// Brings neighbours and routes in line with interfaces of which each is up now, or down.
     pub(crate) fn settle(&mut self, changed: &[(InterfaceIndex, bool)]) {
+        // Streams can be received on any interface.
+        let (generator, states) = (self.nodes.generator.input, changed.to_vec());
+        self.graph.call_one(OWNER, move |core| {
+            if let Some(generator) = core.node::<PgInput>(generator) {
+                states.iter().for_each(|(index, up)| generator.set_up(*index, *up));
+            }
+        });
         for (index, _) in changed.iter().filter(|(_, up)| !up) {
             // Who is on the wire when it comes back is not known.
             self.flush_neighbours(*index, false);
@@ -538,45 +545,48 @@ impl Router {
         let node = interface.input_node;
         let states = self.state_changed(index);
         self.publish_facts();
-        let now = states.clone();
         // Null devices and the generator's are in no driver's input.
-        let input = self.graph.find(node).ok();
-        // Streams can be received on any interface.
-        let generator = self.nodes.generator.input;
-        self.graph.call_one(OWNER, move |core| {
-            if let Some(input) = input.and_then(|input| core.node::<DeviceInput>(input)) {
-                input.set_up(index, up);
-            }
-            if let Some(generator) = core.node::<PgInput>(generator) {
-                states.iter().for_each(|(index, up)| generator.set_up(*index, *up));
-            }
-        });
-        self.settle(&now);
+        if let Ok(input) = self.graph.find(node) {
+            self.graph.call_one(OWNER, move |core| {
+                if let Some(input) = core.node::<DeviceInput>(input) {
+                    input.set_up(index, up);
+                }
+            });
+        }
+        self.settle(&states);
         Ok(())
     }
 
     /// Sets the Ethernet address.
     ///
     /// # Errors
-    /// When there is no such interface or the address is a group's.
+    /// When there is no such interface, the address is a group's, or an extra one of the interface.
     pub fn set_mac(&mut self, index: InterfaceIndex, mac: MacAddress) -> Result<(), Error> {
         if mac.is_multicast() || mac.is_zero() {
             return Err(Error::BadInterfaceMac(mac));
         }
         let interface = self.interfaces.get_mut(index)?;
+        interface.check_not_secondary(mac)?;
+        let is_new = interface.mac != mac;
         interface.change_mac(mac, true)?;
-        self.mac_changed(index);
+        if is_new {
+            self.mac_changed(index);
+        }
         Ok(())
     }
 
     /// Goes back to the device's own Ethernet address.
     ///
     /// # Errors
-    /// When there is no such interface.
+    /// When there is no such interface, or that is an extra address of it by now.
     pub fn reset_mac(&mut self, index: InterfaceIndex) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
+        interface.check_not_secondary(interface.device_mac)?;
+        let is_new = interface.mac != interface.device_mac;
         interface.change_mac(interface.device_mac, false)?;
-        self.mac_changed(index);
+        if is_new {
+            self.mac_changed(index);
+        }
         Ok(())
     }
 
@@ -647,6 +657,7 @@ impl Router {
         let interface = self.interfaces.get(index)?;
         self.check_borrows_nothing(interface)?;
         check_host_address(prefix)?;
+        self.check_not_punted_to(prefix.address())?;
         if let Some(sub) = interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
             return Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes });
         }
@@ -724,7 +735,7 @@ impl Router {
     }
 
     /// Learned neighbours that are on no network of the interface any more.
-    fn forget_detached_neighbours(&mut self, index: InterfaceIndex) {
+    pub(super) fn forget_detached_neighbours(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get(index) else { return };
         let networks = interface.addresses.clone();
         let keys: Vec<_> = self

@@ -6,6 +6,7 @@ use drivers::af_packet::{self, AfPacketOptions};
 use drivers::tap::{self, TapOptions};
 use drivers::{Device, OpenError, loopback, null, pg};
 use graph::InterfaceIndex;
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use wire::MacAddress;
 
@@ -93,6 +94,16 @@ impl Creation {
         }
     }
 
+    /// The Ethernet address that it was asked for with.
+    fn mac(&self) -> Option<MacAddress> {
+        match self {
+            Creation::Tap(options) => options.hw_address,
+            Creation::HostInterface(options) => options.hw_address,
+            Creation::Loopback(options) => options.mac,
+            Creation::PacketGenerator | Creation::Null => None,
+        }
+    }
+
     fn open(&self, number: u32) -> Result<Device, OpenError> {
         Ok(match self {
             Creation::Tap(options) => tap::open(options.clone())?,
@@ -145,9 +156,11 @@ impl Router {
         {
             return Err(Error::LoopbackTaken { instance: options.instance, name: taken.name.clone() });
         }
-        let of_driver = self.interfaces.iter().filter(|interface| interface.driver == creation.driver()).count();
+        if let Some(mac) = creation.mac().filter(|mac| mac.is_multicast() || mac.is_zero()) {
+            return Err(Error::BadInterfaceMac(mac));
+        }
         let device = match self.devices {
-            Devices::Real => self.open(&creation, of_driver as u32)?,
+            Devices::Real => self.open(&creation)?,
             Devices::StandIns => creation.stand_in(),
         };
         let index = self.create_interface(name, device)?;
@@ -155,9 +168,19 @@ impl Router {
         Ok(index)
     }
 
+    /// What tells a device from others of its driver: the lowest number that none has, from which its
+    /// Ethernet address is made.
+    fn free_number(&self, driver: &str) -> u32 {
+        let of_driver = self.interfaces.iter().filter(|interface| interface.driver == driver);
+        let number_of = |[_, _, a, b, c, d]: [u8; 6]| u32::from_be_bytes([a, b, c, d]);
+        let taken: HashSet<u32> = of_driver.map(|interface| number_of(interface.device_mac.0)).collect();
+        (0..).find(|number| !taken.contains(number)).expect("there are fewer interfaces than numbers")
+    }
+
     /// Opens a device. One that was removed just now is closed by the workers, when they get
     /// to it; until then the host keeps its name: so they are waited for, and it is tried again.
-    fn open(&self, creation: &Creation, number: u32) -> Result<Device, OpenError> {
+    fn open(&self, creation: &Creation) -> Result<Device, OpenError> {
+        let number = self.free_number(creation.driver());
         match creation.open(number) {
             Err(OpenError::System { source, .. }) if source.kind() == ErrorKind::ResourceBusy => {
                 for worker in 0..self.graph.workers() {

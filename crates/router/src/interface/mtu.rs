@@ -18,9 +18,9 @@ pub struct Mtus {
 }
 
 impl Interface {
-    /// The largest payload of a frame: what was set, else what the device carries.
+    /// The largest payload of a frame: what the device carries, else what was set.
     pub fn link_mtu(&self) -> u16 {
-        self.mtus.link.or_else(|| self.link.mtu()).unwrap_or(self.device_mtu).min(MAX_MTU)
+        self.link.mtu().or(self.mtus.link).unwrap_or(self.device_mtu).min(MAX_MTU)
     }
 
     /// What no packet may be longer than, when the device or an operator has such a bound.
@@ -57,7 +57,8 @@ impl Router {
         if interface.sub.is_some() {
             return Err(Error::NoLink { name: interface.name.clone(), parent: interface.parent_name().into() });
         }
-        if mtu != interface.mtus.link {
+        // Set again, too: the device may have another by now.
+        if mtu.is_some() || interface.mtus.link.is_some() {
             let wanted = mtu.unwrap_or(interface.device_mtu);
             let refused = |source| Error::LinkMtuRefused { mtu: wanted, name: interface.name.clone(), source };
             interface.link.set_mtu(wanted).map_err(refused)?;
@@ -65,18 +66,35 @@ impl Router {
         self.change_mtus(index, |mtus| mtus.link = mtu)
     }
 
-    /// Sets the largest network-layer packet.
+    /// Sets the largest network-layer packet. Where the link carries less, that counts as long as
+    /// it does: so links may change, and a configuration be stated, in any order.
     ///
     /// # Errors
-    /// When there is no such interface, the value is out of range, or the link carries no
-    /// packets as long as that.
+    /// When there is no such interface or the value is out of range.
     pub fn set_mtu(&mut self, index: InterfaceIndex, mtu: u16) -> Result<(), Error> {
         check(Some(mtu))?;
-        let interface = self.interfaces.get(index)?;
-        if let Some(bound) = interface.bound().filter(|bound| *bound < mtu) {
-            return Err(Error::MtuBeyondLink { mtu, bound, name: interface.parent_name().into() });
-        }
         self.change_mtus(index, |mtus| mtus.packet = Some(mtu))
+    }
+
+    /// Why an interface does not take packets as long as operators said, when it does not.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn mtu_advice(&self, index: InterfaceIndex) -> Result<Option<String>, Error> {
+        let interface = self.interfaces.get(index)?;
+        let (name, parent) = (&interface.name, interface.parent_name());
+        let Some(wanted) = interface.mtus.packet.filter(|wanted| *wanted > interface.mtu) else { return Ok(None) };
+        let bound = interface.mtu;
+        Ok(Some(match interface.sub {
+            Some(_) => format!(
+                "{name} takes packets of up to {bound} bytes for now, as its parent {parent} does: see `set interface mtu \
+                 {wanted} {parent}' and `set interface mtu packet {wanted} {parent}'\n"
+            ),
+            None => format!(
+                "{name} takes packets of up to {bound} bytes for now, as its link does: `set interface mtu {wanted} {name}' \
+                 changes the link\n"
+            ),
+        }))
     }
 
     /// Goes back to what the link carries.

@@ -16,6 +16,14 @@ impl Interface {
         StationFilter { stations, promiscuous: self.promiscuous }
     }
 
+    /// An address is an interface's own or an extra one.
+    pub(super) fn check_not_secondary(&self, mac: MacAddress) -> Result<(), Error> {
+        match self.secondary_macs.contains(&mac) {
+            true => Err(Error::MacIsSecondary { mac, name: self.name.clone() }),
+            false => Ok(()),
+        }
+    }
+
     /// What a device brings is set where the device is.
     fn check_has_device(&self) -> Result<(), Error> {
         match self.sub.is_some() {

@@ -94,6 +94,7 @@ impl Router {
             return Err(UnnumberedError::NotBorrowing { name: interface.name.clone() }.into());
         }
         self.addresses_changed(index);
+        self.forget_detached_neighbours(index);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         "Several paths share the traffic by weight and flow. A path leads to a next hop, onto an attached network (an \
          interface alone), or nowhere: `drop` discards, `unreachable` refuses with an ICMP error (host unreachable), `prohibit` \
          with another (administratively prohibited), `local` is for the \
-         router itself, `punt` is for the host's control plane (nothing takes it in this version: counted and dropped).",
+         router itself, `punt` is for the host (`ip punt redirect`).",
     );
     set.add(
         Command::new(

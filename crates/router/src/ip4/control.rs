@@ -250,7 +250,14 @@ fn share_buckets(weights: &[u8]) -> Vec<usize> {
         let left = count - shares.iter().sum::<usize>();
         order.into_iter().take(left).for_each(|path| shares[path] += 1);
         let error: f64 = shares.iter().zip(&exact).map(|(share, exact)| (*share as f64 - exact).abs()).sum();
-        if error / count as f64 <= BUCKET_TOLERANCE || count >= most {
+        let is_close = error / count as f64 <= BUCKET_TOLERANCE && !shares.contains(&0);
+        if is_close || count >= most {
+            // A path that is there gets some, however small its weight.
+            while let Some(without) = shares.iter().position(|share| *share == 0) {
+                let largest = shares.iter_mut().max().expect("one is without");
+                *largest -= 1;
+                shares[without] = 1;
+            }
             return shares;
         }
         count *= 2;
@@ -319,7 +326,7 @@ impl Router {
         // A route onto an interface makes next hops reachable, and so does a static neighbour.
         let carries_hops = match source {
             Source::Interface => false,
-            Source::Neighbour => !self.is_on_network(prefix.address()),
+            Source::Neighbour => before.iter().chain(after).any(|path| !self.is_on_own_network(path)),
             _ => before.iter().chain(after).any(is_attached),
         };
         // Routes that hold next hops on the link rest on themselves.
@@ -686,8 +693,10 @@ mod tests {
             assert!(count.is_power_of_two() && count <= 64);
             for (share, weight) in shares.iter().zip(&weights) {
                 let exact = *weight as f64 * count as f64 / total as f64;
-                assert!((*share as f64 - exact).abs() < 1.0, "{weights:?}: {shares:?}");
+                assert!(*share > 0 && (*share as f64 - exact).abs() < 1.0, "{weights:?}: {shares:?}");
             }
         }
+        assert_eq!(share_buckets(&[20, 1]), [15, 1]);
+        assert_eq!(share_buckets(&[255, 1, 1, 1]), [61, 1, 1, 1]);
     }
 }

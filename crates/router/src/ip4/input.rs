@@ -8,6 +8,7 @@
 //! `ip4-input-no-checksum` does the same for packets whose device has verified the checksum of
 //! the header: it does not look at it.
 
+use super::source::onward;
 use crate::interface::{Facts, SharedFacts};
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;
@@ -146,6 +147,7 @@ impl Map for Ip4Input {
                 other => other,
             };
             vector.set_row(i, row);
+            let to = if to == Edge::Lookup { onward(vector, i, Edge::Local, to) } else { to };
             vector.set_edge(i, to.into());
         }
     }
@@ -177,7 +179,11 @@ impl Ip4Input {
             return fault;
         }
         match addresses(cx, row) {
-            Edge::Lookup if has_options => Edge::Options,
+            Edge::Lookup | Edge::Local if has_options => {
+                // Theirs is the address that is looked at behind the options.
+                row.target = ipv4::Header::new_unchecked(visible(cx, row)).dst().into();
+                Edge::Options
+            }
             to => to,
         }
     }
@@ -272,6 +278,10 @@ fn addresses(cx: &Context<'_>, row: &mut Row) -> Edge {
         Some(_) if is_broadcast => {
             // However it came, it was for all: nobody is answered about it (RFC 1812 4.3.2.7).
             row.flags |= check::GROUP;
+            // Where who has no address may be is not asked.
+            if row.flags & check::MARTIAN_SOURCE == 0 {
+                return Edge::Lookup;
+            }
             row.target = Leaf::new(kind::RECEIVE, 0).0;
             Edge::Local
         }

@@ -113,8 +113,9 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(fragment::spec(), move |worker| {
         Behaviour::Expand(Box::new(fragment::Ip4Fragment::new(worker, workers)))
     })?;
+    let to_local = objects.clone();
     graph.register(local::spec(), move |_| {
-        Behaviour::Map(Box::new(local::Ip4Local::new(source::Sources::new(local.clone()))))
+        Behaviour::Map(Box::new(local::Ip4Local::new(source::Sources::new(local.clone(), to_local.clone()))))
     })?;
     let (table, punts) = (punt_table.clone(), counters.punts.clone());
     graph

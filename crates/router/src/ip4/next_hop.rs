@@ -140,9 +140,12 @@ impl Router {
         routes.find_map(|route| route.sources.values().flatten().find_map(eligible))
     }
 
-    /// Whether an address is on the network of an interface's address.
-    pub(super) fn is_on_network(&self, address: Ipv4Addr) -> bool {
-        self.network_of(address, None, |_| true).is_some()
+    /// Whether a path's next hop is on a network of the interface that the path names.
+    pub(super) fn is_on_own_network(&self, path: &Path) -> bool {
+        match path.way {
+            Way::Via { next_hop, interface } => self.network_of(next_hop, interface, |_| true).is_some(),
+            _ => false,
+        }
     }
 
     /// Whether a neighbour's Ethernet address is known: then it is there.
@@ -162,6 +165,10 @@ impl Router {
     /// The interface by which a next hop is reached at present: the one on whose network it is,
     /// or onto which a route leads there.
     pub(crate) fn way_to_hop(&self, hop: Ipv4Addr, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
+        // One of our own, or for all of a network, it is nobody's way.
+        if self.check_against_addresses(hop).is_err() {
+            return None;
+        }
         let usable = |index| self.is_usable(index);
         let known = wanted.filter(|index| usable(*index) && self.is_known(hop, *index));
         known

@@ -3,10 +3,11 @@
 //!
 //! Reads: the options. Writes: [`flag::OPTIONS`] for packets on which the router's address or the
 //! time is to be recorded: `ip4-rewrite` does that with [`record`], for it knows the interface by
-//! which they leave. Next: `ip4-lookup`, by way of `ip4-rx-urpf` where sources are checked;
+//! which they leave. Next: `ip4-lookup`, or `ip4-local` with what is for all, by way of `ip4-rx-urpf` where sources are checked;
 //! `ip4-icmp-error` with what is malformed, and with source routes, which are refused (RFC 7126
 //! 4.3 and 4.4). Options that are not known pass as they are (RFC 1812 4.2.2.1).
 
+use super::source::onward;
 use crate::icmp::Report;
 use crate::interface::{FactsTable, SharedFacts};
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Severity, Vector, flag};
@@ -19,6 +20,7 @@ use wire::ipv4::{self, HEADER_LEN};
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
+        Local => next "ip4-local",
         Urpf => next "ip4-rx-urpf",
         IcmpError => next "ip4-icmp-error",
     }
@@ -119,7 +121,11 @@ impl Map for Ip4Options {
                         vector.set_row(i, row);
                     }
                     let is_checked = facts.get(row.rx_interface).is_some_and(|facts| facts.source_check.is_some());
-                    vector.set_edge(i, if is_checked { Edge::Urpf } else { Edge::Lookup }.into());
+                    let to = match is_checked {
+                        true => Edge::Urpf,
+                        false => onward(vector, i, Edge::Local, Edge::Lookup),
+                    };
+                    vector.set_edge(i, to.into());
                     continue;
                 }
                 Err((fault, at)) => {

@@ -7,11 +7,13 @@
 
 use crate::interface::SharedFacts;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, VECTOR_SIZE, Vector, flag};
+use std::net::Ipv4Addr;
 use tables::{Leaf, Lookup4, ObjectHandle, kind};
 
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
+        Local => next "ip4-local",
         /// The routes to the source of this packet do not lead out by the interface that it came by, and that
         /// interface has `set urpf ip4 rx strict`: its sender forges addresses, or paths are asymmetric here and
         /// `loose` is the right mode (RFC 3704 2.2).
@@ -67,6 +69,7 @@ impl Urpf {
     fn leads_by(&self, cx: &Context<'_>, leaf: Leaf, interface: InterfaceIndex) -> bool {
         let object = || self.objects.get(cx.round, leaf.index());
         match leaf.kind() {
+            kind::ADJACENCY if is_broadcast(cx, &self.objects, leaf) => false,
             kind::ADJACENCY | kind::GLEAN => object().interface() == interface.0,
             // Load balances do not nest: their leaves are single paths.
             kind::LOAD_BALANCE => object().buckets().any(|path| {
@@ -84,16 +87,33 @@ impl Urpf {
         match check.mode {
             Mode::Strict if self.leads_by(cx, leaf, rx) => Edge::Lookup,
             Mode::Strict => Edge::Strict,
-            Mode::Loose if leads_on(leaf) => Edge::Lookup,
+            Mode::Loose if leads_on(cx, &self.objects, leaf) => Edge::Lookup,
             Mode::Loose => Edge::Loose,
         }
     }
 }
 
-/// Whether packets to a leaf get anywhere. Those to this router do not count: nobody else has its
-/// addresses.
-fn leads_on(leaf: Leaf) -> bool {
+/// Whether packets to a leaf get to somebody. Those to this router do not count: nobody else has its
+/// addresses. Nor does what is for all hosts of a network: no one host is that.
+fn leads_on(cx: &Context<'_>, objects: &ObjectHandle, leaf: Leaf) -> bool {
     matches!(leaf.kind(), kind::ADJACENCY | kind::GLEAN | kind::LOAD_BALANCE | kind::PUNT)
+        && !is_broadcast(cx, objects, leaf)
+}
+
+/// A directed broadcast that is sent on (`set interface ip directed-broadcast`).
+fn is_broadcast(cx: &Context<'_>, objects: &ObjectHandle, leaf: Leaf) -> bool {
+    leaf.kind() == kind::ADJACENCY && objects.get(cx.round, leaf.index()).next_hop() == u32::from(Ipv4Addr::BROADCAST)
+}
+
+/// Where a packet goes whose source and options are in order: what is for all hosts here is for this
+/// router, whatever the routes say; else `way`.
+pub(super) fn onward<E: PartialEq>(vector: &mut Vector, i: usize, local: E, way: E) -> E {
+    let target = &mut vector.columns().target[i];
+    if *target != u32::from(Ipv4Addr::BROADCAST) {
+        return way;
+    }
+    *target = Leaf::new(kind::RECEIVE, 0).0;
+    local
 }
 
 /// The source address of each packet.
@@ -116,6 +136,7 @@ impl Map for Urpf {
             let rx = vector.rx_interfaces()[i];
             let check = facts.get(rx).and_then(|facts| facts.source_check);
             let to = check.map_or(Edge::Lookup, |check| self.judge(cx, check, Leaf(*leaf), rx));
+            let to = if to == Edge::Lookup { onward(vector, i, Edge::Local, to) } else { to };
             vector.set_edge(i, to.into());
         }
     }
@@ -133,11 +154,12 @@ pub enum Fault {
 /// Judges the sources of packets to this router.
 pub struct Sources {
     fib: Lookup4,
+    objects: ObjectHandle,
 }
 
 impl Sources {
-    pub fn new(fib: Lookup4) -> Sources {
-        Sources { fib }
+    pub fn new(fib: Lookup4, objects: ObjectHandle) -> Sources {
+        Sources { fib, objects }
     }
 
     /// What is wrong with the source of each packet. Nothing ever is with what this router sent
@@ -155,7 +177,7 @@ impl Sources {
             *fault = match leaf.kind() {
                 _ if *flags & flag::ORIGINATED != 0 => None,
                 kind::RECEIVE => Some(Fault::Ours),
-                _ if leads_on(leaf) => None,
+                _ if leads_on(cx, &self.objects, leaf) => None,
                 _ => Some(Fault::Unreachable),
             };
         }

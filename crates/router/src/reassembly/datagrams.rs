@@ -29,6 +29,9 @@ use wire::ipv4::{FRAGMENT_UNIT, HEADER_LEN, Header, MAX_HEADER_LEN};
 
 /// Longest datagram, header included.
 const MAX_DATAGRAM: usize = u16::MAX as usize;
+/// Congestion codepoints (RFC 3168 5): of senders that do not know such marks, and the mark.
+const NOT_CAPABLE: u8 = 0;
+const CONGESTED: u8 = 3;
 /// Buffers that the longest datagram takes.
 pub const WINDOWS: usize = MAX_DATAGRAM.div_ceil(DATA_SIZE);
 
@@ -88,6 +91,8 @@ struct Datagram {
     /// In order, without overlaps.
     parts: Vec<Part>,
     received: usize,
+    /// A bit for each congestion codepoint that its parts have (RFC 3168 5.3).
+    ecn: u8,
     /// Where it ends, once the last fragment has told.
     end: Option<usize>,
     windows: [Option<PacketIndex>; WINDOWS],
@@ -110,6 +115,8 @@ struct Fragment {
     from: usize,
     part: Part,
     is_last: bool,
+    /// A bit for its congestion codepoint.
+    ecn: u8,
 }
 
 /// What became of a fragment that was not refused.
@@ -416,7 +423,7 @@ impl Fragment {
             protocol: header.protocol().0,
         };
         let part = Part { start: start as u32, end: (start + data) as u32 };
-        Some(Fragment { key, from: l3 + length, part, is_last, chain })
+        Some(Fragment { key, from: l3 + length, part, is_last, ecn: 1 << header.ecn(), chain })
     }
 
     fn length(&self) -> usize {
@@ -436,6 +443,7 @@ impl Datagram {
             started,
             parts: Vec::new(),
             received: 0,
+            ecn: 0,
             end: None,
             windows: [None; WINDOWS],
             buffers: 0,
@@ -463,6 +471,10 @@ impl Datagram {
             let ends_alike = fragment.is_last == (self.end == Some(end as usize));
             let is_same = *part == fragment.part && ends_alike && self.has_same_bytes(buffers, fragment);
             return Err(if is_same { Edge::Duplicate } else { Edge::Overlap });
+        }
+        let marks = self.ecn | fragment.ecn;
+        if marks & 1 << CONGESTED != 0 && marks & 1 << NOT_CAPABLE != 0 {
+            return Err(Edge::Marks);
         }
         let beyond = self.end.is_some_and(|known| end as usize > known || fragment.is_last);
         let before = fragment.is_last && self.parts.last().is_some_and(|part| part.end > end);
@@ -512,6 +524,7 @@ impl Datagram {
         let place = self.parts.partition_point(|part| part.end <= fragment.part.start);
         self.parts.insert(place, fragment.part);
         self.received += fragment.length();
+        self.ecn |= fragment.ecn;
         if fragment.is_last {
             self.end = Some(fragment.part.end as usize);
         }
@@ -547,6 +560,10 @@ impl Datagram {
         header.set_total_len(total as u16);
         let dont_fragment = header.dont_fragment();
         header.set_fragment(dont_fragment, false, 0);
+        if self.ecn & 1 << CONGESTED != 0 {
+            let dscp = header.dscp();
+            header.set_tos(dscp, CONGESTED);
+        }
         header.fill_checksum();
         let chained = if count > 1 { flag::CHAINED } else { 0 };
         Some(self.row_of(buffers, packets[0], total, chained))

@@ -27,6 +27,9 @@ graph::edges! {
         /// Two fragments say differently where their datagram ends, or one lies beyond its end: an attack, or a sender
         /// that uses one identification twice too soon (RFC 6864). The whole datagram was discarded.
         Conflict => drop "last fragments disagree",
+        /// One fragment met congestion on its way, another is of a sender that does not react to such marks: no
+        /// sender mixes the two. The whole datagram was discarded (RFC 3168 5.3).
+        Marks => drop "fragments disagree on congestion",
         /// A datagram came in more fragments than `set ip4-full-reassembly max-reassembly-length` allows, and was
         /// discarded.
         TooMany => drop "fragment chain too long",

@@ -194,8 +194,6 @@ impl Router {
         for sub in self.subs_of(index) {
             let Ok(interface) = self.interfaces.get_mut(sub) else { continue };
             interface.device_mtu = mtu;
-            // What was stated must be possible to state again.
-            interface.mtus.packet = interface.mtus.packet.map(|stated| stated.min(mtu));
             interface.settle_mtus();
             self.refresh_adjacencies(sub, None);
         }

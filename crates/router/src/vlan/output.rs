@@ -1,4 +1,4 @@
-//! `NAME-output` of a sub-interface: counts what it sends.
+//! `NAME-output` of a sub-interface: counts what it hands to its parent.
 //!
 //! Reads: `length`. Next: its parent's output; the tags are in the link header already.
 

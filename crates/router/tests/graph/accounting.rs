@@ -77,6 +77,12 @@ impl Settings {
         })
     }
 
+    fn is_nobody(&self, address: Ipv4Addr) -> bool {
+        let is_edge = |p: &Prefix4| p.length() < 31 && (p.first() == address || p.last() == address);
+        let mut all = self.ports.values().flat_map(|(.., addresses)| addresses);
+        all.any(|prefix| prefix.address() == address || is_edge(prefix))
+    }
+
     fn is_on_network(&self, address: Ipv4Addr, interface: InterfaceIndex) -> bool {
         self.ports[&interface].2.iter().any(|prefix| prefix.contains(address))
     }
@@ -137,6 +143,8 @@ impl Settings {
                 Fate::Sent(interface, mac) => Fate::Sent(interface, mac),
                 other => other,
             }),
+            // It is one of our own, or for all of a network.
+            Way::Via { next_hop, .. } if self.is_nobody(next_hop) => None,
             Way::Via { next_hop, interface } => {
                 let is_there = |interface: &InterfaceIndex| {
                     let key = NeighbourKey { interface: *interface, address: next_hop };

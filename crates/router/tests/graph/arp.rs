@@ -1,11 +1,11 @@
 //! ARP: who is asked, who is answered, who is believed, and what waits meanwhile.
 
-use crate::bed::{Bed, Port, error, host_mac, prefix};
+use crate::bed::{Arrival, Bed, Port, error, host_mac, prefix};
 use crate::packet::*;
 use quiver_router::arp::NeighbourKey;
 use quiver_router::arp::control::{Limits, REQUESTS, SILENCE, State};
 use quiver_router::arp::policy::Rates;
-use quiver_router::arp::resolve::{HELD_PER_NEIGHBOUR, MAX_HELD_OF_INTERFACE, MAX_HELD_OF_SOURCE};
+use quiver_router::arp::resolve::{Bounds, HELD_PER_NEIGHBOUR, MAX_HELD_OF_INTERFACE, MAX_HELD_OF_SOURCE};
 use quiver_router::ip4::control::{Source, Way};
 use std::time::Duration;
 use wire::MacAddress;
@@ -446,7 +446,7 @@ fn requests_are_answered_and_news_learned_at_the_rates_set() {
 fn there_are_no_more_neighbours_than_the_limits_say() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let host = |n: u8| MacAddress([2, 1, 0, 0, 0, n]);
-    bed.router.set_neighbour_limits(Limits { interface_limit: 4, limit: 7, ..Limits::default() });
+    bed.router.set_neighbour_limits(Limits { interface_limit: 4, limit: 7, ..Limits::default() }).unwrap();
     // One is static on each of the three interfaces.
     (10..20).for_each(|n| request(&e0, (host(n), &format!("10.0.0.{n}")), "10.0.0.1"));
     bed.run();
@@ -468,7 +468,7 @@ fn there_are_no_more_neighbours_than_the_limits_say() {
 fn with_recycle_the_longest_unheard_makes_room() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let host = |n: u8| MacAddress([2, 1, 0, 0, 0, n]);
-    bed.router.set_neighbour_limits(Limits { interface_limit: 4, recycle: true, ..Limits::default() });
+    bed.router.set_neighbour_limits(Limits { interface_limit: 4, recycle: true, ..Limits::default() }).unwrap();
     (10..13).for_each(|n| request(&e0, (host(n), &format!("10.0.0.{n}")), "10.0.0.1"));
     bed.run();
     // The first is heard of again; so the second is the oldest.
@@ -481,7 +481,7 @@ fn with_recycle_the_longest_unheard_makes_room() {
     assert_eq!(of(&bed, &e0), [2, 10, 12, 13]);
     assert_eq!(bed.router.neighbours.recycled, 1);
     // When all is full, the interface with most gives one up.
-    bed.router.set_neighbour_limits(Limits { limit: 6, recycle: true, ..Limits::default() });
+    bed.router.set_neighbour_limits(Limits { limit: 6, recycle: true, ..Limits::default() }).unwrap();
     request(&e1, (host(10), "10.0.1.10"), "10.0.1.1");
     bed.run();
     assert_eq!((of(&bed, &e0), of(&bed, &e1)), (vec![2, 10, 13], vec![2, 10]));
@@ -827,4 +827,67 @@ fn packets_that_waited_leave_a_record_in_their_trace() {
     let records = trace.lines().filter(|line| line.contains(": ip4-arp")).count();
     assert_eq!(records, 2, "{trace}");
     assert!(trace.contains(": ip4-icmp-error"), "{trace}");
+}
+
+#[test]
+fn a_refused_static_neighbour_leaves_the_one_that_was_there() {
+    let (mut bed, [_, e1, _]) = Bed::with_three_ports();
+    bed.command("ip neighbor e1 10.0.1.7 02:00:00:00:00:07").unwrap();
+    let refused = bed.command("ip neighbor e1 10.0.1.7 ff:ff:ff:ff:ff:ff no-fib-entry").unwrap_err();
+    assert!(refused.contains("ff:ff:ff:ff:ff:ff"), "{refused}");
+    assert!(state(&bed, &e1, "10.0.1.7").is_some_and(|state| state.is_static()));
+    assert!(bed.router.ip4.routes().contains_key(&prefix("10.0.1.7/32")));
+}
+
+#[test]
+fn packets_to_a_neighbour_without_a_route_of_its_own_do_not_go_round() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.command("ip neighbor e1 10.0.1.9 02:cc:00:00:00:09 no-fib-entry").unwrap();
+    e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.9", b"x"));
+    let moved = bed.errors_of(|bed| (0..20).for_each(|_| bed.run()));
+    assert_eq!(moved, error("ip4-icmp-error", "ICMP host unreachable sent", 1));
+    assert_eq!((e0.sent().len(), e1.sent().len(), bed.held()), (1, 0, 0));
+}
+
+#[test]
+fn what_waits_is_bounded_by_its_buffers() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.router.set_mtu(e0.index, 9000).unwrap();
+    let most = Bounds::of_share(bed.router.graph.pool().capacity() as usize);
+    // Five buffers each, to so many hosts that no other bound is met.
+    let large = vec![7; 8900];
+    for n in 0..100 {
+        let packet = Packet::udp("10.0.0.2", &format!("10.0.1.{}", 100 + n % 20), &large);
+        let frame = packet.frame(e0.mac, host_mac(packet.source));
+        let rest = frame.len() - 4 * 2048;
+        e0.receive(Arrival::from(frame).in_parts(&[2048, 2048, 2048, 2048, rest]));
+    }
+    let moved = bed.errors_of(|_| {});
+    let held = bed.held() as usize;
+    assert_eq!(held, most.of_source / 5);
+    assert_eq!(moved, error("ip4-arp", "too many packets wait for neighbours", (100 - held) as u64));
+    assert_eq!(bed.buffers_in_use() as usize, held * 5);
+    (0..4).for_each(|_| bed.advance(SECOND));
+    bed.run();
+    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
+}
+
+#[test]
+fn conflicts_go_with_their_interface() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    announce(&e0, REQUEST, (HOST, "10.0.0.1"));
+    bed.run();
+    assert!(bed.command("show arp conflicts").unwrap().contains("10.0.0.1"));
+    bed.router.delete_interface(e0.index).unwrap();
+    assert!(!bed.command("show arp conflicts").unwrap().contains("10.0.0.1"));
+}
+
+#[test]
+fn conflicts_are_told_at_a_rate() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    // More would fill control's queue, and others' news were lost.
+    (0..100u8).for_each(|n| announce(&e0, REQUEST, (MacAddress([2, 0xee, 0, 0, 0, n]), "10.0.0.1")));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, error("arp-input", "IP4 source address matches local interface", 100));
+    assert!(bed.command("show arp conflicts").unwrap().contains("02:ee:00:00:00:09"), "the tenth is the last");
 }

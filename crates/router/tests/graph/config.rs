@@ -516,3 +516,39 @@ fn damaged_files_are_refused_whole_or_taken_whole() {
     }
     assert!(refused > 2_000 && taken > 500, "{refused} refused, {taken} taken");
 }
+
+/// What can be stated can be loaded, in whatever order it was stated.
+#[test]
+fn states_that_were_reached_by_a_detour_can_be_loaded() {
+    let mut desk = Desk::new();
+    for commands in [
+        &[
+            "create null interface name n0",
+            "set interface mtu 9000 n0",
+            "set interface mtu packet 9000 n0",
+            "set interface mtu 1500 n0",
+        ][..],
+        &[
+            "create null interface name n0",
+            "create sub-interfaces n0 100",
+            "set interface mtu packet 8000 n0.100",
+            "set interface mtu 1400 n0",
+            "set interface mtu packet 1300 n0",
+        ],
+        &[
+            "create null interface name n0",
+            "ip neighbor n0 10.0.0.2 02:00:00:00:00:01",
+            "set ip neighbor-config ip4 interface-limit 1",
+        ],
+    ] {
+        let wanted = Desk::of(commands).config();
+        let steps = desk.router.parse_config("wanted", &wanted).unwrap();
+        desk.router.load_config(&steps, None).unwrap();
+        assert_eq!(desk.config(), wanted);
+    }
+    let mut desk = Desk::of(&["create null interface name n0", "set interface ip address n0 10.0.0.1/24"]);
+    desk.must("ip neighbor n0 10.0.0.2 02:00:00:00:00:01");
+    desk.must("ip neighbor n0 10.0.0.3 02:00:00:00:00:02");
+    let refused = desk.try_to("set ip neighbor-config ip4 interface-limit 1").unwrap_err();
+    assert!(refused.contains("a limit of 1 neighbours: 2 static ones are there"), "{refused}");
+}

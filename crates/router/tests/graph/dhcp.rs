@@ -558,3 +558,53 @@ fn what_cannot_have_a_client_is_refused() {
     assert!(bed.command("show running-config").unwrap().contains("set dhcp client intfc wan hostname edge2\n"));
     silent(&wan);
 }
+
+#[test]
+fn an_answer_that_makes_no_sense_takes_no_lease_away() {
+    let (mut bed, wan) = bound();
+    bed.advance(Duration::from_secs(1801));
+    let renewal = only(&wan, ASK);
+    let short = [&[51, 4, 0, 0, 0, 5][..], &[1, 4, 255, 255, 255, 0]].concat();
+    answer(&mut bed, &wan, &Answer { options: short, ..Answer::new(ACK, &wan, renewal.transaction) });
+    silent(&wan);
+    assert_eq!(addresses(&bed, wan.index), ["192.0.2.9/24"]);
+    // A better one is still taken.
+    answer(&mut bed, &wan, &Answer::new(ACK, &wan, renewal.transaction));
+    assert_eq!(state(&mut bed), "DHCP_BOUND");
+}
+
+#[test]
+fn a_lease_ends_in_time_while_its_server_is_asked_whether_it_holds() {
+    let (mut bed, wan) = bound();
+    bed.command("set interface state wan down").unwrap();
+    bed.advance(Duration::from_secs(3590));
+    bed.command("set interface state wan up").unwrap();
+    bed.advance(Duration::ZERO);
+    assert_eq!(addresses(&bed, wan.index), ["192.0.2.9/24"]);
+    bed.advance(Duration::from_secs(11));
+    assert_eq!(addresses(&bed, wan.index), [""; 0]);
+}
+
+#[test]
+fn the_same_ethernet_address_again_is_no_other_client() {
+    let (mut bed, wan) = bound();
+    bed.command(&format!("set interface mac address wan {}", wan.mac)).unwrap();
+    bed.advance(Duration::ZERO);
+    silent(&wan);
+    assert_eq!((state(&mut bed).as_str(), addresses(&bed, wan.index)), ("DHCP_BOUND", vec!["192.0.2.9/24".into()]));
+}
+
+#[test]
+fn a_request_tells_how_long_the_discovery_had_waited() {
+    let (mut bed, wan, _) = bed();
+    bed.advance(Duration::from_secs(5));
+    let sent = wan.sent();
+    let seconds = |frame: &[u8]| u16::from_be_bytes([frame[50], frame[51]]);
+    let (waited, transaction) = (seconds(&sent[0]), said(&sent[0]).transaction);
+    assert!(waited >= 3, "{waited}");
+    bed.advance(Duration::from_secs(2));
+    wan.sent();
+    answer(&mut bed, &wan, &Answer::new(OFFER, &wan, transaction));
+    let asked = wan.sent();
+    assert_eq!((said(&asked[0]).kind, seconds(&asked[0])), (ASK, waited));
+}

@@ -6,7 +6,7 @@ use drivers::{FULL, Finishes, REFUSED, TOO_LONG};
 use graph::buffer::{Offload, Segmentation};
 use graph::{InterfaceIndex, Severity, flag};
 use quiver_router::arp::policy::Rates;
-use quiver_router::arp::resolve::{HELD_PER_NEIGHBOUR, MAX_HELD_OF_SOURCE};
+use quiver_router::arp::resolve::{Bounds, HELD_PER_NEIGHBOUR};
 use quiver_router::ip4::control::Way;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -284,8 +284,9 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip4-arp", "hold queue full", |_, ports| {
         (0..=HELD_PER_NEIGHBOUR).for_each(|_| drop(ports[0].receive_packet(&udp("10.0.2.99"))));
     }),
-    ("ip4-arp", "too many packets wait for neighbours", |_, ports| {
-        for packet in 0..=MAX_HELD_OF_SOURCE {
+    ("ip4-arp", "too many packets wait for neighbours", |bed, ports| {
+        let most = Bounds::of_share(bed.router.graph.pool().capacity() as usize).of_source;
+        for packet in 0..=most {
             ports[0].receive_packet(&udp(&format!("10.0.2.{}", 100 + packet / HELD_PER_NEIGHBOUR)));
         }
     }),
@@ -726,6 +727,7 @@ const FRAGMENTATION: &[(&str, &str)] = &[
 const REASSEMBLY: &[(&str, &str)] = &[
     ("ip4-local-full-reassembly", "overlapping fragments"),
     ("ip4-local-full-reassembly", "last fragments disagree"),
+    ("ip4-local-full-reassembly", "fragments disagree on congestion"),
     ("ip4-local-full-reassembly", "fragment chain too long"),
     ("ip4-local-full-reassembly", "fragment of a discarded datagram"),
     ("ip4-local-full-reassembly", "reassembled datagram beyond 65535 bytes"),

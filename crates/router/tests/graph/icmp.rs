@@ -429,3 +429,45 @@ fn a_redirect_is_sent_once_a_second_and_only_where_it_is_wanted() {
     assert!(!bed.command("show running-config").unwrap().contains("redirects"));
     assert!(bed.command("show ip icmp").unwrap().ends_with("interfaces with redirects: none\n"));
 }
+
+#[test]
+fn a_long_answer_is_cut_though_the_request_was_not_to_be() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.command("set interface mtu ip4 1000 e0").unwrap();
+    e0.receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", &[7; 1400]).fragment(DONT_FRAGMENT));
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved.get(&("ip4-icmp-input".into(), "echo replies sent".into())), Some(&1));
+    let sent = e0.sent();
+    assert_eq!(sent.len(), 2);
+    assert_eq!((sent[0][20] & 0x60, sent[1][20] & 0x60), (0x20, 0));
+}
+
+#[test]
+fn nobody_pushes_out_what_is_remembered_of_redirects() {
+    let (mut bed, [e0, ..]) = redirecting();
+    // So many destinations that some share a place.
+    let told = |bed: &mut Bed| {
+        for n in 0..4000u32 {
+            let to = std::net::Ipv4Addr::from(u32::from(ip("60.0.0.0")) + n).to_string();
+            e0.receive_packet(&Packet::udp("10.0.0.2", &to, b"x"));
+            if n % 100 == 0 {
+                bed.run();
+            }
+        }
+        bed.run();
+        e0.sent().iter().filter(|frame| frame[34] == 5 && frame[23] == 1).count()
+    };
+    bed.command("set ip icmp error-rate 1000000").unwrap();
+    let first = told(&mut bed);
+    assert!((900..=1024).contains(&first), "{first}");
+    assert_eq!(told(&mut bed), 0);
+}
+
+#[test]
+fn the_sender_is_not_told_of_itself() {
+    let (mut bed, [e0, ..]) = redirecting();
+    // What is routed to the one that sends it.
+    e0.receive_packet(&Packet::udp("10.0.0.3", "60.1.2.3", b"x"));
+    assert_eq!(bed.errors_of(|_| {}), Default::default());
+    assert_eq!(e0.sent().len(), 1);
+}

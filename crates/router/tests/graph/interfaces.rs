@@ -99,8 +99,8 @@ fn the_smallest_mtu_that_applies_counts() {
     assert_eq!(longest(&mut bed, &["set interface mtu ip4 1400 e1"]), 1400);
     assert_eq!(longest(&mut bed, &["set interface mtu packet 1300 e1"]), 1300);
     assert_eq!(longest(&mut bed, &["set interface mtu 1200 e1"]), 1200);
-    let refused = bed.command("set interface mtu packet 1201 e1").unwrap_err();
-    assert!(refused.contains("e1 carries packets of up to 1200 bytes"), "{refused}");
+    let advice = bed.command("set interface mtu packet 1300 e1").unwrap();
+    assert!(advice.contains("e1 takes packets of up to 1200 bytes for now"), "{advice}");
     let mut longest_after = |line: &str| longest(&mut bed, &[line]);
     assert_eq!(longest_after("set interface mtu default e1"), 1300);
     assert_eq!(longest_after("set interface mtu packet default e1"), 1400);
@@ -203,4 +203,57 @@ fn what_is_punted_by_name_counts_as_punted_by_interface() {
     e0.receive(ethernet(bridges, e1.mac, 2, &[0x42, 0x42]));
     bed.run();
     assert_eq!((bed.counters(&e0)[6], bed.counters(&e1)[6]), (2, 0), "what is malformed is not punted");
+}
+
+#[test]
+fn an_address_is_an_interfaces_own_or_an_extra_one() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.command("set interface secondary-mac-address e0 02:00:00:00:00:99").unwrap();
+    let refused = bed.command("set interface mac address e0 02:00:00:00:00:99").unwrap_err();
+    assert!(refused.contains("is an extra address of e0"), "{refused}");
+    let device = e0.mac;
+    bed.command("set interface mac address e0 02:00:00:00:00:98").unwrap();
+    bed.command(&format!("set interface secondary-mac-address e0 {device}")).unwrap();
+    let refused = bed.command("set interface mac address e0 default").unwrap_err();
+    assert!(refused.contains(&format!("{device} is an extra address of e0")), "{refused}");
+    let refused = bed.command("create loopback interface mac 01:00:5e:00:00:01").unwrap_err();
+    assert!(refused.contains("is no station's address"), "{refused}");
+}
+
+#[test]
+fn no_two_devices_of_a_driver_have_one_address() {
+    let mut bed = Bed::new();
+    let mac = |bed: &Bed, name: &str| bed.router.interfaces.get(bed.router.interfaces.find(name).unwrap()).unwrap().mac;
+    for name in ["a0", "a1", "a2"] {
+        bed.command(&format!("create null interface name {name}")).unwrap();
+    }
+    let first = mac(&bed, "a0");
+    bed.command("delete interface a0").unwrap();
+    bed.command("create null interface name a3").unwrap();
+    assert_eq!(mac(&bed, "a3"), first, "the lowest number that is free");
+    let all: std::collections::BTreeSet<_> = ["a1", "a2", "a3"].iter().map(|name| mac(&bed, name)).collect();
+    assert_eq!(all.len(), 3);
+}
+
+#[test]
+fn streams_on_a_sub_interface_follow_its_parents_link() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    bed.command("create sub-interfaces e0 100").unwrap();
+    e0.set_carrier(false);
+    bed.router.check_links();
+    bed.command("set interface state e0.100 up").unwrap();
+    bed.command("set interface ip address e0.100 10.7.0.1/24").unwrap();
+    let stream = "packet-generator new { name s limit 10 rate 1e6 interface e0.100 node ip4-input data { UDP: 10.7.0.2 -> 10.0.1.2 UDP: 1 -> 2 incrementing 8 } }";
+    bed.command(stream).unwrap();
+    let play = |bed: &mut Bed| {
+        bed.command("packet-generator enable-stream s").unwrap();
+        (0..50).for_each(|_| bed.run());
+        e1.sent().len()
+    };
+    assert_eq!(play(&mut bed), 0);
+    e0.set_carrier(true);
+    bed.router.check_links();
+    bed.run();
+    e1.sent();
+    assert_eq!(play(&mut bed), 10);
 }

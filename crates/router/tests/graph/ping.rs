@@ -377,3 +377,12 @@ fn control_that_does_not_listen_costs_pings_by_name() {
     bed.run();
     assert_eq!(bed.buffers_in_use(), 0);
 }
+
+#[test]
+fn pings_whose_readers_have_gone_make_room() {
+    let (mut bed, ..) = Bed::with_three_ports();
+    let replies: Vec<_> = (0..MAX_PINGS).map(|_| bed.begin("ping 10.0.1.2 interval 3600 repeat 2").unwrap()).collect();
+    drop(replies);
+    bed.begin("ping 10.0.1.2").unwrap();
+    assert_eq!(bed.router.pings.len(), 1);
+}

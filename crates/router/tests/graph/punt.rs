@@ -180,3 +180,29 @@ fn punted_packets_are_limited_by_rate() {
     bed.run();
     assert_eq!(tap.sent().len(), 200);
 }
+
+#[test]
+fn a_way_over_a_dead_link_is_none() {
+    let (mut bed, [e0, ..], tap) = bed();
+    tap.set_carrier(false);
+    bed.router.check_links();
+    e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.0.1", b"data"));
+    assert_eq!(bed.errors_of(|_| {}), error("ip4-icmp-error", "ICMP port unreachable sent", 1));
+    tap.set_carrier(true);
+    bed.router.check_links();
+    bed.know(&tap, "10.9.9.2");
+    bed.run();
+    tap.sent();
+    e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.0.1", b"data"));
+    assert_eq!((bed.errors_of(|_| {}), tap.sent().len()), (Errors::new(), 1));
+}
+
+#[test]
+fn the_host_and_the_router_have_different_addresses() {
+    let (mut bed, ..) = bed();
+    let refused = bed.command("ip punt redirect add rx all via 10.0.1.1 tap").unwrap_err();
+    assert!(refused.contains("10.0.1.1 is an address of this router"), "{refused}");
+    bed.command("ip punt redirect add rx all via 10.7.7.7 tap").unwrap();
+    let refused = bed.command("set interface ip address e0 10.7.7.7/24").unwrap_err();
+    assert!(refused.contains("10.7.7.7 is where `ip punt redirect' sends packets"), "{refused}");
+}

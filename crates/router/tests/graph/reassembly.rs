@@ -455,3 +455,40 @@ fn any_fragments_are_borne() {
         assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0), "seed {seed}");
     }
 }
+
+#[test]
+fn congestion_marks_are_not_lost() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let whole = request(7, 2000);
+    let mut fragments = cut(&whole, 1500);
+    // Sent as able to tell (ECT(0)); the later one met congestion.
+    fragments[0].tos = 0xb8 | 2;
+    fragments[1].tos = 0xb8 | 3;
+    fragments.iter().for_each(|fragment| receive(&e0, fragment));
+    assert_eq!(of_node(bed.errors_of(|_| {})), Errors::new());
+    // The reply has the mark of what it answers.
+    assert!(e0.sent().iter().all(|frame| frame[15] == 0xb8 | 3));
+    // Of a sender that cannot tell, none can be marked (RFC 3168 5.3).
+    for order in [[0, 1], [1, 0]] {
+        fragments[0].tos = 0;
+        fragments.iter_mut().for_each(|fragment| fragment.id += 1);
+        let moved = bed.errors_of(|_| order.iter().for_each(|n| receive(&e0, &fragments[*n])));
+        assert_eq!(moved, error(NODE, "fragments disagree on congestion", 1));
+        assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
+    }
+}
+
+#[test]
+fn a_datagram_of_which_a_part_was_for_all_is_not_answered() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    for for_all in [0, 1] {
+        let fragments = cut(&request(7 + for_all as u16, 2000), 1500);
+        for (n, fragment) in fragments.iter().enumerate() {
+            let to = if n == for_all { wire::MacAddress::BROADCAST } else { e0.mac };
+            e0.receive(fragment.frame(to, host_mac(fragment.source)));
+        }
+        bed.run();
+        assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
+    }
+    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
+}

@@ -806,3 +806,73 @@ fn secondary_addresses_stay_when_the_primary_goes() {
     let left = bed.router.ip4.routes().keys().filter(|prefix| prefix.to_string().starts_with("10.0.1."));
     assert_eq!(left.map(ToString::to_string).collect::<Vec<_>>(), ["10.0.1.2/32"]);
 }
+
+#[test]
+fn a_static_neighbour_makes_routes_work_and_takes_them_along() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    let ports = [e1, e2];
+    bed.route("20.0.0.0/8", &["10.0.1.2"]);
+    bed.route("20.1.0.0/16", &["10.0.2.2"]);
+    let (other, mine) = (hop_mac("10.0.1.2"), "02:00:00:00:00:09".parse().ok());
+    // Off every network, and on that of another interface; with a route of its own and without.
+    for (hop, kind) in
+        [("192.0.2.9", ""), ("192.0.2.9", " no-fib-entry"), ("10.0.2.77", ""), ("10.0.2.77", " no-fib-entry")]
+    {
+        bed.command(&format!("ip neighbor e1 {hop} 02:00:00:00:00:09{kind}")).unwrap();
+        bed.command(&format!("ip route add 20.2.0.0/16 via {hop} e1")).unwrap();
+        assert_eq!(goes_to(&mut bed, &e0, &ports, "20.2.0.1"), mine, "{hop}{kind}");
+        bed.command(&format!("ip neighbor del e1 {hop}")).unwrap();
+        assert_eq!(goes_to(&mut bed, &e0, &ports, "20.2.0.1"), other, "{hop}{kind}: the shorter one again");
+        bed.command(&format!("ip neighbor e1 {hop} 02:00:00:00:00:09{kind}")).unwrap();
+        assert_eq!(goes_to(&mut bed, &e0, &ports, "20.2.0.1"), mine, "{hop}{kind}");
+        bed.command(&format!("ip neighbor del e1 {hop}")).unwrap();
+        bed.command("ip route del 20.2.0.0/16").unwrap();
+    }
+}
+
+#[test]
+fn a_route_that_waits_does_not_come_to_life_by_an_address_of_ours() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    let ports = [e1, e2];
+    bed.route("70.0.0.0/7", &["10.0.1.2"]);
+    for hop in ["10.0.6.1", "10.0.6.255"] {
+        bed.command(&format!("ip route add 71.0.0.0/8 via {hop} offlink")).unwrap();
+        bed.command("set interface ip address e2 10.0.6.1/24").unwrap();
+        bed.run();
+        ports.iter().for_each(|port| drop(port.sent()));
+        assert_eq!(goes_to(&mut bed, &e0, &ports, "71.0.0.1"), hop_mac("10.0.1.2"), "{hop}");
+        bed.command("set interface ip address del e2 10.0.6.1/24").unwrap();
+        bed.command("ip route del 71.0.0.0/8").unwrap();
+    }
+}
+
+#[test]
+fn a_path_of_little_weight_is_no_stranger_to_source_checks() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    bed.know(&e1, "10.0.1.2");
+    bed.know(&e2, "10.0.2.2");
+    let paths = vec![weighted("10.0.1.2", 255), weighted("10.0.2.2", 1)];
+    bed.router.add_route(prefix("60.0.0.0/8"), Source::Config, paths, true).unwrap();
+    bed.command("set urpf ip4 rx strict e2").unwrap();
+    e2.receive_packet(&Packet::udp("60.1.2.3", "10.0.0.2", b"x"));
+    assert_eq!(bed.errors_of(|_| {}), Default::default());
+    assert_eq!(e0.sent().len(), 1);
+}
+
+#[test]
+fn neighbours_go_with_the_address_that_an_interface_borrowed() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let e3 = bed.port("e3", &[]);
+    bed.command("set interface unnumbered e3 use e0").unwrap();
+    bed.command("ip route add 10.50.0.2/32 via e3").unwrap();
+    bed.router
+        .set_neighbour(
+            quiver_router::arp::NeighbourKey { interface: e3.index, address: ip("10.50.0.2") },
+            e0.mac,
+            false,
+        )
+        .unwrap();
+    assert!(bed.command("show ip neighbors e3").unwrap().contains("10.50.0.2"));
+    bed.command("set interface unnumbered del e3").unwrap();
+    assert!(!bed.command("show ip neighbors e3").unwrap().contains("10.50.0.2"));
+}

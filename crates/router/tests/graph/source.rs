@@ -167,3 +167,46 @@ fn the_check_is_configuration_and_shown() {
     bed.command("set urpf ip4 rx off e1").unwrap();
     assert!(!bed.command("show running-config").unwrap().contains("urpf"));
 }
+
+#[test]
+fn what_is_for_all_is_no_source() {
+    let (mut bed, ports) = bed();
+    for line in ["set interface ip directed-broadcast e0 enable", "set interface ip directed-broadcast e1 enable"] {
+        bed.command(line).unwrap();
+    }
+    for packet in [
+        Packet::echo_request("10.0.0.255", "10.0.0.1", b"data"),
+        Packet::tcp("10.0.0.255", "10.0.0.1", 7, b"data"),
+        Packet::echo_request("10.0.1.255", "10.0.0.1", b"data"),
+    ] {
+        ports[0].receive_packet(&packet);
+        let moved = bed.errors_of(|_| {});
+        assert_eq!(moved, error("ip4-local", "ip4 source lookup miss", 1), "{packet:?}");
+        assert!(ports.iter().all(|port| port.sent().is_empty()));
+    }
+    for (mode, name) in [("strict", STRICT), ("loose", LOOSE)] {
+        bed.command(&format!("set urpf ip4 rx {mode} e0")).unwrap();
+        let packet = Packet::udp("10.0.0.255", "10.0.1.2", b"data");
+        assert_eq!(bed.errors_of(|_| drop(ports[0].receive_packet(&packet))), error("ip4-rx-urpf", name, 1));
+    }
+}
+
+#[test]
+fn what_is_for_all_here_is_checked_as_well() {
+    let (mut bed, ports) = bed();
+    let all = |source: &str| Packet::udp(source, "255.255.255.255", b"data");
+    let taken = error("ip4-icmp-error", "no ICMP error about a group-addressed packet", 1);
+    let receive = |bed: &mut Bed, packet: &Packet| bed.errors_of(|_| drop(ports[0].receive_packet(packet)));
+    assert_eq!(receive(&mut bed, &all("99.1.1.1")), taken);
+    bed.command("set urpf ip4 rx strict e0").unwrap();
+    assert_eq!(receive(&mut bed, &all("99.1.1.1")), error("ip4-rx-urpf", STRICT, 1));
+    assert_eq!(receive(&mut bed, &all("10.0.0.2")), taken);
+    // Who has no address yet may ask.
+    assert_eq!(receive(&mut bed, &all("0.0.0.0")), taken);
+    // Options are checked before.
+    let routed = [131, 7, 4, 10, 0, 1, 2, 0];
+    let moved = receive(&mut bed, &all("10.0.0.2").options(&routed));
+    assert_eq!(moved.get(&("ip4-options".into(), "ip4 source route refused".into())), Some(&1), "{moved:?}");
+    assert_eq!(receive(&mut bed, &all("10.0.0.2").options(&[1; 4])), taken);
+    assert!(ports.iter().all(|port| port.sent().is_empty()));
+}

@@ -382,8 +382,11 @@ fn a_sub_interface_follows_its_parent() {
     assert_eq!((own.mac.to_string().as_str(), own.mtu), ("02:00:00:00:00:77", 1400));
     let refusal = bed.command("set interface mtu 1500 e0.100").unwrap_err();
     assert!(refusal.contains("e0.100 has no link of its own but e0's"), "{refusal}");
-    let refusal = bed.command("set interface mtu packet 1500 e0.100").unwrap_err();
-    assert!(refusal.contains("1400"), "{refusal}");
+    let advice = bed.command("set interface mtu packet 1450 e0.100").unwrap();
+    assert!(advice.contains("e0.100 takes packets of up to 1400 bytes for now, as its parent e0 does"), "{advice}");
+    // What was stated counts again when the parent allows it.
+    bed.command("set interface mtu packet 1470 e0").unwrap();
+    assert_eq!(bed.router.interfaces.get(sub).unwrap().mtu, 1450);
     bed.command("set interface mtu packet 1300 e0.100").unwrap();
     bed.command("set interface mtu packet 1200 e0").unwrap();
     assert_eq!(bed.router.interfaces.get(sub).unwrap().mtu, 1200);
@@ -512,4 +515,36 @@ fn thousands_are_made_without_a_pile_of_old_tables() {
     bed.command("delete interface e0").unwrap();
     bed.advance(Duration::from_millis(1));
     assert_eq!(bed.router.interfaces.iter().count(), 1);
+}
+
+#[test]
+fn extra_addresses_of_the_parent_are_taken_whatever_else_is_in_the_vector() {
+    let (mut bed, trunk, plain) = bed();
+    addressed(&mut bed, &trunk, "100");
+    bed.command("create sub-interfaces e0 200").unwrap();
+    bed.command("set interface state e0.200 up").unwrap();
+    bed.command("set interface ip address e0.200 10.8.0.1/24").unwrap();
+    bed.command("set interface mac address e0.200 02:00:00:00:02:00").unwrap();
+    bed.command("set interface secondary-mac-address e0 00:00:5e:00:01:07").unwrap();
+    bed.run();
+    trunk.sent();
+    let extra: MacAddress = "00:00:5e:00:01:07".parse().unwrap();
+    let own: MacAddress = "02:00:00:00:02:00".parse().unwrap();
+    let receive = |vid: u16, to: MacAddress| {
+        let packet = Packet::udp(if vid == 100 { "10.9.0.2" } else { "10.8.0.2" }, "10.0.1.2", b"data");
+        trunk.receive(tagged(&packet.frame(to, host_mac(packet.source)), &[(Q, vid)]));
+    };
+    for n in 0..40u16 {
+        receive([100, 200][n as usize % 2], extra);
+        if n % 3 == 0 {
+            receive(200, own);
+        }
+        // Another station's is nobody's in either VLAN.
+        if n % 5 == 0 {
+            receive([200, 100][n as usize % 2], host_mac(ip("1.2.3.4")));
+        }
+    }
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved, error("ethernet-input", "l3 mac mismatch", 8));
+    assert_eq!(plain.sent().len(), 40 + 14);
 }

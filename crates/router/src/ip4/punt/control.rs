@@ -60,7 +60,10 @@ impl Router {
             return Err(Error::PuntToItself(name.clone()));
         }
         let is_ours = self.interfaces.iter().any(|other| other.addresses.iter().any(|own| own.address() == next_hop));
-        if is_ours || !crate::headers::is_one_host(next_hop) {
+        if is_ours {
+            return Err(Error::PuntToOurselves(next_hop));
+        }
+        if !crate::headers::is_one_host(next_hop) {
             return Err(Error::BadNeighbourAddress(next_hop));
         }
         let object = self.share_adjacency(NeighbourKey { interface, address: next_hop })?;
@@ -97,13 +100,21 @@ impl Router {
         }
     }
 
-    /// Publishes the ways that can be taken: those whose interface is up.
+    /// Refuses an address to which packets for the host are sent.
+    pub(crate) fn check_not_punted_to(&self, address: Ipv4Addr) -> Result<(), Error> {
+        match self.punts.iter().any(|(_, redirect)| redirect.next_hop == address) {
+            true => Err(Error::PuntedTo(address)),
+            false => Ok(()),
+        }
+    }
+
+    /// Publishes the ways that can be taken: those whose interface can be used.
     pub(crate) fn publish_punts(&self) {
         let rate = self.punts.rate;
         let limit = rate.map(|per_second| Limit { per_second, burst: per_second.div_ceil(10) });
         let mut table = PuntTable { limit, ..PuntTable::default() };
         for (rx, redirect) in self.punts.iter() {
-            if !self.interfaces.get(redirect.interface).is_ok_and(|interface| interface.admin_up) {
+            if !self.interfaces.get(redirect.interface).is_ok_and(|interface| interface.is_usable()) {
                 continue;
             }
             let way = Some(ToHost { interface: redirect.interface, adjacency: redirect.adjacency });
