@@ -342,7 +342,10 @@ fn open_sockets(
     let mut servers = vec![open(&config.unix.cli_listen)?];
     if config.unix.cli_listen != Path::new(VPP_SOCKET) {
         match open(Path::new(VPP_SOCKET)) {
-            Ok(server) => servers.push(server),
+            Ok(server) => {
+                log::info!("commands on {VPP_SOCKET}, too: `vppctl' without a socket talks to this router");
+                servers.push(server);
+            }
             Err(error) => log::info!("not listening on {VPP_SOCKET} too: {error}"),
         }
     }

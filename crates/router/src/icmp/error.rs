@@ -122,7 +122,7 @@ const SENT: &[(Type, u8, CounterSpec)] = &[
         (Type::DESTINATION_UNREACHABLE, unreachable::NETWORK),
         "ICMP net unreachable sent",
         "There is no route to the destination (RFC 1812 4.3.3.1), and the sender was told. `show ip fib ADDRESS` \
-         says nothing then.",
+         says so.",
     ),
     sent(
         (Type::DESTINATION_UNREACHABLE, unreachable::HOST),

@@ -1,7 +1,8 @@
 //! `trace add`, `show trace`: single packets on their way.
 
+use super::trace_filter::notice;
 use crate::Router;
-use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
+use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use graph::trace::MAX_TRACED;
 use graph::{Core, Snapshot, time};
 use serde::Serialize;
@@ -24,7 +25,7 @@ pub fn register(set: &mut CommandSet<Router>) {
                 }
                 let count = args.parse::<u32>("count")?.min(MAX_TRACED);
                 router.graph.call(|_| Box::new(move |core| core.tracer.arm(node, count)));
-                reply(Done)
+                reply(Text(router.trace_filter.as_ref().map(notice).unwrap_or_default()))
             },
         )
         .example("trace add af-packet-input 10"),
@@ -54,7 +55,7 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
         });
         threads.push(TracedThread { thread: thread + 1, name: super::worker_name(thread), packets: packets.collect() });
     }
-    reply(ShowTrace { threads })
+    reply(ShowTrace { filter: router.trace_filter.as_ref().map(notice), threads })
 }
 
 fn traced(router: &Router, step: &Snapshot) -> TracedStep {
@@ -68,7 +69,8 @@ fn traced(router: &Router, step: &Snapshot) -> TracedStep {
                 text = format!("  stream {stream}, {}", text.trim_start());
             }
             if let Some(edge) = info.edges.get(step.edge as usize).filter(|edge| edge.is_drop) {
-                let _ = writeln!(text, "  dropped: {}", edge.to);
+                let what = if edge.is_end { "done" } else { "dropped" };
+                let _ = writeln!(text, "  {what}: {}", edge.to);
             }
             info.name.clone()
         }
@@ -100,6 +102,8 @@ struct TracedThread {
 
 #[derive(Serialize)]
 struct ShowTrace {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<String>,
     threads: Vec<TracedThread>,
 }
 
@@ -109,6 +113,7 @@ impl fmt::Display for ShowTrace {
             writeln!(f, "------------------- Start of thread {} {} -------------------", thread.thread, thread.name)?;
             if thread.packets.is_empty() {
                 writeln!(f, "No packets in trace buffer")?;
+                f.write_str(self.filter.as_deref().unwrap_or_default())?;
             }
             for packet in &thread.packets {
                 writeln!(f, "Packet {}\n", packet.number)?;

@@ -50,6 +50,12 @@ pub fn register(set: &mut CommandSet<Router>) {
     }));
 }
 
+/// That not all packets are marked.
+pub(super) fn notice(filter: &TraceFilter) -> String {
+    let (mode, expression) = (if filter.include { "include" } else { "exclude" }, &filter.filter);
+    format!("filter: {mode} {expression} (`trace filter none' marks all packets)\n")
+}
+
 fn set_filter(router: &mut Router, include: bool, expression: &str) -> Result<Box<dyn Reply>, CommandError> {
     // VPP's form: `trace filter include NODE N`.
     if let [node, count] = expression.split_whitespace().collect::<Vec<_>>()[..]

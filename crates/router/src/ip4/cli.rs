@@ -172,7 +172,7 @@ fn shown(router: &Router, prefix: &Prefix4, route: &Route) -> ShownRoute {
         let (text, resolved) = match path.way {
             Way::Via { next_hop, interface } => {
                 let leads = router.way_to_hop(next_hop, interface);
-                let name = leads.or(interface).map_or("(no attached network)".into(), interface_name);
+                let name = leads.or(interface).map_or_else(|| why_none(router, next_hop), interface_name);
                 (format!("attached-nexthop: {next_hop} {name}"), leads.is_some())
             }
             Way::OnLink { next_hop, interface } => {
@@ -287,5 +287,13 @@ struct Memory {
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "ipv4-VRF:{} bytes:{}", self.table, self.bytes)
+    }
+}
+
+/// Why a next hop is not reached at present.
+fn why_none(router: &Router, next_hop: Ipv4Addr) -> String {
+    match router.attached_interface(next_hop) {
+        Some(interface) if !interface.is_usable() => format!("({}: link or interface is down)", interface.name),
+        _ => "(no attached network)".into(),
     }
 }

@@ -3,6 +3,7 @@
 
 use super::control::{Path, Way};
 use crate::arp::NeighbourKey;
+use crate::interface::Interface;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::Ipv4Addr;
@@ -123,6 +124,11 @@ impl Router {
         let interfaces = self.interfaces.iter().filter(|interface| eligible(interface.index));
         let networks = interfaces.flat_map(|i| i.addresses.iter().map(|prefix| (i.index, *prefix)));
         networks.filter(|(_, prefix)| prefix.contains(hop)).max_by_key(|(_, prefix)| prefix.length())
+    }
+
+    /// The interface on whose network a next hop is, whether that can be used or not.
+    pub(super) fn attached_interface(&self, hop: Ipv4Addr) -> Option<&Interface> {
+        self.network_of(hop, None, |_| true).and_then(|(index, _)| self.interfaces.get(index).ok())
     }
 
     /// The interface onto which a route leads that holds an address, the longest first.
