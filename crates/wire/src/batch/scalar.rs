@@ -117,7 +117,7 @@ fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: MacAddress) -
     }
     // No branches: an address of no host is as likely as an attacker wants.
     let no_host = |octet: u8| u32::from((octet == 0) | (octet == 127) | (octet >= 224));
-    bits |= no_host(head[26]) * check::MARTIAN_SOURCE | no_host(head[30]) * check::SPECIAL_DESTINATION;
+    bits |= (no_host(head[26]) * check::MARTIAN_SOURCE) | (no_host(head[30]) * check::SPECIAL_DESTINATION);
     (bits, total_length, target)
 }
 
