@@ -331,9 +331,9 @@ class Lab:
         self.routers.append(router)
         return router
 
-    def two_hosts(self, driver, commands=""):
+    def two_hosts(self, driver, commands="", **options):
         """The bench that the head of this file shows."""
-        router = self.router(commands)
+        router = self.router(commands, **options)
         hosts = []
         for number in (1, 2):
             name = f"e{number - 1}"

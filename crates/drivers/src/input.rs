@@ -42,9 +42,25 @@ pub const COUNTERS: &[CounterSpec] = &[
     ),
 ];
 
-struct Queue {
+/// A receive queue of an interface, to be polled by one worker.
+pub struct Queue {
     interface: InterfaceIndex,
+    /// Tells the interface from one that has its number later.
+    life: u64,
     receive: Box<dyn Receive>,
+    state: State,
+}
+
+impl Queue {
+    /// Of the interface that was announced with this `life` ([`DeviceInput::announce`]).
+    pub fn new(interface: InterfaceIndex, life: u64, receive: Box<dyn Receive>) -> Queue {
+        Queue { interface, life, receive, state: State::default() }
+    }
+}
+
+/// What becomes of an interface's packets.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
     up: bool,
     /// Somebody listens to what it brings.
     mirrored: bool,
@@ -53,6 +69,8 @@ struct Queue {
 /// Source node of one driver on one worker.
 pub struct DeviceInput {
     queues: Vec<Queue>,
+    /// Of all interfaces of the driver, by index, for their queues may come to this worker.
+    known: Vec<Option<(u64, State)>>,
     /// The queue that is asked first in the next round.
     turn: usize,
     /// Packets and bytes received, by interface.
@@ -61,35 +79,60 @@ pub struct DeviceInput {
 
 impl DeviceInput {
     pub fn new(rx: Arc<CounterTable>) -> DeviceInput {
-        DeviceInput { queues: Vec::new(), turn: 0, rx }
+        DeviceInput { queues: Vec::new(), known: Vec::new(), turn: 0, rx }
     }
 
     pub fn spec(name: &str) -> NodeSpec {
         NodeSpec { name: name.into(), edges: Edge::EDGES, counters: COUNTERS, trace }
     }
 
-    pub fn add(&mut self, interface: InterfaceIndex, receive: Box<dyn Receive>) {
-        self.queues.push(Queue { interface, receive, up: false, mirrored: false });
+    /// There is an interface now; its queues are polled by this worker or another.
+    pub fn announce(&mut self, interface: InterfaceIndex, life: u64) {
+        let at = interface.0 as usize;
+        self.known.resize(self.known.len().max(at + 1), None);
+        self.known[at] = Some((life, State::default()));
     }
 
+    /// Polls a queue from now on. One whose interface is gone by now is closed.
+    pub fn add(&mut self, mut queue: Queue) {
+        if let Some(Some((life, state))) = self.known.get(queue.interface.0 as usize)
+            && *life == queue.life
+        {
+            queue.state = *state;
+            self.queues.push(queue);
+        }
+    }
+
+    /// Gives up a queue, for another worker.
+    pub fn take(&mut self, interface: InterfaceIndex) -> Option<Queue> {
+        let at = self.queues.iter().position(|queue| queue.interface == interface)?;
+        Some(self.queues.remove(at))
+    }
+
+    /// An interface is gone, and its queues with it.
     pub fn remove(&mut self, interface: InterfaceIndex) {
         self.queues.retain(|queue| queue.interface != interface);
+        if let Some(known) = self.known.get_mut(interface.0 as usize) {
+            *known = None;
+        }
     }
 
     /// Packets of an interface that is down are received and dropped by name.
     pub fn set_up(&mut self, interface: InterfaceIndex, up: bool) {
-        for queue in self.queues.iter_mut().filter(|queue| queue.interface == interface) {
-            queue.up = up;
-        }
+        self.change(interface, |state| state.up = up);
     }
-}
 
-impl DeviceInput {
     /// Has packets of an interface copied for who listens to them, or not.
     pub fn set_mirrored(&mut self, interface: InterfaceIndex, mirrored: bool) {
-        for queue in self.queues.iter_mut().filter(|queue| queue.interface == interface) {
-            queue.mirrored = mirrored;
+        self.change(interface, |state| state.mirrored = mirrored);
+    }
+
+    fn change(&mut self, interface: InterfaceIndex, change: impl Fn(&mut State)) {
+        if let Some(Some((_, state))) = self.known.get_mut(interface.0 as usize) {
+            change(state);
         }
+        let own = self.queues.iter_mut().filter(|queue| queue.interface == interface);
+        own.for_each(|queue| change(&mut queue.state));
     }
 }
 
@@ -105,7 +148,7 @@ impl Source for DeviceInput {
             let n = columns.packets.len() - from;
             if n > 0 {
                 columns.rx_interface[from..].fill(queue.interface);
-                let edge = match (queue.up, queue.mirrored) {
+                let edge = match (queue.state.up, queue.state.mirrored) {
                     (true, false) => Edge::EthernetInput,
                     (true, true) => Edge::SpanInput,
                     (false, _) => Edge::Down,

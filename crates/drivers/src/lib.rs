@@ -132,7 +132,7 @@ pub struct ReceiveCounts {
     pub missed: u64,
 }
 
-/// A transmit queue, owned by one worker.
+/// A transmit queue. One worker owns it; others hand packets over to that one.
 pub trait Transmit: Send {
     /// Sends the packets and writes each one's edge: [`graph::edge::SENT`], or
     /// [`FULL`], [`REFUSED`] or [`TOO_LONG`] when it could not be sent.
@@ -141,9 +141,9 @@ pub trait Transmit: Send {
     fn edges(&self) -> &'static [EdgeSpec] {
         output::Edge::EDGES
     }
-    /// What stands in for it on workers that do not own it.
-    fn elsewhere(&self) -> Box<dyn Transmit> {
-        Box::new(output::NotOwner)
+    /// Another of it for another worker, when nothing about it has to have one owner.
+    fn another(&self) -> Option<Box<dyn Transmit>> {
+        None
     }
 }
 

@@ -46,8 +46,8 @@ impl Transmit for Loopback {
         Edge::EDGES
     }
 
-    fn elsewhere(&self) -> Box<dyn Transmit> {
-        Box::new(Loopback)
+    fn another(&self) -> Option<Box<dyn Transmit>> {
+        Some(Box::new(Loopback))
     }
 }
 

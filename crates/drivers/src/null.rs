@@ -30,6 +30,10 @@ impl Transmit for Null {
     fn transmit(&mut self, _: &mut Buffers, vector: &mut Vector) {
         vector.set_edges(edge::SENT);
     }
+
+    fn another(&self) -> Option<Box<dyn Transmit>> {
+        Some(Box::new(Null))
+    }
 }
 
 impl Link for Null {

@@ -1,7 +1,7 @@
 //! The tx node of an interface: hands packets to the device and counts what it took.
 
-use crate::{REFUSED, Transmit};
-use graph::{Buffers, Context, CounterTable, EdgeSpec, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, edge};
+use crate::Transmit;
+use graph::{Context, CounterTable, EdgeSpec, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, edge};
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,8 +11,7 @@ graph::edges! {
         /// The device's queue is full: packets come faster than it sends them, or the host does not read its end.
         /// Shape what is sent to it, or see why the other end is slow.
         Full => drop "device has no room",
-        /// The device took the packet for none that it can send: its link is down, it is gone, or another worker
-        /// owns its queue. See `show hardware-interfaces` and the host's own view of the device.
+        /// The device took the packet for none that it can send: its link is down, or it is gone. See `show hardware-interfaces` and the host's own view of the device.
         Refused => drop "device refused the packet",
         /// The frame is longer than the MTU that the host has for this device now; it was lowered behind our back,
         /// or the frame came through without being routed. Set the same MTU on both (`set interface mtu`).
@@ -36,15 +35,6 @@ impl DeviceOutput {
     /// `edges`: the queue's ([`Transmit::edges`]).
     pub fn spec(interface_name: &str, edges: &'static [EdgeSpec]) -> NodeSpec {
         NodeSpec { name: format!("{interface_name}-tx"), edges, counters: &[], trace }
-    }
-}
-
-/// Stands in on workers that do not own the queue.
-pub struct NotOwner;
-
-impl Transmit for NotOwner {
-    fn transmit(&mut self, _: &mut Buffers, vector: &mut Vector) {
-        vector.set_edges(REFUSED);
     }
 }
 

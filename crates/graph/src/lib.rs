@@ -2,7 +2,7 @@
 //! from node to node, run to completion by one dispatcher a worker.
 //!
 //! Read in this order: [`vector`] (what travels), [`node`] (what a node is), [`worker`]
-//! (how a round runs), [`registry`] (how control changes the graph), [`status`] (what it sees of it), then [`buffer`],
+//! (how a round runs), [`registry`] (how control changes the graph), [`status`] (what it sees of it), [`ring`] (from worker to worker), then [`buffer`],
 //! [`counter`], [`trace`], [`capture`] and [`time`]. The graph knows no protocol.
 #![deny(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod mailbox;
 pub mod node;
 mod parting;
 pub mod registry;
+pub mod ring;
 pub mod status;
 pub mod time;
 pub mod trace;

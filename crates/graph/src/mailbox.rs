@@ -4,7 +4,7 @@
 use crate::NodeIndex;
 use crate::time;
 use crate::vector::EdgeIndex;
-use crate::worker::{Core, NewNode, Target};
+use crate::worker::{Core, NewNode, Place, Target};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
@@ -16,6 +16,8 @@ use std::time::Duration;
 /// What control asks of a worker.
 pub(crate) enum Message {
     Add(NodeIndex, Box<NewNode>),
+    /// A node lives on another worker only.
+    AddElsewhere(NodeIndex, Place),
     Connect(NodeIndex, EdgeIndex, Target),
     /// The topological order of all nodes.
     Order(Vec<NodeIndex>),
@@ -24,7 +26,7 @@ pub(crate) enum Message {
     Stop,
 }
 
-/// A worker's inbox. Only control posts, only the worker takes.
+/// A worker's inbox. Control posts, or another worker on its behalf; only the worker takes.
 pub(crate) struct Mailbox {
     sender: Sender<Message>,
     receiver: Receiver<Message>,
@@ -50,8 +52,13 @@ impl Mailbox {
         // The mailbox holds both ends, so the channel cannot be closed.
         let _ = self.sender.send(message);
         self.mail.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Wakes the worker, if it sleeps, for what was put where it looks before it does.
+    pub fn wake(&self) {
         // Pairs with the fence in `begin_sleep`: either we see the sleeper, or it sees
-        // the mail.
+        // what there is.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) {
             self.ring();
@@ -74,7 +81,7 @@ impl Mailbox {
         self.receiver.try_iter().collect()
     }
 
-    /// Announces sleep. False: there is mail after all.
+    /// Announces sleep. False: there is mail after all. What else may have come is looked at after.
     pub fn begin_sleep(&self) -> bool {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -198,8 +198,9 @@ impl Expansion<'_, '_> {
     }
 }
 
-/// Where a worker's packets have gone; `consumed` are those that did their work here. At the end of a round
-/// `received + originated = sent + dropped + consumed + held`.
+/// Where a worker's packets have gone; `consumed` are those that did their work here, `taken` came from other workers,
+/// `handed` went to them. At the end of a round
+/// `received + originated + taken = sent + dropped + consumed + handed + held`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ledger {
     pub received: u64,
@@ -208,11 +209,14 @@ pub struct Ledger {
     pub dropped: u64,
     pub consumed: u64,
     pub held: u64,
+    pub taken: u64,
+    pub handed: u64,
 }
 
 impl Ledger {
     pub fn is_balanced(&self) -> bool {
-        self.received + self.originated == self.sent + self.dropped + self.consumed + self.held
+        let came = self.received + self.originated + self.taken;
+        came == self.sent + self.dropped + self.consumed + self.handed + self.held
     }
 }
 

@@ -8,11 +8,13 @@ use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, CounterSpec, EdgeSpec, Ledger, NodeSpec, Severity};
 use crate::trace::TraceFormat;
 use crate::vector::{EdgeIndex, edge};
-use crate::worker::{Core, DISPATCHER_ERRORS, NewNode, SharedCounters, Target, Worker, node_word, worker_word};
+use crate::worker::{
+    Core, DISPATCHER_ERRORS, NewNode, Place, Ports, SharedCounters, Target, Worker, node_word, worker_word,
+};
 use rcu::Domain;
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Most nodes, error counters and interfaces.
@@ -138,6 +140,10 @@ pub struct Graph {
     nodes: Vec<Option<NodeInfo>>,
     by_name: HashMap<String, NodeIndex>,
     errors: Vec<ErrorInfo>,
+    /// Counts registrations.
+    generations: u32,
+    /// Each worker's ends of the rings between them, until it is made.
+    ports: Mutex<Vec<Option<Ports>>>,
     /// Counts the times that [`Graph::clear_runtime`] was called.
     pub(crate) clears: u64,
 }
@@ -154,7 +160,8 @@ impl Graph {
             workers: CounterTable::new("/sys/worker", workers, worker_word::COUNT, 1)?,
             drops: CounterTable::new("/if/drops", workers, MAX_INTERFACES, 1)?,
         };
-        let mailboxes = (0..workers).map(|_| Ok(Arc::new(Mailbox::new()?))).collect::<io::Result<_>>()?;
+        let mailboxes = (0..workers).map(|_| Ok(Arc::new(Mailbox::new()?))).collect::<io::Result<Vec<_>>>()?;
+        let ports = Ports::of_all(&mailboxes);
         Ok(Graph {
             domain: domain.clone(),
             pool: pool.clone(),
@@ -163,11 +170,16 @@ impl Graph {
             nodes: Vec::new(),
             by_name: HashMap::new(),
             errors: DISPATCHER_ERRORS.iter().filter_map(|edge| ErrorInfo::of_edge("dispatcher", edge)).collect(),
+            generations: 0,
+            ports: Mutex::new(ports.into_iter().map(Some).collect()),
             clears: 0,
         })
     }
 
-    /// The worker of one data thread, to be run there. Once each.
+    /// The worker of one data thread, to be run there.
+    ///
+    /// # Panics
+    /// When it was made before.
     ///
     /// # Errors
     /// When the RCU domain has no place for another reader.
@@ -175,7 +187,10 @@ impl Graph {
         let keep = self.pool.capacity() as usize / self.mailboxes.len();
         let buffers = Buffers::new(&self.pool, keep);
         let mailbox = self.mailboxes[thread].clone();
-        Ok(Worker::new(thread, buffers, self.domain.register()?, self.counters.clone(), mailbox))
+        let reader = self.domain.register()?;
+        let ports = self.ports.lock().expect("nobody panics with it")[thread].take();
+        let ports = ports.expect("a worker is made once");
+        Ok(Worker::new(thread, buffers, reader, self.counters.clone(), mailbox, ports))
     }
 
     pub fn workers(&self) -> usize {
@@ -202,6 +217,28 @@ impl Graph {
     /// # Errors
     /// When the name is taken or the graph is full; then nothing has changed.
     pub fn register(&mut self, spec: NodeSpec, make: impl Fn(usize) -> Behaviour) -> Result<NodeIndex, GraphError> {
+        self.register_on(spec, None, make)
+    }
+
+    /// Registers a node that lives on one worker only. Others hand packets over to it.
+    ///
+    /// # Errors
+    /// When the name is taken or the graph is full; then nothing has changed.
+    pub fn register_owned(
+        &mut self,
+        spec: NodeSpec,
+        owner: usize,
+        make: impl Fn() -> Behaviour,
+    ) -> Result<NodeIndex, GraphError> {
+        self.register_on(spec, Some(owner), |_| make())
+    }
+
+    fn register_on(
+        &mut self,
+        spec: NodeSpec,
+        owner: Option<usize>,
+        make: impl Fn(usize) -> Behaviour,
+    ) -> Result<NodeIndex, GraphError> {
         if self.by_name.contains_key(&spec.name) {
             return Err(GraphError::NameTaken(spec.name));
         }
@@ -220,11 +257,19 @@ impl Graph {
         let targets: Vec<Target> = targets;
         let name: Arc<str> = spec.name.as_str().into();
         let mut kind = "";
-        for (thread, mailbox) in self.mailboxes.iter().enumerate() {
+        self.generations = self.generations.wrapping_add(1);
+        let generation = self.generations;
+        // The owner first: who hands over must find it there.
+        let is_owner = |thread: usize| owner.is_none_or(|owner| owner == thread);
+        for thread in (0..self.workers()).filter(|thread| is_owner(*thread)) {
             let behaviour = make(thread);
             kind = behaviour.kind();
-            let node = NewNode { behaviour, edges: targets.clone(), counter_base, name: name.clone() };
-            mailbox.post(Message::Add(index, Box::new(node)));
+            let node = NewNode { behaviour, edges: targets.clone(), counter_base, name: name.clone(), generation };
+            self.mailboxes[thread].post(Message::Add(index, Box::new(node)));
+        }
+        for thread in (0..self.workers()).filter(|thread| !is_owner(*thread)) {
+            let place = Place { worker: owner.expect("else all own it"), generation };
+            self.mailboxes[thread].post(Message::AddElsewhere(index, place));
         }
         self.counters.nodes.clear([slot]);
         let info = NodeInfo { index, name: spec.name.clone(), kind, edges, trace: spec.trace };
@@ -450,6 +495,22 @@ impl Graph {
         self.mailboxes[thread].post(Message::Call(Box::new(action)));
     }
 
+    /// Has one worker give up something and another take it, between rounds of theirs.
+    pub fn pass<T: Send + 'static>(
+        &self,
+        from: usize,
+        to: usize,
+        take: impl FnOnce(&mut Core) -> Option<T> + Send + 'static,
+        give: impl FnOnce(&mut Core, T) + Send + 'static,
+    ) {
+        let mailbox = self.mailboxes[to].clone();
+        self.call_one(from, move |core| {
+            if let Some(what) = take(core) {
+                mailbox.post(Message::Call(Box::new(move |core| give(core, what))));
+            }
+        });
+    }
+
     /// Asks one worker.
     ///
     /// # Errors
@@ -485,6 +546,8 @@ impl Graph {
             dropped: sum(worker_word::DROPPED),
             consumed: sum(worker_word::CONSUMED),
             held: sum(worker_word::HELD),
+            taken: sum(worker_word::TAKEN),
+            handed: sum(worker_word::HANDED),
         }
     }
 }

@@ -554,3 +554,116 @@ fn a_node_that_comes_back_goes_on_counting_where_it_was() {
     assert_eq!(bed.graph.errors().len(), counters);
     assert_eq!(bed.error("no good"), 7);
 }
+
+/// Two workers that run in turns; the second has packets for a node that lives on the first.
+struct Pair {
+    graph: Graph,
+    workers: [Worker; 2],
+    seen: Arc<Mutex<Vec<u32>>>,
+    sink: NodeIndex,
+}
+
+impl Pair {
+    fn new(vectors: usize, size: usize, route: fn(usize) -> EdgeIndex) -> Pair {
+        let domain = rcu::Domain::new(3);
+        let pool = Pool::new(16384, false).unwrap();
+        let mut graph = Graph::new(&domain, &pool, 2).unwrap();
+        let workers = [graph.worker(0).unwrap(), graph.worker(1).unwrap()];
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let make = || Behaviour::Map(Box::new(Sink(seen.clone())));
+        let sink = graph.register_owned(spec("sink", &[]), 0, make).unwrap();
+        let feed = move |thread| {
+            let vectors = if thread == 1 { vectors } else { 0 };
+            Behaviour::Source(Box::new(Feed { vectors, size, route }))
+        };
+        graph
+            .register(spec("feed", &[EdgeSpec::Next("sink"), EdgeSpec::Drop("here", Severity::Error, "")]), feed)
+            .unwrap();
+        Pair { graph, workers, seen, sink }
+    }
+
+    fn settle(&mut self) {
+        loop {
+            let worked = self.workers.each_mut().map(|worker| worker.round() == Progress::Worked);
+            if worked == [false, false] {
+                break;
+            }
+        }
+        self.check();
+    }
+
+    fn check(&mut self) {
+        for worker in &mut self.workers {
+            let ledger = worker.core().ledger();
+            assert!(ledger.is_balanced(), "{ledger:?}");
+        }
+    }
+
+    fn error(&self, reason: &str) -> u64 {
+        let errors = self.graph.errors();
+        let of = |i: usize| self.graph.counters().errors.sum(i, 0);
+        (0..errors.len()).filter(|&i| errors[i].reason == reason).map(of).sum()
+    }
+}
+
+#[test]
+fn packets_go_on_where_their_node_lives_in_order() {
+    let mut pair = Pair::new(40, 200, |n| (n % 10 == 3) as EdgeIndex);
+    pair.settle();
+    let one: Vec<u32> = (0..200).filter(|n| n % 10 != 3).collect();
+    assert_eq!(*pair.seen.lock().unwrap(), one.repeat(40));
+    assert_eq!(pair.error("here"), 40 * 20);
+    let [first, second] = pair.workers.each_mut().map(|worker| worker.core().ledger());
+    assert_eq!((second.received, second.handed, second.taken), (8000, 7200, 0));
+    assert_eq!((first.received, first.taken, first.sent), (0, 7200, 7200));
+    let used = pair.workers.each_mut().map(|worker| worker.core().buffers.in_use());
+    assert_eq!(used[0].wrapping_add(used[1]), 0, "all buffers are back");
+}
+
+#[test]
+fn what_a_busy_worker_has_no_room_for_is_dropped_by_name() {
+    let mut pair = Pair::new(40, 256, |_| 0);
+    // The owner does not come to it.
+    while pair.workers[1].round() == Progress::Worked {}
+    assert_eq!(pair.error("congestion drop between workers"), 8 * 256);
+    pair.settle();
+    assert_eq!(pair.seen.lock().unwrap().len(), 32 * 256);
+}
+
+#[test]
+fn what_was_on_its_way_to_a_node_that_is_gone_is_dropped() {
+    let mut pair = Pair::new(5, 100, |_| 0);
+    while pair.workers[1].round() == Progress::Worked {}
+    pair.graph.remove(pair.sink);
+    // Another one gets its number; what was on its way is not for it.
+    let others = Arc::new(Mutex::new(Vec::new()));
+    let make = || Behaviour::Map(Box::new(Sink(others.clone())));
+    assert_eq!(pair.graph.register_owned(spec("other", &[]), 0, make).unwrap(), pair.sink);
+    pair.settle();
+    assert_eq!((pair.seen.lock().unwrap().len(), others.lock().unwrap().len()), (0, 0));
+    assert_eq!(pair.error("edge leads nowhere"), 500);
+}
+
+#[test]
+fn a_worker_that_sleeps_is_woken_by_what_is_handed_to_it() {
+    let pair = Pair::new(0, 1, |_| 0);
+    let Pair { mut graph, workers: [first, mut second], seen, .. } = pair;
+    let owner = std::thread::spawn(move || first.run());
+    let one = |thread| {
+        let vectors = if thread == 1 { 1 } else { 0 };
+        Behaviour::Source(Box::new(Feed { vectors, size: 1, route: |_| 0 }))
+    };
+    for n in 0..50 {
+        while graph.worker_state(0) != quiver_graph::WorkerState::Asleep {
+            std::thread::yield_now();
+        }
+        let source = graph.register(spec(&format!("more-{n}"), &[EdgeSpec::Next("sink")]), one).unwrap();
+        while second.round() == Progress::Worked {}
+        while seen.lock().unwrap().len() <= n {
+            std::thread::yield_now();
+        }
+        graph.remove(source);
+    }
+    graph.stop();
+    owner.join().unwrap();
+}

@@ -11,7 +11,6 @@ use crossbeam_channel::{Receiver, Sender, bounded, select};
 use router::inspect::VERSION;
 use router::logging::{By, ClassSettings, Level, Logging};
 use router::{Options, Router};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ use std::time::{Duration, Instant};
 use crate::desk::{Desk, Request};
 use crate::surroundings::{self, PidFile};
 use crate::watchdog::Watchdog;
-use crate::{crash, log_sink, notify, show_config, signals};
+use crate::{cores, crash, log_sink, notify, show_config, signals};
 
 /// Where VPP's own `vppctl` looks.
 const VPP_SOCKET: &str = "/run/vpp/cli.sock";
@@ -151,7 +150,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     let options = Options {
         buffers: config.buffers.buffers_per_numa,
         huge_pages: config.buffers.page_size != PageSize::Size4K,
-        workers: 1,
+        workers: config.cpu.workers.max(1) as usize,
         hash_seed: std::process::id(),
         ..Options::default()
     };
@@ -161,8 +160,8 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     crash::install(crashes.clone(), crash::Process { started, config: config_file.map(PathBuf::from) });
     surroundings::allow_core_files(&config.unix);
     warn_of_limits(config, &router);
-    let data = start_worker(&router, config, &crashes)?;
-    pin("control", config.cpu.main_core);
+    let data = start_workers(&router, config, &crashes)?;
+    cores::pin("control", config.cpu.main_core);
     router.files = files(config)?;
     router.config.startup = config.unix.startup_config.clone();
     router.config.on_progress = Some(notify::alive);
@@ -190,11 +189,29 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     notify::stopping(&format!("{why}: leaving"));
     servers.iter_mut().for_each(CliServer::shutdown);
     router.graph.stop();
-    data.join().map_err(|_| "worker 0 panicked".to_string())
+    for (number, worker) in data.into_iter().enumerate() {
+        worker.join().map_err(|_| format!("worker {number} panicked"))?;
+    }
+    Ok(())
 }
 
-fn start_worker(router: &Router, config: &StartupConfig, crashes: &Path) -> Result<thread::JoinHandle<()>, String> {
-    let mut worker = router.graph.worker(0).map_err(|error| error.to_string())?;
+fn start_workers(
+    router: &Router,
+    config: &StartupConfig,
+    crashes: &Path,
+) -> Result<Vec<thread::JoinHandle<()>>, String> {
+    let cores = cores::of_workers(&config.cpu, router.graph.workers());
+    let start = |(number, core)| start_worker(router, number, core, crashes);
+    cores.into_iter().enumerate().map(start).collect()
+}
+
+fn start_worker(
+    router: &Router,
+    number: usize,
+    core: Option<u32>,
+    crashes: &Path,
+) -> Result<thread::JoinHandle<()>, String> {
+    let mut worker = router.graph.worker(number).map_err(|error| error.to_string())?;
     // What the worker did last, into the report that its panic has written.
     let reports = crashes.to_path_buf();
     worker.on_panic(Box::new(move |panic| {
@@ -202,13 +219,12 @@ fn start_worker(router: &Router, config: &StartupConfig, crashes: &Path) -> Resu
             log::error!("{panic}\nno report in {}: {error}", reports.display());
         }
     }));
-    let core = config.cpu.corelist_workers.first().copied();
-    let thread = thread::Builder::new().name("quiver_wk_0".into());
+    let thread = thread::Builder::new().name(format!("quiver_wk_{number}"));
     let run = move || {
-        pin("worker 0", core);
+        cores::pin(&format!("worker {number}"), core);
         worker.run();
     };
-    thread.spawn(run).map_err(|error| format!("worker 0: {error}"))
+    thread.spawn(run).map_err(|error| format!("worker {number}: {error}"))
 }
 
 /// How interactive sessions begin.
@@ -230,13 +246,7 @@ fn manners(config: &StartupConfig, restored: &Restored) -> Manners {
 
 /// Names what the configuration asks for and this version does otherwise.
 fn warn_of_limits(config: &StartupConfig, router: &Router) {
-    let (cpu, buffers) = (&config.cpu, &config.buffers);
-    if cpu.workers > 1 {
-        log::warn!("cpu: workers {}: this version has one data thread", cpu.workers);
-    }
-    if cpu.skip_cores > 0 {
-        log::warn!("cpu: skip-cores has no effect; corelist-workers names the data thread's core");
-    }
+    let buffers = &config.buffers;
     if buffers.default_data_size as usize != graph::buffer::DATA_SIZE {
         log::warn!("buffers: data-size is {} in this version", graph::buffer::DATA_SIZE);
     }
@@ -384,15 +394,5 @@ fn control_loop(
             }
             recv(pause) -> _ => {}
         }
-    }
-}
-
-/// Keeps the calling thread on a core, when one is given.
-fn pin(what: &str, core: Option<u32>) {
-    let Some(core) = core else { return };
-    let mut cores = CpuSet::new();
-    cores.set(core as usize);
-    if let Err(error) = sched_setaffinity(None, &cores) {
-        log::warn!("{what} is not kept on core {core}: {error}");
     }
 }

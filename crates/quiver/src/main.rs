@@ -4,6 +4,7 @@
 mod bench;
 mod cli;
 mod completion;
+mod cores;
 mod crash;
 mod daemon;
 mod desk;

@@ -89,6 +89,10 @@ pub enum Error {
     PuntToOurselves(std::net::Ipv4Addr),
     #[error("{0} is where `ip punt redirect' sends packets for the host: it is the host's")]
     PuntedTo(std::net::Ipv4Addr),
+    #[error("no worker {worker}: there are {workers}, counted from 0 (`show threads`)")]
+    NoSuchWorker { worker: usize, workers: usize },
+    #[error("{0} has no receive queue")]
+    NothingReceived(String),
     #[error("{mac} is an extra address of {name}: `set interface secondary-mac-address {name} {mac} del' first")]
     MacIsSecondary { mac: MacAddress, name: String },
     #[error("{name} does not have the extra address {mac}")]
@@ -238,6 +242,8 @@ pub struct Router {
     pub(crate) nodes: Nodes,
     pub(crate) clears: inspect::Clears,
     devices: Devices,
+    /// Counts interfaces that were ever made.
+    pub(crate) lives: u64,
     pub config: config::control::Configuration,
     /// What commands may reach of the file system.
     pub files: Files,
@@ -335,6 +341,7 @@ impl Router {
 
         Ok(Router {
             graph,
+            lives: 0,
             interfaces: Interfaces::default(),
             ip4: Ip4::new(fib, objects),
             neighbours,

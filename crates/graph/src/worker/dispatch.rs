@@ -24,6 +24,7 @@ impl Core {
             clock = self.run_touched(round, clock);
             worked = true;
         }
+        worked |= self.take_over();
         for i in 0..self.sources.len() {
             let (n, after) = self.poll(self.sources[i], round, clock);
             worked |= n > 0;
@@ -300,7 +301,10 @@ impl Core {
     fn push(&mut self, from: NodeIndex, to: NodeIndex, mut vector: Box<Vector>) {
         let rank_from = self.nodes[from.0 as usize].as_ref().map_or(0, |node| node.rank);
         let Some(Some(node)) = self.nodes.get_mut(to.0 as usize) else {
-            return self.drop_vector(vector, NOWHERE);
+            return match self.elsewhere.get(to.0 as usize) {
+                Some(Some(place)) => self.hand_over(to, *place, vector),
+                _ => self.drop_vector(vector, NOWHERE),
+            };
         };
         if node.rank <= rank_from {
             vector.recirculations += 1;
@@ -308,6 +312,13 @@ impl Core {
                 return self.drop_vector(vector, RECIRCULATED);
             }
         }
+        self.queue(to, vector);
+    }
+
+    /// Queues a vector at a node that is here.
+    #[inline]
+    pub(super) fn queue(&mut self, to: NodeIndex, vector: Box<Vector>) {
+        let node = self.nodes[to.0 as usize].as_mut().expect("the caller has seen it");
         self.pending[node.rank / 64] |= 1 << (node.rank % 64);
         match node.queue.last_mut() {
             Some(open) if open.room() >= vector.len() => {

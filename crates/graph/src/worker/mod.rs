@@ -10,8 +10,10 @@
 //! a device or a message wakes it.
 
 mod dispatch;
+mod handoff;
 mod recorder;
 
+pub(crate) use handoff::{Place, Ports};
 pub use recorder::{Crash, Step};
 
 use crate::NodeIndex;
@@ -43,7 +45,7 @@ const IDLE_ROUNDS: u32 = 1000;
 
 /// Error counters that the dispatcher itself counts, in this order at the front of the
 /// table.
-pub(crate) const DISPATCHER_ERRORS: [EdgeSpec; 3] = [
+pub(crate) const DISPATCHER_ERRORS: [EdgeSpec; 4] = [
     EdgeSpec::Drop(
         "recirculated too often",
         Severity::Error,
@@ -62,10 +64,17 @@ pub(crate) const DISPATCHER_ERRORS: [EdgeSpec; 3] = [
         "A node failed and its packets were given up: a fault of this program. The crash report (its place is in \
          `show logging`) says where; three in a row end the process.",
     ),
+    EdgeSpec::Drop(
+        "congestion drop between workers",
+        Severity::Error,
+        "The worker that owns the interface's transmit queue had no time for what others handed it: it is overloaded \
+         (`show runtime`). Place queues on other workers.",
+    ),
 ];
 const RECIRCULATED: u32 = 0;
 const NOWHERE: u32 = 1;
 const PANICKED: u32 = 2;
+const CONGESTED: u32 = 3;
 
 /// Words of a node's entry in the node table.
 pub mod node_word {
@@ -105,6 +114,8 @@ pub mod worker_word {
     pub const LWP: usize = 11;
     /// Which `clear` the largest clocks of nodes count from.
     pub const MAXIMA: usize = 12;
+    pub const TAKEN: usize = 13;
+    pub const HANDED: usize = 14;
     pub const COUNT: usize = 16;
 }
 
@@ -138,6 +149,7 @@ pub(crate) struct NewNode {
     pub edges: Vec<Target>,
     pub counter_base: usize,
     pub name: Arc<str>,
+    pub generation: u32,
 }
 
 struct Node {
@@ -147,12 +159,17 @@ struct Node {
     name: Arc<str>,
     queue: Vec<Box<Vector>>,
     rank: usize,
+    /// Tells it from one that has its number later.
+    generation: u32,
 }
 
 /// Everything of a worker but its RCU reader, which lends rounds while this runs.
 pub struct Core {
     thread: usize,
     nodes: Vec<Option<Node>>,
+    /// Where nodes live that are not here.
+    elsewhere: Vec<Option<Place>>,
+    ports: Ports,
     sources: Vec<NodeIndex>,
     /// Nodes by rank, and a bit for each rank that has packets.
     order: Vec<NodeIndex>,
@@ -200,11 +217,14 @@ impl Worker {
         reader: Reader,
         counters: SharedCounters,
         mailbox: Arc<Mailbox>,
+        ports: Ports,
     ) -> Worker {
         Worker {
             core: Core {
                 thread,
                 nodes: Vec::new(),
+                elsewhere: Vec::new(),
+                ports,
                 sources: Vec::new(),
                 order: Vec::new(),
                 pending: Vec::new(),
@@ -325,6 +345,9 @@ impl Worker {
         if !mailbox.begin_sleep() {
             return;
         }
+        if self.core.ports.have_mail() {
+            return mailbox.end_sleep();
+        }
         let mut until = None;
         let mut descriptors = Vec::new();
         let mut must_poll = false;
@@ -429,11 +452,18 @@ impl Core {
                     self.sources.push(index);
                 }
                 self.clear_maximum(at);
-                let NewNode { behaviour, edges, counter_base, name } = *new;
-                self.nodes[at] =
-                    Some(Node { behaviour, edges, counter_base, name, queue: Vec::with_capacity(4), rank: 0 });
+                let NewNode { behaviour, edges, counter_base, name, generation } = *new;
+                let queue = Vec::with_capacity(4);
+                self.nodes[at] = Some(Node { behaviour, edges, counter_base, name, queue, rank: 0, generation });
                 self.order.push(index);
                 self.rank_nodes();
+            }
+            Message::AddElsewhere(index, place) => {
+                let at = index.0 as usize;
+                if self.elsewhere.len() <= at {
+                    self.elsewhere.resize(at + 1, None);
+                }
+                self.elsewhere[at] = Some(place);
             }
             Message::Connect(from, edge, target) => {
                 if let Some(Some(node)) = self.nodes.get_mut(from.0 as usize) {
@@ -467,6 +497,9 @@ impl Core {
     }
 
     fn remove(&mut self, index: NodeIndex) {
+        if let Some(place) = self.elsewhere.get_mut(index.0 as usize) {
+            *place = None;
+        }
         let Some(mut node) = self.nodes.get_mut(index.0 as usize).and_then(Option::take) else {
             return;
         };
@@ -502,6 +535,8 @@ impl Core {
             (worker_word::DROPPED, ledger.dropped),
             (worker_word::CONSUMED, ledger.consumed),
             (worker_word::HELD, ledger.held),
+            (worker_word::TAKEN, ledger.taken),
+            (worker_word::HANDED, ledger.handed),
             (worker_word::BUFFERS_CACHED, self.buffers.cached() as u64),
             (worker_word::BUFFERS_IN_USE, self.buffers.in_use()),
         ];

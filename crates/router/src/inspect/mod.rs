@@ -81,7 +81,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         "Where every packet has gone; the sum must be zero.",
         |router: &mut Router, _: &Args| {
             let ledger = router.graph.ledger();
-            let graph::Ledger { received, originated, sent, dropped, consumed, held } = ledger;
+            let graph::Ledger { received, originated, sent, dropped, consumed, held, .. } = ledger;
             reply(ShowLedger { received, originated, sent, dropped, consumed, held, balanced: ledger.is_balanced() })
         },
     ));
@@ -90,8 +90,9 @@ pub fn register(set: &mut CommandSet<Router>) {
 fn buffers(router: &Router) -> ShowBuffers {
     use graph::worker::worker_word::{BUFFERS_CACHED, BUFFERS_IN_USE};
     let pool = router.graph.pool();
-    let sum =
-        |word| (0..router.graph.workers()).map(|thread| router.graph.counters().workers.raw(thread, word, 0)).sum();
+    // A worker may have freed more than it took: packets change workers.
+    let of = |word| (0..router.graph.workers()).map(move |thread| router.graph.counters().workers.raw(thread, word, 0));
+    let sum = |word| of(word).fold(0, u64::wrapping_add);
     let (cached, used): (u64, u64) = (sum(BUFFERS_CACHED), sum(BUFFERS_IN_USE));
     ShowBuffers {
         pool: "default-numa-0",

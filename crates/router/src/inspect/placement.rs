@@ -2,7 +2,7 @@
 
 use super::worker_name;
 use crate::Router;
-use command::{Args, Command, CommandSet, reply};
+use command::{Args, Command, CommandSet, Done, reply};
 use serde::Serialize;
 use std::fmt;
 
@@ -30,6 +30,18 @@ pub fn register(set: &mut CommandSet<Router>) {
             reply(ShowPlacement { queues })
         },
     ));
+    set.add(
+        Command::new(
+            "set interface rx-placement <interface:interface> [queue <queue:u32 0..0>] worker <worker:u32>",
+            "Have a worker poll a receive queue. Workers are counted from 0.",
+            |router: &mut Router, args: &Args| {
+                let index = router.interfaces.find(args.text("interface")?)?;
+                router.place_receive_queue(index, args.parse::<u32>("worker")? as usize)?;
+                reply(Done)
+            },
+        )
+        .example("set interface rx-placement e0 worker 0"),
+    );
 }
 
 #[derive(Serialize)]

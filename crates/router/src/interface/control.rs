@@ -9,12 +9,12 @@ use crate::span::Session;
 use crate::vlan::Demux;
 use crate::vlan::control::Sub;
 use crate::{Error, Router};
-use drivers::input::DeviceInput;
+use drivers::input::{DeviceInput, Queue};
 use drivers::output::DeviceOutput;
 use drivers::pg::PgInput;
 use drivers::{Device, Finishes, Link, Receive, Transmit};
 use graph::registry::MAX_INTERFACES;
-use graph::{Behaviour, InterfaceIndex, NodeIndex};
+use graph::{Behaviour, Core, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
 use std::net::Ipv6Addr;
 use std::os::fd::{AsRawFd, RawFd};
@@ -326,15 +326,16 @@ impl Router {
     ) -> Result<InterfaceIndex, Error> {
         let index = self.interfaces.free_index()?;
         let Device { driver, input_node, description, host, mac, mtu, finishes, receive, transmit, link } = device;
+        let owner = self.least_busy();
         let receive_queue = receive.as_ref().map(|queue| ReceiveQueue {
-            thread: OWNER,
+            thread: owner,
             descriptor: queue.descriptor().map(|descriptor| descriptor.as_raw_fd()),
         });
         if let Some(receive) = receive {
-            self.attach_receive(input_node, index, receive)?;
+            self.attach_receive(input_node, index, receive, owner)?;
         }
         let registered = match &sub {
-            None => self.register_output(name, index, finishes, transmit),
+            None => self.register_output(name, index, finishes, transmit, owner),
             Some(sub) => self.register_sub_output(name, index, sub.parent),
         };
         let (tx_node, output_node) = registered.inspect_err(|_| self.detach_receive(input_node, index))?;
@@ -388,7 +389,7 @@ impl Router {
             rewrite_edge,
             finishes,
             receive_queue,
-            transmit_thread: OWNER,
+            transmit_thread: owner,
             input_node,
             output_node,
             tx_node,
@@ -410,17 +411,22 @@ impl Router {
         index: InterfaceIndex,
         finishes: Finishes,
         transmit: Box<dyn Transmit>,
+        owner: usize,
     ) -> Result<(NodeIndex, NodeIndex), Error> {
         let tx = self.counters.tx.clone();
         let spec = DeviceOutput::spec(name, transmit.edges());
-        // One worker owns the queue; the others have what stands in for it.
-        let mut queues: Vec<_> = (0..self.graph.workers()).map(|_| Some(transmit.elsewhere())).collect();
-        queues[OWNER] = Some(transmit);
-        let queues = RefCell::new(queues);
-        let tx_node = self.graph.register(spec, |thread| {
-            let queue = queues.borrow_mut()[thread].take().expect("asked for once");
-            Behaviour::Map(Box::new(DeviceOutput::new(index, queue, tx.clone())))
-        })?;
+        // Each worker has its own, where that makes sense; else one owns it.
+        let others: Option<Vec<_>> = (1..self.graph.workers()).map(|_| transmit.another()).collect();
+        let everywhere = others.is_some();
+        let queues = RefCell::new(others.into_iter().flatten().chain([transmit]).collect::<Vec<_>>());
+        let make = || {
+            let queue = queues.borrow_mut().pop().expect("asked for so often");
+            Behaviour::Map(Box::new(DeviceOutput::new(index, queue, tx.clone())) as Box<dyn graph::Map>)
+        };
+        let tx_node = match everywhere {
+            true => self.graph.register(spec, |_| make())?,
+            false => self.graph.register_owned(spec, owner, make)?,
+        };
         let facts = self.facts.clone();
         // The only edge beyond the drops leads to the tx node.
         let tx_edge = Output::spec(name).edges.len() as u16;
@@ -438,6 +444,7 @@ impl Router {
         node: &'static str,
         index: InterfaceIndex,
         receive: Box<dyn Receive>,
+        worker: usize,
     ) -> Result<(), Error> {
         let input = match self.graph.find(node) {
             Ok(input) => input,
@@ -448,21 +455,67 @@ impl Router {
                 })?
             }
         };
-        self.graph.call_one(OWNER, move |core| {
+        self.lives += 1;
+        let life = self.lives;
+        self.tell_input(input, move |input| input.announce(index, life));
+        self.graph.call_one(worker, move |core| {
             if let Some(input) = core.node::<DeviceInput>(input) {
-                input.add(index, receive);
+                input.add(Queue::new(index, life, receive));
             }
         });
         Ok(())
     }
 
+    /// Tells a driver's input node on all workers.
+    pub(crate) fn tell_input(&self, input: NodeIndex, tell: impl Fn(&mut DeviceInput) + Clone + Send + 'static) {
+        self.graph.call(|_| {
+            let tell = tell.clone();
+            Box::new(move |core| {
+                if let Some(input) = core.node::<DeviceInput>(input) {
+                    tell(input);
+                }
+            })
+        });
+    }
+
+    /// The worker that has the fewest queues to poll.
+    fn least_busy(&self) -> usize {
+        let queues = |worker: usize| {
+            let theirs = self.interfaces.iter().filter_map(|interface| interface.receive_queue.as_ref());
+            theirs.filter(|queue| queue.thread == worker).count()
+        };
+        (0..self.graph.workers()).min_by_key(|worker| queues(*worker)).unwrap_or(OWNER)
+    }
+
+    /// Has a worker poll the receive queue of an interface.
+    ///
+    /// # Errors
+    /// When there is no such interface or worker, or nothing to poll.
+    pub fn place_receive_queue(&mut self, index: InterfaceIndex, worker: usize) -> Result<(), Error> {
+        let workers = self.graph.workers();
+        if worker >= workers {
+            return Err(Error::NoSuchWorker { worker, workers });
+        }
+        let interface = self.interfaces.get_mut(index)?;
+        let name = interface.name.clone();
+        let queue = interface.receive_queue.as_mut().ok_or(Error::NothingReceived(name))?;
+        let from = std::mem::replace(&mut queue.thread, worker);
+        let input = self.graph.find(interface.input_node)?;
+        if from != worker {
+            let take = move |core: &mut Core| core.node::<DeviceInput>(input)?.take(index);
+            let give = move |core: &mut Core, queue: Queue| {
+                if let Some(input) = core.node::<DeviceInput>(input) {
+                    input.add(queue);
+                }
+            };
+            self.graph.pass(from, worker, take, give);
+        }
+        Ok(())
+    }
+
     fn detach_receive(&self, node: &'static str, index: InterfaceIndex) {
         let Ok(input) = self.graph.find(node) else { return };
-        self.graph.call_one(OWNER, move |core| {
-            if let Some(input) = core.node::<DeviceInput>(input) {
-                input.remove(index);
-            }
-        });
+        self.tell_input(input, move |input| input.remove(index));
     }
 
     /// Removes an interface with its routes and neighbours.
@@ -547,11 +600,7 @@ impl Router {
         self.publish_facts();
         // Null devices and the generator's are in no driver's input.
         if let Ok(input) = self.graph.find(node) {
-            self.graph.call_one(OWNER, move |core| {
-                if let Some(input) = core.node::<DeviceInput>(input) {
-                    input.set_up(index, up);
-                }
-            });
+            self.tell_input(input, move |input| input.set_up(index, up));
         }
         self.settle(&states);
         Ok(())

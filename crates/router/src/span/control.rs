@@ -3,7 +3,6 @@
 use super::{Listener, Listeners};
 use crate::interface::Interface;
 use crate::{Error, Router};
-use drivers::input::DeviceInput;
 use drivers::pg::PgInput;
 use graph::{EdgeIndex, InterfaceIndex};
 
@@ -119,10 +118,10 @@ impl Router {
         let mirrored = interface.span.iter().any(|session| session.rx);
         let input = self.graph.find(interface.input_node).ok();
         let generator = self.nodes.generator.input;
+        if let Some(input) = input {
+            self.tell_input(input, move |input| input.set_mirrored(index, mirrored));
+        }
         self.graph.call_one(OWNER, move |core| {
-            if let Some(input) = input.and_then(|input| core.node::<DeviceInput>(input)) {
-                input.set_mirrored(index, mirrored);
-            }
             if let Some(generator) = core.node::<PgInput>(generator) {
                 generator.set_mirrored(index, mirrored);
             }

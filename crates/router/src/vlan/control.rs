@@ -3,8 +3,8 @@
 use super::{Found, Takes, Vid, output};
 use crate::interface::Interface;
 use crate::{Error, Router};
-use drivers::{Device, Finishes, Link, output::NotOwner};
-use graph::{Behaviour, InterfaceIndex, NodeIndex};
+use drivers::{Device, Finishes, Link, REFUSED, Transmit};
+use graph::{Behaviour, Buffers, InterfaceIndex, NodeIndex, Vector};
 use std::sync::Arc;
 use wire::ethernet::EtherType;
 
@@ -38,6 +38,15 @@ pub fn by_number(id: u32) -> Takes {
 /// The name of a sub-interface.
 pub fn name_of(parent: &str, id: u32) -> String {
     format!("{parent}.{id}")
+}
+
+/// A sub-interface has no queue: its output leads to its parent's.
+struct NoQueue;
+
+impl Transmit for NoQueue {
+    fn transmit(&mut self, _: &mut Buffers, vector: &mut Vector) {
+        vector.set_edges(REFUSED);
+    }
 }
 
 /// Its parent has the carrier.
@@ -81,7 +90,7 @@ impl Router {
             mtu: above.mtu,
             finishes: Finishes { checksum: true, segmentation: true },
             receive: None,
-            transmit: Box::new(NotOwner),
+            transmit: Box::new(NoQueue),
             link: Box::new(NoLink),
         };
         let sub = Sub { parent, id, takes, parent_up: above.is_usable() };

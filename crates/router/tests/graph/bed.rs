@@ -216,6 +216,7 @@ pub type Errors = BTreeMap<(String, String), u64>;
 pub struct Bed {
     pub router: Router,
     pub worker: Worker,
+    pub others: Vec<Worker>,
     commands: CommandSet<Router>,
     /// Runs ahead of the clock as the test says.
     now: Instant,
@@ -230,7 +231,7 @@ impl Bed {
         Bed::with_options(Options { buffers, huge_pages: false, workers: 1, hash_seed: 7, ..Options::default() })
     }
 
-    /// Of several workers the bed runs the first, which owns the ports.
+    /// Of several workers the bed runs the first; the others go along when they have something to do.
     pub fn with_workers(workers: usize) -> Bed {
         Bed::with_options(Options { buffers: BUFFERS, huge_pages: false, workers, hash_seed: 7, ..Options::default() })
     }
@@ -238,7 +239,8 @@ impl Bed {
     fn with_options(options: Options) -> Bed {
         let router = Router::new(options).expect("a router");
         let worker = router.graph.worker(0).expect("a worker");
-        Bed { router, worker, commands: quiver_router::commands(), now: Instant::now() }
+        let others = (1..router.graph.workers()).map(|n| router.graph.worker(n).expect("a worker")).collect();
+        Bed { router, worker, others, commands: quiver_router::commands(), now: Instant::now() }
     }
 
     /// A router with three ports that are up, `10.0.N.1/24` each, that know the host
@@ -311,7 +313,10 @@ impl Bed {
     pub fn run(&mut self) {
         const MANY: usize = 100_000;
         for _ in 0..MANY {
-            let worked = self.worker.round() != Progress::Idle;
+            let mut worked = self.worker.round() != Progress::Idle;
+            for other in &mut self.others {
+                worked |= other.round() != Progress::Idle;
+            }
             let mut told = false;
             while let Ok(event) = self.router.events().try_recv() {
                 self.router.handle(event);
@@ -322,6 +327,9 @@ impl Bed {
                 for _ in 0..2 {
                     self.router.graph.domain().collect();
                     self.worker.round();
+                    for other in &mut self.others {
+                        other.round();
+                    }
                 }
                 self.router.graph.domain().collect();
                 assert!(self.worker.core().ledger().is_balanced(), "{:?}", self.worker.core().ledger());

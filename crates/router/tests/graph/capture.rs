@@ -175,7 +175,7 @@ fn a_full_capture_ends_and_is_written_by_itself() {
 #[test]
 fn a_worker_that_is_full_ends_the_capture_of_the_others() {
     let mut bed = Bed::with_workers(2);
-    let mut second = bed.router.graph.worker(1).unwrap();
+    let mut second = bed.others.remove(0);
     let e0 = bed.port("e0", &["10.0.0.1/24"]);
     let file = Scratch::new("two.pcap");
     bed.command(&format!("pcap trace rx max 1 file {}", file.0.display())).unwrap();
@@ -192,7 +192,7 @@ fn a_worker_that_is_full_ends_the_capture_of_the_others() {
 #[test]
 fn the_worker_that_does_not_give_its_part_back_is_named_and_may_do_so_later() {
     let mut bed = Bed::with_workers(2);
-    let mut second = bed.router.graph.worker(1).unwrap();
+    let mut second = bed.others.remove(0);
     let file = Scratch::new("stuck.pcap");
     bed.command(&format!("pcap trace rx file {}", file.0.display())).unwrap();
     bed.router.graph.call_one(1, |core| core.capture.finish());

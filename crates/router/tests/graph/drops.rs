@@ -674,6 +674,7 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("dispatcher", "recirculated too often"),
     ("dispatcher", "edge leads nowhere"),
     ("dispatcher", "node panicked"),
+    ("dispatcher", "congestion drop between workers"),
 ];
 
 /// Counted by the other tests of this file.

@@ -314,3 +314,59 @@ fn check_fates(bed: &mut Bed, ports: &[Port], reference: &Reference, frames: &[(
     }
     assert!(sent.is_empty(), "sent though nothing was to be: {:?}", sent.keys());
 }
+
+#[test]
+fn packets_cross_from_worker_to_worker() {
+    let mut bed = Bed::with_workers(2);
+    let ports = [0, 1, 2].map(|number| {
+        let port = bed.port(&format!("e{number}"), &[&format!("10.0.{number}.1/24")]);
+        bed.know(&port, &format!("10.0.{number}.2"));
+        port
+    });
+    bed.run();
+    let placed = |bed: &mut Bed| bed.json("show interface rx-placement");
+    let shown = bed.command("show interface rx-placement").unwrap();
+    assert!(shown.contains("Thread 1 (quiver_wk_0):") && shown.contains("Thread 2 (quiver_wk_1):"), "{shown}");
+    // To each from each, whoever receives and whoever sends; a whole vector and more, in order.
+    let all_ways = |bed: &mut Bed| {
+        for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 1), (1, 2), (2, 0)] {
+            let (source, target) = (format!("10.0.{from}.2"), format!("10.0.{to}.2"));
+            let frames: Vec<_> = (0..600u16)
+                .map(|n| ports[from].receive_packet(&Packet::udp(&source, &target, &n.to_be_bytes())))
+                .collect();
+            let moved = bed.errors_of(|_| {});
+            let expected: Vec<_> =
+                frames.iter().map(|frame| forwarded(frame, host_mac(ip(&target)), ports[to].mac)).collect();
+            let sent = ports[to].sent();
+            assert_eq!((moved, sent.len()), (Errors::new(), expected.len()), "{from} to {to}");
+            let wrong = sent.iter().zip(&expected).position(|(sent, expected)| sent != expected);
+            assert_eq!(wrong, None, "{from} to {to}");
+        }
+    };
+    all_ways(&mut bed);
+    // The same when queues are placed anew, again and again.
+    for worker in [1, 1, 0, 1] {
+        for name in ["e0", "e1", "e2"] {
+            bed.command(&format!("set interface rx-placement {name} worker {worker}")).unwrap();
+        }
+        // From one worker to the other by a message of theirs.
+        (0..2).for_each(|_| bed.run());
+        all_ways(&mut bed);
+        let queues = placed(&mut bed)["queues"].as_array().unwrap().clone();
+        assert!(queues.iter().all(|queue| queue["thread"] == worker + 1), "{queues:?}");
+    }
+    // Neighbours are found, the router is reached, wherever that is asked for.
+    ports[2].receive_packet(&Packet::udp("10.0.2.2", "10.0.0.77", b"x"));
+    ports[2].receive_packet(&Packet::echo_request("10.0.2.2", "10.0.0.1", b"x"));
+    bed.run();
+    assert_eq!((ports[0].sent().len(), ports[2].sent().len()), (1, 1));
+    // A queue that is on its way when its interface goes is closed.
+    bed.command("set interface rx-placement e1 worker 0").unwrap();
+    bed.command("delete interface e1").unwrap();
+    bed.run();
+    assert!(bed.command("set interface rx-placement e0 worker 2").unwrap_err().contains("no worker 2: there are 2"));
+    let used: u64 = bed.others.iter_mut().map(|other| other.core().buffers.in_use()).fold(0, u64::wrapping_add);
+    // One waits for 10.0.0.77.
+    assert_eq!(bed.buffers_in_use().wrapping_add(used), 1);
+    assert_eq!(bed.router.graph.ledger().handed, bed.router.graph.ledger().taken);
+}

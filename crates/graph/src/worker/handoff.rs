@@ -1,0 +1,123 @@
+//! Packets that go on on another worker, because the node that they go to lives there only: a
+//! device's transmit queue has one owner.
+//!
+//! Each worker has a ring to each other one. What the ring has no room for is dropped by name: the
+//! other worker has more to do than it can. Order from worker to worker is that of handing over.
+
+use super::{CONGESTED, Core, NOWHERE};
+use crate::NodeIndex;
+use crate::mailbox::Mailbox;
+use crate::ring::{Consumer, Producer, ring};
+use crate::vector::{Vector, flag};
+use std::sync::Arc;
+
+/// Vectors that wait in one ring at most.
+const RING_SIZE: usize = 32;
+
+/// A vector with where it goes.
+struct Parcel {
+    to: NodeIndex,
+    /// Tells a node from one that has its number later.
+    generation: u32,
+    vector: Box<Vector>,
+}
+
+impl Parcel {
+    fn empty() -> Parcel {
+        Parcel { to: NodeIndex(0), generation: 0, vector: Vector::new() }
+    }
+}
+
+/// On which worker a node lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub worker: usize,
+    pub generation: u32,
+}
+
+/// One worker's ends of all rings.
+pub(crate) struct Ports {
+    /// By worker; none to itself.
+    outgoing: Vec<Option<Producer<Parcel>>>,
+    incoming: Vec<Consumer<Parcel>>,
+    mailboxes: Vec<Arc<Mailbox>>,
+}
+
+impl Ports {
+    /// The ports of all workers, by their mailboxes.
+    pub fn of_all(mailboxes: &[Arc<Mailbox>]) -> Vec<Ports> {
+        let none = |_: &Arc<Mailbox>| Ports {
+            outgoing: mailboxes.iter().map(|_| None).collect(),
+            incoming: Vec::new(),
+            mailboxes: mailboxes.to_vec(),
+        };
+        let mut all: Vec<Ports> = mailboxes.iter().map(none).collect();
+        for from in 0..all.len() {
+            for to in (0..all.len()).filter(|to| *to != from) {
+                let (producer, consumer) = ring(RING_SIZE, Parcel::empty);
+                all[from].outgoing[to] = Some(producer);
+                all[to].incoming.push(consumer);
+            }
+        }
+        all
+    }
+
+    /// Whether something has come.
+    pub fn have_mail(&mut self) -> bool {
+        self.incoming.iter_mut().any(|ring| !ring.is_empty())
+    }
+}
+
+impl Core {
+    /// Hands a vector to the worker on which a node lives.
+    pub(super) fn hand_over(&mut self, to: NodeIndex, place: Place, mut vector: Box<Vector>) {
+        let n = vector.len() as u64;
+        if vector.traced {
+            // A record belongs to the worker that began it.
+            vector.columns().flags.iter_mut().for_each(|flags| *flags &= !flag::TRACED);
+            vector.traced = false;
+        }
+        let mut parcel = Parcel { to, generation: place.generation, vector };
+        let went = match self.ports.outgoing.get_mut(place.worker) {
+            Some(Some(ring)) => ring.push(&mut parcel),
+            _ => return self.drop_vector(parcel.vector, NOWHERE),
+        };
+        if !went {
+            return self.drop_vector(parcel.vector, CONGESTED);
+        }
+        self.ledger.handed += n;
+        self.spare.push(parcel.vector);
+        self.ports.mailboxes[place.worker].wake();
+    }
+
+    /// Takes in what other workers have handed over; whether there was any.
+    #[inline]
+    pub(super) fn take_over(&mut self) -> bool {
+        let mut any = false;
+        for ring in 0..self.ports.incoming.len() {
+            while !self.ports.incoming[ring].is_empty() {
+                let vector = self.spare.pop().unwrap_or_else(Vector::new);
+                let mut parcel = Parcel { to: NodeIndex(0), generation: 0, vector };
+                self.ports.incoming[ring].pop(&mut parcel);
+                self.ledger.taken += parcel.vector.len() as u64;
+                self.arrive(parcel);
+                any = true;
+            }
+        }
+        any
+    }
+
+    fn arrive(&mut self, parcel: Parcel) {
+        let Parcel { to, generation, vector } = parcel;
+        let is_there =
+            |core: &Core| matches!(core.nodes.get(to.0 as usize), Some(Some(node)) if node.generation == generation);
+        if !is_there(self) {
+            // Its message may be in the mailbox still.
+            self.learn_edges();
+            if !is_there(self) {
+                return self.drop_vector(vector, NOWHERE);
+            }
+        }
+        self.queue(to, vector);
+    }
+}

@@ -1,0 +1,65 @@
+//! Which thread runs on which core.
+
+use control::startup::Cpu;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The core of each worker, as the section `cpu` says; none: wherever the system puts it.
+pub fn of_workers(cpu: &Cpu, workers: usize) -> Vec<Option<u32>> {
+    let cores = plan(cpu, &available(), workers);
+    let without = cores.iter().filter(|core| core.is_none()).count();
+    if cpu.workers > 0 && without > 0 {
+        log::warn!("cpu: there are too few cores: {without} of {workers} workers run on any");
+    }
+    cores
+}
+
+/// Cores that this process may use.
+fn available() -> Vec<u32> {
+    let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).map(|core| core as u32).collect()
+}
+
+/// Those of the list; else, when their number was given, the first that are available, after those to
+/// be skipped, and without that of the main thread.
+fn plan(cpu: &Cpu, available: &[u32], workers: usize) -> Vec<Option<u32>> {
+    let mut cores: Vec<Option<u32>> = if !cpu.corelist_workers.is_empty() {
+        cpu.corelist_workers.iter().copied().map(Some).collect()
+    } else if cpu.workers > 0 {
+        let free = available.iter().copied().filter(|core| cpu.main_core != Some(*core));
+        free.skip(cpu.skip_cores as usize).map(Some).collect()
+    } else {
+        Vec::new()
+    };
+    cores.resize(workers, None);
+    cores
+}
+
+/// Keeps the calling thread on a core, when one is given.
+pub fn pin(what: &str, core: Option<u32>) {
+    let Some(core) = core else { return };
+    let mut cores = CpuSet::new();
+    cores.set(core as usize);
+    if let Err(error) = sched_setaffinity(None, &cores) {
+        log::warn!("{what} is not kept on core {core}: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(cpu: Cpu, workers: usize) -> Vec<Option<u32>> {
+        plan(&cpu, &[0, 1, 2, 5], workers)
+    }
+
+    #[test]
+    fn workers_get_cores_as_they_were_asked_for() {
+        let cpu = Cpu::default;
+        assert_eq!(planned(cpu(), 1), [None], "the one data thread runs anywhere");
+        assert_eq!(planned(Cpu { corelist_workers: vec![3, 7], workers: 2, ..cpu() }, 2), [Some(3), Some(7)]);
+        assert_eq!(planned(Cpu { workers: 2, ..cpu() }, 2), [Some(0), Some(1)]);
+        assert_eq!(planned(Cpu { workers: 2, main_core: Some(0), ..cpu() }, 2), [Some(1), Some(2)]);
+        assert_eq!(planned(Cpu { workers: 2, skip_cores: 1, main_core: Some(1), ..cpu() }, 2), [Some(2), Some(5)]);
+        assert_eq!(planned(Cpu { workers: 3, skip_cores: 2, ..cpu() }, 3), [Some(2), Some(5), None]);
+    }
+}
