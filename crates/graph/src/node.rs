@@ -14,7 +14,7 @@ use std::any::Any;
 use std::os::fd::BorrowedFd;
 
 /// Names a node of the graph.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub u32);
 
 /// Whether a counted event deserves an operator's attention.

@@ -9,7 +9,8 @@
 use drivers::pg::template::{Template, Vary};
 use drivers::pg::{self, Content, Stream};
 use graph::buffer::Reuse;
-use graph::{Graph, InterfaceIndex, Progress, Worker, time};
+use graph::worker::{SharedCounters, node_word};
+use graph::{Graph, InterfaceIndex, NodeIndex, Progress, Worker, time};
 use router::arp::NeighbourKey;
 use router::ip4::control::{Path, Source, Way};
 use router::vlan::{Takes, Vid};
@@ -18,6 +19,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::net::Ipv4Addr;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use wire::ethernet::EtherType;
 use wire::vlan::TAG_LEN;
 use wire::{MacAddress, Prefix4};
@@ -41,6 +44,9 @@ pub struct Options {
     /// Packets come from 16k buffers in turn, not touched by the generator.
     #[arg(long)]
     cold: bool,
+    /// Threads, each with its own packets, on the first cores.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    workers: u16,
     /// Measuring windows; minimum, median and maximum are printed.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
@@ -103,6 +109,7 @@ struct Outcome {
     scenario: String,
     vector: u16,
     size: u16,
+    workers: u16,
     /// VLAN tags of each frame, and in what frames differ.
     tags: u16,
     mix: &'static str,
@@ -158,18 +165,29 @@ fn machine() -> Machine {
     }
 }
 
-/// A router with one stream, stepped on this thread.
+/// A router with one stream for each of its workers.
 struct Bed {
     router: Router,
+    lanes: Vec<Lane>,
+}
+
+/// A worker with its packets.
+struct Lane {
     worker: Worker,
+    thread: usize,
+    counters: SharedCounters,
+    nodes: Vec<(String, NodeIndex)>,
     template: Template,
     cold: bool,
 }
 
 impl Bed {
     fn new(scenario: &str, options: &Options) -> Result<Bed, router::Error> {
-        let mut router = Router::new(RouterOptions { buffers: BUFFERS, ..RouterOptions::default() })?;
-        let worker = router.graph.worker(0).expect("the first worker has a place");
+        let workers = usize::from(options.workers);
+        let buffers = BUFFERS * u32::from(options.workers);
+        let mut router = Router::new(RouterOptions { buffers, workers, ..RouterOptions::default() })?;
+        let all = (0..workers).map(|thread| router.graph.worker(thread).expect("each worker has a place"));
+        let all: Vec<Worker> = all.collect();
         let device = router.create_interface("pg0", pg::open(0))?;
         let sink = router.create_interface("null0", drivers::null::open(0))?;
         router.set_admin(device, true)?;
@@ -205,29 +223,96 @@ impl Bed {
             router.add_route(network, Source::Config, vec![Path::new(way)], true)?;
         }
         let mut template = template(station, routes, options.size, options.vlan, options.mix);
-        let content = match (options.cold, options.mix) {
-            (true, _) => Content::AsTheyAre(options.size),
-            (false, Some(Mix::Shapes)) => Content::Replay(every_other_untagged(&mut template, options)),
-            (false, _) => Content::Template(template.clone()),
-        };
-        let mut stream = Stream::new("bench", device, content);
-        stream.max_frame = options.vector as usize;
-        if scenario == "dumb" {
-            stream.entry = dumb_edge(&mut router.graph)?;
+        let entry = if scenario == "dumb" { Some(dumb_edge(&mut router.graph)?) } else { None };
+        for thread in 0..workers {
+            let content = match (options.cold, options.mix) {
+                (true, _) => Content::AsTheyAre(options.size),
+                (false, Some(Mix::Shapes)) => Content::Replay(every_other_untagged(&mut template, options)),
+                (false, _) => Content::Template(template.clone()),
+            };
+            let mut stream = Stream::new(&format!("bench-{thread}"), device, content);
+            stream.max_frame = options.vector as usize;
+            stream.entry = entry.unwrap_or(stream.entry);
+            router.add_stream(stream, thread, String::new(), Vec::new())?;
         }
-        router.add_stream(stream, String::new(), Vec::new())?;
-        let mut bed = Bed { router, worker, template, cold: options.cold };
+        let nodes: Vec<_> = router.graph.nodes().into_iter().map(|node| (node.name.clone(), node.index)).collect();
+        let lane = |(thread, worker)| Lane {
+            worker,
+            thread,
+            counters: router.graph.counters().clone(),
+            nodes: nodes.clone(),
+            template: template.clone(),
+            cold: options.cold,
+        };
+        let mut bed = Bed { lanes: all.into_iter().enumerate().map(lane).collect(), router };
         // The interfaces announce themselves: those frames shall be gone before packets are
         // laid out.
-        while bed.worker.round() == Progress::Worked {}
+        let settle = |lane: &mut Lane| while lane.worker.round() == Progress::Worked {};
+        bed.lanes.iter_mut().for_each(settle);
+        bed.lanes.iter_mut().for_each(settle);
         bed.router.enable_stream(None, true)?;
-        if options.cold {
-            bed.worker.core().buffers.set_reuse(Reuse::OldestFreed);
-            bed.renew();
+        for lane in bed.lanes.iter_mut().filter(|lane| lane.cold) {
+            lane.worker.core().buffers.set_reuse(Reuse::OldestFreed);
+            lane.renew();
         }
         Ok(bed)
     }
 
+    /// Runs all lanes at once, each on a core of its own; the windows of each.
+    fn windows(&mut self, options: &Options) -> Vec<Vec<Window>> {
+        if let [lane] = &mut self.lanes[..] {
+            return vec![lane.windows(options, &mut || {})];
+        }
+        let (start, finished) = (Barrier::new(self.lanes.len()), AtomicUsize::new(0));
+        let (start, finished, count) = (&start, &finished, self.lanes.len());
+        std::thread::scope(|scope| {
+            let run = |lane: &mut Lane| {
+                crate::cores::pin(&format!("worker {}", lane.thread), Some(lane.thread as u32));
+                let windows = lane.windows(options, &mut || drop(start.wait()));
+                // Until the last has measured all, the others keep it company.
+                finished.fetch_add(1, Ordering::SeqCst);
+                while finished.load(Ordering::SeqCst) < count {
+                    lane.pass(lane.warm_up(options));
+                }
+                windows
+            };
+            let running: Vec<_> = self.lanes.iter_mut().map(|lane| scope.spawn(move || run(lane))).collect();
+            running.into_iter().map(|lane| lane.join().expect("a lane does not panic")).collect()
+        })
+    }
+
+    fn measure(&mut self, scenario: &str, options: &Options) -> Outcome {
+        let lanes = self.windows(options);
+        let lost: u64 = self.lanes.iter_mut().map(|lane| lane.worker.core().ledger().dropped).sum();
+        assert_eq!(lost, 0, "{scenario}: packets were dropped");
+        let mut windows: Vec<Window> = (0..options.repeat.into())
+            .map(|window| Window::of_all(lanes.iter().map(|windows| &windows[window])))
+            .collect();
+        windows.sort_by(|a, b| a.clocks.total_cmp(&b.clocks));
+        let median = &windows[windows.len() / 2];
+        let (fastest, slowest) = (&windows[0], &windows[windows.len() - 1]);
+        Outcome {
+            scenario: scenario.into(),
+            vector: options.vector,
+            size: options.size,
+            workers: options.workers,
+            tags: options.vlan,
+            mix: match options.mix {
+                None => "",
+                Some(Mix::Vlans) => ", two VLANs",
+                Some(Mix::Shapes) => " or none",
+            },
+            cold: options.cold,
+            clocks_per_packet: Spread { min: fastest.clocks, median: median.clocks, max: slowest.clocks },
+            mpps: Spread { min: slowest.mpps, median: median.mpps, max: fastest.mpps },
+            residue: median.residue,
+            generator: median.generator,
+            nodes: median.nodes.iter().map(|n| NodeCost { name: n.name.clone(), ..*n }).collect(),
+        }
+    }
+}
+
+impl Lane {
     /// Writes the packet into every buffer.
     fn renew(&mut self) {
         let template = &mut self.template;
@@ -236,14 +321,12 @@ impl Bed {
         });
     }
 
-    /// Clocks and packets of every node so far.
+    /// Clocks, packets and calls of every node so far.
     fn snapshot(&self) -> BTreeMap<String, (u64, u64, u64)> {
-        let nodes = self.router.graph.nodes().into_iter();
-        let figures = nodes.map(|node| {
-            let run = self.router.graph.runtime(0, node.index);
-            (node.name.clone(), (run.clocks, run.packets, run.calls))
-        });
-        figures.collect()
+        let word = |node: &NodeIndex, word| self.counters.nodes.raw(self.thread, node.0 as usize, word);
+        let figures =
+            |node| (word(node, node_word::CLOCKS), word(node, node_word::PACKETS), word(node, node_word::CALLS));
+        self.nodes.iter().map(|(name, node)| (name.clone(), figures(node))).collect()
     }
 
     /// Runs until so many packets have come in.
@@ -256,37 +339,25 @@ impl Bed {
         }
     }
 
-    fn measure(&mut self, scenario: &str, options: &Options) -> Outcome {
-        let packets = match self.cold {
+    /// Packets of a window.
+    fn packets(&self, options: &Options) -> u64 {
+        match self.cold {
             true => WINDOW.min(COLD_ROUNDS * BUFFERS as u64),
             // Small vectors cost more each: keep windows alike in time.
             false => WINDOW / (256 / options.vector as u64).clamp(1, 16),
-        };
-        self.pass(if self.cold { BUFFERS as u64 } else { WARM_UP.min(packets) });
-        let mut windows: Vec<Window> = (0..options.repeat).map(|_| self.window(packets)).collect();
-        let lost = self.worker.core().ledger().dropped;
-        assert_eq!(lost, 0, "{scenario}: packets were dropped");
-        windows.sort_by(|a, b| a.clocks.total_cmp(&b.clocks));
-        let median = &windows[windows.len() / 2];
-        let rate = |clocks: f64| time::ticks_per_second() / clocks / 1e6;
-        let (fastest, slowest) = (windows[0].clocks, windows[windows.len() - 1].clocks);
-        Outcome {
-            scenario: scenario.into(),
-            vector: options.vector,
-            size: options.size,
-            tags: options.vlan,
-            mix: match options.mix {
-                None => "",
-                Some(Mix::Vlans) => ", two VLANs",
-                Some(Mix::Shapes) => " or none",
-            },
-            cold: options.cold,
-            clocks_per_packet: Spread { min: fastest, median: median.clocks, max: slowest },
-            mpps: Spread { min: rate(slowest), median: rate(median.clocks), max: rate(fastest) },
-            residue: median.residue,
-            generator: median.generator,
-            nodes: median.nodes.iter().map(|n| NodeCost { name: n.name.clone(), ..*n }).collect(),
         }
+    }
+
+    /// Packets before the first window.
+    fn warm_up(&self, options: &Options) -> u64 {
+        if self.cold { BUFFERS as u64 } else { WARM_UP.min(self.packets(options)) }
+    }
+
+    fn windows(&mut self, options: &Options, start: &mut dyn FnMut()) -> Vec<Window> {
+        start();
+        self.pass(self.warm_up(options));
+        let packets = self.packets(options);
+        (0..options.repeat).map(|_| self.window(packets)).collect()
     }
 
     fn window(&mut self, packets: u64) -> Window {
@@ -320,6 +391,7 @@ impl Bed {
         }
         window.residue = (wall - counted) / packets;
         window.clocks = wall / packets - window.generator;
+        window.mpps = time::ticks_per_second() / window.clocks / 1e6;
         window
     }
 }
@@ -327,9 +399,30 @@ impl Bed {
 #[derive(Default)]
 struct Window {
     clocks: f64,
+    mpps: f64,
     residue: f64,
     generator: f64,
     nodes: Vec<NodeCost>,
+}
+
+impl Window {
+    /// Lanes that ran at once: what a packet cost on average, and the sum of their rates.
+    fn of_all<'a>(lanes: impl Iterator<Item = &'a Window>) -> Window {
+        let lanes: Vec<&Window> = lanes.collect();
+        let mean = |of: &dyn Fn(&Window) -> f64| lanes.iter().map(|lane| of(lane)).sum::<f64>() / lanes.len() as f64;
+        let node = |(at, node): (usize, &NodeCost)| NodeCost {
+            name: node.name.clone(),
+            clocks: mean(&|lane| lane.nodes[at].clocks),
+            vectors_per_call: mean(&|lane| lane.nodes[at].vectors_per_call),
+        };
+        Window {
+            clocks: mean(&|lane| lane.clocks),
+            mpps: lanes.iter().map(|lane| lane.mpps).sum(),
+            residue: mean(&|lane| lane.residue),
+            generator: mean(&|lane| lane.generator),
+            nodes: lanes[0].nodes.iter().enumerate().map(node).collect(),
+        }
+    }
 }
 
 /// The VLANs of the sub-interfaces.
@@ -402,7 +495,7 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
         let c = &result.clocks_per_packet;
         writeln!(
             f,
-            "\n{}: {:.1} clocks/packet (min {:.1}, max {:.1}), {:.1} Mpps; vectors of {}, frames of {}{}{}",
+            "\n{}: {:.1} clocks/packet (min {:.1}, max {:.1}), {:.1} Mpps; vectors of {}, frames of {}{}{}{}",
             result.scenario,
             c.median,
             c.min,
@@ -414,7 +507,11 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
                 0 => String::new(),
                 tags => format!(", VLAN tags: {tags}{}", result.mix),
             },
-            if result.cold { ", cold" } else { "" }
+            if result.cold { ", cold" } else { "" },
+            match result.workers {
+                1 => String::new(),
+                workers => format!(", {workers} workers"),
+            },
         )?;
         writeln!(f, "  {:<28}{:>10}{:>16}", "Node", "Clocks", "Vectors/Call")?;
         for node in &result.nodes {

@@ -197,14 +197,10 @@ impl PgInput {
         }
     }
 
-    /// Starts or stops a stream, or all. Says how many there were of that name.
-    pub fn enable(&mut self, name: Option<&str>, enabled: bool) -> usize {
-        let mut found = 0;
-        for stream in self.streams.iter_mut().filter(|stream| name.is_none_or(|name| stream.name == name)) {
-            stream.enable(enabled);
-            found += 1;
-        }
-        found
+    /// Starts or stops a stream, or all.
+    pub fn enable(&mut self, name: Option<&str>, enabled: bool) {
+        let meant = self.streams.iter_mut().filter(|stream| name.is_none_or(|name| stream.name == name));
+        meant.for_each(|stream| stream.enable(enabled));
     }
 }
 

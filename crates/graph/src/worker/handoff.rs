@@ -14,18 +14,13 @@ use std::sync::Arc;
 /// Vectors that wait in one ring at most.
 const RING_SIZE: usize = 32;
 
-/// A vector with where it goes.
+/// A vector with where it goes. A slot from which it was taken has another, or none as yet.
+#[derive(Default)]
 struct Parcel {
     to: NodeIndex,
     /// Tells a node from one that has its number later.
     generation: u32,
-    vector: Box<Vector>,
-}
-
-impl Parcel {
-    fn empty() -> Parcel {
-        Parcel { to: NodeIndex(0), generation: 0, vector: Vector::new() }
-    }
+    vector: Option<Box<Vector>>,
 }
 
 /// On which worker a node lives.
@@ -54,7 +49,7 @@ impl Ports {
         let mut all: Vec<Ports> = mailboxes.iter().map(none).collect();
         for from in 0..all.len() {
             for to in (0..all.len()).filter(|to| *to != from) {
-                let (producer, consumer) = ring(RING_SIZE, Parcel::empty);
+                let (producer, consumer) = ring(RING_SIZE, Parcel::default);
                 all[from].outgoing[to] = Some(producer);
                 all[to].incoming.push(consumer);
             }
@@ -77,16 +72,16 @@ impl Core {
             vector.columns().flags.iter_mut().for_each(|flags| *flags &= !flag::TRACED);
             vector.traced = false;
         }
-        let mut parcel = Parcel { to, generation: place.generation, vector };
+        let mut parcel = Parcel { to, generation: place.generation, vector: Some(vector) };
         let went = match self.ports.outgoing.get_mut(place.worker) {
             Some(Some(ring)) => ring.push(&mut parcel),
-            _ => return self.drop_vector(parcel.vector, NOWHERE),
+            _ => unreachable!("there is a ring to every other worker"),
         };
         if !went {
-            return self.drop_vector(parcel.vector, CONGESTED);
+            return self.drop_vector(parcel.vector.expect("what is refused stays"), CONGESTED);
         }
         self.ledger.handed += n;
-        self.spare.push(parcel.vector);
+        self.spare.extend(parcel.vector);
         self.ports.mailboxes[place.worker].wake();
     }
 
@@ -95,11 +90,13 @@ impl Core {
     pub(super) fn take_over(&mut self) -> bool {
         let mut any = false;
         for ring in 0..self.ports.incoming.len() {
-            while !self.ports.incoming[ring].is_empty() {
-                let vector = self.spare.pop().unwrap_or_else(Vector::new);
-                let mut parcel = Parcel { to: NodeIndex(0), generation: 0, vector };
+            // What comes meanwhile is for the next round.
+            for _ in 0..RING_SIZE {
+                if self.ports.incoming[ring].is_empty() {
+                    break;
+                }
+                let mut parcel = Parcel { vector: self.spare.pop(), ..Parcel::default() };
                 self.ports.incoming[ring].pop(&mut parcel);
-                self.ledger.taken += parcel.vector.len() as u64;
                 self.arrive(parcel);
                 any = true;
             }
@@ -108,7 +105,8 @@ impl Core {
     }
 
     fn arrive(&mut self, parcel: Parcel) {
-        let Parcel { to, generation, vector } = parcel;
+        let Parcel { to, generation, vector: Some(vector) } = parcel else { return };
+        self.ledger.taken += vector.len() as u64;
         let is_there =
             |core: &Core| matches!(core.nodes.get(to.0 as usize), Some(Some(node)) if node.generation == generation);
         if !is_there(self) {

@@ -515,6 +515,8 @@ impl Core {
     }
 
     fn drain(&mut self) {
+        // Nothing runs any more: what others handed over goes with its node.
+        self.take_over();
         for index in 0..self.nodes.len() {
             self.remove(NodeIndex(index as u32));
         }

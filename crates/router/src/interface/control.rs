@@ -11,7 +11,6 @@ use crate::vlan::control::Sub;
 use crate::{Error, Router};
 use drivers::input::{DeviceInput, Queue};
 use drivers::output::DeviceOutput;
-use drivers::pg::PgInput;
 use drivers::{Device, Finishes, Link, Receive, Transmit};
 use graph::registry::MAX_INTERFACES;
 use graph::{Behaviour, Core, InterfaceIndex, NodeIndex};
@@ -555,12 +554,8 @@ impl Router {
     /// Brings neighbours and routes in line with interfaces of which each is up now, or down.
     pub(crate) fn settle(&mut self, changed: &[(InterfaceIndex, bool)]) {
         // Streams can be received on any interface.
-        let (generator, states) = (self.nodes.generator.input, changed.to_vec());
-        self.graph.call_one(OWNER, move |core| {
-            if let Some(generator) = core.node::<PgInput>(generator) {
-                states.iter().for_each(|(index, up)| generator.set_up(*index, *up));
-            }
-        });
+        let states = changed.to_vec();
+        self.on_generators(move |generator| states.iter().for_each(|(index, up)| generator.set_up(*index, *up)));
         for (index, _) in changed.iter().filter(|(_, up)| !up) {
             // Who is on the wire when it comes back is not known.
             self.flush_neighbours(*index, false);

@@ -104,9 +104,7 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
             return fail(format!("node `{other}': packets can enter at {ENTRIES}"));
         }
     };
-    if args.optional::<usize>("worker")?.is_some_and(|worker| worker >= router.graph.workers()) {
-        return fail(format!("worker: there are {}, from 0", router.graph.workers()));
-    }
+    let worker = args.optional::<usize>("worker")?.unwrap_or(0);
     let sizes = args.optional_text("size").map(parse_size).transpose()?;
     let content = match (args.optional_text("data"), args.optional_text("pcap")) {
         (Some(_), Some(_)) => return fail("a stream has either data or pcap"),
@@ -131,13 +129,13 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         (None, None) => String::new(),
     };
     let parameters = format!(
-        "limit {}, rate {:.2e} pps, {shown_size}buffer-size {}, worker 0, ",
+        "limit {}, rate {:.2e} pps, {shown_size}buffer-size {}, worker {worker}, ",
         stream.limit,
         stream.rate,
         graph::buffer::DATA_SIZE
     );
     router
-        .add_stream(stream, parameters, definition(args))
+        .add_stream(stream, worker, parameters, definition(args))
         .map_err(|error: Error| error.into())
         .and_then(|()| reply(Done))
 }

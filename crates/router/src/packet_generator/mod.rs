@@ -13,9 +13,6 @@ use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
 pub(crate) const CAPABILITY: Capability =
     Capability { name: "packet-generator", description: "Streams of made or replayed packets", stages: &[] };
 
-/// The worker that runs the streams.
-const OWNER: usize = 0;
-
 /// Nodes that control talks to.
 pub(crate) struct Nodes {
     pub input: NodeIndex,
@@ -56,11 +53,21 @@ impl Streams {
 }
 
 impl Router {
-    /// Adds a stream, stopped.
+    /// Adds a stream, stopped, to be run by a worker.
     ///
     /// # Errors
-    /// When its name is taken or its interface does not exist.
-    pub fn add_stream(&mut self, mut stream: Stream, parameters: String, definition: Vec<String>) -> Result<(), Error> {
+    /// When its name is taken, or its interface or the worker does not exist.
+    pub fn add_stream(
+        &mut self,
+        mut stream: Stream,
+        worker: usize,
+        parameters: String,
+        definition: Vec<String>,
+    ) -> Result<(), Error> {
+        let workers = self.graph.workers();
+        if worker >= workers {
+            return Err(Error::NoSuchWorker { worker, workers });
+        }
         if self.streams.0.iter().any(|known| known.name == stream.name) {
             return Err(Error::StreamTaken(stream.name));
         }
@@ -72,7 +79,12 @@ impl Router {
         let (name, number, interface) = (stream.name.clone(), stream.number, stream.interface);
         let info = StreamInfo { name, number, interface, parameters, definition };
         self.streams.0.push(info);
-        self.on_generator(move |generator| generator.streams.push(stream));
+        let input = self.nodes.generator.input;
+        self.graph.call_one(worker, move |core| {
+            if let Some(generator) = core.node::<PgInput>(input) {
+                generator.streams.push(stream);
+            }
+        });
         Ok(())
     }
 
@@ -85,9 +97,7 @@ impl Router {
             self.find_stream(name)?;
         }
         let name = name.map(str::to_string);
-        self.on_generator(move |generator| {
-            generator.enable(name.as_deref(), enabled);
-        });
+        self.on_generators(move |generator| generator.enable(name.as_deref(), enabled));
         Ok(())
     }
 
@@ -99,26 +109,29 @@ impl Router {
         self.find_stream(name)?;
         self.streams.0.retain(|stream| stream.name != name);
         let name = name.to_string();
-        self.on_generator(move |generator| generator.streams.retain(|stream| stream.name != name));
+        self.on_generators(move |generator| generator.streams.retain(|stream| stream.name != name));
         Ok(())
     }
 
     /// Removes the streams of an interface that goes away.
     pub(crate) fn forget_streams(&mut self, interface: InterfaceIndex) {
         self.streams.0.retain(|stream| stream.interface != interface);
-        self.on_generator(move |generator| generator.streams.retain(|stream| stream.interface != interface));
+        self.on_generators(move |generator| generator.streams.retain(|stream| stream.interface != interface));
     }
 
     /// How far each stream is: name, whether it runs, packets sent.
     ///
     /// # Errors
-    /// When the worker does not answer.
+    /// When a worker does not answer.
     pub fn stream_progress(&self) -> Result<Vec<(String, bool, u64)>, Error> {
         let input = self.nodes.generator.input;
-        let progress = self.graph.ask(OWNER, move |core| {
-            let Some(generator) = core.node::<PgInput>(input) else { return Vec::new() };
-            generator.streams.iter().map(|stream| (stream.name.clone(), stream.enabled, stream.sent)).collect()
-        })?;
+        let mut progress = Vec::new();
+        for worker in 0..self.graph.workers() {
+            progress.extend(self.graph.ask(worker, move |core| {
+                let Some(generator) = core.node::<PgInput>(input) else { return Vec::new() };
+                generator.streams.iter().map(|stream| (stream.name.clone(), stream.enabled, stream.sent)).collect()
+            })?);
+        }
         Ok(progress)
     }
 
@@ -127,12 +140,16 @@ impl Router {
         known.then_some(()).ok_or_else(|| Error::NoSuchStream(name.into()))
     }
 
-    fn on_generator(&self, act: impl FnOnce(&mut PgInput) + Send + 'static) {
+    /// Has the generator do something on all workers.
+    pub(crate) fn on_generators(&self, act: impl Fn(&mut PgInput) + Clone + Send + 'static) {
         let input = self.nodes.generator.input;
-        self.graph.call_one(OWNER, move |core| {
-            if let Some(generator) = core.node::<PgInput>(input) {
-                act(generator);
-            }
+        self.graph.call(|_| {
+            let act = act.clone();
+            Box::new(move |core| {
+                if let Some(generator) = core.node::<PgInput>(input) {
+                    act(generator);
+                }
+            })
         });
     }
 }

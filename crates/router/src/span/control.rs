@@ -3,13 +3,10 @@
 use super::{Listener, Listeners};
 use crate::interface::Interface;
 use crate::{Error, Router};
-use drivers::pg::PgInput;
 use graph::{EdgeIndex, InterfaceIndex};
 
 /// Most listeners of one interface: each costs a copy of every packet.
 pub const MAX_DESTINATIONS: usize = 8;
-/// The worker that polls devices.
-const OWNER: usize = 0;
 
 /// One interface listens to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,14 +114,9 @@ impl Router {
         let Ok(interface) = self.interfaces.get(index) else { return };
         let mirrored = interface.span.iter().any(|session| session.rx);
         let input = self.graph.find(interface.input_node).ok();
-        let generator = self.nodes.generator.input;
         if let Some(input) = input {
             self.tell_input(input, move |input| input.set_mirrored(index, mirrored));
         }
-        self.graph.call_one(OWNER, move |core| {
-            if let Some(generator) = core.node::<PgInput>(generator) {
-                generator.set_mirrored(index, mirrored);
-            }
-        });
+        self.on_generators(move |generator| generator.set_mirrored(index, mirrored));
     }
 }

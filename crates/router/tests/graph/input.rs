@@ -138,7 +138,7 @@ fn a_verified_checksum_is_not_looked_at_again() {
             bytes[10] ^= 0x40;
             let mut stream = Stream::new("s", e0.index, Content::Replay(vec![bytes.clone()]));
             (stream.entry, stream.limit) = (entry.into(), 3);
-            bed.router.add_stream(stream, String::new(), Vec::new()).unwrap();
+            bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
             let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
             // The checksum is as wrong behind us as before us.
             bytes[8] -= 1;
@@ -166,7 +166,7 @@ fn without_a_checksum_the_other_checks_are_the_same() {
     version[0] = 0x65;
     let mut stream = Stream::new("s", e0.index, Content::Replay(vec![martian, version]));
     (stream.entry, stream.limit) = (pg::Edge::Ip4InputNoChecksum.into(), 2);
-    bed.router.add_stream(stream, String::new(), Vec::new()).unwrap();
+    bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
     let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
     let mut expected = error("ip4-input-no-checksum", "source martian", 1);
     expected.extend(error("ip4-input-no-checksum", "ip4 version != 4", 1));
