@@ -361,20 +361,19 @@ fn packets_cross_from_worker_to_worker() {
     bed.run();
     assert_eq!((ports[0].sent().len(), ports[2].sent().len()), (1, 1));
     // Streams run where they are told to.
-    bed.command(
-        "packet-generator new { name s limit 10 worker 1 interface e0 node ip4-input data { UDP: 10.0.0.2 -> 10.0.1.2 \
-         UDP: 1 -> 2 incrementing 8 } }",
-    )
-    .unwrap();
+    let stream = |name: &str, worker: usize| {
+        format!(
+            "packet-generator new {{ name {name} limit 10 worker {worker} interface e0 node ip4-input data {{ UDP: 10.0.0.2 -> \
+             10.0.1.2 UDP: 1 -> 2 incrementing 8 }} }}"
+        )
+    };
+    bed.command(&stream("s", 1)).unwrap();
     bed.command("packet-generator enable-stream s").unwrap();
     bed.run();
     assert_eq!(ports[1].sent().len(), 10);
     let generator = bed.router.graph.find("pg-input").unwrap();
     assert_eq!(bed.router.graph.runtime(1, generator).packets, 10);
-    let refused = bed.command(
-        "packet-generator new { name t worker 2 interface e0 data { IP4: 02:00:00:00:00:aa -> 02:fe:00:00:00:00 } }",
-    );
-    assert!(refused.unwrap_err().contains("no worker 2"));
+    assert!(bed.command(&stream("t", 2)).unwrap_err().contains("no worker 2"));
     // A queue that is on its way when its interface goes is closed.
     bed.command("set interface rx-placement e1 worker 0").unwrap();
     bed.command("delete interface e1").unwrap();
