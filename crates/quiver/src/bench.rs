@@ -268,7 +268,10 @@ impl Bed {
         std::thread::scope(|scope| {
             let run = |lane: &mut Lane| {
                 crate::cores::pin(&format!("worker {}", lane.thread), Some(lane.thread as u32));
-                let windows = lane.windows(options, &mut || drop(start.wait()));
+                let mut together = || {
+                    start.wait();
+                };
+                let windows = lane.windows(options, &mut together);
                 // Until the last has measured all, the others keep it company.
                 finished.fetch_add(1, Ordering::SeqCst);
                 while finished.load(Ordering::SeqCst) < count {

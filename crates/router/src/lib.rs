@@ -89,7 +89,7 @@ pub enum Error {
     PuntToOurselves(std::net::Ipv4Addr),
     #[error("{0} is where `ip punt redirect' sends packets for the host: it is the host's")]
     PuntedTo(std::net::Ipv4Addr),
-    #[error("no worker {worker}: there are {workers}, counted from 0 (`show threads`)")]
+    #[error("no worker {worker}: there are {workers}, counted from 0 (`show threads')")]
     NoSuchWorker { worker: usize, workers: usize },
     #[error("{0} has no receive queue")]
     NothingReceived(String),
