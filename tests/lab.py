@@ -229,19 +229,20 @@ class Router:
             raise CommandFailed(done.stderr.strip())
         return done.stdout
 
-    def attach(self, host, name, driver, address, interface="eth0"):
+    def attach(self, host, name, driver, address, interface="eth0", queues=1):
         """A wire from a host's `interface`, which gets an address (or none), to a new
-        interface of the router."""
+        interface of the router with so many receive queues."""
+        queues = f"num-rx-queues {queues}" if queues > 1 else ""
         if driver == "tap":
             numbered = f"host-ip4-addr {address}" if address else ""
-            self.cli(f"create tap name {name} host-if-name {interface} host-ns {host.namespace} {numbered}")
+            self.cli(f"create tap name {name} host-if-name {interface} host-ns {host.namespace} {numbered} {queues}")
         else:
             peer = ("peer", "name", f"to-{name}", "netns", self.host.namespace)
             host.ip("link", "add", interface, "type", "veth", *peer)
             if address:
                 host.ip("address", "add", address, "dev", interface)
             host.ip("link", "set", interface, "up")
-            self.cli(f"create host-interface to-{name} name {name}")
+            self.cli(f"create host-interface to-{name} name {name} {queues}")
 
     def interface(self, name):
         """What `show interface` says of one."""
@@ -331,14 +332,14 @@ class Lab:
         self.routers.append(router)
         return router
 
-    def two_hosts(self, driver, commands="", **options):
+    def two_hosts(self, driver, commands="", queues=1, **options):
         """The bench that the head of this file shows."""
         router = self.router(commands, **options)
         hosts = []
         for number in (1, 2):
             name = f"e{number - 1}"
             host = self.host(f"h{number}")
-            router.attach(host, name, driver, f"10.0.{number}.2/24")
+            router.attach(host, name, driver, f"10.0.{number}.2/24", queues=queues)
             router.cli(f"set interface ip address {name} 10.0.{number}.1/24")
             router.cli(f"set interface state {name} up")
             host.ip("route", "add", "default", "via", f"10.0.{number}.1")

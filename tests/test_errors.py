@@ -56,7 +56,7 @@ NOT_FROM_OUTSIDE = {
     ("ip4-input-no-checksum", "*"): "only the packet generator sends there; the checks are those of ip4-input",
     # Of moments that no packet can bring about.
     **{("*", f"control is busy, {lost}"): "control would have to be stopped: graph tests"
-       for lost in ("not learned", "not asked", "answer not told", "not sent", "not reassembled")},
+       for lost in ("not learned", "not asked", "answer not told", "not sent")},
     **{("*", short): "all buffers would have to be used up: graph tests"
        for short in ("no free buffer", "no free buffer to segment into", "no free buffer to mirror into",
                      "could not allocate buffer", "out of buffers")},

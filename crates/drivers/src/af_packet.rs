@@ -11,6 +11,10 @@
 //! of buffers. The order is the ring's.
 //!
 //! Sending takes one system call for up to [`BATCH`] packets.
+//!
+//! Several queues are several sockets, among which the kernel shares flows out
+//! (`PACKET_FANOUT_HASH`; fragments by their addresses). Any thread may send by any of them, so
+//! every worker sends by itself.
 #![allow(unsafe_code)]
 
 use crate::chain::{Chain, Frame, Fresh};
@@ -52,16 +56,26 @@ const BATCH: usize = 32;
 const PIECES: usize = 4 * (MAX_SEGMENTS + 1);
 /// Reads that may be needed until a slot's frame comes off the queue.
 const READS_PER_FRAME: usize = 4;
-/// Polls between two looks at the socket's error and drop count; fewer than the empty ones
-/// after which a worker sleeps, or a socket in error would wake it at once.
-const POLLS_PER_CHECK: u32 = 512;
+/// Polls between two looks at the socket's error and drop count; a socket in error wakes its worker
+/// until it is looked at.
+const POLLS_PER_CHECK: u32 = 64;
+/// Most queues of an interface (the kernel's `PACKET_FANOUT_MAX` is larger); each takes 2 MiB.
+pub const MAX_QUEUES: u16 = 64;
+
+/// The option that makes a socket one of a group, and its kinds (linux/if_packet.h): the group's number
+/// is the lower half, the kind the upper.
+const PACKET_FANOUT: i32 = 18;
+const PACKET_FANOUT_HASH: u32 = 0;
+const PACKET_FANOUT_FLAG_UNIQUEID: u32 = 0x2000 << 16;
 
 /// Which interface to take, and as whom.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct AfPacketOptions {
     pub host_interface: String,
     /// Our own address, else one by chance: the host keeps its own.
     pub hw_address: Option<MacAddress>,
+    /// Receive queues, 1 to [`MAX_QUEUES`].
+    pub queues: u16,
 }
 
 /// Opens a packet socket on an interface of the host.
@@ -77,12 +91,10 @@ pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
         return Err(OpenError::Refused(format!("host interface `{name}' does not carry Ethernet frames")));
     }
     let mtu = interface.mtu().map_err(|error| about("the MTU", error))?;
-    let fd = socket()?;
-    let ring = Ring::map(&fd).map_err(|error| OpenError::system("mapping a packet ring", error))?;
-    bind(&fd, &interface).map_err(|error| OpenError::system(format!("binding to host interface `{name}'"), error))?;
-    let fd = Arc::new(fd);
+    let sockets = sockets(name, &interface, options.queues)?;
+    let fds: Arc<[Arc<OwnedFd>]> = sockets.iter().map(|receive| receive.fd.clone()).collect();
     let mac = options.hw_address.unwrap_or_else(host::random_mac);
-    let mut link = PacketLink { interface, fd: fd.clone(), memberships: Vec::new() };
+    let mut link = PacketLink { interface, fd: fds[0].clone(), memberships: Vec::new() };
     link.set_filter(&StationFilter { stations: vec![mac], promiscuous: false })
         .map_err(|error| OpenError::system(format!("asking host interface `{name}' for frames"), error))?;
     Ok(Device {
@@ -93,10 +105,33 @@ pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
         mac,
         mtu: mtu.try_into().unwrap_or(u16::MAX),
         finishes: Finishes { checksum: true, segmentation: true },
-        receive: Some(Box::new(PacketReceive { fd: fd.clone(), ring, polls: 0 })),
-        transmit: Box::new(PacketTransmit { fd }),
+        receive: sockets.into_iter().map(|receive| Box::new(receive) as Box<dyn Receive>).collect(),
+        transmit: Box::new(PacketTransmit { fds, own: 0 }),
         link: Box::new(link),
     })
+}
+
+/// As many sockets on an interface, each with its share of the flows.
+fn sockets(name: &str, interface: &Interface, count: u16) -> Result<Vec<PacketReceive>, OpenError> {
+    let mut sockets: Vec<PacketReceive> = Vec::new();
+    // The kernel chooses the first one's group; the others join it.
+    let mut group = PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_UNIQUEID;
+    for _ in 0..count {
+        let fd = socket()?;
+        let ring = Ring::map(&fd).map_err(|error| OpenError::system("mapping a packet ring", error))?;
+        bind(&fd, interface)
+            .map_err(|error| OpenError::system(format!("binding to host interface `{name}'"), error))?;
+        if count > 1 {
+            let failed = |error| OpenError::system("sharing flows out among packet sockets", error);
+            set_option(&fd, libc::SOL_PACKET, PACKET_FANOUT, &group).map_err(failed)?;
+            let [joined] = take_option(&fd, libc::SOL_PACKET, PACKET_FANOUT).map_err(failed)?;
+            group = joined & 0xffff | PACKET_FANOUT_HASH;
+        }
+        sockets.push(PacketReceive { fd: Arc::new(fd), ring, polls: 0 });
+    }
+    // Until it joined, each brought frames of all flows.
+    sockets.iter_mut().for_each(PacketReceive::discard);
+    Ok(sockets)
 }
 
 /// A socket with all options set, that does not receive yet.
@@ -403,6 +438,13 @@ impl Receive for PacketReceive {
 }
 
 impl PacketReceive {
+    /// Throws away what has come.
+    fn discard(&mut self) {
+        while self.ring.is_ready() {
+            self.ring.release();
+        }
+    }
+
     /// Fetches the kernel's count of lost frames, and clears the error that is left when the
     /// interface goes down.
     #[cold]
@@ -473,7 +515,9 @@ fn restore_tag(buffers: &mut Buffers, row: Row, tag: Option<[u8; 4]>) -> Option<
 }
 
 struct PacketTransmit {
-    fd: Arc<OwnedFd>,
+    fds: Arc<[Arc<OwnedFd>]>,
+    /// The one that this sends by.
+    own: usize,
 }
 
 impl Transmit for PacketTransmit {
@@ -482,8 +526,16 @@ impl Transmit for PacketTransmit {
         while next < vector.len() {
             let mut batch = Batch::new();
             next = batch.gather(buffers, vector, next);
-            batch.send(&self.fd, vector);
+            batch.send(&self.fds[self.own], vector);
         }
+    }
+
+    fn queues(&self) -> usize {
+        self.fds.len()
+    }
+
+    fn another(&self, worker: usize) -> Option<Box<dyn Transmit>> {
+        Some(Box::new(PacketTransmit { fds: self.fds.clone(), own: worker % self.fds.len() }))
     }
 }
 

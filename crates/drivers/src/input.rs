@@ -1,12 +1,20 @@
 //! The input node of a driver: polls the receive queues of its interfaces on this
 //! worker, in turns, and counts what they bring.
+//!
+//! A queue that has been empty for a while is polled no longer but waited for: a busy worker asks
+//! the kernel about all of those at once, now and then, and an idle one sleeps until it is told.
 
+use crate::ready::Ready;
 use crate::{Receive, ReceiveCounts};
 use graph::{
     Buffers, Context, CounterSpec, CounterTable, InterfaceIndex, NodeSpec, Severity, Snapshot, Source, Vector, Wake,
+    time,
 };
+use rustix::fd::AsFd;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 graph::edges! {
     pub enum Edge {
@@ -14,6 +22,7 @@ graph::edges! {
         /// Frames that arrive at an interface that is administratively down: `set interface state NAME up`.
         Down => drop "interface is down",
         SpanInput => next "span-input",
+        WorkerHandoff => next "worker-handoff",
     }
 }
 
@@ -42,19 +51,72 @@ pub const COUNTERS: &[CounterSpec] = &[
     ),
 ];
 
+/// When a receive queue is polled, in VPP's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// In every round, busy or not.
+    Polling,
+    /// Once its descriptor says that something has come, until it is empty.
+    Interrupt,
+    /// As [`Mode::Interrupt`], but polled on for a while once it is empty: packets that follow soon
+    /// need not wake anybody.
+    Adaptive,
+}
+
+impl Mode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Polling => "polling",
+            Mode::Interrupt => "interrupt",
+            Mode::Adaptive => "adaptive",
+        }
+    }
+}
+
+/// How long an adaptive queue is polled on once it is empty.
+const PATIENCE: Duration = Duration::from_micros(100);
+/// How often a busy worker asks whether queues that it does not poll have something: what it costs (about
+/// half a microsecond, whatever their number) and how late it sees a packet are both small beside this.
+const LOOK_INTERVAL: Duration = Duration::from_micros(20);
+
+/// Names a receive queue: whose, and which of its queues, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueId {
+    pub interface: InterfaceIndex,
+    pub number: u16,
+}
+
 /// A receive queue of an interface, to be polled by one worker.
 pub struct Queue {
-    interface: InterfaceIndex,
+    id: QueueId,
     /// Tells the interface from one that has its number later.
     life: u64,
     receive: Box<dyn Receive>,
+    mode: Mode,
     state: State,
+    /// It is not polled until its descriptor says that something has come.
+    waits: bool,
+    /// When it brought something last, or was told to be polled.
+    busy_at: u64,
 }
 
 impl Queue {
-    /// Of the interface that was announced with this `life` ([`DeviceInput::announce`]).
-    pub fn new(interface: InterfaceIndex, life: u64, receive: Box<dyn Receive>) -> Queue {
-        Queue { interface, life, receive, state: State::default() }
+    /// Of the interface that was announced with this `life` ([`DeviceInput::announce`]). One without a
+    /// descriptor can only be polled, whatever its mode.
+    pub fn new(id: QueueId, life: u64, receive: Box<dyn Receive>) -> Queue {
+        Queue { id, life, receive, mode: Mode::Polling, state: State::default(), waits: false, busy_at: time::ticks() }
+    }
+
+    /// Polls it, until it is empty for long enough.
+    fn begin(&mut self, mode: Mode) {
+        self.mode = mode;
+        self.waits = false;
+        self.busy_at = time::ticks();
+    }
+
+    /// What it is called where its descriptor is watched.
+    fn key(&self) -> u64 {
+        u64::from(self.id.interface.0) << 16 | u64::from(self.id.number)
     }
 }
 
@@ -64,56 +126,123 @@ struct State {
     up: bool,
     /// Somebody listens to what it brings.
     mirrored: bool,
+    /// They are shared out among workers.
+    handed: bool,
+}
+
+impl State {
+    fn edge(self) -> Edge {
+        match (self.up, self.mirrored, self.handed) {
+            (false, ..) => Edge::Down,
+            (true, true, _) => Edge::SpanInput,
+            (true, false, true) => Edge::WorkerHandoff,
+            (true, false, false) => Edge::EthernetInput,
+        }
+    }
+}
+
+/// What a worker knows of an interface whose queues may come to it.
+struct Known {
+    life: u64,
+    state: State,
+    /// By queue.
+    modes: Vec<Mode>,
 }
 
 /// Source node of one driver on one worker.
 pub struct DeviceInput {
     queues: Vec<Queue>,
-    /// Of all interfaces of the driver, by index, for their queues may come to this worker.
-    known: Vec<Option<(u64, State)>>,
+    /// All interfaces of the driver, by index.
+    known: Vec<Option<Known>>,
     /// The queue that is asked first in the next round.
     turn: usize,
     /// Packets and bytes received, by interface.
     rx: Arc<CounterTable>,
+    /// What tells which queues have something; none: all are polled.
+    ready: Option<Ready>,
+    /// When queues that wait are asked about next.
+    look_at: Cell<u64>,
+    /// In ticks.
+    patience: u64,
+    look_interval: u64,
 }
 
 impl DeviceInput {
     pub fn new(rx: Arc<CounterTable>) -> DeviceInput {
-        DeviceInput { queues: Vec::new(), known: Vec::new(), turn: 0, rx }
+        let ready = Ready::new().inspect_err(|error| log::warn!("receive queues are polled without pause: {error}"));
+        DeviceInput {
+            queues: Vec::new(),
+            known: Vec::new(),
+            turn: 0,
+            rx,
+            ready: ready.ok(),
+            look_at: Cell::new(0),
+            patience: time::to_ticks(PATIENCE),
+            look_interval: time::to_ticks(LOOK_INTERVAL),
+        }
     }
 
     pub fn spec(name: &str) -> NodeSpec {
         NodeSpec { name: name.into(), edges: Edge::EDGES, counters: COUNTERS, trace }
     }
 
-    /// There is an interface now; its queues are polled by this worker or another.
-    pub fn announce(&mut self, interface: InterfaceIndex, life: u64) {
+    /// There is an interface now, with so many queues; they are polled by this worker or others.
+    pub fn announce(&mut self, interface: InterfaceIndex, life: u64, modes: &[Mode]) {
         let at = interface.0 as usize;
-        self.known.resize(self.known.len().max(at + 1), None);
-        self.known[at] = Some((life, State::default()));
+        if self.known.len() <= at {
+            self.known.resize_with(at + 1, || None);
+        }
+        self.known[at] = Some(Known { life, state: State::default(), modes: modes.to_vec() });
     }
 
     /// Polls a queue from now on. One whose interface is gone by now is closed.
     pub fn add(&mut self, mut queue: Queue) {
-        if let Some(Some((life, state))) = self.known.get(queue.interface.0 as usize)
-            && *life == queue.life
-        {
-            queue.state = *state;
-            self.queues.push(queue);
+        let Some(Some(known)) = self.known.get(queue.id.interface.0 as usize) else { return };
+        if known.life != queue.life {
+            return;
         }
+        let watched = match (&self.ready, queue.receive.descriptor()) {
+            (Some(ready), Some(descriptor)) => ready.watch(queue.key(), descriptor).is_ok(),
+            _ => false,
+        };
+        let mode = known.modes.get(queue.id.number as usize).copied().filter(|_| watched);
+        queue.state = known.state;
+        queue.begin(mode.unwrap_or(Mode::Polling));
+        self.queues.push(queue);
     }
 
     /// Gives up a queue, for another worker.
-    pub fn take(&mut self, interface: InterfaceIndex) -> Option<Queue> {
-        let at = self.queues.iter().position(|queue| queue.interface == interface)?;
-        Some(self.queues.remove(at))
+    pub fn take(&mut self, id: QueueId) -> Option<Queue> {
+        let at = self.queues.iter().position(|queue| queue.id == id)?;
+        let queue = self.queues.remove(at);
+        self.forget(&queue);
+        Some(queue)
+    }
+
+    /// Has a queue polled otherwise, when it is here or comes here.
+    pub fn set_mode(&mut self, id: QueueId, mode: Mode) {
+        let known = self.known.get_mut(id.interface.0 as usize).and_then(Option::as_mut);
+        if let Some(known) = known.and_then(|known| known.modes.get_mut(id.number as usize)) {
+            *known = mode;
+        }
+        let is_watched = self.ready.is_some();
+        if let Some(queue) = self.queues.iter_mut().find(|queue| queue.id == id) {
+            queue.begin(if is_watched { mode } else { Mode::Polling });
+        }
     }
 
     /// An interface is gone, and its queues with it.
     pub fn remove(&mut self, interface: InterfaceIndex) {
-        self.queues.retain(|queue| queue.interface != interface);
+        let gone: Vec<Queue> = self.queues.extract_if(.., |queue| queue.id.interface == interface).collect();
+        gone.iter().for_each(|queue| self.forget(queue));
         if let Some(known) = self.known.get_mut(interface.0 as usize) {
             *known = None;
+        }
+    }
+
+    fn forget(&self, queue: &Queue) {
+        if let (Some(ready), Some(descriptor)) = (&self.ready, queue.receive.descriptor()) {
+            ready.forget(descriptor);
         }
     }
 
@@ -127,12 +256,45 @@ impl DeviceInput {
         self.change(interface, |state| state.mirrored = mirrored);
     }
 
+    /// Has packets of an interface shared out among workers, or not.
+    pub fn set_handed(&mut self, interface: InterfaceIndex, handed: bool) {
+        self.change(interface, |state| state.handed = handed);
+    }
+
     fn change(&mut self, interface: InterfaceIndex, change: impl Fn(&mut State)) {
-        if let Some(Some((_, state))) = self.known.get_mut(interface.0 as usize) {
-            change(state);
+        if let Some(Some(known)) = self.known.get_mut(interface.0 as usize) {
+            change(&mut known.state);
         }
-        let own = self.queues.iter_mut().filter(|queue| queue.interface == interface);
+        let own = self.queues.iter_mut().filter(|queue| queue.id.interface == interface);
         own.for_each(|queue| change(&mut queue.state));
+    }
+
+    /// Has those that wait and have something polled again.
+    #[cold]
+    fn look(&mut self, now: u64) {
+        self.look_at.set(now + self.look_interval);
+        let Some(ready) = &self.ready else { return };
+        let queues = &mut self.queues;
+        ready.each(|key| {
+            if let Some(queue) = queues.iter_mut().find(|queue| queue.waits && queue.key() == key) {
+                queue.waits = false;
+                queue.busy_at = now;
+            }
+        });
+    }
+
+    /// A queue was empty.
+    fn rest(&mut self, at: usize, now: u64) {
+        let queue = &mut self.queues[at];
+        queue.waits = match queue.mode {
+            Mode::Polling => false,
+            Mode::Interrupt => true,
+            Mode::Adaptive => now.saturating_sub(queue.busy_at) > self.patience,
+        };
+        if queue.waits && queue.receive.is_gone() {
+            // Its descriptor would say for ever that there is something.
+            self.forget(&self.queues[at]);
+        }
     }
 }
 
@@ -140,24 +302,30 @@ impl Source for DeviceInput {
     fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector) {
         let mut counts = ReceiveCounts::default();
         let queues = self.queues.len();
+        if cx.now >= self.look_at.get() && self.queues.iter().any(|queue| queue.waits) {
+            self.look(cx.now);
+        }
         for n in 0..queues {
-            let queue = &mut self.queues[(self.turn + n) % queues];
-            let from = out.len();
+            let at = (self.turn + n) % queues;
+            let queue = &mut self.queues[at];
+            if queue.waits {
+                continue;
+            }
+            let (from, before) = (out.len(), counts);
             queue.receive.receive(cx.buffers, out, &mut counts);
             let columns = out.columns();
             let n = columns.packets.len() - from;
             if n > 0 {
-                columns.rx_interface[from..].fill(queue.interface);
-                let edge = match (queue.state.up, queue.state.mirrored) {
-                    (true, false) => Edge::EthernetInput,
-                    (true, true) => Edge::SpanInput,
-                    (false, _) => Edge::Down,
-                };
-                columns.edge[from..].fill(edge.into());
+                queue.busy_at = cx.now;
+                let interface = queue.id.interface;
+                columns.rx_interface[from..].fill(interface);
+                columns.edge[from..].fill(queue.state.edge().into());
                 let bytes = columns.length[from..].iter().map(|&length| length as u64).sum();
-                let interface = queue.interface.0 as usize;
-                self.rx.add(cx.thread, interface, 0, n as u64);
-                self.rx.add(cx.thread, interface, 1, bytes);
+                self.rx.add(cx.thread, interface.0 as usize, 0, n as u64);
+                self.rx.add(cx.thread, interface.0 as usize, 1, bytes);
+            } else if counts == before {
+                // One that could not be emptied, for want of buffers, is not empty.
+                self.rest(at, cx.now);
             }
             if out.room() == 0 {
                 break;
@@ -173,14 +341,19 @@ impl Source for DeviceInput {
     }
 
     fn wake(&self) -> Wake<'_> {
-        let mut descriptors = Vec::with_capacity(self.queues.len());
-        for queue in &self.queues {
-            match queue.receive.descriptor() {
-                Some(descriptor) => descriptors.push(descriptor),
-                None => return Wake::Poll,
-            }
+        // Whoever wakes wants to know at once which queue it was.
+        self.look_at.set(0);
+        if self.queues.iter().any(|queue| queue.mode == Mode::Polling) {
+            return Wake::Poll;
         }
-        if descriptors.is_empty() { Wake::Never } else { Wake::Readable(descriptors) }
+        match &self.ready {
+            Some(ready) if !self.queues.is_empty() => Wake::Readable(ready.as_fd()),
+            _ => Wake::Never,
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.queues.iter().all(|queue| queue.waits)
     }
 
     fn drain(&mut self, _: &mut Buffers) {
@@ -191,4 +364,176 @@ impl Source for DeviceInput {
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "  interface: sw_if_index {} length {}", snapshot.row.rx_interface, snapshot.row.length)?;
     writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::borrowed;
+    use graph::{Behaviour, Graph, NodeIndex, Pool, Row, Worker};
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::fd::{BorrowedFd, OwnedFd};
+    use std::sync::Mutex;
+
+    /// A device that a test fills.
+    struct Tube {
+        bell: OwnedFd,
+        packets: Mutex<usize>,
+        polls: Mutex<usize>,
+    }
+
+    impl Tube {
+        fn new() -> Arc<Tube> {
+            let bell = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+            Arc::new(Tube { bell, packets: Mutex::default(), polls: Mutex::default() })
+        }
+
+        fn put(&self, packets: usize) {
+            *self.packets.lock().unwrap() += packets;
+            rustix::io::write(&self.bell, &1u64.to_ne_bytes()).unwrap();
+        }
+
+        fn polls(&self) -> usize {
+            std::mem::take(&mut self.polls.lock().unwrap())
+        }
+    }
+
+    struct End(Arc<Tube>);
+
+    impl Receive for End {
+        fn receive(&mut self, buffers: &mut Buffers, out: &mut Vector, _: &mut ReceiveCounts) {
+            *self.0.polls.lock().unwrap() += 1;
+            let _ = rustix::io::read(&self.0.bell, &mut [0; 8]);
+            for _ in 0..std::mem::take(&mut *self.0.packets.lock().unwrap()) {
+                let packet = buffers.allocate_one().unwrap();
+                out.push(Row { packet, length: 60, ..Row::default() }, 0);
+            }
+        }
+
+        fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+            borrowed(&self.0.bell)
+        }
+    }
+
+    const ID: QueueId = QueueId { interface: InterfaceIndex(3), number: 0 };
+
+    struct Bed {
+        graph: Graph,
+        worker: Worker,
+        node: NodeIndex,
+        tube: Arc<Tube>,
+    }
+
+    impl Bed {
+        /// An input node with one queue, in that mode.
+        fn new(mode: Mode) -> Bed {
+            let domain = rcu::Domain::new(1);
+            let pool = Pool::new(1024, false).unwrap();
+            let mut graph = Graph::new(&domain, &pool, 1).unwrap();
+            let rx = CounterTable::new("rx", 1, 16, 2).unwrap();
+            let make = |_| Behaviour::Source(Box::new(DeviceInput::new(rx.clone())));
+            let node = graph.register(DeviceInput::spec("in"), make).unwrap();
+            let mut worker = graph.worker(0).unwrap();
+            worker.round();
+            let tube = Tube::new();
+            let input = worker.core().node::<DeviceInput>(node).unwrap();
+            input.announce(ID.interface, 1, &[mode]);
+            input.add(Queue::new(ID, 1, Box::new(End(tube.clone()))));
+            Bed { graph, worker, node, tube }
+        }
+
+        fn input(&mut self) -> &mut DeviceInput {
+            self.worker.core().node(self.node).unwrap()
+        }
+
+        fn rounds(&mut self, rounds: usize) {
+            for _ in 0..rounds {
+                self.worker.round();
+            }
+        }
+
+        /// Packets of an interface that is down are dropped by name.
+        fn came(&self) -> u64 {
+            self.graph.ledger().dropped
+        }
+    }
+
+    #[test]
+    fn a_polled_queue_is_polled_for_ever() {
+        let mut bed = Bed::new(Mode::Polling);
+        bed.worker.core().let_pass(Duration::from_secs(1));
+        bed.rounds(100);
+        assert_eq!(bed.tube.polls(), 100);
+        assert!(!bed.input().waits() && matches!(bed.input().wake(), Wake::Poll));
+    }
+
+    #[test]
+    fn an_interrupt_queue_is_polled_when_it_has_something_and_until_it_is_empty() {
+        let mut bed = Bed::new(Mode::Interrupt);
+        bed.rounds(1);
+        assert!(bed.input().waits());
+        bed.tube.polls();
+        bed.rounds(50);
+        assert_eq!(bed.tube.polls(), 0);
+        bed.tube.put(5);
+        bed.worker.core().let_pass(LOOK_INTERVAL);
+        bed.rounds(1);
+        assert_eq!((bed.tube.polls(), bed.came()), (1, 5));
+        bed.rounds(10);
+        assert_eq!(bed.tube.polls(), 1, "empty");
+        assert!(bed.input().waits() && matches!(bed.input().wake(), Wake::Readable(_)));
+    }
+
+    #[test]
+    fn an_adaptive_queue_is_polled_on_for_a_while() {
+        let mut bed = Bed::new(Mode::Adaptive);
+        bed.rounds(3);
+        assert_eq!(bed.tube.polls(), 3);
+        bed.worker.core().let_pass(2 * PATIENCE);
+        bed.rounds(3);
+        assert_eq!(bed.tube.polls(), 1, "its time was up");
+        bed.tube.put(1);
+        bed.worker.core().let_pass(LOOK_INTERVAL);
+        bed.rounds(3);
+        assert_eq!((bed.tube.polls(), bed.came()), (3, 1), "polled on");
+        assert!(!bed.input().waits());
+    }
+
+    #[test]
+    fn modes_change_both_ways_without_loss() {
+        let mut bed = Bed::new(Mode::Interrupt);
+        bed.rounds(2);
+        bed.tube.polls();
+        bed.tube.put(1);
+        bed.input().set_mode(ID, Mode::Polling);
+        bed.rounds(2);
+        assert_eq!((bed.tube.polls(), bed.came()), (2, 1));
+        bed.input().set_mode(ID, Mode::Interrupt);
+        bed.tube.put(1);
+        bed.rounds(1);
+        assert_eq!(bed.came(), 2, "what came before it waited");
+        bed.rounds(1);
+        bed.input().set_mode(ID, Mode::Adaptive);
+        bed.tube.polls();
+        bed.rounds(2);
+        assert_eq!(bed.tube.polls(), 2);
+    }
+
+    #[test]
+    fn a_queue_takes_its_mode_along_and_one_of_a_gone_interface_is_closed() {
+        let mut bed = Bed::new(Mode::Adaptive);
+        let queue = bed.input().take(ID).unwrap();
+        assert!(bed.input().waits() && matches!(bed.input().wake(), Wake::Never), "nothing is left");
+        bed.input().set_mode(ID, Mode::Polling);
+        bed.input().add(queue);
+        assert!(matches!(bed.input().wake(), Wake::Poll));
+        let queue = bed.input().take(ID).unwrap();
+        bed.input().remove(ID.interface);
+        bed.input().announce(ID.interface, 2, &[Mode::Polling]);
+        bed.input().add(queue);
+        bed.tube.polls();
+        bed.rounds(2);
+        assert_eq!(bed.tube.polls(), 0, "that was another interface");
+        assert_eq!(Arc::strong_count(&bed.tube), 1, "closed");
+    }
 }

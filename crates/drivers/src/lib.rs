@@ -1,9 +1,9 @@
 //! Drivers: how packets get in and out. One folder (or file) a driver, one set of
 //! traits for all.
 //!
-//! A driver opens a device and gives its [`Device`]: what it is, its receive queue and
-//! its transmit queue. The queues go to workers: receive queues into the driver's input
-//! node ([`input::DeviceInput`]), each transmit queue into its interface's tx node
+//! A driver opens a device and gives its [`Device`]: what it is, its receive queues and
+//! its transmit queues. The queues go to workers: receive queues into the driver's input
+//! node ([`input::DeviceInput`]), transmit queues into its interface's tx node
 //! ([`output::DeviceOutput`]).
 #![deny(unsafe_code)]
 
@@ -18,6 +18,8 @@ pub mod null;
 pub mod offload;
 pub mod output;
 pub mod pg;
+mod ready;
+pub mod stand_in;
 pub mod tap;
 #[cfg(test)]
 mod test_frames;
@@ -52,7 +54,8 @@ pub struct Device {
     /// Bytes of network-layer packet that it carries.
     pub mtu: u16,
     pub finishes: Finishes,
-    pub receive: Option<Box<dyn Receive>>,
+    /// Each brings a share of the packets; those of one flow come by one of them.
+    pub receive: Vec<Box<dyn Receive>>,
     pub transmit: Box<dyn Transmit>,
     pub link: Box<dyn Link>,
 }
@@ -115,12 +118,16 @@ pub trait Receive: Send {
     /// buffer, `l2` and `l3` at the link header, length and offload flags; the receiving
     /// interface and the edge are set by the caller.
     fn receive(&mut self, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts);
-    /// Readable when something has arrived.
+    /// Readable when something has arrived; none: nobody can wait for it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+    /// Whether it will never bring anything again. Nobody waits for it any more.
+    fn is_gone(&self) -> bool {
+        false
+    }
 }
 
 /// What went wrong while receiving, each counted by name.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveCounts {
     /// The pool had no buffer: the packet was left or lost.
     pub no_buffer: u64,
@@ -141,8 +148,13 @@ pub trait Transmit: Send {
     fn edges(&self) -> &'static [EdgeSpec] {
         output::Edge::EDGES
     }
-    /// Another of it for another worker, when nothing about it has to have one owner.
-    fn another(&self) -> Option<Box<dyn Transmit>> {
+    /// How many queues the device has.
+    fn queues(&self) -> usize {
+        1
+    }
+    /// Another of it for another worker, by its number, when nothing about it has to have one owner: it
+    /// sends by the queue of that number, counted round.
+    fn another(&self, _worker: usize) -> Option<Box<dyn Transmit>> {
         None
     }
 }

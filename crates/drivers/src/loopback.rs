@@ -29,7 +29,7 @@ pub fn open(instance: u32, mac: Option<MacAddress>) -> Device {
         mtu: 9216,
         // Nobody sees the packets: nothing is left to finish.
         finishes: Finishes { checksum: true, segmentation: true },
-        receive: None,
+        receive: Vec::new(),
         transmit: Box::new(Loopback),
         link: Box::new(Loopback),
     }
@@ -46,7 +46,7 @@ impl Transmit for Loopback {
         Edge::EDGES
     }
 
-    fn another(&self) -> Option<Box<dyn Transmit>> {
+    fn another(&self, _: usize) -> Option<Box<dyn Transmit>> {
         Some(Box::new(Loopback))
     }
 }

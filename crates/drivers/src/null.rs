@@ -17,7 +17,7 @@ pub fn open(number: u32) -> Device {
         mtu: 9216,
         // Nobody sees the packets: nothing is left to finish.
         finishes: Finishes { checksum: true, segmentation: true },
-        receive: None,
+        receive: Vec::new(),
         transmit: Box::new(Null),
         link: Box::new(Null),
     }
@@ -31,7 +31,7 @@ impl Transmit for Null {
         vector.set_edges(edge::SENT);
     }
 
-    fn another(&self) -> Option<Box<dyn Transmit>> {
+    fn another(&self, _: usize) -> Option<Box<dyn Transmit>> {
         Some(Box::new(Null))
     }
 }

@@ -5,13 +5,17 @@
 //! compute checksums nor cut TCP streams for a wire that is not there: frames of up to 64
 //! KiB arrive in chains of buffers. One system call a frame; nothing is copied but by the
 //! kernel.
+//!
+//! A TAP may have several queues, each a descriptor. The kernel shares flows out among them and
+//! follows where their answers are written. Any thread may write to any of them, so every worker
+//! sends by itself: nothing is handed over.
 
 use crate::chain::{Chain, Fresh};
 use crate::host::{self, Interface, Request};
 use crate::{Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Transmit, borrowed, vnet};
 use graph::buffer::MAX_SEGMENTS;
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
@@ -21,6 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wire::{MacAddress, Prefix4};
 
+/// Most queues of a TAP (the kernel's `MAX_TAP_QUEUES`).
+pub const MAX_QUEUES: u16 = 256;
 /// Most frames of one poll, so that other interfaces get their turn.
 const FRAMES_PER_POLL: usize = 64;
 
@@ -32,7 +38,7 @@ const OFFLOADS: [u32; 4] = {
 };
 
 /// What the host's end of a TAP shall be.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct TapOptions {
     /// Tells TAPs apart: names the host's end `tap<id>` unless a name is given.
     pub id: u32,
@@ -46,6 +52,32 @@ pub struct TapOptions {
     pub host_mtu: Option<u32>,
     /// Our own address, else one by chance.
     pub hw_address: Option<MacAddress>,
+    /// Queues, 1 to [`MAX_QUEUES`].
+    pub queues: u16,
+}
+
+impl Default for TapOptions {
+    fn default() -> TapOptions {
+        TapOptions {
+            id: 0,
+            host_interface_name: None,
+            host_namespace: None,
+            host_ip4: None,
+            host_mac: None,
+            host_mtu: None,
+            hw_address: None,
+            queues: 1,
+        }
+    }
+}
+
+/// The host's end, made.
+struct HostEnd {
+    /// One a queue.
+    descriptors: Vec<OwnedFd>,
+    mtu: u32,
+    name: String,
+    interface: Interface,
 }
 
 /// Opens a TAP, creating the host's end unless it exists, and sets that up.
@@ -53,9 +85,9 @@ pub struct TapOptions {
 /// # Errors
 /// When the system refuses, which it does without `CAP_NET_ADMIN`.
 pub fn open(options: TapOptions) -> Result<Device, OpenError> {
-    let (fd, mtu, name, interface) = match namespace_path(&options)? {
+    let HostEnd { descriptors, mtu, name, interface } = match namespace_path(&options)? {
         None => host_end(&options)?,
-        // Namespaces belong to threads; the descriptor stays ours when this one ends.
+        // Namespaces belong to threads; the descriptors stay ours when this one ends.
         Some(path) => std::thread::scope(|scope| {
             let inside = || {
                 enter(&path)?;
@@ -64,8 +96,9 @@ pub fn open(options: TapOptions) -> Result<Device, OpenError> {
             scope.spawn(inside).join().expect("setting up a TAP does not panic")
         })?,
     };
-    let fd = Arc::new(fd);
+    let queues: Arc<[Arc<OwnedFd>]> = descriptors.into_iter().map(Arc::new).collect();
     let place = options.host_namespace.map_or(String::new(), |namespace| format!(" in namespace {namespace}"));
+    let receive = |fd: &Arc<OwnedFd>| Box::new(TapReceive { fd: fd.clone(), gone: false }) as Box<dyn Receive>;
     Ok(Device {
         driver: "tap",
         input_node: "virtio-input",
@@ -74,9 +107,9 @@ pub fn open(options: TapOptions) -> Result<Device, OpenError> {
         mac: options.hw_address.unwrap_or_else(host::random_mac),
         mtu: mtu.try_into().unwrap_or(u16::MAX),
         finishes: Finishes { checksum: true, segmentation: true },
-        receive: Some(Box::new(TapReceive { fd: fd.clone(), gone: None })),
-        transmit: Box::new(TapTransmit { fd: fd.clone() }),
-        link: Box::new(TapLink { fd, interface }),
+        receive: queues.iter().map(receive).collect(),
+        transmit: Box::new(TapTransmit { queues: queues.clone(), own: 0 }),
+        link: Box::new(TapLink { fd: queues[0].clone(), interface }),
     })
 }
 
@@ -97,22 +130,17 @@ fn enter(path: &Path) -> Result<(), OpenError> {
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).map_err(failed)
 }
 
-/// Makes the host's end in the current namespace: descriptor, MTU, name, and our hold on it.
-fn host_end(options: &TapOptions) -> Result<(OwnedFd, u32, String, Interface), OpenError> {
+/// Makes the host's end in the current namespace.
+fn host_end(options: &TapOptions) -> Result<HostEnd, OpenError> {
     let wanted = options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id));
     host::check_name(&wanted)?;
-    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = fs::open("/dev/net/tun", flags, Mode::empty())
-        .map_err(|error| OpenError::system("opening /dev/net/tun", error))?;
-    let kind = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as u16;
-    let mut request = Request::new(&wanted, &kind.to_ne_bytes());
-    request
-        .make(&fd, libc::TUNSETIFF as _)
-        .map_err(|error| OpenError::system(format!("creating host interface `{wanted}'"), error))?;
-    let name = request.name();
-    // The last, nothing, is what every kernel takes.
-    let _ = OFFLOADS.iter().find(|&&offload| host::set_number(fd.as_fd(), libc::TUNSETOFFLOAD as _, offload).is_ok());
-
+    let several = if options.queues > 1 { libc::IFF_MULTI_QUEUE } else { 0 };
+    let first = queue(&wanted, several)?;
+    let name = first.1;
+    let mut descriptors = vec![first.0];
+    for _ in 1..options.queues {
+        descriptors.push(queue(&name, several)?.0);
+    }
     let interface = Interface::find(&name)?;
     let failed = |what: &str, error| OpenError::system(format!("setting {what} of host interface `{name}'"), error);
     if let Some(mac) = options.host_mac {
@@ -127,7 +155,23 @@ fn host_end(options: &TapOptions) -> Result<(OwnedFd, u32, String, Interface), O
     interface.set_up().map_err(|error| failed("up the link", error))?;
     let mtu =
         interface.mtu().map_err(|error| OpenError::system(format!("the MTU of host interface `{name}'"), error))?;
-    Ok((fd, mtu, name, interface))
+    Ok(HostEnd { descriptors, mtu, name, interface })
+}
+
+/// Opens a queue of the TAP of a name, which is made unless it is there; and says its name, in which the
+/// kernel has filled in a number.
+fn queue(wanted: &str, several: libc::c_int) -> Result<(OwnedFd, String), OpenError> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = fs::open("/dev/net/tun", flags, Mode::empty())
+        .map_err(|error| OpenError::system("opening /dev/net/tun", error))?;
+    let kind = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | several) as u16;
+    let mut request = Request::new(wanted, &kind.to_ne_bytes());
+    request
+        .make(&fd, libc::TUNSETIFF as _)
+        .map_err(|error| OpenError::system(format!("creating host interface `{wanted}'"), error))?;
+    // The last, nothing, is what every kernel takes.
+    let _ = OFFLOADS.iter().find(|&&offload| host::set_number(fd.as_fd(), libc::TUNSETOFFLOAD as _, offload).is_ok());
+    Ok((fd, request.name()))
 }
 
 struct TapLink {
@@ -156,14 +200,13 @@ impl Link for TapLink {
 
 struct TapReceive {
     fd: Arc<OwnedFd>,
-    /// Once the host has deleted its end, the TAP would wake its worker for ever: this
-    /// descriptor, which nothing ever writes to, takes its place.
-    gone: Option<OwnedFd>,
+    /// The host has deleted its end.
+    gone: bool,
 }
 
 impl Receive for TapReceive {
     fn receive(&mut self, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts) {
-        if self.gone.is_some() {
+        if self.gone {
             return;
         }
         let mut fresh = Fresh::new();
@@ -179,7 +222,7 @@ impl Receive for TapReceive {
                     None => counts.malformed += 1,
                     Some(Errno::AGAIN | Errno::INTR | Errno::NOMEM) => break,
                     Some(_) => {
-                        self.gone = eventfd(0, EventfdFlags::CLOEXEC).ok();
+                        self.gone = true;
                         break;
                     }
                 },
@@ -189,12 +232,18 @@ impl Receive for TapReceive {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        borrowed(self.gone.as_ref().unwrap_or(&self.fd))
+        borrowed(&self.fd)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone
     }
 }
 
 struct TapTransmit {
-    fd: Arc<OwnedFd>,
+    queues: Arc<[Arc<OwnedFd>]>,
+    /// The one that this writes to.
+    own: usize,
 }
 
 impl Transmit for TapTransmit {
@@ -203,6 +252,14 @@ impl Transmit for TapTransmit {
             let to = self.send(buffers, &vector.row(i));
             vector.set_edge(i, to);
         }
+    }
+
+    fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn another(&self, worker: usize) -> Option<Box<dyn Transmit>> {
+        Some(Box::new(TapTransmit { queues: self.queues.clone(), own: worker % self.queues.len() }))
     }
 }
 
@@ -219,7 +276,7 @@ impl TapTransmit {
             parts[count] = IoSlice::new(slice);
             count += 1;
         }
-        match rustix::io::writev(&*self.fd, &parts[..count]) {
+        match rustix::io::writev(&*self.queues[self.own], &parts[..count]) {
             Ok(_) => edge::SENT,
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => FULL,
             Err(_) => REFUSED,

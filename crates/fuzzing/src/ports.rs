@@ -162,7 +162,7 @@ impl Ports {
                 mac,
                 mtu: 1500,
                 finishes: Finishes { checksum: number == 2, segmentation: number == 2 },
-                receive: Some(Box::new(Queue(Arc::clone(&arrivals)))),
+                receive: vec![Box::new(Queue(Arc::clone(&arrivals)))],
                 transmit: Box::new(Wire { refusals: Arc::clone(&refusals) }),
                 link: Box::new(Carrier),
             };

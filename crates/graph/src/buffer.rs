@@ -17,6 +17,7 @@
 #![allow(unsafe_code)]
 
 use crossbeam_queue::ArrayQueue;
+use rustix::fd::OwnedFd;
 use rustix::{fs, mm};
 use std::io;
 use std::ptr::NonNull;
@@ -45,7 +46,7 @@ pub const MAX_BUFFERS: u32 = 1 << 24;
 /// Names a packet by its first buffer. Only pools make them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(transparent)]
-pub struct PacketIndex(u32);
+pub struct PacketIndex(pub(crate) u32);
 
 impl PacketIndex {
     pub fn as_u32(self) -> u32 {
@@ -123,7 +124,7 @@ struct Mapping {
 }
 
 impl Mapping {
-    fn shared(file: &rustix::fd::OwnedFd, length: usize) -> io::Result<Mapping> {
+    fn shared(file: &OwnedFd, length: usize) -> io::Result<Mapping> {
         let access = mm::ProtFlags::READ | mm::ProtFlags::WRITE;
         let flags = mm::MapFlags::SHARED | mm::MapFlags::NORESERVE;
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
@@ -149,6 +150,8 @@ impl Drop for Mapping {
 /// A set of buffers that workers share.
 pub struct Pool {
     data: Mapping,
+    /// What `data` maps.
+    file: OwnedFd,
     segments: Mapping,
     capacity: u32,
     /// Whether the buffers lie on huge pages.
@@ -180,11 +183,12 @@ impl Pool {
             ));
         }
         let capacity = buffers.next_multiple_of(MAGAZINE as u32);
-        let (data, huge) = Pool::map_data(capacity as usize * STRIDE, huge)?;
+        let (data, file, huge) = Pool::map_data(capacity as usize * STRIDE, huge)?;
         let segments = Mapping::private(capacity as usize * size_of::<Segment>())?;
         let magazines = capacity as usize / MAGAZINE;
         let pool = Pool {
             data,
+            file,
             segments,
             capacity,
             huge,
@@ -198,7 +202,7 @@ impl Pool {
         Ok(Arc::new(pool))
     }
 
-    fn map_data(length: usize, huge: bool) -> io::Result<(Mapping, bool)> {
+    fn map_data(length: usize, huge: bool) -> io::Result<(Mapping, OwnedFd, bool)> {
         const HUGE_PAGE: usize = 2 << 20;
         if huge {
             let flags = fs::MemfdFlags::CLOEXEC | fs::MemfdFlags::HUGETLB;
@@ -209,12 +213,25 @@ impl Pool {
                 && fs::fallocate(&file, fs::FallocateFlags::empty(), 0, length as u64).is_ok()
                 && let Ok(mapping) = Mapping::shared(&file, length)
             {
-                return Ok((mapping, true));
+                return Ok((mapping, file, true));
             }
         }
         let file = fs::memfd_create("quiver-buffers", fs::MemfdFlags::CLOEXEC)?;
         fs::ftruncate(&file, length as u64)?;
-        Ok((Mapping::shared(&file, length)?, false))
+        Ok((Mapping::shared(&file, length)?, file, false))
+    }
+
+    /// Bytes of a buffer from `offset` on, as they are now: whoever holds it may be writing. For reports of
+    /// packets that somebody is stuck with; the kernel copies them, so it is no access of ours.
+    pub fn peek(&self, index: PacketIndex, offset: usize, most: usize) -> Vec<u8> {
+        let mut bytes = vec![0; most.min(STRIDE.saturating_sub(offset))];
+        if index.0 >= self.capacity {
+            return Vec::new();
+        }
+        let place = (index.0 as usize * STRIDE + offset) as u64;
+        let read = rustix::io::pread(&self.file, &mut bytes[..], place).unwrap_or(0);
+        bytes.truncate(read);
+        bytes
     }
 
     pub fn capacity(&self) -> u32 {

@@ -7,6 +7,7 @@
 
 use crate::buffer::{Buffers, PacketIndex};
 use crate::counter::CounterTable;
+use crate::timer::Wheel;
 use crate::trace::TraceFormat;
 use crate::vector::{EdgeIndex, InterfaceIndex, Row, VECTOR_SIZE, Vector, edge};
 use rcu::Round;
@@ -123,17 +124,21 @@ pub enum Wake<'a> {
     Poll,
     /// The time has come (ticks).
     At(u64),
-    /// One of the descriptors can be read.
-    Readable(Vec<BorrowedFd<'a>>),
+    /// The descriptor can be read.
+    Readable(BorrowedFd<'a>),
 }
 
 /// A source of packets, polled once a round.
 pub trait Source: Any + Send {
     /// Receives packets into the empty vector, each with its edge.
     fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector);
-    /// What to wait for before polling again makes sense. Asked only when polls came
-    /// back empty for a while.
+    /// What to wait for before polling again makes sense. Asked only when its worker is about to sleep.
     fn wake(&self) -> Wake<'_>;
+    /// Whether polls bring nothing before what [`Source::wake`] names has happened. A worker all of whose
+    /// sources wait sleeps at once; else when polls came back empty for a while.
+    fn waits(&self) -> bool {
+        false
+    }
     /// Buffers that it holds between rounds (posted to a device).
     fn held(&self) -> usize {
         0
@@ -153,7 +158,8 @@ pub trait Map: Any + Send {
 
 /// A node that may take packets ([`edge::TAKEN`]), hold them and emit others.
 pub trait Expand: Any + Send {
-    /// Called with an empty vector when control has touched the node's state.
+    /// Called with an empty vector when control has touched the node's state, and when a timer of its is
+    /// due ([`Expansion::arm`]), which is then in [`Expansion::fired`].
     fn process(&mut self, cx: &mut Expansion<'_, '_>, vector: &mut Vector);
     /// Packets that it holds between rounds.
     fn held(&self) -> usize {
@@ -170,6 +176,17 @@ pub struct Expansion<'a, 'b> {
     pub(crate) spare: &'a mut Vec<Box<Vector>>,
     pub(crate) ledger: &'a mut Ledger,
     pub(crate) recirculations: u8,
+    pub(crate) timers: &'a mut Wheel<Timer>,
+    pub(crate) node: (NodeIndex, u32),
+    /// Tokens of the node's timers that have become due, the earliest first.
+    pub fired: &'a mut Vec<u64>,
+}
+
+/// A timer of a node, which may be gone when it is due.
+pub(crate) struct Timer {
+    pub node: NodeIndex,
+    pub generation: u32,
+    pub token: u64,
 }
 
 impl Expansion<'_, '_> {
@@ -183,6 +200,13 @@ impl Expansion<'_, '_> {
             self.output.push(vector);
         }
         self.output.last_mut().expect("pushed above").push(row, to);
+    }
+
+    /// Has the node called, with `token` among [`Expansion::fired`], once it is `at` ticks. A timer cannot be
+    /// taken back: a node knows by the token what it no longer waits for.
+    pub fn arm(&mut self, at: u64, token: u64) {
+        let (node, generation) = self.node;
+        self.timers.arm(at, Timer { node, generation, token });
     }
 
     /// Sends a packet that this router made.

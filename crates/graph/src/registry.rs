@@ -6,23 +6,29 @@ use crate::buffer::{Buffers, Pool};
 use crate::counter::CounterTable;
 use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, CounterSpec, EdgeSpec, Ledger, NodeSpec, Severity};
+use crate::status::WorkerState;
 use crate::trace::TraceFormat;
 use crate::vector::{EdgeIndex, edge};
 use crate::worker::{
     Core, DISPATCHER_ERRORS, NewNode, Place, Ports, SharedCounters, Target, Worker, node_word, worker_word,
 };
+use crossbeam_channel::RecvTimeoutError;
 use rcu::Domain;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most nodes, error counters and interfaces.
 pub const MAX_NODES: usize = 1 << 14;
 pub const MAX_ERRORS: usize = 1 << 16;
 pub const MAX_INTERFACES: usize = 1 << 14;
+/// Kinds of rounds, by how long they took.
+const ROUND_TIMES: usize = 128;
 /// How long control waits for a worker's answer to a question of an operator.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it looks meanwhile whether the worker is stuck: then there is nothing to wait for.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Why the graph could not be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +47,7 @@ impl std::fmt::Display for GraphError {
             GraphError::NoSuchNode(name) => write!(f, "no node named `{name}' (show node lists them)"),
             GraphError::TooMany(what, most) => write!(f, "too many {what} (at most {most})"),
             GraphError::NoAnswer(worker) => {
-                write!(f, "worker {worker} did not answer within {} s", PATIENCE.as_secs())
+                write!(f, "worker {worker} did not answer (`show threads' says whether it is stuck)")
             }
         }
     }
@@ -55,6 +61,8 @@ pub struct NodeInfo {
     pub kind: &'static str,
     pub edges: Vec<EdgeInfo>,
     pub trace: TraceFormat,
+    /// Tells it from one that has its number later.
+    generation: u32,
 }
 
 /// An edge of a registered node.
@@ -158,6 +166,7 @@ impl Graph {
             errors: CounterTable::new("/err", workers, MAX_ERRORS, 1)?,
             nodes: CounterTable::new("/sys/node", workers, MAX_NODES, node_word::WIDTH)?,
             workers: CounterTable::new("/sys/worker", workers, worker_word::COUNT, 1)?,
+            rounds: CounterTable::new("/sys/rounds", workers, ROUND_TIMES, 1)?,
             drops: CounterTable::new("/if/drops", workers, MAX_INTERFACES, 1)?,
         };
         let mailboxes = (0..workers).map(|_| Ok(Arc::new(Mailbox::new()?))).collect::<io::Result<Vec<_>>>()?;
@@ -272,7 +281,7 @@ impl Graph {
             self.mailboxes[thread].post(Message::AddElsewhere(index, place));
         }
         self.counters.nodes.clear([slot]);
-        let info = NodeInfo { index, name: spec.name.clone(), kind, edges, trace: spec.trace };
+        let info = NodeInfo { index, name: spec.name.clone(), kind, edges, trace: spec.trace, generation };
         if slot == self.nodes.len() {
             self.nodes.push(Some(info));
         } else {
@@ -355,11 +364,34 @@ impl Graph {
     /// When `to` is unknown or `from` has too many edges.
     pub fn connect(&mut self, from: NodeIndex, to: &str) -> Result<EdgeIndex, GraphError> {
         let target = self.find(to)?;
-        let node =
-            self.nodes[from.0 as usize].as_mut().ok_or_else(|| GraphError::NoSuchNode(format!("#{}", from.0)))?;
+        let node = self.info(from).ok_or_else(|| GraphError::NoSuchNode(format!("#{}", from.0)))?;
         if let Some(edge) = node.edges.iter().position(|edge| edge.node == Some(target)) {
             return Ok(edge as EdgeIndex);
         }
+        let place = self.add_edge(from, to, target)?;
+        self.post(|_| Message::Connect(from, place, Target::Node(target)));
+        self.send_order();
+        Ok(place)
+    }
+
+    /// An edge from one node to another on one worker: from other workers packets are handed over.
+    ///
+    /// # Errors
+    /// When `to` is unknown or `from` has too many edges.
+    pub fn connect_to_worker(&mut self, from: NodeIndex, to: &str, worker: usize) -> Result<EdgeIndex, GraphError> {
+        let target = self.find(to)?;
+        let generation = self.info(target).expect("just found").generation;
+        let edge = self.add_edge(from, to, target)?;
+        let there = Target::There(target, Place { worker, generation });
+        self.post(|thread| Message::Connect(from, edge, if thread == worker { Target::Node(target) } else { there }));
+        self.send_order();
+        Ok(edge)
+    }
+
+    /// Notes another edge of a node.
+    fn add_edge(&mut self, from: NodeIndex, to: &str, target: NodeIndex) -> Result<EdgeIndex, GraphError> {
+        let slot = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
+        let node = slot.ok_or_else(|| GraphError::NoSuchNode(format!("#{}", from.0)))?;
         // The place of an edge whose node is gone is used again.
         let gone = |edge: &EdgeInfo| edge.node.is_none() && !edge.is_drop && edge.to.is_empty();
         let place = node.edges.iter().position(gone).unwrap_or(node.edges.len());
@@ -372,8 +404,6 @@ impl Graph {
         } else {
             node.edges[place] = info;
         }
-        self.post(|_| Message::Connect(from, place as EdgeIndex, Target::Node(target)));
-        self.send_order();
         Ok(place as EdgeIndex)
     }
 
@@ -495,7 +525,8 @@ impl Graph {
         self.mailboxes[thread].post(Message::Call(Box::new(action)));
     }
 
-    /// Has one worker give up something and another take it, between rounds of theirs.
+    /// Has one worker give up something and another take it, between rounds of theirs. In between, each
+    /// other worker has taken in what it was handed before: what the taker sends after it comes after.
     pub fn pass<T: Send + 'static>(
         &self,
         from: usize,
@@ -503,18 +534,28 @@ impl Graph {
         take: impl FnOnce(&mut Core) -> Option<T> + Send + 'static,
         give: impl FnOnce(&mut Core, T) + Send + 'static,
     ) {
-        let mailbox = self.mailboxes[to].clone();
+        let mut way: Vec<_> = (0..self.workers()).filter(|worker| ![from, to].contains(worker)).collect();
+        way.push(to);
+        let mailboxes = way.into_iter().map(|worker| self.mailboxes[worker].clone()).collect();
         self.call_one(from, move |core| {
             if let Some(what) = take(core) {
-                mailbox.post(Message::Call(Box::new(move |core| give(core, what))));
+                after_rounds(mailboxes, Box::new(move |core| give(core, what)));
             }
         });
+    }
+
+    /// Says, on one worker, when all of them have done what was asked of them before, and have taken in
+    /// what others had handed them before they did.
+    pub fn when_settled(&self, then: impl FnOnce() + Send + 'static) {
+        // Once round, and nobody hands over any more what was done away with; once more, and it is taken in.
+        let mailboxes = [&self.mailboxes[..], &self.mailboxes[..]].concat();
+        after_rounds(mailboxes, Box::new(move |_| then()));
     }
 
     /// Asks one worker.
     ///
     /// # Errors
-    /// When it does not answer within two seconds.
+    /// When it is stuck in a round, or does not answer within two seconds.
     pub fn ask<T: Send + 'static>(
         &self,
         thread: usize,
@@ -524,7 +565,15 @@ impl Graph {
         self.call_one(thread, move |core| {
             let _ = sender.send(question(core));
         });
-        receiver.recv_timeout(PATIENCE).map_err(|_| GraphError::NoAnswer(thread))
+        let start = Instant::now();
+        loop {
+            match receiver.recv_timeout(LOOK) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Timeout)
+                    if start.elapsed() < PATIENCE && !matches!(self.worker_state(thread), WorkerState::Stalled(_)) => {}
+                Err(_) => return Err(GraphError::NoAnswer(thread)),
+            }
+        }
     }
 
     /// Has all workers return what they hold and end.
@@ -550,6 +599,22 @@ impl Graph {
             handed: sum(worker_word::HANDED),
         }
     }
+}
+
+/// Has workers, one after the other, finish a round that begins after this, and the last one then do something.
+fn after_rounds(mailboxes: Vec<Arc<Mailbox>>, then: Box<dyn FnOnce(&mut Core) + Send>) {
+    let mut rest = mailboxes.into_iter();
+    let Some(next) = rest.next() else { return };
+    let own = next.clone();
+    // Between two rounds; what it posts to itself comes after the second of them.
+    let first = move |_: &mut Core| {
+        let second = move |core: &mut Core| match rest.len() {
+            0 => then(core),
+            _ => after_rounds(rest.collect(), then),
+        };
+        own.post(Message::Call(Box::new(second)));
+    };
+    next.post(Message::Call(Box::new(first)));
 }
 
 /// What a node counts: its counters, then its drops.

@@ -3,7 +3,7 @@
 
 use crate::mailbox::Message;
 use crate::registry::{Graph, NodeRuntime};
-use crate::worker::{node_word, worker_word};
+use crate::worker::{Running, node_word, worker_word};
 use crate::{NodeIndex, time};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
@@ -75,11 +75,23 @@ impl Graph {
     pub fn clear_runtime(&mut self) {
         self.counters.nodes.clear(self.nodes().iter().map(|node| node.index.0 as usize));
         self.counters.workers.clear(0..worker_word::COUNT);
+        self.counters.rounds.clear(0..self.counters.rounds.capacity());
         self.clears += 1;
         let generation = self.clears;
         for mailbox in &self.mailboxes {
             mailbox.post(Message::Call(Box::new(move |core| core.clear_maxima(generation))));
         }
+    }
+
+    /// Rounds of a worker since the last clear, by how long they took: so many took less than so many ticks, and
+    /// at least half of that. From the shortest to the longest there was; some in between may be none.
+    pub fn round_times(&self, thread: usize) -> Vec<(u64, u64)> {
+        let rounds = |kind| self.counters.rounds.value(thread, kind, 0);
+        let kinds = 0..u64::BITS as usize;
+        let first = kinds.clone().find(|&kind| rounds(kind) > 0);
+        let last = kinds.rev().find(|&kind| rounds(kind) > 0);
+        let (Some(first), Some(last)) = (first, last) else { return Vec::new() };
+        (first..=last).map(|kind| (1 << kind, rounds(kind))).collect()
     }
 
     /// What a node does on a worker.
@@ -109,6 +121,11 @@ impl Graph {
         let began = self.counters.workers.raw(thread, worker_word::ROUND_BEGAN, 0);
         let passed = Duration::from_secs_f64(time::seconds(now.saturating_sub(began)));
         if passed >= STALL { WorkerState::Stalled(passed) } else { WorkerState::Online }
+    }
+
+    /// What a worker does right now.
+    pub fn running(&self, thread: usize) -> Running {
+        Running::unpack(self.counters.workers.raw(thread, worker_word::RUNNING, 0))
     }
 
     /// When a worker's current or last round began, in ticks; nothing before its first.

@@ -214,6 +214,11 @@ impl Vector {
     pub fn packets(&self) -> &[PacketIndex] {
         &self.packets[..self.len()]
     }
+    /// The first packet, and where its link header starts; of an empty vector, anything.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> (PacketIndex, u16) {
+        (self.packets[0], self.l2[0])
+    }
     #[inline]
     pub fn rx_interfaces(&self) -> &[InterfaceIndex] {
         &self.rx_interface[..self.len()]

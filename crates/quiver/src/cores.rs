@@ -1,6 +1,7 @@
 //! Which thread runs on which core.
 
-use control::startup::Cpu;
+use control::startup::{Cpu, SchedulerPolicy};
+use graph::schedule::{self, Policy};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The core of each worker, as the section `cpu` says; none: wherever the system puts it.
@@ -41,6 +42,23 @@ pub fn pin(what: &str, core: Option<u32>) {
     cores.set(core as usize);
     if let Err(error) = sched_setaffinity(None, &cores) {
         log::warn!("{what} is not kept on core {core}: {error}");
+    }
+}
+
+/// Has the calling worker scheduled as the section `cpu` says.
+pub fn schedule(what: &str, cpu: &Cpu) {
+    let Some(chosen) = cpu.scheduler_policy else { return };
+    // The configuration has checked its range.
+    let priority = cpu.scheduler_priority.map_or(1, |priority| priority as u8);
+    let policy = match chosen {
+        SchedulerPolicy::Other => Policy::Other,
+        SchedulerPolicy::Batch => Policy::Batch,
+        SchedulerPolicy::Idle => Policy::Idle,
+        SchedulerPolicy::Fifo => Policy::Fifo(priority),
+        SchedulerPolicy::RoundRobin => Policy::RoundRobin(priority),
+    };
+    if let Err(error) = schedule::set_policy(policy) {
+        log::warn!("{what} is scheduled as before: cpu: scheduler-policy: {error}");
     }
 }
 

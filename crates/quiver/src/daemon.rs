@@ -201,7 +201,7 @@ fn start_workers(
     crashes: &Path,
 ) -> Result<Vec<thread::JoinHandle<()>>, String> {
     let cores = cores::of_workers(&config.cpu, router.graph.workers());
-    let start = |(number, core)| start_worker(router, number, core, crashes);
+    let start = |(number, core)| start_worker(router, number, core, config, crashes);
     cores.into_iter().enumerate().map(start).collect()
 }
 
@@ -209,6 +209,7 @@ fn start_worker(
     router: &Router,
     number: usize,
     core: Option<u32>,
+    config: &StartupConfig,
     crashes: &Path,
 ) -> Result<thread::JoinHandle<()>, String> {
     let mut worker = router.graph.worker(number).map_err(|error| error.to_string())?;
@@ -219,9 +220,13 @@ fn start_worker(
             log::error!("{panic}\nno report in {}: {error}", reports.display());
         }
     }));
+    worker.rest_between_polls(Duration::from_micros(config.unix.poll_sleep.into()));
     let thread = thread::Builder::new().name(format!("quiver_wk_{number}"));
+    let cpu = config.cpu.clone();
     let run = move || {
-        cores::pin(&format!("worker {number}"), core);
+        let what = format!("worker {number}");
+        cores::pin(&what, core);
+        cores::schedule(&what, &cpu);
         worker.run();
     };
     thread.spawn(run).map_err(|error| format!("worker {number}: {error}"))

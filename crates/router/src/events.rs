@@ -1,7 +1,7 @@
 //! What workers tell control, over one bounded queue: whoever finds it full gives up by name
 //! and does not wait.
 
-use crate::{Router, arp, dhcp, icmp, reassembly};
+use crate::{Router, arp, dhcp, icmp};
 
 /// Events that may wait for control.
 pub const QUEUE: usize = 4096;
@@ -11,7 +11,6 @@ pub const QUEUE: usize = 4096;
 pub enum Event {
     Neighbour(arp::Event),
     Ping(icmp::ping::Event),
-    Reassembly(reassembly::Event),
     Dhcp(dhcp::Event),
     /// A worker's part of a packet capture is on its way back.
     Captured,
@@ -31,7 +30,6 @@ impl Router {
         match event {
             Event::Neighbour(event) => self.handle_neighbour(event),
             Event::Ping(event) => self.handle_ping(event),
-            Event::Reassembly(event) => self.handle_reassembly(event),
             Event::Dhcp(event) => self.handle_dhcp(event),
             Event::Captured => self.collect_capture(),
         }

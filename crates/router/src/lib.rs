@@ -13,6 +13,7 @@ pub mod config;
 pub mod dhcp;
 pub mod ethernet;
 mod events;
+pub mod handoff;
 mod headers;
 pub mod icmp;
 pub mod inspect;
@@ -24,6 +25,7 @@ pub mod packet_generator;
 mod rate;
 pub mod reassembly;
 pub mod span;
+pub mod stall_watch;
 pub mod vlan;
 
 pub use events::{Event, QUEUE as EVENT_QUEUE};
@@ -45,6 +47,7 @@ use logging::Logging;
 use packet_generator::Streams;
 use rcu::{Domain, Published};
 use reassembly::Reassembly;
+use stall_watch::StallWatch;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -93,6 +96,10 @@ pub enum Error {
     NoSuchWorker { worker: usize, workers: usize },
     #[error("{0} has no receive queue")]
     NothingReceived(String),
+    #[error("{name} has no receive queue {number}: there are {queues}, counted from 0 (`show interface rx-placement')")]
+    NoSuchQueue { name: String, number: u16, queues: usize },
+    #[error("{0} cannot tell when something arrives: it can only be polled")]
+    NoInterrupts(String),
     #[error("{mac} is an extra address of {name}: `set interface secondary-mac-address {name} {mac} del' first")]
     MacIsSecondary { mac: MacAddress, name: String },
     #[error("{name} does not have the extra address {mac}")]
@@ -202,10 +209,11 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 11] = [
+pub static CAPABILITIES: [&capability::Capability; 12] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &span::CAPABILITY,
+    &handoff::CAPABILITY,
     &ethernet::CAPABILITY,
     &vlan::CAPABILITY,
     &arp::CAPABILITY,
@@ -226,6 +234,7 @@ pub(crate) struct Nodes {
     pub reassembly: reassembly::Nodes,
     pub generator: packet_generator::Nodes,
     pub span: span::Nodes,
+    pub handoff: handoff::Nodes,
 }
 
 /// The router's state, owned by the control thread.
@@ -251,6 +260,7 @@ pub struct Router {
     pub icmp: Icmp,
     icmp_policy: icmp::SharedPolicy,
     pub(crate) links: LinkWatch,
+    stalls: StallWatch,
     /// Where packets for the host go.
     pub punts: Punts,
     punt_table: ip4::SharedPunts,
@@ -335,7 +345,8 @@ impl Router {
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
         let local = local::register(&mut graph, &udp_ports, &icmp_policy)?;
         let span = span::register(&mut graph, &facts)?;
-        let reassembly = reassembly::register(&mut graph, &sender)?;
+        let handoff = handoff::register(&mut graph, &facts)?;
+        let reassembly = reassembly::register(&mut graph)?;
         let dhcp = dhcp::register(&mut graph, &sender)?;
         let interface = interface::register(&mut graph, &facts)?;
 
@@ -349,7 +360,7 @@ impl Router {
             streams: Streams::default(),
             log: Arc::default(),
             facts,
-            nodes: Nodes { interface, ip4, arp, icmp, local, reassembly, generator, span },
+            nodes: Nodes { interface, ip4, arp, icmp, local, reassembly, generator, span, handoff },
             clears: inspect::Clears::default(),
             devices: options.devices,
             config: config::control::Configuration::default(),
@@ -358,6 +369,7 @@ impl Router {
             icmp: Icmp::default(),
             icmp_policy,
             links: LinkWatch::default(),
+            stalls: StallWatch::default(),
             punts: Punts::default(),
             punt_table,
             reassembly: Reassembly::default(),
@@ -384,9 +396,9 @@ impl Router {
     /// [`Router::tick`] at a given time, so that tests need not sleep.
     pub fn tick_at(&mut self, now: Instant) -> Option<Instant> {
         self.tick_links(now);
+        self.tick_stalls(now);
         self.tick_neighbours(now);
         self.tick_pings(now);
-        self.tick_reassembly(now);
         self.tick_dhcp(now);
         self.tick_config(now);
         self.collect_capture();
@@ -394,9 +406,9 @@ impl Router {
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
         let due = [
             self.links.next_due(),
+            self.stalls.next_due(),
             self.neighbours.next_due(),
             self.pings.next_due(),
-            self.reassembly.next_due(),
             self.dhcp.next_due(),
             self.config.next_due(),
             reclaim,
@@ -430,6 +442,7 @@ pub fn commands() -> CommandSet<Router> {
     dhcp::cli::register(&mut set);
     packet_generator::cli::register(&mut set);
     span::cli::register(&mut set);
+    handoff::cli::register(&mut set);
     config::cli::register(&mut set);
     capture::cli::register(&mut set);
     inspect::register(&mut set);

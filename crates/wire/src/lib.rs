@@ -20,6 +20,7 @@ pub mod checksum;
 pub mod dhcp;
 pub mod ethernet;
 pub mod filter;
+pub mod flow;
 pub mod icmpv4;
 pub mod ip4_options;
 pub mod ipv4;

@@ -4,8 +4,6 @@ use super::MAXIMUM_CORES;
 use super::reader::{Key, Reading};
 use super::tree::{Block, Complaint};
 
-const NOT_SET: &str = "threads keep the policy that the process was started with (see `chrt')";
-
 pub(super) const KEYS: &[Key] = &[
     Key::value("main-core", "a core"),
     Key::value("workers", "a number of workers"),
@@ -40,6 +38,7 @@ pub struct Cpu {
     /// Cores of the workers in ascending order; empty when they are chosen by number.
     pub corelist_workers: Vec<u32>,
     pub skip_cores: u32,
+    /// Of the workers; none: as the process was started.
     pub scheduler_policy: Option<SchedulerPolicy>,
     pub scheduler_priority: Option<u32>,
 }
@@ -95,9 +94,6 @@ impl Cpu {
         let real_time = matches!(self.scheduler_policy, Some(SchedulerPolicy::Fifo | SchedulerPolicy::RoundRobin));
         if !real_time {
             against("cpu scheduler-priority", "'scheduler-priority' needs 'scheduler-policy' fifo or rr".into())?;
-        }
-        if self.scheduler_policy.is_some() {
-            reading.warnings.push(format!("cpu: scheduler-policy has no effect: {NOT_SET}"));
         }
         Ok(())
     }

@@ -24,11 +24,13 @@
 //! | | `crash-dir DIR` | where crash reports are written | the runtime directory |
 //! | | `cli-file-root DIR` | commands may read and write files below it only | anywhere |
 //! | | `cli-prompt WORD`, `cli-history-limit N`, `cli-pager-buffer-limit N`, `cli-no-pager`, `cli-no-banner` | how CLI sessions look | |
+//! | | `poll-sleep-usec N` | how long a worker that must poll rests after a round without packets | 0 |
 //! | `cpu` | `main-core N` | core of the control thread | not pinned |
 //! | | `workers N` | number of workers | 0 |
 //! | | `corelist-workers 1-3,5` | a worker on each of these cores | none |
 //! | | `skip-cores N` | cores that `workers` leaves free | 0 |
-//! | | `scheduler-policy P`, `scheduler-priority N` | read; no effect | |
+//! | | `scheduler-policy P` | how workers are scheduled: `other`, `batch`, `idle`, `fifo`, `rr` | as the process was started |
+//! | | `scheduler-priority N` | of `fifo` and `rr`, 1 to 99 | 1 |
 //! | `buffers` | `buffers-per-numa N` | packet buffers per NUMA node | 16384 |
 //! | | `default data-size N` | bytes of data per buffer | 2048 |
 //! | | `page-size default\|4k\|2m\|1g` | pages of buffer memory | `default`: the largest there are |

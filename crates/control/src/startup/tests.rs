@@ -173,9 +173,9 @@ fn the_socket_follows_the_runtime_directory() {
 
 #[test]
 fn what_has_no_effect_is_a_warning_by_name() {
-    let warnings = parse("unix { poll-sleep-usec 100 nocolor } cpu { thread-prefix vpp }").warnings;
+    let warnings = parse("unix { nobanner nocolor } cpu { thread-prefix vpp }").warnings;
     assert_eq!(warnings.len(), 3);
-    assert!(warnings[0].starts_with("unix: poll-sleep-usec has no effect: "), "{warnings:?}");
+    assert!(warnings[0].starts_with("unix: nobanner has no effect: "), "{warnings:?}");
     assert!(warnings[2].starts_with("cpu: thread-prefix has no effect: "), "{warnings:?}");
 }
 

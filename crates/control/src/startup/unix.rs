@@ -29,8 +29,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::value("cli-pager-buffer-limit", "a number of lines"),
     Key::flag("cli-no-pager"),
     Key::flag("cli-no-banner"),
-    Key::value("poll-sleep-usec", "a number of microseconds")
-        .idle("a worker without packets sleeps by itself, and one with packets should not"),
+    Key::value("poll-sleep-usec", "a number of microseconds"),
     Key::flag("nobanner").idle("there is no banner at start; 'cli-no-banner' is about the one of CLI sessions"),
     Key::flag("nocolor").idle("colours are used on a terminal only, and not when NO_COLOR is set"),
     Key::flag("nosyslog").idle("nothing is sent to syslog; the log goes to 'log FILE' or to standard error"),
@@ -77,6 +76,8 @@ pub struct Unix {
     pub cli_pager_buffer_limit: Option<u32>,
     pub cli_no_pager: bool,
     pub cli_no_banner: bool,
+    /// How long a worker that must poll rests after a round that brought nothing, in microseconds.
+    pub poll_sleep: u32,
 }
 
 /// Owner and group may connect: whoever may can reconfigure the router.
@@ -105,6 +106,7 @@ impl Default for Unix {
             cli_pager_buffer_limit: None,
             cli_no_pager: false,
             cli_no_banner: false,
+            poll_sleep: 0,
         }
     }
 }
@@ -133,6 +135,7 @@ impl Unix {
                 "cli-pager-buffer-limit" => self.cli_pager_buffer_limit = Some(value.number(0, 10_000_000)?),
                 "cli-no-pager" => self.cli_no_pager = true,
                 "cli-no-banner" => self.cli_no_banner = true,
+                "poll-sleep-usec" => self.poll_sleep = value.number(0, 1_000_000)?,
                 key => unreachable!("key {key} is listed"),
             }
         }

@@ -35,7 +35,7 @@ pub fn open(number: u32) -> Device {
         mac: MacAddress([0x02, 0xfe, a, b, c, d]),
         mtu: 9000,
         finishes: Finishes { checksum: false, segmentation: false },
-        receive: None,
+        receive: Vec::new(),
         transmit: Box::new(Discard),
         link: Box::new(Discard),
     }
@@ -92,6 +92,8 @@ pub struct Stream {
     pub up: bool,
     /// Somebody listens to what its interface receives.
     pub mirrored: bool,
+    /// What its interface receives is shared out among workers.
+    pub handed: bool,
     /// What may be sent by now, and up to when that was reckoned (ticks).
     credit: f64,
     reckoned: u64,
@@ -113,6 +115,7 @@ impl Stream {
             sent: 0,
             up: false,
             mirrored: false,
+            handed: false,
             credit: 0.0,
             reckoned: 0,
             next: 0,
@@ -157,6 +160,8 @@ graph::edges! {
         /// Packets of a stream whose interface is administratively down: `set interface state NAME up`.
         Down => drop "interface is down",
         SpanInput => next "span-input",
+        WorkerHandoff => next "worker-handoff",
+        Stall => next "pg-stall",
     }
 }
 
@@ -197,6 +202,13 @@ impl PgInput {
         }
     }
 
+    /// Has packets of an interface shared out among workers, or not.
+    pub fn set_handed(&mut self, interface: InterfaceIndex, handed: bool) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.interface == interface) {
+            stream.handed = handed;
+        }
+    }
+
     /// Starts or stops a stream, or all.
     pub fn enable(&mut self, name: Option<&str>, enabled: bool) {
         let meant = self.streams.iter_mut().filter(|stream| name.is_none_or(|name| stream.name == name));
@@ -215,6 +227,7 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
     let entry = match stream.up {
         false => Edge::Down.into(),
         true if stream.mirrored && is_framed => Edge::SpanInput.into(),
+        true if stream.handed && is_framed => Edge::WorkerHandoff.into(),
         true => stream.entry,
     };
     // The next node writes the target; until then it says whose packet this is.
@@ -296,11 +309,16 @@ impl Source for PgInput {
             Some(ticks) => Wake::At(ticks),
         }
     }
+
+    fn waits(&self) -> bool {
+        !self.streams.iter().any(|stream| stream.enabled)
+    }
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "  {} bytes, sw_if_index {}", snapshot.row.length, snapshot.row.rx_interface)?;
-    if [Edge::EthernetInput as u16, Edge::SpanInput as u16].contains(&snapshot.edge) {
+    let framed = [Edge::EthernetInput, Edge::SpanInput, Edge::WorkerHandoff, Edge::Stall].map(EdgeIndex::from);
+    if framed.contains(&snapshot.edge) {
         writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))?;
         if let Ok(frame) = wire::ethernet::Header::new_checked(snapshot.l2())
             && frame.ethertype() == wire::ethernet::EtherType::IPV4

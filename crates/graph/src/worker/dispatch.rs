@@ -1,6 +1,6 @@
 //! The dispatcher: runs nodes and moves packets along their edges.
 
-use super::{Core, NOWHERE, RECIRCULATED, SharedCounters, Target, node_word, worker_word};
+use super::{Core, NOWHERE, RECIRCULATED, Running, SharedCounters, Target, node_word, worker_word};
 use crate::NodeIndex;
 use crate::buffer::Buffers;
 use crate::capture::Point;
@@ -16,10 +16,18 @@ const MAX_RECIRCULATIONS: u8 = 16;
 impl Core {
     pub(super) fn round(&mut self, round: &Round<'_>) -> bool {
         let start = ticks();
-        self.now = start;
+        self.now = start.wrapping_add(self.ahead);
+        if self.began != 0 {
+            let took = start.wrapping_sub(self.began);
+            self.counters.rounds.add(self.thread, (u64::BITS - took.leading_zeros()) as usize, 0, 1);
+        }
+        self.began = start;
         self.counters.workers.set(self.thread, worker_word::ROUND_BEGAN, 0, start);
         let mut clock = start;
         let mut worked = false;
+        if self.timers.is_due(self.now) {
+            self.fire_timers();
+        }
         if self.pending.iter().any(|&bits| bits != 0) {
             clock = self.run_touched(round, clock);
             worked = true;
@@ -52,6 +60,7 @@ impl Core {
     /// Polls one source; says how many packets came and what time it is.
     fn poll(&mut self, index: NodeIndex, round: &Round<'_>, before: u64) -> (usize, u64) {
         self.running = index.0 as usize;
+        self.counters.workers.set(self.thread, worker_word::RUNNING, 0, Running::source(index));
         let mut vector = self.spare.pop().unwrap_or_else(Vector::new);
         vector.clear();
         let vector = &mut **self.current.insert(vector);
@@ -124,8 +133,22 @@ impl Core {
         }
     }
 
-    /// Runs the nodes that control has touched since the last round. Before the sources: packets
-    /// that a node held come before those of the same flow that arrive now.
+    /// Gives nodes whose timers are due a turn.
+    #[cold]
+    fn fire_timers(&mut self) {
+        let (nodes, pending) = (&mut self.nodes, &mut self.pending);
+        self.timers.expire(self.now, |timer| {
+            if let Some(Some(node)) = nodes.get_mut(timer.node.0 as usize)
+                && node.generation == timer.generation
+            {
+                node.fired.push(timer.token);
+                pending[node.rank / 64] |= 1 << (node.rank % 64);
+            }
+        });
+    }
+
+    /// Runs the nodes that control has touched since the last round, and those that timers have. Before the
+    /// sources: packets that a node held come before those of the same flow that arrive now.
     #[cold]
     fn run_touched(&mut self, round: &Round<'_>, mut clock: u64) -> u64 {
         let none = vec![0; self.pending.len()];
@@ -184,6 +207,7 @@ impl Core {
         let at = index.0 as usize;
         let n = vector.len();
         self.recorder.note(at, n, before);
+        self.counters.workers.set(self.thread, worker_word::RUNNING, 0, Running::node(index, &vector));
         let vector = &mut **self.current.insert(vector);
         let node = self.nodes[at].as_mut().expect("a ranked node exists");
         let mut cx = Core::context(&mut self.buffers, round, self.thread, self.now, &self.counters, node.counter_base);
@@ -197,9 +221,13 @@ impl Core {
                     spare: &mut self.spare,
                     ledger: &mut self.ledger,
                     recirculations: vector.recirculations,
+                    timers: &mut self.timers,
+                    node: (index, node.generation),
+                    fired: &mut node.fired,
                 };
                 let held = expand.held() as u64;
                 expand.process(&mut expansion, vector);
+                expansion.fired.clear();
                 self.ledger.held = self.ledger.held + expand.held() as u64 - held;
             }
             Behaviour::Source(_) => unreachable!("nothing leads to a source"),
@@ -281,6 +309,7 @@ impl Core {
             edge::TAKEN => self.spare.push(vector),
             _ => match self.target(from, edge) {
                 Target::Node(to) => self.push(from, to, vector),
+                Target::There(to, place) => self.hand_over(to, place, vector),
                 Target::Drop(error) => self.drop_vector(vector, error),
                 Target::End(event) => self.end_vector(vector, event),
                 Target::Nowhere => self.drop_vector(vector, NOWHERE),

@@ -6,32 +6,37 @@
 //! first in, first out.
 //!
 //! Between rounds the worker applies the messages of control: nodes, edges, calls.
-//! When there has been nothing to do for a while it goes RCU-offline and sleeps until
-//! a device or a message wakes it.
+//! When there is nothing to do and all sources wait for something it goes RCU-offline and
+//! sleeps until a device, another worker, a timer or a message wakes it.
 
 mod dispatch;
 mod handoff;
 mod recorder;
+mod running;
 
 pub(crate) use handoff::{Place, Ports};
 pub use recorder::{Crash, Step};
+pub use running::Running;
 
 use crate::NodeIndex;
 use crate::buffer::Buffers;
 use crate::capture::Capture;
 use crate::counter::CounterTable;
 use crate::mailbox::{Mailbox, Message};
-use crate::node::{Behaviour, EdgeSpec, Ledger, Severity, Wake};
+use crate::node::{Behaviour, EdgeSpec, Ledger, Severity, Timer, Wake};
 use crate::parting::Mask;
-use crate::time::ticks;
+use crate::time::{self, ticks};
+use crate::timer::Wheel;
 use crate::trace::Tracer;
 use crate::vector::{Vector, edge};
 use rcu::Reader;
 use recorder::Recorder;
-use rustix::thread::gettid;
+use rustix::thread::{gettid, set_current_timer_slack};
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Panics in a row after which the process ends.
 const MAX_PANICS: u32 = 3;
@@ -39,8 +44,8 @@ const MAX_PANICS: u32 = 3;
 const SPARE_VECTORS: usize = 64;
 /// In place of a node's number: what runs is a message of control's.
 const CONTROL: usize = usize::MAX;
-/// Empty rounds before a worker sleeps: a few tens of microseconds, long enough to
-/// stay awake between the packets of a busy flow.
+/// Empty rounds before a worker sleeps some of whose sources do not wait for anything themselves: a few
+/// tens of microseconds.
 const IDLE_ROUNDS: u32 = 1000;
 
 /// Error counters that the dispatcher itself counts, in this order at the front of the
@@ -116,6 +121,8 @@ pub mod worker_word {
     pub const MAXIMA: usize = 12;
     pub const TAKEN: usize = 13;
     pub const HANDED: usize = 14;
+    /// What it is doing, a [`super::Running`] packed.
+    pub const RUNNING: usize = 15;
     pub const COUNT: usize = 16;
 }
 
@@ -130,12 +137,16 @@ pub struct SharedCounters {
     pub workers: Arc<CounterTable>,
     /// Packets dropped, by receiving interface.
     pub drops: Arc<CounterTable>,
+    /// Rounds by how long they took, messages included: those of at least 2^(n-1) and less than 2^n ticks.
+    pub rounds: Arc<CounterTable>,
 }
 
 /// Where an edge leads, as the dispatcher sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Node(NodeIndex),
+    /// To a node on another worker.
+    There(NodeIndex, Place),
     /// The packet is lost for this reason.
     Drop(u32),
     /// The packet has done its work.
@@ -158,6 +169,8 @@ struct Node {
     counter_base: usize,
     name: Arc<str>,
     queue: Vec<Box<Vector>>,
+    /// Its timers that have become due.
+    fired: Vec<u64>,
     rank: usize,
     /// Tells it from one that has its number later.
     generation: u32,
@@ -185,7 +198,12 @@ pub struct Core {
     emitted: Vec<Box<Vector>>,
     mailbox: Arc<Mailbox>,
     deferred: VecDeque<Message>,
+    timers: Wheel<Timer>,
     now: u64,
+    /// When the round before began; 0 after sleep.
+    began: u64,
+    /// How many ticks its time is ahead of the clock.
+    ahead: u64,
     /// The node that runs, or [`CONTROL`].
     running: usize,
     recorder: Recorder,
@@ -208,6 +226,8 @@ pub struct Worker {
     reader: Reader,
     panics: u32,
     on_panic: Option<PanicReporter>,
+    /// How long it rests after an empty round although it must poll.
+    poll_pause: Option<Duration>,
 }
 
 impl Worker {
@@ -238,13 +258,17 @@ impl Worker {
                 emitted: Vec::new(),
                 mailbox,
                 deferred: VecDeque::new(),
+                timers: Wheel::new(ticks()),
                 now: ticks(),
+                began: 0,
+                ahead: 0,
                 running: 0,
                 recorder: Recorder::new(),
             },
             reader,
             panics: 0,
             on_panic: None,
+            poll_pause: None,
         }
     }
 
@@ -254,11 +278,19 @@ impl Worker {
         self.on_panic = Some(reporter);
     }
 
+    /// Has it rest for so long after a round that brought nothing, even when it must poll: less power for
+    /// more latency.
+    pub fn rest_between_polls(&mut self, pause: Duration) {
+        self.poll_pause = Some(pause).filter(|pause| !pause.is_zero());
+    }
+
     /// Runs until stopped, sleeping when idle.
     pub fn run(mut self) {
         self.core.counters.workers.set(self.core.thread, worker_word::ROUND_BEGAN, 0, ticks());
         let lwp = gettid().as_raw_nonzero().get() as u64;
         self.core.counters.workers.set(self.core.thread, worker_word::LWP, 0, lwp);
+        // Sleep that ends at a time ends then, not up to 50 us later. Harmless where it is refused.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
         let mut idle = 0;
         loop {
             match self.round() {
@@ -266,7 +298,7 @@ impl Worker {
                 Progress::Idle => idle += 1,
                 Progress::Stopped => return,
             }
-            if idle >= IDLE_ROUNDS {
+            if idle >= IDLE_ROUNDS || idle > 0 && (self.poll_pause.is_some() || self.core.all_wait()) {
                 idle = 0;
                 self.sleep();
             }
@@ -348,7 +380,7 @@ impl Worker {
         if self.core.ports.have_mail() {
             return mailbox.end_sleep();
         }
-        let mut until = None;
+        let mut until = self.core.timers.next();
         let mut descriptors = Vec::new();
         let mut must_poll = false;
         for &source in &self.core.sources {
@@ -362,14 +394,20 @@ impl Worker {
                 Wake::Never => {}
                 Wake::Poll => must_poll = true,
                 Wake::At(ticks) => until = Some(until.map_or(ticks, |t: u64| t.min(ticks))),
-                Wake::Readable(fds) => descriptors.extend(fds),
+                Wake::Readable(descriptor) => descriptors.push(descriptor),
             }
+        }
+        if must_poll && let Some(pause) = self.poll_pause {
+            let end = ticks() + time::to_ticks(pause);
+            until = Some(until.map_or(end, |until| until.min(end)));
+            must_poll = false;
         }
         if !must_poll {
             self.core.counters.workers.add(self.core.thread, worker_word::SLEEPS, 0, 1);
             self.reader.offline();
             mailbox.sleep(&descriptors, until);
         }
+        self.core.began = 0;
         // Before it is awake: it has not been busy since the round before it slept.
         self.core.counters.workers.set(self.core.thread, worker_word::ROUND_BEGAN, 0, ticks());
         mailbox.end_sleep();
@@ -381,8 +419,21 @@ impl Core {
         self.thread
     }
 
+    /// Lets nodes believe that time has passed: tests need not sleep.
+    pub fn let_pass(&mut self, time: Duration) {
+        self.ahead += time::to_ticks(time);
+    }
+
     pub fn ledger(&self) -> Ledger {
         self.ledger
+    }
+
+    /// Whether no source brings anything before what it waits for has happened.
+    fn all_wait(&self) -> bool {
+        self.sources.iter().all(|source| match &self.nodes[source.0 as usize] {
+            Some(Node { behaviour: Behaviour::Source(node), .. }) => node.waits(),
+            _ => true,
+        })
     }
 
     /// Packets that nodes hold, counted anew.
@@ -414,6 +465,7 @@ impl Core {
     #[cold]
     fn apply_messages(&mut self) -> bool {
         self.running = CONTROL;
+        self.counters.workers.set(self.thread, worker_word::RUNNING, 0, Running::CONTROL);
         self.deferred.extend(self.mailbox.take());
         while let Some(message) = self.deferred.pop_front() {
             match message {
@@ -454,7 +506,8 @@ impl Core {
                 self.clear_maximum(at);
                 let NewNode { behaviour, edges, counter_base, name, generation } = *new;
                 let queue = Vec::with_capacity(4);
-                self.nodes[at] = Some(Node { behaviour, edges, counter_base, name, queue, rank: 0, generation });
+                let fired = Vec::new();
+                self.nodes[at] = Some(Node { behaviour, edges, counter_base, name, queue, fired, rank: 0, generation });
                 self.order.push(index);
                 self.rank_nodes();
             }

@@ -2,7 +2,9 @@
 
 use super::Statement;
 use super::plan::{Difference, Step, steps};
-use crate::{Devices, Options, Router, arp, dhcp, icmp, interface, ip4, logging, packet_generator, reassembly, span};
+use crate::{
+    Devices, Options, Router, arp, dhcp, handoff, icmp, interface, ip4, logging, packet_generator, reassembly, span,
+};
 use command::{CommandError, CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -103,10 +105,10 @@ impl Configuration {
 
 impl Router {
     /// A router without devices and workers: what a file of configuration would make.
-    fn plan() -> Result<Router, crate::Error> {
-        let options =
-            Options { buffers: PLAN_BUFFERS, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
-        Router::new(options)
+    fn plan(&self) -> Result<Router, crate::Error> {
+        let workers = self.graph.workers();
+        let (buffers, huge_pages, devices) = (PLAN_BUFFERS, false, Devices::StandIns);
+        Router::new(Options { buffers, huge_pages, devices, workers, ..Options::default() })
     }
 
     /// What operators stated, in an order in which it can be stated again.
@@ -116,6 +118,7 @@ impl Router {
         logging::config::statements(self, &mut statements);
         interface::config::statements(self, &mut statements);
         span::config::statements(self, &mut statements);
+        handoff::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
         ip4::config::statements(self, &mut statements);
         ip4::punt::config::statements(self, &mut statements);
@@ -173,7 +176,7 @@ impl Router {
     pub fn parse_config(&self, file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
         let refused = |line: usize, message: String| ConfigError::Line { file: file.into(), line, message };
         let lines = complete_lines(text).map_err(|error| refused(error.number, error.message))?;
-        let mut plan = Router::plan()?;
+        let mut plan = self.plan()?;
         plan.files = self.files.clone();
         for (done, line) in lines.into_iter().enumerate() {
             self.config.progress(done);

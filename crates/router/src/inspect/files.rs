@@ -43,9 +43,11 @@ fn show(router: &Router) -> Result<Box<dyn Reply>, CommandError> {
 fn watched(router: &Router) -> HashMap<RawFd, (usize, String)> {
     let bell = |thread| (router.graph.bell(thread), (thread + 1, format!("control wakes {}", worker_name(thread))));
     let bells = (0..router.graph.workers()).map(bell);
-    let queues = router.interfaces.iter().filter_map(|interface| {
-        let queue = interface.receive_queue.as_ref()?;
-        Some((queue.descriptor?, (queue.thread + 1, format!("{} queue 0 ({})", interface.name, interface.input_node))))
+    let queues = router.interfaces.iter().flat_map(|interface| {
+        interface.receive_queues.iter().enumerate().filter_map(move |(number, queue)| {
+            let purpose = format!("{} queue {number} ({})", interface.name, interface.input_node);
+            Some((queue.descriptor?, (queue.thread + 1, purpose)))
+        })
     });
     bells.chain(queues).collect()
 }

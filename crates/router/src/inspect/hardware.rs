@@ -64,9 +64,10 @@ struct ReceiveQueue {
 
 #[derive(Serialize)]
 struct TransmitQueue {
-    queue: u32,
+    queue: usize,
+    /// More than one thread sends by it.
     shared: bool,
-    thread: usize,
+    threads: Vec<usize>,
 }
 
 #[derive(Serialize)]
@@ -109,11 +110,15 @@ impl ShownHardware {
             let count = router.graph.counters().errors.sum(number, 0);
             Counted { node: node.clone(), reason: reason.clone(), count }
         });
-        let queues = interface.receive_queue.iter().map(|queue| ReceiveQueue {
-            queue: 0,
+        let queues = interface.receive_queues.iter().zip(0..).map(|(queue, number)| ReceiveQueue {
+            queue: number,
             thread: queue.thread + 1,
             thread_name: worker_name(queue.thread),
-            mode: queue.mode(),
+            mode: queue.mode.name(),
+        });
+        let transmit_queues = (0..interface.transmit_queues.count).map(|queue| {
+            let users = interface.transmit_queues.users(queue, router.graph.workers());
+            TransmitQueue { queue, shared: users.len() > 1, threads: users.iter().map(|user| user + 1).collect() }
         });
         let finishes = [("checksum", interface.finishes.checksum), ("segmentation", interface.finishes.segmentation)];
         ShownHardware {
@@ -130,7 +135,7 @@ impl ShownHardware {
             promiscuous: interface.promiscuous,
             mtu: interface.link_mtu(),
             receive_queues: queues.collect(),
-            transmit_queues: vec![TransmitQueue { queue: 0, shared: false, thread: interface.transmit_thread + 1 }],
+            transmit_queues: transmit_queues.collect(),
             finishes: finishes.into_iter().filter(|(_, can)| *can).map(|(name, _)| name).collect(),
             counters: counters.collect(),
         }
@@ -159,7 +164,8 @@ impl ShownHardware {
         writeln!(f, "  TX Queues:\n    queue shared thread(s)      ")?;
         for queue in &self.transmit_queues {
             let shared = if queue.shared { "yes" } else { "no" };
-            writeln!(f, "    {:<6}{shared:<7}{}", queue.queue, queue.thread)?;
+            let threads: Vec<String> = queue.threads.iter().map(ToString::to_string).collect();
+            writeln!(f, "    {:<6}{shared:<7}{}", queue.queue, threads.join(","))?;
         }
         writeln!(f, "  Ethernet address {}", self.mac)?;
         if !self.secondary_macs.is_empty() {

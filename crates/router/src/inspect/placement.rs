@@ -2,7 +2,9 @@
 
 use super::worker_name;
 use crate::Router;
-use command::{Args, Command, CommandSet, Done, reply};
+use crate::interface::Interface;
+use crate::interface::queues::ReceiveQueue;
+use command::{Args, Command, CommandSet, reply};
 use serde::Serialize;
 use std::fmt;
 
@@ -13,35 +15,24 @@ pub fn register(set: &mut CommandSet<Router>) {
         |router: &mut Router, args: &Args| {
             let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
             let chosen = router.interfaces.iter().filter(|interface| only.is_none_or(|only| only == interface.index));
-            let mut queues: Vec<Placed> = chosen
-                .filter_map(|interface| {
-                    let queue = interface.receive_queue.as_ref()?;
-                    Some(Placed {
-                        thread: queue.thread + 1,
-                        thread_name: worker_name(queue.thread),
-                        node: interface.input_node,
-                        interface: interface.name.clone(),
-                        queue: 0,
-                        mode: queue.mode(),
-                    })
-                })
-                .collect();
-            queues.sort_by(|a, b| (a.thread, a.node, &a.interface).cmp(&(b.thread, b.node, &b.interface)));
+            let of_interface = |interface: &Interface| {
+                let placed = |(queue, number): (&ReceiveQueue, u16)| Placed {
+                    thread: queue.thread + 1,
+                    thread_name: worker_name(queue.thread),
+                    node: interface.input_node,
+                    interface: interface.name.clone(),
+                    queue: number,
+                    mode: queue.mode.name(),
+                };
+                interface.receive_queues.iter().zip(0..).map(placed).collect::<Vec<_>>()
+            };
+            let mut queues: Vec<Placed> = chosen.flat_map(of_interface).collect();
+            queues.sort_by(|a, b| {
+                (a.thread, a.node, &a.interface, a.queue).cmp(&(b.thread, b.node, &b.interface, b.queue))
+            });
             reply(ShowPlacement { queues })
         },
     ));
-    set.add(
-        Command::new(
-            "set interface rx-placement <interface:interface> [queue <queue:u32 0..0>] worker <worker:u32>",
-            "Have a worker poll a receive queue. Workers are counted from 0.",
-            |router: &mut Router, args: &Args| {
-                let index = router.interfaces.find(args.text("interface")?)?;
-                router.place_receive_queue(index, args.parse::<u32>("worker")? as usize)?;
-                reply(Done)
-            },
-        )
-        .example("set interface rx-placement e0 worker 0"),
-    );
 }
 
 #[derive(Serialize)]
@@ -50,7 +41,7 @@ struct Placed {
     thread_name: String,
     node: &'static str,
     interface: String,
-    queue: u32,
+    queue: u16,
     mode: &'static str,
 }
 

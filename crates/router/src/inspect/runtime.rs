@@ -16,9 +16,9 @@ pub fn register(set: &mut CommandSet<Router>) {
     // Operators type `show run', which must not begin to mean something else as well.
     for name in ["show runtime", "show run"] {
         set.add(Command::new(
-            &format!("{name} [{{summary|max|time : view}}] [verbose] [<node:word>]"),
-            "Calls, packets and clocks of nodes, by worker; `max': of the costliest call; `time': in ns; \
-             `verbose': idle nodes too.",
+            &format!("{name} [{{summary|max|time|total|rounds : view}}] [verbose] [<node:word>]"),
+            "Calls, packets and clocks of nodes, by worker; `max': of the costliest call; `time': in ns; `total': of all \
+             workers together; `rounds': how long rounds took; `verbose': idle nodes too.",
             show,
         ));
     }
@@ -42,6 +42,8 @@ enum View {
     Time,
     Max,
     Summary,
+    Total,
+    Rounds,
 }
 
 fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
@@ -49,17 +51,23 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
         Some("summary") => View::Summary,
         Some("max") => View::Max,
         Some("time") => View::Time,
+        Some("total") => View::Total,
+        Some("rounds") => View::Rounds,
         _ => View::Clocks,
     };
     let only = args.optional_text("node").map(|name| router.graph.find(name)).transpose()?;
     let threads = (0..router.graph.workers()).map(|thread| {
         let mut shown = ShownThread::of(router, thread, only, args.flag("verbose"));
-        if view == View::Summary {
+        if matches!(view, View::Summary | View::Rounds) {
             shown.nodes.clear();
         }
         shown
     });
-    reply(ShowRuntime { view, threads: threads.collect() })
+    let mut threads: Vec<ShownThread> = threads.collect();
+    if view == View::Total {
+        threads = threads.into_iter().reduce(ShownThread::together).into_iter().collect();
+    }
+    reply(ShowRuntime { view, threads })
 }
 
 #[derive(Serialize)]
@@ -70,6 +78,8 @@ struct ShownNode {
     /// Calls that had packets.
     #[serde(skip)]
     filled: u64,
+    #[serde(skip)]
+    all_clocks: u64,
     vectors: u64,
     suspends: u64,
     /// Clocks a packet, or a call when there was no packet; the same in nanoseconds.
@@ -95,6 +105,7 @@ impl ShownNode {
             state: router.graph.node_state(thread, node.index).name(),
             calls: run.calls,
             filled,
+            all_clocks: run.clocks,
             vectors: run.packets,
             suspends: 0,
             clocks,
@@ -107,13 +118,44 @@ impl ShownNode {
     }
 }
 
+impl ShownNode {
+    /// The figures of two workers' as if one had had them.
+    fn add(&mut self, other: ShownNode) {
+        let clocks = self.all_clocks + other.all_clocks;
+        self.calls += other.calls;
+        self.filled += other.filled;
+        self.vectors += other.vectors;
+        self.all_clocks = clocks;
+        self.clocks = clocks as f64 / (if self.vectors > 0 { self.vectors } else { self.calls.max(1) }) as f64;
+        self.nanoseconds = self.clocks / time::ticks_per_second() * 1e9;
+        self.vectors_per_call = ratio(self.vectors, self.filled);
+        if other.max_node_clocks > self.max_node_clocks {
+            self.max_node_clocks = other.max_node_clocks;
+            self.vectors_at_max = other.vectors_at_max;
+            self.max_clocks = other.max_clocks;
+        }
+        if self.state != other.state {
+            self.state = "any";
+        }
+    }
+}
+
 fn ratio(value: u64, per: u64) -> f64 {
     if per > 0 { value as f64 / per as f64 } else { 0.0 }
 }
 
+/// Rounds that took about as long.
+#[derive(Serialize)]
+struct RoundTimes {
+    /// Less than this, and at least half of it.
+    microseconds: f64,
+    rounds: u64,
+}
+
 #[derive(Serialize)]
 struct ShownThread {
-    thread: usize,
+    /// None: all workers together.
+    thread: Option<usize>,
     name: String,
     /// The processor that it ran on last; none when no thread of its own runs it.
     lcore: Option<u32>,
@@ -125,6 +167,11 @@ struct ShownThread {
     rate_drop: f64,
     rate_punt: f64,
     sleeps: u64,
+    /// Packets and calls of nodes that are no sources.
+    #[serde(skip)]
+    internal: (u64, u64),
+    /// By how long they took, from the shortest to the longest.
+    rounds: Vec<RoundTimes>,
     nodes: Vec<ShownNode>,
 }
 
@@ -140,7 +187,7 @@ impl ShownThread {
         let nodes = wanted.map(|node| ShownNode::of(router, thread, node));
         let cleared = router.clears.punts.get(thread).copied().unwrap_or(0);
         ShownThread {
-            thread: thread + 1,
+            thread: Some(thread + 1),
             name: worker_name(thread),
             lcore: router.graph.worker_lwp(thread).and_then(Task::of).map(|task| task.processor),
             seconds,
@@ -151,13 +198,47 @@ impl ShownThread {
             rate_drop: rate(word(worker_word::DROPPED)),
             rate_punt: rate(punts(router, thread).saturating_sub(cleared) as f64),
             sleeps: word(worker_word::SLEEPS) as u64,
+            rounds: router.graph.round_times(thread).into_iter().map(RoundTimes::of).collect(),
+            internal: (packets, calls),
             nodes: nodes.filter(|node| node.calls > 0 || idle_too || only.is_some()).collect(),
         }
     }
 
+    /// Two workers as if they were one.
+    fn together(mut self, other: ShownThread) -> ShownThread {
+        (self.thread, self.lcore) = (None, None);
+        self.name = format!("{}, {}", self.name, other.name);
+        self.internal = (self.internal.0 + other.internal.0, self.internal.1 + other.internal.1);
+        self.vector_rate = ratio(self.internal.0, self.internal.1);
+        self.loops_per_second += other.loops_per_second;
+        self.rate_in += other.rate_in;
+        self.rate_out += other.rate_out;
+        self.rate_drop += other.rate_drop;
+        self.rate_punt += other.rate_punt;
+        self.sleeps += other.sleeps;
+        for times in other.rounds {
+            match self.rounds.iter_mut().find(|known| known.microseconds >= times.microseconds) {
+                Some(known) if known.microseconds == times.microseconds => known.rounds += times.rounds,
+                _ => self.rounds.push(times),
+            }
+        }
+        self.rounds.sort_by(|a, b| a.microseconds.total_cmp(&b.microseconds));
+        for node in other.nodes {
+            match self.nodes.iter_mut().find(|known| known.name == node.name) {
+                Some(known) => known.add(node),
+                None => self.nodes.push(node),
+            }
+        }
+        self.nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        self
+    }
+
     fn write_heading(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lcore = self.lcore.map(|lcore| format!(" (lcore {lcore})")).unwrap_or_default();
-        writeln!(f, "Thread {} {}{lcore}", self.thread, self.name)?;
+        match self.thread {
+            Some(thread) => writeln!(f, "Thread {thread} {}{lcore}", self.name)?,
+            None => writeln!(f, "All threads: {}", self.name)?,
+        }
         writeln!(
             f,
             "Time {:.1}, {:.6} sec internal node vector rate {:.2} loops/sec {:.2}",
@@ -168,6 +249,16 @@ impl ShownThread {
             "  vector rates in {:.4e}, out {:.4e}, drop {:.4e}, punt {:.4e}",
             self.rate_in, self.rate_out, self.rate_drop, self.rate_punt
         )
+    }
+
+    fn write_rounds(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: u64 = self.rounds.iter().map(|times| times.rounds).sum();
+        writeln!(f, "{:>24}{:>16}{:>10}", "Rounds of less than", "Rounds", "Share")?;
+        for RoundTimes { microseconds, rounds } in &self.rounds {
+            let share = 100.0 * ratio(*rounds, all);
+            writeln!(f, "{:>24}{rounds:>16}{share:>9.3}%", format!("{microseconds:.2} us"))?;
+        }
+        Ok(())
     }
 
     /// VPP's columns, to the space.
@@ -220,6 +311,12 @@ impl ShownThread {
     }
 }
 
+impl RoundTimes {
+    fn of((ticks, rounds): (u64, u64)) -> RoundTimes {
+        RoundTimes { microseconds: time::seconds(ticks) * 1e6, rounds }
+    }
+}
+
 #[derive(Serialize)]
 struct ShowRuntime {
     #[serde(skip)]
@@ -237,7 +334,8 @@ impl fmt::Display for ShowRuntime {
             match self.view {
                 View::Summary => {}
                 View::Max => thread.write_maxima(f)?,
-                View::Clocks => thread.write_runs(f, "Clocks", |node| node.clocks)?,
+                View::Rounds => thread.write_rounds(f)?,
+                View::Clocks | View::Total => thread.write_runs(f, "Clocks", |node| node.clocks)?,
                 View::Time => thread.write_runs(f, "Packet-Time", |node| node.nanoseconds)?,
             }
         }

@@ -4,11 +4,13 @@
 use super::task::Task;
 use super::worker_name;
 use crate::Router;
+use crate::stall_watch::Stuck;
 use command::table::{Align, Table};
 use command::{Args, Command, CommandSet, reply};
 use graph::WorkerState;
 use graph::worker::worker_word;
-use serde::Serialize;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::fs;
 
@@ -31,6 +33,7 @@ fn control_thread() -> ShownThread {
         place: Place::of(task),
         state: "",
         stalled_seconds: None,
+        stuck: None,
         rounds: 0,
         sleeps: 0,
     }
@@ -51,6 +54,7 @@ fn worker(router: &Router, thread: usize) -> ShownThread {
         place: Place::of(router.graph.worker_lwp(thread).and_then(Task::of)),
         state,
         stalled_seconds: stalled,
+        stuck: stalled.map(|_| ShownStuck(router.stuck_with(thread))),
         rounds: word(worker_word::ROUNDS),
         sleeps: word(worker_word::SLEEPS),
     }
@@ -85,6 +89,19 @@ impl Place {
     }
 }
 
+struct ShownStuck(Stuck);
+
+impl Serialize for ShownStuck {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Stuck { node, packets, head } = &self.0;
+        let mut fields = serializer.serialize_struct("Stuck", 3)?;
+        fields.serialize_field("node", node)?;
+        fields.serialize_field("packets", packets)?;
+        fields.serialize_field("first_packet", &head.iter().map(|byte| format!("{byte:02x}")).collect::<String>())?;
+        fields.end()
+    }
+}
+
 #[derive(Serialize)]
 struct ShownThread {
     id: usize,
@@ -97,6 +114,8 @@ struct ShownThread {
     state: &'static str,
     /// How long a stalled worker has been in one round.
     stalled_seconds: Option<f64>,
+    /// In what, and with which packet.
+    stuck: Option<ShownStuck>,
     rounds: u64,
     sleeps: u64,
 }
@@ -138,6 +157,11 @@ impl fmt::Display for ShowThreads {
             table.row([id.to_string(), format!("{name} "), kind.to_string(), lwp, policy, lcore, core, socket, state]);
         }
         write!(f, "{table}")?;
+        for ShownThread { name, stuck, .. } in &self.threads {
+            if let Some(ShownStuck(stuck)) = stuck {
+                writeln!(f, "{name} is {stuck}")?;
+            }
+        }
         let stalled = self.threads.iter().filter(|thread| thread.stalled_seconds.is_some()).map(|thread| &*thread.name);
         let stalled: Vec<&str> = stalled.collect();
         if !stalled.is_empty() {

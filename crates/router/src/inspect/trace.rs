@@ -44,7 +44,9 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
         // The worker copies what is shown, no more: a full buffer is hundreds of megabytes.
         let shown = move |step: &&Snapshot| step.packet as usize <= most;
         let copy = move |core: &mut Core| core.tracer.steps().iter().filter(shown).cloned().collect::<Vec<_>>();
-        let steps = router.graph.ask(thread, copy)?;
+        let answer = router.graph.ask(thread, copy);
+        let unheard = answer.as_ref().err().map(ToString::to_string);
+        let steps = answer.unwrap_or_default();
         let mut packets: BTreeMap<u32, Vec<&Snapshot>> = BTreeMap::new();
         for step in &steps {
             packets.entry(step.packet).or_default().push(step);
@@ -53,7 +55,8 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
             number,
             steps: steps.into_iter().map(|step| traced(router, step)).collect(),
         });
-        threads.push(TracedThread { thread: thread + 1, name: super::worker_name(thread), packets: packets.collect() });
+        let (number, name) = (thread + 1, super::worker_name(thread));
+        threads.push(TracedThread { thread: number, name, unheard, packets: packets.collect() });
     }
     reply(ShowTrace { filter: router.trace_filter.as_ref().map(notice), threads })
 }
@@ -97,6 +100,9 @@ struct TracedPacket {
 struct TracedThread {
     thread: usize,
     name: String,
+    /// Why nothing is known of its packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unheard: Option<String>,
     packets: Vec<TracedPacket>,
 }
 
@@ -111,6 +117,10 @@ impl fmt::Display for ShowTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for thread in &self.threads {
             writeln!(f, "------------------- Start of thread {} {} -------------------", thread.thread, thread.name)?;
+            if let Some(why) = &thread.unheard {
+                writeln!(f, "{why}")?;
+                continue;
+            }
             if thread.packets.is_empty() {
                 writeln!(f, "No packets in trace buffer")?;
                 f.write_str(self.filter.as_deref().unwrap_or_default())?;

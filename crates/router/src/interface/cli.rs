@@ -6,6 +6,7 @@ use crate::inspect::of_interfaces;
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use drivers::af_packet::AfPacketOptions;
+use drivers::input::Mode;
 use drivers::loopback::MAX_INSTANCES;
 use drivers::tap::TapOptions;
 use graph::InterfaceIndex;
@@ -21,6 +22,7 @@ pub fn register(set: &mut CommandSet<Router>) {
          forwards when it is up and has an address.",
     );
     register_settings(set);
+    register_queues(set);
     register_creation(set);
     set.add(
         Command::new(
@@ -173,16 +175,54 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
 }
 
+fn register_queues(set: &mut CommandSet<Router>) {
+    set.add(
+        Command::new(
+            "set interface rx-placement <interface:interface> [queue <queue:u32 0..255>] {worker <worker:u32> | default : place}",
+            "Have a worker poll a receive queue (the first, unless it is named), or the one that polls the fewest. \
+             Workers are counted from 0.",
+            |router: &mut Router, args: &Args| {
+                let (index, queue) = (find(router, args)?, args.optional("queue")?.unwrap_or(0));
+                let worker = args.optional::<u32>("worker")?.map(|worker| worker as usize);
+                router.place_receive_queue(index, queue, worker)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set interface rx-placement e0 worker 0")
+        .example("set interface rx-placement e0 queue 1 worker 1"),
+    );
+    set.add(
+        Command::new(
+            "set interface rx-mode <interface:interface> [queue <queue:u32 0..255>] {polling|interrupt|adaptive : mode}",
+            "Say when a receive queue (or all of an interface) is polled: in every round; when it has something; or so,              and for a while after, which is the default where a device can tell.",
+            |router: &mut Router, args: &Args| {
+                let mode = match args.text("mode")? {
+                    "polling" => Mode::Polling,
+                    "interrupt" => Mode::Interrupt,
+                    _ => Mode::Adaptive,
+                };
+                router.set_receive_mode(find(router, args)?, args.optional("queue")?, mode)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set interface rx-mode e0 polling")
+        .example("set interface rx-mode e0 queue 1 interrupt"),
+    );
+}
+
 fn register_creation(set: &mut CommandSet<Router>) {
     set.add(Command::new(
-        "create tap {{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:word>] | [host-ip4-addr <ip4:prefix4>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | [hw-addr <mac:mac>] }}",
+        "create tap {{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:word>] | [host-ip4-addr <ip4:prefix4>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..256>] }}",
         "Create an interface whose other end is a TAP device of the host.",
         create_tap,
     )
 .configures()
-.example("create tap name e0 host-if-name eth0 host-ns peer host-ip4-addr 100.64.1.2/30"));
+.example("create tap name e0 host-if-name eth0 host-ns peer host-ip4-addr 100.64.1.2/30")
+.example("create tap name e0 num-rx-queues 2"));
     set.add(Command::new(
-        "create host-interface {name <host:word> {{ [hw-addr <mac:mac>] | [interface-name <name:word>] }} | <device:word> {{ [hw-addr <mac:mac>] | [name <name:word>] }}}",
+        "create host-interface {name <host:word> {{ [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..64>] | [interface-name <name:word>] }} | <device:word> {{ [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..64>] | [name <name:word>] }}}",
         "Create an interface on top of one of the host's (AF_PACKET).",
         create_host_interface,
     )
@@ -295,6 +335,7 @@ fn create_tap(router: &mut Router, args: &Args) -> Answer {
         host_mac: args.optional("hostmac")?,
         host_mtu: args.optional("mtu")?,
         hw_address: args.optional("mac")?,
+        queues: args.optional("queues")?.unwrap_or(1),
     };
     create(router, args.optional_text("name"), Creation::Tap(options))
 }
@@ -330,7 +371,11 @@ fn delete_of_driver(router: &mut Router, args: &Args, driver: &str, what: &str) 
 
 fn create_host_interface(router: &mut Router, args: &Args) -> Answer {
     let host_interface = args.text("host").or_else(|_| args.text("device"))?.to_string();
-    let options = AfPacketOptions { host_interface, hw_address: args.optional("mac")? };
+    let options = AfPacketOptions {
+        host_interface,
+        hw_address: args.optional("mac")?,
+        queues: args.optional("queues")?.unwrap_or(1),
+    };
     create(router, args.optional_text("name"), Creation::HostInterface(options))
 }
 

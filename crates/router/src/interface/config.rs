@@ -48,6 +48,17 @@ fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
         into.push(Statement::new(sub.command(&parent), removal(name)).needing(removal(&parent)));
     }
     let setting = |line: String, undo: String| Statement::new(line, undo).needing(removal(name)).replaced_by_itself();
+    for (number, queue) in interface.receive_queues.iter().enumerate() {
+        if queue.is_placed {
+            let command = format!("set interface rx-placement {name} queue {number}");
+            into.push(setting(format!("{command} worker {}", queue.thread), format!("{command} default")));
+        }
+        if queue.mode != queue.usual_mode() {
+            let command = format!("set interface rx-mode {name} queue {number}");
+            let usual = queue.usual_mode().name();
+            into.push(setting(format!("{command} {}", queue.mode.name()), format!("{command} {usual}")));
+        }
+    }
     // The link's first: it must carry what the others allow.
     let mtus = [("", interface.mtus.link), ("packet ", interface.mtus.packet), ("ip4 ", interface.mtus.ip4)];
     for (of, mtu) in mtus {

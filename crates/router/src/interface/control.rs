@@ -2,21 +2,21 @@
 
 use super::facts::SubInterfaces;
 use super::output::Output;
+use super::queues::{OWNER, ReceiveQueue, TransmitQueues};
 use super::{Creation, Facts, FactsTable, Mtus};
+use crate::handoff::Handoff;
 use crate::ip4;
 use crate::ip4::control::{Path, Source, Way};
 use crate::span::Session;
 use crate::vlan::Demux;
 use crate::vlan::control::Sub;
 use crate::{Error, Router};
-use drivers::input::{DeviceInput, Queue};
 use drivers::output::DeviceOutput;
-use drivers::{Device, Finishes, Link, Receive, Transmit};
+use drivers::{Device, Finishes, Link, Transmit};
 use graph::registry::MAX_INTERFACES;
-use graph::{Behaviour, Core, InterfaceIndex, NodeIndex};
+use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
 use std::net::Ipv6Addr;
-use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
 use wire::ethernet::EtherType;
@@ -30,8 +30,6 @@ pub const MAX_ADDRESSES: usize = 64;
 /// Bounds of the MTU: what IPv4 asks for (RFC 791), and the largest jumbo frame.
 pub const MIN_MTU: u16 = 68;
 pub const MAX_MTU: u16 = 9216;
-/// The worker that owns queues.
-const OWNER: usize = 0;
 
 /// An interface.
 pub struct Interface {
@@ -92,28 +90,13 @@ pub struct Interface {
     /// What its device finishes by itself.
     pub finishes: Finishes,
     /// None: its device brings nothing.
-    pub receive_queue: Option<ReceiveQueue>,
-    /// The worker that owns its transmit queue.
-    pub transmit_thread: usize,
+    pub receive_queues: Vec<ReceiveQueue>,
+    pub transmit_queues: TransmitQueues,
+    /// The workers among which its packets are shared out.
+    pub handoff: Option<Handoff>,
     pub(crate) input_node: &'static str,
     pub(crate) output_node: NodeIndex,
     pub(crate) tx_node: NodeIndex,
-}
-
-/// Where the packets of a device are received.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReceiveQueue {
-    /// The worker that polls it.
-    pub thread: usize,
-    /// What wakes that worker; without one it must poll for ever.
-    pub descriptor: Option<RawFd>,
-}
-
-impl ReceiveQueue {
-    /// How it is polled, in VPP's words.
-    pub fn mode(&self) -> &'static str {
-        if self.descriptor.is_some() { "adaptive" } else { "polling" }
-    }
 }
 
 impl Interface {
@@ -135,7 +118,7 @@ impl Interface {
 
     /// Whether there is a wire that could be pulled out.
     pub(crate) fn has_wire(&self) -> bool {
-        self.receive_queue.is_some()
+        !self.receive_queues.is_empty()
     }
 
     /// The name of a sub-interface without its number; of others, their own.
@@ -325,14 +308,9 @@ impl Router {
     ) -> Result<InterfaceIndex, Error> {
         let index = self.interfaces.free_index()?;
         let Device { driver, input_node, description, host, mac, mtu, finishes, receive, transmit, link } = device;
-        let owner = self.least_busy();
-        let receive_queue = receive.as_ref().map(|queue| ReceiveQueue {
-            thread: owner,
-            descriptor: queue.descriptor().map(|descriptor| descriptor.as_raw_fd()),
-        });
-        if let Some(receive) = receive {
-            self.attach_receive(input_node, index, receive, owner)?;
-        }
+        let receive_queues = self.attach_receive(input_node, index, receive)?;
+        let owner = receive_queues.first().map_or(OWNER, |queue| queue.thread);
+        let transmit_queues = TransmitQueues::of(&*transmit, owner);
         let registered = match &sub {
             None => self.register_output(name, index, finishes, transmit, owner),
             Some(sub) => self.register_sub_output(name, index, sub.parent),
@@ -387,8 +365,9 @@ impl Router {
             output_edge,
             rewrite_edge,
             finishes,
-            receive_queue,
-            transmit_thread: owner,
+            receive_queues,
+            transmit_queues,
+            handoff: None,
             input_node,
             output_node,
             tx_node,
@@ -414,17 +393,17 @@ impl Router {
     ) -> Result<(NodeIndex, NodeIndex), Error> {
         let tx = self.counters.tx.clone();
         let spec = DeviceOutput::spec(name, transmit.edges());
+        let node = |queue| Behaviour::Map(Box::new(DeviceOutput::new(index, queue, tx.clone())) as Box<dyn graph::Map>);
         // Each worker has its own, where that makes sense; else one owns it.
-        let others: Option<Vec<_>> = (1..self.graph.workers()).map(|_| transmit.another()).collect();
-        let everywhere = others.is_some();
-        let queues = RefCell::new(others.into_iter().flatten().chain([transmit]).collect::<Vec<_>>());
-        let make = || {
-            let queue = queues.borrow_mut().pop().expect("asked for so often");
-            Behaviour::Map(Box::new(DeviceOutput::new(index, queue, tx.clone())) as Box<dyn graph::Map>)
-        };
-        let tx_node = match everywhere {
-            true => self.graph.register(spec, |_| make())?,
-            false => self.graph.register_owned(spec, owner, make)?,
+        let tx_node = match transmit.another(owner) {
+            Some(_) => {
+                let own = |worker| transmit.another(worker).expect("as there was one");
+                self.graph.register(spec, |worker| node(own(worker)))?
+            }
+            None => {
+                let only = RefCell::new(Some(transmit));
+                self.graph.register_owned(spec, owner, || node(only.take().expect("asked for once")))?
+            }
         };
         let facts = self.facts.clone();
         // The only edge beyond the drops leads to the tx node.
@@ -436,85 +415,6 @@ impl Router {
         let edge = self.graph.connect(output_node, &format!("{name}-tx"))?;
         assert_eq!(edge, tx_edge);
         Ok((tx_node, output_node))
-    }
-
-    fn attach_receive(
-        &mut self,
-        node: &'static str,
-        index: InterfaceIndex,
-        receive: Box<dyn Receive>,
-        worker: usize,
-    ) -> Result<(), Error> {
-        let input = match self.graph.find(node) {
-            Ok(input) => input,
-            Err(_) => {
-                let rx = self.counters.rx.clone();
-                self.graph.register(DeviceInput::spec(node), move |_| {
-                    Behaviour::Source(Box::new(DeviceInput::new(rx.clone())))
-                })?
-            }
-        };
-        self.lives += 1;
-        let life = self.lives;
-        self.tell_input(input, move |input| input.announce(index, life));
-        self.graph.call_one(worker, move |core| {
-            if let Some(input) = core.node::<DeviceInput>(input) {
-                input.add(Queue::new(index, life, receive));
-            }
-        });
-        Ok(())
-    }
-
-    /// Tells a driver's input node on all workers.
-    pub(crate) fn tell_input(&self, input: NodeIndex, tell: impl Fn(&mut DeviceInput) + Clone + Send + 'static) {
-        self.graph.call(|_| {
-            let tell = tell.clone();
-            Box::new(move |core| {
-                if let Some(input) = core.node::<DeviceInput>(input) {
-                    tell(input);
-                }
-            })
-        });
-    }
-
-    /// The worker that has the fewest queues to poll.
-    fn least_busy(&self) -> usize {
-        let queues = |worker: usize| {
-            let theirs = self.interfaces.iter().filter_map(|interface| interface.receive_queue.as_ref());
-            theirs.filter(|queue| queue.thread == worker).count()
-        };
-        (0..self.graph.workers()).min_by_key(|worker| queues(*worker)).unwrap_or(OWNER)
-    }
-
-    /// Has a worker poll the receive queue of an interface.
-    ///
-    /// # Errors
-    /// When there is no such interface or worker, or nothing to poll.
-    pub fn place_receive_queue(&mut self, index: InterfaceIndex, worker: usize) -> Result<(), Error> {
-        let workers = self.graph.workers();
-        if worker >= workers {
-            return Err(Error::NoSuchWorker { worker, workers });
-        }
-        let interface = self.interfaces.get_mut(index)?;
-        let name = interface.name.clone();
-        let queue = interface.receive_queue.as_mut().ok_or(Error::NothingReceived(name))?;
-        let from = std::mem::replace(&mut queue.thread, worker);
-        let input = self.graph.find(interface.input_node)?;
-        if from != worker {
-            let take = move |core: &mut Core| core.node::<DeviceInput>(input)?.take(index);
-            let give = move |core: &mut Core, queue: Queue| {
-                if let Some(input) = core.node::<DeviceInput>(input) {
-                    input.add(queue);
-                }
-            };
-            self.graph.pass(from, worker, take, give);
-        }
-        Ok(())
-    }
-
-    fn detach_receive(&self, node: &'static str, index: InterfaceIndex) {
-        let Ok(input) = self.graph.find(node) else { return };
-        self.tell_input(input, move |input| input.remove(index));
     }
 
     /// Removes an interface with its routes and neighbours.
@@ -827,6 +727,7 @@ impl Router {
             source_check: interface.ip4.source_check,
             tags: interface.tags,
             span: interface.listeners(),
+            handoff: self.shares(interface),
             sub_interfaces: interface.demux.clone().map(SubInterfaces),
             output: interface.output_edge,
             proxy_arp: interface.proxy_arp,

@@ -4,7 +4,7 @@
 use crate::{Devices, Error, Router};
 use drivers::af_packet::{self, AfPacketOptions};
 use drivers::tap::{self, TapOptions};
-use drivers::{Device, OpenError, loopback, null, pg};
+use drivers::{Device, OpenError, loopback, null, pg, stand_in};
 use graph::InterfaceIndex;
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -44,6 +44,7 @@ impl Creation {
     pub fn command(&self, name: &str) -> String {
         let option =
             |word: &str, value: Option<String>| value.map_or(String::new(), |value| format!(" {word} {value}"));
+        let queues = |queues: u16| (queues > 1).then(|| queues.to_string());
         match self {
             Creation::Tap(options) => [
                 format!("create tap id {} name {name}", options.id),
@@ -53,12 +54,14 @@ impl Creation {
                 option("host-mac-addr", options.host_mac.map(|mac| mac.to_string())),
                 option("host-mtu-size", options.host_mtu.map(|mtu| mtu.to_string())),
                 option("hw-addr", options.hw_address.map(|mac| mac.to_string())),
+                option("num-rx-queues", queues(options.queues)),
             ]
             .concat(),
             Creation::HostInterface(options) => {
                 let mac = option("hw-addr", options.hw_address.map(|mac| mac.to_string()));
+                let queues = option("num-rx-queues", queues(options.queues));
                 // VPP's long form: a host interface may be called `name`.
-                format!("create host-interface name {}{mac} interface-name {name}", options.host_interface)
+                format!("create host-interface name {}{mac}{queues} interface-name {name}", options.host_interface)
             }
             Creation::PacketGenerator => format!("create packet-generator interface {name}"),
             Creation::Null => format!("create null interface name {name}"),
@@ -119,14 +122,15 @@ impl Creation {
         if let Creation::Loopback(options) = self {
             return loopback::open(options.instance, options.mac);
         }
-        let host = match self {
+        let (host, queues) = match self {
             Creation::Tap(options) => {
-                Some(options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id)))
+                let host = options.host_interface_name.clone();
+                (Some(host.unwrap_or_else(|| format!("tap{}", options.id))), options.queues)
             }
-            Creation::HostInterface(options) => Some(options.host_interface.clone()),
-            Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) => None,
+            Creation::HostInterface(options) => (Some(options.host_interface.clone()), options.queues),
+            Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) => (None, 0),
         };
-        Device { driver: self.driver(), host, mac: MacAddress::ZERO, ..null::open(0) }
+        stand_in::open(self.driver(), host, queues)
     }
 }
 

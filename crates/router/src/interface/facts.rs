@@ -1,6 +1,7 @@
 //! What the data path needs to know of interfaces: a table that control publishes whole
 //! and nodes borrow for a round.
 
+use crate::handoff::Shares;
 use crate::ip4::SourceCheck;
 use crate::span::Listeners;
 use crate::vlan::Demux;
@@ -31,6 +32,8 @@ pub struct Facts {
     pub tags: Tags,
     /// Who gets copies of its packets.
     pub span: Listeners,
+    /// The workers among which its packets are shared out.
+    pub handoff: Option<Shares>,
     /// Whose its frames are, when it has sub-interfaces.
     pub sub_interfaces: Option<SubInterfaces>,
     /// The edge of `interface-output` to this interface.

@@ -12,10 +12,11 @@ mod inject;
 pub(crate) mod link_watch;
 mod mtu;
 mod output;
+pub mod queues;
 mod station;
 pub mod unnumbered;
 
-pub use control::{Interface, Interfaces, ReceiveQueue};
+pub use control::{Interface, Interfaces};
 pub use creation::{Creation, LoopbackOptions};
 pub use facts::{Facts, FactsTable, SharedFacts};
 pub use mtu::Mtus;

@@ -10,6 +10,7 @@ use graph::VECTOR_SIZE;
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
@@ -66,13 +67,26 @@ pub fn register(set: &mut CommandSet<Router>) {
         .configures()
         .example("packet-generator delete s0"),
     );
+    set.add(
+        Command::new(
+            "packet-generator stall <milliseconds:u32 0..60000>",
+            "Say how long each vector of a stream whose `node' is pg-stall holds its worker up: to see what goes on \
+             meanwhile.",
+            |router: &mut Router, args: &Args| {
+                router.set_stall(Duration::from_millis(args.parse("milliseconds")?));
+                reply(Done)
+            },
+        )
+        .example("packet-generator stall 3000"),
+    );
     set.add(Command::new("show packet-generator", "List the streams.", |router: &mut Router, _: &Args| {
-        let progress = router.stream_progress()?;
+        let progress = router.stream_progress();
         let streams = router.streams.0.iter().map(|stream| {
             let (enabled, count) = progress
                 .iter()
                 .find(|(name, ..)| *name == stream.name)
-                .map_or((false, 0), |(_, enabled, sent)| (*enabled, *sent));
+                .map(|(_, enabled, sent)| (*enabled, *sent))
+                .unzip();
             ShownStream { name: stream.name.clone(), enabled, count, parameters: stream.parameters.clone() }
         });
         reply(ShowPacketGenerator { streams: streams.collect() })
@@ -99,8 +113,9 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         "ethernet-input" => (Edge::EthernetInput, true),
         "ip4-input" => (Edge::Ip4Input, false),
         "ip4-input-no-checksum" => (Edge::Ip4InputNoChecksum, false),
+        "pg-stall" => (Edge::Stall, true),
         other => {
-            const ENTRIES: &str = "ethernet-input, ip4-input or ip4-input-no-checksum";
+            const ENTRIES: &str = "ethernet-input, ip4-input, ip4-input-no-checksum or pg-stall";
             return fail(format!("node `{other}': packets can enter at {ENTRIES}"));
         }
     };
@@ -161,8 +176,9 @@ fn inside(block: &str) -> &str {
 #[derive(Serialize)]
 struct ShownStream {
     name: String,
-    enabled: bool,
-    count: u64,
+    /// None: its worker did not answer.
+    enabled: Option<bool>,
+    count: Option<u64>,
     parameters: String,
 }
 
@@ -182,11 +198,11 @@ impl fmt::Display for ShowPacketGenerator {
             .titled_column("Count", Align::Right, Align::Right, 13)
             .column("     Parameters", Align::Left, 0);
         for stream in &self.streams {
-            let enabled = if stream.enabled { "Yes" } else { "No" };
+            let enabled = stream.enabled.map_or("?", |enabled| if enabled { "Yes" } else { "No" });
             table.row([
                 stream.name.clone(),
                 enabled.into(),
-                stream.count.to_string(),
+                stream.count.map_or("?".into(), |count| count.to_string()),
                 format!("     {}", stream.parameters),
             ]);
         }

@@ -2,12 +2,15 @@
 
 pub mod cli;
 pub(crate) mod config;
+mod stall;
 
 use crate::capability::Capability;
 use crate::interface::InterfaceCounters;
 use crate::{Error, Router};
 use drivers::pg::{PgInput, Stream};
-use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
+use graph::{Behaviour, Core, Graph, GraphError, InterfaceIndex, NodeIndex};
+use stall::Stall;
+use std::time::Duration;
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability =
@@ -16,6 +19,7 @@ pub(crate) const CAPABILITY: Capability =
 /// Nodes that control talks to.
 pub(crate) struct Nodes {
     pub input: NodeIndex,
+    stall: NodeIndex,
 }
 
 /// Registers the capability's node.
@@ -25,7 +29,8 @@ pub(crate) struct Nodes {
 pub(crate) fn register(graph: &mut Graph, counters: &InterfaceCounters) -> Result<Nodes, GraphError> {
     let rx = counters.rx.clone();
     let input = graph.register(PgInput::spec(), move |_| Behaviour::Source(Box::new(PgInput::new(rx.clone()))))?;
-    Ok(Nodes { input })
+    let stall = graph.register(stall::spec(), |_| Behaviour::Map(Box::new(stall::Stall::default())))?;
+    Ok(Nodes { input, stall })
 }
 
 /// A stream as control remembers it.
@@ -35,6 +40,8 @@ pub struct StreamInfo {
     /// See [`Stream::number`]: never given again.
     pub number: u32,
     pub interface: InterfaceIndex,
+    /// The worker that runs it.
+    pub worker: usize,
     /// For `show packet-generator`: what the stream was made with.
     pub parameters: String,
     /// The lines that define it, but for its name and interface.
@@ -74,10 +81,11 @@ impl Router {
         let interface = self.interfaces.get(stream.interface)?;
         stream.up = interface.is_up();
         stream.mirrored = interface.span.iter().any(|session| session.rx);
+        stream.handed = interface.handoff.is_some();
         self.streams.1 += 1;
         stream.number = self.streams.1;
         let (name, number, interface) = (stream.name.clone(), stream.number, stream.interface);
-        let info = StreamInfo { name, number, interface, parameters, definition };
+        let info = StreamInfo { name, number, interface, worker, parameters, definition };
         self.streams.0.push(info);
         let input = self.nodes.generator.input;
         self.graph.call_one(worker, move |core| {
@@ -119,20 +127,32 @@ impl Router {
         self.on_generators(move |generator| generator.streams.retain(|stream| stream.interface != interface));
     }
 
-    /// How far each stream is: name, whether it runs, packets sent.
-    ///
-    /// # Errors
-    /// When a worker does not answer.
-    pub fn stream_progress(&self) -> Result<Vec<(String, bool, u64)>, Error> {
+    /// How far each stream is: name, whether it runs, packets sent. Those of a worker that does not answer
+    /// are left out.
+    pub fn stream_progress(&self) -> Vec<(String, bool, u64)> {
         let input = self.nodes.generator.input;
-        let mut progress = Vec::new();
-        for worker in 0..self.graph.workers() {
-            progress.extend(self.graph.ask(worker, move |core| {
+        let ask = |worker| {
+            let look = move |core: &mut Core| {
                 let Some(generator) = core.node::<PgInput>(input) else { return Vec::new() };
                 generator.streams.iter().map(|stream| (stream.name.clone(), stream.enabled, stream.sent)).collect()
-            })?);
-        }
-        Ok(progress)
+            };
+            self.graph.ask(worker, look).unwrap_or_default()
+        };
+        // Nobody is asked who has none.
+        let has_some = |worker: &usize| self.streams.0.iter().any(|stream| stream.worker == *worker);
+        (0..self.graph.workers()).filter(has_some).flat_map(ask).collect()
+    }
+
+    /// How long each vector that comes to `pg-stall` holds its worker up.
+    pub fn set_stall(&self, time: Duration) {
+        let node = self.nodes.generator.stall;
+        self.graph.call(|_| {
+            Box::new(move |core| {
+                if let Some(stall) = core.node::<Stall>(node) {
+                    stall.time = time;
+                }
+            })
+        });
     }
 
     fn find_stream(&self, name: &str) -> Result<(), Error> {

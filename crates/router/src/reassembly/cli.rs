@@ -3,6 +3,7 @@
 
 use super::{Limits, Shown};
 use crate::Router;
+use crate::inspect::worker_name;
 use command::table::{Align, Table};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
 use serde::Serialize;
@@ -62,11 +63,14 @@ pub(super) fn words(limits: &Limits) -> [(&'static str, u32); 6] {
 
 fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let details = args.flag("details");
-    let workers = router.reassemblies(if details { LISTED } else { 0 })?;
+    let workers = router.reassemblies(if details { LISTED } else { 0 });
+    let unheard = (0..workers.len()).filter(|worker| workers[*worker].is_none()).map(worker_name).collect();
+    let workers: Vec<_> = workers.into_iter().flatten().collect();
     reply(ShowReassembly {
         limits: router.reassembly.limits,
         reassemblies: workers.iter().map(|worker| worker.datagrams).sum(),
         buffers: workers.iter().map(|worker| worker.buffers).sum(),
+        unheard,
         datagrams: details.then(|| workers.into_iter().flat_map(|worker| worker.oldest).collect()),
     })
 }
@@ -76,6 +80,8 @@ struct ShowReassembly {
     limits: Limits,
     reassemblies: usize,
     buffers: usize,
+    /// Workers that did not answer: theirs are not counted.
+    unheard: Vec<String>,
     datagrams: Option<Vec<Shown>>,
 }
 
@@ -109,6 +115,9 @@ impl fmt::Display for ShowReassembly {
                 ]);
             }
             write!(f, "{table}")?;
+        }
+        if !self.unheard.is_empty() {
+            writeln!(f, "Not counted, for want of an answer (`show threads'): {}", self.unheard.join(", "))?;
         }
         let Limits { timeout, max_reassemblies, max_reassembly_length, max_per_source, max_buffers, .. } = self.limits;
         writeln!(f, "Current full IP4 reassemblies count: {}, buffers: {}", self.reassemblies, self.buffers)?;

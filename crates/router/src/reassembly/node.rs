@@ -5,13 +5,12 @@
 //! up and the first fragment had come.
 //!
 //! In the ledger a datagram in progress is one held packet, and the fragments after its first
-//! are consumed. Workers have no timers: while anything is in progress, control calls.
+//! are consumed. While anything is in progress, a timer has it look for what is overdue.
 
-use super::Event;
 use super::datagrams::{Accepted, Datagrams, Ended, Limits, Shown};
-use crate::events::EventSender;
 use graph::{Buffers, CounterSpec, Expand, Expansion, NodeSpec, Severity, Snapshot, Vector, edge, time};
 use std::fmt;
+use std::time::Duration;
 
 pub const NAME: &str = "ip4-local-full-reassembly";
 
@@ -51,8 +50,6 @@ graph::edges! {
         /// Not all fragments of a datagram came in time, and the first, which alone could be told of, did not: `set
         /// ip4-full-reassembly timeout`. Fragments are lost on the way to this router.
         Timeout => drop "fragments dropped due to reassembly timeout",
-        /// The control thread has more to do than it can: nobody could look at the clock for a new datagram.
-        ControlBusy => drop "control is busy, not reassembled",
     }
 }
 
@@ -73,28 +70,23 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct LocalReassembly {
-    worker: usize,
-    events: EventSender,
     datagrams: Datagrams,
-    /// Control was told that there is something in progress.
-    is_told: bool,
-    /// Control: end what is older, as of these ticks.
-    due: Option<u64>,
+    /// The timer that counts, and whether it runs.
+    timer: u64,
+    is_armed: bool,
 }
 
 impl LocalReassembly {
-    pub fn new(worker: usize, most_buffers: usize, events: EventSender) -> LocalReassembly {
-        LocalReassembly { worker, events, datagrams: Datagrams::new(most_buffers), is_told: false, due: None }
+    pub fn new(most_buffers: usize) -> LocalReassembly {
+        LocalReassembly { datagrams: Datagrams::new(most_buffers), timer: 0, is_armed: false }
     }
 
     /// Control: these limits hold from now on.
     pub fn set_limits(&mut self, limits: Limits) {
         self.datagrams.limits = limits;
-    }
-
-    /// Control: end what is due at these ticks.
-    pub fn expire(&mut self, now: u64) {
-        self.due = Some(now);
+        // Another interval begins now.
+        self.timer += 1;
+        self.is_armed = false;
     }
 
     /// Control: datagrams and buffers in progress, and the oldest datagrams.
@@ -102,16 +94,12 @@ impl LocalReassembly {
         (self.datagrams.len(), self.datagrams.buffers(), self.datagrams.shown(most, time::ticks()))
     }
 
-    fn tell(&mut self, event: Event) -> bool {
-        self.events.try_send(event.into()).is_ok()
-    }
-
-    fn walk(&mut self, x: &mut Expansion<'_, '_>, now: u64) {
-        self.datagrams.expire(x.cx.buffers, now);
-        self.let_go(x);
-        if self.datagrams.is_empty() && self.is_told {
-            // When control cannot hear it, it calls once more.
-            self.is_told = !self.tell(Event::Idle(self.worker));
+    /// Looks for what is overdue in a while, once.
+    fn arm(&mut self, x: &mut Expansion<'_, '_>) {
+        if !self.is_armed {
+            self.is_armed = true;
+            let interval = Duration::from_millis(self.datagrams.limits.expire_walk_interval.into());
+            x.arm(x.cx.now + time::to_ticks(interval), self.timer);
         }
     }
 
@@ -131,17 +119,16 @@ impl LocalReassembly {
 
 impl Expand for LocalReassembly {
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
-        if let Some(now) = self.due.take() {
-            self.walk(x, now);
+        if x.fired.contains(&self.timer) {
+            self.is_armed = false;
+            self.datagrams.expire(x.cx.buffers, x.cx.now);
+            self.let_go(x);
+        }
+        if !self.datagrams.is_empty() {
+            self.arm(x);
         }
         for i in 0..vector.len() {
-            if !self.is_told {
-                self.is_told = self.tell(Event::Began(self.worker));
-            }
-            if !self.is_told {
-                vector.set_edge(i, Edge::ControlBusy.into());
-                continue;
-            }
+            self.arm(x);
             let row = vector.row(i);
             match self.datagrams.take_in(x.cx.buffers, &row, x.cx.now) {
                 Err(refusal) => {

@@ -1,7 +1,7 @@
 //! `span-input`: copies what an interface receives, as it came.
 //!
 //! Reads: `l2`, `length`, `rx_interface`, offloads. Writes: nothing of the packet. Next:
-//! `ethernet-input`; copies go to the outputs of the listeners.
+//! `ethernet-input`, or `worker-handoff`; copies go to the outputs of the listeners.
 
 use super::mirror::{self, COUNTERS};
 use crate::interface::SharedFacts;
@@ -13,6 +13,7 @@ graph::edges! {
     /// Edges to listeners' outputs follow this.
     pub enum Edge {
         EthernetInput => next "ethernet-input",
+        WorkerHandoff => next "worker-handoff",
     }
 }
 
@@ -39,12 +40,16 @@ impl Expand for SpanInput {
         let table = self.facts.load(x.cx.round);
         for i in 0..vector.len() {
             let mut row = vector.row(i);
+            let mut next = Edge::EthernetInput;
             if let Some(facts) = table.get(row.rx_interface) {
                 row.l3 = network_header(x, &row);
                 mirror::copy(x, &row, &facts.span.rx);
+                if facts.handoff.is_some() {
+                    next = Edge::WorkerHandoff;
+                }
             }
+            vector.set_edge(i, next.into());
         }
-        vector.set_edges(Edge::EthernetInput.into());
     }
 }
 

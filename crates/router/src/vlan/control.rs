@@ -89,7 +89,7 @@ impl Router {
             mac: above.mac,
             mtu: above.mtu,
             finishes: Finishes { checksum: true, segmentation: true },
-            receive: None,
+            receive: Vec::new(),
             transmit: Box::new(NoQueue),
             link: Box::new(NoLink),
         };

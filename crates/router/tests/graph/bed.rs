@@ -286,7 +286,7 @@ impl Bed {
             mac,
             mtu: 1500,
             finishes,
-            receive: Some(Box::new(Queue(arrivals.clone()))),
+            receive: vec![Box::new(Queue(arrivals.clone()))],
             transmit: Box::new(Record { sent: sent.clone(), refusals: refusals.clone() }),
             link: Box::new(Carrier(carrier.clone())),
         };
@@ -339,8 +339,11 @@ impl Bed {
         panic!("worker or control never come to rest");
     }
 
-    /// Lets time pass for control, then runs.
+    /// Lets time pass for control and workers, then runs.
     pub fn advance(&mut self, time: Duration) {
+        for worker in std::iter::once(&mut self.worker).chain(&mut self.others) {
+            worker.core().let_pass(time);
+        }
         self.now = self.now.max(Instant::now()) + time;
         self.router.tick_at(self.now);
         self.run();

@@ -181,7 +181,10 @@ fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
         }
     }
     let text = bed.command("show features").unwrap();
-    assert!(text.starts_with("Available feature paths\ndevice-input:\n  span-input\n  ethernet-input\n"), "{text}");
+    assert!(
+        text.starts_with("Available feature paths\ndevice-input:\n  span-input\n  worker-handoff\n  ethernet-input\n"),
+        "{text}"
+    );
     assert!(
         text.contains("ip4-unicast:\n  ip4-input\n  ip4-options\n  ip4-rx-urpf\n  ip4-lookup\n  ip4-load-balance\n"),
         "{text}"
@@ -266,7 +269,7 @@ fn idle_device(node: &'static str, stream: Option<UnixStream>) -> Device {
         mac: MacAddress([2, 0, 0, 0, 0, 7]),
         mtu: 1500,
         finishes: Finishes { checksum: true, segmentation: false },
-        receive: Some(Box::new(Idle(stream))),
+        receive: vec![Box::new(Idle(stream))],
         transmit: Box::new(Idle(None)),
         link: Box::new(Idle(None)),
     }

@@ -1,0 +1,37 @@
+//! How the system's scheduler treats a thread (sched(7)).
+#![allow(unsafe_code)]
+
+use std::io;
+
+/// Which threads run before which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Time is shared; as usual.
+    Other,
+    Batch,
+    /// Only when nobody else wants to run.
+    Idle,
+    /// Before all of the others, until it sleeps; 1 to 99, the highest first.
+    Fifo(u8),
+    /// The same, in turns with those of its priority.
+    RoundRobin(u8),
+}
+
+/// Has the calling thread scheduled by a policy.
+///
+/// # Errors
+/// When the system refuses, which it does without `CAP_SYS_NICE`, for priorities out of range, and
+/// where real-time threads have no share of the processor (control groups).
+pub fn set_policy(policy: Policy) -> io::Result<()> {
+    let (number, priority) = match policy {
+        Policy::Other => (libc::SCHED_OTHER, 0),
+        Policy::Batch => (libc::SCHED_BATCH, 0),
+        Policy::Idle => (libc::SCHED_IDLE, 0),
+        Policy::Fifo(priority) => (libc::SCHED_FIFO, priority),
+        Policy::RoundRobin(priority) => (libc::SCHED_RR, priority),
+    };
+    let parameters = libc::sched_param { sched_priority: priority.into() };
+    // SAFETY: the kernel reads one `struct sched_param`; thread 0 is the calling one.
+    let result = unsafe { libc::sched_setscheduler(0, number, &raw const parameters) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

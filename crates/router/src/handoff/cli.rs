@@ -1,0 +1,30 @@
+//! Commands on hand-off, as VPP has them.
+
+use super::control::Handoff;
+use crate::Router;
+use command::{Args, Command, CommandSet, Done, reply};
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.add(
+        Command::new(
+            "set interface handoff <interface:interface> {workers <workers:word> [{symmetrical|asymmetrical : kind}] | disable : what}",
+            "Share an interface's packets out among workers by flow, or keep them where they are received. Workers are \
+             counted from 0; `symmetrical': both directions of a flow go to one worker.",
+            |router: &mut Router, args: &Args| {
+                let index = router.interfaces.find(args.text("interface")?)?;
+                let handoff = match args.optional_text("workers") {
+                    None => None,
+                    Some(_) => Some(Handoff {
+                        workers: args.parse("workers")?,
+                        symmetrical: args.optional_text("kind") == Some("symmetrical"),
+                    }),
+                };
+                router.set_handoff(index, handoff)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set interface handoff e0 workers 0-1 symmetrical")
+        .example("set interface handoff e0 disable"),
+    );
+}

@@ -1,0 +1,133 @@
+//! Which interface's packets are shared out among which workers.
+
+use super::Shares;
+use crate::interface::Interface;
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use wire::flow::FlowHasher;
+
+/// Sets hand-off apart from other uses of flow hashes: those that it gives to one worker must not all
+/// take one path there.
+const SEED: u64 = 0x68_61_6e_64_6f_66_66;
+
+/// How an interface's packets are shared out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handoff {
+    pub workers: Workers,
+    /// Both directions of a flow go to one worker.
+    pub symmetrical: bool,
+}
+
+impl fmt::Display for Handoff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.workers, if self.symmetrical { "symmetrical" } else { "asymmetrical" })
+    }
+}
+
+/// Workers, counted from 0; at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workers(BTreeSet<usize>);
+
+/// Why a list of workers was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected workers, counted from 0, such as 0,2-3")]
+pub struct NoWorkers;
+
+impl Workers {
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().copied()
+    }
+}
+
+impl FromStr for Workers {
+    type Err = NoWorkers;
+
+    fn from_str(list: &str) -> Result<Workers, NoWorkers> {
+        let number = |digits: &str| digits.parse::<u16>().map(usize::from).map_err(|_| NoWorkers);
+        let mut workers = BTreeSet::new();
+        for part in list.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last {
+                return Err(NoWorkers);
+            }
+            workers.extend(first..=last);
+        }
+        Ok(Workers(workers))
+    }
+}
+
+impl fmt::Display for Workers {
+    /// As it is read, with ranges where workers follow each other.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.iter().copied().peekable();
+        let mut separator = "";
+        while let Some(first) = rest.next() {
+            let mut last = first;
+            while let Some(next) = rest.next_if_eq(&(last + 1)) {
+                last = next;
+            }
+            match first == last {
+                true => write!(f, "{separator}{first}")?,
+                false => write!(f, "{separator}{first}-{last}")?,
+            }
+            separator = ",";
+        }
+        Ok(())
+    }
+}
+
+impl Router {
+    /// Has the packets of an interface shared out among workers by flow, or stay on the workers that
+    /// receive them.
+    ///
+    /// # Errors
+    /// When there is no such interface or worker, or it is a sub-interface; then nothing has changed.
+    pub fn set_handoff(&mut self, index: InterfaceIndex, handoff: Option<Handoff>) -> Result<(), Error> {
+        let workers = self.graph.workers();
+        let missing = handoff.iter().flat_map(|handoff| handoff.workers.iter()).find(|worker| *worker >= workers);
+        if let Some(worker) = missing {
+            return Err(Error::NoSuchWorker { worker, workers });
+        }
+        let interface = self.interfaces.get_mut(index)?;
+        if let Some(sub) = &interface.sub {
+            let (name, sub) = (interface.name.clone(), sub.parent);
+            let parent = self.interfaces.get(sub)?.name.clone();
+            return Err(Error::NoDevice { name, parent });
+        }
+        let handed = handoff.is_some();
+        interface.handoff = handoff;
+        let input = interface.input_node;
+        self.publish_facts();
+        if let Ok(input) = self.graph.find(input) {
+            self.tell_input(input, move |input| input.set_handed(index, handed));
+        }
+        self.on_generators(move |generator| generator.set_handed(index, handed));
+        Ok(())
+    }
+
+    /// What the data path needs to know of it.
+    pub(crate) fn shares(&self, interface: &Interface) -> Option<Shares> {
+        let Handoff { workers, symmetrical } = interface.handoff.as_ref()?;
+        let edges = workers.iter().map(|worker| self.nodes.handoff.edges[worker]).collect();
+        Some(Shares { hasher: FlowHasher::new(SEED, *symmetrical), edges })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_workers_are_read_and_said() {
+        for (list, said) in [("0", "0"), ("0,1", "0-1"), ("3,1-2,2", "1-3"), ("0,2-4,9", "0,2-4,9")] {
+            assert_eq!(list.parse::<Workers>().unwrap().to_string(), said);
+        }
+        for wrong in ["", ",", "0,", "a", "1-", "3-1", "-1", "0-70000", "1 2"] {
+            assert_eq!(wrong.parse::<Workers>(), Err(NoWorkers), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `worker-handoff`: chooses each packet's worker by its flow.
+//!
+//! Reads: `l2`, `length`, `rx_interface`. Writes: nothing of the packet. Next: `ethernet-input`, on
+//! the worker that was chosen.
+
+use crate::interface::{FactsTable, SharedFacts};
+use graph::{Buffers, Context, EdgeIndex, InterfaceIndex, Map, NodeSpec, Snapshot, Vector};
+use std::fmt;
+use wire::flow::FlowHasher;
+use wire::pretty::Summary;
+
+graph::edges! {
+    /// Edges to workers follow this.
+    pub enum Edge {
+        /// On this worker: the interface's packets stay where they came.
+        EthernetInput => next "ethernet-input",
+    }
+}
+
+/// Bytes of a frame that are looked at: more than two tags, a stack of labels or a tunnel, and two headers take.
+const HEAD: usize = 192;
+
+/// Among which workers packets are shared out, as the node sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shares {
+    pub hasher: FlowHasher,
+    /// The edges to the workers, each for an equal share of flows.
+    pub edges: Vec<EdgeIndex>,
+}
+
+impl Shares {
+    #[inline]
+    fn edge_of(&self, frame: &[u8]) -> EdgeIndex {
+        let hash = u64::from(self.hasher.of_frame(frame));
+        self.edges[((hash * self.edges.len() as u64) >> 32) as usize]
+    }
+}
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "worker-handoff".into(), edges: Edge::EDGES, counters: &[], trace }
+}
+
+pub struct WorkerHandoff {
+    facts: SharedFacts,
+}
+
+impl WorkerHandoff {
+    pub fn new(facts: SharedFacts) -> WorkerHandoff {
+        WorkerHandoff { facts }
+    }
+}
+
+impl Map for WorkerHandoff {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let table = self.facts.load(cx.round);
+        match vector.one_rx_interface() {
+            Some(interface) => share_out(table, interface, cx.buffers, vector, 0..vector.len()),
+            None => {
+                for i in 0..vector.len() {
+                    share_out(table, vector.rx_interfaces()[i], cx.buffers, vector, i..i + 1);
+                }
+            }
+        }
+    }
+}
+
+/// Writes the edges of packets of one interface.
+fn share_out(
+    table: &FactsTable,
+    interface: InterfaceIndex,
+    buffers: &Buffers,
+    vector: &mut Vector,
+    range: std::ops::Range<usize>,
+) {
+    // It may have been told to keep them meanwhile.
+    let shares = table.get(interface).and_then(|facts| facts.handoff.as_ref());
+    let columns = vector.columns();
+    let Some(shares) = shares else { return columns.edge[range].fill(Edge::EthernetInput.into()) };
+    for i in range {
+        let bytes = buffers.bytes(columns.packets[i]);
+        let start = columns.l2[i] as usize;
+        let length = (columns.length[i] as usize).min(HEAD).min(bytes.len() - start);
+        columns.edge[i] = shares.edge_of(&bytes[start..start + length]);
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    match snapshot.edge.checked_sub(1) {
+        Some(worker) => writeln!(f, "  worker-handoff: sw_if_index {}, to worker {worker}", snapshot.row.rx_interface)?,
+        None => writeln!(f, "  worker-handoff: sw_if_index {}, stays", snapshot.row.rx_interface)?,
+    }
+    writeln!(f, "{}", Summary::ethernet(snapshot.l2()).indented(2))
+}

@@ -1,0 +1,203 @@
+//! Which worker polls which receive queue, and when; and who sends by which transmit queue.
+
+use super::Interface;
+use crate::{Error, Router};
+use drivers::input::{DeviceInput, Mode, Queue, QueueId};
+use drivers::{Receive, Transmit};
+use graph::{Behaviour, Core, InterfaceIndex, NodeIndex};
+use std::os::fd::{AsRawFd, RawFd};
+
+/// The worker that does what any could.
+pub(super) const OWNER: usize = 0;
+
+/// A share of what a device receives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiveQueue {
+    /// The worker that polls it.
+    pub thread: usize,
+    /// An operator chose the worker.
+    pub is_placed: bool,
+    /// What wakes that worker; without one it must poll for ever.
+    pub descriptor: Option<RawFd>,
+    pub mode: Mode,
+}
+
+impl ReceiveQueue {
+    /// How it is polled unless an operator says otherwise.
+    pub fn usual_mode(&self) -> Mode {
+        if self.descriptor.is_some() { Mode::Adaptive } else { Mode::Polling }
+    }
+}
+
+/// By what a device sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransmitQueues {
+    pub count: usize,
+    /// The worker that alone may send; none: every worker sends by itself.
+    pub owner: Option<usize>,
+}
+
+impl TransmitQueues {
+    pub(super) fn of(transmit: &dyn Transmit, owner: usize) -> TransmitQueues {
+        let owner = transmit.another(owner).is_none().then_some(owner);
+        TransmitQueues { count: transmit.queues(), owner }
+    }
+
+    /// The workers that send by a queue, when there are so many.
+    pub fn users(&self, queue: usize, workers: usize) -> Vec<usize> {
+        match self.owner {
+            Some(owner) => vec![owner],
+            None => (0..workers).filter(|worker| worker % self.count == queue).collect(),
+        }
+    }
+}
+
+impl Interface {
+    fn queue(&mut self, number: u16) -> Result<&mut ReceiveQueue, Error> {
+        let (name, queues) = (&self.name, self.receive_queues.len());
+        match self.receive_queues.get_mut(number as usize) {
+            Some(queue) => Ok(queue),
+            None if queues == 0 => Err(Error::NothingReceived(name.clone())),
+            None => Err(Error::NoSuchQueue { name: name.clone(), number, queues }),
+        }
+    }
+}
+
+impl Router {
+    /// Gives an interface's receive queues to workers.
+    pub(super) fn attach_receive(
+        &mut self,
+        node: &'static str,
+        index: InterfaceIndex,
+        queues: Vec<Box<dyn Receive>>,
+    ) -> Result<Vec<ReceiveQueue>, Error> {
+        if queues.is_empty() {
+            return Ok(Vec::new());
+        }
+        let input = match self.graph.find(node) {
+            Ok(input) => input,
+            Err(_) => {
+                let rx = self.counters.rx.clone();
+                self.graph.register(DeviceInput::spec(node), move |_| {
+                    Behaviour::Source(Box::new(DeviceInput::new(rx.clone())))
+                })?
+            }
+        };
+        self.lives += 1;
+        let life = self.lives;
+        let (mut loads, mut attached) = (self.loads(), Vec::with_capacity(queues.len()));
+        for queue in &queues {
+            let thread = least(&loads);
+            loads[thread] += 1;
+            let descriptor = queue.descriptor().map(|descriptor| descriptor.as_raw_fd());
+            let mut queue = ReceiveQueue { thread, is_placed: false, descriptor, mode: Mode::Polling };
+            queue.mode = queue.usual_mode();
+            attached.push(queue);
+        }
+        let modes: Vec<Mode> = attached.iter().map(|queue| queue.mode).collect();
+        self.tell_input(input, move |input| input.announce(index, life, &modes));
+        for ((receive, number), queue) in queues.into_iter().zip(0..).zip(&attached) {
+            let id = QueueId { interface: index, number };
+            self.graph.call_one(queue.thread, move |core| {
+                if let Some(input) = core.node::<DeviceInput>(input) {
+                    input.add(Queue::new(id, life, receive));
+                }
+            });
+        }
+        Ok(attached)
+    }
+
+    /// Tells a driver's input node on all workers.
+    pub(crate) fn tell_input(&self, input: NodeIndex, tell: impl Fn(&mut DeviceInput) + Clone + Send + 'static) {
+        self.graph.call(|_| {
+            let tell = tell.clone();
+            Box::new(move |core| {
+                if let Some(input) = core.node::<DeviceInput>(input) {
+                    tell(input);
+                }
+            })
+        });
+    }
+
+    /// How many queues each worker polls.
+    fn loads(&self) -> Vec<usize> {
+        let mut loads = vec![0; self.graph.workers()];
+        self.interfaces
+            .iter()
+            .flat_map(|interface| &interface.receive_queues)
+            .for_each(|queue| loads[queue.thread] += 1);
+        loads
+    }
+
+    /// Has a worker poll a receive queue of an interface; the one that polls the fewest others, when none is
+    /// named. Packets keep their order, and none is lost: the worker takes over when all that the other one
+    /// has received before is through.
+    ///
+    /// # Errors
+    /// When there is no such interface, queue or worker.
+    pub fn place_receive_queue(
+        &mut self,
+        index: InterfaceIndex,
+        number: u16,
+        worker: Option<usize>,
+    ) -> Result<(), Error> {
+        let workers = self.graph.workers();
+        if let Some(worker) = worker.filter(|worker| *worker >= workers) {
+            return Err(Error::NoSuchWorker { worker, workers });
+        }
+        let mut loads = self.loads();
+        let interface = self.interfaces.get_mut(index)?;
+        let queue = interface.queue(number)?;
+        queue.is_placed = worker.is_some();
+        loads[queue.thread] -= 1;
+        let worker = worker.unwrap_or_else(|| least(&loads));
+        let from = std::mem::replace(&mut queue.thread, worker);
+        let input = self.graph.find(interface.input_node)?;
+        if from != worker {
+            let id = QueueId { interface: index, number };
+            let take = move |core: &mut Core| core.node::<DeviceInput>(input)?.take(id);
+            let give = move |core: &mut Core, queue: Queue| {
+                if let Some(input) = core.node::<DeviceInput>(input) {
+                    input.add(queue);
+                }
+            };
+            self.graph.pass(from, worker, take, give);
+        }
+        Ok(())
+    }
+
+    /// Says when a receive queue of an interface is polled; all its queues, when none is named.
+    ///
+    /// # Errors
+    /// When there is no such interface or queue, or nobody can wait for the device; then nothing has changed.
+    pub fn set_receive_mode(&mut self, index: InterfaceIndex, number: Option<u16>, mode: Mode) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        let queues = interface.receive_queues.len() as u16;
+        let chosen = number.map_or(0..queues.max(1), |number| number..number.saturating_add(1));
+        for number in chosen.clone() {
+            let queue = interface.queue(number)?;
+            if queue.descriptor.is_none() && mode != Mode::Polling {
+                return Err(Error::NoInterrupts(interface.name.clone()));
+            }
+        }
+        let input = self.graph.find(interface.input_node)?;
+        for number in chosen {
+            let queue = self.interfaces.get_mut(index)?.queue(number)?;
+            queue.mode = mode;
+            let id = QueueId { interface: index, number };
+            // All of them: it may be on its way from one to another.
+            self.tell_input(input, move |input| input.set_mode(id, mode));
+        }
+        Ok(())
+    }
+
+    pub(super) fn detach_receive(&self, node: &'static str, index: InterfaceIndex) {
+        let Ok(input) = self.graph.find(node) else { return };
+        self.tell_input(input, move |input| input.remove(index));
+    }
+}
+
+/// Where the least is, the first of several.
+fn least(loads: &[usize]) -> usize {
+    (0..loads.len()).min_by_key(|worker| loads[*worker]).unwrap_or(OWNER)
+}

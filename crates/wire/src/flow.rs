@@ -1,0 +1,356 @@
+//! Which flow a frame belongs to, as a hash: the same for all frames of a flow, spread evenly over
+//! flows. What a NIC's receive-side scaling does, for those that have none, and past tunnels that
+//! it does not look into.
+//!
+//! A flow is told by protocol, addresses and ports; where there are no ports (fragments have them in
+//! the first only, RFC 7690 4), by the rest; of MPLS (RFC 3032) and VXLAN (RFC 7348) by what they
+//! carry; of anything else, by its stations and its type.
+
+use crate::ethernet::{self, EtherType};
+use crate::vlan::{MAX_TAGS, TAG_LEN};
+
+/// Where VXLAN is sent to (RFC 7348 5).
+const VXLAN_PORT: u16 = 4789;
+const UDP_LEN: usize = 8;
+const VXLAN_LEN: usize = 8;
+/// Labels that are looked past.
+const MAX_LABELS: usize = 16;
+/// Extension headers of IPv6 that are looked past (RFC 8200 4).
+const MAX_EXTENSIONS: usize = 8;
+
+/// How flows are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowHasher {
+    seed: u64,
+    /// Both directions of a flow are one.
+    symmetric: bool,
+}
+
+impl FlowHasher {
+    /// One of many ways to spread flows, by its seed.
+    pub const fn new(seed: u64, symmetric: bool) -> FlowHasher {
+        FlowHasher { seed, symmetric }
+    }
+
+    /// The hash of the flow of an Ethernet frame, of which the first bytes are enough. Any bytes have one.
+    #[inline]
+    pub fn of_frame(&self, frame: &[u8]) -> u32 {
+        let mut hash = self.seed;
+        self.frame(&mut hash, frame, true);
+        (hash >> 32) as u32
+    }
+
+    /// Adds what tells a frame's flow. A tunnel inside of a tunnel is not looked into.
+    #[inline]
+    fn frame(&self, hash: &mut u64, frame: &[u8], may_look_inside: bool) {
+        let Some((stations, rest)) = frame.split_first_chunk::<12>() else { return };
+        let mut rest = rest;
+        for _ in 0..MAX_TAGS {
+            match rest {
+                [high, low, ..] if EtherType(u16::from_be_bytes([*high, *low])).is_tag() && rest.len() > TAG_LEN => {
+                    rest = &rest[TAG_LEN..];
+                }
+                _ => break,
+            }
+        }
+        let Some((&ethertype, packet)) = rest.split_first_chunk::<2>() else { return };
+        let told = match EtherType(u16::from_be_bytes(ethertype)) {
+            EtherType::IPV4 => self.ip4(hash, packet, may_look_inside),
+            EtherType::IPV6 => self.ip6(hash, packet, may_look_inside),
+            EtherType::MPLS => self.labelled(hash, packet),
+            _ => false,
+        };
+        if !told {
+            let station = |at: usize| (0..6).fold(0, |sum, byte| sum << 8 | u64::from(stations[at + byte]));
+            self.pair(hash, station(0), station(6));
+            add(hash, u64::from(u16::from_be_bytes(ethertype)));
+        }
+    }
+
+    /// Adds two ends of a flow.
+    #[inline]
+    fn pair(&self, hash: &mut u64, from: u64, to: u64) {
+        let (from, to) = if self.symmetric { (from.min(to), from.max(to)) } else { (from, to) };
+        add(hash, from);
+        add(hash, to);
+    }
+
+    /// Adds what tells an IPv4 packet's flow; whether it is one.
+    #[inline]
+    fn ip4(&self, hash: &mut u64, packet: &[u8], may_look_inside: bool) -> bool {
+        let Some(header) = packet.first_chunk::<20>() else { return false };
+        let length = usize::from(header[0] & 0xf) * 4;
+        if header[0] >> 4 != 4 || length < header.len() {
+            return false;
+        }
+        let is_fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
+        let [from, to] = [12, 16].map(|at| word(header, at));
+        // One step for both addresses: they fit a word.
+        let (from, to) = if self.symmetric { (from.min(to), from.max(to)) } else { (from, to) };
+        let protocol = header[9];
+        let behind = if is_fragment { None } else { packet.get(length..) };
+        self.transport(hash, u64::from(from) << 32 | u64::from(to), protocol, behind, may_look_inside);
+        true
+    }
+
+    /// Adds what tells an IPv6 packet's flow; whether it is one.
+    fn ip6(&self, hash: &mut u64, packet: &[u8], may_look_inside: bool) -> bool {
+        let Some((header, mut rest)) = packet.split_first_chunk::<40>() else { return false };
+        if header[0] >> 4 != 6 {
+            return false;
+        }
+        let half = |at: usize| u64::from_be_bytes(std::array::from_fn(|byte| header[at + byte]));
+        // Both halves of an address, in one word, so that two ends can be put in order.
+        let [from, to] = [8, 24].map(|at| mix(half(at)) ^ half(at + 8));
+        self.pair(hash, from, to);
+        let mut protocol = header[6];
+        let mut behind = None;
+        for _ in 0..MAX_EXTENSIONS {
+            let &[next, length, ..] = rest else { break };
+            match protocol {
+                // Hop-by-hop options, routing, destination options, mobility.
+                0 | 43 | 60 | 135 => {
+                    protocol = next;
+                    rest = rest.get((usize::from(length) + 1) * 8..).unwrap_or_default();
+                }
+                // Fragments have what they carry in common, and no ports.
+                44 => {
+                    protocol = next;
+                    break;
+                }
+                _ => {
+                    behind = Some(rest);
+                    break;
+                }
+            }
+        }
+        self.transport(hash, 0, protocol, behind, may_look_inside);
+        true
+    }
+
+    /// Adds the addresses, the protocol and, when there are, the ports; or what a tunnel carries.
+    #[inline]
+    fn transport(&self, hash: &mut u64, addresses: u64, protocol: u8, behind: Option<&[u8]>, may_look_inside: bool) {
+        // TCP, UDP, UDP-Lite, SCTP, DCCP
+        let ports = match behind.and_then(|behind| behind.first_chunk::<4>()) {
+            Some(&[a, b, c, d]) if matches!(protocol, 6 | 17 | 136 | 132 | 33) => {
+                Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+            }
+            _ => None,
+        };
+        if may_look_inside
+            && protocol == 17
+            && ports.is_some_and(|(_, to)| to == VXLAN_PORT)
+            && let Some(inner) = behind.and_then(|behind| behind.get(UDP_LEN + VXLAN_LEN..))
+            && inner.len() >= ethernet::HEADER_LEN
+        {
+            return self.frame(hash, inner, false);
+        }
+        let (from, to) = match ports {
+            Some((from, to)) if self.symmetric => (from.min(to), from.max(to)),
+            Some(ports) => ports,
+            None => (0, 0),
+        };
+        add(hash, addresses);
+        add(hash, u64::from(from) << 32 | u64::from(to) << 16 | u64::from(protocol));
+    }
+
+    /// Adds what tells the flow behind a stack of labels, or the labels; false: there are none.
+    fn labelled(&self, hash: &mut u64, packet: &[u8]) -> bool {
+        let (entries, _) = packet.as_chunks::<4>();
+        let last = entries.iter().take(MAX_LABELS).position(|entry| entry[2] & 1 != 0);
+        let Some(last) = last else { return false };
+        let inner = &packet[(last + 1) * 4..];
+        let told = match inner.first().map(|byte| byte >> 4) {
+            Some(4) => self.ip4(hash, inner, true),
+            Some(6) => self.ip6(hash, inner, true),
+            _ => false,
+        };
+        if !told {
+            let labels = entries[..=last].iter().map(|entry| u64::from(word(entry, 0) >> 12));
+            labels.for_each(|label| add(hash, label));
+        }
+        true
+    }
+}
+
+#[inline(always)]
+fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[inline(always)]
+fn add(hash: &mut u64, value: u64) {
+    *hash = mix(*hash ^ value);
+}
+
+/// Spreads every bit over the word (Stafford's mix 13 of MurmurHash3's finaliser).
+#[inline(always)]
+pub fn mix(mut value: u64) -> u64 {
+    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etherparse::{IpFragOffset, PacketBuilder, PacketBuilderStep};
+    use proptest::prelude::*;
+
+    const PLAIN: FlowHasher = FlowHasher::new(7, false);
+    const SYMMETRIC: FlowHasher = FlowHasher::new(7, true);
+
+    fn ethernet() -> PacketBuilderStep<etherparse::Ethernet2Header> {
+        PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+    }
+
+    /// A UDP datagram over IPv4.
+    fn udp(from: [u8; 4], to: [u8; 4], ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
+        let mut frame = Vec::new();
+        ethernet().ipv4(from, to, 64).udp(ports.0, ports.1).write(&mut frame, payload).unwrap();
+        frame
+    }
+
+    fn flow(number: u32) -> Vec<u8> {
+        udp([10, 0, 0, 1], [10, 0, 1, number as u8], (1000 + (number >> 8) as u16, 53), &[0; 20])
+    }
+
+    fn labelled(labels: &[u32], packet: &[u8]) -> Vec<u8> {
+        let entry =
+            |(at, label): (usize, &u32)| (label << 12 | u32::from(at + 1 == labels.len()) << 8 | 64).to_be_bytes();
+        let stack: Vec<u8> = labels.iter().enumerate().flat_map(entry).collect();
+        [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0x47], &*stack, packet].concat()
+    }
+
+    fn vxlan(inner: &[u8], outer_source: u16) -> Vec<u8> {
+        let payload = [&[8, 0, 0, 0, 0, 0, 7, 0], inner].concat();
+        udp([192, 0, 2, 1], [192, 0, 2, 2], (outer_source, 4789), &payload)
+    }
+
+    /// How many of so many flows fall to each of four.
+    fn shares(hasher: FlowHasher, frame: impl Fn(u32) -> Vec<u8>) -> [usize; 4] {
+        let mut shares = [0; 4];
+        (0..4000).for_each(|number| shares[(hasher.of_frame(&frame(number)) >> 30) as usize] += 1);
+        shares
+    }
+
+    fn is_even(shares: [usize; 4]) -> bool {
+        shares.iter().all(|share| (900..1100).contains(share))
+    }
+
+    #[test]
+    fn flows_spread_evenly_whatever_carries_them() {
+        for hasher in [PLAIN, SYMMETRIC] {
+            assert!(is_even(shares(hasher, flow)));
+            assert!(is_even(shares(hasher, |number| labelled(&[16, 17], &flow(number)[14..]))), "behind labels");
+            assert!(is_even(shares(hasher, |number| vxlan(&flow(number), 5))), "in VXLAN");
+            assert!(is_even(shares(hasher, |number| labelled(&[16, number + 16], &[0; 40]))), "labels alone");
+            let tagged = |number| {
+                let frame = flow(number);
+                [&frame[..12], &[0x88, 0xa8, 0, 5, 0x81, 0, 0, 9], &frame[12..]].concat()
+            };
+            assert!(is_even(shares(hasher, tagged)), "behind VLAN tags");
+            let stations =
+                |number: u32| [&[2, 0][..], &number.to_be_bytes(), &[2, 0, 0, 0, 0, 9, 8, 6], &[0; 46]].concat();
+            assert!(is_even(shares(hasher, stations)), "stations");
+            let ip6 = |number: u32| {
+                let mut frame = Vec::new();
+                let to = std::array::from_fn(|byte| if byte < 12 { 0x20 } else { number.to_be_bytes()[byte - 12] });
+                ethernet().ipv6([0x20; 16], to, 64).tcp(1, 2, 3, 4).write(&mut frame, &[]).unwrap();
+                frame
+            };
+            assert!(is_even(shares(hasher, ip6)), "IPv6");
+        }
+    }
+
+    #[test]
+    fn what_is_around_a_flow_does_not_part_it() {
+        let inner = flow(5);
+        let hash = PLAIN.of_frame(&inner);
+        let mut later = inner.clone();
+        (later[15], later[18], later[22], later[24]) = (0xb8, 9, 3, 1); // DSCP, identification, TTL, checksum
+        assert_eq!(PLAIN.of_frame(&later), hash);
+        let tagged = [&inner[..12], &[0x81, 0, 0xe0, 9], &inner[12..]].concat();
+        assert_eq!(PLAIN.of_frame(&tagged), hash);
+        assert_eq!(PLAIN.of_frame(&labelled(&[99], &inner[14..])), hash);
+        assert_eq!(PLAIN.of_frame(&labelled(&[1, 2, 3], &inner[14..])), hash);
+        assert_eq!(PLAIN.of_frame(&vxlan(&inner, 5)), PLAIN.of_frame(&vxlan(&inner, 6)));
+        assert_eq!(PLAIN.of_frame(&vxlan(&inner, 5)), hash);
+        let twice = |number| vxlan(&vxlan(&flow(number), 5), 5);
+        assert_eq!(PLAIN.of_frame(&twice(1)), PLAIN.of_frame(&twice(2)), "the inner tunnel is the flow");
+    }
+
+    #[test]
+    fn both_directions_are_one_when_asked_for() {
+        let there = udp([10, 0, 0, 1], [10, 0, 0, 2], (1000, 53), &[]);
+        let back = udp([10, 0, 0, 2], [10, 0, 0, 1], (53, 1000), &[]);
+        assert_eq!(SYMMETRIC.of_frame(&there), SYMMETRIC.of_frame(&back));
+        assert_ne!(PLAIN.of_frame(&there), PLAIN.of_frame(&back));
+        assert_ne!(SYMMETRIC.of_frame(&there), SYMMETRIC.of_frame(&udp([10, 0, 0, 1], [10, 0, 0, 3], (1000, 53), &[])));
+        let arp = |from: u8, to: u8| [&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 8, 6][..], &[0; 46]].concat();
+        assert_eq!(SYMMETRIC.of_frame(&arp(1, 2)), SYMMETRIC.of_frame(&arp(2, 1)));
+        assert_ne!(PLAIN.of_frame(&arp(1, 2)), PLAIN.of_frame(&arp(2, 1)));
+    }
+
+    #[test]
+    fn fragments_go_with_each_other() {
+        let fragment = |offset: u16, more: bool, ports: (u16, u16)| {
+            let mut frame = udp([10, 0, 0, 1], [10, 0, 0, 2], ports, &[1; 64]);
+            let offset = IpFragOffset::try_new(offset).unwrap().value() | u16::from(more) << 13;
+            frame[20..22].copy_from_slice(&offset.to_be_bytes());
+            frame
+        };
+        let first = PLAIN.of_frame(&fragment(0, true, (5, 6)));
+        assert_eq!(PLAIN.of_frame(&fragment(8, true, (0x0101, 0x0101))), first);
+        assert_eq!(PLAIN.of_frame(&fragment(16, false, (9, 9))), first);
+        assert_ne!(PLAIN.of_frame(&fragment(0, false, (5, 6))), first, "not a fragment");
+        let ip6 = |next: u8, fragment: bool| {
+            let extension = if fragment { vec![17, 0, 0, 1, 0, 0, 0, 9] } else { vec![] };
+            let head = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd][..], &[0x60, 0, 0, 0, 0, 40]].concat();
+            [&head, &[if fragment { 44 } else { 17 }, 64][..], &[0xfd; 32], &extension, &[next, 1, 0, 2, 0, 8, 0, 0]]
+                .concat()
+        };
+        assert_eq!(PLAIN.of_frame(&ip6(1, true)), PLAIN.of_frame(&ip6(2, true)));
+        assert_ne!(PLAIN.of_frame(&ip6(1, false)), PLAIN.of_frame(&ip6(2, false)));
+    }
+
+    #[test]
+    fn extension_headers_are_looked_past() {
+        let frame = |extensions: &[u8], first: u8, port: u8| {
+            let head =
+                [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd][..], &[0x60, 0, 0, 0, 0, 40, first, 64]].concat();
+            [&head, &[0xfd; 32][..], extensions, &[0, port, 0, 2, 0, 8, 0, 0]].concat()
+        };
+        let hop_by_hop_then_routing = [[43, 0, 1, 4, 0, 0, 0, 0], [17, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let hash = |port| PLAIN.of_frame(&frame(&hop_by_hop_then_routing, 0, port));
+        assert_eq!(hash(1), PLAIN.of_frame(&frame(&[], 17, 1)));
+        assert_ne!(hash(1), hash(2));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn any_bytes_have_a_flow(
+            kind in 0usize..5,
+            damage in prop::collection::vec((0usize..90, any::<u8>()), 0..4),
+            cut in 0usize..120,
+        ) {
+            let inner = flow(3);
+            let whole = [inner.clone(), labelled(&[1, 2], &inner[14..]), vxlan(&inner, 3), vxlan(&vxlan(&inner, 1), 2), {
+                let mut frame = Vec::new();
+                ethernet().ipv6([1; 16], [2; 16], 9).udp(3, 4).write(&mut frame, &[]).unwrap();
+                frame
+            }];
+            let mut frame = whole[kind].clone();
+            for (at, byte) in damage {
+                if let Some(target) = frame.get_mut(at) { *target = byte; }
+            }
+            frame.truncate(cut);
+            for hasher in [PLAIN, SYMMETRIC] {
+                prop_assert_eq!(hasher.of_frame(&frame), hasher.of_frame(&frame.clone()));
+            }
+        }
+    }
+}
