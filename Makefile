@@ -47,8 +47,9 @@ bench: build ## Measure what a packet costs: hot, cold, in vectors of 16 and of 
 	target/release/quiver bench --vector 16
 	target/release/quiver bench --vector 1
 
-figures: build ## Measure the daemon: start to first packet, idle CPU, memory (as root)
+figures: build ## Measure the daemon: start to first packet, idle CPU, memory, several workers (as root)
 	@$(PYTHON) tests/figures.py
+	@$(PYTHON) tests/worker_figures.py
 
 # What is found worth keeping goes into target/fuzz/TARGET; `scripts/fuzz.sh keep TARGET' takes the
 # least of it that covers as much over into fuzz/corpus, which `make test' replays.

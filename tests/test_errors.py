@@ -49,6 +49,7 @@ ip route add 27.0.0.0/8 via prohibit
 NOT_FROM_OUTSIDE = {
     ("virtio-input", "*"): "the same code as af-packet-input",
     ("pg-input", "*"): "of the packet generator: graph tests",
+    ("pg-stall", "*"): "of the packet generator: test_workers",
     ("af-packet-input", "malformed device header"): "Linux writes none: tests of the driver",
     ("af-packet-input", "frame too long"): "Linux brings none: tests of the driver",
     ("af-packet-input", "missed by the kernel's ring"): "the router would have to stop reading: tests of the driver",

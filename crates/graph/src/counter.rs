@@ -15,6 +15,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// Bytes that rows of different workers are apart, at least: processors fetch cache lines in pairs.
+const APART: usize = 128;
+
 /// A table of counters: a row a worker, `width` words an index.
 pub struct CounterTable {
     name: String,
@@ -22,6 +25,8 @@ pub struct CounterTable {
     threads: usize,
     capacity: usize,
     width: usize,
+    /// Words from a worker's row to the next one's.
+    row: usize,
     /// Values at the last `clear`, by thread, then index and word.
     baseline: Mutex<Vec<Vec<u64>>>,
 }
@@ -38,7 +43,8 @@ impl CounterTable {
     /// # Errors
     /// When the system refuses the mapping.
     pub fn new(name: &str, threads: usize, capacity: usize, width: usize) -> io::Result<Arc<CounterTable>> {
-        let length = threads * capacity * width * size_of::<AtomicU64>();
+        let row = (capacity * width).next_multiple_of(APART / size_of::<AtomicU64>());
+        let length = threads * row * size_of::<AtomicU64>();
         let file = fs::memfd_create(name, fs::MemfdFlags::CLOEXEC)?;
         fs::ftruncate(&file, length as u64)?;
         let access = mm::ProtFlags::READ | mm::ProtFlags::WRITE;
@@ -51,6 +57,7 @@ impl CounterTable {
             threads,
             capacity,
             width,
+            row,
             baseline: Mutex::new(vec![Vec::new(); threads]),
         }))
     }
@@ -67,7 +74,7 @@ impl CounterTable {
     fn cell(&self, thread: usize, index: usize, word: usize) -> &AtomicU64 {
         assert!(thread < self.threads && index < self.capacity && word < self.width);
         // SAFETY: in bounds as asserted; zeroed memory is valid atomics.
-        unsafe { &*self.base.as_ptr().add((thread * self.capacity + index) * self.width + word) }
+        unsafe { &*self.base.as_ptr().add(thread * self.row + index * self.width + word) }
     }
 
     /// Adds to one word of the calling worker's own counter.
@@ -120,7 +127,7 @@ impl CounterTable {
 
 impl Drop for CounterTable {
     fn drop(&mut self) {
-        let length = self.threads * self.capacity * self.width * size_of::<AtomicU64>();
+        let length = self.threads * self.row * size_of::<AtomicU64>();
         // SAFETY: the mapping is ours and nobody refers to it any more.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), length) };
     }
@@ -145,8 +152,13 @@ mod tests {
 
     #[test]
     fn rows_of_different_workers_share_no_cache_line() {
-        let table = CounterTable::new("t", 2, 64, 1).unwrap();
-        let address = |thread| std::ptr::from_ref(table.cell(thread, 0, 0)) as usize;
-        assert!(address(1) - address(0) >= 128);
+        for (capacity, width) in [(1, 1), (3, 2), (16, 1), (17, 1), (64, 1), (5, 8)] {
+            let table = CounterTable::new("t", 3, capacity, width).unwrap();
+            let address = |thread, index, word| std::ptr::from_ref(table.cell(thread, index, word)) as usize;
+            for thread in 0..2 {
+                let (last, next) = (address(thread, capacity - 1, width - 1), address(thread + 1, 0, 0));
+                assert!(last / APART < next / APART, "{capacity} counters of {width} words");
+            }
+        }
     }
 }

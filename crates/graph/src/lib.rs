@@ -9,6 +9,7 @@
 pub mod buffer;
 pub mod capture;
 pub mod counter;
+pub mod doorbell;
 mod head;
 mod mailbox;
 pub mod node;

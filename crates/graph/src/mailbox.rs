@@ -2,6 +2,7 @@
 //! bell that wakes it.
 
 use crate::NodeIndex;
+use crate::doorbell::Doorbell;
 use crate::time;
 use crate::vector::EdgeIndex;
 use crate::worker::{Core, NewNode, Place, Target};
@@ -10,7 +11,6 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 /// What control asks of a worker.
@@ -30,9 +30,8 @@ pub(crate) enum Message {
 pub(crate) struct Mailbox {
     sender: Sender<Message>,
     receiver: Receiver<Message>,
-    /// Set after a post, cleared before a take: the only thing a round looks at.
-    mail: AtomicBool,
-    asleep: AtomicBool,
+    doorbell: Doorbell,
+    /// What wakes the worker.
     bell: OwnedFd,
 }
 
@@ -42,8 +41,7 @@ impl Mailbox {
         Ok(Mailbox {
             sender,
             receiver,
-            mail: AtomicBool::new(false),
-            asleep: AtomicBool::new(false),
+            doorbell: Doorbell::default(),
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
     }
@@ -51,16 +49,14 @@ impl Mailbox {
     pub fn post(&self, message: Message) {
         // The mailbox holds both ends, so the channel cannot be closed.
         let _ = self.sender.send(message);
-        self.mail.store(true, Ordering::Release);
-        self.wake();
+        if self.doorbell.has_mail_now() {
+            self.ring();
+        }
     }
 
     /// Wakes the worker, if it sleeps, for what was put where it looks before it does.
     pub fn wake(&self) {
-        // Pairs with the fence in `begin_sleep`: either we see the sleeper, or it sees
-        // what there is.
-        fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) {
+        if self.doorbell.must_ring() {
             self.ring();
         }
     }
@@ -72,22 +68,19 @@ impl Mailbox {
 
     #[inline]
     pub fn has_mail(&self) -> bool {
-        self.mail.load(Ordering::Relaxed)
+        self.doorbell.has_mail()
     }
 
     pub fn take(&self) -> Vec<Message> {
-        self.mail.store(false, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.doorbell.mail_is_taken();
         self.receiver.try_iter().collect()
     }
 
     /// Announces sleep. False: there is mail after all. What else may have come is looked at after.
     pub fn begin_sleep(&self) -> bool {
-        self.asleep.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        if self.has_mail() || !self.receiver.is_empty() {
-            self.asleep.store(false, Ordering::Relaxed);
-            self.mail.store(true, Ordering::Relaxed);
+        self.doorbell.lie_down();
+        if self.has_mail() {
+            self.doorbell.get_up();
             return false;
         }
         true
@@ -95,7 +88,7 @@ impl Mailbox {
 
     /// Whether its worker sleeps, or is about to.
     pub fn is_asleep(&self) -> bool {
-        self.asleep.load(Ordering::Acquire)
+        self.doorbell.is_asleep()
     }
 
     /// The descriptor that wakes the sleeper.
@@ -119,7 +112,7 @@ impl Mailbox {
 
     /// Who sees it awake sees all that it wrote before.
     pub fn end_sleep(&self) {
-        self.asleep.store(false, Ordering::Release);
+        self.doorbell.get_up();
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.bell, &mut count);
     }

@@ -16,9 +16,11 @@ use drivers::{Device, Finishes, Link, Transmit};
 use graph::registry::MAX_INTERFACES;
 use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
+use std::collections::{HashSet, VecDeque};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use wire::ethernet::EtherType;
 use wire::vlan::{LinkHeader, Tags};
 use wire::{MacAddress, Prefix4};
@@ -183,7 +185,20 @@ impl Interface {
 pub struct Interfaces {
     slots: Vec<Option<Interface>>,
     last_index: usize,
+    /// Indices that packets may still carry, the oldest first.
+    retired: VecDeque<Retired>,
 }
+
+/// The index of an interface that is gone.
+struct Retired {
+    index: usize,
+    /// No worker works on a packet of its any more, and none is on its way from one to another.
+    is_settled: Arc<AtomicBool>,
+    since: Instant,
+}
+
+/// How long nodes may hold packets (waiting for ARP, in reassembly) that came by an interface which is gone.
+const HELD: Duration = Duration::from_secs(60);
 
 impl Interfaces {
     /// # Errors
@@ -218,12 +233,19 @@ impl Interfaces {
         parent.unwrap_or(interface).link_up()
     }
 
-    /// The next index that is free, after the one given out last: an index comes back only
-    /// when all others have been used, so that packets on their way do not meet another
-    /// interface under the same number.
-    fn free_index(&mut self) -> Result<InterfaceIndex, Error> {
+    /// The next index that is free, after the one given out last. One comes back only when no packet can
+    /// carry it any more, and when all others have been used: a packet shall not meet another interface
+    /// under the number of its own.
+    fn free_index(&mut self, now: Instant) -> Result<InterfaceIndex, Error> {
+        let may_be_met =
+            |gone: &Retired| !gone.is_settled.load(Ordering::Acquire) || now.saturating_duration_since(gone.since) < HELD;
+        while self.retired.front().is_some_and(|gone| !may_be_met(gone)) {
+            self.retired.pop_front();
+        }
+        let retired: HashSet<usize> = self.retired.iter().map(|gone| gone.index).collect();
         // 0 stays free: it is VPP's local0, and the value of metadata that nobody set.
-        let is_free = |index: &usize| self.slots.get(*index).is_none_or(Option::is_none);
+        let is_free =
+            |index: &usize| self.slots.get(*index).is_none_or(Option::is_none) && !retired.contains(index);
         let index = (self.last_index + 1..MAX_INTERFACES).chain(1..=self.last_index).find(is_free);
         self.last_index = index.ok_or(Error::TooManyInterfaces)?;
         Ok(InterfaceIndex(self.last_index as u32))
@@ -306,7 +328,7 @@ impl Router {
         device: Device,
         sub: Option<Sub>,
     ) -> Result<InterfaceIndex, Error> {
-        let index = self.interfaces.free_index()?;
+        let index = self.interfaces.free_index(Instant::now())?;
         let Device { driver, input_node, description, host, mac, mtu, finishes, receive, transmit, link } = device;
         let receive_queues = self.attach_receive(input_node, index, receive)?;
         let owner = receive_queues.first().map_or(OWNER, |queue| queue.thread);
@@ -448,6 +470,11 @@ impl Router {
         if interface.sub.is_none() {
             self.graph.remove(interface.tx_node);
         }
+        let is_settled = Arc::new(AtomicBool::new(false));
+        let settled = is_settled.clone();
+        self.graph.when_settled(move || settled.store(true, Ordering::Release));
+        let retired = Retired { index: index.0 as usize, is_settled, since: Instant::now() };
+        self.interfaces.retired.push_back(retired);
         Ok(())
     }
 
@@ -771,4 +798,28 @@ fn connected_routes(index: InterfaceIndex, prefix: Prefix4) -> Vec<(Prefix4, Pat
         routes.push((host(prefix.last()), Path::new(Way::Broadcast(index))));
     }
     routes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_comes_back_when_no_packet_can_carry_it() {
+        let mut interfaces = Interfaces { last_index: MAX_INTERFACES - 2, ..Interfaces::default() };
+        let start = Instant::now();
+        let settled: Vec<Arc<AtomicBool>> = (1..MAX_INTERFACES).map(|_| Arc::default()).collect();
+        for (index, is_settled) in (1..MAX_INTERFACES).zip(&settled) {
+            interfaces.retired.push_back(Retired { index, is_settled: is_settled.clone(), since: start });
+        }
+        let next = |interfaces: &mut Interfaces, seconds| {
+            interfaces.free_index(start + Duration::from_secs(seconds)).map(|index| index.0).ok()
+        };
+        assert_eq!(next(&mut interfaces, 61), None, "a worker has not come to it");
+        settled[..2].iter().for_each(|settled| settled.store(true, Ordering::Relaxed));
+        assert_eq!(next(&mut interfaces, 59), None, "a node may hold one");
+        assert_eq!(next(&mut interfaces, 60), Some(1));
+        assert_eq!(next(&mut interfaces, 60), Some(2));
+        assert_eq!(interfaces.retired.len(), MAX_INTERFACES - 3);
+    }
 }
