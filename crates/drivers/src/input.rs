@@ -195,12 +195,13 @@ impl DeviceInput {
         self.known[at] = Some(Known { life, state: State::default(), modes: modes.to_vec() });
     }
 
-    /// Polls a queue from now on. One whose interface is gone by now is closed.
-    pub fn add(&mut self, mut queue: Queue) {
-        let Some(Some(known)) = self.known.get(queue.id.interface.0 as usize) else { return };
-        if known.life != queue.life {
-            return;
-        }
+    /// Polls a queue from now on.
+    ///
+    /// # Errors
+    /// Its interface is gone by now: it is to be closed.
+    pub fn add(&mut self, mut queue: Queue) -> Result<(), Queue> {
+        let known = self.known.get(queue.id.interface.0 as usize).and_then(Option::as_ref);
+        let Some(known) = known.filter(|known| known.life == queue.life) else { return Err(queue) };
         let watched = match (&self.ready, queue.receive.descriptor()) {
             (Some(ready), Some(descriptor)) => ready.watch(queue.key(), descriptor).is_ok(),
             _ => false,
@@ -209,6 +210,7 @@ impl DeviceInput {
         queue.state = known.state;
         queue.begin(mode.unwrap_or(Mode::Polling));
         self.queues.push(queue);
+        Ok(())
     }
 
     /// Gives up a queue, for another worker.
@@ -231,13 +233,14 @@ impl DeviceInput {
         }
     }
 
-    /// An interface is gone, and its queues with it.
-    pub fn remove(&mut self, interface: InterfaceIndex) {
+    /// An interface is gone. Gives the queues of its that were here, to be closed.
+    pub fn remove(&mut self, interface: InterfaceIndex) -> Vec<Queue> {
         let gone: Vec<Queue> = self.queues.extract_if(.., |queue| queue.id.interface == interface).collect();
         gone.iter().for_each(|queue| self.forget(queue));
         if let Some(known) = self.known.get_mut(interface.0 as usize) {
             *known = None;
         }
+        gone
     }
 
     fn forget(&self, queue: &Queue) {
@@ -438,7 +441,7 @@ mod tests {
             let tube = Tube::new();
             let input = worker.core().node::<DeviceInput>(node).unwrap();
             input.announce(ID.interface, 1, &[mode]);
-            input.add(Queue::new(ID, 1, Box::new(End(tube.clone()))));
+            assert!(input.add(Queue::new(ID, 1, Box::new(End(tube.clone())))).is_ok());
             Bed { graph, worker, node, tube }
         }
 
@@ -525,12 +528,12 @@ mod tests {
         let queue = bed.input().take(ID).unwrap();
         assert!(bed.input().waits() && matches!(bed.input().wake(), Wake::Never), "nothing is left");
         bed.input().set_mode(ID, Mode::Polling);
-        bed.input().add(queue);
+        assert!(bed.input().add(queue).is_ok());
         assert!(matches!(bed.input().wake(), Wake::Poll));
         let queue = bed.input().take(ID).unwrap();
         bed.input().remove(ID.interface);
         bed.input().announce(ID.interface, 2, &[Mode::Polling]);
-        bed.input().add(queue);
+        assert!(bed.input().add(queue).is_err());
         bed.tube.polls();
         bed.rounds(2);
         assert_eq!(bed.tube.polls(), 0, "that was another interface");

@@ -11,6 +11,7 @@ pub mod capture;
 pub mod counter;
 pub mod doorbell;
 mod head;
+pub mod janitor;
 mod mailbox;
 pub mod node;
 mod parting;
@@ -27,6 +28,7 @@ pub mod worker;
 pub use buffer::{Buffers, PacketIndex, Pool};
 pub use counter::CounterTable;
 pub use head::{Head, Predicate};
+pub use janitor::Janitor;
 pub use node::{
     Behaviour, Context, CounterSpec, EdgeSpec, Expand, Expansion, Ledger, Map, NodeIndex, NodeSpec, Severity, Source,
     Wake,

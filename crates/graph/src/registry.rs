@@ -4,6 +4,7 @@
 use crate::NodeIndex;
 use crate::buffer::{Buffers, Pool};
 use crate::counter::CounterTable;
+use crate::janitor::Janitor;
 use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, CounterSpec, EdgeSpec, Ledger, NodeSpec, Severity};
 use crate::status::WorkerState;
@@ -150,6 +151,7 @@ pub struct Graph {
     errors: Vec<ErrorInfo>,
     /// Counts registrations.
     generations: u32,
+    janitor: Janitor,
     /// Each worker's ends of the rings between them, until it is made.
     ports: Mutex<Vec<Option<Ports>>>,
     /// Counts the times that [`Graph::clear_runtime`] was called.
@@ -180,6 +182,7 @@ impl Graph {
             by_name: HashMap::new(),
             errors: DISPATCHER_ERRORS.iter().filter_map(|edge| ErrorInfo::of_edge("dispatcher", edge)).collect(),
             generations: 0,
+            janitor: Janitor::default(),
             ports: Mutex::new(ports.into_iter().map(Some).collect()),
             clears: 0,
         })
@@ -199,7 +202,7 @@ impl Graph {
         let reader = self.domain.register()?;
         let ports = self.ports.lock().expect("nobody panics with it")[thread].take();
         let ports = ports.expect("a worker is made once");
-        Ok(Worker::new(thread, buffers, reader, self.counters.clone(), mailbox, ports))
+        Ok(Worker::new(thread, buffers, reader, self.counters.clone(), mailbox, ports, self.janitor.clone()))
     }
 
     pub fn workers(&self) -> usize {
@@ -207,6 +210,10 @@ impl Graph {
     }
     pub fn domain(&self) -> &Arc<Domain> {
         &self.domain
+    }
+    /// Who closes devices.
+    pub fn janitor(&self) -> &Janitor {
+        &self.janitor
     }
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool

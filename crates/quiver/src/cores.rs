@@ -57,8 +57,27 @@ pub fn schedule(what: &str, cpu: &Cpu) {
         SchedulerPolicy::Fifo => Policy::Fifo(priority),
         SchedulerPolicy::RoundRobin => Policy::RoundRobin(priority),
     };
-    if let Err(error) = schedule::set_policy(policy) {
-        log::warn!("{what} is scheduled as before: cpu: scheduler-policy: {error}");
+    match schedule::set_policy(policy) {
+        Err(error) => log::warn!("{what} is scheduled as before: cpu: scheduler-policy: {error}"),
+        Ok(()) if matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_)) => warn_of_throttling(what),
+        Ok(()) => {}
+    }
+}
+
+/// Linux takes the processor from real-time threads that never sleep: for 50 ms each second, unless it is told not
+/// to (sched(7)). That is a worker that polls, or is busy.
+fn warn_of_throttling(what: &str) {
+    let read =
+        |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/sched_rt_{name}_us")).ok()?.trim().parse().ok();
+    if let (Some(runtime), Some(period)) = (read("runtime"), read("period"))
+        && (0..period).contains(&runtime)
+    {
+        let pause: i64 = (period - runtime) / 1000;
+        log::warn!(
+            "{what}: Linux stops real-time threads for {pause} ms in every {} ms that they do not sleep: `sysctl \
+             kernel.sched_rt_runtime_us=-1' ends that",
+            period / 1000
+        );
     }
 }
 

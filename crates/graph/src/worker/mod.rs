@@ -22,6 +22,7 @@ use crate::NodeIndex;
 use crate::buffer::Buffers;
 use crate::capture::Capture;
 use crate::counter::CounterTable;
+use crate::janitor::Janitor;
 use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, EdgeSpec, Ledger, Severity, Timer, Wake};
 use crate::parting::Mask;
@@ -197,6 +198,8 @@ pub struct Core {
     current: Option<Box<Vector>>,
     emitted: Vec<Box<Vector>>,
     mailbox: Arc<Mailbox>,
+    /// Where to leave what may hold a device.
+    pub janitor: Janitor,
     deferred: VecDeque<Message>,
     timers: Wheel<Timer>,
     now: u64,
@@ -238,6 +241,7 @@ impl Worker {
         counters: SharedCounters,
         mailbox: Arc<Mailbox>,
         ports: Ports,
+        janitor: Janitor,
     ) -> Worker {
         Worker {
             core: Core {
@@ -257,6 +261,7 @@ impl Worker {
                 current: None,
                 emitted: Vec::new(),
                 mailbox,
+                janitor,
                 deferred: VecDeque::new(),
                 timers: Wheel::new(ticks()),
                 now: ticks(),
@@ -564,6 +569,7 @@ impl Core {
         for vector in std::mem::take(&mut node.queue) {
             self.drop_vector(vector, NOWHERE);
         }
+        self.janitor.put_away(node.behaviour);
         self.rank_nodes();
     }
 

@@ -183,7 +183,8 @@ impl Interface {
 /// All interfaces, by index.
 #[derive(Default)]
 pub struct Interfaces {
-    slots: Vec<Option<Interface>>,
+    /// Boxed: most of the indices that were ever given out stand for nothing any more.
+    slots: Vec<Option<Box<Interface>>>,
     last_index: usize,
     /// Indices that packets may still carry, the oldest first.
     retired: VecDeque<Retired>,
@@ -204,11 +205,11 @@ impl Interfaces {
     /// # Errors
     /// When there is no interface of this index.
     pub fn get(&self, index: InterfaceIndex) -> Result<&Interface, Error> {
-        self.slots.get(index.0 as usize).and_then(Option::as_ref).ok_or(Error::NoSuchInterface(format!("#{index}")))
+        self.slots.get(index.0 as usize).and_then(Option::as_deref).ok_or(Error::NoSuchInterface(format!("#{index}")))
     }
 
     pub(crate) fn get_mut(&mut self, index: InterfaceIndex) -> Result<&mut Interface, Error> {
-        let slot = self.slots.get_mut(index.0 as usize).and_then(Option::as_mut);
+        let slot = self.slots.get_mut(index.0 as usize).and_then(Option::as_deref_mut);
         slot.ok_or(Error::NoSuchInterface(format!("#{index}")))
     }
 
@@ -220,7 +221,7 @@ impl Interfaces {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Interface> {
-        self.slots.iter().flatten()
+        self.slots.iter().filter_map(Option::as_deref)
     }
 
     pub fn sub_interfaces_of(&self, parent: InterfaceIndex) -> impl Iterator<Item = &Interface> {
@@ -237,15 +238,15 @@ impl Interfaces {
     /// carry it any more, and when all others have been used: a packet shall not meet another interface
     /// under the number of its own.
     fn free_index(&mut self, now: Instant) -> Result<InterfaceIndex, Error> {
-        let may_be_met =
-            |gone: &Retired| !gone.is_settled.load(Ordering::Acquire) || now.saturating_duration_since(gone.since) < HELD;
+        let may_be_met = |gone: &Retired| {
+            !gone.is_settled.load(Ordering::Acquire) || now.saturating_duration_since(gone.since) < HELD
+        };
         while self.retired.front().is_some_and(|gone| !may_be_met(gone)) {
             self.retired.pop_front();
         }
         let retired: HashSet<usize> = self.retired.iter().map(|gone| gone.index).collect();
         // 0 stays free: it is VPP's local0, and the value of metadata that nobody set.
-        let is_free =
-            |index: &usize| self.slots.get(*index).is_none_or(Option::is_none) && !retired.contains(index);
+        let is_free = |index: &usize| self.slots.get(*index).is_none_or(Option::is_none) && !retired.contains(index);
         let index = (self.last_index + 1..MAX_INTERFACES).chain(1..=self.last_index).find(is_free);
         self.last_index = index.ok_or(Error::TooManyInterfaces)?;
         Ok(InterfaceIndex(self.last_index as u32))
@@ -398,7 +399,7 @@ impl Router {
         if self.interfaces.slots.len() <= at {
             self.interfaces.slots.resize_with(at + 1, || None);
         }
-        self.interfaces.slots[at] = Some(interface);
+        self.interfaces.slots[at] = Some(Box::new(interface));
         self.clear_interface_counters(index);
         self.publish_facts();
         Ok(index)
@@ -473,6 +474,7 @@ impl Router {
         let is_settled = Arc::new(AtomicBool::new(false));
         let settled = is_settled.clone();
         self.graph.when_settled(move || settled.store(true, Ordering::Release));
+        self.graph.janitor().put_away(interface.link);
         let retired = Retired { index: index.0 as usize, is_settled, since: Instant::now() };
         self.interfaces.retired.push_back(retired);
         Ok(())
@@ -767,7 +769,7 @@ impl Router {
             }
             known.clone()
         };
-        let table = self.interfaces.slots.iter().map(|slot| slot.as_ref().and_then(shared));
+        let table = self.interfaces.slots.iter().map(|slot| slot.as_deref().and_then(shared));
         self.facts.publish(FactsTable(table.collect()));
         // Many changes in a row must not leave as many tables behind until the next tick.
         self.graph.domain().collect();

@@ -181,8 +181,8 @@ impl Router {
         (0..).find(|number| !taken.contains(number)).expect("there are fewer interfaces than numbers")
     }
 
-    /// Opens a device. One that was removed just now is closed by the workers, when they get
-    /// to it; until then the host keeps its name: so they are waited for, and it is tried again.
+    /// Opens a device. One that was removed just now is given up by the workers when they get to it, and
+    /// closed by the janitor; until then the host keeps its name: so they are waited for, and it is tried again.
     fn open(&self, creation: &Creation) -> Result<Device, OpenError> {
         let number = self.free_number(creation.driver());
         match creation.open(number) {
@@ -191,6 +191,7 @@ impl Router {
                     // An answer comes after what was removed; who does not answer has not closed.
                     let _ = self.graph.ask(worker, |_| ());
                 }
+                self.graph.janitor().wait();
                 creation.open(number)
             }
             outcome => outcome,

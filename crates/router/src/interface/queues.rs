@@ -99,9 +99,7 @@ impl Router {
         for ((receive, number), queue) in queues.into_iter().zip(0..).zip(&attached) {
             let id = QueueId { interface: index, number };
             self.graph.call_one(queue.thread, move |core| {
-                if let Some(input) = core.node::<DeviceInput>(input) {
-                    input.add(Queue::new(id, life, receive));
-                }
+                take_on(core, input, Queue::new(id, life, receive));
             });
         }
         Ok(attached)
@@ -156,11 +154,7 @@ impl Router {
         if from != worker {
             let id = QueueId { interface: index, number };
             let take = move |core: &mut Core| core.node::<DeviceInput>(input)?.take(id);
-            let give = move |core: &mut Core, queue: Queue| {
-                if let Some(input) = core.node::<DeviceInput>(input) {
-                    input.add(queue);
-                }
-            };
+            let give = move |core: &mut Core, queue: Queue| take_on(core, input, queue);
             self.graph.pass(from, worker, take, give);
         }
         Ok(())
@@ -193,7 +187,19 @@ impl Router {
 
     pub(super) fn detach_receive(&self, node: &'static str, index: InterfaceIndex) {
         let Ok(input) = self.graph.find(node) else { return };
-        self.tell_input(input, move |input| input.remove(index));
+        self.graph.call(|_| {
+            Box::new(move |core| {
+                let gone = core.node::<DeviceInput>(input).map(|input| input.remove(index));
+                core.janitor.put_away(gone);
+            })
+        });
+    }
+}
+
+/// Has a worker poll a queue, unless its interface is gone by now.
+fn take_on(core: &mut Core, input: NodeIndex, queue: Queue) {
+    if let Some(Err(gone)) = core.node::<DeviceInput>(input).map(|input| input.add(queue)) {
+        core.janitor.put_away(gone);
     }
 }
 
