@@ -36,13 +36,15 @@ impl FlowHasher {
     #[inline]
     pub fn of_frame(&self, frame: &[u8]) -> u32 {
         let mut hash = self.seed;
-        self.frame(&mut hash, frame, true);
+        self.frame::<true>(&mut hash, frame);
+        // Once more, so that the upper bits, which are used, depend on all of the last value.
+        add(&mut hash, self.seed);
         (hash >> 32) as u32
     }
 
-    /// Adds what tells a frame's flow. A tunnel inside of a tunnel is not looked into.
-    #[inline]
-    fn frame(&self, hash: &mut u64, frame: &[u8], may_look_inside: bool) {
+    /// Adds what tells a frame's flow. With `OUTER` it may be a tunnel's; one inside of a tunnel is not looked into.
+    #[inline(always)]
+    fn frame<const OUTER: bool>(&self, hash: &mut u64, frame: &[u8]) {
         let Some((stations, rest)) = frame.split_first_chunk::<12>() else { return };
         let mut rest = rest;
         for _ in 0..MAX_TAGS {
@@ -55,8 +57,8 @@ impl FlowHasher {
         }
         let Some((&ethertype, packet)) = rest.split_first_chunk::<2>() else { return };
         let told = match EtherType(u16::from_be_bytes(ethertype)) {
-            EtherType::IPV4 => self.ip4(hash, packet, may_look_inside),
-            EtherType::IPV6 => self.ip6(hash, packet, may_look_inside),
+            EtherType::IPV4 => self.ip4::<OUTER>(hash, packet),
+            EtherType::IPV6 => self.ip6::<OUTER>(hash, packet),
             EtherType::MPLS => self.labelled(hash, packet),
             _ => false,
         };
@@ -76,8 +78,8 @@ impl FlowHasher {
     }
 
     /// Adds what tells an IPv4 packet's flow; whether it is one.
-    #[inline]
-    fn ip4(&self, hash: &mut u64, packet: &[u8], may_look_inside: bool) -> bool {
+    #[inline(always)]
+    fn ip4<const OUTER: bool>(&self, hash: &mut u64, packet: &[u8]) -> bool {
         let Some(header) = packet.first_chunk::<20>() else { return false };
         let length = usize::from(header[0] & 0xf) * 4;
         if header[0] >> 4 != 4 || length < header.len() {
@@ -89,19 +91,23 @@ impl FlowHasher {
         let (from, to) = if self.symmetric { (from.min(to), from.max(to)) } else { (from, to) };
         let protocol = header[9];
         let behind = if is_fragment { None } else { packet.get(length..) };
-        self.transport(hash, u64::from(from) << 32 | u64::from(to), protocol, behind, may_look_inside);
+        self.transport::<OUTER>(hash, u64::from(from) << 32 | u64::from(to), protocol, behind);
         true
     }
 
     /// Adds what tells an IPv6 packet's flow; whether it is one.
-    fn ip6(&self, hash: &mut u64, packet: &[u8], may_look_inside: bool) -> bool {
+    fn ip6<const OUTER: bool>(&self, hash: &mut u64, packet: &[u8]) -> bool {
         let Some((header, mut rest)) = packet.split_first_chunk::<40>() else { return false };
         if header[0] >> 4 != 6 {
             return false;
         }
         let half = |at: usize| u64::from_be_bytes(std::array::from_fn(|byte| header[at + byte]));
         // Both halves of an address, in one word, so that two ends can be put in order.
-        let [from, to] = [8, 24].map(|at| mix(half(at)) ^ half(at + 8));
+        let [from, to] = [8, 24].map(|at| {
+            let mut end = half(at);
+            add(&mut end, half(at + 8));
+            end
+        });
         self.pair(hash, from, to);
         let mut protocol = header[6];
         let mut behind = None;
@@ -124,13 +130,13 @@ impl FlowHasher {
                 }
             }
         }
-        self.transport(hash, 0, protocol, behind, may_look_inside);
+        self.transport::<OUTER>(hash, 0, protocol, behind);
         true
     }
 
     /// Adds the addresses, the protocol and, when there are, the ports; or what a tunnel carries.
-    #[inline]
-    fn transport(&self, hash: &mut u64, addresses: u64, protocol: u8, behind: Option<&[u8]>, may_look_inside: bool) {
+    #[inline(always)]
+    fn transport<const OUTER: bool>(&self, hash: &mut u64, addresses: u64, protocol: u8, behind: Option<&[u8]>) {
         // TCP, UDP, UDP-Lite, SCTP, DCCP
         let ports = match behind.and_then(|behind| behind.first_chunk::<4>()) {
             Some(&[a, b, c, d]) if matches!(protocol, 6 | 17 | 136 | 132 | 33) => {
@@ -138,13 +144,13 @@ impl FlowHasher {
             }
             _ => None,
         };
-        if may_look_inside
+        if OUTER
             && protocol == 17
             && ports.is_some_and(|(_, to)| to == VXLAN_PORT)
             && let Some(inner) = behind.and_then(|behind| behind.get(UDP_LEN + VXLAN_LEN..))
             && inner.len() >= ethernet::HEADER_LEN
         {
-            return self.frame(hash, inner, false);
+            return self.frame::<false>(hash, inner);
         }
         let (from, to) = match ports {
             Some((from, to)) if self.symmetric => (from.min(to), from.max(to)),
@@ -162,8 +168,8 @@ impl FlowHasher {
         let Some(last) = last else { return false };
         let inner = &packet[(last + 1) * 4..];
         let told = match inner.first().map(|byte| byte >> 4) {
-            Some(4) => self.ip4(hash, inner, true),
-            Some(6) => self.ip6(hash, inner, true),
+            Some(4) => self.ip4::<true>(hash, inner),
+            Some(6) => self.ip6::<true>(hash, inner),
             _ => false,
         };
         if !told {
@@ -179,17 +185,13 @@ fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+/// Mixes a value in: both halves of a product, in which every bit has come to many others.
 #[inline(always)]
 fn add(hash: &mut u64, value: u64) {
-    *hash = mix(*hash ^ value);
-}
-
-/// Spreads every bit over the word (Stafford's mix 13 of MurmurHash3's finaliser).
-#[inline(always)]
-pub fn mix(mut value: u64) -> u64 {
-    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
+    // An odd number whose bits are as good as random: the fractional part of the golden ratio.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let product = u128::from(*hash ^ value) * u128::from(SPREAD);
+    *hash = product as u64 ^ (product >> 64) as u64;
 }
 
 #[cfg(test)]

@@ -146,9 +146,17 @@ pub fn flow_hash(bytes: &[u8; 64], with_ports: bool, seed: u32) -> u32 {
         _ => 0,
     };
     let mut hash = (word(12) << 32 | word(16)) ^ (seed as u64) << 16;
-    hash = wire::flow::mix(hash);
-    hash = wire::flow::mix(hash ^ (ports << 8 | protocol as u64));
+    hash = mix(hash);
+    hash = mix(hash ^ (ports << 8 | protocol as u64));
     (hash >> 32) as u32
+}
+
+/// A finaliser that spreads every input bit over the whole word (Stafford's mix 13 of
+/// MurmurHash3).
+fn mix(mut value: u64) -> u64 {
+    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
