@@ -117,6 +117,13 @@ impl Segment {
     }
 }
 
+/// The numbers below `count`, those that follow each other far apart. Buffers of two workers shall not lie side
+/// by side: a processor that sees buffers used in turn fetches those that would come next, out of the other worker's hands.
+fn apart(count: u32) -> impl Iterator<Item = u32> {
+    let bits = count.next_power_of_two().trailing_zeros();
+    (0..1 << bits).map(move |n: u32| n.reverse_bits().unbounded_shr(u32::BITS - bits)).filter(move |n| *n < count)
+}
+
 /// A mapping that is unmapped when dropped.
 struct Mapping {
     base: NonNull<u8>,
@@ -195,8 +202,8 @@ impl Pool {
             full: ArrayQueue::new(magazines),
             empty: ArrayQueue::new(magazines),
         };
-        for first in (0..capacity).step_by(MAGAZINE) {
-            let indices = std::array::from_fn(|i| PacketIndex(first + i as u32));
+        for magazine in apart(capacity / MAGAZINE as u32) {
+            let indices = std::array::from_fn(|i| PacketIndex(magazine * MAGAZINE as u32 + i as u32));
             pool.full.push(Box::new(indices)).expect("sized for all magazines");
         }
         Ok(Arc::new(pool))
@@ -517,6 +524,18 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn magazines_that_follow_each_other_lie_far_apart() {
+        for count in [4, 5, 64, 100, 65536] {
+            let order: Vec<u32> = apart(count).collect();
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..count), "each comes once");
+            let near = order.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) < count / 4).count();
+            assert!(near <= order.len() / 4, "{near} of {count} are near the one before");
+        }
+    }
 
     #[test]
     fn every_buffer_can_be_had_once_and_comes_back() {
