@@ -41,11 +41,13 @@ test-e2e: ## Only the end-to-end tests
 	@if $(PYTHON) -c 'import pytest' 2>/dev/null; then $(PYTHON) -m pytest $(PYTEST); \
 	else echo 'pytest is not installed (make deps): end-to-end tests skipped'; fi
 
-bench: build ## Measure what a packet costs: hot, cold, in vectors of 16 and of 1
+bench: build ## Measure what a packet costs: hot, cold, in vectors of 16 and of 1, on two workers
 	target/release/quiver bench
 	target/release/quiver bench --cold
 	target/release/quiver bench --vector 16
 	target/release/quiver bench --vector 1
+	target/release/quiver bench ip4-1 --workers 2
+	target/release/quiver bench ip4-1 --workers 2 --handoff
 
 figures: build ## Measure the daemon: start to first packet, idle CPU, memory, several workers (as root)
 	@$(PYTHON) tests/figures.py
