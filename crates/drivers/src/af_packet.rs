@@ -28,6 +28,7 @@ use graph::{Buffers, EdgeIndex, Row, Vector, edge};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::mm;
+use rustix::net::RecvFlags;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -67,6 +68,8 @@ pub const MAX_QUEUES: u16 = 64;
 const PACKET_FANOUT: i32 = 18;
 const PACKET_FANOUT_HASH: u32 = 0;
 const PACKET_FANOUT_FLAG_UNIQUEID: u32 = 0x2000 << 16;
+/// What `PACKET_IGNORE_OUTGOING` is for a group: that of its members counts for nothing. Kernels before 6.2 do not know it.
+const PACKET_FANOUT_FLAG_IGNORE_OUTGOING: u32 = 0x4000 << 16;
 
 /// Which interface to take, and as whom.
 #[derive(Debug, Clone)]
@@ -116,14 +119,21 @@ fn sockets(name: &str, interface: &Interface, count: u16) -> Result<Vec<PacketRe
     let mut sockets: Vec<PacketReceive> = Vec::new();
     // The kernel chooses the first one's group; the others join it.
     let mut group = PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_UNIQUEID;
+    let mut flags = PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
     for _ in 0..count {
         let fd = socket()?;
         let ring = Ring::map(&fd).map_err(|error| OpenError::system("mapping a packet ring", error))?;
         bind(&fd, interface)
             .map_err(|error| OpenError::system(format!("binding to host interface `{name}'"), error))?;
         if count > 1 {
-            let failed = |error| OpenError::system("sharing flows out among packet sockets", error);
-            set_option(&fd, libc::SOL_PACKET, PACKET_FANOUT, &group).map_err(failed)?;
+            let hint = if interface.is_running() { "" } else { " (it is down; some kernels want it up)" };
+            let what = format!("sharing flows of host interface `{name}' out among sockets{hint}");
+            let failed = |error| OpenError::system(what.clone(), error);
+            let join = |flags: u32| set_option(&fd, libc::SOL_PACKET, PACKET_FANOUT, &(group | flags));
+            if join(flags).is_err() {
+                flags = 0;
+                join(flags).map_err(failed)?;
+            }
             let [joined] = take_option(&fd, libc::SOL_PACKET, PACKET_FANOUT).map_err(failed)?;
             group = joined & 0xffff | PACKET_FANOUT_HASH;
         }
@@ -441,8 +451,19 @@ impl PacketReceive {
     /// Throws away what has come.
     fn discard(&mut self) {
         while self.ring.is_ready() {
+            if self.ring.status().load(Ordering::Acquire) & libc::TP_STATUS_COPY != 0 {
+                self.skip_queued();
+            }
             self.ring.release();
         }
+    }
+
+    /// Takes a frame off the socket's queue whose slot will not be read: else it would be taken for that of a later one, and
+    /// the socket would be readable for ever.
+    #[cold]
+    fn skip_queued(&self) {
+        let mut head = [0u8; 64];
+        let _ = rustix::net::recv(&*self.fd, &mut head[..], RecvFlags::DONTWAIT | RecvFlags::TRUNC);
     }
 
     /// Fetches the kernel's count of lost frames, and clears the error that is left when the
@@ -469,6 +490,7 @@ impl PacketReceive {
                 Err(_) => {}
             }
             if !fresh.fill(buffers) {
+                self.skip_queued();
                 return None;
             }
         }
@@ -479,6 +501,9 @@ impl PacketReceive {
     #[inline]
     fn take(&mut self, fresh: &mut Fresh, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts) {
         let Some(slot) = self.ring.read() else {
+            if self.ring.status().load(Ordering::Relaxed) & libc::TP_STATUS_COPY != 0 {
+                self.skip_queued();
+            }
             counts.malformed += 1;
             return;
         };

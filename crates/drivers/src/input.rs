@@ -93,6 +93,7 @@ pub struct Queue {
     life: u64,
     receive: Box<dyn Receive>,
     mode: Mode,
+    is_watched: bool,
     state: State,
     /// It is not polled until its descriptor says that something has come.
     waits: bool,
@@ -104,12 +105,21 @@ impl Queue {
     /// Of the interface that was announced with this `life` ([`DeviceInput::announce`]). One without a
     /// descriptor can only be polled, whatever its mode.
     pub fn new(id: QueueId, life: u64, receive: Box<dyn Receive>) -> Queue {
-        Queue { id, life, receive, mode: Mode::Polling, state: State::default(), waits: false, busy_at: time::ticks() }
+        Queue {
+            id,
+            life,
+            receive,
+            mode: Mode::Polling,
+            is_watched: false,
+            state: State::default(),
+            waits: false,
+            busy_at: time::ticks(),
+        }
     }
 
-    /// Polls it, until it is empty for long enough.
+    /// Polls it, until it is empty for long enough; for ever, when nobody would say that it has something.
     fn begin(&mut self, mode: Mode) {
-        self.mode = mode;
+        self.mode = if self.is_watched { mode } else { Mode::Polling };
         self.waits = false;
         self.busy_at = time::ticks();
     }
@@ -141,12 +151,27 @@ impl State {
     }
 }
 
+/// How a queue is to be polled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    pub worker: usize,
+    pub mode: Mode,
+}
+
 /// What a worker knows of an interface whose queues may come to it.
 struct Known {
     life: u64,
     state: State,
     /// By queue.
-    modes: Vec<Mode>,
+    plans: Vec<Plan>,
+}
+
+/// Why a queue is not polled here.
+pub enum Refused {
+    /// Its interface is gone: it is to be closed.
+    Gone(Queue),
+    /// It is another worker's.
+    Elsewhere(Queue, usize),
 }
 
 /// Source node of one driver on one worker.
@@ -187,34 +212,52 @@ impl DeviceInput {
     }
 
     /// There is an interface now, with so many queues; they are polled by this worker or others.
-    pub fn announce(&mut self, interface: InterfaceIndex, life: u64, modes: &[Mode]) {
+    pub fn announce(&mut self, interface: InterfaceIndex, life: u64, plans: &[Plan]) {
         let at = interface.0 as usize;
         if self.known.len() <= at {
             self.known.resize_with(at + 1, || None);
         }
-        self.known[at] = Some(Known { life, state: State::default(), modes: modes.to_vec() });
+        self.known[at] = Some(Known { life, state: State::default(), plans: plans.to_vec() });
     }
 
-    /// Polls a queue from now on.
+    /// Polls a queue from now on, on the worker of this number.
     ///
     /// # Errors
-    /// Its interface is gone by now: it is to be closed.
-    pub fn add(&mut self, mut queue: Queue) -> Result<(), Queue> {
+    /// When it is not to be polled here.
+    pub fn add(&mut self, mut queue: Queue, own: usize) -> Result<(), Refused> {
         let known = self.known.get(queue.id.interface.0 as usize).and_then(Option::as_ref);
-        let Some(known) = known.filter(|known| known.life == queue.life) else { return Err(queue) };
-        let watched = match (&self.ready, queue.receive.descriptor()) {
+        let known = known.filter(|known| known.life == queue.life);
+        let Some((known, plan)) = known.and_then(|known| Some((known, *known.plans.get(queue.id.number as usize)?)))
+        else {
+            return Err(Refused::Gone(queue));
+        };
+        if plan.worker != own {
+            return Err(Refused::Elsewhere(queue, plan.worker));
+        }
+        queue.is_watched = match (&self.ready, queue.receive.descriptor()) {
             (Some(ready), Some(descriptor)) => ready.watch(queue.key(), descriptor).is_ok(),
             _ => false,
         };
-        let mode = known.modes.get(queue.id.number as usize).copied().filter(|_| watched);
         queue.state = known.state;
-        queue.begin(mode.unwrap_or(Mode::Polling));
+        queue.begin(plan.mode);
         self.queues.push(queue);
         Ok(())
     }
 
-    /// Gives up a queue, for another worker.
-    pub fn take(&mut self, id: QueueId) -> Option<Queue> {
+    fn plan(&mut self, id: QueueId) -> Option<&mut Plan> {
+        self.known.get_mut(id.interface.0 as usize)?.as_mut()?.plans.get_mut(id.number as usize)
+    }
+
+    /// A worker is to poll a queue, when it is there or comes there. Gives it up, if it is here and that is not this
+    /// worker, whose number is `own`.
+    pub fn place(&mut self, id: QueueId, worker: usize, own: usize) -> Option<Queue> {
+        if let Some(plan) = self.plan(id) {
+            plan.worker = worker;
+        }
+        if worker == own { None } else { self.take(id) }
+    }
+
+    fn take(&mut self, id: QueueId) -> Option<Queue> {
         let at = self.queues.iter().position(|queue| queue.id == id)?;
         let queue = self.queues.remove(at);
         self.forget(&queue);
@@ -223,13 +266,11 @@ impl DeviceInput {
 
     /// Has a queue polled otherwise, when it is here or comes here.
     pub fn set_mode(&mut self, id: QueueId, mode: Mode) {
-        let known = self.known.get_mut(id.interface.0 as usize).and_then(Option::as_mut);
-        if let Some(known) = known.and_then(|known| known.modes.get_mut(id.number as usize)) {
-            *known = mode;
+        if let Some(plan) = self.plan(id) {
+            plan.mode = mode;
         }
-        let is_watched = self.ready.is_some();
         if let Some(queue) = self.queues.iter_mut().find(|queue| queue.id == id) {
-            queue.begin(if is_watched { mode } else { Mode::Polling });
+            queue.begin(mode);
         }
     }
 
@@ -346,7 +387,7 @@ impl Source for DeviceInput {
     fn wake(&self) -> Wake<'_> {
         // Whoever wakes wants to know at once which queue it was.
         self.look_at.set(0);
-        if self.queues.iter().any(|queue| queue.mode == Mode::Polling) {
+        if !self.waits() {
             return Wake::Poll;
         }
         match &self.ready {
@@ -440,8 +481,8 @@ mod tests {
             worker.round();
             let tube = Tube::new();
             let input = worker.core().node::<DeviceInput>(node).unwrap();
-            input.announce(ID.interface, 1, &[mode]);
-            assert!(input.add(Queue::new(ID, 1, Box::new(End(tube.clone())))).is_ok());
+            input.announce(ID.interface, 1, &[Plan { worker: 0, mode }]);
+            assert!(input.add(Queue::new(ID, 1, Box::new(End(tube.clone()))), 0).is_ok());
             Bed { graph, worker, node, tube }
         }
 
@@ -525,15 +566,17 @@ mod tests {
     #[test]
     fn a_queue_takes_its_mode_along_and_one_of_a_gone_interface_is_closed() {
         let mut bed = Bed::new(Mode::Adaptive);
-        let queue = bed.input().take(ID).unwrap();
+        let queue = bed.input().place(ID, 1, 0).unwrap();
         assert!(bed.input().waits() && matches!(bed.input().wake(), Wake::Never), "nothing is left");
         bed.input().set_mode(ID, Mode::Polling);
-        assert!(bed.input().add(queue).is_ok());
+        let Err(Refused::Elsewhere(queue, 1)) = bed.input().add(queue, 0) else { panic!("it is another worker's") };
+        assert!(bed.input().place(ID, 0, 0).is_none(), "it comes back");
+        assert!(bed.input().add(queue, 0).is_ok());
         assert!(matches!(bed.input().wake(), Wake::Poll));
-        let queue = bed.input().take(ID).unwrap();
+        let queue = bed.input().place(ID, 1, 0).unwrap();
         bed.input().remove(ID.interface);
-        bed.input().announce(ID.interface, 2, &[Mode::Polling]);
-        assert!(bed.input().add(queue).is_err());
+        bed.input().announce(ID.interface, 2, &[Plan { worker: 0, mode: Mode::Polling }]);
+        assert!(matches!(bed.input().add(queue, 0), Err(Refused::Gone(_))));
         bed.tube.polls();
         bed.rounds(2);
         assert_eq!(bed.tube.polls(), 0, "that was another interface");

@@ -54,7 +54,7 @@ pub struct Device {
     /// Bytes of network-layer packet that it carries.
     pub mtu: u16,
     pub finishes: Finishes,
-    /// Each brings a share of the packets; those of one flow come by one of them.
+    /// Each brings a share of the packets; those of one flow come by one of them, as long as nothing changes.
     pub receive: Vec<Box<dyn Receive>>,
     pub transmit: Box<dyn Transmit>,
     pub link: Box<dyn Link>,
@@ -139,7 +139,7 @@ pub struct ReceiveCounts {
     pub missed: u64,
 }
 
-/// A transmit queue. One worker owns it; others hand packets over to that one.
+/// A way to transmit. One worker owns it, to which others hand packets over; or each has [another](Transmit::another).
 pub trait Transmit: Send {
     /// Sends the packets and writes each one's edge: [`graph::edge::SENT`], or
     /// [`FULL`], [`REFUSED`] or [`TOO_LONG`] when it could not be sent.

@@ -17,7 +17,7 @@ use crossbeam_channel::RecvTimeoutError;
 use rcu::Domain;
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most nodes, error counters and interfaces.
@@ -196,6 +196,8 @@ impl Graph {
     /// # Errors
     /// When the RCU domain has no place for another reader.
     pub fn worker(&self, thread: usize) -> Result<Worker, rcu::NoFreeSlot> {
+        // Here, and not when it is first needed: by then it may be a worker that calls, pinned and with a priority.
+        self.janitor.start();
         let keep = self.pool.capacity() as usize / self.mailboxes.len();
         let buffers = Buffers::new(&self.pool, keep);
         let mailbox = self.mailboxes[thread].clone();
@@ -532,25 +534,6 @@ impl Graph {
         self.mailboxes[thread].post(Message::Call(Box::new(action)));
     }
 
-    /// Has one worker give up something and another take it, between rounds of theirs. In between, each
-    /// other worker has taken in what it was handed before: what the taker sends after it comes after.
-    pub fn pass<T: Send + 'static>(
-        &self,
-        from: usize,
-        to: usize,
-        take: impl FnOnce(&mut Core) -> Option<T> + Send + 'static,
-        give: impl FnOnce(&mut Core, T) + Send + 'static,
-    ) {
-        let mut way: Vec<_> = (0..self.workers()).filter(|worker| ![from, to].contains(worker)).collect();
-        way.push(to);
-        let mailboxes = way.into_iter().map(|worker| self.mailboxes[worker].clone()).collect();
-        self.call_one(from, move |core| {
-            if let Some(what) = take(core) {
-                after_rounds(mailboxes, Box::new(move |core| give(core, what)));
-            }
-        });
-    }
-
     /// Says, on one worker, when all of them have done what was asked of them before, and have taken in
     /// what others had handed them before they did.
     pub fn when_settled(&self, then: impl FnOnce() + Send + 'static) {
@@ -605,6 +588,26 @@ impl Graph {
             taken: sum(worker_word::TAKEN),
             handed: sum(worker_word::HANDED),
         }
+    }
+}
+
+impl Drop for Graph {
+    /// Messages to workers that were never made hold mailboxes, their own among them: nobody else empties those.
+    fn drop(&mut self) {
+        let ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let never_made = self.mailboxes.iter().zip(&*ports).filter(|(_, ports)| ports.is_some());
+        never_made.for_each(|(mailbox, _)| drop(mailbox.take()));
+    }
+}
+
+impl Core {
+    /// Has another worker take something that this one gives up, between rounds of its. Before that, each other worker
+    /// has taken in what it was handed until now: what the taker sends after it comes after.
+    pub fn pass_to(&self, to: usize, take: impl FnOnce(&mut Core) + Send + 'static) {
+        let mailboxes = self.mailboxes();
+        let mut way: Vec<_> = (0..mailboxes.len()).filter(|worker| ![self.thread(), to].contains(worker)).collect();
+        way.push(to);
+        after_rounds(way.into_iter().map(|worker| mailboxes[worker].clone()).collect(), Box::new(take));
     }
 }
 

@@ -14,6 +14,8 @@ const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = 8;
 /// Clock ticks of a step: 2^17 are 33 to 66 us between 2 and 4 GHz.
 const STEP_BITS: u32 = 17;
+/// The last step whose time in ticks is a number; the levels hold it.
+const LAST_STEP: u64 = (1 << (u64::BITS - STEP_BITS)) - 1;
 
 struct Entry<T> {
     step: u64,
@@ -40,7 +42,7 @@ impl<T> Wheel<T> {
 
     /// Has `what` come out of [`Wheel::expire`] once it is `at` ticks, at most a step later.
     pub fn arm(&mut self, at: u64, what: T) {
-        let steps = at.div_ceil(1 << STEP_BITS).max(self.now + 1);
+        let steps = at.div_ceil(1 << STEP_BITS).clamp(self.now + 1, LAST_STEP);
         self.insert(Entry { step: steps, what });
         self.next = self.next.min(steps << STEP_BITS);
     }
@@ -83,7 +85,6 @@ impl<T> Wheel<T> {
     }
 
     fn insert(&mut self, entry: Entry<T>) {
-        // Steps are 47 bits: the levels hold them all.
         let level = (u64::BITS - 1 - ((entry.step ^ self.now) | 1).leading_zeros()) / BITS;
         let slot = (entry.step >> (level * BITS)) as usize % SLOTS;
         let level = level as usize;
@@ -131,6 +132,8 @@ mod tests {
         assert_eq!(due(&mut wheel, 999_999 * STEP), "");
         assert_eq!(due(&mut wheel, 2_000_000 * STEP), "c");
         assert_eq!(wheel.next(), None);
+        wheel.arm(u64::MAX, 'e');
+        assert!(!wheel.is_due(u64::MAX >> 1), "never is late");
     }
 
     proptest! {

@@ -76,12 +76,12 @@ fn packets_go_on_where_their_node_lives_in_order() {
 
 #[test]
 fn what_a_busy_worker_has_no_room_for_is_dropped_by_name() {
-    let mut pair = Pair::new(40, 256, |_| 0);
+    let mut pair = Pair::new(136, 100, |_| 0);
     // The owner does not come to it.
     while pair.workers[1].round() == Progress::Worked {}
-    assert_eq!(pair.error("congestion drop between workers"), 8 * 256);
+    assert_eq!(pair.error("congestion drop between workers"), 8 * 100);
     pair.settle();
-    assert_eq!(pair.seen.lock().unwrap().len(), 32 * 256);
+    assert_eq!(pair.seen.lock().unwrap().len(), 128 * 100);
 }
 
 #[test]
@@ -154,7 +154,9 @@ fn what_is_passed_on_arrives_when_what_was_sent_before_has() {
     while pair.workers[1].round() == Progress::Worked {}
     let when_given = Arc::new(AtomicUsize::new(0));
     let noted = when_given.clone();
-    pair.graph.pass(1, 0, |_| Some(()), move |_, ()| noted.store(seen.lock().unwrap().len(), Ordering::Relaxed));
+    pair.graph.call_one(1, move |core| {
+        core.pass_to(0, move |_| noted.store(seen.lock().unwrap().len(), Ordering::Relaxed));
+    });
     pair.settle();
     assert_eq!(when_given.load(Ordering::Relaxed), 300);
 }

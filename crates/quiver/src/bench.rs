@@ -143,6 +143,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.handoff && (options.cold || options.workers < 2) {
         return Err("--handoff goes with --workers 2 or more, and not with --cold".into());
     }
+    if options.handoff && (options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == "dumb")) {
+        return Err("--handoff goes with ip4-1 and ip4-1k: what `dumb' sends on meets no flow".into());
+    }
     if let Some(unknown) = options.scenarios.iter().find(|name| !SCENARIOS.contains(&name.as_str())) {
         return Err(format!("no scenario `{unknown}' (there are: {})", SCENARIOS.join(", ")));
     }

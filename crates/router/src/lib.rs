@@ -48,6 +48,7 @@ use packet_generator::Streams;
 use rcu::{Domain, Published};
 use reassembly::Reassembly;
 use stall_watch::StallWatch;
+use std::collections::HashSet;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -94,6 +95,10 @@ pub enum Error {
     PuntedTo(std::net::Ipv4Addr),
     #[error("no worker {worker}: there are {workers}, counted from 0 (`show threads')")]
     NoSuchWorker { worker: usize, workers: usize },
+    #[error("worker {0} is stuck (`show threads'): queues stay where they are until it goes on")]
+    WorkerStuck(usize),
+    #[error("{0} receives nothing that could be handed to workers")]
+    NothingToHand(String),
     #[error("{0} has no receive queue")]
     NothingReceived(String),
     #[error("{name} has no receive queue {number}: there are {queues}, counted from 0 (`show interface rx-placement')")]
@@ -251,6 +256,8 @@ pub struct Router {
     pub(crate) nodes: Nodes,
     pub(crate) clears: inspect::Clears,
     devices: Devices,
+    /// Interfaces of the host on which devices lay that may not be closed yet.
+    pub(crate) closing: HashSet<String>,
     /// Counts interfaces that were ever made.
     pub(crate) lives: u64,
     pub config: config::control::Configuration,
@@ -352,6 +359,7 @@ impl Router {
 
         Ok(Router {
             graph,
+            closing: HashSet::new(),
             lives: 0,
             interfaces: Interfaces::default(),
             ip4: Ip4::new(fib, objects),

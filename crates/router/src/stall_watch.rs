@@ -4,6 +4,7 @@
 //! Control looks once a second. It asks no worker: it reads what they write anyway.
 
 use crate::Router;
+use crate::inspect::task::Task;
 use crate::inspect::worker_name;
 use graph::WorkerState;
 use std::fmt;
@@ -62,6 +63,8 @@ pub(crate) struct StallWatch {
     due: Option<Instant>,
     /// By worker: since when it has been stuck, when it is.
     stuck: Vec<Option<Instant>>,
+    /// Processor time that each had had when it was looked at last.
+    used: Vec<u64>,
 }
 
 impl StallWatch {
@@ -93,10 +96,23 @@ impl Router {
         }
         self.stalls.due = Some(now + INTERVAL);
         self.stalls.stuck.resize(self.graph.workers(), None);
+        self.stalls.used.resize(self.graph.workers(), 0);
         for worker in 0..self.graph.workers() {
             let (state, before) = (self.graph.worker_state(worker), self.stalls.stuck[worker]);
+            let task = self.graph.worker_lwp(worker).and_then(Task::of);
+            let used = task.as_ref().map_or(0, |task| task.used);
+            let had_before = std::mem::replace(&mut self.stalls.used[worker], used);
+            // It wants to run, and has not had a hundredth of a second since: no fault of the node's.
+            let is_kept = task.is_some_and(|task| task.is_runnable) && used.saturating_sub(had_before) <= 1;
             self.stalls.stuck[worker] = match (state, before) {
                 (WorkerState::Stalled(_), Some(since)) => Some(since),
+                (WorkerState::Stalled(time), None) if is_kept => {
+                    let (name, time) = (worker_name(worker), time.as_secs_f64());
+                    log::warn!(
+                        "{name} has not run for {time:.1} s: the system gives its core to others (`show threads')"
+                    );
+                    now.checked_sub(Duration::from_secs_f64(time))
+                }
                 (WorkerState::Stalled(time), None) => {
                     let what = self.stuck_with(worker);
                     log::error!("{} has been stuck for {:.1} s {what}", worker_name(worker), time.as_secs_f64());

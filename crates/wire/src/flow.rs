@@ -42,7 +42,7 @@ impl FlowHasher {
         (hash >> 32) as u32
     }
 
-    /// Adds what tells a frame's flow. With `OUTER` it may be a tunnel's; one inside of a tunnel is not looked into.
+    /// Adds what tells a frame's flow. With `OUTER` it may be a tunnel's; VXLAN inside of VXLAN is not looked into.
     #[inline(always)]
     fn frame<const OUTER: bool>(&self, hash: &mut u64, frame: &[u8]) {
         let Some((stations, rest)) = frame.split_first_chunk::<12>() else { return };
@@ -334,7 +334,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
         #[test]
-        fn any_bytes_have_a_flow(
+        fn no_bytes_are_too_strange(
             kind in 0usize..5,
             damage in prop::collection::vec((0usize..90, any::<u8>()), 0..4),
             cut in 0usize..120,

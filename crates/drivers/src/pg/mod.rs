@@ -48,6 +48,10 @@ impl Transmit for Discard {
     fn transmit(&mut self, _: &mut Buffers, vector: &mut Vector) {
         vector.set_edges(edge::SENT);
     }
+
+    fn another(&self, _: usize) -> Option<Box<dyn Transmit>> {
+        Some(Box::new(Discard))
+    }
 }
 
 impl Link for Discard {

@@ -1,5 +1,5 @@
-//! Packets that go on on another worker, because the node that they go to lives there only: a
-//! device's transmit queue has one owner.
+//! Packets that go on on another worker: because the node that they go to lives there only (a device that one worker
+//! alone may send by), or because an edge leads there (hand-off by flow).
 //!
 //! Each worker has a ring to each other one. What the ring has no room for is dropped by name: the
 //! other worker has more to do than it can. Order from worker to worker is that of handing over.
@@ -12,7 +12,7 @@ use crate::vector::{Vector, flag};
 use std::sync::Arc;
 
 /// Vectors that wait in one ring at most.
-const RING_SIZE: usize = 32;
+const RING_SIZE: usize = 128;
 
 /// A vector with where it goes. A slot from which it was taken has another, or none as yet.
 #[derive(Default)]
@@ -57,6 +57,11 @@ impl Ports {
         all
     }
 
+    /// Of all workers, this one included.
+    pub fn mailboxes(&self) -> &[Arc<Mailbox>] {
+        &self.mailboxes
+    }
+
     /// Whether something has come.
     pub fn have_mail(&mut self) -> bool {
         self.incoming.iter_mut().any(|ring| !ring.is_empty())
@@ -64,6 +69,10 @@ impl Ports {
 }
 
 impl Core {
+    pub(crate) fn mailboxes(&self) -> &[Arc<Mailbox>] {
+        self.ports.mailboxes()
+    }
+
     /// Hands a vector to the worker on which a node lives.
     pub(super) fn hand_over(&mut self, to: NodeIndex, place: Place, mut vector: Box<Vector>) {
         let n = vector.len() as u64;
@@ -100,6 +109,9 @@ impl Core {
                 self.arrive(parcel);
                 any = true;
             }
+        }
+        if any {
+            self.taken_at = self.now;
         }
         any
     }

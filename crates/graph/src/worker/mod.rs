@@ -48,6 +48,9 @@ const CONTROL: usize = usize::MAX;
 /// Empty rounds before a worker sleeps some of whose sources do not wait for anything themselves: a few
 /// tens of microseconds.
 const IDLE_ROUNDS: u32 = 1000;
+/// How long a worker stays awake for more after another has handed it something: to be woken for each vector
+/// would take longer than to look.
+const PATIENCE: Duration = Duration::from_micros(100);
 
 /// Error counters that the dispatcher itself counts, in this order at the front of the
 /// table.
@@ -73,8 +76,8 @@ pub(crate) const DISPATCHER_ERRORS: [EdgeSpec; 4] = [
     EdgeSpec::Drop(
         "congestion drop between workers",
         Severity::Error,
-        "The worker that owns the interface's transmit queue had no time for what others handed it: it is overloaded \
-         (`show runtime`). Place queues on other workers.",
+        "A worker had no room for what another handed it (`set interface handoff`, or a device that one worker alone may \
+         send by): it, or its core, is overloaded. See `show runtime`; share the work out among more workers.",
     ),
 ];
 const RECIRCULATED: u32 = 0;
@@ -203,6 +206,9 @@ pub struct Core {
     deferred: VecDeque<Message>,
     timers: Wheel<Timer>,
     now: u64,
+    /// When other workers last handed it something, and for how long it stays awake for more.
+    taken_at: u64,
+    patience: u64,
     /// When the round before began; 0 after sleep.
     began: u64,
     /// How many ticks its time is ahead of the clock.
@@ -265,6 +271,8 @@ impl Worker {
                 deferred: VecDeque::new(),
                 timers: Wheel::new(ticks()),
                 now: ticks(),
+                taken_at: 0,
+                patience: time::to_ticks(PATIENCE),
                 began: 0,
                 ahead: 0,
                 running: 0,
@@ -433,8 +441,11 @@ impl Core {
         self.ledger
     }
 
-    /// Whether no source brings anything before what it waits for has happened.
+    /// Whether nothing comes before what sources wait for has happened, or another worker rings.
     fn all_wait(&self) -> bool {
+        if self.now.wrapping_sub(self.taken_at) < self.patience {
+            return false;
+        }
         self.sources.iter().all(|source| match &self.nodes[source.0 as usize] {
             Some(Node { behaviour: Behaviour::Source(node), .. }) => node.waits(),
             _ => true,
@@ -681,6 +692,13 @@ impl Core {
         }
         if self.running != CONTROL {
             self.pending.fill(0);
+            // What it choked on does not come again; timers of others are not lost.
+            if let Some(Some(node)) = self.nodes.get_mut(self.running) {
+                node.fired.clear();
+            }
+            for node in self.nodes.iter().flatten().filter(|node| !node.fired.is_empty()) {
+                self.pending[node.rank / 64] |= 1 << (node.rank % 64);
+            }
         } // else they are turns that messages gave to nodes
         self.ledger.held = self.count_held();
         let count = lost.iter().map(|vector| vector.len()).sum();

@@ -85,7 +85,7 @@ impl Router {
     /// receive them.
     ///
     /// # Errors
-    /// When there is no such interface or worker, or it is a sub-interface; then nothing has changed.
+    /// When there is no such interface or worker, or it receives nothing of its own; then nothing has changed.
     pub fn set_handoff(&mut self, index: InterfaceIndex, handoff: Option<Handoff>) -> Result<(), Error> {
         let workers = self.graph.workers();
         let missing = handoff.iter().flat_map(|handoff| handoff.workers.iter()).find(|worker| *worker >= workers);
@@ -97,6 +97,9 @@ impl Router {
             let (name, sub) = (interface.name.clone(), sub.parent);
             let parent = self.interfaces.get(sub)?.name.clone();
             return Err(Error::NoDevice { name, parent });
+        }
+        if handoff.is_some() && interface.receive_queues.is_empty() && interface.driver != "pg" {
+            return Err(Error::NothingToHand(interface.name.clone()));
         }
         let handed = handoff.is_some();
         interface.handoff = handoff;

@@ -11,7 +11,7 @@ mod memory;
 mod nodes;
 mod placement;
 mod runtime;
-mod task;
+pub(crate) mod task;
 mod threads;
 mod trace;
 mod trace_filter;

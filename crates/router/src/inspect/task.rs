@@ -14,6 +14,10 @@ pub struct Task {
     pub policy: &'static str,
     /// Of the real-time policies, else 0.
     pub priority: u32,
+    /// It could run, if it had a core.
+    pub is_runnable: bool,
+    /// Processor time that it has had, in the system's ticks.
+    pub used: u64,
 }
 
 impl Task {
@@ -43,7 +47,16 @@ impl Task {
             6 => "deadline",
             _ => "unknown",
         };
-        Some(Task { lwp, name: name.into(), processor: field(39)?, policy, priority: field(40)? })
+        let used = [14, 15].map(|number| fields.get(number - 3)?.parse::<u64>().ok());
+        Some(Task {
+            lwp,
+            name: name.into(),
+            processor: field(39)?,
+            policy,
+            priority: field(40)?,
+            is_runnable: fields.first() == Some(&"R"),
+            used: used[0]? + used[1]?,
+        })
     }
 }
 
@@ -57,7 +70,18 @@ mod tests {
         (4..=52).for_each(|field| stat.push_str(&format!(" {field}")));
         let stat = stat.replace(" 41 42 ", " 1 42 ");
         let task = Task::parse(77, &stat).unwrap();
-        assert_eq!(task, Task { lwp: 77, name: "a ) (b".into(), processor: 39, policy: "fifo", priority: 40 });
+        assert_eq!(
+            task,
+            Task {
+                lwp: 77,
+                name: "a ) (b".into(),
+                processor: 39,
+                policy: "fifo",
+                priority: 40,
+                is_runnable: false,
+                used: 14 + 15,
+            }
+        );
         for cut in ["", "77", "77 (a)", "77 (a) S 1 2 3"] {
             assert_eq!(Task::parse(77, cut), None, "{cut}");
         }

@@ -195,7 +195,7 @@ fn register_queues(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface rx-mode <interface:interface> [queue <queue:u32 0..255>] {polling|interrupt|adaptive : mode}",
-            "Say when a receive queue (or all of an interface) is polled: in every round; when it has something; or so,              and for a while after, which is the default where a device can tell.",
+            "Say when a receive queue (or all of an interface) is polled: in every round; when it has something; or so, and for a while after, which is the default where a device can tell.",
             |router: &mut Router, args: &Args| {
                 let mode = match args.text("mode")? {
                     "polling" => Mode::Polling,

@@ -474,6 +474,7 @@ impl Router {
         let is_settled = Arc::new(AtomicBool::new(false));
         let settled = is_settled.clone();
         self.graph.when_settled(move || settled.store(true, Ordering::Release));
+        self.closing.extend(interface.host);
         self.graph.janitor().put_away(interface.link);
         let retired = Retired { index: index.0 as usize, is_settled, since: Instant::now() };
         self.interfaces.retired.push_back(retired);

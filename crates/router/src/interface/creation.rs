@@ -107,6 +107,17 @@ impl Creation {
         }
     }
 
+    /// The host's interface that it lies on.
+    fn host(&self) -> Option<String> {
+        match self {
+            Creation::Tap(options) => {
+                Some(options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id)))
+            }
+            Creation::HostInterface(options) => Some(options.host_interface.clone()),
+            Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) => None,
+        }
+    }
+
     fn open(&self, number: u32) -> Result<Device, OpenError> {
         Ok(match self {
             Creation::Tap(options) => tap::open(options.clone())?,
@@ -122,15 +133,12 @@ impl Creation {
         if let Creation::Loopback(options) = self {
             return loopback::open(options.instance, options.mac);
         }
-        let (host, queues) = match self {
-            Creation::Tap(options) => {
-                let host = options.host_interface_name.clone();
-                (Some(host.unwrap_or_else(|| format!("tap{}", options.id))), options.queues)
-            }
-            Creation::HostInterface(options) => (Some(options.host_interface.clone()), options.queues),
-            Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) => (None, 0),
+        let queues = match self {
+            Creation::Tap(options) => options.queues,
+            Creation::HostInterface(options) => options.queues,
+            Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) => 0,
         };
-        stand_in::open(self.driver(), host, queues)
+        stand_in::open(self.driver(), self.host(), queues)
     }
 }
 
@@ -181,20 +189,33 @@ impl Router {
         (0..).find(|number| !taken.contains(number)).expect("there are fewer interfaces than numbers")
     }
 
-    /// Opens a device. One that was removed just now is given up by the workers when they get to it, and
-    /// closed by the janitor; until then the host keeps its name: so they are waited for, and it is tried again.
-    fn open(&self, creation: &Creation) -> Result<Device, OpenError> {
+    /// Opens a device. One that was removed just now is given up by the workers when they get to it, and closed by the
+    /// janitor; until then the host keeps it, and would refuse another of its name or give out the old one: so they are
+    /// waited for.
+    fn open(&mut self, creation: &Creation) -> Result<Device, OpenError> {
         let number = self.free_number(creation.driver());
-        match creation.open(number) {
-            Err(OpenError::System { source, .. }) if source.kind() == ErrorKind::ResourceBusy => {
-                for worker in 0..self.graph.workers() {
-                    // An answer comes after what was removed; who does not answer has not closed.
-                    let _ = self.graph.ask(worker, |_| ());
-                }
-                self.graph.janitor().wait();
-                creation.open(number)
+        let host = creation.host();
+        let unheard = match host.as_ref().is_some_and(|host| self.closing.contains(host)) {
+            true => self.await_closing(),
+            false => None,
+        };
+        match (creation.open(number), unheard) {
+            (Err(OpenError::System { what, source }), Some(worker)) if source.kind() == ErrorKind::ResourceBusy => {
+                Err(OpenError::Refused(format!(
+                    "{what}: worker {worker}, which is stuck (`show threads'), has it open still"
+                )))
             }
-            outcome => outcome,
+            (outcome, _) => outcome,
         }
+    }
+
+    /// Waits until removed devices are closed; who still has one, if somebody does not answer.
+    fn await_closing(&mut self) -> Option<usize> {
+        // An answer comes after what was removed; who does not answer has not closed.
+        let unheard = (0..self.graph.workers()).find(|worker| self.graph.ask(*worker, |_| ()).is_err());
+        if self.graph.janitor().wait() && unheard.is_none() {
+            self.closing.clear();
+        }
+        unheard
     }
 }

@@ -2,9 +2,9 @@
 
 use super::Interface;
 use crate::{Error, Router};
-use drivers::input::{DeviceInput, Mode, Queue, QueueId};
+use drivers::input::{DeviceInput, Mode, Plan, Queue, QueueId, Refused};
 use drivers::{Receive, Transmit};
-use graph::{Behaviour, Core, InterfaceIndex, NodeIndex};
+use graph::{Behaviour, Core, InterfaceIndex, NodeIndex, WorkerState};
 use std::os::fd::{AsRawFd, RawFd};
 
 /// The worker that does what any could.
@@ -94,8 +94,9 @@ impl Router {
             queue.mode = queue.usual_mode();
             attached.push(queue);
         }
-        let modes: Vec<Mode> = attached.iter().map(|queue| queue.mode).collect();
-        self.tell_input(input, move |input| input.announce(index, life, &modes));
+        let plan = |queue: &ReceiveQueue| Plan { worker: queue.thread, mode: queue.mode };
+        let plans: Vec<Plan> = attached.iter().map(plan).collect();
+        self.tell_input(input, move |input| input.announce(index, life, &plans));
         for ((receive, number), queue) in queues.into_iter().zip(0..).zip(&attached) {
             let id = QueueId { interface: index, number };
             self.graph.call_one(queue.thread, move |core| {
@@ -132,7 +133,7 @@ impl Router {
     /// has received before is through.
     ///
     /// # Errors
-    /// When there is no such interface, queue or worker.
+    /// When there is no such interface, queue or worker, or a worker is stuck.
     pub fn place_receive_queue(
         &mut self,
         index: InterfaceIndex,
@@ -143,20 +144,30 @@ impl Router {
         if let Some(worker) = worker.filter(|worker| *worker >= workers) {
             return Err(Error::NoSuchWorker { worker, workers });
         }
+        // It would be polled by nobody until that one has taken in what it was handed.
+        if let Some(stuck) =
+            (0..workers).find(|worker| matches!(self.graph.worker_state(*worker), WorkerState::Stalled(_)))
+        {
+            return Err(Error::WorkerStuck(stuck));
+        }
         let mut loads = self.loads();
         let interface = self.interfaces.get_mut(index)?;
         let queue = interface.queue(number)?;
         queue.is_placed = worker.is_some();
         loads[queue.thread] -= 1;
         let worker = worker.unwrap_or_else(|| least(&loads));
-        let from = std::mem::replace(&mut queue.thread, worker);
+        queue.thread = worker;
         let input = self.graph.find(interface.input_node)?;
-        if from != worker {
-            let id = QueueId { interface: index, number };
-            let take = move |core: &mut Core| core.node::<DeviceInput>(input)?.take(id);
-            let give = move |core: &mut Core, queue: Queue| take_on(core, input, queue);
-            self.graph.pass(from, worker, take, give);
-        }
+        let id = QueueId { interface: index, number };
+        // All of them: it may be on its way from one to another.
+        self.graph.call(|_| {
+            Box::new(move |core| {
+                let own = core.thread();
+                if let Some(queue) = core.node::<DeviceInput>(input).and_then(|input| input.place(id, worker, own)) {
+                    core.pass_to(worker, move |core| take_on(core, input, queue));
+                }
+            })
+        });
         Ok(())
     }
 
@@ -196,10 +207,13 @@ impl Router {
     }
 }
 
-/// Has a worker poll a queue, unless its interface is gone by now.
+/// Has a worker poll a queue, unless it is another's by now, or its interface is gone.
 fn take_on(core: &mut Core, input: NodeIndex, queue: Queue) {
-    if let Some(Err(gone)) = core.node::<DeviceInput>(input).map(|input| input.add(queue)) {
-        core.janitor.put_away(gone);
+    let own = core.thread();
+    match core.node::<DeviceInput>(input).map(|input| input.add(queue, own)) {
+        Some(Err(Refused::Gone(queue))) => core.janitor.put_away(queue),
+        Some(Err(Refused::Elsewhere(queue, to))) => core.pass_to(to, move |core| take_on(core, input, queue)),
+        Some(Ok(())) | None => {}
     }
 }
 
