@@ -5,7 +5,7 @@
 use crate::af_packet::{self, AfPacketOptions};
 use crate::tap::{self, TapOptions};
 use crate::test_frames::{self as frames, plain, transport_frame, with_offload};
-use crate::{Device, FULL, REFUSED, ReceiveCounts, TOO_LONG};
+use crate::{Device, FULL, REFUSED, Receive, ReceiveCounts, TOO_LONG};
 use graph::buffer::{Offload, Segmentation};
 use graph::{Buffers, EdgeIndex, PacketIndex, Row, Vector, edge, flag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -38,7 +38,11 @@ fn new_tap(name: &str) -> Device {
 }
 
 fn attach(name: &str) -> Device {
-    af_packet::open(AfPacketOptions { host_interface: name.into(), hw_address: None, queues: 1 }).unwrap()
+    attach_queues(name, 1)
+}
+
+fn attach_queues(name: &str, queues: u16) -> Device {
+    af_packet::open(AfPacketOptions { host_interface: name.into(), hw_address: None, queues }).unwrap()
 }
 
 /// A veth pair that is up, with a packet socket on each end.
@@ -345,17 +349,81 @@ fn what_the_host_sends_on_the_interface_is_not_received() {
         return;
     }
     let mut buffers = frames::buffers();
-    let (mut left, mut right) = veth_pair();
-    let mut other = attach("left");
-    let sent = plain(&mut buffers, &experimental_frame(60));
-    assert_eq!(send(&mut other, &mut buffers, sent), edge::SENT);
-    receive(&mut right, &mut buffers, |bytes| bytes[12..14] == EXPERIMENTAL);
-    // What arrives later is the first that `left` sees.
-    let marker = experimental_frame(61);
-    let row = plain(&mut buffers, &marker);
-    assert_eq!(send(&mut right, &mut buffers, row), edge::SENT);
-    let (_, first, _) = receive(&mut left, &mut buffers, |bytes| bytes[12..14] == EXPERIMENTAL);
-    assert_eq!(first.len(), marker.len());
+    let (one, mut right) = veth_pair();
+    drop(one);
+    for queues in [1, 3] {
+        let mut left = attach_queues("left", queues);
+        let mut other = attach("left");
+        let sent = plain(&mut buffers, &experimental_frame(60));
+        assert_eq!(send(&mut other, &mut buffers, sent), edge::SENT);
+        receive(&mut right, &mut buffers, |bytes| bytes[12..14] == EXPERIMENTAL);
+        // What arrives later is the first that `left` sees.
+        let marker = experimental_frame(61);
+        let row = plain(&mut buffers, &marker);
+        assert_eq!(send(&mut right, &mut buffers, row), edge::SENT);
+        let mut lengths = Vec::new();
+        wait_for("the marker", || {
+            lengths.extend(receive_all(&mut left, &mut buffers).into_iter().flatten().map(|frame| frame.len()));
+            lengths.contains(&61)
+        });
+        assert!(!lengths.contains(&60), "{queues} queues: {lengths:?}");
+    }
+}
+
+/// What has come, by queue.
+fn receive_all(device: &mut Device, buffers: &mut Buffers) -> Vec<Vec<Vec<u8>>> {
+    let mut of_queue = |queue: &mut Box<dyn Receive>| {
+        let (mut vector, mut counts) = (Vector::new(), ReceiveCounts::default());
+        queue.receive(buffers, &mut vector, &mut counts);
+        let rows: Vec<Row> = (0..vector.len()).map(|at| vector.row(at)).collect();
+        let frames = rows.iter().map(|row| frames::bytes(buffers, row)).collect();
+        rows.iter().for_each(|row| buffers.free_chain(row.packet));
+        frames
+    };
+    device.receive.iter_mut().map(&mut of_queue).collect()
+}
+
+#[test]
+fn flows_are_shared_out_among_queues_and_each_stays_in_one() {
+    if !private_namespace("flows_are_shared_out_among_queues_and_each_stays_in_one") {
+        return;
+    }
+    const FLOWS: u8 = 64;
+    let mut buffers = frames::buffers();
+    let (one, right) = veth_pair();
+    drop(one);
+    let options = TapOptions { host_interface_name: Some("several".into()), queues: 3, ..TapOptions::default() };
+    let tap = tap::open(options).unwrap();
+    let host = attach("several");
+    for (mut to, mut from) in [(attach_queues("left", 3), right), (tap, host)] {
+        assert_eq!((to.receive.len(), to.transmit.queues()), (3, 3));
+        // Each flow's packets, by queue.
+        let mut seen = vec![[0; 3]; FLOWS.into()];
+        for round in 0..4 {
+            for flow in 0..FLOWS {
+                let mut frame = transport_frame(false, true, false, &[round; 20]);
+                frame[35] = flow; // the source port
+                let row = plain(&mut buffers, &frame);
+                assert_eq!(send(&mut from, &mut buffers, row), edge::SENT);
+            }
+            let total = |seen: &[[i32; 3]]| seen.iter().flatten().sum::<i32>();
+            wait_for("all flows", || {
+                for (queue, frames) in receive_all(&mut to, &mut buffers).into_iter().enumerate() {
+                    let udp = frames.iter().filter(|frame| frame.len() == 62 && frame[23] == 17);
+                    udp.for_each(|frame| seen[frame[35] as usize][queue] += 1);
+                }
+                total(&seen) == i32::from(FLOWS) * (i32::from(round) + 1)
+            });
+        }
+        assert!(
+            seen.iter().all(|queues| queues.contains(&4)),
+            "{}: a flow came by several queues: {seen:?}",
+            to.driver
+        );
+        let used = (0..3).filter(|queue| seen.iter().any(|queues| queues[*queue] > 0)).count();
+        assert_eq!(used, 3, "{}: {seen:?}", to.driver);
+    }
+    assert_eq!(buffers.in_use(), 0);
 }
 
 #[test]

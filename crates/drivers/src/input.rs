@@ -75,8 +75,8 @@ impl Mode {
 
 /// How long an adaptive queue is polled on once it is empty.
 const PATIENCE: Duration = Duration::from_micros(100);
-/// How often a busy worker asks whether queues that it does not poll have something: what it costs (about
-/// half a microsecond, whatever their number) and how late it sees a packet are both small beside this.
+/// How often a busy worker asks whether queues that it does not poll have something: one system call, whatever their
+/// number. A packet is seen that much later at most.
 const LOOK_INTERVAL: Duration = Duration::from_micros(20);
 
 /// Names a receive queue: whose, and which of its queues, from 0.
