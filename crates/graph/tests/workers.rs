@@ -79,9 +79,9 @@ fn what_a_busy_worker_has_no_room_for_is_dropped_by_name() {
     let mut pair = Pair::new(136, 100, |_| 0);
     // The owner does not come to it.
     while pair.workers[1].round() == Progress::Worked {}
-    assert_eq!(pair.error("congestion drop between workers"), 8 * 100);
+    assert_eq!(pair.error("congestion drop between workers"), 104 * 100);
     pair.settle();
-    assert_eq!(pair.seen.lock().unwrap().len(), 128 * 100);
+    assert_eq!(pair.seen.lock().unwrap().len(), 32 * 100);
 }
 
 #[test]

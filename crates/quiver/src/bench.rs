@@ -290,9 +290,11 @@ impl Bed {
                 let mut together = || {
                     start.wait();
                 };
+                // Even when it panics: the others would wait for ever.
+                let end = Finish(finished);
                 let windows = lane.windows(options, &mut together);
                 // Until the last has measured all, the others keep it company.
-                finished.fetch_add(1, Ordering::SeqCst);
+                drop(end);
                 while finished.load(Ordering::SeqCst) < count {
                     lane.pass(lane.warm_up(options));
                 }
@@ -338,6 +340,15 @@ impl Bed {
             generator: median.generator,
             nodes: median.nodes.iter().map(|n| NodeCost { name: n.name.clone(), ..*n }).collect(),
         }
+    }
+}
+
+/// Counts a lane as finished when it goes.
+struct Finish<'a>(&'a AtomicUsize);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 

@@ -11,8 +11,9 @@ use crate::ring::{Consumer, Producer, ring};
 use crate::vector::{Vector, flag};
 use std::sync::Arc;
 
-/// Vectors that wait in one ring at most.
-const RING_SIZE: usize = 128;
+/// Vectors that wait in one ring at most. However full they are, a worker that does not come to them leaves the others
+/// the greater part of the usual pool.
+const RING_SIZE: usize = 32;
 
 /// A vector with where it goes. A slot from which it was taken has another, or none as yet.
 #[derive(Default)]
