@@ -32,6 +32,10 @@ def good_frames(scapy, station, host):
             scapy.Ether(src=host, dst="ff:ff:ff:ff:ff:ff") / scapy.ARP(psrc="10.0.1.2", pdst="10.0.1.1", hwsrc=host),
             ether / scapy.ARP(op=2, psrc="10.0.1.2", pdst="10.0.1.1", hwsrc=host),
             ether / scapy.IPv6() / scapy.UDP(),
+            ether / scapy.Dot1AD(vlan=6) / scapy.Dot1Q(vlan=5) / ip / scapy.TCP(),
+            # What hand-off by flow looks into.
+            scapy.Ether(src=host, dst=station, type=0x8847) / scapy.Raw(b"\x00\x10\x00\x40\x00\x20\x01\x40") / ip / scapy.UDP(),
+            ether / ip / scapy.UDP(dport=4789) / scapy.VXLAN(vni=7) / ether / ip / scapy.UDP(),
         )
     ]
 
@@ -56,9 +60,13 @@ def mutated(chance, models):
     return bytes(frame[:1514])
 
 
-def test_random_and_mutated_frames_do_no_harm(two_hosts):
+@pytest.mark.parametrize("workers", ["one worker", "handed over"])
+def test_random_and_mutated_frames_do_no_harm(lab, driver, workers):
     scapy = pytest.importorskip("scapy.all", reason="needs python3-scapy (make deps)")
-    router, h1, h2 = two_hosts
+    handed = workers == "handed over"
+    router, h1, h2 = lab.two_hosts(driver, extra="cpu { workers 2 }\n" if handed else "")
+    if handed:
+        router.cli("set interface handoff e0 workers 0-1")
     assert h1.reaches("10.0.2.2")
     station = router.cli_json("show hardware-interfaces e0")["interfaces"][0]["mac"]
     models = good_frames(scapy, station, h1.mac())

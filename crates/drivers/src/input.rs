@@ -7,8 +7,7 @@
 use crate::ready::Ready;
 use crate::{Receive, ReceiveCounts};
 use graph::{
-    Buffers, Context, CounterSpec, CounterTable, InterfaceIndex, NodeSpec, Severity, Snapshot, Source, Vector, Wake,
-    time,
+    Context, CounterSpec, CounterTable, InterfaceIndex, NodeSpec, Severity, Snapshot, Source, Vector, Wake, time,
 };
 use rustix::fd::AsFd;
 use std::cell::Cell;
@@ -399,10 +398,6 @@ impl Source for DeviceInput {
     fn waits(&self) -> bool {
         self.queues.iter().all(|queue| queue.waits)
     }
-
-    fn drain(&mut self, _: &mut Buffers) {
-        self.queues.clear();
-    }
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
@@ -414,7 +409,7 @@ fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
 mod tests {
     use super::*;
     use crate::borrowed;
-    use graph::{Behaviour, Graph, NodeIndex, Pool, Row, Worker};
+    use graph::{Behaviour, Buffers, Graph, NodeIndex, Pool, Row, Worker};
     use rustix::event::{EventfdFlags, eventfd};
     use rustix::fd::{BorrowedFd, OwnedFd};
     use std::sync::Mutex;

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use wire::arp::Arp;
 use wire::dhcp::Message;
 use wire::ethernet::EtherType;
+use wire::flow::FlowHasher;
 use wire::pretty::Summary;
 use wire::vlan::Tag;
 use wire::{checksum, ethernet, icmpv4, ipv4, tcp, udp};
@@ -13,6 +14,7 @@ pub fn run(bytes: &[u8]) {
     for summary in [Summary::ethernet(bytes), Summary::arp(bytes), Summary::ipv4(bytes)] {
         black_box(summary.indented(4).to_string());
     }
+    flow(bytes);
     arp(bytes);
     dhcp(bytes);
     ip4(bytes);
@@ -30,6 +32,16 @@ pub fn run(bytes: &[u8]) {
             EtherType::ARP => arp(payload),
             EtherType::IPV4 => ip4(payload),
             _ => {}
+        }
+    }
+}
+
+fn flow(bytes: &[u8]) {
+    for hasher in [FlowHasher::new(1, false), FlowHasher::new(1, true)] {
+        let hash = black_box(hasher.of_frame(bytes));
+        if bytes.len() >= ethernet::HEADER_LEN && Tag::parse(&bytes[12..]).is_none() {
+            let tagged = [&bytes[..12], &[0x81, 0, 0, 5], &bytes[12..]].concat();
+            assert_eq!(hasher.of_frame(&tagged), hash, "a tag parts no flow");
         }
     }
 }

@@ -172,7 +172,7 @@ impl Graph {
             drops: CounterTable::new("/if/drops", workers, MAX_INTERFACES, 1)?,
         };
         let mailboxes = (0..workers).map(|_| Ok(Arc::new(Mailbox::new()?))).collect::<io::Result<Vec<_>>>()?;
-        let ports = Ports::of_all(&mailboxes);
+        let ports = Ports::of_all(&mailboxes, pool.capacity());
         Ok(Graph {
             domain: domain.clone(),
             pool: pool.clone(),

@@ -9,6 +9,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::{Feed, Sink, spec};
 
+fn one_worker() -> (Graph, Worker) {
+    let (domain, pool) = (rcu::Domain::new(1), Pool::new(1024, false).unwrap());
+    let graph = Graph::new(&domain, &pool, 1).unwrap();
+    let worker = graph.worker(0).unwrap();
+    (graph, worker)
+}
+
+fn two_workers(buffers: u32) -> (Graph, [Worker; 2]) {
+    let (domain, pool) = (rcu::Domain::new(2), Pool::new(buffers, false).unwrap());
+    let graph = Graph::new(&domain, &pool, 2).unwrap();
+    let workers = [graph.worker(0).unwrap(), graph.worker(1).unwrap()];
+    (graph, workers)
+}
+
 /// Two workers that run in turns; the second has packets for a node that lives on the first.
 struct Pair {
     graph: Graph,
@@ -19,10 +33,7 @@ struct Pair {
 
 impl Pair {
     fn new(vectors: usize, size: usize, route: fn(usize) -> EdgeIndex) -> Pair {
-        let domain = rcu::Domain::new(3);
-        let pool = Pool::new(16384, false).unwrap();
-        let mut graph = Graph::new(&domain, &pool, 2).unwrap();
-        let workers = [graph.worker(0).unwrap(), graph.worker(1).unwrap()];
+        let (mut graph, workers) = two_workers(16384);
         let seen = Arc::new(Mutex::new(Vec::new()));
         let make = || Behaviour::Map(Box::new(Sink(seen.clone())));
         let sink = graph.register_owned(spec("sink", &[]), 0, make).unwrap();
@@ -44,6 +55,12 @@ impl Pair {
             idle = if worked == [false, false] { idle + 1 } else { 0 };
         }
         self.check();
+    }
+
+    /// Has the second worker's source bring so many vectors more.
+    fn feed_again(&mut self, vectors: usize) {
+        let source = self.graph.find("feed").unwrap();
+        self.workers[1].core().node::<Feed>(source).unwrap().vectors = vectors;
     }
 
     fn check(&mut self) {
@@ -76,12 +93,27 @@ fn packets_go_on_where_their_node_lives_in_order() {
 
 #[test]
 fn what_a_busy_worker_has_no_room_for_is_dropped_by_name() {
-    let mut pair = Pair::new(136, 100, |_| 0);
+    // A quarter of all packet memory may wait.
+    let mut pair = Pair::new(60, 100, |_| 0);
     // The owner does not come to it.
     while pair.workers[1].round() == Progress::Worked {}
-    assert_eq!(pair.error("congestion drop between workers"), 104 * 100);
+    assert_eq!(pair.error("congestion drop between workers"), 20 * 100);
     pair.settle();
-    assert_eq!(pair.seen.lock().unwrap().len(), 32 * 100);
+    assert_eq!(pair.seen.lock().unwrap().len(), 40 * 100);
+    // What it has taken in makes room again.
+    pair.feed_again(30);
+    while pair.workers[1].round() == Progress::Worked {}
+    pair.settle();
+    assert_eq!(pair.seen.lock().unwrap().len(), 70 * 100);
+}
+
+#[test]
+fn small_vectors_are_bounded_by_their_number() {
+    let mut pair = Pair::new(200, 1, |_| 0);
+    while pair.workers[1].round() == Progress::Worked {}
+    assert_eq!(pair.error("congestion drop between workers"), 200 - 128);
+    pair.settle();
+    assert_eq!(pair.seen.lock().unwrap().len(), 128);
 }
 
 #[test]
@@ -124,10 +156,7 @@ fn a_worker_that_sleeps_is_woken_by_what_is_handed_to_it() {
 
 #[test]
 fn an_edge_may_lead_to_a_node_on_another_worker() {
-    let domain = rcu::Domain::new(3);
-    let pool = Pool::new(16384, false).unwrap();
-    let mut graph = Graph::new(&domain, &pool, 2).unwrap();
-    let workers = [graph.worker(0).unwrap(), graph.worker(1).unwrap()];
+    let (mut graph, workers) = two_workers(16384);
     let seen: [Arc<Mutex<Vec<u32>>>; 2] = Default::default();
     let end = |thread: usize| Behaviour::Map(Box::new(Sink(seen[thread].clone())));
     let sink = graph.register(spec("sink", &[]), end).unwrap();
@@ -193,10 +222,7 @@ impl Expand for Clock {
 
 #[test]
 fn timers_call_their_node_until_it_is_gone() {
-    let domain = rcu::Domain::new(1);
-    let pool = Pool::new(1024, false).unwrap();
-    let mut graph = Graph::new(&domain, &pool, 1).unwrap();
-    let mut worker = graph.worker(0).unwrap();
+    let (mut graph, mut worker) = one_worker();
     let fired: Arc<Mutex<Vec<u64>>> = Arc::default();
     let make = |_| Behaviour::Expand(Box::new(Clock { fired: fired.clone() }));
     let clock = graph.register(spec("clock", &[]), make).unwrap();
@@ -219,10 +245,7 @@ fn timers_call_their_node_until_it_is_gone() {
 
 #[test]
 fn a_timer_wakes_its_worker() {
-    let domain = rcu::Domain::new(1);
-    let pool = Pool::new(1024, false).unwrap();
-    let mut graph = Graph::new(&domain, &pool, 1).unwrap();
-    let worker = graph.worker(0).unwrap();
+    let (mut graph, worker) = one_worker();
     let fired: Arc<Mutex<Vec<u64>>> = Arc::default();
     let make = |_| Behaviour::Expand(Box::new(Clock { fired: fired.clone() }));
     graph.register(spec("clock", &[]), make).unwrap();
@@ -238,10 +261,7 @@ fn a_timer_wakes_its_worker() {
 
 #[test]
 fn a_worker_that_must_poll_may_rest_in_between() {
-    let domain = rcu::Domain::new(1);
-    let pool = Pool::new(1024, false).unwrap();
-    let mut graph = Graph::new(&domain, &pool, 1).unwrap();
-    let mut worker = graph.worker(0).unwrap();
+    let (mut graph, mut worker) = one_worker();
     worker.rest_between_polls(Duration::from_millis(10));
     struct Restless;
     impl Source for Restless {

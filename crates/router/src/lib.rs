@@ -25,7 +25,6 @@ pub mod packet_generator;
 mod rate;
 pub mod reassembly;
 pub mod span;
-pub mod stall_watch;
 pub mod vlan;
 
 pub use events::{Event, QUEUE as EVENT_QUEUE};
@@ -38,6 +37,7 @@ use dhcp::DhcpClients;
 use graph::{Graph, GraphError, Pool};
 use icmp::Icmp;
 use icmp::ping::Pings;
+use inspect::StallWatch;
 use interface::link_watch::LinkWatch;
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
 use ip4::Punts;
@@ -47,7 +47,6 @@ use logging::Logging;
 use packet_generator::Streams;
 use rcu::{Domain, Published};
 use reassembly::Reassembly;
-use stall_watch::StallWatch;
 use std::collections::HashSet;
 use std::io;
 use std::net::Ipv4Addr;
@@ -147,7 +146,7 @@ pub enum Error {
     AddressThere { prefix: Prefix4, name: String },
     #[error("{name} does not have the address {prefix}")]
     NoSuchAddress { prefix: Prefix4, name: String },
-    #[error("too many addresses on one interface (at most {max})", max = interface::control::MAX_ADDRESSES)]
+    #[error("too many addresses on one interface (at most {max})", max = interface::MAX_ADDRESSES)]
     TooManyAddresses,
     #[error("{prefix} on {name} is leased by DHCP (`set dhcp client del intfc {name}' gives it back)")]
     Leased { prefix: Prefix4, name: String },

@@ -8,12 +8,15 @@ use super::{CONGESTED, Core, NOWHERE};
 use crate::NodeIndex;
 use crate::mailbox::Mailbox;
 use crate::ring::{Consumer, Producer, ring};
-use crate::vector::{Vector, flag};
+use crate::vector::{VECTOR_SIZE, Vector, flag};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Vectors that wait in one ring at most. However full they are, a worker that does not come to them leaves the others
-/// the greater part of the usual pool.
-const RING_SIZE: usize = 32;
+/// Vectors that wait in one ring at most.
+const RING_SIZE: usize = 128;
+/// Of all packet memory, the part that may wait for one worker, in all rings to it: one that does not come to them, however
+/// many hand it packets, leaves the others enough.
+const WAITING_SHARE: usize = 4;
 
 /// A vector with where it goes. A slot from which it was taken has another, or none as yet.
 #[derive(Default)]
@@ -31,17 +34,56 @@ pub(crate) struct Place {
     pub generation: u32,
 }
 
+/// Packets that were ever taken out of a ring, which its producer reads; on a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Taken(AtomicU64);
+
+/// The end of a ring by which packets leave.
+struct Outgoing {
+    ring: Producer<Parcel>,
+    /// Packets that were ever handed over, and that had been taken when it was last looked.
+    handed: u64,
+    seen: u64,
+    taken: Arc<Taken>,
+    /// Packets that may wait.
+    most: u64,
+}
+
+impl Outgoing {
+    /// Hands a parcel of so many packets over; false: they have no room, nothing has changed.
+    #[inline]
+    fn push(&mut self, parcel: &mut Parcel, packets: u64) -> bool {
+        if self.handed + packets - self.seen > self.most {
+            self.seen = self.taken.0.load(Ordering::Relaxed);
+            if self.handed + packets - self.seen > self.most {
+                return false;
+            }
+        }
+        let went = self.ring.push(parcel);
+        self.handed += if went { packets } else { 0 };
+        went
+    }
+}
+
+/// The end by which they come.
+struct Incoming {
+    ring: Consumer<Parcel>,
+    taken: Arc<Taken>,
+}
+
 /// One worker's ends of all rings.
 pub(crate) struct Ports {
     /// By worker; none to itself.
-    outgoing: Vec<Option<Producer<Parcel>>>,
-    incoming: Vec<Consumer<Parcel>>,
+    outgoing: Vec<Option<Outgoing>>,
+    incoming: Vec<Incoming>,
     mailboxes: Vec<Arc<Mailbox>>,
 }
 
 impl Ports {
-    /// The ports of all workers, by their mailboxes.
-    pub fn of_all(mailboxes: &[Arc<Mailbox>]) -> Vec<Ports> {
+    /// The ports of all workers, by their mailboxes; they have so many buffers among them.
+    pub fn of_all(mailboxes: &[Arc<Mailbox>], buffers: u32) -> Vec<Ports> {
+        let most = buffers as usize / WAITING_SHARE / mailboxes.len().saturating_sub(1).max(1);
         let none = |_: &Arc<Mailbox>| Ports {
             outgoing: mailboxes.iter().map(|_| None).collect(),
             incoming: Vec::new(),
@@ -51,8 +93,12 @@ impl Ports {
         for from in 0..all.len() {
             for to in (0..all.len()).filter(|to| *to != from) {
                 let (producer, consumer) = ring(RING_SIZE, Parcel::default);
-                all[from].outgoing[to] = Some(producer);
-                all[to].incoming.push(consumer);
+                let taken = Arc::<Taken>::default();
+                // One whole vector fits into any pool's.
+                let most = most.max(VECTOR_SIZE) as u64;
+                let outgoing = Outgoing { ring: producer, handed: 0, seen: 0, taken: taken.clone(), most };
+                all[from].outgoing[to] = Some(outgoing);
+                all[to].incoming.push(Incoming { ring: consumer, taken });
             }
         }
         all
@@ -65,7 +111,7 @@ impl Ports {
 
     /// Whether something has come.
     pub fn have_mail(&mut self) -> bool {
-        self.incoming.iter_mut().any(|ring| !ring.is_empty())
+        self.incoming.iter_mut().any(|incoming| !incoming.ring.is_empty())
     }
 }
 
@@ -84,7 +130,7 @@ impl Core {
         }
         let mut parcel = Parcel { to, generation: place.generation, vector: Some(vector) };
         let went = match self.ports.outgoing.get_mut(place.worker) {
-            Some(Some(ring)) => ring.push(&mut parcel),
+            Some(Some(outgoing)) => outgoing.push(&mut parcel, n),
             _ => unreachable!("there is a ring to every other worker"),
         };
         if !went {
@@ -102,11 +148,16 @@ impl Core {
         for ring in 0..self.ports.incoming.len() {
             // What comes meanwhile is for the next round.
             for _ in 0..RING_SIZE {
-                if self.ports.incoming[ring].is_empty() {
+                let incoming = &mut self.ports.incoming[ring];
+                if incoming.ring.is_empty() {
                     break;
                 }
                 let mut parcel = Parcel { vector: self.spare.pop(), ..Parcel::default() };
-                self.ports.incoming[ring].pop(&mut parcel);
+                incoming.ring.pop(&mut parcel);
+                let packets = parcel.vector.as_ref().map_or(0, |vector| vector.len() as u64);
+                // Nobody else writes it.
+                let taken = incoming.taken.0.load(Ordering::Relaxed) + packets;
+                incoming.taken.0.store(taken, Ordering::Relaxed);
                 self.arrive(parcel);
                 any = true;
             }

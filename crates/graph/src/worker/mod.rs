@@ -11,6 +11,7 @@
 
 mod dispatch;
 mod handoff;
+mod messages;
 mod recorder;
 mod running;
 
@@ -468,128 +469,6 @@ impl Core {
             self.pending[node.rank / 64] |= 1 << (node.rank % 64);
         }
         node.behaviour.as_any().downcast_mut()
-    }
-
-    #[inline]
-    fn has_messages(&self) -> bool {
-        self.mailbox.has_mail() || !self.deferred.is_empty()
-    }
-
-    /// Applies what control has sent. False: stop.
-    ///
-    /// A call may panic: those behind it stay where they are and are applied next.
-    #[cold]
-    fn apply_messages(&mut self) -> bool {
-        self.running = CONTROL;
-        self.counters.workers.set(self.thread, worker_word::RUNNING, 0, Running::CONTROL);
-        self.deferred.extend(self.mailbox.take());
-        while let Some(message) = self.deferred.pop_front() {
-            match message {
-                Message::Call(call) => call(self),
-                Message::Remove(index) => self.remove(index),
-                Message::Stop => return false,
-                other => self.grow(other),
-            }
-        }
-        self.publish();
-        true
-    }
-
-    /// Control publishes an object that names an edge after it has posted the edge. So an
-    /// edge that we meet and do not know is in the mailbox. What only adds is applied at
-    /// once; the rest waits for the end of the round.
-    #[cold]
-    fn learn_edges(&mut self) {
-        for message in self.mailbox.take() {
-            match message {
-                Message::Call(_) | Message::Remove(_) | Message::Stop => self.deferred.push_back(message),
-                other if self.deferred.is_empty() => self.grow(other),
-                other => self.deferred.push_back(other),
-            }
-        }
-    }
-
-    fn grow(&mut self, message: Message) {
-        match message {
-            Message::Add(index, new) => {
-                let at = index.0 as usize;
-                if self.nodes.len() <= at {
-                    self.nodes.resize_with(at + 1, || None);
-                }
-                if matches!(new.behaviour, Behaviour::Source(_)) {
-                    self.sources.push(index);
-                }
-                self.clear_maximum(at);
-                let NewNode { behaviour, edges, counter_base, name, generation } = *new;
-                let queue = Vec::with_capacity(4);
-                let fired = Vec::new();
-                self.nodes[at] = Some(Node { behaviour, edges, counter_base, name, queue, fired, rank: 0, generation });
-                self.order.push(index);
-                self.rank_nodes();
-            }
-            Message::AddElsewhere(index, place) => {
-                let at = index.0 as usize;
-                if self.elsewhere.len() <= at {
-                    self.elsewhere.resize(at + 1, None);
-                }
-                self.elsewhere[at] = Some(place);
-            }
-            Message::Connect(from, edge, target) => {
-                if let Some(Some(node)) = self.nodes.get_mut(from.0 as usize) {
-                    let edge = edge as usize;
-                    if node.edges.len() <= edge {
-                        node.edges.resize(edge + 1, Target::Nowhere);
-                    }
-                    node.edges[edge] = target;
-                }
-            }
-            Message::Order(order) => {
-                self.order = order;
-                self.rank_nodes();
-            }
-            Message::Call(_) | Message::Remove(_) | Message::Stop => {
-                unreachable!("not a growing message")
-            }
-        }
-    }
-
-    fn rank_nodes(&mut self) {
-        self.order.retain(|index| matches!(self.nodes.get(index.0 as usize), Some(Some(_))));
-        self.pending = vec![0; self.order.len().div_ceil(64)];
-        for (rank, index) in self.order.iter().enumerate() {
-            let node = self.nodes[index.0 as usize].as_mut().expect("retained above");
-            node.rank = rank;
-            if !node.queue.is_empty() || matches!(node.behaviour, Behaviour::Expand(_)) {
-                self.pending[rank / 64] |= 1 << (rank % 64);
-            }
-        }
-    }
-
-    fn remove(&mut self, index: NodeIndex) {
-        if let Some(place) = self.elsewhere.get_mut(index.0 as usize) {
-            *place = None;
-        }
-        let Some(mut node) = self.nodes.get_mut(index.0 as usize).and_then(Option::take) else {
-            return;
-        };
-        self.sources.retain(|source| *source != index);
-        let held = if matches!(node.behaviour, Behaviour::Expand(_)) { node.behaviour.held() as u64 } else { 0 };
-        node.behaviour.drain(&mut self.buffers);
-        self.ledger.dropped += held;
-        self.ledger.held -= held;
-        for vector in std::mem::take(&mut node.queue) {
-            self.drop_vector(vector, NOWHERE);
-        }
-        self.janitor.put_away(node.behaviour);
-        self.rank_nodes();
-    }
-
-    fn drain(&mut self) {
-        // Nothing runs any more: what others handed over goes with its node.
-        self.take_over();
-        for index in 0..self.nodes.len() {
-            self.remove(NodeIndex(index as u32));
-        }
     }
 
     /// Writes the worker's counts where control sees them.

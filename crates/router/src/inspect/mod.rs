@@ -11,7 +11,8 @@ mod memory;
 mod nodes;
 mod placement;
 mod runtime;
-pub(crate) mod task;
+mod stall_watch;
+mod task;
 mod threads;
 mod trace;
 mod trace_filter;
@@ -20,6 +21,7 @@ mod vlib_graph;
 
 pub(crate) use features::of_interfaces;
 pub use meanings::{Meaning, errors_guide, meanings};
+pub use stall_watch::StallWatch;
 pub use trace_filter::TraceFilter;
 pub(crate) use trace_filter::predicate;
 

@@ -1,10 +1,11 @@
 //! `show threads`: the control thread and the workers, where they run, and whether a
 //! worker keeps the others waiting.
 
+use super::stall_watch::Stuck;
 use super::task::Task;
 use super::worker_name;
 use crate::Router;
-use crate::stall_watch::Stuck;
+
 use command::table::{Align, Table};
 use command::{Args, Command, CommandSet, reply};
 use graph::WorkerState;

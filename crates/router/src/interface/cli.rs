@@ -5,10 +5,10 @@ use crate::Router;
 use crate::inspect::of_interfaces;
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
-use drivers::af_packet::AfPacketOptions;
+use drivers::af_packet::{self, AfPacketOptions};
 use drivers::input::Mode;
 use drivers::loopback::MAX_INSTANCES;
-use drivers::tap::TapOptions;
+use drivers::tap::{self, TapOptions};
 use graph::InterfaceIndex;
 use serde::Serialize;
 use std::fmt;
@@ -213,21 +213,32 @@ fn register_queues(set: &mut CommandSet<Router>) {
 }
 
 fn register_creation(set: &mut CommandSet<Router>) {
-    set.add(Command::new(
-        "create tap {{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:word>] | [host-ip4-addr <ip4:prefix4>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..256>] }}",
-        "Create an interface whose other end is a TAP device of the host.",
-        create_tap,
-    )
-.configures()
-.example("create tap name e0 host-if-name eth0 host-ns peer host-ip4-addr 100.64.1.2/30")
-.example("create tap name e0 num-rx-queues 2"));
-    set.add(Command::new(
-        "create host-interface {name <host:word> {{ [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..64>] | [interface-name <name:word>] }} | <device:word> {{ [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..64>] | [name <name:word>] }}}",
-        "Create an interface on top of one of the host's (AF_PACKET).",
-        create_host_interface,
-    )
-.configures()
-.example("create host-interface eth0 name e0"));
+    let tap = format!(
+        "create tap {{{{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:word>] | \
+         [host-ip4-addr <ip4:prefix4>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | \
+         [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{}>] }}}}",
+        tap::MAX_QUEUES
+    );
+    set.add(
+        Command::new(&tap, "Create an interface whose other end is a TAP device of the host.", create_tap)
+            .configures()
+            .example("create tap name e0 host-if-name eth0 host-ns peer host-ip4-addr 100.64.1.2/30")
+            .example("create tap name e0 num-rx-queues 2"),
+    );
+    let options = format!("[hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{}>]", af_packet::MAX_QUEUES);
+    let host_interface = format!(
+        "create host-interface {{name <host:word> {{{{ {options} | [interface-name <name:word>] }}}} | \
+         <device:word> {{{{ {options} | [name <name:word>] }}}}}}"
+    );
+    set.add(
+        Command::new(
+            &host_interface,
+            "Create an interface on top of one of the host's (AF_PACKET).",
+            create_host_interface,
+        )
+        .configures()
+        .example("create host-interface eth0 name e0"),
+    );
     set.add(
         Command::new(
             "create null interface [name <name:word>]",

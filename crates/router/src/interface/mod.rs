@@ -3,6 +3,7 @@
 //! Each interface has two nodes of its own, `NAME-output` and `NAME-tx`; its packets come
 //! in by its driver's input node.
 
+mod addresses;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
@@ -16,6 +17,7 @@ pub mod queues;
 mod station;
 pub mod unnumbered;
 
+pub use addresses::MAX_ADDRESSES;
 pub use control::{Interface, Interfaces};
 pub use creation::{Creation, LoopbackOptions};
 pub use facts::{Facts, FactsTable, SharedFacts};

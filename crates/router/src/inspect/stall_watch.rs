@@ -1,0 +1,185 @@
+//! Watching workers: one that is stuck in a node is named, with what it is stuck with, before
+//! anybody wonders where the packets are.
+//!
+//! Control looks once a second. It asks no worker: it reads what they write anyway.
+
+use super::task::Task;
+use super::worker_name;
+use crate::Router;
+use graph::WorkerState;
+use std::fmt;
+use std::time::{Duration, Instant};
+use wire::ethernet::EtherType;
+use wire::pretty::Summary;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Bytes of a packet that are told.
+const HEAD: usize = 96;
+
+/// What a worker is stuck with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stuck {
+    /// None: a message of control's.
+    pub node: Option<String>,
+    pub packets: usize,
+    /// How the first of them begins, from its link header.
+    pub head: Vec<u8>,
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stuck { node, packets, head } = self;
+        match (node, packets) {
+            (None, _) => write!(f, "in a message of control"),
+            (Some(node), 0) => write!(f, "in node {node}"),
+            (Some(node), 1) => write!(f, "in node {node}, with a packet:\n{}", Dump(head)),
+            (Some(node), _) => write!(f, "in node {node}, with {packets} packets, of which the first:\n{}", Dump(head)),
+        }
+    }
+}
+
+/// The head of a packet, decoded and in hexadecimal numbers.
+struct Dump<'a>(&'a [u8]);
+
+impl fmt::Display for Dump<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Summary::ethernet(self.0).indented(4))?;
+        if let Ok(frame) = wire::ethernet::Header::new_checked(self.0)
+            && frame.ethertype() == EtherType::IPV4
+        {
+            write!(f, "\n{}", Summary::ipv4(frame.payload()).indented(4))?;
+        }
+        for (row, bytes) in self.0.chunks(16).enumerate() {
+            write!(f, "\n    {:04x}:", row * 16)?;
+            bytes.iter().try_for_each(|byte| write!(f, " {byte:02x}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// What is known of a worker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Seen {
+    #[default]
+    Fine,
+    /// In one round for long, and it wants to run: either it does, in a node that does not end, or the system does not
+    /// let it. The next look tells, by the processor time that it had until this one.
+    Suspected { began: u64, used: u64 },
+    /// What was to be said of this round has been said.
+    Told { began: u64 },
+}
+
+/// What is said of a worker.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Stuck,
+    /// It could run, and the system gives its core to others.
+    Kept,
+    GoesOn,
+}
+
+impl Seen {
+    /// Looks once more: at a round that began at that tick and takes long already, when it does, and at the thread: whether
+    /// it could run, and the processor time that it has had, in hundredths of a second.
+    fn look(self, long: Option<u64>, is_runnable: bool, used: u64) -> (Seen, Option<Verdict>) {
+        /// Of the half second or more between two looks, what a thread has had that ran all the while, at least.
+        const RAN: u64 = 10;
+        match (long, self) {
+            (None, Seen::Told { .. }) => (Seen::Fine, Some(Verdict::GoesOn)),
+            (None, _) => (Seen::Fine, None),
+            (Some(round), Seen::Told { began }) if began == round => (self, None),
+            (Some(round), Seen::Suspected { began, used: before }) if is_runnable && began == round => {
+                let ran = used.saturating_sub(before) >= RAN;
+                (Seen::Told { began }, Some(if ran { Verdict::Stuck } else { Verdict::Kept }))
+            }
+            (Some(began), _) if is_runnable => (Seen::Suspected { began, used }, None),
+            (Some(began), _) => (Seen::Told { began }, Some(Verdict::Stuck)),
+        }
+    }
+}
+
+/// What is known of workers.
+#[derive(Debug, Default)]
+pub struct StallWatch {
+    due: Option<Instant>,
+    seen: Vec<Seen>,
+}
+
+impl StallWatch {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
+impl Router {
+    /// What a worker is doing now.
+    pub(crate) fn stuck_with(&self, worker: usize) -> Stuck {
+        let running = self.graph.running(worker);
+        let node = running.node.map(|node| match self.graph.info(node) {
+            Some(info) => info.name.clone(),
+            None => "(removed)".into(),
+        });
+        let head = match running.packets {
+            0 => Vec::new(),
+            _ => self.graph.pool().peek(running.first, running.l2, HEAD),
+        };
+        Stuck { node, packets: running.packets, head }
+    }
+
+    /// Looks at workers when it is time to.
+    pub(crate) fn tick_stalls(&mut self, now: Instant) {
+        // Early, when control is awake for something else: an idle one shall wake once a second, not twice.
+        if self.stalls.due.is_some_and(|due| now + INTERVAL / 2 < due) {
+            return;
+        }
+        self.stalls.due = Some(now + INTERVAL);
+        self.stalls.seen.resize(self.graph.workers(), Seen::Fine);
+        for worker in 0..self.graph.workers() {
+            let (long, time) = match self.graph.worker_state(worker) {
+                WorkerState::Stalled(time) => (self.graph.round_began(worker), time.as_secs_f64()),
+                _ => (None, 0.0),
+            };
+            // The system is asked only when something is odd.
+            let task = long.and_then(|_| Task::of(self.graph.worker_lwp(worker)?));
+            let (is_runnable, used) = task.map_or((false, 0), |task| (task.is_runnable, task.used));
+            let (seen, verdict) = self.stalls.seen[worker].look(long, is_runnable, used);
+            self.stalls.seen[worker] = seen;
+            let name = worker_name(worker);
+            match verdict {
+                Some(Verdict::Stuck) => {
+                    log::error!("{name} has been stuck for {time:.1} s {}", self.stuck_with(worker))
+                }
+                Some(Verdict::Kept) => {
+                    log::warn!("{name} has not run for {time:.1} s: the system gives its core to others");
+                }
+                Some(Verdict::GoesOn) => log::warn!("{name} goes on"),
+                None => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_blocks_is_told_once_and_again_when_it_goes_on() {
+        let (seen, verdict) = Seen::Fine.look(Some(7), false, 100);
+        assert_eq!(verdict, Some(Verdict::Stuck));
+        let (seen, verdict) = seen.look(Some(7), false, 100);
+        assert_eq!(verdict, None);
+        assert_eq!(seen.look(None, false, 0), (Seen::Fine, Some(Verdict::GoesOn)));
+        assert_eq!(seen.look(Some(8), false, 100).1, Some(Verdict::Stuck), "in another round");
+    }
+
+    #[test]
+    fn one_that_spins_is_told_from_one_that_is_not_let_run() {
+        let (seen, verdict) = Seen::Fine.look(Some(7), true, 100);
+        assert_eq!((seen, verdict), (Seen::Suspected { began: 7, used: 100 }, None));
+        assert_eq!(seen.look(Some(7), true, 150).1, Some(Verdict::Stuck));
+        assert_eq!(seen.look(Some(7), true, 102).1, Some(Verdict::Kept));
+        assert_eq!(seen.look(Some(8), true, 105), (Seen::Suspected { began: 8, used: 105 }, None), "another round");
+        assert_eq!(seen.look(None, true, 150), (Seen::Fine, None));
+    }
+}

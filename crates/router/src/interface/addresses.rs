@@ -1,0 +1,159 @@
+//! Addresses of interfaces, and the routes that they bring.
+
+use crate::ip4::control::{Path, Source, Way};
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use wire::Prefix4;
+
+/// Most addresses of an interface.
+pub const MAX_ADDRESSES: usize = 64;
+
+impl Router {
+    /// Adds an address with its network. The first one is the primary.
+    ///
+    /// # Errors
+    /// When there is no such interface, the address is no host's, or it or its network is
+    /// on an interface already.
+    pub fn add_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        self.check_new_address(index, prefix)?;
+        let up = self.interfaces.get(index)?.is_up();
+        self.interfaces.get_mut(index)?.addresses.push(prefix);
+        for (route, path) in connected_routes(index, prefix) {
+            if let Err(error) = self.add_route(route, Source::Interface, vec![path], true) {
+                self.interfaces.get_mut(index)?.addresses.retain(|known| *known != prefix);
+                self.withdraw_connected(index, prefix);
+                return Err(error);
+            }
+        }
+        self.publish_facts();
+        // Next hops on the new network work from now on.
+        self.install_hops_in(prefix.network());
+        if up {
+            self.announce(index, prefix.address());
+        }
+        Ok(())
+    }
+
+    /// Refuses an address that an interface cannot have as things stand.
+    pub(crate) fn check_new_address(&self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        self.check_borrows_nothing(interface)?;
+        check_host_address(prefix)?;
+        self.check_not_punted_to(prefix.address())?;
+        if let Some(sub) = interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
+            return Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes });
+        }
+        if interface.addresses.len() >= MAX_ADDRESSES {
+            return Err(Error::TooManyAddresses);
+        }
+        for other in self.interfaces.iter() {
+            for known in &other.addresses {
+                let same_address = known.address() == prefix.address();
+                let overlaps = known.contains_prefix(prefix.network()) || prefix.contains_prefix(known.network());
+                // Further addresses on one network of one interface are secondary ones.
+                let secondary = other.index == index && known.network() == prefix.network();
+                if same_address || (overlaps && !secondary) {
+                    return Err(match *known == prefix && other.index == index {
+                        true => Error::AddressThere { prefix, name: other.name.clone() },
+                        false => Error::AddressTaken { wanted: prefix, taken: *known, name: other.name.clone() },
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an address.
+    ///
+    /// # Errors
+    /// When the interface does not have it.
+    pub fn remove_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        if interface.leased == Some(prefix) {
+            return Err(Error::Leased { prefix, name: interface.name.clone() });
+        }
+        let before = interface.addresses.len();
+        interface.addresses.retain(|known| *known != prefix);
+        if interface.addresses.len() == before {
+            return Err(Error::NoSuchAddress { prefix, name: interface.name.clone() });
+        }
+        self.publish_facts();
+        self.withdraw_connected(index, prefix);
+        self.forget_detached_neighbours(index);
+        self.install_hops_in(prefix.network());
+        let waiting = self.unresolved_in(prefix.network());
+        if waiting > 0 {
+            log::warn!("{waiting} routes wait for next hops on {}: its address is gone", prefix.network());
+        }
+        Ok(())
+    }
+
+    /// Removes all addresses of an interface but a leased one.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn remove_addresses(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        // The secondary ones first, so that the primary one does not change under them.
+        let addresses: Vec<Prefix4> = self.interfaces.get(index)?.stated_addresses().copied().collect();
+        addresses.into_iter().rev().try_for_each(|prefix| self.remove_address(index, prefix))
+    }
+
+    /// Removes the routes of an address that the interface has no more.
+    fn withdraw_connected(&mut self, index: InterfaceIndex, prefix: Prefix4) {
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let rest = interface.addresses.clone();
+        for (route, path) in connected_routes(index, prefix) {
+            // A secondary address on the same network keeps it.
+            let still = rest.iter().any(|kept| connected_routes(index, *kept).iter().any(|(other, _)| *other == route));
+            if still {
+                continue;
+            }
+            match self.remove_route(route, Source::Interface, &[path]) {
+                // An address that could not be added whole has not brought all of them.
+                Ok(()) | Err(Error::NoSuchRoute(_)) => {}
+                Err(error) => log::error!("route {route} is not up to date: {error}"),
+            }
+        }
+    }
+
+    /// Learned neighbours that are on no network of the interface any more.
+    pub(super) fn forget_detached_neighbours(&mut self, index: InterfaceIndex) {
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let networks = interface.addresses.clone();
+        let keys: Vec<_> = self
+            .neighbours
+            .of_interface(index)
+            .filter(|(key, neighbour)| {
+                !neighbour.state.is_static() && !networks.iter().any(|network| network.contains(key.address))
+            })
+            .map(|(key, _)| *key)
+            .collect();
+        for key in keys {
+            let _ = self.remove_neighbour(key);
+        }
+    }
+}
+
+/// RFC 1812 5.3.7: addresses that no host may have.
+fn check_host_address(prefix: Prefix4) -> Result<(), Error> {
+    let address = prefix.address();
+    let first = address.octets()[0];
+    let is_host = first != 0 && first < 224 && !address.is_loopback();
+    let is_edge = prefix.length() < 31 && (address == prefix.first() || address == prefix.last());
+    if is_host && prefix.length() > 0 && !is_edge { Ok(()) } else { Err(Error::BadAddress(prefix)) }
+}
+
+/// The routes that an address brings: its network, itself, and, where the network has
+/// them, its first and last address (RFC 3021: /31 has none).
+fn connected_routes(index: InterfaceIndex, prefix: Prefix4) -> Vec<(Prefix4, Path)> {
+    let host = |address| Prefix4::new(address, 32).expect("32 is a length");
+    let mut routes = vec![(host(prefix.address()), Path::new(Way::Local(index)))];
+    if prefix.length() < 32 {
+        routes.push((prefix.network(), Path::new(Way::Attached(index))));
+    }
+    if prefix.length() < 31 {
+        routes.push((host(prefix.first()), Path::new(Way::Drop)));
+        routes.push((host(prefix.last()), Path::new(Way::Broadcast(index))));
+    }
+    routes
+}
