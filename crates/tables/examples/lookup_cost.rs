@@ -63,7 +63,7 @@ mod cost {
     }
 
     fn report(name: &str, fib: &Fib4, reader: &mut Reader, destinations: &[u32]) {
-        println!("{name}: {} routes, {} KiB", fib.len(), fib.memory() >> 10);
+        println!("{name}: {} routes, {} KiB", fib.len(), (fib.memory().lookup + fib.memory().prefixes) >> 10);
         for kernel in Kernel::ALL {
             let Some(handle) = fib.handle().with_kernel(kernel) else {
                 println!("  {kernel:?}: this processor lacks it");
@@ -80,7 +80,7 @@ mod cost {
         let keys: Vec<_> = (0..count).map(|_| Key::new(random.next(), length)).collect();
         let start = std::time::Instant::now();
         for (index, key) in (1u32..).zip(&keys) {
-            fib.insert(*key, Leaf::new(1, index % 256)).expect("room for all");
+            fib.insert(*key, Leaf::new(1, index % 256).0, Leaf).expect("room for all");
         }
         let seconds = start.elapsed().as_secs_f64();
         println!("{:.0} inserts/s", count as f64 / seconds);
@@ -101,12 +101,12 @@ mod cost {
             let table = || Fib4::with_options(&domain, options).expect("address space");
 
             let mut fib = table();
-            fib.insert(Key::new(0x0a00_0000, 8), Leaf::new(1, 1)).expect("room");
+            fib.insert(Key::new(0x0a00_0000, 8), Leaf::new(1, 1).0, Leaf).expect("room");
             let mut seed = Random(1);
             let vector: Vec<_> = (0..VECTOR).map(|_| 0x0a00_0000 | seed.next() >> 8).collect();
             report("one route, 256 addresses", &fib, &mut reader, &vector);
-            fib.remove(Key::new(0x0a00_0000, 8));
-            fib.insert(Key::new(0, 0), Leaf::new(1, 1)).expect("room");
+            fib.remove(Key::new(0x0a00_0000, 8), Leaf);
+            fib.insert(Key::new(0, 0), Leaf::new(1, 1).0, Leaf).expect("room");
             report("default route only", &fib, &mut reader, &vector);
 
             for (name, count, length) in

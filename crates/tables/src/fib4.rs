@@ -1,95 +1,48 @@
-//! IPv4 longest-prefix match for every length from 0 to 32 (DIR-24-8; Gupta, Lin,
-//! McKeown, "Routing lookups in hardware at memory access speeds", INFOCOM 1998).
+//! IPv4 longest-prefix match for every length from 0 to 32.
 //!
-//! The first level has a slot for each /24, so that nearly every address is resolved by
-//! one load. A /24 that holds longer prefixes continues in a second-level page with a
-//! slot for each address. The default route is a single word, which slots without a
-//! route take: adding 0.0.0.0/0 touches nothing else.
+//! [`Fib4`] is the control side with its one writer. It knows every prefix with a number that its owner
+//! chose (`tree`), and keeps for workers, who hold [`Lookup4`], one of two forms of the same:
 //!
-//! The address space of the whole table is reserved at birth and never moves; memory
-//! is paid for where routes are.
+//! - **Slots** (`slots`), for speed: DIR-24-8 (Gupta, Lin, McKeown, "Routing lookups in hardware at memory access
+//!   speeds", INFOCOM 1998). The first level has a slot for each /24, so that nearly every address is
+//!   resolved by one load. A /24 that holds longer prefixes continues in a second-level page with a slot for
+//!   each address. The address space is reserved at birth and never moves; memory is paid for where routes are.
+//! - **Ranges** (`ranges`), for few routes: a sorted array that is made anew with each change, two kilobytes for a
+//!   hundred routes. A table that outgrows it gets slots.
 //!
-//! [`Fib4`] is the control side with its one writer; [`Lookup4`] is what workers hold.
-//! Each slot changes by one atomic store, so a lookup sees the old or the new route.
-//! A slot that turns into a page is switched after the page is filled; a page that is
-//! no longer needed is unlinked and reused only after all workers have moved on.
+//! The default route is a single word, which addresses without a route take: adding 0.0.0.0/0 touches nothing
+//! else.
+//!
+//! Each slot changes by one atomic store, so a lookup sees the old or the new route. A slot that turns into a
+//! page is switched after the page is filled; a page that is no longer needed is unlinked and reused only after
+//! all workers have moved on.
 
+mod key;
 #[allow(unsafe_code)] // gathers and prefetches; invariants in the file
 mod lookup;
+mod ranges;
+mod slots;
 #[cfg(test)]
 mod tests;
+mod tree;
 
+pub use key::Key;
 pub use lookup::{Kernel, Lookup4};
 
 use crate::leaf::Leaf;
-use crate::memory::{Pages, Reserved};
-use lookup::{CONTINUED, FIRST_LEVEL_SLOTS, MISS, PAGE_MASK, PAGE_SLOTS, SLOT_MASK, Table};
+use crate::memory::Pages;
+use lookup::{CONTINUED, Form, MISS, PAGE_SLOTS, SLOT_MASK, Table};
+use ranges::Ranges;
 use rcu::Domain;
-use std::collections::BTreeMap;
+use slots::Painter;
 use std::io;
-use std::ops::{Range, RangeInclusive};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use tree::{Root, Tree};
 
-/// Prefixes up to this length live in the first level.
+/// Prefixes longer than this live in second-level pages.
 const FIRST_LEVEL_LENGTH: u8 = 24;
-/// In the depth array: the slot continues in a page, which has depths of its own.
-const PAGED: u8 = u8::MAX;
-/// What the kernel hands out at a time, for the estimate of [`Fib4::memory`].
-const SYSTEM_PAGE: usize = 4096;
-const SLOTS_PER_SYSTEM_PAGE: usize = SYSTEM_PAGE / size_of::<u32>();
-const FIRST_LEVEL_SYSTEM_PAGES: usize = FIRST_LEVEL_SLOTS / SLOTS_PER_SYSTEM_PAGE;
-/// System pages of slots that share one system page of depths (one byte per slot).
-const SYSTEM_PAGES_PER_DEPTH_PAGE: usize = size_of::<u32>();
-
-/// A prefix: an address (host order) whose bits beyond `length` are zero. Keys sort as
-/// routing tables are printed: by address, then the shorter first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    address: u32,
-    length: u8,
-}
-
-impl Key {
-    /// Clears the bits of `address` beyond `length`.
-    ///
-    /// # Panics
-    /// When `length` is more than 32; prefixes are checked where they are parsed.
-    pub const fn new(address: u32, length: u8) -> Key {
-        assert!(length <= 32, "an IPv4 prefix has at most 32 bits");
-        let host_bits = u32::MAX.unbounded_shr(length as u32);
-        Key { address: address & !host_bits, length }
-    }
-
-    /// The first address of the prefix, host order.
-    pub const fn address(self) -> u32 {
-        self.address
-    }
-
-    /// 0..=32.
-    pub const fn length(self) -> u8 {
-        self.length
-    }
-
-    /// Whether `address` lies in the prefix.
-    pub const fn contains(self, address: u32) -> bool {
-        Key::new(address, self.length).address == self.address
-    }
-
-    /// The first-level slots that it covers; for a prefix longer than /24 the one that
-    /// it lies in.
-    fn first_level(self) -> Range<usize> {
-        let start = (self.address >> 8) as usize;
-        let length = self.length.min(FIRST_LEVEL_LENGTH);
-        start..start + (1 << (FIRST_LEVEL_LENGTH - length))
-    }
-
-    /// The slots that it covers in the page that starts at `page`.
-    fn in_page(self, page: usize) -> Range<usize> {
-        let start = page + (self.address & PAGE_MASK) as usize;
-        start..start + (1 << (32 - self.length))
-    }
-}
+/// A table of ranges that gets more prefixes than this becomes one of slots.
+pub const MOST_RANGES: usize = 1024;
 
 /// There is no second-level page left for a prefix longer than /24. Nothing was
 /// changed. Pages of removed prefixes come back with [`Domain::collect`].
@@ -107,11 +60,13 @@ impl std::error::Error for TableFull {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// How many /24s may hold longer prefixes at a time, at most
-    /// [`Options::MOST_PAGES`]. Each costs 1280 bytes when in use.
+    /// [`Options::MOST_PAGES`]. Each costs 1 KiB when in use.
     pub second_level_pages: u32,
     /// Ask for transparent huge pages: faster when the table is large and dense, but
     /// the first route of each 8 million addresses costs 2 MiB.
     pub huge_pages: bool,
+    /// Slots from the first route on.
+    pub begins_with_slots: bool,
 }
 
 impl Options {
@@ -120,81 +75,39 @@ impl Options {
 }
 
 impl Default for Options {
-    /// Room for 65,536 /24s with longer prefixes; small pages.
+    /// Room for longer prefixes in 1,048,576 /24s; small pages; slots at once.
     fn default() -> Options {
-        Options { second_level_pages: 1 << 16, huge_pages: false }
+        Options { second_level_pages: Options::MOST_PAGES, huge_pages: false, begins_with_slots: true }
     }
 }
 
-/// The control side of an IPv4 table.
+/// What the owner of a table knows of the numbers in it, while many routes change.
+pub trait Routes<C> {
+    /// The leaf that a number stands for, [`Leaf::MISS`] while its prefix is not to be used.
+    fn leaf(&self, value: u32) -> Leaf;
+    /// A change of one prefix: from the number that it has to the one that it shall have.
+    fn merge(&mut self, key: Key, value: Option<u32>, change: C) -> Option<u32>;
+    /// There was no room for that prefix; nothing of it has changed.
+    fn refuse(&mut self, key: Key, change: C);
+}
+
+/// The control side of an IPv4 table: prefixes with a number each, which its owner translates to leaves.
 pub struct Fib4 {
-    /// Every route, to answer questions and to find what covers a removed one.
-    routes: BTreeMap<Key, Leaf>,
-    /// How many routes there are of each length.
-    lengths: [usize; 33],
+    tree: Tree,
     table: Arc<Table>,
-    /// Prefix length that each first-level slot has its leaf from, or [`PAGED`]. Zero
-    /// where there is no route.
-    first_depths: Reserved<u8>,
-    second: SecondLevel,
-    /// One bit for each system page of first-level slots that was written.
-    touched: Vec<u64>,
+    /// The writer's book of slots; none while the table is of ranges.
+    painter: Option<Painter>,
+    /// Bytes of the ranges.
+    ranges: usize,
+    options: Options,
     domain: Arc<Domain>,
-}
-
-/// The writer's book about second-level pages. A page is named by its first slot.
-struct SecondLevel {
-    /// Prefix length that each slot has its leaf from.
-    depths: Reserved<u8>,
-    /// How many prefixes longer than /24 each page holds that was ever used.
-    prefixes: Vec<u16>,
-    /// Pages may be used up to this many.
-    limit: usize,
-    /// Pages that all readers have left. Retired actions put them here.
-    free: Arc<Mutex<Vec<usize>>>,
-}
-
-impl SecondLevel {
-    fn new(limit: u32, pages: Pages) -> io::Result<SecondLevel> {
-        let slots = limit.max(1) as usize * PAGE_SLOTS;
-        Ok(SecondLevel {
-            depths: Reserved::new(slots, pages)?,
-            prefixes: Vec::new(),
-            limit: limit as usize,
-            free: Arc::default(),
-        })
-    }
-
-    /// A page that no reader can see.
-    fn take(&mut self) -> Result<usize, TableFull> {
-        if let Some(page) = self.free.lock().expect("no panic under this lock").pop() {
-            return Ok(page);
-        }
-        let fresh = self.prefixes.len();
-        if fresh == self.limit {
-            return Err(TableFull);
-        }
-        self.prefixes.push(0);
-        Ok(fresh * PAGE_SLOTS)
-    }
-
-    /// Takes an unlinked page back when no reader can be in it any more.
-    fn retire(&self, page: usize, domain: &Domain) {
-        let free = self.free.clone();
-        domain.retire(move || free.lock().expect("no panic under this lock").push(page));
-    }
-
-    /// How many prefixes longer than /24 the page holds.
-    fn prefixes_in(&mut self, page: usize) -> &mut u16 {
-        &mut self.prefixes[page / PAGE_SLOTS]
-    }
 }
 
 impl Fib4 {
     /// An empty table with the default [`Options`], read by the readers of `domain`.
     ///
     /// # Errors
-    /// When the address space (160 MiB of it, hardly any memory) cannot be reserved.
+    /// When the address space (1.1 GiB of it, hardly any memory) cannot be reserved.
     pub fn new(domain: &Arc<Domain>) -> io::Result<Fib4> {
         Fib4::with_options(domain, Options::default())
     }
@@ -207,19 +120,13 @@ impl Fib4 {
         if options.second_level_pages > Options::MOST_PAGES {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let pages = match options.huge_pages {
-            false => Pages::Small,
-            true => Pages::Huge,
+        let painter = options.begins_with_slots.then(|| painter(options, domain)).transpose()?;
+        let form = match &painter {
+            Some(painter) => Form::Slots(painter.slots().clone()),
+            None => Form::Ranges(Ranges::new(std::iter::empty())),
         };
-        Ok(Fib4 {
-            routes: BTreeMap::new(),
-            lengths: [0; 33],
-            table: Arc::new(Table::new(options.second_level_pages, pages)?),
-            first_depths: Reserved::new(FIRST_LEVEL_SLOTS, pages)?,
-            second: SecondLevel::new(options.second_level_pages, pages)?,
-            touched: vec![0; FIRST_LEVEL_SYSTEM_PAGES.div_ceil(u64::BITS as usize)],
-            domain: domain.clone(),
-        })
+        let table = Arc::new(Table::new(domain, form));
+        Ok(Fib4 { tree: Tree::new(), table, painter, ranges: 0, options, domain: domain.clone() })
     }
 
     /// The data side, for workers.
@@ -227,195 +134,298 @@ impl Fib4 {
         Lookup4::new(self.table.clone())
     }
 
-    /// Adds a route, or replaces its leaf and returns the one before.
+    /// Adds a prefix, or replaces its number and returns the one before. `leaf` translates the numbers that are in
+    /// the table ([`Routes::leaf`]).
     ///
     /// # Errors
     /// [`TableFull`], and then nothing has changed. Replacing never fails, nor does a
     /// prefix of up to 24 bits.
-    ///
-    /// # Panics
-    /// When the leaf is [`Leaf::MISS`] or of kind 15, which mean something else here.
-    pub fn insert(&mut self, key: Key, leaf: Leaf) -> Result<Option<Leaf>, TableFull> {
-        assert!(leaf.0 != MISS && leaf.0 < CONTINUED, "not a leaf: {leaf:?}");
-        let long = key.length > FIRST_LEVEL_LENGTH;
-        let page = if long { Some(self.ensure_page(key)?) } else { None };
-        let replaced = self.routes.insert(key, leaf);
-        if replaced.is_none() {
-            self.lengths[usize::from(key.length)] += 1;
-            if let Some(page) = page {
-                *self.second.prefixes_in(page) += 1;
-            }
+    pub fn insert(&mut self, key: Key, value: u32, leaf: impl Fn(u32) -> Leaf) -> Result<Option<u32>, TableFull> {
+        self.prepare(key);
+        let before = self.tree.get(key);
+        if before.is_none() && key.length() > FIRST_LEVEL_LENGTH
+            && let Some(painter) = &mut self.painter
+        {
+            painter.enter_page(key)?;
         }
-        self.paint(key, 0..=key.length, leaf, key.length);
-        Ok(replaced)
+        self.tree.insert(key, value);
+        if before.map_or(Leaf::MISS, &leaf) != leaf(value) {
+            self.repaint(key, leaf);
+        }
+        Ok(before)
     }
 
-    /// Removes a route and returns its leaf; what it covered falls to the next shorter
-    /// prefix.
-    pub fn remove(&mut self, key: Key) -> Option<Leaf> {
-        let removed = self.routes.remove(&key)?;
-        self.lengths[usize::from(key.length)] -= 1;
-        let (depth, leaf) = self.behind(key);
-        self.paint(key, key.length..=key.length, leaf, depth);
-        if key.length > FIRST_LEVEL_LENGTH {
-            self.leave_page(key);
+    /// Removes a prefix and returns its number; what it covered falls to the next shorter prefix.
+    pub fn remove(&mut self, key: Key, leaf: impl Fn(u32) -> Leaf) -> Option<u32> {
+        self.prepare(key);
+        let removed = self.tree.remove(key)?;
+        self.repaint(key, leaf);
+        if key.length() > FIRST_LEVEL_LENGTH
+            && let Some(painter) = &mut self.painter
+        {
+            painter.leave_page(key);
         }
         Some(removed)
     }
 
-    /// The leaf of exactly this prefix.
-    pub fn get(&self, key: Key) -> Option<Leaf> {
-        self.routes.get(&key).copied()
+    #[inline]
+    fn prepare(&self, key: Key) {
+        if let Some(painter) = &self.painter {
+            painter.prepare(key);
+        }
     }
 
-    /// The longest prefix that contains `address` (host order), and its leaf.
-    pub fn longest_match(&self, address: u32) -> Option<(Key, Leaf)> {
-        self.longest_up_to(address, 32)
+    /// Brings lookups in line after the leaf has changed that a prefix's number stands for.
+    pub fn repaint(&mut self, key: Key, leaf: impl Fn(u32) -> Leaf) {
+        let leaf = checked(leaf);
+        if key.length() == 0 {
+            self.table.set_default(self.tree.get(key).map_or(Leaf::MISS, leaf));
+            return;
+        }
+        match &mut self.painter {
+            Some(painter) => painter.paint(&self.tree, key, leaf),
+            None => self.form_ranges(leaf),
+        }
     }
 
-    /// All routes, by address and then the shorter prefix first.
-    pub fn iter(&self) -> impl Iterator<Item = (Key, Leaf)> + '_ {
-        self.routes.iter().map(|(key, leaf)| (*key, *leaf))
+    /// Brings lookups in line after the leaves of some numbers have changed: looks at every prefix.
+    pub fn repaint_where(&mut self, changed: impl Fn(u32) -> bool, leaf: impl Fn(u32) -> Leaf) {
+        let mut any = false;
+        let mut default = false;
+        let painter = &mut self.painter;
+        self.tree.each(|key, value| {
+            if !changed(value) {
+                return;
+            }
+            any = true;
+            default |= key.length() == 0;
+            if let Some(painter) = painter {
+                painter.mark(key);
+            }
+        });
+        if default {
+            self.repaint(Key::DEFAULT, &leaf);
+        }
+        if any {
+            self.paint_marked(leaf);
+        }
     }
 
-    /// How many routes there are.
+    /// Changes many prefixes in one go, which costs a fraction of as many single changes. Lookups meet the table
+    /// before or after the change of each prefix. `changes` is put into another order; changes of the same
+    /// prefix are made in theirs.
+    pub fn change<C: Copy>(&mut self, changes: &mut Vec<(Key, C)>, routes: &mut impl Routes<C>) {
+        sort_by_sixteen(changes);
+        if self.painter.is_none() && self.tree.len() + changes.len() > MOST_RANGES {
+            // It may turn out that it was not needed: then it was early.
+            self.form_slots(|value| routes.leaf(value));
+        }
+        let mut leaving = Vec::new();
+        let mut default = false;
+        let mut rest = &changes[..];
+        while let Some(((first, _), _)) = rest.split_first() {
+            let sixteen = first.address() >> 16;
+            let end = rest.iter().position(|(key, _)| key.address() >> 16 != sixteen).unwrap_or(rest.len());
+            let (group, behind) = rest.split_at(end);
+            rest = behind;
+            default |= self.change_sixteen(group, routes, &mut leaving);
+        }
+        if default {
+            self.repaint(Key::DEFAULT, |value| routes.leaf(value));
+        }
+        self.paint_marked(|value| routes.leaf(value));
+        if let Some(painter) = &mut self.painter {
+            leaving.into_iter().for_each(|key| painter.leave_page(key));
+        }
+    }
+
+    /// Changes that begin in one /16. Gives whether the default route changed.
+    fn change_sixteen<C: Copy>(
+        &mut self,
+        group: &[(Key, C)],
+        routes: &mut impl Routes<C>,
+        leaving: &mut Vec<Key>,
+    ) -> bool {
+        /// Fewer changes than this are cheaper one by one.
+        const WORTH_UNPACKING: usize = 4;
+        let root = Root::at(group[0].0.address(), 16);
+        let in_piece = |key: &Key| Root::of(*key) == root;
+        let (mut default, mut stale) = (false, false);
+        let together = group.iter().filter(|(key, _)| in_piece(key));
+        let is_worth_it = together.clone().count() >= WORTH_UNPACKING;
+        if is_worth_it {
+            self.tree.change(root, together.copied(), |key, before, change| {
+                let old = before.map_or(Leaf::MISS, |value| routes.leaf(value));
+                let after = routes.merge(key, before, change);
+                stale |= old != after.map_or(Leaf::MISS, |value| routes.leaf(value));
+                after
+            });
+            if stale && let Some(painter) = &mut self.painter {
+                painter.mark(root.key(1));
+            }
+        }
+        for (key, change) in group.iter().copied().filter(|(key, _)| !(is_worth_it && in_piece(key))) {
+            let before = self.tree.get(key);
+            let is_long = key.length() > FIRST_LEVEL_LENGTH;
+            if let Some(painter) = self.painter.as_mut().filter(|_| is_long && before.is_none())
+                && painter.enter_page(key).is_err()
+            {
+                routes.refuse(key, change);
+                continue;
+            }
+            let old = before.map_or(Leaf::MISS, |value| routes.leaf(value));
+            let after = routes.merge(key, before, change);
+            match after {
+                Some(value) => self.tree.insert(key, value),
+                None => self.tree.remove(key),
+            };
+            if is_long && after.is_none() {
+                leaving.push(key);
+            }
+            if old != after.map_or(Leaf::MISS, |value| routes.leaf(value)) {
+                default |= key.length() == 0;
+                if let Some(painter) = self.painter.as_mut().filter(|_| key.length() > 0) {
+                    painter.mark(key);
+                }
+            }
+        }
+        default
+    }
+
+    fn paint_marked(&mut self, leaf: impl Fn(u32) -> Leaf) {
+        let leaf = checked(leaf);
+        match &mut self.painter {
+            Some(painter) => {
+                painter.paint_stale(&self.tree, leaf);
+                painter.trim();
+            }
+            None => self.form_ranges(leaf),
+        }
+    }
+
+    fn form_ranges(&mut self, leaf: impl Fn(u32) -> Leaf) {
+        if self.tree.len() > MOST_RANGES && self.form_slots(&leaf) {
+            return;
+        }
+        let routes = self.tree.within(Key::DEFAULT).map(|(key, value)| (key, leaf(value)));
+        let ranges = Ranges::new(routes.filter(|(key, leaf)| key.length() > 0 && *leaf != Leaf::MISS));
+        self.ranges = ranges.memory();
+        self.table.form.publish(Form::Ranges(ranges));
+    }
+
+    /// Gives the table slots. False: there is no address space for them, or too few pages. Then it stays one
+    /// of ranges, of whatever size.
+    fn form_slots(&mut self, leaf: impl Fn(u32) -> Leaf) -> bool {
+        let Ok(mut painter) = painter(self.options, &self.domain) else { return false };
+        let mut all_fit = true;
+        self.tree.each(|key, _| {
+            painter.mark(key);
+            all_fit &= key.length() <= FIRST_LEVEL_LENGTH || painter.enter_page(key).is_ok();
+        });
+        if !all_fit {
+            return false;
+        }
+        painter.paint_stale(&self.tree, checked(leaf));
+        self.table.form.publish(Form::Slots(painter.slots().clone()));
+        self.painter = Some(painter);
+        self.ranges = 0;
+        true
+    }
+
+    /// Gives memory back that holds nothing any more. For when there is time.
+    pub fn trim(&mut self) {
+        if let Some(painter) = &mut self.painter {
+            painter.trim();
+        }
+    }
+
+    /// The number of exactly this prefix.
+    pub fn get(&self, key: Key) -> Option<u32> {
+        self.tree.get(key)
+    }
+
+    /// The longest prefix of at most `length` bits around an address (host order) of which `is` gives something,
+    /// and that.
+    pub fn longest<R>(&self, address: u32, length: u8, is: impl FnMut(Key, u32) -> Option<R>) -> Option<R> {
+        self.tree.longest(address, length, is)
+    }
+
+    /// All prefixes, by address and then the shorter first.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, u32)> + '_ {
+        self.tree.within(Key::DEFAULT)
+    }
+
+    /// The prefixes that lie in one, itself included, in the same order.
+    pub fn within(&self, outer: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
+        self.tree.within(outer)
+    }
+
+    /// All prefixes, in no order: much faster.
+    pub fn each(&self, look: impl FnMut(Key, u32)) {
+        self.tree.each(look);
+    }
+
+    /// How many prefixes there are.
     pub fn len(&self) -> usize {
-        self.routes.len()
+        self.tree.len()
     }
 
-    /// Whether there is no route at all.
+    /// Whether there is none at all.
     pub fn is_empty(&self) -> bool {
-        self.routes.is_empty()
+        self.tree.len() == 0
     }
 
-    /// How many routes there are of each length, 0 to 32.
+    /// How many prefixes there are of each length, 0 to 32.
     pub fn lengths(&self) -> &[usize; 33] {
-        &self.lengths
+        self.tree.lengths()
     }
 
-    /// About how many bytes of memory the table occupies with small pages, routes
-    /// included. What was once written stays.
-    pub fn memory(&self) -> usize {
-        /// A B-tree node is about two thirds full.
-        const ROUTE: usize = size_of::<(Key, Leaf)>() * 3 / 2;
-        let slots: u32 = self.touched.iter().map(|word| word.count_ones()).sum();
-        let depths = (0..FIRST_LEVEL_SYSTEM_PAGES)
-            .step_by(SYSTEM_PAGES_PER_DEPTH_PAGE)
-            .filter(|&page| self.touched[page / 64] >> (page % 64) & 0xf != 0)
-            .count();
-        let second = self.second.prefixes.len() * PAGE_SLOTS * (size_of::<u32>() + 1);
-        (slots as usize + depths) * SYSTEM_PAGE + second + self.routes.len() * ROUTE
+    /// About how many bytes of memory lookups and writer's book occupy with small pages.
+    pub fn memory(&self) -> Memory {
+        let lookup = self.painter.as_ref().map_or(self.ranges, Painter::memory);
+        Memory { lookup, prefixes: self.tree.memory() }
     }
+}
 
-    /// The longest prefix of at most `length` bits that contains `address`.
-    fn longest_up_to(&self, address: u32, length: u8) -> Option<(Key, Leaf)> {
-        let mut bound = Key::new(address, length);
-        loop {
-            // In key order all prefixes that contain `bound` stand before it, the longest
-            // last. Its neighbour is that one, or shows by the bits that it shares with
-            // `bound` how long one can be at most. Each turn shortens `bound`.
-            let (&near, &leaf) = self.routes.range(..=bound).next_back()?;
-            if near.contains(bound.address) {
-                return Some((near, leaf));
-            }
-            let shared = (near.address ^ bound.address).leading_zeros();
-            bound = Key::new(address, shared as u8);
-        }
+/// What a table's memory is used for, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// What workers read.
+    pub lookup: usize,
+    /// What control knows.
+    pub prefixes: usize,
+}
+
+fn painter(options: Options, domain: &Arc<Domain>) -> io::Result<Painter> {
+    let pages = if options.huge_pages { Pages::Huge } else { Pages::Small };
+    Painter::new(options.second_level_pages, pages, domain)
+}
+
+/// Leaves of a kind that means something else to slots never get there.
+fn checked(leaf: impl Fn(u32) -> Leaf) -> impl Fn(u32) -> Leaf {
+    move |value| {
+        let leaf = leaf(value);
+        assert!(leaf.0 == MISS || leaf.0 < CONTINUED, "not a leaf: {leaf:?}");
+        leaf
     }
+}
 
-    /// Depth and leaf of what shows where `key` is removed.
-    fn behind(&self, key: Key) -> (u8, Leaf) {
-        let shorter = key.length.checked_sub(1);
-        match shorter.and_then(|length| self.longest_up_to(key.address, length)) {
-            Some((cover, leaf)) if cover.length > 0 => (cover.length, leaf),
-            // The default route is not written to slots.
-            _ => (0, Leaf::MISS),
-        }
+/// Puts changes of one /16 side by side: a radix sort by the upper two bytes, which keeps the order of equals.
+fn sort_by_sixteen<C: Copy>(changes: &mut Vec<(Key, C)>) {
+    if changes.is_sorted_by_key(|(key, _)| key.address() >> 16) {
+        return;
     }
-
-    /// Gives `leaf` and `depth` to the slots under `key` whose depth is in `over`.
-    fn paint(&mut self, key: Key, over: RangeInclusive<u8>, leaf: Leaf, depth: u8) {
-        if key.length == 0 {
-            self.table.set_default(leaf);
-            return;
+    let mut sorted = changes.clone();
+    for shift in [16, 24] {
+        let byte = |change: &(Key, C)| (change.0.address() >> shift) as usize & 0xff;
+        let mut at = [0; 257];
+        changes.iter().for_each(|change| at[byte(change) + 1] += 1);
+        (1..at.len()).for_each(|i| at[i] += at[i - 1]);
+        for change in &*changes {
+            let place = &mut at[byte(change)];
+            sorted[*place] = *change;
+            *place += 1;
         }
-        if key.length > FIRST_LEVEL_LENGTH {
-            let page = self.page_at(key.first_level().start);
-            self.paint_page(key.in_page(page), over, leaf, depth);
-            return;
-        }
-        self.touch(key.first_level());
-        for slot in key.first_level() {
-            let was = self.first_depths[slot];
-            if was == PAGED {
-                let page = self.page_at(slot);
-                self.paint_page(page..page + PAGE_SLOTS, over.clone(), leaf, depth);
-            } else if over.contains(&was) {
-                self.first_depths[slot] = depth;
-                self.table.first[slot].store(leaf.0, Ordering::Release);
-            }
-        }
-    }
-
-    /// The same for slots of the second level.
-    fn paint_page(&mut self, slots: Range<usize>, over: RangeInclusive<u8>, leaf: Leaf, depth: u8) {
-        let table = &self.table.second[slots.clone()];
-        for (was, slot) in self.second.depths[slots].iter_mut().zip(table) {
-            if over.contains(was) {
-                *was = depth;
-                slot.store(leaf.0, Ordering::Release);
-            }
-        }
-    }
-
-    /// The page that a PAGED slot continues in.
-    fn page_at(&self, slot: usize) -> usize {
-        debug_assert_eq!(self.first_depths[slot], PAGED);
-        let value = self.table.first[slot].load(Ordering::Relaxed);
-        (value & SLOT_MASK) as usize
-    }
-
-    /// The page of the /24 around `key`, made when there is none: it is filled with what
-    /// the slot holds and then takes its place, so no lookup sees a difference.
-    fn ensure_page(&mut self, key: Key) -> Result<usize, TableFull> {
-        let slot = key.first_level().start;
-        let depth = self.first_depths[slot];
-        if depth == PAGED {
-            return Ok(self.page_at(slot));
-        }
-        let page = self.second.take()?;
-        let leaf = self.table.first[slot].load(Ordering::Relaxed);
-        for inner in &self.table.second[page..page + PAGE_SLOTS] {
-            inner.store(leaf, Ordering::Relaxed);
-        }
-        self.second.depths[page..page + PAGE_SLOTS].fill(depth);
-        self.touch(slot..slot + 1);
-        self.first_depths[slot] = PAGED;
-        self.table.first[slot].store(CONTINUED | page as u32, Ordering::Release);
-        Ok(page)
-    }
-
-    /// Counts a long prefix out of its page. After the last one all slots of the page
-    /// are alike: the first level takes over and the page is retired.
-    fn leave_page(&mut self, key: Key) {
-        let slot = key.first_level().start;
-        let page = self.page_at(slot);
-        let left = self.second.prefixes_in(page);
-        *left -= 1;
-        if *left > 0 {
-            return;
-        }
-        let leaf = self.table.second[page].load(Ordering::Relaxed);
-        self.first_depths[slot] = self.second.depths[page];
-        self.table.first[slot].store(leaf, Ordering::Release);
-        self.second.retire(page, &self.domain);
-    }
-
-    /// Remembers that these first-level slots are backed by memory from now on.
-    fn touch(&mut self, slots: Range<usize>) {
-        let pages = slots.start / SLOTS_PER_SYSTEM_PAGE..=(slots.end - 1) / SLOTS_PER_SYSTEM_PAGE;
-        for page in pages {
-            self.touched[page / 64] |= 1 << (page % 64);
-        }
+        std::mem::swap(changes, &mut sorted);
     }
 }

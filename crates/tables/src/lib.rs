@@ -10,6 +10,7 @@ pub mod leaf;
 #[allow(unsafe_code)] // mmap; invariants in the file
 mod memory;
 pub mod object;
+pub mod synthetic;
 
 pub use fib4::{Fib4, Lookup4};
 pub use leaf::Leaf;

@@ -76,6 +76,21 @@ impl<T: Zeroed> Reserved<T> {
     }
 }
 
+impl Reserved<AtomicU32> {
+    /// Gives the memory behind whole system pages of zeros back; they read as zeros as before.
+    ///
+    /// # Panics
+    /// When the range is not inside the array or not of whole pages of 4096 bytes.
+    pub(crate) fn give_back(&self, range: std::ops::Range<usize>) {
+        let (begin, bytes) = (range.start * size_of::<AtomicU32>(), range.len() * size_of::<AtomicU32>());
+        assert!(range.end <= self.length && begin % 4096 == 0 && bytes % 4096 == 0);
+        // SAFETY: inside our own mapping. Who reads there meanwhile finds zeros before and after; values other
+        // than zero, should there be any, would be lost, which no memory safety hangs on. Larger system pages
+        // make the call fail, and then nothing has changed.
+        unsafe { libc::madvise(self.base.as_ptr().byte_add(begin).cast(), bytes, libc::MADV_DONTNEED) };
+    }
+}
+
 impl<T: Zeroed> Deref for Reserved<T> {
     type Target = [T];
     #[inline]

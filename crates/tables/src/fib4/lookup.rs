@@ -4,11 +4,12 @@
 //! prefetch the first-level slots well ahead, read them, then the second-level slots
 //! of the lanes that need one, and last give the default route to the lanes that
 //! found nothing. Results stay in a local array until the end, because a default route
-//! that changed meanwhile means that the addresses are needed again (see [`Table`]).
+//! that changed meanwhile means that the addresses are needed again (see `Table`).
 
 use crate::leaf::Leaf;
 use crate::memory::{Pages, Reserved};
-use rcu::Round;
+use super::ranges::Ranges;
+use rcu::{Domain, Published, Round};
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
@@ -33,51 +34,27 @@ const BLOCK: usize = 256;
 /// Fewer addresses than this are looked up one by one: no kernel would be full.
 const SMALLEST_BLOCK: usize = 16;
 
-/// What both sides share. The writer stores with Release, so who finds a leaf also
-/// finds what the leaf names, and who finds a page finds it filled.
-///
-/// Every address but one kind reads one slot that decides alone. A MISS reads two
-/// words, slot and default route, and two updates may pass between the two reads
-/// (add 10/8, remove 0/0: the old slot and the new default together would say "no
-/// route", which was never true). So the default carries a generation, is read before
-/// and after the slots, and the lookup starts over when it changed.
+/// The large form: a slot for each /24, continued in a page of slots where longer prefixes are.
 ///
 /// Invariant for the kernels: `first` has [`FIRST_LEVEL_SLOTS`] slots, and a slot that
 /// is [`CONTINUED`] names the first of [`PAGE_SLOTS`] slots inside `second`.
-pub(super) struct Table {
+pub(super) struct Slots {
     pub(super) first: Reserved<AtomicU32>,
     pub(super) second: Reserved<AtomicU32>,
-    /// Generation in the upper half, leaf in the lower.
-    default: AtomicU64,
 }
 
-impl Table {
-    pub(super) fn new(second_level_pages: u32, pages: Pages) -> io::Result<Table> {
-        Ok(Table {
+impl Slots {
+    pub(super) fn new(second_level_pages: u32, pages: Pages) -> io::Result<Slots> {
+        Ok(Slots {
             first: Reserved::new(FIRST_LEVEL_SLOTS, pages)?,
             second: Reserved::new(second_level_pages.max(1) as usize * PAGE_SLOTS, pages)?,
-            default: AtomicU64::new(MISS.into()),
         })
     }
 
-    /// Called by the one writer only.
-    pub(super) fn set_default(&self, leaf: Leaf) {
-        let generation = (self.default.load(Ordering::Relaxed) >> 32) + 1;
-        let word = generation << 32 | u64::from(leaf.0);
-        self.default.store(word, Ordering::Release);
-    }
-
-    fn lookup(&self, address: u32) -> u32 {
-        loop {
-            let default = self.default.load(Ordering::Acquire);
-            let leaf = self.slot(address);
-            if leaf != MISS {
-                return leaf;
-            }
-            if self.default.load(Ordering::Relaxed) == default {
-                return default as u32;
-            }
-        }
+    /// Asks for the slot of an address.
+    #[inline]
+    pub(super) fn prefetch(&self, address: u32) {
+        prefetch(&self.first_level()[(address >> 8) as usize]);
     }
 
     /// What the slots say of an address: MISS when only the default route is left.
@@ -90,35 +67,8 @@ impl Table {
         self.second[slot as usize].load(Ordering::Acquire)
     }
 
-    fn lookup_block(&self, kernel: Kernel, addresses: &mut [u32]) {
-        if addresses.len() < SMALLEST_BLOCK {
-            for address in addresses {
-                *address = self.lookup(*address);
-            }
-            return;
-        }
-        let mut staged = [0; BLOCK];
-        let leaves = &mut staged[..addresses.len()];
-        // Each further turn needs another change of the default route in between.
-        loop {
-            let default = self.default.load(Ordering::Acquire);
-            let missed = self.resolve(kernel, addresses, leaves);
-            if !missed {
-                addresses.copy_from_slice(leaves);
-                return;
-            }
-            // The slots are read before the default is read again.
-            fence(Ordering::Acquire);
-            if self.default.load(Ordering::Relaxed) == default {
-                for (address, leaf) in addresses.iter_mut().zip(leaves) {
-                    *address = if *leaf == MISS { default as u32 } else { *leaf };
-                }
-                return;
-            }
-        }
-    }
-
     /// Writes the leaf of each address, MISS included, and says whether there was one.
+    #[inline]
     fn resolve(&self, kernel: Kernel, addresses: &[u32], leaves: &mut [u32]) -> bool {
         assert!(addresses.len() == leaves.len() && leaves.len() >= SMALLEST_BLOCK);
         match kernel {
@@ -132,6 +82,99 @@ impl Table {
             Kernel::Avx512 => unsafe { avx512::resolve(self, addresses, leaves) },
             #[cfg(not(target_arch = "x86_64"))]
             Kernel::Avx2 | Kernel::Avx512 => unreachable!("not supported here"),
+        }
+    }
+}
+
+/// What a table is made of at present.
+pub(super) enum Form {
+    Slots(Arc<Slots>),
+    Ranges(Ranges),
+}
+
+impl Form {
+    /// What it says of one address: MISS when only the default route is left.
+    fn leaf(&self, address: u32) -> u32 {
+        match self {
+            Form::Slots(slots) => slots.slot(address),
+            Form::Ranges(ranges) => ranges.lookup(address),
+        }
+    }
+
+    /// Writes the leaf of each address, MISS included, and says whether there was one.
+    #[inline]
+    fn resolve(&self, kernel: Kernel, addresses: &[u32], leaves: &mut [u32]) -> bool {
+        match self {
+            Form::Slots(slots) => slots.resolve(kernel, addresses, leaves),
+            Form::Ranges(ranges) => ranges.resolve(addresses, leaves),
+        }
+    }
+}
+
+/// What both sides share. The writer stores with Release, so who finds a leaf also
+/// finds what the leaf names, and who finds a page finds it filled.
+///
+/// Every address but one kind reads one slot that decides alone. A MISS reads two
+/// words, slot and default route, and two updates may pass between the two reads
+/// (add 10/8, remove 0/0: the old slot and the new default together would say "no
+/// route", which was never true). So the default carries a generation, is read before
+/// and after the slots, and the lookup starts over when it changed.
+pub(super) struct Table {
+    pub(super) form: Published<Form>,
+    /// Generation in the upper half, leaf in the lower.
+    default: AtomicU64,
+}
+
+impl Table {
+    pub(super) fn new(domain: &Arc<Domain>, form: Form) -> Table {
+        Table { form: Published::new(domain, form), default: AtomicU64::new(MISS.into()) }
+    }
+
+    /// Called by the one writer only.
+    pub(super) fn set_default(&self, leaf: Leaf) {
+        let generation = (self.default.load(Ordering::Relaxed) >> 32) + 1;
+        let word = generation << 32 | u64::from(leaf.0);
+        self.default.store(word, Ordering::Release);
+    }
+
+    fn lookup(&self, round: &Round<'_>, address: u32) -> u32 {
+        loop {
+            let default = self.default.load(Ordering::Acquire);
+            let leaf = self.form.load(round).leaf(address);
+            if leaf != MISS {
+                return leaf;
+            }
+            if self.default.load(Ordering::Relaxed) == default {
+                return default as u32;
+            }
+        }
+    }
+
+    fn lookup_block(&self, round: &Round<'_>, kernel: Kernel, addresses: &mut [u32]) {
+        if addresses.len() < SMALLEST_BLOCK {
+            for address in addresses {
+                *address = self.lookup(round, *address);
+            }
+            return;
+        }
+        let mut staged = [0; BLOCK];
+        let leaves = &mut staged[..addresses.len()];
+        // Each further turn needs another change of the default route in between.
+        loop {
+            let default = self.default.load(Ordering::Acquire);
+            let missed = self.form.load(round).resolve(kernel, addresses, leaves);
+            if !missed {
+                addresses.copy_from_slice(leaves);
+                return;
+            }
+            // The slots are read before the default is read again.
+            fence(Ordering::Acquire);
+            if self.default.load(Ordering::Relaxed) == default {
+                for (address, leaf) in addresses.iter_mut().zip(leaves) {
+                    *address = if *leaf == MISS { default as u32 } else { *leaf };
+                }
+                return;
+            }
         }
     }
 }
@@ -161,32 +204,31 @@ impl Lookup4 {
     /// The leaf of the longest prefix that covers `address` (host order), or
     /// [`Leaf::MISS`]. What the leaf names stays valid for the round.
     #[inline]
-    pub fn lookup(&self, _round: &Round<'_>, address: u32) -> Leaf {
-        Leaf(self.table.lookup(address))
+    pub fn lookup(&self, round: &Round<'_>, address: u32) -> Leaf {
+        Leaf(self.table.lookup(round, address))
     }
 
     /// Replaces each address (host order) by its leaf, as [`Lookup4::lookup`] finds it.
     #[inline]
-    pub fn lookup_batch(&self, _round: &Round<'_>, addresses: &mut [u32]) {
+    pub fn lookup_batch(&self, round: &Round<'_>, addresses: &mut [u32]) {
         for block in addresses.chunks_mut(BLOCK) {
-            self.table.lookup_block(self.kernel, block);
+            self.table.lookup_block(round, self.kernel, block);
         }
     }
-}
 
-impl Lookup4 {
     /// As [`Lookup4::lookup_batch`] in a table without its default route: what nothing longer
     /// covers is [`Leaf::MISS`].
     #[inline]
-    pub fn lookup_batch_but_default(&self, _round: &Round<'_>, addresses: &mut [u32]) {
+    pub fn lookup_batch_but_default(&self, round: &Round<'_>, addresses: &mut [u32]) {
+        let form = self.table.form.load(round);
         for block in addresses.chunks_mut(BLOCK) {
             if block.len() < SMALLEST_BLOCK {
-                block.iter_mut().for_each(|address| *address = self.table.slot(*address));
+                block.iter_mut().for_each(|address| *address = form.leaf(*address));
                 continue;
             }
             let mut staged = [0; BLOCK];
             let leaves = &mut staged[..block.len()];
-            self.table.resolve(self.kernel, block, leaves);
+            form.resolve(self.kernel, block, leaves);
             block.copy_from_slice(leaves);
         }
     }
@@ -259,7 +301,7 @@ fn prefetch(slot: &AtomicU32) {
 /// cover a miss to memory (about 100 ns at 1-2 ns per address).
 const AHEAD: usize = 64;
 
-impl Table {
+impl Slots {
     /// The first level as an array, so that 24-bit indices need no bounds check.
     #[inline(always)]
     fn first_level(&self) -> &[AtomicU32; FIRST_LEVEL_SLOTS] {
@@ -281,7 +323,7 @@ mod scalar {
     /// Addresses between two looks ahead.
     const GROUP: usize = 16;
 
-    pub(super) fn resolve(table: &Table, addresses: &[u32], leaves: &mut [u32]) -> bool {
+    pub(super) fn resolve(table: &Slots, addresses: &[u32], leaves: &mut [u32]) -> bool {
         let first = table.first_level();
         let count = addresses.len();
         table.prefetch_first(&addresses[..AHEAD.min(count)]);
@@ -308,7 +350,7 @@ mod scalar {
 
     /// Reads the second-level slots that the first level left, and says whether any
     /// lane holds a MISS there.
-    fn second_level(table: &Table, leaves: &mut [u32]) -> bool {
+    fn second_level(table: &Slots, leaves: &mut [u32]) -> bool {
         let second = &*table.second;
         for leaf in leaves.iter().filter(|leaf| **leaf >= CONTINUED) {
             prefetch(&second[(leaf & SLOT_MASK) as usize]);
@@ -377,7 +419,7 @@ mod avx512 {
     /// # Safety
     /// AVX-512F and DQ; slices of equal length, at least [`LANES`].
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub(super) unsafe fn resolve(table: &Table, addresses: &[u32], leaves: &mut [u32]) -> bool {
+    pub(super) unsafe fn resolve(table: &Slots, addresses: &[u32], leaves: &mut [u32]) -> bool {
         let count = addresses.len();
         let page_mask = _mm512_set1_epi32(PAGE_MASK as i32);
         let tag = _mm512_set1_epi32(CONTINUED as i32);
@@ -411,7 +453,7 @@ mod avx512 {
     /// # Safety
     /// AVX-512F and DQ; at least [`LANES`] leaves; those that are CONTINUED name slots.
     #[target_feature(enable = "avx512f,avx512dq")]
-    unsafe fn second_level(table: &Table, leaves: &mut [u32]) -> __mmask16 {
+    unsafe fn second_level(table: &Slots, leaves: &mut [u32]) -> __mmask16 {
         let slot_mask = _mm512_set1_epi32(SLOT_MASK as i32);
         let tag = _mm512_set1_epi32(CONTINUED as i32);
         let mut missed = 0;
@@ -472,7 +514,7 @@ mod avx2 {
     /// # Safety
     /// AVX2; slices of equal length, at least [`LANES`].
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn resolve(table: &Table, addresses: &[u32], leaves: &mut [u32]) -> bool {
+    pub(super) unsafe fn resolve(table: &Slots, addresses: &[u32], leaves: &mut [u32]) -> bool {
         let count = addresses.len();
         let page_mask = _mm256_set1_epi32(PAGE_MASK as i32);
         let zero = _mm256_setzero_si256();
@@ -507,7 +549,7 @@ mod avx2 {
     /// # Safety
     /// AVX2; at least [`LANES`] leaves; those that are CONTINUED name slots.
     #[target_feature(enable = "avx2")]
-    unsafe fn second_level(table: &Table, leaves: &mut [u32]) -> __m256i {
+    unsafe fn second_level(table: &Slots, leaves: &mut [u32]) -> __m256i {
         let slot_mask = _mm256_set1_epi32(SLOT_MASK as i32);
         let zero = _mm256_setzero_si256();
         let mut missed = zero;

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use rcu::Reader;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Every answer by looking at every route.
 #[derive(Default)]
@@ -21,13 +21,14 @@ impl LinearScan {
         Some(self.0.swap_remove(at).1)
     }
 
+    /// Of those that are to be used.
     fn longest_match(&self, address: u32) -> Option<(Key, Leaf)> {
         let covers = |key: &Key| {
             let (address, prefix) = (u64::from(address), u64::from(key.address()));
             let size = 1u64 << (32 - key.length());
             (prefix..prefix + size).contains(&address)
         };
-        let covering = self.0.iter().filter(|(key, _)| covers(key));
+        let covering = self.0.iter().filter(|(key, leaf)| covers(key) && leaf_of(leaf.0) != Leaf::MISS);
         covering.max_by_key(|(key, _)| key.length()).copied()
     }
 
@@ -36,6 +37,7 @@ impl LinearScan {
     }
 }
 
+/// A table whose numbers are leaves, beside its oracle. Numbers of [`UNUSED`] stand for no leaf.
 struct Bench {
     fib: Fib4,
     oracle: LinearScan,
@@ -43,7 +45,44 @@ struct Bench {
 }
 
 fn small(second_level_pages: u32) -> Options {
-    Options { second_level_pages, huge_pages: false }
+    Options { second_level_pages, huge_pages: false, begins_with_slots: true }
+}
+
+/// What a number of the table stands for.
+fn leaf_of(value: u32) -> Leaf {
+    if value & 1 << 27 != 0 { Leaf::MISS } else { Leaf(value) }
+}
+
+/// A number that is in the table and not to be used.
+fn unused(index: u32) -> Leaf {
+    Leaf::new(1, index | 1 << 27)
+}
+
+fn insert(fib: &mut Fib4, key: Key, leaf: Leaf) -> Result<Option<Leaf>, TableFull> {
+    fib.insert(key, leaf.0, leaf_of).map(|before| before.map(Leaf))
+}
+
+fn remove(fib: &mut Fib4, key: Key) -> Option<Leaf> {
+    fib.remove(key, leaf_of).map(Leaf)
+}
+
+/// Changes of many prefixes: to that number, or away.
+struct Batch {
+    before: Vec<(Key, Option<Leaf>)>,
+    refused: Vec<Key>,
+}
+
+impl Routes<Option<u32>> for Batch {
+    fn leaf(&self, value: u32) -> Leaf {
+        leaf_of(value)
+    }
+    fn merge(&mut self, key: Key, value: Option<u32>, change: Option<u32>) -> Option<u32> {
+        self.before.push((key, value.map(Leaf)));
+        change
+    }
+    fn refuse(&mut self, key: Key, _: Option<u32>) {
+        self.refused.push(key);
+    }
 }
 
 fn leaf(index: u32) -> Leaf {
@@ -52,9 +91,13 @@ fn leaf(index: u32) -> Leaf {
 
 impl Bench {
     fn new(second_level_pages: u32) -> Bench {
+        Bench::with(small(second_level_pages))
+    }
+
+    fn with(options: Options) -> Bench {
         let domain = Domain::new(1);
         Bench {
-            fib: Fib4::with_options(&domain, small(second_level_pages)).unwrap(),
+            fib: Fib4::with_options(&domain, options).unwrap(),
             oracle: LinearScan::default(),
             reader: domain.register().unwrap(),
         }
@@ -62,11 +105,30 @@ impl Bench {
 
     fn insert(&mut self, key: Key, leaf: Leaf) {
         let expected = self.oracle.insert(key, leaf);
-        assert_eq!(self.fib.insert(key, leaf), Ok(expected));
+        assert_eq!(insert(&mut self.fib, key, leaf), Ok(expected));
     }
 
     fn remove(&mut self, key: Key) {
-        assert_eq!(self.fib.remove(key), self.oracle.remove(key));
+        assert_eq!(remove(&mut self.fib, key), self.oracle.remove(key));
+    }
+
+    fn change(&mut self, changes: &[(Key, Option<Leaf>)]) {
+        let mut expected = Vec::new();
+        for (key, leaf) in changes {
+            let before = match leaf {
+                Some(leaf) => self.oracle.insert(*key, *leaf),
+                None => self.oracle.remove(*key),
+            };
+            expected.push((*key, before));
+        }
+        let mut batch = Batch { before: Vec::new(), refused: Vec::new() };
+        let mut changes = changes.iter().map(|(key, leaf)| (*key, leaf.map(|leaf| leaf.0))).collect();
+        self.fib.change(&mut changes, &mut batch);
+        assert!(batch.refused.is_empty());
+        // Of one prefix in their order.
+        expected.sort_by_key(|(key, _)| *key);
+        batch.before.sort_by_key(|(key, _)| *key);
+        assert_eq!(batch.before, expected);
     }
 
     /// Every way to ask for `addresses` gives what the linear scan gives.
@@ -80,7 +142,8 @@ impl Bench {
         for (address, expected) in addresses.iter().zip(&expected) {
             assert_eq!(handle.lookup(&round, *address), *expected, "{address:#x}");
             let matched = self.oracle.longest_match(*address);
-            assert_eq!(self.fib.longest_match(*address), matched, "{address:#x}");
+            let used = |key, value| Some((key, leaf_of(value))).filter(|(_, leaf)| *leaf != Leaf::MISS);
+            assert_eq!(self.fib.longest(*address, 32, used), matched, "{address:#x}");
         }
         for kernel in Kernel::ALL {
             let Some(handle) = handle.with_kernel(kernel) else {
@@ -112,7 +175,17 @@ impl Bench {
     fn check_books(&self) {
         let mut expected = self.oracle.0.clone();
         expected.sort_unstable_by_key(|(key, _)| *key);
-        assert_eq!(self.fib.iter().collect::<Vec<_>>(), expected);
+        let held: Vec<_> = self.fib.iter().map(|(key, value)| (key, Leaf(value))).collect();
+        assert_eq!(held, expected);
+        let mut each = Vec::new();
+        self.fib.each(|key, value| each.push((key, Leaf(value))));
+        each.sort_unstable_by_key(|(key, _)| *key);
+        assert_eq!(each, expected);
+        for (outer, _) in &expected {
+            let inside: Vec<_> = self.fib.within(*outer).map(|(key, _)| key).collect();
+            let lies_in = |key: &Key| outer.contains(key.address()) && key.length() >= outer.length();
+            assert_eq!(inside, expected.iter().map(|(key, _)| *key).filter(lies_in).collect::<Vec<_>>());
+        }
         assert_eq!(self.fib.len(), expected.len());
         assert_eq!(self.fib.is_empty(), expected.is_empty());
         for length in 0..=32u8 {
@@ -120,17 +193,19 @@ impl Bench {
             assert_eq!(self.fib.lengths()[usize::from(length)], count);
         }
         for (key, leaf) in expected {
-            assert_eq!(self.fib.get(key), Some(leaf));
+            assert_eq!(self.fib.get(key), Some(leaf.0));
         }
     }
 }
 
 #[derive(Debug, Clone)]
 enum Step {
-    Insert(Key, u32),
+    Insert(Key, Leaf),
     Remove(Key),
     /// Removes one of the routes that exist, picked by this number.
     RemoveExisting(usize),
+    /// Many in one go, those that exist picked by these numbers.
+    Change(Vec<(Key, Option<Leaf>)>, Vec<usize>),
     Collect,
 }
 
@@ -159,9 +234,15 @@ fn key() -> impl Strategy<Value = Key> {
     (clustered_address(), length()).prop_map(|(address, length)| Key::new(address, length))
 }
 
+fn number() -> impl Strategy<Value = Leaf> {
+    (0..1000u32, 0..8u32).prop_map(|(index, kind)| if kind == 0 { unused(index) } else { leaf(index) })
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (key(), 0..1000u32).prop_map(|(key, leaf)| Step::Insert(key, leaf)),
+        8 => (key(), number()).prop_map(|(key, leaf)| Step::Insert(key, leaf)),
+        2 => (prop::collection::vec((key(), prop::option::of(number())), 0..40), prop::collection::vec(any::<usize>(), 0..10))
+            .prop_map(|(keys, existing)| Step::Change(keys, existing)),
         1 => key().prop_map(Step::Remove),
         4 => any::<usize>().prop_map(Step::RemoveExisting),
         1 => Just(Step::Collect),
@@ -175,12 +256,19 @@ proptest! {
     fn every_lookup_agrees_with_a_linear_scan(
         steps in prop::collection::vec(step(), 1..120),
         addresses in prop::collection::vec(clustered_address(), 1..300),
+        begins_with_slots: bool,
     ) {
-        let mut bench = Bench::new(256);
+        let mut bench = Bench::with(Options { begins_with_slots, ..small(1024) });
         for (number, step) in steps.into_iter().enumerate() {
             let mut edges = bench.boundaries();
             match step {
-                Step::Insert(key, index) => bench.insert(key, leaf(index)),
+                Step::Insert(key, leaf) => bench.insert(key, leaf),
+                Step::Change(mut changes, existing) => {
+                    if !bench.oracle.0.is_empty() {
+                        changes.extend(existing.iter().map(|at| (bench.oracle.0[at % bench.oracle.0.len()].0, None)));
+                    }
+                    bench.change(&changes);
+                }
                 Step::Remove(key) => bench.remove(key),
                 Step::RemoveExisting(pick) if !bench.oracle.0.is_empty() => {
                     bench.remove(bench.oracle.0[pick % bench.oracle.0.len()].0);
@@ -207,7 +295,9 @@ proptest! {
         }
         bench.check(&edges);
         bench.check_books();
-        prop_assert!(bench.fib.second.prefixes.iter().all(|count| *count == 0));
+        prop_assert!(bench.fib.painter.as_ref().is_none_or(Painter::no_page_is_used));
+        bench.fib.trim();
+        prop_assert_eq!(bench.fib.memory().prefixes, 0);
     }
 }
 
@@ -221,7 +311,7 @@ fn the_default_route_is_what_is_left_over() {
     bench.check(&PLACES);
     bench.insert(default, leaf(1));
     bench.check(&PLACES);
-    assert_eq!(bench.fib.memory(), 18, "it touches no slot");
+    assert_eq!(bench.fib.memory().lookup, 0, "it touches no slot");
     bench.insert(Key::new(0x0a00_0001, 32), leaf(2));
     bench.check(&PLACES);
     bench.insert(default, leaf(3));
@@ -280,7 +370,10 @@ fn a_full_table_refuses_one_route_and_keeps_the_rest() {
     bench.insert(Key::new(0x0a00_0100, 32), leaf(2));
     bench.insert(Key::new(0x0a00_0200, 25), leaf(3));
     let refused = Key::new(0x0a00_0301, 32);
-    assert_eq!(bench.fib.insert(refused, leaf(4)), Err(TableFull));
+    assert_eq!(insert(&mut bench.fib, refused, leaf(4)), Err(TableFull));
+    let mut batch = Batch { before: Vec::new(), refused: Vec::new() };
+    bench.fib.change(&mut vec![(refused, Some(leaf(4).0))], &mut batch);
+    assert_eq!((batch.before, batch.refused), (vec![], vec![refused]));
     assert_eq!(bench.fib.get(refused), None);
     let mut edges = bench.boundaries();
     edges.extend([0x0a00_0300, 0x0a00_0301, 0x0a00_0302]);
@@ -294,7 +387,7 @@ fn a_full_table_refuses_one_route_and_keeps_the_rest() {
     // The page of a removed route is free when its readers have moved on, not before.
     bench.remove(Key::new(0x0a00_0200, 25));
     assert_eq!(bench.fib.domain.collect(), 1, "the reader may still be in it");
-    assert_eq!(bench.fib.insert(refused, leaf(4)), Err(TableFull));
+    assert_eq!(insert(&mut bench.fib, refused, leaf(4)), Err(TableFull));
     let _ = bench.reader.round();
     assert_eq!(bench.fib.domain.collect(), 0);
     bench.insert(refused, leaf(4));
@@ -315,7 +408,7 @@ fn a_page_count_beyond_the_slot_numbers_is_refused() {
 #[should_panic(expected = "not a leaf")]
 fn a_leaf_of_the_reserved_kind_is_refused() {
     let mut bench = Bench::new(1);
-    let _ = bench.fib.insert(Key::new(0, 8), Leaf::new(15, 0));
+    let _ = insert(&mut bench.fib, Key::new(0, 8), Leaf::new(15, 0));
 }
 
 #[test]
@@ -325,9 +418,70 @@ fn few_routes_take_little_memory() {
         bench.insert(Key::new(i << 28 | 0x0001_0100, 24), leaf(i));
         bench.insert(Key::new(i << 28 | 0x0002_0201, 32), leaf(i));
     }
-    // One system page of slots and one of depths each, and 16 second-level pages.
-    let expected = 16 * (4096 + 4096 + 1280) + 32 * 18;
-    assert_eq!(bench.fib.memory(), expected);
+    // One system page of slots each, and 16 second-level pages.
+    let expected = 16 * 4096 + 16 * (1024 + 2);
+    assert_eq!(bench.fib.memory().lookup, expected);
+    for (key, _) in bench.oracle.0.clone() {
+        bench.remove(key);
+    }
+    bench.fib.trim();
+    assert_eq!(bench.fib.memory(), Memory { lookup: 16 * (1024 + 2), prefixes: 0 });
+}
+
+#[test]
+fn a_small_table_is_of_ranges_until_it_grows() {
+    let mut bench = Bench::with(Options { begins_with_slots: false, ..small(4096) });
+    let key = |i: u32| Key::new(0x0a00_0000 + i * 0x101, 20 + (i % 13) as u8);
+    for i in 0..100 {
+        bench.insert(key(i), leaf(i));
+    }
+    bench.check(&bench.boundaries());
+    assert!(bench.fib.memory().lookup < 2000, "{:?}", bench.fib.memory());
+    let more: Vec<_> = (100..MOST_RANGES as u32 * 2).map(|i| (key(i), Some(leaf(i)))).collect();
+    let handle = bench.fib.handle();
+    bench.change(&more[..300]);
+    assert!(bench.fib.painter.is_none());
+    bench.check(&bench.boundaries());
+    for (key, leaf) in &more[300..1200] {
+        bench.insert(*key, leaf.unwrap());
+    }
+    assert!(bench.fib.painter.is_some());
+    bench.check(&bench.boundaries());
+    bench.change(&more[1200..]);
+    let edges = bench.boundaries();
+    bench.check(&edges);
+    bench.check_books();
+    // Handles of before read the table as it is.
+    let (address, expected) = (edges[7], bench.oracle.lookup(edges[7]));
+    assert_eq!(handle.lookup(&bench.reader.round(), address), expected);
+    let none: Vec<_> = bench.oracle.0.iter().map(|(key, _)| (*key, None)).collect();
+    bench.change(&none);
+    bench.check(&edges);
+    bench.check_books();
+}
+
+#[test]
+fn what_a_number_stands_for_may_change_under_the_table() {
+    let mut bench = Bench::new(64);
+    let stands_for = std::cell::Cell::new(leaf(7));
+    let look = |value| if value == 1 { stands_for.get() } else { Leaf(value) };
+    let keys = [Key::new(0, 0), Key::new(0x0a00_0000, 9), Key::new(0x0a01_0000, 16), Key::new(0x0a01_0200, 24), Key::new(0x0a01_0203, 32)];
+    for key in keys {
+        bench.fib.insert(key, 1, look).unwrap();
+    }
+    bench.fib.insert(Key::new(0x0a01_0200, 25), leaf(2).0, look).unwrap();
+    let handle = bench.fib.handle();
+    let mut all = |expected: Leaf| {
+        let round = bench.reader.round();
+        for address in [0x0b00_0000, 0x0a00_0000, 0x0a01_0000, 0x0a01_0280, 0x0a01_0203] {
+            assert_eq!(handle.lookup(&round, address), expected);
+        }
+        assert_eq!(handle.lookup(&round, 0x0a01_0202), leaf(2));
+    };
+    all(leaf(7));
+    stands_for.set(leaf(8));
+    bench.fib.repaint_where(|value| value == 1, look);
+    all(leaf(8));
 }
 
 #[test]
@@ -390,14 +544,14 @@ fn readers_see_one_of_two_next_hops_while_they_flip() {
     let (a, b) = (leaf(1), leaf(2));
     let keys = [20, 24, 26].map(|length| Key::new(0x0a00_0040, length));
     for key in keys {
-        fib.insert(key, a).unwrap();
+        insert(&mut fib, key, a).unwrap();
     }
     let addresses: Vec<_> = (0..256).map(|i| 0x0a00_0000 + i * 3).collect();
     let mut flips = [b, a].into_iter().cycle();
     race(&mut fib, &addresses, &[a, b], |fib| {
         let leaf = flips.next().unwrap();
         for key in keys {
-            fib.insert(key, leaf).unwrap();
+            insert(fib, key, leaf).unwrap();
         }
     });
 }
@@ -408,8 +562,8 @@ fn readers_never_miss_while_pages_come_go_and_are_reused() {
     // Two pages for four /24s: those that are freed are soon filled for another.
     let mut fib = Fib4::with_options(&domain, small(2)).unwrap();
     let (cover, host) = (leaf(1), leaf(2));
-    fib.insert(Key::new(0x0a00_0000, 8), cover).unwrap();
-    fib.insert(Key::new(0x1400_0000, 8), leaf(9)).unwrap();
+    insert(&mut fib, Key::new(0x0a00_0000, 8), cover).unwrap();
+    insert(&mut fib, Key::new(0x1400_0000, 8), leaf(9)).unwrap();
     // Readers ask in 10/8 only; the pages serve 20/8, with another leaf, in between.
     let addresses: Vec<_> = (0..256).map(|i| 0x0a00_0000 + (i % 2) * 256 + i / 2).collect();
     let mut turn = 0;
@@ -417,11 +571,11 @@ fn readers_never_miss_while_pages_come_go_and_are_reused() {
         turn += 1;
         let outer = if turn % 2 == 0 { 0x0a00_0000 } else { 0x1400_0000 };
         let key = Key::new(outer + (turn / 2 % 2) * 256 + 7, 32);
-        while fib.insert(key, host).is_err() {
+        while insert(fib, key, host).is_err() {
             fib.domain.collect();
             std::thread::yield_now();
         }
-        fib.remove(key);
+        remove(fib, key);
     });
 }
 
@@ -431,13 +585,13 @@ fn readers_never_miss_while_the_default_route_and_another_take_turns() {
     let mut fib = Fib4::with_options(&domain, small(2)).unwrap();
     let (default, route) = (leaf(1), leaf(2));
     let (everything, some) = (Key::new(0, 0), Key::new(0x0a00_0000, 23));
-    fib.insert(everything, default).unwrap();
+    insert(&mut fib, everything, default).unwrap();
     let addresses: Vec<_> = (0..256).map(|i| 0x0a00_0000 + i * 2).collect();
     // At any time one of the two covers all addresses.
     race(&mut fib, &addresses, &[default, route], |fib| {
-        fib.insert(some, route).unwrap();
-        fib.remove(everything);
-        fib.insert(everything, default).unwrap();
-        fib.remove(some);
+        insert(fib, some, route).unwrap();
+        remove(fib, everything);
+        insert(fib, everything, default).unwrap();
+        remove(fib, some);
     });
 }

@@ -1,0 +1,314 @@
+//! The writer of the large form: a slot for each /24, and pages of a slot for each address where longer
+//! prefixes are.
+
+use super::lookup::{CONTINUED, FIRST_LEVEL_SLOTS, MISS, PAGE_SLOTS, SLOT_MASK, Slots};
+use super::tree::{LOWEST, Piece, Root, Tree};
+use super::{Key, TableFull};
+use crate::leaf::Leaf;
+use crate::memory::Pages;
+use rcu::Domain;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// What the kernel hands out at a time.
+const SYSTEM_PAGE: usize = 4096;
+const SLOTS_PER_SYSTEM_PAGE: usize = SYSTEM_PAGE / size_of::<u32>();
+const SYSTEM_PAGES: usize = FIRST_LEVEL_SLOTS / SLOTS_PER_SYSTEM_PAGE;
+const SIXTEENS: usize = 1 << 16;
+
+/// A set of small numbers.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(size: usize) -> Bits {
+        Bits(vec![0; size.div_ceil(64)])
+    }
+    fn insert(&mut self, number: usize) {
+        self.0[number / 64] |= 1 << (number % 64);
+    }
+    fn remove(&mut self, number: usize) {
+        self.0[number / 64] &= !(1 << (number % 64));
+    }
+    fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+    /// All of them; none is left.
+    fn take(&mut self) -> impl Iterator<Item = usize> + use<> {
+        let words: Vec<(usize, u64)> = self.0.iter().copied().enumerate().filter(|(_, word)| *word != 0).collect();
+        self.0.fill(0);
+        words.into_iter().flat_map(|(at, word)| (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| at * 64 + bit))
+    }
+}
+
+/// What a prefix's number says to slots: its leaf, or MISS while it is not to be used.
+pub(super) trait Leaves: Fn(u32) -> Leaf {}
+impl<F: Fn(u32) -> Leaf> Leaves for F {}
+
+/// The writer's book.
+pub(super) struct Painter {
+    slots: Arc<Slots>,
+    /// How many prefixes longer than /24 each page holds that was ever used. A page is named by its
+    /// first slot.
+    prefixes: Vec<u16>,
+    /// Pages may be used up to this many.
+    limit: usize,
+    /// Pages that all readers have left. Retired actions put them here.
+    free: Arc<Mutex<Vec<usize>>>,
+    domain: Arc<Domain>,
+    /// System pages of first-level slots that are backed by memory.
+    backed: Bits,
+    /// Those that may be empty, for [`Painter::trim`].
+    maybe_empty: Bits,
+    /// /16s to be painted anew.
+    stale: Bits,
+}
+
+impl Painter {
+    pub fn new(pages: u32, kind: Pages, domain: &Arc<Domain>) -> io::Result<Painter> {
+        Ok(Painter {
+            slots: Arc::new(Slots::new(pages, kind)?),
+            prefixes: Vec::new(),
+            limit: pages as usize,
+            free: Arc::default(),
+            domain: domain.clone(),
+            backed: Bits::new(SYSTEM_PAGES),
+            maybe_empty: Bits::new(SYSTEM_PAGES),
+            stale: Bits::new(SIXTEENS),
+        })
+    }
+
+    pub fn slots(&self) -> &Arc<Slots> {
+        &self.slots
+    }
+
+    pub fn memory(&self) -> usize {
+        self.backed.len() * SYSTEM_PAGE + self.prefixes.len() * (PAGE_SLOTS * size_of::<u32>() + size_of::<u16>())
+    }
+
+    #[cfg(test)]
+    pub fn no_page_is_used(&self) -> bool {
+        self.prefixes.iter().all(|count| *count == 0)
+    }
+
+    /// Makes room for one more prefix longer than /24: the page of its /24 is made when there is none,
+    /// filled with what the slot holds before it takes its place, so that no lookup sees a difference.
+    pub fn enter_page(&mut self, key: Key) -> Result<(), TableFull> {
+        let slot = slot_of(key);
+        let now = self.slots.first[slot].load(Ordering::Relaxed);
+        let page = if now >= CONTINUED {
+            (now & SLOT_MASK) as usize
+        } else {
+            let page = self.take_page()?;
+            for inner in &self.slots.second[page..page + PAGE_SLOTS] {
+                inner.store(now, Ordering::Relaxed);
+            }
+            self.slots.first[slot].store(CONTINUED | page as u32, Ordering::Release);
+            self.backed.insert(slot / SLOTS_PER_SYSTEM_PAGE);
+            page
+        };
+        self.prefixes[page / PAGE_SLOTS] += 1;
+        Ok(())
+    }
+
+    /// One prefix longer than /24 less, which is painted over already. After the last one all slots of
+    /// the page are alike: the first level takes over and the page is retired.
+    pub fn leave_page(&mut self, key: Key) {
+        let slot = slot_of(key);
+        let page = (self.slots.first[slot].load(Ordering::Relaxed) & SLOT_MASK) as usize;
+        let left = &mut self.prefixes[page / PAGE_SLOTS];
+        *left -= 1;
+        if *left > 0 {
+            return;
+        }
+        let leaf = self.slots.second[page].load(Ordering::Relaxed);
+        self.slots.first[slot].store(leaf, Ordering::Release);
+        self.maybe_empty.insert(slot / SLOTS_PER_SYSTEM_PAGE);
+        let free = self.free.clone();
+        self.domain.retire(move || free.lock().expect("no panic under this lock").push(page));
+    }
+
+    /// A page that no reader can see.
+    fn take_page(&mut self) -> Result<usize, TableFull> {
+        if let Some(page) = self.free.lock().expect("no panic under this lock").pop() {
+            return Ok(page);
+        }
+        let fresh = self.prefixes.len();
+        if fresh == self.limit {
+            return Err(TableFull);
+        }
+        self.prefixes.push(0);
+        Ok(fresh * PAGE_SLOTS)
+    }
+
+    /// Asks for the memory that [`Painter::paint`] will begin with, while other work is done.
+    #[inline]
+    pub fn prepare(&self, key: Key) {
+        self.slots.prefetch(key.address());
+    }
+
+    /// Brings the slots under a prefix in line with the tree.
+    pub fn paint(&mut self, tree: &Tree, key: Key, leaves: impl Leaves) {
+        let root = Root::of(key);
+        match key.length() {
+            0..16 => {
+                self.mark(key);
+                self.paint_stale(tree, leaves);
+            }
+            16..=24 => {
+                let outside = showing(tree, key.address(), key.length().checked_sub(1), &leaves);
+                let piece = tree.piece(root);
+                self.paint_under(tree, root, root.place(key), piece, outside, &leaves);
+            }
+            _ => {
+                let outside = showing(tree, key.address(), Some(key.length() - 1), &leaves);
+                let page = self.page_of(slot_of(key)).expect("a prefix longer than /24 is in a page");
+                self.paint_page(page, tree.piece(root), root.place(key), outside, &leaves);
+            }
+        }
+    }
+
+    /// Remembers that everything under a prefix is to be painted.
+    pub fn mark(&mut self, key: Key) {
+        if key.length() == 0 {
+            return; // slots do not hold the default route
+        }
+        let first = (key.address() >> 16) as usize;
+        let count = 1 << (16 - key.length().min(16));
+        (first..first + count).for_each(|sixteen| self.stale.insert(sixteen));
+    }
+
+    /// Paints what was marked.
+    pub fn paint_stale(&mut self, tree: &Tree, leaves: impl Leaves) {
+        let mut eight = None;
+        let mut around = [MISS; LOWEST.end - LOWEST.start];
+        for sixteen in self.stale.take() {
+            let address = (sixteen as u32) << 16;
+            if eight != Some(address >> 24) {
+                eight = Some(address >> 24);
+                let outside = showing(tree, address, Some(7), &leaves);
+                spread(tree.piece(Root::at(address, 8)), 1, outside, &leaves, &mut around);
+            }
+            let outside = around[sixteen & 0xff];
+            let root = Root::at(address, 16);
+            self.paint_under(tree, root, 1, tree.piece(root), outside, &leaves);
+        }
+    }
+
+    /// Paints the slots of the /24s under a place of a /16's piece.
+    fn paint_under(
+        &mut self,
+        tree: &Tree,
+        root: Root,
+        place: usize,
+        piece: Option<&Piece>,
+        outside: u32,
+        leaves: &impl Leaves,
+    ) {
+        let first = (root.key(1).address() >> 8) as usize;
+        let under = lowest_under(place);
+        let slots = first + under.start - LOWEST.start..first + under.end - LOWEST.start;
+        let mut changed = false;
+        let mut paint = |number: usize, slot: &AtomicU32, leaf: u32| {
+            let now = slot.load(Ordering::Relaxed);
+            if now == leaf {
+                return;
+            }
+            if now < CONTINUED {
+                slot.store(leaf, Ordering::Release);
+                changed = true;
+            } else {
+                let piece = tree.piece(Root::at((number as u32) << 8, 24));
+                self.paint_page((now & SLOT_MASK) as usize, piece, 1, leaf, leaves);
+            }
+        };
+        if under.len() == 1 {
+            let leaf = piece.and_then(|piece| own(piece, place, leaves)).unwrap_or(outside);
+            paint(slots.start, &self.slots.first[slots.start], leaf);
+        } else {
+            let mut shown = [MISS; LOWEST.end - LOWEST.start];
+            spread(piece, place, outside, leaves, &mut shown);
+            for ((number, slot), leaf) in slots.clone().zip(&self.slots.first[slots.clone()]).zip(&shown) {
+                paint(number, slot, *leaf);
+            }
+        }
+        let system_page = slots.start / SLOTS_PER_SYSTEM_PAGE;
+        if changed {
+            self.backed.insert(system_page);
+        }
+        if piece.is_none_or(Piece::is_empty) {
+            self.maybe_empty.insert(system_page);
+        }
+    }
+
+    /// Paints a page under a place of its piece.
+    #[inline(never)]
+    fn paint_page(&self, page: usize, piece: Option<&Piece>, place: usize, outside: u32, leaves: &impl Leaves) {
+        let under = lowest_under(place);
+        let slots = page + under.start - LOWEST.start..page + under.end - LOWEST.start;
+        let mut shown = [MISS; LOWEST.end - LOWEST.start];
+        spread(piece, place, outside, leaves, &mut shown);
+        for (slot, leaf) in self.slots.second[slots].iter().zip(&shown) {
+            if slot.load(Ordering::Relaxed) != *leaf {
+                slot.store(*leaf, Ordering::Release);
+            }
+        }
+    }
+
+    fn page_of(&self, slot: usize) -> Option<usize> {
+        let now = self.slots.first[slot].load(Ordering::Relaxed);
+        (now >= CONTINUED).then_some((now & SLOT_MASK) as usize)
+    }
+
+    /// Gives the memory of slots back to the system that hold nothing any more.
+    pub fn trim(&mut self) {
+        for system_page in self.maybe_empty.take() {
+            let slots = system_page * SLOTS_PER_SYSTEM_PAGE..(system_page + 1) * SLOTS_PER_SYSTEM_PAGE;
+            let is_empty = self.slots.first[slots.clone()].iter().all(|slot| slot.load(Ordering::Relaxed) == MISS);
+            if is_empty {
+                self.slots.first.give_back(slots);
+                self.backed.remove(system_page);
+            }
+        }
+    }
+}
+
+/// The first-level slot of a prefix of 24 bits or more.
+fn slot_of(key: Key) -> usize {
+    (key.address() >> 8) as usize
+}
+
+/// The places of the lowest level under a place.
+fn lowest_under(place: usize) -> Range<usize> {
+    let below = LOWEST.start.ilog2() - place.ilog2();
+    place << below..(place + 1) << below
+}
+
+/// The leaf of the longest prefix of at most `length` bits around an address, but for the default route.
+fn showing(tree: &Tree, address: u32, length: Option<u8>, leaves: &impl Leaves) -> u32 {
+    let shown = |key: Key, value| Some(leaves(value)).filter(|leaf| *leaf != Leaf::MISS && key.length() > 0);
+    length.and_then(|length| tree.longest(address, length, shown)).map_or(MISS, |leaf| leaf.0)
+}
+
+/// The leaf that a place has of its own.
+#[inline]
+fn own(piece: &Piece, place: usize, leaves: &impl Leaves) -> Option<u32> {
+    let leaf = piece.holds(place).then(|| leaves(piece.value(piece.rank(place))).0);
+    leaf.filter(|leaf| *leaf != MISS)
+}
+
+/// What shows at the lowest places under one, the first of which is `shown[0]`: each prefix there, the shorter first,
+/// is painted over those before.
+fn spread(piece: Option<&Piece>, place: usize, outside: u32, leaves: &impl Leaves, shown: &mut [u32]) {
+    let under = lowest_under(place);
+    shown[..under.len()].fill(outside);
+    let Some(piece) = piece else { return };
+    piece.each_under(place, |at, value| {
+        let leaf = leaves(value).0;
+        if leaf != MISS {
+            let over = lowest_under(at);
+            shown[over.start - under.start..over.end - under.start].fill(leaf);
+        }
+    });
+}
