@@ -162,6 +162,10 @@ pub enum Error {
     NoSuchPath(Prefix4),
     #[error("too many paths (at most {max})", max = ip4::control::MAX_PATHS)]
     TooManyPaths,
+    #[error("too many different lists of paths")]
+    TooManyPathLists,
+    #[error("the next hops of {0} are reached by the route to {0} itself: it would lead nowhere")]
+    RouteLoop(Prefix4),
     #[error(transparent)]
     Unnumbered(#[from] interface::unnumbered::UnnumberedError),
     #[error(transparent)]

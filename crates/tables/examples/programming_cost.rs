@@ -39,7 +39,9 @@ fn main() {
         ("8M /24", synthetic::twenty_fours(8_000_000, 1)),
     ];
     let wanted = std::env::args().nth(1);
-    for (name, keys) in tables.into_iter().filter(|(name, _)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted))) {
+    for (name, keys) in
+        tables.into_iter().filter(|(name, _)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted)))
+    {
         println!("{name}");
         let domain = Domain::new(1);
         let mut fib = Fib4::new(&domain).expect("address space");

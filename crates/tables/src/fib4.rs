@@ -143,7 +143,8 @@ impl Fib4 {
     pub fn insert(&mut self, key: Key, value: u32, leaf: impl Fn(u32) -> Leaf) -> Result<Option<u32>, TableFull> {
         self.prepare(key);
         let before = self.tree.get(key);
-        if before.is_none() && key.length() > FIRST_LEVEL_LENGTH
+        if before.is_none()
+            && key.length() > FIRST_LEVEL_LENGTH
             && let Some(painter) = &mut self.painter
         {
             painter.enter_page(key)?;
@@ -337,6 +338,16 @@ impl Fib4 {
         if let Some(painter) = &mut self.painter {
             painter.trim();
         }
+    }
+
+    /// What lookups in slots find at present, the default route included; none while the table is of ranges. For
+    /// audits.
+    pub fn shown(&self, address: u32) -> Option<Leaf> {
+        let painter = self.painter.as_ref()?;
+        Some(Leaf(painter.slots().slot(address))).map(|leaf| match leaf {
+            Leaf::MISS => self.table.default(),
+            leaf => leaf,
+        })
     }
 
     /// The number of exactly this prefix.

@@ -239,8 +239,16 @@ impl Objects {
     /// # Panics
     /// When the object is out of its bounds (rewrite length, number of buckets).
     pub fn insert(&mut self, object: &Object) -> Result<u32, ObjectsFull> {
+        self.insert_with_room(object, 1)
+    }
+
+    /// As [`Objects::insert`], with room for so many buckets should it become, or be, a load balance.
+    ///
+    /// # Errors
+    /// As [`Objects::insert`].
+    pub fn insert_with_room(&mut self, object: &Object, buckets: usize) -> Result<u32, ObjectsFull> {
         check(object);
-        let run = run_of(object);
+        let run = run_of(object).max(buckets.div_ceil(BUCKETS_IN_LINE));
         let index = self.lines.take(run)?;
         self.lines.write(index, object);
         self.runs.insert(index, run);
@@ -280,6 +288,11 @@ impl Objects {
         drop(spare);
         let (lines, domain) = (self.lines.clone(), self.domain.clone());
         Ok(Replacement { lines, domain, index, stand_in, run, object: object.clone(), change })
+    }
+
+    /// How many buckets an object has room for.
+    pub fn room(&self, index: u32) -> usize {
+        self.runs.get(&index).map_or(0, |run| run * BUCKETS_IN_LINE)
     }
 
     /// Frees an object that no table names any more.

@@ -13,8 +13,8 @@ const COUNTS: [[u32; 25]; 3] = [
         1121, 2316, 717, 10, 66,
     ],
     [
-        3, 3, 30, 25, 168, 305, 569, 1129, 50800, 1645, 1820, 3506, 3258, 3424, 4971, 6885, 39771, 424, 170, 433, 92, 366,
-        377, 2, 200,
+        3, 3, 30, 25, 168, 305, 569, 1129, 50800, 1645, 1820, 3506, 3258, 3424, 4971, 6885, 39771, 424, 170, 433, 92,
+        366, 377, 2, 200,
     ],
     [
         2, 8, 9, 33, 69, 237, 1007, 1717, 14663, 8070, 16185, 48261, 36870, 33960, 50638, 61422, 466_549, 1829, 4824,
@@ -136,7 +136,8 @@ mod tests {
         assert_eq!(different.len(), keys.len());
         let share = |length| keys.iter().filter(|key| key.length() == length).count() as f64 / keys.len() as f64;
         assert!((share(24) - 0.542).abs() < 0.005 && (share(16) - 0.064).abs() < 0.005, "{} {}", share(24), share(16));
-        let is_inside = |key: &&Key| (8..key.length()).any(|length| different.contains(&Key::new(key.address(), length)));
+        let is_inside =
+            |key: &&Key| (8..key.length()).any(|length| different.contains(&Key::new(key.address(), length)));
         let inside = keys.iter().filter(is_inside).count() as f64 / keys.len() as f64;
         assert!((0.4..0.9).contains(&inside), "{inside}");
         assert_eq!(keys, internet(100_000, 7));

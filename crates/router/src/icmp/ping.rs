@@ -301,7 +301,7 @@ impl Router {
                         return Ok(WayOut { source: Some(destination), interface: None, mtu: None });
                     }
                     Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit | Way::Broadcast(_) => {
-                        return Err(PingError::Refused(destination, *prefix));
+                        return Err(PingError::Refused(destination, prefix));
                     }
                     Way::Attached(index) => (Some(index), destination),
                     Way::OnLink { next_hop, interface } => (Some(interface), next_hop),

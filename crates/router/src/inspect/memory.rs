@@ -76,6 +76,7 @@ fn tables(router: &Router) -> Vec<Used> {
     let buffers = super::buffers(router);
     let routes = router.ip4.routes().len() as u64;
     let objects = router.ip4.objects() as u64;
+    let memory = router.ip4.memory();
     vec![
         Used {
             name: "buffers",
@@ -83,7 +84,7 @@ fn tables(router: &Router) -> Vec<Used> {
             bytes: (buffers.used + buffers.cached) * STRIDE as u64,
             capacity: Some(buffers.total),
         },
-        Used { name: "ip4 fib", entries: routes, bytes: router.ip4.memory() as u64, capacity: None },
+        Used { name: "ip4 fib", entries: routes, bytes: (memory.lookup + memory.prefixes) as u64, capacity: None },
         Used { name: "forwarding objects", entries: objects, bytes: objects * OBJECT, capacity: None },
         Used {
             name: "graph nodes",

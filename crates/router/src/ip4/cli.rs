@@ -96,7 +96,7 @@ fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, Co
                 (None, _) => Way::Attached(router.interfaces.find(path.text("onto")?)?),
             },
         };
-        let path = Path { way, weight: path.optional("weight")?.unwrap_or(1) };
+        let path = Path::weighing(way, path.optional("weight")?.unwrap_or(1));
         if are_stated {
             router.check_next_hop_of(&path, insist == Some("offlink"))?;
         }
@@ -108,20 +108,21 @@ fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, Co
 fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     match args.optional_text("what") {
         Some("summary") => {
-            let mut lengths = [0usize; 33];
-            router.ip4.routes().keys().for_each(|prefix| lengths[prefix.length() as usize] += 1);
-            let used = (0u8..).zip(lengths).filter(|(_, count)| *count > 0);
+            let used = (0u8..).zip(*router.ip4.routes().lengths()).filter(|(_, count)| *count > 0);
             reply(Summary { lengths: used.map(|(length, count)| LengthCount { length, count }).collect() })
         }
-        Some("memory") => reply(Memory { table: 0, bytes: router.ip4.memory() }),
+        Some("memory") => reply(Memory { table: 0, bytes: router.ip4.memory().lookup + router.ip4.memory().prefixes }),
         Some(_) => {
             let found = match args.optional::<Prefix4>("prefix")? {
-                Some(prefix) => router.ip4.routes().get_key_value(&prefix.network()),
+                Some(prefix) => {
+                    let prefix = prefix.network();
+                    router.ip4.routes().get(&prefix).map(|route| (prefix, route))
+                }
                 None => router.ip4.longest_match(args.parse("address")?),
             };
             match (found, args.optional::<Prefix4>("prefix")?) {
                 (Some((prefix, route)), _) => {
-                    reply(ShowFib { details: true, routes: vec![shown(router, prefix, route)] })
+                    reply(ShowFib { details: true, routes: vec![shown(router, &prefix, &route)] })
                 }
                 (None, Some(prefix)) => {
                     fail(format!("no route {prefix} (`show ip fib {}' shows the one that is taken)", prefix.address()))
@@ -130,7 +131,7 @@ fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandE
             }
         }
         None => {
-            let routes = router.ip4.routes().iter().map(|(prefix, route)| shown(router, prefix, route)).collect();
+            let routes = router.ip4.routes().iter().map(|(prefix, route)| shown(router, &prefix, &route)).collect();
             reply(ShowFib { details: args.flag("detail"), routes })
         }
     }

@@ -14,8 +14,7 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     router.interfaces.iter().for_each(|interface| super::settings::statements(interface, into));
     // Of each next hop; routes share few.
     let mut networks = Networks::new();
-    for (prefix, route) in router.ip4.routes() {
-        let Some(paths) = route.sources.get(&Source::Config) else { continue };
+    for (prefix, paths) in router.ip4.routes().of(Source::Config) {
         let mut ways = String::new();
         let mut needs = Vec::new();
         for path in paths {

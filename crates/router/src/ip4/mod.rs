@@ -4,19 +4,25 @@
 //! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. What is
 //! too long for its next hop goes round by `ip4-frag`.
 
+mod adjacency;
+mod balance;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
-mod dependents;
+mod entry;
 mod fragment;
+mod hops;
 mod input;
 mod local;
 mod lookup;
 pub mod next_hop;
 pub mod on_link;
 mod options;
+mod path_list;
 pub mod punt;
+mod resolve;
 mod rewrite;
+mod route;
 pub(crate) mod settings;
 mod source;
 

@@ -69,6 +69,7 @@ impl Router {
         self.check_against_addresses(hop)?;
         if self.network_of(hop, wanted, |_| true).is_some()
             || self.attached_by_route(hop, wanted, |_| true).is_some()
+            || wanted.is_none() && self.is_routed(super::control::DEFAULT, hop)
             || wanted.is_some_and(|interface| self.is_known(hop, interface))
         {
             return Ok(());
@@ -81,7 +82,7 @@ impl Router {
     }
 
     /// An address of ours, or the first or last of an attached network, is no neighbour's.
-    fn check_against_addresses(&self, hop: Ipv4Addr) -> Result<(), NextHopError> {
+    pub(super) fn check_against_addresses(&self, hop: Ipv4Addr) -> Result<(), NextHopError> {
         for interface in self.interfaces.iter() {
             for network in &interface.addresses {
                 let name = || interface.name.clone();
@@ -142,16 +143,8 @@ impl Router {
             Way::Attached(index) if wanted.is_none_or(|wanted| wanted == index) && may(index) => Some(index),
             _ => None,
         };
-        let mut routes = self.ip4.attached_around(address);
-        routes.find_map(|route| route.sources.values().flatten().find_map(eligible))
-    }
-
-    /// Whether a path's next hop is on a network of the interface that the path names.
-    pub(super) fn is_on_own_network(&self, path: &Path) -> bool {
-        match path.way {
-            Way::Via { next_hop, interface } => self.network_of(next_hop, interface, |_| true).is_some(),
-            _ => false,
-        }
+        let lists = self.ip4.lists_around(address);
+        lists.into_iter().find_map(|list| self.ip4.lists.get(list).key.paths.iter().find_map(eligible))
     }
 
     /// Whether a neighbour's Ethernet address is known: then it is there.

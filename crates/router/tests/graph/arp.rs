@@ -615,7 +615,7 @@ fn a_learned_neighbour_brings_a_route_of_its_own_and_takes_it_along() {
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
     learn(&mut bed, &e1, (HOST, "10.0.1.9"), "10.0.1.1");
     bed.run();
-    let route = &bed.router.ip4.routes()[&prefix("10.0.1.9/32")];
+    let route = &bed.router.ip4.routes().get(&prefix("10.0.1.9/32")).unwrap();
     assert!(route.sources.keys().eq([&Source::Neighbour]));
     let key = NeighbourKey { interface: e1.index, address: ip("10.0.1.9") };
     bed.router.remove_neighbour(key).unwrap();

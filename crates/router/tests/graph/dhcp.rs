@@ -150,7 +150,7 @@ fn addresses(bed: &Bed, index: InterfaceIndex) -> Vec<String> {
 
 fn default_routes(bed: &Bed) -> Vec<Source> {
     let route = bed.router.ip4.routes().get(&prefix("0.0.0.0/0"));
-    route.into_iter().flat_map(|route| route.sources.keys().copied()).collect()
+    route.into_iter().flat_map(|route| route.sources.into_keys()).collect()
 }
 
 fn taken(count: u64) -> Errors {

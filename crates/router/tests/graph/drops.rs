@@ -247,7 +247,7 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip4-load-balance", "blackholed packets", |bed, ports| {
         let path = |way| quiver_router::ip4::control::Path::new(way);
         let hop = Way::Via { next_hop: ip("10.0.1.2"), interface: None };
-        let paths = vec![quiver_router::ip4::control::Path { way: Way::Drop, weight: 255 }, path(hop)];
+        let paths = vec![quiver_router::ip4::control::Path::weighing(Way::Drop, 255), path(hop)];
         bed.router
             .add_route("24.0.0.0/8".parse().unwrap(), quiver_router::ip4::control::Source::Config, paths, true)
             .unwrap();

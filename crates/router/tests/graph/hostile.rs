@@ -54,7 +54,7 @@ fn any_routes(bed: &mut Bed, ports: &[Port], random: &mut Random) {
                     Way::Via { next_hop: ip(&next_hop), interface: None }
                 }
             };
-            paths.push(Path { way, weight: 1 + random.below(255) as u8 });
+            paths.push(Path::weighing(way, 1 + random.below(255) as u8));
         }
         bed.router.add_route(prefix, Source::Config, paths, true).unwrap();
     }

@@ -95,7 +95,7 @@ fn a_route_is_added_replaced_and_deleted() {
     assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), hop_mac("10.0.2.2"));
     // Adding is adding: now there are two.
     bed.router.add_route(to, Source::Config, vec![via("10.0.1.2")], false).unwrap();
-    assert_eq!(bed.router.ip4.routes()[&to].sources[&Source::Config].len(), 2);
+    assert_eq!(bed.router.ip4.routes().get(&to).unwrap().sources[&Source::Config].len(), 2);
     bed.router.remove_route(to, Source::Config, &[via("10.0.2.2")]).unwrap();
     assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), hop_mac("10.0.1.2"));
     assert!(matches!(bed.router.remove_route(to, Source::Config, &[via("10.0.2.2")]), Err(Error::NoSuchPath(_))));
@@ -262,10 +262,14 @@ fn an_address_brings_its_network_and_takes_it_away() {
         assert_eq!(goes_to(&mut bed, e0, &ports[1..], address), hop_mac("70.0.0.2"));
     }
     bed.router.remove_address(e1.index, prefix("70.0.0.1/24")).unwrap();
-    // The route that lost its next hop is still there, unresolved; so is the static neighbour.
-    assert_eq!(goes_to(&mut bed, e0, &ports[1..], "80.1.1.1"), hop_mac("10.0.2.2"));
+    // The static neighbour is still there, with its route, on which the next hop hangs now.
+    assert_eq!(goes_to(&mut bed, e0, &ports[1..], "80.1.1.1"), hop_mac("70.0.0.2"));
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "70.0.0.77"), hop_mac("10.0.2.2"));
     assert_eq!(bed.router.ip4.routes().len(), routes + 2);
+    bed.router.remove_neighbour(NeighbourKey { interface: e1.index, address: ip("70.0.0.2") }).unwrap();
+    // The route that lost its next hop is still there, unresolved: the default route is no way to one.
+    assert_eq!(goes_to(&mut bed, e0, &ports[1..], "80.1.1.1"), hop_mac("10.0.2.2"));
+    assert!(bed.router.ip4.routes().get(&prefix("80.0.0.0/8")).unwrap().installed.is_none());
     assert!(matches!(bed.router.remove_address(e1.index, prefix("70.0.0.1/24")), Err(Error::NoSuchAddress { .. })));
 }
 
@@ -378,7 +382,7 @@ fn an_interface_takes_its_routes_and_neighbours_with_it() {
     assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
     let left: Vec<String> = bed.router.ip4.routes().keys().map(|prefix| prefix.to_string()).collect();
     assert!(left.iter().all(|prefix| !prefix.starts_with("10.0.1.")), "{left:?}");
-    assert_eq!(bed.router.ip4.routes()[&prefix("50.0.0.0/8")].sources[&Source::Config], [via("10.0.2.2")]);
+    assert_eq!(bed.router.ip4.routes().get(&prefix("50.0.0.0/8")).unwrap().sources[&Source::Config], [via("10.0.2.2")]);
     assert!(!left.contains(&"51.0.0.0/8".to_string()) && !left.contains(&"52.0.0.0/8".to_string()));
     assert!(bed.router.neighbours.iter().all(|(key, _)| key.interface != e1.index));
     assert_eq!(goes_to(&mut bed, &e0, &[e2], "10.0.1.2"), hop_mac("10.0.2.2"));
@@ -586,9 +590,9 @@ fn a_next_hop_may_be_behind_a_route_onto_an_interface() {
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "50.0.0.1"), hop_mac("99.0.0.1"));
     bed.router.remove_neighbour(NeighbourKey { interface: e1.index, address: ip("99.0.0.1") }).unwrap();
     bed.command("ip route del 99.0.0.0/30").unwrap();
-    assert!(bed.router.ip4.routes()[&prefix("50.0.0.0/8")].installed.is_none());
+    assert!(bed.router.ip4.routes().get(&prefix("50.0.0.0/8")).unwrap().installed.is_none());
     bed.command("ip route add 99.0.0.0/8 via e1").unwrap();
-    assert!(bed.router.ip4.routes()[&prefix("50.0.0.0/8")].installed.is_some());
+    assert!(bed.router.ip4.routes().get(&prefix("50.0.0.0/8")).unwrap().installed.is_some());
     // Hosts there are asked for, and believed.
     e0.receive_packet(&Packet::udp("10.0.0.2", "99.0.0.77", b"x"));
     bed.run();
@@ -635,6 +639,7 @@ fn a_dead_link_loses_its_routes_and_its_share_and_gets_them_back() {
     bed.command("ip route add 51.0.0.0/8 via 10.0.1.2").unwrap();
     bed.command("ip route add 10.0.1.0/24 via 10.0.2.2").unwrap();
     bed.command("ip route add 52.0.0.0/8 via 99.0.0.1 e1 onlink").unwrap();
+    bed.command("ip route add 53.0.0.0/8 via 10.0.1.2 e1").unwrap();
     let before = bed.command("show ip fib").unwrap();
     e1.receive(ethernet(e1.mac, learned, 0x0806, &arp(REPLY, (learned, "10.0.1.77"), (e1.mac, "10.0.1.1"))));
     bed.run();
@@ -642,11 +647,13 @@ fn a_dead_link_loses_its_routes_and_its_share_and_gets_them_back() {
         e1.set_carrier(false);
         bed.advance(Duration::from_secs(1));
         assert_eq!(spread(&mut bed, e0, others, 100), BTreeMap::from([(host_mac(ip("10.0.2.2")), 100)]));
-        assert_eq!(goes_to(&mut bed, e0, others, "51.0.0.1"), None);
+        assert_eq!(goes_to(&mut bed, e0, others, "53.0.0.1"), None);
         assert_eq!(goes_to(&mut bed, e0, others, "52.0.0.1"), None);
+        // That reaches its next hop by the operator's route to its network.
+        assert_eq!(goes_to(&mut bed, e0, others, "51.0.0.1"), hop_mac("10.0.2.2"));
         // An operator's route stands in for the network and for its static neighbour.
         assert_eq!(goes_to(&mut bed, e0, others, "10.0.1.2"), hop_mac("10.0.2.2"));
-        let detail = bed.command("show ip fib 51.0.0.0/8").unwrap();
+        let detail = bed.command("show ip fib 53.0.0.0/8").unwrap();
         assert!(detail.contains("oper-flags:unresolved"), "{detail}");
         let key = NeighbourKey { interface: e1.index, address: ip("10.0.1.77") };
         assert!(bed.router.neighbours.mac_of(&key).is_none(), "who is on the wire then is not known");
@@ -804,7 +811,7 @@ fn secondary_addresses_stay_when_the_primary_goes() {
     assert_eq!(bed.command("show interface address e1").unwrap(), "e1 (up):\n");
     // A static neighbour is still there; no network is.
     let left = bed.router.ip4.routes().keys().filter(|prefix| prefix.to_string().starts_with("10.0.1."));
-    assert_eq!(left.map(ToString::to_string).collect::<Vec<_>>(), ["10.0.1.2/32"]);
+    assert_eq!(left.map(|prefix| prefix.to_string()).collect::<Vec<_>>(), ["10.0.1.2/32"]);
 }
 
 #[test]

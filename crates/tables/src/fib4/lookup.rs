@@ -6,9 +6,9 @@
 //! found nothing. Results stay in a local array until the end, because a default route
 //! that changed meanwhile means that the addresses are needed again (see `Table`).
 
+use super::ranges::Ranges;
 use crate::leaf::Leaf;
 use crate::memory::{Pages, Reserved};
-use super::ranges::Ranges;
 use rcu::{Domain, Published, Round};
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -58,7 +58,7 @@ impl Slots {
     }
 
     /// What the slots say of an address: MISS when only the default route is left.
-    fn slot(&self, address: u32) -> u32 {
+    pub(super) fn slot(&self, address: u32) -> u32 {
         let leaf = self.first_level()[(address >> 8) as usize].load(Ordering::Acquire);
         if leaf < CONTINUED {
             return leaf;
@@ -135,6 +135,11 @@ impl Table {
         let generation = (self.default.load(Ordering::Relaxed) >> 32) + 1;
         let word = generation << 32 | u64::from(leaf.0);
         self.default.store(word, Ordering::Release);
+    }
+
+    /// The default route's leaf.
+    pub(super) fn default(&self) -> Leaf {
+        Leaf(self.default.load(Ordering::Acquire) as u32)
     }
 
     fn lookup(&self, round: &Round<'_>, address: u32) -> u32 {
@@ -236,7 +241,7 @@ impl Lookup4 {
     /// The default route's leaf, or [`Leaf::MISS`].
     #[inline]
     pub fn default_route(&self, _round: &Round<'_>) -> Leaf {
-        Leaf(self.table.default.load(Ordering::Acquire) as u32)
+        self.table.default()
     }
 }
 

@@ -38,7 +38,9 @@ impl Bits {
     fn take(&mut self) -> impl Iterator<Item = usize> + use<> {
         let words: Vec<(usize, u64)> = self.0.iter().copied().enumerate().filter(|(_, word)| *word != 0).collect();
         self.0.fill(0);
-        words.into_iter().flat_map(|(at, word)| (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| at * 64 + bit))
+        words
+            .into_iter()
+            .flat_map(|(at, word)| (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| at * 64 + bit))
     }
 }
 

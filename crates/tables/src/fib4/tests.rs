@@ -301,6 +301,71 @@ proptest! {
     }
 }
 
+/// Numbers stand for leaves that change under the table.
+#[derive(Debug, Clone)]
+enum Turn {
+    Insert(Key, u32),
+    Remove(usize),
+    /// A number stands for another leaf, or for none; its prefixes are painted one by one, or found.
+    Turn(u32, Option<u32>, bool),
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    prop_oneof![
+        5 => (key(), 1..6u32).prop_map(|(key, number)| Turn::Insert(key, number)),
+        2 => any::<usize>().prop_map(Turn::Remove),
+        4 => (1..6u32, prop::option::of(1..9u32), any::<bool>())
+            .prop_map(|(number, leaf, one_by_one)| Turn::Turn(number, leaf, one_by_one)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn lookups_follow_what_numbers_stand_for(
+        turns in prop::collection::vec(turn(), 1..80),
+        begins_with_slots: bool,
+    ) {
+        let mut bench = Bench::with(Options { begins_with_slots, ..small(1024) });
+        let mut stands_for = [Leaf::MISS; 6];
+        let mut routes: Vec<(Key, u32)> = Vec::new();
+        for turn in turns {
+            let mut edges: Vec<u32> = routes.iter().flat_map(|(key, _)| [key.address(), key.last()]).collect();
+            match turn {
+                Turn::Insert(key, number) => {
+                    bench.fib.insert(key, number, |value| stands_for[value as usize]).unwrap();
+                    routes.retain(|(known, _)| *known != key);
+                    routes.push((key, number));
+                }
+                Turn::Remove(at) if !routes.is_empty() => {
+                    let (key, _) = routes.swap_remove(at % routes.len());
+                    bench.fib.remove(key, |value| stands_for[value as usize]);
+                }
+                Turn::Remove(_) => {}
+                Turn::Turn(number, index, one_by_one) => {
+                    stands_for[number as usize] = index.map_or(Leaf::MISS, leaf);
+                    if one_by_one {
+                        for (key, _) in routes.iter().filter(|(_, known)| *known == number) {
+                            bench.fib.repaint(*key, |value| stands_for[value as usize]);
+                        }
+                    } else {
+                        bench.fib.repaint_where(|value| value == number, |value| stands_for[value as usize]);
+                    }
+                }
+            }
+            edges.extend(routes.iter().flat_map(|(key, _)| [key.address(), key.last(), key.last().wrapping_add(1)]));
+            let handle = bench.fib.handle();
+            let round = bench.reader.round();
+            for address in edges {
+                let around = routes.iter().filter(|(key, number)| key.contains(address) && stands_for[*number as usize] != Leaf::MISS);
+                let expected = around.max_by_key(|(key, _)| key.length()).map_or(Leaf::MISS, |(_, number)| stands_for[*number as usize]);
+                prop_assert_eq!(handle.lookup(&round, address), expected, "{:#x}", address);
+            }
+        }
+    }
+}
+
 const PLACES: [u32; 6] = [0, 0x0a00_0000, 0x0a00_0001, 0x0a00_00ff, 0x0a00_0100, u32::MAX];
 
 #[test]
@@ -465,7 +530,13 @@ fn what_a_number_stands_for_may_change_under_the_table() {
     let mut bench = Bench::new(64);
     let stands_for = std::cell::Cell::new(leaf(7));
     let look = |value| if value == 1 { stands_for.get() } else { Leaf(value) };
-    let keys = [Key::new(0, 0), Key::new(0x0a00_0000, 9), Key::new(0x0a01_0000, 16), Key::new(0x0a01_0200, 24), Key::new(0x0a01_0203, 32)];
+    let keys = [
+        Key::new(0, 0),
+        Key::new(0x0a00_0000, 9),
+        Key::new(0x0a01_0000, 16),
+        Key::new(0x0a01_0200, 24),
+        Key::new(0x0a01_0203, 32),
+    ];
     for key in keys {
         bench.fib.insert(key, 1, look).unwrap();
     }

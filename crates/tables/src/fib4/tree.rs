@@ -435,7 +435,8 @@ impl Iterator for InOrder<'_> {
             let next = next.min_by_key(|level| self.open[*level].last().map(|(key, _)| *key));
             // A piece is opened before anything at or behind its beginning is given out.
             if let Some(root) = self.roots.last()
-                && next.is_none_or(|level| self.open[level].last().is_some_and(|(key, _)| key.address() >= root.address))
+                && next
+                    .is_none_or(|level| self.open[level].last().is_some_and(|(key, _)| key.address() >= root.address))
             {
                 let root = *root;
                 self.roots.pop();

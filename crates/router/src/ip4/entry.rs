@@ -1,0 +1,135 @@
+//! What the table holds beside a prefix: a number that says which source wants which paths.
+//!
+//! Nearly all prefixes have one source: then it is all in the number itself. The others share a shelf.
+
+use super::path_list::ListId;
+use super::route::Source;
+
+const SEVERAL: u32 = 1 << 31;
+const SOURCE_SHIFT: u32 = 27;
+const FRESH: u32 = 1 << 26;
+/// Most lists of paths.
+pub(super) const MAX_LISTS: usize = 1 << 26;
+
+/// A source's part in a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Share {
+    pub source: Source,
+    pub list: ListId,
+    /// Which of two resynchronisations said it last.
+    pub fresh: bool,
+}
+
+/// The number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry(pub u32);
+
+impl Entry {
+    pub fn one(share: Share) -> Entry {
+        debug_assert!((share.list.0 as usize) < MAX_LISTS);
+        let fresh = if share.fresh { FRESH } else { 0 };
+        Entry((share.source as u32) << SOURCE_SHIFT | fresh | share.list.0)
+    }
+
+    /// When one source wants the prefix, its share.
+    #[inline]
+    pub fn only(self) -> Option<Share> {
+        (self.0 & SEVERAL == 0).then(|| Share {
+            source: Source::ALL[(self.0 >> SOURCE_SHIFT & 0xf) as usize],
+            list: ListId(self.0 & (FRESH - 1)),
+            fresh: self.0 & FRESH != 0,
+        })
+    }
+
+    fn place(self) -> usize {
+        (self.0 & !SEVERAL) as usize
+    }
+}
+
+/// Prefixes that several sources want.
+#[derive(Default)]
+pub(super) struct Several {
+    shelf: Vec<Vec<Share>>,
+    free: Vec<usize>,
+}
+
+impl Several {
+    /// All shares of a prefix, the best source first.
+    pub fn shares(&self, entry: Entry) -> impl Iterator<Item = Share> + '_ {
+        let one = entry.only();
+        let several = if one.is_some() { &[][..] } else { &self.shelf[entry.place()] };
+        one.into_iter().chain(several.iter().copied())
+    }
+
+    /// Gives a source another share in a prefix, or takes it away. What the prefix has then, and what the
+    /// source had.
+    pub fn set(
+        &mut self,
+        entry: Option<Entry>,
+        source: Source,
+        share: Option<Share>,
+    ) -> (Option<Entry>, Option<Share>) {
+        let Some(entry) = entry else { return (share.map(Entry::one), None) };
+        if let Some(only) = entry.only() {
+            return match share {
+                _ if only.source == source => (share.map(Entry::one), Some(only)),
+                None => (Some(entry), None),
+                Some(share) => {
+                    let mut shares = vec![only, share];
+                    shares.sort_by_key(|share| share.source);
+                    (Some(self.put(shares)), None)
+                }
+            };
+        }
+        let shares = &mut self.shelf[entry.place()];
+        let at = shares.iter().position(|known| known.source == source);
+        let before = at.map(|at| shares.remove(at));
+        shares.extend(share);
+        shares.sort_by_key(|share| share.source);
+        if let [only] = shares[..] {
+            shares.clear();
+            shares.shrink_to_fit();
+            self.free.push(entry.place());
+            return (Some(Entry::one(only)), before);
+        }
+        (Some(entry), before)
+    }
+
+    fn put(&mut self, shares: Vec<Share>) -> Entry {
+        let place = self.free.pop().unwrap_or(self.shelf.len());
+        if place == self.shelf.len() {
+            self.shelf.push(shares);
+        } else {
+            self.shelf[place] = shares;
+        }
+        Entry(SEVERAL | place as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_come_and_go_in_any_order() {
+        let mut several = Several::default();
+        let share = |source, list, fresh| Share { source, list: ListId(list), fresh };
+        let (api, config) = (share(Source::Api, 7, true), share(Source::Config, MAX_LISTS as u32 - 1, false));
+        let (entry, before) = several.set(None, Source::Api, Some(api));
+        assert_eq!((several.shares(entry.unwrap()).collect::<Vec<_>>(), before), (vec![api], None));
+        assert_eq!(several.set(entry, Source::Dhcp, None), (entry, None));
+        let (entry, _) = several.set(entry, Source::Config, Some(config));
+        assert_eq!(several.shares(entry.unwrap()).collect::<Vec<_>>(), [config, api]);
+        let other = share(Source::Api, 8, false);
+        let (entry, before) = several.set(entry, Source::Api, Some(other));
+        assert_eq!(before, Some(api));
+        assert_eq!(several.shares(entry.unwrap()).collect::<Vec<_>>(), [config, other]);
+        let (entry, before) = several.set(entry, Source::Config, None);
+        assert_eq!((entry.unwrap().only(), before), (Some(other), Some(config)));
+        assert_eq!(several.set(entry, Source::Api, None), (None, Some(other)));
+        assert_eq!(several.free.len(), several.shelf.len());
+        // The place is used again.
+        let (entry, _) = several.set(Some(Entry::one(api)), Source::Config, Some(config));
+        assert_eq!((several.shelf.len(), several.shares(entry.unwrap()).count()), (1, 2));
+    }
+}

@@ -1,0 +1,470 @@
+//! From paths to what packets take: lists of paths are resolved when they appear and again when something changes that
+//! they rest on.
+//!
+//! A next hop on an attached network is a neighbour. Any other is reached as the longest route around it says, the
+//! default route not counted (as routing daemons do) and no route onto interfaces that are down. Whether that route,
+//! in turn, is reached does not matter: so what a next hop hangs on follows from the routes alone, in whatever order
+//! they came. One that hangs on itself is not reached. The single paths of that route are what a list takes
+//! over: forwarding objects do not lead to each other, and a packet looks at two at most.
+
+use super::balance;
+use super::control::{DEFAULT, Ip4, leaf_of, prefix_of};
+use super::entry::Entry;
+use super::hops::insisted;
+use super::path_list::{Hop, ListId, ListKey};
+use super::route::{Path, Source, Way};
+use crate::arp::NeighbourKey;
+use crate::interface::Interface;
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use tables::fib4::Key;
+use tables::object::{MAX_BUCKETS, ObjectsFull};
+use tables::{Leaf, Object, kind};
+use wire::Prefix4;
+
+/// Single paths with their weights; of each there is one share more.
+type Members = Vec<(Leaf, f64)>;
+
+/// What paths lead to at present.
+#[derive(Default)]
+struct Found {
+    members: Members,
+    /// A next hop is on no attached network.
+    is_recursive: bool,
+    /// Those that hang on another route than before.
+    moved: Vec<Hop>,
+}
+
+/// What has come of looking at a list again.
+struct Changed {
+    /// It leads elsewhere, or in other proportions.
+    members: bool,
+    /// It has become something that next hops may hang on, or has ceased to be.
+    standing: bool,
+    /// Next hops that hang on another route.
+    moved: Vec<Hop>,
+}
+
+/// The route to a next hop that is on the link.
+fn on_link_route(key: NeighbourKey) -> (Prefix4, Path) {
+    let prefix = Prefix4::new(key.address, 32).expect("32 is a length");
+    (prefix, Path::new(Way::OnLink { next_hop: key.address, interface: key.interface }))
+}
+
+impl Ip4 {
+    /// Whether next hops may hang on a list: one that works, or may work when its own next hops are reached.
+    fn may_carry(&self, id: ListId) -> bool {
+        self.lists.leaf(id) != Leaf::MISS || self.lists.get(id).is_recursive
+    }
+}
+
+/// Whether a path leaves open by which interface its next hop is reached.
+fn is_open(path: &Path) -> bool {
+    matches!(path.way, Way::Via { interface: None, .. })
+}
+
+impl Router {
+    /// The list of these paths, made and resolved when it is not known.
+    pub(super) fn acquire_list(&mut self, key: ListKey) -> Result<ListId, Error> {
+        if let Some(id) = self.ip4.lists.find(&key) {
+            return Ok(id);
+        }
+        let mut held = Vec::new();
+        for neighbour in insisted(&key) {
+            if let Err(error) = self.hold_on_link(neighbour) {
+                held.into_iter().for_each(|key| self.let_go_on_link(key));
+                return Err(error);
+            }
+            held.push(neighbour);
+        }
+        let Some(id) = self.ip4.lists.add(key.clone()) else {
+            held.into_iter().for_each(|key| self.let_go_on_link(key));
+            return Err(Error::TooManyPathLists);
+        };
+        self.ip4.dependents.add(id, &key);
+        match self.refresh_list(id) {
+            Ok(_) => Ok(id),
+            Err(error) => {
+                self.drop_unused(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets a list that no prefix uses.
+    pub(super) fn drop_unused(&mut self, id: ListId) {
+        if !self.ip4.lists.is_there(id) || self.ip4.lists.get(id).users() > 0 {
+            return;
+        }
+        let list = self.ip4.lists.remove(id).expect("it is there");
+        for hop in &list.carries {
+            if let Some(state) = self.ip4.dependents.hop_mut(*hop) {
+                state.through = None;
+            }
+        }
+        for (hop, through) in self.ip4.dependents.remove(id, &list.key) {
+            if self.ip4.lists.is_there(through) {
+                self.ip4.lists.get_mut(through).carries.remove(&hop);
+            }
+        }
+        if let Some((object, _)) = list.balance {
+            self.ip4.balances.remove(&object);
+            self.ip4.objects.remove(object);
+        }
+        list.members.iter().for_each(|(leaf, _)| self.ip4.release(*leaf));
+        insisted(&list.key).into_iter().for_each(|neighbour| self.let_go_on_link(neighbour));
+        // Nobody's way leads over a list without users; but a hop may have been looked at in between.
+        let waiting: BTreeSet<ListId> = list.carries.iter().flat_map(|hop| self.ip4.dependents.of_hop(*hop)).collect();
+        if !waiting.is_empty() {
+            self.refresh_lists(waiting);
+        }
+    }
+
+    /// Makes a neighbour reachable for a list that insists on it: by a route of its own, which
+    /// also tells `arp-input` that it is to be listened to.
+    fn hold_on_link(&mut self, key: NeighbourKey) -> Result<(), Error> {
+        if !self.ip4.dependents.insist(key) {
+            return Ok(());
+        }
+        let (prefix, path) = on_link_route(key);
+        self.add_route(prefix, Source::OnLink, vec![path], false).inspect_err(|_| {
+            self.ip4.dependents.relent(key);
+        })
+    }
+
+    fn let_go_on_link(&mut self, key: NeighbourKey) {
+        if !self.ip4.dependents.relent(key) {
+            return;
+        }
+        let (prefix, path) = on_link_route(key);
+        if let Err(error) = self.remove_route(prefix, Source::OnLink, &[path]) {
+            log::error!("route {prefix} is not up to date: {error}");
+        }
+    }
+
+    /// Looks at lists again, and at all that rests on those that changed.
+    pub(super) fn refresh_lists(&mut self, mut due: BTreeSet<ListId>) {
+        // Each turn is caused by a change, and changes come to an end; should they not, the router must not stand.
+        let mut patience = 64 * (self.ip4.lists.len() + 64);
+        while let Some(id) = due.pop_first() {
+            if !self.ip4.lists.is_there(id) {
+                continue;
+            }
+            patience -= 1;
+            if patience == 0 {
+                return log::error!("next hops depend on each other and do not come to rest: see `show fib paths'");
+            }
+            match self.refresh_list(id) {
+                Ok(changed) => self.add_dependents(id, &changed, &mut due),
+                Err(error) => log::error!("routes are not up to date: {error}"),
+            }
+        }
+    }
+
+    fn add_dependents(&self, id: ListId, changed: &Changed, due: &mut BTreeSet<ListId>) {
+        let list = self.ip4.lists.get(id);
+        let dependents = &self.ip4.dependents;
+        let on = |list: ListId| self.ip4.lists.get(list).carries.iter().flat_map(|hop| dependents.of_hop(*hop));
+        if !changed.moved.is_empty() {
+            // Circles open and close anywhere along the chain.
+            let mut left: Vec<ListId> = changed.moved.iter().flat_map(|hop| dependents.of_hop(*hop)).collect();
+            let mut seen: BTreeSet<ListId> = left.iter().copied().collect();
+            while let Some(list) = left.pop() {
+                left.extend(on(list).filter(|list| seen.insert(*list)));
+            }
+            due.extend(seen);
+        } else if changed.members {
+            due.extend(on(id));
+        }
+        if changed.standing && dependents.hops() > 0 {
+            match list.few_users() {
+                Some(keys) => due.extend(keys.iter().flat_map(|key| dependents.of_hops_in(list.key.table, *key))),
+                None => due.extend(dependents.all()),
+            }
+        }
+    }
+
+    /// Resolves a list as things are, and has its prefixes lead there.
+    fn refresh_list(&mut self, id: ListId) -> Result<Changed, Error> {
+        let key = self.ip4.lists.get(id).key.clone();
+        let Found { members, is_recursive, moved } = self.members_of(&key)?;
+        let list = self.ip4.lists.get(id);
+        let stood = self.ip4.may_carry(id);
+        let (leaf_before, balance_before) = (self.ip4.lists.leaf(id), list.balance.clone());
+        let members_changed = list.members != members;
+        let (leaf, balance) = match &members[..] {
+            [] => (Leaf::MISS, None),
+            [(leaf, _)] if key.paths.len() == 1 && !is_recursive => (*leaf, None),
+            _ if !members_changed && balance_before.is_some() => (leaf_before, balance_before.clone()),
+            _ => match self.balance_over(&members, balance_before.as_ref()) {
+                Ok((object, buckets)) => (Leaf::new(kind::LOAD_BALANCE, object), Some((object, buckets))),
+                Err(full) => {
+                    members.iter().for_each(|(leaf, _)| self.ip4.release(*leaf));
+                    return Err(full.into());
+                }
+            },
+        };
+        if let Some((object, _)) = &balance {
+            self.ip4.balances.insert(*object, id);
+        }
+        let new_object = balance.as_ref().map(|(object, _)| *object);
+        let list = self.ip4.lists.get_mut(id);
+        list.balance = balance;
+        list.is_recursive = is_recursive;
+        let left = std::mem::replace(&mut list.members, members);
+        self.ip4.lists.set_leaf(id, leaf);
+        if leaf != leaf_before {
+            self.repaint_users(id);
+        }
+        // Nothing leads to the old object any more.
+        if let Some((object, _)) = balance_before.filter(|(object, _)| new_object != Some(*object)) {
+            self.ip4.balances.remove(&object);
+            self.ip4.objects.remove(object);
+        }
+        left.iter().for_each(|(leaf, _)| self.ip4.release(*leaf));
+        let standing = self.ip4.may_carry(id) != stood;
+        Ok(Changed { members: members_changed || leaf != leaf_before, standing, moved })
+    }
+
+    /// An object that spreads flows over some paths: the one that is there, changed in one step, when it has room.
+    fn balance_over(
+        &mut self,
+        members: &[(Leaf, f64)],
+        before: Option<&(u32, Vec<Leaf>)>,
+    ) -> Result<(u32, Vec<Leaf>), ObjectsFull> {
+        let buckets = balance::buckets(members, before.map_or(&[], |(_, buckets)| buckets));
+        match before {
+            Some((object, known)) if *known == buckets => Ok((*object, buckets)),
+            Some((object, _)) if buckets.len() <= self.ip4.objects.room(*object) => {
+                self.ip4.objects.replace(*object, &Object::LoadBalance(buckets.clone()))?;
+                Ok((*object, buckets))
+            }
+            _ => {
+                // However many there will be: its place in the table never changes.
+                let object = self.ip4.objects.insert_with_room(&Object::LoadBalance(buckets.clone()), MAX_BUCKETS)?;
+                Ok((object, buckets))
+            }
+        }
+    }
+
+    /// Has lookups find what a list's leaf has become.
+    fn repaint_users(&mut self, id: ListId) {
+        let ip4 = &mut self.ip4;
+        let list = ip4.lists.get(id);
+        let fib = &mut ip4.tables[list.key.table as usize].fib;
+        let leaf = |value| leaf_of(&ip4.lists, &ip4.several, value);
+        match list.few_users() {
+            Some(keys) => keys.iter().for_each(|key| fib.repaint(*key, leaf)),
+            None => {
+                let uses = |value| ip4.several.shares(Entry(value)).any(|share| share.list == id);
+                fib.repaint_where(uses, leaf);
+            }
+        }
+    }
+
+    /// The single paths of a list that work and are preferred, each once.
+    fn members_of(&mut self, key: &ListKey) -> Result<Found, Error> {
+        let mut found: Vec<(Leaf, f64, u8)> = Vec::new();
+        let (mut is_recursive, mut moved) = (false, Vec::new());
+        for path in &*key.paths {
+            match self.resolve_path(key, path) {
+                Ok(part) => {
+                    is_recursive |= part.is_recursive;
+                    moved.extend(part.moved);
+                    found.extend(part.members.into_iter().map(|(leaf, weight)| (leaf, weight, path.preference)));
+                }
+                Err(error) => {
+                    found.iter().for_each(|(leaf, ..)| self.ip4.release(*leaf));
+                    return Err(error);
+                }
+            }
+        }
+        let best = found.iter().map(|(.., preference)| *preference).min();
+        let mut members = Members::new();
+        for (leaf, weight, preference) in found {
+            if Some(preference) != best {
+                self.ip4.release(leaf);
+            } else if let Some((_, sum)) = members.iter_mut().find(|(known, _)| *known == leaf) {
+                // The same way twice is one way with both weights.
+                *sum += weight;
+                self.ip4.release(leaf);
+            } else {
+                members.push((leaf, weight));
+            }
+        }
+        // More than there can be buckets: the heaviest are used.
+        if members.len() > MAX_BUCKETS {
+            members.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let left = members.split_off(MAX_BUCKETS);
+            left.iter().for_each(|(leaf, _)| self.ip4.release(*leaf));
+        }
+        Ok(Found { members, is_recursive, moved })
+    }
+
+    /// What one path leads to at present, nothing when it does not work.
+    fn resolve_path(&mut self, key: &ListKey, path: &Path) -> Result<Found, Error> {
+        // A weight of 0 counts as the least there is.
+        let weight = f64::from(path.weight.max(1));
+        let one = |leaf: Option<Leaf>| leaf.map(|leaf| (leaf, weight)).into_iter().collect();
+        let mut moved = Vec::new();
+        let leaf = match path.way {
+            Way::Drop => Some(Leaf::new(kind::DROP, 0)),
+            Way::Punt => Some(Leaf::new(kind::PUNT, 0)),
+            Way::Unreachable => Some(Leaf::new(kind::UNREACHABLE, 0)),
+            Way::Prohibit => Some(Leaf::new(kind::PROHIBIT, 0)),
+            // No interface has the index 0.
+            Way::LocalAnywhere => Some(Leaf::new(kind::RECEIVE, 0)),
+            Way::Local(index) => self.is_usable(index).then(|| Leaf::new(kind::RECEIVE, index.0)),
+            // An attached host is a neighbour, known or not.
+            Way::Attached(interface) if key.host.is_some() => {
+                let next_hop = key.host.expect("just looked at");
+                self.share_if_usable(NeighbourKey { interface, address: next_hop }, kind::ADJACENCY)?
+            }
+            Way::Attached(interface) => {
+                // Behind a loopback is nobody to be asked for: its packets go out, and end, at once.
+                let is_loopback = self.interfaces.get(interface).is_ok_and(Interface::is_loopback);
+                let kind = if is_loopback { kind::ADJACENCY } else { kind::GLEAN };
+                self.share_if_usable(NeighbourKey { interface, address: Ipv4Addr::UNSPECIFIED }, kind)?
+            }
+            Way::Broadcast(interface) => {
+                let sent_on = self.interfaces.get(interface)?.ip4.directed_broadcast;
+                if !sent_on || !self.is_usable(interface) {
+                    return Ok(Found { members: one(Some(Leaf::new(kind::BROADCAST, 0))), ..Found::default() });
+                }
+                self.share_if_usable(NeighbourKey { interface, address: Ipv4Addr::BROADCAST }, kind::ADJACENCY)?
+            }
+            Way::OnLink { next_hop, interface } => {
+                self.share_if_usable(NeighbourKey { interface, address: next_hop }, kind::ADJACENCY)?
+            }
+            Way::Via { next_hop, interface } => match self.way_to_hop(next_hop, interface) {
+                Some(interface) => {
+                    let hop = (key.table, next_hop);
+                    if is_open(path) && self.lead_through(hop, None) {
+                        moved.push(hop);
+                    }
+                    self.share_if_usable(NeighbourKey { interface, address: next_hop }, kind::ADJACENCY)?
+                }
+                None if interface.is_some() => None,
+                None => {
+                    let hop = (key.table, next_hop);
+                    let (members, has_moved) = self.resolve_through(hop);
+                    let sum: f64 = members.iter().map(|(_, weight)| weight).sum();
+                    let scaled = members.into_iter().map(|(leaf, part)| (leaf, weight * part / sum));
+                    moved.extend(has_moved.then_some(hop));
+                    return Ok(Found { members: scaled.collect(), is_recursive: true, moved });
+                }
+            },
+        };
+        Ok(Found { members: one(leaf), is_recursive: false, moved })
+    }
+
+    fn share_if_usable(&mut self, key: NeighbourKey, kind: u8) -> Result<Option<Leaf>, Error> {
+        if !self.is_usable(key.interface) {
+            return Ok(None);
+        }
+        self.share_adjacency(key).map(|object| Some(Leaf::new(kind, object)))
+    }
+
+    /// The single paths of the route that a next hop hangs on; and whether that is another than before.
+    fn resolve_through(&mut self, hop: Hop) -> (Members, bool) {
+        let found = self.route_to_hop(hop);
+        let changed = self.lead_through(hop, found);
+        let Some((_, list)) = found.filter(|(_, list)| !self.leads_through(*list, hop)) else {
+            return (Members::new(), changed);
+        };
+        // Where the route itself ends is no way for others: here, and on networks that know no such neighbour.
+        let leads_on =
+            |leaf: &Leaf| matches!(leaf.kind(), kind::ADJACENCY | kind::DROP | kind::UNREACHABLE | kind::PROHIBIT);
+        let members = &self.ip4.lists.get(list).members;
+        let members: Members = members.iter().filter(|(leaf, _)| leads_on(leaf)).copied().collect();
+        members.iter().for_each(|(leaf, _)| self.ip4.hold(*leaf));
+        (members, changed)
+    }
+
+    /// Whether a next hop that is on no attached network is reached through a route.
+    pub(super) fn is_routed(&self, table: u32, hop: Ipv4Addr) -> bool {
+        let route = self.route_to_hop((table, hop));
+        route
+            .is_some_and(|(_, list)| self.ip4.lists.leaf(list) != Leaf::MISS && !self.leads_through(list, (table, hop)))
+    }
+
+    /// The route that a next hop hangs on, and the list that it follows.
+    pub(super) fn route_to_hop(&self, hop: Hop) -> Option<(Key, ListId)> {
+        let (table, address) = hop;
+        if self.check_against_addresses(address).is_err() {
+            return None;
+        }
+        self.ip4.fib(table).longest(address.into(), 32, |key, value| {
+            let mut shares = self.ip4.several.shares(Entry(value)).filter(|_| key.length() > 0);
+            shares.find(|share| self.ip4.may_carry(share.list)).map(|share| (key, share.list))
+        })
+    }
+
+    /// Remembers through which route a next hop is reached.
+    fn lead_through(&mut self, hop: Hop, through: Option<(Key, ListId)>) -> bool {
+        let Some(state) = self.ip4.dependents.hop_mut(hop) else { return false };
+        let before = std::mem::replace(&mut state.through, through);
+        if before == through {
+            return false;
+        }
+        if let Some((_, list)) = before.filter(|(_, list)| self.ip4.lists.is_there(*list)) {
+            self.ip4.lists.get_mut(list).carries.remove(&hop);
+        }
+        if let Some((_, list)) = through {
+            self.ip4.lists.get_mut(list).carries.insert(hop);
+        }
+        true
+    }
+
+    /// Every next hop that a list needs, with the route through which it is reached: its own, and those of the
+    /// routes through which they are reached.
+    fn needed_by(&self, list: ListId) -> Vec<(Hop, Option<Key>)> {
+        let (mut seen, mut left, mut needed) = (BTreeSet::from([list]), vec![list], Vec::new());
+        while let Some(list) = left.pop() {
+            let key = &self.ip4.lists.get(list).key;
+            for path in &*key.paths {
+                let Way::Via { next_hop, interface: None } = path.way else { continue };
+                let hop = (key.table, next_hop);
+                let through = self.ip4.dependents.hop(hop).and_then(|state| state.through);
+                needed.push((hop, through.map(|(key, _)| key)));
+                left.extend(through.map(|(_, list)| list).filter(|list| seen.insert(*list)));
+            }
+        }
+        needed
+    }
+
+    fn leads_through(&self, list: ListId, hop: Hop) -> bool {
+        self.needed_by(list).iter().any(|(needed, _)| *needed == hop)
+    }
+
+    /// Whether a list reaches its next hops by the route to some prefix.
+    pub(super) fn leads_over(&self, list: ListId, key: Key) -> bool {
+        self.needed_by(list).iter().any(|(_, through)| *through == Some(key))
+    }
+
+    /// Brings the routes in line whose next hops are in a network that came or went.
+    pub(crate) fn install_hops_in(&mut self, network: Prefix4) {
+        let lists = self.ip4.dependents.of_hops_in(DEFAULT, super::control::key_of(network)).collect();
+        self.refresh_lists(lists);
+    }
+
+    /// Brings the routes in line that lead by an interface whose state has changed: those that
+    /// name it, and those whose next hops its networks hold.
+    pub(crate) fn install_by(&mut self, index: InterfaceIndex) {
+        let dependents = &self.ip4.dependents;
+        let mut lists: BTreeSet<ListId> = dependents.of_interface(index).collect();
+        let networks: Vec<Prefix4> = match self.interfaces.get(index) {
+            Ok(interface) => interface.addresses.clone(),
+            Err(_) => Vec::new(),
+        };
+        let onto =
+            |list: &&ListId| self.ip4.lists.get(**list).key.paths.iter().any(|path| path.way == Way::Attached(index));
+        let by_route = lists.iter().filter(onto).flat_map(|list| self.ip4.users_of(*list)).map(prefix_of);
+        for network in networks.into_iter().chain(by_route).collect::<Vec<_>>() {
+            lists.extend(dependents.of_hops_in(DEFAULT, super::control::key_of(network.network())));
+        }
+        self.refresh_lists(lists);
+    }
+}
