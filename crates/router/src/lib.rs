@@ -414,6 +414,7 @@ impl Router {
         self.tick_config(now);
         self.collect_capture();
         let pending = self.graph.domain().collect();
+        self.ip4.trim();
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
         let due = [
             self.links.next_due(),

@@ -14,4 +14,5 @@ pub mod synthetic;
 
 pub use fib4::{Fib4, Lookup4};
 pub use leaf::Leaf;
+pub use memory::give_heap_back;
 pub use object::{Adjacency, Object, ObjectHandle, Objects, Replacement, kind};

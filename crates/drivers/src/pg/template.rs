@@ -16,6 +16,7 @@
 use crate::pg::MAX_SIZE;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
+use std::sync::Arc;
 use wire::ethernet::EtherType;
 use wire::vlan::TAG_LEN;
 use wire::{MacAddress, checksum};
@@ -53,6 +54,8 @@ pub struct Template {
     icmp: Option<usize>,
     tcp: Option<usize>,
     random: u64,
+    /// Destinations that packets have in turn, and which is next.
+    destinations: (Arc<[u32]>, usize),
     /// Nothing varies: the bytes can be copied as they are.
     constant: bool,
 }
@@ -96,8 +99,16 @@ impl Template {
             icmp: None,
             tcp: None,
             random: SEED,
+            destinations: (Arc::default(), 0),
             constant: false,
         }
+    }
+
+    /// Gives packets these IPv4 destinations (host order) in turn, again and again, instead of what the notation says.
+    pub fn to_each_of(mut self, destinations: Arc<[u32]>) -> Template {
+        self.constant &= destinations.is_empty();
+        self.destinations = (destinations, 0);
+        self
     }
 
     fn sized(mut self, sizes: Option<(u64, u64, Vary)>) -> Result<Template, String> {
@@ -137,6 +148,11 @@ impl Template {
         for edit in &mut self.edits {
             let value = edit.advance(&mut self.random).to_be_bytes();
             self.bytes[edit.offset..edit.offset + edit.bytes].copy_from_slice(&value[8 - edit.bytes..]);
+        }
+        let (destinations, next) = &mut self.destinations;
+        if let (Some(destination), Some(ip4)) = (destinations.get(*next), self.ip4) {
+            self.bytes[ip4 + 16..ip4 + 20].copy_from_slice(&destination.to_be_bytes());
+            *next = (*next + 1) % destinations.len();
         }
         self.sizes.advance(&mut self.random);
         let size = self.sizes.current();

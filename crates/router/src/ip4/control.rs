@@ -184,6 +184,11 @@ impl Ip4 {
         Ok(before)
     }
 
+    /// Gives memory back that holds nothing any more.
+    pub(crate) fn trim(&mut self) {
+        self.tables.iter_mut().for_each(|table| table.fib.trim());
+    }
+
     /// Compares what lookups find with what the routes say, and the books with each other. What is wrong, if anything.
     ///
     /// # Errors
@@ -309,17 +314,11 @@ impl Router {
         let key = key_of(prefix.network());
         self.check_interfaces(&paths)?;
         let had = self.ip4.shares(DEFAULT, key).find(|share| share.source == source);
-        let mut all = match had {
+        let known = match had {
             Some(had) if !replace => self.ip4.lists.get(had.list).key.paths.to_vec(),
-            _ => Vec::with_capacity(paths.len()),
+            _ => Vec::new(),
         };
-        for path in paths {
-            match all.iter_mut().find(|known| known.way == path.way) {
-                Some(known) => *known = path,
-                None => all.push(path),
-            }
-        }
-        self.put_route(DEFAULT, key, source, all, true)
+        self.put_route(DEFAULT, key, source, join_paths(known, paths), true)
     }
 
     pub(super) fn check_interfaces(&self, paths: &[Path]) -> Result<(), Error> {
@@ -413,6 +412,17 @@ impl Router {
         let unresolved = lists.into_iter().filter(|list| self.ip4.lists.leaf(*list) == Leaf::MISS);
         unresolved.map(|list| self.ip4.lists.get(list).users()).sum()
     }
+}
+
+/// Paths with more of them; who is there already gets another weight and preference.
+pub(super) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
+    for path in more {
+        match known.iter_mut().find(|known| known.way == path.way) {
+            Some(known) => *known = path,
+            None => known.push(path),
+        }
+    }
+    known
 }
 
 /// What makes the list of a source's paths for a prefix the same as others'.

@@ -6,6 +6,7 @@
 
 mod adjacency;
 mod balance;
+pub mod bulk;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;

@@ -444,6 +444,11 @@ impl Router {
         self.needed_by(list).iter().any(|(_, through)| *through == Some(key))
     }
 
+    /// The prefixes by whose routes a list reaches its next hops.
+    pub(super) fn led_over(&self, list: ListId) -> Vec<Key> {
+        self.needed_by(list).into_iter().filter_map(|(_, through)| through).collect()
+    }
+
     /// Brings the routes in line whose next hops are in a network that came or went.
     pub(crate) fn install_hops_in(&mut self, network: Prefix4) {
         let lists = self.ip4.dependents.of_hops_in(DEFAULT, super::control::key_of(network)).collect();

@@ -9,6 +9,7 @@ use graph::InterfaceIndex;
 use quiver_router::Error;
 use quiver_router::arp::NeighbourKey;
 use quiver_router::arp::control::REQUESTS;
+use quiver_router::ip4::bulk::{Batch, Paths};
 use quiver_router::ip4::control::{Path, Source, Way};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -231,6 +232,18 @@ impl Settings {
     }
 }
 
+/// The last of each way counts, in the place of the first.
+fn without_doubles(paths: &[Path]) -> Vec<Path> {
+    let mut all: Vec<Path> = Vec::new();
+    for path in paths {
+        match all.iter_mut().find(|known| known.way == path.way) {
+            Some(known) => *known = path.clone(),
+            None => all.push(path.clone()),
+        }
+    }
+    all
+}
+
 struct Trial {
     bed: Bed,
     /// Where packets come in; it is never changed.
@@ -286,7 +299,8 @@ impl Trial {
     /// One operation, on the router and on the settings. An error must leave all as it was.
     fn step(&mut self) {
         let before = snapshot(&self.bed);
-        let result = match self.random.below(12) {
+        let result = match self.random.below(13) {
+            12 => self.change_routes(),
             0 => self.create(),
             1 => self.delete(),
             2 | 3 => self.set_admin(),
@@ -365,6 +379,40 @@ impl Trial {
                 Some(known) => *known = path,
                 None => known.push(path),
             }
+        }
+        Ok(())
+    }
+
+    /// Many in one go, as a routing daemon says them.
+    fn change_routes(&mut self) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        let lists: Vec<Vec<Path>> = (0..3).map(|_| self.any_paths()).collect();
+        let paths: Vec<Paths> = lists.iter().map(|paths| batch.paths(paths.clone())).collect();
+        let mut wanted: BTreeMap<Prefix4, Option<usize>> = BTreeMap::new();
+        for _ in 0..self.random.below(30) {
+            let prefix = self.any_prefix().network();
+            let list = Some(self.random.below(4)).filter(|list| *list < 3);
+            if wanted.contains_key(&prefix) {
+                continue;
+            }
+            match list {
+                Some(list) => batch.put(prefix, paths[list]),
+                None => batch.remove(prefix),
+            }
+            wanted.insert(prefix, list);
+        }
+        self.bed.router.change_routes(Source::Config, batch)?;
+        for (prefix, list) in wanted {
+            // One that would lead through itself stays as it was.
+            let is = self.bed.router.ip4.routes().get(&prefix);
+            let is = is.and_then(|route| route.sources.get(&Source::Config).cloned());
+            let refused = list.is_some() && is.as_ref() == self.settings.routes.get(&prefix);
+            match list.filter(|_| !refused) {
+                Some(list) => drop(self.settings.routes.insert(prefix, without_doubles(&lists[list]))),
+                None if list.is_none() => drop(self.settings.routes.remove(&prefix)),
+                None => {}
+            }
+            assert_eq!(is.as_ref(), self.settings.routes.get(&prefix), "{prefix}");
         }
         Ok(())
     }

@@ -273,6 +273,19 @@ impl Painter {
                 self.backed.remove(system_page);
             }
         }
+        self.trim_pages();
+    }
+
+    /// When all pages are free, their memory goes back too. They are filled before they are used again.
+    fn trim_pages(&mut self) {
+        let mut free = self.free.lock().expect("no panic under this lock");
+        if self.prefixes.is_empty() || free.len() < self.prefixes.len() {
+            return;
+        }
+        let end = (self.prefixes.len() * PAGE_SLOTS).next_multiple_of(SLOTS_PER_SYSTEM_PAGE).min(self.slots.second.len());
+        self.slots.second.give_back(0..end - end % SLOTS_PER_SYSTEM_PAGE);
+        free.clear();
+        self.prefixes = Vec::new();
     }
 }
 

@@ -1,0 +1,251 @@
+//! Many routes at once: what a routing daemon says after it has started, or a file of routes.
+//!
+//! A batch costs a fraction of as many single operations: lists of paths are found once, prefixes that lie together
+//! are changed together, and next hops are looked at when all is done.
+
+use super::control::{DEFAULT, Table, key_of, leaf_of, list_key};
+use super::entry::{Entry, Several, Share};
+use super::path_list::{ListId, PathLists};
+use super::route::{MAX_PATHS, Path, Source, Way};
+use crate::{Error, Router};
+use std::collections::{BTreeMap, BTreeSet};
+use tables::Leaf;
+use tables::fib4::{Key, Routes};
+use wire::Prefix4;
+
+/// Instead of a list's number: the route goes away.
+const REMOVE: u32 = u32::MAX;
+/// After so many routes are gone the heap is given back to the system.
+const MANY: usize = 50_000;
+
+/// Changes to be made together, of one source.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    lists: Vec<Vec<Path>>,
+    changes: Vec<(Key, u32)>,
+}
+
+/// A list of paths within a [`Batch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paths(u32);
+
+impl Batch {
+    /// Paths that routes of this batch may have.
+    pub fn paths(&mut self, paths: Vec<Path>) -> Paths {
+        self.lists.push(super::control::join_paths(Vec::new(), paths));
+        Paths(self.lists.len() as u32 - 1)
+    }
+
+    /// Makes these the paths of a route, new or not. Of the same prefix the last change counts.
+    pub fn put(&mut self, prefix: Prefix4, paths: Paths) {
+        self.changes.push((key_of(prefix.network()), paths.0));
+    }
+
+    /// Takes a route away.
+    pub fn remove(&mut self, prefix: Prefix4) {
+        self.changes.push((key_of(prefix.network()), REMOVE));
+    }
+
+    /// How many changes there are.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+}
+
+/// What became of a [`Batch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    pub added: usize,
+    /// Had paths of this source already.
+    pub replaced: usize,
+    pub removed: usize,
+    /// Were to be removed and not there.
+    pub missing: usize,
+    /// Found no room, or would have led through themselves; they are as they were.
+    pub refused: usize,
+}
+
+/// Carries a batch out on the table's numbers.
+struct Merge<'a> {
+    lists: &'a mut PathLists,
+    several: &'a mut Several,
+    ids: &'a [ListId],
+    /// Prefixes by which each list reaches its next hops.
+    over: &'a [Vec<Key>],
+    source: Source,
+    fresh: bool,
+    outcome: Outcome,
+    unused: BTreeSet<ListId>,
+}
+
+impl Routes<u32> for Merge<'_> {
+    #[inline]
+    fn leaf(&self, value: u32) -> Leaf {
+        leaf_of(self.lists, self.several, value)
+    }
+
+    #[inline]
+    fn merge(&mut self, key: Key, value: Option<u32>, change: u32) -> Option<u32> {
+        let list = (change != REMOVE).then(|| self.ids[change as usize]);
+        if list.is_some() && self.over[change as usize].contains(&key) {
+            self.outcome.refused += 1;
+            return value;
+        }
+        let share = list.map(|list| Share { source: self.source, list, fresh: self.fresh });
+        let (after, before) = self.several.set(value.map(Entry), self.source, share);
+        let counter = match (before, list) {
+            (None, Some(_)) => &mut self.outcome.added,
+            (Some(_), Some(_)) => &mut self.outcome.replaced,
+            (Some(_), None) => &mut self.outcome.removed,
+            (None, None) => &mut self.outcome.missing,
+        };
+        *counter += 1;
+        let before = before.map(|share| share.list);
+        if before != list {
+            list.into_iter().for_each(|list| self.lists.add_user(list, key));
+            if let Some(before) = before
+                && self.lists.remove_user(before, key) == 0
+            {
+                self.unused.insert(before);
+            }
+        }
+        after.map(|entry| entry.0)
+    }
+
+    fn refuse(&mut self, _: Key, change: u32) {
+        match change {
+            REMOVE => self.outcome.missing += 1,
+            _ => self.outcome.refused += 1,
+        }
+    }
+}
+
+impl Router {
+    /// Carries a batch of changes out, of one source in the default table.
+    ///
+    /// # Errors
+    /// When paths name an interface that does not exist, there are too many, or they cannot be had; then nothing
+    /// has changed. What is refused of single routes is counted.
+    pub fn change_routes(&mut self, source: Source, mut batch: Batch) -> Result<Outcome, Error> {
+        for paths in &batch.lists {
+            self.check_interfaces(paths)?;
+            if paths.len() > MAX_PATHS {
+                return Err(Error::TooManyPaths);
+            }
+        }
+        // A route to one host onto an interface leads to that host: such lists are not shared.
+        let onto: Vec<bool> =
+            batch.lists.iter().map(|paths| paths.iter().any(|path| matches!(path.way, Way::Attached(_)))).collect();
+        let mut outcome = Outcome::default();
+        if onto.contains(&true) {
+            let is_host = |change: &(Key, u32)| {
+                change.0.length() == 32 && onto.get(change.1 as usize).copied().unwrap_or(false)
+            };
+            // They are made one by one, and only when they are the last of their prefix; then nothing else of it is.
+            let hosts: BTreeSet<Key> = batch.changes.iter().filter(|change| is_host(change)).map(|(key, _)| *key).collect();
+            let of_hosts = batch.changes.iter().filter(|(key, _)| hosts.contains(key));
+            let last: BTreeMap<Key, u32> = of_hosts.copied().collect();
+            batch.changes.retain(|(key, _)| !hosts.contains(key));
+            batch.changes.extend(last.iter().map(|(key, paths)| (*key, *paths)).filter(|change| !is_host(change)));
+            for (key, paths) in last.into_iter().filter(is_host) {
+                let prefix = super::control::prefix_of(key);
+                let counter = match self.ip4.shares(DEFAULT, key).any(|share| share.source == source) {
+                    true => &mut outcome.replaced,
+                    false => &mut outcome.added,
+                };
+                match self.add_route(prefix, source, batch.lists[paths as usize].clone(), true) {
+                    Ok(()) => *counter += 1,
+                    Err(_) => outcome.refused += 1,
+                }
+            }
+        }
+        let mut ids: Vec<ListId> = Vec::with_capacity(batch.lists.len());
+        for paths in batch.lists {
+            match self.acquire_list(list_key(DEFAULT, None, source, paths)) {
+                Ok(id) => ids.push(id),
+                Err(error) => {
+                    ids.into_iter().for_each(|id| self.drop_unused(id));
+                    return Err(error);
+                }
+            }
+        }
+        let over: Vec<Vec<Key>> = ids.iter().map(|id| self.led_over(*id)).collect();
+        let ip4 = &mut self.ip4;
+        let Table { fib, fresh } = &mut ip4.tables[DEFAULT as usize];
+        let mut merge = Merge {
+            lists: &mut ip4.lists,
+            several: &mut ip4.several,
+            ids: &ids,
+            over: &over,
+            source,
+            fresh: fresh[source as usize],
+            outcome,
+            unused: ids.iter().copied().collect(),
+        };
+        fib.change(&mut batch.changes, &mut merge);
+        let Merge { outcome, unused, .. } = merge;
+        self.after_changes(DEFAULT, &batch.changes);
+        unused.into_iter().for_each(|list| self.drop_unused(list));
+        if outcome.removed >= MANY {
+            tables::give_heap_back();
+        }
+        Ok(outcome)
+    }
+
+    /// Next hops may be reached by routes that changed, or no longer.
+    fn after_changes(&mut self, table: u32, changes: &[(Key, u32)]) {
+        let dependents = &self.ip4.dependents;
+        let lists: BTreeSet<ListId> = if dependents.hops() <= changes.len() {
+            dependents.all().collect()
+        } else {
+            changes.iter().flat_map(|(key, _)| dependents.of_hops_in(table, *key)).collect()
+        };
+        self.refresh_lists(lists);
+    }
+
+    /// From now on a source says again which routes it wants; those that it has not said when
+    /// [`Router::end_resync`] comes go away. Until then all are used as before.
+    pub fn begin_resync(&mut self, source: Source) {
+        let table = &mut self.ip4.tables[DEFAULT as usize];
+        let fresh = &mut table.fresh[source as usize];
+        *fresh = !*fresh;
+        let fresh = *fresh;
+        // What an earlier one, broken off, has marked already is to be said again too.
+        let Some(marked) = self.routes_marked(source, fresh) else { return };
+        for key in marked {
+            let ip4 = &mut self.ip4;
+            let fib = &mut ip4.tables[DEFAULT as usize].fib;
+            let Some(entry) = fib.get(key).map(Entry) else { continue };
+            let share = ip4.several.shares(entry).find(|share| share.source == source);
+            let share = share.map(|share| Share { fresh: !fresh, ..share });
+            let (after, _) = ip4.several.set(Some(entry), source, share);
+            if let Some(after) = after {
+                // It leads where it led.
+                let _ = fib.insert(key, after.0, |value| leaf_of(&ip4.lists, &ip4.several, value));
+            }
+        }
+    }
+
+    /// Takes away the routes that a source has not said since [`Router::begin_resync`]. Gives how many.
+    pub fn end_resync(&mut self, source: Source) -> usize {
+        let fresh = self.ip4.tables[DEFAULT as usize].fresh[source as usize];
+        let stale = self.routes_marked(source, !fresh).unwrap_or_default();
+        let batch = Batch { lists: Vec::new(), changes: stale.into_iter().map(|key| (key, REMOVE)).collect() };
+        self.change_routes(source, batch).map_or(0, |outcome| outcome.removed)
+    }
+
+    /// Prefixes of a source with one of the two marks; none when there are none.
+    fn routes_marked(&self, source: Source, fresh: bool) -> Option<Vec<Key>> {
+        let mut keys = Vec::new();
+        self.ip4.fib(DEFAULT).each(|key, value| {
+            if self.ip4.several.shares(Entry(value)).any(|share| share.source == source && share.fresh == fresh) {
+                keys.push(key);
+            }
+        });
+        (!keys.is_empty()).then_some(keys)
+    }
+}
