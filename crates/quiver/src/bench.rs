@@ -6,6 +6,9 @@
 //! `--cold` the generator cycles through all buffers of the pool, oldest first, and
 //! writes nothing into them.
 
+mod programming;
+mod scenario;
+
 use drivers::pg::template::{Template, Vary};
 use drivers::pg::{self, Content, Stream};
 use graph::buffer::Reuse;
@@ -13,9 +16,9 @@ use graph::worker::{SharedCounters, node_word};
 use graph::{Graph, InterfaceIndex, NodeIndex, Progress, Worker, time};
 use router::arp::NeighbourKey;
 use router::handoff::Handoff;
-use router::ip4::control::{Path, Source, Way};
 use router::vlan::{Takes, Vid};
 use router::{Options as RouterOptions, Router};
+use scenario::Scenario;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -28,7 +31,7 @@ use wire::{MacAddress, Prefix4};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Scenarios: dumb, ip4-1, ip4-1k; all of them when none is named.
+    /// Scenarios, as `ip4-1' or `fib4-1m'; those that send packets to up to a thousand routes when none is named.
     scenarios: Vec<String>,
     /// Packets in a vector.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -66,7 +69,8 @@ enum Mix {
     Shapes,
 }
 
-const SCENARIOS: [&str; 3] = ["dumb", "ip4-1", "ip4-1k"];
+/// What is measured when nothing is asked for.
+const USUAL: [&str; 3] = ["dumb", "ip4-1", "ip4-1k"];
 /// Packets of a measuring window, and of the run before the first one.
 const WINDOW: u64 = 4 << 20;
 const WARM_UP: u64 = 1 << 20;
@@ -76,12 +80,12 @@ const BUFFERS: u32 = 16384;
 const COLD_ROUNDS: u64 = 200;
 
 const NEXT_HOP: Ipv4Addr = Ipv4Addr::new(100, 64, 2, 2);
-const FIRST_DESTINATION: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 0);
 
 #[derive(Serialize)]
 struct Report {
     machine: Machine,
     results: Vec<Outcome>,
+    programming: Vec<programming::Outcome>,
 }
 
 #[derive(Serialize)]
@@ -99,6 +103,14 @@ struct Spread {
     min: f64,
     median: f64,
     max: f64,
+}
+
+impl Spread {
+    fn of(mut values: Vec<f64>) -> Spread {
+        values.sort_by(f64::total_cmp);
+        let at = |at: usize| values.get(at).copied().unwrap_or(f64::NAN);
+        Spread { min: at(0), median: at(values.len() / 2), max: at(values.len().saturating_sub(1)) }
+    }
 }
 
 #[derive(Serialize)]
@@ -146,13 +158,19 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.handoff && (options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == "dumb")) {
         return Err("--handoff goes with ip4-1 and ip4-1k: what `dumb' sends on meets no flow".into());
     }
-    if let Some(unknown) = options.scenarios.iter().find(|name| !SCENARIOS.contains(&name.as_str())) {
-        return Err(format!("no scenario `{unknown}' (there are: {})", SCENARIOS.join(", ")));
+    let known: Vec<&str> = scenario::ALL.into_iter().chain(programming::ALL).collect();
+    if let Some(unknown) = options.scenarios.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("no scenario `{unknown}' (there are: {})", known.join(", ")));
     }
-    let all: Vec<String> = SCENARIOS.map(String::from).to_vec();
+    let all: Vec<String> = USUAL.map(String::from).to_vec();
     let chosen = if options.scenarios.is_empty() { &all } else { &options.scenarios };
-    let mut report = Report { machine: machine(), results: Vec::new() };
+    let mut report = Report { machine: machine(), results: Vec::new(), programming: Vec::new() };
     for scenario in chosen {
+        if programming::ALL.contains(&scenario.as_str()) {
+            let outcome = programming::measure(scenario, options.repeat).map_err(|error| error.to_string())?;
+            report.programming.push(outcome);
+            continue;
+        }
         let mut bed = Bed::new(scenario, options).map_err(|error| error.to_string())?;
         report.machine.huge_pages = bed.router.graph.pool().huge;
         report.results.push(bed.measure(scenario, options));
@@ -224,23 +242,16 @@ impl Bed {
             None => {}
         }
         // What was sent is received again when buffers are not written anew.
-        let neighbour = NeighbourKey { interface: tx, address: NEXT_HOP };
-        router.set_neighbour(neighbour, station, true)?;
-        let routes = match scenario {
-            "ip4-1k" => 1000,
-            _ => 1,
-        };
-        for route in 0..routes {
-            let network = Ipv4Addr::from(u32::from(FIRST_DESTINATION) + (route << 8));
-            let network = Prefix4::new(network, 24).expect("24 is a length");
-            let way = Way::Via { next_hop: NEXT_HOP, interface: None };
-            router.add_route(network, Source::Config, vec![Path::new(way)], true)?;
+        let routes = Scenario::of(scenario);
+        for hop in routes.hops() {
+            router.set_neighbour(NeighbourKey { interface: tx, address: hop }, station, true)?;
         }
+        routes.install(&mut router)?;
         if options.handoff {
             let every = format!("0-{}", workers - 1).parse().expect("a list of workers");
             router.set_handoff(device, Some(Handoff { workers: every, symmetrical: false }))?;
         }
-        let mut template = template(station, routes, options);
+        let mut template = template(station, &routes, options);
         let entry = if scenario == "dumb" { Some(dumb_edge(&mut router.graph)?) } else { None };
         for thread in 0..workers {
             let content = match (options.cold, options.mix) {
@@ -506,24 +517,19 @@ fn dumb_edge(graph: &mut Graph) -> Result<u16, router::Error> {
     Ok(graph.connect(input, "null0-tx")?)
 }
 
-/// UDP packets to the station; one destination, or random ones in all routes.
-fn template(station: MacAddress, routes: u32, options: &Options) -> Template {
+/// UDP packets to the station; to one destination, or to some in all routes.
+fn template(station: MacAddress, routes: &Scenario, options: &Options) -> Template {
     let Options { size, vlan: tags, mix, .. } = *options;
-    let last = Ipv4Addr::from(u32::from(FIRST_DESTINATION) + (routes << 8) - 1);
-    let destination = match routes {
-        1 => "16.0.0.1".to_string(),
-        _ => format!("{FIRST_DESTINATION} + {last}"),
-    };
-    let ports = if options.handoff { "1024 + 65535" } else { "1234" };
+    let ports = if options.handoff || routes.paths > 1 { "1024 + 65535" } else { "1234" };
     let outer = match mix {
         Some(Mix::Vlans) => format!("{} - {}", VLANS[0], VLANS[1]),
         _ => VLANS[0].to_string(),
     };
     let tags = ["", &format!("vlan {outer}"), &format!("vlan {outer} vlan 20")][usize::from(tags)].to_string();
-    let text = format!(
-        "IP4: 02:00:00:00:00:aa -> {station} {tags} UDP: 100.64.1.2 -> {destination} ttl 255 UDP: {ports} -> 5678"
-    );
-    Template::parse(&text, Some((size.into(), size.into(), Vary::Increment)), true).expect("a template")
+    let text =
+        format!("IP4: 02:00:00:00:00:aa -> {station} {tags} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: {ports} -> 5678");
+    let template = Template::parse(&text, Some((size.into(), size.into(), Vary::Increment)), true).expect("a template");
+    if routes.routes() == 1 { template } else { template.to_each_of(routes.destinations()) }
 }
 
 fn text(report: &Report) -> String {
@@ -537,6 +543,23 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
     writeln!(f, "{} ({} cores), TSC {:.0} MHz, {} kernels, {} build", m.cpu, m.cores, m.tsc_mhz, m.kernels, m.build)?;
     if m.build == "debug" {
         writeln!(f, "This is a debug build: its figures say nothing.")?;
+    }
+    for result in &report.programming {
+        writeln!(f, "\n{}: {} routes, us a route: median (min-max)", result.scenario, result.routes)?;
+        let rows = [
+            ("add bulk", &result.add_bulk_us),
+            ("delete bulk", &result.delete_bulk_us),
+            ("add single", &result.add_single_us),
+            ("replace single", &result.replace_single_us),
+            ("delete single", &result.delete_single_us),
+        ];
+        for (what, spread) in rows {
+            writeln!(f, "  {what:<22}{:>10.3} ({:.3}-{:.3})", spread.median, spread.min, spread.max)?;
+        }
+        let bytes = &result.bytes_per_route;
+        writeln!(f, "  {:<22}{:>10.1} ({:.1}-{:.1})", "bytes a route", bytes.median, bytes.min, bytes.max)?;
+        let (before, after) = (result.resident_before >> 10, result.resident_after >> 10);
+        writeln!(f, "  resident before {before} KiB, after all were deleted {after} KiB")?;
     }
     for result in &report.results {
         let c = &result.clocks_per_packet;

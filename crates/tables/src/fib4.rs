@@ -141,7 +141,6 @@ impl Fib4 {
     /// [`TableFull`], and then nothing has changed. Replacing never fails, nor does a
     /// prefix of up to 24 bits.
     pub fn insert(&mut self, key: Key, value: u32, leaf: impl Fn(u32) -> Leaf) -> Result<Option<u32>, TableFull> {
-        self.prepare(key);
         let before = self.tree.get(key);
         if before.is_none()
             && key.length() > FIRST_LEVEL_LENGTH
@@ -158,7 +157,6 @@ impl Fib4 {
 
     /// Removes a prefix and returns its number; what it covered falls to the next shorter prefix.
     pub fn remove(&mut self, key: Key, leaf: impl Fn(u32) -> Leaf) -> Option<u32> {
-        self.prepare(key);
         let removed = self.tree.remove(key)?;
         self.repaint(key, leaf);
         if key.length() > FIRST_LEVEL_LENGTH
@@ -169,11 +167,14 @@ impl Fib4 {
         Some(removed)
     }
 
+    /// Asks for the memory that an operation on a prefix will need, while its caller does other work. It need not be
+    /// called.
     #[inline]
-    fn prepare(&self, key: Key) {
+    pub fn prepare(&self, key: Key) {
         if let Some(painter) = &self.painter {
             painter.prepare(key);
         }
+        self.tree.prepare(key);
     }
 
     /// Brings lookups in line after the leaf has changed that a prefix's number stands for.
@@ -220,6 +221,9 @@ impl Fib4 {
         if self.painter.is_none() && self.tree.len() + changes.len() > MOST_RANGES {
             // It may turn out that it was not needed: then it was early.
             self.form_slots(|value| routes.leaf(value));
+        }
+        if let Some(painter) = &mut self.painter {
+            painter.expect(self.tree.len() + changes.len());
         }
         let mut leaving = Vec::new();
         let mut default = false;
@@ -298,6 +302,7 @@ impl Fib4 {
         match &mut self.painter {
             Some(painter) => {
                 painter.paint_stale(&self.tree, leaf);
+                painter.expect(self.tree.len());
                 painter.trim();
             }
             None => self.form_ranges(leaf),
@@ -336,6 +341,7 @@ impl Fib4 {
     /// Gives memory back that holds nothing any more. For when there is time.
     pub fn trim(&mut self) {
         if let Some(painter) = &mut self.painter {
+            painter.expect(self.tree.len());
             painter.trim();
         }
     }

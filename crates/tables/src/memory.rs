@@ -7,6 +7,19 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
+/// Asks for the cache line of a value; never faults and changes nothing.
+#[inline(always)]
+pub(crate) fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint on a valid address; every x86-64 has SSE.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
 /// Gives heap memory that nobody uses back to the system, where the C library can: after a million routes have
 /// gone. It takes milliseconds.
 pub fn give_heap_back() {
@@ -60,7 +73,8 @@ impl<T: Zeroed> Reserved<T> {
     pub(crate) fn new(length: usize, pages: Pages) -> io::Result<Reserved<T>> {
         let bytes = length.checked_mul(size_of::<T>()).expect("fits usize");
         assert!(bytes > 0, "an array of nothing");
-        // SAFETY: a new anonymous mapping at an address that the kernel chooses.
+        // SAFETY: a new anonymous mapping at an address that the kernel chooses; one of megabytes begins where a large
+        // page may.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -87,6 +101,25 @@ impl<T: Zeroed> Reserved<T> {
 }
 
 impl Reserved<AtomicU32> {
+    /// Asks for large pages from now on, or for small ones. What is there already stays as it is until the system
+    /// comes round to it.
+    pub(crate) fn want_large_pages(&self, large: bool) {
+        let advice = if large { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        // SAFETY: advice about our own mapping; a kernel that does not know it refuses.
+        unsafe { libc::madvise(self.base.as_ptr().cast(), self.length * size_of::<AtomicU32>(), advice) };
+    }
+
+    /// Has the system put one large page in the place of the small ones of a range, now. Who reads meanwhile waits for the
+    /// copy.
+    pub(crate) fn collapse(&self, range: std::ops::Range<usize>) {
+        /// Since Linux 6.1.
+        const MADV_COLLAPSE: libc::c_int = 25;
+        assert!(range.end <= self.length);
+        let bytes = range.len() * size_of::<AtomicU32>();
+        // SAFETY: inside our own mapping, whose values do not change by it.
+        unsafe { libc::madvise(self.base.as_ptr().add(range.start).cast(), bytes, MADV_COLLAPSE) };
+    }
+
     /// Gives the memory behind whole system pages of zeros back; they read as zeros as before.
     ///
     /// # Panics

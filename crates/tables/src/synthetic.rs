@@ -35,7 +35,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn next(&mut self) -> u32 {
+    pub fn draw(&mut self) -> u32 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -44,7 +44,7 @@ impl Random {
 
     /// A number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u32) -> u32 {
-        (u64::from(self.next()) * u64::from(bound) >> 32) as u32
+        ((u64::from(self.draw()) * u64::from(bound)) >> 32) as u32
     }
 
     /// Puts things into an order of chance (Fisher-Yates).
@@ -103,7 +103,7 @@ fn place(random: &mut Random, aggregates: &[Key], class: (u32, u32), length: u8)
         aggregates[random.below(aggregates.len() as u32) as usize]
     };
     let free = length.saturating_sub(outer.length());
-    let address = outer.address() | random.next().unbounded_shr(u32::from(outer.length()));
+    let address = outer.address() | random.draw().unbounded_shr(u32::from(outer.length()));
     // Links and customers of one /24 are numbered side by side.
     let run = 1 + random.below(if is_long { 16 } else { 6 });
     (Key::new(address, length), run.min(1u32.unbounded_shl(free.into()).max(1)))

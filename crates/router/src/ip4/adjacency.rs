@@ -24,13 +24,6 @@ pub(super) struct Adjacencies {
     by_object: HashMap<u32, NeighbourKey>,
 }
 
-impl Adjacencies {
-    /// With the objects, by object.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, NeighbourKey, usize)> {
-        self.by_object.iter().map(|(object, key)| (*object, *key, self.by_neighbour[key].users))
-    }
-}
-
 impl Ip4 {
     /// The neighbour of an adjacency's leaf.
     pub fn neighbour_of(&self, leaf: Leaf) -> Option<NeighbourKey> {

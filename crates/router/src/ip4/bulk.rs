@@ -3,7 +3,7 @@
 //! A batch costs a fraction of as many single operations: lists of paths are found once, prefixes that lie together
 //! are changed together, and next hops are looked at when all is done.
 
-use super::control::{DEFAULT, Table, key_of, leaf_of, list_key};
+use super::control::{DEFAULT, Table, key_of, leaf_of, list_ref};
 use super::entry::{Entry, Several, Share};
 use super::path_list::{ListId, PathLists};
 use super::route::{MAX_PATHS, Path, Source, Way};
@@ -142,11 +142,11 @@ impl Router {
             batch.lists.iter().map(|paths| paths.iter().any(|path| matches!(path.way, Way::Attached(_)))).collect();
         let mut outcome = Outcome::default();
         if onto.contains(&true) {
-            let is_host = |change: &(Key, u32)| {
-                change.0.length() == 32 && onto.get(change.1 as usize).copied().unwrap_or(false)
-            };
+            let is_host =
+                |change: &(Key, u32)| change.0.length() == 32 && onto.get(change.1 as usize).copied().unwrap_or(false);
             // They are made one by one, and only when they are the last of their prefix; then nothing else of it is.
-            let hosts: BTreeSet<Key> = batch.changes.iter().filter(|change| is_host(change)).map(|(key, _)| *key).collect();
+            let hosts: BTreeSet<Key> =
+                batch.changes.iter().filter(|change| is_host(change)).map(|(key, _)| *key).collect();
             let of_hosts = batch.changes.iter().filter(|(key, _)| hosts.contains(key));
             let last: BTreeMap<Key, u32> = of_hosts.copied().collect();
             batch.changes.retain(|(key, _)| !hosts.contains(key));
@@ -165,7 +165,7 @@ impl Router {
         }
         let mut ids: Vec<ListId> = Vec::with_capacity(batch.lists.len());
         for paths in batch.lists {
-            match self.acquire_list(list_key(DEFAULT, None, source, paths)) {
+            match self.acquire_list(list_ref(DEFAULT, None, source, &paths)) {
                 Ok(id) => ids.push(id),
                 Err(error) => {
                     ids.into_iter().for_each(|id| self.drop_unused(id));

@@ -8,7 +8,7 @@
 use super::adjacency::Adjacencies;
 use super::entry::{Entry, Several, Share};
 use super::hops::Dependents;
-use super::path_list::{ListId, ListKey, PathLists};
+use super::path_list::{ListId, ListRef, PathLists};
 pub use super::route::{MAX_PATHS, Path, Route, Source, Way};
 use crate::arp::NeighbourKey;
 use crate::{Error, Router};
@@ -312,10 +312,14 @@ impl Router {
     /// through itself, or a table is full; then nothing has changed.
     pub fn add_route(&mut self, prefix: Prefix4, source: Source, paths: Vec<Path>, replace: bool) -> Result<(), Error> {
         let key = key_of(prefix.network());
+        self.ip4.fib(DEFAULT).prepare(key);
         self.check_interfaces(&paths)?;
+        if replace {
+            return self.put_route(DEFAULT, key, source, join_paths(Vec::new(), paths), true);
+        }
         let had = self.ip4.shares(DEFAULT, key).find(|share| share.source == source);
         let known = match had {
-            Some(had) if !replace => self.ip4.lists.get(had.list).key.paths.to_vec(),
+            Some(had) => self.ip4.lists.get(had.list).key.paths.to_vec(),
             _ => Vec::new(),
         };
         self.put_route(DEFAULT, key, source, join_paths(known, paths), true)
@@ -332,6 +336,7 @@ impl Router {
     pub fn remove_route(&mut self, prefix: Prefix4, source: Source, paths: &[Path]) -> Result<(), Error> {
         let prefix = prefix.network();
         let key = key_of(prefix);
+        self.ip4.fib(DEFAULT).prepare(key);
         let had = self.ip4.shares(DEFAULT, key).find(|share| share.source == source);
         let list = had.ok_or(Error::NoSuchRoute(prefix))?.list;
         let before = &self.ip4.lists.get(list).key.paths;
@@ -360,9 +365,9 @@ impl Router {
         if paths.len() > MAX_PATHS {
             return Err(Error::TooManyPaths);
         }
-        let list = self.acquire_list(list_key(table, Some(key), source, paths))?;
+        let list = self.acquire_list(list_ref(table, Some(key), source, &paths))?;
         // Fewer paths are never refused: the route waits for a next hop.
-        if is_more && self.leads_over(list, key) {
+        if is_more && self.ip4.lists.get(list).is_recursive && self.leads_over(list, key) {
             self.drop_unused(list);
             return Err(Error::RouteLoop(prefix_of(key)));
         }
@@ -416,6 +421,9 @@ impl Router {
 
 /// Paths with more of them; who is there already gets another weight and preference.
 pub(super) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
+    if known.is_empty() && more.len() == 1 {
+        return more;
+    }
     for path in more {
         match known.iter_mut().find(|known| known.way == path.way) {
             Some(known) => *known = path,
@@ -426,8 +434,8 @@ pub(super) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
 }
 
 /// What makes the list of a source's paths for a prefix the same as others'.
-pub(super) fn list_key(table: u32, key: Option<Key>, source: Source, paths: Vec<Path>) -> ListKey {
-    let is_onto = paths.iter().any(|path| matches!(path.way, Way::Attached(_)));
-    let host = key.filter(|key| is_onto && key.length() == 32).map(|key| Ipv4Addr::from(key.address()));
-    ListKey { table, host, holds_itself: source == Source::OnLink, paths: paths.into() }
+pub(super) fn list_ref(table: u32, key: Option<Key>, source: Source, paths: &[Path]) -> ListRef<'_> {
+    let is_host = |key: &Key| key.length() == 32 && paths.iter().any(|path| matches!(path.way, Way::Attached(_)));
+    let host = key.filter(is_host).map(|key| Ipv4Addr::from(key.address()));
+    ListRef { table, host, holds_itself: source == Source::OnLink, paths }
 }

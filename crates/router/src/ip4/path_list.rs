@@ -2,7 +2,9 @@
 //! its prefixes lead to: when a next hop moves, the list's forwarding object changes, and not a million routes.
 
 use super::route::Path;
-use std::collections::{BTreeSet, HashMap};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::collections::BTreeSet;
+use std::hash::BuildHasher;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::Leaf;
@@ -16,7 +18,7 @@ const FEW: usize = 64;
 pub struct ListId(pub u32);
 
 /// What makes a list the same as another.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListKey {
     pub table: u32,
     /// The host that a path onto an interface is for, when its prefix is one.
@@ -24,6 +26,27 @@ pub(super) struct ListKey {
     /// It holds next hops on the link itself and does not rest on routes that do.
     pub holds_itself: bool,
     pub paths: Arc<[Path]>,
+}
+
+/// The same, to look for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ListRef<'a> {
+    pub table: u32,
+    pub host: Option<Ipv4Addr>,
+    pub holds_itself: bool,
+    pub paths: &'a [Path],
+}
+
+impl ListKey {
+    fn as_ref(&self) -> ListRef<'_> {
+        ListRef { table: self.table, host: self.host, holds_itself: self.holds_itself, paths: &self.paths }
+    }
+}
+
+impl ListRef<'_> {
+    pub fn to_key(self) -> ListKey {
+        ListKey { table: self.table, host: self.host, holds_itself: self.holds_itself, paths: self.paths.into() }
+    }
 }
 
 /// A next hop in a table.
@@ -58,12 +81,14 @@ pub(super) struct PathLists {
     /// Of each list, beside them and close together, for who asks for millions.
     leaves: Vec<Leaf>,
     free: Vec<u32>,
-    known: HashMap<ListKey, ListId>,
+    known: HashTable<ListId>,
+    hasher: DefaultHashBuilder,
 }
 
 impl PathLists {
-    pub fn find(&self, key: &ListKey) -> Option<ListId> {
-        self.known.get(key).copied()
+    pub fn find(&self, wanted: &ListRef<'_>) -> Option<ListId> {
+        let is_it = |id: &ListId| self.get(*id).key.as_ref() == *wanted;
+        self.known.find(self.hasher.hash_one(wanted), is_it).copied()
     }
 
     pub fn len(&self) -> usize {
@@ -81,7 +106,7 @@ impl PathLists {
                 self.lists.len() as u32 - 1
             }
         };
-        self.known.insert(key.clone(), ListId(id));
+        let hash = self.hasher.hash_one(key.as_ref());
         let list = PathList {
             key,
             users: Users::Few(Vec::new()),
@@ -92,13 +117,19 @@ impl PathLists {
         };
         self.lists[id as usize] = Some(list);
         self.leaves[id as usize] = Leaf::MISS;
+        let PathLists { known, lists, hasher, .. } = self;
+        let hash_of = |id: &ListId| lists[id.0 as usize].as_ref().map_or(0, |list| hasher.hash_one(list.key.as_ref()));
+        known.insert_unique(hash, ListId(id), hash_of);
         Some(ListId(id))
     }
 
     /// Forgets a list.
     pub fn remove(&mut self, id: ListId) -> Option<PathList> {
         let list = self.lists.get_mut(id.0 as usize)?.take()?;
-        self.known.remove(&list.key);
+        let hash = self.hasher.hash_one(list.key.as_ref());
+        if let Ok(known) = self.known.find_entry(hash, |known| *known == id) {
+            known.remove();
+        }
         self.leaves[id.0 as usize] = Leaf::MISS;
         self.free.push(id.0);
         Some(list)

@@ -11,7 +11,7 @@ use super::balance;
 use super::control::{DEFAULT, Ip4, leaf_of, prefix_of};
 use super::entry::Entry;
 use super::hops::insisted;
-use super::path_list::{Hop, ListId, ListKey};
+use super::path_list::{Hop, ListId, ListKey, ListRef};
 use super::route::{Path, Source, Way};
 use crate::arp::NeighbourKey;
 use crate::interface::Interface;
@@ -67,10 +67,11 @@ fn is_open(path: &Path) -> bool {
 
 impl Router {
     /// The list of these paths, made and resolved when it is not known.
-    pub(super) fn acquire_list(&mut self, key: ListKey) -> Result<ListId, Error> {
-        if let Some(id) = self.ip4.lists.find(&key) {
+    pub(super) fn acquire_list(&mut self, wanted: ListRef<'_>) -> Result<ListId, Error> {
+        if let Some(id) = self.ip4.lists.find(&wanted) {
             return Ok(id);
         }
+        let key = wanted.to_key();
         let mut held = Vec::new();
         for neighbour in insisted(&key) {
             if let Err(error) = self.hold_on_link(neighbour) {

@@ -8,7 +8,7 @@
 
 use super::ranges::Ranges;
 use crate::leaf::Leaf;
-use crate::memory::{Pages, Reserved};
+use crate::memory::{Pages, Reserved, prefetch};
 use rcu::{Domain, Published, Round};
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -287,19 +287,6 @@ impl Kernel {
             *best.expect("scalar runs anywhere")
         })
     }
-}
-
-/// Asks for the cache line of a slot; never faults and changes nothing.
-#[inline(always)]
-fn prefetch(slot: &AtomicU32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint on a valid address; every x86-64 has SSE.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(slot).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = slot;
 }
 
 /// First-level slots are asked for so many addresses before they are read. Enough to

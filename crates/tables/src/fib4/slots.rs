@@ -17,6 +17,11 @@ const SYSTEM_PAGE: usize = 4096;
 const SLOTS_PER_SYSTEM_PAGE: usize = SYSTEM_PAGE / size_of::<u32>();
 const SYSTEM_PAGES: usize = FIRST_LEVEL_SLOTS / SLOTS_PER_SYSTEM_PAGE;
 const SIXTEENS: usize = 1 << 16;
+/// System pages of which one large page is made (2 MiB).
+const SMALL_IN_LARGE: usize = 512;
+/// From so many prefixes on the first level is made of large pages: 64 MiB at most, which are little beside what so
+/// many take anyway, and a lookup finds its slot without a walk through page tables.
+const WORTH_LARGE_PAGES: usize = 1 << 17;
 
 /// A set of small numbers.
 struct Bits(Vec<u64>);
@@ -30,6 +35,10 @@ impl Bits {
     }
     fn remove(&mut self, number: usize) {
         self.0[number / 64] &= !(1 << (number % 64));
+    }
+    fn count_in(&self, range: Range<usize>) -> usize {
+        let words = &self.0[range.start / 64..range.end.div_ceil(64)];
+        words.iter().map(|word| word.count_ones() as usize).sum()
     }
     fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
@@ -65,6 +74,8 @@ pub(super) struct Painter {
     maybe_empty: Bits,
     /// /16s to be painted anew.
     stale: Bits,
+    /// The first level is made of large pages, as far as the system has them.
+    large: bool,
 }
 
 impl Painter {
@@ -78,11 +89,35 @@ impl Painter {
             backed: Bits::new(SYSTEM_PAGES),
             maybe_empty: Bits::new(SYSTEM_PAGES),
             stale: Bits::new(SIXTEENS),
+            large: kind == Pages::Huge,
         })
     }
 
     pub fn slots(&self) -> &Arc<Slots> {
         &self.slots
+    }
+
+    /// Says how many prefixes there will be.
+    pub fn expect(&mut self, prefixes: usize) {
+        let large = match self.large {
+            false => prefixes >= WORTH_LARGE_PAGES,
+            true => prefixes >= WORTH_LARGE_PAGES / 4,
+        };
+        if large == self.large {
+            return;
+        }
+        self.large = large;
+        self.slots.first.want_large_pages(large);
+        if large {
+            for region in 0..SYSTEM_PAGES / SMALL_IN_LARGE {
+                let pages = region * SMALL_IN_LARGE..(region + 1) * SMALL_IN_LARGE;
+                // Where little is, little is lost.
+                if self.backed.count_in(pages.clone()) >= SMALL_IN_LARGE / 4 {
+                    let slots = pages.start * SLOTS_PER_SYSTEM_PAGE..pages.end * SLOTS_PER_SYSTEM_PAGE;
+                    self.slots.first.collapse(slots);
+                }
+            }
+        }
     }
 
     pub fn memory(&self) -> usize {
@@ -159,14 +194,15 @@ impl Painter {
                 self.paint_stale(tree, leaves);
             }
             16..=24 => {
-                let outside = showing(tree, key.address(), key.length().checked_sub(1), &leaves);
                 let piece = tree.piece(root);
+                let outside = around(tree, piece, root, key, &leaves);
                 self.paint_under(tree, root, root.place(key), piece, outside, &leaves);
             }
             _ => {
-                let outside = showing(tree, key.address(), Some(key.length() - 1), &leaves);
+                let piece = tree.piece(root);
+                let outside = around(tree, piece, root, key, &leaves);
                 let page = self.page_of(slot_of(key)).expect("a prefix longer than /24 is in a page");
-                self.paint_page(page, tree.piece(root), root.place(key), outside, &leaves);
+                self.paint_page(page, piece, root.place(key), outside, &leaves);
             }
         }
     }
@@ -268,9 +304,17 @@ impl Painter {
         for system_page in self.maybe_empty.take() {
             let slots = system_page * SLOTS_PER_SYSTEM_PAGE..(system_page + 1) * SLOTS_PER_SYSTEM_PAGE;
             let is_empty = self.slots.first[slots.clone()].iter().all(|slot| slot.load(Ordering::Relaxed) == MISS);
-            if is_empty {
+            if !is_empty {
+                continue;
+            }
+            self.backed.remove(system_page);
+            let region = system_page / SMALL_IN_LARGE * SMALL_IN_LARGE;
+            let pages = region..region + SMALL_IN_LARGE;
+            if !self.large {
                 self.slots.first.give_back(slots);
-                self.backed.remove(system_page);
+            } else if self.backed.count_in(pages.clone()) == 0 {
+                let slots = pages.start * SLOTS_PER_SYSTEM_PAGE..pages.end * SLOTS_PER_SYSTEM_PAGE;
+                self.slots.first.give_back(slots);
             }
         }
         self.trim_pages();
@@ -282,7 +326,8 @@ impl Painter {
         if self.prefixes.is_empty() || free.len() < self.prefixes.len() {
             return;
         }
-        let end = (self.prefixes.len() * PAGE_SLOTS).next_multiple_of(SLOTS_PER_SYSTEM_PAGE).min(self.slots.second.len());
+        let end =
+            (self.prefixes.len() * PAGE_SLOTS).next_multiple_of(SLOTS_PER_SYSTEM_PAGE).min(self.slots.second.len());
         self.slots.second.give_back(0..end - end % SLOTS_PER_SYSTEM_PAGE);
         free.clear();
         self.prefixes = Vec::new();
@@ -304,6 +349,15 @@ fn lowest_under(place: usize) -> Range<usize> {
 fn showing(tree: &Tree, address: u32, length: Option<u8>, leaves: &impl Leaves) -> u32 {
     let shown = |key: Key, value| Some(leaves(value)).filter(|leaf| *leaf != Leaf::MISS && key.length() > 0);
     length.and_then(|length| tree.longest(address, length, shown)).map_or(MISS, |leaf| leaf.0)
+}
+
+/// What shows around a prefix that has no leaf of its own; one that has covers all of it.
+#[inline]
+fn around(tree: &Tree, piece: Option<&Piece>, root: Root, key: Key, leaves: &impl Leaves) -> u32 {
+    match piece.and_then(|piece| own(piece, root.place(key), leaves)) {
+        Some(leaf) => leaf,
+        None => showing(tree, key.address(), key.length().checked_sub(1), leaves),
+    }
 }
 
 /// The leaf that a place has of its own.

@@ -307,7 +307,7 @@ enum Turn {
     Insert(Key, u32),
     Remove(usize),
     /// A number stands for another leaf, or for none; its prefixes are painted one by one, or found.
-    Turn(u32, Option<u32>, bool),
+    Stand(u32, Option<u32>, bool),
 }
 
 fn turn() -> impl Strategy<Value = Turn> {
@@ -315,7 +315,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         5 => (key(), 1..6u32).prop_map(|(key, number)| Turn::Insert(key, number)),
         2 => any::<usize>().prop_map(Turn::Remove),
         4 => (1..6u32, prop::option::of(1..9u32), any::<bool>())
-            .prop_map(|(number, leaf, one_by_one)| Turn::Turn(number, leaf, one_by_one)),
+            .prop_map(|(number, leaf, one_by_one)| Turn::Stand(number, leaf, one_by_one)),
     ]
 }
 
@@ -343,7 +343,7 @@ proptest! {
                     bench.fib.remove(key, |value| stands_for[value as usize]);
                 }
                 Turn::Remove(_) => {}
-                Turn::Turn(number, index, one_by_one) => {
+                Turn::Stand(number, index, one_by_one) => {
                     stands_for[number as usize] = index.map_or(Leaf::MISS, leaf);
                     if one_by_one {
                         for (key, _) in routes.iter().filter(|(_, known)| *known == number) {

@@ -278,6 +278,17 @@ impl Tree {
         self.pieces.get(&root.id())
     }
 
+    /// Asks for what the other operations on a prefix will read, while other work is done.
+    #[inline]
+    pub fn prepare(&self, key: Key) {
+        let root = Root::of(key);
+        if let Some(piece) = self.piece(root) {
+            crate::memory::prefetch(&piece.0[0]);
+            // About where its number will be.
+            crate::memory::prefetch(&piece.0[piece.0.len() / 2]);
+        }
+    }
+
     pub fn get(&self, key: Key) -> Option<u32> {
         let root = Root::of(key);
         self.piece(root)?.get(root.place(key))
@@ -401,7 +412,7 @@ impl Tree {
             }
         }
         // Those that begin together: the outermost last, to be taken from the end.
-        roots.sort_unstable_by(|a, b| b.cmp(a));
+        roots.sort_unstable_by_key(|root| std::cmp::Reverse(*root));
         InOrder { tree: self, roots, open: Default::default() }
             .skip_while(move |(key, _)| *key < outer)
             .take_while(move |(key, _)| outer.contains(key.address()))
@@ -444,7 +455,7 @@ impl Iterator for InOrder<'_> {
                 let level = &mut self.open[usize::from(root.length / 8)];
                 debug_assert!(level.is_empty());
                 level.extend(piece.iter().map(|(place, value)| (root.key(place), value)));
-                level.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+                level.sort_unstable_by_key(|(key, _)| std::cmp::Reverse(*key));
                 continue;
             }
             return self.open[next?].pop();
