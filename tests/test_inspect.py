@@ -8,7 +8,8 @@ def test_show_threads_has_the_kernels_numbers(lab):
     router = lab.router()
     main, worker = router.cli_json("show threads")["threads"]
     tasks = pathlib.Path(f"/proc/{router.process.pid}/task").iterdir()
-    tasks = {path.name: (path / "comm").read_text().strip() for path in tasks}
+    # Threads that close devices come and go.
+    tasks = {path.name: (path / "comm").read_text().strip() for path in tasks if (path / "comm").exists()}
     assert main["lwp"] == router.process.pid
     assert tasks[str(worker["lwp"])] == worker["name"] == "quiver_wk_0"
     assert worker["type"] == "workers" and worker["policy"] == "other" and worker["priority"] == 0

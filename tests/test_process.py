@@ -123,7 +123,8 @@ def thread_named(process, name):
 
     def find():
         for thread in os.listdir(f"/proc/{process.pid}/task"):
-            with open(f"/proc/{process.pid}/task/{thread}/comm") as comm:
+            # Those that close devices come and go.
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{process.pid}/task/{thread}/comm") as comm:
                 if comm.read().strip() == name:
                     return int(thread)
         return None

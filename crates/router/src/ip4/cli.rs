@@ -10,9 +10,12 @@ use std::net::Ipv4Addr;
 use tables::Leaf;
 use wire::Prefix4;
 
+/// So many prefixes of one length, side by side.
+const COUNT: &str = "[count <count:u32 1..16777216>]";
+
 /// A path: a next hop with or without its interface, an interface alone, or what else
 /// can be done with a packet.
-const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | prohibit | null-send-prohibit | <hop:ip4> [<interface:interface>] [{onlink | offlink : insist}] | <onto:interface> : way} [weight <weight:u32 1..255>]";
+const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | prohibit | null-send-prohibit | <hop:ip4> [<interface:interface>] [{onlink | offlink : insist}] | <onto:interface> : way} [weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
 
 pub fn register(set: &mut CommandSet<Router>) {
     super::settings::register(set);
@@ -21,17 +24,15 @@ pub fn register(set: &mut CommandSet<Router>) {
         "Several paths share the traffic by weight and flow. A path leads to a next hop, onto an attached network (an \
          interface alone), or nowhere: `drop` discards, `unreachable` refuses with an ICMP error (host unreachable), `prohibit` \
          with another (administratively prohibited), `local` is for the \
-         router itself, `punt` is for the host (`ip punt redirect`).",
+         router itself, `punt` is for the host (`ip punt redirect`). A next hop that is on no attached network is reached as the longest \
+         route to it says, the default route not counted. Of paths with different `preference` those with the lowest number are used \
+         of which one works. `count` is for as many prefixes side by side.",
     );
     set.add(
         Command::new(
-            &format!("ip route add <prefix:prefix4> ({VIA} : paths)+"),
+            &format!("ip route add {COUNT} <prefix:prefix4> ({VIA} : paths)+"),
             "Add paths to a route.",
-            |router: &mut Router, args: &Args| {
-                let paths = paths(router, args, true)?;
-                router.add_route(args.parse("prefix")?, Source::Config, paths, false)?;
-                reply(Done)
-            },
+            |router: &mut Router, args: &Args| add(router, args, false),
         )
         .configures()
         .example("ip route add 16.0.0.0/24 via 100.64.1.2")
@@ -40,30 +41,27 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            &format!("ip route replace <prefix:prefix4> ({VIA} : paths)+"),
+            &format!("ip route replace {COUNT} <prefix:prefix4> ({VIA} : paths)+"),
             "Make these the only paths of a route, new or not, in one step.",
-            |router: &mut Router, args: &Args| {
-                let paths = paths(router, args, true)?;
-                router.add_route(args.parse("prefix")?, Source::Config, paths, true)?;
-                reply(Done)
-            },
+            |router: &mut Router, args: &Args| add(router, args, true),
         )
         .configures()
         .example("ip route replace 16.0.0.0/24 via 100.64.2.2"),
     );
     set.add(
         Command::new(
-            &format!("ip route del <prefix:prefix4> ({VIA} : paths)*"),
+            &format!("ip route del {COUNT} <prefix:prefix4> ({VIA} : paths)*"),
             "Take paths off a route, or remove it.",
             |router: &mut Router, args: &Args| {
                 let paths = paths(router, args, false)?;
-                router.remove_route(args.parse("prefix")?, Source::Config, &paths)?;
-                reply(Done)
+                let before = |router: &Router, prefix| router.ip4.routes().get(&prefix);
+                change_each(router, args, before, |router, prefix| router.remove_route(prefix, Source::Config, &paths))
             },
         )
         .configures()
         .example("ip route del 16.0.0.0/24"),
     );
+    super::load::register(set);
     set.add(
         Command::new(
             "show ip fib [{summary | memory | <prefix:prefix4> | <address:ip4> : what}] [detail]",
@@ -73,6 +71,58 @@ pub fn register(set: &mut CommandSet<Router>) {
         .example("show ip fib 16.0.0.9")
         .example("show ip fib summary"),
     );
+}
+
+fn add(router: &mut Router, args: &Args, replace: bool) -> Result<Box<dyn Reply>, CommandError> {
+    let paths = paths(router, args, true)?;
+    let before = |router: &Router, prefix| router.ip4.routes().get(&prefix);
+    change_each(router, args, before, |router, prefix| router.add_route(prefix, Source::Config, paths.clone(), replace))
+}
+
+/// Changes the operators' routes to as many prefixes as the command says, or none of them.
+fn change_each(
+    router: &mut Router,
+    args: &Args,
+    before: impl Fn(&Router, Prefix4) -> Option<Route>,
+    mut change: impl FnMut(&mut Router, Prefix4) -> Result<(), Error>,
+) -> Result<Box<dyn Reply>, CommandError> {
+    let first: Prefix4 = args.parse("prefix")?;
+    let count = args.optional::<u32>("count")?.unwrap_or(1);
+    if count == 1 {
+        change(router, first)?;
+        return reply(Done);
+    }
+    let step = 1u64 << (32 - u32::from(first.length()));
+    let begin = u64::from(u32::from(first.network().address()));
+    if begin + step * u64::from(count) > 1 << 32 {
+        return fail(format!("{count} prefixes from {first} on are more than there are addresses"));
+    }
+    let mut done: Vec<(Prefix4, Option<Route>)> = Vec::new();
+    for number in 0..u64::from(count) {
+        let prefix = Prefix4::new(((begin + step * number) as u32).into(), first.length())?;
+        let was = before(router, prefix);
+        match change(router, prefix) {
+            Ok(()) => done.push((prefix, was)),
+            Err(error) => {
+                take_back(router, done);
+                return Err(error.into());
+            }
+        }
+    }
+    reply(Done)
+}
+
+fn take_back(router: &mut Router, done: Vec<(Prefix4, Option<Route>)>) {
+    for (prefix, was) in done.into_iter().rev() {
+        let paths = was.and_then(|mut route| route.sources.remove(&Source::Config));
+        let result = match paths {
+            Some(paths) => router.add_route(prefix, Source::Config, paths, true),
+            None => router.remove_route(prefix, Source::Config, &[]),
+        };
+        if let Err(error) = result {
+            log::error!("route {prefix} is not as it was: {error}");
+        }
+    }
 }
 
 /// What a command says of paths. Those that are stated are checked, unless it says `offlink`.
@@ -96,7 +146,8 @@ fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, Co
                 (None, _) => Way::Attached(router.interfaces.find(path.text("onto")?)?),
             },
         };
-        let path = Path::weighing(way, path.optional("weight")?.unwrap_or(1));
+        let weight = path.optional("weight")?.unwrap_or(1);
+        let path = Path { way, weight, preference: path.optional("preference")?.unwrap_or(0) };
         if are_stated {
             router.check_next_hop_of(&path, insist == Some("offlink"))?;
         }
@@ -141,6 +192,7 @@ fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandE
 struct ShownPath {
     path: String,
     weight: u8,
+    preference: u8,
     resolved: bool,
 }
 
@@ -165,6 +217,10 @@ struct ShownRoute {
     buckets: Vec<ShownBucket>,
 }
 
+fn shown_path(path: &Path, text: String, resolved: bool) -> ShownPath {
+    ShownPath { path: text, weight: path.weight, preference: path.preference, resolved }
+}
+
 fn shown(router: &Router, prefix: &Prefix4, route: &Route) -> ShownRoute {
     let interface_name =
         |index| router.interfaces.get(index).map_or("?".to_string(), |interface| interface.name.clone());
@@ -173,6 +229,10 @@ fn shown(router: &Router, prefix: &Prefix4, route: &Route) -> ShownRoute {
         let (text, resolved) = match path.way {
             Way::Via { next_hop, interface } => {
                 let leads = router.way_to_hop(next_hop, interface);
+                let through = router.ip4.through(next_hop).filter(|_| leads.is_none() && interface.is_none());
+                if let Some((prefix, leads)) = through {
+                    return shown_path(path, format!("recursive: via {next_hop} in {prefix}"), leads);
+                }
                 let name = leads.or(interface).map_or_else(|| why_none(router, next_hop), interface_name);
                 (format!("attached-nexthop: {next_hop} {name}"), leads.is_some())
             }
@@ -189,7 +249,7 @@ fn shown(router: &Router, prefix: &Prefix4, route: &Route) -> ShownRoute {
             Way::Unreachable => ("special: cfg-flags:icmp-unreach".into(), true),
             Way::Prohibit => ("special: cfg-flags:icmp-prohibit".into(), true),
         };
-        ShownPath { path: text, weight: path.weight, resolved }
+        shown_path(path, text, resolved)
     };
     let sources = route
         .sources
@@ -234,7 +294,11 @@ impl fmt::Display for ShowFib {
                     writeln!(f, "  {}", source.source)?;
                     for path in &source.paths {
                         let state = if path.resolved { "resolved" } else { "unresolved" };
-                        writeln!(f, "    path: weight={} {} oper-flags:{state}", path.weight, path.path)?;
+                        writeln!(
+                            f,
+                            "    path: weight={} pref={} {} oper-flags:{state}",
+                            path.weight, path.preference, path.path
+                        )?;
                     }
                 }
                 writeln!(f, " forwarding:")?;

@@ -69,4 +69,7 @@ fn write_path(router: &Router, path: &Path, ways: &mut String, needs: &mut Vec<S
     if path.weight != 1 {
         let _ = write!(ways, " weight {}", path.weight);
     }
+    if path.preference != 0 {
+        let _ = write!(ways, " preference {}", path.preference);
+    }
 }

@@ -184,6 +184,18 @@ impl Ip4 {
         Ok(before)
     }
 
+    /// How many routes of a source wait for a path that works.
+    pub fn unresolved(&self, source: Source) -> usize {
+        let mut count = 0;
+        for table in &self.tables {
+            table.fib.each(|_, value| {
+                let waits = |share: Share| share.source == source && self.lists.leaf(share.list) == Leaf::MISS;
+                count += usize::from(self.several.shares(Entry(value)).any(waits));
+            });
+        }
+        count
+    }
+
     /// Gives memory back that holds nothing any more.
     pub(crate) fn trim(&mut self) {
         self.tables.iter_mut().for_each(|table| table.fib.trim());

@@ -14,6 +14,7 @@ mod entry;
 mod fragment;
 mod hops;
 mod input;
+mod load;
 mod local;
 mod lookup;
 pub mod next_hop;

@@ -58,6 +58,34 @@ impl Ip4 {
     fn may_carry(&self, id: ListId) -> bool {
         self.lists.leaf(id) != Leaf::MISS || self.lists.get(id).is_recursive
     }
+
+    /// The route that a next hop of some list hangs on, and whether it is reached that way.
+    pub(super) fn through(&self, hop: Ipv4Addr) -> Option<(Prefix4, bool)> {
+        let hop = (DEFAULT, hop);
+        let (key, list) = self.dependents.hop(hop)?.through?;
+        Some((prefix_of(key), self.lists.leaf(list) != Leaf::MISS && !self.leads_through(list, hop)))
+    }
+
+    /// Every next hop that a list needs, with the route through which it is reached: its own, and those of the
+    /// routes through which they are reached.
+    fn needed_by(&self, list: ListId) -> Vec<(Hop, Option<Key>)> {
+        let (mut seen, mut left, mut needed) = (BTreeSet::from([list]), vec![list], Vec::new());
+        while let Some(list) = left.pop() {
+            let key = &self.lists.get(list).key;
+            for path in &*key.paths {
+                let Way::Via { next_hop, interface: None } = path.way else { continue };
+                let hop = (key.table, next_hop);
+                let through = self.dependents.hop(hop).and_then(|state| state.through);
+                needed.push((hop, through.map(|(key, _)| key)));
+                left.extend(through.map(|(_, list)| list).filter(|list| seen.insert(*list)));
+            }
+        }
+        needed
+    }
+
+    fn leads_through(&self, list: ListId, hop: Hop) -> bool {
+        self.needed_by(list).iter().any(|(needed, _)| *needed == hop)
+    }
 }
 
 /// Whether a path leaves open by which interface its next hop is reached.
@@ -372,7 +400,7 @@ impl Router {
     fn resolve_through(&mut self, hop: Hop) -> (Members, bool) {
         let found = self.route_to_hop(hop);
         let changed = self.lead_through(hop, found);
-        let Some((_, list)) = found.filter(|(_, list)| !self.leads_through(*list, hop)) else {
+        let Some((_, list)) = found.filter(|(_, list)| !self.ip4.leads_through(*list, hop)) else {
             return (Members::new(), changed);
         };
         // Where the route itself ends is no way for others: here, and on networks that know no such neighbour.
@@ -387,8 +415,9 @@ impl Router {
     /// Whether a next hop that is on no attached network is reached through a route.
     pub(super) fn is_routed(&self, table: u32, hop: Ipv4Addr) -> bool {
         let route = self.route_to_hop((table, hop));
-        route
-            .is_some_and(|(_, list)| self.ip4.lists.leaf(list) != Leaf::MISS && !self.leads_through(list, (table, hop)))
+        route.is_some_and(|(_, list)| {
+            self.ip4.lists.leaf(list) != Leaf::MISS && !self.ip4.leads_through(list, (table, hop))
+        })
     }
 
     /// The route that a next hop hangs on, and the list that it follows.
@@ -419,35 +448,14 @@ impl Router {
         true
     }
 
-    /// Every next hop that a list needs, with the route through which it is reached: its own, and those of the
-    /// routes through which they are reached.
-    fn needed_by(&self, list: ListId) -> Vec<(Hop, Option<Key>)> {
-        let (mut seen, mut left, mut needed) = (BTreeSet::from([list]), vec![list], Vec::new());
-        while let Some(list) = left.pop() {
-            let key = &self.ip4.lists.get(list).key;
-            for path in &*key.paths {
-                let Way::Via { next_hop, interface: None } = path.way else { continue };
-                let hop = (key.table, next_hop);
-                let through = self.ip4.dependents.hop(hop).and_then(|state| state.through);
-                needed.push((hop, through.map(|(key, _)| key)));
-                left.extend(through.map(|(_, list)| list).filter(|list| seen.insert(*list)));
-            }
-        }
-        needed
-    }
-
-    fn leads_through(&self, list: ListId, hop: Hop) -> bool {
-        self.needed_by(list).iter().any(|(needed, _)| *needed == hop)
-    }
-
     /// Whether a list reaches its next hops by the route to some prefix.
     pub(super) fn leads_over(&self, list: ListId, key: Key) -> bool {
-        self.needed_by(list).iter().any(|(_, through)| *through == Some(key))
+        self.ip4.needed_by(list).iter().any(|(_, through)| *through == Some(key))
     }
 
     /// The prefixes by whose routes a list reaches its next hops.
     pub(super) fn led_over(&self, list: ListId) -> Vec<Key> {
-        self.needed_by(list).into_iter().filter_map(|(_, through)| through).collect()
+        self.ip4.needed_by(list).into_iter().filter_map(|(_, through)| through).collect()
     }
 
     /// Brings the routes in line whose next hops are in a network that came or went.

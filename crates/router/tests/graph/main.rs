@@ -24,6 +24,7 @@ mod packet;
 mod ping;
 mod punt;
 mod reassembly;
+mod recursion;
 mod routes;
 mod source;
 mod span;

@@ -29,11 +29,11 @@ fn sent_to(bed: &mut Bed, from: &Port, to: &[Port], packet: &Packet) -> Option<M
     sent.pop().map(|frame| MacAddress(frame[..6].try_into().unwrap()))
 }
 
-fn goes_to(bed: &mut Bed, from: &Port, to: &[Port], address: &str) -> Option<MacAddress> {
+pub fn goes_to(bed: &mut Bed, from: &Port, to: &[Port], address: &str) -> Option<MacAddress> {
     sent_to(bed, from, to, &Packet::udp("10.0.0.2", address, b"x"))
 }
 
-fn hop_mac(hop: &str) -> Option<MacAddress> {
+pub fn hop_mac(hop: &str) -> Option<MacAddress> {
     Some(host_mac(ip(hop)))
 }
 

@@ -1,0 +1,156 @@
+//! Next hops that are reached through other routes, paths that stand by, and many routes at once.
+
+use crate::bed::{Bed, Port, prefix};
+use crate::packet::ip;
+use crate::routes::{goes_to, hop_mac};
+use quiver_router::ip4::bulk::{Batch, Outcome};
+use quiver_router::ip4::control::{Path, Source, Way};
+use std::io::Write;
+use std::time::Duration;
+
+fn leads(bed: &mut Bed, ports: &[Port], address: &str, hop: Option<&str>) {
+    assert_eq!(goes_to(bed, &ports[0], &ports[1..], address), hop.and_then(hop_mac), "{address}");
+}
+
+fn installed(bed: &Bed, route: &str) -> bool {
+    bed.router.ip4.routes().get(&prefix(route)).is_some_and(|route| route.installed.is_some())
+}
+
+#[test]
+fn a_next_hop_is_reached_through_the_longest_route_to_it() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    bed.command("ip route add 10.9.0.0/16 via 10.0.1.2").unwrap();
+    bed.command("ip route add 50.0.0.0/8 via 10.9.9.9").unwrap();
+    leads(&mut bed, &ports, "50.1.1.1", Some("10.0.1.2"));
+    let text = bed.command("show ip fib 50.0.0.0/8").unwrap();
+    assert!(text.contains("recursive: via 10.9.9.9 in 10.9.0.0/16 oper-flags:resolved"), "{text}");
+    // A longer one takes over, and leaves again.
+    bed.command("ip route add 10.9.9.0/24 via 10.0.2.2").unwrap();
+    leads(&mut bed, &ports, "50.1.1.1", Some("10.0.2.2"));
+    // A chain of two: each link may move.
+    bed.command("ip route add 60.0.0.0/8 via 50.0.0.9").unwrap();
+    leads(&mut bed, &ports, "60.1.1.1", Some("10.0.2.2"));
+    bed.command("ip route del 10.9.9.0/24").unwrap();
+    leads(&mut bed, &ports, "60.1.1.1", Some("10.0.1.2"));
+    bed.command("ip route replace 10.9.0.0/16 via 10.0.2.2").unwrap();
+    leads(&mut bed, &ports, "60.1.1.1", Some("10.0.2.2"));
+    // Without a way both wait; the default route is none to a next hop.
+    bed.command("ip route add 0.0.0.0/0 via 10.0.1.2").unwrap();
+    bed.command("ip route del 10.9.0.0/16").unwrap();
+    assert!(!installed(&bed, "50.0.0.0/8") && !installed(&bed, "60.0.0.0/8"));
+    leads(&mut bed, &ports, "60.1.1.1", Some("10.0.1.2"));
+    let config = bed.command("show running-config").unwrap();
+    assert!(config.contains("ip route add 60.0.0.0/8 via 50.0.0.9 offlink\n"), "{config}");
+    bed.command("ip route add 10.9.0.0/16 via 10.0.2.2").unwrap();
+    leads(&mut bed, &ports, "60.1.1.1", Some("10.0.2.2"));
+}
+
+#[test]
+fn what_would_lead_through_itself_is_refused() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let error = bed.command("ip route add 50.0.0.0/8 via 50.1.1.1").unwrap_err();
+    assert!(error.contains("next hop 50.1.1.1 is on no attached network"), "{error}");
+    bed.command("ip route add 50.0.0.0/8 via 10.0.1.2").unwrap();
+    bed.command("ip route add 60.0.0.0/8 via 50.1.1.1").unwrap();
+    let before = bed.command("show ip fib").unwrap();
+    let error = bed.command("ip route replace 50.0.0.0/8 via 60.1.1.1").unwrap_err();
+    assert!(error.contains("the next hops of 50.0.0.0/8 are reached by the route to 50.0.0.0/8 itself"), "{error}");
+    assert_eq!(bed.command("show ip fib").unwrap(), before);
+    leads(&mut bed, &ports, "60.1.1.1", Some("10.0.1.2"));
+    // A circle that closes later leads nowhere, and opens again.
+    bed.command("ip route add 50.1.1.0/24 via 10.0.2.2").unwrap();
+    bed.command("ip route add 50.1.1.1/32 via 60.9.9.9 offlink").unwrap();
+    assert!(!installed(&bed, "60.0.0.0/8") && !installed(&bed, "50.1.1.1/32"));
+    bed.command("ip route del 50.1.1.1/32").unwrap();
+    leads(&mut bed, &ports, "60.1.1.1", Some("10.0.2.2"));
+}
+
+#[test]
+fn paths_of_lower_preference_stand_by() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    bed.command("ip route add 50.0.0.0/8 via 10.0.1.2 via 10.0.2.2 preference 9").unwrap();
+    let config = bed.command("show running-config").unwrap();
+    assert!(config.contains("ip route add 50.0.0.0/8 via 10.0.1.2 via 10.0.2.2 preference 9\n"), "{config}");
+    for _ in 0..2 {
+        leads(&mut bed, &ports, "50.1.1.1", Some("10.0.1.2"));
+        ports[1].set_carrier(false);
+        bed.advance(Duration::from_secs(1));
+        leads(&mut bed, &ports, "50.1.1.1", Some("10.0.2.2"));
+        ports[1].set_carrier(true);
+        bed.advance(Duration::from_secs(1));
+        ports[1].sent();
+    }
+}
+
+#[test]
+fn prefixes_side_by_side_are_added_and_deleted_together_or_not_at_all() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let before = bed.router.ip4.routes().len();
+    bed.command("ip route add count 1000 50.0.0.0/24 via 10.0.1.2").unwrap();
+    assert_eq!(bed.router.ip4.routes().len(), before + 1000);
+    leads(&mut bed, &ports, "50.3.231.1", Some("10.0.1.2"));
+    assert!(!installed(&bed, "50.3.232.0/24"));
+    let error = bed.command("ip route del count 1001 50.0.0.0/24").unwrap_err();
+    assert!(error.contains("no route 50.3.232.0/24"), "{error}");
+    assert_eq!(bed.router.ip4.routes().len(), before + 1000);
+    leads(&mut bed, &ports, "50.0.0.1", Some("10.0.1.2"));
+    bed.command("ip route del count 1000 50.0.0.0/24").unwrap();
+    assert_eq!(bed.router.ip4.routes().len(), before);
+    let error = bed.command("ip route add count 3 255.255.254.0/24 via drop").unwrap_err();
+    assert!(error.contains("more than there are addresses"), "{error}");
+    assert_eq!(bed.router.ip4.audit(), Ok(()));
+}
+
+#[test]
+fn what_a_source_does_not_say_again_goes_away() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let via = |hop| vec![Path::new(Way::Via { next_hop: ip(hop), interface: None })];
+    let say = |bed: &mut Bed, routes: &[&str], hop| {
+        let mut batch = Batch::default();
+        let paths = batch.paths(via(hop));
+        routes.iter().for_each(|route| batch.put(prefix(route), paths));
+        bed.router.change_routes(Source::Api, batch).unwrap()
+    };
+    let all = ["50.0.0.0/8", "51.0.0.0/8", "52.0.0.0/8"];
+    assert_eq!(say(&mut bed, &all, "10.0.1.2"), Outcome { added: 3, ..Outcome::default() });
+    bed.command("ip route add 52.0.0.0/8 via 10.0.2.2").unwrap();
+    // One that is broken off changes nothing by itself.
+    bed.router.begin_resync(Source::Api);
+    say(&mut bed, &all[..1], "10.0.1.2");
+    bed.router.begin_resync(Source::Api);
+    leads(&mut bed, &ports, "51.1.1.1", Some("10.0.1.2"));
+    assert_eq!(say(&mut bed, &all[1..2], "10.0.2.2"), Outcome { replaced: 1, ..Outcome::default() });
+    assert_eq!(bed.router.end_resync(Source::Api), 2);
+    leads(&mut bed, &ports, "51.1.1.1", Some("10.0.2.2"));
+    assert!(!installed(&bed, "50.0.0.0/8"));
+    // The operator's stays.
+    leads(&mut bed, &ports, "52.1.1.1", Some("10.0.2.2"));
+    assert_eq!(bed.router.end_resync(Source::Api), 0);
+    assert_eq!(bed.router.ip4.audit(), Ok(()));
+}
+
+#[test]
+fn a_file_of_routes_is_loaded_whole_or_not() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let path = std::env::temp_dir().join(format!("quiver-routes-{}", std::process::id()));
+    let mut load = |text: &str, words: &str| {
+        std::fs::File::create(&path).unwrap().write_all(text.as_bytes()).unwrap();
+        bed.command(&format!("ip route load {} {words}", path.display()))
+    };
+    let text =
+        "50.0.0.0/8 via 10.0.1.2\n51.0.0.0/8 via 10.0.2.2 two2\n51.0.0.0/8 via 99.9.9.9\n52.0.0.0/8 via 99.9.9.9\n";
+    let error = load(text, "").unwrap_err();
+    assert!(error.contains("no interface named `two2'"), "{error}");
+    let text = text.replace("two2", "e2");
+    assert_eq!(
+        load(&text, "").unwrap(),
+        "3 routes added, 0 replaced, 0 removed; 1 wait for their next hops (`show ip fib PREFIX' says why)\n"
+    );
+    let error = load("53.0.0.0/8 via 10.0.1.2\n54.0.0.0/8 over there\n", "replace").unwrap_err();
+    assert!(error.contains("line 2: expected `54.0.0.0/8 via NEXT-HOP [INTERFACE]'"), "{error}");
+    let replaced = load("50.0.0.0/8 via 10.0.1.2\n", "via 10.0.2.2 replace").unwrap();
+    assert_eq!(replaced, "0 routes added, 1 replaced, 2 removed\n");
+    std::fs::remove_file(&path).unwrap();
+    leads(&mut bed, &ports, "50.1.1.1", Some("10.0.2.2"));
+    assert!(!installed(&bed, "51.0.0.0/8") && !installed(&bed, "53.0.0.0/8"));
+}
