@@ -6,6 +6,7 @@
 //! `--cold` the generator cycles through all buffers of the pool, oldest first, and
 //! writes nothing into them.
 
+mod pic;
 mod programming;
 mod scenario;
 
@@ -86,6 +87,7 @@ struct Report {
     machine: Machine,
     results: Vec<Outcome>,
     programming: Vec<programming::Outcome>,
+    pic: Vec<pic::Outcome>,
 }
 
 #[derive(Serialize)]
@@ -158,14 +160,18 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.handoff && (options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == "dumb")) {
         return Err("--handoff goes with ip4-1 and ip4-1k: what `dumb' sends on meets no flow".into());
     }
-    let known: Vec<&str> = scenario::ALL.into_iter().chain(programming::ALL).collect();
+    let known: Vec<&str> = scenario::ALL.into_iter().chain(programming::ALL).chain([pic::NAME]).collect();
     if let Some(unknown) = options.scenarios.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("no scenario `{unknown}' (there are: {})", known.join(", ")));
     }
     let all: Vec<String> = USUAL.map(String::from).to_vec();
     let chosen = if options.scenarios.is_empty() { &all } else { &options.scenarios };
-    let mut report = Report { machine: machine(), results: Vec::new(), programming: Vec::new() };
+    let mut report = Report { machine: machine(), results: Vec::new(), programming: Vec::new(), pic: Vec::new() };
     for scenario in chosen {
+        if scenario == pic::NAME {
+            report.pic = pic::measure(options.repeat).map_err(|error| error.to_string())?;
+            continue;
+        }
         if programming::ALL.contains(&scenario.as_str()) {
             let outcome = programming::measure(scenario, options.repeat).map_err(|error| error.to_string())?;
             report.programming.push(outcome);
@@ -543,6 +549,24 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
     writeln!(f, "{} ({} cores), TSC {:.0} MHz, {} kernels, {} build", m.cpu, m.cores, m.tsc_mhz, m.kernels, m.build)?;
     if m.build == "debug" {
         writeln!(f, "This is a debug build: its figures say nothing.")?;
+    }
+    for result in &report.pic {
+        let (outage, control, lost) = (&result.outage_us, &result.control_us, &result.lost_packets);
+        writeln!(
+            f,
+            "\npic, {} prefixes behind one next hop: {:.0} us without a way ({:.0}-{:.0}), {:.0} packets lost ({:.0}-{:.0}); \
+             {:.0} us on control ({:.0}-{:.0})",
+            result.prefixes,
+            outage.median,
+            outage.min,
+            outage.max,
+            lost.median,
+            lost.min,
+            lost.max,
+            control.median,
+            control.min,
+            control.max
+        )?;
     }
     for result in &report.programming {
         writeln!(f, "\n{}: {} routes, us a route: median (min-max)", result.scenario, result.routes)?;
