@@ -202,9 +202,10 @@ def test_packets_are_handed_to_workers_by_flow(lab, driver):
     for name in ("e0", "e1"):
         router.cli(f"set interface rx-placement {name} worker 0")
         router.cli(f"set interface handoff {name} workers 0-1 symmetrical")
-    flows_arrive(h2, h1)
+    # Each flow goes to a worker by its hash: of so many hardly ever all to one.
+    flows_arrive(h2, h1, flows=16, packets=250)
     done = vectors_by_thread(router, "ip4-lookup")
-    assert min(done) > 2000, done
+    assert min(done) > 500, done
     assert vectors_by_thread(router, input_node(driver))[1] == 0
     assert router.errors().get("congestion drop between workers", 0) == 0
     features = router.cli("show interface features e0")

@@ -190,6 +190,7 @@ impl Router {
         let Merge { outcome, unused, .. } = merge;
         self.after_changes(DEFAULT, &batch.changes);
         unused.into_iter().for_each(|list| self.drop_unused(list));
+        drop(batch.changes);
         if outcome.removed >= MANY {
             tables::give_heap_back();
         }
