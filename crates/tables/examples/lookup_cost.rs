@@ -17,6 +17,7 @@ fn main() {
 mod cost {
     use quiver_tables::Leaf;
     use quiver_tables::fib4::{Fib4, Kernel, Key, Lookup4, Options};
+    use quiver_tables::synthetic::Random;
     use rcu::{Domain, Reader};
     use std::hint::black_box;
 
@@ -26,18 +27,6 @@ mod cost {
     const RUNS: usize = 9;
     /// Addresses looked up in one run.
     const LOOKUPS: usize = 4 << 20;
-
-    /// xorshift64* (Vigna 2016), so that every run asks for the same.
-    struct Random(u64);
-
-    impl Random {
-        fn next(&mut self) -> u32 {
-            self.0 ^= self.0 >> 12;
-            self.0 ^= self.0 << 25;
-            self.0 ^= self.0 >> 27;
-            (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
-        }
-    }
 
     fn clocks() -> u64 {
         // SAFETY: reads a counter; every x86-64 has it.
@@ -76,8 +65,8 @@ mod cost {
 
     /// A table of `count` random routes of `length` bits, and destinations inside them.
     fn random(fib: &mut Fib4, count: usize, length: u8) -> Vec<u32> {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        let keys: Vec<_> = (0..count).map(|_| Key::new(random.next(), length)).collect();
+        let mut random = Random::new(1);
+        let keys: Vec<_> = (0..count).map(|_| Key::new(random.draw(), length)).collect();
         let start = std::time::Instant::now();
         for (index, key) in (1u32..).zip(&keys) {
             fib.insert(*key, Leaf::new(1, index % 256).0, Leaf).expect("room for all");
@@ -85,8 +74,8 @@ mod cost {
         let seconds = start.elapsed().as_secs_f64();
         println!("{:.0} inserts/s", count as f64 / seconds);
         let inside = |_| {
-            let key = keys[random.next() as usize % count];
-            key.address() | (random.next() & !(u32::MAX << (32 - length)))
+            let key = keys[random.draw() as usize % count];
+            key.address() | (random.draw() & !(u32::MAX << (32 - length)))
         };
         (0..MANY).map(inside).collect()
     }
@@ -102,8 +91,8 @@ mod cost {
 
             let mut fib = table();
             fib.insert(Key::new(0x0a00_0000, 8), Leaf::new(1, 1).0, Leaf).expect("room");
-            let mut seed = Random(1);
-            let vector: Vec<_> = (0..VECTOR).map(|_| 0x0a00_0000 | seed.next() >> 8).collect();
+            let mut seed = Random::new(2);
+            let vector: Vec<_> = (0..VECTOR).map(|_| 0x0a00_0000 | seed.draw() >> 8).collect();
             report("one route, 256 addresses", &fib, &mut reader, &vector);
             fib.remove(Key::new(0x0a00_0000, 8), Leaf);
             fib.insert(Key::new(0, 0), Leaf::new(1, 1).0, Leaf).expect("room");

@@ -62,8 +62,8 @@ pub struct Options {
     /// How many /24s may hold longer prefixes at a time, at most
     /// [`Options::MOST_PAGES`]. Each costs 1 KiB when in use.
     pub second_level_pages: u32,
-    /// Ask for transparent huge pages: faster when the table is large and dense, but
-    /// the first route of each 8 million addresses costs 2 MiB.
+    /// Ask for transparent huge pages from the first route on, of which each 8 million addresses then costs 2 MiB.
+    /// A table of many routes asks for them by itself.
     pub huge_pages: bool,
     /// Slots from the first route on.
     pub begins_with_slots: bool,
@@ -75,9 +75,9 @@ impl Options {
 }
 
 impl Default for Options {
-    /// Room for longer prefixes in 1,048,576 /24s; small pages; slots at once.
+    /// Room for longer prefixes in 262,144 /24s; small pages; slots at once.
     fn default() -> Options {
-        Options { second_level_pages: Options::MOST_PAGES, huge_pages: false, begins_with_slots: true }
+        Options { second_level_pages: 1 << 18, huge_pages: false, begins_with_slots: true }
     }
 }
 
@@ -107,7 +107,7 @@ impl Fib4 {
     /// An empty table with the default [`Options`], read by the readers of `domain`.
     ///
     /// # Errors
-    /// When the address space (1.1 GiB of it, hardly any memory) cannot be reserved.
+    /// When the address space (320 MiB of it, hardly any memory) cannot be reserved.
     pub fn new(domain: &Arc<Domain>) -> io::Result<Fib4> {
         Fib4::with_options(domain, Options::default())
     }
@@ -235,10 +235,15 @@ impl Fib4 {
             rest = behind;
             default |= self.change_sixteen(group, routes, &mut leaving);
         }
-        if default {
+        // What covers everything comes first and goes last: no address is without a route that has one before and after.
+        let stays = self.tree.get(Key::DEFAULT).is_some_and(|value| routes.leaf(value) != Leaf::MISS);
+        if default && stays {
             self.repaint(Key::DEFAULT, |value| routes.leaf(value));
         }
         self.paint_marked(|value| routes.leaf(value));
+        if default && !stays {
+            self.repaint(Key::DEFAULT, |value| routes.leaf(value));
+        }
         if let Some(painter) = &mut self.painter {
             leaving.into_iter().for_each(|key| painter.leave_page(key));
         }

@@ -296,27 +296,33 @@ impl Router {
         for paths in route.sources.values() {
             let mut found: Option<WayOut> = None;
             for path in paths {
-                let (index, towards) = match path.way {
+                let ways: Vec<(InterfaceIndex, Ipv4Addr)> = match path.way {
                     Way::Local(_) | Way::LocalAnywhere => {
                         return Ok(WayOut { source: Some(destination), interface: None, mtu: None });
                     }
                     Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit | Way::Broadcast(_) => {
                         return Err(PingError::Refused(destination, prefix));
                     }
-                    Way::Attached(index) => (Some(index), destination),
-                    Way::OnLink { next_hop, interface } => (Some(interface), next_hop),
-                    Way::Via { next_hop, interface } => (self.way_to_hop(next_hop, interface), next_hop),
+                    Way::Attached(index) => vec![(index, destination)],
+                    Way::OnLink { next_hop, interface } => vec![(interface, next_hop)],
+                    Way::Via { next_hop, interface } => match self.way_to_hop(next_hop, interface) {
+                        Some(index) => vec![(index, next_hop)],
+                        None if interface.is_some() => vec![],
+                        None => self.ip4.reached_by(next_hop).map(|key| (key.interface, key.address)).collect(),
+                    },
                 };
-                let Some(interface) = index.and_then(usable) else { continue };
-                // Whichever path the flow takes, it has to fit.
-                let mtu =
-                    found.as_ref().and_then(|out| out.mtu).map_or(interface.ip4_mtu, |mtu| mtu.min(interface.ip4_mtu));
-                let first = found.and_then(|out| Some((out.source?, out.interface)));
-                let (source, interface) = match first {
-                    Some((source, interface)) => (Some(source), interface),
-                    None => (self.interfaces.address_towards(interface.index, towards), Some(interface.index)),
-                };
-                found = Some(WayOut { source, interface, mtu: Some(mtu) });
+                for (index, towards) in ways {
+                    let Some(interface) = usable(index) else { continue };
+                    // Whichever path the flow takes, it has to fit.
+                    let mtu =
+                        found.as_ref().and_then(|out| out.mtu).unwrap_or(interface.ip4_mtu).min(interface.ip4_mtu);
+                    let first = found.and_then(|out| Some((out.source?, out.interface)));
+                    let (source, interface) = match first {
+                        Some((source, interface)) => (Some(source), interface),
+                        None => (self.interfaces.address_towards(interface.index, towards), Some(interface.index)),
+                    };
+                    found = Some(WayOut { source, interface, mtu: Some(mtu) });
+                }
             }
             if let Some(out) = found {
                 return Ok(out);

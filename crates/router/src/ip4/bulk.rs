@@ -124,6 +124,23 @@ impl Routes<u32> for Merge<'_> {
     }
 }
 
+/// Takes those changes out that give a /32 a path onto an interface: such a route leads to that very host, so that
+/// its list is not shared. They are made one by one. Of a prefix that has such a change only the last one stays.
+fn take_hosts(batch: &mut Batch) -> Vec<(Key, u32)> {
+    let is_onto = |paths: &Vec<Path>| paths.iter().any(|path| matches!(path.way, Way::Attached(_)));
+    let onto: Vec<bool> = batch.lists.iter().map(is_onto).collect();
+    if !onto.contains(&true) {
+        return Vec::new();
+    }
+    let is_host = |change: &(Key, u32)| change.0.length() == 32 && onto.get(change.1 as usize) == Some(&true);
+    let hosts: BTreeSet<Key> = batch.changes.iter().filter(|change| is_host(change)).map(|(key, _)| *key).collect();
+    let last: BTreeMap<Key, u32> = batch.changes.iter().copied().filter(|(key, _)| hosts.contains(key)).collect();
+    batch.changes.retain(|(key, _)| !hosts.contains(key));
+    let (hosts, others): (Vec<_>, Vec<_>) = last.into_iter().partition(is_host);
+    batch.changes.extend(others);
+    hosts
+}
+
 impl Router {
     /// Carries a batch of changes out, of one source in the default table.
     ///
@@ -137,35 +154,10 @@ impl Router {
                 return Err(Error::TooManyPaths);
             }
         }
-        // A route to one host onto an interface leads to that host: such lists are not shared.
-        let onto: Vec<bool> =
-            batch.lists.iter().map(|paths| paths.iter().any(|path| matches!(path.way, Way::Attached(_)))).collect();
-        let mut outcome = Outcome::default();
-        if onto.contains(&true) {
-            let is_host =
-                |change: &(Key, u32)| change.0.length() == 32 && onto.get(change.1 as usize).copied().unwrap_or(false);
-            // They are made one by one, and only when they are the last of their prefix; then nothing else of it is.
-            let hosts: BTreeSet<Key> =
-                batch.changes.iter().filter(|change| is_host(change)).map(|(key, _)| *key).collect();
-            let of_hosts = batch.changes.iter().filter(|(key, _)| hosts.contains(key));
-            let last: BTreeMap<Key, u32> = of_hosts.copied().collect();
-            batch.changes.retain(|(key, _)| !hosts.contains(key));
-            batch.changes.extend(last.iter().map(|(key, paths)| (*key, *paths)).filter(|change| !is_host(change)));
-            for (key, paths) in last.into_iter().filter(is_host) {
-                let prefix = super::control::prefix_of(key);
-                let counter = match self.ip4.shares(DEFAULT, key).any(|share| share.source == source) {
-                    true => &mut outcome.replaced,
-                    false => &mut outcome.added,
-                };
-                match self.add_route(prefix, source, batch.lists[paths as usize].clone(), true) {
-                    Ok(()) => *counter += 1,
-                    Err(_) => outcome.refused += 1,
-                }
-            }
-        }
+        let hosts = take_hosts(&mut batch);
         let mut ids: Vec<ListId> = Vec::with_capacity(batch.lists.len());
-        for paths in batch.lists {
-            match self.acquire_list(list_ref(DEFAULT, None, source, &paths)) {
+        for paths in &batch.lists {
+            match self.acquire_list(list_ref(DEFAULT, None, source, paths)) {
                 Ok(id) => ids.push(id),
                 Err(error) => {
                     ids.into_iter().for_each(|id| self.drop_unused(id));
@@ -183,12 +175,20 @@ impl Router {
             over: &over,
             source,
             fresh: fresh[source as usize],
-            outcome,
+            outcome: Outcome::default(),
             unused: ids.iter().copied().collect(),
         };
         fib.change(&mut batch.changes, &mut merge);
-        let Merge { outcome, unused, .. } = merge;
+        let Merge { mut outcome, unused, .. } = merge;
         self.after_changes(DEFAULT, &batch.changes);
+        for (key, paths) in hosts {
+            let was_there = self.ip4.shares(DEFAULT, key).any(|share| share.source == source);
+            match self.add_route(super::control::prefix_of(key), source, batch.lists[paths as usize].clone(), true) {
+                Ok(()) if was_there => outcome.replaced += 1,
+                Ok(()) => outcome.added += 1,
+                Err(_) => outcome.refused += 1,
+            }
+        }
         unused.into_iter().for_each(|list| self.drop_unused(list));
         drop(batch.changes);
         if outcome.removed >= MANY {

@@ -10,8 +10,8 @@ use std::net::Ipv4Addr;
 use tables::Leaf;
 use wire::Prefix4;
 
-/// So many prefixes of one length, side by side.
-const COUNT: &str = "[count <count:u32 1..16777216>]";
+/// So many prefixes of one length, side by side: what control does in a second or two. Files may have more.
+const COUNT: &str = "[count <count:u32 1..1000000>]";
 
 /// A path: a next hop with or without its interface, an interface alone, or what else
 /// can be done with a packet.

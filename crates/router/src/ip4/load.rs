@@ -105,7 +105,7 @@ impl RouteFile {
             other => other,
         };
         if let Some(more) = words.next() {
-            return Err(format!("unexpected `{more}'"));
+            return Err(format!("unexpected `{}'", excerpt(more)));
         }
         self.routes.push((prefix, Said { next_hop, interface: interface.map(String::from) }));
         Ok(())
@@ -127,13 +127,19 @@ impl RouteFile {
     }
 }
 
+/// The beginning of a word, fit for a terminal.
+fn excerpt(word: &str) -> String {
+    let shown: String = word.chars().take(40).flat_map(char::escape_debug).collect();
+    if word.chars().nth(40).is_some() { shown + "..." } else { shown }
+}
+
 fn parse_prefix(text: &str) -> Result<Prefix4, String> {
-    let prefix: Prefix4 = text.parse().map_err(|_| format!("`{text}' is no prefix (like 10.0.0.0/8)"))?;
+    let prefix: Prefix4 = text.parse().map_err(|_| format!("`{}' is no prefix (like 10.0.0.0/8)", excerpt(text)))?;
     Ok(prefix.network())
 }
 
 fn parse_hop(text: &str) -> Result<Ipv4Addr, String> {
-    text.parse().map_err(|_| format!("`{text}' is no IPv4 next hop"))
+    text.parse().map_err(|_| format!("`{}' is no IPv4 next hop", excerpt(text)))
 }
 
 /// What became of a file.
@@ -269,7 +275,32 @@ mod tests {
             assert!(found.contains(error), "{text}: {found}");
         }
         assert!(RouteFile::read(&b"\xff\xfe\n"[..]).unwrap_err().to_string().contains("bgpdump -m"));
+        let found = read("\x1b[2Jx via 1.1.1.1").unwrap_err();
+        assert_eq!(found, r"line 1: `\u{1b}[2Jx' is no prefix (like 10.0.0.0/8)");
+        let found = read(&format!("{} via 1.1.1.1", "9".repeat(1000))).unwrap_err();
+        assert!(found.len() < 100 && found.contains("999...'"), "{found}");
         let long = "1".repeat(MAX_LINE as usize + 1);
         assert!(read(&long).unwrap_err().contains("longer than"));
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_refused() {
+        let good =
+            "10.0.0.0/8 via 192.0.2.1 dev e1\nTABLE_DUMP2|1|B|198.51.100.1|64500|10.0.0.0/8|1 2|IGP|198.51.100.1|0|\n";
+        let mut random = tables::synthetic::Random::new(6);
+        let mut read_well = 0;
+        for _ in 0..20_000 {
+            let mut bytes = good.as_bytes().to_vec();
+            for _ in 0..=random.below(4) {
+                let at = random.below(bytes.len() as u32) as usize;
+                bytes[at] = random.draw() as u8;
+            }
+            bytes.truncate(random.below(bytes.len() as u32 + 1) as usize);
+            if let Ok(file) = RouteFile::read(&bytes[..]) {
+                read_well += 1;
+                assert!(file.by_prefix().len() <= 2);
+            }
+        }
+        assert!((1000..19_000).contains(&read_well), "{read_well}");
     }
 }

@@ -66,6 +66,15 @@ impl Ip4 {
         Some((prefix_of(key), self.lists.leaf(list) != Leaf::MISS && !self.leads_through(list, hop)))
     }
 
+    /// The neighbours by whom a next hop is reached that hangs on a route.
+    pub(crate) fn reached_by(&self, hop: Ipv4Addr) -> impl Iterator<Item = NeighbourKey> + '_ {
+        let hop = (DEFAULT, hop);
+        let through = self.dependents.hop(hop).and_then(|state| state.through);
+        let list = through.map(|(_, list)| list).filter(|list| !self.leads_through(*list, hop));
+        let members = list.into_iter().flat_map(|list| &self.lists.get(list).members);
+        members.filter(|(leaf, _)| leaf.kind() == kind::ADJACENCY).filter_map(|(leaf, _)| self.neighbour_of(*leaf))
+    }
+
     /// Every next hop that a list needs, with the route through which it is reached: its own, and those of the
     /// routes through which they are reached.
     fn needed_by(&self, list: ListId) -> Vec<(Hop, Option<Key>)> {
@@ -183,7 +192,7 @@ impl Router {
             }
             patience -= 1;
             if patience == 0 {
-                return log::error!("next hops depend on each other and do not come to rest: see `show fib paths'");
+                return log::error!("next hops depend on each other and do not come to rest: see `show ip fib detail'");
             }
             match self.refresh_list(id) {
                 Ok(changed) => self.add_dependents(id, &changed, &mut due),

@@ -16,6 +16,11 @@ struct Asked {
 
 /// The one echo request that a port sent, checked in all but its identifier.
 fn asked(port: &Port, from: &str, to: &str, size: usize) -> Asked {
+    asked_by(port, from, to, to, size)
+}
+
+/// The same by way of a next hop.
+fn asked_by(port: &Port, from: &str, to: &str, hop: &str, size: usize) -> Asked {
     let sent = port.sent();
     assert_eq!(sent.len(), 1, "{sent:02x?}");
     let packet = &sent[0][14..];
@@ -24,7 +29,7 @@ fn asked(port: &Port, from: &str, to: &str, size: usize) -> Asked {
     let data: Vec<u8> = (0..size).map(|n| n as u8).collect();
     let rest = u32::from(asked.identifier) << 16 | u32::from(asked.sequence);
     let expected = Packet::new(from, to, ICMP, &icmp(8, 0, rest, &data)).id(half(4));
-    assert_eq!(sent[0], expected.frame(host_mac(ip(to)), port.mac));
+    assert_eq!(sent[0], expected.frame(host_mac(ip(hop)), port.mac));
     asked
 }
 
@@ -236,6 +241,20 @@ fn a_neighbour_is_asked_for_first() {
     bed.know(&e1, "10.0.1.77");
     bed.run();
     asked(&e1, "10.0.1.1", "10.0.1.77", 88);
+}
+
+#[test]
+fn it_follows_next_hops_that_other_routes_reach() {
+    let (mut bed, [_, e1, _]) = Bed::with_three_ports();
+    bed.command("ip route add 20.0.0.0/8 via 10.0.1.2").unwrap();
+    bed.command("ip route add 10.0.9.0/24 via 20.1.1.1").unwrap();
+    bed.begin("ping 10.0.9.9 repeat 1").unwrap();
+    bed.run();
+    asked_by(&e1, "10.0.1.1", "10.0.9.9", "10.0.1.2", 88);
+    // Its way out has gone with the route.
+    bed.command("ip route del 20.0.0.0/8").unwrap();
+    let refusal = bed.begin("ping 10.0.9.9").err().unwrap();
+    assert_eq!(refusal, "ping: no route to 10.0.9.9");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::bed::{Bed, Port, prefix};
 use crate::packet::ip;
 use crate::routes::{goes_to, hop_mac};
+use graph::InterfaceIndex;
 use quiver_router::ip4::bulk::{Batch, Outcome};
 use quiver_router::ip4::control::{Path, Source, Way};
 use std::io::Write;
@@ -126,6 +127,34 @@ fn what_a_source_does_not_say_again_goes_away() {
     // The operator's stays.
     leads(&mut bed, &ports, "52.1.1.1", Some("10.0.2.2"));
     assert_eq!(bed.router.end_resync(Source::Api), 0);
+    assert_eq!(bed.router.ip4.audit(), Ok(()));
+}
+
+#[test]
+fn a_batch_may_give_a_host_a_path_onto_an_interface() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let onto = |port: &Port| vec![Path::new(Way::Attached(port.index))];
+    let mut batch = Batch::default();
+    let (first, second) = (batch.paths(onto(&ports[1])), batch.paths(onto(&ports[2])));
+    // A network and a host share what the operator says of them, and lead to different neighbours.
+    batch.put(prefix("50.0.0.0/24"), first);
+    batch.put(prefix("50.0.1.7/32"), first);
+    batch.put(prefix("50.0.1.8/32"), first);
+    batch.put(prefix("50.0.1.8/32"), second);
+    batch.remove(prefix("50.0.1.7/32"));
+    batch.put(prefix("50.0.1.7/32"), first);
+    assert_eq!(bed.router.change_routes(Source::Api, batch).unwrap(), Outcome { added: 3, ..Outcome::default() });
+    let host = |bed: &mut Bed, address| bed.command(&format!("show ip fib {address}")).unwrap();
+    assert!(host(&mut bed, "50.0.1.7").contains("via 50.0.1.7 e1"), "{}", host(&mut bed, "50.0.1.7"));
+    assert!(host(&mut bed, "50.0.1.8").contains("via 50.0.1.8 e2"), "{}", host(&mut bed, "50.0.1.8"));
+    let mut batch = Batch::default();
+    let (second, gone) =
+        (batch.paths(onto(&ports[2])), batch.paths(vec![Path::new(Way::Attached(InterfaceIndex(99)))]));
+    batch.put(prefix("50.0.1.7/32"), second);
+    batch.put(prefix("50.0.0.0/24"), gone);
+    let before = bed.command("show ip fib").unwrap();
+    assert!(bed.router.change_routes(Source::Api, batch).is_err());
+    assert_eq!(bed.command("show ip fib").unwrap(), before);
     assert_eq!(bed.router.ip4.audit(), Ok(()));
 }
 

@@ -36,6 +36,9 @@ impl Bits {
     fn remove(&mut self, number: usize) {
         self.0[number / 64] &= !(1 << (number % 64));
     }
+    fn contains(&self, number: usize) -> bool {
+        self.0[number / 64] >> (number % 64) & 1 != 0
+    }
     fn count_in(&self, range: Range<usize>) -> usize {
         let words = &self.0[range.start / 64..range.end.div_ceil(64)];
         words.iter().map(|word| word.count_ones() as usize).sum()
@@ -76,6 +79,8 @@ pub(super) struct Painter {
     stale: Bits,
     /// The first level is made of large pages, as far as the system has them.
     large: bool,
+    /// It always is.
+    large_anyway: bool,
 }
 
 impl Painter {
@@ -90,6 +95,7 @@ impl Painter {
             maybe_empty: Bits::new(SYSTEM_PAGES),
             stale: Bits::new(SIXTEENS),
             large: kind == Pages::Huge,
+            large_anyway: kind == Pages::Huge,
         })
     }
 
@@ -100,6 +106,7 @@ impl Painter {
     /// Says how many prefixes there will be.
     pub fn expect(&mut self, prefixes: usize) {
         let large = match self.large {
+            _ if self.large_anyway => true,
             false => prefixes >= WORTH_LARGE_PAGES,
             true => prefixes >= WORTH_LARGE_PAGES / 4,
         };
@@ -117,6 +124,19 @@ impl Painter {
                     self.slots.first.collapse(slots);
                 }
             }
+            return;
+        }
+        // What is empty beside what is not in a large page goes back now.
+        let mut page = 0;
+        while page < SYSTEM_PAGES {
+            let begin = page;
+            while page < SYSTEM_PAGES && !self.backed.contains(page) {
+                page += 1;
+            }
+            if page > begin {
+                self.slots.first.give_back(begin * SLOTS_PER_SYSTEM_PAGE..page * SLOTS_PER_SYSTEM_PAGE);
+            }
+            page += 1;
         }
     }
 
