@@ -52,6 +52,8 @@ pub mod flag {
     pub const MIRRORED: u32 = 1 << 25;
     /// Its IPv4 options ask that the router's address or the time be recorded.
     pub const OPTIONS: u32 = 1 << 26;
+    /// Counts the routing tables to which routes have sent it.
+    pub const TABLES: u32 = 3 << 27;
     /// A packet cannot be freed as one plain buffer.
     pub const NOT_PLAIN: u32 = CHAINED;
     /// The device, or `interface-output` in its place, has work left to do.

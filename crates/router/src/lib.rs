@@ -40,8 +40,8 @@ use icmp::ping::Pings;
 use inspect::StallWatch;
 use interface::link_watch::LinkWatch;
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
-use ip4::Punts;
 use ip4::control::Ip4;
+use ip4::{Fibs, Punts};
 use local::UdpListeners;
 use logging::Logging;
 use packet_generator::Streams;
@@ -205,7 +205,9 @@ pub enum Error {
     #[error("{name}: {source}")]
     Device { name: String, source: io::Error },
     #[error(transparent)]
-    Table(#[from] tables::fib4::TableFull),
+    TableFull(#[from] tables::fib4::TableFull),
+    #[error(transparent)]
+    Table(#[from] ip4::TableError),
     #[error(transparent)]
     Objects(#[from] ObjectsFull),
     #[error(transparent)]
@@ -333,16 +335,18 @@ impl Router {
         let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
         let punt_table: ip4::SharedPunts = Arc::new(Published::new(&domain, ip4::PuntTable::default()));
         let (fib, objects) = (Fib4::new(&domain)?, Objects::new(&domain)?);
+        let tables: ip4::SharedTables = Arc::new(Published::new(&domain, Vec::new()));
+        let fibs = Fibs::new(tables.clone(), facts.clone());
 
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
         ethernet::register(&mut graph, &facts, &counters)?;
-        let (arp, neighbours) = arp::register(&mut graph, &facts, &fib.handle(), &objects.handle(), &sender)?;
+        let (arp, neighbours) = arp::register(&mut graph, &facts, &fibs, &objects.handle(), &sender)?;
         let ip4 = ip4::register(
             &mut graph,
             ip4::Shared {
                 facts: &facts,
-                fib: &fib.handle(),
+                fibs: &fibs,
                 objects: &objects.handle(),
                 counters: &counters,
                 policy: &icmp_policy,
@@ -350,13 +354,12 @@ impl Router {
             },
             options.hash_seed,
         )?;
-        let icmp =
-            icmp::register(&mut graph, &facts, &icmp_policy, &punt_table, &fib.handle(), &objects.handle(), &sender)?;
+        let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &punt_table, &fibs, &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
         let local = local::register(&mut graph, &udp_ports, &icmp_policy)?;
         let span = span::register(&mut graph, &facts)?;
         let handoff = handoff::register(&mut graph, &facts)?;
-        let reassembly = reassembly::register(&mut graph)?;
+        let reassembly = reassembly::register(&mut graph, &fibs)?;
         let dhcp = dhcp::register(&mut graph, &sender)?;
         let interface = interface::register(&mut graph, &facts)?;
 
@@ -365,7 +368,7 @@ impl Router {
             closing: HashSet::new(),
             lives: 0,
             interfaces: Interfaces::default(),
-            ip4: Ip4::new(fib, objects),
+            ip4: Ip4::new(fib, objects, tables),
             neighbours,
             counters,
             streams: Streams::default(),

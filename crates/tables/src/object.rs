@@ -53,6 +53,8 @@ pub mod kind {
     pub const PROHIBIT: u8 = 8;
     /// To everybody on an attached network, which is not sent on.
     pub const BROADCAST: u8 = 9;
+    /// To be looked up in another table, the leaf's index.
+    pub const LOOKUP: u8 = 10;
     /// How many kinds there can be.
     pub const COUNT: usize = 16;
 }

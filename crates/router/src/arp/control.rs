@@ -489,7 +489,11 @@ impl Router {
         self.neighbours.becoming_known = Some(key);
         let (prefix, paths) = host_route(&key);
         // Beside that of a neighbour of this address on another interface.
-        let routed = if no_fib_entry { Ok(()) } else { self.add_route(prefix, Source::Neighbour, paths, false) };
+        let routed = if no_fib_entry {
+            Ok(())
+        } else {
+            self.add_route_in(self.table_of(key.interface), prefix, Source::Neighbour, paths, false)
+        };
         self.neighbours.becoming_known = None;
         if let Err(error) = routed {
             self.neighbours.take(&key);
@@ -536,7 +540,7 @@ impl Router {
     fn forget_ways_to(&mut self, key: NeighbourKey) {
         let (prefix, paths) = host_route(&key);
         // It has none while it was never resolved; another interface's may.
-        if self.remove_route(prefix, Source::Neighbour, &paths).is_err() {
+        if self.remove_route_in(self.table_of(key.interface), prefix, Source::Neighbour, &paths).is_err() {
             self.install_hops_in(prefix);
         }
         self.refresh_adjacencies(key.interface, Some(key.address));

@@ -15,13 +15,14 @@ use super::table::{Entry, Shared};
 use super::{Event, NeighbourKey};
 use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
+use crate::ip4::Fibs;
 use crate::ip4::on_link::OnLink;
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::object::MAX_BUCKETS;
-use tables::{Leaf, Lookup4, ObjectHandle, kind};
+use tables::{Leaf, ObjectHandle, kind};
 use wire::arp::{self, Arp, Operation, ParseError};
 use wire::ethernet::EtherType;
 use wire::vlan::LinkHeader;
@@ -132,7 +133,7 @@ pub struct Tables {
     pub facts: SharedFacts,
     pub neighbours: Arc<Shared>,
     pub policy: SharedPolicy,
-    pub fib: Lookup4,
+    pub fibs: Fibs,
     pub objects: ObjectHandle,
     /// For hosts on the wire that only routes know.
     pub routes: OnLink,
@@ -329,7 +330,7 @@ impl ArpInput {
     /// through us and not back to where the question came from.
     fn stands_for(&self, cx: &Context<'_>, facts: &Facts, policy: &Policy, wanted: Ipv4Addr) -> bool {
         policy.is_proxied(wanted) && {
-            let leaf = self.tables.fib.lookup(cx.round, wanted.into());
+            let leaf = self.tables.fibs.lookup(cx.round, facts.index, wanted.into());
             self.leads_elsewhere(cx, leaf, facts.index)
         }
     }

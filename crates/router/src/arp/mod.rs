@@ -18,6 +18,7 @@ mod table;
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
+use crate::ip4::Fibs;
 use crate::ip4::on_link::OnLink;
 use control::Neighbours;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
@@ -27,7 +28,7 @@ use resolve::Resolve;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use table::Table;
-use tables::{Lookup4, ObjectHandle};
+use tables::ObjectHandle;
 use wire::MacAddress;
 
 /// For `show plugins` and `show features`.
@@ -71,7 +72,7 @@ pub(crate) struct Nodes {
 pub(crate) fn register(
     graph: &mut Graph,
     facts: &SharedFacts,
-    fib: &Lookup4,
+    fibs: &Fibs,
     objects: &ObjectHandle,
     events: &EventSender,
 ) -> Result<(Nodes, Neighbours), GraphError> {
@@ -81,9 +82,9 @@ pub(crate) fn register(
         facts: facts.clone(),
         neighbours: table.shared(),
         policy: policy.clone(),
-        fib: fib.clone(),
+        fibs: fibs.clone(),
         objects: objects.clone(),
-        routes: OnLink::new(fib, objects),
+        routes: OnLink::new(fibs, objects),
     };
     let sender = events.clone();
     graph.register(input::spec(), move |_| {

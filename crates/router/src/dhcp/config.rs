@@ -2,6 +2,7 @@
 
 use crate::Router;
 use crate::config::Statement;
+use crate::interface;
 use crate::interface::config::removal;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
@@ -11,6 +12,7 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
         let hostname = client.hostname.as_ref().map_or(String::new(), |hostname| format!(" hostname {hostname}"));
         let line = format!("set dhcp client intfc {name}{hostname}");
         let statement = Statement::new(line, format!("set dhcp client del intfc {name}"));
-        into.push(statement.needing(removal(name)).replaced_by_itself());
+        let statement = interface::config::in_table(interface, statement.needing(removal(name)));
+        into.push(statement.replaced_by_itself());
     }
 }

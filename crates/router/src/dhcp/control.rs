@@ -507,7 +507,8 @@ impl Router {
                 return Err(error.to_string());
             }
             if let Some(path) = default_path(index, &lease)
-                && let Err(error) = self.add_route(default_route(), Source::Dhcp, vec![path], false)
+                && let Err(error) =
+                    self.add_route_in(self.table_of(index), default_route(), Source::Dhcp, vec![path], false)
             {
                 log::error!("{}: no default route by the lease: {error}", self.name_of_client(index));
             }
@@ -522,7 +523,7 @@ impl Router {
     fn unbind(&mut self, index: InterfaceIndex) {
         let Some(lease) = self.dhcp.clients.get_mut(&index).and_then(|client| client.lease.take()) else { return };
         if let Some(path) = default_path(index, &lease) {
-            match self.remove_route(default_route(), Source::Dhcp, &[path]) {
+            match self.remove_route_in(self.table_of(index), default_route(), Source::Dhcp, &[path]) {
                 // It could not be added.
                 Ok(()) | Err(Error::NoSuchRoute(_) | Error::NoSuchPath(_)) => {}
                 Err(error) => log::error!("route {} is not up to date: {error}", default_route()),

@@ -25,7 +25,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     register_errors(set);
     set.section("Ping", "Reachability as the router itself sees it.");
     set.add(Command::new(
-        "ping <address:ip4> {{ [repeat <repeat:u32 1..1000000>] | [size <size:u32 0..65507>] | [interval <interval:f64>] | [source <interface:interface>] | [ttl <ttl:u32 1..255>] | [df-bit] }}",
+        "ping <address:ip4> {{ [repeat <repeat:u32 1..1000000>] | [size <size:u32 0..65507>] | [interval <interval:f64>] | [source <interface:interface>] | [table-id <table:u32>] | [ttl <ttl:u32 1..255>] | [df-bit] }}",
         "Send ICMP echo requests and show the answers.",
         ping,
     ).example("ping 10.0.1.2 repeat 3 size 1400").example("ping 10.0.1.2 source e0 df-bit"));
@@ -104,7 +104,9 @@ impl fmt::Display for ShowIcmp {
 fn ping(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let destination = args.parse("address")?;
     let source = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
+    let table = args.optional("table")?.map(|id| router.find_table(id)).transpose()?;
     let answers = router.start_ping(Wanted {
+        table,
         destination,
         repeat: args.optional("repeat")?.unwrap_or(REPEAT),
         size: args.optional("size")?.unwrap_or(SIZE),

@@ -1,6 +1,7 @@
 //! What operators set of ICMP.
 
 use super::policy::Policy;
+use crate::ip4::control::TableIndex;
 use crate::rate::Limit;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -40,7 +41,13 @@ impl Icmp {
 
 impl Default for Policy {
     fn default() -> Policy {
-        Policy { limit: DEFAULT_LIMIT, router_id: None, broadcasts: Vec::new(), redirects: Vec::new() }
+        Policy {
+            limit: DEFAULT_LIMIT,
+            router_id: None,
+            broadcasts: Vec::new(),
+            tables: Vec::new(),
+            redirects: Vec::new(),
+        }
     }
 }
 
@@ -80,9 +87,16 @@ impl Router {
 
     /// Publishes what ICMP errors depend on: something of it, or of interfaces, has changed.
     pub(crate) fn publish_icmp_policy(&self) {
-        let networks = self.interfaces.iter().flat_map(|interface| &interface.addresses);
-        let mut broadcasts: Vec<Ipv4Addr> =
-            networks.filter(|network| network.length() < 31).map(|network| network.last()).collect();
+        let (mut broadcasts, mut tables) = (Vec::new(), Vec::new());
+        for interface in self.interfaces.iter() {
+            let (index, table) = (interface.index.0 as usize, interface.ip4.table);
+            let networks = interface.addresses.iter().filter(|network| network.length() < 31);
+            broadcasts.extend(networks.map(|network| (table, network.last())));
+            if table != TableIndex::DEFAULT {
+                tables.resize(tables.len().max(index + 1), TableIndex::DEFAULT);
+                tables[index] = table;
+            }
+        }
         broadcasts.sort();
         let mut redirects = Vec::new();
         for index in self.icmp.redirects() {
@@ -90,6 +104,6 @@ impl Router {
             redirects[index.0 as usize] = true;
         }
         let (limit, router_id) = (self.icmp.limit, self.router_id());
-        self.icmp_policy.publish(Policy { limit, router_id, broadcasts, redirects });
+        self.icmp_policy.publish(Policy { limit, router_id, broadcasts, tables, redirects });
     }
 }

@@ -15,11 +15,12 @@ use super::policy::{Policy, SharedPolicy};
 use crate::events::EventSender;
 use crate::headers::is_one_host;
 use crate::interface::SharedFacts;
+use crate::ip4::Fibs;
 use crate::rate::TokenBucket;
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use std::net::Ipv4Addr;
-use tables::{Lookup4, ObjectHandle, kind};
+use tables::{ObjectHandle, kind};
 use wire::batch::check;
 use wire::checksum;
 use wire::icmpv4::{self, Message, Type, parameter_problem, redirect, time_exceeded, unreachable};
@@ -189,7 +190,7 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct IcmpError {
-    fib: Lookup4,
+    fibs: Fibs,
     objects: ObjectHandle,
     facts: SharedFacts,
     policy: SharedPolicy,
@@ -201,13 +202,13 @@ pub struct IcmpError {
 
 impl IcmpError {
     pub(crate) fn new(
-        fib: Lookup4,
+        fibs: Fibs,
         objects: ObjectHandle,
         facts: SharedFacts,
         policy: SharedPolicy,
         events: EventSender,
     ) -> IcmpError {
-        IcmpError { fib, objects, facts, policy, events, bucket: TokenBucket::full(), next_id: 0 }
+        IcmpError { fibs, objects, facts, policy, events, bucket: TokenBucket::full(), next_id: 0 }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
@@ -247,7 +248,7 @@ impl IcmpError {
     /// sees the same address. An error that finds no way out has the address of where the packet came in.
     fn address_towards(&self, cx: &Context<'_>, row: &Row, sender: Ipv4Addr) -> Option<Ipv4Addr> {
         let facts = self.facts.load(cx.round);
-        let mut leaf = self.fib.lookup(cx.round, sender.into());
+        let mut leaf = self.fibs.lookup(cx.round, row.rx_interface, sender.into());
         if leaf.kind() == kind::LOAD_BALANCE {
             leaf = self.objects.get(cx.round, leaf.index()).bucket(0);
         }
@@ -275,10 +276,10 @@ pub(crate) fn forbidden(cx: &Context<'_>, row: &Row, policy: &Policy) -> Option<
         return Some(Edge::AboutFragment);
     }
     let (source, destination) = (header.src(), header.dst());
-    if destination.is_multicast() || destination.is_broadcast() || policy.is_broadcast(destination) {
+    if destination.is_multicast() || destination.is_broadcast() || policy.is_broadcast(row.rx_interface, destination) {
         return Some(Edge::AboutGroup);
     }
-    if !is_one_host(source) || policy.is_broadcast(source) {
+    if !is_one_host(source) || policy.is_broadcast(row.rx_interface, source) {
         return Some(Edge::AboutSource);
     }
     let at = row.l3 as usize + header.header_len();

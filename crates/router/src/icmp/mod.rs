@@ -18,9 +18,10 @@ pub(crate) use policy::{Policy, SharedPolicy};
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
+use crate::ip4::Fibs;
 use crate::ip4::SharedPunts;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
-use tables::{Lookup4, ObjectHandle};
+use tables::ObjectHandle;
 
 /// Nodes that control talks to.
 pub(crate) struct Nodes {
@@ -48,7 +49,7 @@ pub(crate) fn register(
     facts: &SharedFacts,
     policy: &SharedPolicy,
     punts: &SharedPunts,
-    fib: &Lookup4,
+    fibs: &Fibs,
     objects: &ObjectHandle,
     events: &EventSender,
 ) -> Result<Nodes, GraphError> {
@@ -56,9 +57,9 @@ pub(crate) fn register(
     let echo = move || input::EchoInput::new(sender.clone(), punts.clone());
     let input = graph.register(input::spec(), move |_| Behaviour::Map(Box::new(echo())))?;
     let error = {
-        let (fib, objects, facts, policy) = (fib.clone(), objects.clone(), facts.clone(), policy.clone());
+        let (fibs, objects, facts, policy) = (fibs.clone(), objects.clone(), facts.clone(), policy.clone());
         let events = events.clone();
-        move || error::IcmpError::new(fib.clone(), objects.clone(), facts.clone(), policy.clone(), events.clone())
+        move || error::IcmpError::new(fibs.clone(), objects.clone(), facts.clone(), policy.clone(), events.clone())
     };
     graph.register(error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
     let redirect = {

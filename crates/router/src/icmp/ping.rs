@@ -7,7 +7,8 @@
 
 use super::input::EchoInput;
 use super::request::{EchoRequests, HEADERS, Request};
-use crate::ip4::control::Way;
+use crate::ip4;
+use crate::ip4::control::{TableIndex, Way};
 use crate::{Error, Router};
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use graph::{InterfaceIndex, time};
@@ -64,6 +65,10 @@ pub enum PingError {
     NoHost(Ipv4Addr),
     #[error("interface {0} has no IPv4 address to ping from")]
     NoSource(String),
+    #[error(
+        "no interface belongs to table {0}, so that no answer would come (`set interface ip table' has one belong)"
+    )]
+    NobodysTable(u32),
     #[error("a packet of {packet} bytes is over the mtu of {mtu} and must not be fragmented: size is at most {most}", packet = HEADERS + *.size as usize, most = (*mtu as usize).saturating_sub(HEADERS))]
     TooLarge { size: u16, mtu: u16 },
     #[error("interval must be 0.001 to 3600 seconds")]
@@ -80,6 +85,9 @@ pub struct Wanted {
     /// Bytes of data.
     pub size: u16,
     pub interval: f64,
+    /// The table in which its route is looked for; else that of the interface whose address it is sent from, else the
+    /// default one.
+    pub table: Option<TableIndex>,
     /// Whose address to send from; else that of the interface on the way.
     pub source: Option<InterfaceIndex>,
     pub ttl: u8,
@@ -135,6 +143,7 @@ struct Outstanding {
 
 struct Ping {
     identifier: u16,
+    rx: InterfaceIndex,
     source: Ipv4Addr,
     wanted: Wanted,
     interval: Duration,
@@ -256,7 +265,8 @@ impl Router {
         if self.pings.live.len() == MAX_PINGS {
             return Err(PingError::TooMany.into());
         }
-        let out = self.way_to(destination)?;
+        let table = wanted.table.or(wanted.source.map(|index| self.table_of(index))).unwrap_or_default();
+        let out = self.way_to(table, destination)?;
         let is_too_large = |mtu: &u16| wanted.dont_fragment && HEADERS + usize::from(wanted.size) > usize::from(*mtu);
         if let Some(mtu) = out.mtu.filter(is_too_large) {
             return Err(PingError::TooLarge { size: wanted.size, mtu }.into());
@@ -269,6 +279,14 @@ impl Router {
             let interface = wanted.source.or(out.interface).and_then(|index| self.interfaces.get(index).ok());
             PingError::NoSource(interface.map_or_else(|| "?".into(), |interface| interface.name.clone()))
         })?;
+        let rx = match table {
+            // No interface has the index 0, and what is nobody's is looked up there.
+            TableIndex::DEFAULT => InterfaceIndex(0),
+            _ => {
+                let member = self.interfaces.iter().find(|interface| interface.ip4.table == table);
+                member.ok_or(PingError::NobodysTable(self.ip4.id_of(table)))?.index
+            }
+        };
         let (lines, receiver) = crossbeam_channel::bounded(LINES);
         let statistics = Arc::<Mutex<Statistics>>::default();
         let identifier = self.pings.free_identifier();
@@ -276,6 +294,7 @@ impl Router {
         let now = Instant::now();
         self.pings.live.push(Ping {
             identifier,
+            rx,
             source,
             wanted,
             interval,
@@ -289,9 +308,14 @@ impl Router {
         Ok(answers)
     }
 
-    /// By which interface packets to a host leave, as far as its route says.
-    fn way_to(&self, destination: Ipv4Addr) -> Result<WayOut, PingError> {
-        let (prefix, route) = self.ip4.longest_match(destination).ok_or(PingError::NoRoute(destination))?;
+    /// By which interface packets to a host leave, as far as its route in a table says.
+    fn way_to(&self, table: TableIndex, destination: Ipv4Addr) -> Result<WayOut, PingError> {
+        self.way_in(table, destination, ip4::MAX_TABLES_IN_A_ROW)
+    }
+
+    fn way_in(&self, table: TableIndex, destination: Ipv4Addr, most: u32) -> Result<WayOut, PingError> {
+        let found = self.ip4.longest_match(table, destination).filter(|_| most > 0);
+        let (prefix, route) = found.ok_or(PingError::NoRoute(destination))?;
         let usable = |index: InterfaceIndex| self.interfaces.get(index).ok().filter(|interface| interface.is_usable());
         for paths in route.sources.values() {
             let mut found: Option<WayOut> = None;
@@ -305,11 +329,16 @@ impl Router {
                     }
                     Way::Attached(index) => vec![(index, destination)],
                     Way::OnLink { next_hop, interface } => vec![(interface, next_hop)],
-                    Way::Via { next_hop, interface } => match self.way_to_hop(next_hop, interface) {
-                        Some(index) => vec![(index, next_hop)],
-                        None if interface.is_some() => vec![],
-                        None => self.ip4.reached_by(next_hop).map(|key| (key.interface, key.address)).collect(),
-                    },
+                    Way::Lookup(other) => return self.way_in(other, destination, most - 1),
+                    Way::Via { .. } | Way::ViaIn { .. } => {
+                        match (self.way_of(&path.way, table), path.way.open_hop(table)) {
+                            (Some(key), _) => vec![(key.interface, key.address)],
+                            (None, Some(hop)) => {
+                                self.ip4.reached_by(hop).map(|key| (key.interface, key.address)).collect()
+                            }
+                            (None, None) => vec![],
+                        }
+                    }
                 };
                 for (index, towards) in ways {
                     let Some(interface) = usable(index) else { continue };
@@ -365,7 +394,9 @@ impl Router {
             ping.due = now + if sequence == ping.wanted.repeat { patience } else { ping.interval };
             let Wanted { destination, size, ttl, dont_fragment, .. } = ping.wanted;
             let sequence = sequence as u16;
-            let request = Request { identifier, sequence, source: ping.source, destination, size, ttl, dont_fragment };
+            let rx = ping.rx;
+            let request =
+                Request { rx, identifier, sequence, source: ping.source, destination, size, ttl, dont_fragment };
             self.send_request(request);
         }
     }

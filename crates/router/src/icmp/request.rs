@@ -6,7 +6,9 @@
 use super::ping;
 use crate::events::EventSender;
 use graph::buffer::{DATA_SIZE, HEADROOM};
-use graph::{CounterSpec, Expand, Expansion, NodeSpec, PacketIndex, Row, Severity, Snapshot, Vector, flag, time};
+use graph::{
+    CounterSpec, Expand, Expansion, InterfaceIndex, NodeSpec, PacketIndex, Row, Severity, Snapshot, Vector, flag, time,
+};
 use std::fmt;
 use std::net::Ipv4Addr;
 use wire::batch::check;
@@ -42,6 +44,8 @@ pub const HEADERS: usize = ipv4::HEADER_LEN + icmpv4::HEADER_LEN;
 /// An echo request to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
+    /// As if it came from there: it is looked up in that interface's table.
+    pub rx: InterfaceIndex,
     pub identifier: u16,
     pub sequence: u16,
     pub source: Ipv4Addr,
@@ -115,6 +119,7 @@ impl EchoRequests {
         let chained = if bytes.len() > DATA_SIZE { flag::CHAINED } else { 0 };
         let row = Row {
             packet,
+            rx_interface: request.rx,
             target: request.destination.into(),
             flags: flag::ORIGINATED | check::EXAMINED | chained,
             l2: HEADROOM as u16,

@@ -222,9 +222,11 @@ mod tests {
     #[test]
     fn nodes_that_count_alike_stand_together() {
         let page = errors_guide("").unwrap();
-        for heading in
-            ["### af-packet-input, virtio-input\n", "### ip4-load-balance, ip4-lookup\n", "### INTERFACE-tx\n"]
-        {
+        for heading in [
+            "### af-packet-input, virtio-input\n",
+            "### ip4-load-balance, ip4-lookup, lookup-ip4-dst\n",
+            "### INTERFACE-tx\n",
+        ] {
             assert!(page.contains(heading), "no {heading} in {page}");
         }
         assert!(!page.contains("null0"), "{page}");

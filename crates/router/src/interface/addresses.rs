@@ -16,10 +16,10 @@ impl Router {
     /// on an interface already.
     pub fn add_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
         self.check_new_address(index, prefix)?;
-        let up = self.interfaces.get(index)?.is_up();
+        let (up, table) = (self.interfaces.get(index)?.is_up(), self.table_of(index));
         self.interfaces.get_mut(index)?.addresses.push(prefix);
         for (route, path) in connected_routes(index, prefix) {
-            if let Err(error) = self.add_route(route, Source::Interface, vec![path], true) {
+            if let Err(error) = self.add_route_in(table, route, Source::Interface, vec![path], true) {
                 self.interfaces.get_mut(index)?.addresses.retain(|known| *known != prefix);
                 self.withdraw_connected(index, prefix);
                 return Err(error);
@@ -46,7 +46,7 @@ impl Router {
         if interface.addresses.len() >= MAX_ADDRESSES {
             return Err(Error::TooManyAddresses);
         }
-        for other in self.interfaces.iter() {
+        for other in self.interfaces.iter().filter(|other| other.ip4.table == interface.ip4.table) {
             for known in &other.addresses {
                 let same_address = known.address() == prefix.address();
                 let overlaps = known.contains_prefix(prefix.network()) || prefix.contains_prefix(known.network());
@@ -101,14 +101,14 @@ impl Router {
     /// Removes the routes of an address that the interface has no more.
     fn withdraw_connected(&mut self, index: InterfaceIndex, prefix: Prefix4) {
         let Ok(interface) = self.interfaces.get(index) else { return };
-        let rest = interface.addresses.clone();
+        let (rest, interface_table) = (interface.addresses.clone(), interface.ip4.table);
         for (route, path) in connected_routes(index, prefix) {
             // A secondary address on the same network keeps it.
             let still = rest.iter().any(|kept| connected_routes(index, *kept).iter().any(|(other, _)| *other == route));
             if still {
                 continue;
             }
-            match self.remove_route(route, Source::Interface, &[path]) {
+            match self.remove_route_in(interface_table, route, Source::Interface, &[path]) {
                 // An address that could not be added whole has not brought all of them.
                 Ok(()) | Err(Error::NoSuchRoute(_)) => {}
                 Err(error) => log::error!("route {route} is not up to date: {error}"),

@@ -427,6 +427,8 @@ fn show_address(router: &mut Router, args: &Args) -> Answer {
         state: if interface.admin_up { "up" } else { "dn" },
         unnumbered: interface.lender.and_then(|lender| Some(router.interfaces.get(lender).ok()?.name.clone())),
         addresses: router.interfaces.addresses_of(interface).iter().map(ToString::to_string).collect(),
+        table: router.ip4.id_of(interface.ip4.table),
+        fib: interface.ip4.table.0,
     });
     reply(ShowAddress { interfaces: interfaces.collect() })
 }
@@ -500,6 +502,9 @@ struct ShownAddress {
     #[serde(skip_serializing_if = "Option::is_none")]
     unnumbered: Option<String>,
     addresses: Vec<String>,
+    table: u32,
+    /// The table's place among all.
+    fib: u16,
 }
 
 #[derive(Serialize)]
@@ -515,7 +520,10 @@ impl fmt::Display for ShowAddress {
                 writeln!(f, "  unnumbered, use {lender}")?;
             }
             for address in &interface.addresses {
-                writeln!(f, "  L3 {address}")?;
+                match interface.fib {
+                    0 => writeln!(f, "  L3 {address}")?,
+                    fib => writeln!(f, "  L3 {address} ip4 table-id {} fib-idx {fib}", interface.table)?,
+                }
             }
         }
         Ok(())

@@ -3,6 +3,8 @@
 use super::Interface;
 use crate::Router;
 use crate::config::Statement;
+use crate::ip4::control::{Ip4, TableIndex};
+use crate::ip4::vrf;
 use wire::Prefix4;
 
 /// The command that removes an interface: what other statements name it by.
@@ -19,9 +21,9 @@ pub(crate) fn address_removal(name: &str, prefix: Prefix4) -> String {
 /// their indices.
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     for parent in router.interfaces.iter().filter(|interface| interface.sub.is_none()) {
-        of_interface(parent, into);
+        of_interface(&router.ip4, parent, into);
         // Theirs come after it, though an index that was given again may be lower.
-        router.interfaces.sub_interfaces_of(parent.index).for_each(|sub| of_interface(sub, into));
+        router.interfaces.sub_interfaces_of(parent.index).for_each(|sub| of_interface(&router.ip4, sub, into));
     }
     // When all lenders are there.
     router.interfaces.iter().for_each(|interface| of_borrower(router, interface, into));
@@ -36,7 +38,17 @@ fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>
     into.push(statement.needing(removal(name)).needing(removal(lender)));
 }
 
-fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
+/// Has a statement wait for the interface's table, and go before the interface leaves it.
+pub(crate) fn in_table(interface: &Interface, mut statement: Statement) -> Statement {
+    // The first address is the primary one, and the table comes before all.
+    statement.series = Some(format!("addresses of {}", interface.name));
+    if interface.ip4.table != TableIndex::DEFAULT {
+        statement.needs.push(vrf::table_reset(&interface.name));
+    }
+    statement
+}
+
+fn of_interface(ip4: &Ip4, interface: &Interface, into: &mut Vec<Statement>) {
     let name = &interface.name;
     if let Some(creation) = &interface.creation {
         let mut made = Statement::new(creation.command(name), removal(name));
@@ -79,12 +91,16 @@ fn of_interface(interface: &Interface, into: &mut Vec<Statement>) {
         let line = format!("set interface promiscuous on {name}");
         into.push(setting(line, format!("set interface promiscuous off {name}")));
     }
+    if interface.ip4.table != TableIndex::DEFAULT {
+        let id = ip4.id_of(interface.ip4.table);
+        let mut table = Statement::new(format!("set interface ip table {name} {id}"), vrf::table_reset(name));
+        table.series = Some(format!("addresses of {name}"));
+        into.push(table.needing(removal(name)).needing(vrf::removal(id)));
+    }
     for prefix in interface.stated_addresses() {
         let line = format!("set interface ip address {name} {prefix}");
-        let mut address = Statement::new(line, address_removal(name, *prefix)).needing(removal(name));
-        // The first is the primary one.
-        address.series = Some(format!("addresses of {name}"));
-        into.push(address);
+        let address = Statement::new(line, address_removal(name, *prefix)).needing(removal(name));
+        into.push(in_table(interface, address));
     }
     if interface.proxy_arp {
         let line = format!("set interface proxy-arp {name} enable");

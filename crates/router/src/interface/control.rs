@@ -6,6 +6,7 @@ use super::queues::{OWNER, ReceiveQueue, TransmitQueues};
 use super::{Creation, Facts, FactsTable, Mtus};
 use crate::handoff::Handoff;
 use crate::ip4;
+use crate::ip4::control::Source;
 use crate::span::Session;
 use crate::vlan::Demux;
 use crate::vlan::control::Sub;
@@ -496,8 +497,10 @@ impl Router {
 
     /// Takes every path that names an interface off the operators' routes.
     fn remove_paths_of(&mut self, gone: InterfaceIndex) {
-        for (prefix, source, paths) in self.paths_by(gone) {
-            if let Err(error) = self.remove_route(prefix, source, &paths) {
+        // Those on the link go with the paths that insist on them.
+        let routes = self.routes_by(gone).into_iter().filter(|(_, _, source, _)| *source != Source::OnLink);
+        for (table, prefix, source, paths) in routes {
+            if let Err(error) = self.remove_route_in(table, prefix, source, &paths) {
                 log::error!("route {prefix} is not up to date: {error}");
             }
         }
@@ -627,6 +630,7 @@ impl Router {
             up: interface.is_up(),
             addresses: self.interfaces.addresses_of(interface),
             ip4_enabled: interface.is_ip4_enabled(),
+            ip4_table: interface.ip4.table,
             source_check: interface.ip4.source_check,
             tags: interface.tags,
             span: interface.listeners(),

@@ -3,6 +3,7 @@
 
 use crate::handoff::Shares;
 use crate::ip4::SourceCheck;
+use crate::ip4::control::TableIndex;
 use crate::span::Listeners;
 use crate::vlan::Demux;
 use graph::{EdgeIndex, InterfaceIndex};
@@ -26,6 +27,8 @@ pub struct Facts {
     pub addresses: Vec<Prefix4>,
     /// It takes part in IPv4: packets that it receives are looked at.
     pub ip4_enabled: bool,
+    /// The routing table of packets that it receives.
+    pub ip4_table: TableIndex,
     /// How the sources of packets that it receives are checked.
     pub source_check: Option<SourceCheck>,
     /// The VLAN tags that its frames carry.

@@ -1,7 +1,7 @@
 //! Adjacencies: the objects that hold what a neighbour's packets begin with, shared by all lists of paths that lead
 //! there. They follow the neighbours.
 
-use super::control::Ip4;
+use super::control::{Ip4, TableIndex};
 use crate::arp::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -131,6 +131,10 @@ impl Router {
             kind::UNREACHABLE => "[@0]: ip4-null action:send-unreachable".into(),
             kind::PROHIBIT => "[@0]: ip4-null action:send-prohibited".into(),
             kind::BROADCAST => plain("drop ip4 directed-broadcast"),
+            kind::LOOKUP => {
+                let table = TableIndex(leaf.index() as u16);
+                format!("[@{}]: dst-address,unicast lookup in ipv4-VRF:{}", table.0, self.ip4.id_of(table))
+            }
             kind::RECEIVE => match self.interfaces.get(InterfaceIndex(leaf.index())) {
                 Ok(interface) => format!("[@{}]: dpo-receive: on {}", leaf.index(), interface.name),
                 Err(_) => plain("receive"),

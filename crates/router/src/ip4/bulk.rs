@@ -3,10 +3,10 @@
 //! A batch costs a fraction of as many single operations: lists of paths are found once, prefixes that lie together
 //! are changed together, and next hops are looked at when all is done.
 
-use super::control::{DEFAULT, Table, key_of, leaf_of, list_ref};
+use super::control::{Table, key_of, leaf_of, list_ref, prefix_of, table_mut};
 use super::entry::{Entry, Several, Share};
 use super::path_list::{ListId, PathLists};
-use super::route::{MAX_PATHS, Path, Source, Way};
+use super::route::{MAX_PATHS, Path, Source, TableIndex, Way};
 use crate::{Error, Router};
 use std::collections::{BTreeMap, BTreeSet};
 use tables::Leaf;
@@ -18,9 +18,10 @@ const REMOVE: u32 = u32::MAX;
 /// After so many routes are gone the heap is given back to the system.
 const MANY: usize = 50_000;
 
-/// Changes to be made together, of one source.
+/// Changes to be made together, of one source in one table.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
+    table: TableIndex,
     lists: Vec<Vec<Path>>,
     changes: Vec<(Key, u32)>,
 }
@@ -30,6 +31,11 @@ pub struct Batch {
 pub struct Paths(u32);
 
 impl Batch {
+    /// Changes of a table; those of `Batch::default` are the default one's.
+    pub fn in_table(table: TableIndex) -> Batch {
+        Batch { table, ..Batch::default() }
+    }
+
     /// Paths that routes of this batch may have.
     pub fn paths(&mut self, paths: Vec<Path>) -> Paths {
         self.lists.push(super::control::join_paths(Vec::new(), paths));
@@ -142,14 +148,15 @@ fn take_hosts(batch: &mut Batch) -> Vec<(Key, u32)> {
 }
 
 impl Router {
-    /// Carries a batch of changes out, of one source in the default table.
+    /// Carries a batch of changes out, of one source in one table that is there.
     ///
     /// # Errors
     /// When paths name an interface that does not exist, there are too many, or they cannot be had; then nothing
     /// has changed. What is refused of single routes is counted.
     pub fn change_routes(&mut self, source: Source, mut batch: Batch) -> Result<Outcome, Error> {
+        let table = batch.table;
         for paths in &batch.lists {
-            self.check_interfaces(paths)?;
+            self.check_paths(table, paths)?;
             if paths.len() > MAX_PATHS {
                 return Err(Error::TooManyPaths);
             }
@@ -157,7 +164,7 @@ impl Router {
         let hosts = take_hosts(&mut batch);
         let mut ids: Vec<ListId> = Vec::with_capacity(batch.lists.len());
         for paths in &batch.lists {
-            match self.acquire_list(list_ref(DEFAULT, None, source, paths)) {
+            match self.acquire_list(list_ref(table, None, source, paths)) {
                 Ok(id) => ids.push(id),
                 Err(error) => {
                     ids.into_iter().for_each(|id| self.drop_unused(id));
@@ -165,9 +172,9 @@ impl Router {
                 }
             }
         }
-        let over: Vec<Vec<Key>> = ids.iter().map(|id| self.led_over(*id)).collect();
+        let over: Vec<Vec<Key>> = ids.iter().map(|id| self.led_over(*id, table)).collect();
         let ip4 = &mut self.ip4;
-        let Table { fib, fresh } = &mut ip4.tables[DEFAULT as usize];
+        let Table { fib, fresh, .. } = table_mut(&mut ip4.tables, table);
         let mut merge = Merge {
             lists: &mut ip4.lists,
             several: &mut ip4.several,
@@ -180,10 +187,11 @@ impl Router {
         };
         fib.change(&mut batch.changes, &mut merge);
         let Merge { mut outcome, unused, .. } = merge;
-        self.after_changes(DEFAULT, &batch.changes);
+        self.after_changes(&batch.changes);
         for (key, paths) in hosts {
-            let was_there = self.ip4.shares(DEFAULT, key).any(|share| share.source == source);
-            match self.add_route(super::control::prefix_of(key), source, batch.lists[paths as usize].clone(), true) {
+            let was_there = self.ip4.shares(table, key).any(|share| share.source == source);
+            let paths = batch.lists[paths as usize].clone();
+            match self.add_route_in(table, prefix_of(key), source, paths, true) {
                 Ok(()) if was_there => outcome.replaced += 1,
                 Ok(()) => outcome.added += 1,
                 Err(_) => outcome.refused += 1,
@@ -198,28 +206,27 @@ impl Router {
     }
 
     /// Next hops may be reached by routes that changed, or no longer.
-    fn after_changes(&mut self, table: u32, changes: &[(Key, u32)]) {
+    fn after_changes(&mut self, changes: &[(Key, u32)]) {
         let dependents = &self.ip4.dependents;
         let lists: BTreeSet<ListId> = if dependents.hops() <= changes.len() {
             dependents.all().collect()
         } else {
-            changes.iter().flat_map(|(key, _)| dependents.of_hops_in(table, *key)).collect()
+            changes.iter().flat_map(|(key, _)| dependents.of_hops_in(*key)).collect()
         };
         self.refresh_lists(lists);
     }
 
-    /// From now on a source says again which routes it wants; those that it has not said when
+    /// From now on a source says again which routes it wants in a table; those that it has not said when
     /// [`Router::end_resync`] comes go away. Until then all are used as before.
-    pub fn begin_resync(&mut self, source: Source) {
-        let table = &mut self.ip4.tables[DEFAULT as usize];
-        let fresh = &mut table.fresh[source as usize];
+    pub fn begin_resync(&mut self, table: TableIndex, source: Source) {
+        let fresh = &mut table_mut(&mut self.ip4.tables, table).fresh[source as usize];
         *fresh = !*fresh;
         let fresh = *fresh;
         // What an earlier one, broken off, has marked already is to be said again too.
-        let Some(marked) = self.routes_marked(source, fresh) else { return };
+        let Some(marked) = self.routes_marked(table, source, fresh) else { return };
         for key in marked {
             let ip4 = &mut self.ip4;
-            let fib = &mut ip4.tables[DEFAULT as usize].fib;
+            let fib = &mut table_mut(&mut ip4.tables, table).fib;
             let Some(entry) = fib.get(key).map(Entry) else { continue };
             let share = ip4.several.shares(entry).find(|share| share.source == source);
             let share = share.map(|share| Share { fresh: !fresh, ..share });
@@ -232,17 +239,17 @@ impl Router {
     }
 
     /// Takes away the routes that a source has not said since [`Router::begin_resync`]. Gives how many.
-    pub fn end_resync(&mut self, source: Source) -> usize {
-        let fresh = self.ip4.tables[DEFAULT as usize].fresh[source as usize];
-        let stale = self.routes_marked(source, !fresh).unwrap_or_default();
-        let batch = Batch { lists: Vec::new(), changes: stale.into_iter().map(|key| (key, REMOVE)).collect() };
+    pub fn end_resync(&mut self, table: TableIndex, source: Source) -> usize {
+        let fresh = table_mut(&mut self.ip4.tables, table).fresh[source as usize];
+        let stale = self.routes_marked(table, source, !fresh).unwrap_or_default();
+        let batch = Batch { table, lists: Vec::new(), changes: stale.into_iter().map(|key| (key, REMOVE)).collect() };
         self.change_routes(source, batch).map_or(0, |outcome| outcome.removed)
     }
 
     /// Prefixes of a source with one of the two marks; none when there are none.
-    fn routes_marked(&self, source: Source, fresh: bool) -> Option<Vec<Key>> {
+    fn routes_marked(&self, table: TableIndex, source: Source, fresh: bool) -> Option<Vec<Key>> {
         let mut keys = Vec::new();
-        self.ip4.fib(DEFAULT).each(|key, value| {
+        self.ip4.fib(table).each(|key, value| {
             if self.ip4.several.shares(Entry(value)).any(|share| share.source == source && share.fresh == fresh) {
                 keys.push(key);
             }

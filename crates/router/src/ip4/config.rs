@@ -1,51 +1,74 @@
 //! Operators' routes as the commands that add them. Connected routes follow from addresses,
 //! neighbours' from neighbours.
 
-use super::control::{Path, Source, Way};
+use super::route::{Hop, Path, Source, TableIndex, Way};
+use super::vrf;
 use crate::Router;
 use crate::config::Statement;
 use crate::interface;
 use graph::InterfaceIndex;
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::net::Ipv4Addr;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     router.interfaces.iter().for_each(|interface| super::settings::statements(interface, into));
     // Of each next hop; routes share few.
     let mut networks = Networks::new();
-    for (prefix, paths) in router.ip4.routes().of(Source::Config) {
+    for (table, id) in router.ip4.table_ids() {
+        of_table(router, table, id, &mut networks, into);
+    }
+}
+
+fn of_table(router: &Router, table: TableIndex, id: u32, networks: &mut Networks, into: &mut Vec<Statement>) {
+    let named = if table == TableIndex::DEFAULT { String::new() } else { format!("table {id} ") };
+    for (prefix, paths) in router.ip4.routes_in(table).of(Source::Config) {
         let mut ways = String::new();
         let mut needs = Vec::new();
         for path in paths {
-            write_path(router, path, &mut ways, &mut needs, &mut networks);
+            write_path(router, table, path, &mut ways, &mut needs, networks);
+        }
+        if table != TableIndex::DEFAULT {
+            needs.push(vrf::removal(id));
         }
         needs.sort();
         needs.dedup();
-        let mut statement = Statement::new(format!("ip route add {prefix}{ways}"), format!("ip route del {prefix}"));
-        statement.replace = Some(format!("ip route replace {prefix}{ways}"));
+        let mut statement =
+            Statement::new(format!("ip route add {named}{prefix}{ways}"), format!("ip route del {named}{prefix}"));
+        statement.replace = Some(format!("ip route replace {named}{prefix}{ways}"));
         statement.needs = needs;
         into.push(statement);
     }
 }
 
 /// The address on whose network a next hop is, as the command that takes it away.
-type Networks = HashMap<(Ipv4Addr, Option<InterfaceIndex>), Option<String>>;
+type Networks = HashMap<(Hop, Option<InterfaceIndex>), Option<String>>;
 
-fn write_path(router: &Router, path: &Path, ways: &mut String, needs: &mut Vec<String>, networks: &mut Networks) {
+fn write_path(
+    router: &Router,
+    table: TableIndex,
+    path: &Path,
+    ways: &mut String,
+    needs: &mut Vec<String>,
+    networks: &mut Networks,
+) {
     let mut named = |index: InterfaceIndex| {
         let name = router.interfaces.get(index).map_or_else(|_| index.to_string(), |interface| interface.name.clone());
         needs.push(interface::config::removal(&name));
         name
     };
     let way = match path.way {
-        Way::Via { next_hop, interface } => {
+        Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } => {
+            let (hop, interface) = (path.way.hop(table).expect("it has one"), path.way.interface());
             let mut way = next_hop.to_string();
             if let Some(index) = interface {
                 way = format!("{way} {}", named(index));
             }
-            let network = networks.entry((next_hop, interface)).or_insert_with(|| {
-                let (index, prefix) = router.stated_network_of(next_hop, interface)?;
+            if let Some(other) = path.way.table() {
+                way = format!("{way} next-hop-table {}", router.ip4.id_of(other));
+                needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(router.ip4.id_of(other))));
+            }
+            let network = networks.entry((hop, interface)).or_insert_with(|| {
+                let (index, prefix) = router.stated_network_of(hop, interface)?;
                 let name = &router.interfaces.get(index).ok()?.name;
                 Some(interface::config::address_removal(name, prefix))
             });
@@ -56,6 +79,11 @@ fn write_path(router: &Router, path: &Path, ways: &mut String, needs: &mut Vec<S
                 None => way += " offlink",
             }
             way
+        }
+        Way::Lookup(other) => {
+            let id = router.ip4.id_of(other);
+            needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(id)));
+            format!("ip4-lookup-in-table {id}")
         }
         Way::OnLink { next_hop, interface } => format!("{next_hop} {} onlink", named(interface)),
         Way::Attached(index) | Way::Broadcast(index) | Way::Local(index) => named(index),

@@ -7,9 +7,12 @@
 
 use super::adjacency::Adjacencies;
 use super::entry::{Entry, Several, Share};
+use super::fibs::SharedTables;
 use super::hops::Dependents;
 use super::path_list::{ListId, ListRef, PathLists};
-pub use super::route::{MAX_PATHS, Path, Route, Source, Way};
+use super::route::Hop;
+pub use super::route::{MAX_PATHS, Path, Route, Source, TableIndex, Way};
+use super::vrf::{Leaving, TableError};
 use crate::arp::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -19,19 +22,29 @@ use tables::fib4::{Key, Memory};
 use tables::{Fib4, Leaf, Objects};
 use wire::Prefix4;
 
-/// The default table.
-pub(super) const DEFAULT: u32 = 0;
+const DEFAULT: TableIndex = TableIndex::DEFAULT;
 
 /// One routing table.
 pub(super) struct Table {
+    /// What operators know it by.
+    pub id: u32,
     pub fib: Fib4,
     /// By source, which of two marks its routes have that are up to date.
     pub fresh: [bool; Source::ALL.len()],
 }
 
+impl Table {
+    pub fn new(id: u32, fib: Fib4) -> Table {
+        Table { id, fib, fresh: Default::default() }
+    }
+}
+
 /// Control's IPv4 state.
 pub struct Ip4 {
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<Option<Table>>,
+    /// The same, for nodes.
+    shared: SharedTables,
+    pub(super) leaving: Leaving,
     pub(super) lists: PathLists,
     pub(super) several: Several,
     pub(super) dependents: Dependents,
@@ -62,32 +75,66 @@ pub(super) fn prefix_of(key: Key) -> Prefix4 {
 }
 
 impl Ip4 {
-    pub(crate) fn new(fib: Fib4, objects: Objects) -> Ip4 {
-        Ip4 {
-            tables: vec![Table { fib, fresh: Default::default() }],
+    /// With the default table, which is published.
+    pub(crate) fn new(fib: Fib4, objects: Objects, shared: SharedTables) -> Ip4 {
+        let ip4 = Ip4 {
+            tables: vec![Some(Table::new(0, fib))],
+            shared,
+            leaving: Leaving::default(),
             lists: PathLists::default(),
             several: Several::default(),
             dependents: Dependents::default(),
             adjacencies: Adjacencies::default(),
             balances: HashMap::new(),
             objects,
-        }
+        };
+        ip4.publish_tables();
+        ip4
+    }
+
+    /// Has nodes know which tables there are.
+    pub(super) fn publish_tables(&self) {
+        let handle = |table: &Option<Table>| table.as_ref().map(|table| table.fib.handle());
+        self.shared.publish(self.tables.iter().map(handle).collect());
+    }
+
+    /// The table of an identifier.
+    pub fn find_table(&self, id: u32) -> Option<TableIndex> {
+        self.table_ids().find(|(_, known)| *known == id).map(|(index, _)| index)
+    }
+
+    /// All tables, with what operators know them by.
+    pub fn table_ids(&self) -> impl Iterator<Item = (TableIndex, u32)> + '_ {
+        (0..).map(TableIndex).zip(&self.tables).filter_map(|(index, table)| Some((index, table.as_ref()?.id)))
+    }
+
+    /// What operators know a table by.
+    pub fn id_of(&self, table: TableIndex) -> u32 {
+        self.tables.get(table.0 as usize).and_then(Option::as_ref).map_or(0, |table| table.id)
     }
 
     /// The default table's routes.
     pub fn routes(&self) -> Routes<'_> {
-        Routes { ip4: self, table: DEFAULT }
+        self.routes_in(DEFAULT)
     }
 
-    /// The route that packets to `address` take.
-    pub fn longest_match(&self, address: Ipv4Addr) -> Option<(Prefix4, Route)> {
+    /// The routes of a table that is there.
+    pub fn routes_in(&self, table: TableIndex) -> Routes<'_> {
+        Routes { ip4: self, table }
+    }
+
+    /// The route that packets to `address` take in a table.
+    pub fn longest_match(&self, table: TableIndex, address: Ipv4Addr) -> Option<(Prefix4, Route)> {
         let used = |key: Key, value| (self.leaf(value) != Leaf::MISS).then_some((key, value));
-        let (key, value) = self.fib(DEFAULT).longest(address.into(), 32, used)?;
+        let (key, value) = self.fib(table).longest(address.into(), 32, used)?;
         Some((prefix_of(key), self.route(value)))
     }
 
-    pub(super) fn fib(&self, table: u32) -> &Fib4 {
-        &self.tables[table as usize].fib
+    /// # Panics
+    /// When there is no such table. Those that interfaces, lists and callers have from
+    /// [`Router::find_table`] are there.
+    pub(super) fn fib(&self, table: TableIndex) -> &Fib4 {
+        &self.tables[table.0 as usize].as_ref().expect("tables in use are there").fib
     }
 
     pub(super) fn leaf(&self, value: u32) -> Leaf {
@@ -102,14 +149,14 @@ impl Ip4 {
     }
 
     /// The shares of all sources in a prefix.
-    pub(super) fn shares(&self, table: u32, key: Key) -> impl Iterator<Item = Share> + '_ {
+    pub(super) fn shares(&self, table: TableIndex, key: Key) -> impl Iterator<Item = Share> + '_ {
         self.fib(table).get(key).into_iter().flat_map(|value| self.several.shares(Entry(value)))
     }
 
     /// Lists of the routes around an address, the longest prefix first.
-    pub(super) fn lists_around(&self, address: Ipv4Addr) -> Vec<ListId> {
+    pub(super) fn lists_around(&self, (address, table): Hop) -> Vec<ListId> {
         let mut lists = Vec::new();
-        self.fib(DEFAULT).longest(address.into(), 32, |_, value| {
+        self.fib(table).longest(address.into(), 32, |_, value| {
             lists.extend(self.several.shares(Entry(value)).map(|share| share.list));
             None::<()>
         });
@@ -140,8 +187,14 @@ impl Ip4 {
         self.objects.len()
     }
 
+    /// Bytes of a table.
+    pub fn memory_of(&self, table: TableIndex) -> Memory {
+        self.fib(table).memory()
+    }
+
+    /// Bytes of all tables.
     pub fn memory(&self) -> Memory {
-        let all = self.tables.iter().map(|table| table.fib.memory());
+        let all = self.table_ids().map(|(table, _)| self.memory_of(table));
         all.fold(Memory { lookup: 0, prefixes: 0 }, |sum, memory| Memory {
             lookup: sum.lookup + memory.lookup,
             prefixes: sum.prefixes + memory.prefixes,
@@ -152,13 +205,13 @@ impl Ip4 {
     /// had.
     fn put(
         &mut self,
-        table: u32,
+        table: TableIndex,
         key: Key,
         source: Source,
         list: Option<ListId>,
     ) -> Result<Option<ListId>, tables::fib4::TableFull> {
         let Ip4 { tables, lists, several, .. } = self;
-        let Table { fib, fresh } = &mut tables[table as usize];
+        let Table { fib, fresh, .. } = table_mut(tables, table);
         let entry = fib.get(key).map(Entry);
         let old = entry.map_or(Leaf::MISS, |entry| leaf_of(lists, several, entry.0));
         let share = list.map(|list| Share { source, list, fresh: fresh[source as usize] });
@@ -187,7 +240,7 @@ impl Ip4 {
     /// How many routes of a source wait for a path that works.
     pub fn unresolved(&self, source: Source) -> usize {
         let mut count = 0;
-        for table in &self.tables {
+        for table in self.tables.iter().flatten() {
             table.fib.each(|_, value| {
                 let waits = |share: Share| share.source == source && self.lists.leaf(share.list) == Leaf::MISS;
                 count += usize::from(self.several.shares(Entry(value)).any(waits));
@@ -198,7 +251,7 @@ impl Ip4 {
 
     /// Gives memory back that holds nothing any more.
     pub(crate) fn trim(&mut self) {
-        self.tables.iter_mut().for_each(|table| table.fib.trim());
+        self.tables.iter_mut().flatten().for_each(|table| table.fib.trim());
     }
 
     /// Compares what lookups find with what the routes say, and the books with each other. What is wrong, if anything.
@@ -207,7 +260,7 @@ impl Ip4 {
     /// The first difference.
     pub fn audit(&self) -> Result<(), String> {
         let mut users: HashMap<ListId, Vec<Key>> = HashMap::new();
-        for table in &self.tables {
+        for table in self.tables.iter().flatten() {
             for (key, value) in table.fib.iter() {
                 self.several.shares(Entry(value)).for_each(|share| users.entry(share.list).or_default().push(key));
                 for address in [key.address(), key.last()] {
@@ -260,7 +313,7 @@ impl Ip4 {
 #[derive(Clone, Copy)]
 pub struct Routes<'a> {
     ip4: &'a Ip4,
-    table: u32,
+    table: TableIndex,
 }
 
 impl<'a> Routes<'a> {
@@ -315,41 +368,84 @@ impl std::fmt::Debug for Routes<'_> {
     }
 }
 
+/// A table that is there.
+pub(super) fn table_mut(tables: &mut [Option<Table>], table: TableIndex) -> &mut Table {
+    tables[table.0 as usize].as_mut().expect("tables in use are there")
+}
+
 impl Router {
-    /// Adds paths to the route that a source has for a prefix; without one it is made.
+    /// [`Router::add_route_in`] of the default table.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_route(&mut self, prefix: Prefix4, source: Source, paths: Vec<Path>, replace: bool) -> Result<(), Error> {
+        self.add_route_in(DEFAULT, prefix, source, paths, replace)
+    }
+
+    /// [`Router::remove_route_in`] of the default table.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn remove_route(&mut self, prefix: Prefix4, source: Source, paths: &[Path]) -> Result<(), Error> {
+        self.remove_route_in(DEFAULT, prefix, source, paths)
+    }
+
+    /// Adds paths to the route that a source has for a prefix in a table; without one it is made.
     /// With `replace` these paths become the route's only ones.
     ///
     /// # Errors
     /// When a path names an interface that does not exist, there are too many paths, the route would lead
     /// through itself, or a table is full; then nothing has changed.
-    pub fn add_route(&mut self, prefix: Prefix4, source: Source, paths: Vec<Path>, replace: bool) -> Result<(), Error> {
+    pub fn add_route_in(
+        &mut self,
+        table: TableIndex,
+        prefix: Prefix4,
+        source: Source,
+        paths: Vec<Path>,
+        replace: bool,
+    ) -> Result<(), Error> {
         let key = key_of(prefix.network());
-        self.ip4.fib(DEFAULT).prepare(key);
-        self.check_interfaces(&paths)?;
+        self.ip4.fib(table).prepare(key);
+        self.check_paths(table, &paths)?;
         if replace {
-            return self.put_route(DEFAULT, key, source, join_paths(Vec::new(), paths), true);
+            return self.put_route(table, key, source, join_paths(Vec::new(), paths), true);
         }
-        let had = self.ip4.shares(DEFAULT, key).find(|share| share.source == source);
+        let had = self.ip4.shares(table, key).find(|share| share.source == source);
         let known = match had {
             Some(had) => self.ip4.lists.get(had.list).key.paths.to_vec(),
             _ => Vec::new(),
         };
-        self.put_route(DEFAULT, key, source, join_paths(known, paths), true)
+        self.put_route(table, key, source, join_paths(known, paths), true)
     }
 
-    pub(super) fn check_interfaces(&self, paths: &[Path]) -> Result<(), Error> {
-        paths.iter().filter_map(|path| path.way.interface()).try_for_each(|index| self.interfaces.get(index).map(drop))
+    /// Refuses paths by interfaces that are not there, and lookups that would go on in the same table.
+    pub(super) fn check_paths(&self, table: TableIndex, paths: &[Path]) -> Result<(), Error> {
+        for path in paths {
+            if let Some(index) = path.way.interface() {
+                self.interfaces.get(index)?;
+            }
+            if path.way == Way::Lookup(table) {
+                return Err(TableError::IntoItself(self.ip4.id_of(table)).into());
+            }
+        }
+        Ok(())
     }
 
     /// Takes paths off a source's route, or the whole route when none are named.
     ///
     /// # Errors
     /// When there is no such route or path.
-    pub fn remove_route(&mut self, prefix: Prefix4, source: Source, paths: &[Path]) -> Result<(), Error> {
+    pub fn remove_route_in(
+        &mut self,
+        table: TableIndex,
+        prefix: Prefix4,
+        source: Source,
+        paths: &[Path],
+    ) -> Result<(), Error> {
         let prefix = prefix.network();
         let key = key_of(prefix);
-        self.ip4.fib(DEFAULT).prepare(key);
-        let had = self.ip4.shares(DEFAULT, key).find(|share| share.source == source);
+        self.ip4.fib(table).prepare(key);
+        let had = self.ip4.shares(table, key).find(|share| share.source == source);
         let list = had.ok_or(Error::NoSuchRoute(prefix))?.list;
         let before = &self.ip4.lists.get(list).key.paths;
         let named = |path: &Path| paths.iter().any(|gone| gone.way == path.way);
@@ -358,17 +454,17 @@ impl Router {
         }
         let left: Vec<Path> = before.iter().filter(|path| !(paths.is_empty() || named(path))).cloned().collect();
         if !left.is_empty() {
-            return self.put_route(DEFAULT, key, source, left, false);
+            return self.put_route(table, key, source, left, false);
         }
-        self.ip4.put(DEFAULT, key, source, None)?;
-        self.after_change(DEFAULT, key, Some(list));
+        self.ip4.put(table, key, source, None)?;
+        self.after_change(key, Some(list));
         Ok(())
     }
 
     /// Gives a source's route other paths, with all that hangs on it, or changes nothing.
     fn put_route(
         &mut self,
-        table: u32,
+        table: TableIndex,
         key: Key,
         source: Source,
         paths: Vec<Path>,
@@ -379,13 +475,13 @@ impl Router {
         }
         let list = self.acquire_list(list_ref(table, Some(key), source, &paths))?;
         // Fewer paths are never refused: the route waits for a next hop.
-        if is_more && self.ip4.lists.get(list).is_recursive && self.leads_over(list, key) {
+        if is_more && self.ip4.lists.get(list).is_recursive && self.leads_over(list, table, key) {
             self.drop_unused(list);
             return Err(Error::RouteLoop(prefix_of(key)));
         }
         match self.ip4.put(table, key, source, Some(list)) {
             Ok(before) => {
-                self.after_change(table, key, before.filter(|before| *before != list));
+                self.after_change(key, before.filter(|before| *before != list));
                 Ok(())
             }
             Err(full) => {
@@ -396,17 +492,17 @@ impl Router {
     }
 
     /// A prefix has other paths now, and perhaps nobody uses its old ones any more.
-    fn after_change(&mut self, table: u32, key: Key, gone: Option<ListId>) {
+    fn after_change(&mut self, key: Key, gone: Option<ListId>) {
         // Next hops may be reached by it, or no longer.
-        let lists: BTreeSet<ListId> = self.ip4.dependents.of_hops_in(table, key).collect();
+        let lists: BTreeSet<ListId> = self.ip4.dependents.of_hops_in(key).collect();
         if !lists.is_empty() {
             self.refresh_lists(lists);
         }
         gone.into_iter().for_each(|gone| self.drop_unused(gone));
     }
 
-    /// Operators' paths that name an interface, by prefix and source.
-    pub(crate) fn paths_by(&self, index: InterfaceIndex) -> Vec<(Prefix4, Source, Vec<Path>)> {
+    /// Paths that name an interface, by table, prefix and source.
+    pub(crate) fn routes_by(&self, index: InterfaceIndex) -> Vec<(TableIndex, Prefix4, Source, Vec<Path>)> {
         let mut found = Vec::new();
         for list in self.ip4.dependents.of_interface(index) {
             let list_key = &self.ip4.lists.get(list).key;
@@ -414,9 +510,7 @@ impl Router {
             let paths: Vec<Path> = list_key.paths.iter().filter(names).cloned().collect();
             for key in self.ip4.users_of(list) {
                 for share in self.ip4.shares(list_key.table, key).filter(|share| share.list == list) {
-                    if share.source != Source::OnLink {
-                        found.push((prefix_of(key), share.source, paths.clone()));
-                    }
+                    found.push((list_key.table, prefix_of(key), share.source, paths.clone()));
                 }
             }
         }
@@ -425,7 +519,7 @@ impl Router {
 
     /// Routes that have no working path, of those with next hops in a network.
     pub(crate) fn unresolved_in(&self, network: Prefix4) -> usize {
-        let lists: BTreeSet<ListId> = self.ip4.dependents.of_hops_in(DEFAULT, key_of(network)).collect();
+        let lists: BTreeSet<ListId> = self.ip4.dependents.of_hops_in(key_of(network)).collect();
         let unresolved = lists.into_iter().filter(|list| self.ip4.lists.leaf(*list) == Leaf::MISS);
         unresolved.map(|list| self.ip4.lists.get(list).users()).sum()
     }
@@ -446,7 +540,7 @@ pub(super) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
 }
 
 /// What makes the list of a source's paths for a prefix the same as others'.
-pub(super) fn list_ref(table: u32, key: Option<Key>, source: Source, paths: &[Path]) -> ListRef<'_> {
+pub(super) fn list_ref(table: TableIndex, key: Option<Key>, source: Source, paths: &[Path]) -> ListRef<'_> {
     let is_host = |key: &Key| key.length() == 32 && paths.iter().any(|path| matches!(path.way, Way::Attached(_)));
     let host = key.filter(is_host).map(|key| Ipv4Addr::from(key.address()));
     ListRef { table, host, holds_itself: source == Source::OnLink, paths }

@@ -1,8 +1,8 @@
 //! Which lists of paths rest on what: the way from a next hop, or an interface, to the lists that name it. A link
 //! that dies, an address that goes, must cost what hangs on it, and not a look at a million routes.
 
-use super::path_list::{Hop, ListId, ListKey};
-use super::route::Way;
+use super::path_list::{ListId, ListKey};
+use super::route::{Hop, TableIndex, Way};
 use crate::arp::NeighbourKey;
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,8 +29,8 @@ impl Dependents {
     /// Takes in what a list names.
     pub fn add(&mut self, id: ListId, key: &ListKey) {
         for path in &*key.paths {
-            if let Way::Via { next_hop, .. } = path.way {
-                self.by_hop.entry((key.table, next_hop)).or_default().lists.insert(id);
+            if let Some(hop) = path.way.hop(key.table) {
+                self.by_hop.entry(hop).or_default().lists.insert(id);
             }
             if let Some(interface) = path.way.interface() {
                 self.by_interface.entry(interface).or_default().insert(id);
@@ -42,14 +42,13 @@ impl Dependents {
     pub fn remove(&mut self, id: ListId, key: &ListKey) -> Vec<(Hop, ListId)> {
         let mut unused = Vec::new();
         for path in &*key.paths {
-            if let Way::Via { next_hop, .. } = path.way {
-                let hop = (key.table, next_hop);
-                if let Some(state) = self.by_hop.get_mut(&hop) {
-                    state.lists.remove(&id);
-                    if state.lists.is_empty() {
-                        unused.extend(state.through.map(|(_, list)| (hop, list)));
-                        self.by_hop.remove(&hop);
-                    }
+            if let Some(hop) = path.way.hop(key.table)
+                && let Some(state) = self.by_hop.get_mut(&hop)
+            {
+                state.lists.remove(&id);
+                if state.lists.is_empty() {
+                    unused.extend(state.through.map(|(_, list)| (hop, list)));
+                    self.by_hop.remove(&hop);
                 }
             }
             if let Some(interface) = path.way.interface()
@@ -64,9 +63,11 @@ impl Dependents {
         unused
     }
 
-    /// Lists with a next hop in a prefix of a table.
-    pub fn of_hops_in(&self, table: u32, prefix: Key) -> impl Iterator<Item = ListId> {
-        let range = (table, Ipv4Addr::from(prefix.address()))..=(table, Ipv4Addr::from(prefix.last()));
+    /// Lists with a next hop in a prefix, whatever the table: a next hop with an interface is one of that
+    /// interface's.
+    pub fn of_hops_in(&self, prefix: Key) -> impl Iterator<Item = ListId> {
+        let (first, last) = (Ipv4Addr::from(prefix.address()), Ipv4Addr::from(prefix.last()));
+        let range = (first, TableIndex(0))..=(last, TableIndex(u16::MAX));
         self.by_hop.range(range).flat_map(|(_, state)| state.lists.iter().copied())
     }
 

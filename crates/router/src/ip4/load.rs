@@ -6,7 +6,7 @@
 //! IPv6 prefixes counted.
 
 use super::bulk::{Batch, Outcome};
-use super::control::{MAX_PATHS, Path, Source, Way};
+use super::route::{MAX_PATHS, Path, Source, TableIndex, Way};
 use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Reply, reply};
 use serde::Serialize;
@@ -169,17 +169,18 @@ impl fmt::Display for Loaded {
 }
 
 impl Router {
-    /// Puts the routes of a file into the default table, as the API's. With `replace` those that the API had and the file
+    /// Puts the routes of a file into a table, as the API's. With `replace` those that the API had and the file
     /// has not go away.
     fn load_routes(
         &mut self,
         file: impl Read,
+        table: TableIndex,
         replace: bool,
         via: Option<Ipv4Addr>,
     ) -> Result<(Outcome, usize), CommandError> {
         let file = RouteFile::read(file)?;
         let ip6 = file.ip6;
-        let mut batch = Batch::default();
+        let mut batch = Batch::in_table(table);
         let mut lists = HashMap::new();
         for (prefix, mut said) in file.by_prefix() {
             if let Some(next_hop) = via {
@@ -203,11 +204,11 @@ impl Router {
             batch.put(prefix, paths);
         }
         if replace {
-            self.begin_resync(Source::Api);
+            self.begin_resync(table, Source::Api);
         }
         let mut outcome = self.change_routes(Source::Api, batch)?;
         if replace {
-            outcome.removed += self.end_resync(Source::Api);
+            outcome.removed += self.end_resync(table, Source::Api);
         }
         Ok((outcome, ip6))
     }
@@ -216,7 +217,7 @@ impl Router {
 pub(super) fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
-            "ip route load <file:path> {{ [via <hop:ip4>] | [replace] }}",
+            "ip route load <file:path> {{ [table <table:u32>] | [via <hop:ip4>] | [replace] }}",
             "Add the routes of a file in one go: `PREFIX via NEXT-HOP [INTERFACE]' or lines of `bgpdump -m'.",
             load,
         )
@@ -227,7 +228,8 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
 
 fn load(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let file = router.files.open(std::path::Path::new(args.text("file")?))?;
-    let (outcome, ip6_skipped) = router.load_routes(file, args.flag("replace"), args.optional("hop")?)?;
+    let (outcome, ip6_skipped) =
+        router.load_routes(file, super::cli::table(router, args)?, args.flag("replace"), args.optional("hop")?)?;
     let Outcome { added, replaced, removed, refused, .. } = outcome;
     let unresolved = router.ip4.unresolved(Source::Api);
     reply(Loaded { added, replaced, removed, refused, ip6_skipped, unresolved })

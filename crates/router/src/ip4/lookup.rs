@@ -6,16 +6,21 @@
 //! `ip4-load-balance`: picks one path of several by the flow's hash. Reads: `target` (a
 //! load-balance leaf), addresses and ports. Writes: `target`, the path's leaf. Next: by
 //! its kind.
+//!
+//! `lookup-ip4-dst`: looks packets up in the table to which a route sent them. Reads: `target` (a lookup leaf), the
+//! destination. Writes: `target`, what it resolves to there; `flags`, in how many tables it has been. Next: by its kind.
 
+use super::fibs::{Fibs, MAX_TABLES_IN_A_ROW, runs};
+use super::route::TableIndex;
 use crate::icmp::Report;
-use graph::{Context, EdgeIndex, Map, NodeSpec, Snapshot, Vector};
+use graph::{Context, EdgeIndex, Map, NodeSpec, Row, Snapshot, VECTOR_SIZE, Vector, flag};
 use std::fmt;
-use tables::{Leaf, Lookup4, ObjectHandle, kind};
+use tables::{Leaf, ObjectHandle, kind};
 use wire::batch::check;
 use wire::icmpv4::unreachable;
 
 graph::edges! {
-    /// Of both nodes, so that a leaf's kind leads the same way from either.
+    /// Of all three nodes, so that a leaf's kind leads the same way from either.
     pub enum Edge {
         Rewrite => next "ip4-rewrite",
         LoadBalance => next "ip4-load-balance",
@@ -23,6 +28,7 @@ graph::edges! {
         Glean => next "ip4-glean",
         Punt => next "ip4-punt",
         IcmpError => next "ip4-icmp-error",
+        InTable => next "lookup-ip4-dst",
         /// A packet to a prefix whose route says `drop` (`blackhole`), or to the first address of an attached network,
         /// which no host has. `show ip fib ADDRESS` names the route; `ip route del` takes it away.
         Drop => drop "blackholed packets",
@@ -32,6 +38,9 @@ graph::edges! {
         /// A packet met a route while it was being changed and found no forwarding object behind it. A few around a
         /// change are no harm; when it goes on counting, report it together with `show ip fib`.
         Broken => drop "route leads to nothing",
+        /// Routes sent a packet from table to table, and after four of them it was still not done: most likely they form
+        /// a circle. `show ip fib table N ADDRESS` names the route of each.
+        TooManyTables => drop "too many tables in a row",
     }
 }
 
@@ -48,6 +57,7 @@ const BY_KIND: [EdgeIndex; kind::COUNT] = {
     edges[kind::UNREACHABLE as usize] = Edge::IcmpError as EdgeIndex;
     edges[kind::PROHIBIT as usize] = Edge::IcmpError as EdgeIndex;
     edges[kind::BROADCAST as usize] = Edge::Broadcast as EdgeIndex;
+    edges[kind::LOOKUP as usize] = Edge::InTable as EdgeIndex;
     edges
 };
 
@@ -87,25 +97,70 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct Ip4Lookup {
-    fib: Lookup4,
+    fibs: Fibs,
 }
 
 impl Ip4Lookup {
-    pub fn new(fib: Lookup4) -> Ip4Lookup {
-        Ip4Lookup { fib }
+    pub fn new(fibs: Fibs) -> Ip4Lookup {
+        Ip4Lookup { fibs }
     }
 }
 
 impl Map for Ip4Lookup {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        self.fib.lookup_batch(cx.round, vector.columns().target);
+        let columns = vector.columns();
+        self.fibs.lookup_batch(cx.round, columns.rx_interface, columns.target);
         dispatch(vector);
+        note_tables(vector, |row| self.fibs.index_of(cx.round, row.rx_interface));
+    }
+}
+
+pub fn in_table_spec() -> NodeSpec {
+    NodeSpec { name: "lookup-ip4-dst".into(), edges: Edge::EDGES, counters: &[], trace: trace_leaf }
+}
+
+pub struct InTable {
+    fibs: Fibs,
+}
+
+impl InTable {
+    pub fn new(fibs: Fibs) -> InTable {
+        InTable { fibs }
+    }
+}
+
+/// A packet's flags count the tables behind the first in which it was looked up.
+const TABLES_SHIFT: u32 = flag::TABLES.trailing_zeros();
+const _: () = assert!(MAX_TABLES_IN_A_ROW - 1 == flag::TABLES >> TABLES_SHIFT);
+
+impl Map for InTable {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let (mut found, mut strays, mut any_strays) = ([0; VECTOR_SIZE], [false; VECTOR_SIZE], false);
+        let (frames, sides) = vector.l3_frames(cx.buffers);
+        let count = frames.len();
+        for (i, (leaf, flags)) in found.iter_mut().zip(sides.flags).enumerate() {
+            let bytes = frames.bytes(i);
+            *leaf = u32::from_be_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
+            let has_been_in = 1 + ((*flags & flag::TABLES) >> TABLES_SHIFT);
+            strays[i] = has_been_in == MAX_TABLES_IN_A_ROW;
+            any_strays |= strays[i];
+            *flags += u32::from(!strays[i]) << TABLES_SHIFT;
+        }
+        let table_of = |leaf: u32| TableIndex(Leaf(leaf).index() as u16);
+        for (table, run) in runs(sides.target, table_of) {
+            self.fibs.lookup_batch_in(cx.round, table, &mut found[run]);
+        }
+        sides.target.copy_from_slice(&found[..count]);
+        dispatch(vector);
+        for i in (0..count).filter(|i| any_strays && strays[*i]) {
+            vector.set_edge(i, Edge::TooManyTables as EdgeIndex);
+        }
     }
 }
 
 pub fn load_balance_spec() -> NodeSpec {
-    NodeSpec { name: "ip4-load-balance".into(), edges: Edge::EDGES, counters: &[], trace }
+    NodeSpec { name: "ip4-load-balance".into(), edges: Edge::EDGES, counters: &[], trace: trace_leaf }
 }
 
 pub struct Ip4LoadBalance {
@@ -159,9 +214,31 @@ fn mix(mut value: u64) -> u64 {
     value ^ value >> 31
 }
 
+/// Tells the trace in which table a packet was looked up: beside what `ip4-icmp-error` is told.
+fn note_tables(vector: &mut Vector, table_of: impl Fn(&Row) -> TableIndex) {
+    if vector.any_flags() & flag::TRACED == 0 {
+        return;
+    }
+    for i in 0..vector.len() {
+        let row = vector.row(i);
+        let has_report = vector.columns().edge[i] == Edge::IcmpError as EdgeIndex;
+        let report = if has_report { u64::from(Report::from(row.scratch)) } else { 0 };
+        if row.flags & flag::TRACED != 0 {
+            vector.set_scratch(i, report | u64::from(table_of(&row).0) << TABLE_SHIFT);
+        }
+    }
+}
+
+const TABLE_SHIFT: u32 = 48;
+
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     let leaf = Leaf(snapshot.row.target);
-    writeln!(f, "  fib 0 dpo-idx {}", leaf.index())?;
+    writeln!(f, "  fib {} dpo-idx {}", snapshot.row.scratch >> TABLE_SHIFT, leaf.index())?;
+    crate::headers::trace_ip4(snapshot, f)
+}
+
+fn trace_leaf(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "  dpo-idx {}", Leaf(snapshot.row.target).index())?;
     crate::headers::trace_ip4(snapshot, f)
 }
 

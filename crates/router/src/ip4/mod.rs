@@ -1,6 +1,6 @@
 //! IPv4: input checks, the routing table, forwarding, local delivery.
 //!
-//! The packet's way: `ip4-input` (-> `ip4-options`) (-> `ip4-rx-urpf`) -> `ip4-lookup` (-> `ip4-load-balance`) ->
+//! The packet's way: `ip4-input` (-> `ip4-options`) (-> `ip4-rx-urpf`) -> `ip4-lookup` (-> `ip4-load-balance`, `lookup-ip4-dst`) ->
 //! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. What is
 //! too long for its next hop goes round by `ip4-frag`.
 
@@ -11,6 +11,7 @@ pub mod cli;
 pub(crate) mod config;
 pub mod control;
 mod entry;
+mod fibs;
 mod fragment;
 mod hops;
 mod input;
@@ -26,17 +27,21 @@ mod resolve;
 mod rewrite;
 mod route;
 pub(crate) mod settings;
+mod show;
 mod source;
+pub(crate) mod vrf;
 
+pub(crate) use fibs::{Fibs, MAX_TABLES_IN_A_ROW, SharedTables};
 pub(crate) use punt::{PuntTable, Punts, SharedPunts, Unclaimed};
 pub use settings::Settings;
 pub use source::{Mode, SourceCheck};
+pub use vrf::TableError;
 
 use crate::capability::{self, Capability, Stage};
 use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedFacts};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
-use tables::{Lookup4, ObjectHandle};
+use tables::ObjectHandle;
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
@@ -48,6 +53,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         Stage::new("ip4-unicast", "ip4-rx-urpf", checked),
         Stage::new("ip4-unicast", "ip4-lookup", capability::when_up),
         Stage::new("ip4-unicast", "ip4-load-balance", capability::when_up),
+        Stage::new("ip4-unicast", "lookup-ip4-dst", capability::when_up),
         Stage::new("ip4-local", "ip4-local", capability::when_up),
         Stage::new("ip4-punt", "ip4-punt", capability::when_up),
         Stage::new("ip4-output", "ip4-rewrite", capability::when_up),
@@ -81,7 +87,7 @@ pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
     pub facts: &'a SharedFacts,
-    pub fib: &'a Lookup4,
+    pub fibs: &'a Fibs,
     pub objects: &'a ObjectHandle,
     pub counters: &'a InterfaceCounters,
     pub policy: &'a SharedPolicy,
@@ -93,7 +99,7 @@ pub(crate) struct Shared<'a> {
 /// # Errors
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
-    let Shared { facts, fib, objects, counters, policy, punt_table } = shared;
+    let Shared { facts, fibs, objects, counters, policy, punt_table } = shared;
     for checksum in [input::Checksum::Verified, input::Checksum::Trusted] {
         let (facts, ip4) = (facts.clone(), counters.ip4.clone());
         let node = move |_| input::Ip4Input::new(facts.clone(), ip4.clone(), checksum);
@@ -101,14 +107,14 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     }
     let options = facts.clone();
     graph.register(options::spec(), move |_| Behaviour::Map(Box::new(options::Ip4Options::new(options.clone()))))?;
-    let urpf = (facts.clone(), fib.clone(), objects.clone());
+    let urpf = (facts.clone(), fibs.clone(), objects.clone());
     graph.register(source::spec(), move |_| {
-        let (facts, fib, objects) = urpf.clone();
-        Behaviour::Map(Box::new(source::Urpf::new(facts, fib, objects)))
+        let (facts, fibs, objects) = urpf.clone();
+        Behaviour::Map(Box::new(source::Urpf::new(facts, fibs, objects)))
     })?;
-    let local = fib.clone();
-    let fib = fib.clone();
-    graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip4Lookup::new(fib.clone()))))?;
+    let (first, other, local) = (fibs.clone(), fibs.clone(), fibs.clone());
+    graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip4Lookup::new(first.clone()))))?;
+    graph.register(lookup::in_table_spec(), move |_| Behaviour::Map(Box::new(lookup::InTable::new(other.clone()))))?;
     let handle = objects.clone();
     graph.register(lookup::load_balance_spec(), move |_| {
         Behaviour::Map(Box::new(lookup::Ip4LoadBalance::new(handle.clone(), seed)))

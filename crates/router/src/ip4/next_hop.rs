@@ -1,7 +1,7 @@
 //! Next hops: by which interface one is reached, and which are refused when an operator states
 //! them ([decision 005](../../../../docs/decisions/005-next-hops.md)).
 
-use super::control::{Path, Way};
+use super::route::{Hop, Path, TableIndex, Way};
 use crate::arp::NeighbourKey;
 use crate::interface::Interface;
 use crate::{Error, Router};
@@ -54,22 +54,25 @@ impl Router {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn check_next_hop_of(&self, path: &Path, may_be_off_link: bool) -> Result<(), Error> {
+    pub fn check_next_hop_of(&self, table: TableIndex, path: &Path, may_be_off_link: bool) -> Result<(), Error> {
         match path.way {
-            Way::Via { next_hop, .. } if may_be_off_link => check_host(next_hop)?,
-            Way::Via { next_hop, interface } => self.check_next_hop(next_hop, interface)?,
+            Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } if may_be_off_link => check_host(next_hop)?,
+            Way::Via { next_hop, interface } => self.check_next_hop((next_hop, table), interface)?,
+            Way::ViaIn { next_hop, table } => self.check_next_hop((next_hop, table), None)?,
             Way::OnLink { next_hop, .. } => check_host(next_hop)?,
             _ => {}
         }
         Ok(())
     }
 
-    fn check_next_hop(&self, hop: Ipv4Addr, wanted: Option<InterfaceIndex>) -> Result<(), NextHopError> {
+    fn check_next_hop(&self, hop_there: Hop, wanted: Option<InterfaceIndex>) -> Result<(), NextHopError> {
+        let hop_there = self.by_interface(hop_there, wanted);
+        let hop = hop_there.0;
         check_host(hop)?;
-        self.check_against_addresses(hop)?;
-        if self.network_of(hop, wanted, |_| true).is_some()
-            || self.attached_by_route(hop, wanted, |_| true).is_some()
-            || wanted.is_none() && self.is_routed(super::control::DEFAULT, hop)
+        self.check_against_addresses(hop_there)?;
+        if self.network_of(hop_there, wanted, |_| true).is_some()
+            || self.attached_by_route(hop_there, wanted, |_| true).is_some()
+            || wanted.is_none() && self.is_routed(hop_there)
             || wanted.is_some_and(|interface| self.is_known(hop, interface))
         {
             return Ok(());
@@ -77,13 +80,18 @@ impl Router {
         let Some(name) = wanted.and_then(|index| self.name_of(index)) else {
             return Err(NextHopError::OffLink { hop });
         };
-        let elsewhere = self.network_of(hop, None, |_| true).and_then(|(index, _)| self.name_of(index));
+        let elsewhere = self.network_of(hop_there, None, |_| true).and_then(|(index, _)| self.name_of(index));
         Err(NextHopError::OffLinkOf { hop, name, elsewhere })
     }
 
+    /// A next hop by an interface is one of that interface's table.
+    fn by_interface(&self, (hop, table): Hop, wanted: Option<InterfaceIndex>) -> Hop {
+        (hop, wanted.map_or(table, |index| self.table_of(index)))
+    }
+
     /// An address of ours, or the first or last of an attached network, is no neighbour's.
-    pub(super) fn check_against_addresses(&self, hop: Ipv4Addr) -> Result<(), NextHopError> {
-        for interface in self.interfaces.iter() {
+    pub(super) fn check_against_addresses(&self, (hop, table): Hop) -> Result<(), NextHopError> {
+        for interface in self.interfaces.iter().filter(|interface| interface.ip4.table == table) {
             for network in &interface.addresses {
                 let name = || interface.name.clone();
                 if network.address() == hop {
@@ -103,12 +111,13 @@ impl Router {
     /// interface. Without one the next hop is taken only from who says `offlink`.
     pub(super) fn stated_network_of(
         &self,
-        hop: Ipv4Addr,
+        hop: Hop,
         wanted: Option<InterfaceIndex>,
     ) -> Option<(InterfaceIndex, Prefix4)> {
-        let is_host = not_a_host(hop).is_none() && self.check_against_addresses(hop).is_ok();
-        let interfaces =
-            self.interfaces.iter().filter(|interface| wanted.is_none_or(|wanted| wanted == interface.index));
+        let (hop, table) = self.by_interface(hop, wanted);
+        let is_host = not_a_host(hop).is_none() && self.check_against_addresses((hop, table)).is_ok();
+        let of_table = self.interfaces.iter().filter(|interface| interface.ip4.table == table);
+        let interfaces = of_table.filter(|interface| wanted.is_none_or(|wanted| wanted == interface.index));
         let networks = interfaces.flat_map(|i| i.stated_addresses().map(|prefix| (i.index, *prefix)));
         let around = networks.filter(|(_, prefix)| is_host && prefix.contains(hop));
         around.max_by_key(|(_, prefix)| prefix.length())
@@ -117,25 +126,26 @@ impl Router {
     /// The attached network that holds an address, the longest first: an interface's address.
     fn network_of(
         &self,
-        hop: Ipv4Addr,
+        (hop, table): Hop,
         wanted: Option<InterfaceIndex>,
         may: impl Fn(InterfaceIndex) -> bool,
     ) -> Option<(InterfaceIndex, Prefix4)> {
         let eligible = |index| wanted.is_none_or(|wanted| wanted == index) && may(index);
-        let interfaces = self.interfaces.iter().filter(|interface| eligible(interface.index));
+        let of_table = self.interfaces.iter().filter(|interface| interface.ip4.table == table);
+        let interfaces = of_table.filter(|interface| eligible(interface.index));
         let networks = interfaces.flat_map(|i| i.addresses.iter().map(|prefix| (i.index, *prefix)));
         networks.filter(|(_, prefix)| prefix.contains(hop)).max_by_key(|(_, prefix)| prefix.length())
     }
 
     /// The interface on whose network a next hop is, whether that can be used or not.
-    pub(super) fn attached_interface(&self, hop: Ipv4Addr) -> Option<&Interface> {
+    pub(super) fn attached_interface(&self, hop: Hop) -> Option<&Interface> {
         self.network_of(hop, None, |_| true).and_then(|(index, _)| self.interfaces.get(index).ok())
     }
 
     /// The interface onto which a route leads that holds an address, the longest first.
     fn attached_by_route(
         &self,
-        address: Ipv4Addr,
+        hop: Hop,
         wanted: Option<InterfaceIndex>,
         may: impl Fn(InterfaceIndex) -> bool,
     ) -> Option<InterfaceIndex> {
@@ -143,7 +153,7 @@ impl Router {
             Way::Attached(index) if wanted.is_none_or(|wanted| wanted == index) && may(index) => Some(index),
             _ => None,
         };
-        let lists = self.ip4.lists_around(address);
+        let lists = self.ip4.lists_around(hop);
         lists.into_iter().find_map(|list| self.ip4.lists.get(list).key.paths.iter().find_map(eligible))
     }
 
@@ -163,27 +173,36 @@ impl Router {
 
     /// The interface by which a next hop is reached at present: the one on whose network it is,
     /// or onto which a route leads there.
-    pub(crate) fn way_to_hop(&self, hop: Ipv4Addr, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
+    fn way_to_hop(&self, hop: Hop, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
+        let hop = self.by_interface(hop, wanted);
         // One of our own, or for all of a network, it is nobody's way.
         if self.check_against_addresses(hop).is_err() {
             return None;
         }
         let usable = |index| self.is_usable(index);
-        let known = wanted.filter(|index| usable(*index) && self.is_known(hop, *index));
+        let known = wanted.filter(|index| usable(*index) && self.is_known(hop.0, *index));
         known
             .or_else(|| self.network_of(hop, wanted, usable).map(|(index, _)| index))
             .or_else(|| self.attached_by_route(hop, wanted, usable))
+    }
+
+    /// The neighbour to which a way by a next hop leads, of a route in a table.
+    pub(crate) fn way_of(&self, way: &Way, table: TableIndex) -> Option<NeighbourKey> {
+        let wanted = way.interface();
+        let hop = way.hop(table)?;
+        self.way_to_hop(hop, wanted).map(|interface| NeighbourKey { interface, address: hop.0 })
     }
 
     /// Whether a host is on the wire of an interface, as far as addresses and routes say.
     pub(crate) fn is_on_link(&self, key: &NeighbourKey) -> bool {
         // Without an address there is none to ask from.
         let us = self.interfaces.address_towards(key.interface, key.address);
+        let hop = (key.address, self.table_of(key.interface));
         us.is_some()
             && self.is_usable(key.interface)
-            && (self.network_of(key.address, Some(key.interface), |_| true).is_some()
+            && (self.network_of(hop, Some(key.interface), |_| true).is_some()
                 || self.ip4.is_insisted(key)
-                || self.attached_by_route(key.address, Some(key.interface), |_| true).is_some())
+                || self.attached_by_route(hop, Some(key.interface), |_| true).is_some())
     }
 }
 

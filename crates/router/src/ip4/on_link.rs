@@ -1,22 +1,23 @@
 //! What routes say of a host: whether it is on the wire of an interface, although no address of that
 //! has a network that it is in. For nodes that hear somebody, which is rare.
 
+use super::fibs::Fibs;
 use graph::InterfaceIndex;
 use rcu::Round;
 use std::net::Ipv4Addr;
 use tables::object::MAX_BUCKETS;
-use tables::{Leaf, Lookup4, ObjectHandle, kind};
+use tables::{Leaf, ObjectHandle, kind};
 
 /// The worker's side of [`crate::Router::is_on_link`].
 #[derive(Clone)]
 pub struct OnLink {
-    fib: Lookup4,
+    fibs: Fibs,
     objects: ObjectHandle,
 }
 
 impl OnLink {
-    pub(crate) fn new(fib: &Lookup4, objects: &ObjectHandle) -> OnLink {
-        OnLink { fib: fib.clone(), objects: objects.clone() }
+    pub(crate) fn new(fibs: &Fibs, objects: &ObjectHandle) -> OnLink {
+        OnLink { fibs: fibs.clone(), objects: objects.clone() }
     }
 
     /// Whether the route to a host leads onto that interface, or to the host itself there.
@@ -29,7 +30,7 @@ impl OnLink {
                 _ => false,
             }
         };
-        let leaf = self.fib.lookup(round, host.into());
+        let leaf = self.fibs.lookup(round, interface, host.into());
         match leaf.kind() {
             kind::LOAD_BALANCE => {
                 let balance = self.objects.get(round, leaf.index());

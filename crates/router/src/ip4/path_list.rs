@@ -1,7 +1,7 @@
 //! Lists of paths, each kept once however many prefixes share it. What a list resolves to, its leaf, is what all
 //! its prefixes lead to: when a next hop moves, the list's forwarding object changes, and not a million routes.
 
-use super::route::Path;
+use super::route::{Hop, Path, TableIndex};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
@@ -20,7 +20,7 @@ pub struct ListId(pub u32);
 /// What makes a list the same as another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListKey {
-    pub table: u32,
+    pub table: TableIndex,
     /// The host that a path onto an interface is for, when its prefix is one.
     pub host: Option<Ipv4Addr>,
     /// It holds next hops on the link itself and does not rest on routes that do.
@@ -31,7 +31,7 @@ pub(super) struct ListKey {
 /// The same, to look for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ListRef<'a> {
-    pub table: u32,
+    pub table: TableIndex,
     pub host: Option<Ipv4Addr>,
     pub holds_itself: bool,
     pub paths: &'a [Path],
@@ -48,9 +48,6 @@ impl ListRef<'_> {
         ListKey { table: self.table, host: self.host, holds_itself: self.holds_itself, paths: self.paths.into() }
     }
 }
-
-/// A next hop in a table.
-pub(super) type Hop = (u32, Ipv4Addr);
 
 /// Which prefixes use a list.
 #[derive(Debug)]

@@ -8,11 +8,11 @@
 //! over: forwarding objects do not lead to each other, and a packet looks at two at most.
 
 use super::balance;
-use super::control::{DEFAULT, Ip4, leaf_of, prefix_of};
+use super::control::{Ip4, leaf_of, prefix_of, table_mut};
 use super::entry::Entry;
 use super::hops::insisted;
-use super::path_list::{Hop, ListId, ListKey, ListRef};
-use super::route::{Path, Source, Way};
+use super::path_list::{ListId, ListKey, ListRef};
+use super::route::{Hop, Path, Source, TableIndex, Way};
 use crate::arp::NeighbourKey;
 use crate::interface::Interface;
 use crate::{Error, Router};
@@ -60,15 +60,13 @@ impl Ip4 {
     }
 
     /// The route that a next hop of some list hangs on, and whether it is reached that way.
-    pub(super) fn through(&self, hop: Ipv4Addr) -> Option<(Prefix4, bool)> {
-        let hop = (DEFAULT, hop);
+    pub(super) fn through(&self, hop: Hop) -> Option<(Prefix4, bool)> {
         let (key, list) = self.dependents.hop(hop)?.through?;
         Some((prefix_of(key), self.lists.leaf(list) != Leaf::MISS && !self.leads_through(list, hop)))
     }
 
     /// The neighbours by whom a next hop is reached that hangs on a route.
-    pub(crate) fn reached_by(&self, hop: Ipv4Addr) -> impl Iterator<Item = NeighbourKey> + '_ {
-        let hop = (DEFAULT, hop);
+    pub(crate) fn reached_by(&self, hop: Hop) -> impl Iterator<Item = NeighbourKey> + '_ {
         let through = self.dependents.hop(hop).and_then(|state| state.through);
         let list = through.map(|(_, list)| list).filter(|list| !self.leads_through(*list, hop));
         let members = list.into_iter().flat_map(|list| &self.lists.get(list).members);
@@ -82,8 +80,7 @@ impl Ip4 {
         while let Some(list) = left.pop() {
             let key = &self.lists.get(list).key;
             for path in &*key.paths {
-                let Way::Via { next_hop, interface: None } = path.way else { continue };
-                let hop = (key.table, next_hop);
+                let Some(hop) = path.way.open_hop(key.table) else { continue };
                 let through = self.dependents.hop(hop).and_then(|state| state.through);
                 needed.push((hop, through.map(|(key, _)| key)));
                 left.extend(through.map(|(_, list)| list).filter(|list| seen.insert(*list)));
@@ -95,11 +92,6 @@ impl Ip4 {
     fn leads_through(&self, list: ListId, hop: Hop) -> bool {
         self.needed_by(list).iter().any(|(needed, _)| *needed == hop)
     }
-}
-
-/// Whether a path leaves open by which interface its next hop is reached.
-fn is_open(path: &Path) -> bool {
-    matches!(path.way, Way::Via { interface: None, .. })
 }
 
 impl Router {
@@ -166,8 +158,8 @@ impl Router {
         if !self.ip4.dependents.insist(key) {
             return Ok(());
         }
-        let (prefix, path) = on_link_route(key);
-        self.add_route(prefix, Source::OnLink, vec![path], false).inspect_err(|_| {
+        let (table, (prefix, path)) = (self.table_of(key.interface), on_link_route(key));
+        self.add_route_in(table, prefix, Source::OnLink, vec![path], false).inspect_err(|_| {
             self.ip4.dependents.relent(key);
         })
     }
@@ -176,8 +168,8 @@ impl Router {
         if !self.ip4.dependents.relent(key) {
             return;
         }
-        let (prefix, path) = on_link_route(key);
-        if let Err(error) = self.remove_route(prefix, Source::OnLink, &[path]) {
+        let (table, (prefix, path)) = (self.table_of(key.interface), on_link_route(key));
+        if let Err(error) = self.remove_route_in(table, prefix, Source::OnLink, &[path]) {
             log::error!("route {prefix} is not up to date: {error}");
         }
     }
@@ -218,7 +210,7 @@ impl Router {
         }
         if changed.standing && dependents.hops() > 0 {
             match list.few_users() {
-                Some(keys) => due.extend(keys.iter().flat_map(|key| dependents.of_hops_in(list.key.table, *key))),
+                Some(keys) => due.extend(keys.iter().flat_map(|key| dependents.of_hops_in(*key))),
                 None => due.extend(dependents.all()),
             }
         }
@@ -291,7 +283,7 @@ impl Router {
     fn repaint_users(&mut self, id: ListId) {
         let ip4 = &mut self.ip4;
         let list = ip4.lists.get(id);
-        let fib = &mut ip4.tables[list.key.table as usize].fib;
+        let fib = &mut table_mut(&mut ip4.tables, list.key.table).fib;
         let leaf = |value| leaf_of(&ip4.lists, &ip4.several, value);
         match list.few_users() {
             Some(keys) => keys.iter().for_each(|key| fib.repaint(*key, leaf)),
@@ -354,6 +346,7 @@ impl Router {
             Way::Prohibit => Some(Leaf::new(kind::PROHIBIT, 0)),
             // No interface has the index 0.
             Way::LocalAnywhere => Some(Leaf::new(kind::RECEIVE, 0)),
+            Way::Lookup(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
             Way::Local(index) => self.is_usable(index).then(|| Leaf::new(kind::RECEIVE, index.0)),
             // An attached host is a neighbour, known or not.
             Way::Attached(interface) if key.host.is_some() => {
@@ -376,17 +369,17 @@ impl Router {
             Way::OnLink { next_hop, interface } => {
                 self.share_if_usable(NeighbourKey { interface, address: next_hop }, kind::ADJACENCY)?
             }
-            Way::Via { next_hop, interface } => match self.way_to_hop(next_hop, interface) {
-                Some(interface) => {
-                    let hop = (key.table, next_hop);
-                    if is_open(path) && self.lead_through(hop, None) {
+            Way::Via { .. } | Way::ViaIn { .. } => match self.way_of(&path.way, key.table) {
+                Some(neighbour) => {
+                    if let Some(hop) = path.way.open_hop(key.table)
+                        && self.lead_through(hop, None)
+                    {
                         moved.push(hop);
                     }
-                    self.share_if_usable(NeighbourKey { interface, address: next_hop }, kind::ADJACENCY)?
+                    self.share_if_usable(neighbour, kind::ADJACENCY)?
                 }
-                None if interface.is_some() => None,
                 None => {
-                    let hop = (key.table, next_hop);
+                    let Some(hop) = path.way.open_hop(key.table) else { return Ok(Found::default()) };
                     let (members, has_moved) = self.resolve_through(hop);
                     let sum: f64 = members.iter().map(|(_, weight)| weight).sum();
                     let scaled = members.into_iter().map(|(leaf, part)| (leaf, weight * part / sum));
@@ -422,17 +415,15 @@ impl Router {
     }
 
     /// Whether a next hop that is on no attached network is reached through a route.
-    pub(super) fn is_routed(&self, table: u32, hop: Ipv4Addr) -> bool {
-        let route = self.route_to_hop((table, hop));
-        route.is_some_and(|(_, list)| {
-            self.ip4.lists.leaf(list) != Leaf::MISS && !self.ip4.leads_through(list, (table, hop))
-        })
+    pub(super) fn is_routed(&self, hop: Hop) -> bool {
+        let route = self.route_to_hop(hop);
+        route.is_some_and(|(_, list)| self.ip4.lists.leaf(list) != Leaf::MISS && !self.ip4.leads_through(list, hop))
     }
 
     /// The route that a next hop hangs on, and the list that it follows.
     pub(super) fn route_to_hop(&self, hop: Hop) -> Option<(Key, ListId)> {
-        let (table, address) = hop;
-        if self.check_against_addresses(address).is_err() {
+        let (address, table) = hop;
+        if self.check_against_addresses(hop).is_err() {
             return None;
         }
         self.ip4.fib(table).longest(address.into(), 32, |key, value| {
@@ -458,18 +449,19 @@ impl Router {
     }
 
     /// Whether a list reaches its next hops by the route to some prefix.
-    pub(super) fn leads_over(&self, list: ListId, key: Key) -> bool {
-        self.ip4.needed_by(list).iter().any(|(_, through)| *through == Some(key))
+    pub(super) fn leads_over(&self, list: ListId, table: TableIndex, key: Key) -> bool {
+        self.ip4.needed_by(list).iter().any(|((_, of), through)| *of == table && *through == Some(key))
     }
 
-    /// The prefixes by whose routes a list reaches its next hops.
-    pub(super) fn led_over(&self, list: ListId) -> Vec<Key> {
-        self.ip4.needed_by(list).into_iter().filter_map(|(_, through)| through).collect()
+    /// The prefixes of a table by whose routes a list reaches its next hops.
+    pub(super) fn led_over(&self, list: ListId, table: TableIndex) -> Vec<Key> {
+        let needed = self.ip4.needed_by(list).into_iter();
+        needed.filter(|((_, of), _)| *of == table).filter_map(|(_, through)| through).collect()
     }
 
     /// Brings the routes in line whose next hops are in a network that came or went.
     pub(crate) fn install_hops_in(&mut self, network: Prefix4) {
-        let lists = self.ip4.dependents.of_hops_in(DEFAULT, super::control::key_of(network)).collect();
+        let lists = self.ip4.dependents.of_hops_in(super::control::key_of(network)).collect();
         self.refresh_lists(lists);
     }
 
@@ -486,7 +478,7 @@ impl Router {
             |list: &&ListId| self.ip4.lists.get(**list).key.paths.iter().any(|path| path.way == Way::Attached(index));
         let by_route = lists.iter().filter(onto).flat_map(|list| self.ip4.users_of(*list)).map(prefix_of);
         for network in networks.into_iter().chain(by_route).collect::<Vec<_>>() {
-            lists.extend(dependents.of_hops_in(DEFAULT, super::control::key_of(network.network())));
+            lists.extend(dependents.of_hops_in(super::control::key_of(network.network())));
         }
         self.refresh_lists(lists);
     }

@@ -8,6 +8,18 @@ use tables::Leaf;
 /// Most paths of a route.
 pub const MAX_PATHS: usize = 64;
 
+/// A routing table, by its place among all. Operators know tables by identifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TableIndex(pub u16);
+
+impl TableIndex {
+    /// The table that is always there, of interfaces of which nothing else was said.
+    pub const DEFAULT: TableIndex = TableIndex(0);
+}
+
+/// A next hop in a table.
+pub(crate) type Hop = (Ipv4Addr, TableIndex);
+
 /// Who wants a route; the first one of which a path works wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
@@ -51,6 +63,13 @@ pub enum Way {
         next_hop: Ipv4Addr,
         interface: Option<InterfaceIndex>,
     },
+    /// Through a next hop that is looked for in another table.
+    ViaIn {
+        next_hop: Ipv4Addr,
+        table: TableIndex,
+    },
+    /// To where another table leads.
+    Lookup(TableIndex),
     /// Through a neighbour that is on the wire of an interface, whatever networks that has:
     /// on point-to-point and unnumbered links.
     OnLink {
@@ -82,7 +101,35 @@ impl Way {
             | Way::Attached(interface)
             | Way::Broadcast(interface)
             | Way::Local(interface) => Some(interface),
-            Way::LocalAnywhere | Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit => None,
+            Way::ViaIn { .. }
+            | Way::Lookup(_)
+            | Way::LocalAnywhere
+            | Way::Drop
+            | Way::Punt
+            | Way::Unreachable
+            | Way::Prohibit => None,
+        }
+    }
+
+    /// The next hop, in the table where it is looked for, of a route in table `own`.
+    pub(crate) fn hop(&self, own: TableIndex) -> Option<Hop> {
+        match *self {
+            Way::Via { next_hop, .. } => Some((next_hop, own)),
+            Way::ViaIn { next_hop, table } => Some((next_hop, table)),
+            _ => None,
+        }
+    }
+
+    /// The same when it is left open by which interface it is reached.
+    pub(crate) fn open_hop(&self, own: TableIndex) -> Option<Hop> {
+        if matches!(self, Way::Via { interface: Some(_), .. }) { None } else { self.hop(own) }
+    }
+
+    /// The other table that it names.
+    pub fn table(&self) -> Option<TableIndex> {
+        match *self {
+            Way::ViaIn { table, .. } | Way::Lookup(table) => Some(table),
+            _ => None,
         }
     }
 }

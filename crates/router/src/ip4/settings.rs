@@ -1,5 +1,6 @@
 //! What operators say of IPv4 on an interface: the operations, and the commands that state it.
 
+use super::route::TableIndex;
 use super::source::{Mode, SourceCheck};
 use crate::config::Statement;
 use crate::interface::{self, Interface};
@@ -10,6 +11,8 @@ use graph::InterfaceIndex;
 /// Of one interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Settings {
+    /// The table of its addresses, and of the packets that it receives.
+    pub table: TableIndex,
     /// How the sources of received packets are checked.
     pub source_check: Option<SourceCheck>,
     /// Packets from elsewhere to all hosts of its networks are sent on (RFC 2644).

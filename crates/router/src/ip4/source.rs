@@ -5,10 +5,11 @@
 //!
 //! [`Sources`] is what `ip4-local` asks of packets to this router, whatever interface they came by.
 
+use super::fibs::Fibs;
 use crate::interface::SharedFacts;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, VECTOR_SIZE, Vector, flag};
 use std::net::Ipv4Addr;
-use tables::{Leaf, Lookup4, ObjectHandle, kind};
+use tables::{Leaf, ObjectHandle, kind};
 
 graph::edges! {
     pub enum Edge {
@@ -56,13 +57,13 @@ pub fn spec() -> NodeSpec {
 
 pub struct Urpf {
     facts: SharedFacts,
-    fib: Lookup4,
+    fibs: Fibs,
     objects: ObjectHandle,
 }
 
 impl Urpf {
-    pub fn new(facts: SharedFacts, fib: Lookup4, objects: ObjectHandle) -> Urpf {
-        Urpf { facts, fib, objects }
+    pub fn new(facts: SharedFacts, fibs: Fibs, objects: ObjectHandle) -> Urpf {
+        Urpf { facts, fibs, objects }
     }
 
     /// Whether some path of a leaf leads out by an interface.
@@ -80,9 +81,9 @@ impl Urpf {
         }
     }
 
-    fn judge(&self, cx: &Context<'_>, check: SourceCheck, mut leaf: Leaf, rx: InterfaceIndex) -> Edge {
+    fn judge(&self, cx: &Context<'_>, check: SourceCheck, source: u32, mut leaf: Leaf, rx: InterfaceIndex) -> Edge {
         if leaf == Leaf::MISS && check.allow_default {
-            leaf = self.fib.default_route(cx.round);
+            leaf = self.fibs.default_route(cx.round, rx, source);
         }
         match check.mode {
             Mode::Strict if self.leads_by(cx, leaf, rx) => Edge::Lookup,
@@ -129,13 +130,14 @@ fn sources(cx: &mut Context<'_>, vector: &mut Vector) -> [u32; VECTOR_SIZE] {
 
 impl Map for Urpf {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let mut leaves = sources(cx, vector);
-        self.fib.lookup_batch_but_default(cx.round, &mut leaves[..vector.len()]);
+        let sources = sources(cx, vector);
+        let mut leaves = sources;
+        self.fibs.way_back(cx.round, vector.rx_interfaces(), &mut leaves[..vector.len()], true);
         let facts = self.facts.load(cx.round);
         for (i, leaf) in leaves[..vector.len()].iter().enumerate() {
             let rx = vector.rx_interfaces()[i];
             let check = facts.get(rx).and_then(|facts| facts.source_check);
-            let to = check.map_or(Edge::Lookup, |check| self.judge(cx, check, Leaf(*leaf), rx));
+            let to = check.map_or(Edge::Lookup, |check| self.judge(cx, check, sources[i], Leaf(*leaf), rx));
             let to = if to == Edge::Lookup { onward(vector, i, Edge::Local, to) } else { to };
             vector.set_edge(i, to.into());
         }
@@ -153,13 +155,13 @@ pub enum Fault {
 
 /// Judges the sources of packets to this router.
 pub struct Sources {
-    fib: Lookup4,
+    fibs: Fibs,
     objects: ObjectHandle,
 }
 
 impl Sources {
-    pub fn new(fib: Lookup4, objects: ObjectHandle) -> Sources {
-        Sources { fib, objects }
+    pub fn new(fibs: Fibs, objects: ObjectHandle) -> Sources {
+        Sources { fibs, objects }
     }
 
     /// What is wrong with the source of each packet. Nothing ever is with what this router sent
@@ -170,7 +172,7 @@ impl Sources {
             return faults;
         }
         let mut leaves = sources(cx, vector);
-        self.fib.lookup_batch(cx.round, &mut leaves[..vector.len()]);
+        self.fibs.way_back(cx.round, vector.rx_interfaces(), &mut leaves[..vector.len()], false);
         let flags = vector.columns().flags;
         for ((fault, leaf), flags) in faults.iter_mut().zip(leaves).zip(flags) {
             let leaf = Leaf(leaf);

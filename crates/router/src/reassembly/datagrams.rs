@@ -17,6 +17,7 @@
 
 use super::node::Edge;
 use crate::icmp::Report;
+use crate::ip4::control::TableIndex;
 use drivers::{Chain, link};
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{Buffers, PacketIndex, Row, flag, time};
@@ -71,6 +72,8 @@ impl Default for Limits {
 /// What fragments of one datagram have in common (RFC 791 section 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
+    /// Others' datagrams may have the same addresses.
+    table: TableIndex,
     source: Ipv4Addr,
     destination: Ipv4Addr,
     identification: u16,
@@ -239,8 +242,8 @@ impl Datagrams {
     ///
     /// # Errors
     /// Why not, as the edge that the fragment takes.
-    pub fn take_in(&mut self, buffers: &mut Buffers, row: &Row, now: u64) -> Result<Accepted, Edge> {
-        let fragment = Fragment::examine(buffers, row).ok_or(Edge::Malformed)?;
+    pub fn take_in(&mut self, buffers: &mut Buffers, table: TableIndex, row: &Row, now: u64) -> Result<Accepted, Edge> {
+        let fragment = Fragment::examine(buffers, table, row).ok_or(Edge::Malformed)?;
         let key = fragment.key;
         let is_new = match self.by_key.get(&key) {
             Some(datagram) if datagram.is_discarded => return Err(Edge::Discarded),
@@ -400,7 +403,7 @@ impl Datagrams {
 
 impl Fragment {
     /// None: it makes no sense as a fragment. `ip4-input` has looked at most of this.
-    fn examine(buffers: &Buffers, row: &Row) -> Option<Fragment> {
+    fn examine(buffers: &Buffers, table: TableIndex, row: &Row) -> Option<Fragment> {
         let chain = Chain::of(buffers, row)?;
         let l3 = row.l3.checked_sub(row.l2)? as usize;
         let bytes = chain.head(buffers).get(l3..)?;
@@ -417,6 +420,7 @@ impl Fragment {
             return None;
         }
         let key = Key {
+            table,
             source: header.src(),
             destination: header.dst(),
             identification: header.id(),

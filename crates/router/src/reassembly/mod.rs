@@ -14,6 +14,7 @@ pub use control::Reassembly;
 pub use datagrams::{Limits, Shown};
 
 use crate::capability::{self, Capability, Stage};
+use crate::ip4::Fibs;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 
 /// For `show plugins` and `show features`.
@@ -32,9 +33,11 @@ pub(crate) struct Nodes {
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph) -> Result<Nodes, GraphError> {
+pub(crate) fn register(graph: &mut Graph, fibs: &Fibs) -> Result<Nodes, GraphError> {
     // A quarter of the packet memory at most: fragments must not starve the rest.
     let most = graph.pool().capacity() as usize / 4 / graph.workers();
-    let local = graph.register(node::spec(), move |_| Behaviour::Expand(Box::new(node::LocalReassembly::new(most))))?;
+    let fibs = fibs.clone();
+    let node = move || node::LocalReassembly::new(fibs.clone(), most);
+    let local = graph.register(node::spec(), move |_| Behaviour::Expand(Box::new(node())))?;
     Ok(Nodes { local })
 }

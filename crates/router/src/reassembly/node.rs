@@ -8,6 +8,7 @@
 //! are consumed. While anything is in progress, a timer has it look for what is overdue.
 
 use super::datagrams::{Accepted, Datagrams, Ended, Limits, Shown};
+use crate::ip4::Fibs;
 use graph::{Buffers, CounterSpec, Expand, Expansion, NodeSpec, Severity, Snapshot, Vector, edge, time};
 use std::fmt;
 use std::time::Duration;
@@ -70,6 +71,7 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct LocalReassembly {
+    fibs: Fibs,
     datagrams: Datagrams,
     /// The timer that counts, and whether it runs.
     timer: u64,
@@ -77,8 +79,8 @@ pub struct LocalReassembly {
 }
 
 impl LocalReassembly {
-    pub fn new(most_buffers: usize) -> LocalReassembly {
-        LocalReassembly { datagrams: Datagrams::new(most_buffers), timer: 0, is_armed: false }
+    pub fn new(fibs: Fibs, most_buffers: usize) -> LocalReassembly {
+        LocalReassembly { fibs, datagrams: Datagrams::new(most_buffers), timer: 0, is_armed: false }
     }
 
     /// Control: these limits hold from now on.
@@ -130,7 +132,8 @@ impl Expand for LocalReassembly {
         for i in 0..vector.len() {
             self.arm(x);
             let row = vector.row(i);
-            match self.datagrams.take_in(x.cx.buffers, &row, x.cx.now) {
+            let table = self.fibs.index_of(x.cx.round, row.rx_interface);
+            match self.datagrams.take_in(x.cx.buffers, table, &row, x.cx.now) {
                 Err(refusal) => {
                     self.let_go(x);
                     vector.set_edge(i, refusal.into());

@@ -10,7 +10,7 @@ use quiver_router::Error;
 use quiver_router::arp::NeighbourKey;
 use quiver_router::arp::control::REQUESTS;
 use quiver_router::ip4::bulk::{Batch, Paths};
-use quiver_router::ip4::control::{Path, Source, Way};
+use quiver_router::ip4::control::{Path, Source, TableIndex, Way};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -19,6 +19,13 @@ use wire::{MacAddress, Prefix4};
 
 const STEPS: usize = 2000;
 const SEEDS: u64 = 8;
+/// In so many tables a packet is looked up.
+const MAX_TABLES: usize = 4;
+/// The identifier of a table that comes and goes.
+const OTHER: u32 = 4_000_000_000;
+
+/// A next hop in a table.
+type Hop = (Ipv4Addr, TableIndex);
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +56,9 @@ impl Fate {
 #[derive(Default)]
 struct Settings {
     ports: BTreeMap<InterfaceIndex, (Port, bool, Vec<Prefix4>)>,
-    routes: BTreeMap<Prefix4, Vec<Path>>,
+    /// Of ports that are not in the default one.
+    table_of: BTreeMap<InterfaceIndex, TableIndex>,
+    routes: BTreeMap<(TableIndex, Prefix4), Vec<Path>>,
     neighbours: BTreeMap<NeighbourKey, MacAddress>,
 }
 
@@ -62,25 +71,34 @@ impl Settings {
         self.ports.get(&index).is_some_and(|(_, up, _)| *up)
     }
 
-    fn attached_to(&self, address: Ipv4Addr) -> Option<InterfaceIndex> {
+    fn table_of(&self, index: InterfaceIndex) -> TableIndex {
+        self.table_of.get(&index).copied().unwrap_or_default()
+    }
+
+    fn ports_of(&self, table: TableIndex) -> impl Iterator<Item = &(Port, bool, Vec<Prefix4>)> {
+        self.ports.values().filter(move |(port, ..)| self.table_of(port.index) == table)
+    }
+
+    fn attached_to(&self, (address, table): Hop) -> Option<InterfaceIndex> {
         let on =
             |(_, up, addresses): &&(Port, bool, Vec<Prefix4>)| *up && addresses.iter().any(|p| p.contains(address));
-        self.ports.values().find(on).map(|(port, ..)| port.index)
+        self.ports_of(table).find(on).map(|(port, ..)| port.index)
     }
 
     /// The interface onto which the longest route leads that holds an address.
-    fn attached_by_route(&self, address: Ipv4Addr, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
-        let mut around: Vec<_> = self.routes.iter().filter(|(prefix, _)| prefix.contains(address)).collect();
-        around.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length()));
+    fn attached_by_route(&self, (address, table): Hop, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
+        let holds = |(of, prefix): &(TableIndex, Prefix4)| *of == table && prefix.contains(address);
+        let mut around: Vec<_> = self.routes.iter().filter(|(route, _)| holds(route)).collect();
+        around.sort_by_key(|((_, prefix), _)| std::cmp::Reverse(prefix.length()));
         around.into_iter().flat_map(|(_, paths)| paths).find_map(|path| match path.way {
             Way::Attached(index) if self.is_up(index) && wanted.is_none_or(|wanted| wanted == index) => Some(index),
             _ => None,
         })
     }
 
-    fn is_nobody(&self, address: Ipv4Addr) -> bool {
+    fn is_nobody(&self, (address, table): Hop) -> bool {
         let is_edge = |p: &Prefix4| p.length() < 31 && (p.first() == address || p.last() == address);
-        let mut all = self.ports.values().flat_map(|(.., addresses)| addresses);
+        let mut all = self.ports_of(table).flat_map(|(.., addresses)| addresses);
         all.any(|prefix| prefix.address() == address || is_edge(prefix))
     }
 
@@ -89,7 +107,7 @@ impl Settings {
     }
 
     /// The ways of a prefix by source, the best first.
-    fn table(&self) -> BTreeMap<Prefix4, BTreeMap<Source, Vec<Way>>> {
+    fn table(&self, index: TableIndex) -> BTreeMap<Prefix4, BTreeMap<Source, Vec<Way>>> {
         let mut table: BTreeMap<Prefix4, BTreeMap<Source, Vec<Way>>> = BTreeMap::new();
         let mut add = |prefix, source, way| {
             let ways = table.entry(prefix).or_default().entry(source).or_default();
@@ -97,14 +115,14 @@ impl Settings {
                 ways.push(way);
             }
         };
-        for key in self.neighbours.keys() {
+        for key in self.neighbours.keys().filter(|key| self.table_of(key.interface) == index) {
             let way = Way::Via { next_hop: key.address, interface: Some(key.interface) };
             add(host(key.address), Source::Neighbour, way);
         }
-        for (prefix, paths) in &self.routes {
+        for ((_, prefix), paths) in self.routes.iter().filter(|((of, _), _)| *of == index) {
             paths.iter().for_each(|path| add(*prefix, Source::Config, path.way.clone()));
         }
-        for (port, _, addresses) in self.ports.values() {
+        for (port, _, addresses) in self.ports_of(index) {
             for prefix in addresses {
                 if prefix.length() < 32 {
                     add(prefix.network(), Source::Interface, Way::Attached(port.index));
@@ -119,70 +137,85 @@ impl Settings {
         table
     }
 
+    /// The next hop of a way of a route in a table that is open by which interface.
+    fn open_hop(way: &Way, table: TableIndex) -> Option<Hop> {
+        match *way {
+            Way::Via { next_hop, interface: None } => Some((next_hop, table)),
+            Way::ViaIn { next_hop, table } => Some((next_hop, table)),
+            _ => None,
+        }
+    }
+
     /// Whether a next hop is a neighbour, so that no route needs to lead there.
-    fn is_direct(&self, way: &Way) -> bool {
-        self.follow(way, Ipv4Addr::UNSPECIFIED).is_some()
+    fn is_direct(&self, way: &Way, table: TableIndex) -> bool {
+        self.follow(way, table, Ipv4Addr::UNSPECIFIED).is_some()
     }
 
     /// Whether next hops may hang on a way.
-    fn may_carry(&self, way: &Way) -> bool {
-        self.is_direct(way) || matches!(way, Way::Via { interface: None, .. })
+    fn may_carry(&self, way: &Way, table: TableIndex) -> bool {
+        self.is_direct(way, table) || Self::open_hop(way, table).is_some()
     }
 
     /// The ways of the route that a next hop hangs on.
-    fn ways_to_hop(&self, hop: Ipv4Addr) -> Option<(Prefix4, Vec<Way>)> {
+    fn ways_to_hop(&self, hop: Hop) -> Option<(Prefix4, Vec<Way>)> {
         if self.is_nobody(hop) {
             return None;
         }
-        let table = self.table();
-        let around = table.iter().filter(|(prefix, _)| prefix.contains(hop) && prefix.length() > 0);
+        let table = self.table(hop.1);
+        let around = table.iter().filter(|(prefix, _)| prefix.contains(hop.0) && prefix.length() > 0);
         let mut around: Vec<_> = around.collect();
         around.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length()));
         around.into_iter().find_map(|(prefix, sources)| {
-            let ways = sources.values().find(|ways| ways.iter().any(|way| self.may_carry(way)))?;
+            let ways = sources.values().find(|ways| ways.iter().any(|way| self.may_carry(way, hop.1)))?;
             Some((*prefix, ways.clone()))
         })
     }
 
-    /// Whether ways need a next hop to be reached, by whatever routes.
-    fn need(&self, ways: &[Way], hop: Ipv4Addr, seen: &mut BTreeSet<Ipv4Addr>) -> bool {
-        ways.iter().any(|way| match *way {
-            Way::Via { next_hop, interface: None } => {
-                next_hop == hop
-                    || !self.is_direct(way)
-                        && seen.insert(next_hop)
-                        && self.ways_to_hop(next_hop).is_some_and(|(_, ways)| self.need(&ways, hop, seen))
-            }
-            _ => false,
+    /// Whether ways of a route in a table need a next hop to be reached, by whatever routes.
+    fn need(&self, ways: &[Way], table: TableIndex, hop: Hop, seen: &mut BTreeSet<Hop>) -> bool {
+        ways.iter().any(|way| {
+            Self::open_hop(way, table).is_some_and(|next| {
+                next == hop
+                    || !self.is_direct(way, table)
+                        && seen.insert(next)
+                        && self.ways_to_hop(next).is_some_and(|(_, ways)| self.need(&ways, next.1, hop, seen))
+            })
         })
     }
 
     /// All that may become of packets that take a way, next hops that are reached through routes included.
-    fn follow_all(&self, way: &Way, destination: Ipv4Addr) -> BTreeSet<Fate> {
-        let direct = self.follow(way, destination);
-        let (None, Way::Via { next_hop, interface: None }) = (direct, way) else {
+    fn follow_all(&self, way: &Way, table: TableIndex, destination: Ipv4Addr, tables: usize) -> BTreeSet<Fate> {
+        if let Way::Lookup(other) = way {
+            return match tables {
+                MAX_TABLES => BTreeSet::from([Fate::Dropped]),
+                _ => self.fates(*other, destination, tables + 1),
+            };
+        }
+        let direct = self.follow(way, table, destination);
+        let (None, Some(hop)) = (direct, Self::open_hop(way, table)) else {
             return direct.into_iter().collect();
         };
-        let Some((prefix, ways)) = self.ways_to_hop(*next_hop) else { return BTreeSet::new() };
-        if self.need(&ways, *next_hop, &mut BTreeSet::new()) {
+        let Some((prefix, ways)) = self.ways_to_hop(hop) else { return BTreeSet::new() };
+        if self.need(&ways, hop.1, hop, &mut BTreeSet::new()) {
             return BTreeSet::new();
         }
         let leads_on = |way: &&Way| match way {
             Way::Attached(_) => prefix.length() == 32,
-            Way::Local(_) | Way::LocalAnywhere | Way::Punt | Way::Broadcast(_) => false,
+            Way::Local(_) | Way::LocalAnywhere | Way::Punt | Way::Broadcast(_) | Way::Lookup(_) => false,
             _ => true,
         };
         // A host's own route leads to that host.
-        ways.iter().filter(leads_on).flat_map(|way| self.follow_all(way, prefix.address())).collect()
+        let ways = ways.iter().filter(leads_on);
+        ways.flat_map(|way| self.follow_all(way, hop.1, prefix.address(), tables)).collect()
     }
 
     /// Where a way leads a packet for `destination`, when it works and its next hop is a neighbour.
-    fn follow(&self, way: &Way, destination: Ipv4Addr) -> Option<Fate> {
+    fn follow(&self, way: &Way, table: TableIndex, destination: Ipv4Addr) -> Option<Fate> {
         let to = |interface: InterfaceIndex, address| {
             let known = self.neighbours.get(&NeighbourKey { interface, address });
             // Who has no address has none to ask from.
             let can_ask = !self.ports[&interface].2.is_empty();
-            let is_routed = self.attached_by_route(address, Some(interface)).is_some();
+            let is_routed = self.attached_by_route((address, self.table_of(interface)), Some(interface)).is_some();
             let is_attached = self.is_on_network(address, interface) || can_ask && is_routed;
             match known {
                 Some(mac) => Fate::Sent(interface, *mac),
@@ -201,16 +234,23 @@ impl Settings {
                 Fate::Sent(interface, mac) => Fate::Sent(interface, mac),
                 other => other,
             }),
-            // It is one of our own, or for all of a network.
-            Way::Via { next_hop, .. } if self.is_nobody(next_hop) => None,
-            Way::Via { next_hop, interface } => {
+            // Always somewhere, if only to be told that there is no route; where, `follow_all` says.
+            Way::Lookup(_) => Some(Fate::Dropped),
+            Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } => {
+                let interface = way.interface();
+                let table = interface.map_or(way.table().unwrap_or(table), |index| self.table_of(index));
+                let hop = (next_hop, table);
+                // It is one of our own, or for all of a network.
+                if self.is_nobody(hop) {
+                    return None;
+                }
                 let is_there = |interface: &InterfaceIndex| {
                     let key = NeighbourKey { interface: *interface, address: next_hop };
                     self.is_up(*interface)
                         && (self.neighbours.contains_key(&key) || self.is_on_network(next_hop, *interface))
                 };
-                let by_network = interface.or_else(|| self.attached_to(next_hop)).filter(is_there);
-                let by = by_network.or_else(|| self.attached_by_route(next_hop, interface));
+                let by_network = interface.or_else(|| self.attached_to(hop)).filter(is_there);
+                let by = by_network.or_else(|| self.attached_by_route(hop, interface));
                 by.map(|interface| to(interface, next_hop))
             }
             Way::OnLink { next_hop, interface } => self.is_up(interface).then(|| to(interface, next_hop)),
@@ -218,12 +258,13 @@ impl Settings {
     }
 
     /// What may become of a packet: several things when several paths work.
-    fn fates(&self, destination: Ipv4Addr) -> BTreeSet<Fate> {
-        let table = self.table();
+    fn fates(&self, index: TableIndex, destination: Ipv4Addr, tables: usize) -> BTreeSet<Fate> {
+        let table = self.table(index);
         let mut matching: Vec<_> = table.iter().filter(|(prefix, _)| prefix.contains(destination)).collect();
         matching.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length()));
         for ways in matching.into_iter().flat_map(|(_, sources)| sources.values()) {
-            let fates: BTreeSet<Fate> = ways.iter().flat_map(|way| self.follow_all(way, destination)).collect();
+            let fates: BTreeSet<Fate> =
+                ways.iter().flat_map(|way| self.follow_all(way, index, destination, tables)).collect();
             if !fates.is_empty() {
                 return fates;
             }
@@ -246,8 +287,10 @@ fn without_doubles(paths: &[Path]) -> Vec<Path> {
 
 struct Trial {
     bed: Bed,
-    /// Where packets come in; it is never changed.
-    entry: Port,
+    /// Where packets come in, by table; they are never changed.
+    entries: Vec<(TableIndex, Port)>,
+    /// One more, which comes and goes.
+    other: Option<TableIndex>,
     settings: Settings,
     random: Random,
 }
@@ -269,11 +312,16 @@ impl Trial {
         Prefix4::new(self.address(), length).unwrap()
     }
 
+    fn any_table(&mut self) -> TableIndex {
+        let tables: Vec<TableIndex> = self.entries.iter().map(|(table, _)| *table).chain(self.other).collect();
+        *self.random.of(&tables)
+    }
+
     fn any_paths(&mut self) -> Vec<Path> {
         let count = if self.random.one_in(40) { 65 } else { 1 + self.random.below(4) };
         let mut paths: Vec<Path> = Vec::new();
         while paths.len() < count {
-            let way = match self.random.below(if count > 64 { 1 } else { 8 }) {
+            let way = match self.random.below(if count > 64 { 1 } else { 10 }) {
                 0..=3 => {
                     let next_hop = if count > 64 { (paths.len() as u32 + 1).into() } else { self.address() };
                     let interface = self.random.one_in(3).then(|| self.any_port());
@@ -282,6 +330,8 @@ impl Trial {
                 4 => [Way::Drop, Way::Punt][self.random.below(2)].clone(),
                 5 => [Way::Unreachable, Way::Prohibit][self.random.below(2)].clone(),
                 6 => Way::LocalAnywhere,
+                7 => Way::Lookup(self.any_table()),
+                8 => Way::ViaIn { next_hop: self.address(), table: self.any_table() },
                 _ => Way::Attached(self.any_port()),
             };
             let weight = *self.random.of(&[1, 1, 2, 7, 255]);
@@ -299,8 +349,10 @@ impl Trial {
     /// One operation, on the router and on the settings. An error must leave all as it was.
     fn step(&mut self) {
         let before = snapshot(&self.bed);
-        let result = match self.random.below(13) {
+        let result = match self.random.below(15) {
             12 => self.change_routes(),
+            13 => self.set_table(),
+            14 => self.change_other(),
             0 => self.create(),
             1 => self.delete(),
             2 | 3 => self.set_admin(),
@@ -331,13 +383,10 @@ impl Trial {
         let index = self.any_port();
         self.bed.router.delete_interface(index)?;
         self.settings.ports.remove(&index);
+        self.settings.table_of.remove(&index);
         self.settings.neighbours.retain(|key, _| key.interface != index);
-        let names = |way: &Way| match *way {
-            Way::Via { interface, .. } => interface == Some(index),
-            Way::Attached(other) | Way::Local(other) => other == index,
-            _ => false,
-        };
-        self.settings.routes.values_mut().for_each(|paths| paths.retain(|path| !names(&path.way)));
+        let names = |path: &Path| path.way.interface() == Some(index);
+        self.settings.routes.values_mut().for_each(|paths| paths.retain(|path| !names(path)));
         self.settings.routes.retain(|_, paths| !paths.is_empty());
         Ok(())
     }
@@ -369,8 +418,9 @@ impl Trial {
 
     fn add_route(&mut self) -> Result<(), Error> {
         let (prefix, paths, replace) = (self.any_prefix().network(), self.any_paths(), self.random.one_in(2));
-        self.bed.router.add_route(prefix, Source::Config, paths.clone(), replace)?;
-        let known = self.settings.routes.entry(prefix).or_default();
+        let table = self.any_table();
+        self.bed.router.add_route_in(table, prefix, Source::Config, paths.clone(), replace)?;
+        let known = self.settings.routes.entry((table, prefix)).or_default();
         if replace {
             known.clear();
         }
@@ -385,7 +435,8 @@ impl Trial {
 
     /// Many in one go, as a routing daemon says them.
     fn change_routes(&mut self) -> Result<(), Error> {
-        let mut batch = Batch::default();
+        let table = self.any_table();
+        let mut batch = Batch::in_table(table);
         let lists: Vec<Vec<Path>> = (0..3).map(|_| self.any_paths()).collect();
         let paths: Vec<Paths> = lists.iter().map(|paths| batch.paths(paths.clone())).collect();
         let mut wanted: BTreeMap<Prefix4, Option<usize>> = BTreeMap::new();
@@ -404,34 +455,58 @@ impl Trial {
         self.bed.router.change_routes(Source::Config, batch)?;
         for (prefix, list) in wanted {
             // One that would lead through itself stays as it was.
-            let is = self.bed.router.ip4.routes().get(&prefix);
+            let is = self.bed.router.ip4.routes_in(table).get(&prefix);
+            let route = (table, prefix);
             let is = is.and_then(|route| route.sources.get(&Source::Config).cloned());
-            let refused = list.is_some() && is.as_ref() == self.settings.routes.get(&prefix);
+            let refused = list.is_some() && is.as_ref() == self.settings.routes.get(&route);
             match list.filter(|_| !refused) {
-                Some(list) => drop(self.settings.routes.insert(prefix, without_doubles(&lists[list]))),
-                None if list.is_none() => drop(self.settings.routes.remove(&prefix)),
+                Some(list) => drop(self.settings.routes.insert(route, without_doubles(&lists[list]))),
+                None if list.is_none() => drop(self.settings.routes.remove(&route)),
                 None => {}
             }
-            assert_eq!(is.as_ref(), self.settings.routes.get(&prefix), "{prefix}");
+            assert_eq!(is.as_ref(), self.settings.routes.get(&route), "{route:?}");
         }
         Ok(())
     }
 
     fn remove_route(&mut self) -> Result<(), Error> {
-        let all: Vec<Prefix4> = self.settings.routes.keys().copied().collect();
-        let prefix =
-            if all.is_empty() || self.random.one_in(4) { self.any_prefix().network() } else { *self.random.of(&all) };
-        let known = self.settings.routes.get(&prefix).cloned().unwrap_or_default();
+        let all: Vec<(TableIndex, Prefix4)> = self.settings.routes.keys().copied().collect();
+        let route = if all.is_empty() || self.random.one_in(4) {
+            (self.any_table(), self.any_prefix().network())
+        } else {
+            *self.random.of(&all)
+        };
+        let known = self.settings.routes.get(&route).cloned().unwrap_or_default();
         let mut paths = known.clone();
         paths.retain(|_| self.random.one_in(2));
         if self.random.one_in(10) {
             paths.push(Path::new(Way::Via { next_hop: Ipv4Addr::new(9, 9, 9, 9), interface: None }));
         }
-        self.bed.router.remove_route(prefix, Source::Config, &paths)?;
-        let left = self.settings.routes.get_mut(&prefix).unwrap();
+        self.bed.router.remove_route_in(route.0, route.1, Source::Config, &paths)?;
+        let left = self.settings.routes.get_mut(&route).unwrap();
         left.retain(|path| !paths.is_empty() && !paths.contains(path));
         if left.is_empty() {
-            self.settings.routes.remove(&prefix);
+            self.settings.routes.remove(&route);
+        }
+        Ok(())
+    }
+
+    fn set_table(&mut self) -> Result<(), Error> {
+        let (index, table) = (self.any_port(), self.any_table());
+        self.bed.router.set_interface_table(index, table)?;
+        self.settings.table_of.insert(index, table);
+        Ok(())
+    }
+
+    /// Makes the table that comes and goes, or takes it away with its routes.
+    fn change_other(&mut self) -> Result<(), Error> {
+        match self.other {
+            None => self.other = Some(self.bed.router.add_table(OTHER)?),
+            Some(table) => {
+                self.bed.router.remove_table(OTHER)?;
+                self.other = None;
+                self.settings.routes.retain(|(of, _), _| *of != table);
+            }
         }
         Ok(())
     }
@@ -466,19 +541,19 @@ impl Trial {
     }
 
     /// Sends a packet through and sees what becomes of it.
-    fn observe(&mut self, destination: Ipv4Addr) -> Fate {
+    fn observe(&mut self, entry: usize, destination: Ipv4Addr) -> Fate {
         self.bed.run(); // announcements
         self.settings.ports.values().for_each(|(port, ..)| drop(port.sent()));
         // An error, so that nobody is told, about nothing that we sent.
         let message = icmp(3, 0, 0, &[0; 28]);
         let mut packet = Packet::new("192.168.0.2", &destination.to_string(), ICMP, &message);
         packet.id = self.random.next() as u16;
-        self.entry.receive_packet(&packet);
+        self.entries[entry].1.receive_packet(&packet);
         let moved = self.bed.errors_of(|_| {});
         let mut fates: Vec<Fate> = moved
             .keys()
             .map(|(_, reason)| match reason.as_str() {
-                "blackholed packets" | "directed broadcast not sent on" => Fate::Dropped,
+                "blackholed packets" | "directed broadcast not sent on" | "too many tables in a row" => Fate::Dropped,
                 "punted, but no host interface takes it" => Fate::Punted,
                 "ICMP type not handled" => Fate::Local,
                 "no ICMP error about an ICMP error" => Fate::Refused,
@@ -525,12 +600,15 @@ impl Trial {
 
     fn remove_all(&mut self) {
         let router = &mut self.bed.router;
-        let routes: Vec<Prefix4> = self.settings.routes.keys().copied().collect();
+        let routes: Vec<(TableIndex, Prefix4)> = self.settings.routes.keys().copied().collect();
         let neighbours: Vec<NeighbourKey> = self.settings.neighbours.keys().copied().collect();
-        routes.into_iter().for_each(|prefix| router.remove_route(prefix, Source::Config, &[]).unwrap());
+        let remove = |(table, prefix)| router.remove_route_in(table, prefix, Source::Config, &[]).unwrap();
+        routes.into_iter().for_each(remove);
         neighbours.into_iter().for_each(|key| router.remove_neighbour(key).unwrap());
         let ports: Vec<InterfaceIndex> = router.interfaces.iter().map(|interface| interface.index).collect();
         ports.into_iter().for_each(|index| router.delete_interface(index).unwrap());
+        let tables: Vec<u32> = router.ip4.table_ids().map(|(_, id)| id).filter(|id| *id != 0).collect();
+        tables.into_iter().for_each(|id| router.remove_table(id).unwrap());
         self.bed.run();
     }
 }
@@ -549,16 +627,26 @@ fn after_any_operations_the_router_is_what_its_settings_say_and_ends_empty() {
 fn run_trial(seed: u64, seen: &mut BTreeMap<&'static str, usize>) {
     let mut bed = Bed::new();
     let nodes = bed.router.graph.nodes().len();
-    let entry = bed.port("entry", &["192.168.0.1/30"]);
-    let mut trial = Trial { bed, entry, settings: Settings::default(), random: Random::new(seed) };
+    // The same addresses in each table.
+    let entries = [0, 7, 8].map(|id| {
+        let table = if id == 0 { TableIndex::DEFAULT } else { bed.router.add_table(id).unwrap() };
+        let port = bed.port_that_finishes(&format!("entry{id}"), Finishes::default());
+        bed.router.set_interface_table(port.index, table).unwrap();
+        bed.router.add_address(port.index, "192.168.0.1/30".parse().unwrap()).unwrap();
+        bed.router.set_admin(port.index, true).unwrap();
+        (table, port)
+    });
+    let (settings, random) = (Settings::default(), Random::new(seed));
+    let mut trial = Trial { bed, entries: entries.into(), other: None, settings, random };
     for step in 0..STEPS {
         trial.step();
         trial.check_objects();
         assert_eq!(trial.bed.router.ip4.audit(), Ok(()), "seed {seed}, step {step}");
         for _ in 0..3 {
             let destination = trial.address();
-            let expected = trial.settings.fates(destination);
-            let fate = trial.observe(destination);
+            let entry = trial.random.below(trial.entries.len());
+            let expected = trial.settings.fates(trial.entries[entry].0, destination, 1);
+            let fate = trial.observe(entry, destination);
             assert!(expected.contains(&fate), "seed {seed}, step {step}: {destination}: {fate:?}, not {expected:?}");
             *seen.entry(fate.name()).or_default() += 1;
         }

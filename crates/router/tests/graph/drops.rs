@@ -253,6 +253,26 @@ const CASES: &[(&str, &str, Act)] = &[
             .unwrap();
         ports[0].receive_packet(&udp("24.1.2.3"));
     }),
+    ("lookup-ip4-dst", "blackholed packets", |bed, ports| {
+        leak(bed, &["ip route add table 9 25.0.0.0/8 via drop"]);
+        ports[0].receive_packet(&udp("25.1.2.3"));
+    }),
+    ("lookup-ip4-dst", "directed broadcast not sent on", |bed, _| {
+        let port = bed.port("leaky", &[]);
+        for line in [
+            "ip table add 8",
+            "set interface ip table leaky 8",
+            "set interface ip address leaky 172.16.0.1/24",
+            "ip route add table 8 0.0.0.0/0 via ip4-lookup-in-table 0",
+        ] {
+            bed.command(line).unwrap();
+        }
+        port.receive_packet(&udp("10.0.1.255"));
+    }),
+    ("lookup-ip4-dst", "too many tables in a row", |bed, ports| {
+        leak(bed, &["ip route add table 9 25.0.0.0/8 via ip4-lookup-in-table 0"]);
+        ports[0].receive_packet(&udp("25.1.2.3"));
+    }),
     ("ip4-punt", "punted, but no host interface takes it", |_, ports| {
         ports[0].receive_packet(&udp("21.1.2.3"));
     }),
@@ -640,6 +660,12 @@ fn no_buffer_is_counted_where_one_was_wanted() {
     bed.worker.core().buffers.free(&all[1..]);
 }
 
+/// Has 25.0.0.0/8 looked up in another table.
+fn leak(bed: &mut Bed, more: &[&str]) {
+    let lines = ["ip table add 9", "ip route add 25.0.0.0/8 via ip4-lookup-in-table 9"];
+    lines.iter().chain(more).for_each(|line| drop(bed.command(line).unwrap()));
+}
+
 /// Ends that no packet from outside can reach in this bed, and why.
 const NOT_REACHED: &[(&str, &str)] = &[
     // End to end: a worker that is stuck.
@@ -653,6 +679,10 @@ const NOT_REACHED: &[(&str, &str)] = &[
     // Guards against tables that contradict each other.
     ("ip4-lookup", "route leads to nothing"),
     ("ip4-load-balance", "route leads to nothing"),
+    ("lookup-ip4-dst", "route leads to nothing"),
+    // `lookup-ip4-dst` counts them.
+    ("ip4-lookup", "too many tables in a row"),
+    ("ip4-load-balance", "too many tables in a row"),
     // A guard: such sources do not get past `ip4-input`.
     ("tcp4-reset", "no TCP reset to a source that is not one host"),
     // Only when the address goes while its packets are inside a round.

@@ -4,6 +4,7 @@ use crate::bed::{Bed, error, prefix};
 use crate::packet::*;
 use quiver_router::Error;
 use quiver_router::arp::NeighbourKey;
+use quiver_router::ip4::control::TableIndex;
 use wire::MacAddress;
 
 #[test]
@@ -73,7 +74,7 @@ fn behind_a_loopback_is_nobody() {
     assert!(matches!(refused, Err(Error::NoNeighbours(_))));
     // The route goes with the loopback.
     bed.command("delete loopback interface intfc loop0").unwrap();
-    assert!(bed.router.ip4.longest_match(ip("9.9.9.1")).is_none());
+    assert!(bed.router.ip4.longest_match(TableIndex::DEFAULT, ip("9.9.9.1")).is_none());
     bed.router.add_address(e0.index, prefix("9.9.9.1/24")).unwrap();
 }
 

@@ -29,3 +29,4 @@ mod routes;
 mod source;
 mod span;
 mod vlan;
+mod vrf;

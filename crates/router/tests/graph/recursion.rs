@@ -5,7 +5,7 @@ use crate::packet::ip;
 use crate::routes::{goes_to, hop_mac};
 use graph::InterfaceIndex;
 use quiver_router::ip4::bulk::{Batch, Outcome};
-use quiver_router::ip4::control::{Path, Source, Way};
+use quiver_router::ip4::control::{Path, Source, TableIndex, Way};
 use std::io::Write;
 use std::time::Duration;
 
@@ -116,17 +116,17 @@ fn what_a_source_does_not_say_again_goes_away() {
     assert_eq!(say(&mut bed, &all, "10.0.1.2"), Outcome { added: 3, ..Outcome::default() });
     bed.command("ip route add 52.0.0.0/8 via 10.0.2.2").unwrap();
     // One that is broken off changes nothing by itself.
-    bed.router.begin_resync(Source::Api);
+    bed.router.begin_resync(TableIndex::DEFAULT, Source::Api);
     say(&mut bed, &all[..1], "10.0.1.2");
-    bed.router.begin_resync(Source::Api);
+    bed.router.begin_resync(TableIndex::DEFAULT, Source::Api);
     leads(&mut bed, &ports, "51.1.1.1", Some("10.0.1.2"));
     assert_eq!(say(&mut bed, &all[1..2], "10.0.2.2"), Outcome { replaced: 1, ..Outcome::default() });
-    assert_eq!(bed.router.end_resync(Source::Api), 2);
+    assert_eq!(bed.router.end_resync(TableIndex::DEFAULT, Source::Api), 2);
     leads(&mut bed, &ports, "51.1.1.1", Some("10.0.2.2"));
     assert!(!installed(&bed, "50.0.0.0/8"));
     // The operator's stays.
     leads(&mut bed, &ports, "52.1.1.1", Some("10.0.2.2"));
-    assert_eq!(bed.router.end_resync(Source::Api), 0);
+    assert_eq!(bed.router.end_resync(TableIndex::DEFAULT, Source::Api), 0);
     assert_eq!(bed.router.ip4.audit(), Ok(()));
 }
 

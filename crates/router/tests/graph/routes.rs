@@ -482,9 +482,12 @@ pub fn snapshot(bed: &Bed) -> String {
     let mut lines: Vec<String> = router
         .interfaces
         .iter()
-        .map(|i| format!("{} {} {} {} {} {:?}", i.index, i.name, i.mac, i.mtu, i.admin_up, i.addresses))
+        .map(|i| format!("{} {} {} {} {} {:?} {:?}", i.index, i.name, i.mac, i.mtu, i.admin_up, i.addresses, i.ip4))
         .collect();
-    lines.extend(router.ip4.routes().iter().map(|(prefix, route)| format!("{prefix} {route:?}")));
+    for (table, id) in router.ip4.table_ids() {
+        lines.push(format!("table {id}"));
+        lines.extend(router.ip4.routes_in(table).iter().map(|(prefix, route)| format!("{prefix} {route:?}")));
+    }
     lines.extend(router.neighbours.iter().map(|(key, neighbour)| format!("{key:?} {:?}", neighbour.state)));
     lines.extend(router.graph.nodes().iter().map(|node| format!("{} {:?}", node.name, node.edges)));
     lines.push(format!("{} objects", router.ip4.objects()));

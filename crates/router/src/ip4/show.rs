@@ -1,0 +1,395 @@
+//! `show` of routes, lists of paths and forwarding objects, in VPP's layout.
+//!
+//! A table is copied as it stands, eight bytes a route; text is made of it by who reads it, and not by control.
+
+use super::entry::Entry;
+use super::path_list::ListId;
+use super::route::{MAX_PATHS, Path, TableIndex, Way};
+use crate::Router;
+use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
+use serde::{Serialize, Serializer};
+use std::collections::HashMap;
+use std::fmt;
+use tables::Leaf;
+use tables::fib4::Key;
+use wire::Prefix4;
+
+pub(super) fn register(set: &mut CommandSet<Router>) {
+    set.add(
+        Command::new(
+            "show ip fib [table <table:u32>] [{summary | memory | <prefix:prefix4> | <address:ip4> : what}] [detail]",
+            "The IPv4 routing tables, or what is known of one destination.",
+            show_fib,
+        )
+        .example("show ip fib 16.0.0.9")
+        .example("show ip fib table 10")
+        .example("show ip fib summary"),
+    );
+    set.add(Command::new("show ip table", "Show which routing tables there are.", |router: &mut Router, _| {
+        let tables = router.ip4.table_ids();
+        let shown = |(index, id): (TableIndex, u32)| ShownTableName { index: index.0, table_id: id };
+        reply(ShowTables { tables: tables.map(shown).collect() })
+    }));
+}
+
+/// The tables that a command is about: the one that it names, or all.
+fn tables(router: &Router, args: &Args) -> Result<Vec<(TableIndex, u32)>, CommandError> {
+    let named: Option<u32> = args.optional("table")?;
+    match named {
+        Some(id) => Ok(vec![(router.find_table(id)?, id)]),
+        None => Ok(router.ip4.table_ids().collect()),
+    }
+}
+
+fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let router = &*router;
+    let tables = tables(router, args)?;
+    match args.optional_text("what") {
+        Some("summary") => {
+            let summary = |(index, table): (TableIndex, u32)| {
+                let used = (0u8..).zip(*router.ip4.routes_in(index).lengths()).filter(|(_, count)| *count > 0);
+                let lengths = used.map(|(length, count)| LengthCount { length, count }).collect();
+                TableSummary { table, index: index.0, lengths }
+            };
+            reply(Summary { tables: tables.into_iter().map(summary).collect() })
+        }
+        Some("memory") => {
+            let memory = |(index, table): (TableIndex, u32)| {
+                let memory = router.ip4.memory_of(index);
+                TableMemory { table, bytes: memory.lookup + memory.prefixes }
+            };
+            reply(Memory { tables: tables.into_iter().map(memory).collect() })
+        }
+        Some(_) => {
+            let prefix: Option<Prefix4> = args.optional("prefix")?;
+            let mut found = Vec::new();
+            for (index, id) in tables {
+                let key = match prefix {
+                    Some(prefix) => Some(prefix.network()),
+                    None => router.ip4.longest_match(index, args.parse("address")?).map(|(prefix, _)| prefix),
+                };
+                let key = key.map(super::control::key_of);
+                let route = key.and_then(|key| Some((key, router.ip4.fib(index).get(key)?)));
+                found.extend(route.map(|route| ShownTable::new(router, index, id, vec![route])));
+            }
+            match (found.is_empty(), prefix) {
+                (false, _) => reply(ShowFib { details: true, tables: found }),
+                (true, Some(prefix)) => {
+                    fail(format!("no route {prefix} (`show ip fib {}' shows the one that is taken)", prefix.address()))
+                }
+                (true, None) => fail("no route to this address"),
+            }
+        }
+        None => {
+            let all = |(index, id)| ShownTable::new(router, index, id, router.ip4.fib(index).iter().collect());
+            reply(ShowFib { details: args.flag("detail"), tables: tables.into_iter().map(all).collect() })
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ShownPath {
+    /// Numbers it among all.
+    index: usize,
+    path: String,
+    weight: u8,
+    preference: u8,
+    resolved: bool,
+}
+
+#[derive(Serialize)]
+struct ShownList {
+    index: u32,
+    /// Routes that have it.
+    locks: usize,
+    paths: Vec<ShownPath>,
+}
+
+#[derive(Serialize)]
+struct ShownSource {
+    source: &'static str,
+    /// Its paths are those that packets take.
+    active: bool,
+    path_list: ShownList,
+}
+
+#[derive(Serialize)]
+struct ShownBucket {
+    first: usize,
+    last: usize,
+    to: String,
+}
+
+/// What routes of the same sources with the same paths have in common.
+#[derive(Serialize)]
+struct ShownRoute {
+    sources: Vec<ShownSource>,
+    object: u32,
+    buckets: Vec<ShownBucket>,
+}
+
+#[derive(Serialize)]
+struct ShownRow<'a> {
+    prefix: String,
+    #[serde(flatten)]
+    route: &'a ShownRoute,
+}
+
+struct Rows {
+    routes: Vec<(Key, u32)>,
+    /// By the number of each.
+    known: HashMap<u32, ShownRoute>,
+}
+
+impl Rows {
+    fn iter(&self) -> impl Iterator<Item = (Prefix4, &ShownRoute)> {
+        let named = |(key, number): &(Key, u32)| Some((super::control::prefix_of(*key), self.known.get(number)?));
+        self.routes.iter().filter_map(named)
+    }
+}
+
+impl Serialize for Rows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(|(prefix, route)| ShownRow { prefix: prefix.to_string(), route }))
+    }
+}
+
+#[derive(Serialize)]
+struct ShownTable {
+    table: u32,
+    index: u16,
+    routes: Rows,
+}
+
+impl ShownTable {
+    fn new(router: &Router, index: TableIndex, id: u32, routes: Vec<(Key, u32)>) -> ShownTable {
+        let mut known = HashMap::new();
+        for (_, number) in &routes {
+            known.entry(*number).or_insert_with(|| shown_route(router, Entry(*number)));
+        }
+        ShownTable { table: id, index: index.0, routes: Rows { routes, known } }
+    }
+}
+
+fn shown_route(router: &Router, entry: Entry) -> ShownRoute {
+    let ip4 = &router.ip4;
+    let mut is_chosen = false;
+    let sources = ip4.several.shares(entry).map(|share| {
+        let active = !is_chosen && ip4.lists.leaf(share.list) != Leaf::MISS;
+        is_chosen |= active;
+        ShownSource { source: share.source.name(), active, path_list: shown_list(router, share.list) }
+    });
+    let sources = sources.collect();
+    let leaf = ip4.leaf(entry.0);
+    ShownRoute { sources, object: leaf.index(), buckets: shown_buckets(router, leaf) }
+}
+
+/// Where a leaf leads, neighbours of the same way taken together; nothing for one that leads nowhere.
+fn shown_buckets(router: &Router, leaf: Leaf) -> Vec<ShownBucket> {
+    let leaves = match leaf {
+        Leaf::MISS => Vec::new(),
+        _ => router.ip4.buckets(leaf).map_or(vec![leaf], <[Leaf]>::to_vec),
+    };
+    let mut buckets: Vec<ShownBucket> = Vec::new();
+    let mut previous = None;
+    for (at, leaf) in leaves.into_iter().enumerate() {
+        if previous == Some(leaf) {
+            buckets.last_mut().expect("there was a previous one").last = at;
+        } else {
+            buckets.push(ShownBucket { first: at, last: at, to: router.adjacency_text(leaf) });
+            previous = Some(leaf);
+        }
+    }
+    buckets
+}
+
+fn shown_list(router: &Router, id: ListId) -> ShownList {
+    let list = router.ip4.lists.get(id);
+    let first = id.0 as usize * MAX_PATHS;
+    let path = |(at, path): (usize, &Path)| {
+        let (text, resolved) = shown_way(router, list.key.table, &path.way);
+        ShownPath { index: first + at, path: text, weight: path.weight, preference: path.preference, resolved }
+    };
+    ShownList { index: id.0, locks: list.users(), paths: list.key.paths.iter().enumerate().map(path).collect() }
+}
+
+/// What is to be said of a way of a route in a table, and whether it works.
+fn shown_way(router: &Router, table: TableIndex, way: &Way) -> (String, bool) {
+    let interface_name =
+        |index| router.interfaces.get(index).map_or("?".to_string(), |interface| interface.name.clone());
+    let is_up = |index| router.is_usable(index);
+    match *way {
+        Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } => {
+            let leads = router.way_of(way, table);
+            let through = way.open_hop(table).filter(|_| leads.is_none()).and_then(|hop| router.ip4.through(hop));
+            let other = way.table().map_or_else(String::new, |table| format!(" table {}", router.ip4.id_of(table)));
+            if let Some((prefix, leads)) = through {
+                return (format!("recursive: via {next_hop} in {prefix}{other}"), leads);
+            }
+            let interface = leads.map(|key| key.interface).or(way.interface());
+            let name = interface.map_or_else(|| why_none(router, way, table), interface_name);
+            (format!("attached-nexthop: {next_hop} {name}{other}"), leads.is_some())
+        }
+        Way::OnLink { next_hop, interface } => {
+            let name = interface_name(interface);
+            (format!("attached-nexthop: {next_hop} {name} cfg-flags:onlink"), is_up(interface))
+        }
+        Way::Attached(index) => (format!("attached: {}", interface_name(index)), is_up(index)),
+        Way::Broadcast(index) => (format!("broadcast: {}", interface_name(index)), true),
+        Way::Local(index) => (format!("receive: {}", interface_name(index)), is_up(index)),
+        Way::Lookup(table) => (format!("deag: fib-index:{} table {}", table.0, router.ip4.id_of(table)), true),
+        Way::LocalAnywhere => ("receive".into(), true),
+        Way::Drop => ("special: cfg-flags:drop".into(), true),
+        Way::Punt => ("special: cfg-flags:punt".into(), true),
+        Way::Unreachable => ("special: cfg-flags:icmp-unreach".into(), true),
+        Way::Prohibit => ("special: cfg-flags:icmp-prohibit".into(), true),
+    }
+}
+
+/// Why a next hop is not reached at present.
+fn why_none(router: &Router, way: &Way, table: TableIndex) -> String {
+    match way.hop(table).and_then(|hop| router.attached_interface(hop)) {
+        Some(interface) if !interface.is_usable() => format!("({}: link or interface is down)", interface.name),
+        _ => "(no attached network)".into(),
+    }
+}
+
+#[derive(Serialize)]
+struct ShowFib {
+    #[serde(skip)]
+    details: bool,
+    tables: Vec<ShownTable>,
+}
+
+impl fmt::Display for ShowFib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for ShownTable { table, index, routes } in &self.tables {
+            write_head(f, *table, *index)?;
+            for (prefix, route) in routes.iter() {
+                write_route(f, prefix, *index, route, self.details)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_head(f: &mut fmt::Formatter<'_>, table: u32, index: u16) -> fmt::Result {
+    writeln!(f, "ipv4-VRF:{table}, fib_index:{index}, flow hash:[src dst sport dport proto ]")
+}
+
+fn write_route(
+    f: &mut fmt::Formatter<'_>,
+    prefix: Prefix4,
+    fib: u16,
+    route: &ShownRoute,
+    details: bool,
+) -> fmt::Result {
+    match details {
+        true => {
+            writeln!(f, "{prefix} fib:{fib}")?;
+            for ShownSource { source, active, path_list } in &route.sources {
+                let active = if *active { "contributing,active," } else { "" };
+                writeln!(f, "  {source} src-flags:added,{active}")?;
+                write!(f, "{path_list}")?;
+            }
+            writeln!(f)?;
+            write!(f, " forwarding:")?;
+        }
+        false => writeln!(f, "{prefix}")?,
+    }
+    if route.buckets.is_empty() {
+        return writeln!(f, "  unresolved");
+    }
+    writeln!(f, "  unicast-ip4-chain")?;
+    write_balance(f, "  ", route.object, &route.buckets)
+}
+
+fn write_balance(f: &mut fmt::Formatter<'_>, indent: &str, object: u32, buckets: &[ShownBucket]) -> fmt::Result {
+    let count = buckets.last().map_or(0, |bucket| bucket.last + 1);
+    writeln!(f, "{indent}[@0]: dpo-load-balance: [proto:ip4 index:{object} buckets:{count}]")?;
+    for bucket in buckets {
+        match bucket.last > bucket.first {
+            true => writeln!(f, "{indent}  [{}-{}] {}", bucket.first, bucket.last, bucket.to)?,
+            false => writeln!(f, "{indent}  [{}] {}", bucket.first, bucket.to)?,
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Display for ShownList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "    path-list:[{}] locks:{}", self.index, self.locks)?;
+        for path in &self.paths {
+            let state = if path.resolved { "resolved" } else { "unresolved" };
+            let ShownPath { index, path, weight, preference, .. } = path;
+            writeln!(f, "      path:[{index}] ip4 weight={weight} pref={preference} {path} oper-flags:{state},")?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct LengthCount {
+    length: u8,
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct TableSummary {
+    table: u32,
+    index: u16,
+    lengths: Vec<LengthCount>,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    tables: Vec<TableSummary>,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for TableSummary { table, index, lengths } in &self.tables {
+            write_head(f, *table, *index)?;
+            writeln!(f, "    Prefix length         Count     ")?;
+            for LengthCount { length, count } in lengths {
+                writeln!(f, "{length:>20}{count:>16}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct TableMemory {
+    table: u32,
+    bytes: usize,
+}
+
+#[derive(Serialize)]
+struct Memory {
+    tables: Vec<TableMemory>,
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.tables.iter().try_for_each(|TableMemory { table, bytes }| writeln!(f, "ipv4-VRF:{table} bytes:{bytes}"))
+    }
+}
+
+#[derive(Serialize)]
+struct ShownTableName {
+    index: u16,
+    table_id: u32,
+}
+
+#[derive(Serialize)]
+struct ShowTables {
+    tables: Vec<ShownTableName>,
+}
+
+impl fmt::Display for ShowTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut tables = self.tables.iter();
+        tables.try_for_each(|table| writeln!(f, "[{}] table_id:{} ipv4-VRF:{1}", table.index, table.table_id))
+    }
+}
