@@ -124,12 +124,12 @@ def test_traffic_flows_while_ten_thousand_routes_change(lab):
     assert h1.reaches("10.0.2.2")
     pinging.start()
     router.batch("".join(f"ip route add {prefix} via 10.0.2.2\n" for prefix in prefixes))
-    summary = {row["length"]: row["count"] for row in router.cli_json("show ip fib summary")["lengths"]}
+    summary = {row["length"]: row["count"] for row in router.cli_json("show ip fib summary")["tables"][0]["lengths"]}
     assert summary[24] == 10_002
     router.batch("".join(f"ip route del {prefix} via 10.0.2.2\n" for prefix in prefixes))
     pinging.join()
     assert " 0% packet loss" in said[0]
-    summary = {row["length"]: row["count"] for row in router.cli_json("show ip fib summary")["lengths"]}
+    summary = {row["length"]: row["count"] for row in router.cli_json("show ip fib summary")["tables"][0]["lengths"]}
     assert summary[24] == 2
 
 

@@ -75,9 +75,9 @@ def test_show_ip_fib_names_the_forwarding_objects(busy):
 def test_show_ip_fib_of_an_address_is_its_longest_match(busy):
     busy.cli("ip route add 16.0.0.0/8 via 10.0.2.2")
     busy.cli("ip route add 16.1.0.0/16 via 10.0.2.2")
-    assert busy.cli("show ip fib 16.1.2.3").splitlines()[1] == "16.1.0.0/16"
-    assert busy.cli("show ip fib 16.2.2.3").splitlines()[1] == "16.0.0.0/8"
-    assert busy.cli("show ip fib 16.0.0.0/8").splitlines()[1] == "16.0.0.0/8"
+    assert busy.cli("show ip fib 16.1.2.3").splitlines()[1] == "16.1.0.0/16 fib:0"
+    assert busy.cli("show ip fib 16.2.2.3").splitlines()[1] == "16.0.0.0/8 fib:0"
+    assert busy.cli("show ip fib 16.0.0.0/8").splitlines()[1] == "16.0.0.0/8 fib:0"
 
 
 def test_show_runtime_adds_up(busy):

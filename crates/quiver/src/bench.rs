@@ -6,6 +6,7 @@
 //! `--cold` the generator cycles through all buffers of the pool, oldest first, and
 //! writes nothing into them.
 
+mod churn;
 mod pic;
 mod programming;
 mod scenario;
@@ -88,6 +89,7 @@ struct Report {
     results: Vec<Outcome>,
     programming: Vec<programming::Outcome>,
     pic: Vec<pic::Outcome>,
+    churn: Option<churn::Outcome>,
 }
 
 #[derive(Serialize)]
@@ -160,14 +162,19 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.handoff && (options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == "dumb")) {
         return Err("--handoff goes with ip4-1 and ip4-1k: what `dumb' sends on meets no flow".into());
     }
-    let known: Vec<&str> = scenario::ALL.into_iter().chain(programming::ALL).chain([pic::NAME]).collect();
+    let known: Vec<&str> = scenario::ALL.into_iter().chain(programming::ALL).chain([pic::NAME, churn::NAME]).collect();
     if let Some(unknown) = options.scenarios.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("no scenario `{unknown}' (there are: {})", known.join(", ")));
     }
     let all: Vec<String> = USUAL.map(String::from).to_vec();
     let chosen = if options.scenarios.is_empty() { &all } else { &options.scenarios };
-    let mut report = Report { machine: machine(), results: Vec::new(), programming: Vec::new(), pic: Vec::new() };
+    let machine = machine();
+    let mut report = Report { machine, results: Vec::new(), programming: Vec::new(), pic: Vec::new(), churn: None };
     for scenario in chosen {
+        if scenario == churn::NAME {
+            report.churn = Some(churn::measure(options.repeat).map_err(|error| error.to_string())?);
+            continue;
+        }
         if scenario == pic::NAME {
             report.pic = pic::measure(options.repeat).map_err(|error| error.to_string())?;
             continue;
@@ -544,6 +551,34 @@ fn text(report: &Report) -> String {
     text
 }
 
+fn write_churn(f: &mut String, result: &churn::Outcome) -> fmt::Result {
+    writeln!(f, "\n{}: median (min-max) of windows", churn::NAME)?;
+    let rows = [
+        ("Mpps alone", &result.quiet_mpps),
+        ("Mpps beside changes", &result.churn_mpps),
+        ("fall, per cent", &result.fall_percent),
+        ("million changes a second", &result.changes_mps),
+    ];
+    for (what, spread) in rows {
+        writeln!(f, "  {what:<26}{:>10.2} ({:.2}-{:.2})", spread.median, spread.min, spread.max)?;
+    }
+    writeln!(
+        f,
+        "  {:<26}{:>10}{:>10}{:>10}{:>10}{:>12}",
+        "microseconds a round", "50%", "99%", "99.99%", "most", "rounds"
+    )?;
+    let rows = [
+        ("alone", &result.quiet_round_us),
+        ("beside changes", &result.churn_round_us),
+        ("bare loop beside changes", &result.probe_us),
+    ];
+    for (what, p) in rows {
+        writeln!(f, "  {what:<26}{:>10.2}{:>10.2}{:>10.2}{:>10.2}{:>12}", p.p50, p.p99, p.p9999, p.max, p.rounds)?;
+    }
+    let churn::Outcome { sampled, astray, dropped, .. } = result;
+    writeln!(f, "  {sampled} packets looked at, {astray} went where neither route led; {dropped} dropped")
+}
+
 fn write(f: &mut String, report: &Report) -> fmt::Result {
     let m = &report.machine;
     writeln!(f, "{} ({} cores), TSC {:.0} MHz, {} kernels, {} build", m.cpu, m.cores, m.tsc_mhz, m.kernels, m.build)?;
@@ -568,6 +603,7 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
             control.max
         )?;
     }
+    report.churn.iter().try_for_each(|result| write_churn(f, result))?;
     for result in &report.programming {
         writeln!(f, "\n{}: {} routes, us a route: median (min-max)", result.scenario, result.routes)?;
         let rows = [
@@ -582,6 +618,7 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
         }
         let bytes = &result.bytes_per_route;
         writeln!(f, "  {:<22}{:>10.1} ({:.1}-{:.1})", "bytes a route", bytes.median, bytes.min, bytes.max)?;
+        writeln!(f, "  {:<22}{:>10.0}  (100 routes)", "bytes a further table", result.bytes_per_vrf)?;
         let (before, after) = (result.resident_before >> 10, result.resident_after >> 10);
         writeln!(f, "  resident before {before} KiB, after all were deleted {after} KiB")?;
     }

@@ -41,6 +41,7 @@ use inspect::StallWatch;
 use interface::link_watch::LinkWatch;
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
 use ip4::control::Ip4;
+use ip4::count::Places;
 use ip4::{Fibs, Punts};
 use local::UdpListeners;
 use logging::Logging;
@@ -208,6 +209,8 @@ pub enum Error {
     TableFull(#[from] tables::fib4::TableFull),
     #[error(transparent)]
     Table(#[from] ip4::TableError),
+    #[error("{} routes are counted, which is the most (`show ip route counters' lists them)", ip4::count::MAX_COUNTED)]
+    TooManyCounted,
     #[error(transparent)]
     Objects(#[from] ObjectsFull),
     #[error(transparent)]
@@ -336,7 +339,8 @@ impl Router {
         let punt_table: ip4::SharedPunts = Arc::new(Published::new(&domain, ip4::PuntTable::default()));
         let (fib, objects) = (Fib4::new(&domain)?, Objects::new(&domain)?);
         let tables: ip4::SharedTables = Arc::new(Published::new(&domain, Vec::new()));
-        let fibs = Fibs::new(tables.clone(), facts.clone());
+        let places = Places::new(options.workers)?;
+        let fibs = Fibs::new(tables.clone(), facts.clone(), places.clone());
 
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
@@ -348,6 +352,7 @@ impl Router {
                 facts: &facts,
                 fibs: &fibs,
                 objects: &objects.handle(),
+                places: &places,
                 counters: &counters,
                 policy: &icmp_policy,
                 punt_table: &punt_table,
@@ -368,7 +373,7 @@ impl Router {
             closing: HashSet::new(),
             lives: 0,
             interfaces: Interfaces::default(),
-            ip4: Ip4::new(fib, objects, tables),
+            ip4: Ip4::new(fib, objects, tables, places),
             neighbours,
             counters,
             streams: Streams::default(),

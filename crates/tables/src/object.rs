@@ -55,6 +55,8 @@ pub mod kind {
     pub const BROADCAST: u8 = 9;
     /// To be looked up in another table, the leaf's index.
     pub const LOOKUP: u8 = 10;
+    /// To be counted, and then where the leaf's place says.
+    pub const COUNTED: u8 = 11;
     /// How many kinds there can be.
     pub const COUNT: usize = 16;
 }

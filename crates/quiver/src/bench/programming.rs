@@ -4,7 +4,7 @@ use super::scenario::prefix_of;
 use super::{NEXT_HOP, Spread};
 use router::arp::NeighbourKey;
 use router::ip4::bulk::Batch;
-use router::ip4::control::{Path, Source, Way};
+use router::ip4::control::{Path, Source, TableIndex, Way};
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
 use std::net::Ipv4Addr;
@@ -28,6 +28,8 @@ pub struct Outcome {
     pub delete_single_us: Spread,
     /// Resident memory that the routes took, everything counted.
     pub bytes_per_route: Spread,
+    /// Resident bytes that another table with 100 routes takes, of 64 that were made.
+    pub bytes_per_vrf: f64,
     /// Resident bytes before the first route, and when all had been deleted.
     pub resident_before: usize,
     pub resident_after: usize,
@@ -37,6 +39,23 @@ pub struct Outcome {
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
+}
+
+/// What another table takes that has 100 routes.
+fn measure_tables(router: &mut Router, keys: &[Key], path: &dyn Fn(usize) -> Vec<Path>) -> Result<f64, router::Error> {
+    const TABLES: usize = 64;
+    let before = resident();
+    for id in 1..=TABLES {
+        let table = router.add_table(id as u32)?;
+        for (at, key) in keys.iter().skip(id * 100).take(100).enumerate() {
+            let Way::Via { next_hop, .. } = path(at)[0].way else { continue };
+            let way = Way::ViaIn { next_hop, table: TableIndex::DEFAULT };
+            router.add_route_in(table, prefix_of(*key), Source::Api, vec![Path::new(way)], false)?;
+        }
+    }
+    let taken = resident().saturating_sub(before) as f64 / TABLES as f64;
+    (1..=TABLES as u32).try_for_each(|id| router.remove_table(id))?;
+    Ok(taken)
 }
 
 /// Adds and deletes all routes of a scenario, several times.
@@ -67,6 +86,7 @@ pub fn measure(scenario: &str, repeat: u16) -> Result<Outcome, router::Error> {
         Ok::<f64, router::Error>(start.elapsed().as_secs_f64() * 1e6 / keys.len() as f64)
     };
     let own = router.ip4.routes().len();
+    let bytes_per_vrf = measure_tables(&mut router, &keys, &path)?;
     let before = resident();
     let mut after = before;
     for turn in 0..repeat {
@@ -117,6 +137,7 @@ pub fn measure(scenario: &str, repeat: u16) -> Result<Outcome, router::Error> {
         replace_single_us: replace_single,
         delete_single_us: delete_single,
         bytes_per_route: bytes,
+        bytes_per_vrf,
         resident_before: before,
         resident_after: after,
     })

@@ -17,6 +17,7 @@ use graph::{InterfaceIndex, time};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
+use tables::{Leaf, kind};
 use wire::arp::{self, Arp, Operation};
 use wire::ethernet::EtherType;
 use wire::{MacAddress, Prefix4};
@@ -154,6 +155,8 @@ pub struct Neighbours {
     moves_told: Throttle,
     /// Known, but workers do not use it yet, see [`Router::make_known`].
     becoming_known: Option<NeighbourKey>,
+    /// Of those that have a route.
+    adjacencies: HashMap<NeighbourKey, u32>,
 }
 
 /// Lets one message pass now and then, and counts the others.
@@ -198,7 +201,13 @@ impl Neighbours {
             refusals_told: Throttle::default(),
             moves_told: Throttle::default(),
             becoming_known: None,
+            adjacencies: HashMap::new(),
         }
+    }
+
+    /// Adjacencies that workers know.
+    pub fn adjacencies(&self) -> impl Iterator<Item = u32> + '_ {
+        self.adjacencies.values().copied()
     }
 
     /// The Ethernet address of a neighbour, when it is known.
@@ -492,7 +501,10 @@ impl Router {
         let routed = if no_fib_entry {
             Ok(())
         } else {
-            self.add_route_in(self.table_of(key.interface), prefix, Source::Neighbour, paths, false)
+            let table = self.table_of(key.interface);
+            self.hold_adjacency(key)
+                .and_then(|()| self.add_route_in(table, prefix, Source::Neighbour, paths, false))
+                .inspect_err(|_| self.let_go_adjacency(key))
         };
         self.neighbours.becoming_known = None;
         if let Err(error) = routed {
@@ -543,8 +555,24 @@ impl Router {
         if self.remove_route_in(self.table_of(key.interface), prefix, Source::Neighbour, &paths).is_err() {
             self.install_hops_in(prefix);
         }
+        self.let_go_adjacency(key);
         self.refresh_adjacencies(key.interface, Some(key.address));
         self.for_waiting(key, Resolve::refuse);
+    }
+
+    /// Has workers know a neighbour's adjacency: routes of other tables onto its wire lead to it, too.
+    fn hold_adjacency(&mut self, key: NeighbourKey) -> Result<(), Error> {
+        let object = self.share_adjacency(key)?;
+        self.neighbours.adjacencies.insert(key, object);
+        self.neighbours.table.set_adjacency(&key, object);
+        Ok(())
+    }
+
+    /// Workers do not know the neighbour any more.
+    fn let_go_adjacency(&mut self, key: NeighbourKey) {
+        if let Some(object) = self.neighbours.adjacencies.remove(&key) {
+            self.ip4.release(Leaf::new(kind::ADJACENCY, object));
+        }
     }
 
     /// A neighbour did not answer: what waits for it is refused, and it is left alone for a

@@ -90,13 +90,16 @@ pub(crate) fn register(
     graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::ArpInput::new(tables.clone(), sender.clone())))
     })?;
-    let (objects, events) = (objects.clone(), events.clone());
+    let (objects, gleaned, events) = (objects.clone(), objects.clone(), events.clone());
     let (known, shared_policy) = (table.shared(), policy.clone());
     let share = graph.pool().capacity() as usize / graph.workers();
     let arp = graph.register(resolve::spec(), move |_| {
         let resolve = Resolve::new(objects.clone(), events.clone(), known.clone(), shared_policy.clone(), share);
         Behaviour::Expand(Box::new(resolve))
     })?;
-    graph.register(glean::spec(), |_| Behaviour::Map(Box::new(glean::Glean)))?;
+    let known = table.shared();
+    graph.register(glean::spec(), move |_| {
+        Behaviour::Map(Box::new(glean::Glean::new(known.clone(), gleaned.clone())))
+    })?;
     Ok((Nodes { arp }, Neighbours::new(table, policy)))
 }

@@ -1,7 +1,7 @@
 //! What workers know of neighbours: a table that control writes and workers read.
 //!
 //! It answers one question for each ARP message and for each packet without a next hop:
-//! is this neighbour known, by which Ethernet address, asked for, or silent? So a worker
+//! is this neighbour known, by which Ethernet address and adjacency, asked for, or silent? So a worker
 //! tells control only what is news: a flood of ARP costs control nothing. Workers write
 //! back two things: when a neighbour was heard of last, and that an answer was taken.
 //!
@@ -12,7 +12,7 @@ use super::NeighbourKey;
 use rcu::{Domain, Published, Round};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use wire::MacAddress;
 
 /// Slots that a key can be in: two cache lines and a half.
@@ -70,6 +70,8 @@ struct Slot {
     word: AtomicU64,
     /// When a worker heard of it last (ticks).
     heard: AtomicU64,
+    /// Its adjacency's object and 1, or 0.
+    adjacency: AtomicU32,
 }
 
 fn key_of(key: &NeighbourKey) -> u64 {
@@ -101,10 +103,11 @@ impl Slots {
     }
 
     /// False: the bucket is full.
-    fn insert(&self, key: u64, word: u64, heard: u64) -> bool {
+    fn insert(&self, key: u64, word: u64, heard: u64, adjacency: u32) -> bool {
         let Some(slot) = self.free_in(key) else { return false };
         slot.word.store(word, Ordering::Relaxed);
         slot.heard.store(heard, Ordering::Relaxed);
+        slot.adjacency.store(adjacency, Ordering::Relaxed);
         slot.key.store(key, Ordering::Release);
         true
     }
@@ -114,7 +117,8 @@ impl Slots {
         from.slots.iter().fold(true, |all, slot| {
             let key = slot.key.load(Ordering::Relaxed);
             let (word, heard) = (slot.word.load(Ordering::Relaxed), slot.heard.load(Ordering::Relaxed));
-            all & (key == 0 || self.insert(key, word, heard))
+            let adjacency = slot.adjacency.load(Ordering::Relaxed);
+            all & (key == 0 || self.insert(key, word, heard, adjacency))
         })
     }
 
@@ -139,6 +143,11 @@ pub struct Entry<'r>(&'r Slot);
 impl Entry<'_> {
     pub fn word(self) -> Word {
         Word(self.0.word.load(Ordering::Relaxed))
+    }
+
+    /// The object of its adjacency. The slot may have become another's by now: who uses it looks whose it is.
+    pub fn adjacency(self) -> Option<u32> {
+        self.0.adjacency.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// It was heard of.
@@ -179,12 +188,19 @@ impl Table {
         if let Some(slot) = self.slots.find(key) {
             return slot.word.store(word.0, Ordering::Relaxed);
         }
-        while !self.slots.insert(key, word.0, 0) {
+        while !self.slots.insert(key, word.0, 0, 0) {
             let buckets = self.slots.slots.len() / WAYS;
             if buckets >= MAX_BUCKETS {
                 return; // its answers count as not asked for
             }
             self.grow(buckets * 2);
+        }
+    }
+
+    /// Says which adjacency leads to a neighbour that is there.
+    pub fn set_adjacency(&mut self, key: &NeighbourKey, object: u32) {
+        if let Some(slot) = self.slots.find(key_of(key)) {
+            slot.adjacency.store(object + 1, Ordering::Relaxed);
         }
     }
 

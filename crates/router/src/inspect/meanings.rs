@@ -224,7 +224,7 @@ mod tests {
         let page = errors_guide("").unwrap();
         for heading in [
             "### af-packet-input, virtio-input\n",
-            "### ip4-load-balance, ip4-lookup, lookup-ip4-dst\n",
+            "### ip4-load-balance, ip4-lookup, ip4-route-counters, lookup-ip4-dst\n",
             "### INTERFACE-tx\n",
         ] {
             assert!(page.contains(heading), "no {heading} in {page}");

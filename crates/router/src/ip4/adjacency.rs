@@ -31,6 +31,15 @@ impl Ip4 {
         self.adjacencies.by_object.get(&leaf.index()).filter(|_| is_one).copied()
     }
 
+    /// All adjacencies, each with its neighbour.
+    pub(super) fn adjacencies(&self) -> impl Iterator<Item = (Leaf, NeighbourKey)> + '_ {
+        let of = |(object, key): (&u32, &NeighbourKey)| {
+            let kind = if key.address.is_unspecified() { kind::GLEAN } else { kind::ADJACENCY };
+            (Leaf::new(kind, *object), *key)
+        };
+        self.adjacencies.by_object.iter().map(of)
+    }
+
     /// One more holds what a leaf names, if that is shared.
     pub(super) fn hold(&mut self, leaf: Leaf) {
         if let Some(key) = self.neighbour_of(leaf)
@@ -41,7 +50,7 @@ impl Ip4 {
     }
 
     /// Gives up a leaf's share of its object.
-    pub(super) fn release(&mut self, leaf: Leaf) {
+    pub(crate) fn release(&mut self, leaf: Leaf) {
         let Some(key) = self.neighbour_of(leaf) else { return };
         let shared = self.adjacencies.by_neighbour.get_mut(&key).expect("just found");
         shared.users -= 1;
@@ -55,7 +64,7 @@ impl Ip4 {
 
 impl Router {
     /// The adjacency object of a neighbour, with one more user.
-    pub(super) fn share_adjacency(&mut self, key: NeighbourKey) -> Result<u32, Error> {
+    pub(crate) fn share_adjacency(&mut self, key: NeighbourKey) -> Result<u32, Error> {
         if let Some(shared) = self.ip4.adjacencies.by_neighbour.get_mut(&key) {
             shared.users += 1;
             return Ok(shared.object);

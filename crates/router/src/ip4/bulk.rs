@@ -4,6 +4,7 @@
 //! are changed together, and next hops are looked at when all is done.
 
 use super::control::{Table, key_of, leaf_of, list_ref, prefix_of, table_mut};
+use super::count::Counted;
 use super::entry::{Entry, Several, Share};
 use super::path_list::{ListId, PathLists};
 use super::route::{MAX_PATHS, Path, Source, TableIndex, Way};
@@ -71,7 +72,7 @@ pub struct Outcome {
     pub removed: usize,
     /// Were to be removed and not there.
     pub missing: usize,
-    /// Found no room, or would have led through themselves; they are as they were.
+    /// Found no room, were beyond the table's limit, or would have led through themselves; they are as they were.
     pub refused: usize,
 }
 
@@ -79,11 +80,16 @@ pub struct Outcome {
 struct Merge<'a> {
     lists: &'a mut PathLists,
     several: &'a mut Several,
+    counted: &'a Counted,
+    table: TableIndex,
     ids: &'a [ListId],
     /// Prefixes by which each list reaches its next hops.
     over: &'a [Vec<Key>],
     source: Source,
     fresh: bool,
+    /// How many prefixes there are, and may be.
+    prefixes: usize,
+    limit: usize,
     outcome: Outcome,
     unused: BTreeSet<ListId>,
 }
@@ -97,12 +103,15 @@ impl Routes<u32> for Merge<'_> {
     #[inline]
     fn merge(&mut self, key: Key, value: Option<u32>, change: u32) -> Option<u32> {
         let list = (change != REMOVE).then(|| self.ids[change as usize]);
-        if list.is_some() && self.over[change as usize].contains(&key) {
+        let is_new = list.is_some() && value.is_none();
+        if list.is_some() && self.over[change as usize].contains(&key) || is_new && self.prefixes >= self.limit {
             self.outcome.refused += 1;
             return value;
         }
         let share = list.map(|list| Share { source: self.source, list, fresh: self.fresh });
         let (after, before) = self.several.set(value.map(Entry), self.source, share);
+        self.prefixes = self.prefixes + usize::from(is_new) - usize::from(value.is_some() && after.is_none());
+        let after = after.map(|after| self.counted.keep(self.table, key, after, self.lists, self.several));
         let counter = match (before, list) {
             (None, Some(_)) => &mut self.outcome.added,
             (Some(_), Some(_)) => &mut self.outcome.replaced,
@@ -174,14 +183,20 @@ impl Router {
         }
         let over: Vec<Vec<Key>> = ids.iter().map(|id| self.led_over(*id, table)).collect();
         let ip4 = &mut self.ip4;
-        let Table { fib, fresh, .. } = table_mut(&mut ip4.tables, table);
+        let known = table_mut(&mut ip4.tables, table);
+        let limit = known.limit_of(source);
+        let Table { fib, fresh, .. } = known;
         let mut merge = Merge {
             lists: &mut ip4.lists,
             several: &mut ip4.several,
+            counted: &ip4.counted,
+            table,
             ids: &ids,
             over: &over,
             source,
             fresh: fresh[source as usize],
+            prefixes: fib.len(),
+            limit,
             outcome: Outcome::default(),
             unused: ids.iter().copied().collect(),
         };

@@ -62,6 +62,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     super::load::register(set);
     register_tables(set);
+    register_accounts(set);
     super::show::register(set);
 }
 
@@ -102,6 +103,42 @@ fn register_tables(set: &mut CommandSet<Router>) {
         .configures()
         .example("set interface ip table e0 10"),
     );
+}
+
+fn register_accounts(set: &mut CommandSet<Router>) {
+    set.add(
+        Command::new(
+            "set ip table max-routes {<limit:u32 1..> | unlimited : value} [table <table:u32>]",
+            "Let operators and programs bring a routing table to so many prefixes at most. Those that are there stay.",
+            |router: &mut Router, args: &Args| {
+                let limit: Option<u32> = args.optional("limit")?;
+                router.limit_table(table(router, args)?, limit.map(|limit| limit as usize));
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set ip table max-routes 1500000"),
+    );
+    set.add(
+        Command::new(
+            "set ip route counters <prefix:prefix4> {enable | disable : switch} [table <table:u32>]",
+            "Count the packets and bytes that take the route to exactly this prefix, whatever its paths become.",
+            |router: &mut Router, args: &Args| {
+                router.count_route(table(router, args)?, args.parse("prefix")?, args.text("switch")? == "enable")?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set ip route counters 16.0.0.0/24 enable"),
+    );
+    set.add(Command::new(
+        "clear ip route counters",
+        "Have the counters of all routes read zero.",
+        |router: &mut Router, _| {
+            router.ip4.clear_counts();
+            reply(Done)
+        },
+    ));
 }
 
 /// The table that a command names, or the default one.

@@ -6,13 +6,15 @@
 //! one object ([`super::resolve`]).
 
 use super::adjacency::Adjacencies;
+use super::count::{self, Counted, Places};
 use super::entry::{Entry, Several, Share};
 use super::fibs::SharedTables;
 use super::hops::Dependents;
+use super::leaving::Leaving;
 use super::path_list::{ListId, ListRef, PathLists};
 use super::route::Hop;
 pub use super::route::{MAX_PATHS, Path, Route, Source, TableIndex, Way};
-use super::vrf::{Leaving, TableError};
+use super::vrf::TableError;
 use crate::arp::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -31,11 +33,22 @@ pub(super) struct Table {
     pub fib: Fib4,
     /// By source, which of two marks its routes have that are up to date.
     pub fresh: [bool; Source::ALL.len()],
+    /// Most prefixes, when operators and programs may not add more.
+    pub limit: Option<usize>,
 }
 
 impl Table {
     pub fn new(id: u32, fib: Fib4) -> Table {
-        Table { id, fib, fresh: Default::default() }
+        Table { id, fib, fresh: Default::default(), limit: None }
+    }
+
+    /// Most prefixes that a source may bring the table to. What follows from addresses and neighbours always
+    /// finds room.
+    pub fn limit_of(&self, source: Source) -> usize {
+        match source {
+            Source::Config | Source::Api => self.limit.unwrap_or(usize::MAX),
+            Source::Interface | Source::Dhcp | Source::OnLink | Source::Neighbour => usize::MAX,
+        }
     }
 }
 
@@ -44,7 +57,8 @@ pub struct Ip4 {
     pub(super) tables: Vec<Option<Table>>,
     /// The same, for nodes.
     shared: SharedTables,
-    pub(super) leaving: Leaving,
+    pub(super) leaving: Leaving<TableIndex>,
+    pub(super) counted: Counted,
     pub(super) lists: PathLists,
     pub(super) several: Several,
     pub(super) dependents: Dependents,
@@ -59,11 +73,18 @@ pub struct Ip4 {
 pub(super) fn leaf_of(lists: &PathLists, several: &Several, value: u32) -> Leaf {
     match Entry(value).only() {
         Some(share) => lists.leaf(share.list),
-        None => {
-            let leaves = several.shares(Entry(value)).map(|share| lists.leaf(share.list));
-            leaves.into_iter().find(|leaf| *leaf != Leaf::MISS).unwrap_or(Leaf::MISS)
-        }
+        None => match (way_of(lists, several, value), several.counted_at(Entry(value))) {
+            (Leaf::MISS, _) => Leaf::MISS,
+            (_, Some(place)) => count::leaf_at(place),
+            (leaf, None) => leaf,
+        },
     }
+}
+
+/// Where the packets of a table's number go, counted or not.
+pub(super) fn way_of(lists: &PathLists, several: &Several, value: u32) -> Leaf {
+    let mut leaves = several.shares(Entry(value)).map(|share| lists.leaf(share.list));
+    leaves.find(|leaf| *leaf != Leaf::MISS).unwrap_or(Leaf::MISS)
 }
 
 pub(super) fn key_of(prefix: Prefix4) -> Key {
@@ -76,11 +97,12 @@ pub(super) fn prefix_of(key: Key) -> Prefix4 {
 
 impl Ip4 {
     /// With the default table, which is published.
-    pub(crate) fn new(fib: Fib4, objects: Objects, shared: SharedTables) -> Ip4 {
+    pub(crate) fn new(fib: Fib4, objects: Objects, shared: SharedTables, places: Places) -> Ip4 {
         let ip4 = Ip4 {
             tables: vec![Some(Table::new(0, fib))],
             shared,
             leaving: Leaving::default(),
+            counted: Counted::new(places),
             lists: PathLists::default(),
             several: Several::default(),
             dependents: Dependents::default(),
@@ -101,6 +123,11 @@ impl Ip4 {
     /// The table of an identifier.
     pub fn find_table(&self, id: u32) -> Option<TableIndex> {
         self.table_ids().find(|(_, known)| *known == id).map(|(index, _)| index)
+    }
+
+    /// Most prefixes of a table, when that was set.
+    pub fn limit(&self, table: TableIndex) -> Option<usize> {
+        self.tables.get(table.0 as usize)?.as_ref()?.limit
     }
 
     /// All tables, with what operators know them by.
@@ -210,21 +237,27 @@ impl Ip4 {
         source: Source,
         list: Option<ListId>,
     ) -> Result<Option<ListId>, tables::fib4::TableFull> {
-        let Ip4 { tables, lists, several, .. } = self;
+        let Ip4 { tables, lists, several, counted, .. } = self;
         let Table { fib, fresh, .. } = table_mut(tables, table);
         let entry = fib.get(key).map(Entry);
         let old = entry.map_or(Leaf::MISS, |entry| leaf_of(lists, several, entry.0));
         let share = list.map(|list| Share { source, list, fresh: fresh[source as usize] });
         let (after, before) = several.set(entry, source, share);
-        let leaf = |value| leaf_of(lists, several, value);
+        let after = after.map(|after| counted.keep(table, key, after, lists, several));
         match after {
-            // Only a prefix that was not there can find no room, and that was on no shelf.
-            Some(after) => fib.insert(key, after.0, leaf).map(drop)?,
-            None => drop(fib.remove(key, leaf)),
+            Some(after) => {
+                if let Err(full) = fib.insert(key, after.0, |value| leaf_of(lists, several, value)) {
+                    // Only a prefix that was not there can find no room.
+                    several.set(Some(after), source, None);
+                    return Err(full);
+                }
+            }
+            None => drop(fib.remove(key, |value| leaf_of(lists, several, value))),
         }
+        let leaf = |value| leaf_of(lists, several, value);
         // What several shared has changed already: the table could not see what that number stood for.
         let was_shared = entry.is_some_and(|entry| entry.only().is_none());
-        if was_shared && after.map_or(Leaf::MISS, |after| leaf(after.0)) != old {
+        if was_shared && after.is_some_and(|after| leaf(after.0) != old) {
             fib.repaint(key, leaf);
         }
         let before = before.map(|share| share.list);
@@ -472,6 +505,10 @@ impl Router {
     ) -> Result<(), Error> {
         if paths.len() > MAX_PATHS {
             return Err(Error::TooManyPaths);
+        }
+        let limit = table_mut(&mut self.ip4.tables, table).limit_of(source);
+        if self.ip4.fib(table).len() >= limit && self.ip4.fib(table).get(key).is_none() {
+            return Err(TableError::Limit { id: self.ip4.id_of(table), limit }.into());
         }
         let list = self.acquire_list(list_ref(table, Some(key), source, &paths))?;
         // Fewer paths are never refused: the route waits for a next hop.

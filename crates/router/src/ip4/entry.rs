@@ -1,6 +1,7 @@
 //! What the table holds beside a prefix: a number that says which source wants which paths.
 //!
-//! Nearly all prefixes have one source: then it is all in the number itself. The others share a shelf.
+//! Nearly all prefixes have one source: then it is all in the number itself. The others share a shelf, with those
+//! whose packets are counted.
 
 use super::path_list::ListId;
 use super::route::Source;
@@ -46,10 +47,18 @@ impl Entry {
     }
 }
 
-/// Prefixes that several sources want.
+/// What does not fit the number.
+#[derive(Default)]
+struct More {
+    shares: Vec<Share>,
+    /// Where its packets are counted.
+    place: Option<u32>,
+}
+
+/// Prefixes that several sources want, or that are counted.
 #[derive(Default)]
 pub(super) struct Several {
-    shelf: Vec<Vec<Share>>,
+    shelf: Vec<More>,
     free: Vec<usize>,
 }
 
@@ -57,8 +66,43 @@ impl Several {
     /// All shares of a prefix, the best source first.
     pub fn shares(&self, entry: Entry) -> impl Iterator<Item = Share> + '_ {
         let one = entry.only();
-        let several = if one.is_some() { &[][..] } else { &self.shelf[entry.place()] };
+        let several = if one.is_some() { &[][..] } else { &self.shelf[entry.place()].shares };
         one.into_iter().chain(several.iter().copied())
+    }
+
+    /// Where the packets of a prefix are counted.
+    #[inline]
+    pub fn counted_at(&self, entry: Entry) -> Option<u32> {
+        if entry.only().is_some() { None } else { self.shelf[entry.place()].place }
+    }
+
+    /// Has a prefix counted at a place.
+    pub fn count(&mut self, entry: Entry, place: u32) -> Entry {
+        let entry = entry.only().map_or(entry, |only| self.put(vec![only]));
+        self.shelf[entry.place()].place = Some(place);
+        entry
+    }
+
+    /// Has a prefix not counted any more.
+    pub fn do_not_count(&mut self, entry: Entry) -> Entry {
+        if entry.only().is_some() {
+            return entry;
+        }
+        self.shelf[entry.place()].place = None;
+        self.fit(entry).unwrap_or(entry)
+    }
+
+    /// Takes a prefix off the shelf that needs no place there.
+    fn fit(&mut self, entry: Entry) -> Option<Entry> {
+        let More { shares, place } = &self.shelf[entry.place()];
+        let fit = match (&shares[..], place) {
+            ([], _) => None,
+            ([only], None) => Some(Entry::one(*only)),
+            _ => return Some(entry),
+        };
+        self.shelf[entry.place()] = More::default();
+        self.free.push(entry.place());
+        fit
     }
 
     /// Gives a source another share in a prefix, or takes it away. What the prefix has then, and what the
@@ -81,26 +125,20 @@ impl Several {
                 }
             };
         }
-        let shares = &mut self.shelf[entry.place()];
+        let shares = &mut self.shelf[entry.place()].shares;
         let at = shares.iter().position(|known| known.source == source);
         let before = at.map(|at| shares.remove(at));
         shares.extend(share);
         shares.sort_by_key(|share| share.source);
-        if let [only] = shares[..] {
-            shares.clear();
-            shares.shrink_to_fit();
-            self.free.push(entry.place());
-            return (Some(Entry::one(only)), before);
-        }
-        (Some(entry), before)
+        (self.fit(entry), before)
     }
 
     fn put(&mut self, shares: Vec<Share>) -> Entry {
         let place = self.free.pop().unwrap_or(self.shelf.len());
         if place == self.shelf.len() {
-            self.shelf.push(shares);
+            self.shelf.push(More { shares, place: None });
         } else {
-            self.shelf[place] = shares;
+            self.shelf[place] = More { shares, place: None };
         }
         Entry(SEVERAL | place as u32)
     }
@@ -127,6 +165,16 @@ mod tests {
         let (entry, before) = several.set(entry, Source::Config, None);
         assert_eq!((entry.unwrap().only(), before), (Some(other), Some(config)));
         assert_eq!(several.set(entry, Source::Api, None), (None, Some(other)));
+        assert_eq!(several.free.len(), several.shelf.len());
+        // One that is counted stays there.
+        let entry = several.count(Entry::one(api), 5);
+        assert_eq!((several.counted_at(entry), several.shares(entry).collect::<Vec<_>>()), (Some(5), vec![api]));
+        let (both, _) = several.set(Some(entry), Source::Config, Some(config));
+        let (one, _) = several.set(both, Source::Api, None);
+        assert_eq!((one, several.counted_at(entry)), (Some(entry), Some(5)));
+        assert_eq!(several.do_not_count(entry), Entry::one(config));
+        let entry = several.count(Entry::one(api), 5);
+        assert_eq!(several.set(Some(entry), Source::Api, None), (None, Some(api)));
         assert_eq!(several.free.len(), several.shelf.len());
         // The place is used again.
         let (entry, _) = several.set(Some(Entry::one(api)), Source::Config, Some(config));

@@ -1,6 +1,7 @@
 //! The routing tables as nodes read them. A packet is looked up in the table of the interface that it came by; a
 //! route may send it on to another table ([`super::lookup`]).
 
+use super::count::Places;
 use super::route::TableIndex;
 use crate::interface::SharedFacts;
 use graph::InterfaceIndex;
@@ -20,11 +21,12 @@ pub(crate) const MAX_TABLES_IN_A_ROW: u32 = 4;
 pub struct Fibs {
     tables: SharedTables,
     facts: SharedFacts,
+    places: Places,
 }
 
 impl Fibs {
-    pub(crate) fn new(tables: SharedTables, facts: SharedFacts) -> Fibs {
-        Fibs { tables, facts }
+    pub(crate) fn new(tables: SharedTables, facts: SharedFacts, places: Places) -> Fibs {
+        Fibs { tables, facts, places }
     }
 
     /// The table of the packets of an interface.
@@ -85,13 +87,18 @@ impl Fibs {
     }
 
     fn follow(&self, round: &Round<'_>, mut leaf: Leaf, address: u32) -> Leaf {
-        for _ in 1..MAX_TABLES_IN_A_ROW {
-            if leaf.kind() != kind::LOOKUP {
-                return leaf;
-            }
-            leaf = self.lookup_in(round, TableIndex(leaf.index() as u16), address);
+        let mut tables = 1;
+        loop {
+            leaf = match leaf.kind() {
+                kind::COUNTED => self.places.leads_to(leaf),
+                kind::LOOKUP if tables == MAX_TABLES_IN_A_ROW => return Leaf::MISS,
+                kind::LOOKUP => {
+                    tables += 1;
+                    self.lookup_in(round, TableIndex(leaf.index() as u16), address)
+                }
+                _ => return leaf,
+            };
         }
-        if leaf.kind() == kind::LOOKUP { Leaf::MISS } else { leaf }
     }
 
     /// Has neighbours in a vector looked up together that are of one table.

@@ -20,7 +20,7 @@ use wire::batch::check;
 use wire::icmpv4::unreachable;
 
 graph::edges! {
-    /// Of all three nodes, so that a leaf's kind leads the same way from either.
+    /// Of all nodes that look at leaves, so that a leaf's kind leads the same way from either.
     pub enum Edge {
         Rewrite => next "ip4-rewrite",
         LoadBalance => next "ip4-load-balance",
@@ -29,6 +29,7 @@ graph::edges! {
         Punt => next "ip4-punt",
         IcmpError => next "ip4-icmp-error",
         InTable => next "lookup-ip4-dst",
+        Counted => next "ip4-route-counters",
         /// A packet to a prefix whose route says `drop` (`blackhole`), or to the first address of an attached network,
         /// which no host has. `show ip fib ADDRESS` names the route; `ip route del` takes it away.
         Drop => drop "blackholed packets",
@@ -58,6 +59,7 @@ const BY_KIND: [EdgeIndex; kind::COUNT] = {
     edges[kind::PROHIBIT as usize] = Edge::IcmpError as EdgeIndex;
     edges[kind::BROADCAST as usize] = Edge::Broadcast as EdgeIndex;
     edges[kind::LOOKUP as usize] = Edge::InTable as EdgeIndex;
+    edges[kind::COUNTED as usize] = Edge::Counted as EdgeIndex;
     edges
 };
 
@@ -73,7 +75,7 @@ fn refusal(leaf: Leaf) -> Report {
 
 /// Sends each packet on by the kind of its leaf.
 #[inline]
-fn dispatch(vector: &mut Vector) {
+pub(super) fn dispatch(vector: &mut Vector) {
     let columns = vector.columns();
     let Some(&first) = columns.target.first() else { return };
     let differ = columns.target.iter().fold(0, |all, leaf| all | (leaf ^ first));
@@ -237,7 +239,7 @@ fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     crate::headers::trace_ip4(snapshot, f)
 }
 
-fn trace_leaf(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+pub(super) fn trace_leaf(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "  dpo-idx {}", Leaf(snapshot.row.target).index())?;
     crate::headers::trace_ip4(snapshot, f)
 }

@@ -10,11 +10,13 @@ pub mod bulk;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
+pub mod count;
 mod entry;
 mod fibs;
 mod fragment;
 mod hops;
 mod input;
+mod leaving;
 mod load;
 mod local;
 mod lookup;
@@ -40,6 +42,7 @@ pub use vrf::TableError;
 use crate::capability::{self, Capability, Stage};
 use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedFacts};
+use count::Places;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::ObjectHandle;
 
@@ -54,6 +57,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         Stage::new("ip4-unicast", "ip4-lookup", capability::when_up),
         Stage::new("ip4-unicast", "ip4-load-balance", capability::when_up),
         Stage::new("ip4-unicast", "lookup-ip4-dst", capability::when_up),
+        Stage::new("ip4-unicast", "ip4-route-counters", capability::when_up),
         Stage::new("ip4-local", "ip4-local", capability::when_up),
         Stage::new("ip4-punt", "ip4-punt", capability::when_up),
         Stage::new("ip4-output", "ip4-rewrite", capability::when_up),
@@ -89,6 +93,7 @@ pub(crate) struct Shared<'a> {
     pub facts: &'a SharedFacts,
     pub fibs: &'a Fibs,
     pub objects: &'a ObjectHandle,
+    pub places: &'a Places,
     pub counters: &'a InterfaceCounters,
     pub policy: &'a SharedPolicy,
     pub punt_table: &'a SharedPunts,
@@ -99,7 +104,7 @@ pub(crate) struct Shared<'a> {
 /// # Errors
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
-    let Shared { facts, fibs, objects, counters, policy, punt_table } = shared;
+    let Shared { facts, fibs, objects, places, counters, policy, punt_table } = shared;
     for checksum in [input::Checksum::Verified, input::Checksum::Trusted] {
         let (facts, ip4) = (facts.clone(), counters.ip4.clone());
         let node = move |_| input::Ip4Input::new(facts.clone(), ip4.clone(), checksum);
@@ -115,6 +120,9 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     let (first, other, local) = (fibs.clone(), fibs.clone(), fibs.clone());
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip4Lookup::new(first.clone()))))?;
     graph.register(lookup::in_table_spec(), move |_| Behaviour::Map(Box::new(lookup::InTable::new(other.clone()))))?;
+    let places = places.clone();
+    let count = move || count::RouteCounters::new(places.clone());
+    graph.register(count::spec(), move |_| Behaviour::Map(Box::new(count())))?;
     let handle = objects.clone();
     graph.register(lookup::load_balance_spec(), move |_| {
         Behaviour::Map(Box::new(lookup::Ip4LoadBalance::new(handle.clone(), seed)))

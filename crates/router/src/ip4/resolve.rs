@@ -8,7 +8,7 @@
 //! over: forwarding objects do not lead to each other, and a packet looks at two at most.
 
 use super::balance;
-use super::control::{Ip4, leaf_of, prefix_of, table_mut};
+use super::control::{Ip4, leaf_of, prefix_of, table_mut, way_of};
 use super::entry::Entry;
 use super::hops::insisted;
 use super::path_list::{ListId, ListKey, ListRef};
@@ -283,6 +283,12 @@ impl Router {
     fn repaint_users(&mut self, id: ListId) {
         let ip4 = &mut self.ip4;
         let list = ip4.lists.get(id);
+        for (_, key, place) in ip4.counted.iter().filter(|(table, ..)| *table == list.key.table) {
+            let value = table_mut(&mut ip4.tables, list.key.table).fib.get(key);
+            if let Some(value) = value.filter(|value| ip4.several.shares(Entry(*value)).any(|share| share.list == id)) {
+                ip4.counted.lead(place, way_of(&ip4.lists, &ip4.several, value));
+            }
+        }
         let fib = &mut table_mut(&mut ip4.tables, list.key.table).fib;
         let leaf = |value| leaf_of(&ip4.lists, &ip4.several, value);
         match list.few_users() {

@@ -2,10 +2,13 @@
 //!
 //! A table is copied as it stands, eight bytes a route; text is made of it by who reads it, and not by control.
 
+use super::control::way_of;
+use super::count::Counts;
 use super::entry::Entry;
 use super::path_list::ListId;
 use super::route::{MAX_PATHS, Path, TableIndex, Way};
 use crate::Router;
+use crate::arp::NeighbourKey;
 use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
@@ -25,10 +28,57 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
         .example("show ip fib table 10")
         .example("show ip fib summary"),
     );
+    register_parts(set);
     set.add(Command::new("show ip table", "Show which routing tables there are.", |router: &mut Router, _| {
         let tables = router.ip4.table_ids();
         let shown = |(index, id): (TableIndex, u32)| ShownTableName { index: index.0, table_id: id };
         reply(ShowTables { tables: tables.map(shown).collect() })
+    }));
+}
+
+fn register_parts(set: &mut CommandSet<Router>) {
+    set.add(
+        Command::new(
+            "show fib entry [table <table:u32>] [<prefix:prefix4>]",
+            "Show who wants which prefixes, and by which lists of paths.",
+            show_entries,
+        )
+        .example("show fib entry 16.0.0.0/24"),
+    );
+    set.add(
+        Command::new(
+            "show fib path-lists [<list:u32>]",
+            "Show the lists of paths that routes share, or one of them.",
+            show_lists,
+        )
+        .example("show fib path-lists 3"),
+    );
+    set.add(Command::new("show fib paths", "Show all paths, and whether they work.", |router: &mut Router, _| {
+        let lists = router.ip4.lists.iter().map(|(id, _)| shown_list(router, id));
+        reply(ShowPaths { path_lists: lists.collect() })
+    }));
+    set.add(
+        Command::new(
+            "show adj [{<index:u32> | <interface:interface> : which}]",
+            "Show adjacencies: what packets to a neighbour begin with.",
+            show_adjacencies,
+        )
+        .example("show adj e0"),
+    );
+    set.add(
+        Command::new(
+            "show load-balance [<index:u32>]",
+            "Show the objects that spread flows over several paths.",
+            show_balances,
+        )
+        .example("show load-balance 4"),
+    );
+    set.add(Command::new("show ip route counters", "Show the routes that are counted.", |router: &mut Router, _| {
+        let counted = router.ip4.counted().filter_map(|(table, prefix)| {
+            let Counts { packets, bytes } = router.ip4.counts(table, prefix)?;
+            Some(CountedRoute { table: router.ip4.id_of(table), prefix: prefix.to_string(), packets, bytes })
+        });
+        reply(ShowCounted { routes: counted.collect() })
     }));
 }
 
@@ -91,6 +141,7 @@ fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandE
 struct ShownPath {
     /// Numbers it among all.
     index: usize,
+    path_list: u32,
     path: String,
     weight: u8,
     preference: u8,
@@ -100,6 +151,7 @@ struct ShownPath {
 #[derive(Serialize)]
 struct ShownList {
     index: u32,
+    table: u32,
     /// Routes that have it.
     locks: usize,
     paths: Vec<ShownPath>,
@@ -120,12 +172,21 @@ struct ShownBucket {
     to: String,
 }
 
+/// Where packets go: an object and what its buckets lead to.
+#[derive(Serialize)]
+struct ShownBalance {
+    object: u32,
+    buckets: Vec<ShownBucket>,
+    /// Of a route that is counted.
+    #[serde(flatten)]
+    counts: Option<Counts>,
+}
+
 /// What routes of the same sources with the same paths have in common.
 #[derive(Serialize)]
 struct ShownRoute {
     sources: Vec<ShownSource>,
-    object: u32,
-    buckets: Vec<ShownBucket>,
+    forwarding: ShownBalance,
 }
 
 #[derive(Serialize)]
@@ -164,14 +225,15 @@ struct ShownTable {
 impl ShownTable {
     fn new(router: &Router, index: TableIndex, id: u32, routes: Vec<(Key, u32)>) -> ShownTable {
         let mut known = HashMap::new();
-        for (_, number) in &routes {
-            known.entry(*number).or_insert_with(|| shown_route(router, Entry(*number)));
+        for (key, number) in &routes {
+            known.entry(*number).or_insert_with(|| shown_route(router, index, *key, Entry(*number)));
         }
         ShownTable { table: id, index: index.0, routes: Rows { routes, known } }
     }
 }
 
-fn shown_route(router: &Router, entry: Entry) -> ShownRoute {
+/// Of counted routes each has a number of its own.
+fn shown_route(router: &Router, table: TableIndex, key: Key, entry: Entry) -> ShownRoute {
     let ip4 = &router.ip4;
     let mut is_chosen = false;
     let sources = ip4.several.shares(entry).map(|share| {
@@ -180,8 +242,12 @@ fn shown_route(router: &Router, entry: Entry) -> ShownRoute {
         ShownSource { source: share.source.name(), active, path_list: shown_list(router, share.list) }
     });
     let sources = sources.collect();
-    let leaf = ip4.leaf(entry.0);
-    ShownRoute { sources, object: leaf.index(), buckets: shown_buckets(router, leaf) }
+    let way = way_of(&ip4.lists, &ip4.several, entry.0);
+    ShownRoute { sources, forwarding: shown_balance(router, way, ip4.counts_of(table, key)) }
+}
+
+fn shown_balance(router: &Router, leaf: Leaf, counts: Option<Counts>) -> ShownBalance {
+    ShownBalance { object: leaf.index(), buckets: shown_buckets(router, leaf), counts }
 }
 
 /// Where a leaf leads, neighbours of the same way taken together; nothing for one that leads nowhere.
@@ -208,9 +274,79 @@ fn shown_list(router: &Router, id: ListId) -> ShownList {
     let first = id.0 as usize * MAX_PATHS;
     let path = |(at, path): (usize, &Path)| {
         let (text, resolved) = shown_way(router, list.key.table, &path.way);
-        ShownPath { index: first + at, path: text, weight: path.weight, preference: path.preference, resolved }
+        ShownPath {
+            index: first + at,
+            path_list: id.0,
+            path: text,
+            weight: path.weight,
+            preference: path.preference,
+            resolved,
+        }
     };
-    ShownList { index: id.0, locks: list.users(), paths: list.key.paths.iter().enumerate().map(path).collect() }
+    let table = router.ip4.id_of(list.key.table);
+    ShownList { index: id.0, table, locks: list.users(), paths: list.key.paths.iter().enumerate().map(path).collect() }
+}
+
+fn show_entries(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let router = &*router;
+    let prefix: Option<Prefix4> = args.optional("prefix")?;
+    let of = |(index, id)| {
+        let fib = router.ip4.fib(index);
+        let routes = match prefix.map(|prefix| super::control::key_of(prefix.network())) {
+            Some(key) => fib.get(key).map(|number| (key, number)).into_iter().collect(),
+            None => fib.iter().collect(),
+        };
+        ShownTable::new(router, index, id, routes)
+    };
+    let entries: Vec<ShownTable> = tables(router, args)?.into_iter().map(of).collect();
+    match prefix.filter(|_| entries.iter().all(|table| table.routes.routes.is_empty())) {
+        Some(prefix) => fail(format!("no route {prefix}")),
+        None => reply(ShowEntries { tables: entries }),
+    }
+}
+
+fn show_lists(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let wanted: Option<u32> = args.optional("list")?;
+    let ids = router.ip4.lists.iter().map(|(id, _)| id).filter(|id| wanted.is_none_or(|wanted| id.0 == wanted));
+    let path_lists: Vec<ShownList> = ids.map(|id| shown_list(router, id)).collect();
+    match wanted.filter(|_| path_lists.is_empty()) {
+        Some(wanted) => fail(format!("no list of paths {wanted} (`show fib path-lists' shows all)")),
+        None => reply(ShowLists { path_lists }),
+    }
+}
+
+fn show_adjacencies(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let index: Option<u32> = args.optional("index")?;
+    let by = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
+    let mut leaves: Vec<(Leaf, NeighbourKey)> = router.ip4.adjacencies().collect();
+    leaves.sort_by_key(|(leaf, _)| leaf.index());
+    leaves.retain(|(leaf, key)| {
+        index.is_none_or(|index| leaf.index() == index) && by.is_none_or(|by| key.interface == by)
+    });
+    let shown = |(leaf, key): (Leaf, NeighbourKey)| ShownAdjacency {
+        index: leaf.index(),
+        interface: router.interfaces.get(key.interface).map_or_else(|_| "?".into(), |there| there.name.clone()),
+        text: router.adjacency_text(leaf),
+    };
+    let adjacencies: Vec<ShownAdjacency> = leaves.into_iter().map(shown).collect();
+    match index.filter(|_| adjacencies.is_empty()) {
+        Some(index) => fail(format!("no adjacency {index} (`show adj' shows all)")),
+        None => reply(ShowAdjacencies { adjacencies }),
+    }
+}
+
+fn show_balances(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let wanted: Option<u32> = args.optional("index")?;
+    let mut objects: Vec<u32> = router.ip4.balances.keys().copied().collect();
+    objects.retain(|object| wanted.is_none_or(|wanted| *object == wanted));
+    objects.sort();
+    let leaf = |object| Leaf::new(tables::kind::LOAD_BALANCE, object);
+    let objects: Vec<ShownBalance> =
+        objects.into_iter().map(|object| shown_balance(router, leaf(object), None)).collect();
+    match wanted.filter(|_| objects.is_empty()) {
+        Some(wanted) => fail(format!("no load balance {wanted} (`show load-balance' shows all)")),
+        None => reply(ShowBalances { objects }),
+    }
 }
 
 /// What is to be said of a way of a route in a table, and whether it works.
@@ -297,32 +433,145 @@ fn write_route(
         }
         false => writeln!(f, "{prefix}")?,
     }
-    if route.buckets.is_empty() {
+    if route.forwarding.buckets.is_empty() {
         return writeln!(f, "  unresolved");
     }
     writeln!(f, "  unicast-ip4-chain")?;
-    write_balance(f, "  ", route.object, &route.buckets)
+    write!(f, "{}", route.forwarding)
 }
 
-fn write_balance(f: &mut fmt::Formatter<'_>, indent: &str, object: u32, buckets: &[ShownBucket]) -> fmt::Result {
-    let count = buckets.last().map_or(0, |bucket| bucket.last + 1);
-    writeln!(f, "{indent}[@0]: dpo-load-balance: [proto:ip4 index:{object} buckets:{count}]")?;
-    for bucket in buckets {
-        match bucket.last > bucket.first {
-            true => writeln!(f, "{indent}  [{}-{}] {}", bucket.first, bucket.last, bucket.to)?,
-            false => writeln!(f, "{indent}  [{}] {}", bucket.first, bucket.to)?,
+impl fmt::Display for ShownBalance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.buckets.last().map_or(0, |bucket| bucket.last + 1);
+        write!(f, "  [@0]: dpo-load-balance: [proto:ip4 index:{} buckets:{count}", self.object)?;
+        match self.counts {
+            Some(Counts { packets, bytes }) => writeln!(f, " to:[{packets}:{bytes}]]")?,
+            None => writeln!(f, "]")?,
         }
+        for bucket in &self.buckets {
+            match bucket.last > bucket.first {
+                true => writeln!(f, "    [{}-{}] {}", bucket.first, bucket.last, bucket.to)?,
+                false => writeln!(f, "    [{}] {}", bucket.first, bucket.to)?,
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 impl fmt::Display for ShownList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "    path-list:[{}] locks:{}", self.index, self.locks)?;
-        for path in &self.paths {
-            let state = if path.resolved { "resolved" } else { "unresolved" };
-            let ShownPath { index, path, weight, preference, .. } = path;
-            writeln!(f, "      path:[{index}] ip4 weight={weight} pref={preference} {path} oper-flags:{state},")?;
+        let ShownList { index, table, locks, paths } = self;
+        writeln!(f, "    path-list:[{index}] table:{table} locks:{locks}")?;
+        paths.iter().try_for_each(|path| writeln!(f, "      {path}"))
+    }
+}
+
+impl fmt::Display for ShownPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.resolved { "resolved" } else { "unresolved" };
+        let ShownPath { index, path_list, path, weight, preference, .. } = self;
+        write!(
+            f,
+            "path:[{index}] pl-index:{path_list} ip4 weight={weight} pref={preference} {path} oper-flags:{state},"
+        )
+    }
+}
+
+/// Entries by themselves, without where they lead.
+#[derive(Serialize)]
+struct ShowEntries {
+    tables: Vec<ShownTable>,
+}
+
+impl fmt::Display for ShowEntries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "FIB Entries:")?;
+        for table in &self.tables {
+            for (prefix, route) in table.routes.iter() {
+                write!(f, "  {}@{prefix}", table.table)?;
+                for ShownSource { source, active, path_list } in &route.sources {
+                    let active = if *active { " active" } else { "" };
+                    write!(f, "  {source}{active} path-list:[{}]", path_list.index)?;
+                }
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct ShowLists {
+    path_lists: Vec<ShownList>,
+}
+
+impl fmt::Display for ShowLists {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "FIB Path Lists:")?;
+        self.path_lists.iter().try_for_each(|list| write!(f, "{list}"))
+    }
+}
+
+#[derive(Serialize)]
+struct ShowPaths {
+    path_lists: Vec<ShownList>,
+}
+
+impl fmt::Display for ShowPaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "FIB Paths:")?;
+        let mut paths = self.path_lists.iter().flat_map(|list| &list.paths);
+        paths.try_for_each(|path| writeln!(f, "  {path}"))
+    }
+}
+
+#[derive(Serialize)]
+struct ShownAdjacency {
+    index: u32,
+    interface: String,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct ShowAdjacencies {
+    adjacencies: Vec<ShownAdjacency>,
+}
+
+impl fmt::Display for ShowAdjacencies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.adjacencies.iter().try_for_each(|adjacency| writeln!(f, "{}", adjacency.text))
+    }
+}
+
+#[derive(Serialize)]
+struct ShowBalances {
+    objects: Vec<ShownBalance>,
+}
+
+impl fmt::Display for ShowBalances {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.objects.iter().try_for_each(|object| write!(f, "{object}"))
+    }
+}
+
+#[derive(Serialize)]
+struct CountedRoute {
+    table: u32,
+    prefix: String,
+    packets: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ShowCounted {
+    routes: Vec<CountedRoute>,
+}
+
+impl fmt::Display for ShowCounted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:>10}  {:<18}{:>20}{:>20}", "Table", "Prefix", "Packets", "Bytes")?;
+        for CountedRoute { table, prefix, packets, bytes } in &self.routes {
+            writeln!(f, "{table:>10}  {prefix:<18}{packets:>20}{bytes:>20}")?;
         }
         Ok(())
     }

@@ -1,15 +1,13 @@
 //! Routing tables beside the default one (VRFs): they come and go, and interfaces belong to one each.
 
 use super::bulk::Batch;
-use super::control::{Table, prefix_of};
+use super::control::{Ip4, Table, prefix_of, table_mut};
 use super::route::{Path, Source, TableIndex};
 use crate::config::Statement;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use rcu::Domain;
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tables::Fib4;
 use tables::fib4::Options;
 use wire::Prefix4;
@@ -41,13 +39,14 @@ pub enum TableError {
     HasAddresses { name: String },
     #[error("{name} has a DHCP client, whose routes are in its table: `set dhcp client intfc {name} del' first")]
     HasDhcpClient { name: String },
+    #[error(
+        "table {id} may have {limit} routes and has as many, or more (`set ip table max-routes'): remove some, or let it have \
+         more"
+    )]
+    Limit { id: u32, limit: usize },
     #[error("the route would lead from table {0} into the same table")]
     IntoItself(u32),
 }
-
-/// Places of tables that packets may still name.
-#[derive(Default)]
-pub(super) struct Leaving(VecDeque<(TableIndex, Arc<AtomicBool>)>);
 
 /// A table of a few routes, until it has many.
 pub(super) fn new_fib(domain: &Arc<Domain>) -> Result<Fib4, TableError> {
@@ -72,11 +71,10 @@ impl Router {
         if self.ip4.find_table(id).is_some() {
             return Err(if id == 0 { TableError::Default } else { TableError::There(id) }.into());
         }
-        let leaving = &mut self.ip4.leaving.0;
-        leaving.retain(|(_, is_settled)| !is_settled.load(Ordering::Acquire));
-        let tables = &self.ip4.tables;
+        let Ip4 { leaving, tables, .. } = &mut self.ip4;
+        leaving.settled().for_each(drop);
         let is_free = |index: &usize| {
-            tables.get(*index).is_none_or(Option::is_none) && !leaving.iter().any(|(left, _)| left.0 as usize == *index)
+            tables.get(*index).is_none_or(Option::is_none) && !leaving.holds(&TableIndex(*index as u16))
         };
         let index = (0..MAX_TABLES).find(is_free).ok_or(TableError::TooMany)?;
         let fib = new_fib(self.graph.domain())?;
@@ -117,11 +115,16 @@ impl Router {
             self.ip4.tables.pop();
         }
         self.ip4.publish_tables();
-        let is_settled = Arc::new(AtomicBool::new(false));
-        self.ip4.leaving.0.push_back((index, is_settled.clone()));
-        self.graph.when_settled(move || is_settled.store(true, Ordering::Release));
+        self.ip4.leaving.add(&self.graph, index);
+        self.ip4.forget_counted(&self.graph, index);
         self.graph.domain().collect();
         Ok(())
+    }
+
+    /// Lets operators and programs bring a table to so many prefixes at most, or to any number. Those that are there
+    /// stay.
+    pub fn limit_table(&mut self, table: TableIndex, limit: Option<usize>) {
+        table_mut(&mut self.ip4.tables, table).limit = limit;
     }
 
     /// The table of an interface.
@@ -181,6 +184,21 @@ pub(crate) fn table_reset(name: &str) -> String {
 
 /// The tables. They come before what is in them.
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    let tables = router.ip4.table_ids().filter(|(index, _)| *index != TableIndex::DEFAULT);
-    into.extend(tables.map(|(_, id)| Statement::new(format!("ip table add {id}"), removal(id))));
+    for (index, id) in router.ip4.table_ids() {
+        let needs: Vec<String> = (index != TableIndex::DEFAULT).then(|| removal(id)).into_iter().collect();
+        into.extend(needs.iter().map(|removal| Statement::new(format!("ip table add {id}"), removal.clone())));
+        let named = if index == TableIndex::DEFAULT { String::new() } else { format!(" table {id}") };
+        let mut rests_on_table = |line: String, undo: String| {
+            let statement = Statement { needs: needs.clone(), ..Statement::new(line, undo) };
+            into.push(statement.replaced_by_itself());
+        };
+        if let Some(limit) = router.ip4.limit(index) {
+            let command = "set ip table max-routes";
+            rests_on_table(format!("{command} {limit}{named}"), format!("{command} unlimited{named}"));
+        }
+        for (_, prefix) in router.ip4.counted().filter(|(of, _)| *of == index) {
+            let command = format!("set ip route counters {prefix}");
+            rests_on_table(format!("{command} enable{named}"), format!("{command} disable{named}"));
+        }
+    }
 }

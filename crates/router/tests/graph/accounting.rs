@@ -349,7 +349,8 @@ impl Trial {
     /// One operation, on the router and on the settings. An error must leave all as it was.
     fn step(&mut self) {
         let before = snapshot(&self.bed);
-        let result = match self.random.below(15) {
+        let result = match self.random.below(16) {
+            15 => self.count_route(),
             12 => self.change_routes(),
             13 => self.set_table(),
             14 => self.change_other(),
@@ -498,6 +499,12 @@ impl Trial {
         Ok(())
     }
 
+    /// That packets are counted is no difference to them.
+    fn count_route(&mut self) -> Result<(), Error> {
+        let (table, prefix, counted) = (self.any_table(), self.any_prefix().network(), !self.random.one_in(3));
+        self.bed.router.count_route(table, prefix, counted)
+    }
+
     /// Makes the table that comes and goes, or takes it away with its routes.
     fn change_other(&mut self) -> Result<(), Error> {
         match self.other {
@@ -557,7 +564,7 @@ impl Trial {
                 "punted, but no host interface takes it" => Fate::Punted,
                 "ICMP type not handled" => Fate::Local,
                 "no ICMP error about an ICMP error" => Fate::Refused,
-                other => panic!("{other}"),
+                other => panic!("{other}: {moved:?} {destination}"),
             })
             .collect();
         let mut asked = Vec::new();
@@ -584,7 +591,7 @@ impl Trial {
     /// Every object that a route reaches exists once, and no other does.
     fn check_objects(&self) {
         let ip4 = &self.bed.router.ip4;
-        let mut reached: BTreeSet<u32> = BTreeSet::new();
+        let mut reached: BTreeSet<u32> = self.bed.router.neighbours.adjacencies().collect();
         let is_object = |leaf: &Leaf| matches!(leaf.kind(), tables::kind::ADJACENCY | tables::kind::GLEAN);
         for leaf in ip4.leaves() {
             match ip4.buckets(leaf) {
@@ -607,6 +614,8 @@ impl Trial {
         neighbours.into_iter().for_each(|key| router.remove_neighbour(key).unwrap());
         let ports: Vec<InterfaceIndex> = router.interfaces.iter().map(|interface| interface.index).collect();
         ports.into_iter().for_each(|index| router.delete_interface(index).unwrap());
+        let counted: Vec<_> = router.ip4.counted().collect();
+        counted.into_iter().for_each(|(table, prefix)| router.count_route(table, prefix, false).unwrap());
         let tables: Vec<u32> = router.ip4.table_ids().map(|(_, id)| id).filter(|id| *id != 0).collect();
         tables.into_iter().for_each(|id| router.remove_table(id).unwrap());
         self.bed.run();

@@ -273,6 +273,14 @@ const CASES: &[(&str, &str, Act)] = &[
         leak(bed, &["ip route add table 9 25.0.0.0/8 via ip4-lookup-in-table 0"]);
         ports[0].receive_packet(&udp("25.1.2.3"));
     }),
+    ("ip4-route-counters", "blackholed packets", |bed, ports| {
+        bed.command("set ip route counters 20.0.0.0/8 enable").unwrap();
+        ports[0].receive_packet(&udp("20.1.2.3"));
+    }),
+    ("ip4-route-counters", "directed broadcast not sent on", |bed, ports| {
+        bed.command("set ip route counters 10.0.1.255/32 enable").unwrap();
+        ports[0].receive_packet(&udp("10.0.1.255"));
+    }),
     ("ip4-punt", "punted, but no host interface takes it", |_, ports| {
         ports[0].receive_packet(&udp("21.1.2.3"));
     }),
@@ -680,8 +688,10 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("ip4-lookup", "route leads to nothing"),
     ("ip4-load-balance", "route leads to nothing"),
     ("lookup-ip4-dst", "route leads to nothing"),
+    ("ip4-route-counters", "route leads to nothing"),
     // `lookup-ip4-dst` counts them.
     ("ip4-lookup", "too many tables in a row"),
+    ("ip4-route-counters", "too many tables in a row"),
     ("ip4-load-balance", "too many tables in a row"),
     // A guard: such sources do not get past `ip4-input`.
     ("tcp4-reset", "no TCP reset to a source that is not one host"),

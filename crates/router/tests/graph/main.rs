@@ -8,6 +8,7 @@ mod bed;
 mod capture;
 mod commands;
 mod config;
+mod count;
 mod dhcp;
 mod drops;
 mod forwarding;

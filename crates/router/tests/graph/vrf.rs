@@ -80,7 +80,8 @@ fn vectors_in_which_tables_mix_are_told_apart() {
         bed.run();
         for (port, mut expected) in ports.iter().zip(expected) {
             let mut sent = port.sent();
-            (sent.sort(), expected.sort());
+            sent.sort();
+            expected.sort();
             assert_eq!(sent, expected);
         }
     }
@@ -251,4 +252,21 @@ fn pings_are_of_a_table() {
     all(&mut bed, &["ip table add 8", "ip route add table 8 10.0.1.0/24 via ip4-lookup-in-table 0"]);
     let error = bed.begin("ping 10.0.1.2 table-id 8").err().unwrap();
     assert!(error.contains("no interface belongs to table 8"), "{error}");
+}
+
+#[test]
+fn known_neighbours_are_reached_by_another_tables_route_onto_their_wire() {
+    let (mut bed, ports) = bed();
+    all(&mut bed, &["ip route add 10.8.0.0/16 via drop", "ip route add 10.0.1.0/25 via b1"]);
+    assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.2"), hop(1, "10.0.1.2"), "its own table's");
+    bed.command("ip neighbor del a1 10.0.1.2").unwrap();
+    assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.2"), hop(3, "10.0.1.2"));
+    // One that is learned meanwhile, too, and one that went is asked for again.
+    assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.9"), Some((3, wire::MacAddress::BROADCAST)));
+    bed.know(&ports[3], "10.0.1.9");
+    bed.run();
+    assert_eq!(ports[3].sent().iter().filter(|frame| frame[12..14] == [8, 0]).count(), 1, "what had waited");
+    assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.9"), hop(3, "10.0.1.9"));
+    bed.command("ip neighbor del b1 10.0.1.9").unwrap();
+    assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.9"), Some((3, wire::MacAddress::BROADCAST)));
 }
