@@ -564,8 +564,8 @@ fn write_churn(f: &mut String, result: &churn::Outcome) -> fmt::Result {
     }
     writeln!(
         f,
-        "  {:<26}{:>10}{:>10}{:>10}{:>10}{:>12}",
-        "microseconds a round", "50%", "99%", "99.99%", "most", "rounds"
+        "  {:<26}{:>10}{:>10}{:>10}{:>10}{:>8}{:>12}",
+        "microseconds a round", "50%", "99%", "99.99%", "most", ">1 ms", "rounds"
     )?;
     let rows = [
         ("alone", &result.quiet_round_us),
@@ -573,7 +573,11 @@ fn write_churn(f: &mut String, result: &churn::Outcome) -> fmt::Result {
         ("bare loop beside changes", &result.probe_us),
     ];
     for (what, p) in rows {
-        writeln!(f, "  {what:<26}{:>10.2}{:>10.2}{:>10.2}{:>10.2}{:>12}", p.p50, p.p99, p.p9999, p.max, p.rounds)?;
+        writeln!(
+            f,
+            "  {what:<26}{:>10.2}{:>10.2}{:>10.2}{:>10.2}{:>8}{:>12}",
+            p.p50, p.p99, p.p9999, p.max, p.over_1ms, p.rounds
+        )?;
     }
     let churn::Outcome { sampled, astray, dropped, .. } = result;
     writeln!(f, "  {sampled} packets looked at, {astray} went where neither route led; {dropped} dropped")

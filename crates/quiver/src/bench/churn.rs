@@ -9,7 +9,7 @@ use super::{NEXT_HOP, Spread};
 use drivers::pg::template::{Template, Vary};
 use drivers::pg::{self, Content, Stream};
 use drivers::{Device, Link, Transmit};
-use graph::{Buffers, Vector, edge, time};
+use graph::{Buffers, Vector, edge, flag, time};
 use router::arp::NeighbourKey;
 use router::ip4::bulk::Batch;
 use router::ip4::control::{Path, Source, Way};
@@ -61,6 +61,8 @@ pub struct Percentiles {
     pub p99: f64,
     pub p9999: f64,
     pub max: f64,
+    /// How many took more than a millisecond.
+    pub over_1ms: u64,
     pub rounds: u64,
 }
 
@@ -68,11 +70,14 @@ pub struct Percentiles {
 struct Histogram {
     counts: Vec<u64>,
     max: u64,
+    over_1ms: u64,
+    millisecond: u64,
 }
 
 impl Histogram {
     fn new() -> Histogram {
-        Histogram { counts: vec![0; 64 * 16], max: 0 }
+        let millisecond = time::to_ticks(Duration::from_millis(1));
+        Histogram { counts: vec![0; 64 * 16], max: 0, over_1ms: 0, millisecond }
     }
 
     fn add(&mut self, clocks: u64) {
@@ -80,11 +85,13 @@ impl Histogram {
         let step = (clocks >> (power - 4)) as usize & 15;
         self.counts[power * 16 + step] += 1;
         self.max = self.max.max(clocks);
+        self.over_1ms += u64::from(clocks > self.millisecond);
     }
 
     fn merge(&mut self, other: &Histogram) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
         self.max = self.max.max(other.max);
+        self.over_1ms += other.over_1ms;
     }
 
     fn percentiles(&self) -> Percentiles {
@@ -100,7 +107,14 @@ impl Histogram {
             let place = found.unwrap_or(0);
             us((16 + place % 16) as f64 * 2f64.powi(place as i32 / 16 - 4))
         };
-        Percentiles { p50: at(0.5), p99: at(0.99), p9999: at(0.9999), max: us(self.max as f64), rounds }
+        Percentiles {
+            p50: at(0.5),
+            p99: at(0.99),
+            p9999: at(0.9999),
+            max: us(self.max as f64),
+            over_1ms: self.over_1ms,
+            rounds,
+        }
     }
 }
 
@@ -115,8 +129,13 @@ struct Witness(Arc<Seen>);
 
 impl Transmit for Witness {
     fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector) {
+        vector.set_edges(edge::SENT);
         let row = vector.row(0);
         let bytes = buffers.bytes(row.packet);
+        // The interface announces itself, too.
+        if row.flags & flag::ORIGINATED != 0 {
+            return;
+        }
         let (l2, destination) = (row.l2 as usize, row.l3 as usize + 16);
         let hop = u64::from(bytes[l2 + 5]);
         let to = u32::from_be_bytes(bytes[destination..destination + 4].try_into().expect("four bytes"));
@@ -125,7 +144,6 @@ impl Transmit for Witness {
             place.store(u64::from(to) << 32 | hop, Ordering::Relaxed);
             self.0.next.store(at + 1, Ordering::Release);
         }
-        vector.set_edges(edge::SENT);
     }
 }
 
