@@ -33,7 +33,7 @@ test-rust: ## Only the tests of the crates
 	cargo test --workspace --locked --no-fail-fast
 
 test-models: ## Only the models: every interleaving of readers and a writer
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p quiver-rcu -p quiver-graph --test models --release --locked
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p quiver-rcu -p quiver-graph -p quiver-tables --test models --release --locked
 
 # Against a build with debug assertions: it checks its packet ledger every round.
 test-e2e: ## Only the end-to-end tests

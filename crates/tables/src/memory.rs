@@ -20,6 +20,20 @@ pub(crate) fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
+/// The same for the second-level cache only. More of such requests may be under way than of those for the first level,
+/// so that many at once come sooner from afar; what is near comes later.
+#[inline(always)]
+pub(crate) fn prefetch_far<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint on a valid address; every x86-64 has SSE.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(value).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
 /// Gives heap memory that nobody uses back to the system, where the C library can: after a million routes have
 /// gone. It takes milliseconds.
 pub fn give_heap_back() {

@@ -8,10 +8,10 @@
 
 use super::ranges::Ranges;
 use crate::leaf::Leaf;
-use crate::memory::{Pages, Reserved, prefetch};
+use crate::memory::{Pages, Reserved, prefetch, prefetch_far};
 use rcu::{Domain, Published, Round};
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
 /// One slot for each value of the upper 24 bits of an address.
@@ -41,6 +41,8 @@ const SMALLEST_BLOCK: usize = 16;
 pub(super) struct Slots {
     pub(super) first: Reserved<AtomicU32>,
     pub(super) second: Reserved<AtomicU32>,
+    /// There is more of it than caches hold. A hint: it changes how slots are asked for, and not what they say.
+    pub(super) is_far: AtomicBool,
 }
 
 impl Slots {
@@ -48,6 +50,7 @@ impl Slots {
         Ok(Slots {
             first: Reserved::new(FIRST_LEVEL_SLOTS, pages)?,
             second: Reserved::new(second_level_pages.max(1) as usize * PAGE_SLOTS, pages)?,
+            is_far: AtomicBool::new(false),
         })
     }
 
@@ -307,6 +310,61 @@ impl Slots {
             prefetch(&first[(address >> 8) as usize]);
         }
     }
+
+    /// Asks for the first slots that a kernel will read, and gives how far it is to ask ahead of itself for the others.
+    #[inline(always)]
+    fn begin(&self, addresses: &[u32]) -> usize {
+        if self.is_far.load(Ordering::Relaxed) {
+            let first = self.first_level();
+            addresses.iter().for_each(|address| prefetch_far(&first[(address >> 8) as usize]));
+            return addresses.len();
+        }
+        self.prefetch_first(&addresses[..AHEAD.min(addresses.len())]);
+        AHEAD
+    }
+}
+
+/// Lanes that continue in the second level: few in most tables.
+struct Continued {
+    lanes: [u8; BLOCK + MOST_LANES],
+    count: usize,
+}
+
+/// Lanes of the widest kernel.
+const MOST_LANES: usize = 16;
+
+impl Continued {
+    #[inline(always)]
+    fn new() -> Continued {
+        Continued { lanes: [0; BLOCK + MOST_LANES], count: 0 }
+    }
+
+    /// Notes those lanes from `start` on that `mask` names, and asks for their slots.
+    #[inline(always)]
+    fn note(&mut self, table: &Slots, leaves: &[u32], start: usize, mut mask: u32) {
+        while mask != 0 {
+            let lane = start + mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            prefetch(&table.second[(leaves[lane] & SLOT_MASK) as usize]);
+            self.lanes[self.count] = lane as u8;
+            self.count += 1;
+        }
+    }
+
+    /// Reads the slots of the lanes noted, and says whether one of them holds a MISS.
+    #[inline(always)]
+    fn resolve(&self, table: &Slots, leaves: &mut [u32]) -> bool {
+        let mut missed = false;
+        for lane in &self.lanes[..self.count] {
+            let leaf = &mut leaves[*lane as usize];
+            // Of the last group some lanes may have been in the one before.
+            if *leaf >= CONTINUED {
+                *leaf = table.second[(*leaf & SLOT_MASK) as usize].load(Ordering::Acquire);
+                missed |= *leaf == MISS;
+            }
+        }
+        missed
+    }
 }
 
 mod scalar {
@@ -318,41 +376,25 @@ mod scalar {
     pub(super) fn resolve(table: &Slots, addresses: &[u32], leaves: &mut [u32]) -> bool {
         let first = table.first_level();
         let count = addresses.len();
-        table.prefetch_first(&addresses[..AHEAD.min(count)]);
-        let (mut continued, mut missed) = (false, false);
-        let groups = addresses.chunks(GROUP).zip(leaves.chunks_mut(GROUP));
-        for (number, (addresses_here, leaves)) in groups.enumerate() {
-            let ahead = (number * GROUP + AHEAD).min(count);
+        let distance = table.begin(addresses);
+        let (mut continued, mut missed) = (Continued::new(), false);
+        for (number, addresses_here) in addresses.chunks(GROUP).enumerate() {
+            let here = &mut leaves[number * GROUP..][..addresses_here.len()];
+            let ahead = (number * GROUP + distance).min(count);
             table.prefetch_first(&addresses[ahead..count.min(ahead + GROUP)]);
-            for (address, leaf) in addresses_here.iter().zip(&mut *leaves) {
+            for (address, leaf) in addresses_here.iter().zip(&mut *here) {
                 *leaf = first[(address >> 8) as usize].load(Ordering::Acquire);
             }
-            for (address, leaf) in addresses_here.iter().zip(leaves) {
+            let mut lanes = 0;
+            for (lane, (address, leaf)) in addresses_here.iter().zip(here).enumerate() {
                 let more = *leaf >= CONTINUED;
                 missed |= *leaf == MISS;
-                continued |= more;
+                lanes |= u32::from(more) << lane;
                 *leaf |= address & PAGE_MASK & (more as u32).wrapping_neg();
             }
+            continued.note(table, leaves, number * GROUP, lanes);
         }
-        if continued {
-            missed |= second_level(table, leaves);
-        }
-        missed
-    }
-
-    /// Reads the second-level slots that the first level left, and says whether any
-    /// lane holds a MISS there.
-    fn second_level(table: &Slots, leaves: &mut [u32]) -> bool {
-        let second = &*table.second;
-        for leaf in leaves.iter().filter(|leaf| **leaf >= CONTINUED) {
-            prefetch(&second[(leaf & SLOT_MASK) as usize]);
-        }
-        let mut missed = false;
-        for leaf in leaves.iter_mut().filter(|leaf| **leaf >= CONTINUED) {
-            *leaf = second[(*leaf & SLOT_MASK) as usize].load(Ordering::Acquire);
-            missed |= *leaf == MISS;
-        }
-        missed
+        continued.resolve(table, leaves) | missed
     }
 }
 
@@ -415,10 +457,10 @@ mod avx512 {
         let count = addresses.len();
         let page_mask = _mm512_set1_epi32(PAGE_MASK as i32);
         let tag = _mm512_set1_epi32(CONTINUED as i32);
-        let (mut missed, mut continued) = (0, 0);
-        table.prefetch_first(&addresses[..AHEAD.min(count)]);
+        let (mut missed, mut continued) = (0, Continued::new());
+        let distance = table.begin(addresses);
         for start in groups(count, LANES) {
-            if let Some(ahead) = addresses.get(start + AHEAD..start + AHEAD + LANES) {
+            if let Some(ahead) = addresses.get(start + distance..start + distance + LANES) {
                 table.prefetch_first(ahead);
             }
             // SAFETY: `groups` keeps start + LANES within both slices; 24-bit indices
@@ -431,38 +473,11 @@ mod avx512 {
                 let low = _mm512_and_si512(address, page_mask);
                 let found = _mm512_mask_or_epi32(found, more, found, low);
                 missed |= _mm512_testn_epi32_mask(found, found);
-                continued |= more;
                 _mm512_storeu_si512(leaves.as_mut_ptr().add(start).cast(), found);
+                continued.note(table, leaves, start, more.into());
             }
         }
-        if continued != 0 {
-            // SAFETY: as promised to us; a continued lane names a slot of `second`.
-            missed |= unsafe { second_level(table, leaves) };
-        }
-        missed != 0
-    }
-
-    /// # Safety
-    /// AVX-512F and DQ; at least [`LANES`] leaves; those that are CONTINUED name slots.
-    #[target_feature(enable = "avx512f,avx512dq")]
-    unsafe fn second_level(table: &Slots, leaves: &mut [u32]) -> __mmask16 {
-        let slot_mask = _mm512_set1_epi32(SLOT_MASK as i32);
-        let tag = _mm512_set1_epi32(CONTINUED as i32);
-        let mut missed = 0;
-        for start in groups(leaves.len(), LANES) {
-            // SAFETY: `groups` keeps start + LANES within the slice; the caller vouches
-            // for the slot numbers of continued lanes, and no other lane is read.
-            unsafe {
-                let leaf = leaves.as_mut_ptr().add(start);
-                let found = _mm512_loadu_si512(leaf.cast());
-                let more = _mm512_cmpge_epu32_mask(found, tag);
-                let index = _mm512_and_si512(found, slot_mask);
-                let found = gather(table.second.as_ptr(), index, more, found);
-                missed |= _mm512_testn_epi32_mask(found, found);
-                _mm512_storeu_si512(leaf.cast(), found);
-            }
-        }
-        missed
+        continued.resolve(table, leaves) | (missed != 0)
     }
 }
 
@@ -510,10 +525,10 @@ mod avx2 {
         let count = addresses.len();
         let page_mask = _mm256_set1_epi32(PAGE_MASK as i32);
         let zero = _mm256_setzero_si256();
-        let (mut missed, mut continued) = (zero, zero);
-        table.prefetch_first(&addresses[..AHEAD.min(count)]);
+        let (mut missed, mut continued) = (zero, Continued::new());
+        let distance = table.begin(addresses);
         for start in groups(count, LANES) {
-            if let Some(ahead) = addresses.get(start + AHEAD..start + AHEAD + LANES) {
+            if let Some(ahead) = addresses.get(start + distance..start + distance + LANES) {
                 table.prefetch_first(ahead);
             }
             // SAFETY: `groups` keeps start + LANES within both slices; 24-bit indices
@@ -527,36 +542,10 @@ mod avx2 {
                 let low = _mm256_and_si256(_mm256_and_si256(address, page_mask), more);
                 let found = _mm256_or_si256(found, low);
                 missed = _mm256_or_si256(missed, _mm256_cmpeq_epi32(found, zero));
-                continued = _mm256_or_si256(continued, more);
                 _mm256_storeu_si256(leaves.as_mut_ptr().add(start).cast(), found);
+                continued.note(table, leaves, start, _mm256_movemask_ps(_mm256_castsi256_ps(more)) as u32);
             }
         }
-        if _mm256_movemask_epi8(continued) != 0 {
-            // SAFETY: as promised to us; a continued lane names a slot of `second`.
-            missed = _mm256_or_si256(missed, unsafe { second_level(table, leaves) });
-        }
-        _mm256_movemask_epi8(missed) != 0
-    }
-
-    /// # Safety
-    /// AVX2; at least [`LANES`] leaves; those that are CONTINUED name slots.
-    #[target_feature(enable = "avx2")]
-    unsafe fn second_level(table: &Slots, leaves: &mut [u32]) -> __m256i {
-        let slot_mask = _mm256_set1_epi32(SLOT_MASK as i32);
-        let zero = _mm256_setzero_si256();
-        let mut missed = zero;
-        for start in groups(leaves.len(), LANES) {
-            // SAFETY: `groups` keeps start + LANES within the slice; the caller vouches
-            // for the slot numbers of continued lanes, and no other lane is read.
-            unsafe {
-                let leaf = leaves.as_mut_ptr().add(start);
-                let found = _mm256_loadu_si256(leaf.cast());
-                let index = _mm256_and_si256(found, slot_mask);
-                let found = gather(table.second.as_ptr(), index, continued_lanes(found), found);
-                missed = _mm256_or_si256(missed, _mm256_cmpeq_epi32(found, zero));
-                _mm256_storeu_si256(leaf.cast(), found);
-            }
-        }
-        missed
+        continued.resolve(table, leaves) | (_mm256_movemask_epi8(missed) != 0)
     }
 }

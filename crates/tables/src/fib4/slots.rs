@@ -22,6 +22,8 @@ const SMALL_IN_LARGE: usize = 512;
 /// From so many prefixes on the first level is made of large pages: 64 MiB at most, which are little beside what so
 /// many take anyway, and a lookup finds its slot without a walk through page tables.
 const WORTH_LARGE_PAGES: usize = 1 << 17;
+/// With so many system pages of slots, 10 MiB, they are asked for as from afar (`examples/lookup_cost`).
+const FAR: usize = 256;
 
 /// A set of small numbers.
 struct Bits(Vec<u64>);
@@ -105,6 +107,7 @@ impl Painter {
 
     /// Says how many prefixes there will be.
     pub fn expect(&mut self, prefixes: usize) {
+        self.slots.is_far.store(self.backed.len() >= FAR, Ordering::Relaxed);
         let large = match self.large {
             _ if self.large_anyway => true,
             false => prefixes >= WORTH_LARGE_PAGES,
@@ -115,6 +118,7 @@ impl Painter {
         }
         self.large = large;
         self.slots.first.want_large_pages(large);
+        self.slots.second.want_large_pages(large);
         if large {
             for region in 0..SYSTEM_PAGES / SMALL_IN_LARGE {
                 let pages = region * SMALL_IN_LARGE..(region + 1) * SMALL_IN_LARGE;
