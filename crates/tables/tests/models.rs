@@ -161,4 +161,12 @@ fn no_address_is_without_a_route_that_has_one_before_and_after() {
         slots.first[0].store(MISS, Ordering::Release);
     };
     check(([A, MISS], MISS), (0, 0), &[A, D], back);
+    // Both in a row: the default route is at the end what it was at the beginning, and is told apart.
+    let back_and_there = |slots: &Slots, _: &Arc<Domain>| {
+        slots.set_default(D);
+        slots.first[0].store(MISS, Ordering::Release);
+        slots.first[0].store(A, Ordering::Release);
+        slots.set_default(MISS);
+    };
+    check(([A, MISS], MISS), (0, 0), &[A, D], back_and_there);
 }
