@@ -612,6 +612,7 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
         writeln!(f, "\n{}: {} routes, us a route: median (min-max)", result.scenario, result.routes)?;
         let rows = [
             ("add bulk", &result.add_bulk_us),
+            ("add bulk, new memory", &result.add_bulk_fresh_us),
             ("delete bulk", &result.delete_bulk_us),
             ("add single", &result.add_single_us),
             ("replace single", &result.replace_single_us),

@@ -422,7 +422,7 @@ impl Router {
         self.tick_config(now);
         self.collect_capture();
         let pending = self.graph.domain().collect();
-        self.ip4.trim();
+        self.ip4.trim(now);
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
         let due = [
             self.links.next_due(),
@@ -431,6 +431,7 @@ impl Router {
             self.pings.next_due(),
             self.dhcp.next_due(),
             self.config.next_due(),
+            self.ip4.next_due(),
             reclaim,
         ];
         due.into_iter().flatten().min()

@@ -307,8 +307,7 @@ impl Fib4 {
         match &mut self.painter {
             Some(painter) => {
                 painter.paint_stale(&self.tree, leaf);
-                painter.expect(self.tree.len());
-                painter.trim();
+                painter.settle();
             }
             None => self.form_ranges(leaf),
         }
@@ -343,11 +342,11 @@ impl Fib4 {
         true
     }
 
-    /// Gives memory back that holds nothing any more. For when there is time.
+    /// Gives memory back that holds nothing any more. For when there is time, and when routes that went will not come
+    /// back at once: to get a page of memory anew takes longer than to paint it.
     pub fn trim(&mut self) {
         if let Some(painter) = &mut self.painter {
-            painter.expect(self.tree.len());
-            painter.trim();
+            painter.trim(self.tree.len());
         }
     }
 

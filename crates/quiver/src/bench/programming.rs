@@ -4,7 +4,7 @@ use super::scenario::prefix_of;
 use super::{NEXT_HOP, Spread};
 use router::arp::NeighbourKey;
 use router::ip4::bulk::Batch;
-use router::ip4::control::{Path, Source, TableIndex, Way};
+use router::ip4::control::{Path, Source, TRIM_AFTER, TableIndex, Way};
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
 use std::net::Ipv4Addr;
@@ -22,6 +22,8 @@ pub struct Outcome {
     pub routes: usize,
     /// Microseconds a route, each over all routes.
     pub add_bulk_us: Spread,
+    /// The same when all memory has to be had from the system first, as at the start.
+    pub add_bulk_fresh_us: Spread,
     pub delete_bulk_us: Spread,
     pub add_single_us: Spread,
     pub replace_single_us: Spread,
@@ -39,6 +41,12 @@ pub struct Outcome {
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
+}
+
+/// Has the router as it is when routes have been away for a while.
+fn rest(router: &mut Router) {
+    router.tick();
+    router.tick_at(Instant::now() + 2 * TRIM_AFTER);
 }
 
 /// What another table takes that has 100 routes.
@@ -79,7 +87,7 @@ pub fn measure(scenario: &str, repeat: u16) -> Result<Outcome, router::Error> {
         router.set_neighbour(NeighbourKey { interface: sink, address: *hop }, mac, true)?;
     }
     let path = |at: usize| vec![Path::new(Way::Via { next_hop: hops[at % hops.len()], interface: None })];
-    let mut times: [Vec<f64>; 6] = Default::default();
+    let mut times: [Vec<f64>; 7] = Default::default();
     let timed = |router: &mut Router, work: &mut dyn FnMut(&mut Router) -> Result<(), router::Error>| {
         let start = Instant::now();
         work(router)?;
@@ -89,24 +97,29 @@ pub fn measure(scenario: &str, repeat: u16) -> Result<Outcome, router::Error> {
     let bytes_per_vrf = measure_tables(&mut router, &keys, &path)?;
     let before = resident();
     let mut after = before;
-    for turn in 0..repeat {
+    let bulk = |router: &mut Router| {
         // Filling the batch is part of it.
+        let mut batch = Batch::default();
+        let lists: Vec<_> = (0..hops.len()).map(|hop| batch.paths(path(hop))).collect();
+        keys.iter().enumerate().for_each(|(at, key)| batch.put(prefix_of(*key), lists[at % lists.len()]));
+        router.change_routes(Source::Api, batch).map(drop)
+    };
+    let none = |router: &mut Router| {
+        let mut batch = Batch::default();
+        keys.iter().for_each(|key| batch.remove(prefix_of(*key)));
+        router.change_routes(Source::Api, batch).map(drop)
+    };
+    for turn in 0..repeat {
         let empty = resident();
-        times[0].push(timed(&mut router, &mut |router| {
-            let mut batch = Batch::default();
-            let lists: Vec<_> = (0..hops.len()).map(|hop| batch.paths(path(hop))).collect();
-            keys.iter().enumerate().for_each(|(at, key)| batch.put(prefix_of(*key), lists[at % lists.len()]));
-            router.change_routes(Source::Api, batch).map(drop)
-        })?);
+        times[6].push(timed(&mut router, &mut |router| bulk(router))?);
         assert_eq!(router.ip4.routes().len(), own + keys.len());
         times[1].push(resident().saturating_sub(empty) as f64 / keys.len() as f64);
-        times[2].push(timed(&mut router, &mut |router| {
-            let mut batch = Batch::default();
-            keys.iter().for_each(|key| batch.remove(prefix_of(*key)));
-            router.change_routes(Source::Api, batch).map(drop)
-        })?);
+        times[2].push(timed(&mut router, &mut |router| none(router))?);
         assert_eq!(router.ip4.routes().len(), own);
-        router.tick();
+        // Again, in the memory that is still there.
+        times[0].push(timed(&mut router, &mut |router| bulk(router))?);
+        none(&mut router)?;
+        rest(&mut router);
         if turn == 0 {
             after = resident();
         }
@@ -124,14 +137,15 @@ pub fn measure(scenario: &str, repeat: u16) -> Result<Outcome, router::Error> {
             keys.iter().try_for_each(|key| router.remove_route(prefix_of(*key), Source::Api, &[]))
         })?);
         assert_eq!(router.ip4.routes().len(), own);
-        tables::give_heap_back();
-        router.tick();
+        rest(&mut router);
     }
-    let [add_bulk, bytes, delete_bulk, add_single, replace_single, delete_single] = times.map(Spread::of);
+    let [add_bulk, bytes, delete_bulk, add_single, replace_single, delete_single, add_bulk_fresh] =
+        times.map(Spread::of);
     Ok(Outcome {
         scenario: scenario.into(),
         routes: keys.len(),
         add_bulk_us: add_bulk,
+        add_bulk_fresh_us: add_bulk_fresh,
         delete_bulk_us: delete_bulk,
         add_single_us: add_single,
         replace_single_us: replace_single,

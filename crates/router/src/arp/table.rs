@@ -147,7 +147,7 @@ impl Entry<'_> {
 
     /// The object of its adjacency. The slot may have become another's by now: who uses it looks whose it is.
     pub fn adjacency(self) -> Option<u32> {
-        self.0.adjacency.load(Ordering::Relaxed).checked_sub(1)
+        self.0.adjacency.load(Ordering::Acquire).checked_sub(1)
     }
 
     /// It was heard of.
@@ -200,7 +200,8 @@ impl Table {
     /// Says which adjacency leads to a neighbour that is there.
     pub fn set_adjacency(&mut self, key: &NeighbourKey, object: u32) {
         if let Some(slot) = self.slots.find(key_of(key)) {
-            slot.adjacency.store(object + 1, Ordering::Relaxed);
+            // Who finds it finds the object made.
+            slot.adjacency.store(object + 1, Ordering::Release);
         }
     }
 

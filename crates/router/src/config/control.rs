@@ -122,6 +122,7 @@ impl Router {
         handoff::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
         ip4::config::statements(self, &mut statements);
+        ip4::vrf::limits(self, &mut statements);
         ip4::punt::config::statements(self, &mut statements);
         icmp::config::statements(self, &mut statements);
         reassembly::config::statements(self, &mut statements);
@@ -262,6 +263,14 @@ impl Router {
 
     /// Takes all steps, or none.
     fn take(&mut self, steps: Vec<Step>) -> Result<(), ConfigError> {
+        // On the way from one state to another, and back, there may be more routes than in either.
+        self.ip4.knows_no_limit = true;
+        let result = self.take_each(steps);
+        self.ip4.knows_no_limit = false;
+        result
+    }
+
+    fn take_each(&mut self, steps: Vec<Step>) -> Result<(), ConfigError> {
         for (at, step) in steps.iter().enumerate() {
             self.config.progress(at);
             let Err(error) = COMMANDS.execute(self, &step.command) else { continue };

@@ -172,7 +172,7 @@ fn reply(cx: &mut Context<'_>, row: &mut Row, start: usize) -> Edge {
     header.set_fragment(false, false, 0);
     header.fill_checksum();
     row.target = asker.into();
-    row.flags = (row.flags | flag::ORIGINATED) & !(check::TTL | check::GROUP);
+    row.flags = (row.flags | flag::ORIGINATED) & !(check::TTL | check::GROUP | flag::TABLES);
     cx.count(0, 1);
     Edge::Lookup
 }

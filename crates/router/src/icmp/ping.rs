@@ -143,7 +143,7 @@ struct Outstanding {
 
 struct Ping {
     identifier: u16,
-    rx: InterfaceIndex,
+    table: TableIndex,
     source: Ipv4Addr,
     wanted: Wanted,
     interval: Duration,
@@ -279,14 +279,7 @@ impl Router {
             let interface = wanted.source.or(out.interface).and_then(|index| self.interfaces.get(index).ok());
             PingError::NoSource(interface.map_or_else(|| "?".into(), |interface| interface.name.clone()))
         })?;
-        let rx = match table {
-            // No interface has the index 0, and what is nobody's is looked up there.
-            TableIndex::DEFAULT => InterfaceIndex(0),
-            _ => {
-                let member = self.interfaces.iter().find(|interface| interface.ip4.table == table);
-                member.ok_or(PingError::NobodysTable(self.ip4.id_of(table)))?.index
-            }
-        };
+        self.member_of(table).ok_or(PingError::NobodysTable(self.ip4.id_of(table)))?;
         let (lines, receiver) = crossbeam_channel::bounded(LINES);
         let statistics = Arc::<Mutex<Statistics>>::default();
         let identifier = self.pings.free_identifier();
@@ -294,7 +287,7 @@ impl Router {
         let now = Instant::now();
         self.pings.live.push(Ping {
             identifier,
-            rx,
+            table,
             source,
             wanted,
             interval,
@@ -306,6 +299,15 @@ impl Router {
         });
         self.tick_pings(now);
         Ok(answers)
+    }
+
+    /// An interface as if by which packets come that are to be looked up in a table.
+    fn member_of(&self, table: TableIndex) -> Option<InterfaceIndex> {
+        match table {
+            // No interface has the index 0, and what is nobody's is looked up there.
+            TableIndex::DEFAULT => Some(InterfaceIndex(0)),
+            _ => self.interfaces.iter().find(|interface| interface.ip4.table == table).map(|member| member.index),
+        }
     }
 
     /// By which interface packets to a host leave, as far as its route in a table says.
@@ -377,12 +379,15 @@ impl Router {
     pub(crate) fn tick_pings(&mut self, now: Instant) {
         let due = self.pings.live.iter().filter(|ping| ping.due <= now).map(|ping| ping.identifier);
         for identifier in due.collect::<Vec<_>>() {
+            let table = self.pings.live.iter().find(|ping| ping.identifier == identifier).map(|ping| ping.table);
+            let rx = table.and_then(|table| self.member_of(table));
             let ping = self.pings.live.iter_mut().find(|ping| ping.identifier == identifier).expect("listed above");
             let sent = ping.statistics().sent;
-            if sent == ping.wanted.repeat || ping.is_left() {
+            // Nor can it go on when no interface belongs to its table any more.
+            let Some(rx) = rx.filter(|_| sent < ping.wanted.repeat && !ping.is_left()) else {
                 self.end_ping(identifier);
                 continue;
-            }
+            };
             ping.statistics().sent += 1;
             if ping.outstanding.len() == WINDOW {
                 ping.outstanding.pop_front();
@@ -394,7 +399,6 @@ impl Router {
             ping.due = now + if sequence == ping.wanted.repeat { patience } else { ping.interval };
             let Wanted { destination, size, ttl, dont_fragment, .. } = ping.wanted;
             let sequence = sequence as u16;
-            let rx = ping.rx;
             let request =
                 Request { rx, identifier, sequence, source: ping.source, destination, size, ttl, dont_fragment };
             self.send_request(request);

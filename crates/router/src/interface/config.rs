@@ -35,7 +35,11 @@ fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>
     let line = format!("set interface unnumbered {name} use {lender}");
     // Given back first when another's are to be used: who lends may want to borrow next.
     let statement = Statement::new(line, format!("set interface unnumbered del {name}"));
-    into.push(statement.needing(removal(name)).needing(removal(lender)));
+    let mut statement = in_table(interface, statement.needing(removal(name)).needing(removal(lender)));
+    if interface.ip4.table != TableIndex::DEFAULT {
+        statement.needs.push(vrf::table_reset(lender));
+    }
+    into.push(statement);
 }
 
 /// Has a statement wait for the interface's table, and go before the interface leaves it.

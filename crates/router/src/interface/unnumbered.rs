@@ -23,6 +23,11 @@ pub enum UnnumberedError {
     Lends { name: String, borrower: String },
     #[error("{name} is unnumbered and uses the addresses of {lender}: `set interface unnumbered del {name}' first")]
     Borrows { name: String, lender: String },
+    #[error(
+        "{lender} belongs to another routing table than {name}, which could not be reached by its addresses: `set \
+         interface ip table' has both belong to one"
+    )]
+    OtherTable { name: String, lender: String },
     #[error("{name} is not unnumbered")]
     NotBorrowing { name: String },
 }
@@ -74,6 +79,9 @@ impl Router {
         if interface.has_dhcp_client {
             return Err(Error::DhcpClientThere(name));
         }
+        if other.ip4.table != interface.ip4.table {
+            return Err(UnnumberedError::OtherTable { name, lender: other.name.clone() }.into());
+        }
         if let Some(third) = other.lender {
             let (lender, other) = (other.name.clone(), self.interfaces.name_of(third));
             return Err(UnnumberedError::LenderBorrows { name, lender, other }.into());
@@ -99,7 +107,7 @@ impl Router {
     }
 
     /// Refuses to take an interface away whose addresses another uses.
-    pub(super) fn check_lends_nothing(&self, index: InterfaceIndex) -> Result<(), Error> {
+    pub(crate) fn check_lends_nothing(&self, index: InterfaceIndex) -> Result<(), Error> {
         let Some(borrower) = self.interfaces.borrower_of(index) else { return Ok(()) };
         let (name, borrower) = (self.interfaces.name_of(index), borrower.name.clone());
         Err(UnnumberedError::Lends { name, borrower }.into())

@@ -8,6 +8,7 @@ use super::count::Counted;
 use super::entry::{Entry, Several, Share};
 use super::path_list::{ListId, PathLists};
 use super::route::{MAX_PATHS, Path, Source, TableIndex, Way};
+use super::vrf::TableError;
 use crate::{Error, Router};
 use std::collections::{BTreeMap, BTreeSet};
 use tables::Leaf;
@@ -16,8 +17,6 @@ use wire::Prefix4;
 
 /// Instead of a list's number: the route goes away.
 const REMOVE: u32 = u32::MAX;
-/// After so many routes are gone the heap is given back to the system.
-const MANY: usize = 50_000;
 
 /// Changes to be made together, of one source in one table.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +24,8 @@ pub struct Batch {
     table: TableIndex,
     lists: Vec<Vec<Path>>,
     changes: Vec<(Key, u32)>,
+    /// Routes go afterwards for which these come: the table's limit was looked at before.
+    pub(super) is_resync: bool,
 }
 
 /// A list of paths within a [`Batch`].
@@ -184,7 +185,7 @@ impl Router {
         let over: Vec<Vec<Key>> = ids.iter().map(|id| self.led_over(*id, table)).collect();
         let ip4 = &mut self.ip4;
         let known = table_mut(&mut ip4.tables, table);
-        let limit = known.limit_of(source);
+        let limit = if batch.is_resync { usize::MAX } else { known.limit_of(source) };
         let Table { fib, fresh, .. } = known;
         let mut merge = Merge {
             lists: &mut ip4.lists,
@@ -213,11 +214,23 @@ impl Router {
             }
         }
         unused.into_iter().for_each(|list| self.drop_unused(list));
-        drop(batch.changes);
-        if outcome.removed >= MANY {
-            tables::give_heap_back();
-        }
+        self.ip4.have_gone += outcome.removed;
         Ok(outcome)
+    }
+
+    /// Refuses a batch that, in the place of all that the API has in its table, would bring that beyond its limit.
+    pub(super) fn check_room_for(&self, batch: &Batch) -> Result<(), Error> {
+        let Some(limit) = self.ip4.limit(batch.table) else { return Ok(()) };
+        let is_others = |value| self.ip4.several.shares(Entry(value)).any(|share| share.source != Source::Api);
+        let fib = self.ip4.fib(batch.table);
+        let mut others = 0;
+        fib.each(|_, value| others += usize::from(is_others(value)));
+        let wanted: BTreeSet<Key> = batch.changes.iter().map(|(key, _)| *key).collect();
+        let new = wanted.into_iter().filter(|key| !fib.get(*key).is_some_and(is_others)).count();
+        match others + new > limit {
+            true => Err(TableError::Limit { id: self.ip4.id_of(batch.table), limit }.into()),
+            false => Ok(()),
+        }
     }
 
     /// Next hops may be reached by routes that changed, or no longer.
@@ -257,7 +270,12 @@ impl Router {
     pub fn end_resync(&mut self, table: TableIndex, source: Source) -> usize {
         let fresh = table_mut(&mut self.ip4.tables, table).fresh[source as usize];
         let stale = self.routes_marked(table, source, !fresh).unwrap_or_default();
-        let batch = Batch { table, lists: Vec::new(), changes: stale.into_iter().map(|key| (key, REMOVE)).collect() };
+        let batch = Batch {
+            table,
+            lists: Vec::new(),
+            is_resync: true,
+            changes: stale.into_iter().map(|key| (key, REMOVE)).collect(),
+        };
         self.change_routes(source, batch).map_or(0, |outcome| outcome.removed)
     }
 

@@ -69,7 +69,8 @@ pub fn register(set: &mut CommandSet<Router>) {
 fn register_tables(set: &mut CommandSet<Router>) {
     set.section(
         "Routing tables",
-        "Beside the default one, table 0: each with prefixes of its own, and the interfaces that belong to it (VRF). A route leads          from one into another by `via NEXT-HOP next-hop-table N', `via INTERFACE', or `via ip4-lookup-in-table N'.",
+        "Beside the default one, table 0: each with prefixes of its own, and the interfaces that belong to it (VRF). A route leads \
+         from one into another by `via NEXT-HOP next-hop-table N', `via INTERFACE', or `via ip4-lookup-in-table N'.",
     );
     let change = |words: &str, help: &str, change: fn(&mut Router, u32) -> Result<(), Error>| {
         Command::new(words, help, move |router: &mut Router, args: &Args| {
@@ -190,7 +191,7 @@ fn take_back(router: &mut Router, table: TableIndex, done: Vec<(Prefix4, Option<
     for (prefix, was) in done.into_iter().rev() {
         let paths = was.and_then(|mut route| route.sources.remove(&Source::Config));
         let result = match paths {
-            Some(paths) => router.add_route_in(table, prefix, Source::Config, paths, true),
+            Some(paths) => router.restore_route(table, prefix, Source::Config, paths),
             None => router.remove_route_in(table, prefix, Source::Config, &[]),
         };
         if let Err(error) = result {

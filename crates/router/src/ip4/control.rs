@@ -20,10 +20,13 @@ use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
 use tables::fib4::{Key, Memory};
 use tables::{Fib4, Leaf, Objects};
 use wire::Prefix4;
 
+/// Memory is given back when no route has gone for so long.
+pub const TRIM_AFTER: Duration = Duration::from_secs(30);
 const DEFAULT: TableIndex = TableIndex::DEFAULT;
 
 /// One routing table.
@@ -58,6 +61,11 @@ pub struct Ip4 {
     /// The same, for nodes.
     shared: SharedTables,
     pub(super) leaving: Leaving<TableIndex>,
+    /// Tables take more routes than they may, until this is taken back.
+    pub(crate) knows_no_limit: bool,
+    /// Routes that have gone since the last look, and when memory is to be given back.
+    pub(super) have_gone: usize,
+    trim_due: Option<Instant>,
     pub(super) counted: Counted,
     pub(super) lists: PathLists,
     pub(super) several: Several,
@@ -102,6 +110,9 @@ impl Ip4 {
             tables: vec![Some(Table::new(0, fib))],
             shared,
             leaving: Leaving::default(),
+            knows_no_limit: false,
+            have_gone: 0,
+            trim_due: None,
             counted: Counted::new(places),
             lists: PathLists::default(),
             several: Several::default(),
@@ -282,9 +293,21 @@ impl Ip4 {
         count
     }
 
-    /// Gives memory back that holds nothing any more.
-    pub(crate) fn trim(&mut self) {
-        self.tables.iter_mut().flatten().for_each(|table| table.fib.trim());
+    /// Gives memory back that holds nothing any more, when no route has gone for a while: those of a neighbour that
+    /// restarts come back.
+    pub(crate) fn trim(&mut self, now: Instant) {
+        if std::mem::take(&mut self.have_gone) > 0 {
+            self.trim_due = Some(now + TRIM_AFTER);
+        }
+        if self.trim_due.take_if(|due| *due <= now).is_some() {
+            self.tables.iter_mut().flatten().for_each(|table| table.fib.trim());
+            tables::give_heap_back();
+        }
+    }
+
+    /// When memory is to be given back.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.trim_due
     }
 
     /// Compares what lookups find with what the routes say, and the books with each other. What is wrong, if anything.
@@ -490,8 +513,23 @@ impl Router {
             return self.put_route(table, key, source, left, false);
         }
         self.ip4.put(table, key, source, None)?;
+        self.ip4.have_gone += 1;
         self.after_change(key, Some(list));
         Ok(())
+    }
+
+    /// Gives a source the route again that it had.
+    ///
+    /// # Errors
+    /// When it finds no room any more.
+    pub(super) fn restore_route(
+        &mut self,
+        table: TableIndex,
+        prefix: Prefix4,
+        source: Source,
+        paths: Vec<Path>,
+    ) -> Result<(), Error> {
+        self.put_route(table, key_of(prefix.network()), source, paths, false)
     }
 
     /// Gives a source's route other paths, with all that hangs on it, or changes nothing.
@@ -507,7 +545,8 @@ impl Router {
             return Err(Error::TooManyPaths);
         }
         let limit = table_mut(&mut self.ip4.tables, table).limit_of(source);
-        if self.ip4.fib(table).len() >= limit && self.ip4.fib(table).get(key).is_none() {
+        let has_limit = is_more && !self.ip4.knows_no_limit;
+        if has_limit && self.ip4.fib(table).len() >= limit && self.ip4.fib(table).get(key).is_none() {
             return Err(TableError::Limit { id: self.ip4.id_of(table), limit }.into());
         }
         let list = self.acquire_list(list_ref(table, Some(key), source, &paths))?;

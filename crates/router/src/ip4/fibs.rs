@@ -57,20 +57,20 @@ impl Fibs {
             false => self.lookup_batch(round, rx, addresses),
         }
         for (leaf, asked) in addresses.iter_mut().zip(asked) {
-            *leaf = self.follow(round, Leaf(*leaf), asked).0;
+            *leaf = self.follow(round, Leaf(*leaf), asked, but_default).0;
         }
     }
 
     /// The leaf for one address, in the table of an interface's packets; the tables followed to which routes lead.
     pub fn lookup(&self, round: &Round<'_>, rx: InterfaceIndex, address: u32) -> Leaf {
         let leaf = self.lookup_in(round, self.index_of(round, rx), address);
-        self.follow(round, leaf, address)
+        self.follow(round, leaf, address, false)
     }
 
     /// The default route's, for that address.
     pub fn default_route(&self, round: &Round<'_>, rx: InterfaceIndex, address: u32) -> Leaf {
         let table = self.table(round, self.index_of(round, rx));
-        self.follow(round, table.map_or(Leaf::MISS, |table| table.default_route(round)), address)
+        self.follow(round, table.map_or(Leaf::MISS, |table| table.default_route(round)), address, false)
     }
 
     /// The leaf for one address in a table.
@@ -86,7 +86,8 @@ impl Fibs {
         }
     }
 
-    fn follow(&self, round: &Round<'_>, mut leaf: Leaf, address: u32) -> Leaf {
+    /// Where a leaf leads in the end: counted or not, through other tables or not.
+    pub fn follow(&self, round: &Round<'_>, mut leaf: Leaf, address: u32, but_default: bool) -> Leaf {
         let mut tables = 1;
         loop {
             leaf = match leaf.kind() {
@@ -94,7 +95,14 @@ impl Fibs {
                 kind::LOOKUP if tables == MAX_TABLES_IN_A_ROW => return Leaf::MISS,
                 kind::LOOKUP => {
                     tables += 1;
-                    self.lookup_in(round, TableIndex(leaf.index() as u16), address)
+                    let table = self.table(round, TableIndex(leaf.index() as u16));
+                    let mut found = [address];
+                    match (table, but_default) {
+                        (None, _) => found = [Leaf::MISS.0],
+                        (Some(table), false) => table.lookup_batch(round, &mut found),
+                        (Some(table), true) => table.lookup_batch_but_default(round, &mut found),
+                    }
+                    Leaf(found[0])
                 }
                 _ => return leaf,
             };

@@ -204,6 +204,8 @@ impl Router {
             batch.put(prefix, paths);
         }
         if replace {
+            self.check_room_for(&batch)?;
+            batch.is_resync = true;
             self.begin_resync(table, Source::Api);
         }
         let mut outcome = self.change_routes(Source::Api, batch)?;

@@ -47,6 +47,12 @@ struct Changed {
     moved: Vec<Hop>,
 }
 
+/// Whether others may take a path to its end. Where a route itself ends is no way for them: here, on networks that know
+/// no such neighbour, and in another table.
+fn leads_on(leaf: Leaf) -> bool {
+    matches!(leaf.kind(), kind::ADJACENCY | kind::DROP | kind::UNREACHABLE | kind::PROHIBIT)
+}
+
 /// The route to a next hop that is on the link.
 fn on_link_route(key: NeighbourKey) -> (Prefix4, Path) {
     let prefix = Prefix4::new(key.address, 32).expect("32 is a length");
@@ -411,11 +417,8 @@ impl Router {
         let Some((_, list)) = found.filter(|(_, list)| !self.ip4.leads_through(*list, hop)) else {
             return (Members::new(), changed);
         };
-        // Where the route itself ends is no way for others: here, and on networks that know no such neighbour.
-        let leads_on =
-            |leaf: &Leaf| matches!(leaf.kind(), kind::ADJACENCY | kind::DROP | kind::UNREACHABLE | kind::PROHIBIT);
         let members = &self.ip4.lists.get(list).members;
-        let members: Members = members.iter().filter(|(leaf, _)| leads_on(leaf)).copied().collect();
+        let members: Members = members.iter().filter(|(leaf, _)| leads_on(*leaf)).copied().collect();
         members.iter().for_each(|(leaf, _)| self.ip4.hold(*leaf));
         (members, changed)
     }
@@ -423,7 +426,10 @@ impl Router {
     /// Whether a next hop that is on no attached network is reached through a route.
     pub(super) fn is_routed(&self, hop: Hop) -> bool {
         let route = self.route_to_hop(hop);
-        route.is_some_and(|(_, list)| self.ip4.lists.leaf(list) != Leaf::MISS && !self.ip4.leads_through(list, hop))
+        route.is_some_and(|(_, list)| {
+            let mut members = self.ip4.lists.get(list).members.iter();
+            members.any(|(leaf, _)| leads_on(*leaf)) && !self.ip4.leads_through(list, hop)
+        })
     }
 
     /// The route that a next hop hangs on, and the list that it follows.

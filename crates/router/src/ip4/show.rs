@@ -111,7 +111,7 @@ fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandE
             reply(Memory { tables: tables.into_iter().map(memory).collect() })
         }
         Some(_) => {
-            let prefix: Option<Prefix4> = args.optional("prefix")?;
+            let (prefix, named): (Option<Prefix4>, Option<u32>) = (args.optional("prefix")?, args.optional("table")?);
             let mut found = Vec::new();
             for (index, id) in tables {
                 let key = match prefix {
@@ -125,9 +125,11 @@ fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandE
             match (found.is_empty(), prefix) {
                 (false, _) => reply(ShowFib { details: true, tables: found }),
                 (true, Some(prefix)) => {
-                    fail(format!("no route {prefix} (`show ip fib {}' shows the one that is taken)", prefix.address()))
+                    let named = named.map_or_else(String::new, |id| format!("table {id} "));
+                    let address = prefix.address();
+                    fail(format!("no route {prefix} (`show ip fib {named}{address}' shows the one that is taken)"))
                 }
-                (true, None) => fail("no route to this address"),
+                (true, None) => fail(format!("no route to {}", args.text("address")?)),
             }
         }
         None => {

@@ -67,13 +67,14 @@ impl Urpf {
     }
 
     /// Whether some path of a leaf leads out by an interface.
-    fn leads_by(&self, cx: &Context<'_>, leaf: Leaf, interface: InterfaceIndex) -> bool {
+    fn leads_by(&self, cx: &Context<'_>, leaf: Leaf, source: u32, interface: InterfaceIndex) -> bool {
         let object = || self.objects.get(cx.round, leaf.index());
         match leaf.kind() {
             kind::ADJACENCY if is_broadcast(cx, &self.objects, leaf) => false,
             kind::ADJACENCY | kind::GLEAN => object().interface() == interface.0,
             // Load balances do not nest: their leaves are single paths.
             kind::LOAD_BALANCE => object().buckets().any(|path| {
+                let path = self.fibs.follow(cx.round, path, source, true);
                 matches!(path.kind(), kind::ADJACENCY | kind::GLEAN)
                     && self.objects.get(cx.round, path.index()).interface() == interface.0
             }),
@@ -86,7 +87,7 @@ impl Urpf {
             leaf = self.fibs.default_route(cx.round, rx, source);
         }
         match check.mode {
-            Mode::Strict if self.leads_by(cx, leaf, rx) => Edge::Lookup,
+            Mode::Strict if self.leads_by(cx, leaf, source, rx) => Edge::Lookup,
             Mode::Strict => Edge::Strict,
             Mode::Loose if leads_on(cx, &self.objects, leaf) => Edge::Lookup,
             Mode::Loose => Edge::Loose,

@@ -20,11 +20,11 @@ pub const MAX_TABLES: usize = 4096;
 pub enum TableError {
     #[error("there is no table {0} (`show ip table' lists them): `ip table add {0}' makes it")]
     NotThere(u32),
-    #[error("table {0} is there already")]
+    #[error("table {0} is there already: `ip route add table {0}' fills it")]
     There(u32),
-    #[error("table 0 is always there")]
+    #[error("table 0, the default one, is always there: any other number will do")]
     Default,
-    #[error("there are {MAX_TABLES} tables, which is the most")]
+    #[error("there may be {MAX_TABLES} tables, and there are, or were a moment ago: remove one (`show ip table')")]
     TooMany,
     #[error("no memory for another table: {0}")]
     NoMemory(String),
@@ -37,14 +37,14 @@ pub enum TableError {
          address del {name} all' first"
     )]
     HasAddresses { name: String },
-    #[error("{name} has a DHCP client, whose routes are in its table: `set dhcp client intfc {name} del' first")]
+    #[error("{name} has a DHCP client, whose routes are in its table: `set dhcp client del intfc {name}' first")]
     HasDhcpClient { name: String },
     #[error(
-        "table {id} may have {limit} routes and has as many, or more (`set ip table max-routes'): remove some, or let it have \
-         more"
+        "table {id} may have {limit} routes, and these would be more (`set ip table max-routes'): remove some, or let it \
+         have more"
     )]
     Limit { id: u32, limit: usize },
-    #[error("the route would lead from table {0} into the same table")]
+    #[error("the route would lead from table {0} into the same table: name another, or a next hop")]
     IntoItself(u32),
 }
 
@@ -142,12 +142,14 @@ impl Router {
         if before == table {
             return Ok(());
         }
-        if !interface.addresses.is_empty() {
-            return Err(TableError::HasAddresses { name }.into());
-        }
         if interface.has_dhcp_client {
             return Err(TableError::HasDhcpClient { name }.into());
         }
+        if !interface.addresses.is_empty() {
+            return Err(TableError::HasAddresses { name }.into());
+        }
+        self.check_borrows_nothing(interface)?;
+        self.check_lends_nothing(index)?;
         // What follows from neighbours lies in the table of their interface.
         let follow: Vec<_> = self
             .routes_by(index)
@@ -182,6 +184,19 @@ pub(crate) fn table_reset(name: &str) -> String {
     format!("set interface ip table {name} 0")
 }
 
+/// How many routes tables may have. Said when all routes are there, of which none is to be refused.
+pub(crate) fn limits(router: &Router, into: &mut Vec<Statement>) {
+    for (index, id) in router.ip4.table_ids() {
+        let Some(limit) = router.ip4.limit(index) else { continue };
+        let named = if index == TableIndex::DEFAULT { String::new() } else { format!(" table {id}") };
+        let command = "set ip table max-routes";
+        // One that changes goes first, so that it does not refuse what the next allows.
+        let mut statement = Statement::new(format!("{command} {limit}{named}"), format!("{command} unlimited{named}"));
+        statement.needs.extend((index != TableIndex::DEFAULT).then(|| removal(id)));
+        into.push(statement);
+    }
+}
+
 /// The tables. They come before what is in them.
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     for (index, id) in router.ip4.table_ids() {
@@ -192,10 +207,6 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
             let statement = Statement { needs: needs.clone(), ..Statement::new(line, undo) };
             into.push(statement.replaced_by_itself());
         };
-        if let Some(limit) = router.ip4.limit(index) {
-            let command = "set ip table max-routes";
-            rests_on_table(format!("{command} {limit}{named}"), format!("{command} unlimited{named}"));
-        }
         for (_, prefix) in router.ip4.counted().filter(|(of, _)| *of == index) {
             let command = format!("set ip route counters {prefix}");
             rests_on_table(format!("{command} enable{named}"), format!("{command} disable{named}"));

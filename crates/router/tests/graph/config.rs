@@ -174,7 +174,8 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
     for _ in 0..lines {
         let (name, other) = (format!("n{}", random.below(4)), format!("n{}", random.below(4)));
         let (low, high) = (random.below(4), random.below(4));
-        let line = match random.below(19) {
+        let (table, into) = (random.below(3), random.below(3));
+        let line = match random.below(28) {
             0 => format!("create null interface name {name}"),
             1 => format!("create tap id {low} name {name}"),
             2 => format!("create host-interface eth{low} name {name}"),
@@ -192,6 +193,18 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
             15 => format!("ip route add 10.0.{low}.8/30 via {name}"),
             16 => format!("set interface unnumbered {name} use {other}"),
             17 => format!("set interface unnumbered del {name}"),
+            18 | 19 => format!("ip table add {table}"),
+            20 => format!("ip table del {table}"),
+            21 | 22 => format!("set interface ip table {name} {table}"),
+            23 => format!("ip route add table {table} 17.{low}.0.0/16 via ip4-lookup-in-table {into} via {other}"),
+            24 => {
+                format!("ip route add table {table} 16.{low}.0.0/16 via 10.0.{high}.9 next-hop-table {into} offlink")
+            }
+            25 => format!("set ip table max-routes {} table {table}", random.of(&["2", "9", "unlimited"])),
+            26 => format!(
+                "set ip route counters 16.{low}.0.0/16 {} table {table}",
+                random.of(&["enable", "enable", "disable"])
+            ),
             _ => format!("set interface name {name} {other}"),
         };
         let _ = desk.try_to(&line);

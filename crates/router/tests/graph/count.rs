@@ -113,8 +113,16 @@ fn a_table_has_no_more_routes_than_it_may() {
     bed.command("ip route add 50.0.0.0/8 via 10.0.1.2").unwrap();
     let before = snapshot(&bed);
     let error = bed.command("ip route add count 2 51.0.0.0/8 via 10.0.1.2").unwrap_err();
-    assert!(error.contains(&format!("table 0 may have {} routes and has as many", there + 2)), "{error}");
+    assert!(error.contains(&format!("table 0 may have {} routes, and these would be more", there + 2)), "{error}");
     assert_eq!(snapshot(&bed), before);
+    // What a command could not do whole it takes back, whatever the limit.
+    bed.command("ip route add 49.0.0.0/8 via drop").unwrap();
+    bed.command("set ip table max-routes 1").unwrap();
+    let full = snapshot(&bed);
+    assert!(bed.command("ip route del count 3 49.0.0.0/8").is_err());
+    assert_eq!(snapshot(&bed), full);
+    bed.command("ip route del 49.0.0.0/8").unwrap();
+    bed.command(&format!("set ip table max-routes {}", there + 2)).unwrap();
     // What is there may change; what goes makes room.
     let mut batch = Batch::default();
     let paths = batch.paths(vec![Path::new(Way::Drop)]);
@@ -122,6 +130,23 @@ fn a_table_has_no_more_routes_than_it_may() {
     let outcome = bed.router.change_routes(Source::Api, batch.clone()).unwrap();
     assert_eq!(outcome, Outcome { added: 2, refused: 2, ..Outcome::default() });
     bed.command("ip route replace 50.0.0.0/8 via drop").unwrap();
+    // A file in the place of another needs room for itself only, and what is too long changes nothing.
+    let path = std::env::temp_dir().join(format!("quiver-limit-{}", std::process::id()));
+    let mut load = |routes: &[&str]| {
+        std::fs::write(&path, routes.iter().map(|route| format!("{route} via 10.0.1.2\n")).collect::<String>())
+            .unwrap();
+        bed.command(&format!("ip route load {} replace", path.display()))
+    };
+    let error = load(&["70.0.0.0/8", "71.0.0.0/8"]).unwrap_err();
+    assert!(error.contains("these would be more"), "{error}");
+    assert_eq!(load(&["70.0.0.0/8"]).unwrap(), "1 routes added, 0 replaced, 2 removed\n");
+    let mut again = Batch::default();
+    let dropped = again.paths(vec![Path::new(Way::Drop)]);
+    ["50.0.0.0/8", "51.0.0.0/8"].into_iter().for_each(|route| again.put(prefix(route), dropped));
+    again.remove(prefix("70.0.0.0/8"));
+    bed.router.change_routes(Source::Api, again.clone()).unwrap();
+    bed.router.change_routes(Source::Api, again).unwrap();
+    std::fs::remove_file(std::env::temp_dir().join(format!("quiver-limit-{}", std::process::id()))).unwrap();
     // The router's own routes always find room.
     bed.command("set interface ip address e0 172.16.0.1/24").unwrap();
     assert_eq!(bed.router.ip4.routes().len(), there + 6);

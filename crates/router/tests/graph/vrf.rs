@@ -188,8 +188,8 @@ fn neighbours_move_with_their_interface_and_addresses_hold_it() {
         ("set interface ip table b0 0", "b0 has addresses, which are routes of its table"),
         ("set interface ip table bare 8", "there is no table 8"),
         ("ip table add 7", "table 7 is there already"),
-        ("ip table add 0", "table 0 is always there"),
-        ("ip table del 0", "table 0 is always there"),
+        ("ip table add 0", "table 0, the default one, is always there"),
+        ("ip table del 0", "table 0, the default one, is always there"),
         ("ip table del 7", "table 7 is that of b0"),
         ("ip route add table 9 1.0.0.0/8 via drop", "there is no table 9"),
         ("ip route add 1.0.0.0/8 via 1.1.1.1 next-hop-table 9", "there is no table 9"),
@@ -201,6 +201,48 @@ fn neighbours_move_with_their_interface_and_addresses_hold_it() {
         assert!(error.contains(refusal), "{line}: {error}");
         assert_eq!(snapshot(&bed), before, "{line}");
     }
+}
+
+#[test]
+fn answers_begin_anew_however_many_tables_the_question_passed() {
+    let (mut bed, ports) = bed();
+    all(
+        &mut bed,
+        &[
+            "ip table add 8",
+            "ip table add 9",
+            "ip route add table 8 9.9.9.9/32 via ip4-lookup-in-table 9",
+            "ip route add table 9 9.9.9.9/32 via local",
+            "ip route add table 7 9.9.9.9/32 via ip4-lookup-in-table 8",
+            "ip route add table 7 60.0.0.0/8 via ip4-lookup-in-table 8",
+            "ip route add table 8 60.0.0.0/8 via ip4-lookup-in-table 9",
+            "ip route add table 9 60.0.0.0/8 via 10.0.0.2 next-hop-table 7",
+        ],
+    );
+    ports[2].receive_packet(&Packet::echo_request("60.1.1.1", "9.9.9.9", b"data"));
+    assert_eq!(bed.errors_of(|_| {}), error("ip4-icmp-input", "echo replies sent", 1));
+    assert_eq!(ports[2].sent().len(), 1);
+}
+
+#[test]
+fn a_default_route_elsewhere_is_one_here_too() {
+    let (mut bed, ports) = bed();
+    all(
+        &mut bed,
+        &[
+            "ip route add table 7 60.0.0.0/8 via ip4-lookup-in-table 0",
+            "ip route add 0.0.0.0/0 via 10.0.0.2",
+            "set urpf ip4 rx loose b0",
+        ],
+    );
+    let mut passes = || {
+        ports[2].receive_packet(&Packet::udp("60.1.1.1", "10.0.1.2", b"x"));
+        bed.errors_of(|_| {}).is_empty()
+    };
+    assert!(!passes());
+    bed.command("ip route add 60.0.0.0/9 via 10.0.0.2").unwrap();
+    ports[2].receive_packet(&Packet::udp("60.1.1.1", "10.0.1.2", b"x"));
+    assert!(bed.errors_of(|_| {}).is_empty());
 }
 
 #[test]

@@ -105,17 +105,19 @@ impl Painter {
         &self.slots
     }
 
-    /// Says how many prefixes there will be.
+    /// Says how many prefixes there will be: enough for large pages, perhaps.
     pub fn expect(&mut self, prefixes: usize) {
-        self.slots.is_far.store(self.backed.len() >= FAR, Ordering::Relaxed);
-        let large = match self.large {
-            _ if self.large_anyway => true,
-            false => prefixes >= WORTH_LARGE_PAGES,
-            true => prefixes >= WORTH_LARGE_PAGES / 4,
-        };
-        if large == self.large {
-            return;
+        if !self.large && prefixes >= WORTH_LARGE_PAGES {
+            self.set_large(true);
         }
+    }
+
+    /// To be called when slots were painted: says how they are to be asked for.
+    pub fn settle(&self) {
+        self.slots.is_far.store(self.backed.len() >= FAR, Ordering::Relaxed);
+    }
+
+    fn set_large(&mut self, large: bool) {
         self.large = large;
         self.slots.first.want_large_pages(large);
         self.slots.second.want_large_pages(large);
@@ -323,8 +325,11 @@ impl Painter {
         (now >= CONTINUED).then_some((now & SLOT_MASK) as usize)
     }
 
-    /// Gives the memory of slots back to the system that hold nothing any more.
-    pub fn trim(&mut self) {
+    /// Gives the memory of slots back to the system that hold nothing any more, with so many prefixes.
+    pub fn trim(&mut self, prefixes: usize) {
+        if self.large && !self.large_anyway && prefixes < WORTH_LARGE_PAGES / 4 {
+            self.set_large(false);
+        }
         for system_page in self.maybe_empty.take() {
             let slots = system_page * SLOTS_PER_SYSTEM_PAGE..(system_page + 1) * SLOTS_PER_SYSTEM_PAGE;
             let is_empty = self.slots.first[slots.clone()].iter().all(|slot| slot.load(Ordering::Relaxed) == MISS);
@@ -342,6 +347,7 @@ impl Painter {
             }
         }
         self.trim_pages();
+        self.settle();
     }
 
     /// When all pages are free, their memory goes back too. They are filled before they are used again.

@@ -2,6 +2,7 @@
 
 use super::{PuntTable, ToHost};
 use crate::arp::NeighbourKey;
+use crate::ip4::control::TableIndex;
 use crate::rate::Limit;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -59,7 +60,9 @@ impl Router {
         if rx == Some(interface) {
             return Err(Error::PuntToItself(name.clone()));
         }
-        let is_ours = self.interfaces.iter().any(|other| other.addresses.iter().any(|own| own.address() == next_hop));
+        let table = self.table_of(interface);
+        let of_table = self.interfaces.iter().filter(|other| other.ip4.table == table);
+        let is_ours = of_table.flat_map(|other| &other.addresses).any(|own| own.address() == next_hop);
         if is_ours {
             return Err(Error::PuntToOurselves(next_hop));
         }
@@ -101,8 +104,9 @@ impl Router {
     }
 
     /// Refuses an address to which packets for the host are sent.
-    pub(crate) fn check_not_punted_to(&self, address: Ipv4Addr) -> Result<(), Error> {
-        match self.punts.iter().any(|(_, redirect)| redirect.next_hop == address) {
+    pub(crate) fn check_not_punted_to(&self, table: TableIndex, address: Ipv4Addr) -> Result<(), Error> {
+        let is_it = |redirect: &Redirect| redirect.next_hop == address && self.table_of(redirect.interface) == table;
+        match self.punts.iter().any(|(_, redirect)| is_it(redirect)) {
             true => Err(Error::PuntedTo(address)),
             false => Ok(()),
         }
