@@ -422,7 +422,7 @@ impl Router {
         self.tick_config(now);
         self.collect_capture();
         let pending = self.graph.domain().collect();
-        self.ip4.trim(now);
+        self.ip4.fit_memory(now);
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
         let due = [
             self.links.next_due(),

@@ -342,6 +342,15 @@ impl Fib4 {
         true
     }
 
+    /// Has lookups ask for slots as suits how many there are, in large pages when that is many. For now and then, after
+    /// routes were added one by one; a batch does it by itself.
+    pub fn settle(&mut self) {
+        if let Some(painter) = &mut self.painter {
+            painter.expect(self.tree.len());
+            painter.settle();
+        }
+    }
+
     /// Gives memory back that holds nothing any more. For when there is time, and when routes that went will not come
     /// back at once: to get a page of memory anew takes longer than to paint it.
     pub fn trim(&mut self) {

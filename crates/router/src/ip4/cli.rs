@@ -2,6 +2,7 @@
 
 use super::next_hop::NextHopError;
 use super::route::{Path, Route, Source, TableIndex, Way};
+use super::vrf::table;
 use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use std::net::Ipv4Addr;
@@ -140,11 +141,6 @@ fn register_accounts(set: &mut CommandSet<Router>) {
             reply(Done)
         },
     ));
-}
-
-/// The table that a command names, or the default one.
-pub(super) fn table(router: &Router, args: &Args) -> Result<TableIndex, CommandError> {
-    Ok(args.optional("table")?.map_or(Ok(TableIndex::DEFAULT), |id| router.find_table(id))?)
 }
 
 fn add(router: &mut Router, args: &Args, replace: bool) -> Result<Box<dyn Reply>, CommandError> {

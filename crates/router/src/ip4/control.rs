@@ -293,9 +293,10 @@ impl Ip4 {
         count
     }
 
-    /// Gives memory back that holds nothing any more, when no route has gone for a while: those of a neighbour that
-    /// restarts come back.
-    pub(crate) fn trim(&mut self, now: Instant) {
+    /// Fits memory to the routes that there are. What holds nothing any more goes back when no route has gone for a
+    /// while: those of a neighbour that restarts come back.
+    pub(crate) fn fit_memory(&mut self, now: Instant) {
+        self.tables.iter_mut().flatten().for_each(|table| table.fib.settle());
         if std::mem::take(&mut self.have_gone) > 0 {
             self.trim_due = Some(now + TRIM_AFTER);
         }

@@ -231,7 +231,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
 fn load(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let file = router.files.open(std::path::Path::new(args.text("file")?))?;
     let (outcome, ip6_skipped) =
-        router.load_routes(file, super::cli::table(router, args)?, args.flag("replace"), args.optional("hop")?)?;
+        router.load_routes(file, super::vrf::table(router, args)?, args.flag("replace"), args.optional("hop")?)?;
     let Outcome { added, replaced, removed, refused, .. } = outcome;
     let unresolved = router.ip4.unresolved(Source::Api);
     reply(Loaded { added, replaced, removed, refused, ip6_skipped, unresolved })

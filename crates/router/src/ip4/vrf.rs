@@ -5,6 +5,7 @@ use super::control::{Ip4, Table, prefix_of, table_mut};
 use super::route::{Path, Source, TableIndex};
 use crate::config::Statement;
 use crate::{Error, Router};
+use command::{Args, CommandError};
 use graph::InterfaceIndex;
 use rcu::Domain;
 use std::sync::Arc;
@@ -172,6 +173,11 @@ impl Router {
         self.install_by(index);
         Ok(())
     }
+}
+
+/// The table that a command names, or the default one.
+pub(super) fn table(router: &Router, args: &Args) -> Result<TableIndex, CommandError> {
+    Ok(args.optional("table")?.map_or(Ok(TableIndex::DEFAULT), |id| router.find_table(id))?)
 }
 
 /// The command that takes a table away: what other statements name it by.

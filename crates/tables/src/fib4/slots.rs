@@ -151,6 +151,11 @@ impl Painter {
     }
 
     #[cfg(test)]
+    pub fn is_large(&self) -> bool {
+        self.large
+    }
+
+    #[cfg(test)]
     pub fn no_page_is_used(&self) -> bool {
         self.prefixes.iter().all(|count| *count == 0)
     }

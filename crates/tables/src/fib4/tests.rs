@@ -494,6 +494,26 @@ fn few_routes_take_little_memory() {
 }
 
 #[test]
+fn a_table_that_grew_one_by_one_is_fitted_to_what_it_holds() {
+    let mut bench = Bench::new(1 << 10);
+    // Every other /24: so many system pages of slots that they are far.
+    let keys = (0..1 << 17).map(|i: u32| Key::new(0x1000_0000 + (i << 9), 24));
+    keys.clone().for_each(|key| drop(insert(&mut bench.fib, key, leaf(1))));
+    let is_fitted = |fib: &Fib4| {
+        let painter = fib.painter.as_ref().expect("it has slots");
+        (painter.is_large(), painter.slots().is_far.load(std::sync::atomic::Ordering::Relaxed))
+    };
+    assert_eq!(is_fitted(&bench.fib), (false, false));
+    bench.fib.settle();
+    assert_eq!(is_fitted(&bench.fib), (true, true));
+    keys.for_each(|key| drop(bench.fib.remove(key, Leaf)));
+    bench.fib.settle();
+    assert_eq!(is_fitted(&bench.fib), (true, true), "its memory is kept");
+    bench.fib.trim();
+    assert_eq!(is_fitted(&bench.fib), (false, false));
+}
+
+#[test]
 fn a_small_table_is_of_ranges_until_it_grows() {
     let mut bench = Bench::with(Options { begins_with_slots: false, ..small(4096) });
     let key = |i: u32| Key::new(0x0a00_0000 + i * 0x101, 20 + (i % 13) as u8);
