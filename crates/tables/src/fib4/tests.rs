@@ -498,7 +498,7 @@ fn a_table_that_grew_one_by_one_is_fitted_to_what_it_holds() {
     let mut bench = Bench::new(1 << 10);
     // Every other /24: so many system pages of slots that they are far.
     let keys = (0..1 << 17).map(|i: u32| Key::new(0x1000_0000 + (i << 9), 24));
-    keys.clone().for_each(|key| drop(insert(&mut bench.fib, key, leaf(1))));
+    keys.clone().for_each(|key| assert_eq!(insert(&mut bench.fib, key, leaf(1)), Ok(None)));
     let is_fitted = |fib: &Fib4| {
         let painter = fib.painter.as_ref().expect("it has slots");
         (painter.is_large(), painter.slots().is_far.load(std::sync::atomic::Ordering::Relaxed))
@@ -506,7 +506,7 @@ fn a_table_that_grew_one_by_one_is_fitted_to_what_it_holds() {
     assert_eq!(is_fitted(&bench.fib), (false, false));
     bench.fib.settle();
     assert_eq!(is_fitted(&bench.fib), (true, true));
-    keys.for_each(|key| drop(bench.fib.remove(key, Leaf)));
+    keys.for_each(|key| assert!(bench.fib.remove(key, Leaf).is_some()));
     bench.fib.settle();
     assert_eq!(is_fitted(&bench.fib), (true, true), "its memory is kept");
     bench.fib.trim();
