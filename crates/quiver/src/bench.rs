@@ -9,6 +9,7 @@
 mod churn;
 mod pic;
 mod programming;
+mod rounds;
 mod scenario;
 
 use drivers::pg::template::{Template, Vary};
@@ -564,19 +565,20 @@ fn write_churn(f: &mut String, result: &churn::Outcome) -> fmt::Result {
     }
     writeln!(
         f,
-        "  {:<26}{:>10}{:>10}{:>10}{:>10}{:>8}{:>12}",
-        "microseconds a round", "50%", "99%", "99.99%", "most", ">1 ms", "rounds"
+        "  {:<26}{:>9}{:>9}{:>9}{:>9}{:>7}{:>10}{:>7}{:>11}",
+        "microseconds a round", "50%", "99%", "99.99%", "most", ">1 ms", "own most", ">1 ms", "rounds"
     )?;
     let rows = [
         ("alone", &result.quiet_round_us),
         ("beside changes", &result.churn_round_us),
         ("bare loop beside changes", &result.probe_us),
+        ("reading loop", &result.reading_probe_us),
     ];
     for (what, p) in rows {
         writeln!(
             f,
-            "  {what:<26}{:>10.2}{:>10.2}{:>10.2}{:>10.2}{:>8}{:>12}",
-            p.p50, p.p99, p.p9999, p.max, p.over_1ms, p.rounds
+            "  {what:<26}{:>9.2}{:>9.2}{:>9.2}{:>9.1}{:>7}{:>10.1}{:>7}{:>11}",
+            p.p50, p.p99, p.p9999, p.max, p.over_1ms, p.own_max, p.own_over_1ms, p.rounds
         )?;
     }
     let churn::Outcome { sampled, astray, dropped, .. } = result;

@@ -1,9 +1,11 @@
 //! What forwarding notices while control adds, replaces and deletes a million routes as fast as it can: the rate, how
 //! long single rounds take, and whether any packet took a way that no route said.
 //!
-//! Windows alternate: forwarding alone, forwarding beside the changes, and a bare loop in the worker's place beside the
-//! same changes to another router's table, which shows what the machine itself does to a busy core.
+//! Windows alternate: forwarding alone, forwarding beside the changes, and in the worker's place beside the same changes
+//! to another router's table a bare loop, and one that only reads as much memory as the table has. These two show what
+//! the machine itself does to a busy core, and to one that reads much.
 
+use super::rounds::{Percentiles, Rounds};
 use super::scenario::prefix_of;
 use super::{NEXT_HOP, Spread};
 use drivers::pg::template::{Template, Vary};
@@ -16,6 +18,7 @@ use router::ip4::control::{Path, Source, Way};
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::hint::black_box;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -32,6 +35,9 @@ const SEED: u64 = 20_261_122;
 const HOPS: usize = 16;
 /// Destinations in a row.
 const DESTINATIONS: usize = 1 << 20;
+/// What the loop reads that only reads, in words of eight bytes: as much as the slots of the table, 57 MiB, and the rest
+/// that forwarding touches.
+const WORDS: usize = 64 << 17;
 /// Packets that a window remembers, one of each vector.
 const SAMPLES: usize = 1 << 20;
 
@@ -47,75 +53,13 @@ pub struct Outcome {
     /// Microseconds of a round, all windows together.
     pub quiet_round_us: Percentiles,
     pub churn_round_us: Percentiles,
-    /// Of a bare loop beside the changes.
+    /// Of a bare loop beside the changes, and of one that reads 256 words of 64 MiB at random.
     pub probe_us: Percentiles,
+    pub reading_probe_us: Percentiles,
     /// Packets of which it was seen where they went, and those that went where neither the old nor the new route led.
     pub sampled: u64,
     pub astray: u64,
     pub dropped: u64,
-}
-
-#[derive(Serialize)]
-pub struct Percentiles {
-    pub p50: f64,
-    pub p99: f64,
-    pub p9999: f64,
-    pub max: f64,
-    /// How many took more than a millisecond.
-    pub over_1ms: u64,
-    pub rounds: u64,
-}
-
-/// How often something took so long: steps of 1/16 of a power of two, in clocks.
-struct Histogram {
-    counts: Vec<u64>,
-    max: u64,
-    over_1ms: u64,
-    millisecond: u64,
-}
-
-impl Histogram {
-    fn new() -> Histogram {
-        let millisecond = time::to_ticks(Duration::from_millis(1));
-        Histogram { counts: vec![0; 64 * 16], max: 0, over_1ms: 0, millisecond }
-    }
-
-    fn add(&mut self, clocks: u64) {
-        let power = 63 - (clocks | 16).leading_zeros() as usize;
-        let step = (clocks >> (power - 4)) as usize & 15;
-        self.counts[power * 16 + step] += 1;
-        self.max = self.max.max(clocks);
-        self.over_1ms += u64::from(clocks > self.millisecond);
-    }
-
-    fn merge(&mut self, other: &Histogram) {
-        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
-        self.max = self.max.max(other.max);
-        self.over_1ms += other.over_1ms;
-    }
-
-    fn percentiles(&self) -> Percentiles {
-        let rounds: u64 = self.counts.iter().sum();
-        let us = |clocks: f64| clocks / time::ticks_per_second() * 1e6;
-        let at = |part: f64| {
-            let mut left = (rounds as f64 * part) as u64;
-            let found = self.counts.iter().position(|count| {
-                let is_here = left < *count;
-                left = left.saturating_sub(*count);
-                is_here
-            });
-            let place = found.unwrap_or(0);
-            us((16 + place % 16) as f64 * 2f64.powi(place as i32 / 16 - 4))
-        };
-        Percentiles {
-            p50: at(0.5),
-            p99: at(0.99),
-            p9999: at(0.9999),
-            max: us(self.max as f64),
-            over_1ms: self.over_1ms,
-            rounds,
-        }
-    }
 }
 
 /// What a device has seen: of one packet a vector, the destination and the last byte of the neighbour's address.
@@ -156,7 +100,8 @@ impl Link for Witness {
 /// What the worker's thread does.
 const FORWARD: u8 = 0;
 const PROBE: u8 = 1;
-const END: u8 = 2;
+const READ: u8 = 2;
+const END: u8 = 3;
 
 struct Bed {
     router: Router,
@@ -271,21 +216,25 @@ pub fn measure(repeat: u16) -> Result<Outcome, router::Error> {
     };
     std::thread::scope(|scope| {
         let (task, packets) = (&task, &packets);
-        let (ended, windows) = mpsc::channel::<(u8, Histogram)>();
+        let (ended, windows) = mpsc::channel::<(u8, Rounds)>();
         scope.spawn(move || {
             crate::cores::pin("churn-worker", Some(0));
             let mut doing = FORWARD;
-            let mut histogram = Histogram::new();
+            let mut rounds = Rounds::new();
+            let words: Vec<u64> = (1..=WORDS as u64).collect();
+            let mut random = Random::new(SEED);
             loop {
                 let begin = time::ticks();
-                if doing == FORWARD {
-                    worker.round();
+                match doing {
+                    FORWARD => drop(worker.round()),
+                    READ => drop(black_box((0..256).map(|_| words[random.below(WORDS as u32) as usize]).sum::<u64>())),
+                    _ => {}
                 }
-                histogram.add(time::ticks() - begin);
+                rounds.add(begin);
                 let next = task.load(Ordering::Acquire);
                 if next & 0x7f != doing || next & 0x80 != 0 {
                     packets.store(worker.core().ledger().received, Ordering::Relaxed);
-                    let _ = ended.send((doing, std::mem::replace(&mut histogram, Histogram::new())));
+                    let _ = ended.send((doing, std::mem::replace(&mut rounds, Rounds::new())));
                     doing = next & 0x7f;
                     task.store(doing, Ordering::Release);
                 }
@@ -298,10 +247,10 @@ pub fn measure(repeat: u16) -> Result<Outcome, router::Error> {
         // The end of one window is the beginning of the next.
         let turn = |to: u8| {
             task.store(to | 0x80, Ordering::Release);
-            let (_, histogram) = windows.recv().expect("the worker's thread runs");
-            (histogram, packets.load(Ordering::Relaxed), Instant::now())
+            let (_, rounds) = windows.recv().expect("the worker's thread runs");
+            (rounds, packets.load(Ordering::Relaxed), Instant::now())
         };
-        let mut histograms = [Histogram::new(), Histogram::new(), Histogram::new()];
+        let mut kinds = [(); 4].map(|()| Rounds::new());
         let mut values: [Vec<f64>; 4] = Default::default();
         let (mut sampled, mut astray) = (0, 0);
         let mut failure = None;
@@ -314,7 +263,9 @@ pub fn measure(repeat: u16) -> Result<Outcome, router::Error> {
             let changes = bed.churn();
             let (churned, after, end) = turn(PROBE);
             let probed = twin.churn();
-            let (probe, ..) = turn(FORWARD);
+            let (probe, ..) = turn(READ);
+            let probed = probed.and_then(|_| twin.churn());
+            let (reading, ..) = turn(FORWARD);
             let changes = match changes.and_then(|changes| probed.map(|_| changes)) {
                 Ok(changes) => changes,
                 Err(error) => {
@@ -337,13 +288,13 @@ pub fn measure(repeat: u16) -> Result<Outcome, router::Error> {
             let (alone, beside) = (rate(middle - before, between - start), rate(after - middle, end - between));
             let measured = [alone, beside, (1.0 - beside / alone) * 100.0, changes];
             values.iter_mut().zip(measured).for_each(|(values, value)| values.push(value));
-            for (sum, part) in histograms.iter_mut().zip([&quiet, &churned, &probe]) {
+            for (sum, part) in kinds.iter_mut().zip([&quiet, &churned, &probe, &reading]) {
                 sum.merge(part);
             }
         }
         task.store(END | 0x80, Ordering::Release);
         let [quiet_mpps, churn_mpps, fall_percent, changes_mps] = values.map(Spread::of);
-        let [quiet, churned, probe] = histograms.map(|histogram| histogram.percentiles());
+        let [quiet, churned, probe, reading] = kinds.map(|rounds| rounds.percentiles());
         match failure {
             Some(error) => Err(error),
             None => Ok(Outcome {
@@ -354,6 +305,7 @@ pub fn measure(repeat: u16) -> Result<Outcome, router::Error> {
                 quiet_round_us: quiet,
                 churn_round_us: churned,
                 probe_us: probe,
+                reading_probe_us: reading,
                 sampled,
                 astray,
                 dropped: bed.router.graph.ledger().dropped,
