@@ -82,6 +82,8 @@ const BUFFERS: u32 = 16384;
 /// Rounds over all buffers until their TTL has to be renewed.
 const COLD_ROUNDS: u64 = 200;
 
+/// Rounds and turns of control before anything is measured.
+const SETTLE: usize = 8;
 const NEXT_HOP: Ipv4Addr = Ipv4Addr::new(100, 64, 2, 2);
 
 #[derive(Serialize)]
@@ -235,18 +237,26 @@ impl Bed {
         let all = (0..workers).map(|thread| router.graph.worker(thread).expect("each worker has a place"));
         let all: Vec<Worker> = all.collect();
         let device = router.create_interface("pg0", pg::open(0))?;
-        let sink = router.create_interface("null0", drivers::null::open(0))?;
         router.set_admin(device, true)?;
-        router.set_admin(sink, true)?;
         let station = router.interfaces.get(device)?.mac;
-        let (mut rx, mut tx) = (device, sink);
-        if options.vlan > 0 {
-            rx = sub_interface(&mut router, device, VLANS[0], options.vlan)?;
-            tx = sub_interface(&mut router, sink, VLANS[0], options.vlan)?;
-        }
+        let rx = match options.vlan {
+            0 => device,
+            tags => sub_interface(&mut router, device, VLANS[0], tags)?,
+        };
         let prefix = |text: &str| text.parse::<Prefix4>().expect("a prefix");
         router.add_address(rx, prefix("100.64.1.1/24"))?;
-        router.add_address(tx, prefix("100.64.2.1/24"))?;
+        let routes = Scenario::of(scenario);
+        let mut sinks = Vec::new();
+        for (number, network) in routes.networks().enumerate() {
+            let sink = router.create_interface(&format!("null{number}"), drivers::null::open(number as u32))?;
+            router.set_admin(sink, true)?;
+            let tx = match options.vlan {
+                0 => sink,
+                tags => sub_interface(&mut router, sink, VLANS[0], tags)?,
+            };
+            router.add_address(tx, network)?;
+            sinks.push(tx);
+        }
         match options.mix {
             Some(Mix::Vlans) => {
                 let other = sub_interface(&mut router, device, VLANS[1], options.vlan)?;
@@ -256,9 +266,8 @@ impl Bed {
             None => {}
         }
         // What was sent is received again when buffers are not written anew.
-        let routes = Scenario::of(scenario);
-        for hop in routes.hops() {
-            router.set_neighbour(NeighbourKey { interface: tx, address: hop }, station, true)?;
+        for (hop, tx) in routes.hops().zip(sinks.iter().cycle()) {
+            router.set_neighbour(NeighbourKey { interface: *tx, address: hop }, station, true)?;
         }
         routes.install(&mut router)?;
         if options.handoff {
@@ -292,8 +301,11 @@ impl Bed {
         // The interfaces announce themselves: those frames shall be gone before packets are
         // laid out.
         let settle = |lane: &mut Lane| while lane.worker.round() == Progress::Worked {};
-        bed.lanes.iter_mut().for_each(settle);
-        bed.lanes.iter_mut().for_each(settle);
+        for _ in 0..SETTLE {
+            bed.lanes.iter_mut().for_each(settle);
+            // What was replaced while routes were made is in its place when all have begun another round.
+            bed.router.tick();
+        }
         bed.router.enable_stream(None, true)?;
         for lane in bed.lanes.iter_mut().filter(|lane| lane.cold) {
             lane.worker.core().buffers.set_reuse(Reuse::OldestFreed);

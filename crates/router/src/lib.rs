@@ -344,7 +344,7 @@ impl Router {
 
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
-        ethernet::register(&mut graph, &facts, &counters)?;
+        ethernet::register(&mut graph, &facts, &fibs, &counters)?;
         let (arp, neighbours) = arp::register(&mut graph, &facts, &fibs, &objects.handle(), &sender)?;
         let ip4 = ip4::register(
             &mut graph,

@@ -27,7 +27,7 @@ mod tests;
 mod tree;
 
 pub use key::Key;
-pub use lookup::{Kernel, Lookup4};
+pub use lookup::{Ahead, Kernel, Lookup4};
 
 use crate::leaf::Leaf;
 use crate::memory::Pages;

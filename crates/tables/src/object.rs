@@ -391,12 +391,33 @@ pub struct ObjectRef<'r> {
     index: usize,
 }
 
+/// All objects, for one round.
+#[derive(Clone, Copy)]
+pub struct ObjectsRef<'r> {
+    // An array, so that masked indices need no bounds check.
+    lines: &'r [Line; MAX_OBJECTS],
+}
+
 impl ObjectHandle {
+    /// For nodes that look at many objects.
+    #[inline(always)]
+    pub fn load<'r>(&'r self, _round: &'r Round<'_>) -> ObjectsRef<'r> {
+        ObjectsRef { lines: (&*self.lines.lines).try_into().expect("length set in new") }
+    }
+
+    /// The object of a leaf: see [`ObjectsRef::get`].
+    #[inline(always)]
+    pub fn get<'r>(&'r self, round: &'r Round<'_>, index: u32) -> ObjectRef<'r> {
+        self.load(round).get(index)
+    }
+}
+
+impl<'r> ObjectsRef<'r> {
     /// The object of a leaf. An index that was never given out reads as an empty object:
     /// not complete, no buckets.
     #[inline(always)]
-    pub fn get<'r>(&'r self, _round: &'r Round<'_>, index: u32) -> ObjectRef<'r> {
-        let lines: &[Line] = &self.lines.lines;
+    pub fn get(&self, index: u32) -> ObjectRef<'r> {
+        let lines = self.lines;
         let mut at = index as usize & (MAX_OBJECTS - 1);
         let mut head = lines[at].head.load(Ordering::Acquire);
         if head as u8 == STATE_REDIRECTED {

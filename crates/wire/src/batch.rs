@@ -13,7 +13,10 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod flows;
 mod scalar;
+
+pub use flows::{flow_hashes, flow_hashes_with};
 
 use crate::addr::MacAddress;
 use crate::ethernet::EtherType;
@@ -178,16 +181,20 @@ impl<'a> Frames<'a> {
         unsafe { forward_tagged::<N>(self.head(i), first, last) };
     }
 
-    /// [`Frames::forward_ip4`] for packet `i` with an Ethernet header.
+    /// [`Frames::forward_ip4`] for one packet after the other, each with the Ethernet header that is given for it, as
+    /// long as one is; how many.
     #[inline(always)]
-    pub fn forward_ip4_ethernet(&mut self, i: usize, rewrite: &[u8; 14]) {
-        let head = self.head(i);
-        // SAFETY: as in `forward_ip4_all`.
-        unsafe {
-            head.sub(14).cast::<u64>().write_unaligned(word(rewrite, 0));
-            head.sub(8).cast::<u64>().write_unaligned(word(rewrite, 6));
-            count_hop(head);
+    pub fn forward_ip4_while<'h>(&mut self, mut next: impl FnMut() -> Option<&'h [u8; 14]>) -> usize {
+        for (i, head) in self.places().enumerate() {
+            let Some(header) = next() else { return i };
+            // SAFETY: as in `forward_ip4_all`.
+            unsafe {
+                head.sub(14).cast::<u64>().write_unaligned(word(header, 0));
+                head.sub(8).cast::<u64>().write_unaligned(word(header, 6));
+                count_hop(head);
+            }
         }
+        self.len()
     }
 
     /// All heads in turn.
@@ -480,7 +487,7 @@ pub fn tagged_ip4_with(
             // SAFETY: as above.
             unsafe { avx2::tagged_ip4(frames, station, columns, shapes) }
         }
-        _ => scalar::ethernet_ip4(frames, station, columns, 0, |i| shapes[i].tags()),
+        _ => scalar::ethernet_ip4(frames, station, &mut { columns }, 0, |i| shapes[i].tags()),
     }
 }
 
@@ -512,26 +519,53 @@ impl<'a> EthernetColumns<'a> {
 /// # Panics
 /// When a column is shorter than the frames are many.
 pub fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
-    ethernet_ip4_with(Simd::detected(), frames, station, columns)
+    ethernet_ip4_with(Simd::detected(), frames, station, columns, |_| {})
 }
 
-/// [`ethernet_ip4`] by a chosen instruction set (which the processor must have).
-pub fn ethernet_ip4_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
+/// [`ethernet_ip4`] that tells `ahead` some destinations at a time as soon as they are known, each once and in order, so
+/// that what they will need can be fetched while other headers are looked at.
+///
+/// # Panics
+/// As [`ethernet_ip4`].
+#[inline]
+pub fn ethernet_ip4_ahead(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: EthernetColumns<'_>,
+    ahead: impl FnMut(&[u32]),
+) -> u32 {
+    ethernet_ip4_with(Simd::detected(), frames, station, columns, ahead)
+}
+
+/// [`ethernet_ip4_ahead`] by a chosen instruction set (which the processor must have).
+#[inline]
+pub fn ethernet_ip4_with(
+    simd: Simd,
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: EthernetColumns<'_>,
+    mut ahead: impl FnMut(&[u32]),
+) -> u32 {
     let columns = columns.first(frames.len());
     match simd {
         #[cfg(target_arch = "x86_64")]
         Simd::Avx512 => {
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::ethernet_ip4(frames, station, columns) }
+            unsafe { avx512::ethernet_ip4(frames, station, columns, ahead) }
         }
         #[cfg(target_arch = "x86_64")]
         Simd::Avx2 => {
             assert!(avx2_available());
             // SAFETY: as above.
-            unsafe { avx2::ethernet_ip4(frames, station, columns) }
+            unsafe { avx2::ethernet_ip4(frames, station, columns, ahead) }
         }
-        _ => scalar::ethernet_ip4(frames, station, columns, 0, |_| 0),
+        _ => {
+            let mut columns = columns;
+            let faults = scalar::ethernet_ip4(frames, station, &mut columns, 0, |_| 0);
+            ahead(columns.target);
+            faults
+        }
     }
 }
 
@@ -581,7 +615,7 @@ mod tests {
         }
         fn check(&mut self, simd: Simd) -> u32 {
             let (frames, columns) = self.frames();
-            ethernet_ip4_with(simd, &frames, STATION, columns)
+            ethernet_ip4_with(simd, &frames, STATION, columns, |_| {})
         }
     }
 

@@ -30,6 +30,9 @@ const FIRST_DESTINATION: u32 = 16 << 24;
 const DESTINATIONS: usize = 1 << 20;
 const SEED: u64 = 20_261_122;
 
+/// The networks of interfaces are so many bits apart.
+const NETWORK: u32 = 12;
+
 /// What is looked up how often.
 enum Popularity {
     Even,
@@ -42,14 +45,19 @@ pub struct Scenario {
     keys: Vec<Key>,
     /// Next hops, to which routes lead in turn.
     pub next_hops: u32,
-    /// Next hops of every other route, the first among them; the rest have one.
+    /// Interfaces by which these are reached, in turn.
+    pub interfaces: u32,
+    /// Next hops of one in so many routes, the first among them; the rest have one.
     pub paths: u32,
+    one_in: usize,
     popularity: Popularity,
 }
 
 impl Scenario {
     pub fn of(name: &str) -> Scenario {
-        let plain = |keys, next_hops| Scenario { keys, next_hops, paths: 1, popularity: Popularity::Even };
+        let plain = |keys, next_hops| {
+            Scenario { keys, next_hops, interfaces: 1, paths: 1, one_in: 1, popularity: Popularity::Even }
+        };
         let million = || synthetic::internet(1_000_000, SEED);
         match name {
             "ip4-1k" => plain(side_by_side(1000), 1),
@@ -60,7 +68,7 @@ impl Scenario {
             "ip4-1m-bgp-zipf" => Scenario { popularity: Popularity::Zipf, ..plain(million(), 16) },
             "ip4-64nh" => plain(side_by_side(1000), 64),
             "ip4-ecmp4" => Scenario { paths: 4, ..plain(side_by_side(1), 4) },
-            "ip4-mixed" => Scenario { paths: 4, popularity: Popularity::Zipf, ..plain(million(), 64) },
+            "ip4-mixed" => Scenario { interfaces: 4, paths: 4, one_in: 10, ..plain(side_by_side(1000), 64) },
             _ => plain(side_by_side(1), 1),
         }
     }
@@ -71,7 +79,18 @@ impl Scenario {
 
     /// The addresses of its next hops.
     pub fn hops(&self) -> impl Iterator<Item = Ipv4Addr> {
-        (0..self.next_hops).map(|hop| Ipv4Addr::from(u32::from(NEXT_HOP) + hop))
+        (0..self.next_hops).map(|hop| {
+            let (interface, station) = (hop % self.interfaces, hop / self.interfaces);
+            Ipv4Addr::from(u32::from(NEXT_HOP) + (interface << NETWORK) + station)
+        })
+    }
+
+    /// The addresses of the interfaces behind which they are.
+    pub fn networks(&self) -> impl Iterator<Item = Prefix4> {
+        (0..self.interfaces).map(|interface| {
+            let address = u32::from(NEXT_HOP) - 1 + (interface << NETWORK);
+            Prefix4::new(address.into(), 24).expect("a /24")
+        })
     }
 
     /// Puts the routes into a router's table.
@@ -79,14 +98,13 @@ impl Scenario {
         let hops: Vec<Ipv4Addr> = self.hops().collect();
         let path = |at: usize| Path::new(Way::Via { next_hop: hops[at % hops.len()], interface: None });
         let mut batch = Batch::default();
-        // With several paths, every other route has them.
         let lists: Vec<_> = (0..hops.len()).map(|hop| batch.paths(vec![path(hop)])).collect();
         let several: Vec<_> = match self.paths {
             1 => lists.clone(),
             paths => (0..hops.len()).map(|hop| batch.paths((hop..hop + paths as usize).map(path).collect())).collect(),
         };
         for (at, key) in self.keys.iter().enumerate() {
-            let lists = if at % 2 == 0 { &several } else { &lists };
+            let lists = if at % self.one_in == 0 { &several } else { &lists };
             let hop = (key.address() >> (32 - u32::from(key.length()))) as usize % lists.len();
             batch.put(prefix_of(*key), lists[hop]);
         }

@@ -3,10 +3,11 @@
 //! Reads: `l2`, `length`, `rx_interface`. Writes: check bits into `flags`, `target` (IPv4
 //! destination), `l3`; `rx_interface`, when a sub-interface takes the frame by its VLAN tags;
 //! cuts Ethernet padding off `length`. Next: `ip4-input`, `arp-input`, `llc-input`,
-//! or a drop by name.
+//! or a drop by name. While it looks at headers it has what their destinations need of a large routing table fetched.
 
 use super::station;
 use crate::interface::{Facts, FactsTable, SharedFacts};
+use crate::ip4::Fibs;
 use crate::vlan::{Found, Inner};
 use graph::vector::VECTOR_SIZE;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, flag};
@@ -65,6 +66,7 @@ pub struct EthernetInput {
 
 /// What frames are judged with.
 struct Intake {
+    fibs: Fibs,
     /// Packets and bytes received, by interface: devices count their own, we the sub-interfaces'.
     rx: Arc<CounterTable>,
     scratch: Box<Scratch>,
@@ -80,10 +82,10 @@ struct Scratch {
 }
 
 impl EthernetInput {
-    pub fn new(facts: SharedFacts, rx: Arc<CounterTable>) -> EthernetInput {
+    pub fn new(facts: SharedFacts, fibs: Fibs, rx: Arc<CounterTable>) -> EthernetInput {
         let scratch =
             Scratch { shapes: [Shape::PLAIN; VECTOR_SIZE], tags: [0; VECTOR_SIZE], lengths: [0; VECTOR_SIZE] };
-        EthernetInput { facts, intake: Intake { rx, scratch: Box::new(scratch) } }
+        EthernetInput { facts, intake: Intake { fibs, rx, scratch: Box::new(scratch) } }
     }
 }
 
@@ -128,7 +130,10 @@ impl Intake {
         }
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
-        let faults = batch::ethernet_ip4(&frames, facts.mac, columns);
+        let faults = match self.fibs.ahead(cx.round, facts.ip4_table) {
+            Some(slots) => batch::ethernet_ip4_ahead(&frames, facts.mac, columns, |targets| slots.ask(targets)),
+            None => batch::ethernet_ip4(&frames, facts.mac, columns),
+        };
         admit(cx, vector, &range, facts, faults);
         let columns = vector.columns();
         for (l3, l2) in columns.l3[range.clone()].iter_mut().zip(&columns.l2[range.clone()]) {

@@ -8,6 +8,7 @@ mod station;
 
 use crate::capability::{self, Capability, Stage};
 use crate::interface::{InterfaceCounters, SharedFacts};
+use crate::ip4::Fibs;
 use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
 
 /// For `show plugins` and `show features`.
@@ -25,14 +26,19 @@ pub(crate) const CAPABILITY: Capability = Capability {
 ///
 /// # Errors
 /// When the graph is full.
-pub fn register(graph: &mut Graph, facts: &SharedFacts, counters: &InterfaceCounters) -> Result<NodeIndex, GraphError> {
+pub fn register(
+    graph: &mut Graph,
+    facts: &SharedFacts,
+    fibs: &Fibs,
+    counters: &InterfaceCounters,
+) -> Result<NodeIndex, GraphError> {
     let punts = counters.punts.clone();
     graph.register(llc::spec(), move |_| Behaviour::Map(Box::new(llc::LlcInput::new(punts.clone()))))?;
     let punts = counters.punts.clone();
     graph.register(snap::spec(), move |_| Behaviour::Map(Box::new(snap::SnapInput::new(punts.clone()))))?;
-    let (facts, rx) = (facts.clone(), counters.rx.clone());
+    let (facts, fibs, rx) = (facts.clone(), fibs.clone(), counters.rx.clone());
     graph.register(input::spec(), move |_| {
-        Behaviour::Map(Box::new(input::EthernetInput::new(facts.clone(), rx.clone())))
+        Behaviour::Map(Box::new(input::EthernetInput::new(facts.clone(), fibs.clone(), rx.clone())))
     })
 }
 

@@ -8,7 +8,7 @@ use graph::InterfaceIndex;
 use rcu::{Published, Round};
 use std::ops::Range;
 use std::sync::Arc;
-use tables::{Leaf, Lookup4, kind};
+use tables::{Leaf, Lookup4, fib4::Ahead, kind};
 
 /// The tables by index, as control publishes them; none where there is none.
 pub(crate) type SharedTables = Arc<Published<Vec<Option<Lookup4>>>>;
@@ -36,6 +36,12 @@ impl Fibs {
 
     fn table<'a>(&'a self, round: &'a Round<'_>, index: TableIndex) -> Option<&'a Lookup4> {
         self.tables.load(round).get(index.0 as usize)?.as_ref()
+    }
+
+    /// Who asks for the slots of a large table early.
+    #[inline]
+    pub fn ahead<'a>(&'a self, round: &'a Round<'_>, index: TableIndex) -> Option<Ahead<'a>> {
+        self.table(round, index)?.ahead(round)
     }
 
     /// Replaces each address by its leaf in the table of the interface that its packet came by.

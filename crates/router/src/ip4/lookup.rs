@@ -13,10 +13,11 @@
 use super::fibs::{Fibs, MAX_TABLES_IN_A_ROW, runs};
 use super::route::TableIndex;
 use crate::icmp::Report;
+use graph::vector::one_value;
 use graph::{Context, EdgeIndex, Map, NodeSpec, Row, Snapshot, VECTOR_SIZE, Vector, flag};
 use std::fmt;
 use tables::{Leaf, ObjectHandle, kind};
-use wire::batch::check;
+use wire::batch;
 use wire::icmpv4::unreachable;
 
 graph::edges! {
@@ -84,12 +85,14 @@ pub(super) fn dispatch(vector: &mut Vector) {
         columns.edge.fill(way);
         return;
     }
-    for i in 0..vector.len() {
-        let leaf = Leaf(vector.targets()[i]);
-        let way = BY_KIND[leaf.kind() as usize];
-        vector.set_edge(i, way);
-        if way == Edge::IcmpError as EdgeIndex {
-            vector.set_scratch(i, refusal(leaf).into());
+    let mut refused = false;
+    for (leaf, edge) in columns.target.iter().zip(columns.edge) {
+        *edge = BY_KIND[Leaf(*leaf).kind() as usize];
+        refused |= *edge == Edge::IcmpError as EdgeIndex;
+    }
+    for i in (0..vector.len()).filter(|_| refused) {
+        if vector.edges()[i] == Edge::IcmpError as EdgeIndex {
+            vector.set_scratch(i, refusal(Leaf(vector.targets()[i])).into());
         }
     }
 }
@@ -180,40 +183,18 @@ impl Ip4LoadBalance {
 impl Map for Ip4LoadBalance {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let (frames, sides) = vector.l3_frames(cx.buffers);
-        for i in 0..frames.len() {
-            // Fragments hash without ports, as only the first has them (RFC 7690 4).
-            let whole = sides.flags[i] & check::FRAGMENT == 0;
-            let hash = flow_hash(frames.bytes(i), whole, self.seed);
-            let object = self.objects.get(cx.round, Leaf(sides.target[i]).index());
-            sides.target[i] = object.bucket(hash).0;
+        let mut hashes = [0; VECTOR_SIZE];
+        batch::flow_hashes(&frames, sides.flags, self.seed, &mut hashes[..frames.len()]);
+        let objects = self.objects.load(cx.round);
+        let object = |leaf: u32| objects.get(Leaf(leaf).index());
+        if let Some(leaf) = one_value(sides.target) {
+            let object = object(leaf);
+            sides.target.iter_mut().zip(hashes).for_each(|(leaf, hash)| *leaf = object.bucket(hash).0);
+        } else {
+            sides.target.iter_mut().zip(hashes).for_each(|(leaf, hash)| *leaf = object(*leaf).bucket(hash).0);
         }
         dispatch(vector);
     }
-}
-
-/// Hash of a packet's addresses and protocol, and its ports when `with_ports`, for the
-/// IPv4 header at the start of `bytes`.
-pub fn flow_hash(bytes: &[u8; 64], with_ports: bool, seed: u32) -> u32 {
-    let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as u64;
-    let header = (bytes[0] & 0xf) as usize * 4;
-    let protocol = bytes[9];
-    let ports = match protocol {
-        // TCP, UDP, UDP-Lite, SCTP, DCCP
-        6 | 17 | 136 | 132 | 33 if with_ports && header <= 60 => word(header),
-        _ => 0,
-    };
-    let mut hash = (word(12) << 32 | word(16)) ^ (seed as u64) << 16;
-    hash = mix(hash);
-    hash = mix(hash ^ (ports << 8 | protocol as u64));
-    (hash >> 32) as u32
-}
-
-/// A finaliser that spreads every input bit over the whole word (Stafford's mix 13 of
-/// MurmurHash3).
-fn mix(mut value: u64) -> u64 {
-    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 /// Tells the trace in which table a packet was looked up: beside what `ip4-icmp-error` is told.
@@ -242,35 +223,4 @@ fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
 pub(super) fn trace_leaf(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "  dpo-idx {}", Leaf(snapshot.row.target).index())?;
     crate::headers::trace_ip4(snapshot, f)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flows_spread_evenly_and_each_keeps_its_path() {
-        let mut packet = [0u8; 64];
-        packet[0] = 0x45;
-        packet[9] = 17;
-        let mut buckets = [0u32; 8];
-        for flow in 0..8000u32 {
-            packet[20..24].copy_from_slice(&flow.to_be_bytes());
-            let hash = flow_hash(&packet, true, 7);
-            assert_eq!(hash, flow_hash(&packet, true, 7));
-            buckets[hash as usize % 8] += 1;
-        }
-        assert!(buckets.iter().all(|n| (850..1150).contains(n)), "{buckets:?}");
-    }
-
-    #[test]
-    fn fragments_of_a_flow_go_one_way() {
-        let mut packet = [0u8; 64];
-        packet[0] = 0x45;
-        packet[9] = 17;
-        let hash = flow_hash(&packet, false, 7);
-        packet[20] = 9;
-        assert_eq!(flow_hash(&packet, false, 7), hash);
-        assert_ne!(flow_hash(&packet, true, 7), hash);
-    }
 }

@@ -9,12 +9,12 @@
 use super::options;
 use crate::icmp::{Policy, Report, SharedPolicy};
 use crate::interface::{FactsTable, SharedFacts};
-use graph::vector::VECTOR_SIZE;
 use graph::{
     Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag,
     vector::one_value,
 };
 use std::fmt;
+use std::ops::Range;
 use tables::object::ObjectRef;
 use tables::{Leaf, ObjectHandle};
 use wire::batch::check;
@@ -82,9 +82,12 @@ impl Map for Ip4Rewrite {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let policy = self.policy.load(cx.round);
-        let turns_back = !policy.redirects.is_empty() && self.turns_back(cx, vector);
-        let special = vector.any_flags() & SPECIAL != 0 || turns_back;
-        if !special && let Some(leaf) = one_value(vector.targets()) {
+        let special = vector.any_flags() & SPECIAL != 0
+            || !policy.redirects.is_empty() && self.turns_back(cx, vector);
+        if special {
+            return self.each(cx, vector, 0, policy);
+        }
+        if let Some(leaf) = one_value(vector.targets()) {
             let object = self.objects.get(cx.round, Leaf(leaf).index());
             if object.is_complete() && longest(vector) <= object.mtu() {
                 let (mut frames, sides) = vector.l3_frames(cx.buffers);
@@ -102,16 +105,13 @@ impl Map for Ip4Rewrite {
                     object.rewrite().len()
                 };
                 sides.edge.fill(object.edge());
-                return begin_before(vector, length as u16);
+                return begin_before(vector, 0..vector.len(), length as u16);
             }
         }
-        if !special && self.many(cx, vector) {
-            return;
-        }
-        for i in 0..vector.len() {
-            let object = self.objects.get(cx.round, Leaf(vector.targets()[i]).index());
-            let to = one(cx, vector, i, object, policy, self.facts.load(cx.round));
-            vector.set_edge(i, to);
+        let done = self.many(cx, vector);
+        begin_before(vector, 0..done, HEADER_LEN as u16);
+        if done < vector.len() {
+            self.each(cx, vector, done, policy);
         }
     }
 }
@@ -119,75 +119,60 @@ impl Map for Ip4Rewrite {
 impl Ip4Rewrite {
     /// Whether a packet is to leave by the interface that it came by.
     fn turns_back(&self, cx: &Context<'_>, vector: &Vector) -> bool {
+        let objects = self.objects.load(cx.round);
         let ways = vector.targets().iter().zip(vector.rx_interfaces());
-        ways.fold(false, |any, (leaf, rx)| any | (self.objects.get(cx.round, Leaf(*leaf).index()).interface() == rx.0))
+        ways.fold(false, |any, (leaf, rx)| any | (objects.get(Leaf(*leaf).index()).interface() == rx.0))
     }
 
-    /// Packets of several next hops, when nothing about any of them is special. False:
-    /// something is, and nothing has been changed.
-    fn many(&self, cx: &mut Context<'_>, vector: &mut Vector) -> bool {
-        let round = cx.round;
-        let n = vector.len();
-        {
-            let columns = vector.columns();
-            let (plain, untagged) = (0..n).fold((true, true), |(plain, untagged), i| {
-                let object = self.objects.get(round, Leaf(columns.target[i]).index());
-                let length = columns.length[i].wrapping_add(columns.l2[i]).wrapping_sub(columns.l3[i]);
-                let fits = object.is_complete() & (length <= object.mtu());
-                (plain & fits, untagged & object.ethernet().is_some())
-            });
-            if !plain {
-                return false;
-            }
-            if !untagged {
-                self.of_all_lengths(cx, vector);
-                return true;
-            }
-        }
+    /// Packets of several next hops about which nothing is special, as long as they go out untagged; how many.
+    fn many(&self, cx: &mut Context<'_>, vector: &mut Vector) -> usize {
+        let objects = self.objects.load(cx.round);
+        let longest = longest(vector);
         let (mut frames, sides) = vector.l3_frames(cx.buffers);
-        for i in 0..n {
-            let object = self.objects.get(round, Leaf(sides.target[i]).index());
-            let Some(header) = object.ethernet() else {
-                // The neighbour was lost between the two looks.
-                sides.edge[i] = Edge::Arp.into();
-                continue;
+        let mut packets = sides.target.iter().zip(sides.edge.iter_mut());
+        frames.forward_ip4_while(|| {
+            let (leaf, edge) = packets.next()?;
+            let object = objects.get(Leaf(*leaf).index());
+            let header = object.ethernet().filter(|_| longest <= object.mtu())?;
+            *edge = object.edge();
+            Some(header)
+        })
+    }
+
+    /// Packets from the given one on, each with all that can be special about it.
+    fn each(&self, cx: &mut Context<'_>, vector: &mut Vector, from: usize, policy: &Policy) {
+        let objects = self.objects.load(cx.round);
+        let facts = self.facts.load(cx.round);
+        for i in from..vector.len() {
+            let object = objects.get(Leaf(vector.targets()[i]).index());
+            let is_long = {
+                let row = vector.columns();
+                row.length[i].wrapping_add(row.l2[i]).wrapping_sub(row.l3[i]) > object.mtu()
             };
-            frames.forward_ip4_ethernet(i, header);
-            sides.edge[i] = object.edge();
+            let plain = vector.columns().flags[i] & SPECIAL == 0 && !is_long && policy.redirects.is_empty();
+            let to = match object.is_complete() && plain {
+                true => forward(cx, vector, i, object),
+                false => one(cx, vector, i, object, policy, facts),
+            };
+            vector.set_edge(i, to);
         }
-        begin_before(vector, HEADER_LEN as u16);
-        true
     }
+}
 
-    /// [`Ip4Rewrite::many`], where some links have tags.
-    fn of_all_lengths(&self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let round = cx.round;
-        let mut lengths = [0; VECTOR_SIZE];
-        let (mut frames, sides) = vector.l3_frames(cx.buffers);
-        for (i, length) in lengths[..frames.len()].iter_mut().enumerate() {
-            let object = self.objects.get(round, Leaf(sides.target[i]).index());
-            let header = object.rewrite();
-            *length = header.len() as u16;
-            if let Some(header) = object.ethernet_tagged() {
-                frames.forward_ip4_tagged(i, header);
-            } else if let Some(header) = object.ethernet_double_tagged() {
-                frames.forward_ip4_tagged(i, header);
-            } else if object.is_complete() {
-                frames.forward_ip4(i, header);
-            } else {
-                // The neighbour was lost between the two looks.
-                sides.edge[i] = Edge::Arp.into();
-                continue;
-            }
-            sides.edge[i] = object.edge();
-        }
-        let columns = vector.columns();
-        for (i, header) in lengths[..columns.packets.len()].iter().enumerate() {
-            let begin = columns.l3[i].wrapping_sub(*header);
-            columns.length[i] = columns.length[i].wrapping_add(columns.l2[i]).wrapping_sub(begin);
-            columns.l2[i] = begin;
-        }
+/// One packet about which nothing is special.
+#[inline]
+fn forward(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>) -> EdgeIndex {
+    let (mut frames, _) = vector.l3_frames(cx.buffers);
+    let header = object.rewrite();
+    if let Some(header) = object.ethernet_tagged() {
+        frames.forward_ip4_tagged(i, header);
+    } else if let Some(header) = object.ethernet_double_tagged() {
+        frames.forward_ip4_tagged(i, header);
+    } else {
+        frames.forward_ip4(i, header);
     }
+    begin_before(vector, i..i + 1, header.len() as u16);
+    object.edge()
 }
 
 /// The longest network-layer packet of the vector.
@@ -198,11 +183,12 @@ fn longest(vector: &mut Vector) -> u16 {
     lengths.fold(0, |most, ((length, l2), l3)| most.max(length.wrapping_add(*l2).wrapping_sub(*l3)))
 }
 
-/// All packets now begin with a link header of so many bytes before their network header.
+/// These packets now begin with a link header of so many bytes before their network header.
 #[inline]
-fn begin_before(vector: &mut Vector, header: u16) {
+fn begin_before(vector: &mut Vector, range: Range<usize>, header: u16) {
     let columns = vector.columns();
-    for ((l2, l3), length) in columns.l2.iter_mut().zip(&*columns.l3).zip(&mut *columns.length) {
+    let (l2, l3) = (&mut columns.l2[range.clone()], &columns.l3[range.clone()]);
+    for ((l2, l3), length) in l2.iter_mut().zip(l3).zip(&mut columns.length[range]) {
         let begin = l3.wrapping_sub(header);
         *length = length.wrapping_add(*l2).wrapping_sub(begin);
         *l2 = begin;

@@ -224,6 +224,16 @@ impl Lookup4 {
         }
     }
 
+    /// Who asks early: for tables that are larger than caches, so that their slots are on their way before they are looked
+    /// up. None: the table is small, or of a form for which it would not pay.
+    #[inline]
+    pub fn ahead<'r>(&'r self, round: &'r Round<'_>) -> Option<Ahead<'r>> {
+        match self.table.form.load(round) {
+            Form::Slots(slots) if slots.is_far.load(Ordering::Relaxed) => Some(Ahead { slots: slots.first_level() }),
+            _ => None,
+        }
+    }
+
     /// As [`Lookup4::lookup_batch`] in a table without its default route: what nothing longer
     /// covers is [`Leaf::MISS`].
     #[inline]
@@ -245,6 +255,20 @@ impl Lookup4 {
     #[inline]
     pub fn default_route(&self, _round: &Round<'_>) -> Leaf {
         self.table.default()
+    }
+}
+
+/// Asks for slots early: see [`Lookup4::ahead`].
+#[derive(Clone, Copy)]
+pub struct Ahead<'r> {
+    slots: &'r [AtomicU32; FIRST_LEVEL_SLOTS],
+}
+
+impl Ahead<'_> {
+    /// These addresses will be looked up.
+    #[inline(always)]
+    pub fn ask(&self, addresses: &[u32]) {
+        addresses.iter().for_each(|address| prefetch_far(&self.slots[(address >> 8) as usize]));
     }
 }
 

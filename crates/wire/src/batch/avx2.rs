@@ -27,7 +27,12 @@ const fn pick(tags: u8) -> [u8; 16] {
 
 /// See [`super::ethernet_ip4`].
 #[target_feature(enable = "avx2")]
-pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, mut columns: EthernetColumns<'_>) -> u32 {
+pub(super) fn ethernet_ip4(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    mut columns: EthernetColumns<'_>,
+    mut ahead: impl FnMut(&[u32]),
+) -> u32 {
     let count = frames.len();
     let pass = Pass::new(station);
     let pick = load(&PICKS[0]);
@@ -40,9 +45,12 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, mut columns
         // SAFETY: heads of packets.
         let fields = unsafe { transposed(&heads, |_| (0, pick)) };
         union = _mm256_or_si256(union, pass.judge(&fields, number(14), &mut columns, at));
+        ahead(&columns.target[at..at + LANES]);
         at += LANES;
     }
-    any(union) | scalar::ethernet_ip4(frames, station, columns, at, |_| 0)
+    let rest = scalar::ethernet_ip4(frames, station, &mut columns, at, |_| 0);
+    ahead(&columns.target[at..]);
+    any(union) | rest
 }
 
 /// See [`super::tagged_ip4`].
@@ -75,7 +83,7 @@ pub(super) fn tagged_ip4(
         union = _mm256_or_si256(union, pass.judge(&fields, link, &mut columns, at));
         at += LANES;
     }
-    any(union) | scalar::ethernet_ip4(frames, station, columns, at, |i| shapes[i].tags())
+    any(union) | scalar::ethernet_ip4(frames, station, &mut columns, at, |i| shapes[i].tags())
 }
 
 /// See [`super::alike_ip4`].

@@ -63,7 +63,12 @@ const FIRST_OCTETS: [u8; 64] = {
 
 /// See [`super::ethernet_ip4`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, mut columns: EthernetColumns<'_>) -> u32 {
+pub(super) fn ethernet_ip4(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    mut columns: EthernetColumns<'_>,
+    mut ahead: impl FnMut(&[u32]),
+) -> u32 {
     let count = frames.len();
     let pass = Pass::new(station);
     let pick = load(&PICKS[0]);
@@ -73,9 +78,12 @@ pub(super) fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, mut columns
         prefetch(frames, at);
         let fields = transposed(frames, at, |_| pick);
         union = _mm512_or_si512(union, pass.judge(&fields, number(14), &mut columns, at));
+        ahead(&columns.target[at..at + LANES]);
         at += LANES;
     }
-    _mm512_reduce_or_epi32(union) as u32 | scalar::ethernet_ip4(frames, station, columns, at, |_| 0)
+    let rest = scalar::ethernet_ip4(frames, station, &mut columns, at, |_| 0);
+    ahead(&columns.target[at..]);
+    _mm512_reduce_or_epi32(union) as u32 | rest
 }
 
 /// See [`super::tagged_ip4`].
@@ -112,7 +120,7 @@ pub(super) fn tagged_ip4(
         union = _mm512_or_si512(union, pass.judge(&fields, link, &mut columns, at));
         at += LANES;
     }
-    _mm512_reduce_or_epi32(union) as u32 | scalar::ethernet_ip4(frames, station, columns, at, |i| shapes[i].tags())
+    _mm512_reduce_or_epi32(union) as u32 | scalar::ethernet_ip4(frames, station, &mut columns, at, |i| shapes[i].tags())
 }
 
 /// See [`super::alike_ip4`].
@@ -335,25 +343,20 @@ fn total_bytes() -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
 #[inline]
 fn transposed(frames: &Frames<'_>, at: usize, pick: impl Fn(usize) -> __m512i) -> [__m512i; 8] {
-    // SAFETY: 64 bytes are readable at each head.
-    let load = |i: usize| unsafe { _mm512_loadu_si512(frames.head(i).cast()) };
-    // Row j of a group pairs packets j and j + 4, so that the last step below leaves
-    // packets in order.
-    let pair = |i: usize| _mm512_permutex2var_epi8(load(i), pick(i), load(i + 4));
-    let group = |i: usize| {
-        let (r0, r1, r2, r3) = (pair(i), pair(i + 1), pair(i + 2), pair(i + 3));
-        let (a, b) = (_mm512_unpacklo_epi32(r0, r1), _mm512_unpackhi_epi32(r0, r1));
-        let (c, d) = (_mm512_unpacklo_epi32(r2, r3), _mm512_unpackhi_epi32(r2, r3));
-        // Each result: [field k of 4 packets | field k + 4 of them] twice.
-        [
-            _mm512_unpacklo_epi64(a, c),
-            _mm512_unpackhi_epi64(a, c),
-            _mm512_unpacklo_epi64(b, d),
-            _mm512_unpackhi_epi64(b, d),
-        ]
-    };
-    let low = group(at);
-    let high = group(at + 8);
+    // Row j of a group pairs packets j and j + 4, so that the last step below leaves packets in order. Loops and
+    // functions, no closures: those are called, with registers passed through memory.
+    let mut low = [_mm512_setzero_si512(); 4];
+    let mut high = [_mm512_setzero_si512(); 4];
+    for j in 0..4 {
+        for (group, i) in [(&mut low, at + j), (&mut high, at + j + 8)] {
+            // SAFETY: 64 bytes are readable at each head.
+            let (one, other) = unsafe {
+                (_mm512_loadu_si512(frames.head(i).cast()), _mm512_loadu_si512(frames.head(i + 4).cast()))
+            };
+            group[j] = _mm512_permutex2var_epi8(one, pick(i), other);
+        }
+    }
+    let (low, high) = (fields_of(low), fields_of(high));
     const EVEN: i32 = 0b10_00_10_00;
     const ODD: i32 = 0b11_01_11_01;
     [
@@ -366,4 +369,13 @@ fn transposed(frames: &Frames<'_>, at: usize, pick: impl Fn(usize) -> __m512i) -
         _mm512_shuffle_i32x4::<ODD>(low[2], high[2]),
         _mm512_shuffle_i32x4::<ODD>(low[3], high[3]),
     ]
+}
+
+/// Transposes rows of packet pairs. Each result: field k of 4 packets and field k + 4 of them, twice.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn fields_of([r0, r1, r2, r3]: [__m512i; 4]) -> [__m512i; 4] {
+    let (a, b) = (_mm512_unpacklo_epi32(r0, r1), _mm512_unpackhi_epi32(r0, r1));
+    let (c, d) = (_mm512_unpacklo_epi32(r2, r3), _mm512_unpackhi_epi32(r2, r3));
+    [_mm512_unpacklo_epi64(a, c), _mm512_unpackhi_epi64(a, c), _mm512_unpacklo_epi64(b, d), _mm512_unpackhi_epi64(b, d)]
 }

@@ -11,11 +11,11 @@ use crate::vlan::VID_MASK;
 pub(super) fn ethernet_ip4(
     frames: &Frames<'_>,
     station: MacAddress,
-    mut columns: EthernetColumns<'_>,
+    columns: &mut EthernetColumns<'_>,
     from: usize,
     tags: impl Fn(usize) -> usize,
 ) -> u32 {
-    (from..frames.len()).fold(0, |union, i| union | one(frames, i, station, &mut columns, tags(i)))
+    (from..frames.len()).fold(0, |union, i| union | one(frames, i, station, columns, tags(i)))
 }
 
 /// One packet with so many bytes of VLAN tags; gives the bits of its faults.

@@ -1,0 +1,185 @@
+//! Which flow each packet of a vector belongs to, as a hash: for nodes that spread flows over several paths.
+//!
+//! The words that tell a flow are picked packet by packet; they are mixed for many packets at once, by portable code
+//! that is compiled for each instruction set.
+
+use super::{Frames, READABLE, Simd, check};
+
+/// Packets whose words are picked before they are mixed.
+const BLOCK: usize = 64;
+
+/// Hashes the flow of each packet whose IPv4 header is at its offset: addresses, protocol, and the ports of
+/// protocols that have them. Fragments, by their check bits in `flags`, hash without ports, as only the first of
+/// a datagram has them (RFC 7690 4).
+///
+/// # Panics
+/// When a column is shorter than the packets are many.
+pub fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
+    flow_hashes_with(Simd::detected(), frames, flags, seed, hashes);
+}
+
+/// [`flow_hashes`] by a chosen instruction set (which the processor must have).
+pub fn flow_hashes_with(simd: Simd, frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
+    assert!(simd.is_available());
+    match simd {
+        // SAFETY: the processor has the instructions, as just asserted.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => unsafe { avx512(frames, flags, seed, hashes) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => unsafe { avx2(frames, flags, seed, hashes) },
+        _ => each_block(frames, flags, seed, hashes),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn avx512(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
+    each_block(frames, flags, seed, hashes);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
+    each_block(frames, flags, seed, hashes);
+}
+
+#[inline(always)]
+fn each_block(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
+    let (flags, hashes) = (&flags[..frames.len()], &mut hashes[..frames.len()]);
+    let mut words = [[0; BLOCK]; 4];
+    for (block, (flags, hashes)) in flags.chunks(BLOCK).zip(hashes.chunks_mut(BLOCK)).enumerate() {
+        for (i, flags) in flags.iter().enumerate() {
+            let is_whole = flags & check::FRAGMENT == 0;
+            let picked = pick(frames.bytes(block * BLOCK + i), is_whole);
+            words.iter_mut().zip(picked).for_each(|(column, word)| column[i] = word);
+        }
+        let [sources, destinations, protocols, ports] = &words;
+        let columns = sources.iter().zip(destinations).zip(protocols.iter().zip(ports));
+        for (hash, ((source, destination), (protocol, ports))) in hashes.iter_mut().zip(columns) {
+            *hash = mixed(seed, [*source, *destination, *protocol, *ports]);
+        }
+    }
+}
+
+/// What tells a flow: source, destination, protocol, ports.
+#[inline(always)]
+fn pick(bytes: &[u8; READABLE], is_whole: bool) -> [u32; 4] {
+    let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let header = (bytes[0] & 0xf) as usize * 4;
+    let protocol = bytes[9];
+    let has_ports = is_whole & HAS_PORTS[usize::from(protocol)];
+    [word(12), word(16), protocol.into(), if has_ports { word(header) } else { 0 }]
+}
+
+/// Protocols with ports in the first four bytes: TCP, UDP, DCCP, SCTP, UDP-Lite. A table, so that no branch has to be
+/// guessed.
+const HAS_PORTS: [bool; 256] = {
+    let mut has = [false; 256];
+    let mut at = 0;
+    while at < 256 {
+        has[at] = matches!(at, 6 | 17 | 33 | 132 | 136);
+        at += 1;
+    }
+    has
+};
+
+/// Every bit of each word comes to all of the hash.
+#[inline(always)]
+fn mixed(seed: u32, words: [u32; 4]) -> u32 {
+    words.into_iter().fold(seed, |hash, word| {
+        // A permutation of 32 bits found by search for the least bias
+        // (hash-prospector, "[16 21f0aaad 15 d35a2d97 15]").
+        let mut hash = hash ^ word;
+        hash = (hash ^ hash >> 16).wrapping_mul(0x21f0_aaad);
+        hash = (hash ^ hash >> 15).wrapping_mul(0xd35a_2d97);
+        hash ^ hash >> 15
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const STRIDE: usize = 256;
+
+    fn hashes(simd: Simd, packets: &[[u8; READABLE]], flags: &[u32], seed: u32) -> Vec<u32> {
+        let mut memory = vec![0xa5; STRIDE * packets.len()];
+        for (place, packet) in memory.chunks_mut(STRIDE).zip(packets) {
+            place[64..64 + READABLE].copy_from_slice(packet);
+        }
+        let (numbers, offsets): (Vec<u32>, Vec<u16>) = (0..packets.len() as u32).map(|n| (n, 64)).unzip();
+        // SAFETY: each packet has its own 256 bytes, 64 of them before the offset.
+        let frames = unsafe { Frames::new(memory.as_mut_ptr(), STRIDE, &numbers, &offsets) };
+        let mut hashes = vec![0; packets.len()];
+        flow_hashes_with(simd, &frames, flags, seed, &mut hashes);
+        hashes
+    }
+
+    fn udp(flow: u32) -> [u8; READABLE] {
+        let mut packet = [0; READABLE];
+        packet[0] = 0x45;
+        packet[9] = 17;
+        packet[20..24].copy_from_slice(&flow.to_be_bytes());
+        packet
+    }
+
+    #[test]
+    fn flows_spread_evenly_whatever_differs_and_each_keeps_its_hash() {
+        for at in [12, 16, 20] {
+            let packets: Vec<_> = (0..8000u32)
+                .map(|flow| {
+                    let mut packet = udp(0);
+                    packet[at..at + 4].copy_from_slice(&flow.to_be_bytes());
+                    packet
+                })
+                .collect();
+            let found = hashes(Simd::detected(), &packets, &vec![0; packets.len()], 7);
+            let mut buckets = [0u32; 8];
+            found.iter().for_each(|hash| buckets[*hash as usize % 8] += 1);
+            assert!(buckets.iter().all(|n| (850..1150).contains(n)), "{at}: {buckets:?}");
+            assert_eq!(found, hashes(Simd::detected(), &packets, &vec![0; packets.len()], 7));
+            assert_ne!(found, hashes(Simd::detected(), &packets, &vec![0; packets.len()], 8));
+        }
+    }
+
+    #[test]
+    fn fragments_of_a_flow_go_one_way_and_ports_are_found_behind_options() {
+        let (one, other) = (udp(1), udp(2));
+        let of = |packet, flags| hashes(Simd::detected(), &[packet], &[flags], 7)[0];
+        assert_ne!(of(one, 0), of(other, 0));
+        assert_eq!(of(one, check::FRAGMENT), of(other, check::FRAGMENT));
+        let mut icmp = one;
+        icmp[9] = 1;
+        let mut other_icmp = other;
+        other_icmp[9] = 1;
+        assert_eq!(of(icmp, 0), of(other_icmp, 0));
+        let with_options = |port: u8| {
+            let mut packet = udp(0);
+            packet[0] = 0x4f;
+            packet[63] = port;
+            packet
+        };
+        assert_ne!(of(with_options(1), 0), of(with_options(2), 0));
+    }
+
+    proptest! {
+        #[test]
+        fn instruction_sets_agree(
+            packets in prop::collection::vec((prop::collection::vec(any::<u8>(), READABLE), any::<u32>()), 0..200),
+            seed in any::<u32>(),
+        ) {
+            let (packets, flags): (Vec<Vec<u8>>, Vec<u32>) = packets.into_iter().unzip();
+            let packets: Vec<[u8; READABLE]> =
+                packets.into_iter().map(|bytes| bytes.try_into().expect("64 bytes")).collect();
+            let portable = hashes(Simd::Scalar, &packets, &flags, seed);
+            for (packet, (flags, hash)) in packets.iter().zip(flags.iter().zip(&portable)) {
+                prop_assert_eq!(mixed(seed, pick(packet, flags & check::FRAGMENT == 0)), *hash);
+            }
+            for simd in [Simd::Avx2, Simd::Avx512].into_iter().filter(|simd| simd.is_available()) {
+                prop_assert_eq!(&hashes(simd, &packets, &flags, seed), &portable);
+            }
+        }
+    }
+}
