@@ -81,106 +81,73 @@ fn equal_mask_avx512(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SI
     })
 }
 
+/// Where the columns begin that travel with packets: four of 32 bits and three of 16.
+#[derive(Clone, Copy)]
+pub(crate) struct Places {
+    pub words: [*mut u32; 4],
+    pub halves: [*mut u16; 3],
+}
+
+/// Entries behind the last that [`compress`] may write.
+pub(crate) const SURPLUS: usize = 32;
 /// Below this many packets copying one by one beats compressing blocks.
 const FEW: usize = 8;
 
-pub(crate) fn compress32(from: &[u32], mask: &Mask, to: &mut [u32]) {
-    #[cfg(target_arch = "x86_64")]
-    if mask.count() > FEW && Simd::detected() == Simd::Avx512 {
-        assert!(from.len() >= VECTOR_SIZE && to.len() >= mask.count() + 16);
-        // SAFETY: detected; in bounds as asserted, surplus of the last store included.
-        unsafe { compress32_avx512(from.as_ptr(), mask, to.as_mut_ptr()) };
-        return;
-    }
-    mask.positions().zip(to).for_each(|(i, out)| *out = from[i]);
-}
-
-pub(crate) fn compress16(from: &[u16], mask: &Mask, to: &mut [u16]) {
-    #[cfg(target_arch = "x86_64")]
-    if mask.count() > FEW && Simd::detected() == Simd::Avx512 {
-        assert!(from.len() >= VECTOR_SIZE && to.len() >= mask.count() + 32);
-        // SAFETY: as above.
-        unsafe { compress16_avx512(from.as_ptr(), mask, to.as_mut_ptr()) };
-        return;
-    }
-    mask.positions().zip(to).for_each(|(i, out)| *out = from[i]);
-}
-
-/// Compresses a column onto its own front.
-pub(crate) fn keep32(column: &mut [u32], mask: &Mask) {
-    #[cfg(target_arch = "x86_64")]
-    if Simd::detected() == Simd::Avx512 {
-        assert!(column.len() >= VECTOR_SIZE + 16);
-        let column = column.as_mut_ptr();
-        // SAFETY: as above. Members only move forward: a store never reaches beyond the
-        // block that was loaded just before it.
-        unsafe { compress32_avx512(column, mask, column) };
-        return;
-    }
-    for (to, from) in mask.positions().enumerate() {
-        column[to] = column[from];
-    }
-}
-
-pub(crate) fn keep16(column: &mut [u16], mask: &Mask) {
-    #[cfg(target_arch = "x86_64")]
-    if Simd::detected() == Simd::Avx512 {
-        assert!(column.len() >= VECTOR_SIZE + 32);
-        let column = column.as_mut_ptr();
-        // SAFETY: as in `keep32`.
-        unsafe { compress16_avx512(column, mask, column) };
-        return;
-    }
-    for (to, from) in mask.positions().enumerate() {
-        column[to] = column[from];
-    }
-}
-
+/// Copies the entries of `mask`, which has `count` members, from all columns, closing the gaps.
+///
 /// # Safety
-/// AVX-512F; [`VECTOR_SIZE`] entries can be read at `from`, and 16 more than the mask has
-/// members be written at `to`, which is `from` or does not overlap it.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-unsafe fn compress32_avx512(from: *const u32, mask: &Mask, to: *mut u32) {
-    use std::arch::x86_64::*;
-    let mut out = to;
-    for (word, &bits) in mask.0.iter().enumerate() {
-        for block in 0..4 {
-            let lanes = (bits >> (block * 16)) as u16;
-            if lanes == 0 {
-                continue;
-            }
-            // SAFETY: in bounds by contract. A register compress and a whole store beat the
-            // compressing store on Zen 4 and 5 by far; the surplus lands where later members
-            // go, or in the slack.
-            unsafe {
-                let value = _mm512_loadu_si512(from.add(word * 64 + block * 16).cast());
-                _mm512_storeu_si512(out.cast(), _mm512_maskz_compress_epi32(lanes, value));
-                out = out.add(lanes.count_ones() as usize);
-            }
+/// [`VECTOR_SIZE`] entries can be read at each place in `from`, and `count` + [`SURPLUS`] be written at each in `to`, which
+/// are the same or do not overlap.
+pub(crate) unsafe fn compress(from: &Places, mask: &Mask, count: usize, to: &Places) {
+    #[cfg(target_arch = "x86_64")]
+    if count > FEW && Simd::detected() == Simd::Avx512 {
+        // SAFETY: detected; the rest is the caller's.
+        return unsafe { compress_avx512(from, mask, to) };
+    }
+    let mut members = [0; VECTOR_SIZE];
+    members.iter_mut().zip(mask.positions()).for_each(|(member, at)| *member = at as u8);
+    let members = &members[..count];
+    // SAFETY: in bounds by contract. Where both are one, members only move forward.
+    unsafe {
+        for (from, to) in from.words.iter().zip(&to.words) {
+            members.iter().enumerate().for_each(|(at, member)| *to.add(at) = *from.add(usize::from(*member)));
+        }
+        for (from, to) in from.halves.iter().zip(&to.halves) {
+            members.iter().enumerate().for_each(|(at, member)| *to.add(at) = *from.add(usize::from(*member)));
         }
     }
 }
 
 /// # Safety
-/// AVX-512 VBMI2; as [`compress32_avx512`] with 32.
+/// As [`compress`], on a processor that has these instructions.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
-unsafe fn compress16_avx512(from: *const u16, mask: &Mask, to: *mut u16) {
+#[target_feature(enable = "popcnt,avx512f,avx512bw,avx512vbmi2")]
+unsafe fn compress_avx512(from: &Places, mask: &Mask, to: &Places) {
     use std::arch::x86_64::*;
-    let mut out = to;
-    for (word, &bits) in mask.0.iter().enumerate() {
-        for block in 0..2 {
-            let lanes = (bits >> (block * 32)) as u32;
-            if lanes == 0 {
-                continue;
+    let mut out = 0;
+    for block in 0..VECTOR_SIZE / 32 {
+        let lanes = (mask.0[block / 2] >> (block % 2 * 32)) as u32;
+        if lanes == 0 {
+            continue;
+        }
+        let (low, high) = (lanes as u16, (lanes >> 16) as u16);
+        let (middle, end) = (out + low.count_ones() as usize, out + lanes.count_ones() as usize);
+        // SAFETY: in bounds by contract. A register compress and a whole store beat the
+        // compressing store on Zen 4 and 5 by far; the surplus lands where later members
+        // go, or behind the last. Where both places are one, members only move forward: a
+        // store never reaches beyond the block that was loaded just before it.
+        unsafe {
+            for (from, to) in from.words.iter().zip(&to.words) {
+                let value = _mm512_loadu_si512(from.add(block * 32).cast());
+                _mm512_storeu_si512(to.add(out).cast(), _mm512_maskz_compress_epi32(low, value));
+                let value = _mm512_loadu_si512(from.add(block * 32 + 16).cast());
+                _mm512_storeu_si512(to.add(middle).cast(), _mm512_maskz_compress_epi32(high, value));
             }
-            // SAFETY: as above.
-            unsafe {
-                let value = _mm512_loadu_si512(from.add(word * 64 + block * 32).cast());
-                _mm512_storeu_si512(out.cast(), _mm512_maskz_compress_epi16(lanes, value));
-                out = out.add(lanes.count_ones() as usize);
+            for (from, to) in from.halves.iter().zip(&to.halves) {
+                let value = _mm512_loadu_si512(from.add(block * 32).cast());
+                _mm512_storeu_si512(to.add(out).cast(), _mm512_maskz_compress_epi16(lanes, value));
             }
         }
+        out = end;
     }
 }

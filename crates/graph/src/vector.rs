@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::buffer::{Buffers, PacketIndex};
-use crate::parting::{Mask, compress16, compress32, equal_mask, keep16, keep32};
+use crate::parting::{Mask, Places, SURPLUS, compress, equal_mask};
 use std::ops::Range;
 use wire::batch::Frames;
 
@@ -16,7 +16,7 @@ pub use crate::parting::VECTOR_SIZE;
 /// Layout version of [`Vector`] for nodes built elsewhere.
 pub const VECTOR_VERSION: u32 = 1;
 /// Entries after the last, so that SIMD may store whole registers at the end.
-const SLACK: usize = 32;
+const SLACK: usize = SURPLUS;
 const COLUMN: usize = VECTOR_SIZE + SLACK;
 
 /// An interface, as metadata and counters name it (VPP: `sw_if_index`).
@@ -471,48 +471,48 @@ impl Vector {
 
     /// Keeps the packets of `mask` only, closing the gaps.
     pub(crate) fn keep(&mut self, mask: &Mask) {
-        keep32(as_numbers_mut(&mut self.packets), mask);
-        keep32(interface_numbers_mut(&mut self.rx_interface), mask);
-        keep32(&mut self.target, mask);
-        keep32(&mut self.flags, mask);
-        keep16(&mut self.l2, mask);
-        keep16(&mut self.l3, mask);
-        keep16(&mut self.length, mask);
+        let count = mask.count();
+        let places = self.places(0);
+        // SAFETY: columns have VECTOR_SIZE entries and SURPLUS behind them.
+        unsafe { compress(&places, mask, count, &places) };
         if self.scratch_live {
             for (to, from) in mask.positions().enumerate() {
                 self.scratch[to] = self.scratch[from];
             }
         }
-        self.length_of_vector = mask.count() as u16;
+        self.length_of_vector = count as u16;
     }
 
     fn compress(&self, mask: &Mask, to: &mut Vector) {
         let (at, n) = (to.len(), mask.count());
-        debug_assert!(n <= to.room());
-        compress32(PacketIndex::as_numbers(&self.packets), mask, &mut as_numbers_mut(&mut to.packets)[at..]);
-        compress32(interface_numbers(&self.rx_interface), mask, &mut interface_numbers_mut(&mut to.rx_interface)[at..]);
-        compress32(&self.target, mask, &mut to.target[at..]);
-        compress32(&self.flags, mask, &mut to.flags[at..]);
-        compress16(&self.l2, mask, &mut to.l2[at..]);
-        compress16(&self.l3, mask, &mut to.l3[at..]);
-        compress16(&self.length, mask, &mut to.length[at..]);
+        assert!(n <= to.room());
+        // SAFETY: columns have VECTOR_SIZE entries, in which there is room for so many from `at` on, and SURPLUS
+        // behind them. What is read is not written: `to` is another vector.
+        unsafe { compress(&self.read_places(), mask, n, &to.places(at)) };
         let copy =
             |scratch: &mut [u64]| mask.positions().zip(&mut scratch[at..]).for_each(|(i, out)| *out = self.scratch[i]);
         to.inherit(self, at, copy, n);
     }
-}
 
-fn as_numbers_mut(column: &mut [PacketIndex]) -> &mut [u32] {
-    // SAFETY: PacketIndex is a transparent u32, and only whole indices are copied in.
-    unsafe { std::slice::from_raw_parts_mut(column.as_mut_ptr().cast(), column.len()) }
-}
-fn interface_numbers(column: &[InterfaceIndex]) -> &[u32] {
-    // SAFETY: InterfaceIndex is a transparent u32.
-    unsafe { std::slice::from_raw_parts(column.as_ptr().cast(), column.len()) }
-}
-fn interface_numbers_mut(column: &mut [InterfaceIndex]) -> &mut [u32] {
-    // SAFETY: InterfaceIndex is a transparent u32.
-    unsafe { std::slice::from_raw_parts_mut(column.as_mut_ptr().cast(), column.len()) }
+    /// Where entry `at` of each column is that travels with packets.
+    fn places(&mut self, at: usize) -> Places {
+        let packets: *mut u32 = self.packets[at..].as_mut_ptr().cast();
+        let rx_interface: *mut u32 = self.rx_interface[at..].as_mut_ptr().cast();
+        Places {
+            words: [packets, rx_interface, self.target[at..].as_mut_ptr(), self.flags[at..].as_mut_ptr()],
+            halves: [self.l2[at..].as_mut_ptr(), self.l3[at..].as_mut_ptr(), self.length[at..].as_mut_ptr()],
+        }
+    }
+
+    /// The same, for who only reads.
+    fn read_places(&self) -> Places {
+        let packets: *const u32 = self.packets.as_ptr().cast();
+        let rx_interface: *const u32 = self.rx_interface.as_ptr().cast();
+        Places {
+            words: [packets, rx_interface, self.target.as_ptr(), self.flags.as_ptr()].map(<*const u32>::cast_mut),
+            halves: [self.l2.as_ptr(), self.l3.as_ptr(), self.length.as_ptr()].map(<*const u16>::cast_mut),
+        }
+    }
 }
 
 /// What a kernel reads and writes beside the packets of [`Vector::l2_frames`].
