@@ -13,9 +13,20 @@ use rcu::Round;
 /// Most times that a packet may go backwards in the graph.
 const MAX_RECIRCULATIONS: u8 = 16;
 
+/// Why a node runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// It is the first in order that has packets, and these are its last.
+    InOrder,
+    /// It is its turn for another reason; others before it may have packets.
+    Touched,
+}
+
 impl Core {
     pub(super) fn round(&mut self, round: &Round<'_>) -> bool {
         let start = ticks();
+        self.sampling.close(start);
+        self.is_read = true;
         self.now = start.wrapping_add(self.ahead);
         if self.began != 0 {
             let took = start.wrapping_sub(self.began);
@@ -32,13 +43,17 @@ impl Core {
             clock = self.run_touched(round, clock);
             worked = true;
         }
+        let before = self.ledger.received + self.ledger.taken;
         worked |= self.take_over();
         for i in 0..self.sources.len() {
             let (n, after) = self.poll(self.sources[i], round, clock);
             worked |= n > 0;
             clock = after;
         }
+        let packets = (self.ledger.received + self.ledger.taken).wrapping_sub(before);
+        self.is_read = self.sampling.begin(packets as usize, clock);
         worked |= self.run_pending(round, clock);
+        self.sampling.share(|node, clocks| self.counters.nodes.add(self.thread, node, node_word::CLOCKS, clocks));
         self.counters.workers.add(self.thread, worker_word::ROUNDS, 0, 1);
         if worked {
             self.publish();
@@ -82,17 +97,24 @@ impl Core {
             self.enqueue(index, vector);
         }
         let after = ticks();
-        self.count_call(index.0 as usize, n, after.wrapping_sub(before));
+        self.count_call(index.0 as usize, n);
+        self.count_clocks(index.0 as usize, n, after.wrapping_sub(before));
         self.counters.nodes.add(self.thread, index.0 as usize, node_word::EMPTY, (n == 0) as u64);
         (n, after)
     }
 
     /// Counts a call of a node. All words lie on one cache line.
     #[inline(always)]
-    fn count_call(&self, entry: usize, packets: usize, clocks: u64) {
+    fn count_call(&self, entry: usize, packets: usize) {
         let nodes = &self.counters.nodes;
         nodes.add(self.thread, entry, node_word::CALLS, 1);
         nodes.add(self.thread, entry, node_word::PACKETS, packets as u64);
+    }
+
+    /// Counts how long a call took.
+    #[inline(always)]
+    fn count_clocks(&self, entry: usize, packets: usize, clocks: u64) {
+        let nodes = &self.counters.nodes;
         nodes.add(self.thread, entry, node_word::CLOCKS, clocks);
         if clocks > nodes.raw(self.thread, entry, node_word::MAX_CLOCKS) {
             self.count_maximum(entry, packets, clocks);
@@ -156,7 +178,7 @@ impl Core {
             while bits != 0 {
                 // New nodes may change the order meanwhile; then all that may be meant are pending.
                 if let Some(&index) = self.order.get(word * 64 + bits.trailing_zeros() as usize) {
-                    clock = self.run_node(index, round, clock);
+                    clock = self.run_node(index, round, clock, Turn::Touched);
                 }
                 bits &= bits - 1;
             }
@@ -171,39 +193,56 @@ impl Core {
             let bit = self.pending[word].trailing_zeros() as usize;
             self.pending[word] &= !(1 << bit);
             let index = self.order[word * 64 + bit];
-            clock = self.run_node(index, round, clock);
+            clock = self.run_node(index, round, clock, Turn::InOrder);
             worked = true;
         }
         worked
     }
 
-    fn run_node(&mut self, index: NodeIndex, round: &Round<'_>, mut clock: u64) -> u64 {
+    fn run_node(&mut self, index: NodeIndex, round: &Round<'_>, mut clock: u64, turn: Turn) -> u64 {
         let at = index.0 as usize;
         self.running = at;
         let node = self.nodes[at].as_mut().expect("a ranked node exists");
-        if node.queue.is_empty() {
+        let Some(last) = node.queue.pop() else {
             // Control touched its state: it may have packets to emit.
             if matches!(node.behaviour, Behaviour::Expand(_)) {
                 let mut vector = self.spare.pop().unwrap_or_else(Vector::new);
                 vector.clear();
-                clock = self.run_vector(index, round, vector, clock);
+                clock = self.run_vector(index, round, vector, clock, Turn::Touched).0;
                 self.counters.nodes.add(self.thread, at, node_word::EMPTY, 1);
             }
             return clock;
-        }
+        };
         // Most often there is one vector; more when a burst arrived on several sources.
-        let mut queue = std::mem::take(&mut node.queue);
-        for vector in queue.drain(..) {
-            clock = self.run_vector(index, round, vector, clock);
+        if !node.queue.is_empty() {
+            let mut queue = std::mem::take(&mut node.queue);
+            for vector in queue.drain(..) {
+                clock = self.run_vector(index, round, vector, clock, Turn::Touched).0;
+            }
+            let node = self.nodes[at].as_mut().expect("as above");
+            if node.queue.is_empty() {
+                node.queue = queue; // keeps its capacity
+            }
         }
-        let node = self.nodes[at].as_mut().expect("as above");
-        if node.queue.is_empty() {
-            node.queue = queue; // keeps its capacity
+        let (mut index, mut vector) = (index, last);
+        loop {
+            let (after, next) = self.run_vector(index, round, vector, clock, turn);
+            clock = after;
+            let Some((to, whole)) = next else { return clock };
+            (index, vector) = (to, whole);
+            self.running = index.0 as usize;
         }
-        clock
     }
 
-    fn run_vector(&mut self, index: NodeIndex, round: &Round<'_>, vector: Box<Vector>, before: u64) -> u64 {
+    /// Runs a node on a vector; says what time it is, and which node is next with the whole vector, if that is plain.
+    fn run_vector(
+        &mut self,
+        index: NodeIndex,
+        round: &Round<'_>,
+        vector: Box<Vector>,
+        before: u64,
+        turn: Turn,
+    ) -> (u64, Option<(NodeIndex, Box<Vector>)>) {
         let at = index.0 as usize;
         let n = vector.len();
         self.recorder.note(at, n, before);
@@ -236,7 +275,11 @@ impl Core {
         if vector.traced {
             self.trace(index, &vector);
         }
-        self.enqueue(index, vector);
+        let mut next = None;
+        match self.next_alone(index, &vector, turn) {
+            Some(to) => next = Some((to, vector)),
+            None => self.enqueue(index, vector),
+        }
         if !self.emitted.is_empty() {
             for vector in std::mem::take(&mut self.emitted) {
                 // What was taken leaves its record when it goes on.
@@ -246,9 +289,27 @@ impl Core {
                 self.enqueue(index, vector);
             }
         }
+        self.count_call(at, n);
+        if !self.is_read {
+            return (before, next);
+        }
         let after = ticks();
-        self.count_call(at, n, after.wrapping_sub(before));
-        after
+        let clocks = after.wrapping_sub(before);
+        self.count_clocks(at, n, clocks);
+        self.sampling.note(at, clocks);
+        (after, next)
+    }
+
+    /// The node to which all packets go, when nothing else waits anywhere: it is next, and a queue is no use.
+    #[inline]
+    fn next_alone(&self, from: NodeIndex, vector: &Vector, turn: Turn) -> Option<NodeIndex> {
+        if turn != Turn::InOrder || !self.emitted.is_empty() || self.pending.iter().any(|&bits| bits != 0) {
+            return None;
+        }
+        let node = self.nodes[from.0 as usize].as_ref()?;
+        let Target::Node(to) = *node.edges.get(usize::from(vector.one_edge()?))? else { return None };
+        let is_ahead = self.nodes.get(to.0 as usize)?.as_ref()?.rank > node.rank;
+        is_ahead.then_some(to)
     }
 
     /// Hands the packets of a vector to the nodes that their edges lead to.

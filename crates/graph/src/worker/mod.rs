@@ -14,6 +14,7 @@ mod handoff;
 mod messages;
 mod recorder;
 mod running;
+mod sampling;
 
 pub(crate) use handoff::{Place, Ports};
 pub use recorder::{Crash, Step};
@@ -33,6 +34,7 @@ use crate::trace::Tracer;
 use crate::vector::{Vector, edge};
 use rcu::Reader;
 use recorder::Recorder;
+use sampling::Sampling;
 use rustix::thread::{gettid, set_current_timer_slack};
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -217,6 +219,9 @@ pub struct Core {
     /// The node that runs, or [`CONTROL`].
     running: usize,
     recorder: Recorder,
+    /// Whether the clock is read between nodes in this round.
+    is_read: bool,
+    sampling: Sampling,
 }
 
 /// What is told of a panic.
@@ -278,6 +283,8 @@ impl Worker {
                 ahead: 0,
                 running: 0,
                 recorder: Recorder::new(),
+                is_read: true,
+                sampling: Sampling::default(),
             },
             reader,
             panics: 0,
@@ -324,6 +331,9 @@ impl Worker {
     pub fn round(&mut self) -> Progress {
         let core = &mut self.core;
         if core.has_messages() {
+            if core.sampling.is_open() {
+                core.sampling.close(ticks());
+            }
             match catch_unwind(AssertUnwindSafe(|| core.apply_messages())) {
                 Ok(true) => {}
                 Ok(false) => {
@@ -353,6 +363,7 @@ impl Worker {
     #[cold]
     fn panicked(&mut self, message: &str) {
         self.panics += 1;
+        self.core.sampling.give_up();
         let recent = self.core.recent();
         let crash = Crash {
             thread: self.core.thread,
