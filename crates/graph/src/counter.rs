@@ -77,6 +77,17 @@ impl CounterTable {
         unsafe { &*self.base.as_ptr().add(thread * self.row + index * self.width + word) }
     }
 
+    /// The words of one worker's counters from `index` on, looked up once for several of them.
+    ///
+    /// # Panics
+    /// When it has not so many.
+    #[inline(always)]
+    pub fn words<const N: usize>(&self, thread: usize, index: usize) -> &[Word; N] {
+        assert!(thread < self.threads && index * self.width + N <= self.capacity * self.width);
+        // SAFETY: in bounds as asserted; zeroed memory is valid atomics, and so are words, which are nothing else.
+        unsafe { &*self.base.as_ptr().add(thread * self.row + index * self.width).cast() }
+    }
+
     /// Adds to one word of the calling worker's own counter.
     #[inline(always)]
     pub fn add(&self, thread: usize, index: usize, word: usize, n: u64) {
@@ -125,6 +136,27 @@ impl CounterTable {
     }
 }
 
+/// One word of a counter, for its worker.
+#[repr(transparent)]
+pub struct Word(AtomicU64);
+
+impl Word {
+    #[inline(always)]
+    pub fn add(&self, n: u64) {
+        self.set(self.get().wrapping_add(n));
+    }
+
+    #[inline(always)]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl Drop for CounterTable {
     fn drop(&mut self) {
         let length = self.threads * self.row * size_of::<AtomicU64>();
@@ -143,6 +175,8 @@ mod tests {
         table.add(0, 3, 0, 5);
         table.add(1, 3, 0, 7);
         table.add(1, 3, 1, 100);
+        let [first, second] = table.words(1, 3);
+        assert_eq!((first.get(), second.get()), (7, 100));
         assert_eq!((table.sum(3, 0), table.sum(3, 1), table.sum(2, 0)), (12, 100, 0));
         table.clear([3]);
         assert_eq!((table.sum(3, 0), table.raw(1, 3, 0)), (0, 7));

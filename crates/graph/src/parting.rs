@@ -99,9 +99,16 @@ const FEW: usize = 8;
 /// [`VECTOR_SIZE`] entries can be read at each place in `from`, and `count` + [`SURPLUS`] be written at each in `to`, which
 /// are the same or do not overlap.
 pub(crate) unsafe fn compress(from: &Places, mask: &Mask, count: usize, to: &Places) {
+    // SAFETY: the caller's.
+    unsafe { compress_with(Simd::detected(), from, mask, count, to) };
+}
+
+/// # Safety
+/// As [`compress`]; the processor has the instructions.
+unsafe fn compress_with(simd: Simd, from: &Places, mask: &Mask, count: usize, to: &Places) {
     #[cfg(target_arch = "x86_64")]
-    if count > FEW && Simd::detected() == Simd::Avx512 {
-        // SAFETY: detected; the rest is the caller's.
+    if count > FEW && simd == Simd::Avx512 {
+        // SAFETY: the caller's.
         return unsafe { compress_avx512(from, mask, to) };
     }
     let mut members = [0; VECTOR_SIZE];
@@ -149,5 +156,72 @@ unsafe fn compress_avx512(from: &Places, mask: &Mask, to: &Places) {
             }
         }
         out = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ENTRIES: usize = VECTOR_SIZE + SURPLUS;
+
+    #[derive(Clone, PartialEq, Debug)]
+    struct Columns {
+        words: [[u32; ENTRIES]; 4],
+        halves: [[u16; ENTRIES]; 3],
+    }
+
+    impl Columns {
+        fn numbered() -> Columns {
+            let entry = |column: usize, at: usize| column * 1000 + at;
+            Columns {
+                words: std::array::from_fn(|column| std::array::from_fn(|at| entry(column, at) as u32)),
+                halves: std::array::from_fn(|column| std::array::from_fn(|at| entry(column + 4, at) as u16)),
+            }
+        }
+        fn places(&mut self, at: usize) -> Places {
+            Places {
+                words: self.words.each_mut().map(|column| column[at..].as_mut_ptr()),
+                halves: self.halves.each_mut().map(|column| column[at..].as_mut_ptr()),
+            }
+        }
+        /// The entries of a mask and nothing behind them.
+        fn of(&self, mask: &Mask, at: usize) -> (Vec<[u32; 4]>, Vec<[u16; 3]>) {
+            let members = || (at..).zip(mask.positions()).map(|(at, _)| at);
+            (
+                members().map(|at| self.words.map(|column| column[at])).collect(),
+                members().map(|at| self.halves.map(|column| column[at])).collect(),
+            )
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn instruction_sets_compress_alike_elsewhere_and_in_place(words in any::<[u64; 4]>(), sparse in any::<[u64; 4]>(), at in 0..200usize) {
+            let thin = Mask(std::array::from_fn(|word| words[word] & sparse[word]));
+            for mut mask in [Mask(words), thin, Mask(words.map(|word| word | sparse[0]))] {
+                let mask = mask.take_first(VECTOR_SIZE - at);
+                let numbered = Columns::numbered();
+                let expected = {
+                    let members: Vec<usize> = mask.positions().collect();
+                    let words: Vec<_> = members.iter().map(|at| numbered.words.map(|column| column[*at])).collect();
+                    let halves: Vec<_> = members.iter().map(|at| numbered.halves.map(|column| column[*at])).collect();
+                    (words, halves)
+                };
+                for simd in [Simd::Scalar, Simd::Avx512].into_iter().filter(|simd| simd.is_available()) {
+                    let (mut from, mut to) = (numbered.clone(), Columns { words: [[7; ENTRIES]; 4], halves: [[7; ENTRIES]; 3] });
+                    // SAFETY: columns of so many entries, of which those from `at` on have room for all members.
+                    unsafe { compress_with(simd, &from.places(0), &mask, mask.count(), &to.places(at)) };
+                    prop_assert_eq!(&to.of(&mask, at), &expected);
+                    prop_assert!(to.words.iter().all(|column| column[..at].iter().all(|word| *word == 7)));
+                    prop_assert_eq!(&from, &numbered);
+                    let place = from.places(0);
+                    // SAFETY: as above, in one place.
+                    unsafe { compress_with(simd, &place, &mask, mask.count(), &place) };
+                    prop_assert_eq!(&from.of(&mask, 0), &expected);
+                }
+            }
+        }
     }
 }

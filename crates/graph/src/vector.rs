@@ -530,7 +530,10 @@ pub struct Sides<'a> {
 /// so that it compiles to a few SIMD compares.
 #[inline]
 pub fn one_value<T: Copy + PartialEq>(column: &[T]) -> Option<T> {
-    let &first = column.first()?;
+    let (&first, rest) = column.split_first()?;
+    if rest.is_empty() {
+        return Some(first);
+    }
     for block in column.chunks(64) {
         if !block.iter().fold(true, |same, value| same & (*value == first)) {
             return None;

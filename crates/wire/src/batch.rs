@@ -26,6 +26,8 @@ use std::sync::OnceLock;
 
 /// Bytes that must be readable at each offset.
 pub const READABLE: usize = 64;
+/// Fewer packets than this are looked at one by one: no register would be full.
+const FEW: usize = 8;
 /// Bytes that must be writable before each offset.
 pub const WRITABLE_BEFORE: usize = 64;
 
@@ -549,13 +551,13 @@ pub fn ethernet_ip4_with(
     let columns = columns.first(frames.len());
     match simd {
         #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 => {
+        Simd::Avx512 if frames.len() >= FEW => {
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::ethernet_ip4(frames, station, columns, ahead) }
         }
         #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 => {
+        Simd::Avx2 if frames.len() >= FEW => {
             assert!(avx2_available());
             // SAFETY: as above.
             unsafe { avx2::ethernet_ip4(frames, station, columns, ahead) }
@@ -820,6 +822,85 @@ mod tests {
                 assert!(bed.length.iter().all(|&length| length == 60 + 4 * tags.len() as u16));
             }
         }
+    }
+
+    /// Numbers that look random and are the same each time (Marsaglia's xorshift).
+    struct Dice(u64);
+
+    impl Dice {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 >> 11) % end
+        }
+        fn one_in(&mut self, many: u64) -> bool {
+            self.below(many) == 0
+        }
+
+        /// Sound, damaged or no frame at all, with any number of tags; most often with `tags`.
+        fn frame(&mut self, tags: &[(u16, u16)]) -> Vec<u8> {
+            let mut frame = plain();
+            for at in 14..40 {
+                if self.one_in(20) {
+                    frame[at] = self.below(256) as u8;
+                }
+            }
+            if !self.one_in(10) {
+                seal(&mut frame);
+            }
+            if self.one_in(20) {
+                frame[self.0 as usize % 14] ^= 1 << self.below(8);
+            }
+            let own: Vec<_> = (0..self.below(4)).map(|at| ([0x8100, 0x88a8][at as usize % 2], self.0 as u16)).collect();
+            let mut frame = if self.one_in(30) { tagged(&frame, &own) } else { tagged(&frame, tags) };
+            if self.one_in(100) {
+                frame.iter_mut().for_each(|byte| *byte = self.below(256) as u8);
+            }
+            if self.one_in(15) {
+                frame.truncate(self.below(70) as usize);
+            }
+            frame
+        }
+    }
+
+    #[test]
+    fn a_million_headers_are_judged_alike_by_all_instruction_sets() {
+        const VECTORS: usize = 4096;
+        let mut dice = Dice(20_261_122);
+        let (mut headers, mut faulty) = (0, 0);
+        for vector in 0..VECTORS {
+            let tags = [&[][..], &[(0x8100, 100)], &[(0x88a8, 5), (0x8100, 20)]][vector % 3];
+            let frames: Vec<_> = (0..256).map(|_| dice.frame(tags)).collect();
+            let mut outcomes = Vec::new();
+            for simd in sets() {
+                let mut bed = Bed::new(&frames);
+                let mut told = Vec::new();
+                let (heads, columns) = bed.frames();
+                let union = ethernet_ip4_with(simd, &heads, STATION, columns, |some| told.extend_from_slice(some));
+                assert_eq!(told, bed.target, "{simd:?}: each destination is told once, in order");
+                outcomes.push((union, bed.flags, bed.length, bed.target));
+                let mut bed = Bed::new(&frames);
+                let lengths = bed.length.clone();
+                let (mut shapes_of, mut control) = (vec![Shape::PLAIN; 256], vec![0; 256]);
+                let (heads, columns) = bed.frames();
+                shapes(&heads, &lengths, &mut shapes_of, &mut control);
+                let union = tagged_ip4_with(simd, &heads, STATION, columns, &shapes_of);
+                outcomes.push((union, bed.flags, bed.length, bed.target));
+                let mut bed = Bed::new(&frames);
+                let first = (shapes_of[0], control[0]);
+                if first.0.is_sound() {
+                    let (heads, columns) = bed.frames();
+                    alike_ip4_with(simd, &heads, STATION, columns, first, &mut control);
+                }
+                outcomes.push((0, bed.flags, bed.length, bed.target));
+            }
+            let (portable, others) = outcomes.split_at(3);
+            others.chunks(3).for_each(|set| assert_eq!(set, portable, "vector {vector}"));
+            headers += frames.len();
+            faulty += portable[1].1.iter().filter(|flags| **flags != check::EXAMINED).count();
+        }
+        assert!(headers > 1_000_000 && (headers / 4..headers * 3 / 4).contains(&faulty), "{faulty} of {headers}");
     }
 
     proptest! {

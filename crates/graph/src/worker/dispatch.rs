@@ -97,35 +97,23 @@ impl Core {
             self.enqueue(index, vector);
         }
         let after = ticks();
-        self.count_call(index.0 as usize, n);
-        self.count_clocks(index.0 as usize, n, after.wrapping_sub(before));
+        self.count_call(index.0 as usize, n, Some(after.wrapping_sub(before)));
         self.counters.nodes.add(self.thread, index.0 as usize, node_word::EMPTY, (n == 0) as u64);
         (n, after)
     }
 
-    /// Counts a call of a node. All words lie on one cache line.
+    /// Counts a call of a node and, when it was read, how long it took. All words lie on one cache line.
     #[inline(always)]
-    fn count_call(&self, entry: usize, packets: usize) {
-        let nodes = &self.counters.nodes;
-        nodes.add(self.thread, entry, node_word::CALLS, 1);
-        nodes.add(self.thread, entry, node_word::PACKETS, packets as u64);
-    }
-
-    /// Counts how long a call took.
-    #[inline(always)]
-    fn count_clocks(&self, entry: usize, packets: usize, clocks: u64) {
-        let nodes = &self.counters.nodes;
-        nodes.add(self.thread, entry, node_word::CLOCKS, clocks);
-        if clocks > nodes.raw(self.thread, entry, node_word::MAX_CLOCKS) {
-            self.count_maximum(entry, packets, clocks);
+    fn count_call(&self, entry: usize, packets: usize, clocks: Option<u64>) {
+        let words = self.counters.nodes.words::<{ node_word::WIDTH }>(self.thread, entry);
+        words[node_word::CALLS].add(1);
+        words[node_word::PACKETS].add(packets as u64);
+        let Some(clocks) = clocks else { return };
+        words[node_word::CLOCKS].add(clocks);
+        if clocks > words[node_word::MAX_CLOCKS].get() {
+            words[node_word::MAX_CLOCKS].set(clocks);
+            words[node_word::MAX_PACKETS].set(packets as u64);
         }
-    }
-
-    #[cold]
-    fn count_maximum(&self, entry: usize, packets: usize, clocks: u64) {
-        let nodes = &self.counters.nodes;
-        nodes.set(self.thread, entry, node_word::MAX_CLOCKS, clocks);
-        nodes.set(self.thread, entry, node_word::MAX_PACKETS, packets as u64);
     }
 
     #[inline]
@@ -289,13 +277,13 @@ impl Core {
                 self.enqueue(index, vector);
             }
         }
-        self.count_call(at, n);
         if !self.is_read {
+            self.count_call(at, n, None);
             return (before, next);
         }
         let after = ticks();
         let clocks = after.wrapping_sub(before);
-        self.count_clocks(at, n, clocks);
+        self.count_call(at, n, Some(clocks));
         self.sampling.note(at, clocks);
         (after, next)
     }

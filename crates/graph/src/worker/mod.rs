@@ -34,8 +34,8 @@ use crate::trace::Tracer;
 use crate::vector::{Vector, edge};
 use rcu::Reader;
 use recorder::Recorder;
-use sampling::Sampling;
 use rustix::thread::{gettid, set_current_timer_slack};
+use sampling::Sampling;
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -502,9 +502,8 @@ impl Core {
             (worker_word::BUFFERS_CACHED, self.buffers.cached() as u64),
             (worker_word::BUFFERS_IN_USE, self.buffers.in_use()),
         ];
-        for (word, value) in values {
-            self.counters.workers.set(self.thread, word, 0, value);
-        }
+        let words = self.counters.workers.words::<{ worker_word::COUNT }>(self.thread, 0);
+        values.into_iter().for_each(|(word, value)| words[word].set(value));
     }
 
     /// Lets the largest clocks of all nodes count from now; `generation` tells control

@@ -55,8 +55,13 @@ pub struct Scenario {
 
 impl Scenario {
     pub fn of(name: &str) -> Scenario {
-        let plain = |keys, next_hops| {
-            Scenario { keys, next_hops, interfaces: 1, paths: 1, one_in: 1, popularity: Popularity::Even }
+        let plain = |keys, next_hops| Scenario {
+            keys,
+            next_hops,
+            interfaces: 1,
+            paths: 1,
+            one_in: 1,
+            popularity: Popularity::Even,
         };
         let million = || synthetic::internet(1_000_000, SEED);
         match name {

@@ -82,8 +82,7 @@ impl Map for Ip4Rewrite {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let policy = self.policy.load(cx.round);
-        let special = vector.any_flags() & SPECIAL != 0
-            || !policy.redirects.is_empty() && self.turns_back(cx, vector);
+        let special = vector.any_flags() & SPECIAL != 0 || !policy.redirects.is_empty() && self.turns_back(cx, vector);
         if special {
             return self.each(cx, vector, 0, policy);
         }

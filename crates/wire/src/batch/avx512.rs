@@ -350,9 +350,8 @@ fn transposed(frames: &Frames<'_>, at: usize, pick: impl Fn(usize) -> __m512i) -
     for j in 0..4 {
         for (group, i) in [(&mut low, at + j), (&mut high, at + j + 8)] {
             // SAFETY: 64 bytes are readable at each head.
-            let (one, other) = unsafe {
-                (_mm512_loadu_si512(frames.head(i).cast()), _mm512_loadu_si512(frames.head(i + 4).cast()))
-            };
+            let (one, other) =
+                unsafe { (_mm512_loadu_si512(frames.head(i).cast()), _mm512_loadu_si512(frames.head(i + 4).cast())) };
             group[j] = _mm512_permutex2var_epi8(one, pick(i), other);
         }
     }
