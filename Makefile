@@ -13,7 +13,7 @@ BINARY ?= target/release/quiver
 .DEFAULT_GOAL := help
 # One after the other: two things that are timed at once on few cores mislead.
 .NOTPARALLEL:
-.PHONY: help deps build demo test test-rust test-models test-e2e bench figures fuzz graph lint clean install uninstall
+.PHONY: help deps build demo test test-rust test-models test-e2e bench bench-keep bench-check figures fuzz graph lint clean install uninstall
 
 help: ## List these targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -41,13 +41,15 @@ test-e2e: ## Only the end-to-end tests
 	@if $(PYTHON) -c 'import pytest' 2>/dev/null; then $(PYTHON) -m pytest $(PYTEST); \
 	else echo 'pytest is not installed (make deps): end-to-end tests skipped'; fi
 
-bench: build ## Measure what a packet costs: hot, cold, in vectors of 16 and of 1, on two workers
-	target/release/quiver bench
-	target/release/quiver bench --cold
-	target/release/quiver bench --vector 16
-	target/release/quiver bench --vector 1
-	target/release/quiver bench ip4-1 --workers 2
-	target/release/quiver bench ip4-1 --workers 2 --handoff
+bench: build ## Measure what a packet costs: all scenarios; hot, cold, small vectors, AVX2, portable, two workers
+	@$(PYTHON) bench/bench.py run
+
+bench-keep: build ## The same, kept under bench/results by commit, and drawn into docs/fast-path.svg
+	@$(PYTHON) bench/bench.py keep
+	@$(PYTHON) bench/picture.py
+
+bench-check: build ## Compare this build with that of the results kept last, in turns (BASE=commit ONLY=scenario)
+	@$(PYTHON) bench/bench.py check $(if $(BASE),--base $(BASE)) $(if $(ONLY),--only $(ONLY))
 
 figures: build ## Measure the daemon: start to first packet, idle CPU, memory, several workers (as root)
 	@$(PYTHON) tests/figures.py

@@ -165,6 +165,10 @@ impl Table {
             }
             return;
         }
+        // One flow, or many to one host.
+        if is_one_value(addresses) {
+            return addresses.fill(self.lookup(round, addresses[0]));
+        }
         let mut staged = [0; BLOCK];
         let leaves = &mut staged[..addresses.len()];
         // Each further turn needs another change of the default route in between.
@@ -185,6 +189,12 @@ impl Table {
             }
         }
     }
+}
+
+/// Whether all are the same. In blocks, so that it is seen early when they are not, and in few instructions when they are.
+fn is_one_value(addresses: &[u32]) -> bool {
+    let first = addresses[0];
+    addresses.chunks(64).all(|block| block.iter().fold(0, |differ, address| differ | (address ^ first)) == 0)
 }
 
 /// The data side of a [`super::Fib4`]: a handle that any worker may hold and clone.
