@@ -90,8 +90,8 @@ pub(crate) struct Places {
 
 /// Entries behind the last that [`compress`] may write.
 pub(crate) const SURPLUS: usize = 32;
-/// Below this many packets copying one by one beats compressing blocks.
-const FEW: usize = 8;
+/// Below this many packets copying one by one beats compressing blocks, of which most would be empty.
+const FEW: usize = 32;
 
 /// Copies the entries of `mask`, which has `count` members, from all columns, closing the gaps.
 ///

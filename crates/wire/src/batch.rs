@@ -841,9 +841,9 @@ mod tests {
         /// Sound, damaged or no frame at all, with any number of tags; most often with `tags`.
         fn frame(&mut self, tags: &[(u16, u16)]) -> Vec<u8> {
             let mut frame = plain();
-            for at in 14..40 {
+            for byte in &mut frame[14..40] {
                 if self.one_in(20) {
-                    frame[at] = self.below(256) as u8;
+                    *byte = self.below(256) as u8;
                 }
             }
             if !self.one_in(10) {
