@@ -113,6 +113,18 @@ impl<'a> Frames<'a> {
         unsafe { &*self.head(i).cast() }
     }
 
+    /// Has the head of packet `i` fetched, if there is such a packet.
+    #[inline(always)]
+    fn prefetch(&self, i: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if i < self.packets.len() {
+            // SAFETY: a hint, which reads and writes nothing.
+            unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(self.head(i).cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = i;
+    }
+
     /// The heads of `N` packets from `at` on.
     ///
     /// # Safety
