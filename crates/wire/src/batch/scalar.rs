@@ -113,7 +113,7 @@ fn plain<const TAGS: usize>(head: &[u8; 64], length: u16, station: MacAddress) -
         return None;
     }
     let (source, destination) = ((second >> 32) as u8, target as u8);
-    let bits = no_host(source) * check::MARTIAN_SOURCE | no_host(destination) * check::SPECIAL_DESTINATION;
+    let bits = (no_host(source) * check::MARTIAN_SOURCE) | (no_host(destination) * check::SPECIAL_DESTINATION);
     Some((bits, total_length, target.swap_bytes()))
 }
 
