@@ -91,6 +91,7 @@ def build_base(revision):
     target = ROOT / "target/bench-base/target"
     words = ["cargo", "build", "--release", "--locked", "-p", "quiver"]
     subprocess.run(words, cwd=tree, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(target)})
+    git("worktree", "remove", "--force", tree)
     return target / "release/quiver"
 
 
