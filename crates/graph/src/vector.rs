@@ -266,9 +266,6 @@ impl Vector {
         (
             frames,
             Sides {
-                rx_interface: &self.rx_interface[range.clone()],
-                l2: &self.l2[range.clone()],
-                l3: &self.l3[range.clone()],
                 flags: &mut self.flags[range.clone()],
                 length: &mut self.length[range.clone()],
                 target: &mut self.target[range.clone()],
@@ -285,9 +282,6 @@ impl Vector {
         (
             frames,
             Sides {
-                rx_interface: &self.rx_interface[..n],
-                l2: &self.l2[..n],
-                l3: &self.l3[..n],
                 flags: &mut self.flags[..n],
                 length: &mut self.length[..n],
                 target: &mut self.target[..n],
@@ -517,9 +511,6 @@ impl Vector {
 
 /// What a kernel reads and writes beside the packets of [`Vector::l2_frames`].
 pub struct Sides<'a> {
-    pub rx_interface: &'a [InterfaceIndex],
-    pub l2: &'a [u16],
-    pub l3: &'a [u16],
     pub flags: &'a mut [u32],
     pub length: &'a mut [u16],
     pub target: &'a mut [u32],

@@ -503,9 +503,12 @@ fn a_table_that_grew_one_by_one_is_fitted_to_what_it_holds() {
         let painter = fib.painter.as_ref().expect("it has slots");
         (painter.is_large(), painter.slots().is_far.load(std::sync::atomic::Ordering::Relaxed))
     };
+    let handle = bench.fib.handle();
     assert_eq!(is_fitted(&bench.fib), (false, false));
+    assert!(handle.ahead(&bench.reader.round()).is_none(), "what is near need not be asked for");
     bench.fib.settle();
     assert_eq!(is_fitted(&bench.fib), (true, true));
+    assert!(handle.ahead(&bench.reader.round()).inspect(|slots| slots.ask(&[0, 0x1000_0001, u32::MAX])).is_some());
     keys.for_each(|key| assert!(bench.fib.remove(key, Leaf).is_some()));
     bench.fib.settle();
     assert_eq!(is_fitted(&bench.fib), (true, true), "its memory is kept");
