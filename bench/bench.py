@@ -83,6 +83,10 @@ def kept():
 
 def build_base(revision):
     """The binary of that commit, built in a work tree of its own."""
+    try:
+        git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    except subprocess.CalledProcessError:
+        sys.exit(f"{revision}: there is no such commit here (a shallow clone has the last ones only).")
     tree = ROOT / "target/bench-base/tree"
     if tree.exists():
         subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", tree], check=False)
@@ -119,6 +123,9 @@ def ratio(pairs):
 def check(options):
     newest = kept()
     revision = options.base or (newest[0].name if newest else sys.exit("There are no kept results: bench.py keep."))
+    labels = [scenario if name == "hot" else f"{scenario} {name}" for name, (some, *_) in RUNS.items() for scenario in some]
+    if options.only and not any(options.only in label for label in labels):
+        sys.exit(f"No scenario has {options.only} in its label: {', '.join(labels)}.")
     base = build_base(revision)
     print(f"clocks a packet, median of {options.turns} turns: {revision} and this build")
     lost = []
@@ -144,13 +151,22 @@ def check(options):
     print("nothing lost")
 
 
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["run", "keep", "check"])
     parser.add_argument("--base", help="commit to compare with")
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turns", type=positive, default=5)
     parser.add_argument("--only", help="scenarios whose label has this in it")
     options = parser.parse_args()
+    if not BINARY.exists():
+        sys.exit(f"{BINARY.relative_to(ROOT)} is not there: make build.")
     {"run": run, "keep": keep, "check": lambda: check(options)}[options.what]()
 
 
