@@ -8,9 +8,25 @@ use crate::vlan::VID_MASK;
 /// How far ahead packet heads are fetched.
 const AHEAD: usize = 16;
 
+/// Whose frames are looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Station {
+    address: MacAddress,
+    /// The address as it stands in the upper six bytes of a word, read little-endian.
+    word: u64,
+}
+
+impl Station {
+    #[inline(always)]
+    pub(super) fn new(address: MacAddress) -> Station {
+        let [a, b, c, d, e, f] = address.0;
+        Station { address, word: u64::from_le_bytes([0, 0, a, b, c, d, e, f]) }
+    }
+}
+
 /// See [`super::ethernet_ip4`]; starts at packet `from`, for the tail of SIMD kernels. `tags`
 /// says how many bytes of VLAN tags a frame has.
-#[inline]
+#[inline(always)]
 pub(super) fn ethernet_ip4(
     frames: &Frames<'_>,
     station: MacAddress,
@@ -18,6 +34,7 @@ pub(super) fn ethernet_ip4(
     from: usize,
     tags: impl Fn(usize) -> usize,
 ) -> u32 {
+    let station = Station::new(station);
     // In variables of its own, so that stores into one column do not have the others' places looked up again.
     let mut columns =
         EthernetColumns { flags: &mut *columns.flags, length: &mut *columns.length, target: &mut *columns.target };
@@ -28,8 +45,8 @@ pub(super) fn ethernet_ip4(
 }
 
 /// One packet with so many bytes of VLAN tags; gives the bits of its faults.
-#[inline]
-fn one(frames: &Frames<'_>, i: usize, station: MacAddress, columns: &mut EthernetColumns<'_>, tags: usize) -> u32 {
+#[inline(always)]
+fn one(frames: &Frames<'_>, i: usize, station: Station, columns: &mut EthernetColumns<'_>, tags: usize) -> u32 {
     let (head, length) = (frames.bytes(i), columns.length[i]);
     // With offsets known beforehand nothing has to be checked against the head's end.
     let (bits, total_length, target) = match tags {
@@ -56,6 +73,7 @@ pub(super) fn alike_ip4(
     tags: &mut [u32],
     from: usize,
 ) -> Alike {
+    let station = Station::new(station);
     let mut alike = Alike { done: from, faults: 0, one_vlan: true };
     for (i, tags) in tags[..frames.len()].iter_mut().enumerate().skip(from) {
         let (other, own) = shape(frames.bytes(i), columns.length[i]);
@@ -79,37 +97,36 @@ pub(super) const NOT_TRIMMED: u32 =
     check::NOT_IP4 | check::SHORT | check::VERSION | check::HEADER_LENGTH | check::TOTAL_LENGTH;
 
 /// The faults of a frame with so many bytes of VLAN tags, its IPv4 packet's total length and destination.
-#[inline]
-fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: MacAddress) -> (u32, u16, u32) {
-    match plain::<TAGS>(head, length, station) {
+#[inline(always)]
+fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: Station) -> (u32, u16, u32) {
+    match plain::<TAGS>(head, length, station.word) {
         Some(found) => found,
-        None => in_full::<TAGS>(head, length, station),
+        None => in_full::<TAGS>(head, length, station.address),
     }
 }
 
 /// What [`in_full`] says of a frame in whose header nothing is wrong or remarkable but, perhaps, its addresses; in few
 /// steps, for most are so.
-#[inline]
-fn plain<const TAGS: usize>(head: &[u8; 64], length: u16, station: MacAddress) -> Option<(u32, u16, u32)> {
+#[inline(always)]
+fn plain<const TAGS: usize>(head: &[u8; 64], length: u16, station: u64) -> Option<(u32, u16, u32)> {
     let long = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("8 bytes"));
-    let [a, b, c, d, e, f] = station.0;
-    let is_ours = long(0) << 16 == u64::from_le_bytes([0, 0, a, b, c, d, e, f]);
-    // The EtherType, version and header length.
-    let is_ip4 = (long(8 + TAGS) >> 32) & 0xff_ffff == 0x45_0008;
-    let (first, second) = (long(14 + TAGS), long(22 + TAGS));
-    let target = u32::from_le_bytes(head[30 + TAGS..34 + TAGS].try_into().expect("4 bytes"));
-    // RFC 1071 section 2: the sum of larger words, folded.
+    let dword = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
+    let (first, second, target) = (long(14 + TAGS), long(22 + TAGS), dword(30 + TAGS));
+    // In what the frame differs from one that is for us, is IPv4 (EtherType, version and header length), and is whole:
+    // flags and offset are the upper bytes, swapped, so that 0x3fff reads 0xff3f.
+    let differs =
+        (long(0) << 16 ^ station) | u64::from((dword(12 + TAGS) ^ 0x45_0008) & 0xff_ffff) | (first >> 48 & 0xff3f);
+    // RFC 1071 section 2: the sum of larger words is as good. A sum with end-around carry is sound when 0xffff divides
+    // it; that of a header that begins with 0x45 is not 0.
     let (sum, carry) = first.overflowing_add(second);
     let (sum, again) = sum.overflowing_add(u64::from(target) + u64::from(carry));
-    let halves = (sum & 0xffff_ffff) + (sum >> 32) + u64::from(again);
-    let words = (halves & 0xffff) + (halves >> 16);
-    let is_sound = (words & 0xffff) + (words >> 16) == 0xffff;
+    let (sum, _) = sum.overflowing_add(u64::from(again));
+    let is_sound = sum.wrapping_mul(INVERSE_OF_0XFFFF) <= u64::MAX / 0xffff;
     let total_length = ((first >> 16) as u16).swap_bytes();
-    let room = u32::from(length).wrapping_sub(14 + TAGS as u32);
-    let is_whole = (total_length >= 20) & (room <= u32::from(u16::MAX)) & (u32::from(total_length) <= room);
-    // Flags and offset are the upper bytes, swapped: 0x3fff reads 0xff3f.
-    let goes_on = ((second as u8) > 1) & ((first >> 48) & 0xff3f == 0);
-    if !(is_ours & is_ip4 & is_sound & is_whole & goes_on) {
+    // Below the header's 20, or beyond the frame: one comparison, unless the frame is too short for any.
+    let room = u32::from(length).saturating_sub(34 + TAGS as u32);
+    let is_there = (u32::from(total_length).wrapping_sub(20) <= room) & (length >= 34 + TAGS as u16);
+    if !((differs == 0) & is_sound & is_there & (second as u8 > 1)) {
         return None;
     }
     let (source, destination) = ((second >> 32) as u8, target as u8);
@@ -117,13 +134,18 @@ fn plain<const TAGS: usize>(head: &[u8; 64], length: u16, station: MacAddress) -
     Some((bits, total_length, target.swap_bytes()))
 }
 
+/// What times 0xffff is 1, modulo 2 to the 64: a product of 0xffff comes back to its other factor, all else to more.
+const INVERSE_OF_0XFFFF: u64 = 0xfffe_fffe_fffe_ffff;
+const _: () = assert!(INVERSE_OF_0XFFFF.wrapping_mul(0xffff) == 1);
+
 /// Whether an address that begins so is no host's. No branches: such an address is as likely as an attacker wants.
-#[inline]
+#[inline(always)]
 fn no_host(octet: u8) -> u32 {
     u32::from((octet == 0) | (octet == 127) | (octet >= 224))
 }
 
 /// Each check by itself.
+#[cold]
 fn in_full<const TAGS: usize>(head: &[u8; 64], length: u16, station: MacAddress) -> (u32, u16, u32) {
     let mut bits = 0;
     if head[0] & 1 != 0 {
