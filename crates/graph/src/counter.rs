@@ -77,15 +77,15 @@ impl CounterTable {
         unsafe { &*self.base.as_ptr().add(thread * self.row + index * self.width + word) }
     }
 
-    /// The words of one worker's counters from `index` on, looked up once for several of them.
+    /// One worker's row as entries of `N` words, at hand without the table.
     ///
     /// # Panics
-    /// When it has not so many.
-    #[inline(always)]
-    pub fn words<const N: usize>(&self, thread: usize, index: usize) -> &[Word; N] {
-        assert!(thread < self.threads && index * self.width + N <= self.capacity * self.width);
-        // SAFETY: in bounds as asserted; zeroed memory is valid atomics, and so are words, which are nothing else.
-        unsafe { &*self.base.as_ptr().add(thread * self.row + index * self.width).cast() }
+    /// When there is no such worker, or `N` is not the words of some whole counters.
+    pub fn lane<const N: usize>(self: &Arc<Self>, thread: usize) -> Lane<N> {
+        assert!(thread < self.threads && N.is_multiple_of(self.width));
+        // SAFETY: the row begins within the mapping, as asserted.
+        let row = unsafe { self.base.add(thread * self.row) };
+        Lane { entries: row.cast(), count: self.capacity * self.width / N, _table: self.clone() }
     }
 
     /// Adds to one word of the calling worker's own counter.
@@ -157,6 +157,29 @@ impl Word {
     }
 }
 
+/// A worker's row of a table: entries of `N` words. Where they are is found in one step, for counters that are written
+/// with every vector.
+pub struct Lane<const N: usize> {
+    entries: NonNull<[Word; N]>,
+    count: usize,
+    /// Keeps the memory.
+    _table: Arc<CounterTable>,
+}
+
+// SAFETY: the memory is atomics only, and lives as long as the table.
+unsafe impl<const N: usize> Send for Lane<N> {}
+
+impl<const N: usize> Lane<N> {
+    /// # Panics
+    /// When there are not so many.
+    #[inline(always)]
+    pub fn at(&self, index: usize) -> &[Word; N] {
+        assert!(index < self.count);
+        // SAFETY: in bounds as asserted; zeroed memory is valid atomics, and so are words, which are nothing else.
+        unsafe { &*self.entries.as_ptr().add(index) }
+    }
+}
+
 impl Drop for CounterTable {
     fn drop(&mut self) {
         let length = self.threads * self.row * size_of::<AtomicU64>();
@@ -175,8 +198,11 @@ mod tests {
         table.add(0, 3, 0, 5);
         table.add(1, 3, 0, 7);
         table.add(1, 3, 1, 100);
-        let [first, second] = table.words(1, 3);
+        let lane = table.lane::<2>(1);
+        let [first, second] = lane.at(3);
         assert_eq!((first.get(), second.get()), (7, 100));
+        first.add(0);
+        assert_eq!(table.lane::<16>(1).at(0)[7].get(), 100, "counters together");
         assert_eq!((table.sum(3, 0), table.sum(3, 1), table.sum(2, 0)), (12, 100, 0));
         table.clear([3]);
         assert_eq!((table.sum(3, 0), table.raw(1, 3, 0)), (0, 7));

@@ -88,6 +88,50 @@ pub(crate) struct Places {
     pub halves: [*mut u16; 3],
 }
 
+/// In which columns all packets of a vector are alike, a bit each in the order of [`Places`]: known once, such columns
+/// are not looked at again for each part, only filled. Most packets of a vector came in by one interface, with headers of
+/// one length at one place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Alike(u8);
+
+impl Alike {
+    pub fn new(words: [bool; 4], halves: [bool; 3]) -> Alike {
+        let bits = words.into_iter().chain(halves).enumerate();
+        Alike(bits.fold(0, |all, (at, is_alike)| all | (is_alike as u8) << at))
+    }
+    fn words(self) -> [bool; 4] {
+        std::array::from_fn(|at| self.0 >> at & 1 != 0)
+    }
+    fn halves(self) -> [bool; 3] {
+        std::array::from_fn(|at| self.0 >> (at + 4) & 1 != 0)
+    }
+}
+
+/// Whether all entries of a column are equal.
+pub(crate) fn are_same<T: Copy + PartialEq>(column: &[T]) -> bool {
+    let (Some(first), Some(last)) = (column.first(), column.last()) else { return true };
+    if first != last {
+        return false;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if Simd::detected() == Simd::Avx512 {
+        // SAFETY: detected.
+        return unsafe { are_same_avx512(column, *first) };
+    }
+    are_all(column, *first)
+}
+
+#[inline(always)]
+fn are_all<T: Copy + PartialEq>(column: &[T], value: T) -> bool {
+    column.iter().fold(true, |same, entry| same & (*entry == value))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn are_same_avx512<T: Copy + PartialEq>(column: &[T], value: T) -> bool {
+    are_all(column, value)
+}
+
 /// Entries behind the last that [`compress`] may write.
 pub(crate) const SURPLUS: usize = 32;
 /// Below this many packets copying one by one beats compressing blocks, of which most would be empty.
@@ -98,28 +142,43 @@ const FEW: usize = 32;
 /// # Safety
 /// [`VECTOR_SIZE`] entries can be read at each place in `from`, and `count` + [`SURPLUS`] be written at each in `to`, which
 /// are the same or do not overlap.
-pub(crate) unsafe fn compress(from: &Places, mask: &Mask, count: usize, to: &Places) {
+pub(crate) unsafe fn compress(from: &Places, mask: &Mask, count: usize, alike: Alike, to: &Places) {
     // SAFETY: the caller's.
-    unsafe { compress_with(Simd::detected(), from, mask, count, to) };
+    unsafe { compress_with(Simd::detected(), from, mask, count, alike, to) };
 }
 
 /// # Safety
 /// As [`compress`]; the processor has the instructions.
-unsafe fn compress_with(simd: Simd, from: &Places, mask: &Mask, count: usize, to: &Places) {
+unsafe fn compress_with(simd: Simd, from: &Places, mask: &Mask, count: usize, alike: Alike, to: &Places) {
     #[cfg(target_arch = "x86_64")]
     if count > FEW && simd == Simd::Avx512 {
         // SAFETY: the caller's.
-        return unsafe { compress_avx512(from, mask, to) };
+        return unsafe { compress_avx512(from, mask, count, alike, to) };
     }
     let mut members = [0; VECTOR_SIZE];
     members.iter_mut().zip(mask.positions()).for_each(|(member, at)| *member = at as u8);
     let members = &members[..count];
+    // SAFETY: the caller's.
+    unsafe {
+        for ((from, to), alike) in from.words.iter().zip(&to.words).zip(alike.words()) {
+            gather(*from, members, alike, *to);
+        }
+        for ((from, to), alike) in from.halves.iter().zip(&to.halves).zip(alike.halves()) {
+            gather(*from, members, alike, *to);
+        }
+    }
+}
+
+/// # Safety
+/// As [`compress`], of one column.
+#[inline(always)]
+unsafe fn gather<T: Copy>(from: *const T, members: &[u8], alike: bool, to: *mut T) {
     // SAFETY: in bounds by contract. Where both are one, members only move forward.
     unsafe {
-        for (from, to) in from.words.iter().zip(&to.words) {
-            members.iter().enumerate().for_each(|(at, member)| *to.add(at) = *from.add(usize::from(*member)));
-        }
-        for (from, to) in from.halves.iter().zip(&to.halves) {
+        if alike {
+            let value = *from;
+            (0..members.len()).for_each(|at| *to.add(at) = value);
+        } else {
             members.iter().enumerate().for_each(|(at, member)| *to.add(at) = *from.add(usize::from(*member)));
         }
     }
@@ -129,35 +188,57 @@ unsafe fn compress_with(simd: Simd, from: &Places, mask: &Mask, count: usize, to
 /// As [`compress`], on a processor that has these instructions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt,avx512f,avx512bw,avx512vbmi2")]
-unsafe fn compress_avx512(from: &Places, mask: &Mask, to: &Places) {
+unsafe fn compress_avx512(from: &Places, mask: &Mask, count: usize, alike: Alike, to: &Places) {
     use std::arch::x86_64::*;
-    let mut out = 0;
-    for block in 0..VECTOR_SIZE / 32 {
-        let lanes = (mask.0[block / 2] >> (block % 2 * 32)) as u32;
-        if lanes == 0 {
-            continue;
-        }
-        let (low, high) = (lanes as u16, (lanes >> 16) as u16);
-        let (middle, end) = (out + low.count_ones() as usize, out + lanes.count_ones() as usize);
-        // SAFETY: in bounds by contract. A register compress and a whole store beat the
-        // compressing store on Zen 4 and 5 by far; the surplus lands where later members
-        // go, or behind the last. Where both places are one, members only move forward: a
-        // store never reaches beyond the block that was loaded just before it.
-        unsafe {
-            for (from, to) in from.words.iter().zip(&to.words) {
+    // Of each block of 32 packets the members, and how many there are before them.
+    let lanes: [u32; BLOCKS] = std::array::from_fn(|block| (mask.0[block / 2] >> (block % 2 * 32)) as u32);
+    let mut before = [0; BLOCKS];
+    for block in 1..BLOCKS {
+        before[block] = before[block - 1] + lanes[block - 1].count_ones() as usize;
+    }
+    // SAFETY: in bounds by contract. A register compress and a whole store beat the
+    // compressing store on Zen 4 and 5 by far; the surplus lands where later members
+    // go, or behind the last. Where both places are one, members only move forward: a
+    // store never reaches beyond the block that was loaded just before it.
+    unsafe {
+        for ((&from, &to), alike) in from.words.iter().zip(&to.words).zip(alike.words()) {
+            if alike {
+                if from != to {
+                    let value = _mm512_set1_epi32((*from).cast_signed());
+                    (0..count).step_by(16).for_each(|at| _mm512_storeu_si512(to.add(at).cast(), value));
+                }
+                continue;
+            }
+            for (block, (&lanes, &out)) in lanes.iter().zip(&before).enumerate().filter(|(_, (lanes, _))| **lanes != 0)
+            {
+                let (low, high) = (lanes as u16, (lanes >> 16) as u16);
                 let value = _mm512_loadu_si512(from.add(block * 32).cast());
                 _mm512_storeu_si512(to.add(out).cast(), _mm512_maskz_compress_epi32(low, value));
                 let value = _mm512_loadu_si512(from.add(block * 32 + 16).cast());
-                _mm512_storeu_si512(to.add(middle).cast(), _mm512_maskz_compress_epi32(high, value));
+                let out = out + low.count_ones() as usize;
+                _mm512_storeu_si512(to.add(out).cast(), _mm512_maskz_compress_epi32(high, value));
             }
-            for (from, to) in from.halves.iter().zip(&to.halves) {
+        }
+        for ((&from, &to), alike) in from.halves.iter().zip(&to.halves).zip(alike.halves()) {
+            if alike {
+                if from != to {
+                    let value = _mm512_set1_epi16((*from).cast_signed());
+                    (0..count).step_by(32).for_each(|at| _mm512_storeu_si512(to.add(at).cast(), value));
+                }
+                continue;
+            }
+            for (block, (&lanes, &out)) in lanes.iter().zip(&before).enumerate().filter(|(_, (lanes, _))| **lanes != 0)
+            {
                 let value = _mm512_loadu_si512(from.add(block * 32).cast());
                 _mm512_storeu_si512(to.add(out).cast(), _mm512_maskz_compress_epi16(lanes, value));
             }
         }
-        out = end;
     }
 }
+
+/// Blocks of 32 packets in a vector.
+#[cfg(target_arch = "x86_64")]
+const BLOCKS: usize = VECTOR_SIZE / 32;
 
 #[cfg(test)]
 mod tests {
@@ -173,11 +254,14 @@ mod tests {
     }
 
     impl Columns {
-        fn numbered() -> Columns {
-            let entry = |column: usize, at: usize| column * 1000 + at;
+        /// Each entry another, but in columns that are to be alike.
+        fn numbered((words, halves): ([bool; 4], [bool; 3])) -> Columns {
+            let entry = |column: usize, at: usize, alike: bool| column * 1000 + if alike { 0 } else { at };
             Columns {
-                words: std::array::from_fn(|column| std::array::from_fn(|at| entry(column, at) as u32)),
-                halves: std::array::from_fn(|column| std::array::from_fn(|at| entry(column + 4, at) as u16)),
+                words: std::array::from_fn(|column| std::array::from_fn(|at| entry(column, at, words[column]) as u32)),
+                halves: std::array::from_fn(|column| {
+                    std::array::from_fn(|at| entry(column + 4, at, halves[column]) as u16)
+                }),
             }
         }
         fn places(&mut self, at: usize) -> Places {
@@ -198,11 +282,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn instruction_sets_compress_alike_elsewhere_and_in_place(words in any::<[u64; 4]>(), sparse in any::<[u64; 4]>(), at in 0..200usize) {
+        fn instruction_sets_compress_alike_elsewhere_and_in_place(
+            words in any::<[u64; 4]>(),
+            sparse in any::<[u64; 4]>(),
+            at in 0..200usize,
+            alike in any::<([bool; 4], [bool; 3])>(),
+        ) {
             let thin = Mask(std::array::from_fn(|word| words[word] & sparse[word]));
             for mut mask in [Mask(words), thin, Mask(words.map(|word| word | sparse[0]))] {
                 let mask = mask.take_first(VECTOR_SIZE - at);
-                let numbered = Columns::numbered();
+                let numbered = Columns::numbered(alike);
+                let alike = Alike::new(alike.0, alike.1);
                 let expected = {
                     let members: Vec<usize> = mask.positions().collect();
                     let words: Vec<_> = members.iter().map(|at| numbered.words.map(|column| column[*at])).collect();
@@ -212,15 +302,25 @@ mod tests {
                 for simd in [Simd::Scalar, Simd::Avx512].into_iter().filter(|simd| simd.is_available()) {
                     let (mut from, mut to) = (numbered.clone(), Columns { words: [[7; ENTRIES]; 4], halves: [[7; ENTRIES]; 3] });
                     // SAFETY: columns of so many entries, of which those from `at` on have room for all members.
-                    unsafe { compress_with(simd, &from.places(0), &mask, mask.count(), &to.places(at)) };
+                    unsafe { compress_with(simd, &from.places(0), &mask, mask.count(), alike, &to.places(at)) };
                     prop_assert_eq!(&to.of(&mask, at), &expected);
                     prop_assert!(to.words.iter().all(|column| column[..at].iter().all(|word| *word == 7)));
                     prop_assert_eq!(&from, &numbered);
                     let place = from.places(0);
                     // SAFETY: as above, in one place.
-                    unsafe { compress_with(simd, &place, &mask, mask.count(), &place) };
+                    unsafe { compress_with(simd, &place, &mask, mask.count(), alike, &place) };
                     prop_assert_eq!(&from.of(&mask, 0), &expected);
                 }
+            }
+        }
+
+        #[test]
+        fn a_column_is_the_same_when_no_entry_differs(value: u16, other: u16, n in 0..=VECTOR_SIZE, at: prop::sample::Index) {
+            let mut column = vec![value; n];
+            prop_assert!(are_same(&column));
+            if n > 1 {
+                column[at.index(n)] = other;
+                prop_assert_eq!(are_same(&column), value == other);
             }
         }
     }

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::buffer::{Buffers, PacketIndex};
-use crate::parting::{Mask, Places, SURPLUS, compress, equal_mask};
+use crate::parting::{Alike, Mask, Places, SURPLUS, are_same, compress, equal_mask};
 use std::ops::Range;
 use wire::batch::Frames;
 
@@ -18,6 +18,9 @@ pub const VECTOR_VERSION: u32 = 1;
 /// Entries after the last, so that SIMD may store whole registers at the end.
 const SLACK: usize = SURPLUS;
 const COLUMN: usize = VECTOR_SIZE + SLACK;
+/// Edges in a cache line.
+const LINE: usize = 64 / size_of::<EdgeIndex>();
+const _: () = assert!(COLUMN >= VECTOR_SIZE.next_multiple_of(LINE));
 
 /// An interface, as metadata and counters name it (VPP: `sw_if_index`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -293,8 +296,10 @@ impl Vector {
     /// Sends the whole vector to one edge.
     #[inline]
     pub fn set_edges(&mut self, to: EdgeIndex) {
-        let n = self.len();
-        self.edge[..n].fill(to);
+        // Whole lines: what lies behind the last packet is nobody's, and of few packets this is one store.
+        let (lines, _) = self.edge.as_chunks_mut::<LINE>();
+        let needed = usize::from(self.length_of_vector).div_ceil(LINE);
+        lines[..needed].iter_mut().for_each(|line| *line = [to; LINE]);
     }
 
     #[inline]
@@ -427,9 +432,23 @@ impl Vector {
 
     /// Appends the packets of `mask` to `to`, in order, as far as there is room; takes
     /// them off the mask.
-    pub(crate) fn move_to(&self, mask: &mut Mask, to: &mut Vector) {
+    pub(crate) fn move_to(&self, mask: &mut Mask, alike: Alike, to: &mut Vector) {
         let taken = mask.take_first(to.room());
-        self.compress(&taken, to);
+        self.compress(&taken, alike, to);
+    }
+
+    /// In which columns all packets are alike.
+    pub(crate) fn alike(&self) -> Alike {
+        let n = self.len();
+        Alike::new(
+            [
+                false, // packets are all different
+                are_same(&self.rx_interface[..n]),
+                are_same(&self.target[..n]),
+                are_same(&self.flags[..n]),
+            ],
+            [are_same(&self.l2[..n]), are_same(&self.l3[..n]), are_same(&self.length[..n])],
+        )
     }
 
     /// Appends all of `from`, as far as there is room; says how many.
@@ -464,11 +483,11 @@ impl Vector {
     }
 
     /// Keeps the packets of `mask` only, closing the gaps.
-    pub(crate) fn keep(&mut self, mask: &Mask) {
+    pub(crate) fn keep(&mut self, mask: &Mask, alike: Alike) {
         let count = mask.count();
         let places = self.places(0);
         // SAFETY: columns have VECTOR_SIZE entries and SURPLUS behind them.
-        unsafe { compress(&places, mask, count, &places) };
+        unsafe { compress(&places, mask, count, alike, &places) };
         if self.scratch_live {
             for (to, from) in mask.positions().enumerate() {
                 self.scratch[to] = self.scratch[from];
@@ -477,12 +496,12 @@ impl Vector {
         self.length_of_vector = count as u16;
     }
 
-    fn compress(&self, mask: &Mask, to: &mut Vector) {
+    fn compress(&self, mask: &Mask, alike: Alike, to: &mut Vector) {
         let (at, n) = (to.len(), mask.count());
         assert!(n <= to.room());
         // SAFETY: columns have VECTOR_SIZE entries, in which there is room for so many from `at` on, and SURPLUS
         // behind them. What is read is not written: `to` is another vector.
-        unsafe { compress(&self.read_places(), mask, n, &to.places(at)) };
+        unsafe { compress(&self.read_places(), mask, n, alike, &to.places(at)) };
         let copy =
             |scratch: &mut [u64]| mask.positions().zip(&mut scratch[at..]).for_each(|(i, out)| *out = self.scratch[i]);
         to.inherit(self, at, copy, n);
@@ -576,7 +595,7 @@ mod tests {
                 let mut mask = vector.mask_of(edge, &Mask::first(vector.len()));
                 let expected: Vec<Row> = (0..vector.len()).filter(|&i| edges[i] == edge).map(|i| vector.row(i)).collect();
                 prop_assert_eq!(mask.count(), expected.len());
-                vector.move_to(&mut mask, &mut to);
+                vector.move_to(&mut mask, vector.alike(), &mut to);
                 let fit = expected.len().min(VECTOR_SIZE - already);
                 prop_assert_eq!(to.len(), already + fit);
                 prop_assert_eq!(mask.count(), expected.len() - fit);

@@ -5,7 +5,7 @@ use crate::NodeIndex;
 use crate::buffer::Buffers;
 use crate::capture::Point;
 use crate::node::{Behaviour, Context, Expansion};
-use crate::parting::Mask;
+use crate::parting::{Alike, Mask};
 use crate::time::ticks;
 use crate::vector::{EdgeIndex, Vector, edge, flag};
 use rcu::Round;
@@ -33,7 +33,7 @@ impl Core {
             self.counters.rounds.add(self.thread, (u64::BITS - took.leading_zeros()) as usize, 0, 1);
         }
         self.began = start;
-        self.counters.workers.set(self.thread, worker_word::ROUND_BEGAN, 0, start);
+        self.lane.at(0)[worker_word::ROUND_BEGAN].set(start);
         let mut clock = start;
         let mut worked = false;
         if self.timers.is_due(self.now) {
@@ -53,8 +53,8 @@ impl Core {
         let packets = (self.ledger.received + self.ledger.taken).wrapping_sub(before);
         self.is_read = self.sampling.begin(packets as usize, clock);
         worked |= self.run_pending(round, clock);
-        self.sampling.share(|node, clocks| self.counters.nodes.add(self.thread, node, node_word::CLOCKS, clocks));
-        self.counters.workers.add(self.thread, worker_word::ROUNDS, 0, 1);
+        self.sampling.share(|node, clocks| self.nodes_lane.at(node)[node_word::CLOCKS].add(clocks));
+        self.lane.at(0)[worker_word::ROUNDS].add(1);
         if worked {
             self.publish();
         }
@@ -75,7 +75,7 @@ impl Core {
     /// Polls one source; says how many packets came and what time it is.
     fn poll(&mut self, index: NodeIndex, round: &Round<'_>, before: u64) -> (usize, u64) {
         self.running = index.0 as usize;
-        self.counters.workers.set(self.thread, worker_word::RUNNING, 0, Running::source(index));
+        self.lane.at(0)[worker_word::RUNNING].set(Running::source(index));
         let mut vector = self.spare.pop().unwrap_or_else(Vector::new);
         vector.clear();
         let vector = &mut **self.current.insert(vector);
@@ -98,14 +98,14 @@ impl Core {
         }
         let after = ticks();
         self.count_call(index.0 as usize, n, Some(after.wrapping_sub(before)));
-        self.counters.nodes.add(self.thread, index.0 as usize, node_word::EMPTY, (n == 0) as u64);
+        self.nodes_lane.at(index.0 as usize)[node_word::EMPTY].add((n == 0) as u64);
         (n, after)
     }
 
     /// Counts a call of a node and, when it was read, how long it took. All words lie on one cache line.
     #[inline(always)]
     fn count_call(&self, entry: usize, packets: usize, clocks: Option<u64>) {
-        let words = self.counters.nodes.words::<{ node_word::WIDTH }>(self.thread, entry);
+        let words = self.nodes_lane.at(entry);
         words[node_word::CALLS].add(1);
         words[node_word::PACKETS].add(packets as u64);
         let Some(clocks) = clocks else { return };
@@ -189,15 +189,14 @@ impl Core {
 
     fn run_node(&mut self, index: NodeIndex, round: &Round<'_>, mut clock: u64, turn: Turn) -> u64 {
         let at = index.0 as usize;
-        self.running = at;
         let node = self.nodes[at].as_mut().expect("a ranked node exists");
         let Some(last) = node.queue.pop() else {
             // Control touched its state: it may have packets to emit.
             if matches!(node.behaviour, Behaviour::Expand(_)) {
                 let mut vector = self.spare.pop().unwrap_or_else(Vector::new);
                 vector.clear();
-                clock = self.run_vector(index, round, vector, clock, Turn::Touched).0;
-                self.counters.nodes.add(self.thread, at, node_word::EMPTY, 1);
+                clock = self.run_chain(index, round, vector, clock, Turn::Touched);
+                self.nodes_lane.at(at)[node_word::EMPTY].add(1);
             }
             return clock;
         };
@@ -205,99 +204,116 @@ impl Core {
         if !node.queue.is_empty() {
             let mut queue = std::mem::take(&mut node.queue);
             for vector in queue.drain(..) {
-                clock = self.run_vector(index, round, vector, clock, Turn::Touched).0;
+                clock = self.run_chain(index, round, vector, clock, Turn::Touched);
             }
             let node = self.nodes[at].as_mut().expect("as above");
             if node.queue.is_empty() {
                 node.queue = queue; // keeps its capacity
             }
         }
-        let (mut index, mut vector) = (index, last);
+        self.run_chain(index, round, last, clock, turn)
+    }
+
+    /// Runs a node on a vector and, while all packets go to one node and nothing else waits anywhere, that node next:
+    /// a queue would be no use. Says what time it is.
+    fn run_chain(
+        &mut self,
+        mut index: NodeIndex,
+        round: &Round<'_>,
+        vector: Box<Vector>,
+        mut clock: u64,
+        turn: Turn,
+    ) -> u64 {
+        self.current = Some(vector);
+        // What queues packets ends the chain, so this is so until then.
+        let alone = turn == Turn::InOrder && self.pending.iter().all(|&bits| bits == 0);
         loop {
-            let (after, next) = self.run_vector(index, round, vector, clock, turn);
-            clock = after;
-            let Some((to, whole)) = next else { return clock };
-            (index, vector) = (to, whole);
-            self.running = index.0 as usize;
+            let at = index.0 as usize;
+            self.running = at;
+            let node = self.nodes[at].as_mut().expect("what runs exists");
+            let vector = &mut **self.current.as_mut().expect("put there above");
+            let n = vector.len();
+            self.recorder.note(at, n, clock);
+            self.lane.at(0)[worker_word::RUNNING].set(Running::node(index, vector));
+            let mut cx =
+                Core::context(&mut self.buffers, round, self.thread, self.now, &self.counters, node.counter_base);
+            match &mut node.behaviour {
+                Behaviour::Map(map) => map.process(&mut cx, vector),
+                Behaviour::Expand(expand) => {
+                    vector.set_edges(edge::SENT); // a panic must not find old edges
+                    let mut expansion = Expansion {
+                        cx: &mut cx,
+                        output: &mut self.emitted,
+                        spare: &mut self.spare,
+                        ledger: &mut self.ledger,
+                        recirculations: vector.recirculations,
+                        timers: &mut self.timers,
+                        node: (index, node.generation),
+                        fired: &mut node.fired,
+                    };
+                    let held = expand.held() as u64;
+                    expand.process(&mut expansion, vector);
+                    expansion.fired.clear();
+                    self.ledger.held = self.ledger.held + expand.held() as u64 - held;
+                }
+                Behaviour::Source(_) => unreachable!("nothing leads to a source"),
+            }
+            if vector.traced {
+                self.trace_current(index);
+            }
+            let next = if alone { self.next_alone(at) } else { None };
+            if next.is_none() {
+                self.part(index);
+            }
+            if self.is_read {
+                let after = ticks();
+                let clocks = after.wrapping_sub(clock);
+                self.count_call(at, n, Some(clocks));
+                self.sampling.note(at, clocks);
+                clock = after;
+            } else {
+                self.count_call(at, n, None);
+            }
+            match next {
+                Some(to) => index = to,
+                None => return clock,
+            }
         }
     }
 
-    /// Runs a node on a vector; says what time it is, and which node is next with the whole vector, if that is plain.
-    fn run_vector(
-        &mut self,
-        index: NodeIndex,
-        round: &Round<'_>,
-        vector: Box<Vector>,
-        before: u64,
-        turn: Turn,
-    ) -> (u64, Option<(NodeIndex, Box<Vector>)>) {
-        let at = index.0 as usize;
-        let n = vector.len();
-        self.recorder.note(at, n, before);
-        self.counters.workers.set(self.thread, worker_word::RUNNING, 0, Running::node(index, &vector));
-        let vector = &mut **self.current.insert(vector);
-        let node = self.nodes[at].as_mut().expect("a ranked node exists");
-        let mut cx = Core::context(&mut self.buffers, round, self.thread, self.now, &self.counters, node.counter_base);
-        match &mut node.behaviour {
-            Behaviour::Map(map) => map.process(&mut cx, vector),
-            Behaviour::Expand(expand) => {
-                vector.set_edges(edge::SENT); // a panic must not find old edges
-                let mut expansion = Expansion {
-                    cx: &mut cx,
-                    output: &mut self.emitted,
-                    spare: &mut self.spare,
-                    ledger: &mut self.ledger,
-                    recirculations: vector.recirculations,
-                    timers: &mut self.timers,
-                    node: (index, node.generation),
-                    fired: &mut node.fired,
-                };
-                let held = expand.held() as u64;
-                expand.process(&mut expansion, vector);
-                expansion.fired.clear();
-                self.ledger.held = self.ledger.held + expand.held() as u64 - held;
-            }
-            Behaviour::Source(_) => unreachable!("nothing leads to a source"),
+    #[cold]
+    fn trace_current(&mut self, index: NodeIndex) {
+        let vector = self.current.take().expect("a node has run");
+        self.trace(index, &vector);
+        self.current = Some(vector);
+    }
+
+    /// The node ahead to which all packets in hand go.
+    #[inline(always)]
+    fn next_alone(&self, from: usize) -> Option<NodeIndex> {
+        if !self.emitted.is_empty() {
+            return None;
         }
-        let vector = self.current.take().expect("put there above");
-        if vector.traced {
-            self.trace(index, &vector);
-        }
-        let mut next = None;
-        match self.next_alone(index, &vector, turn) {
-            Some(to) => next = Some((to, vector)),
-            None => self.enqueue(index, vector),
-        }
+        let edge = self.current.as_ref()?.one_edge()?;
+        let node = self.nodes[from].as_ref()?;
+        let Target::Node(to) = *node.edges.get(usize::from(edge))? else { return None };
+        let is_ahead = self.nodes.get(to.0 as usize)?.as_ref()?.rank > node.rank;
+        is_ahead.then_some(to)
+    }
+
+    /// Hands on what a node has left in hand, and what it emitted.
+    fn part(&mut self, from: NodeIndex) {
+        let vector = self.current.take().expect("a node has run");
+        self.enqueue(from, vector);
         if !self.emitted.is_empty() {
             for vector in std::mem::take(&mut self.emitted) {
                 // What was taken leaves its record when it goes on.
                 if vector.traced {
-                    self.trace(index, &vector);
+                    self.trace(from, &vector);
                 }
-                self.enqueue(index, vector);
+                self.enqueue(from, vector);
             }
         }
-        if !self.is_read {
-            self.count_call(at, n, None);
-            return (before, next);
-        }
-        let after = ticks();
-        let clocks = after.wrapping_sub(before);
-        self.count_call(at, n, Some(clocks));
-        self.sampling.note(at, clocks);
-        (after, next)
-    }
-
-    /// The node to which all packets go, when nothing else waits anywhere: it is next, and a queue is no use.
-    #[inline]
-    fn next_alone(&self, from: NodeIndex, vector: &Vector, turn: Turn) -> Option<NodeIndex> {
-        if turn != Turn::InOrder || !self.emitted.is_empty() || self.pending.iter().any(|&bits| bits != 0) {
-            return None;
-        }
-        let node = self.nodes[from.0 as usize].as_ref()?;
-        let Target::Node(to) = *node.edges.get(usize::from(vector.one_edge()?))? else { return None };
-        let is_ahead = self.nodes.get(to.0 as usize)?.as_ref()?.rank > node.rank;
-        is_ahead.then_some(to)
     }
 
     /// Hands the packets of a vector to the nodes that their edges lead to.
@@ -310,6 +326,7 @@ impl Core {
             return self.spare.push(vector);
         }
         let mut rest = Mask::first(vector.len());
+        let alike = vector.alike();
         let mut main = None;
         while let Some(first) = rest.lowest() {
             let edge = vector.edges()[first];
@@ -320,11 +337,11 @@ impl Core {
                 main = Some((edge, mask));
                 continue;
             }
-            self.deliver_part(from, edge, &vector, &mut mask);
+            self.deliver_part(from, edge, &vector, &mut mask, alike);
         }
         match main {
             Some((edge, mask)) => {
-                vector.keep(&mask);
+                vector.keep(&mask, alike);
                 self.deliver(from, edge, vector);
             }
             None => self.spare.push(vector),
@@ -408,7 +425,7 @@ impl Core {
     }
 
     /// Hands over the packets of `mask`.
-    fn deliver_part(&mut self, from: NodeIndex, edge: EdgeIndex, vector: &Vector, mask: &mut Mask) {
+    fn deliver_part(&mut self, from: NodeIndex, edge: EdgeIndex, vector: &Vector, mask: &mut Mask, alike: Alike) {
         if edge == edge::TAKEN {
             return;
         }
@@ -423,13 +440,13 @@ impl Core {
                     && let Some(open) = node.queue.last_mut()
                     && open.room() > 0
                 {
-                    vector.move_to(mask, open);
+                    vector.move_to(mask, alike, open);
                     continue;
                 }
             }
             let mut part = self.spare.pop().unwrap_or_else(Vector::new);
             part.clear();
-            vector.move_to(mask, &mut part);
+            vector.move_to(mask, alike, &mut part);
             self.deliver(from, edge, part);
         }
     }

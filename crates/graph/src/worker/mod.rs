@@ -23,11 +23,11 @@ pub use running::Running;
 use crate::NodeIndex;
 use crate::buffer::Buffers;
 use crate::capture::Capture;
-use crate::counter::CounterTable;
+use crate::counter::{CounterTable, Lane};
 use crate::janitor::Janitor;
 use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, EdgeSpec, Ledger, Severity, Timer, Wake};
-use crate::parting::Mask;
+use crate::parting::{Alike, Mask};
 use crate::time::{self, ticks};
 use crate::timer::Wheel;
 use crate::trace::Tracer;
@@ -199,6 +199,9 @@ pub struct Core {
     pub capture: Capture,
     ledger: Ledger,
     counters: SharedCounters,
+    /// Its rows of the counters that it writes with every vector.
+    nodes_lane: Lane<{ node_word::WIDTH }>,
+    lane: Lane<{ worker_word::COUNT }>,
     spare: Vec<Box<Vector>>,
     /// The vector in a node's hands, kept here so that a panic does not lose it.
     current: Option<Box<Vector>>,
@@ -268,6 +271,8 @@ impl Worker {
                 tracer: Tracer::default(),
                 capture: Capture::default(),
                 ledger: Ledger::default(),
+                nodes_lane: counters.nodes.lane(thread),
+                lane: counters.workers.lane(thread),
                 counters,
                 spare: (0..SPARE_VECTORS).map(|_| Vector::new()).collect(),
                 current: None,
@@ -502,7 +507,7 @@ impl Core {
             (worker_word::BUFFERS_CACHED, self.buffers.cached() as u64),
             (worker_word::BUFFERS_IN_USE, self.buffers.in_use()),
         ];
-        let words = self.counters.workers.words::<{ worker_word::COUNT }>(self.thread, 0);
+        let words = self.lane.at(0);
         values.into_iter().for_each(|(word, value)| words[word].set(value));
     }
 
@@ -572,7 +577,7 @@ impl Core {
             if !is_source {
                 kept.remove(&vector.mask_of(edge::TAKEN, &all));
             }
-            vector.keep(&kept);
+            vector.keep(&kept, Alike::default());
             lost.push(vector);
         }
         lost.append(&mut self.emitted);

@@ -82,8 +82,7 @@ pub(super) fn dispatch(vector: &mut Vector) {
     let differ = columns.target.iter().fold(0, |all, leaf| all | (leaf ^ first));
     let way = BY_KIND[Leaf(first).kind() as usize];
     if differ >> 28 == 0 && way != Edge::IcmpError as EdgeIndex {
-        columns.edge.fill(way);
-        return;
+        return vector.set_edges(way);
     }
     let mut refused = false;
     for (leaf, edge) in columns.target.iter().zip(columns.edge) {
