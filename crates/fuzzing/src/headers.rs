@@ -8,7 +8,7 @@ use wire::ethernet::EtherType;
 use wire::flow::FlowHasher;
 use wire::pretty::Summary;
 use wire::vlan::Tag;
-use wire::{checksum, ethernet, icmpv4, ipv4, tcp, udp};
+use wire::{checksum, ethernet, icmpv4, ipv4, ipv6, tcp, udp};
 
 pub fn run(bytes: &[u8]) {
     for summary in [Summary::ethernet(bytes), Summary::arp(bytes), Summary::ipv4(bytes)] {
@@ -18,6 +18,7 @@ pub fn run(bytes: &[u8]) {
     arp(bytes);
     dhcp(bytes);
     ip4(bytes);
+    ip6(bytes);
     if let Ok(frame) = ethernet::Header::new_checked(bytes) {
         black_box(format!("{} {} {}", frame.dst(), frame.src(), frame.ethertype()));
         let mut at = ethernet::HEADER_LEN;
@@ -31,6 +32,7 @@ pub fn run(bytes: &[u8]) {
         match kind {
             EtherType::ARP => arp(payload),
             EtherType::IPV4 => ip4(payload),
+            EtherType::IPV6 => ip6(payload),
             _ => {}
         }
     }
@@ -79,6 +81,32 @@ fn ip4(bytes: &[u8]) {
     let (src, dst, length) = (header.src(), header.dst(), header.payload().len() as u16);
     let pseudo = checksum::pseudo_header4(src, dst, header.protocol().0, length);
     transport(header.payload(), pseudo);
+}
+
+fn ip6(bytes: &[u8]) {
+    black_box(ipv6::options(bytes));
+    let Ok(header) = ipv6::Header::new_checked(bytes) else { return };
+    let repr = ipv6::Repr {
+        src: header.src(),
+        dst: header.dst(),
+        traffic_class: header.traffic_class(),
+        flow_label: header.flow_label(),
+        next_header: header.next_header(),
+        hop_limit: header.hop_limit(),
+        payload_len: header.payload_len(),
+    };
+    let mut again = [0; ipv6::HEADER_LEN];
+    repr.emit(&mut again);
+    assert_eq!(again, bytes[..again.len()], "a header reads back as it was");
+    black_box((ipv6::scope(header.src()), ipv6::scope(header.dst())));
+    match header.chain() {
+        Ok(chain) => {
+            assert!(chain.payload <= header.payload().len());
+            assert!(chain.routing.is_none_or(|(at, _)| at < chain.payload));
+            assert!(chain.fragment.is_none_or(|(at, _)| at + ipv6::FRAGMENT_HEADER_LEN <= chain.payload));
+        }
+        Err(error) => drop(black_box(error.to_string())),
+    }
 }
 
 fn transport(bytes: &[u8], pseudo: u32) {

@@ -26,8 +26,9 @@ mod slots;
 mod tests;
 mod tree;
 
+pub use crate::kernel::Kernel;
 pub use key::Key;
-pub use lookup::{Ahead, Kernel, Lookup4};
+pub use lookup::{Ahead, Lookup4};
 
 use crate::leaf::Leaf;
 use crate::memory::Pages;

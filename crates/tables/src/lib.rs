@@ -2,10 +2,12 @@
 //!
 //! A lookup ends in a [`Leaf`], a small number that names a forwarding object
 //! ([`object`]). Objects are shared by everything that goes the same way. [`fib4`] finds
-//! the leaf of an IPv4 destination.
+//! the leaf of an IPv4 destination, [`fib6`] that of an IPv6 one.
 #![deny(unsafe_code)]
 
 pub mod fib4;
+pub mod fib6;
+mod kernel;
 pub mod leaf;
 #[allow(unsafe_code)] // mmap; invariants in the file
 mod memory;
@@ -13,6 +15,8 @@ pub mod object;
 pub mod synthetic;
 
 pub use fib4::{Fib4, Lookup4};
+pub use fib6::{Fib6, Lookup6};
+pub use kernel::Kernel;
 pub use leaf::Leaf;
 pub use memory::give_heap_back;
 pub use object::{Adjacency, Object, ObjectHandle, Objects, Replacement, kind};

@@ -7,6 +7,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// An IPv4 address is the standard library's: it orders numerically and prints dotted.
 pub use std::net::Ipv4Addr as Ipv4Address;
+/// So is an IPv6 address, which prints as RFC 5952 wants it.
+pub use std::net::Ipv6Addr as Ipv6Address;
 
 /// Why a text or a pair of values is not an address or prefix. The message names what was
 /// given and what is expected instead.
@@ -16,10 +18,14 @@ pub enum AddressError {
     MacAddress(String),
     /// The part before the `/` is not an IPv4 address.
     Ipv4Address(String),
+    /// The part before the `/` is not an IPv6 address.
+    Ipv6Address(String),
     /// There is no `/length`.
     MissingLength(String),
     /// The part after the `/` is not a number from 0 to 32.
     PrefixLength(String),
+    /// The part after the `/` is not a number from 0 to 128.
+    PrefixLength6(String),
 }
 
 impl fmt::Display for AddressError {
@@ -35,11 +41,22 @@ impl fmt::Display for AddressError {
                 "`{text}' is not an IPv4 address: expected four numbers from 0 to 255 such as \
                  192.0.2.1"
             ),
+            Self::Ipv6Address(text) => write!(
+                f,
+                "`{text}' is not an IPv6 address: expected groups of hexadecimal digits such as \
+                 2001:db8::1"
+            ),
+            Self::MissingLength(text) if text.contains(':') => {
+                write!(f, "`{text}' has no prefix length: expected address/length such as 2001:db8::/32")
+            }
             Self::MissingLength(text) => {
                 write!(f, "`{text}' has no prefix length: expected address/length such as 10.0.0.0/8")
             }
             Self::PrefixLength(text) => {
                 write!(f, "`{text}' is not an IPv4 prefix length: expected a number from 0 to 32")
+            }
+            Self::PrefixLength6(text) => {
+                write!(f, "`{text}' is not an IPv6 prefix length: expected a number from 0 to 128")
             }
         }
     }
@@ -238,6 +255,99 @@ impl FromStr for Prefix4 {
     }
 }
 
+/// An IPv6 address with a prefix length, 0 to 128; see [`Prefix4`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix6 {
+    address: Ipv6Address,
+    length: u8,
+}
+
+impl Prefix6 {
+    /// Number of bits of an IPv6 address, and the longest prefix.
+    pub const MAX_LENGTH: u8 = 128;
+
+    pub fn new(address: Ipv6Address, length: u8) -> Result<Self, AddressError> {
+        if length > Self::MAX_LENGTH {
+            return Err(AddressError::PrefixLength6(length.to_string()));
+        }
+        Ok(Self { address, length })
+    }
+
+    #[inline]
+    pub const fn address(self) -> Ipv6Address {
+        self.address
+    }
+
+    /// In bits, 0 to 128.
+    #[inline]
+    pub const fn length(self) -> u8 {
+        self.length
+    }
+
+    const fn host_bits(self) -> u128 {
+        u128::MAX.unbounded_shr(self.length as u32)
+    }
+
+    /// The same prefix with all host bits cleared.
+    pub const fn network(self) -> Self {
+        Self { address: self.first(), length: self.length }
+    }
+
+    /// Whether no host bit is set, as in a route.
+    pub fn is_canonical(self) -> bool {
+        self == self.network()
+    }
+
+    pub const fn contains(self, address: Ipv6Address) -> bool {
+        (address.to_bits() ^ self.address.to_bits()) & !self.host_bits() == 0
+    }
+
+    /// Whether every address of `other` is in this prefix; true of the prefix itself.
+    pub const fn contains_prefix(self, other: Self) -> bool {
+        other.length >= self.length && self.contains(other.address)
+    }
+
+    /// The lowest address: all host bits zero. Of a subnet it is the routers' anycast address (RFC 4291 section 2.6.1).
+    pub const fn first(self) -> Ipv6Address {
+        Ipv6Address::from_bits(self.address.to_bits() & !self.host_bits())
+    }
+
+    /// The highest address: all host bits one.
+    pub const fn last(self) -> Ipv6Address {
+        Ipv6Address::from_bits(self.address.to_bits() | self.host_bits())
+    }
+}
+
+impl fmt::Display for Prefix6 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+impl fmt::Debug for Prefix6 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Prefix6 {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (address, length) = text.split_once('/').unwrap_or((text, ""));
+        let address = address.parse().map_err(|_| AddressError::Ipv6Address(address.to_owned()))?;
+        if !text.contains('/') {
+            return Err(AddressError::MissingLength(text.to_owned()));
+        }
+        // parse alone would take a leading plus sign.
+        let digits = length.bytes().all(|digit| digit.is_ascii_digit());
+        match length.parse() {
+            Ok(length) if digits => Self::new(address, length),
+            _ => Err(AddressError::PrefixLength6(length.to_owned())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,6 +440,18 @@ mod tests {
         assert!(Prefix4::new(Ipv4Address::LOCALHOST, 33).is_err());
     }
 
+    #[test]
+    fn ipv6_prefix_errors_say_what_is_expected() {
+        let message = |text: &str| text.parse::<Prefix6>().unwrap_err().to_string();
+        assert_eq!(
+            message("2001:db8::"),
+            "`2001:db8::' has no prefix length: expected address/length such as 2001:db8::/32"
+        );
+        assert_eq!(message("::/129"), "`129' is not an IPv6 prefix length: expected a number from 0 to 128");
+        assert!(message("::/+8").contains("is not an IPv6 prefix length"));
+        assert!(message("10.0.0.0/8").starts_with("`10.0.0.0' is not an IPv6 address"));
+    }
+
     proptest! {
         #[test]
         fn text_form_reads_back(mac: [u8; 6], address: u32, length in 0u8..=32) {
@@ -349,9 +471,20 @@ mod tests {
         }
 
         #[test]
+        fn the_same_holds_of_ipv6(address: u128, other: u128, length in 0u8..=128) {
+            let p = Prefix6::new(Ipv6Address::from_bits(address), length).unwrap();
+            prop_assert_eq!(p.to_string().parse(), Ok(p));
+            for probe in [other, address ^ (other & 0xff), address ^ (other >> 64)].map(Ipv6Address::from_bits) {
+                prop_assert_eq!(p.contains(probe), (p.first()..=p.last()).contains(&probe));
+            }
+            prop_assert!(p.network().is_canonical() && p.contains_prefix(p.network()));
+        }
+
+        #[test]
         fn any_text_is_refused_without_panic(text in ".{0,24}") {
             let _ = text.parse::<MacAddress>();
             let _ = text.parse::<Prefix4>();
+            let _ = text.parse::<Prefix6>();
         }
     }
 }

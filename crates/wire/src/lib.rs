@@ -24,10 +24,11 @@ pub mod flow;
 pub mod icmpv4;
 pub mod ip4_options;
 pub mod ipv4;
+pub mod ipv6;
 mod layout;
 pub mod pretty;
 pub mod tcp;
 pub mod udp;
 pub mod vlan;
 
-pub use addr::{AddressError, Ipv4Address, MacAddress, Prefix4};
+pub use addr::{AddressError, Ipv4Address, Ipv6Address, MacAddress, Prefix4, Prefix6};

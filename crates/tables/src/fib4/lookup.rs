@@ -7,12 +7,13 @@
 //! that changed meanwhile means that the addresses are needed again (see `Table`).
 
 use super::ranges::Ranges;
+use crate::kernel::Kernel;
 use crate::leaf::Leaf;
 use crate::memory::{Pages, Reserved, prefetch, prefetch_far};
 use rcu::{Domain, Published, Round};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, OnceLock};
 
 /// One slot for each value of the upper 24 bits of an address.
 pub(super) const FIRST_LEVEL_SLOTS: usize = 1 << 24;
@@ -279,50 +280,6 @@ impl Ahead<'_> {
     #[inline(always)]
     pub fn ask(&self, addresses: &[u32]) {
         addresses.iter().for_each(|address| prefetch_far(&self.slots[(address >> 8) as usize]));
-    }
-}
-
-/// How a batch is looked up. All give the same leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kernel {
-    /// Any processor: plain loads and software prefetch.
-    Scalar,
-    /// Gathers of 8.
-    Avx2,
-    /// Sixteen lanes at a time; gathers of 8, which are faster than one of 16.
-    Avx512,
-}
-
-impl Kernel {
-    /// All kernels, the best last.
-    pub const ALL: [Kernel; 3] = [Kernel::Scalar, Kernel::Avx2, Kernel::Avx512];
-
-    /// Whether this processor can run it.
-    pub fn supported(self) -> bool {
-        match self {
-            Kernel::Scalar => true,
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => is_x86_feature_detected!("avx2"),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq"),
-            #[cfg(not(target_arch = "x86_64"))]
-            Kernel::Avx2 | Kernel::Avx512 => false,
-        }
-    }
-
-    /// The best that the processor has, or what the environment asks for with
-    /// `QUIVER_SIMD=scalar|avx2|avx512` as far as the processor has it. Read once.
-    pub fn chosen() -> Kernel {
-        static CHOSEN: OnceLock<Kernel> = OnceLock::new();
-        *CHOSEN.get_or_init(|| {
-            let limit = match std::env::var("QUIVER_SIMD").as_deref() {
-                Ok("scalar") => 1,
-                Ok("avx2") => 2,
-                _ => Kernel::ALL.len(),
-            };
-            let best = Kernel::ALL[..limit].iter().rev().find(|k| k.supported());
-            *best.expect("scalar runs anywhere")
-        })
     }
 }
 

@@ -1,0 +1,328 @@
+//! IPv6 longest-prefix match for every length from 0 to 128.
+//!
+//! [`Fib6`] is the control side with its one writer. It knows every prefix with a number that its owner chose (`trie`),
+//! and keeps what workers look up, who hold [`Lookup6`]: a search tree whose nodes are cache lines of four-byte entries (`lookup`, `writer`).
+//!
+//! An entry is a leaf or leads to a node. A node looks at bits of the address from a *depth* on, in one of these ways:
+//!
+//! - **Few** and **Ranges**: up to eight or sixteen stretches of the next 32 bits, by the last value of each, and what they
+//!   lead to, in one line or two. All are compared at once. What is longer than the node's *granularity* is behind the
+//!   value of a stretch.
+//! - **Sixteen**: an entry for each value of the next 4 bits, where all of them may differ.
+//! - **Many**: an entry for each value of the next 8 bits, in sixteen lines, where so many differ that a step is saved.
+//!
+//! So sparse parts of the address space are passed 32 bits a step and crowded ones are as flat as a table, whatever the
+//! lengths of prefixes; a step touches one or two cache lines. A table of few prefixes begins with such an entry. A larger one has
+//! a slot for each /24 of 2000::/3, from where most prefixes of the Internet are two or three lines away.
+//!
+//! The default route is a single word, which addresses without a route take: adding ::/0 touches nothing else.
+//!
+//! A change writes new lines and enters them with one store for each entry that leads to something else, so a lookup sees
+//! the old or the new route. Old lines are used again when all workers have moved on.
+
+mod key;
+#[allow(unsafe_code)] // loads of lines as vectors; invariants in the file
+mod lookup;
+#[cfg(test)]
+mod tests;
+mod trie;
+mod writer;
+
+pub use key::Key;
+pub use lookup::Lookup6;
+
+use crate::fib4::Memory;
+use crate::leaf::Leaf;
+use lookup::{MISS, NODE, Root, Table};
+use rcu::Domain;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use trie::Trie;
+use writer::Writer;
+
+/// A table that gets more prefixes than this gets a large root.
+pub const MOST_SMALL: usize = 1024;
+
+/// There are no lines left for a prefix. Nothing was changed. Lines of removed prefixes come back with
+/// [`Domain::collect`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableFull;
+
+impl std::fmt::Display for TableFull {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the IPv6 table has no room for another prefix")
+    }
+}
+impl std::error::Error for TableFull {}
+
+/// How much a table may grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Lines of 64 bytes that lookups may have, at most [`Options::MOST_LINES`]. The Internet's table takes about one for
+    /// four routes.
+    pub lines: u32,
+}
+
+impl Options {
+    /// As many as entries can name: 128 MiB.
+    pub const MOST_LINES: u32 = lookup::MOST_LINES;
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { lines: Options::MOST_LINES }
+    }
+}
+
+/// What the owner of a table knows of the numbers in it, while many routes change.
+pub trait Routes<C> {
+    /// The leaf that a number stands for, [`Leaf::MISS`] while its prefix is not to be used.
+    fn leaf(&self, value: u32) -> Leaf;
+    /// A change of one prefix: from the number that it has to the one that it shall have.
+    fn merge(&mut self, key: Key, value: Option<u32>, change: C) -> Option<u32>;
+    /// There was no room for that prefix; nothing of it has changed.
+    fn refuse(&mut self, key: Key, change: C);
+}
+
+/// The control side of an IPv6 table: prefixes with a number each, which its owner translates to leaves.
+pub struct Fib6 {
+    trie: Trie,
+    table: Arc<Table>,
+    writer: Writer,
+}
+
+impl Fib6 {
+    /// An empty table with the default [`Options`], read by the readers of `domain`.
+    ///
+    /// # Errors
+    /// When the address space (128 MiB of it, hardly any memory) cannot be reserved.
+    pub fn new(domain: &Arc<Domain>) -> io::Result<Fib6> {
+        Fib6::with_options(domain, Options::default())
+    }
+
+    /// An empty table.
+    ///
+    /// # Errors
+    /// As [`Fib6::new`]; and `InvalidInput` for more than [`Options::MOST_LINES`].
+    pub fn with_options(domain: &Arc<Domain>, options: Options) -> io::Result<Fib6> {
+        if options.lines > Options::MOST_LINES {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let root = Arc::new(Root::small()?);
+        let table = Arc::new(Table::new(domain, root.clone())?);
+        let writer = Writer::new(table.clone(), root, options.lines, domain);
+        Ok(Fib6 { trie: Trie::new(), table, writer })
+    }
+
+    /// The data side, for workers.
+    pub fn handle(&self) -> Lookup6 {
+        Lookup6::new(self.table.clone())
+    }
+
+    /// Adds a prefix, or replaces its number and returns the one before. `leaf` translates the numbers that are in
+    /// the table ([`Routes::leaf`]).
+    ///
+    /// # Errors
+    /// [`TableFull`], and then nothing has changed.
+    pub fn insert(&mut self, key: Key, value: u32, leaf: impl Fn(u32) -> Leaf) -> Result<Option<u32>, TableFull> {
+        let before = self.trie.insert(key, value);
+        if before.map_or(Leaf::MISS, &leaf) != leaf(value)
+            && let Err(full) = self.repaint(key, leaf)
+        {
+            self.put_back(key, before);
+            return Err(full);
+        }
+        Ok(before)
+    }
+
+    /// Removes a prefix and returns its number; what it covered falls to the next shorter prefix.
+    ///
+    /// # Errors
+    /// [`TableFull`], and then nothing has changed: what was behind one entry may need several now.
+    pub fn remove(&mut self, key: Key, leaf: impl Fn(u32) -> Leaf) -> Result<Option<u32>, TableFull> {
+        let Some(removed) = self.trie.remove(key) else { return Ok(None) };
+        if let Err(full) = self.repaint(key, leaf) {
+            self.put_back(key, Some(removed));
+            return Err(full);
+        }
+        Ok(Some(removed))
+    }
+
+    fn put_back(&mut self, key: Key, value: Option<u32>) {
+        match value {
+            Some(value) => self.trie.insert(key, value),
+            None => self.trie.remove(key),
+        };
+    }
+
+    /// Brings lookups in line after the leaf has changed that a prefix's number stands for.
+    ///
+    /// # Errors
+    /// [`TableFull`], and then lookups find what they found before.
+    pub fn repaint(&mut self, key: Key, leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
+        let leaf = checked(leaf);
+        if key.length() == 0 {
+            self.table.set_default(self.trie.get(key).map_or(Leaf::MISS, leaf));
+            return Ok(());
+        }
+        self.grow(self.trie.len(), &leaf);
+        let done = self.writer.refresh(&self.trie, key, &leaf);
+        self.settle(done)
+    }
+
+    /// Enters what was prepared, or forgets it.
+    fn settle(&mut self, done: Result<(), TableFull>) -> Result<(), TableFull> {
+        match done {
+            Ok(()) => self.writer.publish(),
+            Err(_) => self.writer.give_up(),
+        }
+        done
+    }
+
+    /// Gives a table of so many prefixes a large root. It does as well without, only slower.
+    fn grow(&mut self, prefixes: usize, leaf: &impl Fn(u32) -> Leaf) {
+        if prefixes > MOST_SMALL
+            && !self.writer.root().is_large
+            && let Ok(root) = Root::large()
+        {
+            let _ = self.writer.grow(&self.trie, root, leaf);
+        }
+    }
+
+    /// Brings lookups in line after the leaves of some numbers have changed: looks at every prefix.
+    ///
+    /// # Errors
+    /// As [`Fib6::repaint`].
+    pub fn repaint_where(
+        &mut self,
+        changed: impl Fn(u32) -> bool,
+        leaf: impl Fn(u32) -> Leaf,
+    ) -> Result<(), TableFull> {
+        let keys: Vec<Key> = self.iter().filter(|(_, value)| changed(*value)).map(|(key, _)| key).collect();
+        self.refresh_all(&keys, checked(leaf))
+    }
+
+    /// Brings lookups in line with many prefixes in one go, all or none.
+    fn refresh_all(&mut self, keys: &[Key], leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
+        let mut slots = BTreeSet::new();
+        let mut done = Ok(());
+        // Those that lie in a wide one are made with it.
+        let mut wide: Option<Key> = None;
+        for key in keys.iter().filter(|key| key.length() > 0) {
+            if wide.is_some_and(|wide| wide.covers(*key)) {
+                continue;
+            }
+            if self.writer.is_wide(*key) {
+                wide = Some(*key);
+                done = done.and_then(|()| self.writer.renew_wide(&self.trie, *key, &leaf));
+            } else {
+                slots.extend(self.writer.slots_of(*key));
+            }
+        }
+        for slot in slots {
+            done = done.and_then(|()| self.writer.renew(&self.trie, slot, &leaf));
+        }
+        let done = self.settle(done);
+        if done.is_ok() && keys.contains(&Key::DEFAULT) {
+            self.table.set_default(self.trie.get(Key::DEFAULT).map_or(Leaf::MISS, leaf));
+        }
+        done
+    }
+
+    /// Changes many prefixes in one go, which costs a fraction of as many single changes. Lookups meet the table
+    /// before or after the change of each prefix. `changes` is put into another order; changes of the same
+    /// prefix are made in theirs.
+    pub fn change<C: Copy>(&mut self, changes: &mut [(Key, C)], routes: &mut impl Routes<C>) {
+        changes.sort_by_key(|(key, _)| *key);
+        self.grow(self.trie.len() + changes.len(), &checked(|value| routes.leaf(value)));
+        let mut made = Vec::with_capacity(changes.len());
+        let mut stale = Vec::new();
+        for (key, change) in changes.iter().copied() {
+            let mut after = None;
+            let before = self.trie.change(key, |before| {
+                after = routes.merge(key, before, change);
+                after
+            });
+            let old = before.map_or(Leaf::MISS, |value| routes.leaf(value));
+            made.push((key, before, after, change));
+            if old != after.map_or(Leaf::MISS, |value| routes.leaf(value)) {
+                stale.push(key);
+            }
+        }
+        if self.refresh_all(&stale, checked(|value| routes.leaf(value))).is_ok() {
+            return;
+        }
+        // One by one, for whom there is room.
+        made.iter().rev().for_each(|(key, before, ..)| self.put_back(*key, *before));
+        for (key, _, after, change) in made {
+            let leaf = |value| routes.leaf(value);
+            let done = match after {
+                Some(value) => self.insert(key, value, leaf).map(drop),
+                None => self.remove(key, leaf).map(drop),
+            };
+            if done.is_err() {
+                routes.refuse(key, change);
+            }
+        }
+    }
+
+    /// What lookups find at present, the default route included. For audits.
+    pub fn shown(&self, address: u128) -> Leaf {
+        let entry = self.writer.root().slot(address).load(std::sync::atomic::Ordering::Acquire);
+        match self.table.lines.follow(entry, address) {
+            MISS => self.table.default(),
+            leaf => Leaf(leaf),
+        }
+    }
+
+    /// The number of exactly this prefix.
+    pub fn get(&self, key: Key) -> Option<u32> {
+        self.trie.get(key)
+    }
+
+    /// The longest prefix of at most `length` bits around an address (host order) of which `is` gives something,
+    /// and that.
+    pub fn longest<R>(&self, address: u128, length: u8, is: impl FnMut(Key, u32) -> Option<R>) -> Option<R> {
+        self.trie.longest(address, length, is)
+    }
+
+    /// All prefixes, by address and then the shorter first.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, u32)> + '_ {
+        self.trie.within(Key::DEFAULT)
+    }
+
+    /// The prefixes that lie in one, itself included, in the same order.
+    pub fn within(&self, outer: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
+        self.trie.within(outer)
+    }
+
+    /// How many prefixes there are.
+    pub fn len(&self) -> usize {
+        self.trie.len()
+    }
+
+    /// Whether there is none at all.
+    pub fn is_empty(&self) -> bool {
+        self.trie.len() == 0
+    }
+
+    /// How many prefixes there are of each length, 0 to 128.
+    pub fn lengths(&self) -> &[usize; 129] {
+        self.trie.lengths()
+    }
+
+    /// About how many bytes of memory lookups and writer's book occupy.
+    pub fn memory(&self) -> Memory {
+        Memory { lookup: self.writer.memory(), prefixes: self.trie.memory() }
+    }
+}
+
+/// Leaves of a kind that means something else to entries never get there.
+fn checked(leaf: impl Fn(u32) -> Leaf) -> impl Fn(u32) -> Leaf {
+    move |value| {
+        let leaf = leaf(value);
+        assert!(leaf.0 < NODE, "not a leaf: {leaf:?}");
+        leaf
+    }
+}

@@ -1,0 +1,299 @@
+//! The table against a linear scan, and against readers on other threads.
+
+use super::*;
+use crate::kernel::Kernel;
+use proptest::prelude::*;
+use rcu::Reader;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a number of the table stands for: itself, or nothing.
+fn leaf_of(value: u32) -> Leaf {
+    if value & UNUSED != 0 { Leaf::MISS } else { Leaf(value) }
+}
+
+const UNUSED: u32 = 1 << 27;
+
+/// A table whose numbers are leaves, beside its oracle.
+struct Bench {
+    fib: Fib6,
+    /// Every answer by looking at every route.
+    oracle: Vec<(Key, u32)>,
+    domain: Arc<Domain>,
+    reader: Reader,
+}
+
+impl Bench {
+    fn new(lines: u32) -> Bench {
+        let domain = Domain::new(1);
+        let fib = Fib6::with_options(&domain, Options { lines }).unwrap();
+        let reader = domain.register().unwrap();
+        Bench { fib, oracle: Vec::new(), domain, reader }
+    }
+
+    fn longest(&self, address: u128) -> Leaf {
+        let covering = self.oracle.iter().filter(|(key, value)| key.contains(address) && leaf_of(*value) != Leaf::MISS);
+        covering.max_by_key(|(key, _)| key.length()).map_or(Leaf::MISS, |(_, value)| leaf_of(*value))
+    }
+
+    fn note(&mut self, key: Key, value: Option<u32>) -> Option<u32> {
+        let at = self.oracle.iter().position(|(known, _)| *known == key);
+        let before = at.map(|at| self.oracle.swap_remove(at).1);
+        self.oracle.extend(value.map(|value| (key, value)));
+        before
+    }
+
+    fn insert(&mut self, key: Key, value: u32) {
+        match self.fib.insert(key, value, leaf_of) {
+            Ok(before) => assert_eq!(before, self.note(key, Some(value))),
+            Err(TableFull) => assert_eq!(self.fib.get(key), self.oracle.iter().find(|(k, _)| *k == key).map(|r| r.1)),
+        }
+    }
+
+    fn remove(&mut self, key: Key) {
+        match self.fib.remove(key, leaf_of) {
+            Ok(before) => assert_eq!(before, self.note(key, None)),
+            Err(TableFull) => assert!(self.fib.get(key).is_some()),
+        }
+    }
+
+    /// First and last addresses of all prefixes, those beside them, and a few others, by every way to look up.
+    fn check(&mut self) {
+        let mut addresses: Vec<u128> = self
+            .oracle
+            .iter()
+            .flat_map(|(key, _)| {
+                let (first, last) = (key.address(), key.last());
+                [first, last, first.wrapping_sub(1), last.wrapping_add(1), first ^ 1 << 60, last ^ 1 << 90]
+            })
+            .collect();
+        addresses.extend([0, u128::MAX, 1 << 125, 1 << 127, 5]);
+        let expected: Vec<Leaf> = addresses.iter().map(|address| self.longest(*address)).collect();
+        let shorter: Vec<u32> = {
+            let default = self.note(Key::DEFAULT, None);
+            let shorter = addresses.iter().map(|address| self.longest(*address).0).collect();
+            self.note(Key::DEFAULT, default);
+            shorter
+        };
+        let round = self.reader.round();
+        let handle = self.fib.handle();
+        for (address, expected) in addresses.iter().zip(&expected) {
+            assert_eq!(handle.lookup(&round, *address), *expected, "{address:x}");
+            assert_eq!(self.fib.shown(*address), *expected);
+        }
+        for kernel in Kernel::ALL {
+            let Some(handle) = handle.with_kernel(kernel) else { continue };
+            let mut leaves = vec![7; addresses.len()];
+            handle.lookup_batch(&round, &addresses, &mut leaves);
+            let found: Vec<Leaf> = leaves.iter().map(|leaf| Leaf(*leaf)).collect();
+            assert_eq!(found, expected, "{kernel:?}");
+            handle.lookup_batch_but_default(&round, &addresses, &mut leaves);
+            assert_eq!(leaves, shorter, "{kernel:?}");
+        }
+        self.domain.collect();
+    }
+
+    /// Lines in use are those that lookups reach, and no other.
+    fn account(&self) {
+        assert_eq!(self.fib.writer.count_reached(), self.fib.writer.used());
+    }
+}
+
+/// Prefixes that crowd at several depths.
+fn key() -> impl Strategy<Value = Key> {
+    let length = prop_oneof![
+        4 => prop::sample::select(vec![16u8, 20, 22, 23, 24, 28, 29, 32, 33, 36, 40, 44, 46, 47, 48, 49, 56, 63, 64]),
+        2 => prop::sample::select(vec![65u8, 80, 96, 97, 112, 120, 124, 125, 126, 127, 128]),
+        1 => 0..=128u8,
+    ];
+    let top = prop::sample::select(vec![0x2000u128, 0x2001, 0x2a00, 0x2a01, 0x3fff, 0xfe80, 0xff02, 0, 0xffff]);
+    (top, 0..4u128, 0..64u128, 0..64u128, prop_oneof![Just(0u128), 0..32u128, Just(1 << 63)], length).prop_map(
+        |(top, second, third, fourth, low, length)| {
+            Key::new(top << 112 | second << 104 | third << 90 | fourth << 80 | fourth << 64 | low, length)
+        },
+    )
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Insert(Key, u32),
+    Remove(Key),
+    /// A number that many prefixes have stands for another leaf, as a whole.
+    Batch(Vec<(Key, Option<u32>)>),
+}
+
+fn value() -> impl Strategy<Value = u32> {
+    // Few different ones, so that neighbours are alike, and some that are not used.
+    prop_oneof![4 => 1..6u32, 1 => (1..4u32).prop_map(|value| value | UNUSED)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => (key(), value()).prop_map(|(key, value)| Step::Insert(key, value)),
+        2 => key().prop_map(Step::Remove),
+        1 => prop::collection::vec((key(), prop::option::weighted(0.7, value())), 0..60).prop_map(Step::Batch),
+    ]
+}
+
+/// Changes of many prefixes: to that number, or away.
+#[derive(Default)]
+struct Changes {
+    refused: Vec<Key>,
+}
+
+impl Routes<Option<u32>> for Changes {
+    fn leaf(&self, value: u32) -> Leaf {
+        leaf_of(value)
+    }
+    fn merge(&mut self, _: Key, _: Option<u32>, change: Option<u32>) -> Option<u32> {
+        change
+    }
+    fn refuse(&mut self, key: Key, _: Option<u32>) {
+        self.refused.push(key);
+    }
+}
+
+fn run(bench: &mut Bench, steps: Vec<Step>) {
+    for step in steps {
+        match step {
+            Step::Insert(key, value) => bench.insert(key, value),
+            // Of something that is there, most often.
+            Step::Remove(key) => {
+                let near =
+                    bench.oracle.iter().map(|(known, _)| *known).min_by_key(|known| known.address() ^ key.address());
+                bench.remove(near.unwrap_or(key));
+            }
+            Step::Batch(mut batch) => {
+                let (mut changes, copy) = (Changes::default(), batch.clone());
+                bench.fib.change(&mut batch, &mut changes);
+                // What was refused is as it was; repeated changes of a prefix are made in their order.
+                if changes.refused.is_empty() {
+                    for (key, value) in copy {
+                        bench.note(key, value);
+                    }
+                } else {
+                    bench.oracle = bench.fib.iter().collect();
+                }
+            }
+        }
+    }
+    bench.account();
+    bench.check();
+    let mut sorted = bench.oracle.clone();
+    sorted.sort();
+    assert_eq!(bench.fib.iter().collect::<Vec<_>>(), sorted);
+    assert_eq!(bench.fib.len(), sorted.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn lookups_find_what_a_linear_scan_finds(steps in prop::collection::vec(step(), 0..60)) {
+        run(&mut Bench::new(Options::MOST_LINES), steps);
+    }
+
+    #[test]
+    fn so_they_do_with_a_large_root(steps in prop::collection::vec(step(), 0..60), early in prop::collection::vec(key(), 0..40)) {
+        let mut bench = Bench::new(Options::MOST_LINES);
+        early.into_iter().for_each(|key| bench.insert(key, 9));
+        bench.fib.writer.grow(&bench.fib.trie, Root::large().unwrap(), &leaf_of).unwrap();
+        run(&mut bench, steps);
+    }
+
+    #[test]
+    fn a_table_without_room_refuses_and_stays_as_it_was(steps in prop::collection::vec(step(), 0..60), lines in 0..40u32) {
+        run(&mut Bench::new(lines), steps);
+    }
+
+    #[test]
+    fn numbers_may_come_to_mean_something_else(keys in prop::collection::vec(key(), 1..40), which in 1..6u32) {
+        let mut bench = Bench::new(Options::MOST_LINES);
+        keys.iter().enumerate().for_each(|(at, key)| bench.insert(*key, 1 + at as u32 % 5));
+        let other = |value: u32| if value == which { Leaf(77) } else { Leaf(value) };
+        bench.fib.repaint_where(|value| value == which, other).unwrap();
+        bench.oracle.iter_mut().filter(|(_, value)| *value == which).for_each(|(_, value)| *value = 77);
+        bench.check();
+        bench.account();
+    }
+}
+
+#[test]
+fn a_crowd_gets_slots_and_gives_them_back() {
+    let mut bench = Bench::new(Options::MOST_LINES);
+    let keys: Vec<Key> = (0..4096u128).map(|i| Key::new(0x2001_0db8 << 96 | i << 80, 48)).collect();
+    for (at, key) in keys.iter().enumerate() {
+        bench.insert(*key, 1 + at as u32 % 3);
+    }
+    bench.check();
+    let one_by_one = bench.fib.writer.used();
+    bench.fib.repaint_where(|_| true, leaf_of).unwrap();
+    bench.check();
+    let at_once = bench.fib.writer.used();
+    assert!(at_once < 320 && one_by_one < 2048, "{one_by_one} and {at_once} lines for 4096 routes side by side");
+    keys.iter().for_each(|key| bench.remove(*key));
+    bench.check();
+    assert_eq!(bench.fib.writer.used(), 0);
+}
+
+#[test]
+fn a_table_that_grows_gets_a_large_root() {
+    let mut bench = Bench::new(Options::MOST_LINES);
+    for i in 0..=MOST_SMALL as u128 {
+        assert!(!bench.fib.writer.root().is_large);
+        bench.insert(Key::new(0x2a00 << 112 | (i * 77) << 83, 48), 1 + i as u32 % 7);
+    }
+    assert!(bench.fib.writer.root().is_large);
+    bench.account();
+    bench.insert(Key::new(0b001 << 125, 3), 3);
+    bench.insert(Key::new(0xfc00 << 112, 7), 4);
+    bench.insert(Key::DEFAULT, 5);
+    bench.check();
+}
+
+#[test]
+fn a_host_far_below_others_takes_a_few_lines() {
+    let mut bench = Bench::new(Options::MOST_LINES);
+    bench.insert(Key::new(0x2001_0db8 << 96 | 1, 128), 3);
+    bench.check();
+    assert!(bench.fib.writer.used() <= 4, "{}", bench.fib.writer.used());
+}
+
+/// Workers look up while routes under and around their addresses come and go: they find one of those that were there.
+#[test]
+fn readers_meet_no_half_made_table() {
+    let domain = Domain::new(2);
+    let mut fib = Fib6::new(&domain).unwrap();
+    let outer = Key::new(0x2001_0db8 << 96, 32);
+    fib.insert(outer, 1, leaf_of).unwrap();
+    let (handle, stop) = (fib.handle(), Arc::new(AtomicBool::new(false)));
+    let mut reader = domain.register().unwrap();
+    let watcher = std::thread::spawn({
+        let stop = stop.clone();
+        move || {
+            let addresses: Vec<u128> = (0..256).map(|i| outer.address() | i << 84 | i).collect();
+            let mut looked = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let round = reader.round();
+                let mut leaves = vec![0; addresses.len()];
+                handle.lookup_batch(&round, &addresses, &mut leaves);
+                for (at, leaf) in leaves.iter().enumerate() {
+                    assert!(*leaf == 1 || *leaf == 2 + at as u32 % 16, "address {at} led to {leaf}");
+                }
+                looked += 1;
+            }
+            looked
+        }
+    });
+    for turn in 0..40 {
+        for i in 0..256u128 {
+            let key = Key::new(outer.address() | i << 84, 44 + (turn % 5) as u8);
+            fib.insert(key, 2 + i as u32 % 16, leaf_of).unwrap();
+        }
+        for i in 0..256u128 {
+            fib.remove(Key::new(outer.address() | i << 84, 44 + (turn % 5) as u8), leaf_of).unwrap();
+        }
+        domain.collect();
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(watcher.join().unwrap() > 0);
+}

@@ -1,0 +1,637 @@
+//! The writer of lines: what lookups find is made here from the tree of prefixes.
+//!
+//! A change is prepared whole, in lines that no lookup meets, and then entered by one store for each entry that leads to
+//! something else now. Lines that nothing leads to any more are used again when every worker has begun another round.
+
+use super::lookup::{HALF, Kind, LINE, MISS, MOST_LINES, NIBBLES, Node, ROOT_LENGTH, ROOT_SLOTS, Root, Table, key_at};
+use super::trie::{NodeRef, Trie};
+use super::{Key, TableFull};
+use crate::leaf::Leaf;
+use rcu::Domain;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Most ranges in a node.
+const RANGES: usize = LINE;
+const NIBBLE: u8 = 4;
+/// What has slots of its own in a large root.
+const GLOBAL: Key = Key::new(1 << 125, 3);
+/// With so many different ones among 256 values these get a slot each: a step less for most of them.
+const CROWDED: usize = 64;
+
+/// What a prefix's number says to lookups: its leaf, or MISS while it is not to be used.
+pub(super) trait Leaves: Fn(u32) -> Leaf {}
+impl<F: Fn(u32) -> Leaf> Leaves for F {}
+
+/// Where an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A slot of the root.
+    Slot(usize),
+    /// A word of the lines.
+    Word(usize),
+}
+
+/// A stretch of addresses that are treated alike.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    last: u128,
+    to: To,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum To {
+    Leaf(u32),
+    /// To longer prefixes: their node, the prefix that they are in, and the leaf around them.
+    On(NodeRef, Key, u32),
+}
+
+/// The stretches of a prefix, as long as they are not more than they may be.
+struct Runs {
+    first: u128,
+    runs: Vec<Run>,
+    most: usize,
+}
+
+impl Runs {
+    /// Everything up to `last` that is not there yet. False: there are too many.
+    fn put(&mut self, last: u128, to: To) -> bool {
+        match self.runs.last_mut() {
+            Some(before) if before.to == to && matches!(to, To::Leaf(_)) => before.last = last,
+            _ => self.runs.push(Run { last, to }),
+        }
+        self.runs.len() <= self.most
+    }
+
+    /// Fills up to the address before one.
+    fn fill_to(&mut self, address: u128, leaf: u32) -> bool {
+        let is_there = match self.runs.last() {
+            Some(run) => run.last + 1 == address,
+            None => self.first == address,
+        };
+        is_there || self.put(address - 1, To::Leaf(leaf))
+    }
+
+    fn fill_through(&mut self, last: u128, leaf: u32) -> bool {
+        let is_there = self.runs.last().is_some_and(|run| run.last == last);
+        is_there || self.put(last, To::Leaf(leaf))
+    }
+}
+
+/// A change that is being prepared.
+#[derive(Default)]
+struct Draft {
+    sets: Vec<(Place, u32)>,
+    made: Vec<(u32, Kind)>,
+    gone: Vec<(u32, Kind)>,
+}
+
+/// Lines that nobody uses, by the kind that they were of.
+#[derive(Default)]
+struct Free([Vec<u32>; 4]);
+
+impl Free {
+    fn of(&mut self, kind: Kind) -> &mut Vec<u32> {
+        // Single lines are as good for one as for the other.
+        let kind = if kind == Kind::Sixteen { Kind::Few } else { kind };
+        &mut self.0[kind as usize]
+    }
+}
+
+pub(super) struct Writer {
+    table: Arc<Table>,
+    domain: Arc<Domain>,
+    /// Slots of the root that the table has at present: lookups read the same.
+    root: Arc<Root>,
+    free: Arc<Mutex<Free>>,
+    /// Lines from here on were never used, up to the limit.
+    fresh: u32,
+    limit: u32,
+    /// Lines in use.
+    used: usize,
+    draft: Draft,
+}
+
+impl Writer {
+    pub fn new(table: Arc<Table>, root: Arc<Root>, limit: u32, domain: &Arc<Domain>) -> Writer {
+        Writer {
+            table,
+            domain: domain.clone(),
+            root,
+            free: Arc::default(),
+            fresh: 0,
+            limit: limit.min(MOST_LINES),
+            used: 0,
+            draft: Draft::default(),
+        }
+    }
+
+    pub fn root(&self) -> &Arc<Root> {
+        &self.root
+    }
+
+    /// Bytes that lookups read: lines, and slots that lead anywhere.
+    pub fn memory(&self) -> usize {
+        let slots = match self.root.is_large {
+            true => self.root.slots.iter().filter(|slot| slot.load(Ordering::Relaxed) != MISS).count(),
+            false => 1,
+        };
+        (self.used * LINE + slots) * size_of::<u32>()
+    }
+
+    /// Lines in use.
+    #[cfg(test)]
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Lines that lookups can reach.
+    #[cfg(test)]
+    pub fn count_reached(&self) -> usize {
+        fn under(writer: &Writer, entry: u32) -> usize {
+            let Some(node) = Node::of(entry) else { return 0 };
+            let values = values_of(node.kind);
+            let inner = values.map(|at| under(writer, writer.entry(Place::Word(node.word() + at))));
+            node.kind.lines() + inner.sum::<usize>()
+        }
+        (0..self.root.slots.len()).map(|slot| under(self, self.entry(Place::Slot(slot)))).sum()
+    }
+
+    fn at(&self, place: Place) -> &AtomicU32 {
+        match place {
+            Place::Slot(slot) => &self.root.slots[slot],
+            Place::Word(word) => &self.table.lines.words()[word],
+        }
+    }
+
+    fn entry(&self, place: Place) -> u32 {
+        self.at(place).load(Ordering::Relaxed)
+    }
+
+    fn allocate(&mut self, kind: Kind) -> Result<u32, TableFull> {
+        let mut free = self.free.lock().expect("no panic under this lock");
+        let line = match free.of(kind).pop() {
+            Some(line) => line,
+            None => {
+                // Ranges begin at even lines.
+                let line = self.fresh.next_multiple_of(kind.lines().min(2) as u32);
+                if line + kind.lines() as u32 > self.limit {
+                    return Err(TableFull);
+                }
+                free.of(Kind::Few).extend(self.fresh..line);
+                self.fresh = line + kind.lines() as u32;
+                line
+            }
+        };
+        drop(free);
+        self.used += kind.lines();
+        self.draft.made.push((line, kind));
+        Ok(line)
+    }
+
+    /// Enters what was prepared.
+    pub fn publish(&mut self) {
+        let Draft { sets, made: _, gone } = std::mem::take(&mut self.draft);
+        for (place, entry) in sets {
+            self.at(place).store(entry, Ordering::Release);
+        }
+        if gone.is_empty() {
+            return;
+        }
+        self.used -= gone.iter().map(|(_, kind)| kind.lines()).sum::<usize>();
+        let free = self.free.clone();
+        self.domain.retire(move || {
+            let mut free = free.lock().expect("no panic under this lock");
+            gone.into_iter().for_each(|(line, kind)| free.of(kind).push(line));
+        });
+    }
+
+    /// Forgets what was prepared: nothing has changed.
+    pub fn give_up(&mut self) {
+        let Draft { made, .. } = std::mem::take(&mut self.draft);
+        let mut free = self.free.lock().expect("no panic under this lock");
+        for (line, kind) in made {
+            self.used -= kind.lines();
+            free.of(kind).push(line);
+        }
+    }
+
+    /// Gives the table a large root, with everything that is in the tree.
+    ///
+    /// # Errors
+    /// When there are too few lines; then nothing has changed.
+    pub fn grow(&mut self, trie: &Trie, root: Root, leaves: &impl Leaves) -> Result<(), TableFull> {
+        let before = self.entry(Place::Slot(0));
+        let small = std::mem::replace(&mut self.root, Arc::new(root));
+        for part in parts() {
+            let made = match self.is_wide(part) {
+                true => self.renew_wide(trie, part, leaves),
+                false => self.slots_of(part).try_for_each(|slot| self.renew(trie, slot, leaves)),
+            };
+            if let Err(full) = made {
+                self.give_up();
+                self.root = small;
+                return Err(full);
+            }
+        }
+        self.publish();
+        self.table.root.publish(self.root.clone());
+        self.retire(before);
+        self.publish();
+        Ok(())
+    }
+
+    /// The slots of the root that a prefix lies in or covers.
+    pub fn slots_of(&self, key: Key) -> impl Iterator<Item = usize> + use<> {
+        let nibble = (key.address() >> 124) as usize;
+        let is_global = GLOBAL.contains(key.address());
+        let (global, nibbles) = if !self.root.is_large {
+            (0..1, 0..0)
+        } else if is_global && key.length() >= GLOBAL.length() {
+            let first = (key.address() >> (128 - u32::from(ROOT_LENGTH))) as usize & (ROOT_SLOTS - 1);
+            (first..first + (1 << ROOT_LENGTH.saturating_sub(key.length())), 0..0)
+        } else {
+            let global = if key.covers(GLOBAL) { 0..ROOT_SLOTS } else { 0..0 };
+            (global, nibble..nibble + (NIBBLES >> key.length().min(4)))
+        };
+        let is_other = |nibble: &usize| !GLOBAL.contains((*nibble as u128) << 124);
+        global.chain(nibbles.filter(is_other).map(|nibble| ROOT_SLOTS + nibble))
+    }
+
+    /// Whether a prefix covers several slots.
+    pub fn is_wide(&self, key: Key) -> bool {
+        self.root.is_large && self.slots_of(key).nth(1).is_some()
+    }
+
+    /// The prefix of a slot.
+    fn slot_key(&self, slot: usize) -> Key {
+        if !self.root.is_large {
+            return Key::DEFAULT;
+        }
+        match slot.checked_sub(ROOT_SLOTS) {
+            Some(nibble) => Key::new((nibble as u128) << 124, 4),
+            None => Key::new(GLOBAL.address() | (slot as u128) << (128 - u32::from(ROOT_LENGTH)), ROOT_LENGTH),
+        }
+    }
+
+    /// Prepares what lookups are to find after a prefix has come, gone, or stands for another leaf.
+    ///
+    /// # Errors
+    /// When there are too few lines; [`Writer::give_up`] then.
+    pub fn refresh(&mut self, trie: &Trie, key: Key, leaves: &impl Leaves) -> Result<(), TableFull> {
+        if self.is_wide(key) {
+            return self.renew_wide(trie, key, leaves);
+        }
+        self.slots_of(key).try_for_each(|slot| {
+            let before = self.entry(Place::Slot(slot));
+            let after = self.changed(trie, before, self.slot_key(slot), key, leaves)?;
+            if after != before {
+                self.set(Place::Slot(slot), after);
+            }
+            Ok(())
+        })
+    }
+
+    /// Prepares a slot anew.
+    ///
+    /// # Errors
+    /// As [`Writer::refresh`].
+    pub fn renew(&mut self, trie: &Trie, slot: usize, leaves: &impl Leaves) -> Result<(), TableFull> {
+        let before = self.entry(Place::Slot(slot));
+        let after = self.replaced(trie, before, self.slot_key(slot), leaves)?;
+        if after != before {
+            self.set(Place::Slot(slot), after);
+        }
+        Ok(())
+    }
+
+    /// Prepares all slots of a prefix anew that covers several.
+    ///
+    /// # Errors
+    /// As [`Writer::refresh`].
+    pub fn renew_wide(&mut self, trie: &Trie, key: Key, leaves: &impl Leaves) -> Result<(), TableFull> {
+        if !GLOBAL.covers(key) {
+            return parts().filter(|part| key.covers(*part)).try_for_each(|part| match self.is_wide(part) {
+                true => self.renew_wide(trie, part, leaves),
+                false => self.slots_of(part).try_for_each(|slot| self.renew(trie, slot, leaves)),
+            });
+        }
+        let around = showing(trie, key, leaves);
+        let mut runs = vec![Run { last: key.last(), to: To::Leaf(around) }];
+        if let Some(top) = trie.under(key) {
+            runs = stretches(trie, top, key, ROOT_LENGTH, around, leaves, usize::MAX).expect("there is no limit");
+        }
+        let mut slots = self.slots_of(key);
+        for Run { last, to } in runs {
+            let after = self.value(trie, to, leaves)?;
+            let last = self.slots_of(Key::new(last, ROOT_LENGTH)).next();
+            for slot in slots.by_ref() {
+                let before = self.entry(Place::Slot(slot));
+                if before != after {
+                    self.retire(before);
+                    self.set(Place::Slot(slot), after);
+                }
+                if Some(slot) == last {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, place: Place, entry: u32) {
+        self.draft.sets.push((place, entry));
+    }
+
+    /// What an entry becomes.
+    fn changed(
+        &mut self,
+        trie: &Trie,
+        entry: u32,
+        outer: Key,
+        key: Key,
+        leaves: &impl Leaves,
+    ) -> Result<u32, TableFull> {
+        let Some(node) = Node::of(entry).filter(|node| key.length() > node.depth) else {
+            return self.replaced(trie, entry, outer, leaves);
+        };
+        match node.kind {
+            Kind::Few | Kind::Ranges => self.change_ranges(trie, node, outer, key, leaves),
+            Kind::Sixteen | Kind::Many => {
+                let stride = node.kind.stride();
+                let first = (key_at(key.address(), node.depth.into()) >> (32 - stride)) as usize;
+                let count = 1 << stride.saturating_sub(key.length() - node.depth);
+                let mut entries: Vec<u32> =
+                    (0..1 << stride).map(|at| self.entry(Place::Word(node.word() + at))).collect();
+                for (at, entry) in entries.iter_mut().enumerate().skip(first).take(count) {
+                    let depth = node.depth + stride;
+                    let inner = Key::new(outer.address() | (at as u128) << (128 - u32::from(depth)), depth);
+                    let after = self.changed(trie, *entry, inner, key, leaves)?;
+                    if after != *entry {
+                        self.set(Place::Word(node.word() + at), after);
+                        *entry = after;
+                    }
+                }
+                let one = entries[0];
+                if Node::of(one).is_some() || entries.iter().any(|entry| *entry != one) {
+                    return Ok(node.entry());
+                }
+                self.draft.gone.push((node.line, node.kind));
+                Ok(one)
+            }
+        }
+    }
+
+    /// A line of ranges in which something changes.
+    fn change_ranges(
+        &mut self,
+        trie: &Trie,
+        node: Node,
+        outer: Key,
+        key: Key,
+        leaves: &impl Leaves,
+    ) -> Result<u32, TableFull> {
+        let places = values_of(node.kind);
+        let ends = places.start - 1;
+        let words: Vec<u32> = (0..places.end).map(|at| self.entry(Place::Word(node.word() + at))).collect();
+        let granularity = words[ends] as u8;
+        let range_of = |address: u128| {
+            let key = key_at(address, node.depth.into());
+            places.start + words[..ends].iter().filter(|end| **end < key).count()
+        };
+        let at = range_of(key.address());
+        if key.length() > granularity && Node::of(words[at]).is_some() {
+            let after = self.changed(trie, words[at], Key::new(key.address(), granularity), key, leaves)?;
+            if after != words[at] {
+                self.set(Place::Word(node.word() + at), after);
+            }
+            let last = places.start + words[..ends].iter().filter(|end| **end != u32::MAX).count();
+            let mut others = (places.start..=last).filter(|other| *other != at);
+            if Node::of(after).is_some() || others.any(|other| words[other] != after) {
+                return Ok(node.entry());
+            }
+            self.draft.gone.push((node.line, node.kind));
+            return Ok(after);
+        }
+        // As long as there is room, the parts that the change does not touch stay what they are, however much is under
+        // them.
+        let Some(top) = trie.under(outer) else { return self.replaced(trie, node.entry(), outer, leaves) };
+        let around = showing(trie, outer, leaves);
+        let Some(runs) = stretches(trie, top, outer, granularity, around, leaves, RANGES) else {
+            return self.replaced(trie, node.entry(), outer, leaves);
+        };
+        let mut kept = Vec::new();
+        let mut values = Vec::with_capacity(RANGES);
+        for run in &runs {
+            let before = match run.to {
+                To::On(_, unit, _) if !key.covers(unit) && !unit.covers(key) => words[range_of(unit.address())],
+                _ => MISS,
+            };
+            values.push(match Node::of(before) {
+                Some(_) => before,
+                None => self.value(trie, run.to, leaves)?,
+            });
+            kept.extend(Node::of(before).map(|_| before));
+        }
+        words[places].iter().filter(|entry| !kept.contains(entry)).for_each(|entry| self.retire(*entry));
+        self.draft.gone.push((node.line, node.kind));
+        self.line_of(outer, granularity, &runs, &values)
+    }
+
+    /// The entry of a prefix made anew, in place of another.
+    fn replaced(&mut self, trie: &Trie, entry: u32, outer: Key, leaves: &impl Leaves) -> Result<u32, TableFull> {
+        let after = self.build_at(trie, outer, leaves)?;
+        self.retire(entry);
+        Ok(after)
+    }
+
+    /// Everything that an entry leads to is not used any more.
+    fn retire(&mut self, entry: u32) {
+        let Some(node) = Node::of(entry) else { return };
+        self.draft.gone.push((node.line, node.kind));
+        let values = values_of(node.kind);
+        for at in values {
+            self.retire(self.entry(Place::Word(node.word() + at)));
+        }
+    }
+
+    fn build_at(&mut self, trie: &Trie, outer: Key, leaves: &impl Leaves) -> Result<u32, TableFull> {
+        let around = showing(trie, outer, leaves);
+        match trie.under(outer) {
+            Some(top) => self.build(trie, top, outer, around, leaves),
+            None => Ok(around),
+        }
+    }
+
+    /// The entry of a prefix: `top` is the topmost node in it, `around` the leaf around it.
+    fn build(
+        &mut self,
+        trie: &Trie,
+        top: NodeRef,
+        outer: Key,
+        around: u32,
+        leaves: &impl Leaves,
+    ) -> Result<u32, TableFull> {
+        let depth = outer.length();
+        let end_of_half = if depth < HALF { HALF } else { 2 * HALF };
+        let finest = (depth + Kind::Ranges.stride()).min(end_of_half);
+        let runs = |granularity: u8, most: usize| stretches(trie, top, outer, granularity, around, leaves, most);
+        if let Some(all) = runs(finest, RANGES) {
+            // What a nibble tells takes one line so, and two as ranges.
+            let sixteen = if all.len() > LINE / 2 { runs(depth + NIBBLE, RANGES) } else { None };
+            return match sixteen.filter(|runs| runs.iter().all(|run| matches!(run.to, To::Leaf(_)))) {
+                Some(runs) => self.slots(trie, outer, Kind::Sixteen, &runs, leaves),
+                None => self.ranges(trie, outer, finest, &all, leaves),
+            };
+        }
+        let many = depth + Kind::Many.stride();
+        if many <= end_of_half
+            && let Some(runs) = runs(many, usize::MAX).filter(|runs| runs.len() >= CROWDED)
+        {
+            return self.slots(trie, outer, Kind::Many, &runs, leaves);
+        }
+        // The finest parts of which there is room for all that differ, by nibbles, as addresses are given out: what is
+        // under such a part is then full or empty.
+        let mut found = runs(depth + NIBBLE, RANGES).expect("there are not more than sixteen");
+        let (mut fits, mut bursts) = (depth / NIBBLE + 1, finest / NIBBLE);
+        while bursts - fits > 1 {
+            let middle = fits + (bursts - fits) / 2;
+            match runs(middle * NIBBLE, RANGES) {
+                Some(more) => (fits, found) = (middle, more),
+                None => bursts = middle,
+            }
+        }
+        match fits * NIBBLE {
+            granularity if granularity == depth + NIBBLE => self.slots(trie, outer, Kind::Sixteen, &found, leaves),
+            granularity => self.ranges(trie, outer, granularity, &found, leaves),
+        }
+    }
+
+    fn value(&mut self, trie: &Trie, to: To, leaves: &impl Leaves) -> Result<u32, TableFull> {
+        match to {
+            To::Leaf(leaf) => Ok(leaf),
+            To::On(top, outer, around) => self.build(trie, top, outer, around, leaves),
+        }
+    }
+
+    fn ranges(
+        &mut self,
+        trie: &Trie,
+        outer: Key,
+        granularity: u8,
+        runs: &[Run],
+        leaves: &impl Leaves,
+    ) -> Result<u32, TableFull> {
+        let values: Result<Vec<u32>, TableFull> = runs.iter().map(|run| self.value(trie, run.to, leaves)).collect();
+        self.line_of(outer, granularity, runs, &values?)
+    }
+
+    /// A line of ranges that lead to these values; or just the value, when it is one leaf.
+    fn line_of(&mut self, outer: Key, granularity: u8, runs: &[Run], values: &[u32]) -> Result<u32, TableFull> {
+        let last = *values.last().expect("there is a range at least");
+        if Node::of(last).is_none() && values.iter().all(|value| *value == last) {
+            return Ok(last);
+        }
+        // No key is above the highest end: values behind the last are not met.
+        let kind = [Kind::Few, Kind::Ranges].into_iter().find(|kind| kind.ranges() >= Some(values.len()));
+        let kind = kind.expect("there are no more than fit");
+        let places = values_of(kind);
+        let ends = places.start - 1;
+        let mut words = vec![u32::MAX; places.end];
+        words[ends] = granularity.into();
+        words[places.clone()].fill(MISS);
+        words[places][..values.len()].copy_from_slice(values);
+        for (end, run) in words.iter_mut().zip(&runs[..runs.len() - 1]) {
+            *end = key_at(run.last, outer.length().into());
+        }
+        let node = Node { kind, depth: outer.length(), line: self.allocate(kind)? };
+        self.write(node, &words);
+        Ok(node.entry())
+    }
+
+    fn slots(
+        &mut self,
+        trie: &Trie,
+        outer: Key,
+        kind: Kind,
+        runs: &[Run],
+        leaves: &impl Leaves,
+    ) -> Result<u32, TableFull> {
+        let mut words = vec![MISS; 1 << kind.stride()];
+        let mut at = 0;
+        for run in runs {
+            let end = (key_at(run.last, outer.length().into()) >> (32 - kind.stride())) as usize + 1;
+            let value = self.value(trie, run.to, leaves)?;
+            words[at..end].fill(value);
+            at = end;
+        }
+        if Node::of(words[0]).is_none() && words.iter().all(|word| *word == words[0]) {
+            return Ok(words[0]);
+        }
+        let node = Node { kind, depth: outer.length(), line: self.allocate(kind)? };
+        self.write(node, &words);
+        Ok(node.entry())
+    }
+
+    /// Fills a line to which nothing leads yet.
+    fn write(&self, node: Node, words: &[u32]) {
+        for (place, word) in self.table.lines.words()[node.word()..].iter().zip(words) {
+            place.store(*word, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Where the entries of a node are, from its first word on.
+fn values_of(kind: Kind) -> Range<usize> {
+    match kind.ranges() {
+        Some(ranges) => ranges..2 * ranges,
+        None => 0..1 << kind.stride(),
+    }
+}
+
+/// What a large root is made of: 2000::/3, and the other nibbles.
+fn parts() -> impl Iterator<Item = Key> {
+    let nibbles = (0..NIBBLES as u128).map(|nibble| Key::new(nibble << 124, 4));
+    [GLOBAL].into_iter().chain(nibbles.filter(|nibble| !GLOBAL.covers(*nibble)))
+}
+
+/// The leaf of the longest prefix that covers all of another, itself included; the default route apart.
+fn showing(trie: &Trie, outer: Key, leaves: &impl Leaves) -> u32 {
+    trie.longest(outer.address(), outer.length(), |key, value| own(key, Some(value), leaves)).unwrap_or(MISS)
+}
+
+/// The leaf of a prefix. Slots do not hold the default route.
+fn own(key: Key, value: Option<u32>, leaves: &impl Leaves) -> Option<u32> {
+    let leaf = value.filter(|_| key.length() > 0).map(|value| leaves(value).0);
+    leaf.filter(|leaf| *leaf != MISS)
+}
+
+/// The stretches of `outer`, whose topmost node is `top`; what is longer than the granularity is not told apart. None: they
+/// are more than they may be.
+fn stretches(
+    trie: &Trie,
+    top: NodeRef,
+    outer: Key,
+    granularity: u8,
+    around: u32,
+    leaves: &impl Leaves,
+    most: usize,
+) -> Option<Vec<Run>> {
+    let mut runs = Runs { first: outer.address(), runs: Vec::with_capacity(RANGES + 1), most };
+    let all = stretch(trie, top, granularity, around, leaves, &mut runs) && runs.fill_through(outer.last(), around);
+    all.then_some(runs.runs)
+}
+
+/// Those up to the end of a node. False: they are too many.
+fn stretch(trie: &Trie, top: NodeRef, granularity: u8, around: u32, leaves: &impl Leaves, runs: &mut Runs) -> bool {
+    let (key, value) = trie.look(top);
+    if key.length() > granularity || key.length() == granularity && trie.has_children(top) {
+        let unit = Key::new(key.address(), granularity);
+        return runs.fill_to(unit.address(), around) && runs.put(unit.last(), To::On(top, unit, around));
+    }
+    let inside = own(key, value, leaves).unwrap_or(around);
+    runs.fill_to(key.address(), around)
+        && trie.children(top).all(|child| stretch(trie, child, granularity, inside, leaves, runs))
+        && runs.fill_through(key.last(), inside)
+}

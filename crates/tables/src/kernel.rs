@@ -1,0 +1,47 @@
+//! Which instructions batches are looked up with.
+
+use std::sync::OnceLock;
+
+/// How a batch is looked up. All give the same leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// Any processor: plain loads and software prefetch.
+    Scalar,
+    /// Gathers of 8.
+    Avx2,
+    /// Sixteen lanes at a time; gathers of 8, which are faster than one of 16.
+    Avx512,
+}
+
+impl Kernel {
+    /// All kernels, the best last.
+    pub const ALL: [Kernel; 3] = [Kernel::Scalar, Kernel::Avx2, Kernel::Avx512];
+
+    /// Whether this processor can run it.
+    pub fn supported(self) -> bool {
+        match self {
+            Kernel::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq"),
+            #[cfg(not(target_arch = "x86_64"))]
+            Kernel::Avx2 | Kernel::Avx512 => false,
+        }
+    }
+
+    /// The best that the processor has, or what the environment asks for with
+    /// `QUIVER_SIMD=scalar|avx2|avx512` as far as the processor has it. Read once.
+    pub fn chosen() -> Kernel {
+        static CHOSEN: OnceLock<Kernel> = OnceLock::new();
+        *CHOSEN.get_or_init(|| {
+            let limit = match std::env::var("QUIVER_SIMD").as_deref() {
+                Ok("scalar") => 1,
+                Ok("avx2") => 2,
+                _ => Kernel::ALL.len(),
+            };
+            let best = Kernel::ALL[..limit].iter().rev().find(|k| k.supported());
+            *best.expect("scalar runs anywhere")
+        })
+    }
+}
