@@ -44,7 +44,7 @@ use writer::Writer;
 /// A table that gets more prefixes than this gets a large root.
 pub const MOST_SMALL: usize = 1024;
 
-/// There are no lines left for a prefix. Nothing was changed. Lines of removed prefixes come back with
+/// There are no lines left for a prefix. Nothing was changed. Lines that a change gave up come back with
 /// [`Domain::collect`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableFull;
@@ -79,10 +79,12 @@ impl Default for Options {
 pub trait Routes<C> {
     /// The leaf that a number stands for, [`Leaf::MISS`] while its prefix is not to be used.
     fn leaf(&self, value: u32) -> Leaf;
-    /// A change of one prefix: from the number that it has to the one that it shall have.
+    /// A change of one prefix: from the number that it has to the one that it shall have. The number that it had must mean
+    /// something until the whole change is done.
     fn merge(&mut self, key: Key, value: Option<u32>, change: C) -> Option<u32>;
-    /// There was no room for that prefix; nothing of it has changed.
-    fn refuse(&mut self, key: Key, change: C);
+    /// There was no room for what a merge gave: it is to be undone, and the prefix has the number that it had before. Merges of
+    /// one prefix are undone last first.
+    fn refuse(&mut self, key: Key, before: Option<u32>, change: C);
 }
 
 /// The control side of an IPv6 table: prefixes with a number each, which its owner translates to leaves.
@@ -90,6 +92,8 @@ pub struct Fib6 {
     trie: Trie,
     table: Arc<Table>,
     writer: Writer,
+    /// With more prefixes it is to have a large root.
+    most_small: usize,
 }
 
 impl Fib6 {
@@ -112,7 +116,7 @@ impl Fib6 {
         let root = Arc::new(Root::small()?);
         let table = Arc::new(Table::new(domain, root.clone())?);
         let writer = Writer::new(table.clone(), root, options.lines, domain);
-        Ok(Fib6 { trie: Trie::new(), table, writer })
+        Ok(Fib6 { trie: Trie::new(), table, writer, most_small: MOST_SMALL })
     }
 
     /// The data side, for workers.
@@ -166,7 +170,9 @@ impl Fib6 {
             self.table.set_default(self.trie.get(key).map_or(Leaf::MISS, leaf));
             return Ok(());
         }
-        self.grow(self.trie.len(), &leaf);
+        if self.grow(self.trie.len(), &leaf) {
+            return Ok(()); // it was made of what is in the tree
+        }
         let done = self.writer.refresh(&self.trie, key, &leaf);
         self.settle(done)
     }
@@ -180,14 +186,15 @@ impl Fib6 {
         done
     }
 
-    /// Gives a table of so many prefixes a large root. It does as well without, only slower.
-    fn grow(&mut self, prefixes: usize, leaf: &impl Fn(u32) -> Leaf) {
-        if prefixes > MOST_SMALL
-            && !self.writer.root().is_large
-            && let Ok(root) = Root::large()
-        {
-            let _ = self.writer.grow(&self.trie, root, leaf);
+    /// Gives a table of so many prefixes a large root, if it has none. It does as well without, only slower: when there is
+    /// no room, it is tried again with an eighth more.
+    fn grow(&mut self, prefixes: usize, leaf: &impl Fn(u32) -> Leaf) -> bool {
+        if prefixes <= self.most_small || self.writer.root().is_large {
+            return false;
         }
+        let grown = Root::large().is_ok_and(|root| self.writer.grow(&self.trie, root, leaf).is_ok());
+        self.most_small = prefixes + prefixes / 8;
+        grown
     }
 
     /// Brings lookups in line after the leaves of some numbers have changed: looks at every prefix.
@@ -199,35 +206,48 @@ impl Fib6 {
         changed: impl Fn(u32) -> bool,
         leaf: impl Fn(u32) -> Leaf,
     ) -> Result<(), TableFull> {
-        let keys: Vec<Key> = self.iter().filter(|(_, value)| changed(*value)).map(|(key, _)| key).collect();
+        let keys: Vec<Key> = self.iter().filter(|(_, value)| changed(*value)).map(|(key, _)| key).collect(); // in order
         self.refresh_all(&keys, checked(leaf))
     }
 
-    /// Brings lookups in line with many prefixes in one go, all or none.
+    /// Brings lookups in line with many prefixes, in order, in one go, all or none.
     fn refresh_all(&mut self, keys: &[Key], leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
-        let mut slots = BTreeSet::new();
         let mut done = Ok(());
-        // Those that lie in a wide one are made with it.
-        let mut wide: Option<Key> = None;
-        for key in keys.iter().filter(|key| key.length() > 0) {
-            if wide.is_some_and(|wide| wide.covers(*key)) {
-                continue;
+        let longer = &keys[keys.iter().take_while(|key| key.length() == 0).count()..];
+        if let [key] = longer {
+            done = self.writer.refresh(&self.trie, *key, &leaf);
+        } else {
+            let mut slots = BTreeSet::new();
+            // Those that lie in a wide one are made with it.
+            let mut wide: Option<Key> = None;
+            for key in longer {
+                if wide.is_some_and(|wide| wide.covers(*key)) {
+                    continue;
+                }
+                if self.writer.is_wide(*key) {
+                    wide = Some(*key);
+                    done = done.and_then(|()| self.writer.renew_wide(&self.trie, *key, &leaf));
+                } else {
+                    slots.extend(self.writer.slots_of(*key));
+                }
             }
-            if self.writer.is_wide(*key) {
-                wide = Some(*key);
-                done = done.and_then(|()| self.writer.renew_wide(&self.trie, *key, &leaf));
-            } else {
-                slots.extend(self.writer.slots_of(*key));
+            for slot in slots {
+                done = done.and_then(|()| self.writer.renew(&self.trie, slot, &leaf));
             }
         }
-        for slot in slots {
-            done = done.and_then(|()| self.writer.renew(&self.trie, slot, &leaf));
+        if done.is_err() || longer.len() == keys.len() {
+            return self.settle(done);
         }
-        let done = self.settle(done);
-        if done.is_ok() && keys.contains(&Key::DEFAULT) {
-            self.table.set_default(self.trie.get(Key::DEFAULT).map_or(Leaf::MISS, leaf));
+        // What covers everything comes first and goes last: no address is without a route that has one before and after.
+        let default = self.trie.get(Key::DEFAULT).map_or(Leaf::MISS, leaf);
+        if default != Leaf::MISS {
+            self.table.set_default(default);
         }
-        done
+        self.writer.publish();
+        if default == Leaf::MISS {
+            self.table.set_default(default);
+        }
+        Ok(())
     }
 
     /// Changes many prefixes in one go, which costs a fraction of as many single changes. Lookups meet the table
@@ -239,30 +259,47 @@ impl Fib6 {
         let mut made = Vec::with_capacity(changes.len());
         let mut stale = Vec::new();
         for (key, change) in changes.iter().copied() {
-            let mut after = None;
+            let (mut old, mut after) = (Leaf::MISS, None);
             let before = self.trie.change(key, |before| {
+                // A merge may change what the number means.
+                old = before.map_or(Leaf::MISS, |value| routes.leaf(value));
                 after = routes.merge(key, before, change);
                 after
             });
-            let old = before.map_or(Leaf::MISS, |value| routes.leaf(value));
             made.push((key, before, after, change));
-            if old != after.map_or(Leaf::MISS, |value| routes.leaf(value)) {
+            if old != after.map_or(Leaf::MISS, |value| routes.leaf(value)) && stale.last() != Some(&key) {
                 stale.push(key);
             }
         }
-        if self.refresh_all(&stale, checked(|value| routes.leaf(value))).is_ok() {
-            return;
+        if self.refresh_all(&stale, checked(|value| routes.leaf(value))).is_err() {
+            self.change_one_by_one(&made, &stale, routes);
         }
-        // One by one, for whom there is room.
+    }
+
+    /// Makes changes of which not all find room, for whom there is some; they are in the tree now.
+    fn change_one_by_one<C: Copy>(
+        &mut self,
+        made: &[(Key, Option<u32>, Option<u32>, C)],
+        stale: &[Key],
+        routes: &mut impl Routes<C>,
+    ) {
         made.iter().rev().for_each(|(key, before, ..)| self.put_back(*key, *before));
-        for (key, _, after, change) in made {
-            let leaf = |value| routes.leaf(value);
-            let done = match after {
-                Some(value) => self.insert(key, value, leaf).map(drop),
-                None => self.remove(key, leaf).map(drop),
-            };
-            if done.is_err() {
-                routes.refuse(key, change);
+        let (mut groups, mut rest) = (Vec::new(), made);
+        while let Some((key, ..)) = rest.first() {
+            let (group, behind) = rest.split_at(rest.iter().take_while(|(other, ..)| other == key).count());
+            groups.push(group);
+            rest = behind;
+        }
+        // The default route finds room always; it comes first and goes last.
+        if let Some([(Key::DEFAULT, _, None, _), ..] | [.., (Key::DEFAULT, _, None, _)]) = groups.first() {
+            groups.rotate_left(1);
+        }
+        for group in groups {
+            let (first, last) = (&group[0], &group[group.len() - 1]);
+            self.put_back(last.0, last.2);
+            if stale.binary_search(&last.0).is_ok() && self.repaint(last.0, |value| routes.leaf(value)).is_err() {
+                self.put_back(first.0, first.1);
+                group.iter().rev().for_each(|(key, before, _, change)| routes.refuse(*key, *before, *change));
             }
         }
     }

@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 pub enum Kernel {
     /// Any processor: plain loads and software prefetch.
     Scalar,
-    /// Gathers of 8.
+    /// Vectors of 32 bytes.
     Avx2,
-    /// Sixteen lanes at a time; gathers of 8, which are faster than one of 16.
+    /// Vectors of 64 bytes.
     Avx512,
 }
 
@@ -22,9 +22,11 @@ impl Kernel {
         match self {
             Kernel::Scalar => true,
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => is_x86_feature_detected!("avx2"),
+            Kernel::Avx2 => is_x86_feature_detected!("avx2") && scalar_extensions(),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq"),
+            Kernel::Avx512 => {
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") && scalar_extensions()
+            }
             #[cfg(not(target_arch = "x86_64"))]
             Kernel::Avx2 | Kernel::Avx512 => false,
         }
@@ -44,4 +46,10 @@ impl Kernel {
             *best.expect("scalar runs anywhere")
         })
     }
+}
+
+/// What processors with AVX2 have besides; a guest's may be told otherwise.
+#[cfg(target_arch = "x86_64")]
+fn scalar_extensions() -> bool {
+    is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2")
 }

@@ -14,9 +14,11 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod flows;
+mod ip6;
 mod scalar;
 
 pub use flows::{flow_hashes, flow_hashes_with};
+pub use ip6::{ethernet_ip6, ethernet_ip6_with};
 
 use crate::addr::MacAddress;
 use crate::ethernet::EtherType;
@@ -61,6 +63,10 @@ pub mod check {
     /// The destination is in 0/8, 127/8 or 224/3: a martian, a multicast group or the limited
     /// broadcast, which `target` tells apart.
     pub const SPECIAL_DESTINATION: u32 = 1 << 11;
+    /// EtherType is not 0x86dd (of [`super::ethernet_ip6`]).
+    pub const NOT_IP6: u32 = 1 << 12;
+    /// Not a fault: the packet was seen as IPv6, so that the bits tell about it.
+    pub const EXAMINED6: u32 = 1 << 14;
     /// Not a fault: the packet was seen as IPv4, so that the bits above tell about it.
     pub const EXAMINED: u32 = 1 << 15;
     /// All of the above. Packet flags of other meaning lie outside.

@@ -5,7 +5,7 @@
 //! can be added in any order. Two sums are equal if they are equal modulo 0xffff and both or
 //! neither are zero; [`fold`] gives the one 16-bit form.
 
-use crate::addr::Ipv4Address;
+use crate::addr::{Ipv4Address, Ipv6Address};
 
 /// Adds the big-endian 16-bit words of `data` to `initial`. An odd last byte counts as the
 /// upper half of a word (RFC 1071, section 4.1).
@@ -64,6 +64,13 @@ pub fn checksum(data: &[u8]) -> u16 {
 pub fn pseudo_header4(src: Ipv4Address, dst: Ipv4Address, protocol: u8, length: u16) -> u32 {
     let halves = |address: Ipv4Address| (address.to_bits() >> 16) + (address.to_bits() & 0xffff);
     halves(src) + halves(dst) + u32::from(protocol) + u32::from(length)
+}
+
+/// The same ahead of an IPv6 payload, whose length may take 32 bits (RFC 8200 section 8.1).
+pub fn pseudo_header6(src: Ipv6Address, dst: Ipv6Address, protocol: u8, length: u32) -> u32 {
+    let words = src.segments().into_iter().chain(dst.segments());
+    let addresses: u32 = words.map(u32::from).sum();
+    addresses + (length >> 16) + (length & 0xffff) + u32::from(protocol)
 }
 
 /// The checksum after one of the words that it covers changed: RFC 1624, equation 3,

@@ -22,6 +22,7 @@ pub mod ethernet;
 pub mod filter;
 pub mod flow;
 pub mod icmpv4;
+pub mod icmpv6;
 pub mod ip4_options;
 pub mod ipv4;
 pub mod ipv6;

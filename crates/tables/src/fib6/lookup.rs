@@ -138,12 +138,12 @@ impl Lines {
         (&*self.0).try_into().expect("length set in new")
     }
 
-    /// Asks for the line of an entry, if it leads to one; of a [`Kind::Many`] for the one that it will be.
+    /// Asks for the line that an entry leads to; of a [`Kind::Many`] for the one that it will be. For a leaf, some line.
     #[inline(always)]
     fn ask(&self, entry: u32, address: u128) {
-        let sixteenth = ((address >> 64) as u64) << (entry >> DEPTH_SHIFT & 63) >> 60;
+        let sixteenth = key_at(address, entry >> DEPTH_SHIFT) >> 28;
         let (kind, line) = (entry >> KIND_SHIFT, entry & (MOST_LINES - 1));
-        let line = if kind == 15 { line + sixteenth as u32 } else { line };
+        let line = if kind == 15 { line + sixteenth } else { line };
         prefetch(&self.array()[(line & (MOST_LINES - 1)) as usize * LINE]);
         // The other line of many ranges: two at once, and not one after the other.
         let other = if kind == 13 { line | 1 } else { line };
@@ -331,18 +331,22 @@ fn walk(root: &Root, lines: &Lines, addresses: &[u128], leaves: &mut [u32], step
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use super::*;
+    use std::arch::asm;
     use std::arch::x86_64::*;
 
-    #[target_feature(enable = "avx512f,avx512vl,popcnt,bmi1,bmi2")]
+    #[target_feature(enable = "avx512f,popcnt,bmi1,bmi2")]
     pub(super) fn resolve(root: &Root, lines: &Lines, addresses: &[u128], leaves: &mut [u32]) {
         walk(root, lines, addresses, leaves, |entry, address| {
             let place = Place::of(entry, address);
-            // SAFETY: the words of a line that is there (invariant of `Lines`). Nobody writes them while we may read them
-            // but for whole lines of other kinds, of which what comes out here is not used.
-            let smaller = unsafe {
-                let ends = _mm512_loadu_si512(lines.array().as_ptr().add(place.word).cast());
-                _mm512_cmplt_epu32_mask(ends, _mm512_set1_epi32(place.key.cast_signed()))
-            };
+            let at = lines.array()[place.word..][..LINE].as_ptr();
+            let ends: __m512i;
+            // SAFETY: reads the words of one line. In assembly, because other words of it may be stored to meanwhile: what
+            // is read of those is not used.
+            unsafe {
+                asm!("vmovdqu32 {ends}, [{at}]", ends = out(zmm_reg) ends, at = in(reg) at,
+                    options(nostack, preserves_flags, readonly, pure));
+            }
+            let smaller = _mm512_cmplt_epu32_mask(ends, _mm512_set1_epi32(place.key.cast_signed()));
             place.pick(lines, smaller.into())
         });
     }
@@ -351,6 +355,7 @@ mod avx512 {
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::*;
+    use std::arch::asm;
     use std::arch::x86_64::*;
 
     #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
@@ -360,8 +365,13 @@ mod avx2 {
             let place = Place::of(entry, address);
             let wanted = _mm256_xor_si256(_mm256_set1_epi32(place.key.cast_signed()), sign);
             let smaller = |at: usize| {
-                // SAFETY: as in `avx512`.
-                let ends = unsafe { _mm256_loadu_si256(lines.array().as_ptr().add(place.word + at).cast()) };
+                let at = lines.array()[place.word + at..][..LINE / 2].as_ptr();
+                let ends: __m256i;
+                // SAFETY: as in `avx512`, of half a line.
+                unsafe {
+                    asm!("vmovdqu {ends}, [{at}]", ends = out(ymm_reg) ends, at = in(reg) at,
+                        options(nostack, preserves_flags, readonly, pure));
+                }
                 let greater = _mm256_cmpgt_epi32(wanted, _mm256_xor_si256(ends, sign));
                 _mm256_movemask_ps(_mm256_castsi256_ps(greater)) as u32
             };

@@ -117,7 +117,7 @@ fn key() -> impl Strategy<Value = Key> {
 enum Step {
     Insert(Key, u32),
     Remove(Key),
-    /// A number that many prefixes have stands for another leaf, as a whole.
+    /// Many at once: to a number, or away.
     Batch(Vec<(Key, Option<u32>)>),
 }
 
@@ -147,7 +147,7 @@ impl Routes<Option<u32>> for Changes {
     fn merge(&mut self, _: Key, _: Option<u32>, change: Option<u32>) -> Option<u32> {
         change
     }
-    fn refuse(&mut self, key: Key, _: Option<u32>) {
+    fn refuse(&mut self, key: Key, _: Option<u32>, _: Option<u32>) {
         self.refused.push(key);
     }
 }
@@ -296,4 +296,71 @@ fn readers_meet_no_half_made_table() {
     }
     stop.store(true, Ordering::Relaxed);
     assert!(watcher.join().unwrap() > 0);
+}
+
+/// An owner whose numbers mean another leaf, or none, as soon as a change is merged.
+#[test]
+fn what_a_number_meant_before_a_change_is_what_lookups_found() {
+    struct Shelf(Vec<u32>);
+    impl Routes<u32> for Shelf {
+        fn leaf(&self, value: u32) -> Leaf {
+            Leaf(self.0[value as usize])
+        }
+        fn merge(&mut self, _: Key, value: Option<u32>, change: u32) -> Option<u32> {
+            self.0[value.unwrap() as usize] = change;
+            value.filter(|_| change != 0)
+        }
+        fn refuse(&mut self, _: Key, _: Option<u32>, _: u32) {
+            unreachable!("there is room");
+        }
+    }
+    let domain = Domain::new(1);
+    let mut fib = Fib6::new(&domain).unwrap();
+    let key = |i: u128| Key::new(0x2001_0db8 << 96 | i << 80, 48);
+    let mut shelf = Shelf(vec![5, 6, 7]);
+    for i in 0..3 {
+        fib.insert(key(i.into()), i, |value| Leaf(5 + value)).unwrap();
+    }
+    fib.change(&mut [(key(0), 9), (key(1), 0)], &mut shelf);
+    let shown = |fib: &Fib6, i| fib.shown(key(i).address());
+    assert_eq!([shown(&fib, 0), shown(&fib, 1), shown(&fib, 2)], [Leaf(9), Leaf::MISS, Leaf(7)]);
+    fib.change(&mut [(key(2), 0)], &mut shelf);
+    assert_eq!((shown(&fib, 2), fib.len()), (Leaf::MISS, 1));
+}
+
+/// With room for one tree but not for two of them: what is refused is not found, what was added is.
+#[test]
+fn growing_without_room_is_all_or_nothing() {
+    for lines in (200..1400).step_by(40) {
+        let mut bench = Bench::new(lines);
+        for i in 0..=MOST_SMALL as u128 + 20 {
+            bench.insert(Key::new(0x2001_0d00 << 96 | (i * 77) << 80, 48), 1 + i as u32 % 7);
+        }
+        bench.insert(Key::new(0x2001_0d00 << 96, 24), 9);
+        bench.check();
+        bench.account();
+    }
+}
+
+#[test]
+fn lines_of_large_nodes_do_for_small_ones() {
+    let mut bench = Bench::new(20);
+    let crowd = |value: &dyn Fn(u32) -> Option<u32>| {
+        let key = |i: u32| Key::new(0x2001_0db8 << 96 | u128::from(i) << 88, 40);
+        Step::Batch((0..256).map(|i| (key(i), value(i))).collect())
+    };
+    run(&mut bench, vec![crowd(&|i| Some(1 + i % 5))]);
+    assert_eq!(
+        (bench.fib.writer.used(), bench.oracle.len()),
+        (17, 256),
+        "all slots of eight bits, and what leads there"
+    );
+    run(&mut bench, vec![crowd(&|_| None)]);
+    assert_eq!(bench.fib.writer.used(), 0);
+    for i in 0..5u128 {
+        bench.insert(Key::new(0x2001_0000 << 96 | i << 108 | i, 128), 3);
+        bench.check();
+    }
+    assert!(bench.oracle.len() >= 3, "{} hosts, which take a few lines each", bench.oracle.len());
+    bench.account();
 }

@@ -41,7 +41,7 @@ pub(super) struct Trie {
     free: Vec<u32>,
     lengths: [usize; 129],
     count: usize,
-    /// The way to the node that was made last, from the root on: changes in the order of addresses begin near their end.
+    /// The way to the node that was changed last, from the root on: changes in the order of addresses begin near their end.
     way: Vec<u32>,
 }
 

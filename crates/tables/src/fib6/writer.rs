@@ -99,6 +99,22 @@ impl Free {
     }
 }
 
+impl Free {
+    /// Takes lines for a node from those of larger ones, and frees what it leaves of them.
+    fn split_for(&mut self, kind: Kind) -> Option<u32> {
+        let larger = match kind {
+            Kind::Few | Kind::Sixteen => &[Kind::Ranges, Kind::Many][..],
+            Kind::Ranges => &[Kind::Many],
+            Kind::Many => &[],
+        };
+        let from = *larger.iter().find(|larger| !self.of(**larger).is_empty())?;
+        let line = self.of(from).pop()?;
+        let lines = kind.lines() as u32;
+        self.of(kind).extend((1..from.lines() as u32 / lines).map(|at| line + at * lines));
+        Some(line)
+    }
+}
+
 pub(super) struct Writer {
     table: Arc<Table>,
     domain: Arc<Domain>,
@@ -176,12 +192,13 @@ impl Writer {
             None => {
                 // Ranges begin at even lines.
                 let line = self.fresh.next_multiple_of(kind.lines().min(2) as u32);
-                if line + kind.lines() as u32 > self.limit {
-                    return Err(TableFull);
+                if line + kind.lines() as u32 <= self.limit {
+                    free.of(Kind::Few).extend(self.fresh..line);
+                    self.fresh = line + kind.lines() as u32;
+                    line
+                } else {
+                    free.split_for(kind).ok_or(TableFull)?
                 }
-                free.of(Kind::Few).extend(self.fresh..line);
-                self.fresh = line + kind.lines() as u32;
-                line
             }
         };
         drop(free);
@@ -434,7 +451,19 @@ impl Writer {
             });
             kept.extend(Node::of(before).map(|_| before));
         }
-        words[places].iter().filter(|entry| !kept.contains(entry)).for_each(|entry| self.retire(*entry));
+        words[places.clone()].iter().filter(|entry| !kept.contains(entry)).for_each(|entry| self.retire(*entry));
+        let is_one_leaf = Node::of(values[0]).is_none() && values.iter().all(|value| *value == values[0]);
+        let bounds = runs[..runs.len() - 1].iter().map(|run| key_at(run.last, node.depth.into()));
+        let same = words[..ends].iter().copied().take_while(|end| *end != u32::MAX).eq(bounds);
+        if same && !is_one_leaf {
+            // Only what ranges lead to is another.
+            for ((at, before), after) in words.iter().enumerate().skip(places.start).zip(&values) {
+                if before != after {
+                    self.set(Place::Word(node.word() + at), *after);
+                }
+            }
+            return Ok(node.entry());
+        }
         self.draft.gone.push((node.line, node.kind));
         self.line_of(outer, granularity, &runs, &values)
     }

@@ -6,7 +6,7 @@
 //! bytes are picked, and that is all. Packets that are all alike in that are picked by one
 //! pattern; of others each packet by its own.
 
-use super::{Alike, EthernetColumns, Frames, Shape, check, differ, scalar};
+use super::{Alike, EthernetColumns, Frames, Shape, check, differ, ip6, scalar};
 use crate::addr::MacAddress;
 use std::arch::x86_64::*;
 
@@ -37,6 +37,24 @@ const fn pick(tags: u8) -> [u8; 64] {
     }
     pick
 }
+
+/// The same of IPv6: station and ethertype, the first two words of the header, and those with which its addresses begin; the
+/// rest is not used.
+const PICK6: [u8; 64] = {
+    let mut pick = [0; 64];
+    let mut i = 0;
+    while i < 32 {
+        let byte = match i {
+            0..6 => i,
+            6..20 => i + 6,
+            _ => i - 20 + 38,
+        };
+        pick[i as usize] = byte;
+        pick[i as usize + 32] = byte + 64; // bit 6 selects the second packet
+        i += 1;
+    }
+    pick
+};
 
 /// Swaps the bytes of each dword.
 const SWAP: [u8; 64] = {
@@ -84,6 +102,23 @@ pub(super) fn ethernet_ip4(
     let rest = scalar::ethernet_ip4(frames, station, &mut columns, at, |_| 0);
     ahead(&columns.target[at..]);
     _mm512_reduce_or_epi32(union) as u32 | rest
+}
+
+/// See [`super::ethernet_ip6`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(super) fn ethernet_ip6(frames: &Frames<'_>, station: MacAddress, flags: &mut [u32], length: &mut [u16]) -> u32 {
+    let count = frames.len();
+    let pass = Pass::new(station);
+    let pick = load(&PICK6);
+    let mut union = _mm512_setzero_si512();
+    let mut at = 0;
+    while at + LANES <= count {
+        prefetch(frames, at);
+        let fields = transposed(frames, at, |_| pick);
+        union = _mm512_or_si512(union, pass.judge6(&fields, &mut flags[..count], &mut length[..count], at));
+        at += LANES;
+    }
+    _mm512_reduce_or_epi32(union) as u32 | ip6::each(frames, station, flags, length, at)
 }
 
 /// See [`super::tagged_ip4`].
@@ -314,6 +349,75 @@ impl Pass {
         }
         faults
     }
+}
+
+impl Pass {
+    /// All checks of 16 IPv6 packets, as [`Pass::judge`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+    #[inline]
+    fn judge6(&self, fields: &[__m512i; 8], flags: &mut [u32], lengths: &mut [u16], at: usize) -> __m512i {
+        let [mac_low, mac_high, first, second, source, target, ..] = *fields;
+        let (flags, lengths) = (&mut flags[at..at + LANES], &mut lengths[at..at + LANES]);
+        // SAFETY: 16 lengths and flags, as just cut out.
+        let (length, old) = unsafe {
+            (
+                _mm512_cvtepu16_epi32(_mm256_loadu_si256(lengths.as_ptr().cast())),
+                _mm512_loadu_si512(flags.as_ptr().cast()),
+            )
+        };
+        let group = _mm512_test_epi32_mask(mac_low, number(1));
+        let foreign = _mm512_cmpneq_epi32_mask(mac_low, self.station_low)
+            | _mm512_cmpneq_epi32_mask(_mm512_and_si512(mac_high, number(0xffff)), self.station_high);
+        let not_ip6 = _mm512_cmpneq_epi32_mask(_mm512_srli_epi32::<16>(mac_high), number(0xdd86));
+        let headers = number(14 + 40);
+        let short = _mm512_cmplt_epu32_mask(length, headers) & !not_ip6;
+        let ip6 = !(not_ip6 | short);
+
+        let version = _mm512_cmpneq_epi32_mask(_mm512_and_si512(first, number(0xf0)), number(0x60)) & ip6;
+        // Payload length, next header, hop limit: their bytes as they lie in memory.
+        let payload = _mm512_or_si512(
+            _mm512_slli_epi32::<8>(_mm512_and_si512(second, number(0xff))),
+            _mm512_and_si512(_mm512_srli_epi32::<8>(second), number(0xff)),
+        );
+        let end = _mm512_add_epi32(payload, headers);
+        let too_long = _mm512_cmpgt_epu32_mask(end, length) & ip6;
+        let options = _mm512_testn_epi32_mask(second, number(0xff_0000)) & ip6;
+        let hops = _mm512_cmple_epu32_mask(_mm512_srli_epi32::<24>(second), number(1)) & ip6;
+        let (martian, special) = (is_special6(source) & ip6, is_special6(target) & ip6);
+
+        let mut bits = _mm512_maskz_set1_epi32(foreign & !group, check::OTHER_STATION as i32);
+        for (mask, bit) in [
+            (group, check::GROUP),
+            (not_ip6, check::NOT_IP6),
+            (short, check::SHORT),
+            (version, check::VERSION),
+            (too_long, check::TOTAL_LENGTH),
+            (options, check::HEADER_LENGTH),
+            (hops, check::TTL),
+            (martian, check::MARTIAN_SOURCE),
+            (special, check::SPECIAL_DESTINATION),
+        ] {
+            bits = _mm512_mask_or_epi32(bits, mask, bits, number(bit));
+        }
+        let all = _mm512_mask_or_epi32(bits, ip6, bits, number(check::EXAMINED6));
+        let chained = _mm512_test_epi32_mask(old, number(check::CHAINED));
+        let trimmed = _mm512_mask_mov_epi32(length, ip6 & !(version | too_long | chained), end);
+        // SAFETY: as for the loads above.
+        unsafe {
+            _mm512_storeu_si512(flags.as_mut_ptr().cast(), _mm512_or_si512(old, all));
+            _mm256_storeu_si256(lengths.as_mut_ptr().cast(), _mm512_cvtepi32_epi16(trimmed));
+        }
+        bits
+    }
+}
+
+/// Which of 16 addresses are in ff00::/8, fe80::/10 or ::/32, by the dwords that they begin with, as they lie in memory.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn is_special6(first: __m512i) -> u16 {
+    _mm512_cmpeq_epi32_mask(_mm512_and_si512(first, number(0xff)), number(0xff))
+        | _mm512_cmpeq_epi32_mask(_mm512_and_si512(first, number(0xc0ff)), number(0x80fe))
+        | _mm512_testn_epi32_mask(first, first)
 }
 
 /// Shuffle that swaps the upper two bytes of each dword.

@@ -6,7 +6,7 @@ use crate::ethernet::EtherType;
 use crate::vlan::VID_MASK;
 
 /// How far ahead packet heads are fetched.
-const AHEAD: usize = 16;
+pub(super) const AHEAD: usize = 16;
 
 /// Whose frames are looked at.
 #[derive(Clone, Copy)]
@@ -21,6 +21,12 @@ impl Station {
     pub(super) fn new(address: MacAddress) -> Station {
         let [a, b, c, d, e, f] = address.0;
         Station { address, word: u64::from_le_bytes([0, 0, a, b, c, d, e, f]) }
+    }
+
+    /// Whether a frame is addressed to it.
+    #[inline(always)]
+    pub(super) fn is(self, head: &[u8; 64]) -> bool {
+        u64::from_le_bytes(head[..8].try_into().expect("8 bytes")) << 16 == self.word
     }
 }
 

@@ -6,20 +6,20 @@ use proptest::prelude::*;
 
 const STRIDE: usize = 256;
 const OFFSET: u16 = 64;
-const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+pub(super) const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
 /// Packets in memory with the columns of a vector.
-struct Bed {
+pub(super) struct Bed {
     memory: Vec<u8>,
     packets: Vec<u32>,
     offsets: Vec<u16>,
-    flags: Vec<u32>,
-    length: Vec<u16>,
+    pub(super) flags: Vec<u32>,
+    pub(super) length: Vec<u16>,
     target: Vec<u32>,
 }
 
 impl Bed {
-    fn new(frames: &[Vec<u8>]) -> Bed {
+    pub(super) fn new(frames: &[Vec<u8>]) -> Bed {
         let mut memory = vec![0xa5; STRIDE * frames.len()];
         for (i, frame) in frames.iter().enumerate() {
             let at = i * STRIDE + OFFSET as usize;
@@ -35,7 +35,7 @@ impl Bed {
             target: vec![0; frames.len()],
         }
     }
-    fn frames(&mut self) -> (Frames<'_>, EthernetColumns<'_>) {
+    pub(super) fn frames(&mut self) -> (Frames<'_>, EthernetColumns<'_>) {
         // SAFETY: each packet has its own 256 bytes, 64 of them before the offset.
         let frames = unsafe { Frames::new(self.memory.as_mut_ptr(), STRIDE, &self.packets, &self.offsets) };
         let columns = EthernetColumns { flags: &mut self.flags, length: &mut self.length, target: &mut self.target };
@@ -77,7 +77,7 @@ fn to(frame: &mut [u8], address: [u8; 4]) {
     seal(frame);
 }
 
-fn sets() -> Vec<Simd> {
+pub(super) fn sets() -> Vec<Simd> {
     let (sets, lacking): (Vec<_>, Vec<_>) =
         [Simd::Scalar, Simd::Avx2, Simd::Avx512].into_iter().partition(|set| set.is_available());
     lacking.iter().for_each(|set| eprintln!("skipped: {set:?} kernels (the processor lacks them)"));
