@@ -8,7 +8,7 @@ use wire::ethernet::EtherType;
 use wire::flow::FlowHasher;
 use wire::pretty::Summary;
 use wire::vlan::Tag;
-use wire::{checksum, ethernet, icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
+use wire::{checksum, ethernet, icmpv4, icmpv6, ipv4, ipv6, nd, tcp, udp};
 
 pub fn run(bytes: &[u8]) {
     for summary in [Summary::ethernet(bytes), Summary::arp(bytes), Summary::ipv4(bytes)] {
@@ -116,7 +116,7 @@ fn icmp6(bytes: &[u8], ip: &ipv6::Header<&[u8]>) {
     black_box((format!("{:?}", packet.message()), packet.kind().to_string(), packet.kind().code_name(packet.code())));
     packet.fill_checksum(ip.src(), ip.dst());
     assert!(packet.verify_checksum(ip.src(), ip.dst()));
-    if let Some(Ok(icmpv6::Discovery::RouterAdvertisement(_, options))) = icmpv6::Discovery::parse(bytes) {
+    if let Some(Ok(nd::Discovery::RouterAdvertisement(_, options))) = nd::Discovery::parse(bytes) {
         let mut room = [0; 2040];
         for option in options.iter() {
             assert_eq!(option.emit(&mut room), option.len());

@@ -137,7 +137,8 @@ pub(crate) const SURPLUS: usize = 32;
 /// Below this many packets copying one by one beats compressing blocks, of which most would be empty.
 const FEW: usize = 32;
 
-/// Copies the entries of `mask`, which has `count` members, from all columns, closing the gaps.
+/// Copies the entries of `mask`, which has `count` members, from all columns, closing the gaps; of columns that `alike`
+/// names the first entry stands for all.
 ///
 /// # Safety
 /// [`VECTOR_SIZE`] entries can be read at each place in `from`, and `count` + [`SURPLUS`] be written at each in `to`, which
