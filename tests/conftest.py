@@ -55,6 +55,12 @@ def two_hosts(lab, driver):
     return lab.two_hosts(driver)
 
 
+@pytest.fixture
+def two_hosts6(lab, driver):
+    """The same, with IPv6 only."""
+    return lab.two_hosts6(driver)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """A failed test tells what its routers have to say, while they still run."""

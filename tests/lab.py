@@ -72,6 +72,15 @@ class Host:
         """The `ip` command in this namespace."""
         return run("ip", "-n", self.namespace, *words, check=check).stdout
 
+    def speak_ip6(self, address=None, interface="eth0", router=None):
+        """Has an interface take part in IPv6; whose addresses are its own is not asked before it uses them."""
+        self.set(f"net/ipv6/conf/{interface}/accept_dad", 0)
+        self.set(f"net/ipv6/conf/{interface}/disable_ipv6", 0)
+        if address is not None:
+            self.ip("address", "add", address, "dev", interface, "nodad")
+        if router is not None:
+            self.ip("-6", "route", "add", "default", "via", router)
+
     def run(self, *words, check=True, timeout=60):
         """Runs a program in this namespace to its end."""
         return run("ip", "netns", "exec", self.namespace, *words, check=check, timeout=timeout)
@@ -343,6 +352,20 @@ class Lab:
             router.cli(f"set interface ip address {name} 10.0.{number}.1/24")
             router.cli(f"set interface state {name} up")
             host.ip("route", "add", "default", "via", f"10.0.{number}.1")
+            hosts.append(host)
+        return (router, *hosts)
+
+    def two_hosts6(self, driver, commands="", queues=1, **options):
+        """The same bench with IPv6 only: h1 has 2001:db8:1::2, h2 has 2001:db8:2::2, the router ::1 of both networks."""
+        router = self.router(commands, **options)
+        hosts = []
+        for number in (1, 2):
+            name = f"e{number - 1}"
+            host = self.host(f"h{number}")
+            router.attach(host, name, driver, None, queues=queues)
+            host.speak_ip6(f"2001:db8:{number}::2/64", router=f"2001:db8:{number}::1")
+            router.cli(f"set interface ip address {name} 2001:db8:{number}::1/64")
+            router.cli(f"set interface state {name} up")
             hosts.append(host)
         return (router, *hosts)
 

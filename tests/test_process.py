@@ -189,10 +189,10 @@ def test_a_log_that_cannot_be_opened_anew_goes_on(lab):
 
 
 def test_the_log_is_shown_and_its_levels_can_be_set(lab):
-    router = lab.router(extra="logging { class arp { level err } size 100 class apr { level debug } }")
+    router = lab.router(extra="logging { class neighbor { level err } size 100 class dhpc { level debug } }")
     shown = router.cli("show logging")
     assert " notice     quiver         quiver v" in shown
-    assert "no log class `apr'; did you mean `arp'?" in shown and "startup.conf:8:" in shown
+    assert "no log class `dhpc'; did you mean `dhcp'?" in shown and "startup.conf:8:" in shown
     entries = router.cli_json("show log")["entries"]
     assert {"time", "level", "class", "text"} == set(entries[0])
     # The file has each of them, with a time that sorts.
@@ -200,7 +200,7 @@ def test_the_log_is_shown_and_its_levels_can_be_set(lab):
         assert f"{entry['time']} {entry['level']} {entry['class']}: {entry['text']}\n" in router.log()
     configuration = router.cli_json("show logging configuration")
     assert configuration["size"] == 100 and configuration["default_level"] == "debug"
-    assert {"class": "arp", "level": "err", "syslog_level": None, "rate_limit": 50} in configuration["classes"]
+    assert {"class": "neighbor", "level": "err", "syslog_level": None, "rate_limit": 50} in configuration["classes"]
     router.cli("clear logging")
     assert router.cli("show logging") == "No log entries\n"
 

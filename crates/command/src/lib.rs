@@ -47,7 +47,7 @@
 //! | `{{ a <x:word> \| [b] \| (c <y:word> : name)* }}` | options in any order, each at most once; `[ ]` marks those that may be left out, `( )*` those that may return |
 //!
 //! Types: `word`, `interface`, `node`, `stream`, `class` (names of things that the program
-//! can list, so that completion offers them; the handler resolves them), `ip4`, `prefix4`, `mac`,
+//! can list, so that completion offers them; the handler resolves them), `ip4`, `ip6`, `ip` (either), `prefix4`, `prefix6`, `prefix`, `mac`,
 //! `u32`, `u64`, `f64`, `rate` (`1e6`, `10k`, `1.5M`), `size` (`2k`, `64m`, `1G`), `hex`,
 //! `path`, `rest` (all remaining text), `block` (a balanced `{ ... }` as raw text).
 //!

@@ -3,7 +3,7 @@
 //! A value stays text until the handler asks for it: the check here decides only whether
 //! the word can be meant, so that the grammar needs no type of the crates above it.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 /// Types of which the program knows the values: any word is accepted, the handler says
@@ -19,7 +19,13 @@ pub(crate) enum Kind {
     /// A name of something that the program can list: the type, by its place in [`LISTED`].
     Listed(usize),
     Ip4,
+    Ip6,
+    /// Of either family.
+    Ip,
     Prefix4,
+    Prefix6,
+    /// Of either family.
+    Prefix,
     Mac,
     /// An unsigned decimal number. `u32` is this with a smaller range.
     Unsigned(RangeInclusive<u64>),
@@ -50,7 +56,11 @@ impl Kind {
             _ if range.is_some() => return Err(format!("type `{name}' takes no range")),
             "word" => Self::Word,
             "ip4" => Self::Ip4,
+            "ip6" => Self::Ip6,
+            "ip" => Self::Ip,
             "prefix4" => Self::Prefix4,
+            "prefix6" => Self::Prefix6,
+            "prefix" => Self::Prefix,
             "mac" => Self::Mac,
             "f64" => Self::F64,
             "rate" => Self::Rate,
@@ -72,7 +82,11 @@ impl Kind {
         match self {
             Self::Word | Self::Listed(_) | Self::Path | Self::Rest => true,
             Self::Ip4 => word.parse::<Ipv4Addr>().is_ok(),
-            Self::Prefix4 => is_prefix4(word),
+            Self::Ip6 => word.parse::<Ipv6Addr>().is_ok(),
+            Self::Ip => word.parse::<IpAddr>().is_ok(),
+            Self::Prefix4 => is_prefix::<Ipv4Addr>(word, 32),
+            Self::Prefix6 => is_prefix::<Ipv6Addr>(word, 128),
+            Self::Prefix => is_prefix::<Ipv4Addr>(word, 32) || is_prefix::<Ipv6Addr>(word, 128),
             Self::Mac => is_mac(word),
             Self::Unsigned(range) => parse_unsigned(word).is_some_and(|n| range.contains(&n)),
             Self::F64 => parse_f64(word).is_some(),
@@ -105,7 +119,11 @@ impl Kind {
             Self::Word => name.replace('_', " "),
             Self::Listed(at) => LISTED[*at].1.into(),
             Self::Ip4 => "IPv4 address (like 10.0.0.1)".into(),
+            Self::Ip6 => "IPv6 address (like 2001:db8::1)".into(),
+            Self::Ip => "address (like 10.0.0.1 or 2001:db8::1)".into(),
             Self::Prefix4 => "prefix (like 10.0.0.0/8)".into(),
+            Self::Prefix6 => "prefix (like 2001:db8::/32)".into(),
+            Self::Prefix => "prefix (like 10.0.0.0/8 or 2001:db8::/32)".into(),
             Self::Mac => "MAC address (like 02:fe:00:00:00:01)".into(),
             Self::Unsigned(range) => {
                 let most = [u64::from(u32::MAX), u64::MAX].contains(range.end());
@@ -141,9 +159,11 @@ fn parse_range(text: &str, all: RangeInclusive<u64>) -> Result<RangeInclusive<u6
     Ok(range)
 }
 
-fn is_prefix4(word: &str) -> bool {
+/// Whether a word is an address of a family and a length of so many bits at most.
+fn is_prefix<Address: std::str::FromStr>(word: &str, most: u64) -> bool {
     word.split_once('/').is_some_and(|(address, length)| {
-        address.parse::<Ipv4Addr>().is_ok() && length.len() <= 2 && parse_unsigned(length).is_some_and(|n| n <= 32)
+        let length = parse_unsigned(length).filter(|_| length.len() <= most.to_string().len());
+        address.parse::<Address>().is_ok() && length.is_some_and(|length| length <= most)
     })
 }
 
@@ -208,6 +228,12 @@ mod tests {
     fn each_type_takes_its_values_and_refuses_others() {
         for (kind, good, bad) in [
             ("ip4", "10.0.0.1", "10.0.0.256"),
+            ("ip6", "2001:db8::1", "10.0.0.1"),
+            ("ip", "::1", "::1%1"),
+            ("ip", "10.0.0.1", "10.0.0"),
+            ("prefix", "10.0.0.0/8", "10.0.0.0/33"),
+            ("prefix", "2001:db8::/128", "2001:db8::/129"),
+            ("prefix", "::/0", "::/00000"),
             ("prefix4", "10.0.0.0/8", "10.0.0.0/33"),
             ("prefix4", "0.0.0.0/0", "10.0.0.0/+8"),
             ("prefix4", "1.2.3.4/32", "1.2.3.4/008"),

@@ -17,8 +17,8 @@ use drivers::pg::{self, Content, Stream};
 use graph::buffer::Reuse;
 use graph::worker::{SharedCounters, node_word};
 use graph::{Graph, InterfaceIndex, NodeIndex, Progress, Worker, time};
-use router::arp::NeighbourKey;
 use router::handoff::Handoff;
+use router::neighbour::NeighbourKey;
 use router::vlan::{Takes, Vid};
 use router::{Options as RouterOptions, Router};
 use scenario::Scenario;
@@ -30,7 +30,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wire::ethernet::EtherType;
 use wire::vlan::TAG_LEN;
-use wire::{MacAddress, Prefix4};
+use wire::{Family, MacAddress, Prefix, Prefix4};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -244,8 +244,11 @@ impl Bed {
             tags => sub_interface(&mut router, device, VLANS[0], tags)?,
         };
         let prefix = |text: &str| text.parse::<Prefix4>().expect("a prefix");
-        router.add_address(rx, prefix("100.64.1.1/24"))?;
         let routes = Scenario::of(scenario);
+        match routes.family() {
+            Family::Ip4 => router.add_address(rx, prefix("100.64.1.1/24"))?,
+            Family::Ip6 => router.add_address6(rx, "fd00:1::1/64".parse().expect("a prefix"))?,
+        }
         let mut sinks = Vec::new();
         for (number, network) in routes.networks().enumerate() {
             let sink = router.create_interface(&format!("null{number}"), drivers::null::open(number as u32))?;
@@ -254,7 +257,10 @@ impl Bed {
                 0 => sink,
                 tags => sub_interface(&mut router, sink, VLANS[0], tags)?,
             };
-            router.add_address(tx, network)?;
+            match network {
+                Prefix::V4(network) => router.add_address(tx, network)?,
+                Prefix::V6(network) => router.add_address6(tx, network)?,
+            }
             sinks.push(tx);
         }
         match options.mix {
@@ -267,7 +273,7 @@ impl Bed {
         }
         // What was sent is received again when buffers are not written anew.
         for (hop, tx) in routes.hops().zip(sinks.iter().cycle()) {
-            router.set_neighbour(NeighbourKey { interface: *tx, address: hop }, station, true)?;
+            router.set_neighbour(NeighbourKey::new(*tx, hop), station, true)?;
         }
         routes.install(&mut router)?;
         if options.handoff {
@@ -552,8 +558,11 @@ fn template(station: MacAddress, routes: &Scenario, options: &Options) -> Templa
         _ => VLANS[0].to_string(),
     };
     let tags = ["", &format!("vlan {outer}"), &format!("vlan {outer} vlan 20")][usize::from(tags)].to_string();
-    let text =
-        format!("IP4: 02:00:00:00:00:aa -> {station} {tags} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: {ports} -> 5678");
+    let link = format!("02:00:00:00:00:aa -> {station} {tags}");
+    let text = match routes.family() {
+        Family::Ip4 => format!("IP4: {link} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: {ports} -> 5678"),
+        Family::Ip6 => format!("IP6: {link} UDP: fd00:1::2 -> 2001:db8:16::1 hop-limit 255 UDP: {ports} -> 5678"),
+    };
     let template = Template::parse(&text, Some((size.into(), size.into(), Vary::Increment)), true).expect("a template");
     if routes.routes() == 1 { template } else { template.to_each_of(routes.destinations()) }
 }

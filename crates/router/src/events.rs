@@ -1,7 +1,7 @@
 //! What workers tell control, over one bounded queue: whoever finds it full gives up by name
 //! and does not wait.
 
-use crate::{Router, arp, dhcp, icmp};
+use crate::{Router, dhcp, icmp, neighbour};
 
 /// Events that may wait for control.
 pub const QUEUE: usize = 4096;
@@ -9,7 +9,7 @@ pub const QUEUE: usize = 4096;
 /// Something that a worker saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    Neighbour(arp::Event),
+    Neighbour(neighbour::Event),
     Ping(icmp::ping::Event),
     Dhcp(dhcp::Event),
     /// A worker's part of a packet capture is on its way back.
@@ -18,8 +18,8 @@ pub enum Event {
 
 pub type EventSender = crossbeam_channel::Sender<Event>;
 
-impl From<arp::Event> for Event {
-    fn from(event: arp::Event) -> Event {
+impl From<neighbour::Event> for Event {
+    fn from(event: neighbour::Event) -> Event {
         Event::Neighbour(event)
     }
 }

@@ -12,6 +12,11 @@ pub(crate) fn trace_ip4(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Res
     writeln!(f, "{}", Summary::ipv4(snapshot.l3()).indented(2))
 }
 
+/// The IPv6 header of a traced packet and the one behind it.
+pub(crate) fn trace_ip6(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "{}", Summary::ipv6(snapshot.l3()).indented(2))
+}
+
 /// The checksum over `length` bytes from `start` (counted from the start of the first buffer), wherever they
 /// lie, and over what `initial` sums up; 0 when they hold a checksum that is right.
 pub(crate) fn transport_checksum(cx: &Context<'_>, row: &Row, start: usize, length: usize, initial: u32) -> u16 {

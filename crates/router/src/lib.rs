@@ -16,11 +16,16 @@ mod events;
 pub mod handoff;
 mod headers;
 pub mod icmp;
+pub mod icmp6;
 pub mod inspect;
 pub mod interface;
+pub mod ip;
 pub mod ip4;
+pub mod ip6;
 pub mod local;
 pub mod logging;
+pub mod nd;
+pub mod neighbour;
 pub mod packet_generator;
 mod rate;
 pub mod reassembly;
@@ -29,7 +34,6 @@ pub mod vlan;
 
 pub use events::{Event, QUEUE as EVENT_QUEUE};
 
-use arp::control::Neighbours;
 use capture::Captures;
 use command::{CommandSet, Files};
 use crossbeam_channel::Receiver;
@@ -40,22 +44,25 @@ use icmp::ping::Pings;
 use inspect::StallWatch;
 use interface::link_watch::LinkWatch;
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
-use ip4::control::Ip4;
-use ip4::count::Places;
-use ip4::{Fibs, Punts};
+use ip::control::Ip;
+use ip::count::Places;
+use ip::fibs::SharedTables;
+use ip::{Fibs4, Fibs6};
+use ip4::Punts;
 use local::UdpListeners;
 use logging::Logging;
+use neighbour::control::Neighbours;
 use packet_generator::Streams;
 use rcu::{Domain, Published};
 use reassembly::Reassembly;
 use std::collections::HashSet;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tables::object::ObjectsFull;
-use tables::{Fib4, Objects};
-use wire::{MacAddress, Prefix4};
+use tables::{Fib4, Fib6, Objects};
+use wire::{MacAddress, Prefix, Prefix4};
 
 /// How often retired objects are looked after while there are any.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(20);
@@ -75,6 +82,8 @@ pub enum Error {
     TooManyInterfaces,
     #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]
     BadMtu(u16),
+    #[error("mtu {0}: IPv6 packets may have {min} bytes on every link (RFC 8200 5), set at least that", min = wire::ipv6::MIN_MTU)]
+    BadIp6Mtu(u16),
     #[error("mtu {mtu}: the device of {name} does not carry packets as long as that: {source}")]
     LinkMtuRefused { mtu: u16, name: String, source: io::Error },
     #[error("the TAP with the id {id} is {name} already (without an id the next free one is taken)")]
@@ -138,15 +147,17 @@ pub enum Error {
     #[error("{0} is no neighbour's address (it is zero or a group's)")]
     BadNeighbourMac(MacAddress),
     #[error("{0} is no neighbour's address (it is no host's)")]
-    BadNeighbourAddress(Ipv4Addr),
+    BadNeighbourAddress(IpAddr),
     #[error("{0} is no address for an interface (RFC 1812 5.3.7: not a host's, or the first or last of its network)")]
-    BadAddress(Prefix4),
+    BadAddress(Prefix),
     #[error("{wanted} overlaps with {taken} on {name}")]
-    AddressTaken { wanted: Prefix4, taken: Prefix4, name: String },
+    AddressTaken { wanted: Prefix, taken: Prefix, name: String },
     #[error("{name} has the address {prefix} already")]
-    AddressThere { prefix: Prefix4, name: String },
+    AddressThere { prefix: Prefix, name: String },
     #[error("{name} does not have the address {prefix}")]
-    NoSuchAddress { prefix: Prefix4, name: String },
+    NoSuchAddress { prefix: Prefix, name: String },
+    #[error(transparent)]
+    Ip6(#[from] ip6::Ip6Error),
     #[error("too many addresses on one interface (at most {max})", max = interface::MAX_ADDRESSES)]
     TooManyAddresses,
     #[error("{prefix} on {name} is leased by DHCP (`set dhcp client del intfc {name}' gives it back)")]
@@ -158,21 +169,21 @@ pub enum Error {
     #[error("`{0}' is no host name: letters, digits, - and ., at most {max} in all", max = wire::dhcp::MAX_HOST_NAME)]
     BadHostName(String),
     #[error("no route {0}")]
-    NoSuchRoute(Prefix4),
+    NoSuchRoute(Prefix),
     #[error("route {0} has no such path")]
-    NoSuchPath(Prefix4),
-    #[error("too many paths (at most {max})", max = ip4::control::MAX_PATHS)]
+    NoSuchPath(Prefix),
+    #[error("too many paths (at most {max})", max = ip::control::MAX_PATHS)]
     TooManyPaths,
     #[error("too many different lists of paths")]
     TooManyPathLists,
     #[error("the next hops of {0} are reached by the route to {0} itself: it would lead nowhere")]
-    RouteLoop(Prefix4),
+    RouteLoop(Prefix),
     #[error(transparent)]
     Unnumbered(#[from] interface::unnumbered::UnnumberedError),
     #[error(transparent)]
-    NextHop(#[from] ip4::next_hop::NextHopError),
+    NextHop(#[from] ip::next_hop::NextHopError),
     #[error("no neighbour {0}")]
-    NoSuchNeighbour(Ipv4Addr),
+    NoSuchNeighbour(IpAddr),
     #[error("packets of {0} would be punted to where they came from")]
     PuntToItself(String),
     #[error("no such punt redirect (show ip punt redirect lists them)")]
@@ -206,10 +217,10 @@ pub enum Error {
     #[error("{name}: {source}")]
     Device { name: String, source: io::Error },
     #[error(transparent)]
-    TableFull(#[from] tables::fib4::TableFull),
+    TableFull(#[from] ip::TableFull),
     #[error(transparent)]
-    Table(#[from] ip4::TableError),
-    #[error("{} routes are counted, which is the most (`show ip route counters' lists them)", ip4::count::MAX_COUNTED)]
+    Table(#[from] ip::TableError),
+    #[error("{} routes are counted, which is the most (`show ip route counters' lists them)", ip::count::MAX_COUNTED)]
     TooManyCounted,
     #[error(transparent)]
     Objects(#[from] ObjectsFull),
@@ -222,7 +233,7 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 12] = [
+pub static CAPABILITIES: [&capability::Capability; 15] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &span::CAPABILITY,
@@ -232,6 +243,9 @@ pub static CAPABILITIES: [&capability::Capability; 12] = [
     &arp::CAPABILITY,
     &ip4::CAPABILITY,
     &icmp::CAPABILITY,
+    &nd::CAPABILITY,
+    &ip6::CAPABILITY,
+    &icmp6::CAPABILITY,
     &local::CAPABILITY,
     &reassembly::CAPABILITY,
     &dhcp::CAPABILITY,
@@ -241,7 +255,9 @@ pub static CAPABILITIES: [&capability::Capability; 12] = [
 pub(crate) struct Nodes {
     pub interface: interface::Nodes,
     pub ip4: ip4::Nodes,
+    pub ip6: ip6::Nodes,
     pub arp: arp::Nodes,
+    pub nd: nd::Nodes,
     pub icmp: icmp::Nodes,
     pub local: local::Nodes,
     pub reassembly: reassembly::Nodes,
@@ -254,7 +270,7 @@ pub(crate) struct Nodes {
 pub struct Router {
     pub graph: Graph,
     pub interfaces: Interfaces,
-    pub ip4: Ip4,
+    pub ip: Ip,
     pub neighbours: Neighbours,
     pub counters: InterfaceCounters,
     pub streams: Streams,
@@ -337,10 +353,12 @@ impl Router {
         let (sender, events) = crossbeam_channel::bounded(events::QUEUE);
         let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
         let punt_table: ip4::SharedPunts = Arc::new(Published::new(&domain, ip4::PuntTable::default()));
-        let (fib, objects) = (Fib4::new(&domain)?, Objects::new(&domain)?);
-        let tables: ip4::SharedTables = Arc::new(Published::new(&domain, Vec::new()));
+        let (fib4, fib6, objects) = (Fib4::new(&domain)?, Fib6::new(&domain)?, Objects::new(&domain)?);
+        let tables4: SharedTables<_> = Arc::new(Published::new(&domain, Vec::new()));
+        let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Vec::new()));
         let places = Places::new(options.workers)?;
-        let fibs = Fibs::new(tables.clone(), facts.clone(), places.clone());
+        let fibs = Fibs4::new(tables4.clone(), facts.clone(), places.clone());
+        let fibs6 = Fibs6::new(tables6.clone(), facts.clone(), places.clone());
 
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
@@ -359,6 +377,19 @@ impl Router {
             },
             options.hash_seed,
         )?;
+        let nd = nd::register(&mut graph, &facts, &objects.handle(), &neighbours, &sender)?;
+        let ip6 = ip6::register(
+            &mut graph,
+            ip6::Shared {
+                facts: &facts,
+                fibs: &fibs6,
+                objects: &objects.handle(),
+                places: &places,
+                counters: &counters,
+            },
+            options.hash_seed,
+        )?;
+        icmp6::register(&mut graph, &facts, &icmp_policy, &fibs6, &objects.handle())?;
         let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &punt_table, &fibs, &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
         let local = local::register(&mut graph, &udp_ports, &icmp_policy)?;
@@ -373,13 +404,13 @@ impl Router {
             closing: HashSet::new(),
             lives: 0,
             interfaces: Interfaces::default(),
-            ip4: Ip4::new(fib, objects, tables, places),
+            ip: Ip::new((fib4, tables4), (fib6, tables6), objects, places),
             neighbours,
             counters,
             streams: Streams::default(),
             log: Arc::default(),
             facts,
-            nodes: Nodes { interface, ip4, arp, icmp, local, reassembly, generator, span, handoff },
+            nodes: Nodes { interface, ip4, ip6, arp, nd, icmp, local, reassembly, generator, span, handoff },
             clears: inspect::Clears::default(),
             devices: options.devices,
             config: config::control::Configuration::default(),
@@ -422,7 +453,7 @@ impl Router {
         self.tick_config(now);
         self.collect_capture();
         let pending = self.graph.domain().collect();
-        self.ip4.fit_memory(now);
+        self.ip.fit_memory(now);
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
         let due = [
             self.links.next_due(),
@@ -431,7 +462,7 @@ impl Router {
             self.pings.next_due(),
             self.dhcp.next_due(),
             self.config.next_due(),
-            self.ip4.next_due(),
+            self.ip.next_due(),
             reclaim,
         ];
         due.into_iter().flatten().min()
@@ -454,7 +485,8 @@ pub fn commands() -> CommandSet<Router> {
     let mut set = CommandSet::new();
     interface::cli::register(&mut set);
     vlan::cli::register(&mut set);
-    ip4::cli::register(&mut set);
+    ip::cli::register(&mut set);
+    ip6::cli::register(&mut set);
     ip4::punt::cli::register(&mut set);
     arp::cli::register(&mut set);
     reassembly::cli::register(&mut set);

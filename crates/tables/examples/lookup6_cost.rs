@@ -14,7 +14,7 @@ impl Routes<u32> for Put {
     fn merge(&mut self, _: Key, _: Option<u32>, change: u32) -> Option<u32> {
         Some(change)
     }
-    fn refuse(&mut self, _: Key, _: Option<u32>, _: u32) {
+    fn refuse(&mut self, _: Key, _: Option<u32>, _: Option<u32>, _: u32) {
         unreachable!("there is room");
     }
 }

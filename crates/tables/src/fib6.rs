@@ -82,9 +82,9 @@ pub trait Routes<C> {
     /// A change of one prefix: from the number that it has to the one that it shall have. The number that it had must mean
     /// something until the whole change is done.
     fn merge(&mut self, key: Key, value: Option<u32>, change: C) -> Option<u32>;
-    /// There was no room for what a merge gave: it is to be undone, and the prefix has the number that it had before. Merges of
-    /// one prefix are undone last first.
-    fn refuse(&mut self, key: Key, before: Option<u32>, change: C);
+    /// There was no room for what a merge gave: it is to be undone, and the prefix has the number again that it had before.
+    /// Merges of one prefix are undone last first.
+    fn refuse(&mut self, key: Key, before: Option<u32>, after: Option<u32>, change: C);
 }
 
 /// The control side of an IPv6 table: prefixes with a number each, which its owner translates to leaves.
@@ -299,7 +299,9 @@ impl Fib6 {
             self.put_back(last.0, last.2);
             if stale.binary_search(&last.0).is_ok() && self.repaint(last.0, |value| routes.leaf(value)).is_err() {
                 self.put_back(first.0, first.1);
-                group.iter().rev().for_each(|(key, before, _, change)| routes.refuse(*key, *before, *change));
+                for (key, before, after, change) in group.iter().rev() {
+                    routes.refuse(*key, *before, *after, *change);
+                }
             }
         }
     }

@@ -17,6 +17,7 @@ use rcu::{Domain, Round};
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -24,12 +25,15 @@ use std::sync::{Arc, Mutex};
 pub const MAX_OBJECTS: usize = 1 << 20;
 /// Longest link header that is written in front of a packet: Ethernet with two tags and
 /// room for a few labels.
-pub const MAX_REWRITE: usize = 40;
+pub const MAX_REWRITE: usize = 36;
 /// Most buckets of a load balance.
 pub const MAX_BUCKETS: usize = 64;
 /// Buckets in one line.
 const BUCKETS_IN_LINE: usize = 8;
 const BODY: usize = 56;
+/// Where an adjacency's body has its next hop, behind the interface, and the link header.
+const HOP: usize = 4;
+const REWRITE: usize = HOP + 16;
 
 /// Kinds of leaf. A lookup node gives each kind an edge of its own.
 pub mod kind {
@@ -79,8 +83,8 @@ pub struct Adjacency {
     /// Largest network-layer packet that the interface carries.
     pub mtu: u16,
     pub interface: u32,
-    /// The next hop (IPv4, host order), for who must resolve it.
-    pub next_hop: u32,
+    /// The next hop, for who must resolve it.
+    pub next_hop: IpAddr,
     /// The link header, at most [`MAX_REWRITE`] bytes; empty when not complete.
     pub rewrite: Vec<u8>,
 }
@@ -132,8 +136,11 @@ fn bodies_of(object: &Object) -> Vec<[u8; BODY]> {
         Object::Adjacency(a) => {
             let mut body = [0; BODY];
             body[..4].copy_from_slice(&a.interface.to_ne_bytes());
-            body[4..8].copy_from_slice(&a.next_hop.to_ne_bytes());
-            body[16..16 + a.rewrite.len()].copy_from_slice(&a.rewrite);
+            match a.next_hop {
+                IpAddr::V4(hop) => body[HOP..HOP + 4].copy_from_slice(&hop.octets()),
+                IpAddr::V6(hop) => body[HOP..REWRITE].copy_from_slice(&hop.octets()),
+            }
+            body[REWRITE..REWRITE + a.rewrite.len()].copy_from_slice(&a.rewrite);
             vec![body]
         }
         Object::LoadBalance(buckets) => {
@@ -456,22 +463,29 @@ impl<'r> ObjectRef<'r> {
         u32::from_ne_bytes([body[0], body[1], body[2], body[3]])
     }
 
-    pub fn next_hop(&self) -> u32 {
+    /// The next hop, of an adjacency for IPv4.
+    pub fn next_hop(&self) -> Ipv4Addr {
         let body = self.body();
-        u32::from_ne_bytes([body[4], body[5], body[6], body[7]])
+        Ipv4Addr::new(body[HOP], body[HOP + 1], body[HOP + 2], body[HOP + 3])
+    }
+
+    /// The next hop, of an adjacency for IPv6.
+    pub fn next_hop6(&self) -> Ipv6Addr {
+        let hop: &[u8; 16] = self.body()[HOP..].first_chunk().expect("the body is longer");
+        Ipv6Addr::from(*hop)
     }
 
     /// The link header.
     #[inline(always)]
     pub fn rewrite(&self) -> &'r [u8] {
         let length = ((self.head >> 8) as u8 as usize).min(MAX_REWRITE);
-        &self.body()[16..16 + length]
+        &self.body()[REWRITE..REWRITE + length]
     }
 
     /// The link header, when it is Ethernet without tags.
     #[inline(always)]
     pub fn ethernet(&self) -> Option<&'r [u8; 14]> {
-        ((self.head >> 8) as u8 == 14).then(|| self.body()[16..30].try_into().expect("14 bytes"))
+        ((self.head >> 8) as u8 == 14).then(|| self.body()[REWRITE..REWRITE + 14].try_into().expect("14 bytes"))
     }
 
     /// How many buckets it has, when it is a load balance.
@@ -488,13 +502,13 @@ impl<'r> ObjectRef<'r> {
     /// The link header, when it is Ethernet with one tag.
     #[inline(always)]
     pub fn ethernet_tagged(&self) -> Option<&'r [u8; 18]> {
-        ((self.head >> 8) as u8 == 18).then(|| self.body()[16..34].try_into().expect("18 bytes"))
+        ((self.head >> 8) as u8 == 18).then(|| self.body()[REWRITE..REWRITE + 18].try_into().expect("18 bytes"))
     }
 
     /// The link header, when it is Ethernet with two tags.
     #[inline(always)]
     pub fn ethernet_double_tagged(&self) -> Option<&'r [u8; 22]> {
-        ((self.head >> 8) as u8 == 22).then(|| self.body()[16..38].try_into().expect("22 bytes"))
+        ((self.head >> 8) as u8 == 22).then(|| self.body()[REWRITE..REWRITE + 22].try_into().expect("22 bytes"))
     }
 
     /// The leaf that a flow takes, by its hash.
@@ -552,7 +566,7 @@ mod tests {
             complete: true,
             mtu: 1000 + value as u16,
             interface: value as u32,
-            next_hop: 7,
+            next_hop: Ipv4Addr::new(0, 0, 0, 7).into(),
             rewrite: vec![value; 14],
         })
     }
@@ -567,7 +581,10 @@ mod tests {
         let round = reader.round();
         let object = handle.get(&round, index);
         assert!(object.is_complete());
-        assert_eq!((object.edge(), object.mtu(), object.interface(), object.next_hop()), (9, 1009, 9, 7));
+        assert_eq!(
+            (object.edge(), object.mtu(), object.interface(), object.next_hop()),
+            (9, 1009, 9, Ipv4Addr::new(0, 0, 0, 7))
+        );
         assert_eq!(object.rewrite(), [9; 14]);
         assert_eq!(object.ethernet(), Some(&[9; 14]));
         assert_eq!(object.bucket(1), Leaf::MISS);

@@ -1,6 +1,7 @@
 //! Addresses and prefixes, as operators write them.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -345,6 +346,165 @@ impl FromStr for Prefix6 {
             Ok(length) if digits => Self::new(address, length),
             _ => Err(AddressError::PrefixLength6(length.to_owned())),
         }
+    }
+}
+
+/// A version of the Internet Protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    Ip4,
+    Ip6,
+}
+
+impl Family {
+    pub const ALL: [Self; 2] = [Self::Ip4, Self::Ip6];
+
+    /// The one that an address is of.
+    pub const fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::Ip4,
+            IpAddr::V6(_) => Self::Ip6,
+        }
+    }
+
+    /// Number of bits of its addresses, and its longest prefix.
+    pub const fn max_length(self) -> u8 {
+        match self {
+            Self::Ip4 => Prefix4::MAX_LENGTH,
+            Self::Ip6 => Prefix6::MAX_LENGTH,
+        }
+    }
+
+    /// No address at all: 0.0.0.0 or `::`.
+    pub const fn unspecified(self) -> IpAddr {
+        match self {
+            Self::Ip4 => IpAddr::V4(Ipv4Address::UNSPECIFIED),
+            Self::Ip6 => IpAddr::V6(Ipv6Address::UNSPECIFIED),
+        }
+    }
+}
+
+/// A prefix of either family. They sort by family, then as theirs do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Prefix {
+    V4(Prefix4),
+    V6(Prefix6),
+}
+
+/// The same of whichever family it is.
+macro_rules! of_either {
+    ($prefix:expr, $inner:ident => $value:expr) => {
+        match $prefix {
+            Prefix::V4($inner) => $value,
+            Prefix::V6($inner) => $value,
+        }
+    };
+}
+
+impl Prefix {
+    pub fn new(address: IpAddr, length: u8) -> Result<Self, AddressError> {
+        match address {
+            IpAddr::V4(address) => Prefix4::new(address, length).map(Self::V4),
+            IpAddr::V6(address) => Prefix6::new(address, length).map(Self::V6),
+        }
+    }
+
+    /// Of one address only: a /32 or /128.
+    pub const fn host(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self::V4(Prefix4 { address, length: Prefix4::MAX_LENGTH }),
+            IpAddr::V6(address) => Self::V6(Prefix6 { address, length: Prefix6::MAX_LENGTH }),
+        }
+    }
+
+    pub const fn family(self) -> Family {
+        match self {
+            Self::V4(_) => Family::Ip4,
+            Self::V6(_) => Family::Ip6,
+        }
+    }
+
+    pub fn address(self) -> IpAddr {
+        of_either!(self, inner => inner.address().into())
+    }
+
+    /// In bits.
+    pub const fn length(self) -> u8 {
+        of_either!(self, inner => inner.length())
+    }
+
+    /// Whether it is of one address only.
+    pub const fn is_host(self) -> bool {
+        self.length() == self.family().max_length()
+    }
+
+    /// The same prefix with all host bits cleared.
+    pub const fn network(self) -> Self {
+        match self {
+            Self::V4(inner) => Self::V4(inner.network()),
+            Self::V6(inner) => Self::V6(inner.network()),
+        }
+    }
+
+    /// Whether it is the address's family's, and holds it.
+    pub const fn contains(self, address: IpAddr) -> bool {
+        match (self, address) {
+            (Self::V4(inner), IpAddr::V4(address)) => inner.contains(address),
+            (Self::V6(inner), IpAddr::V6(address)) => inner.contains(address),
+            _ => false,
+        }
+    }
+
+    /// Whether every address of `other` is in this prefix; true of the prefix itself.
+    pub const fn contains_prefix(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::V4(inner), Self::V4(other)) => inner.contains_prefix(other),
+            (Self::V6(inner), Self::V6(other)) => inner.contains_prefix(other),
+            _ => false,
+        }
+    }
+
+    /// The lowest address: all host bits zero.
+    pub fn first(self) -> IpAddr {
+        of_either!(self, inner => inner.first().into())
+    }
+
+    /// The highest address: all host bits one.
+    pub fn last(self) -> IpAddr {
+        of_either!(self, inner => inner.last().into())
+    }
+}
+
+impl From<Prefix4> for Prefix {
+    fn from(prefix: Prefix4) -> Self {
+        Self::V4(prefix)
+    }
+}
+
+impl From<Prefix6> for Prefix {
+    fn from(prefix: Prefix6) -> Self {
+        Self::V6(prefix)
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        of_either!(self, inner => fmt::Display::fmt(inner, f))
+    }
+}
+
+impl fmt::Debug for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = AddressError;
+
+    /// One of IPv6 has a colon.
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        if text.contains(':') { text.parse().map(Self::V6) } else { text.parse().map(Self::V4) }
     }
 }
 

@@ -17,7 +17,7 @@ mod flows;
 mod ip6;
 mod scalar;
 
-pub use flows::{flow_hashes, flow_hashes_with};
+pub use flows::{flow_hashes, flow_hashes_with, flow_hashes6};
 pub use ip6::{ethernet_ip6, ethernet_ip6_with};
 
 use crate::addr::MacAddress;
@@ -150,25 +150,24 @@ impl<'a> Frames<'a> {
         heads
     }
 
-    /// Forwards packet `i` whose IPv4 header is at the offset: puts `rewrite`, a whole
-    /// link header, right before it, and counts the hop: TTL minus one and the
-    /// checksum to match (RFC 1141).
+    /// Forwards packet `i` whose network header is at the offset: puts `rewrite`, a whole
+    /// link header, right before it, and counts the hop.
     ///
     /// # Panics
     /// When `rewrite` is longer than [`WRITABLE_BEFORE`].
     #[inline]
-    pub fn forward_ip4(&mut self, i: usize, rewrite: &[u8]) {
+    pub fn forward<H: Hop>(&mut self, i: usize, rewrite: &[u8]) {
         assert!(rewrite.len() <= WRITABLE_BEFORE);
         let head = self.head(i);
         // SAFETY: as asserted, in the writable bytes before the head.
         unsafe { std::ptr::copy_nonoverlapping(rewrite.as_ptr(), head.sub(rewrite.len()), rewrite.len()) };
         // SAFETY: 64 bytes from the head are ours.
-        unsafe { count_hop(head) };
+        unsafe { H::count(head) };
     }
 
-    /// [`Frames::forward_ip4`] for all packets with the same Ethernet header.
+    /// [`Frames::forward`] for all packets with the same Ethernet header.
     #[inline]
-    pub fn forward_ip4_all(&mut self, rewrite: &[u8; 14]) {
+    pub fn forward_all<H: Hop>(&mut self, rewrite: &[u8; 14]) {
         // Two stores of 8 that overlap: one of 16 would reach into bytes that are not the header's.
         let words = [word(rewrite, 0), word(rewrite, 6)];
         for head in self.places() {
@@ -177,41 +176,41 @@ impl<'a> Frames<'a> {
             unsafe {
                 head.sub(14).cast::<u64>().write_unaligned(words[0]);
                 head.sub(8).cast::<u64>().write_unaligned(words[1]);
-                count_hop(head);
+                H::count(head);
             }
         }
     }
 
-    /// [`Frames::forward_ip4`] for all packets with the same Ethernet header that has tags.
+    /// [`Frames::forward`] for all packets with the same Ethernet header that has tags.
     #[inline]
-    pub fn forward_ip4_all_tagged<const N: usize>(&mut self, rewrite: &[u8; N]) {
+    pub fn forward_all_tagged<H: Hop, const N: usize>(&mut self, rewrite: &[u8; N]) {
         let (first, last) = ends(rewrite);
         for head in self.places() {
-            // SAFETY: as in `forward_ip4_tagged`.
-            unsafe { forward_tagged::<N>(head, first, last) };
+            // SAFETY: as in `forward_tagged`.
+            unsafe { forward_tagged::<H, N>(head, first, last) };
         }
     }
 
-    /// [`Frames::forward_ip4`] for packet `i` with an Ethernet header that has tags.
+    /// [`Frames::forward`] for packet `i` with an Ethernet header that has tags.
     #[inline(always)]
-    pub fn forward_ip4_tagged<const N: usize>(&mut self, i: usize, rewrite: &[u8; N]) {
+    pub fn forward_tagged<H: Hop, const N: usize>(&mut self, i: usize, rewrite: &[u8; N]) {
         let (first, last) = ends(rewrite);
         // SAFETY: the N bytes before the head are writable, the hop is counted within the first
         // 64 from it on.
-        unsafe { forward_tagged::<N>(self.head(i), first, last) };
+        unsafe { forward_tagged::<H, N>(self.head(i), first, last) };
     }
 
-    /// [`Frames::forward_ip4`] for one packet after the other, each with the Ethernet header that is given for it, as
+    /// [`Frames::forward`] for one packet after the other, each with the Ethernet header that is given for it, as
     /// long as one is; how many.
     #[inline(always)]
-    pub fn forward_ip4_while<'h>(&mut self, mut next: impl FnMut() -> Option<&'h [u8; 14]>) -> usize {
+    pub fn forward_while<'h, H: Hop>(&mut self, mut next: impl FnMut() -> Option<&'h [u8; 14]>) -> usize {
         for (i, head) in self.places().enumerate() {
             let Some(header) = next() else { return i };
-            // SAFETY: as in `forward_ip4_all`.
+            // SAFETY: as in `forward_all`.
             unsafe {
                 head.sub(14).cast::<u64>().write_unaligned(word(header, 0));
                 head.sub(8).cast::<u64>().write_unaligned(word(header, 6));
-                count_hop(head);
+                H::count(head);
             }
         }
         self.len()
@@ -257,31 +256,60 @@ fn ends<const N: usize>(rewrite: &[u8; N]) -> (u128, u64) {
 /// # Safety
 /// `N` bytes before and 12 after `head` are writable and not otherwise borrowed.
 #[inline(always)]
-unsafe fn forward_tagged<const N: usize>(head: *mut u8, first: u128, last: u64) {
+unsafe fn forward_tagged<H: Hop, const N: usize>(head: *mut u8, first: u128, last: u64) {
     // SAFETY: given by the caller; N is 16 to 24, so that the two stores cover the N bytes.
     unsafe {
         head.sub(N).cast::<u128>().write_unaligned(first);
         head.sub(8).cast::<u64>().write_unaligned(last);
-        count_hop(head);
+        H::count(head);
     }
 }
 
-/// Decrements TTL and updates the checksum in one read-modify-write of the word that
-/// holds TTL, protocol and checksum. Taking 1 from the TTL takes 0x0100 from its
-/// big-endian word, so the checksum grows by 0x0100 with end-around carry (RFC 1141);
-/// seen little-endian that is +1 on the upper half. What comes to 0xffff is 0, as summing
-/// anew gives it (RFC 1624 section 3).
-///
-/// # Safety
-/// 12 bytes from `head` are writable and not otherwise borrowed.
-#[inline(always)]
-unsafe fn count_hop(head: *mut u8) {
-    // SAFETY: given by the caller.
-    unsafe {
-        let word = head.add(8).cast::<u32>();
-        let (sum, carry) = u32::from_le(word.read_unaligned()).overflowing_add(0x1_0000 - 1);
-        let around = carry | (sum >= 0xffff_0000);
-        word.write_unaligned(sum.wrapping_add((around as u32) << 16).to_le());
+/// How a protocol counts a hop that a packet takes.
+pub trait Hop: sealed::Hop {}
+
+/// IPv4 takes one from the time to live, and has the checksum match (RFC 1141).
+pub enum Hop4 {}
+/// IPv6 takes one from the hop limit.
+pub enum Hop6 {}
+
+impl Hop for Hop4 {}
+impl Hop for Hop6 {}
+
+mod sealed {
+    pub trait Hop {
+        /// # Safety
+        /// 12 bytes from `head`, the network header, are writable and not otherwise borrowed.
+        unsafe fn count(head: *mut u8);
+    }
+}
+
+impl sealed::Hop for Hop4 {
+    /// Decrements TTL and updates the checksum in one read-modify-write of the word that
+    /// holds TTL, protocol and checksum. Taking 1 from the TTL takes 0x0100 from its
+    /// big-endian word, so the checksum grows by 0x0100 with end-around carry (RFC 1141);
+    /// seen little-endian that is +1 on the upper half. What comes to 0xffff is 0, as summing
+    /// anew gives it (RFC 1624 section 3).
+    #[inline(always)]
+    unsafe fn count(head: *mut u8) {
+        // SAFETY: given by the caller.
+        unsafe {
+            let word = head.add(8).cast::<u32>();
+            let (sum, carry) = u32::from_le(word.read_unaligned()).overflowing_add(0x1_0000 - 1);
+            let around = carry | (sum >= 0xffff_0000);
+            word.write_unaligned(sum.wrapping_add((around as u32) << 16).to_le());
+        }
+    }
+}
+
+impl sealed::Hop for Hop6 {
+    #[inline(always)]
+    unsafe fn count(head: *mut u8) {
+        // SAFETY: given by the caller.
+        unsafe {
+            let limit = head.add(7);
+            limit.write(limit.read().wrapping_sub(1));
+        }
     }
 }
 

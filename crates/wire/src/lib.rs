@@ -33,4 +33,4 @@ pub mod tcp;
 pub mod udp;
 pub mod vlan;
 
-pub use addr::{AddressError, Ipv4Address, Ipv6Address, MacAddress, Prefix4, Prefix6};
+pub use addr::{AddressError, Family, Ipv4Address, Ipv6Address, MacAddress, Prefix, Prefix4, Prefix6};

@@ -9,8 +9,9 @@ use crate::arp::{self, Arp};
 use crate::ethernet::{self, EtherType};
 use crate::icmpv4::{self, Message};
 use crate::ipv4::{self, Protocol};
+use crate::ipv6::{self, Chain};
 use crate::vlan::{TAG_LEN, Tag, Tags};
-use crate::{tcp, udp};
+use crate::{icmpv6, tcp, udp};
 
 /// Prints the headers at the start of some bytes, several lines, no line end after the last.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,7 @@ enum Layer {
     Ethernet,
     Arp,
     Ipv4,
+    Ipv6,
 }
 
 impl<'a> Summary<'a> {
@@ -44,6 +46,11 @@ impl<'a> Summary<'a> {
         Self { layer: Layer::Ipv4, bytes: packet, indent: 0 }
     }
 
+    /// The IPv6 header and, behind its extension headers but in later fragments, the UDP, TCP or ICMPv6 header.
+    pub const fn ipv6(packet: &'a [u8]) -> Self {
+        Self { layer: Layer::Ipv6, bytes: packet, indent: 0 }
+    }
+
     /// Puts that many spaces before every line.
     pub const fn indented(self, indent: usize) -> Self {
         Self { indent, ..self }
@@ -57,6 +64,7 @@ impl fmt::Display for Summary<'_> {
             Layer::Ethernet => write_ethernet(&mut lines, self.bytes),
             Layer::Arp => write_arp(&mut lines, self.bytes),
             Layer::Ipv4 => write_ipv4(&mut lines, self.bytes),
+            Layer::Ipv6 => write_ipv6(&mut lines, self.bytes),
         }
     }
 }
@@ -157,6 +165,66 @@ fn write_ipv4(lines: &mut Lines<'_, '_>, packet: &[u8]) -> fmt::Result {
         Protocol::UDP => write_udp(lines, payload),
         Protocol::TCP => write_tcp(lines, payload),
         Protocol::ICMP => write_icmp(lines, payload),
+        _ => Ok(()),
+    }
+}
+
+fn write_ipv6(lines: &mut Lines<'_, '_>, packet: &[u8]) -> fmt::Result {
+    let error = ipv6::Header::new_checked(packet).err();
+    if let Some(error @ ipv6::ParseError::Truncated { .. }) = error {
+        return lines.head(format_args!("{error}"));
+    }
+    // The header is there, whatever its fields say.
+    let header = ipv6::Header::new_unchecked(packet);
+    let payload = &packet[ipv6::HEADER_LEN..];
+    let payload = &payload[..payload.len().min(header.payload_len().into())];
+    let chain = Chain::walk(header.next_header(), payload);
+    let protocol = chain.as_ref().map_or(header.next_header(), |chain| chain.protocol);
+    lines.head(format_args!("{protocol}: {} -> {}", header.src(), header.dst()))?;
+    lines.detail(format_args!(
+        "tos 0x{:02x}, flow label 0x{:x}, hop limit {}, payload length {}",
+        header.traffic_class(),
+        header.flow_label(),
+        header.hop_limit(),
+        header.payload_len()
+    ))?;
+    if let Some(error @ ipv6::ParseError::Version(_)) = error {
+        return lines.detail(format_args!("malformed: {error}"));
+    }
+    let Ok(chain) = chain else { return Ok(()) };
+    if let Some((_, fragment)) = chain.fragment {
+        lines.detail(format_args!(
+            "fragment id 0x{:08x}, offset {}{}",
+            fragment.id,
+            fragment.offset,
+            if fragment.more { ", more" } else { "" }
+        ))?;
+        if fragment.offset > 0 {
+            return Ok(());
+        }
+    }
+    match (chain.protocol, payload.get(chain.payload..).unwrap_or_default()) {
+        (Protocol::UDP, payload) => write_udp(lines, payload),
+        (Protocol::TCP, payload) => write_tcp(lines, payload),
+        (Protocol::ICMP6, payload) => write_icmp6(lines, payload),
+        _ => Ok(()),
+    }
+}
+
+fn write_icmp6(lines: &mut Lines<'_, '_>, message: &[u8]) -> fmt::Result {
+    let header = match icmpv6::Header::new_checked(message) {
+        Ok(header) => header,
+        Err(error) => return lines.head(format_args!("{error}")),
+    };
+    lines.head(format_args!("ICMP {}", header.kind()))?;
+    if let Some(name) = header.kind().code_name(header.code()) {
+        write!(lines.out, " {name}")?;
+    }
+    write!(lines.out, " checksum 0x{:x}", header.checksum())?;
+    match header.message() {
+        icmpv6::Message::EchoRequest { identifier, sequence } | icmpv6::Message::EchoReply { identifier, sequence } => {
+            write!(lines.out, " id {identifier} seq {sequence}")
+        }
         _ => Ok(()),
     }
 }

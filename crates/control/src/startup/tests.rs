@@ -151,17 +151,17 @@ fn the_process_is_described() {
 #[test]
 fn logging_is_read_by_class() {
     let logging = parse(
-        "logging { size 1k nthrottle-time 0.5 class arp { level debug rate-limit 100 syslog-level err } class cli }",
+        "logging { size 1k nthrottle-time 0.5 class neighbor { level debug rate-limit 100 syslog-level err } class cli }",
     )
     .logging;
     assert_eq!((logging.size, logging.throttle_time), (Some(1024), Some(Duration::from_millis(500))));
-    let arp = LogClass {
-        name: "arp".into(),
+    let neighbor = LogClass {
+        name: "neighbor".into(),
         level: Some(LogLevel::Debug),
         syslog_level: Some(LogLevel::Error),
         rate_limit: Some(100),
     };
-    assert_eq!(logging.classes[0], arp);
+    assert_eq!(logging.classes[0], neighbor);
     assert_eq!(logging.classes[1].level, None);
 }
 

@@ -5,6 +5,8 @@
 //!   vlan 100 dot1ad 10 vlan 20                      its VLAN tags, the outer one first (802.1Q, 802.1ad)
 //! UDP: 10.0.0.1 - 10.0.0.9 -> 16.0.0.0 + 16.0.0.255   IPv4: protocol, source, destination
 //!   ttl 64                                          options of the layer
+//! UDP: 2001:db8::1 -> 2001:db8:1:: + 2001:db8:1::ff   IPv6, behind `IP6:'; ranges are of the lower 64 bits
+//!   hop-limit 64 flow-label 7 tos 0                 options of the layer
 //! UDP: 1234 -> 5678                               ports
 //! incrementing 30                                 payload: bytes 0, 1, 2 ...
 //! hex 0xdeadbeef                                  payload as given
@@ -14,7 +16,7 @@
 //! `low + high` is drawn at random. Lengths and checksums are filled in.
 
 use crate::pg::MAX_SIZE;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 use wire::ethernet::EtherType;
@@ -50,14 +52,43 @@ pub struct Template {
     /// Where the IPv4 header and the UDP or ICMP header start, to fill in lengths and
     /// checksums.
     ip4: Option<usize>,
+    ip6: Option<usize>,
     udp: Option<usize>,
     icmp: Option<usize>,
     tcp: Option<usize>,
     random: u64,
     /// Destinations that packets have in turn, and which is next.
-    destinations: (Arc<[u32]>, usize),
+    destinations: (Destinations, usize),
     /// Nothing varies: the bytes can be copied as they are.
     constant: bool,
+}
+
+/// Addresses in host order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destinations {
+    V4(Arc<[u32]>),
+    V6(Arc<[u128]>),
+}
+
+impl Destinations {
+    fn len(&self) -> usize {
+        match self {
+            Destinations::V4(all) => all.len(),
+            Destinations::V6(all) => all.len(),
+        }
+    }
+}
+
+impl From<Arc<[u32]>> for Destinations {
+    fn from(all: Arc<[u32]>) -> Destinations {
+        Destinations::V4(all)
+    }
+}
+
+impl From<Arc<[u128]>> for Destinations {
+    fn from(all: Arc<[u128]>) -> Destinations {
+        Destinations::V6(all)
+    }
 }
 
 impl Template {
@@ -73,9 +104,11 @@ impl Template {
             next = match layer.as_str() {
                 "ethernet" => parser.ethernet()?,
                 "ip4" => parser.ip4()?,
+                "ip6" => parser.ip6()?,
                 "udp" => parser.udp()?,
                 "tcp" => parser.tcp()?,
                 "icmp" => parser.icmp()?,
+                "icmp6" => parser.icmp6()?,
                 _ => {
                     parser.payload()?;
                     None
@@ -95,18 +128,20 @@ impl Template {
             edits: vec![],
             sizes,
             ip4: None,
+            ip6: None,
             udp: None,
             icmp: None,
             tcp: None,
             random: SEED,
-            destinations: (Arc::default(), 0),
+            destinations: (Destinations::V4(Arc::default()), 0),
             constant: false,
         }
     }
 
-    /// Gives packets these IPv4 destinations (host order) in turn, again and again, instead of what the notation says.
-    pub fn to_each_of(mut self, destinations: Arc<[u32]>) -> Template {
-        self.constant &= destinations.is_empty();
+    /// Gives packets these destinations in turn, again and again, instead of what the notation says.
+    pub fn to_each_of(mut self, destinations: impl Into<Destinations>) -> Template {
+        let destinations = destinations.into();
+        self.constant &= destinations.len() == 0;
         self.destinations = (destinations, 0);
         self
     }
@@ -150,10 +185,16 @@ impl Template {
             self.bytes[edit.offset..edit.offset + edit.bytes].copy_from_slice(&value[8 - edit.bytes..]);
         }
         let (destinations, next) = &mut self.destinations;
-        if let (Some(destination), Some(ip4)) = (destinations.get(*next), self.ip4) {
-            self.bytes[ip4 + 16..ip4 + 20].copy_from_slice(&destination.to_be_bytes());
-            *next = (*next + 1) % destinations.len();
+        match (&*destinations, self.ip4, self.ip6) {
+            (Destinations::V4(all), Some(ip4), _) if !all.is_empty() => {
+                self.bytes[ip4 + 16..ip4 + 20].copy_from_slice(&all[*next].to_be_bytes());
+            }
+            (Destinations::V6(all), _, Some(ip6)) if !all.is_empty() => {
+                self.bytes[ip6 + 24..ip6 + 40].copy_from_slice(&all[*next].to_be_bytes());
+            }
+            _ => {}
         }
+        *next = if *next + 1 < destinations.len() { *next + 1 } else { 0 };
         self.sizes.advance(&mut self.random);
         let size = self.sizes.current();
         self.finish(size);
@@ -161,32 +202,36 @@ impl Template {
 
     /// Lengths and checksums of a packet of `size` bytes.
     fn finish(&mut self, size: usize) {
-        let Some(ip4) = self.ip4.filter(|ip4| ip4 + 20 <= size) else { return };
         let bytes = &mut self.bytes[..size];
-        bytes[ip4 + 2..ip4 + 4].copy_from_slice(&((size - ip4) as u16).to_be_bytes());
-        bytes[ip4 + 10..ip4 + 12].fill(0);
-        let sum = checksum::checksum(&bytes[ip4..ip4 + 20]);
-        bytes[ip4 + 10..ip4 + 12].copy_from_slice(&sum.to_be_bytes());
+        // What the sums of what follows begin with: addresses and protocol.
+        let pseudo = if let Some(ip4) = self.ip4.filter(|ip4| ip4 + 20 <= size) {
+            bytes[ip4 + 2..ip4 + 4].copy_from_slice(&((size - ip4) as u16).to_be_bytes());
+            bytes[ip4 + 10..ip4 + 12].fill(0);
+            let sum = checksum::checksum(&bytes[ip4..ip4 + 20]);
+            bytes[ip4 + 10..ip4 + 12].copy_from_slice(&sum.to_be_bytes());
+            checksum::sum(&bytes[ip4 + 12..ip4 + 20], bytes[ip4 + 9].into())
+        } else if let Some(ip6) = self.ip6.filter(|ip6| ip6 + 40 <= size) {
+            bytes[ip6 + 4..ip6 + 6].copy_from_slice(&((size - ip6 - 40) as u16).to_be_bytes());
+            checksum::sum(&bytes[ip6 + 8..ip6 + 40], bytes[ip6 + 6].into())
+        } else {
+            return;
+        };
         if let Some(udp) = self.udp.filter(|udp| udp + 8 <= size) {
             bytes[udp + 4..udp + 6].copy_from_slice(&((size - udp) as u16).to_be_bytes());
-            fill_checksum(bytes, udp, 6, pseudo_header(bytes, ip4, size - udp));
+            fill_checksum(bytes, udp, 6, pseudo + (size - udp) as u32);
             if bytes[udp + 6..udp + 8] == [0, 0] {
                 bytes[udp + 6..udp + 8].fill(0xff); // 0 means "no checksum" (RFC 768)
             }
         }
         if let Some(tcp) = self.tcp.filter(|tcp| tcp + 20 <= size) {
-            fill_checksum(bytes, tcp, 16, pseudo_header(bytes, ip4, size - tcp));
+            fill_checksum(bytes, tcp, 16, pseudo + (size - tcp) as u32);
         }
         if let Some(icmp) = self.icmp.filter(|icmp| icmp + 8 <= size) {
-            fill_checksum(bytes, icmp, 2, 0);
+            // That of ICMPv6 is over the addresses, too (RFC 4443 2.3).
+            let initial = if self.ip6.is_some() { pseudo + (size - icmp) as u32 } else { 0 };
+            fill_checksum(bytes, icmp, 2, initial);
         }
     }
-}
-
-/// The sum of the IPv4 pseudo header (RFC 768).
-fn pseudo_header(bytes: &[u8], ip4: usize, length: usize) -> u32 {
-    let protocol = bytes[ip4 + 9] as u32;
-    checksum::sum(&bytes[ip4 + 12..ip4 + 20], protocol + length as u32)
 }
 
 /// Fills in the checksum at `start + field` over everything from `start` on.
@@ -299,7 +344,7 @@ impl<'a> Parser<'a> {
         let ethertype = self.word("an ethertype (IP4:, ARP:, IP6:, 0x....:)")?;
         let (code, next) = match ethertype.trim_end_matches(':').to_ascii_uppercase().as_str() {
             "IP4" => (0x0800, Some("ip4".to_string())),
-            "IP6" => (0x86dd, Some("payload".to_string())),
+            "IP6" => (0x86dd, Some("ip6".to_string())),
             "ARP" => (0x0806, Some("payload".to_string())),
             other => match u16::from_str_radix(other.trim_start_matches("0X"), 16) {
                 Ok(code) => (code, Some("payload".to_string())),
@@ -370,6 +415,88 @@ impl<'a> Parser<'a> {
             }
         }
         Ok(Some(next.into()))
+    }
+
+    fn ip6(&mut self) -> Result<Option<String>, String> {
+        let (code, next) = match self.peek().map(|word| word.trim_end_matches(':').to_ascii_uppercase()).as_deref() {
+            // Bytes from the header on.
+            None | Some("HEX" | "INCREMENTING") => return Ok(Some("payload".into())),
+            Some("UDP") => (17, "udp"),
+            Some("TCP") => (6, "tcp"),
+            Some("ICMP6") => (58, "icmp6"),
+            Some(other) => match other.parse::<u8>() {
+                Ok(code) => (code, "payload"),
+                Err(_) => return Err(format!("data: unknown protocol `{other}' (UDP:, TCP:, ICMP6: or its number)")),
+            },
+        };
+        self.at += 1;
+        let start = self.template.bytes.len();
+        self.template.bytes.resize(start + 40, 0);
+        self.template.bytes[start] = 0x60;
+        self.template.bytes[start + 6] = code;
+        self.template.bytes[start + 7] = 64;
+        self.template.ip6 = Some(start);
+        self.address6(start + 8)?;
+        self.arrow()?;
+        self.address6(start + 24)?;
+        while let Some(option) = self.peek() {
+            match option {
+                "hop-limit" => {
+                    self.at += 1;
+                    self.field(start + 7, 1, "a hop limit (0 to 255)", |hops: u8| hops.into())?;
+                }
+                "flow-label" => {
+                    self.at += 1;
+                    let label: u32 = self.value("a flow label (0 to 1048575)")?;
+                    if label >> 20 != 0 {
+                        return Err(format!("data: `{label}' is not a flow label (0 to 1048575)"));
+                    }
+                    self.template.bytes[start + 1] |= (label >> 16) as u8;
+                    self.template.bytes[start + 2..start + 4].copy_from_slice(&(label as u16).to_be_bytes());
+                }
+                "tos" => {
+                    self.at += 1;
+                    let class: u8 = self.value("a TOS (0 to 255)")?;
+                    self.template.bytes[start] |= class >> 4;
+                    self.template.bytes[start + 1] |= class << 4;
+                }
+                _ => break,
+            }
+        }
+        Ok(Some(next.into()))
+    }
+
+    /// An IPv6 address, or a range of them that differ in the lower 64 bits only.
+    fn address6(&mut self, offset: usize) -> Result<(), String> {
+        const EXPECTED: &str = "an IPv6 address";
+        let at = self.at;
+        let low: Ipv6Addr = self.value(EXPECTED)?;
+        self.template.bytes[offset..offset + 16].copy_from_slice(&low.octets());
+        if let (Some("-" | "+"), Some(high)) = (self.peek(), self.words.get(self.at + 1)) {
+            let upper = |address: Ipv6Addr| u128::from(address) >> 64;
+            if high.parse::<Ipv6Addr>().is_ok_and(|high| upper(high) != upper(low)) {
+                return Err(format!(
+                    "data: a range of IPv6 addresses is of their lower 64 bits (word {})",
+                    self.at + 2
+                ));
+            }
+        }
+        self.at = at;
+        self.field(offset + 8, 8, EXPECTED, |address: Ipv6Addr| u128::from(address) as u64)
+    }
+
+    fn icmp6(&mut self) -> Result<Option<String>, String> {
+        let kind = match self.peek() {
+            Some("echo_request") => 128,
+            Some("echo_reply") => 129,
+            _ => return Ok(Some("payload".into())),
+        };
+        self.at += 1;
+        let start = self.template.bytes.len();
+        self.template.bytes.resize(start + 8, 0);
+        self.template.bytes[start] = kind;
+        self.template.icmp = Some(start);
+        Ok(Some("payload".into()))
     }
 
     fn ports(&mut self, start: usize) -> Result<(), String> {
@@ -520,6 +647,36 @@ mod tests {
     }
 
     #[test]
+    fn ip6_packets_are_made_as_written() {
+        let text = "IP6: 02:00:00:00:00:aa -> 02:00:00:00:00:01 UDP: 2001:db8::1 -> 2001:db8:1::1 - 2001:db8:1::2 \
+                    hop-limit 9 flow-label 74565 tos 33 UDP: 1234 -> 5678 incrementing 6";
+        let mut template = Template::parse(text, None, true).unwrap();
+        for last in [1, 2, 1] {
+            let packet = next(&mut template);
+            assert_eq!((packet.len(), &packet[12..14]), (68, &[0x86, 0xdd][..]));
+            let ip = wire::ipv6::Header::new_checked(&packet[14..]).unwrap();
+            assert_eq!((ip.hop_limit(), ip.flow_label(), ip.traffic_class(), ip.payload_len()), (9, 0x12345, 33, 14));
+            assert_eq!(ip.dst().segments()[7], last);
+            let udp = wire::udp::Header::new_checked(ip.payload()).unwrap();
+            assert!(udp.verify_checksum(checksum::pseudo_header6(ip.src(), ip.dst(), 17, 14)));
+        }
+        let echo = "IP6: 02:00:00:00:00:aa -> 02:00:00:00:00:01 ICMP6: 2001:db8::1 -> 2001:db8::2 echo_request";
+        let packet = next(&mut Template::parse(echo, None, true).unwrap());
+        let ip = wire::ipv6::Header::new_checked(&packet[14..]).unwrap();
+        let message = wire::icmpv6::Header::new_checked(ip.payload()).unwrap();
+        assert!(message.verify_checksum(ip.src(), ip.dst()));
+        let all: std::sync::Arc<[u128]> = [5, 6].into();
+        let mut template = Template::parse(text, None, true).unwrap().to_each_of(all);
+        let lasts: Vec<u8> = (0..3).map(|_| next(&mut template)[53]).collect();
+        assert_eq!(lasts, [5, 6, 5]);
+        let wide = text.replace("2001:db8:1::2", "2001:db8:2::2");
+        assert!(Template::parse(&wide, None, true).unwrap_err().contains("lower 64 bits"));
+        // Bytes from the header on are taken as they are.
+        let raw = "IP6: 02:00:00:00:00:aa -> 02:00:00:00:00:01 hex 0x6000";
+        assert_eq!(next(&mut Template::parse(raw, None, true).unwrap())[14..], [0x60, 0]);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let cases = [
             ("", "an ethertype"),
@@ -542,7 +699,7 @@ mod tests {
         #[test]
         fn any_text_gives_a_template_or_an_error(
             words in proptest::collection::vec(proptest::sample::select(vec![
-                "IP4:", "ARP:", "UDP:", "TCP:", "ICMP:", "echo_request", "1.2.3.4", "02:00:00:00:00:aa", "->", "-", "+",
+                "IP4:", "IP6:", "::1", "hop-limit", "flow-label", "ICMP6:", "ARP:", "UDP:", "TCP:", "ICMP:", "echo_request", "1.2.3.4", "02:00:00:00:00:aa", "->", "-", "+",
                 "ttl", "incrementing", "hex", "0x00", "70000", "3", "é",
             ]), 0..24),
             low in 0u64..3000, high in 0u64..3000, random in any::<bool>(), link in any::<bool>(),

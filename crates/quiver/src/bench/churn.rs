@@ -12,9 +12,9 @@ use drivers::pg::template::{Template, Vary};
 use drivers::pg::{self, Content, Stream};
 use drivers::{Device, Link, Transmit};
 use graph::{Buffers, Vector, edge, flag, time};
-use router::arp::NeighbourKey;
-use router::ip4::bulk::Batch;
-use router::ip4::control::{Path, Source, Way};
+use router::ip::bulk::Batch;
+use router::ip::control::{Path, Source, Way};
+use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -131,7 +131,7 @@ impl Bed {
         router.add_address(sink, "100.64.2.1/24".parse().expect("a prefix"))?;
         for number in 0..=HOPS {
             let mac = MacAddress([2, 0x51, 0xff, 0, 0, number as u8]);
-            router.set_neighbour(NeighbourKey { interface: sink, address: hop(number) }, mac, true)?;
+            router.set_neighbour(NeighbourKey::new(sink, hop(number)), mac, true)?;
         }
         let mut bed = Bed { router, stay, come, seen };
         bed.replace(0)?;
@@ -141,7 +141,7 @@ impl Bed {
     /// Gives the routes that stay other next hops.
     fn replace(&mut self, shift: usize) -> Result<(), router::Error> {
         let mut batch = Batch::default();
-        let via = |number| vec![Path::new(Way::Via { next_hop: hop(number), interface: None })];
+        let via = |number| vec![Path::new(Way::Via { next_hop: hop(number).into(), interface: None })];
         let lists: Vec<_> = (0..HOPS).map(|number| batch.paths(via(number))).collect();
         self.stay.iter().enumerate().for_each(|(at, key)| batch.put(prefix_of(*key), lists[(at + shift) % HOPS]));
         self.router.change_routes(Source::Api, batch).map(drop)
@@ -149,7 +149,7 @@ impl Bed {
 
     fn come(&mut self) -> Result<(), router::Error> {
         let mut batch = Batch::default();
-        let list = batch.paths(vec![Path::new(Way::Via { next_hop: hop(HOPS), interface: None })]);
+        let list = batch.paths(vec![Path::new(Way::Via { next_hop: hop(HOPS).into(), interface: None })]);
         self.come.iter().for_each(|key| batch.put(prefix_of(*key), list));
         self.router.change_routes(Source::Api, batch).map(drop)
     }

@@ -1,17 +1,19 @@
 //! Which routes a scenario has, and where its packets go.
 
 use super::NEXT_HOP;
+use drivers::pg::template::Destinations;
 use router::Router;
-use router::ip4::bulk::Batch;
-use router::ip4::control::{Path, Source, Way};
-use std::net::Ipv4Addr;
+use router::ip::bulk::Batch;
+use router::ip::control::{Path, Source, TableIndex, Way};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::fib4::Key;
+use tables::fib6::Key as Key6;
 use tables::synthetic::{self, Random};
-use wire::Prefix4;
+use wire::{Family, Prefix, Prefix4, Prefix6};
 
 /// All scenarios that send packets.
-pub const ALL: [&str; 11] = [
+pub const ALL: [&str; 15] = [
     "dumb",
     "ip4-1",
     "ip4-1k",
@@ -23,6 +25,10 @@ pub const ALL: [&str; 11] = [
     "ip4-ecmp4",
     "ip4-64nh",
     "ip4-mixed",
+    "ip6-1",
+    "ip6-200k-bgp",
+    "ip6-200k-48",
+    "ip6-2m",
 ];
 
 const FIRST_DESTINATION: u32 = 16 << 24;
@@ -33,6 +39,9 @@ const SEED: u64 = 20_261_122;
 /// The networks of interfaces are so many bits apart.
 const NETWORK: u32 = 12;
 
+/// That of the first interface, and the others from it on.
+pub const NETWORK6: u128 = 0xfd00_0002 << 96;
+
 /// What is looked up how often.
 enum Popularity {
     Even,
@@ -40,9 +49,15 @@ enum Popularity {
     Zipf,
 }
 
+/// Prefixes of either family.
+enum Keys {
+    V4(Vec<Key>),
+    V6(Vec<Key6>),
+}
+
 /// Routes of one scenario.
 pub struct Scenario {
-    keys: Vec<Key>,
+    keys: Keys,
     /// Next hops, to which routes lead in turn.
     pub next_hops: u32,
     /// Interfaces by which these are reached, in turn.
@@ -55,7 +70,7 @@ pub struct Scenario {
 
 impl Scenario {
     pub fn of(name: &str) -> Scenario {
-        let plain = |keys, next_hops| Scenario {
+        let of = |keys, next_hops| Scenario {
             keys,
             next_hops,
             interfaces: 1,
@@ -63,6 +78,8 @@ impl Scenario {
             one_in: 1,
             popularity: Popularity::Even,
         };
+        let plain = |keys, next_hops| of(Keys::V4(keys), next_hops);
+        let plain6 = |keys, next_hops| of(Keys::V6(keys), next_hops);
         let million = || synthetic::internet(1_000_000, SEED);
         match name {
             "ip4-1k" => plain(side_by_side(1000), 1),
@@ -74,79 +91,128 @@ impl Scenario {
             "ip4-64nh" => plain(side_by_side(1000), 64),
             "ip4-ecmp4" => Scenario { paths: 4, ..plain(side_by_side(1), 4) },
             "ip4-mixed" => Scenario { interfaces: 4, paths: 4, one_in: 10, ..plain(side_by_side(1000), 64) },
+            "ip6-1" => plain6(vec![Key6::new(0x2001_0db8_0016 << 80, 48)], 1),
+            "ip6-200k-bgp" => plain6(synthetic::internet6(200_000, SEED), 16),
+            "ip6-200k-48" => plain6(synthetic::forty_eights(200_000, SEED), 16),
+            "ip6-2m" => plain6(synthetic::internet6(2_000_000, SEED), 16),
             _ => plain(side_by_side(1), 1),
         }
     }
 
     pub fn routes(&self) -> usize {
-        self.keys.len()
+        match &self.keys {
+            Keys::V4(keys) => keys.len(),
+            Keys::V6(keys) => keys.len(),
+        }
+    }
+
+    pub fn family(&self) -> Family {
+        match self.keys {
+            Keys::V4(_) => Family::Ip4,
+            Keys::V6(_) => Family::Ip6,
+        }
     }
 
     /// The addresses of its next hops.
-    pub fn hops(&self) -> impl Iterator<Item = Ipv4Addr> {
+    pub fn hops(&self) -> impl Iterator<Item = IpAddr> {
         (0..self.next_hops).map(|hop| {
             let (interface, station) = (hop % self.interfaces, hop / self.interfaces);
-            Ipv4Addr::from(u32::from(NEXT_HOP) + (interface << NETWORK) + station)
+            match self.family() {
+                Family::Ip4 => Ipv4Addr::from(u32::from(NEXT_HOP) + (interface << NETWORK) + station).into(),
+                Family::Ip6 => {
+                    Ipv6Addr::from(NETWORK6 + (u128::from(interface) << 64) + u128::from(2 + station)).into()
+                }
+            }
         })
     }
 
     /// The addresses of the interfaces behind which they are.
-    pub fn networks(&self) -> impl Iterator<Item = Prefix4> {
-        (0..self.interfaces).map(|interface| {
-            let address = u32::from(NEXT_HOP) - 1 + (interface << NETWORK);
-            Prefix4::new(address.into(), 24).expect("a /24")
+    pub fn networks(&self) -> impl Iterator<Item = Prefix> {
+        (0..self.interfaces).map(|interface| match self.family() {
+            Family::Ip4 => {
+                let address = u32::from(NEXT_HOP) - 1 + (interface << NETWORK);
+                Prefix4::new(address.into(), 24).expect("a /24").into()
+            }
+            Family::Ip6 => {
+                let address = NETWORK6 + (u128::from(interface) << 64) + 1;
+                Prefix6::new(address.into(), 64).expect("a /64").into()
+            }
         })
     }
 
     /// Puts the routes into a router's table.
     pub fn install(&self, router: &mut Router) -> Result<(), router::Error> {
-        let hops: Vec<Ipv4Addr> = self.hops().collect();
+        let hops: Vec<IpAddr> = self.hops().collect();
         let path = |at: usize| Path::new(Way::Via { next_hop: hops[at % hops.len()], interface: None });
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(self.family(), TableIndex::DEFAULT);
         let lists: Vec<_> = (0..hops.len()).map(|hop| batch.paths(vec![path(hop)])).collect();
         let several: Vec<_> = match self.paths {
             1 => lists.clone(),
             paths => (0..hops.len()).map(|hop| batch.paths((hop..hop + paths as usize).map(path).collect())).collect(),
         };
-        for (at, key) in self.keys.iter().enumerate() {
-            let lists = if at % self.one_in == 0 { &several } else { &lists };
-            let hop = (key.address() >> (32 - u32::from(key.length()))) as usize % lists.len();
-            batch.put(prefix_of(*key), lists[hop]);
+        let mut put = |at: usize, prefix: Prefix, number: u128| {
+            let lists = if at.is_multiple_of(self.one_in) { &several } else { &lists };
+            batch.put(prefix, lists[number as usize % lists.len()]);
+        };
+        match &self.keys {
+            Keys::V4(keys) => keys.iter().enumerate().for_each(|(at, key)| {
+                put(at, prefix_of(*key).into(), (key.address() >> (32 - u32::from(key.length()))).into());
+            }),
+            Keys::V6(keys) => keys.iter().enumerate().for_each(|(at, key)| {
+                put(at, prefix6_of(*key).into(), key.address() >> (128 - u32::from(key.length())));
+            }),
         }
         let outcome = router.change_routes(Source::Api, batch)?;
-        assert_eq!(outcome.added, self.keys.len(), "{outcome:?}");
+        assert_eq!(outcome.added, self.routes(), "{outcome:?}");
         Ok(())
     }
 
     /// Where packets go, one after the other; some address of a route.
-    pub fn destinations(&self) -> Arc<[u32]> {
+    pub fn destinations(&self) -> Destinations {
         let mut random = Random::new(SEED + 1);
-        let count = match self.keys.len() {
-            1 => 1,
-            routes => DESTINATIONS.min(routes * 256),
-        };
-        let one = |_| {
-            let at = match self.popularity {
-                Popularity::Even => random.below(self.keys.len() as u32) as usize,
-                Popularity::Zipf => {
-                    // The inverse of the distribution function of 1/n, nearly.
-                    let part = f64::from(random.draw()) / f64::from(u32::MAX);
-                    ((self.keys.len() as f64).powf(part) as usize).min(self.keys.len()) - 1
-                }
-            };
-            let key = self.keys[at];
-            match self.keys.len() {
-                1 => key.address() + 1,
-                _ => key.address() | random.draw().unbounded_shr(u32::from(key.length())),
+        let routes = self.routes();
+        let count = if routes == 1 { 1 } else { DESTINATIONS.min(routes * 256) };
+        let pick = |random: &mut Random| match self.popularity {
+            Popularity::Even => random.below(routes as u32) as usize,
+            Popularity::Zipf => {
+                // The inverse of the distribution function of 1/n, nearly.
+                let part = f64::from(random.draw()) / f64::from(u32::MAX);
+                ((routes as f64).powf(part) as usize).min(routes) - 1
             }
         };
-        (0..count).map(one).collect()
+        match &self.keys {
+            Keys::V4(keys) => {
+                let one = |_| {
+                    let key = keys[pick(&mut random)];
+                    match routes {
+                        1 => key.address() + 1,
+                        _ => key.address() | random.draw().unbounded_shr(u32::from(key.length())),
+                    }
+                };
+                (0..count).map(one).collect::<Arc<[u32]>>().into()
+            }
+            Keys::V6(keys) => {
+                let one = |_| {
+                    let key = keys[pick(&mut random)];
+                    let host = (0..4).fold(0, |host, _| host << 32 | u128::from(random.draw()));
+                    match routes {
+                        1 => key.address() + 1,
+                        _ => key.address() | host.unbounded_shr(u32::from(key.length())),
+                    }
+                };
+                (0..count).map(one).collect::<Arc<[u128]>>().into()
+            }
+        }
     }
 }
 
 /// So many /24s side by side.
 fn side_by_side(count: u32) -> Vec<Key> {
     (0..count).map(|route| Key::new(FIRST_DESTINATION + (route << 8), 24)).collect()
+}
+
+pub fn prefix6_of(key: Key6) -> Prefix6 {
+    Prefix6::new(key.address().into(), key.length()).expect("a key has a prefix's length")
 }
 
 pub fn prefix_of(key: Key) -> Prefix4 {

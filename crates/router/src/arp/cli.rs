@@ -1,47 +1,65 @@
 //! Commands on neighbours, as VPP has them.
 
-use super::NeighbourKey;
-use super::control::{Limits, Neighbour, State};
 use super::policy::{Policy, Range, Rates};
 use crate::Router;
+use crate::neighbour::NeighbourKey;
+use crate::neighbour::control::{Limits, Neighbour, State};
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use graph::InterfaceIndex;
 use serde::Serialize;
 use std::fmt;
+use wire::Family;
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Neighbours",
-        "Who is on the wire: learned by ARP, or told. Flags in listings: `S` static, `D` learned, `N` without a route of \
+        "Who is on the wire: learned by ARP or Neighbor Discovery, or told. Flags in listings: `S` static, `D` learned, `N` without a route of \
          its own, `A` aged and being asked again, `P` not answered yet, `F` did not answer. See [neighbours](neighbours.md).",
     );
-    for path in ["ip neighbor", "set ip neighbor"] {
+    let paths = [
+        ("ip neighbor", "ip", "100.64.1.2"),
+        ("set ip neighbor", "ip", "100.64.1.2"),
+        ("ip6 neighbor", "ip6", "2001:db8:0:1::1"),
+        ("set ip6 neighbor", "ip6", "2001:db8:0:1::1"),
+    ];
+    for (path, kind, example) in paths {
         set.add(
             Command::new(
                 &format!(
-                    "{path} {{del <interface:interface> <address:ip4> [<mac:mac>] | flush [<interface:interface>] | \
-                     [static] <interface:interface> <address:ip4> <mac:mac> {{{{ [static] | [no-fib-entry] }}}} : what}}"
+                    "{path} {{del <interface:interface> <address:{kind}> [<mac:mac>] | flush [<interface:interface>] | \
+                     [static] <interface:interface> <address:{kind}> <mac:mac> {{{{ [static] | [no-fib-entry] }}}} : what}}"
                 ),
                 "Make a neighbour known, or forget it; or forget what was learned.",
                 set_neighbour,
             )
             .configures()
-            .example(&format!("{path} e0 100.64.1.2 50:7c:6f:20:30:70")),
+            .example(&format!("{path} e0 {example} 50:7c:6f:20:30:70")),
         );
     }
-    for path in ["show ip neighbors", "show ip neighbor", "show ip4 neighbors", "show ip4 neighbor", "show arp"] {
+    let paths = [
+        ("show ip neighbors", None),
+        ("show ip neighbor", None),
+        ("show ip4 neighbors", Some(Family::Ip4)),
+        ("show ip4 neighbor", Some(Family::Ip4)),
+        ("show arp", Some(Family::Ip4)),
+        ("show ip6 neighbors", Some(Family::Ip6)),
+        ("show ip6 neighbor", Some(Family::Ip6)),
+    ];
+    for (path, family) in paths {
         set.add(Command::new(
             &format!("{path} [<interface:interface>]"),
             "The neighbours of interfaces.",
-            |router: &mut Router, args: &Args| show_neighbours(router, args, false),
+            move |router: &mut Router, args: &Args| show_neighbours(router, args, family, false),
         ));
     }
-    set.add(Command::new(
-        "show ip4 neighbor-sorted",
-        "The neighbours of interfaces, the longest unheard first.",
-        |router: &mut Router, args: &Args| show_neighbours(router, args, true),
-    ));
+    for (family, word) in [(Family::Ip4, "ip4"), (Family::Ip6, "ip6")] {
+        set.add(Command::new(
+            &format!("show {word} neighbor-sorted"),
+            "The neighbours of interfaces, the longest unheard first.",
+            move |router: &mut Router, args: &Args| show_neighbours(router, args, Some(family), true),
+        ));
+    }
     set.add(
         Command::new(
             "clear ip neighbors [<interface:interface>]",
@@ -257,9 +275,15 @@ fn name_of(router: &Router, interface: InterfaceIndex) -> String {
     router.interfaces.get(interface).map_or("?".into(), |interface| interface.name.clone())
 }
 
-fn show_neighbours(router: &mut Router, args: &Args, by_age: bool) -> Result<Box<dyn Reply>, CommandError> {
+fn show_neighbours(
+    router: &mut Router,
+    args: &Args,
+    family: Option<Family>,
+    by_age: bool,
+) -> Result<Box<dyn Reply>, CommandError> {
     let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
     let neighbours = &router.neighbours;
+    let of_family = |(key, _): &(&NeighbourKey, &Neighbour)| family.is_none_or(|family| key.family() == family);
     let shown = |(key, neighbour): (&NeighbourKey, &Neighbour)| {
         let (state, mac) = match neighbour.state {
             State::Known { mac, is_static: true } => ("S", mac.to_string()),
@@ -279,8 +303,8 @@ fn show_neighbours(router: &mut Router, args: &Args, by_age: bool) -> Result<Box
         }
     };
     let mut neighbors: Vec<ShownNeighbour> = match only {
-        Some(interface) => neighbours.of_interface(interface).map(shown).collect(),
-        None => neighbours.iter().map(shown).collect(),
+        Some(interface) => neighbours.of_interface(interface).filter(of_family).map(shown).collect(),
+        None => neighbours.iter().filter(of_family).map(shown).collect(),
     };
     if by_age {
         neighbors.sort_by(|a, b| b.age.total_cmp(&a.age));

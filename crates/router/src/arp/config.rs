@@ -1,11 +1,11 @@
 //! What operators said of neighbours as the commands that say it. Learned ones are no
 //! configuration.
 
-use super::control::{Limits, State};
 use super::policy::Rates;
 use crate::Router;
 use crate::config::Statement;
 use crate::interface;
+use crate::neighbour::control::{Limits, State};
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     let limits = router.neighbours.limits();

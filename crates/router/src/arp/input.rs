@@ -9,14 +9,15 @@
 //! changes its Ethernet address is followed. Nobody else: what nobody asked for would let
 //! any host fill the table, or take the place of another before it is known.
 
-use super::limit::{Bucket, ByInterface};
 use super::policy::{Policy, SharedPolicy};
-use super::table::{Entry, Shared};
-use super::{Event, NeighbourKey};
 use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
-use crate::ip4::Fibs;
+use crate::ip::Fibs4;
 use crate::ip4::on_link::OnLink;
+use crate::neighbour::NeighbourKey;
+use crate::neighbour::learn::{Learner, NotLearned};
+use crate::neighbour::limit::{Bucket, ByInterface};
+use crate::neighbour::table::{Entry, Shared};
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -133,28 +134,23 @@ pub struct Tables {
     pub facts: SharedFacts,
     pub neighbours: Arc<Shared>,
     pub policy: SharedPolicy,
-    pub fibs: Fibs,
+    pub fibs: Fibs4,
     pub objects: ObjectHandle,
     /// For hosts on the wire that only routes know.
     pub routes: OnLink,
 }
 
-#[derive(Debug, Default)]
-struct Limits {
-    replies: Bucket,
-    learning: Bucket,
-}
-
 pub struct ArpInput {
     tables: Arc<Tables>,
-    events: EventSender,
-    limits: ByInterface<Limits>,
+    learner: Learner,
+    replies: ByInterface<Bucket>,
     conflicts: Bucket,
 }
 
 impl ArpInput {
     pub fn new(tables: Tables, events: EventSender) -> ArpInput {
-        ArpInput { tables: Arc::new(tables), events, limits: ByInterface::default(), conflicts: Bucket::default() }
+        let (learner, replies) = (Learner::new(events), ByInterface::default());
+        ArpInput { tables: Arc::new(tables), learner, replies, conflicts: Bucket::default() }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, tables: &Tables, row: &mut Row) -> Edge {
@@ -182,7 +178,7 @@ impl ArpInput {
         if facts.is_no_host(arp.sender_ip) {
             return Edge::NoHost;
         }
-        let key = NeighbourKey { interface: facts.index, address: arp.sender_ip };
+        let key = NeighbourKey::new(facts.index, arp.sender_ip);
         let entry = tables.neighbours.get(cx.round, &key);
         match arp.operation {
             Operation::Request if facts.owns(arp.target_ip) => {
@@ -223,9 +219,8 @@ impl ArpInput {
             return Edge::CameBack;
         }
         if self.conflicts.take(cx.now, CONFLICTS_TOLD) {
-            let key = NeighbourKey { interface: facts.index, address: arp.sender_ip };
-            // Who is not told of this one is told of the next.
-            let _ = self.events.try_send(Event::Conflict(key, arp.sender_mac).into());
+            let key = NeighbourKey::new(facts.index, arp.sender_ip);
+            self.learner.tell_conflict(key, arp.sender_mac);
         }
         Edge::OurAddress
     }
@@ -241,38 +236,13 @@ impl ArpInput {
         entry: Option<Entry<'_>>,
         create: bool,
     ) -> Result<(), Edge> {
-        let key = NeighbourKey { interface: facts.index, address: arp.sender_ip };
-        let news = Event::Learned(key, arp.sender_mac);
-        if let Some(word) = entry.map(Entry::word)
-            && word.is_static()
-        {
-            return if word.mac() == Some(arp.sender_mac) { Ok(()) } else { Err(Edge::ContradictsStatic) };
-        }
-        if let Some(entry) = entry {
-            if entry.take_question() {
-                return self.events.try_send(news.into()).map_err(|_| {
-                    entry.ask_again();
-                    Edge::ControlBusy
-                });
-            }
-            match entry.word().mac() {
-                Some(mac) if mac == arp.sender_mac => {
-                    entry.hear(cx.now); // nothing new
-                    return Ok(());
-                }
-                // Control has been told of another answer.
-                None if !entry.word().is_silent() => return Ok(()),
-                _ => {}
-            }
-        }
-        // Who is in the table was known or wanted: also one that did not answer in time.
-        if entry.is_none() && !create {
-            return Err(Edge::NotAskedFor);
-        }
-        if !self.limits.of(facts.index).learning.take(cx.now, policy.rates.learning) {
-            return Err(Edge::LearningLimited);
-        }
-        self.events.try_send(news.into()).map_err(|_| Edge::ControlBusy)
+        let said = (NeighbourKey::new(facts.index, arp.sender_ip), arp.sender_mac);
+        self.learner.learn(cx, said, entry, create, policy.rates.learning).map_err(|why| match why {
+            NotLearned::ContradictsStatic => Edge::ContradictsStatic,
+            NotLearned::NotAskedFor => Edge::NotAskedFor,
+            NotLearned::Limited => Edge::LearningLimited,
+            NotLearned::ControlBusy => Edge::ControlBusy,
+        })
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -310,7 +280,7 @@ impl ArpInput {
         arp: &Arp,
         counter: usize,
     ) -> Edge {
-        if !self.limits.of(facts.index).replies.take(cx.now, policy.rates.replies) {
+        if !self.replies.of(facts.index).take(cx.now, policy.rates.replies) {
             return Edge::RepliesLimited;
         }
         let reply = Arp {

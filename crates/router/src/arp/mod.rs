@@ -1,35 +1,29 @@
 //! ARP (RFC 826): who has which Ethernet address.
 //!
-//! Workers answer requests ([`input`]) and hold packets for unknown neighbours
-//! ([`resolve`]); they tell control what is news as [`Event`]s. Control keeps the
-//! neighbours, asks for them, and ages them ([`control`]); what it knows is in a table
-//! for workers ([`table`]), what operators set in another ([`policy`]).
+//! Workers answer requests and take in what neighbours say ([`input`]), as operators set ([`policy`]); control asks and
+//! announces ([`send`]). What is known of neighbours is in [`crate::neighbour`].
 
 pub mod cli;
 pub(crate) mod config;
-pub mod control;
-mod glean;
 mod input;
-mod limit;
 pub mod policy;
-pub mod resolve;
-mod table;
+mod send;
 
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
-use crate::ip4::Fibs;
+use crate::ip::Fibs4;
 use crate::ip4::on_link::OnLink;
-use control::Neighbours;
-use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
+use crate::neighbour::control::Neighbours;
+use crate::neighbour::glean::{self, Glean};
+use crate::neighbour::resolve::{self, Resolve};
+use crate::neighbour::table::Table;
+use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use policy::{Policy, SharedPolicy};
 use rcu::Published;
-use resolve::Resolve;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
-use table::Table;
 use tables::ObjectHandle;
-use wire::MacAddress;
+use wire::Family;
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
@@ -41,24 +35,6 @@ pub(crate) const CAPABILITY: Capability = Capability {
         Stage::new("ip4-arp", "ip4-arp", capability::when_addressed),
     ],
 };
-
-/// A neighbour: an address on an interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NeighbourKey {
-    pub interface: InterfaceIndex,
-    pub address: Ipv4Addr,
-}
-
-/// What workers tell control about neighbours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// Packets wait for this neighbour.
-    Resolve(NeighbourKey),
-    /// This neighbour said that it has this address.
-    Learned(NeighbourKey, MacAddress),
-    /// Somebody said that it has this address, which is ours.
-    Conflict(NeighbourKey, MacAddress),
-}
 
 /// Nodes that control talks to.
 pub(crate) struct Nodes {
@@ -72,7 +48,7 @@ pub(crate) struct Nodes {
 pub(crate) fn register(
     graph: &mut Graph,
     facts: &SharedFacts,
-    fibs: &Fibs,
+    fibs: &Fibs4,
     objects: &ObjectHandle,
     events: &EventSender,
 ) -> Result<(Nodes, Neighbours), GraphError> {
@@ -93,13 +69,14 @@ pub(crate) fn register(
     let (objects, gleaned, events) = (objects.clone(), objects.clone(), events.clone());
     let (known, shared_policy) = (table.shared(), policy.clone());
     let share = graph.pool().capacity() as usize / graph.workers();
-    let arp = graph.register(resolve::spec(), move |_| {
-        let resolve = Resolve::new(objects.clone(), events.clone(), known.clone(), shared_policy.clone(), share);
+    let arp = graph.register(resolve::spec(Family::Ip4), move |_| {
+        let resolve =
+            Resolve::new(Family::Ip4, objects.clone(), events.clone(), known.clone(), shared_policy.clone(), share);
         Behaviour::Expand(Box::new(resolve))
     })?;
     let known = table.shared();
-    graph.register(glean::spec(), move |_| {
-        Behaviour::Map(Box::new(glean::Glean::new(known.clone(), gleaned.clone())))
+    graph.register(glean::spec(Family::Ip4), move |_| {
+        Behaviour::Map(Box::new(Glean::new(Family::Ip4, known.clone(), gleaned.clone())))
     })?;
     Ok((Nodes { arp }, Neighbours::new(table, policy)))
 }

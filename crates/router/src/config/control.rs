@@ -116,13 +116,13 @@ impl Router {
         let mut statements = Vec::new();
         // One line a capability.
         logging::config::statements(self, &mut statements);
-        ip4::vrf::statements(self, &mut statements);
+        crate::ip::vrf::statements(self, &mut statements);
         interface::config::statements(self, &mut statements);
         span::config::statements(self, &mut statements);
         handoff::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
-        ip4::config::statements(self, &mut statements);
-        ip4::vrf::limits(self, &mut statements);
+        crate::ip::config::statements(self, &mut statements);
+        crate::ip::vrf::limits(self, &mut statements);
         ip4::punt::config::statements(self, &mut statements);
         icmp::config::statements(self, &mut statements);
         reassembly::config::statements(self, &mut statements);
@@ -264,9 +264,9 @@ impl Router {
     /// Takes all steps, or none.
     fn take(&mut self, steps: Vec<Step>) -> Result<(), ConfigError> {
         // On the way from one state to another, and back, there may be more routes than in either.
-        self.ip4.knows_no_limit = true;
+        self.ip.knows_no_limit = true;
         let result = self.take_each(steps);
-        self.ip4.knows_no_limit = false;
+        self.ip.knows_no_limit = false;
         result
     }
 

@@ -8,7 +8,7 @@
 use super::Event;
 use super::input::{ClientTable, Expected, NAME, SharedClients};
 use crate::interface::Interface;
-use crate::ip4::control::{Path, Source, Way};
+use crate::ip::control::{Path, Source, Way};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use wire::checksum::pseudo_header4;
 use wire::dhcp::{self, CLIENT_PORT, Kind, Message, SERVER_PORT};
 use wire::ethernet::EtherType;
 use wire::ipv4::{self, Protocol};
-use wire::{MacAddress, Prefix4, udp};
+use wire::{Family, MacAddress, Prefix4, udp};
 
 const TTL: u8 = 64;
 /// RFC 2131 4.1: the first pause between two tries, doubled up to the last, each a second more or less.
@@ -507,8 +507,13 @@ impl Router {
                 return Err(error.to_string());
             }
             if let Some(path) = default_path(index, &lease)
-                && let Err(error) =
-                    self.add_route_in(self.table_of(index), default_route(), Source::Dhcp, vec![path], false)
+                && let Err(error) = self.add_route_in(
+                    self.table_of(index, Family::Ip4),
+                    default_route(),
+                    Source::Dhcp,
+                    vec![path],
+                    false,
+                )
             {
                 log::error!("{}: no default route by the lease: {error}", self.name_of_client(index));
             }
@@ -523,7 +528,7 @@ impl Router {
     fn unbind(&mut self, index: InterfaceIndex) {
         let Some(lease) = self.dhcp.clients.get_mut(&index).and_then(|client| client.lease.take()) else { return };
         if let Some(path) = default_path(index, &lease) {
-            match self.remove_route_in(self.table_of(index), default_route(), Source::Dhcp, &[path]) {
+            match self.remove_route_in(self.table_of(index, Family::Ip4), default_route(), Source::Dhcp, &[path]) {
                 // It could not be added.
                 Ok(()) | Err(Error::NoSuchRoute(_) | Error::NoSuchPath(_)) => {}
                 Err(error) => log::error!("route {} is not up to date: {error}", default_route()),
@@ -684,9 +689,9 @@ fn default_path(index: InterfaceIndex, lease: &Lease) -> Option<Path> {
     let next_hop = lease.router?;
     // Some networks give out a /32 and a router beside it.
     let way = if lease.prefix.contains(next_hop) {
-        Way::Via { next_hop, interface: Some(index) }
+        Way::Via { next_hop: next_hop.into(), interface: Some(index) }
     } else {
-        Way::OnLink { next_hop, interface: index }
+        Way::OnLink { next_hop: next_hop.into(), interface: index }
     };
     Some(Path::new(way))
 }

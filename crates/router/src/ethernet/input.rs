@@ -1,13 +1,16 @@
-//! `ethernet-input`: one pass over the Ethernet and IPv4 headers, and whose frames they are.
+//! `ethernet-input`: one pass over the Ethernet and IPv4 or IPv6 headers, and whose frames they are.
+//!
+//! Which of both a pass looks for is the first frame's to say: who follows with the other is looked at by `ip4-input` or
+//! `ip6-input`.
 //!
 //! Reads: `l2`, `length`, `rx_interface`. Writes: check bits into `flags`, `target` (IPv4
 //! destination), `l3`; `rx_interface`, when a sub-interface takes the frame by its VLAN tags;
-//! cuts Ethernet padding off `length`. Next: `ip4-input`, `arp-input`, `llc-input`,
+//! cuts Ethernet padding off `length`. Next: `ip4-input`, `ip6-input`, `arp-input`, `llc-input`,
 //! or a drop by name. While it looks at headers it has what their destinations need of a large routing table fetched.
 
 use super::station;
 use crate::interface::{Facts, FactsTable, SharedFacts};
-use crate::ip4::Fibs;
+use crate::ip::Fibs4;
 use crate::vlan::{Found, Inner};
 use graph::vector::VECTOR_SIZE;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, flag};
@@ -23,13 +26,14 @@ use wire::vlan::VID_MASK;
 graph::edges! {
     pub enum Edge {
         Ip4Input => next "ip4-input",
+        Ip6Input => next "ip6-input",
         ArpInput => next "arp-input",
         /// Shorter than an Ethernet header's 14 bytes. A broken driver or sender.
         Runt => drop "frame shorter than its header",
         /// The frame is for another station's MAC address. Normal on a shared wire; else the sender has an old ARP
         /// entry for our address.
         OtherStation => drop "l3 mac mismatch",
-        /// The frame carries something else than what this router speaks, such as IPv6 or LLDP. Normal.
+        /// The frame carries something else than what this router speaks, such as LLDP. Normal.
         UnknownType => drop "unknown ethernet type",
         Llc => next "llc-input",
         /// The frame says that more bytes follow its header than do (IEEE 802.3, 3.2.6): it was cut short on its way, or
@@ -69,7 +73,7 @@ pub struct EthernetInput {
 
 /// What frames are judged with.
 struct Intake {
-    fibs: Fibs,
+    fibs: Fibs4,
     /// Packets and bytes received, by interface: devices count their own, we the sub-interfaces'.
     rx: Arc<CounterTable>,
     scratch: Box<Scratch>,
@@ -85,7 +89,7 @@ struct Scratch {
 }
 
 impl EthernetInput {
-    pub fn new(facts: SharedFacts, fibs: Fibs, rx: Arc<CounterTable>) -> EthernetInput {
+    pub fn new(facts: SharedFacts, fibs: Fibs4, rx: Arc<CounterTable>) -> EthernetInput {
         let scratch =
             Scratch { shapes: [Shape::PLAIN; VECTOR_SIZE], tags: [0; VECTOR_SIZE], lengths: [0; VECTOR_SIZE] };
         EthernetInput { facts, intake: Intake { fibs, rx, scratch: Box::new(scratch) } }
@@ -111,7 +115,18 @@ impl Map for EthernetInput {
     }
 }
 
-const ETHERNET_FAULTS: u32 = check::OTHER_STATION | check::GROUP | check::NOT_IP4 | check::SHORT;
+const LINK_FAULTS: u32 = check::OTHER_STATION | check::GROUP | check::SHORT;
+const ETHERNET_FAULTS: u32 = LINK_FAULTS | check::NOT_IP4;
+
+/// What a pass over headers has found.
+#[derive(Clone, Copy)]
+struct Looked {
+    faults: u32,
+    /// The bit of packets of another EtherType than it looked for.
+    missed: u32,
+    /// Where those go of that EtherType.
+    found: Edge,
+}
 
 impl Intake {
     /// Packets `range`, all received on the interface `rx`.
@@ -132,6 +147,16 @@ impl Intake {
             return self.demultiplex(cx, vector, range, table, facts);
         }
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
+        if frames.bytes(0)[12..14] == EtherType::IPV6.0.to_be_bytes() {
+            let faults = batch::ethernet_ip6(&frames, facts.mac, sides.flags, sides.length);
+            return self.examined(
+                cx,
+                vector,
+                range,
+                (table, facts),
+                Looked { faults, missed: check::NOT_IP6, found: Edge::Ip6Input },
+            );
+        }
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
         // Few packets are through before anything has come.
         let slots = if frames.len() < FEW { None } else { self.fibs.ahead(cx.round, facts.ip4_table) };
@@ -139,17 +164,36 @@ impl Intake {
             Some(slots) => batch::ethernet_ip4_ahead(&frames, facts.mac, columns, |targets| slots.ask(targets)),
             None => batch::ethernet_ip4(&frames, facts.mac, columns),
         };
-        admit(cx, vector, &range, facts, faults);
+        self.examined(
+            cx,
+            vector,
+            range,
+            (table, facts),
+            Looked { faults, missed: check::NOT_IP4, found: Edge::Ip4Input },
+        );
+    }
+
+    /// Packets `range`, without sub-interfaces, after a pass over their headers.
+    #[inline]
+    fn examined(
+        &mut self,
+        cx: &mut Context<'_>,
+        vector: &mut Vector,
+        range: Range<usize>,
+        (table, facts): (&FactsTable, &Facts),
+        looked: Looked,
+    ) {
+        admit(cx, vector, &range, facts, looked.faults);
         let columns = vector.columns();
         for (l3, l2) in columns.l3[range.clone()].iter_mut().zip(&columns.l2[range.clone()]) {
             *l3 = l2 + HEADER_LEN as u16;
         }
-        if faults & ETHERNET_FAULTS == 0 {
-            columns.edge[range].fill(Edge::Ip4Input.into());
+        if looked.faults & (LINK_FAULTS | looked.missed) == 0 {
+            columns.edge[range].fill(looked.found.into());
             return;
         }
         for i in range.clone() {
-            let Some(edge) = ethertype_edge(cx, vector, i) else {
+            let Some(edge) = ethertype_edge(cx, vector, i, looked.missed) else {
                 // A tag, though nobody expects one: it and the rest are looked at anew.
                 vector.columns().flags[i..range.end].iter_mut().for_each(|flags| *flags &= !check::ALL);
                 return self.one_by_one(cx, vector, i..range.end, table, facts);
@@ -205,7 +249,7 @@ impl Intake {
             match edge.or(plain.then_some(Edge::Ip4Input)) {
                 Some(edge) => columns.edge[done.clone()].fill(edge.into()),
                 None => done.clone().for_each(|i| {
-                    let edge = ethertype_edge(cx, vector, i).unwrap_or(Edge::UnknownVlan);
+                    let edge = ethertype_edge(cx, vector, i, check::NOT_IP4).unwrap_or(Edge::UnknownVlan);
                     vector.set_edge(i, edge.into());
                 }),
             }
@@ -305,7 +349,7 @@ fn give(
     }
     let edge = match plain {
         true => Edge::Ip4Input,
-        false => ethertype_edge(cx, vector, i).unwrap_or(Edge::UnknownVlan),
+        false => ethertype_edge(cx, vector, i, check::NOT_IP4).unwrap_or(Edge::UnknownVlan),
     };
     vector.set_edge(i, edge.into());
 }
@@ -348,8 +392,8 @@ fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress, 
 }
 
 /// Where a packet goes by its checks and its EtherType, the two bytes before `l3`; none when
-/// that is a VLAN tag's.
-fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize) -> Option<Edge> {
+/// that is a VLAN tag's. The pass over headers has set `missed` where the EtherType is not the one that it looked for.
+fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize, missed: u32) -> Option<Edge> {
     let columns = vector.columns();
     let (flags, length) = (columns.flags[i], columns.length[i] as usize);
     let l3 = columns.l3[i] as usize;
@@ -357,13 +401,15 @@ fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize) -> Option<Edg
         Edge::Runt
     } else if flags & check::OTHER_STATION != 0 {
         Edge::OtherStation
-    } else if flags & check::NOT_IP4 == 0 {
-        // Too short for its IPv4 header: ip4-input says so.
-        Edge::Ip4Input
+    } else if flags & missed == 0 {
+        // What is too short for its IP header goes on, too: who looks at that says so.
+        if missed == check::NOT_IP4 { Edge::Ip4Input } else { Edge::Ip6Input }
     } else {
         let bytes = cx.buffers.bytes(columns.packets[i]);
         match EtherType(u16::from_be_bytes([bytes[l3 - 2], bytes[l3 - 1]])) {
             EtherType::ARP => Edge::ArpInput,
+            EtherType::IPV4 => Edge::Ip4Input,
+            EtherType::IPV6 => Edge::Ip6Input,
             other if other.is_tag() => return None,
             other if other.is_length() => {
                 length_edge(flags, &mut columns.length[i], l3 as u16 - columns.l2[i], other.0)

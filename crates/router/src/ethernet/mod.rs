@@ -8,7 +8,7 @@ mod station;
 
 use crate::capability::{self, Capability, Stage};
 use crate::interface::{InterfaceCounters, SharedFacts};
-use crate::ip4::Fibs;
+use crate::ip::Fibs4;
 use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
 
 /// For `show plugins` and `show features`.
@@ -29,7 +29,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
 pub fn register(
     graph: &mut Graph,
     facts: &SharedFacts,
-    fibs: &Fibs,
+    fibs: &Fibs4,
     counters: &InterfaceCounters,
 ) -> Result<NodeIndex, GraphError> {
     let punts = counters.punts.clone();

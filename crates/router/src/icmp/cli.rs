@@ -12,6 +12,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::PoisonError;
 use std::time::Duration;
+use wire::Family;
 
 /// What VPP sends unless told otherwise: five requests, a second apart, of 116 bytes with
 /// their headers.
@@ -104,7 +105,7 @@ impl fmt::Display for ShowIcmp {
 fn ping(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let destination = args.parse("address")?;
     let source = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
-    let table = args.optional("table")?.map(|id| router.find_table(id)).transpose()?;
+    let table = args.optional("table")?.map(|id| router.find_table(Family::Ip4, id)).transpose()?;
     let answers = router.start_ping(Wanted {
         table,
         destination,

@@ -1,12 +1,12 @@
 //! What operators set of ICMP.
 
 use super::policy::Policy;
-use crate::ip4::control::TableIndex;
+use crate::ip::control::TableIndex;
 use crate::rate::Limit;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Errors, and TCP resets, that a worker sends at most unless an operator says otherwise: enough for a
 /// traceroute of every host behind it at once, and no burst that fills a queue.
@@ -44,6 +44,7 @@ impl Default for Policy {
         Policy {
             limit: DEFAULT_LIMIT,
             router_id: None,
+            router_id6: None,
             broadcasts: Vec::new(),
             tables: Vec::new(),
             redirects: Vec::new(),
@@ -85,6 +86,13 @@ impl Router {
         up().filter(|interface| interface.is_loopback()).find_map(first).or_else(|| up().find_map(first))
     }
 
+    /// The same of IPv6, of an address that is of more than one link.
+    pub fn router_id6(&self) -> Option<Ipv6Addr> {
+        let up = || self.interfaces.iter().filter(|interface| interface.is_up());
+        let first = |interface: &crate::interface::Interface| interface.ip6.addresses.first().map(|own| own.address());
+        up().filter(|interface| interface.is_loopback()).find_map(first).or_else(|| up().find_map(first))
+    }
+
     /// Publishes what ICMP errors depend on: something of it, or of interfaces, has changed.
     pub(crate) fn publish_icmp_policy(&self) {
         let (mut broadcasts, mut tables) = (Vec::new(), Vec::new());
@@ -103,7 +111,7 @@ impl Router {
             redirects.resize(index.0 as usize + 1, false);
             redirects[index.0 as usize] = true;
         }
-        let (limit, router_id) = (self.icmp.limit, self.router_id());
-        self.icmp_policy.publish(Policy { limit, router_id, broadcasts, tables, redirects });
+        let (limit, router_id, router_id6) = (self.icmp.limit, self.router_id(), self.router_id6());
+        self.icmp_policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects });
     }
 }

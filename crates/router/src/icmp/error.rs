@@ -15,7 +15,7 @@ use super::policy::{Policy, SharedPolicy};
 use crate::events::EventSender;
 use crate::headers::is_one_host;
 use crate::interface::SharedFacts;
-use crate::ip4::Fibs;
+use crate::ip::Fibs4;
 use crate::rate::TokenBucket;
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
@@ -190,7 +190,7 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct IcmpError {
-    fibs: Fibs,
+    fibs: Fibs4,
     objects: ObjectHandle,
     facts: SharedFacts,
     policy: SharedPolicy,
@@ -202,7 +202,7 @@ pub struct IcmpError {
 
 impl IcmpError {
     pub(crate) fn new(
-        fibs: Fibs,
+        fibs: Fibs4,
         objects: ObjectHandle,
         facts: SharedFacts,
         policy: SharedPolicy,
@@ -255,7 +255,7 @@ impl IcmpError {
         match leaf.kind() {
             kind::ADJACENCY | kind::GLEAN => {
                 let object = self.objects.get(cx.round, leaf.index());
-                let next_hop = if object.next_hop() == 0 { sender } else { object.next_hop().into() };
+                let next_hop = Some(object.next_hop()).filter(|hop| !hop.is_unspecified()).unwrap_or(sender);
                 facts.get(InterfaceIndex(object.interface()))?.address_towards(next_hop)
             }
             _ => facts.get(row.rx_interface)?.address_towards(sender),

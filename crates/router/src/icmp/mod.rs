@@ -18,7 +18,7 @@ pub(crate) use policy::{Policy, SharedPolicy};
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
-use crate::ip4::Fibs;
+use crate::ip::Fibs4;
 use crate::ip4::SharedPunts;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::ObjectHandle;
@@ -49,7 +49,7 @@ pub(crate) fn register(
     facts: &SharedFacts,
     policy: &SharedPolicy,
     punts: &SharedPunts,
-    fibs: &Fibs,
+    fibs: &Fibs4,
     objects: &ObjectHandle,
     events: &EventSender,
 ) -> Result<Nodes, GraphError> {

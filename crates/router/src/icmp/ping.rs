@@ -7,8 +7,7 @@
 
 use super::input::EchoInput;
 use super::request::{EchoRequests, HEADERS, Request};
-use crate::ip4;
-use crate::ip4::control::{TableIndex, Way};
+use crate::ip::control::{TableIndex, Way};
 use crate::{Error, Router};
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use graph::{InterfaceIndex, time};
@@ -17,11 +16,11 @@ use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wire::Prefix4;
 use wire::icmpv4::Type;
+use wire::{Family, Prefix};
 
 /// Most pings at once.
 pub const MAX_PINGS: usize = 16;
@@ -60,7 +59,7 @@ pub enum PingError {
     #[error("no route to {0}")]
     NoRoute(Ipv4Addr),
     #[error("no route to {0}: packets to {1} are not forwarded")]
-    Refused(Ipv4Addr, Prefix4),
+    Refused(Ipv4Addr, Prefix),
     #[error("{0} is no host's address")]
     NoHost(Ipv4Addr),
     #[error("interface {0} has no IPv4 address to ping from")]
@@ -265,7 +264,7 @@ impl Router {
         if self.pings.live.len() == MAX_PINGS {
             return Err(PingError::TooMany.into());
         }
-        let table = wanted.table.or(wanted.source.map(|index| self.table_of(index))).unwrap_or_default();
+        let table = wanted.table.or(wanted.source.map(|index| self.table_of(index, Family::Ip4))).unwrap_or_default();
         let out = self.way_to(table, destination)?;
         let is_too_large = |mtu: &u16| wanted.dont_fragment && HEADERS + usize::from(wanted.size) > usize::from(*mtu);
         if let Some(mtu) = out.mtu.filter(is_too_large) {
@@ -279,7 +278,7 @@ impl Router {
             let interface = wanted.source.or(out.interface).and_then(|index| self.interfaces.get(index).ok());
             PingError::NoSource(interface.map_or_else(|| "?".into(), |interface| interface.name.clone()))
         })?;
-        self.member_of(table).ok_or(PingError::NobodysTable(self.ip4.id_of(table)))?;
+        self.member_of(table).ok_or(PingError::NobodysTable(self.ip.id_of(table)))?;
         let (lines, receiver) = crossbeam_channel::bounded(LINES);
         let statistics = Arc::<Mutex<Statistics>>::default();
         let identifier = self.pings.free_identifier();
@@ -312,38 +311,38 @@ impl Router {
 
     /// By which interface packets to a host leave, as far as its route in a table says.
     fn way_to(&self, table: TableIndex, destination: Ipv4Addr) -> Result<WayOut, PingError> {
-        self.way_in(table, destination, ip4::MAX_TABLES_IN_A_ROW)
+        self.way_in(table, destination, crate::ip::fibs::MAX_TABLES_IN_A_ROW)
     }
 
     fn way_in(&self, table: TableIndex, destination: Ipv4Addr, most: u32) -> Result<WayOut, PingError> {
-        let found = self.ip4.longest_match(table, destination).filter(|_| most > 0);
+        let found = self.ip.longest_match(table, destination.into()).filter(|_| most > 0);
         let (prefix, route) = found.ok_or(PingError::NoRoute(destination))?;
         let usable = |index: InterfaceIndex| self.interfaces.get(index).ok().filter(|interface| interface.is_usable());
         for paths in route.sources.values() {
             let mut found: Option<WayOut> = None;
             for path in paths {
-                let ways: Vec<(InterfaceIndex, Ipv4Addr)> = match path.way {
+                let ways: Vec<(InterfaceIndex, IpAddr)> = match path.way {
                     Way::Local(_) | Way::LocalAnywhere => {
                         return Ok(WayOut { source: Some(destination), interface: None, mtu: None });
                     }
                     Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit | Way::Broadcast(_) => {
                         return Err(PingError::Refused(destination, prefix));
                     }
-                    Way::Attached(index) => vec![(index, destination)],
+                    Way::Attached(index) => vec![(index, destination.into())],
                     Way::OnLink { next_hop, interface } => vec![(interface, next_hop)],
                     Way::Lookup(other) => return self.way_in(other, destination, most - 1),
                     Way::Via { .. } | Way::ViaIn { .. } => {
                         match (self.way_of(&path.way, table), path.way.open_hop(table)) {
                             (Some(key), _) => vec![(key.interface, key.address)],
                             (None, Some(hop)) => {
-                                self.ip4.reached_by(hop).map(|key| (key.interface, key.address)).collect()
+                                self.ip.reached_by(hop).map(|key| (key.interface, key.address)).collect()
                             }
                             (None, None) => vec![],
                         }
                     }
                 };
                 for (index, towards) in ways {
-                    let Some(interface) = usable(index) else { continue };
+                    let (Some(interface), IpAddr::V4(towards)) = (usable(index), towards) else { continue };
                     // Whichever path the flow takes, it has to fit.
                     let mtu =
                         found.as_ref().and_then(|out| out.mtu).unwrap_or(interface.ip4_mtu).min(interface.ip4_mtu);

@@ -1,11 +1,11 @@
 //! What of the router's state its ICMP errors depend on: published whole by control, borrowed by nodes for a
 //! round.
 
-use crate::ip4::control::TableIndex;
+use crate::ip::control::TableIndex;
 use crate::rate::Limit;
 use graph::InterfaceIndex;
 use rcu::Published;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) struct Policy {
     /// What errors are sent from when the interface by which they leave has no address: the first one of the first
     /// loopback interface that is up, else of the first interface that is.
     pub router_id: Option<Ipv4Addr>,
+    /// The same of IPv6: the first global address of that interface.
+    pub router_id6: Option<Ipv6Addr>,
     /// The broadcast addresses of attached networks, each with the routing table of its interface, in order.
     pub broadcasts: Vec<(TableIndex, Ipv4Addr)>,
     /// The routing tables of interfaces, by index; beyond, it is the default one.

@@ -85,8 +85,8 @@ impl Redirect {
         let (source, destination) = (header.src(), header.dst());
         let object = self.objects.get(round, Leaf(row.target).index());
         let next_hop = match object.next_hop() {
-            0 => destination,
-            next_hop => next_hop.into(),
+            Ipv4Addr::UNSPECIFIED => destination,
+            next_hop => next_hop,
         };
         let Some(facts) = self.facts.load(round).get(row.rx_interface) else { return };
         let own = facts.addresses.iter().find(|network| network.contains(source) && network.contains(next_hop));

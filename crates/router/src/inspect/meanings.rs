@@ -58,6 +58,21 @@ const SECTIONS: &[Section] = &[
         about: "Messages to this router (RFC 792), and what it tells senders of packets that went no further.",
         of: &["icmp", "ip4-ping"],
     },
+    Section {
+        title: "Neighbor Discovery",
+        about: "Who is on the wire, of IPv6 (RFC 4861), and packets that wait for an answer.",
+        of: &["nd"],
+    },
+    Section {
+        title: "IPv6",
+        about: "Packets are examined (RFC 8200), looked up and sent on, or delivered to this router.",
+        of: &["ip6"],
+    },
+    Section {
+        title: "ICMPv6",
+        about: "Messages to this router (RFC 4443), and what it tells senders of packets that went no further.",
+        of: &["icmp6"],
+    },
     Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local", "dhcp"] },
     Section { title: "Mirroring", about: "Copies of packets for others to look at (SPAN).", of: &["span"] },
     Section {

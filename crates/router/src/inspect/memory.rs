@@ -74,9 +74,9 @@ struct Used {
 
 fn tables(router: &Router) -> Vec<Used> {
     let buffers = super::buffers(router);
-    let routes = router.ip4.routes().len() as u64;
-    let objects = router.ip4.objects() as u64;
-    let memory = router.ip4.memory();
+    let routes = router.ip.routes().len() as u64;
+    let objects = router.ip.objects() as u64;
+    let memory = router.ip.memory();
     vec![
         Used {
             name: "buffers",

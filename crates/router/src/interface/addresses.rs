@@ -1,9 +1,9 @@
 //! Addresses of interfaces, and the routes that they bring.
 
-use crate::ip4::control::{Path, Source, Way};
+use crate::ip::control::{Path, Source, Way};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use wire::Prefix4;
+use wire::{Family, Prefix, Prefix4};
 
 /// Most addresses of an interface.
 pub const MAX_ADDRESSES: usize = 64;
@@ -16,7 +16,7 @@ impl Router {
     /// on an interface already.
     pub fn add_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
         self.check_new_address(index, prefix)?;
-        let (up, table) = (self.interfaces.get(index)?.is_up(), self.table_of(index));
+        let (up, table) = (self.interfaces.get(index)?.is_up(), self.table_of(index, Family::Ip4));
         self.interfaces.get_mut(index)?.addresses.push(prefix);
         for (route, path) in connected_routes(index, prefix) {
             if let Err(error) = self.add_route_in(table, route, Source::Interface, vec![path], true) {
@@ -27,7 +27,7 @@ impl Router {
         }
         self.publish_facts();
         // Next hops on the new network work from now on.
-        self.install_hops_in(prefix.network());
+        self.install_hops_in(prefix.network().into());
         if up {
             self.announce(index, prefix.address());
         }
@@ -54,8 +54,12 @@ impl Router {
                 let secondary = other.index == index && known.network() == prefix.network();
                 if same_address || (overlaps && !secondary) {
                     return Err(match *known == prefix && other.index == index {
-                        true => Error::AddressThere { prefix, name: other.name.clone() },
-                        false => Error::AddressTaken { wanted: prefix, taken: *known, name: other.name.clone() },
+                        true => Error::AddressThere { prefix: prefix.into(), name: other.name.clone() },
+                        false => Error::AddressTaken {
+                            wanted: prefix.into(),
+                            taken: (*known).into(),
+                            name: other.name.clone(),
+                        },
                     });
                 }
             }
@@ -75,13 +79,13 @@ impl Router {
         let before = interface.addresses.len();
         interface.addresses.retain(|known| *known != prefix);
         if interface.addresses.len() == before {
-            return Err(Error::NoSuchAddress { prefix, name: interface.name.clone() });
+            return Err(Error::NoSuchAddress { prefix: prefix.into(), name: interface.name.clone() });
         }
         self.publish_facts();
         self.withdraw_connected(index, prefix);
         self.forget_detached_neighbours(index);
-        self.install_hops_in(prefix.network());
-        let waiting = self.unresolved_in(prefix.network());
+        self.install_hops_in(prefix.network().into());
+        let waiting = self.unresolved_in(prefix.network().into());
         if waiting > 0 {
             log::warn!("{waiting} routes wait for next hops on {}: its address is gone", prefix.network());
         }
@@ -117,9 +121,9 @@ impl Router {
     }
 
     /// Learned neighbours that are on no network of the interface any more.
-    pub(super) fn forget_detached_neighbours(&mut self, index: InterfaceIndex) {
+    pub(crate) fn forget_detached_neighbours(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get(index) else { return };
-        let networks = interface.addresses.clone();
+        let networks: Vec<Prefix> = Family::ALL.into_iter().flat_map(|family| interface.networks(family)).collect();
         let keys: Vec<_> = self
             .neighbours
             .of_interface(index)
@@ -140,7 +144,7 @@ fn check_host_address(prefix: Prefix4) -> Result<(), Error> {
     let first = address.octets()[0];
     let is_host = first != 0 && first < 224 && !address.is_loopback();
     let is_edge = prefix.length() < 31 && (address == prefix.first() || address == prefix.last());
-    if is_host && prefix.length() > 0 && !is_edge { Ok(()) } else { Err(Error::BadAddress(prefix)) }
+    if is_host && prefix.length() > 0 && !is_edge { Ok(()) } else { Err(Error::BadAddress(prefix.into())) }
 }
 
 /// The routes that an address brings: its network, itself, and, where the network has

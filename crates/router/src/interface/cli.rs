@@ -12,6 +12,7 @@ use drivers::tap::{self, TapOptions};
 use graph::InterfaceIndex;
 use serde::Serialize;
 use std::fmt;
+use wire::Prefix;
 
 type Answer = Result<Box<dyn Reply>, CommandError>;
 
@@ -64,14 +65,19 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface ip address {del <interface:interface> {<prefix:prefix4> | all : which} | <interface:interface> <prefix:prefix4> : what}",
+            "set interface ip address {del <interface:interface> {<prefix:prefix> | all : which} | <interface:interface> <prefix:prefix> : what}",
             "Give an interface an address, or take it or all away.",
             |router: &mut Router, args: &Args| {
                 let index = find(router, args)?;
                 match (args.text("what")? == "del", args.optional("prefix")?) {
-                    (false, _) => router.add_address(index, args.parse("prefix")?)?,
-                    (true, Some(prefix)) => router.remove_address(index, prefix)?,
-                    (true, None) => router.remove_addresses(index)?,
+                    (false, Some(Prefix::V4(prefix))) => router.add_address(index, prefix)?,
+                    (false, Some(Prefix::V6(prefix))) => router.add_address6(index, prefix)?,
+                    (true, Some(Prefix::V4(prefix))) => router.remove_address(index, prefix)?,
+                    (true, Some(Prefix::V6(prefix))) => router.remove_address6(index, prefix)?,
+                    (_, None) => {
+                        router.remove_addresses(index)?;
+                        router.remove_addresses6(index)?;
+                    }
                 }
                 reply(Done)
             },
@@ -79,6 +85,7 @@ fn register_settings(set: &mut CommandSet<Router>) {
         .configures()
         .example("set interface ip address e0 100.64.1.1/30")
         .example("set interface ip address del e0 100.64.1.1/30")
+        .example("set interface ip address e0 2001:db8:0:1::2/64")
         .example("set interface ip address del e0 all"),
     );
     set.add(
@@ -100,12 +107,13 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface mtu [{packet|ip4 : of}] {<mtu:u32 68..9216> | default : value} <interface:interface>",
-            "Set how long packets may be: what the link carries, packets of any protocol, IPv4's; the smallest counts.",
+            "set interface mtu [{packet|ip4|ip6 : of}] {<mtu:u32 68..9216> | default : value} <interface:interface>",
+            "Set how long packets may be: what the link carries, packets of any protocol, IPv4's, IPv6's; the smallest counts.",
             |router: &mut Router, args: &Args| {
                 let (index, mtu) = (find(router, args)?, args.optional("mtu")?);
                 match (args.optional_text("of"), mtu) {
                     (Some("ip4"), mtu) => router.set_ip4_mtu(index, mtu)?,
+                    (Some("ip6"), mtu) => router.set_ip6_mtu(index, mtu)?,
                     (Some(_), Some(mtu)) => router.set_mtu(index, mtu)?,
                     (Some(_), None) => router.reset_mtu(index)?,
                     (None, mtu) => router.set_link_mtu(index, mtu)?,
@@ -407,6 +415,7 @@ fn show_interface(router: &mut Router, args: &Args) -> Answer {
             link: if router.interfaces.link_up(interface) { "up" } else { "down" },
             mtu: interface.mtu,
             ip4_mtu: interface.mtus.ip4,
+            ip6_mtu: interface.mtus.ip6,
             counters: Counters {
                 rx_packets: counters.rx.sum(at, 0),
                 rx_bytes: counters.rx.sum(at, 1),
@@ -415,6 +424,7 @@ fn show_interface(router: &mut Router, args: &Args) -> Answer {
                 drops: router.graph.counters().drops.sum(at, 0),
                 punt: counters.punts.sum(at, 0),
                 ip4: counters.ip4.sum(at, 0),
+                ip6: counters.ip6.sum(at, 0),
             },
         }
     });
@@ -427,8 +437,12 @@ fn show_address(router: &mut Router, args: &Args) -> Answer {
         state: if interface.admin_up { "up" } else { "dn" },
         unnumbered: interface.lender.and_then(|lender| Some(router.interfaces.get(lender).ok()?.name.clone())),
         addresses: router.interfaces.addresses_of(interface).iter().map(ToString::to_string).collect(),
-        table: router.ip4.id_of(interface.ip4.table),
+        table: router.ip.id_of(interface.ip4.table),
         fib: interface.ip4.table.0,
+        addresses6: interface.ip6.addresses.iter().map(ToString::to_string).collect(),
+        link_local: interface.ip6.link_local.map(|address| address.to_string()),
+        table6: router.ip.id_of(interface.ip6.table),
+        fib6: interface.ip6.table.0,
     });
     reply(ShowAddress { interfaces: interfaces.collect() })
 }
@@ -442,6 +456,7 @@ struct Counters {
     drops: u64,
     punt: u64,
     ip4: u64,
+    ip6: u64,
 }
 
 #[derive(Serialize)]
@@ -453,6 +468,7 @@ struct ShownInterface {
     mtu: u16,
     /// None: that of all protocols.
     ip4_mtu: Option<u16>,
+    ip6_mtu: Option<u16>,
     counters: Counters,
 }
 
@@ -477,9 +493,12 @@ impl fmt::Display for ShowInterface {
                 ("drops", counters.drops),
                 ("punt", counters.punt),
                 ("ip4", counters.ip4),
+                ("ip6", counters.ip6),
             ];
             let (index, state) = (centred(&interface.index.to_string(), 5), centred(interface.state, 10));
-            let mtu = centred(&format!("{}/{}/0/0", interface.mtu, interface.ip4_mtu.unwrap_or(0)), 21);
+            let of = |mtu: Option<u16>| mtu.unwrap_or(0);
+            let mtus = format!("{}/{}/{}/0", interface.mtu, of(interface.ip4_mtu), of(interface.ip6_mtu));
+            let mtu = centred(&mtus, 21);
             write!(f, "{:<32}{index}{state}{mtu}", interface.name)?;
             let mut indent = 0;
             for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
@@ -505,6 +524,11 @@ struct ShownAddress {
     table: u32,
     /// The table's place among all.
     fib: u16,
+    /// The same of IPv6.
+    addresses6: Vec<String>,
+    link_local: Option<String>,
+    table6: u32,
+    fib6: u16,
 }
 
 #[derive(Serialize)]
@@ -523,6 +547,12 @@ impl fmt::Display for ShowAddress {
                 match interface.fib {
                     0 => writeln!(f, "  L3 {address}")?,
                     fib => writeln!(f, "  L3 {address} ip4 table-id {} fib-idx {fib}", interface.table)?,
+                }
+            }
+            for address in &interface.addresses6 {
+                match interface.fib6 {
+                    0 => writeln!(f, "  L3 {address}")?,
+                    fib => writeln!(f, "  L3 {address} ip6 table-id {} fib-idx {fib}", interface.table6)?,
                 }
             }
         }

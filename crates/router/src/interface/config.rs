@@ -3,9 +3,9 @@
 use super::Interface;
 use crate::Router;
 use crate::config::Statement;
-use crate::ip4::control::{Ip4, TableIndex};
-use crate::ip4::vrf;
-use wire::Prefix4;
+use crate::ip::control::{Ip, TableIndex};
+use crate::ip::vrf;
+use wire::{Family, Prefix};
 
 /// The command that removes an interface: what other statements name it by.
 pub(crate) fn removal(name: &str) -> String {
@@ -13,17 +13,17 @@ pub(crate) fn removal(name: &str) -> String {
 }
 
 /// The command that takes an address away.
-pub(crate) fn address_removal(name: &str, prefix: Prefix4) -> String {
-    format!("set interface ip address del {name} {prefix}")
+pub(crate) fn address_removal(name: &str, prefix: impl Into<Prefix>) -> String {
+    format!("set interface ip address del {name} {}", prefix.into())
 }
 
 /// One interface after the other, each with its settings and its sub-interfaces, in the order of
 /// their indices.
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     for parent in router.interfaces.iter().filter(|interface| interface.sub.is_none()) {
-        of_interface(&router.ip4, parent, into);
+        of_interface(&router.ip, parent, into);
         // Theirs come after it, though an index that was given again may be lower.
-        router.interfaces.sub_interfaces_of(parent.index).for_each(|sub| of_interface(&router.ip4, sub, into));
+        router.interfaces.sub_interfaces_of(parent.index).for_each(|sub| of_interface(&router.ip, sub, into));
     }
     // When all lenders are there.
     router.interfaces.iter().for_each(|interface| of_borrower(router, interface, into));
@@ -37,7 +37,7 @@ fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>
     let statement = Statement::new(line, format!("set interface unnumbered del {name}"));
     let mut statement = in_table(interface, statement.needing(removal(name)).needing(removal(lender)));
     if interface.ip4.table != TableIndex::DEFAULT {
-        statement.needs.push(vrf::table_reset(lender));
+        statement.needs.push(vrf::table_reset(Family::Ip4, lender));
     }
     into.push(statement);
 }
@@ -47,12 +47,12 @@ pub(crate) fn in_table(interface: &Interface, mut statement: Statement) -> State
     // The first address is the primary one, and the table comes before all.
     statement.series = Some(format!("addresses of {}", interface.name));
     if interface.ip4.table != TableIndex::DEFAULT {
-        statement.needs.push(vrf::table_reset(&interface.name));
+        statement.needs.push(vrf::table_reset(Family::Ip4, &interface.name));
     }
     statement
 }
 
-fn of_interface(ip4: &Ip4, interface: &Interface, into: &mut Vec<Statement>) {
+fn of_interface(ip: &Ip, interface: &Interface, into: &mut Vec<Statement>) {
     let name = &interface.name;
     if let Some(creation) = &interface.creation {
         let mut made = Statement::new(creation.command(name), removal(name));
@@ -76,7 +76,12 @@ fn of_interface(ip4: &Ip4, interface: &Interface, into: &mut Vec<Statement>) {
         }
     }
     // The link's first: it must carry what the others allow.
-    let mtus = [("", interface.mtus.link), ("packet ", interface.mtus.packet), ("ip4 ", interface.mtus.ip4)];
+    let mtus = [
+        ("", interface.mtus.link),
+        ("packet ", interface.mtus.packet),
+        ("ip4 ", interface.mtus.ip4),
+        ("ip6 ", interface.mtus.ip6),
+    ];
     for (of, mtu) in mtus {
         if let Some(mtu) = mtu {
             let undo = format!("set interface mtu {of}default {name}");
@@ -96,16 +101,18 @@ fn of_interface(ip4: &Ip4, interface: &Interface, into: &mut Vec<Statement>) {
         into.push(setting(line, format!("set interface promiscuous off {name}")));
     }
     if interface.ip4.table != TableIndex::DEFAULT {
-        let id = ip4.id_of(interface.ip4.table);
-        let mut table = Statement::new(format!("set interface ip table {name} {id}"), vrf::table_reset(name));
+        let id = ip.id_of(interface.ip4.table);
+        let mut table =
+            Statement::new(format!("set interface ip table {name} {id}"), vrf::table_reset(Family::Ip4, name));
         table.series = Some(format!("addresses of {name}"));
-        into.push(table.needing(removal(name)).needing(vrf::removal(id)));
+        into.push(table.needing(removal(name)).needing(vrf::removal(Family::Ip4, id)));
     }
     for prefix in interface.stated_addresses() {
         let line = format!("set interface ip address {name} {prefix}");
         let address = Statement::new(line, address_removal(name, *prefix)).needing(removal(name));
         into.push(in_table(interface, address));
     }
+    crate::ip6::config::statements(ip, interface, into);
     if interface.proxy_arp {
         let line = format!("set interface proxy-arp {name} enable");
         into.push(setting(line, format!("set interface proxy-arp {name} disable")));

@@ -3,14 +3,15 @@
 use super::facts::SubInterfaces;
 use super::output::Output;
 use super::queues::{OWNER, ReceiveQueue, TransmitQueues};
-use super::{Creation, Facts, FactsTable, Mtus};
+use super::{Creation, Facts, FactsTable, InterfaceCounters, Mtus};
 use crate::handoff::Handoff;
-use crate::ip4;
-use crate::ip4::control::Source;
+use crate::ip::control::{Source, TableIndex};
+use crate::ip6::Facts6;
 use crate::span::Session;
 use crate::vlan::Demux;
 use crate::vlan::control::Sub;
 use crate::{Error, Router};
+use crate::{ip4, ip6};
 use drivers::output::DeviceOutput;
 use drivers::{Device, Finishes, Link, Transmit};
 use graph::registry::MAX_INTERFACES;
@@ -23,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wire::ethernet::EtherType;
 use wire::vlan::{LinkHeader, Tags};
-use wire::{MacAddress, Prefix4};
+use wire::{Family, MacAddress, Prefix, Prefix4};
 
 /// Longest interface name: what Linux and VPP's tables can show.
 pub const MAX_NAME: usize = 63;
@@ -52,6 +53,7 @@ pub struct Interface {
     /// what the device carries.
     pub mtu: u16,
     pub ip4_mtu: u16,
+    pub ip6_mtu: u16,
     pub mtus: Mtus,
     /// The device's own when it was opened, or what the parent carries.
     pub(crate) device_mtu: u16,
@@ -60,6 +62,8 @@ pub struct Interface {
     pub admin_up: bool,
     /// What operators said of IPv4 on it.
     pub ip4: ip4::Settings,
+    /// The same of IPv6.
+    pub ip6: ip6::Settings,
     /// Answers for the addresses of `set arp proxy`.
     pub proxy_arp: bool,
     pub addresses: Vec<Prefix4>,
@@ -87,6 +91,7 @@ pub struct Interface {
     /// Edges to its output: from `interface-output` and from `ip4-rewrite`.
     pub(crate) output_edge: u16,
     pub(crate) rewrite_edge: u16,
+    pub(crate) rewrite6_edge: u16,
     /// What its device finishes by itself.
     pub finishes: Finishes,
     /// None: its device brings nothing.
@@ -137,6 +142,61 @@ impl Interface {
     /// The addresses that operators gave it: all but the leased one.
     pub(crate) fn stated_addresses(&self) -> impl Iterator<Item = &Prefix4> {
         self.addresses.iter().filter(|prefix| self.leased != Some(**prefix))
+    }
+
+    /// The same of a family.
+    pub(crate) fn stated_networks(&self, family: Family) -> Box<dyn Iterator<Item = Prefix> + '_> {
+        match family {
+            Family::Ip4 => Box::new(self.stated_addresses().copied().map(Prefix::from)),
+            Family::Ip6 => Box::new(self.ip6.addresses.iter().copied().map(Prefix::from)),
+        }
+    }
+
+    /// Its addresses of a family with their networks, that of the link only included.
+    pub fn networks(&self, family: Family) -> Box<dyn Iterator<Item = Prefix> + '_> {
+        match family {
+            Family::Ip4 => Box::new(self.addresses.iter().copied().map(Prefix::from)),
+            Family::Ip6 => {
+                let link_local = self.ip6.link_local.map(ip6::link_local_network);
+                Box::new(self.ip6.addresses.iter().copied().chain(link_local).map(Prefix::from))
+            }
+        }
+    }
+
+    /// The address that it speaks IPv6 with to a peer: one of the peer's scope, on its network if there is one.
+    pub(crate) fn address6_towards(&self, peer: Ipv6Addr) -> Option<Ipv6Addr> {
+        Facts6::new(&self.ip6).address_towards(peer).or(self.ip6.link_local)
+    }
+
+    /// The table of its addresses of a family, and of the packets that it receives.
+    pub fn table(&self, family: Family) -> TableIndex {
+        match family {
+            Family::Ip4 => self.ip4.table,
+            Family::Ip6 => self.ip6.table,
+        }
+    }
+
+    pub(crate) fn table_mut(&mut self, family: Family) -> &mut TableIndex {
+        match family {
+            Family::Ip4 => &mut self.ip4.table,
+            Family::Ip6 => &mut self.ip6.table,
+        }
+    }
+
+    /// The edge to its output of the node that forwards packets of a family.
+    pub(crate) fn rewrite_edge(&self, family: Family) -> u16 {
+        match family {
+            Family::Ip4 => self.rewrite_edge,
+            Family::Ip6 => self.rewrite6_edge,
+        }
+    }
+
+    /// The longest packet of a family that leaves by it.
+    pub(crate) fn ip_mtu(&self, family: Family) -> u16 {
+        match family {
+            Family::Ip4 => self.ip4_mtu,
+            Family::Ip6 => self.ip6_mtu,
+        }
     }
 
     /// What tells it apart from other TAPs, when it is one.
@@ -342,10 +402,15 @@ impl Router {
         let (to_output, to_tx) =
             (format!("{name}-output"), format!("{}-tx", device.map_or(name, |device| &device.name)));
         let from = &self.nodes;
-        let ways = [(from.interface.output, &to_output), (from.ip4.rewrite, &to_output), (from.span.output, &to_tx)];
+        let ways = [
+            (from.interface.output, &to_output),
+            (from.ip4.rewrite, &to_output),
+            (from.ip6.rewrite, &to_output),
+            (from.span.output, &to_tx),
+        ];
         let connected: Result<Vec<_>, _> = ways.into_iter().map(|(node, to)| self.graph.connect(node, to)).collect();
-        let [output_edge, rewrite_edge, span_wire] =
-            connected.map(|edges| [edges[0], edges[1], edges[2]]).inspect_err(|_| {
+        let [output_edge, rewrite_edge, rewrite6_edge, span_wire] =
+            connected.map(|edges| [edges[0], edges[1], edges[2], edges[3]]).inspect_err(|_| {
                 self.detach_receive(input_node, index);
                 self.graph.remove(output_node);
                 if sub.is_none() {
@@ -365,10 +430,12 @@ impl Router {
             promiscuous: false,
             mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             ip4_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
+            ip6_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             mtus: Mtus::default(),
             device_mtu: mtu,
             mac_is_set: false,
             ip4: Default::default(),
+            ip6: Default::default(),
             admin_up: false,
             proxy_arp: false,
             addresses: Vec::new(),
@@ -385,6 +452,7 @@ impl Router {
             link,
             output_edge,
             rewrite_edge,
+            rewrite6_edge,
             finishes,
             receive_queues,
             transmit_queues,
@@ -453,6 +521,7 @@ impl Router {
         for prefix in self.interfaces.get(index)?.addresses.clone() {
             self.remove_address(index, prefix)?;
         }
+        self.forget_ip6(index)?;
         self.flush_neighbours(index, true);
         self.remove_paths_of(index);
         self.forget_listener(index);
@@ -604,7 +673,8 @@ impl Router {
     /// Makes the counters of an interface read zero.
     pub fn clear_interface_counters(&mut self, index: InterfaceIndex) {
         let at = [index.0 as usize];
-        for table in [&self.counters.rx, &self.counters.tx, &self.counters.ip4, &self.counters.punts] {
+        let InterfaceCounters { rx, tx, ip4, ip6, punts } = &self.counters;
+        for table in [rx, tx, ip4, ip6, punts] {
             table.clear(at);
         }
         self.graph.counters().drops.clear(at);
@@ -631,6 +701,7 @@ impl Router {
             addresses: self.interfaces.addresses_of(interface),
             ip4_enabled: interface.is_ip4_enabled(),
             ip4_table: interface.ip4.table,
+            ip6: Facts6::new(&interface.ip6),
             source_check: interface.ip4.source_check,
             tags: interface.tags,
             span: interface.listeners(),

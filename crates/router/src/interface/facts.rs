@@ -2,8 +2,9 @@
 //! and nodes borrow for a round.
 
 use crate::handoff::Shares;
+use crate::ip::control::TableIndex;
 use crate::ip4::SourceCheck;
-use crate::ip4::control::TableIndex;
+use crate::ip6::Facts6;
 use crate::span::Listeners;
 use crate::vlan::Demux;
 use graph::{EdgeIndex, InterfaceIndex};
@@ -29,6 +30,8 @@ pub struct Facts {
     pub ip4_enabled: bool,
     /// The routing table of packets that it receives.
     pub ip4_table: TableIndex,
+    /// The same and more of IPv6.
+    pub ip6: Facts6,
     /// How the sources of packets that it receives are checked.
     pub source_check: Option<SourceCheck>,
     /// The VLAN tags that its frames carry.

@@ -56,6 +56,7 @@ pub struct InterfaceCounters {
     pub rx: Arc<CounterTable>,
     pub tx: Arc<CounterTable>,
     pub ip4: Arc<CounterTable>,
+    pub ip6: Arc<CounterTable>,
     pub punts: Arc<CounterTable>,
 }
 
@@ -68,6 +69,7 @@ impl InterfaceCounters {
             rx: table("/if/rx", 2)?,
             tx: table("/if/tx", 2)?,
             ip4: table("/if/ip4", 1)?,
+            ip6: table("/if/ip6", 1)?,
             punts: table("/if/punt", 1)?,
         })
     }

@@ -15,6 +15,8 @@ pub struct Mtus {
     pub packet: Option<u16>,
     /// The largest IPv4 packet.
     pub ip4: Option<u16>,
+    /// The largest IPv6 packet.
+    pub ip6: Option<u16>,
 }
 
 impl Interface {
@@ -34,6 +36,7 @@ impl Interface {
         let bound = self.bound().unwrap_or(MAX_MTU);
         self.mtu = self.mtus.packet.unwrap_or(self.link_mtu()).min(bound).max(MIN_MTU);
         self.ip4_mtu = self.mtus.ip4.map_or(self.mtu, |mtu| mtu.min(self.mtu));
+        self.ip6_mtu = self.mtus.ip6.map_or(self.mtu, |mtu| mtu.min(self.mtu));
     }
 }
 
@@ -113,6 +116,18 @@ impl Router {
     pub fn set_ip4_mtu(&mut self, index: InterfaceIndex, mtu: Option<u16>) -> Result<(), Error> {
         check(mtu)?;
         self.change_mtus(index, |mtus| mtus.ip4 = mtu)
+    }
+
+    /// The same of IPv6, whose packets every link is to carry when they have 1280 bytes (RFC 8200 section 5).
+    ///
+    /// # Errors
+    /// When there is no such interface or the value is out of range.
+    pub fn set_ip6_mtu(&mut self, index: InterfaceIndex, mtu: Option<u16>) -> Result<(), Error> {
+        if let Some(mtu) = mtu.filter(|mtu| *mtu < wire::ipv6::MIN_MTU) {
+            return Err(Error::BadIp6Mtu(mtu));
+        }
+        check(mtu)?;
+        self.change_mtus(index, |mtus| mtus.ip6 = mtu)
     }
 
     fn change_mtus(&mut self, index: InterfaceIndex, change: impl FnOnce(&mut Mtus)) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use super::{Interface, Interfaces};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::Ipv4Addr;
-use wire::Prefix4;
+use wire::{Family, Prefix4};
 
 /// Why an interface cannot borrow, or not give back, addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +47,14 @@ impl Interfaces {
         let addresses = self.addresses_of(self.get(index).ok()?);
         let same_network = addresses.iter().find(|prefix| prefix.contains(peer));
         same_network.or(addresses.first()).map(|prefix| prefix.address())
+    }
+
+    /// Whether an interface has an address of a family to speak with.
+    pub fn has_address(&self, index: InterfaceIndex, family: Family) -> bool {
+        self.get(index).is_ok_and(|interface| match family {
+            Family::Ip4 => !self.addresses_of(interface).is_empty(),
+            Family::Ip6 => interface.ip6.link_local.is_some(),
+        })
     }
 
     fn borrower_of(&self, lender: InterfaceIndex) -> Option<&Interface> {
@@ -131,6 +139,9 @@ impl Router {
         if interface.is_usable() {
             let addresses = self.interfaces.addresses_of(interface);
             addresses.iter().for_each(|prefix| self.announce(index, prefix.address()));
+            let ip6 = &interface.ip6;
+            let own = ip6.addresses.iter().map(|prefix| prefix.address()).chain(ip6.link_local);
+            own.for_each(|address| self.announce6(index, address));
         }
     }
 }

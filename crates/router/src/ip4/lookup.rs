@@ -10,9 +10,10 @@
 //! `lookup-ip4-dst`: looks packets up in the table to which a route sent them. Reads: `target` (a lookup leaf), the
 //! destination. Writes: `target`, what it resolves to there; `flags`, in how many tables it has been. Next: by its kind.
 
-use super::fibs::{Fibs, MAX_TABLES_IN_A_ROW, runs};
-use super::route::TableIndex;
 use crate::icmp::Report;
+use crate::ip::Fibs4;
+use crate::ip::control::TableIndex;
+use crate::ip::fibs::{MAX_TABLES_IN_A_ROW, runs};
 use graph::vector::one_value;
 use graph::{Context, EdgeIndex, Map, NodeSpec, Row, Snapshot, VECTOR_SIZE, Vector, flag};
 use std::fmt;
@@ -101,11 +102,11 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct Ip4Lookup {
-    fibs: Fibs,
+    fibs: Fibs4,
 }
 
 impl Ip4Lookup {
-    pub fn new(fibs: Fibs) -> Ip4Lookup {
+    pub fn new(fibs: Fibs4) -> Ip4Lookup {
         Ip4Lookup { fibs }
     }
 }
@@ -114,7 +115,7 @@ impl Map for Ip4Lookup {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let columns = vector.columns();
-        self.fibs.lookup_batch(cx.round, columns.rx_interface, columns.target);
+        self.fibs.lookup_batch_in_place(cx.round, columns.rx_interface, columns.target);
         dispatch(vector);
         note_tables(vector, |row| self.fibs.index_of(cx.round, row.rx_interface));
     }
@@ -125,11 +126,11 @@ pub fn in_table_spec() -> NodeSpec {
 }
 
 pub struct InTable {
-    fibs: Fibs,
+    fibs: Fibs4,
 }
 
 impl InTable {
-    pub fn new(fibs: Fibs) -> InTable {
+    pub fn new(fibs: Fibs4) -> InTable {
         InTable { fibs }
     }
 }
@@ -140,12 +141,13 @@ const _: () = assert!(MAX_TABLES_IN_A_ROW - 1 == flag::TABLES >> TABLES_SHIFT);
 
 impl Map for InTable {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let (mut found, mut strays, mut any_strays) = ([0; VECTOR_SIZE], [false; VECTOR_SIZE], false);
+        let (mut asked, mut found) = ([0; VECTOR_SIZE], [0; VECTOR_SIZE]);
+        let (mut strays, mut any_strays) = ([false; VECTOR_SIZE], false);
         let (frames, sides) = vector.l3_frames(cx.buffers);
         let count = frames.len();
-        for (i, (leaf, flags)) in found.iter_mut().zip(sides.flags).enumerate() {
+        for (i, (asked, flags)) in asked.iter_mut().zip(sides.flags).enumerate() {
             let bytes = frames.bytes(i);
-            *leaf = u32::from_be_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
+            *asked = u32::from_be_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
             let has_been_in = 1 + ((*flags & flag::TABLES) >> TABLES_SHIFT);
             strays[i] = has_been_in == MAX_TABLES_IN_A_ROW;
             any_strays |= strays[i];
@@ -153,7 +155,7 @@ impl Map for InTable {
         }
         let table_of = |leaf: u32| TableIndex(Leaf(leaf).index() as u16);
         for (table, run) in runs(sides.target, table_of) {
-            self.fibs.lookup_batch_in(cx.round, table, &mut found[run]);
+            self.fibs.lookup_batch_in(cx.round, table, &asked[run.clone()], &mut found[run]);
         }
         sides.target.copy_from_slice(&found[..count]);
         dispatch(vector);

@@ -4,45 +4,27 @@
 //! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. What is
 //! too long for its next hop goes round by `ip4-frag`.
 
-mod adjacency;
-mod balance;
-pub mod bulk;
-pub mod cli;
-pub(crate) mod config;
-pub mod control;
-pub mod count;
-mod entry;
-mod fibs;
 mod fragment;
-mod hops;
 mod input;
-mod leaving;
-mod load;
 mod local;
 mod lookup;
-pub mod next_hop;
 pub mod on_link;
 mod options;
-mod path_list;
 pub mod punt;
-mod resolve;
 mod rewrite;
-mod route;
+mod route_counters;
 pub(crate) mod settings;
-mod show;
 mod source;
-pub(crate) mod vrf;
 
-pub(crate) use fibs::{Fibs, MAX_TABLES_IN_A_ROW, SharedTables};
 pub(crate) use punt::{PuntTable, Punts, SharedPunts, Unclaimed};
 pub use settings::Settings;
 pub use source::{Mode, SourceCheck};
-pub use vrf::TableError;
 
 use crate::capability::{self, Capability, Stage};
 use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedFacts};
-use count::Places;
+use crate::ip::Fibs4;
+use crate::ip::count::Places;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::ObjectHandle;
 
@@ -91,7 +73,7 @@ pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
     pub facts: &'a SharedFacts,
-    pub fibs: &'a Fibs,
+    pub fibs: &'a Fibs4,
     pub objects: &'a ObjectHandle,
     pub places: &'a Places,
     pub counters: &'a InterfaceCounters,
@@ -121,8 +103,8 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip4Lookup::new(first.clone()))))?;
     graph.register(lookup::in_table_spec(), move |_| Behaviour::Map(Box::new(lookup::InTable::new(other.clone()))))?;
     let places = places.clone();
-    let count = move || count::RouteCounters::new(places.clone());
-    graph.register(count::spec(), move |_| Behaviour::Map(Box::new(count())))?;
+    let count = move || route_counters::RouteCounters::new(places.clone());
+    graph.register(route_counters::spec(), move |_| Behaviour::Map(Box::new(count())))?;
     let handle = objects.clone();
     graph.register(lookup::load_balance_spec(), move |_| {
         Behaviour::Map(Box::new(lookup::Ip4LoadBalance::new(handle.clone(), seed)))

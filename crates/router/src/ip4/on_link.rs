@@ -1,7 +1,7 @@
 //! What routes say of a host: whether it is on the wire of an interface, although no address of that
 //! has a network that it is in. For nodes that hear somebody, which is rare.
 
-use super::fibs::Fibs;
+use crate::ip::Fibs4;
 use graph::InterfaceIndex;
 use rcu::Round;
 use std::net::Ipv4Addr;
@@ -11,12 +11,12 @@ use tables::{Leaf, ObjectHandle, kind};
 /// The worker's side of [`crate::Router::is_on_link`].
 #[derive(Clone)]
 pub struct OnLink {
-    fibs: Fibs,
+    fibs: Fibs4,
     objects: ObjectHandle,
 }
 
 impl OnLink {
-    pub(crate) fn new(fibs: &Fibs, objects: &ObjectHandle) -> OnLink {
+    pub(crate) fn new(fibs: &Fibs4, objects: &ObjectHandle) -> OnLink {
         OnLink { fibs: fibs.clone(), objects: objects.clone() }
     }
 
@@ -26,7 +26,7 @@ impl OnLink {
             let object = self.objects.get(round, leaf.index());
             match leaf.kind() {
                 kind::GLEAN => object.interface() == interface.0,
-                kind::ADJACENCY => object.interface() == interface.0 && object.next_hop() == u32::from(host),
+                kind::ADJACENCY => object.interface() == interface.0 && object.next_hop() == host,
                 _ => false,
             }
         };

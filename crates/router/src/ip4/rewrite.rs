@@ -9,16 +9,12 @@
 use super::options;
 use crate::icmp::{Policy, Report, SharedPolicy};
 use crate::interface::{FactsTable, SharedFacts};
-use graph::{
-    Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag,
-    vector::one_value,
-};
+use crate::ip::forward::{forward_one, forward_vector, turns_back};
+use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
-use std::ops::Range;
 use tables::object::ObjectRef;
 use tables::{Leaf, ObjectHandle};
-use wire::batch::check;
-use wire::ethernet::HEADER_LEN;
+use wire::batch::{Hop4, check};
 use wire::ipv4;
 
 graph::edges! {
@@ -82,33 +78,11 @@ impl Map for Ip4Rewrite {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let policy = self.policy.load(cx.round);
-        let special = vector.any_flags() & SPECIAL != 0 || !policy.redirects.is_empty() && self.turns_back(cx, vector);
-        if special {
-            return self.each(cx, vector, 0, policy);
-        }
-        if let Some(leaf) = one_value(vector.targets()) {
-            let object = self.objects.get(cx.round, Leaf(leaf).index());
-            if object.is_complete() && longest(vector) <= object.mtu() {
-                let (mut frames, sides) = vector.l3_frames(cx.buffers);
-                let length = if let Some(header) = object.ethernet() {
-                    frames.forward_ip4_all(header);
-                    header.len()
-                } else if let Some(header) = object.ethernet_tagged() {
-                    frames.forward_ip4_all_tagged(header);
-                    header.len()
-                } else if let Some(header) = object.ethernet_double_tagged() {
-                    frames.forward_ip4_all_tagged(header);
-                    header.len()
-                } else {
-                    (0..frames.len()).for_each(|i| frames.forward_ip4(i, object.rewrite()));
-                    object.rewrite().len()
-                };
-                sides.edge.fill(object.edge());
-                return begin_before(vector, 0..vector.len(), length as u16);
-            }
-        }
-        let done = self.many(cx, vector);
-        begin_before(vector, 0..done, HEADER_LEN as u16);
+        let redirects = !policy.redirects.is_empty() && turns_back(&self.objects, cx, vector);
+        let done = match vector.any_flags() & SPECIAL != 0 || redirects {
+            true => 0,
+            false => forward_vector::<Hop4>(&self.objects, cx, vector),
+        };
         if done < vector.len() {
             self.each(cx, vector, done, policy);
         }
@@ -116,28 +90,6 @@ impl Map for Ip4Rewrite {
 }
 
 impl Ip4Rewrite {
-    /// Whether a packet is to leave by the interface that it came by.
-    fn turns_back(&self, cx: &Context<'_>, vector: &Vector) -> bool {
-        let objects = self.objects.load(cx.round);
-        let ways = vector.targets().iter().zip(vector.rx_interfaces());
-        ways.fold(false, |any, (leaf, rx)| any | (objects.get(Leaf(*leaf).index()).interface() == rx.0))
-    }
-
-    /// Packets of several next hops about which nothing is special, as long as they go out untagged; how many.
-    fn many(&self, cx: &mut Context<'_>, vector: &mut Vector) -> usize {
-        let objects = self.objects.load(cx.round);
-        let longest = longest(vector);
-        let (mut frames, sides) = vector.l3_frames(cx.buffers);
-        let mut packets = sides.target.iter().zip(sides.edge.iter_mut());
-        frames.forward_ip4_while(|| {
-            let (leaf, edge) = packets.next()?;
-            let object = objects.get(Leaf(*leaf).index());
-            let header = object.ethernet().filter(|_| longest <= object.mtu())?;
-            *edge = object.edge();
-            Some(header)
-        })
-    }
-
     /// Packets from the given one on, each with all that can be special about it.
     fn each(&self, cx: &mut Context<'_>, vector: &mut Vector, from: usize, policy: &Policy) {
         let objects = self.objects.load(cx.round);
@@ -150,47 +102,11 @@ impl Ip4Rewrite {
             };
             let plain = vector.columns().flags[i] & SPECIAL == 0 && !is_long && policy.redirects.is_empty();
             let to = match object.is_complete() && plain {
-                true => forward(cx, vector, i, object),
+                true => forward_one::<Hop4>(cx, vector, i, object),
                 false => one(cx, vector, i, object, policy, facts),
             };
             vector.set_edge(i, to);
         }
-    }
-}
-
-/// One packet about which nothing is special.
-#[inline]
-fn forward(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>) -> EdgeIndex {
-    let (mut frames, _) = vector.l3_frames(cx.buffers);
-    let header = object.rewrite();
-    if let Some(header) = object.ethernet_tagged() {
-        frames.forward_ip4_tagged(i, header);
-    } else if let Some(header) = object.ethernet_double_tagged() {
-        frames.forward_ip4_tagged(i, header);
-    } else {
-        frames.forward_ip4(i, header);
-    }
-    begin_before(vector, i..i + 1, header.len() as u16);
-    object.edge()
-}
-
-/// The longest network-layer packet of the vector.
-#[inline]
-fn longest(vector: &mut Vector) -> u16 {
-    let columns = vector.columns();
-    let lengths = columns.length.iter().zip(&*columns.l2).zip(&*columns.l3);
-    lengths.fold(0, |most, ((length, l2), l3)| most.max(length.wrapping_add(*l2).wrapping_sub(*l3)))
-}
-
-/// These packets now begin with a link header of so many bytes before their network header.
-#[inline]
-fn begin_before(vector: &mut Vector, range: Range<usize>, header: u16) {
-    let columns = vector.columns();
-    let (l2, l3) = (&mut columns.l2[range.clone()], &columns.l3[range.clone()]);
-    for ((l2, l3), length) in l2.iter_mut().zip(l3).zip(&mut columns.length[range]) {
-        let begin = l3.wrapping_sub(header);
-        *length = length.wrapping_add(*l2).wrapping_sub(begin);
-        *l2 = begin;
     }
 }
 

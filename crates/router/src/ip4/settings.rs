@@ -1,9 +1,9 @@
 //! What operators say of IPv4 on an interface: the operations, and the commands that state it.
 
-use super::route::TableIndex;
 use super::source::{Mode, SourceCheck};
 use crate::config::Statement;
 use crate::interface::{self, Interface};
+use crate::ip::control::TableIndex;
 use crate::{Error, Router};
 use command::{Args, Command, CommandSet, Done, reply};
 use graph::InterfaceIndex;
@@ -41,7 +41,7 @@ impl Router {
     }
 }
 
-pub(super) fn register(set: &mut CommandSet<Router>) {
+pub(crate) fn register(set: &mut CommandSet<Router>) {
     set.section(
         "IPv4 on interfaces",
         "What is checked and sent on there, besides what is always checked; see [IPv4](ip4.md).",
@@ -84,7 +84,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     );
 }
 
-pub(super) fn statements(interface: &Interface, into: &mut Vec<Statement>) {
+pub(crate) fn statements(interface: &Interface, into: &mut Vec<Statement>) {
     let name = &interface.name;
     let needs = interface::config::removal(name);
     if let Some(SourceCheck { mode, allow_default }) = interface.ip4.source_check {

@@ -5,8 +5,8 @@
 //!
 //! [`Sources`] is what `ip4-local` asks of packets to this router, whatever interface they came by.
 
-use super::fibs::Fibs;
 use crate::interface::SharedFacts;
+use crate::ip::Fibs4;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, VECTOR_SIZE, Vector, flag};
 use std::net::Ipv4Addr;
 use tables::{Leaf, ObjectHandle, kind};
@@ -57,12 +57,12 @@ pub fn spec() -> NodeSpec {
 
 pub struct Urpf {
     facts: SharedFacts,
-    fibs: Fibs,
+    fibs: Fibs4,
     objects: ObjectHandle,
 }
 
 impl Urpf {
-    pub fn new(facts: SharedFacts, fibs: Fibs, objects: ObjectHandle) -> Urpf {
+    pub fn new(facts: SharedFacts, fibs: Fibs4, objects: ObjectHandle) -> Urpf {
         Urpf { facts, fibs, objects }
     }
 
@@ -104,7 +104,7 @@ fn leads_on(cx: &Context<'_>, objects: &ObjectHandle, leaf: Leaf) -> bool {
 
 /// A directed broadcast that is sent on (`set interface ip directed-broadcast`).
 fn is_broadcast(cx: &Context<'_>, objects: &ObjectHandle, leaf: Leaf) -> bool {
-    leaf.kind() == kind::ADJACENCY && objects.get(cx.round, leaf.index()).next_hop() == u32::from(Ipv4Addr::BROADCAST)
+    leaf.kind() == kind::ADJACENCY && objects.get(cx.round, leaf.index()).next_hop() == Ipv4Addr::BROADCAST
 }
 
 /// Where a packet goes whose source and options are in order: what is for all hosts here is for this
@@ -132,8 +132,8 @@ fn sources(cx: &mut Context<'_>, vector: &mut Vector) -> [u32; VECTOR_SIZE] {
 impl Map for Urpf {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let sources = sources(cx, vector);
-        let mut leaves = sources;
-        self.fibs.way_back(cx.round, vector.rx_interfaces(), &mut leaves[..vector.len()], true);
+        let (mut leaves, count) = ([0; VECTOR_SIZE], vector.len());
+        self.fibs.way_back(cx.round, vector.rx_interfaces(), &sources[..count], &mut leaves[..count], true);
         let facts = self.facts.load(cx.round);
         for (i, leaf) in leaves[..vector.len()].iter().enumerate() {
             let rx = vector.rx_interfaces()[i];
@@ -156,12 +156,12 @@ pub enum Fault {
 
 /// Judges the sources of packets to this router.
 pub struct Sources {
-    fibs: Fibs,
+    fibs: Fibs4,
     objects: ObjectHandle,
 }
 
 impl Sources {
-    pub fn new(fibs: Fibs, objects: ObjectHandle) -> Sources {
+    pub fn new(fibs: Fibs4, objects: ObjectHandle) -> Sources {
         Sources { fibs, objects }
     }
 
@@ -172,8 +172,8 @@ impl Sources {
         if vector.common_flags() & flag::ORIGINATED != 0 {
             return faults;
         }
-        let mut leaves = sources(cx, vector);
-        self.fibs.way_back(cx.round, vector.rx_interfaces(), &mut leaves[..vector.len()], false);
+        let (sources, mut leaves, count) = (sources(cx, vector), [0; VECTOR_SIZE], vector.len());
+        self.fibs.way_back(cx.round, vector.rx_interfaces(), &sources[..count], &mut leaves[..count], false);
         let flags = vector.columns().flags;
         for ((fault, leaf), flags) in faults.iter_mut().zip(leaves).zip(flags) {
             let leaf = Leaf(leaf);

@@ -1,9 +1,8 @@
 //! From the module that logs to the class that operators know.
 
 /// Classes that can be set before they have said anything.
-pub(super) const KNOWN: [&str; 22] = [
+pub(super) const KNOWN: [&str; 23] = [
     "af_packet",
-    "arp",
     "buffers",
     "capture",
     "cli",
@@ -16,8 +15,10 @@ pub(super) const KNOWN: [&str; 22] = [
     "icmp",
     "inspect",
     "interface",
+    "ip",
     "ip4",
     "logging",
+    "neighbor",
     "pg",
     "quiver",
     "router",
@@ -29,7 +30,7 @@ pub(super) const KNOWN: [&str; 22] = [
 /// Longest name of a class.
 const MAXIMUM_NAME: usize = 32;
 
-/// The class of a log target: a module path such as `quiver_router::arp::control`, or the name
+/// The class of a log target: a module path such as `quiver_router::neighbour::control`, or the name
 /// of a class itself.
 pub fn of(target: &str) -> &str {
     let mut parts = target.split("::");
@@ -38,6 +39,7 @@ pub fn of(target: &str) -> &str {
     let class = match first.strip_prefix("quiver_").unwrap_or(first) {
         "router" | "drivers" | "control" => match module {
             Some("packet_generator") => "pg",
+            Some("neighbour") => "neighbor", // as commands spell it
             Some("cli_server" | "cli_session" | "cli_client" | "exec" | "line_editor" | "telnet") => "cli",
             Some(module) => module,
             None => first.strip_prefix("quiver_").unwrap_or(first),
@@ -55,7 +57,7 @@ mod tests {
     #[test]
     fn a_module_belongs_to_its_capability_or_device() {
         for (target, class) in [
-            ("quiver_router::arp::control", "arp"),
+            ("quiver_router::neighbour::control", "neighbor"),
             ("quiver_router::packet_generator::cli", "pg"),
             ("quiver_router", "router"),
             ("quiver_control::cli_server", "cli"),
@@ -64,7 +66,7 @@ mod tests {
             ("quiver_drivers::af_packet", "af_packet"),
             ("quiver_graph::worker", "graph"),
             ("quiver::daemon", "quiver"),
-            ("arp", "arp"),
+            ("pg", "pg"),
             ("", ""),
         ] {
             assert_eq!(of(target), class, "{target}");

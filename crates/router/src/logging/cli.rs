@@ -32,7 +32,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         ),
         "What is kept (level) and written (syslog-level) of a class, and how many entries a second.",
         set_class,
-    ).configures().example("set logging class arp level debug"));
+    ).configures().example("set logging class neighbor level debug"));
     set.add(
         Command::new(
             "set logging size {default | <entries:u32 16..65536> : size}",

@@ -17,7 +17,7 @@
 
 use super::node::Edge;
 use crate::icmp::Report;
-use crate::ip4::control::TableIndex;
+use crate::ip::control::TableIndex;
 use drivers::{Chain, link};
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{Buffers, PacketIndex, Row, flag, time};

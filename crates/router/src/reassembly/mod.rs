@@ -14,7 +14,7 @@ pub use control::Reassembly;
 pub use datagrams::{Limits, Shown};
 
 use crate::capability::{self, Capability, Stage};
-use crate::ip4::Fibs;
+use crate::ip::Fibs4;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 
 /// For `show plugins` and `show features`.
@@ -33,7 +33,7 @@ pub(crate) struct Nodes {
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, fibs: &Fibs) -> Result<Nodes, GraphError> {
+pub(crate) fn register(graph: &mut Graph, fibs: &Fibs4) -> Result<Nodes, GraphError> {
     // A quarter of the packet memory at most: fragments must not starve the rest.
     let most = graph.pool().capacity() as usize / 4 / graph.workers();
     let fibs = fibs.clone();

@@ -8,7 +8,7 @@
 //! are consumed. While anything is in progress, a timer has it look for what is overdue.
 
 use super::datagrams::{Accepted, Datagrams, Ended, Limits, Shown};
-use crate::ip4::Fibs;
+use crate::ip::Fibs4;
 use graph::{Buffers, CounterSpec, Expand, Expansion, NodeSpec, Severity, Snapshot, Vector, edge, time};
 use std::fmt;
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct LocalReassembly {
-    fibs: Fibs,
+    fibs: Fibs4,
     datagrams: Datagrams,
     /// The timer that counts, and whether it runs.
     timer: u64,
@@ -79,7 +79,7 @@ pub struct LocalReassembly {
 }
 
 impl LocalReassembly {
-    pub fn new(fibs: Fibs, most_buffers: usize) -> LocalReassembly {
+    pub fn new(fibs: Fibs4, most_buffers: usize) -> LocalReassembly {
         LocalReassembly { fibs, datagrams: Datagrams::new(most_buffers), timer: 0, is_armed: false }
     }
 

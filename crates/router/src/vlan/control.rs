@@ -191,6 +191,7 @@ impl Router {
         self.publish_facts();
         for index in changed {
             self.dhcp_mac_changed(index);
+            self.settle_link_local(index);
             self.refresh_adjacencies(index, None);
             // Whoever knew us by the old one finds us by the new one.
             self.announce_all(index);

@@ -7,14 +7,15 @@ use crate::routes::snapshot;
 use drivers::Finishes;
 use graph::InterfaceIndex;
 use quiver_router::Error;
-use quiver_router::arp::NeighbourKey;
-use quiver_router::arp::control::REQUESTS;
-use quiver_router::ip4::bulk::{Batch, Paths};
-use quiver_router::ip4::control::{Path, Source, TableIndex, Way};
+use quiver_router::ip::bulk::{Batch, Paths};
+use quiver_router::ip::control::{Path, Source, TableIndex, Way};
+use quiver_router::neighbour::NeighbourKey;
+use quiver_router::neighbour::control::REQUESTS;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use tables::Leaf;
+use wire::Family;
 use wire::{MacAddress, Prefix4};
 
 const STEPS: usize = 2000;
@@ -60,6 +61,12 @@ struct Settings {
     table_of: BTreeMap<InterfaceIndex, TableIndex>,
     routes: BTreeMap<(TableIndex, Prefix4), Vec<Path>>,
     neighbours: BTreeMap<NeighbourKey, MacAddress>,
+}
+
+/// All addresses here are.
+fn v4(address: IpAddr) -> Ipv4Addr {
+    let IpAddr::V4(address) = address else { panic!("{address} is no IPv4 address") };
+    address
 }
 
 fn host(address: Ipv4Addr) -> Prefix4 {
@@ -117,7 +124,7 @@ impl Settings {
         };
         for key in self.neighbours.keys().filter(|key| self.table_of(key.interface) == index) {
             let way = Way::Via { next_hop: key.address, interface: Some(key.interface) };
-            add(host(key.address), Source::Neighbour, way);
+            add(host(v4(key.address)), Source::Neighbour, way);
         }
         for ((_, prefix), paths) in self.routes.iter().filter(|((of, _), _)| *of == index) {
             paths.iter().for_each(|path| add(*prefix, Source::Config, path.way.clone()));
@@ -140,8 +147,8 @@ impl Settings {
     /// The next hop of a way of a route in a table that is open by which interface.
     fn open_hop(way: &Way, table: TableIndex) -> Option<Hop> {
         match *way {
-            Way::Via { next_hop, interface: None } => Some((next_hop, table)),
-            Way::ViaIn { next_hop, table } => Some((next_hop, table)),
+            Way::Via { next_hop, interface: None } => Some((v4(next_hop), table)),
+            Way::ViaIn { next_hop, table } => Some((v4(next_hop), table)),
             _ => None,
         }
     }
@@ -211,8 +218,8 @@ impl Settings {
 
     /// Where a way leads a packet for `destination`, when it works and its next hop is a neighbour.
     fn follow(&self, way: &Way, table: TableIndex, destination: Ipv4Addr) -> Option<Fate> {
-        let to = |interface: InterfaceIndex, address| {
-            let known = self.neighbours.get(&NeighbourKey { interface, address });
+        let to = |interface: InterfaceIndex, address: Ipv4Addr| {
+            let known = self.neighbours.get(&NeighbourKey::new(interface, address));
             // Who has no address has none to ask from.
             let can_ask = !self.ports[&interface].2.is_empty();
             let is_routed = self.attached_by_route((address, self.table_of(interface)), Some(interface)).is_some();
@@ -237,7 +244,7 @@ impl Settings {
             // Always somewhere, if only to be told that there is no route; where, `follow_all` says.
             Way::Lookup(_) => Some(Fate::Dropped),
             Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } => {
-                let interface = way.interface();
+                let (interface, next_hop) = (way.interface(), v4(next_hop));
                 let table = interface.map_or(way.table().unwrap_or(table), |index| self.table_of(index));
                 let hop = (next_hop, table);
                 // It is one of our own, or for all of a network.
@@ -245,7 +252,7 @@ impl Settings {
                     return None;
                 }
                 let is_there = |interface: &InterfaceIndex| {
-                    let key = NeighbourKey { interface: *interface, address: next_hop };
+                    let key = NeighbourKey::new(*interface, next_hop);
                     self.is_up(*interface)
                         && (self.neighbours.contains_key(&key) || self.is_on_network(next_hop, *interface))
                 };
@@ -253,7 +260,7 @@ impl Settings {
                 let by = by_network.or_else(|| self.attached_by_route(hop, interface));
                 by.map(|interface| to(interface, next_hop))
             }
-            Way::OnLink { next_hop, interface } => self.is_up(interface).then(|| to(interface, next_hop)),
+            Way::OnLink { next_hop, interface } => self.is_up(interface).then(|| to(interface, v4(next_hop))),
         }
     }
 
@@ -325,13 +332,13 @@ impl Trial {
                 0..=3 => {
                     let next_hop = if count > 64 { (paths.len() as u32 + 1).into() } else { self.address() };
                     let interface = self.random.one_in(3).then(|| self.any_port());
-                    Way::Via { next_hop, interface }
+                    Way::Via { next_hop: next_hop.into(), interface }
                 }
                 4 => [Way::Drop, Way::Punt][self.random.below(2)].clone(),
                 5 => [Way::Unreachable, Way::Prohibit][self.random.below(2)].clone(),
                 6 => Way::LocalAnywhere,
                 7 => Way::Lookup(self.any_table()),
-                8 => Way::ViaIn { next_hop: self.address(), table: self.any_table() },
+                8 => Way::ViaIn { next_hop: self.address().into(), table: self.any_table() },
                 _ => Way::Attached(self.any_port()),
             };
             let weight = *self.random.of(&[1, 1, 2, 7, 255]);
@@ -437,7 +444,7 @@ impl Trial {
     /// Many in one go, as a routing daemon says them.
     fn change_routes(&mut self) -> Result<(), Error> {
         let table = self.any_table();
-        let mut batch = Batch::in_table(table);
+        let mut batch = Batch::new(Family::Ip4, table);
         let lists: Vec<Vec<Path>> = (0..3).map(|_| self.any_paths()).collect();
         let paths: Vec<Paths> = lists.iter().map(|paths| batch.paths(paths.clone())).collect();
         let mut wanted: BTreeMap<Prefix4, Option<usize>> = BTreeMap::new();
@@ -456,7 +463,7 @@ impl Trial {
         self.bed.router.change_routes(Source::Config, batch)?;
         for (prefix, list) in wanted {
             // One that would lead through itself stays as it was.
-            let is = self.bed.router.ip4.routes_in(table).get(&prefix);
+            let is = self.bed.router.ip.routes_in(Family::Ip4, table).get(prefix);
             let route = (table, prefix);
             let is = is.and_then(|route| route.sources.get(&Source::Config).cloned());
             let refused = list.is_some() && is.as_ref() == self.settings.routes.get(&route);
@@ -481,7 +488,7 @@ impl Trial {
         let mut paths = known.clone();
         paths.retain(|_| self.random.one_in(2));
         if self.random.one_in(10) {
-            paths.push(Path::new(Way::Via { next_hop: Ipv4Addr::new(9, 9, 9, 9), interface: None }));
+            paths.push(Path::new(Way::Via { next_hop: Ipv4Addr::new(9, 9, 9, 9).into(), interface: None }));
         }
         self.bed.router.remove_route_in(route.0, route.1, Source::Config, &paths)?;
         let left = self.settings.routes.get_mut(&route).unwrap();
@@ -494,7 +501,7 @@ impl Trial {
 
     fn set_table(&mut self) -> Result<(), Error> {
         let (index, table) = (self.any_port(), self.any_table());
-        self.bed.router.set_interface_table(index, table)?;
+        self.bed.router.set_interface_table(index, Family::Ip4, table)?;
         self.settings.table_of.insert(index, table);
         Ok(())
     }
@@ -508,9 +515,9 @@ impl Trial {
     /// Makes the table that comes and goes, or takes it away with its routes.
     fn change_other(&mut self) -> Result<(), Error> {
         match self.other {
-            None => self.other = Some(self.bed.router.add_table(OTHER)?),
+            None => self.other = Some(self.bed.router.add_table(Family::Ip4, OTHER)?),
             Some(table) => {
-                self.bed.router.remove_table(OTHER)?;
+                self.bed.router.remove_table(Family::Ip4, OTHER)?;
                 self.other = None;
                 self.settings.routes.retain(|(of, _), _| *of != table);
             }
@@ -519,12 +526,12 @@ impl Trial {
     }
 
     fn any_neighbour(&mut self) -> NeighbourKey {
-        NeighbourKey { interface: self.any_port(), address: self.address() }
+        NeighbourKey::new(self.any_port(), self.address())
     }
 
     fn set_neighbour(&mut self) -> Result<(), Error> {
         let key = self.any_neighbour();
-        let mut mac = host_mac(key.address);
+        let mut mac = host_mac(v4(key.address));
         mac.0[1] = self.random.next() as u8;
         self.bed.router.set_neighbour(key, mac, true)?;
         self.settings.neighbours.insert(key, mac);
@@ -590,7 +597,7 @@ impl Trial {
 
     /// Every object that a route reaches exists once, and no other does.
     fn check_objects(&self) {
-        let ip4 = &self.bed.router.ip4;
+        let ip4 = &self.bed.router.ip;
         let mut reached: BTreeSet<u32> = self.bed.router.neighbours.adjacencies().collect();
         let is_object = |leaf: &Leaf| matches!(leaf.kind(), tables::kind::ADJACENCY | tables::kind::GLEAN);
         for leaf in ip4.leaves() {
@@ -614,10 +621,10 @@ impl Trial {
         neighbours.into_iter().for_each(|key| router.remove_neighbour(key).unwrap());
         let ports: Vec<InterfaceIndex> = router.interfaces.iter().map(|interface| interface.index).collect();
         ports.into_iter().for_each(|index| router.delete_interface(index).unwrap());
-        let counted: Vec<_> = router.ip4.counted().collect();
+        let counted: Vec<_> = router.ip.counted().collect();
         counted.into_iter().for_each(|(table, prefix)| router.count_route(table, prefix, false).unwrap());
-        let tables: Vec<u32> = router.ip4.table_ids().map(|(_, id)| id).filter(|id| *id != 0).collect();
-        tables.into_iter().for_each(|id| router.remove_table(id).unwrap());
+        let tables: Vec<u32> = router.ip.table_ids(Family::Ip4).map(|(_, id)| id).filter(|id| *id != 0).collect();
+        tables.into_iter().for_each(|id| router.remove_table(Family::Ip4, id).unwrap());
         self.bed.run();
     }
 }
@@ -638,9 +645,9 @@ fn run_trial(seed: u64, seen: &mut BTreeMap<&'static str, usize>) {
     let nodes = bed.router.graph.nodes().len();
     // The same addresses in each table.
     let entries = [0, 7, 8].map(|id| {
-        let table = if id == 0 { TableIndex::DEFAULT } else { bed.router.add_table(id).unwrap() };
+        let table = if id == 0 { TableIndex::DEFAULT } else { bed.router.add_table(Family::Ip4, id).unwrap() };
         let port = bed.port_that_finishes(&format!("entry{id}"), Finishes::default());
-        bed.router.set_interface_table(port.index, table).unwrap();
+        bed.router.set_interface_table(port.index, Family::Ip4, table).unwrap();
         bed.router.add_address(port.index, "192.168.0.1/30".parse().unwrap()).unwrap();
         bed.router.set_admin(port.index, true).unwrap();
         (table, port)
@@ -650,7 +657,7 @@ fn run_trial(seed: u64, seen: &mut BTreeMap<&'static str, usize>) {
     for step in 0..STEPS {
         trial.step();
         trial.check_objects();
-        assert_eq!(trial.bed.router.ip4.audit(), Ok(()), "seed {seed}, step {step}");
+        assert_eq!(trial.bed.router.ip.audit(), Ok(()), "seed {seed}, step {step}");
         for _ in 0..3 {
             let destination = trial.address();
             let entry = trial.random.below(trial.entries.len());
@@ -663,10 +670,10 @@ fn run_trial(seed: u64, seen: &mut BTreeMap<&'static str, usize>) {
     trial.remove_all();
     let router = &trial.bed.router;
     assert_eq!(
-        (router.ip4.routes().len(), router.ip4.objects(), router.neighbours.len()),
+        (router.ip.routes().len(), router.ip.objects(), router.neighbours.len()),
         (0, 0, 0),
         "seed {seed}: {:?}",
-        router.ip4.routes()
+        router.ip.routes()
     );
     assert_eq!(trial.bed.buffers_in_use(), 0);
     // The input node of the test's driver stays.

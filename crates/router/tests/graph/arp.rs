@@ -2,11 +2,11 @@
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac, prefix};
 use crate::packet::*;
-use quiver_router::arp::NeighbourKey;
-use quiver_router::arp::control::{Limits, REQUESTS, SILENCE, State};
 use quiver_router::arp::policy::Rates;
-use quiver_router::arp::resolve::{Bounds, HELD_PER_NEIGHBOUR, MAX_HELD_OF_INTERFACE, MAX_HELD_OF_SOURCE};
-use quiver_router::ip4::control::{Source, Way};
+use quiver_router::ip::control::{Source, Way};
+use quiver_router::neighbour::NeighbourKey;
+use quiver_router::neighbour::control::{Limits, REQUESTS, SILENCE, State};
+use quiver_router::neighbour::resolve::{Bounds, HELD_PER_NEIGHBOUR, MAX_HELD_OF_INTERFACE, MAX_HELD_OF_SOURCE};
 use std::time::Duration;
 use wire::MacAddress;
 
@@ -49,7 +49,7 @@ fn our_request(port: &Port, us: &str, target: &str) -> Vec<u8> {
 }
 
 fn state(bed: &Bed, port: &Port, address: &str) -> Option<State> {
-    let key = NeighbourKey { interface: port.index, address: ip(address) };
+    let key = NeighbourKey::new(port.index, ip(address));
     bed.router.neighbours.iter().find(|(known, _)| **known == key).map(|(_, neighbour)| neighbour.state)
 }
 
@@ -119,7 +119,7 @@ fn nobody_becomes_the_neighbour_0_0_0_0() {
     bed.run();
     assert_eq!(bed.router.neighbours.len(), 3, "the static ones");
     for address in ["0.0.0.0", "224.0.0.1", "255.255.255.255"] {
-        let key = NeighbourKey { interface: e0.index, address: ip(address) };
+        let key = NeighbourKey::new(e0.index, ip(address));
         assert!(bed.router.set_neighbour(key, HOST, true).is_err());
     }
 }
@@ -196,7 +196,7 @@ fn replies_are_believed_when_asked_for_and_the_first_is_taken_once() {
 fn what_is_heard_of_a_neighbour_keeps_it_young() {
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
     learn(&mut bed, &e1, (HOST, UNKNOWN), "10.0.1.1");
-    let key = NeighbourKey { interface: e1.index, address: ip(UNKNOWN) };
+    let key = NeighbourKey::new(e1.index, ip(UNKNOWN));
     let since = |bed: &Bed| bed.router.neighbours.iter().find(|(known, _)| **known == key).unwrap().1.since;
     let first = since(&bed);
     announce(&e1, REPLY, (HOST, UNKNOWN));
@@ -460,7 +460,7 @@ fn there_are_no_more_neighbours_than_the_limits_say() {
     assert_eq!(known(&bed).len(), 7);
     assert_eq!(bed.router.neighbours.refused, 8);
     // An operator's are not exempt.
-    let key = NeighbourKey { interface: e1.index, address: ip("10.0.1.30") };
+    let key = NeighbourKey::new(e1.index, ip("10.0.1.30"));
     assert!(bed.router.set_neighbour(key, HOST, true).is_err());
 }
 
@@ -476,21 +476,22 @@ fn with_recycle_the_longest_unheard_makes_room() {
     request(&e0, (host(13), "10.0.0.13"), "10.0.0.1");
     bed.run();
     let of = |bed: &Bed, port: &Port| {
-        bed.router.neighbours.of_interface(port.index).map(|(key, _)| key.address.octets()[3]).collect::<Vec<_>>()
+        bed.router.neighbours.of_interface(port.index).map(|(key, _)| key.address.to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(of(&bed, &e0), [2, 10, 12, 13]);
+    assert_eq!(of(&bed, &e0), ["10.0.0.2", "10.0.0.10", "10.0.0.12", "10.0.0.13"]);
     assert_eq!(bed.router.neighbours.recycled, 1);
     // When all is full, the interface with most gives one up.
     bed.router.set_neighbour_limits(Limits { limit: 6, recycle: true, ..Limits::default() }).unwrap();
     request(&e1, (host(10), "10.0.1.10"), "10.0.1.1");
     bed.run();
-    assert_eq!((of(&bed, &e0), of(&bed, &e1)), (vec![2, 10, 13], vec![2, 10]));
+    assert_eq!(of(&bed, &e0), ["10.0.0.2", "10.0.0.10", "10.0.0.13"]);
+    assert_eq!(of(&bed, &e1), ["10.0.1.2", "10.0.1.10"]);
 }
 
 #[test]
 fn a_next_hop_off_every_network_is_refused_at_once() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    let hop = quiver_router::ip4::control::Way::Via { next_hop: ip("99.0.0.1"), interface: Some(e1.index) };
+    let hop = quiver_router::ip::control::Way::Via { next_hop: ip("99.0.0.1").into(), interface: Some(e1.index) };
     bed.route_way("77.0.0.0/8", hop);
     let frame = e0.receive_packet(&Packet::udp("10.0.0.2", "77.0.0.1", b"x"));
     bed.run();
@@ -521,12 +522,12 @@ fn an_old_neighbour_is_asked_directly_and_stays_when_it_answers() {
 fn an_old_neighbour_that_is_silent_is_forgotten_with_its_route() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     learn(&mut bed, &e1, (HOST, UNKNOWN), "10.0.1.1");
-    let routes = bed.router.ip4.routes().len();
+    let routes = bed.router.ip.routes().len();
     bed.advance(MAX_AGE + SECOND);
     (0..REQUESTS).for_each(|_| bed.advance(SECOND));
     assert_eq!(e1.sent().len(), REQUESTS as usize);
     assert_eq!(state(&bed, &e1, UNKNOWN), None);
-    assert_eq!(bed.router.ip4.routes().len(), routes - 1);
+    assert_eq!(bed.router.ip.routes().len(), routes - 1);
     e0.receive_packet(&to_unknown(1));
     bed.run();
     assert_eq!(e1.sent(), [our_request(&e1, "10.0.1.1", UNKNOWN)]);
@@ -615,18 +616,18 @@ fn a_learned_neighbour_brings_a_route_of_its_own_and_takes_it_along() {
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
     learn(&mut bed, &e1, (HOST, "10.0.1.9"), "10.0.1.1");
     bed.run();
-    let route = &bed.router.ip4.routes().get(&prefix("10.0.1.9/32")).unwrap();
+    let route = &bed.router.ip.routes().get(prefix("10.0.1.9/32")).unwrap();
     assert!(route.sources.keys().eq([&Source::Neighbour]));
-    let key = NeighbourKey { interface: e1.index, address: ip("10.0.1.9") };
+    let key = NeighbourKey::new(e1.index, ip("10.0.1.9"));
     bed.router.remove_neighbour(key).unwrap();
-    assert!(!bed.router.ip4.routes().contains_key(&prefix("10.0.1.9/32")));
+    assert!(!bed.router.ip.routes().contains_key(prefix("10.0.1.9/32")));
     assert!(bed.router.remove_neighbour(key).is_err());
 }
 
 #[test]
 fn group_addresses_are_no_neighbours() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    let key = NeighbourKey { interface: e0.index, address: ip("10.0.0.9") };
+    let key = NeighbourKey::new(e0.index, ip("10.0.0.9"));
     assert!(bed.router.set_neighbour(key, MacAddress::BROADCAST, true).is_err());
     assert!(bed.router.set_neighbour(key, MacAddress::ZERO, true).is_err());
     assert_eq!(bed.router.neighbours.len(), 3);
@@ -674,16 +675,16 @@ fn an_operator_can_forget_what_was_learned() {
 fn a_neighbour_without_a_route_of_its_own_serves_routes_only() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     bed.command("ip neighbor e1 10.0.1.9 02:cc:00:00:00:09 no-fib-entry").unwrap();
-    assert!(!bed.router.ip4.routes().contains_key(&prefix("10.0.1.9/32")));
+    assert!(!bed.router.ip.routes().contains_key(prefix("10.0.1.9/32")));
     assert!(bed.command("show ip neighbors e1").unwrap().contains("  SN  "));
     bed.route("77.0.0.0/8", &["10.0.1.9"]);
     let frame = e0.receive_packet(&Packet::udp("10.0.0.2", "77.0.0.1", b"x"));
     bed.run();
     assert_eq!(e1.sent(), [forwarded(&frame, HOST, e1.mac)]);
     bed.command("ip neighbor e1 10.0.1.9 02:cc:00:00:00:09").unwrap();
-    assert!(bed.router.ip4.routes().contains_key(&prefix("10.0.1.9/32")));
+    assert!(bed.router.ip.routes().contains_key(prefix("10.0.1.9/32")));
     bed.command("ip neighbor e1 10.0.1.9 02:cc:00:00:00:09 no-fib-entry").unwrap();
-    assert!(!bed.router.ip4.routes().contains_key(&prefix("10.0.1.9/32")));
+    assert!(!bed.router.ip.routes().contains_key(prefix("10.0.1.9/32")));
 }
 
 #[test]
@@ -836,7 +837,7 @@ fn a_refused_static_neighbour_leaves_the_one_that_was_there() {
     let refused = bed.command("ip neighbor e1 10.0.1.7 ff:ff:ff:ff:ff:ff no-fib-entry").unwrap_err();
     assert!(refused.contains("ff:ff:ff:ff:ff:ff"), "{refused}");
     assert!(state(&bed, &e1, "10.0.1.7").is_some_and(|state| state.is_static()));
-    assert!(bed.router.ip4.routes().contains_key(&prefix("10.0.1.7/32")));
+    assert!(bed.router.ip.routes().contains_key(prefix("10.0.1.7/32")));
 }
 
 #[test]

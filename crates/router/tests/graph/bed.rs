@@ -5,8 +5,8 @@ use command::CommandSet;
 use drivers::{Device, FULL, Finishes, Link, REFUSED, Receive, ReceiveCounts, TOO_LONG, Transmit};
 use graph::buffer::{DATA_SIZE, HEADROOM, Offload};
 use graph::{Buffers, InterfaceIndex, PacketIndex, Progress, Row, Vector, Worker, edge, flag};
-use quiver_router::arp::NeighbourKey;
-use quiver_router::ip4::control::{Path, Source, Way};
+use quiver_router::ip::control::{Path, Source, Way};
+use quiver_router::neighbour::NeighbourKey;
 use quiver_router::{Options, Router};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -295,13 +295,13 @@ impl Bed {
     }
 
     pub fn know(&mut self, port: &Port, host: &str) {
-        let key = NeighbourKey { interface: port.index, address: ip(host) };
-        self.router.set_neighbour(key, host_mac(key.address), true).unwrap();
+        let key = NeighbourKey::new(port.index, ip(host));
+        self.router.set_neighbour(key, host_mac(ip(host)), true).unwrap();
     }
 
     /// A route over next hops that have the same weight.
     pub fn route(&mut self, to: &str, via: &[&str]) {
-        let path = |hop: &&str| Path::new(Way::Via { next_hop: ip(hop), interface: None });
+        let path = |hop: &&str| Path::new(Way::Via { next_hop: ip(hop).into(), interface: None });
         self.router.add_route(prefix(to), Source::Config, via.iter().map(path).collect(), true).unwrap();
     }
 

@@ -3,8 +3,8 @@
 use crate::commands::any_line;
 use crate::packet::Random;
 use command::{CommandSet, Files};
-use quiver_router::arp::NeighbourKey;
 use quiver_router::config::{ConfigError, Statement};
+use quiver_router::neighbour::NeighbourKey;
 use quiver_router::{Devices, Options, Router};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ impl Desk {
         let shown: Vec<String> = shows.iter().map(|line| self.must(line)).collect();
         let neighbours: Vec<String> =
             self.router.neighbours.iter().map(|(key, neighbour)| format!("{key:?} {:?}", neighbour.state)).collect();
-        format!("{}\n{}\n{}\n{}", self.config(), shown.join("\n"), neighbours.join("\n"), self.router.ip4.objects())
+        format!("{}\n{}\n{}\n{}", self.config(), shown.join("\n"), neighbours.join("\n"), self.router.ip.objects())
     }
 }
 
@@ -93,7 +93,7 @@ impl Drop for Directory {
 
 const EVERYTHING: &[&str] = &[
     "set logging size 100",
-    "set logging class arp level debug rate-limit 7",
+    "set logging class neighbor level debug rate-limit 7",
     "create tap id 7 name e0 host-if-name lan0 host-ns left host-ip4-addr 10.0.1.2/24 host-mac-addr 02:00:00:00:00:07 host-mtu-size 9000 hw-addr 02:00:00:00:00:70",
     "create tap",
     "create host-interface eth1 name e1 hw-addr 02:00:00:00:00:71",
@@ -218,7 +218,7 @@ fn what_was_learned_is_no_configuration_and_defaults_come_back() {
     let before = desk.config();
     let e0 = desk.router.interfaces.find("e0").unwrap();
     let own = desk.router.interfaces.get(desk.router.interfaces.find("e1").unwrap()).unwrap().mtu;
-    let key = NeighbourKey { interface: e0, address: [10, 0, 1, 77].into() };
+    let key = NeighbourKey::new(e0, [10, 0, 1, 77]);
     desk.router.set_neighbour(key, MacAddress([2, 0, 0, 0, 0, 7]), false).unwrap();
     assert_eq!(desk.config(), before);
     for line in ["set interface mtu packet default e0", "set interface mac address e1 default"] {

@@ -3,14 +3,14 @@
 use crate::bed::{Bed, Port, prefix};
 use crate::packet::*;
 use crate::routes::{goes_to, hop_mac, snapshot};
-use quiver_router::ip4::bulk::{Batch, Outcome};
-use quiver_router::ip4::control::{Path, Source, TableIndex, Way};
+use quiver_router::ip::bulk::{Batch, Outcome};
+use quiver_router::ip::control::{Path, Source, TableIndex, Way};
 
 const DEFAULT: TableIndex = TableIndex::DEFAULT;
 
 /// Packets and bytes of a prefix.
 fn counts(bed: &Bed, route: &str) -> Option<(u64, u64)> {
-    bed.router.ip4.counts(DEFAULT, prefix(route)).map(|counts| (counts.packets, counts.bytes))
+    bed.router.ip.counts(DEFAULT, prefix(route)).map(|counts| (counts.packets, counts.bytes))
 }
 
 fn send(bed: &mut Bed, ports: &[Port], address: &str, data: &[u8]) {
@@ -44,7 +44,7 @@ fn a_counted_route_counts_its_own_packets_whatever_becomes_of_it() {
     assert_eq!(counts(&bed, "50.0.0.0/8"), Some((4, 4 * 29)));
     // Batches, and another source beside.
     let mut batch = Batch::default();
-    let paths = batch.paths(vec![Path::new(Way::Via { next_hop: ip("10.0.1.2"), interface: None })]);
+    let paths = batch.paths(vec![Path::new(Way::Via { next_hop: ip("10.0.1.2").into(), interface: None })]);
     ["50.0.0.0/8", "51.0.0.0/8", "0.0.0.0/0"].into_iter().for_each(|route| batch.put(prefix(route), paths));
     bed.router.change_routes(Source::Api, batch).unwrap();
     bed.command("ip route del 50.0.0.0/8").unwrap();
@@ -66,21 +66,21 @@ fn a_counted_route_counts_its_own_packets_whatever_becomes_of_it() {
     assert_eq!(counts(&bed, "51.0.0.0/8"), Some((2, 58)));
     bed.command("clear ip route counters").unwrap();
     assert_eq!(counts(&bed, "51.0.0.0/8"), Some((0, 0)));
-    assert_eq!(bed.router.ip4.audit(), Ok(()));
+    assert_eq!(bed.router.ip.audit(), Ok(()));
     // A place that is given again begins at zero.
     send(&mut bed, &ports, "51.1.1.1", b"x");
     bed.command("set ip route counters 51.0.0.0/8 disable").unwrap();
     assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "51.1.1.1"), hop_mac("10.0.1.2"));
     (0..3).for_each(|_| bed.run());
-    for number in 0..quiver_router::ip4::count::MAX_COUNTED - 2 {
+    for number in 0..quiver_router::ip::count::MAX_COUNTED - 2 {
         bed.router.count_route(DEFAULT, prefix(&format!("60.{}.{}.0/24", number / 256, number % 256)), true).unwrap();
     }
     let before = snapshot(&bed);
     let error = bed.command("set ip route counters 51.0.0.0/8 enable").unwrap_err();
     assert!(error.contains("4096 routes are counted, which is the most"), "{error}");
     assert_eq!(snapshot(&bed), before);
-    assert!(bed.router.ip4.counted().all(|(table, route)| {
-        let counts = bed.router.ip4.counts(table, route).unwrap();
+    assert!(bed.router.ip.counted().all(|(table, route)| {
+        let counts = bed.router.ip.counts(table, route).unwrap();
         counts.packets == 0
     }));
 }
@@ -108,7 +108,7 @@ fn sources_of_counted_routes_are_known() {
 #[test]
 fn a_table_has_no_more_routes_than_it_may() {
     let (mut bed, _) = Bed::with_three_ports();
-    let there = bed.router.ip4.routes().len();
+    let there = bed.router.ip.routes().len();
     bed.command(&format!("set ip table max-routes {}", there + 2)).unwrap();
     bed.command("ip route add 50.0.0.0/8 via 10.0.1.2").unwrap();
     let before = snapshot(&bed);
@@ -149,7 +149,7 @@ fn a_table_has_no_more_routes_than_it_may() {
     std::fs::remove_file(std::env::temp_dir().join(format!("quiver-limit-{}", std::process::id()))).unwrap();
     // The router's own routes always find room.
     bed.command("set interface ip address e0 172.16.0.1/24").unwrap();
-    assert_eq!(bed.router.ip4.routes().len(), there + 6);
+    assert_eq!(bed.router.ip.routes().len(), there + 6);
     bed.command("set ip table max-routes unlimited").unwrap();
     let outcome = bed.router.change_routes(Source::Api, batch).unwrap();
     assert_eq!(outcome, Outcome { added: 2, replaced: 2, ..Outcome::default() });

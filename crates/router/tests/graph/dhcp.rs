@@ -4,7 +4,7 @@ use crate::bed::{Bed, Errors, Port, error, prefix};
 use crate::packet::*;
 use graph::InterfaceIndex;
 use quiver_router::arp::policy::Rates;
-use quiver_router::ip4::control::Source;
+use quiver_router::ip::control::Source;
 use std::time::Duration;
 use wire::MacAddress;
 
@@ -149,7 +149,7 @@ fn addresses(bed: &Bed, index: InterfaceIndex) -> Vec<String> {
 }
 
 fn default_routes(bed: &Bed) -> Vec<Source> {
-    let route = bed.router.ip4.routes().get(&prefix("0.0.0.0/0"));
+    let route = bed.router.ip.routes().get(prefix("0.0.0.0/0"));
     route.into_iter().flat_map(|route| route.sources.into_keys()).collect()
 }
 
@@ -434,7 +434,7 @@ fn a_router_beside_the_network_is_on_the_link() {
     answer(&mut bed, &wan, &with(ACK));
     assert_eq!((addresses(&bed, wan.index), default_routes(&bed)), (vec!["192.0.2.9/32".into()], vec![Source::Dhcp]));
     bed.command("set dhcp client del intfc wan").unwrap();
-    assert!(bed.router.ip4.routes().is_empty(), "{:?}", bed.router.ip4.routes());
+    assert!(bed.router.ip.routes().is_empty(), "{:?}", bed.router.ip.routes());
 }
 
 #[test]
@@ -481,7 +481,7 @@ fn who_goes_gives_the_address_back() {
     let said = only(&wan, RELEASE);
     assert_eq!((said.to, said.source.as_str(), said.destination.as_str()), (SERVER_MAC, LEASED, SERVER));
     assert_eq!((addresses(&bed, wan.index), default_routes(&bed)), (Vec::new(), Vec::new()));
-    assert!(bed.router.ip4.routes().is_empty());
+    assert!(bed.router.ip.routes().is_empty());
     assert_eq!(bed.command("show dhcp client").unwrap(), "no interface has a DHCP client\n");
     assert_eq!(bed.router.udp.iter().count(), 0);
     let refused = bed.command("set dhcp client del intfc wan").unwrap_err();
@@ -499,7 +499,7 @@ fn an_interface_goes_with_its_client() {
     bed.router.delete_interface(wan.index).unwrap();
     bed.advance(Duration::from_secs(7200));
     assert_eq!(bed.command("show dhcp client").unwrap(), "no interface has a DHCP client\n");
-    assert!(bed.router.ip4.routes().is_empty());
+    assert!(bed.router.ip.routes().is_empty());
     assert_eq!(bed.command("show running-config").unwrap(), "");
 }
 

@@ -6,8 +6,8 @@ use drivers::{FULL, Finishes, REFUSED, TOO_LONG};
 use graph::buffer::{Offload, Segmentation};
 use graph::{InterfaceIndex, Severity, flag};
 use quiver_router::arp::policy::Rates;
-use quiver_router::arp::resolve::{Bounds, HELD_PER_NEIGHBOUR};
-use quiver_router::ip4::control::Way;
+use quiver_router::ip::control::Way;
+use quiver_router::neighbour::resolve::{Bounds, HELD_PER_NEIGHBOUR};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::MacAddress;
@@ -245,11 +245,16 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip4-lookup", "directed broadcast not sent on", |_, ports| drop(ports[0].receive_packet(&udp("10.0.1.255")))),
     ("ip4-lookup", "blackholed packets", |_, ports| drop(ports[0].receive_packet(&udp("10.0.1.0")))),
     ("ip4-load-balance", "blackholed packets", |bed, ports| {
-        let path = |way| quiver_router::ip4::control::Path::new(way);
-        let hop = Way::Via { next_hop: ip("10.0.1.2"), interface: None };
-        let paths = vec![quiver_router::ip4::control::Path::weighing(Way::Drop, 255), path(hop)];
+        let path = |way| quiver_router::ip::control::Path::new(way);
+        let hop = Way::Via { next_hop: ip("10.0.1.2").into(), interface: None };
+        let paths = vec![quiver_router::ip::control::Path::weighing(Way::Drop, 255), path(hop)];
         bed.router
-            .add_route("24.0.0.0/8".parse().unwrap(), quiver_router::ip4::control::Source::Config, paths, true)
+            .add_route(
+                "24.0.0.0/8".parse::<wire::Prefix>().unwrap(),
+                quiver_router::ip::control::Source::Config,
+                paths,
+                true,
+            )
             .unwrap();
         ports[0].receive_packet(&udp("24.1.2.3"));
     }),
@@ -827,8 +832,11 @@ fn the_table_above_knows_every_name() {
         bed.router.graph.errors().iter().map(|error| (error.node.clone(), error.reason.clone())).collect();
     let names = CASES.iter().map(|(node, reason, _)| (*node, *reason));
     let others = [NOT_REACHED, OTHER_TESTS, ARP, DHCP, PINGS, FRAGMENTATION, REASSEMBLY, EVENTS].concat();
-    let known: BTreeSet<(String, String)> =
-        names.chain(others).map(|(node, reason)| (node.to_string(), reason.to_string())).collect();
+    let known: BTreeSet<(String, String)> = names
+        .chain(others)
+        .chain(crate::ip6::names())
+        .map(|(node, reason)| (node.to_string(), reason.to_string()))
+        .collect();
     // The ports are alike: e1 stands for all.
     // The checks are those of ip4-input (tested in `input`).
     let alike =

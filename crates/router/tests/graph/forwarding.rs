@@ -183,7 +183,10 @@ impl Reference {
             return Fate::Error("ethernet-input", "l3 mac mismatch");
         }
         if ethertype != 0x0800 {
-            return Fate::Error("ethernet-input", "unknown ethernet type");
+            return match frame[12..14] {
+                [0x86, 0xdd] => Fate::Error("ip6-input", "ip6 not enabled"),
+                _ => Fate::Error("ethernet-input", "unknown ethernet type"),
+            };
         }
         let packet = &frame[14..];
         if packet.len() < 20 {
@@ -228,7 +231,7 @@ fn mixed_vectors_go_packet_by_packet_where_a_plain_router_sends_them() {
 fn mixed_vectors(random: &mut Random) {
     let (mut bed, ports) = Bed::with_three_ports();
     let mut routes = vec![("0.0.0.0/0".parse::<Prefix4>().unwrap(), None)];
-    bed.route_way("0.0.0.0/0", quiver_router::ip4::control::Way::Drop);
+    bed.route_way("0.0.0.0/0", quiver_router::ip::control::Way::Drop);
     for _ in 0..random.below(12) {
         let length = 8 + random.below(25) as u8;
         let address = Ipv4Addr::from(0x3000_0000 | (random.next() as u32 & 0x0303_0303));

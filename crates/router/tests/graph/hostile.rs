@@ -5,8 +5,8 @@ use crate::packet::*;
 use drivers::Finishes;
 use graph::buffer::{DATA_SIZE, HEADROOM, Offload, Segmentation};
 use graph::flag;
-use quiver_router::arp::control::REQUESTS;
-use quiver_router::ip4::control::{Path, Source, Way};
+use quiver_router::ip::control::{Path, Source, Way};
+use quiver_router::neighbour::control::REQUESTS;
 use std::time::Duration;
 use wire::MacAddress;
 
@@ -51,7 +51,7 @@ fn any_routes(bed: &mut Bed, ports: &[Port], random: &mut Random) {
                 // Known hosts, unknown ones, and ones on no network.
                 _ => {
                     let next_hop = format!("10.0.{}.{}", random.below(6), 2 + random.below(3));
-                    Way::Via { next_hop: ip(&next_hop), interface: None }
+                    Way::Via { next_hop: ip(&next_hop).into(), interface: None }
                 }
             };
             paths.push(Path::weighing(way, 1 + random.below(255) as u8));

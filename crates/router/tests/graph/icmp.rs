@@ -2,7 +2,7 @@
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
-use quiver_router::ip4::control::Way;
+use quiver_router::ip::control::Way;
 use std::time::Instant;
 
 /// The error message that the router sends from e0 to 10.0.0.2 about a packet, from the
@@ -296,7 +296,7 @@ fn an_error_is_from_the_interface_by_which_it_leaves() {
 #[test]
 fn an_interface_without_an_address_lends_the_routers() {
     let (mut bed, [e0, _, e2]) = Bed::with_three_ports();
-    let way = |port: &Port| Way::Via { next_hop: ip("10.0.2.2"), interface: Some(port.index) };
+    let way = |port: &Port| Way::Via { next_hop: ip("10.0.2.2").into(), interface: Some(port.index) };
     bed.route_way("50.0.0.0/8", way(&e2));
     bed.router.remove_address(e2.index, "10.0.2.1/24".parse().unwrap()).unwrap();
     let packet = Packet::udp("50.1.2.3", "99.0.0.1", b"x");
@@ -320,8 +320,8 @@ fn an_interface_without_an_address_lends_the_routers() {
 fn nothing_is_said_about_broadcasts_of_attached_networks() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     // A route to them that refuses, so that there would be something to say.
-    let host = "10.0.1.255/32".parse().unwrap();
-    bed.router.remove_route(host, quiver_router::ip4::control::Source::Interface, &[]).unwrap();
+    let host: wire::Prefix = "10.0.1.255/32".parse().unwrap();
+    bed.router.remove_route(host, quiver_router::ip::control::Source::Interface, &[]).unwrap();
     bed.route_way("10.0.1.255/32", Way::Unreachable);
     e0.receive_packet(&udp("10.0.1.255"));
     let moved = bed.errors_of(|_| {});

@@ -3,8 +3,8 @@
 use crate::bed::{Bed, error, prefix};
 use crate::packet::*;
 use quiver_router::Error;
-use quiver_router::arp::NeighbourKey;
-use quiver_router::ip4::control::TableIndex;
+use quiver_router::ip::control::TableIndex;
+use quiver_router::neighbour::NeighbourKey;
 use wire::MacAddress;
 
 #[test]
@@ -69,12 +69,12 @@ fn behind_a_loopback_is_nobody() {
         assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0), "nobody is asked for, nothing waits");
     }
     let interface = bed.router.interfaces.find("loop0").unwrap();
-    let key = NeighbourKey { interface, address: ip("9.9.9.7") };
+    let key = NeighbourKey::new(interface, ip("9.9.9.7"));
     let refused = bed.router.set_neighbour(key, MacAddress([2, 0, 0, 0, 0, 1]), true);
     assert!(matches!(refused, Err(Error::NoNeighbours(_))));
     // The route goes with the loopback.
     bed.command("delete loopback interface intfc loop0").unwrap();
-    assert!(bed.router.ip4.longest_match(TableIndex::DEFAULT, ip("9.9.9.1")).is_none());
+    assert!(bed.router.ip.longest_match(TableIndex::DEFAULT, ip("9.9.9.1").into()).is_none());
     bed.router.add_address(e0.index, prefix("9.9.9.1/24")).unwrap();
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, Errors, Port, error, host_mac};
 use crate::packet::*;
-use quiver_router::ip4::control::Way;
+use quiver_router::ip::control::Way;
 use std::time::Duration;
 
 /// A bed whose port `tap` leads to the host, 10.9.9.2, and a route `via punt`.

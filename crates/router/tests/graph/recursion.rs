@@ -4,17 +4,18 @@ use crate::bed::{Bed, Port, prefix};
 use crate::packet::ip;
 use crate::routes::{goes_to, hop_mac};
 use graph::InterfaceIndex;
-use quiver_router::ip4::bulk::{Batch, Outcome};
-use quiver_router::ip4::control::{Path, Source, TableIndex, Way};
+use quiver_router::ip::bulk::{Batch, Outcome};
+use quiver_router::ip::control::{Path, Source, TableIndex, Way};
 use std::io::Write;
 use std::time::Duration;
+use wire::Family;
 
 fn leads(bed: &mut Bed, ports: &[Port], address: &str, hop: Option<&str>) {
     assert_eq!(goes_to(bed, &ports[0], &ports[1..], address), hop.and_then(hop_mac), "{address}");
 }
 
 fn installed(bed: &Bed, route: &str) -> bool {
-    bed.router.ip4.routes().get(&prefix(route)).is_some_and(|route| route.installed.is_some())
+    bed.router.ip.routes().get(prefix(route)).is_some_and(|route| route.installed.is_some())
 }
 
 #[test]
@@ -86,26 +87,26 @@ fn paths_of_lower_preference_stand_by() {
 #[test]
 fn prefixes_side_by_side_are_added_and_deleted_together_or_not_at_all() {
     let (mut bed, ports) = Bed::with_three_ports();
-    let before = bed.router.ip4.routes().len();
+    let before = bed.router.ip.routes().len();
     bed.command("ip route add count 1000 50.0.0.0/24 via 10.0.1.2").unwrap();
-    assert_eq!(bed.router.ip4.routes().len(), before + 1000);
+    assert_eq!(bed.router.ip.routes().len(), before + 1000);
     leads(&mut bed, &ports, "50.3.231.1", Some("10.0.1.2"));
     assert!(!installed(&bed, "50.3.232.0/24"));
     let error = bed.command("ip route del count 1001 50.0.0.0/24").unwrap_err();
     assert!(error.contains("no route 50.3.232.0/24"), "{error}");
-    assert_eq!(bed.router.ip4.routes().len(), before + 1000);
+    assert_eq!(bed.router.ip.routes().len(), before + 1000);
     leads(&mut bed, &ports, "50.0.0.1", Some("10.0.1.2"));
     bed.command("ip route del count 1000 50.0.0.0/24").unwrap();
-    assert_eq!(bed.router.ip4.routes().len(), before);
+    assert_eq!(bed.router.ip.routes().len(), before);
     let error = bed.command("ip route add count 3 255.255.254.0/24 via drop").unwrap_err();
     assert!(error.contains("more than there are addresses"), "{error}");
-    assert_eq!(bed.router.ip4.audit(), Ok(()));
+    assert_eq!(bed.router.ip.audit(), Ok(()));
 }
 
 #[test]
 fn what_a_source_does_not_say_again_goes_away() {
     let (mut bed, ports) = Bed::with_three_ports();
-    let via = |hop| vec![Path::new(Way::Via { next_hop: ip(hop), interface: None })];
+    let via = |hop| vec![Path::new(Way::Via { next_hop: ip(hop).into(), interface: None })];
     let say = |bed: &mut Bed, routes: &[&str], hop| {
         let mut batch = Batch::default();
         let paths = batch.paths(via(hop));
@@ -116,18 +117,18 @@ fn what_a_source_does_not_say_again_goes_away() {
     assert_eq!(say(&mut bed, &all, "10.0.1.2"), Outcome { added: 3, ..Outcome::default() });
     bed.command("ip route add 52.0.0.0/8 via 10.0.2.2").unwrap();
     // One that is broken off changes nothing by itself.
-    bed.router.begin_resync(TableIndex::DEFAULT, Source::Api);
+    bed.router.begin_resync(Family::Ip4, TableIndex::DEFAULT, Source::Api);
     say(&mut bed, &all[..1], "10.0.1.2");
-    bed.router.begin_resync(TableIndex::DEFAULT, Source::Api);
+    bed.router.begin_resync(Family::Ip4, TableIndex::DEFAULT, Source::Api);
     leads(&mut bed, &ports, "51.1.1.1", Some("10.0.1.2"));
     assert_eq!(say(&mut bed, &all[1..2], "10.0.2.2"), Outcome { replaced: 1, ..Outcome::default() });
-    assert_eq!(bed.router.end_resync(TableIndex::DEFAULT, Source::Api), 2);
+    assert_eq!(bed.router.end_resync(Family::Ip4, TableIndex::DEFAULT, Source::Api), 2);
     leads(&mut bed, &ports, "51.1.1.1", Some("10.0.2.2"));
     assert!(!installed(&bed, "50.0.0.0/8"));
     // The operator's stays.
     leads(&mut bed, &ports, "52.1.1.1", Some("10.0.2.2"));
-    assert_eq!(bed.router.end_resync(TableIndex::DEFAULT, Source::Api), 0);
-    assert_eq!(bed.router.ip4.audit(), Ok(()));
+    assert_eq!(bed.router.end_resync(Family::Ip4, TableIndex::DEFAULT, Source::Api), 0);
+    assert_eq!(bed.router.ip.audit(), Ok(()));
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn a_batch_may_give_a_host_a_path_onto_an_interface() {
     let before = bed.command("show ip fib").unwrap();
     assert!(bed.router.change_routes(Source::Api, batch).is_err());
     assert_eq!(bed.command("show ip fib").unwrap(), before);
-    assert_eq!(bed.router.ip4.audit(), Ok(()));
+    assert_eq!(bed.router.ip.audit(), Ok(()));
 }
 
 #[test]

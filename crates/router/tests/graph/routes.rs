@@ -5,15 +5,16 @@ use crate::packet::*;
 use drivers::Finishes;
 use graph::InterfaceIndex;
 use quiver_router::Error;
-use quiver_router::arp::NeighbourKey;
-use quiver_router::ip4::control::{MAX_PATHS, Path, Source, Way};
+use quiver_router::ip::control::{MAX_PATHS, Path, Source, Way};
+use quiver_router::neighbour::NeighbourKey;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
+use wire::Family;
 use wire::{MacAddress, Prefix4};
 
 fn via(hop: &str) -> Path {
-    Path::new(Way::Via { next_hop: ip(hop), interface: None })
+    Path::new(Way::Via { next_hop: ip(hop).into(), interface: None })
 }
 
 fn weighted(hop: &str, weight: u8) -> Path {
@@ -95,7 +96,7 @@ fn a_route_is_added_replaced_and_deleted() {
     assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), hop_mac("10.0.2.2"));
     // Adding is adding: now there are two.
     bed.router.add_route(to, Source::Config, vec![via("10.0.1.2")], false).unwrap();
-    assert_eq!(bed.router.ip4.routes().get(&to).unwrap().sources[&Source::Config].len(), 2);
+    assert_eq!(bed.router.ip.routes().get(to).unwrap().sources[&Source::Config].len(), 2);
     bed.router.remove_route(to, Source::Config, &[via("10.0.2.2")]).unwrap();
     assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), hop_mac("10.0.1.2"));
     assert!(matches!(bed.router.remove_route(to, Source::Config, &[via("10.0.2.2")]), Err(Error::NoSuchPath(_))));
@@ -252,7 +253,7 @@ fn an_address_brings_its_network_and_takes_it_away() {
     let (mut bed, ports) = Bed::with_three_ports();
     let [e0, e1, _] = &ports;
     bed.route("0.0.0.0/0", &["10.0.2.2"]);
-    let routes = bed.router.ip4.routes().len();
+    let routes = bed.router.ip.routes().len();
     bed.router.add_address(e1.index, prefix("70.0.0.1/24")).unwrap();
     bed.know(e1, "70.0.0.2");
     bed.route("80.0.0.0/8", &["70.0.0.2"]);
@@ -265,11 +266,11 @@ fn an_address_brings_its_network_and_takes_it_away() {
     // The static neighbour is still there, with its route, on which the next hop hangs now.
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "80.1.1.1"), hop_mac("70.0.0.2"));
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "70.0.0.77"), hop_mac("10.0.2.2"));
-    assert_eq!(bed.router.ip4.routes().len(), routes + 2);
-    bed.router.remove_neighbour(NeighbourKey { interface: e1.index, address: ip("70.0.0.2") }).unwrap();
+    assert_eq!(bed.router.ip.routes().len(), routes + 2);
+    bed.router.remove_neighbour(NeighbourKey::new(e1.index, ip("70.0.0.2"))).unwrap();
     // The route that lost its next hop is still there, unresolved: the default route is no way to one.
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "80.1.1.1"), hop_mac("10.0.2.2"));
-    assert!(bed.router.ip4.routes().get(&prefix("80.0.0.0/8")).unwrap().installed.is_none());
+    assert!(bed.router.ip.routes().get(prefix("80.0.0.0/8")).unwrap().installed.is_none());
     assert!(matches!(bed.router.remove_address(e1.index, prefix("70.0.0.1/24")), Err(Error::NoSuchAddress { .. })));
 }
 
@@ -282,13 +283,13 @@ fn a_secondary_address_keeps_the_network() {
     bed.run();
     e1.sent();
     bed.know(e1, "10.0.1.7");
-    bed.router.remove_neighbour(NeighbourKey { interface: e1.index, address: ip("10.0.1.7") }).unwrap();
+    bed.router.remove_neighbour(NeighbourKey::new(e1.index, ip("10.0.1.7"))).unwrap();
     e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.7", b"x"));
     bed.run();
     let request = arp(REQUEST, (e1.mac, "10.0.1.9"), (MacAddress::ZERO, "10.0.1.7"));
     assert_eq!(e1.sent(), [ethernet(MacAddress::BROADCAST, e1.mac, 0x0806, &request)]);
     bed.router.remove_address(e1.index, prefix("10.0.1.9/24")).unwrap();
-    assert!(!bed.router.ip4.routes().contains_key(&prefix("10.0.1.0/24")));
+    assert!(!bed.router.ip.routes().contains_key(prefix("10.0.1.0/24")));
 }
 
 #[test]
@@ -296,7 +297,7 @@ fn a_static_neighbour_needs_no_network() {
     let (mut bed, ports) = Bed::with_three_ports();
     bed.know(&ports[1], "99.0.0.9");
     assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "99.0.0.9"), hop_mac("99.0.0.9"));
-    let over = Way::Via { next_hop: ip("99.0.0.9"), interface: Some(ports[1].index) };
+    let over = Way::Via { next_hop: ip("99.0.0.9").into(), interface: Some(ports[1].index) };
     bed.route_way("50.0.0.0/8", over);
     assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "50.0.0.9"), hop_mac("99.0.0.9"));
 }
@@ -370,7 +371,7 @@ fn both_hosts_of_a_31_can_be_reached() {
 fn an_interface_takes_its_routes_and_neighbours_with_it() {
     let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
     bed.route("0.0.0.0/0", &["10.0.2.2"]);
-    let over = |port: &Port| Path::new(Way::Via { next_hop: ip("10.0.1.2"), interface: Some(port.index) });
+    let over = |port: &Port| Path::new(Way::Via { next_hop: ip("10.0.1.2").into(), interface: Some(port.index) });
     bed.router.add_route(prefix("50.0.0.0/8"), Source::Config, vec![over(&e1), via("10.0.2.2")], true).unwrap();
     bed.router.add_route(prefix("51.0.0.0/8"), Source::Config, vec![over(&e1)], true).unwrap();
     bed.router.add_route(prefix("52.0.0.0/8"), Source::Config, vec![Path::new(Way::Attached(e1.index))], true).unwrap();
@@ -380,9 +381,9 @@ fn an_interface_takes_its_routes_and_neighbours_with_it() {
     bed.router.delete_interface(e1.index).unwrap();
     bed.run();
     assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-    let left: Vec<String> = bed.router.ip4.routes().keys().map(|prefix| prefix.to_string()).collect();
+    let left: Vec<String> = bed.router.ip.routes().keys().map(|prefix| prefix.to_string()).collect();
     assert!(left.iter().all(|prefix| !prefix.starts_with("10.0.1.")), "{left:?}");
-    assert_eq!(bed.router.ip4.routes().get(&prefix("50.0.0.0/8")).unwrap().sources[&Source::Config], [via("10.0.2.2")]);
+    assert_eq!(bed.router.ip.routes().get(prefix("50.0.0.0/8")).unwrap().sources[&Source::Config], [via("10.0.2.2")]);
     assert!(!left.contains(&"51.0.0.0/8".to_string()) && !left.contains(&"52.0.0.0/8".to_string()));
     assert!(bed.router.neighbours.iter().all(|(key, _)| key.interface != e1.index));
     assert_eq!(goes_to(&mut bed, &e0, &[e2], "10.0.1.2"), hop_mac("10.0.2.2"));
@@ -450,9 +451,11 @@ fn refused_operations_change_nothing() {
     let router = &mut bed.router;
     assert!(matches!(router.add_route(to, Source::Config, many(MAX_PATHS), false), Err(Error::TooManyPaths)));
     assert!(matches!(router.add_route(to, Source::Config, many(MAX_PATHS + 1), true), Err(Error::TooManyPaths)));
-    for way in
-        [Way::Attached(nobody), Way::Local(nobody), Way::Via { next_hop: ip("1.1.1.1"), interface: Some(nobody) }]
-    {
+    for way in [
+        Way::Attached(nobody),
+        Way::Local(nobody),
+        Way::Via { next_hop: ip("1.1.1.1").into(), interface: Some(nobody) },
+    ] {
         let paths = vec![via("10.0.2.2"), Path::new(way)];
         assert!(matches!(router.add_route(to, Source::Config, paths, true), Err(Error::NoSuchInterface(_))));
     }
@@ -484,13 +487,15 @@ pub fn snapshot(bed: &Bed) -> String {
         .iter()
         .map(|i| format!("{} {} {} {} {} {:?} {:?}", i.index, i.name, i.mac, i.mtu, i.admin_up, i.addresses, i.ip4))
         .collect();
-    for (table, id) in router.ip4.table_ids() {
+    for (table, id) in router.ip.table_ids(Family::Ip4) {
         lines.push(format!("table {id}"));
-        lines.extend(router.ip4.routes_in(table).iter().map(|(prefix, route)| format!("{prefix} {route:?}")));
+        lines.extend(
+            router.ip.routes_in(Family::Ip4, table).iter().map(|(prefix, route)| format!("{prefix} {route:?}")),
+        );
     }
     lines.extend(router.neighbours.iter().map(|(key, neighbour)| format!("{key:?} {:?}", neighbour.state)));
     lines.extend(router.graph.nodes().iter().map(|node| format!("{} {:?}", node.name, node.edges)));
-    lines.push(format!("{} objects", router.ip4.objects()));
+    lines.push(format!("{} objects", router.ip.objects()));
     lines.join("\n")
 }
 
@@ -576,10 +581,10 @@ fn a_next_hop_on_the_link_is_asked_for_and_listened_to() {
     bed.command("ip route del 50.0.0.0/8").unwrap();
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "51.0.0.1"), Some(hop));
     bed.command("ip route del 51.0.0.0/8").unwrap();
-    let key = NeighbourKey { interface: e1.index, address: ip("99.0.0.1") };
+    let key = NeighbourKey::new(e1.index, ip("99.0.0.1"));
     bed.router.remove_neighbour(key).unwrap();
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "99.0.0.1"), None);
-    assert!(!bed.router.ip4.routes().contains_key(&prefix("99.0.0.1/32")));
+    assert!(!bed.router.ip.routes().contains_key(prefix("99.0.0.1/32")));
 }
 
 #[test]
@@ -591,11 +596,11 @@ fn a_next_hop_may_be_behind_a_route_onto_an_interface() {
     bed.command("ip route add 50.0.0.0/8 via 99.0.0.1").unwrap();
     bed.know(e1, "99.0.0.1");
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "50.0.0.1"), hop_mac("99.0.0.1"));
-    bed.router.remove_neighbour(NeighbourKey { interface: e1.index, address: ip("99.0.0.1") }).unwrap();
+    bed.router.remove_neighbour(NeighbourKey::new(e1.index, ip("99.0.0.1"))).unwrap();
     bed.command("ip route del 99.0.0.0/30").unwrap();
-    assert!(bed.router.ip4.routes().get(&prefix("50.0.0.0/8")).unwrap().installed.is_none());
+    assert!(bed.router.ip.routes().get(prefix("50.0.0.0/8")).unwrap().installed.is_none());
     bed.command("ip route add 99.0.0.0/8 via e1").unwrap();
-    assert!(bed.router.ip4.routes().get(&prefix("50.0.0.0/8")).unwrap().installed.is_some());
+    assert!(bed.router.ip.routes().get(prefix("50.0.0.0/8")).unwrap().installed.is_some());
     // Hosts there are asked for, and believed.
     e0.receive_packet(&Packet::udp("10.0.0.2", "99.0.0.77", b"x"));
     bed.run();
@@ -614,7 +619,7 @@ fn routes_wait_for_a_network_that_went_and_come_back_with_it() {
     bed.command("ip route add 50.0.0.0/8 via 10.0.1.2 e1").unwrap();
     bed.command("ip route add 51.0.0.0/8 via 10.0.1.2").unwrap();
     let before = bed.command("show running-config").unwrap();
-    bed.router.remove_neighbour(NeighbourKey { interface: ports[1].index, address: ip("10.0.1.2") }).unwrap();
+    bed.router.remove_neighbour(NeighbourKey::new(ports[1].index, ip("10.0.1.2"))).unwrap();
     bed.command("set interface ip address del e1 10.0.1.1/24").unwrap();
     for to in ["50.0.0.1", "51.0.0.1"] {
         assert_eq!(goes_to(&mut bed, e0, others, to), None);
@@ -658,7 +663,7 @@ fn a_dead_link_loses_its_routes_and_its_share_and_gets_them_back() {
         assert_eq!(goes_to(&mut bed, e0, others, "10.0.1.2"), hop_mac("10.0.2.2"));
         let detail = bed.command("show ip fib 53.0.0.0/8").unwrap();
         assert!(detail.contains("oper-flags:unresolved"), "{detail}");
-        let key = NeighbourKey { interface: e1.index, address: ip("10.0.1.77") };
+        let key = NeighbourKey::new(e1.index, ip("10.0.1.77"));
         assert!(bed.router.neighbours.mac_of(&key).is_none(), "who is on the wire then is not known");
         assert_eq!(bed.json("show interface e1")["interfaces"][0]["link"], "down");
         e1.set_carrier(true);
@@ -724,7 +729,7 @@ fn a_flap_costs_what_hangs_on_the_link() {
     };
     let (down, up) = (time(&mut bed, &e1, false), time(&mut bed, &e1, true));
     println!("{ROUTES} of {} routes: {down:?} down, {up:?} up", 2 * ROUTES);
-    let resolved = |bed: &Bed| bed.router.ip4.routes().values().filter(|route| route.installed.is_some()).count();
+    let resolved = |bed: &Bed| bed.router.ip.routes().values().filter(|route| route.installed.is_some()).count();
     let all = resolved(&bed);
     // Without routes of its own it costs next to nothing: what does not hang on it is not touched.
     let bare = bed.port("bare", &["10.9.0.1/24"]);
@@ -813,7 +818,7 @@ fn secondary_addresses_stay_when_the_primary_goes() {
     bed.command("set interface ip address del e1 all").unwrap();
     assert_eq!(bed.command("show interface address e1").unwrap(), "e1 (up):\n");
     // A static neighbour is still there; no network is.
-    let left = bed.router.ip4.routes().keys().filter(|prefix| prefix.to_string().starts_with("10.0.1."));
+    let left = bed.router.ip.routes().keys().filter(|prefix| prefix.to_string().starts_with("10.0.1."));
     assert_eq!(left.map(|prefix| prefix.to_string()).collect::<Vec<_>>(), ["10.0.1.2/32"]);
 }
 
@@ -876,11 +881,7 @@ fn neighbours_go_with_the_address_that_an_interface_borrowed() {
     bed.command("set interface unnumbered e3 use e0").unwrap();
     bed.command("ip route add 10.50.0.2/32 via e3").unwrap();
     bed.router
-        .set_neighbour(
-            quiver_router::arp::NeighbourKey { interface: e3.index, address: ip("10.50.0.2") },
-            e0.mac,
-            false,
-        )
+        .set_neighbour(quiver_router::neighbour::NeighbourKey::new(e3.index, ip("10.50.0.2")), e0.mac, false)
         .unwrap();
     assert!(bed.command("show ip neighbors e3").unwrap().contains("10.50.0.2"));
     bed.command("set interface unnumbered del e3").unwrap();

@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, Port, error, host_mac};
 use crate::packet::*;
-use quiver_router::ip4::control::{Path, Source, Way};
+use quiver_router::ip::control::{Path, Source, Way};
 
 const STRICT: &str = "uRPF drop (strict)";
 const LOOSE: &str = "uRPF drop (loose)";
@@ -141,9 +141,9 @@ fn the_router_hears_who_it_can_answer_and_itself() {
 #[test]
 fn a_path_that_is_all_weight_still_counts() {
     let (mut bed, ports) = bed();
-    let via = |hop, weight| Path::weighing(Way::Via { next_hop: ip(hop), interface: None }, weight);
+    let via = |hop, weight| Path::weighing(Way::Via { next_hop: ip(hop).into(), interface: None }, weight);
     let paths = vec![via("10.0.2.2", 1), via("10.0.0.2", 3), via("10.0.2.3", 1)];
-    bed.router.add_route("54.0.0.0/8".parse().unwrap(), Source::Config, paths, true).unwrap();
+    bed.router.add_route("54.0.0.0/8".parse::<wire::Prefix>().unwrap(), Source::Config, paths, true).unwrap();
     bed.command("set urpf ip4 strict e0").unwrap();
     assert_eq!(get_through(&mut bed, &ports, &["54.1.1.1"]), ["54.1.1.1"]);
 }

@@ -4,7 +4,7 @@ use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac};
 use crate::packet::*;
 use graph::buffer::{Offload, Segmentation};
 use graph::{InterfaceIndex, flag};
-use quiver_router::arp::NeighbourKey;
+use quiver_router::neighbour::NeighbourKey;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::MacAddress;
@@ -63,9 +63,7 @@ fn packets_come_and_go_with_the_tags() {
     for (command, tags) in STATIONS {
         let (mut bed, trunk, plain) = bed();
         let sub = addressed(&mut bed, &trunk, command);
-        bed.router
-            .set_neighbour(NeighbourKey { interface: sub, address: ip("10.9.0.2") }, host_mac(ip("10.9.0.2")), true)
-            .unwrap();
+        bed.router.set_neighbour(NeighbourKey::new(sub, ip("10.9.0.2")), host_mac(ip("10.9.0.2")), true).unwrap();
         let before = bed.counters(&trunk);
         // In, padded to the shortest frame; with a priority, which ends here.
         let frame = Packet::udp("10.9.0.2", "10.0.1.2", b"in").frame(trunk.mac, host_mac(ip("10.9.0.2")));
@@ -142,7 +140,7 @@ fn unknown_neighbours_are_asked_for_with_the_tags() {
         trunk.receive(tagged(&ethernet(trunk.mac, host, 0x0806, &answer), tags));
         bed.run();
         assert_eq!(trunk.sent(), [tagged(&forwarded(&asker, host, trunk.mac), tags)], "{command}");
-        let key = NeighbourKey { interface: sub, address: ip("10.9.0.5") };
+        let key = NeighbourKey::new(sub, ip("10.9.0.5"));
         assert_eq!(bed.router.neighbours.mac_of(&key), Some(host), "{command}");
     }
 }
@@ -154,7 +152,7 @@ fn what_hosts_leave_to_devices_is_finished_behind_the_tags() {
     for (command, tags) in STATIONS {
         let (mut bed, trunk, plain) = bed();
         let sub = addressed(&mut bed, &trunk, command);
-        bed.router.set_neighbour(NeighbourKey { interface: sub, address: ip("10.9.0.2") }, peer, true).unwrap();
+        bed.router.set_neighbour(NeighbourKey::new(sub, ip("10.9.0.2")), peer, true).unwrap();
         let to_be_cut = |frame: Vec<u8>| {
             let mut arrival = Arrival::from(frame);
             arrival.flags = flag::SEGMENTED | flag::PARTIAL_CHECKSUM;
@@ -348,7 +346,7 @@ fn a_sub_interface_follows_its_parent() {
     let sub = addressed(&mut bed, &trunk, "100");
     let frame = Packet::udp("10.9.0.2", "10.0.1.2", b"data").frame(trunk.mac, host_mac(ip("10.9.0.2")));
     let connected = |bed: &Bed| {
-        let route = bed.router.ip4.routes().get(&"10.9.0.0/24".parse().unwrap());
+        let route = bed.router.ip.routes().get("10.9.0.0/24".parse::<wire::Prefix>().unwrap());
         route.is_some_and(|route| route.installed.is_some())
     };
     assert!(connected(&bed));

@@ -4,6 +4,7 @@ use crate::bed::{Bed, Port, error, host_mac};
 use crate::packet::*;
 use crate::routes::snapshot;
 use quiver_router::Error;
+use wire::Family;
 
 /// Four ports, two of table 0 and two of table 7, with the same addresses: `10.0.0.1/24` and `10.0.1.1/24`, and
 /// hosts `.2` on each network.
@@ -62,7 +63,7 @@ fn packets_of_different_tables_do_not_mix() {
     assert_eq!(moved, error("ip4-icmp-error", "ICMP net unreachable sent", 1));
     assert_eq!((ports[1].sent().len(), ports[3].sent().len()), (0, 1));
     assert_eq!(leaves_by(&mut bed, &ports, 0, "50.1.1.1"), hop(1, "10.0.1.2"));
-    assert_eq!(bed.router.ip4.audit(), Ok(()));
+    assert_eq!(bed.router.ip.audit(), Ok(()));
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn routes_lead_from_one_table_into_another() {
     assert!(text.contains("attached-nexthop: 10.9.9.9 (no attached network) table 7 oper-flags:unresolved"), "{text}");
     let text = bed.command("show ip fib 50.0.0.0/8").unwrap();
     assert!(text.contains("deag: fib-index:1 table 7 oper-flags:resolved"), "{text}");
-    assert_eq!(bed.router.ip4.audit(), Ok(()));
+    assert_eq!(bed.router.ip.audit(), Ok(()));
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn neighbours_move_with_their_interface_and_addresses_hold_it() {
     assert!(bed.command("show ip fib table 7 172.16.0.9/32").unwrap().contains("via 172.16.0.9 bare"));
     assert!(bed.command("show ip fib table 0 172.16.0.9/32").is_err());
     assert!(bed.command("show ip fib 70.0.0.0/8").unwrap().contains("resolved"));
-    assert_eq!(bed.router.ip4.audit(), Ok(()));
+    assert_eq!(bed.router.ip.audit(), Ok(()));
     bed.command("set interface ip table bare 0").unwrap();
     assert_eq!(snapshot(&bed), before);
     drop(bare);
@@ -265,9 +266,9 @@ fn a_table_goes_with_its_routes_when_nothing_leads_there() {
     (0..3).for_each(|_| bed.run());
     all(&mut bed, &["ip table add 9"]);
     assert!(bed.command("show ip table").unwrap().contains("[2] table_id:9"));
-    assert_eq!(bed.router.ip4.routes_in(bed.router.find_table(9).unwrap()).len(), 0);
-    assert!(matches!(bed.router.find_table(4_294_967_295), Err(Error::Table(_))));
-    assert_eq!(bed.router.ip4.audit(), Ok(()));
+    assert_eq!(bed.router.ip.routes_in(Family::Ip4, bed.router.find_table(Family::Ip4, 9).unwrap()).len(), 0);
+    assert!(matches!(bed.router.find_table(Family::Ip4, 4_294_967_295), Err(Error::Table(_))));
+    assert_eq!(bed.router.ip.audit(), Ok(()));
 }
 
 #[test]

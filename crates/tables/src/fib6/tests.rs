@@ -147,7 +147,7 @@ impl Routes<Option<u32>> for Changes {
     fn merge(&mut self, _: Key, _: Option<u32>, change: Option<u32>) -> Option<u32> {
         change
     }
-    fn refuse(&mut self, key: Key, _: Option<u32>, _: Option<u32>) {
+    fn refuse(&mut self, key: Key, _: Option<u32>, _: Option<u32>, _: Option<u32>) {
         self.refused.push(key);
     }
 }
@@ -310,7 +310,7 @@ fn what_a_number_meant_before_a_change_is_what_lookups_found() {
             self.0[value.unwrap() as usize] = change;
             value.filter(|_| change != 0)
         }
-        fn refuse(&mut self, _: Key, _: Option<u32>, _: u32) {
+        fn refuse(&mut self, _: Key, _: Option<u32>, _: Option<u32>, _: u32) {
             unreachable!("there is room");
         }
     }

@@ -154,6 +154,35 @@ fn mixed(seed: u32, words: [u32; 4]) -> u32 {
     })
 }
 
+/// As [`flow_hashes`], of IPv6 packets: addresses, flow label, next header, and the ports of protocols that have them and
+/// follow the IPv6 header at once. Behind extension headers the label stands for them (RFC 6437 section 3): all fragments of
+/// a packet hash alike.
+///
+/// # Panics
+/// When there are fewer hashes than packets.
+pub fn flow_hashes6(frames: &Frames<'_>, seed: u32, hashes: &mut [u32]) {
+    /// Odd numbers of random bits (of the golden ratio, the square roots of 2 and 3, and pi).
+    const KEYS: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x2436_a885_a308_d313];
+    /// Both halves of a product of two words in one.
+    #[inline(always)]
+    fn fold(a: u64, b: u64) -> u64 {
+        let product = u128::from(a) * u128::from(b);
+        product as u64 ^ (product >> 64) as u64
+    }
+    let hashes = &mut hashes[..frames.len()];
+    for (i, hash) in hashes.iter_mut().enumerate() {
+        let bytes = frames.bytes(i);
+        let word = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("8 bytes"));
+        let ports = if HAS_PORTS[usize::from(bytes[6])] { word(40) as u32 } else { 0 };
+        // Label and next header; the rest of both words changes within a flow.
+        let rest = word(0) & u64::from_le_bytes([0, 0x0f, 0xff, 0xff, 0, 0, 0xff, 0]);
+        let from = fold(word(8) ^ KEYS[0] ^ u64::from(seed), word(16) ^ KEYS[1]);
+        let to = fold(word(24) ^ KEYS[2], word(32) ^ KEYS[3]);
+        let flow = fold(from ^ rest ^ KEYS[1], to ^ u64::from(ports) ^ KEYS[0]);
+        *hash = (flow >> 32) as u32 ^ flow as u32;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,5 +275,84 @@ mod tests {
                 prop_assert_eq!(&hashes(simd, &packets, &flags, seed), &portable);
             }
         }
+    }
+
+    fn hashes6(packets: &[[u8; READABLE]]) -> Vec<u32> {
+        let mut memory = vec![0xa5; STRIDE * packets.len()];
+        for (place, packet) in memory.chunks_mut(STRIDE).zip(packets) {
+            place[64..64 + READABLE].copy_from_slice(packet);
+        }
+        let (numbers, offsets): (Vec<u32>, Vec<u16>) = (0..packets.len() as u32).map(|n| (n, 64)).unzip();
+        // SAFETY: each packet has its own 256 bytes, 64 of them before the offset.
+        let frames = unsafe { Frames::new(memory.as_mut_ptr(), STRIDE, &numbers, &offsets) };
+        let mut hashes = vec![0; packets.len()];
+        flow_hashes6(&frames, 7, &mut hashes);
+        hashes
+    }
+
+    fn udp6() -> [u8; READABLE] {
+        let mut packet = [0x11; READABLE];
+        packet[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, 24, 17, 64]);
+        packet
+    }
+
+    #[test]
+    fn ip6_flows_spread_evenly_whatever_differs() {
+        // Ends of addresses, their beginnings, ports, and the label, of which 16 bits are counted up.
+        for at in [22, 38, 12, 28, 40, 42, 2] {
+            let packets: Vec<_> = (0..8000u16)
+                .map(|flow| {
+                    let mut packet = udp6();
+                    packet[at..at + 2].copy_from_slice(&flow.to_be_bytes());
+                    packet
+                })
+                .collect();
+            let mut buckets = [0u32; 8];
+            hashes6(&packets).iter().for_each(|hash| buckets[*hash as usize % 8] += 1);
+            assert!(buckets.iter().all(|count| (850..1150).contains(count)), "{at}: {buckets:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_an_ip6_flow_does_not_change_its_hash() {
+        let changed = |change: fn(&mut [u8; READABLE])| {
+            let mut packet = udp6();
+            change(&mut packet);
+            packet
+        };
+        // Traffic class, lengths, hop limit, and what follows the ports.
+        let same = [
+            udp6(),
+            changed(|p| p[0] = 0x6f),
+            changed(|p| p[1] = 0xf0),
+            changed(|p| p[5] = 99),
+            changed(|p| p[7] = 1),
+            changed(|p| p[44..].fill(3)),
+        ];
+        assert!(hashes6(&same).windows(2).all(|pair| pair[0] == pair[1]));
+        let fragments = [
+            changed(|p| p[6] = 44),
+            changed(|p| {
+                p[6] = 44;
+                p[40..].fill(9)
+            }),
+        ];
+        let fragments = hashes6(&fragments);
+        assert_eq!(fragments[0], fragments[1], "what the fragment header says is no port");
+        let others = [
+            udp6(),
+            changed(|p| p[1] = 1),
+            changed(|p| p[6] = 6),
+            changed(|p| p[43] = 0),
+            changed(|p| {
+                let (from, to) = p.split_at_mut(24);
+                from[8..].fill(1);
+                to[..16].fill(2);
+            }),
+        ];
+        let mut all = hashes6(&others);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), others.len());
     }
 }

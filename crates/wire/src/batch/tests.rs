@@ -166,9 +166,9 @@ fn forwarding_writes_the_link_header_and_counts_the_hop() {
             bed.offsets.fill(OFFSET + 14);
             let (mut frames, _) = bed.frames();
             if id % 2 == 0 {
-                frames.forward_ip4_all(&rewrite);
+                frames.forward_all::<Hop4>(&rewrite);
             } else {
-                (0..3).for_each(|i| frames.forward_ip4(i, &rewrite));
+                (0..3).for_each(|i| frames.forward::<Hop4>(i, &rewrite));
             }
             let bytes = &bed.memory[STRIDE + OFFSET as usize..][..34];
             assert_eq!(bytes[..14], rewrite);
@@ -187,7 +187,7 @@ fn forwarding_writes_link_headers_with_tags() {
         let mut bed = Bed::new(&vec![plain(); 3]);
         bed.offsets.fill(OFFSET + 14);
         let (mut frames, _) = bed.frames();
-        frames.forward_ip4_all_tagged(&rewrite);
+        frames.forward_all_tagged::<Hop4, _>(&rewrite);
         for packet in 0..3 {
             let head = packet * STRIDE + OFFSET as usize + 14;
             assert_eq!(bed.memory[head - N..head], rewrite);

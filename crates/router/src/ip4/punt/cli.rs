@@ -61,7 +61,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             rx: rx.map_or_else(|| "all".into(), name),
             next_hop: redirect.next_hop,
             tx: name(redirect.interface),
-            forwarding: router.adjacency_text(redirect.adjacency),
+            forwarding: router.adjacency_text(wire::Family::Ip4, redirect.adjacency),
         };
         reply(ShowPunts { redirects: router.punts.iter().map(way).collect(), rate: router.punts.rate })
     }));

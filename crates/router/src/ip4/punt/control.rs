@@ -1,14 +1,15 @@
 //! Where packets for the host go, as control keeps it, and the operations on it.
 
 use super::{PuntTable, ToHost};
-use crate::arp::NeighbourKey;
-use crate::ip4::control::TableIndex;
+use crate::ip::control::TableIndex;
+use crate::neighbour::NeighbourKey;
 use crate::rate::Limit;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tables::{Leaf, kind};
+use wire::Family;
 
 /// A bound on punted packets, as operators set it: so many a second, and a tenth of that at once.
 pub const MAX_RATE: u32 = 10_000_000;
@@ -60,20 +61,20 @@ impl Router {
         if rx == Some(interface) {
             return Err(Error::PuntToItself(name.clone()));
         }
-        let table = self.table_of(interface);
+        let table = self.table_of(interface, Family::Ip4);
         let of_table = self.interfaces.iter().filter(|other| other.ip4.table == table);
         let is_ours = of_table.flat_map(|other| &other.addresses).any(|own| own.address() == next_hop);
         if is_ours {
             return Err(Error::PuntToOurselves(next_hop));
         }
         if !crate::headers::is_one_host(next_hop) {
-            return Err(Error::BadNeighbourAddress(next_hop));
+            return Err(Error::BadNeighbourAddress(next_hop.into()));
         }
-        let object = self.share_adjacency(NeighbourKey { interface, address: next_hop })?;
+        let object = self.share_adjacency(NeighbourKey::new(interface, next_hop))?;
         let adjacency = Leaf::new(kind::ADJACENCY, object);
         let before = self.punts.redirects.insert(rx, Redirect { next_hop, interface, adjacency });
         self.publish_punts();
-        before.into_iter().for_each(|before| self.ip4.release(before.adjacency));
+        before.into_iter().for_each(|before| self.ip.release(before.adjacency));
         Ok(())
     }
 
@@ -84,7 +85,7 @@ impl Router {
     pub fn remove_punt_redirect(&mut self, rx: Option<InterfaceIndex>) -> Result<(), Error> {
         let gone = self.punts.redirects.remove(&rx).ok_or(Error::NoSuchPunt)?;
         self.publish_punts();
-        self.ip4.release(gone.adjacency);
+        self.ip.release(gone.adjacency);
         Ok(())
     }
 
@@ -105,7 +106,9 @@ impl Router {
 
     /// Refuses an address to which packets for the host are sent.
     pub(crate) fn check_not_punted_to(&self, table: TableIndex, address: Ipv4Addr) -> Result<(), Error> {
-        let is_it = |redirect: &Redirect| redirect.next_hop == address && self.table_of(redirect.interface) == table;
+        let is_it = |redirect: &Redirect| {
+            redirect.next_hop == address && self.table_of(redirect.interface, Family::Ip4) == table
+        };
         match self.punts.iter().any(|(_, redirect)| is_it(redirect)) {
             true => Err(Error::PuntedTo(address)),
             false => Ok(()),

@@ -1,0 +1,149 @@
+//! `ip6-icmp-input`: ICMPv6 messages to this router.
+//!
+//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes: the echo reply in place, with
+//! an IPv6 header right before it. Next: `ip6-lookup` with a reply, or `ip6-glean` when the asker is on the link only;
+//! `icmp6-neighbor-discovery` with that.
+
+use crate::headers::transport_checksum;
+use crate::interface::SharedFacts;
+use crate::ip6::OUR_HOP_LIMIT;
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
+use std::fmt;
+use std::net::Ipv6Addr;
+use tables::{Leaf, kind};
+use wire::batch::check;
+use wire::checksum::{self, pseudo_header6};
+use wire::icmpv6::{self, Type};
+use wire::ipv4::Protocol;
+use wire::ipv6::{self, Repr};
+
+graph::edges! {
+    pub enum Edge {
+        Lookup => next "ip6-lookup",
+        OnLink => next "ip6-glean",
+        Discovery => next "icmp6-neighbor-discovery",
+        /// Less than the 8 bytes of an ICMPv6 header (RFC 4443 2.1). A broken or hostile sender.
+        Truncated => drop "ICMPv6 message shorter than its header",
+        /// The message does not add up (RFC 4443 2.3): damaged on the way, or the sender leaves checksums to a NIC that
+        /// does none.
+        BadChecksum => drop "bad ICMPv6 checksum",
+        /// A packet with an address of ours as its source came back: a loop, or a bridge that reflects.
+        Own => drop "packet of ours came back to us",
+        /// An echo request came to a group, or from who has no address, and the interface has none to answer from.
+        NoAddress => drop "no address to answer an ICMPv6 echo from",
+        /// A message that asks for nothing here: an answer or an error to nobody's request, or a report of multicast
+        /// listeners.
+        Unasked => end "ICMPv6 message that asks for nothing",
+    }
+}
+
+const COUNTERS: &[CounterSpec] =
+    &[CounterSpec("echo replies sent", Severity::Info, "A ping of this router was answered (RFC 4443 4.2). Normal.")];
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "ip6-icmp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+}
+
+pub struct Icmp6Input {
+    facts: SharedFacts,
+}
+
+impl Icmp6Input {
+    pub fn new(facts: SharedFacts) -> Icmp6Input {
+        Icmp6Input { facts }
+    }
+
+    fn one(&self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
+        let (l3, before) = (row.l3 as usize, row.scratch as usize);
+        let start = l3 + before;
+        let length = row.l3_length().saturating_sub(before);
+        if length < icmpv6::HEADER_LEN {
+            return Edge::Truncated;
+        }
+        let header = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[l3..]);
+        let sum = pseudo_header6(header.src(), header.dst(), Protocol::ICMP6.0, length as u32);
+        // A host behind the same machine may leave the checksum to its device.
+        if row.flags & flag::PARTIAL_CHECKSUM == 0 && transport_checksum(cx, row, start, length, sum) != 0 {
+            return Edge::BadChecksum;
+        }
+        match Type(cx.buffers.bytes(row.packet)[start]) {
+            Type::ECHO_REQUEST => self.reply(cx, row, start, length),
+            Type::ROUTER_SOLICITATION
+            | Type::ROUTER_ADVERTISEMENT
+            | Type::NEIGHBOUR_SOLICITATION
+            | Type::NEIGHBOUR_ADVERTISEMENT
+            | Type::REDIRECT => Edge::Discovery,
+            _ if row.flags & flag::ORIGINATED != 0 => Edge::Own,
+            _ => Edge::Unasked,
+        }
+    }
+
+    /// Turns a request into its reply, without the extension headers that it had.
+    fn reply(&self, cx: &mut Context<'_>, row: &mut Row, start: usize, length: usize) -> Edge {
+        let l3 = row.l3 as usize;
+        let request = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[l3..]);
+        let (asker, asked, class) = (request.src(), request.dst(), request.traffic_class());
+        let facts = self.facts.load(cx.round).get(row.rx_interface);
+        // RFC 4443 4.2: from the address that was asked, or for a group from one of ours.
+        let us = match asked.is_multicast() {
+            true => facts.and_then(|facts| facts.ip6.address_towards(asker)),
+            false => Some(asked),
+        };
+        let Some(us) = us.filter(|_| !asker.is_unspecified()) else { return Edge::NoAddress };
+        let whole = row.flags & flag::PARTIAL_CHECKSUM == 0;
+        let bytes = cx.buffers.bytes_mut(row.packet);
+        let old = u16::from_be_bytes([bytes[start + 2], bytes[start + 3]]);
+        let code = u16::from(bytes[start + 1]);
+        bytes[start] = Type::ECHO_REPLY.0;
+        // Both addresses change places, which the sum does not see, and the type changes.
+        let words = |type_: Type| u16::from(type_.0) << 8 | code;
+        let mut sum = checksum::update16(old, words(Type::ECHO_REQUEST), words(Type::ECHO_REPLY));
+        for (before, after) in asked.segments().into_iter().zip(us.segments()).filter(|(before, after)| before != after)
+        {
+            sum = checksum::update16(sum, before, after);
+        }
+        if whole {
+            bytes[start + 2..start + 4].copy_from_slice(&sum.to_be_bytes());
+        }
+        let begin = start - ipv6::HEADER_LEN;
+        Repr {
+            src: us,
+            dst: asker,
+            next_header: Protocol::ICMP6,
+            hop_limit: OUR_HOP_LIMIT,
+            traffic_class: class,
+            flow_label: 0,
+            payload_len: length as u16,
+        }
+        .emit(&mut bytes[begin..start]);
+        let cut = (begin - l3) as u16;
+        (row.l2, row.l3) = (row.l2 + cut, begin as u16);
+        row.length -= cut;
+        cx.count(0, 1);
+        leave(row, asker, facts.and_then(|facts| facts.ip6.on_link), Edge::Lookup, Edge::OnLink)
+    }
+}
+
+/// Sends a packet that this router made from another's, by its routes; or, when its destination is of the link on which the
+/// other came, onto that.
+pub(super) fn leave<E>(row: &mut Row, to: Ipv6Addr, on_link: Option<u32>, lookup: E, link: E) -> E {
+    row.flags = (row.flags & (flag::TRACED | flag::OFFLOAD | flag::CHAINED)) | flag::ORIGINATED | check::EXAMINED6;
+    row.scratch = 0;
+    match on_link.filter(|_| to.is_unicast_link_local()) {
+        Some(object) => {
+            row.target = Leaf::new(kind::GLEAN, object).0;
+            link
+        }
+        None => lookup,
+    }
+}
+
+impl Map for Icmp6Input {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        vector.each_row(|row| self.one(cx, row));
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    crate::headers::trace_ip6(snapshot, f)
+}

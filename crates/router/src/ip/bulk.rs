@@ -1,0 +1,452 @@
+//! Many routes at once: what a routing daemon says after it has started, or a file of routes.
+//!
+//! A batch costs a fraction of as many single operations: lists of paths are found once, prefixes that lie together
+//! are changed together, and next hops are looked at when all is done.
+
+use super::control::{Ip, leaf_of};
+use super::count::Counted;
+use super::entry::{Entry, Several, Share, Shelved};
+use super::path_list::{ListId, ListRef, PathLists};
+use super::route::{MAX_PATHS, Path, Source, TableIndex, Way};
+use super::table::{Fib, Key, Table};
+use super::vrf::TableError;
+use crate::{Error, Router};
+use std::collections::{BTreeMap, BTreeSet};
+use tables::{Leaf, fib4, fib6};
+use wire::{Family, Prefix};
+
+/// Instead of a list's number: the route goes away.
+const REMOVE: u32 = u32::MAX;
+
+/// Changes to be made together, of one source in one table.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    table: TableIndex,
+    lists: Vec<Vec<Path>>,
+    changes: Changes,
+    /// Routes go afterwards for which these come: the table's limit was looked at before.
+    pub(super) is_resync: bool,
+}
+
+/// Prefixes as their table wants them, each with the number of its list within the batch.
+#[derive(Debug, Clone)]
+enum Changes {
+    V4(Vec<(fib4::Key, u32)>),
+    V6(Vec<(fib6::Key, u32)>),
+}
+
+/// The same of whichever family it is.
+macro_rules! of_either {
+    ($changes:expr, $inner:ident => $value:expr) => {
+        match $changes {
+            Changes::V4($inner) => $value,
+            Changes::V6($inner) => $value,
+        }
+    };
+}
+
+impl Changes {
+    fn new(family: Family) -> Changes {
+        match family {
+            Family::Ip4 => Changes::V4(Vec::new()),
+            Family::Ip6 => Changes::V6(Vec::new()),
+        }
+    }
+
+    fn family(&self) -> Family {
+        match self {
+            Changes::V4(_) => Family::Ip4,
+            Changes::V6(_) => Family::Ip6,
+        }
+    }
+
+    fn len(&self) -> usize {
+        of_either!(self, changes => changes.len())
+    }
+
+    #[inline]
+    fn push(&mut self, prefix: Prefix, change: u32) {
+        of_either!(self, changes => changes.push((Key::of(prefix), change)));
+    }
+
+    fn prefixes(&self) -> Box<dyn Iterator<Item = Prefix> + '_> {
+        of_either!(self, changes => Box::new(changes.iter().map(|(key, _)| key.prefix())))
+    }
+}
+
+/// A list of paths within a [`Batch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paths(u32);
+
+impl Batch {
+    /// Changes of a table of a family.
+    pub fn new(family: Family, table: TableIndex) -> Batch {
+        Batch { table, lists: Vec::new(), changes: Changes::new(family), is_resync: false }
+    }
+
+    pub fn family(&self) -> Family {
+        self.changes.family()
+    }
+
+    /// Paths that routes of this batch may have.
+    pub fn paths(&mut self, paths: Vec<Path>) -> Paths {
+        self.lists.push(super::control::join_paths(Vec::new(), paths));
+        Paths(self.lists.len() as u32 - 1)
+    }
+
+    /// Makes these the paths of a route, new or not. Of the same prefix the last change counts.
+    ///
+    /// # Panics
+    /// When the prefix is of another family.
+    #[inline]
+    pub fn put(&mut self, prefix: impl Into<Prefix>, paths: Paths) {
+        self.changes.push(prefix.into(), paths.0);
+    }
+
+    /// Takes a route away.
+    ///
+    /// # Panics
+    /// When the prefix is of another family.
+    pub fn remove(&mut self, prefix: impl Into<Prefix>) {
+        self.changes.push(prefix.into(), REMOVE);
+    }
+
+    /// How many changes there are.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Changes of the default IPv4 table.
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch::new(Family::Ip4, TableIndex::DEFAULT)
+    }
+}
+
+/// What became of a [`Batch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    pub added: usize,
+    /// Had paths of this source already.
+    pub replaced: usize,
+    pub removed: usize,
+    /// Were to be removed and not there.
+    pub missing: usize,
+    /// Found no room, were beyond the table's limit, or would have led through themselves; they are as they were.
+    pub refused: usize,
+}
+
+/// What a batch is to do.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    table: TableIndex,
+    ids: &'a [ListId],
+    source: Source,
+    fresh: bool,
+    /// How many prefixes there are, and may be.
+    prefixes: usize,
+    limit: usize,
+}
+
+/// Carries a batch out on the table's numbers.
+struct Merge<'a, K> {
+    job: Job<'a>,
+    /// Prefixes by which each list reaches its next hops.
+    over: Vec<Vec<K>>,
+    lists: &'a mut PathLists,
+    several: &'a mut Several,
+    counted: &'a Counted,
+    outcome: Outcome,
+    unused: BTreeSet<ListId>,
+    /// What was on the shelf of prefixes that changed, should there be no room for the change.
+    shelved: Vec<(u32, Shelved)>,
+}
+
+impl<'a, K: Key> Merge<'a, K> {
+    fn new(
+        job: Job<'a>,
+        over: &[Vec<Prefix>],
+        lists: &'a mut PathLists,
+        several: &'a mut Several,
+        counted: &'a Counted,
+    ) -> Merge<'a, K> {
+        let over = over.iter().map(|prefixes| prefixes.iter().map(|prefix| K::of(*prefix)).collect()).collect();
+        let unused = job.ids.iter().copied().collect();
+        Merge { job, over, lists, several, counted, outcome: Outcome::default(), unused, shelved: Vec::new() }
+    }
+
+    #[inline]
+    fn leaf_of(&self, value: u32) -> Leaf {
+        leaf_of(self.lists, self.several, value)
+    }
+
+    #[inline]
+    fn merge_one(&mut self, key: K, value: Option<u32>, change: u32) -> Option<u32> {
+        let list = (change != REMOVE).then(|| self.job.ids[change as usize]);
+        let is_new = list.is_some() && value.is_none();
+        if list.is_some() && self.over[change as usize].contains(&key) || is_new && self.job.prefixes >= self.job.limit
+        {
+            self.outcome.refused += 1;
+            return value;
+        }
+        let share = list.map(|list| Share { source: self.job.source, list, fresh: self.job.fresh });
+        let (after, before) = self.several.set(value.map(Entry), self.job.source, share);
+        self.job.prefixes = self.job.prefixes + usize::from(is_new) - usize::from(value.is_some() && after.is_none());
+        let after = after.map(|after| match self.counted.counts_none() {
+            true => after,
+            false => self.counted.keep(self.job.table, key.prefix(), after, self.lists, self.several),
+        });
+        let counter = match (before, list) {
+            (None, Some(_)) => &mut self.outcome.added,
+            (Some(_), Some(_)) => &mut self.outcome.replaced,
+            (Some(_), None) => &mut self.outcome.removed,
+            (None, None) => &mut self.outcome.missing,
+        };
+        *counter += 1;
+        self.moved(key, before.map(|share| share.list), list);
+        after.map(|entry| entry.0)
+    }
+
+    /// A prefix has one list in place of another.
+    #[inline]
+    fn moved(&mut self, key: K, before: Option<ListId>, list: Option<ListId>) {
+        if before == list {
+            return;
+        }
+        list.into_iter().for_each(|list| self.lists.add_user(list, || key.prefix()));
+        if let Some(before) = before
+            && self.lists.remove_user(before, || key.prefix()) == 0
+        {
+            self.unused.insert(before);
+        }
+    }
+}
+
+impl fib4::Routes<u32> for Merge<'_, fib4::Key> {
+    #[inline]
+    fn leaf(&self, value: u32) -> Leaf {
+        self.leaf_of(value)
+    }
+
+    #[inline]
+    fn merge(&mut self, key: fib4::Key, value: Option<u32>, change: u32) -> Option<u32> {
+        self.merge_one(key, value, change)
+    }
+
+    fn refuse(&mut self, _: fib4::Key, change: u32) {
+        match change {
+            REMOVE => self.outcome.missing += 1,
+            _ => self.outcome.refused += 1,
+        }
+    }
+}
+
+impl fib6::Routes<u32> for Merge<'_, fib6::Key> {
+    #[inline]
+    fn leaf(&self, value: u32) -> Leaf {
+        self.leaf_of(value)
+    }
+
+    #[inline]
+    fn merge(&mut self, key: fib6::Key, value: Option<u32>, change: u32) -> Option<u32> {
+        // A number that stands for a place on the shelf means what it meant until all is done.
+        self.shelved.extend(value.and_then(|value| Some((value, self.several.shelved(Entry(value))?))));
+        self.merge_one(key, value, change)
+    }
+
+    fn refuse(&mut self, key: fib6::Key, before: Option<u32>, after: Option<u32>, change: u32) {
+        let list = (change != REMOVE).then(|| self.job.ids[change as usize]);
+        // What was refused already has changed nothing.
+        if list.is_some() && (after.is_none() || self.over[change as usize].contains(&key)) {
+            return;
+        }
+        if let Some(at) = self.shelved.iter().rposition(|(number, _)| Some(*number) == before) {
+            let (number, shelved) = self.shelved.swap_remove(at);
+            self.several.put_back(Entry(number), shelved);
+        }
+        after.filter(|after| Some(*after) != before).into_iter().for_each(|after| self.several.give_up(Entry(after)));
+        let before = before.map(Entry);
+        let had = before.and_then(|entry| self.several.shares(entry).find(|share| share.source == self.job.source));
+        let had = had.map(|share| share.list);
+        if let Some(entry) = before {
+            self.counted.keep(self.job.table, key.prefix(), entry, self.lists, self.several);
+        }
+        let counter = match (had, list) {
+            (None, Some(_)) => &mut self.outcome.added,
+            (Some(_), Some(_)) => &mut self.outcome.replaced,
+            (Some(_), None) => &mut self.outcome.removed,
+            (None, None) => return,
+        };
+        *counter -= 1;
+        self.outcome.refused += 1;
+        self.job.prefixes = self.job.prefixes + usize::from(after.is_none()) - usize::from(before.is_none());
+        self.moved(key, list, had);
+    }
+}
+
+/// Takes those changes out that give one host a path onto an interface: such a route leads to that very host, so that
+/// its list is not shared. They are made one by one. Of a prefix that has such a change only the last one stays.
+fn take_hosts<K: Key>(lists: &[Vec<Path>], changes: &mut Vec<(K, u32)>) -> Vec<(Prefix, u32)> {
+    let is_onto = |paths: &Vec<Path>| paths.iter().any(|path| matches!(path.way, Way::Attached(_)));
+    let onto: Vec<bool> = lists.iter().map(is_onto).collect();
+    if !onto.contains(&true) {
+        return Vec::new();
+    }
+    let is_host = |(key, change): &(K, u32)| key.prefix().is_host() && onto.get(*change as usize) == Some(&true);
+    let hosts: BTreeSet<K> = changes.iter().filter(|change| is_host(change)).map(|(key, _)| *key).collect();
+    let last: BTreeMap<K, u32> = changes.iter().copied().filter(|(key, _)| hosts.contains(key)).collect();
+    changes.retain(|(key, _)| !hosts.contains(key));
+    let (hosts, others): (Vec<_>, Vec<_>) = last.into_iter().partition(is_host);
+    changes.extend(others);
+    hosts.into_iter().map(|(key, change)| (key.prefix(), change)).collect()
+}
+
+impl Router {
+    /// Carries a batch of changes out, of one source in one table that is there.
+    ///
+    /// # Errors
+    /// When paths name an interface that does not exist, there are too many, or they cannot be had; then nothing
+    /// has changed. What is refused of single routes is counted.
+    pub fn change_routes(&mut self, source: Source, mut batch: Batch) -> Result<Outcome, Error> {
+        let (table, family) = (batch.table, batch.family());
+        for paths in &batch.lists {
+            self.check_paths(table, paths)?;
+            if paths.len() > MAX_PATHS {
+                return Err(Error::TooManyPaths);
+            }
+        }
+        let hosts = of_either!(&mut batch.changes, changes => take_hosts(&batch.lists, changes));
+        let mut ids: Vec<ListId> = Vec::with_capacity(batch.lists.len());
+        for paths in &batch.lists {
+            let wanted = ListRef { family, table, host: None, holds_itself: source == Source::OnLink, paths };
+            match self.acquire_list(wanted) {
+                Ok(id) => ids.push(id),
+                Err(error) => {
+                    ids.into_iter().for_each(|id| self.drop_unused(id));
+                    return Err(error);
+                }
+            }
+        }
+        let over: Vec<Vec<Prefix>> = ids.iter().map(|id| self.led_over(*id, family, table)).collect();
+        let (mut outcome, unused) = self.merge_all(source, &mut batch, &ids, &over);
+        self.after_changes(&batch.changes);
+        for (prefix, paths) in hosts {
+            let was_there = self.ip.shares(table, prefix).any(|share| share.source == source);
+            let paths = batch.lists[paths as usize].clone();
+            match self.add_route_in(table, prefix, source, paths, true) {
+                Ok(()) if was_there => outcome.replaced += 1,
+                Ok(()) => outcome.added += 1,
+                Err(_) => outcome.refused += 1,
+            }
+        }
+        unused.into_iter().for_each(|list| self.drop_unused(list));
+        self.ip.have_gone += outcome.removed;
+        Ok(outcome)
+    }
+
+    /// Changes the prefixes of a table. Gives what became of them, and lists that perhaps nobody has any more.
+    fn merge_all(
+        &mut self,
+        source: Source,
+        batch: &mut Batch,
+        ids: &[ListId],
+        over: &[Vec<Prefix>],
+    ) -> (Outcome, BTreeSet<ListId>) {
+        let Ip { tables, lists, several, counted, .. } = &mut self.ip;
+        let known = tables.get_mut(batch.family(), batch.table);
+        let limit = if batch.is_resync { usize::MAX } else { known.limit_of(source) };
+        let Table { fib, fresh, .. } = known;
+        let job = Job { table: batch.table, ids, source, fresh: fresh[source as usize], prefixes: fib.len(), limit };
+        several.begin_batch();
+        let done = match (fib, &mut batch.changes) {
+            (Fib::V4(fib), Changes::V4(changes)) => {
+                let mut merge = Merge::new(job, over, lists, several, counted);
+                fib.change(changes, &mut merge);
+                (merge.outcome, merge.unused)
+            }
+            (Fib::V6(fib), Changes::V6(changes)) => {
+                let mut merge = Merge::new(job, over, lists, several, counted);
+                fib.change(changes, &mut merge);
+                (merge.outcome, merge.unused)
+            }
+            _ => unreachable!("tables are found by their family"),
+        };
+        several.end_batch();
+        // Between a change and its undoing neighbours of a prefix may have been looked at.
+        known.is_stale |= batch.family() == Family::Ip6 && done.0.refused > 0;
+        done
+    }
+
+    /// Refuses a batch that, in the place of all that the API has in its table, would bring that beyond its limit.
+    pub(super) fn check_room_for(&self, batch: &Batch) -> Result<(), Error> {
+        let Some(limit) = self.ip.limit(batch.family(), batch.table) else { return Ok(()) };
+        let is_others = |value| self.ip.several.shares(Entry(value)).any(|share| share.source != Source::Api);
+        let fib = self.ip.fib(batch.family(), batch.table);
+        let mut others = 0;
+        fib.each(|_, value| others += usize::from(is_others(value)));
+        let wanted: BTreeSet<Prefix> = batch.changes.prefixes().collect();
+        let new = wanted.into_iter().filter(|prefix| !fib.get(*prefix).is_some_and(is_others)).count();
+        match others + new > limit {
+            true => Err(TableError::Limit { id: self.ip.id_of(batch.table), limit }.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Next hops may be reached by routes that changed, or no longer.
+    fn after_changes(&mut self, changes: &Changes) {
+        let dependents = &self.ip.dependents;
+        let lists: BTreeSet<ListId> = if dependents.hops() <= changes.len() {
+            dependents.all().collect()
+        } else {
+            changes.prefixes().flat_map(|prefix| dependents.of_hops_in(prefix)).collect()
+        };
+        self.refresh_lists(lists);
+    }
+
+    /// From now on a source says again which routes it wants in a table; those that it has not said when
+    /// [`Router::end_resync`] comes go away. Until then all are used as before.
+    pub fn begin_resync(&mut self, family: Family, table: TableIndex, source: Source) {
+        let fresh = &mut self.ip.tables.get_mut(family, table).fresh[source as usize];
+        *fresh = !*fresh;
+        let fresh = *fresh;
+        // What an earlier one, broken off, has marked already is to be said again too.
+        let Some(marked) = self.routes_marked(family, table, source, fresh) else { return };
+        for prefix in marked {
+            let Ip { tables, several, lists, .. } = &mut self.ip;
+            let fib = &mut tables.get_mut(family, table).fib;
+            let Some(entry) = fib.get(prefix).map(Entry) else { continue };
+            let share = several.shares(entry).find(|share| share.source == source);
+            let share = share.map(|share| Share { fresh: !fresh, ..share });
+            let (after, _) = several.set(Some(entry), source, share);
+            if let Some(after) = after {
+                // It leads where it led.
+                let _ = fib.insert(prefix, after.0, |value| leaf_of(lists, several, value));
+            }
+        }
+    }
+
+    /// Takes away the routes that a source has not said since [`Router::begin_resync`]. Gives how many.
+    pub fn end_resync(&mut self, family: Family, table: TableIndex, source: Source) -> usize {
+        let fresh = self.ip.tables.get_mut(family, table).fresh[source as usize];
+        let mut batch = Batch { is_resync: true, ..Batch::new(family, table) };
+        let stale = self.routes_marked(family, table, source, !fresh).unwrap_or_default();
+        stale.into_iter().for_each(|prefix| batch.remove(prefix));
+        self.change_routes(source, batch).map_or(0, |outcome| outcome.removed)
+    }
+
+    /// Prefixes of a source with one of the two marks; none when there are none.
+    fn routes_marked(&self, family: Family, table: TableIndex, source: Source, fresh: bool) -> Option<Vec<Prefix>> {
+        let mut marked = Vec::new();
+        self.ip.fib(family, table).each(|prefix, value| {
+            if self.ip.several.shares(Entry(value)).any(|share| share.source == source && share.fresh == fresh) {
+                marked.push(prefix);
+            }
+        });
+        (!marked.is_empty()).then_some(marked)
+    }
+}

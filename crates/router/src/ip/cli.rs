@@ -1,0 +1,301 @@
+//! Commands on IPv4 routes, as VPP has them.
+
+use super::next_hop::NextHopError;
+use super::route::{Path, Route, Source, TableIndex, Way};
+use super::vrf::{table, word};
+use crate::{Error, Router};
+use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
+use std::net::IpAddr;
+use wire::{Family, Prefix};
+
+/// In which table, and so many prefixes of one length side by side: what control does in a second or two. Files may
+/// have more.
+const WHERE: &str = "{{ [table <table:u32>] | [count <count:u32 1..1000000>] }}";
+
+/// A path: a next hop with or without its interface, an interface alone, or what else
+/// can be done with a packet.
+const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | prohibit | null-send-prohibit | ip4-lookup-in-table <other:u32> | ip6-lookup-in-table <other6:u32> | <hop:ip> [{next-hop-table <hop-table:u32> | <interface:interface>}] [{onlink | offlink : insist}] | <onto:interface> : way} [weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
+
+pub fn register(set: &mut CommandSet<Router>) {
+    crate::ip4::settings::register(set);
+    set.section(
+        "Routes",
+        "Several paths share the traffic by weight and flow. A path leads to a next hop, onto an attached network (an \
+         interface alone), or nowhere: `drop` discards, `unreachable` refuses with an ICMP error (host unreachable), `prohibit` \
+         with another (administratively prohibited), `local` is for the \
+         router itself, `punt` is for the host (`ip punt redirect`). A next hop that is on no attached network is reached as the longest \
+         route to it says, the default route not counted. Of paths with different `preference` those with the lowest number are used \
+         of which one works. `count` is for as many prefixes side by side.",
+    );
+    set.add(
+        Command::new(
+            &format!("ip route add {WHERE} <prefix:prefix> ({VIA} : paths)+"),
+            "Add paths to a route.",
+            |router: &mut Router, args: &Args| add(router, args, false),
+        )
+        .configures()
+        .example("ip route add 16.0.0.0/24 via 100.64.1.2")
+        .example("ip route add 10.0.0.0/8 via 100.64.1.2 weight 3 via 100.64.2.2 e1")
+        .example("ip route add 2000::/3 via 2001:db8:0:1::1")
+        .example("ip route add 192.0.2.0/24 via drop"),
+    );
+    set.add(
+        Command::new(
+            &format!("ip route replace {WHERE} <prefix:prefix> ({VIA} : paths)+"),
+            "Make these the only paths of a route, new or not, in one step.",
+            |router: &mut Router, args: &Args| add(router, args, true),
+        )
+        .configures()
+        .example("ip route replace 16.0.0.0/24 via 100.64.2.2"),
+    );
+    set.add(
+        Command::new(
+            &format!("ip route del {WHERE} <prefix:prefix> ({VIA} : paths)*"),
+            "Take paths off a route, or remove it.",
+            |router: &mut Router, args: &Args| {
+                let (table, paths) = of_route(router, args, false)?;
+                change_each(router, args, table, |router, prefix| {
+                    router.remove_route_in(table, prefix, Source::Config, &paths)
+                })
+            },
+        )
+        .configures()
+        .example("ip route del 16.0.0.0/24"),
+    );
+    super::load::register(set);
+    register_tables(set);
+    register_accounts(set);
+    super::show::register(set);
+}
+
+fn register_tables(set: &mut CommandSet<Router>) {
+    set.section(
+        "Routing tables",
+        "Beside the default one, table 0: each with prefixes of its own, and the interfaces that belong to it (VRF). A route leads \
+         from one into another by `via NEXT-HOP next-hop-table N', `via INTERFACE', or `via ip4-lookup-in-table N'. IPv6 has \
+         tables of its own; those of one number belong together.",
+    );
+    for family in Family::ALL {
+        let (word, name) = (word(family), name(family));
+        set.add(
+            change(
+                &format!("{word} table add <table:u32>"),
+                &format!("Make an {name} routing table."),
+                move |router, id| router.add_table(family, id).map(drop),
+            )
+            .example(&format!("{word} table add 10")),
+        );
+        set.add(
+            change(
+                &format!("{word} table del <table:u32>"),
+                &format!("Remove an {name} routing table to which no interface belongs, with its routes."),
+                move |router, id| router.remove_table(family, id),
+            )
+            .example(&format!("{word} table del 10")),
+        );
+        set.add(
+            Command::new(
+                &format!("set interface {word} table <interface:interface> <table:u32>"),
+                &format!("Have an interface without {name} addresses belong to an {name} routing table."),
+                move |router: &mut Router, args: &Args| {
+                    let index = router.interfaces.find(args.text("interface")?)?;
+                    router.set_interface_table(index, family, table(router, family, args)?)?;
+                    reply(Done)
+                },
+            )
+            .configures()
+            .example(&format!("set interface {word} table e0 10")),
+        );
+    }
+}
+
+fn change(
+    words: &str,
+    help: &str,
+    change: impl Fn(&mut Router, u32) -> Result<(), Error> + Send + Sync + 'static,
+) -> Command<Router> {
+    Command::new(words, help, move |router: &mut Router, args: &Args| {
+        change(router, args.parse("table")?)?;
+        reply(Done)
+    })
+    .configures()
+}
+
+/// What texts call a family.
+fn name(family: Family) -> &'static str {
+    match family {
+        Family::Ip4 => "IPv4",
+        Family::Ip6 => "IPv6",
+    }
+}
+
+fn register_accounts(set: &mut CommandSet<Router>) {
+    for family in Family::ALL {
+        let (word, name) = (word(family), name(family));
+        set.add(
+            Command::new(
+                &format!("set {word} table max-routes {{<limit:u32 1..> | unlimited : value}} [table <table:u32>]"),
+                &format!(
+                    "Let operators and programs bring an {name} routing table to so many prefixes at most. Those that are \
+                     there stay."
+                ),
+                move |router: &mut Router, args: &Args| {
+                    let limit: Option<u32> = args.optional("limit")?;
+                    router.limit_table(family, table(router, family, args)?, limit.map(|limit| limit as usize));
+                    reply(Done)
+                },
+            )
+            .configures()
+            .example(&format!("set {word} table max-routes 1500000")),
+        );
+        let (prefix, example) = match family {
+            Family::Ip4 => ("prefix4", "16.0.0.0/24"),
+            Family::Ip6 => ("prefix6", "2001:db8::/32"),
+        };
+        set.add(
+            Command::new(
+                &format!(
+                    "set {word} route counters <prefix:{prefix}> {{enable | disable : switch}} [table <table:u32>]"
+                ),
+                "Count the packets and bytes that take the route to exactly this prefix, whatever its paths become.",
+                move |router: &mut Router, args: &Args| {
+                    let (prefix, table): (Prefix, _) = (args.parse("prefix")?, table(router, family, args)?);
+                    router.count_route(table, prefix, args.text("switch")? == "enable")?;
+                    reply(Done)
+                },
+            )
+            .configures()
+            .example(&format!("set {word} route counters {example} enable")),
+        );
+    }
+    set.add(Command::new(
+        "clear ip route counters",
+        "Have the counters of all routes read zero, of either family.",
+        |router: &mut Router, _| {
+            router.ip.clear_counts();
+            reply(Done)
+        },
+    ));
+}
+
+fn add(router: &mut Router, args: &Args, replace: bool) -> Result<Box<dyn Reply>, CommandError> {
+    let (table, paths) = of_route(router, args, true)?;
+    change_each(router, args, table, |router, prefix| {
+        router.add_route_in(table, prefix, Source::Config, paths.clone(), replace)
+    })
+}
+
+/// Changes the operators' routes to as many prefixes as the command says, or none of them.
+fn change_each(
+    router: &mut Router,
+    args: &Args,
+    table: TableIndex,
+    mut change: impl FnMut(&mut Router, Prefix) -> Result<(), Error>,
+) -> Result<Box<dyn Reply>, CommandError> {
+    let first: Prefix = args.parse("prefix")?;
+    let count = args.optional::<u32>("count")?.unwrap_or(1);
+    if count == 1 {
+        change(router, first)?;
+        return reply(Done);
+    }
+    let Some(prefixes) = side_by_side(first, count) else {
+        return fail(format!("{count} prefixes from {first} on are more than there are addresses"));
+    };
+    let mut done: Vec<(Prefix, Option<Route>)> = Vec::new();
+    for prefix in prefixes {
+        let was = router.ip.routes_in(prefix.family(), table).get(prefix);
+        match change(router, prefix) {
+            Ok(()) => done.push((prefix, was)),
+            Err(error) => {
+                take_back(router, table, done);
+                return Err(error.into());
+            }
+        }
+    }
+    reply(Done)
+}
+
+/// As many prefixes of the length of the first one; none when there are not so many.
+fn side_by_side(first: Prefix, count: u32) -> Option<impl Iterator<Item = Prefix>> {
+    let begin = match first.first() {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => address.into(),
+    };
+    let (family, length) = (first.family(), first.length());
+    let bits = u32::from(family.max_length());
+    // Of the default route there is one.
+    let step = 1u128.checked_shl(bits - u32::from(length))?;
+    let last = step.checked_mul(u128::from(count - 1)).and_then(|more| begin.checked_add(more))?;
+    if last > u128::MAX.unbounded_shr(128 - bits) {
+        return None;
+    }
+    let address = move |number: u32| match (family, begin + step * u128::from(number)) {
+        (Family::Ip4, address) => IpAddr::from((address as u32).to_be_bytes()),
+        (Family::Ip6, address) => IpAddr::from(address.to_be_bytes()),
+    };
+    Some((0..count).map(move |number| Prefix::new(address(number), length).expect("the length is the first one's")))
+}
+
+fn take_back(router: &mut Router, table: TableIndex, done: Vec<(Prefix, Option<Route>)>) {
+    for (prefix, was) in done.into_iter().rev() {
+        let paths = was.and_then(|mut route| route.sources.remove(&Source::Config));
+        let result = match paths {
+            Some(paths) => router.restore_route(table, prefix, Source::Config, paths),
+            None => router.remove_route_in(table, prefix, Source::Config, &[]),
+        };
+        if let Err(error) = result {
+            log::error!("route {prefix} is not as it was: {error}");
+        }
+    }
+}
+
+/// What a command says of a route: its table, and its paths. Those that are stated are checked, unless it says
+/// `offlink`.
+fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableIndex, Vec<Path>), CommandError> {
+    let prefix: Prefix = args.parse("prefix")?;
+    let family = prefix.family();
+    let table = table(router, family, args)?;
+    let path = |path: &Args| {
+        let named = |name: &str| path.optional_text(name).map(|name| router.interfaces.find(name)).transpose();
+        let insist = path.optional_text("insist");
+        let way = match path.text("way")? {
+            // VPP's and Linux's words beside ours.
+            "drop" | "blackhole" => Way::Drop,
+            "punt" => Way::Punt,
+            "unreachable" | "unreach" | "null-send-unreach" => Way::Unreachable,
+            "prohibit" | "null-send-prohibit" => Way::Prohibit,
+            "local" | "receive" => Way::LocalAnywhere,
+            "ip4-lookup-in-table" if family == Family::Ip4 => {
+                Way::Lookup(router.find_table(family, path.parse("other")?)?)
+            }
+            "ip6-lookup-in-table" if family == Family::Ip6 => {
+                Way::Lookup(router.find_table(family, path.parse("other6")?)?)
+            }
+            "ip4-lookup-in-table" | "ip6-lookup-in-table" => {
+                return fail(format!("{prefix} is of the other family: it cannot be looked up in such a table"));
+            }
+            _ => match (path.optional::<IpAddr>("hop")?, named("interface")?) {
+                (Some(hop), _) if Family::of(hop) != family => {
+                    return Err(Error::from(NextHopError::OtherFamily { hop, prefix }).into());
+                }
+                (Some(hop), None) if insist == Some("onlink") => {
+                    return Err(Error::from(NextHopError::OnWhichLink { hop }).into());
+                }
+                (Some(next_hop), Some(interface)) if insist == Some("onlink") => Way::OnLink { next_hop, interface },
+                (Some(next_hop), None) if path.optional_text("hop-table").is_some() => {
+                    let table = router.find_table(Family::of(next_hop), path.parse("hop-table")?)?;
+                    Way::ViaIn { next_hop, table }
+                }
+                (Some(next_hop), interface) => Way::Via { next_hop, interface },
+                (None, _) => Way::Attached(router.interfaces.find(path.text("onto")?)?),
+            },
+        };
+        let weight = path.optional("weight")?.unwrap_or(1);
+        let path = Path { way, weight, preference: path.optional("preference")?.unwrap_or(0) };
+        if are_stated {
+            router.check_next_hop_of(table, &path, insist == Some("offlink"))?;
+        }
+        Ok(path)
+    };
+    Ok((table, args.groups("paths").map(path).collect::<Result<_, CommandError>>()?))
+}

@@ -1,0 +1,641 @@
+//! The IPv4 routing tables as control keeps them.
+//!
+//! A route is a prefix and, from each source, a list of paths. What the first list resolves to of which a
+//! path works, its leaf, is what lookups find: an adjacency, a glean, a load balance over several. Lists are
+//! shared ([`super::path_list`]), so that a route costs a few bytes ([`super::entry`]) and a change of a next hop
+//! one object ([`super::resolve`]).
+
+use super::adjacency::Adjacencies;
+use super::count::{self, Counted, Places};
+use super::entry::{Entry, Several, Share};
+use super::fibs::SharedTables;
+use super::hops::Dependents;
+use super::leaving::Leaving;
+use super::path_list::{ListId, ListRef, PathLists};
+use super::route::Hop;
+pub use super::route::{MAX_PATHS, Path, Route, Source, TableIndex, Way};
+use super::table::{Fib, Table, TableFull, Vrfs};
+use super::vrf::TableError;
+use crate::neighbour::NeighbourKey;
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use tables::fib4::Memory;
+use tables::{Fib4, Fib6, Leaf, Lookup4, Lookup6, Objects};
+use wire::{Family, Prefix};
+
+/// Memory is given back when no route has gone for so long.
+pub const TRIM_AFTER: Duration = Duration::from_secs(30);
+const DEFAULT: TableIndex = TableIndex::DEFAULT;
+
+/// Control's state of the routing of both families.
+pub struct Ip {
+    pub(super) tables: Vrfs,
+    /// The same, for nodes.
+    shared4: SharedTables<Lookup4>,
+    shared6: SharedTables<Lookup6>,
+    pub(super) leaving: Leaving<TableIndex>,
+    /// Tables take more routes than they may, until this is taken back.
+    pub(crate) knows_no_limit: bool,
+    /// Routes that have gone since the last look, and when memory is to be given back.
+    pub(super) have_gone: usize,
+    trim_due: Option<Instant>,
+    pub(super) counted: Counted,
+    pub(super) lists: PathLists,
+    pub(super) several: Several,
+    pub(super) dependents: Dependents,
+    pub(super) adjacencies: Adjacencies,
+    /// The list of each load balance.
+    pub(super) balances: HashMap<u32, ListId>,
+    pub(crate) objects: Objects,
+}
+
+fn put_at<T>(places: &mut Vec<Option<T>>, index: TableIndex, what: T) {
+    places.resize_with(index.0 as usize, || None);
+    places.push(Some(what));
+}
+
+/// What a table's number stands for.
+#[inline]
+pub(super) fn leaf_of(lists: &PathLists, several: &Several, value: u32) -> Leaf {
+    match Entry(value).only() {
+        Some(share) => lists.leaf(share.list),
+        None => match (way_of(lists, several, value), several.counted_at(Entry(value))) {
+            (Leaf::MISS, _) => Leaf::MISS,
+            (_, Some(place)) => count::leaf_at(place),
+            (leaf, None) => leaf,
+        },
+    }
+}
+
+/// Where the packets of a table's number go, counted or not.
+pub(super) fn way_of(lists: &PathLists, several: &Several, value: u32) -> Leaf {
+    let mut leaves = several.shares(Entry(value)).map(|share| lists.leaf(share.list));
+    leaves.find(|leaf| *leaf != Leaf::MISS).unwrap_or(Leaf::MISS)
+}
+
+impl Ip {
+    /// With the default tables, which are published.
+    pub(crate) fn new(
+        (fib4, shared4): (Fib4, SharedTables<Lookup4>),
+        (fib6, shared6): (Fib6, SharedTables<Lookup6>),
+        objects: Objects,
+        places: Places,
+    ) -> Ip {
+        let mut tables = Vrfs::default();
+        tables.add(DEFAULT, 0, Table::new(Fib::V4(fib4.into())));
+        tables.add(DEFAULT, 0, Table::new(Fib::V6(fib6.into())));
+        let ip = Ip {
+            tables,
+            shared4,
+            shared6,
+            leaving: Leaving::default(),
+            knows_no_limit: false,
+            have_gone: 0,
+            trim_due: None,
+            counted: Counted::new(places),
+            lists: PathLists::default(),
+            several: Several::default(),
+            dependents: Dependents::default(),
+            adjacencies: Adjacencies::default(),
+            balances: HashMap::new(),
+            objects,
+        };
+        ip.publish_tables();
+        ip
+    }
+
+    /// Has nodes know which tables there are.
+    pub(super) fn publish_tables(&self) {
+        let (mut tables4, mut tables6) = (Vec::new(), Vec::new());
+        for family in Family::ALL {
+            for (index, _, table) in self.tables.of(family) {
+                match &table.fib {
+                    Fib::V4(fib) => put_at(&mut tables4, index, fib.handle()),
+                    Fib::V6(fib) => put_at(&mut tables6, index, fib.handle()),
+                }
+            }
+        }
+        self.shared4.publish(tables4);
+        self.shared6.publish(tables6);
+    }
+
+    /// The table of an identifier.
+    pub fn find_table(&self, family: Family, id: u32) -> Option<TableIndex> {
+        self.tables.find(id).filter(|index| self.tables.get(family, *index).is_some())
+    }
+
+    /// Most prefixes of a table, when that was set.
+    pub fn limit(&self, family: Family, table: TableIndex) -> Option<usize> {
+        self.tables.get(family, table)?.limit
+    }
+
+    /// All tables of a family, with what operators know them by.
+    pub fn table_ids(&self, family: Family) -> impl Iterator<Item = (TableIndex, u32)> + '_ {
+        self.tables.of(family).map(|(index, id, _)| (index, id))
+    }
+
+    /// What operators know a table by.
+    pub fn id_of(&self, table: TableIndex) -> u32 {
+        self.tables.id_of(table).unwrap_or(0)
+    }
+
+    /// The default IPv4 table's routes.
+    pub fn routes(&self) -> Routes<'_> {
+        self.routes_in(Family::Ip4, DEFAULT)
+    }
+
+    /// The routes of a table that is there.
+    pub fn routes_in(&self, family: Family, table: TableIndex) -> Routes<'_> {
+        Routes { ip: self, family, table }
+    }
+
+    /// The route that packets to `address` take in a table.
+    pub fn longest_match(&self, table: TableIndex, address: IpAddr) -> Option<(Prefix, Route)> {
+        let used = |prefix: Prefix, value| (self.leaf(value) != Leaf::MISS).then_some((prefix, value));
+        let (prefix, value) = self.find_fib(Family::of(address), table)?.longest(address, used)?;
+        Some((prefix, self.route(value)))
+    }
+
+    pub(super) fn find_fib(&self, family: Family, table: TableIndex) -> Option<&Fib> {
+        self.tables.get(family, table).map(|table| &table.fib)
+    }
+
+    /// # Panics
+    /// When there is no such table. Those that interfaces, lists and callers have from
+    /// [`Router::find_table`] are there.
+    pub(super) fn fib(&self, family: Family, table: TableIndex) -> &Fib {
+        self.find_fib(family, table).expect("tables in use are there")
+    }
+
+    pub(super) fn leaf(&self, value: u32) -> Leaf {
+        leaf_of(&self.lists, &self.several, value)
+    }
+
+    /// What is known of a prefix by its number.
+    fn route(&self, value: u32) -> Route {
+        let shares = self.several.shares(Entry(value));
+        let sources = shares.map(|share| (share.source, self.lists.get(share.list).key.paths.to_vec()));
+        Route { sources: sources.collect(), installed: Some(self.leaf(value)).filter(|leaf| *leaf != Leaf::MISS) }
+    }
+
+    /// The shares of all sources in a prefix.
+    pub(super) fn shares(&self, table: TableIndex, prefix: Prefix) -> impl Iterator<Item = Share> + '_ {
+        let value = self.fib(prefix.family(), table).get(prefix);
+        value.into_iter().flat_map(|value| self.several.shares(Entry(value)))
+    }
+
+    /// Lists of the routes around an address, the longest prefix first.
+    pub(super) fn lists_around(&self, (address, table): Hop) -> Vec<ListId> {
+        let mut lists = Vec::new();
+        if let Some(fib) = self.find_fib(Family::of(address), table) {
+            fib.longest(address, |_, value| {
+                lists.extend(self.several.shares(Entry(value)).map(|share| share.list));
+                None::<()>
+            });
+        }
+        lists
+    }
+
+    /// Whether a route insists that a neighbour is on the link.
+    pub(super) fn is_insisted(&self, key: &NeighbourKey) -> bool {
+        self.dependents.is_on_link(key)
+    }
+
+    /// The leaves of a load balance, when `leaf` is one.
+    pub fn buckets(&self, leaf: Leaf) -> Option<&[Leaf]> {
+        let list = self.balances.get(&leaf.index()).filter(|_| leaf.kind() == tables::kind::LOAD_BALANCE)?;
+        self.lists.get(*list).balance.as_ref().map(|(_, buckets)| buckets.as_slice())
+    }
+
+    /// What every list of paths leads to, of whatever routes, used or standing by.
+    pub fn leaves(&self) -> impl Iterator<Item = Leaf> {
+        self.lists.iter().flat_map(|(id, list)| {
+            let members = list.members.iter().map(|(leaf, _)| *leaf);
+            members.chain([self.lists.leaf(id)])
+        })
+    }
+
+    /// Forwarding objects in use.
+    pub fn objects(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Bytes of a table.
+    pub fn memory_of(&self, family: Family, table: TableIndex) -> Memory {
+        self.fib(family, table).memory()
+    }
+
+    /// Bytes of all tables.
+    pub fn memory(&self) -> Memory {
+        let all = self.tables.all().map(|table| table.fib.memory());
+        all.fold(Memory { lookup: 0, prefixes: 0 }, |sum, memory| Memory {
+            lookup: sum.lookup + memory.lookup,
+            prefixes: sum.prefixes + memory.prefixes,
+        })
+    }
+
+    /// Gives a source another share in a prefix, or takes it away: table, users and what lookups find. Gives what it
+    /// had.
+    ///
+    /// # Errors
+    /// When the table has no room; then nothing has changed.
+    fn put(
+        &mut self,
+        table: TableIndex,
+        prefix: Prefix,
+        source: Source,
+        list: Option<ListId>,
+    ) -> Result<Option<ListId>, TableFull> {
+        let Ip { tables, lists, several, counted, .. } = self;
+        let Table { fib, fresh, .. } = tables.get_mut(prefix.family(), table);
+        let entry = fib.get(prefix).map(Entry);
+        let old = entry.map_or(Leaf::MISS, |entry| leaf_of(lists, several, entry.0));
+        let share = list.map(|list| Share { source, list, fresh: fresh[source as usize] });
+        let (after, before) = several.set(entry, source, share);
+        let after = after.map(|after| counted.keep(table, prefix, after, lists, several));
+        let leaf = |value| leaf_of(lists, several, value);
+        // What several shared has changed already: the table could not see what that number stood for.
+        let was_shared = entry.is_some_and(|entry| entry.only().is_none());
+        let done = match after {
+            Some(after) if was_shared && leaf(after.0) != old => {
+                fib.insert(prefix, after.0, leaf).and_then(|()| fib.repaint(prefix, leaf))
+            }
+            Some(after) => fib.insert(prefix, after.0, leaf),
+            None => fib.remove(prefix, leaf),
+        };
+        if let Err(full) = done {
+            // The number is the one that it was: the place given up last is taken first.
+            let (put_back, _) = several.set(after, source, before);
+            if let Some(put_back) = put_back {
+                let put_back = counted.keep(table, prefix, put_back, lists, several);
+                let _ = fib.insert(prefix, put_back.0, |value| leaf_of(lists, several, value));
+            }
+            return Err(full);
+        }
+        let before = before.map(|share| share.list);
+        if before != list {
+            list.into_iter().for_each(|list| lists.add_user(list, || prefix));
+            if let Some(before) = before {
+                lists.remove_user(before, || prefix);
+            }
+        }
+        Ok(before)
+    }
+
+    /// How many routes of a source wait for a path that works.
+    pub fn unresolved(&self, source: Source) -> usize {
+        let mut count = 0;
+        for table in self.tables.all() {
+            table.fib.each(|_, value| {
+                let waits = |share: Share| share.source == source && self.lists.leaf(share.list) == Leaf::MISS;
+                count += usize::from(self.several.shares(Entry(value)).any(waits));
+            });
+        }
+        count
+    }
+
+    /// Fits memory to the routes that there are. What holds nothing any more goes back when no route has gone for a
+    /// while: those of a neighbour that restarts come back.
+    pub(crate) fn fit_memory(&mut self, now: Instant) {
+        let Ip { tables, lists, several, .. } = self;
+        for table in tables.all_mut() {
+            table.fib.settle();
+            if std::mem::take(&mut table.is_stale) {
+                let done = table.fib.repaint_where(|_| true, |value| leaf_of(lists, several, value));
+                table.is_stale = done.is_err();
+            }
+        }
+        if std::mem::take(&mut self.have_gone) > 0 {
+            self.trim_due = Some(now + TRIM_AFTER);
+        }
+        if self.trim_due.take_if(|due| *due <= now).is_some() {
+            self.tables.all_mut().for_each(|table| table.fib.trim());
+            tables::give_heap_back();
+        }
+    }
+
+    /// When memory is to be given back.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.trim_due
+    }
+
+    /// Compares what lookups find with what the routes say, and the books with each other. What is wrong, if anything.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn audit(&self) -> Result<(), String> {
+        let mut users: HashMap<ListId, Vec<Prefix>> = HashMap::new();
+        for table in self.tables.all() {
+            for (key, value) in table.fib.iter() {
+                self.several.shares(Entry(value)).for_each(|share| users.entry(share.list).or_default().push(key));
+                for address in [key.address(), key.last()] {
+                    let leads = |_, value| Some(self.leaf(value)).filter(|leaf| *leaf != Leaf::MISS);
+                    let said = table.fib.longest(address, leads).unwrap_or(Leaf::MISS);
+                    if table.fib.shown(address).is_some_and(|shown| shown != said) {
+                        let shown = table.fib.shown(address);
+                        return Err(format!("{address}: lookups find {shown:?}, routes say {said:?}"));
+                    }
+                }
+            }
+        }
+        for (id, list) in self.lists.iter() {
+            let mut named = users.remove(&id).unwrap_or_default();
+            if named.len() != list.users() {
+                return Err(format!("{id:?} counts {} users, not {named:?}", list.users()));
+            }
+            if let Some(few) = list.few_users() {
+                let mut few = few.to_vec();
+                few.sort();
+                named.sort();
+                if few != named {
+                    return Err(format!("{id:?} knows {few:?}, not {named:?}"));
+                }
+            }
+        }
+        users.into_keys().next().map_or(Ok(()), |id| Err(format!("{id:?} is used and is not there")))
+    }
+
+    /// The prefixes that use a list.
+    pub(super) fn users_of(&self, id: ListId) -> Vec<Prefix> {
+        let list = self.lists.get(id);
+        if let Some(few) = list.few_users() {
+            return few.to_vec();
+        }
+        let mut keys = Vec::with_capacity(list.users());
+        self.fib(list.key.family, list.key.table).each(|key, value| {
+            if self.several.shares(Entry(value)).any(|share| share.list == id) {
+                keys.push(key);
+            }
+        });
+        keys
+    }
+}
+
+/// The routes of a table, by address and then the shorter prefix first.
+#[derive(Clone, Copy)]
+pub struct Routes<'a> {
+    ip: &'a Ip,
+    family: Family,
+    table: TableIndex,
+}
+
+impl<'a> Routes<'a> {
+    fn fib(self) -> &'a Fib {
+        self.ip.fib(self.family, self.table)
+    }
+
+    pub fn len(self) -> usize {
+        self.fib().len()
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many there are of each length, from 0 on.
+    pub fn lengths(self) -> &'a [usize] {
+        self.fib().lengths()
+    }
+
+    fn number_of(self, prefix: Prefix) -> Option<u32> {
+        self.fib().get(prefix.network()).filter(|_| prefix.family() == self.family)
+    }
+
+    /// What is known of exactly this prefix.
+    pub fn get(self, prefix: impl Into<Prefix>) -> Option<Route> {
+        self.number_of(prefix.into()).map(|value| self.ip.route(value))
+    }
+
+    pub fn contains_key(self, prefix: impl Into<Prefix>) -> bool {
+        self.number_of(prefix.into()).is_some()
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = (Prefix, Route)> + 'a {
+        self.fib().iter().map(move |(prefix, value)| (prefix, self.ip.route(value)))
+    }
+
+    pub fn keys(self) -> impl Iterator<Item = Prefix> + 'a {
+        self.fib().iter().map(|(prefix, _)| prefix)
+    }
+
+    pub fn values(self) -> impl Iterator<Item = Route> + 'a {
+        self.iter().map(|(_, route)| route)
+    }
+
+    /// Those of one source, with its paths.
+    pub fn of(self, source: Source) -> impl Iterator<Item = (Prefix, &'a [Path])> + 'a {
+        let ip = self.ip;
+        self.fib().iter().filter_map(move |(prefix, value)| {
+            let share = ip.several.shares(Entry(value)).find(|share| share.source == source)?;
+            Some((prefix, &*ip.lists.get(share.list).key.paths))
+        })
+    }
+}
+
+impl std::fmt::Debug for Routes<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl Router {
+    /// [`Router::add_route_in`] of the default table.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_route(
+        &mut self,
+        prefix: impl Into<Prefix>,
+        source: Source,
+        paths: Vec<Path>,
+        replace: bool,
+    ) -> Result<(), Error> {
+        self.add_route_in(DEFAULT, prefix, source, paths, replace)
+    }
+
+    /// [`Router::remove_route_in`] of the default table.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn remove_route(&mut self, prefix: impl Into<Prefix>, source: Source, paths: &[Path]) -> Result<(), Error> {
+        self.remove_route_in(DEFAULT, prefix, source, paths)
+    }
+
+    /// Adds paths to the route that a source has for a prefix in a table; without one it is made.
+    /// With `replace` these paths become the route's only ones.
+    ///
+    /// # Errors
+    /// When a path names an interface that does not exist, there are too many paths, the route would lead
+    /// through itself, or a table is full; then nothing has changed.
+    pub fn add_route_in(
+        &mut self,
+        table: TableIndex,
+        prefix: impl Into<Prefix>,
+        source: Source,
+        paths: Vec<Path>,
+        replace: bool,
+    ) -> Result<(), Error> {
+        let prefix = prefix.into().network();
+        self.ip.fib(prefix.family(), table).prepare(prefix);
+        self.check_paths(table, &paths)?;
+        if replace {
+            return self.put_route(table, prefix, source, join_paths(Vec::new(), paths), true);
+        }
+        let had = self.ip.shares(table, prefix).find(|share| share.source == source);
+        let known = match had {
+            Some(had) => self.ip.lists.get(had.list).key.paths.to_vec(),
+            _ => Vec::new(),
+        };
+        self.put_route(table, prefix, source, join_paths(known, paths), true)
+    }
+
+    /// Refuses paths by interfaces that are not there, and lookups that would go on in the same table.
+    pub(super) fn check_paths(&self, table: TableIndex, paths: &[Path]) -> Result<(), Error> {
+        for path in paths {
+            if let Some(index) = path.way.interface() {
+                self.interfaces.get(index)?;
+            }
+            if path.way == Way::Lookup(table) {
+                return Err(TableError::IntoItself(self.ip.id_of(table)).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes paths off a source's route, or the whole route when none are named.
+    ///
+    /// # Errors
+    /// When there is no such route or path.
+    pub fn remove_route_in(
+        &mut self,
+        table: TableIndex,
+        prefix: impl Into<Prefix>,
+        source: Source,
+        paths: &[Path],
+    ) -> Result<(), Error> {
+        let prefix = prefix.into().network();
+        self.ip.fib(prefix.family(), table).prepare(prefix);
+        let had = self.ip.shares(table, prefix).find(|share| share.source == source);
+        let list = had.ok_or(Error::NoSuchRoute(prefix))?.list;
+        let before = &self.ip.lists.get(list).key.paths;
+        let named = |path: &Path| paths.iter().any(|gone| gone.way == path.way);
+        if !paths.iter().all(|gone| before.iter().any(|path| path.way == gone.way)) {
+            return Err(Error::NoSuchPath(prefix));
+        }
+        let left: Vec<Path> = before.iter().filter(|path| !(paths.is_empty() || named(path))).cloned().collect();
+        if !left.is_empty() {
+            return self.put_route(table, prefix, source, left, false);
+        }
+        self.ip.put(table, prefix, source, None)?;
+        self.ip.have_gone += 1;
+        self.after_change(prefix, Some(list));
+        Ok(())
+    }
+
+    /// Gives a source the route again that it had.
+    ///
+    /// # Errors
+    /// When it finds no room any more.
+    pub(super) fn restore_route(
+        &mut self,
+        table: TableIndex,
+        prefix: Prefix,
+        source: Source,
+        paths: Vec<Path>,
+    ) -> Result<(), Error> {
+        self.put_route(table, prefix.network(), source, paths, false)
+    }
+
+    /// Gives a source's route other paths, with all that hangs on it, or changes nothing.
+    fn put_route(
+        &mut self,
+        table: TableIndex,
+        prefix: Prefix,
+        source: Source,
+        paths: Vec<Path>,
+        is_more: bool,
+    ) -> Result<(), Error> {
+        if paths.len() > MAX_PATHS {
+            return Err(Error::TooManyPaths);
+        }
+        let limit = self.ip.tables.get_mut(prefix.family(), table).limit_of(source);
+        let has_limit = is_more && !self.ip.knows_no_limit;
+        let fib = self.ip.fib(prefix.family(), table);
+        if has_limit && fib.len() >= limit && fib.get(prefix).is_none() {
+            return Err(TableError::Limit { id: self.ip.id_of(table), limit }.into());
+        }
+        let list = self.acquire_list(list_ref(table, prefix, source, &paths))?;
+        // Fewer paths are never refused: the route waits for a next hop.
+        if is_more && self.ip.lists.get(list).is_recursive && self.leads_over(list, table, prefix) {
+            self.drop_unused(list);
+            return Err(Error::RouteLoop(prefix));
+        }
+        match self.ip.put(table, prefix, source, Some(list)) {
+            Ok(before) => {
+                self.after_change(prefix, before.filter(|before| *before != list));
+                Ok(())
+            }
+            Err(full) => {
+                self.drop_unused(list);
+                Err(full.into())
+            }
+        }
+    }
+
+    /// A prefix has other paths now, and perhaps nobody uses its old ones any more.
+    fn after_change(&mut self, key: Prefix, gone: Option<ListId>) {
+        // Next hops may be reached by it, or no longer.
+        let lists: BTreeSet<ListId> = self.ip.dependents.of_hops_in(key).collect();
+        if !lists.is_empty() {
+            self.refresh_lists(lists);
+        }
+        gone.into_iter().for_each(|gone| self.drop_unused(gone));
+    }
+
+    /// Paths that name an interface, by table, prefix and source.
+    pub(crate) fn routes_by(&self, index: InterfaceIndex) -> Vec<(TableIndex, Prefix, Source, Vec<Path>)> {
+        let mut found = Vec::new();
+        for list in self.ip.dependents.of_interface(index) {
+            let list_key = &self.ip.lists.get(list).key;
+            let names = |path: &&Path| path.way.interface() == Some(index);
+            let paths: Vec<Path> = list_key.paths.iter().filter(names).cloned().collect();
+            for key in self.ip.users_of(list) {
+                for share in self.ip.shares(list_key.table, key).filter(|share| share.list == list) {
+                    found.push((list_key.table, key, share.source, paths.clone()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Routes that have no working path, of those with next hops in a network.
+    pub(crate) fn unresolved_in(&self, network: Prefix) -> usize {
+        let lists: BTreeSet<ListId> = self.ip.dependents.of_hops_in(network).collect();
+        let unresolved = lists.into_iter().filter(|list| self.ip.lists.leaf(*list) == Leaf::MISS);
+        unresolved.map(|list| self.ip.lists.get(list).users()).sum()
+    }
+}
+
+/// Paths with more of them; who is there already gets another weight and preference.
+pub(super) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
+    if known.is_empty() && more.len() == 1 {
+        return more;
+    }
+    for path in more {
+        match known.iter_mut().find(|known| known.way == path.way) {
+            Some(known) => *known = path,
+            None => known.push(path),
+        }
+    }
+    known
+}
+
+/// What makes the list of a source's paths for a prefix the same as others'.
+pub(super) fn list_ref(table: TableIndex, prefix: Prefix, source: Source, paths: &[Path]) -> ListRef<'_> {
+    let is_host = prefix.is_host() && paths.iter().any(|path| matches!(path.way, Way::Attached(_)));
+    let host = is_host.then(|| prefix.address());
+    ListRef { family: prefix.family(), table, host, holds_itself: source == Source::OnLink, paths }
+}

@@ -1,0 +1,197 @@
+//! Packets and bytes of the routes for which that was asked. Others cost nothing.
+//!
+//! A counted route has a leaf of its own, of a place in [`Places`]; what the place says is where its packets go. So
+//! they take one node more, and no other packet does anything for it.
+
+use super::control::{Ip, leaf_of, way_of};
+use super::entry::{Entry, Several};
+use super::leaving::Leaving;
+use super::path_list::PathLists;
+use super::route::TableIndex;
+use crate::{Error, Router};
+use graph::{CounterTable, Graph};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tables::{Leaf, kind};
+use wire::{Family, Prefix};
+
+/// Most routes that are counted.
+pub const MAX_COUNTED: usize = 4096;
+const PACKETS: usize = 0;
+const BYTES: usize = 1;
+
+/// What workers and control share: where each counted route leads, and its counts.
+#[derive(Clone)]
+pub struct Places {
+    leaves: Arc<[AtomicU32]>,
+    counts: Arc<CounterTable>,
+}
+
+impl Places {
+    pub(crate) fn new(workers: usize) -> io::Result<Places> {
+        let leaves = (0..MAX_COUNTED).map(|_| AtomicU32::new(Leaf::MISS.0)).collect();
+        Ok(Places { leaves, counts: CounterTable::new("ip-routes", workers, MAX_COUNTED, 2)? })
+    }
+
+    /// Counts a packet.
+    #[inline]
+    pub(crate) fn count(&self, thread: usize, counted: Leaf, bytes: u32) {
+        let place = counted.index() as usize % MAX_COUNTED;
+        self.counts.add(thread, place, PACKETS, 1);
+        self.counts.add(thread, place, BYTES, bytes.into());
+    }
+
+    /// Where a counted leaf leads. What that names stays valid for the round.
+    #[inline]
+    pub fn leads_to(&self, counted: Leaf) -> Leaf {
+        Leaf(self.leaves[counted.index() as usize % MAX_COUNTED].load(Ordering::Acquire))
+    }
+}
+
+/// Control's book of them.
+pub(super) struct Counted {
+    pub places: Places,
+    by_route: BTreeMap<(TableIndex, Prefix), u32>,
+    free: Vec<u32>,
+    leaving: Leaving<u32>,
+}
+
+impl Counted {
+    pub fn new(places: Places) -> Counted {
+        let free = (0..MAX_COUNTED as u32).rev().collect();
+        Counted { places, by_route: BTreeMap::new(), free, leaving: Leaving::default() }
+    }
+
+    /// The place of a prefix whose packets are counted.
+    #[inline]
+    pub fn place(&self, table: TableIndex, key: Prefix) -> Option<u32> {
+        if self.by_route.is_empty() { None } else { self.by_route.get(&(table, key)).copied() }
+    }
+
+    pub fn counts_none(&self) -> bool {
+        self.by_route.is_empty()
+    }
+
+    /// Says where a counted route leads from now on. While it leads nowhere nobody asks.
+    pub fn lead(&self, place: u32, to: Leaf) {
+        if to != Leaf::MISS {
+            self.places.leaves[place as usize].store(to.0, Ordering::Release);
+        }
+    }
+
+    /// A prefix's number after a change: counted if it is to be, and its place leading where it does now.
+    #[inline]
+    pub fn keep(
+        &self,
+        table: TableIndex,
+        key: Prefix,
+        entry: Entry,
+        lists: &PathLists,
+        several: &mut Several,
+    ) -> Entry {
+        let Some(place) = self.place(table, key) else { return entry };
+        let entry = several.count(entry, place);
+        self.lead(place, way_of(lists, several, entry.0));
+        entry
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (TableIndex, Prefix, u32)> + '_ {
+        self.by_route.iter().map(|((table, key), place)| (*table, *key, *place))
+    }
+}
+
+/// Packets of a route, and their bytes from the network header on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+impl Ip {
+    /// What was counted of a prefix; none when it is not counted.
+    pub fn counts(&self, table: TableIndex, prefix: impl Into<Prefix>) -> Option<Counts> {
+        self.counts_of(table, prefix.into())
+    }
+
+    pub(super) fn counts_of(&self, table: TableIndex, key: Prefix) -> Option<Counts> {
+        let place = self.counted.place(table, key)? as usize;
+        let counts = &self.counted.places.counts;
+        Some(Counts { packets: counts.sum(place, PACKETS), bytes: counts.sum(place, BYTES) })
+    }
+
+    /// The prefixes that are counted.
+    pub fn counted(&self) -> impl Iterator<Item = (TableIndex, Prefix)> + '_ {
+        self.counted.iter().map(|(table, prefix, _)| (table, prefix))
+    }
+
+    /// Has all counters read zero.
+    pub fn clear_counts(&self) {
+        self.counted.places.counts.clear(self.counted.iter().map(|(.., place)| place as usize));
+    }
+
+    /// Forgets which routes of a table were counted, of which none is there any more.
+    pub(super) fn forget_counted(&mut self, graph: &Graph, family: Family, table: TableIndex) {
+        let Counted { by_route, leaving, .. } = &mut self.counted;
+        by_route.retain(|(of, prefix), place| {
+            let is_of_it = *of == table && prefix.family() == family;
+            if is_of_it {
+                leaving.add(graph, *place);
+            }
+            !is_of_it
+        });
+    }
+
+    /// Gives a prefix another number that stands for the same paths.
+    fn renumber(&mut self, table: TableIndex, key: Prefix, entry: Entry) {
+        let Ip { tables, lists, several, .. } = self;
+        let table = tables.get_mut(key.family(), table);
+        let leaf = |value| leaf_of(lists, several, value);
+        let done = table.fib.insert(key, entry.0, leaf).and_then(|()| table.fib.repaint(key, leaf));
+        table.is_stale |= done.is_err();
+    }
+}
+
+impl Router {
+    /// Has the packets to a prefix counted from now on, or no longer, whether there is a route to it now or not.
+    ///
+    /// # Errors
+    /// When too many are counted.
+    pub fn count_route(&mut self, table: TableIndex, prefix: impl Into<Prefix>, is_counted: bool) -> Result<(), Error> {
+        let key = prefix.into().network();
+        let known = self.ip.counted.place(table, key);
+        let ip = &mut self.ip;
+        match (known, is_counted) {
+            (None, true) => {
+                let Counted { places, by_route, free, leaving } = &mut ip.counted;
+                free.extend(leaving.settled());
+                let place = free.pop().ok_or(Error::TooManyCounted)?;
+                places.counts.clear([place as usize]);
+                by_route.insert((table, key), place);
+                if let Some(value) = ip.fib(key.family(), table).get(key) {
+                    let Ip { lists, several, counted, .. } = ip;
+                    let entry = counted.keep(table, key, Entry(value), lists, several);
+                    ip.renumber(table, key, entry);
+                }
+            }
+            (Some(place), false) => {
+                ip.counted.by_route.remove(&(table, key));
+                if let Some(value) = ip.fib(key.family(), table).get(key) {
+                    let entry = ip.several.do_not_count(Entry(value));
+                    ip.renumber(table, key, entry);
+                }
+                ip.counted.leaving.add(&self.graph, place);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// A leaf of a place.
+pub(super) fn leaf_at(place: u32) -> Leaf {
+    Leaf::new(kind::COUNTED, place)
+}

@@ -1,0 +1,261 @@
+//! The routing tables as nodes read them. A packet is looked up in the table of the interface that it came by; a
+//! route may send it on to another table.
+
+use super::count::Places;
+use super::route::TableIndex;
+use crate::interface::{Facts, SharedFacts};
+use graph::InterfaceIndex;
+use rcu::{Published, Round};
+use std::ops::Range;
+use std::sync::Arc;
+use tables::{Leaf, Lookup4, Lookup6, fib4::Ahead, kind};
+
+/// The tables of a family by index, as control publishes them; none where there is none.
+pub(crate) type SharedTables<L> = Arc<Published<Vec<Option<L>>>>;
+
+/// Most tables in which one packet is looked up: routes that send packets from table to table may form a circle.
+pub(crate) const MAX_TABLES_IN_A_ROW: u32 = 4;
+
+/// The data side of a table of either family. Addresses are in host order.
+pub trait Lookup: Clone + Send + Sync + 'static {
+    type Address: Copy;
+
+    /// The table of the packets that an interface receives.
+    fn table_of(facts: &Facts) -> TableIndex;
+    fn find(&self, round: &Round<'_>, address: Self::Address) -> Leaf;
+    fn find_all(&self, round: &Round<'_>, addresses: &[Self::Address], leaves: &mut [u32]);
+    /// The same in a table without its default route.
+    fn find_all_but_default(&self, round: &Round<'_>, addresses: &[Self::Address], leaves: &mut [u32]);
+    fn default_of(&self, round: &Round<'_>) -> Leaf;
+}
+
+impl Lookup for Lookup4 {
+    type Address = u32;
+
+    #[inline]
+    fn table_of(facts: &Facts) -> TableIndex {
+        facts.ip4_table
+    }
+
+    fn find(&self, round: &Round<'_>, address: u32) -> Leaf {
+        self.lookup(round, address)
+    }
+
+    #[inline]
+    fn find_all(&self, round: &Round<'_>, addresses: &[u32], leaves: &mut [u32]) {
+        leaves.copy_from_slice(addresses);
+        self.lookup_batch(round, leaves);
+    }
+
+    fn find_all_but_default(&self, round: &Round<'_>, addresses: &[u32], leaves: &mut [u32]) {
+        leaves.copy_from_slice(addresses);
+        self.lookup_batch_but_default(round, leaves);
+    }
+
+    fn default_of(&self, round: &Round<'_>) -> Leaf {
+        self.default_route(round)
+    }
+}
+
+impl Lookup for Lookup6 {
+    type Address = u128;
+
+    #[inline]
+    fn table_of(facts: &Facts) -> TableIndex {
+        facts.ip6.table
+    }
+
+    fn find(&self, round: &Round<'_>, address: u128) -> Leaf {
+        self.lookup(round, address)
+    }
+
+    #[inline]
+    fn find_all(&self, round: &Round<'_>, addresses: &[u128], leaves: &mut [u32]) {
+        self.lookup_batch(round, addresses, leaves);
+    }
+
+    fn find_all_but_default(&self, round: &Round<'_>, addresses: &[u128], leaves: &mut [u32]) {
+        self.lookup_batch_but_default(round, addresses, leaves);
+    }
+
+    fn default_of(&self, round: &Round<'_>) -> Leaf {
+        self.default_route(round)
+    }
+}
+
+/// For nodes: all tables of a family, and which of them is whose.
+#[derive(Clone)]
+pub struct Fibs<L: Lookup> {
+    tables: SharedTables<L>,
+    facts: SharedFacts,
+    places: Places,
+}
+
+pub type Fibs4 = Fibs<Lookup4>;
+pub type Fibs6 = Fibs<Lookup6>;
+
+impl<L: Lookup> Fibs<L> {
+    pub(crate) fn new(tables: SharedTables<L>, facts: SharedFacts, places: Places) -> Fibs<L> {
+        Fibs { tables, facts, places }
+    }
+
+    /// The table of the packets of an interface.
+    pub fn index_of(&self, round: &Round<'_>, rx: InterfaceIndex) -> TableIndex {
+        self.facts.load(round).get(rx).map_or(TableIndex::DEFAULT, L::table_of)
+    }
+
+    fn table<'a>(&'a self, round: &'a Round<'_>, index: TableIndex) -> Option<&'a L> {
+        self.tables.load(round).get(index.0 as usize)?.as_ref()
+    }
+
+    /// The leaf of each address in the table of the interface that its packet came by.
+    #[inline]
+    pub fn lookup_batch(&self, round: &Round<'_>, rx: &[InterfaceIndex], addresses: &[L::Address], leaves: &mut [u32]) {
+        if let [Some(only)] = &self.tables.load(round)[..] {
+            return only.find_all(round, addresses, leaves);
+        }
+        self.in_runs(round, rx, addresses, leaves, |table, run, leaves| table.find_all(round, run, leaves));
+    }
+
+    /// What packets from there would take to these addresses, with the tables followed to which routes lead; with
+    /// `but_default` only by routes longer than the default route.
+    pub fn way_back(
+        &self,
+        round: &Round<'_>,
+        rx: &[InterfaceIndex],
+        addresses: &[L::Address],
+        leaves: &mut [u32],
+        but_default: bool,
+    ) {
+        match but_default {
+            true => self.in_runs(round, rx, addresses, leaves, |table, run, leaves| {
+                table.find_all_but_default(round, run, leaves);
+            }),
+            false => self.lookup_batch(round, rx, addresses, leaves),
+        }
+        for (leaf, address) in leaves.iter_mut().zip(addresses) {
+            *leaf = self.follow(round, Leaf(*leaf), *address, but_default).0;
+        }
+    }
+
+    /// The leaf for one address, in the table of an interface's packets; the tables followed to which routes lead.
+    pub fn lookup(&self, round: &Round<'_>, rx: InterfaceIndex, address: L::Address) -> Leaf {
+        let leaf = self.lookup_in(round, self.index_of(round, rx), address);
+        self.follow(round, leaf, address, false)
+    }
+
+    /// The default route's, for that address.
+    pub fn default_route(&self, round: &Round<'_>, rx: InterfaceIndex, address: L::Address) -> Leaf {
+        let table = self.table(round, self.index_of(round, rx));
+        self.follow(round, table.map_or(Leaf::MISS, |table| table.default_of(round)), address, false)
+    }
+
+    /// The leaf for one address in a table.
+    pub fn lookup_in(&self, round: &Round<'_>, table: TableIndex, address: L::Address) -> Leaf {
+        self.table(round, table).map_or(Leaf::MISS, |table| table.find(round, address))
+    }
+
+    /// The leaves of addresses in a table.
+    pub fn lookup_batch_in(&self, round: &Round<'_>, table: TableIndex, addresses: &[L::Address], leaves: &mut [u32]) {
+        match self.table(round, table) {
+            Some(table) => table.find_all(round, addresses, leaves),
+            None => leaves.fill(Leaf::MISS.0),
+        }
+    }
+
+    /// Where a leaf leads in the end: counted or not, through other tables or not.
+    pub fn follow(&self, round: &Round<'_>, mut leaf: Leaf, address: L::Address, but_default: bool) -> Leaf {
+        let mut tables = 1;
+        loop {
+            leaf = match leaf.kind() {
+                kind::COUNTED => self.places.leads_to(leaf),
+                kind::LOOKUP if tables == MAX_TABLES_IN_A_ROW => return Leaf::MISS,
+                kind::LOOKUP => {
+                    tables += 1;
+                    let table = self.table(round, TableIndex(leaf.index() as u16));
+                    let mut found = [Leaf::MISS.0];
+                    match (table, but_default) {
+                        (None, _) => {}
+                        (Some(table), false) => table.find_all(round, &[address], &mut found),
+                        (Some(table), true) => table.find_all_but_default(round, &[address], &mut found),
+                    }
+                    Leaf(found[0])
+                }
+                _ => return leaf,
+            };
+        }
+    }
+
+    /// Has neighbours in a vector looked up together that are of one table.
+    fn in_runs(
+        &self,
+        round: &Round<'_>,
+        rx: &[InterfaceIndex],
+        addresses: &[L::Address],
+        leaves: &mut [u32],
+        lookup: impl Fn(&L, &[L::Address], &mut [u32]),
+    ) {
+        for (index, run) in runs(rx, |rx| self.index_of(round, rx)) {
+            match self.table(round, index) {
+                Some(table) => lookup(table, &addresses[run.clone()], &mut leaves[run]),
+                None => leaves[run].fill(Leaf::MISS.0),
+            }
+        }
+    }
+}
+
+impl Fibs4 {
+    /// Who asks for the slots of a large table early.
+    #[inline]
+    pub fn ahead<'a>(&'a self, round: &'a Round<'_>, index: TableIndex) -> Option<Ahead<'a>> {
+        self.table(round, index)?.ahead(round)
+    }
+
+    /// [`Fibs::lookup_batch`], which replaces each address by its leaf.
+    #[inline]
+    pub fn lookup_batch_in_place(&self, round: &Round<'_>, rx: &[InterfaceIndex], addresses: &mut [u32]) {
+        if let [Some(only)] = &self.tables.load(round)[..] {
+            return only.lookup_batch(round, addresses);
+        }
+        for (index, run) in runs(rx, |rx| self.index_of(round, rx)) {
+            match self.table(round, index) {
+                Some(table) => table.lookup_batch(round, &mut addresses[run]),
+                None => addresses[run].fill(Leaf::MISS.0),
+            }
+        }
+    }
+}
+
+/// Neighbours with something in common. What is common is asked for when the value changes.
+pub(crate) fn runs<T: Copy + PartialEq, U: Copy + PartialEq>(
+    values: &[T],
+    of: impl Fn(T) -> U,
+) -> impl Iterator<Item = (U, Range<usize>)> {
+    let mut begin = 0;
+    std::iter::from_fn(move || {
+        let mut last = *values.get(begin)?;
+        let common = of(last);
+        let mut end = begin + 1;
+        while let Some(&value) = values.get(end) {
+            if value != last && of(value) != common {
+                break;
+            }
+            (last, end) = (value, end + 1);
+        }
+        let run = begin..end;
+        begin = end;
+        Some((common, run))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_of_what_is_common() {
+        let found: Vec<_> = runs(&[1, 1, 3, 5, 2, 4, 4, 7], |value| value % 2).collect();
+        assert_eq!(found, [(1, 0..4), (0, 4..7), (1, 7..8)]);
+        assert_eq!(runs(&[] as &[u8], |value| value).count(), 0);
+    }
+}

@@ -1,0 +1,131 @@
+//! Which lists of paths rest on what: the way from a next hop, or an interface, to the lists that name it. A link
+//! that dies, an address that goes, must cost what hangs on it, and not a look at a million routes.
+
+use super::path_list::{ListId, ListKey};
+use super::route::{Hop, TableIndex, Way};
+use crate::neighbour::NeighbourKey;
+use graph::InterfaceIndex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use wire::Prefix;
+
+/// A next hop that some list names.
+#[derive(Debug, Default)]
+pub(super) struct HopState {
+    lists: BTreeSet<ListId>,
+    /// The route through which it is reached, and its list, when it is on no attached network.
+    pub through: Option<(Prefix, ListId)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Dependents {
+    by_hop: BTreeMap<Hop, HopState>,
+    by_interface: HashMap<InterfaceIndex, BTreeSet<ListId>>,
+    /// How many lists insist that a neighbour is on the link.
+    on_link: HashMap<NeighbourKey, usize>,
+}
+
+impl Dependents {
+    /// Takes in what a list names.
+    pub fn add(&mut self, id: ListId, key: &ListKey) {
+        for path in &*key.paths {
+            if let Some(hop) = path.way.hop(key.table) {
+                self.by_hop.entry(hop).or_default().lists.insert(id);
+            }
+            if let Some(interface) = path.way.interface() {
+                self.by_interface.entry(interface).or_default().insert(id);
+            }
+        }
+    }
+
+    /// Forgets a list. Gives the lists through which its next hops were reached that nobody names any more.
+    pub fn remove(&mut self, id: ListId, key: &ListKey) -> Vec<(Hop, ListId)> {
+        let mut unused = Vec::new();
+        for path in &*key.paths {
+            if let Some(hop) = path.way.hop(key.table)
+                && let Some(state) = self.by_hop.get_mut(&hop)
+            {
+                state.lists.remove(&id);
+                if state.lists.is_empty() {
+                    unused.extend(state.through.map(|(_, list)| (hop, list)));
+                    self.by_hop.remove(&hop);
+                }
+            }
+            if let Some(interface) = path.way.interface()
+                && let Some(lists) = self.by_interface.get_mut(&interface)
+            {
+                lists.remove(&id);
+                if lists.is_empty() {
+                    self.by_interface.remove(&interface);
+                }
+            }
+        }
+        unused
+    }
+
+    /// Lists with a next hop in a prefix, whatever the table: a next hop with an interface is one of that
+    /// interface's.
+    pub fn of_hops_in(&self, prefix: Prefix) -> impl Iterator<Item = ListId> {
+        let range = (prefix.first(), TableIndex(0))..=(prefix.last(), TableIndex(u16::MAX));
+        self.by_hop.range(range).flat_map(|(_, state)| state.lists.iter().copied())
+    }
+
+    /// Lists that name a next hop.
+    pub fn of_hop(&self, hop: Hop) -> impl Iterator<Item = ListId> {
+        self.by_hop.get(&hop).into_iter().flat_map(|state| state.lists.iter().copied())
+    }
+
+    pub fn hop(&self, hop: Hop) -> Option<&HopState> {
+        self.by_hop.get(&hop)
+    }
+
+    pub fn hop_mut(&mut self, hop: Hop) -> Option<&mut HopState> {
+        self.by_hop.get_mut(&hop)
+    }
+
+    pub fn hops(&self) -> usize {
+        self.by_hop.len()
+    }
+
+    /// All lists with next hops.
+    pub fn all(&self) -> impl Iterator<Item = ListId> {
+        self.by_hop.values().flat_map(|state| state.lists.iter().copied())
+    }
+
+    /// Lists that name an interface.
+    pub fn of_interface(&self, interface: InterfaceIndex) -> impl Iterator<Item = ListId> {
+        self.by_interface.get(&interface).into_iter().flatten().copied()
+    }
+
+    /// One more list insists; whether it is the first.
+    pub fn insist(&mut self, key: NeighbourKey) -> bool {
+        let lists = self.on_link.entry(key).or_default();
+        *lists += 1;
+        *lists == 1
+    }
+
+    /// One list less; whether it was the last.
+    pub fn relent(&mut self, key: NeighbourKey) -> bool {
+        let Some(lists) = self.on_link.get_mut(&key) else { return false };
+        *lists -= 1;
+        let was_last = *lists == 0;
+        if was_last {
+            self.on_link.remove(&key);
+        }
+        was_last
+    }
+
+    pub fn is_on_link(&self, key: &NeighbourKey) -> bool {
+        self.on_link.contains_key(key)
+    }
+}
+
+/// The neighbours that a list insists on.
+pub(super) fn insisted(key: &ListKey) -> BTreeSet<NeighbourKey> {
+    let neighbour = |way: &Way| match *way {
+        Way::OnLink { next_hop, interface } => Some(NeighbourKey { interface, address: next_hop }),
+        _ => None,
+    };
+    // Routes that hold next hops on the link rest on themselves.
+    let paths = key.paths.iter().filter(|_| !key.holds_itself);
+    paths.filter_map(|path| neighbour(&path.way)).collect()
+}

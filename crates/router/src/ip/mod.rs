@@ -1,0 +1,27 @@
+//! Routing of both families, as control keeps it: tables, routes and their paths, next hops, adjacencies, and the
+//! commands on them. What packets meet is in [`crate::ip4`] and [`crate::ip6`].
+
+mod adjacency;
+mod balance;
+pub mod bulk;
+pub mod cli;
+pub(crate) mod config;
+pub mod control;
+pub mod count;
+mod entry;
+pub(crate) mod fibs;
+pub(crate) mod forward;
+mod hops;
+mod leaving;
+mod load;
+pub mod next_hop;
+mod path_list;
+mod resolve;
+pub(crate) mod route;
+mod show;
+mod table;
+pub(crate) mod vrf;
+
+pub use fibs::{Fibs, Fibs4, Fibs6};
+pub use table::TableFull;
+pub use vrf::TableError;

@@ -1,0 +1,235 @@
+//! Next hops: by which interface one is reached, and which are refused when an operator states
+//! them ([decision 005](../../../../docs/decisions/005-next-hops.md)).
+
+use super::route::{Hop, Path, TableIndex, Way};
+use crate::interface::Interface;
+use crate::neighbour::NeighbourKey;
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::net::IpAddr;
+use wire::{Family, Prefix};
+
+/// Why a next hop is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NextHopError {
+    #[error("next hop {hop} is no host's address (it is {what}): name that of a neighbouring router")]
+    NoHost { hop: IpAddr, what: &'static str },
+    #[error(
+        "next hop {hop} is this router's own address, on {name}: name the neighbour's (`via local' takes packets in)"
+    )]
+    Own { hop: IpAddr, name: String },
+    #[error("next hop {hop} is the {what} address of {network} on {name}, which no host has")]
+    Edge { hop: IpAddr, what: &'static str, network: Prefix, name: String },
+    #[error(
+        "next hop {hop} is on no attached network (`show interface address' lists them): add an address of its network \
+         first; `via {hop} INTERFACE onlink' if it is on that wire all the same; `via {hop} offlink' to have the route \
+         wait for the network"
+    )]
+    OffLink { hop: IpAddr },
+    #[error(
+        "next hop {hop} is on no network of {name}{}: `via {hop} {name} onlink' if it is on that wire all the same; \
+         `via {hop} {name} offlink' to have the route wait for the network",
+        elsewhere.as_ref().map_or(String::new(), |other| format!(" but on one of {other}"))
+    )]
+    OffLinkOf { hop: IpAddr, name: String, elsewhere: Option<String> },
+    #[error("next hop {hop}: `onlink' says by which interface, as in `via {hop} e0 onlink'")]
+    OnWhichLink { hop: IpAddr },
+    #[error("next hop {hop} is of another family than the prefix {prefix}")]
+    OtherFamily { hop: IpAddr, prefix: Prefix },
+    #[error("next hop {hop} is link-local, of one link only: name its interface, as in `via {hop} e0'")]
+    LinkLocal { hop: IpAddr },
+}
+
+/// What is wrong with an address that no host can have.
+fn not_a_host(address: IpAddr) -> Option<&'static str> {
+    match address {
+        IpAddr::V4(address) => match address.octets()[0] {
+            0 => Some("of this network, 0.0.0.0/8"),
+            127 => Some("a loopback address"),
+            224..=239 => Some("a group's"),
+            240.. => Some(if address.is_broadcast() { "the broadcast address" } else { "reserved, 240.0.0.0/4" }),
+            _ => None,
+        },
+        IpAddr::V6(address) if address.is_unspecified() => Some("the unspecified address"),
+        IpAddr::V6(address) if address.is_loopback() => Some("the loopback address"),
+        IpAddr::V6(address) if address.is_multicast() => Some("a group's"),
+        IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => Some("IPv4-mapped, ::ffff:0:0/96"),
+        IpAddr::V6(_) => None,
+    }
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
+}
+
+impl Router {
+    /// Refuses a path whose next hop cannot work as the router stands: for what operators state.
+    /// One that may be off the link only has to be a host's address: a configuration must load
+    /// that was saved when an address was gone.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_next_hop_of(&self, table: TableIndex, path: &Path, may_be_off_link: bool) -> Result<(), Error> {
+        match path.way {
+            Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } if may_be_off_link => check_host(next_hop)?,
+            Way::Via { next_hop, interface } => self.check_next_hop((next_hop, table), interface)?,
+            Way::ViaIn { next_hop, table } => self.check_next_hop((next_hop, table), None)?,
+            Way::OnLink { next_hop, .. } => check_host(next_hop)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn check_next_hop(&self, hop_there: Hop, wanted: Option<InterfaceIndex>) -> Result<(), NextHopError> {
+        let hop_there = self.by_interface(hop_there, wanted);
+        let hop = hop_there.0;
+        check_host(hop)?;
+        if wanted.is_none() && is_link_local(hop) {
+            return Err(NextHopError::LinkLocal { hop });
+        }
+        self.check_against_addresses(hop_there)?;
+        if self.network_of(hop_there, wanted, |_| true).is_some()
+            || self.attached_by_route(hop_there, wanted, |_| true).is_some()
+            || wanted.is_none() && self.is_routed(hop_there)
+            || wanted.is_some_and(|interface| self.is_known(hop, interface))
+        {
+            return Ok(());
+        }
+        let Some(name) = wanted.and_then(|index| self.name_of(index)) else {
+            return Err(NextHopError::OffLink { hop });
+        };
+        let elsewhere = self.network_of(hop_there, None, |_| true).and_then(|(index, _)| self.name_of(index));
+        Err(NextHopError::OffLinkOf { hop, name, elsewhere })
+    }
+
+    /// A next hop by an interface is one of that interface's table.
+    fn by_interface(&self, (hop, table): Hop, wanted: Option<InterfaceIndex>) -> Hop {
+        (hop, wanted.map_or(table, |index| self.table_of(index, Family::of(hop))))
+    }
+
+    /// An address of ours, or the first or last of an attached network, is no neighbour's.
+    pub(super) fn check_against_addresses(&self, (hop, table): Hop) -> Result<(), NextHopError> {
+        let family = Family::of(hop);
+        for interface in self.interfaces.iter().filter(|interface| interface.table(family) == table) {
+            for network in interface.networks(family) {
+                let name = || interface.name.clone();
+                if network.address() == hop {
+                    return Err(NextHopError::Own { hop, name: name() });
+                }
+                let edges = [(network.first(), "first"), (network.last(), "broadcast")];
+                let has_edges = matches!(network, Prefix::V4(network) if network.length() < 31);
+                let edge = edges.into_iter().find(|(edge, _)| has_edges && *edge == hop);
+                if let Some((_, what)) = edge {
+                    return Err(NextHopError::Edge { hop, what, network: network.network(), name: name() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The address that operators gave and whose network makes a next hop acceptable, with its
+    /// interface. Without one the next hop is taken only from who says `offlink`.
+    pub(super) fn stated_network_of(
+        &self,
+        hop: Hop,
+        wanted: Option<InterfaceIndex>,
+    ) -> Option<(InterfaceIndex, Prefix)> {
+        let (hop, table) = self.by_interface(hop, wanted);
+        let is_host = not_a_host(hop).is_none() && self.check_against_addresses((hop, table)).is_ok();
+        let family = Family::of(hop);
+        let of_table = self.interfaces.iter().filter(|interface| interface.table(family) == table);
+        let interfaces = of_table.filter(|interface| wanted.is_none_or(|wanted| wanted == interface.index));
+        let networks = interfaces.flat_map(|i| i.stated_networks(family).map(|prefix| (i.index, prefix)));
+        let around = networks.filter(|(_, prefix)| is_host && prefix.contains(hop));
+        around.max_by_key(|(_, prefix)| prefix.length())
+    }
+
+    /// The attached network that holds an address, the longest first: an interface's address.
+    fn network_of(
+        &self,
+        (hop, table): Hop,
+        wanted: Option<InterfaceIndex>,
+        may: impl Fn(InterfaceIndex) -> bool,
+    ) -> Option<(InterfaceIndex, Prefix)> {
+        let eligible = |index| wanted.is_none_or(|wanted| wanted == index) && may(index);
+        let family = Family::of(hop);
+        let of_table = self.interfaces.iter().filter(|interface| interface.table(family) == table);
+        let interfaces = of_table.filter(|interface| eligible(interface.index));
+        let networks = interfaces.flat_map(|i| i.networks(family).map(|prefix| (i.index, prefix)));
+        networks.filter(|(_, prefix)| prefix.contains(hop)).max_by_key(|(_, prefix)| prefix.length())
+    }
+
+    /// The interface on whose network a next hop is, whether that can be used or not.
+    pub(super) fn attached_interface(&self, hop: Hop) -> Option<&Interface> {
+        self.network_of(hop, None, |_| true).and_then(|(index, _)| self.interfaces.get(index).ok())
+    }
+
+    /// The interface onto which a route leads that holds an address, the longest first.
+    fn attached_by_route(
+        &self,
+        hop: Hop,
+        wanted: Option<InterfaceIndex>,
+        may: impl Fn(InterfaceIndex) -> bool,
+    ) -> Option<InterfaceIndex> {
+        let eligible = |path: &Path| match path.way {
+            Way::Attached(index) if wanted.is_none_or(|wanted| wanted == index) && may(index) => Some(index),
+            _ => None,
+        };
+        let lists = self.ip.lists_around(hop);
+        lists.into_iter().find_map(|list| self.ip.lists.get(list).key.paths.iter().find_map(eligible))
+    }
+
+    /// Whether a neighbour's Ethernet address is known: then it is there.
+    fn is_known(&self, address: IpAddr, interface: InterfaceIndex) -> bool {
+        self.neighbours.mac_of(&NeighbourKey { interface, address }).is_some()
+    }
+
+    fn name_of(&self, index: InterfaceIndex) -> Option<String> {
+        self.interfaces.get(index).ok().map(|interface| interface.name.clone())
+    }
+
+    /// Whether packets can leave by an interface.
+    pub(crate) fn is_usable(&self, index: InterfaceIndex) -> bool {
+        self.interfaces.get(index).is_ok_and(|interface| interface.is_usable())
+    }
+
+    /// The interface by which a next hop is reached at present: the one on whose network it is,
+    /// or onto which a route leads there.
+    fn way_to_hop(&self, hop: Hop, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
+        let hop = self.by_interface(hop, wanted);
+        // One of our own, or for all of a network, it is nobody's way.
+        if self.check_against_addresses(hop).is_err() {
+            return None;
+        }
+        let usable = |index| self.is_usable(index);
+        let known = wanted.filter(|index| usable(*index) && self.is_known(hop.0, *index));
+        known
+            .or_else(|| self.network_of(hop, wanted, usable).map(|(index, _)| index))
+            .or_else(|| self.attached_by_route(hop, wanted, usable))
+    }
+
+    /// The neighbour to which a way by a next hop leads, of a route in a table.
+    pub(crate) fn way_of(&self, way: &Way, table: TableIndex) -> Option<NeighbourKey> {
+        let wanted = way.interface();
+        let hop = way.hop(table)?;
+        self.way_to_hop(hop, wanted).map(|interface| NeighbourKey { interface, address: hop.0 })
+    }
+
+    /// Whether a host is on the wire of an interface, as far as addresses and routes say.
+    pub(crate) fn is_on_link(&self, key: &NeighbourKey) -> bool {
+        // Without an address there is none to ask from.
+        let asks = self.interfaces.has_address(key.interface, key.family());
+        let hop = (key.address, self.table_of(key.interface, key.family()));
+        asks && self.is_usable(key.interface)
+            && (self.network_of(hop, Some(key.interface), |_| true).is_some()
+                || self.ip.is_insisted(key)
+                || self.attached_by_route(hop, Some(key.interface), |_| true).is_some())
+    }
+}
+
+fn check_host(hop: IpAddr) -> Result<(), NextHopError> {
+    match not_a_host(hop) {
+        Some(what) => Err(NextHopError::NoHost { hop, what }),
+        None => Ok(()),
+    }
+}

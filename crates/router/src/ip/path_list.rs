@@ -1,0 +1,213 @@
+//! Lists of paths, each kept once however many prefixes share it. What a list resolves to, its leaf, is what all
+//! its prefixes lead to: when a next hop moves, the list's forwarding object changes, and not a million routes.
+
+use super::route::{Hop, Path, TableIndex};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::collections::BTreeSet;
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tables::Leaf;
+use wire::{Family, Prefix};
+
+/// Prefixes of a list are kept by name up to this many. Those of one with more are found by looking at all.
+const FEW: usize = 64;
+
+/// The number of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListId(pub u32);
+
+/// What makes a list the same as another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListKey {
+    /// Of the prefixes that have it.
+    pub family: Family,
+    pub table: TableIndex,
+    /// The host that a path onto an interface is for, when its prefix is one.
+    pub host: Option<IpAddr>,
+    /// It holds next hops on the link itself and does not rest on routes that do.
+    pub holds_itself: bool,
+    pub paths: Arc<[Path]>,
+}
+
+/// The same, to look for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ListRef<'a> {
+    pub family: Family,
+    pub table: TableIndex,
+    pub host: Option<IpAddr>,
+    pub holds_itself: bool,
+    pub paths: &'a [Path],
+}
+
+impl ListKey {
+    fn as_ref(&self) -> ListRef<'_> {
+        let ListKey { family, table, host, holds_itself, ref paths } = *self;
+        ListRef { family, table, host, holds_itself, paths }
+    }
+}
+
+impl ListRef<'_> {
+    pub fn to_key(self) -> ListKey {
+        let ListRef { family, table, host, holds_itself, paths } = self;
+        ListKey { family, table, host, holds_itself, paths: paths.into() }
+    }
+}
+
+/// Which prefixes use a list.
+#[derive(Debug)]
+enum Users {
+    Few(Vec<Prefix>),
+    Many(usize),
+}
+
+/// One list.
+#[derive(Debug)]
+pub(super) struct PathList {
+    pub key: ListKey,
+    users: Users,
+    /// Single paths it leads to at present, with their weights; of each it has a share.
+    pub members: Vec<(Leaf, f64)>,
+    /// The object that spreads flows over them, and its buckets, when there are or may be several.
+    pub balance: Option<(u32, Vec<Leaf>)>,
+    /// It names a next hop that is on no attached network.
+    pub is_recursive: bool,
+    /// Next hops that are resolved through a route with this list.
+    pub carries: BTreeSet<Hop>,
+}
+
+/// All lists.
+#[derive(Default)]
+pub(super) struct PathLists {
+    lists: Vec<Option<PathList>>,
+    /// Of each list, beside them and close together, for who asks for millions.
+    leaves: Vec<Leaf>,
+    free: Vec<u32>,
+    known: HashTable<ListId>,
+    hasher: DefaultHashBuilder,
+}
+
+impl PathLists {
+    pub fn find(&self, wanted: &ListRef<'_>) -> Option<ListId> {
+        let is_it = |id: &ListId| self.get(*id).key.as_ref() == *wanted;
+        self.known.find(self.hasher.hash_one(wanted), is_it).copied()
+    }
+
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// A list without users, which leads nowhere yet; none when there are too many.
+    pub fn add(&mut self, key: ListKey) -> Option<ListId> {
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None if self.lists.len() == super::entry::MAX_LISTS => return None,
+            None => {
+                self.lists.push(None);
+                self.leaves.push(Leaf::MISS);
+                self.lists.len() as u32 - 1
+            }
+        };
+        let hash = self.hasher.hash_one(key.as_ref());
+        let list = PathList {
+            key,
+            users: Users::Few(Vec::new()),
+            members: Vec::new(),
+            balance: None,
+            is_recursive: false,
+            carries: BTreeSet::new(),
+        };
+        self.lists[id as usize] = Some(list);
+        self.leaves[id as usize] = Leaf::MISS;
+        let PathLists { known, lists, hasher, .. } = self;
+        let hash_of = |id: &ListId| lists[id.0 as usize].as_ref().map_or(0, |list| hasher.hash_one(list.key.as_ref()));
+        known.insert_unique(hash, ListId(id), hash_of);
+        Some(ListId(id))
+    }
+
+    /// Forgets a list.
+    pub fn remove(&mut self, id: ListId) -> Option<PathList> {
+        let list = self.lists.get_mut(id.0 as usize)?.take()?;
+        let hash = self.hasher.hash_one(list.key.as_ref());
+        if let Ok(known) = self.known.find_entry(hash, |known| *known == id) {
+            known.remove();
+        }
+        self.leaves[id.0 as usize] = Leaf::MISS;
+        self.free.push(id.0);
+        Some(list)
+    }
+
+    /// # Panics
+    /// When there is none of that number, which only a prefix without one could bring.
+    pub fn get(&self, id: ListId) -> &PathList {
+        self.lists[id.0 as usize].as_ref().expect("prefixes name lists that are there")
+    }
+
+    pub fn get_mut(&mut self, id: ListId) -> &mut PathList {
+        self.lists[id.0 as usize].as_mut().expect("prefixes name lists that are there")
+    }
+
+    /// Whether a number is still a list's.
+    pub fn is_there(&self, id: ListId) -> bool {
+        self.lists.get(id.0 as usize).is_some_and(Option::is_some)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (ListId, &PathList)> {
+        (0..).zip(&self.lists).filter_map(|(id, list)| Some((ListId(id), list.as_ref()?)))
+    }
+
+    /// What its prefixes lead to; MISS while no path works.
+    #[inline]
+    pub fn leaf(&self, id: ListId) -> Leaf {
+        self.leaves[id.0 as usize]
+    }
+
+    pub fn set_leaf(&mut self, id: ListId, leaf: Leaf) {
+        self.leaves[id.0 as usize] = leaf;
+    }
+
+    #[inline]
+    pub fn add_user(&mut self, id: ListId, prefix: impl FnOnce() -> Prefix) {
+        let users = &mut self.get_mut(id).users;
+        match users {
+            Users::Many(count) => *count += 1,
+            Users::Few(prefixes) if prefixes.len() == FEW => *users = Users::Many(FEW + 1),
+            Users::Few(prefixes) => prefixes.push(prefix()),
+        }
+    }
+
+    /// One user less; how many are left.
+    #[inline]
+    pub fn remove_user(&mut self, id: ListId, prefix: impl FnOnce() -> Prefix) -> usize {
+        match &mut self.get_mut(id).users {
+            Users::Many(count) => {
+                *count -= 1;
+                *count
+            }
+            Users::Few(prefixes) => {
+                let prefix = prefix();
+                if let Some(at) = prefixes.iter().rposition(|known| *known == prefix) {
+                    prefixes.swap_remove(at);
+                }
+                prefixes.len()
+            }
+        }
+    }
+}
+
+impl PathList {
+    pub fn users(&self) -> usize {
+        match &self.users {
+            Users::Few(prefixes) => prefixes.len(),
+            Users::Many(count) => *count,
+        }
+    }
+
+    /// The prefixes that use it, when they are few.
+    pub fn few_users(&self) -> Option<&[Prefix]> {
+        match &self.users {
+            Users::Few(prefixes) => Some(prefixes),
+            Users::Many(_) => None,
+        }
+    }
+}

@@ -1,0 +1,503 @@
+//! From paths to what packets take: lists of paths are resolved when they appear and again when something changes that
+//! they rest on.
+//!
+//! A next hop on an attached network is a neighbour. Any other is reached as the longest route around it says, the
+//! default route not counted (as routing daemons do) and no route onto interfaces that are down. Whether that route,
+//! in turn, is reached does not matter: so what a next hop hangs on follows from the routes alone, in whatever order
+//! they came. One that hangs on itself is not reached. The single paths of that route are what a list takes
+//! over: forwarding objects do not lead to each other, and a packet looks at two at most.
+
+use super::balance;
+use super::control::{Ip, leaf_of, way_of};
+use super::entry::Entry;
+use super::hops::insisted;
+use super::path_list::{ListId, ListKey, ListRef};
+use super::route::{Hop, Path, Source, TableIndex, Way};
+use crate::interface::Interface;
+use crate::neighbour::NeighbourKey;
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use tables::object::{MAX_BUCKETS, ObjectsFull};
+use tables::{Leaf, Object, kind};
+use wire::{Family, Prefix};
+
+/// Single paths with their weights; of each there is one share more.
+type Members = Vec<(Leaf, f64)>;
+
+/// What paths lead to at present.
+#[derive(Default)]
+struct Found {
+    members: Members,
+    /// A next hop is on no attached network.
+    is_recursive: bool,
+    /// Those that hang on another route than before.
+    moved: Vec<Hop>,
+}
+
+/// What has come of looking at a list again.
+struct Changed {
+    /// It leads elsewhere, or in other proportions.
+    members: bool,
+    /// It has become something that next hops may hang on, or has ceased to be.
+    standing: bool,
+    /// Next hops that hang on another route.
+    moved: Vec<Hop>,
+}
+
+/// Whether others may take a path to its end. Where a route itself ends is no way for them: here, on networks that know
+/// no such neighbour, and in another table.
+fn leads_on(leaf: Leaf) -> bool {
+    matches!(leaf.kind(), kind::ADJACENCY | kind::DROP | kind::UNREACHABLE | kind::PROHIBIT)
+}
+
+/// The route to a next hop that is on the link.
+fn on_link_route(key: NeighbourKey) -> (Prefix, Path) {
+    (Prefix::host(key.address), Path::new(Way::OnLink { next_hop: key.address, interface: key.interface }))
+}
+
+impl Ip {
+    /// Whether next hops may hang on a list: one that works, or may work when its own next hops are reached.
+    fn may_carry(&self, id: ListId) -> bool {
+        self.lists.leaf(id) != Leaf::MISS || self.lists.get(id).is_recursive
+    }
+
+    /// The route that a next hop of some list hangs on, and whether it is reached that way.
+    pub(super) fn through(&self, hop: Hop) -> Option<(Prefix, bool)> {
+        let (key, list) = self.dependents.hop(hop)?.through?;
+        Some((key, self.lists.leaf(list) != Leaf::MISS && !self.leads_through(list, hop)))
+    }
+
+    /// The neighbours by whom a next hop is reached that hangs on a route.
+    pub(crate) fn reached_by(&self, hop: Hop) -> impl Iterator<Item = NeighbourKey> + '_ {
+        let through = self.dependents.hop(hop).and_then(|state| state.through);
+        let list = through.map(|(_, list)| list).filter(|list| !self.leads_through(*list, hop));
+        let members = list.into_iter().flat_map(|list| &self.lists.get(list).members);
+        members.filter(|(leaf, _)| leaf.kind() == kind::ADJACENCY).filter_map(|(leaf, _)| self.neighbour_of(*leaf))
+    }
+
+    /// Every next hop that a list needs, with the route through which it is reached: its own, and those of the
+    /// routes through which they are reached.
+    fn needed_by(&self, list: ListId) -> Vec<(Hop, Option<Prefix>)> {
+        let (mut seen, mut left, mut needed) = (BTreeSet::from([list]), vec![list], Vec::new());
+        while let Some(list) = left.pop() {
+            let key = &self.lists.get(list).key;
+            for path in &*key.paths {
+                let Some(hop) = path.way.open_hop(key.table) else { continue };
+                let through = self.dependents.hop(hop).and_then(|state| state.through);
+                needed.push((hop, through.map(|(key, _)| key)));
+                left.extend(through.map(|(_, list)| list).filter(|list| seen.insert(*list)));
+            }
+        }
+        needed
+    }
+
+    fn leads_through(&self, list: ListId, hop: Hop) -> bool {
+        self.needed_by(list).iter().any(|(needed, _)| *needed == hop)
+    }
+}
+
+impl Router {
+    /// The list of these paths, made and resolved when it is not known.
+    pub(super) fn acquire_list(&mut self, wanted: ListRef<'_>) -> Result<ListId, Error> {
+        if let Some(id) = self.ip.lists.find(&wanted) {
+            return Ok(id);
+        }
+        let key = wanted.to_key();
+        let mut held = Vec::new();
+        for neighbour in insisted(&key) {
+            if let Err(error) = self.hold_on_link(neighbour) {
+                held.into_iter().for_each(|key| self.let_go_on_link(key));
+                return Err(error);
+            }
+            held.push(neighbour);
+        }
+        let Some(id) = self.ip.lists.add(key.clone()) else {
+            held.into_iter().for_each(|key| self.let_go_on_link(key));
+            return Err(Error::TooManyPathLists);
+        };
+        self.ip.dependents.add(id, &key);
+        match self.refresh_list(id) {
+            Ok(_) => Ok(id),
+            Err(error) => {
+                self.drop_unused(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets a list that no prefix uses.
+    pub(super) fn drop_unused(&mut self, id: ListId) {
+        if !self.ip.lists.is_there(id) || self.ip.lists.get(id).users() > 0 {
+            return;
+        }
+        let list = self.ip.lists.remove(id).expect("it is there");
+        for hop in &list.carries {
+            if let Some(state) = self.ip.dependents.hop_mut(*hop) {
+                state.through = None;
+            }
+        }
+        for (hop, through) in self.ip.dependents.remove(id, &list.key) {
+            if self.ip.lists.is_there(through) {
+                self.ip.lists.get_mut(through).carries.remove(&hop);
+            }
+        }
+        if let Some((object, _)) = list.balance {
+            self.ip.balances.remove(&object);
+            self.ip.objects.remove(object);
+        }
+        list.members.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
+        insisted(&list.key).into_iter().for_each(|neighbour| self.let_go_on_link(neighbour));
+        // Nobody's way leads over a list without users; but a hop may have been looked at in between.
+        let waiting: BTreeSet<ListId> = list.carries.iter().flat_map(|hop| self.ip.dependents.of_hop(*hop)).collect();
+        if !waiting.is_empty() {
+            self.refresh_lists(waiting);
+        }
+    }
+
+    /// Makes a neighbour reachable for a list that insists on it: by a route of its own, which
+    /// also tells `arp-input` that it is to be listened to.
+    fn hold_on_link(&mut self, key: NeighbourKey) -> Result<(), Error> {
+        if !self.ip.dependents.insist(key) {
+            return Ok(());
+        }
+        let (table, (prefix, path)) = (self.table_of(key.interface, key.family()), on_link_route(key));
+        self.add_route_in(table, prefix, Source::OnLink, vec![path], false).inspect_err(|_| {
+            self.ip.dependents.relent(key);
+        })
+    }
+
+    fn let_go_on_link(&mut self, key: NeighbourKey) {
+        if !self.ip.dependents.relent(key) {
+            return;
+        }
+        let (table, (prefix, path)) = (self.table_of(key.interface, key.family()), on_link_route(key));
+        if let Err(error) = self.remove_route_in(table, prefix, Source::OnLink, &[path]) {
+            log::error!("route {prefix} is not up to date: {error}");
+        }
+    }
+
+    /// Looks at lists again, and at all that rests on those that changed.
+    pub(super) fn refresh_lists(&mut self, mut due: BTreeSet<ListId>) {
+        // Each turn is caused by a change, and changes come to an end; should they not, the router must not stand.
+        let mut patience = 64 * (self.ip.lists.len() + 64);
+        while let Some(id) = due.pop_first() {
+            if !self.ip.lists.is_there(id) {
+                continue;
+            }
+            patience -= 1;
+            if patience == 0 {
+                return log::error!("next hops depend on each other and do not come to rest: see `show ip fib detail'");
+            }
+            match self.refresh_list(id) {
+                Ok(changed) => self.add_dependents(id, &changed, &mut due),
+                Err(error) => log::error!("routes are not up to date: {error}"),
+            }
+        }
+    }
+
+    fn add_dependents(&self, id: ListId, changed: &Changed, due: &mut BTreeSet<ListId>) {
+        let list = self.ip.lists.get(id);
+        let dependents = &self.ip.dependents;
+        let on = |list: ListId| self.ip.lists.get(list).carries.iter().flat_map(|hop| dependents.of_hop(*hop));
+        if !changed.moved.is_empty() {
+            // Circles open and close anywhere along the chain.
+            let mut left: Vec<ListId> = changed.moved.iter().flat_map(|hop| dependents.of_hop(*hop)).collect();
+            let mut seen: BTreeSet<ListId> = left.iter().copied().collect();
+            while let Some(list) = left.pop() {
+                left.extend(on(list).filter(|list| seen.insert(*list)));
+            }
+            due.extend(seen);
+        } else if changed.members {
+            due.extend(on(id));
+        }
+        if changed.standing && dependents.hops() > 0 {
+            match list.few_users() {
+                Some(keys) => due.extend(keys.iter().flat_map(|key| dependents.of_hops_in(*key))),
+                None => due.extend(dependents.all()),
+            }
+        }
+    }
+
+    /// Resolves a list as things are, and has its prefixes lead there.
+    fn refresh_list(&mut self, id: ListId) -> Result<Changed, Error> {
+        let key = self.ip.lists.get(id).key.clone();
+        let Found { members, is_recursive, moved } = self.members_of(&key)?;
+        let list = self.ip.lists.get(id);
+        let stood = self.ip.may_carry(id);
+        let (leaf_before, balance_before) = (self.ip.lists.leaf(id), list.balance.clone());
+        let members_changed = list.members != members;
+        let (leaf, balance) = match &members[..] {
+            [] => (Leaf::MISS, None),
+            [(leaf, _)] if key.paths.len() == 1 && !is_recursive => (*leaf, None),
+            _ if !members_changed && balance_before.is_some() => (leaf_before, balance_before.clone()),
+            _ => match self.balance_over(&members, balance_before.as_ref()) {
+                Ok((object, buckets)) => (Leaf::new(kind::LOAD_BALANCE, object), Some((object, buckets))),
+                Err(full) => {
+                    members.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
+                    return Err(full.into());
+                }
+            },
+        };
+        if let Some((object, _)) = &balance {
+            self.ip.balances.insert(*object, id);
+        }
+        let new_object = balance.as_ref().map(|(object, _)| *object);
+        let list = self.ip.lists.get_mut(id);
+        list.balance = balance;
+        list.is_recursive = is_recursive;
+        let left = std::mem::replace(&mut list.members, members);
+        self.ip.lists.set_leaf(id, leaf);
+        if leaf != leaf_before {
+            self.repaint_users(id);
+        }
+        // Nothing leads to the old object any more.
+        if let Some((object, _)) = balance_before.filter(|(object, _)| new_object != Some(*object)) {
+            self.ip.balances.remove(&object);
+            self.ip.objects.remove(object);
+        }
+        left.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
+        let standing = self.ip.may_carry(id) != stood;
+        Ok(Changed { members: members_changed || leaf != leaf_before, standing, moved })
+    }
+
+    /// An object that spreads flows over some paths: the one that is there, changed in one step, when it has room.
+    fn balance_over(
+        &mut self,
+        members: &[(Leaf, f64)],
+        before: Option<&(u32, Vec<Leaf>)>,
+    ) -> Result<(u32, Vec<Leaf>), ObjectsFull> {
+        let buckets = balance::buckets(members, before.map_or(&[], |(_, buckets)| buckets));
+        match before {
+            Some((object, known)) if *known == buckets => Ok((*object, buckets)),
+            Some((object, _)) if buckets.len() <= self.ip.objects.room(*object) => {
+                self.ip.objects.replace(*object, &Object::LoadBalance(buckets.clone()))?;
+                Ok((*object, buckets))
+            }
+            _ => {
+                // However many there will be: its place in the table never changes.
+                let object = self.ip.objects.insert_with_room(&Object::LoadBalance(buckets.clone()), MAX_BUCKETS)?;
+                Ok((object, buckets))
+            }
+        }
+    }
+
+    /// Has lookups find what a list's leaf has become.
+    fn repaint_users(&mut self, id: ListId) {
+        let Ip { tables, lists, several, counted, .. } = &mut self.ip;
+        let list = lists.get(id);
+        let table = tables.get_mut(list.key.family, list.key.table);
+        for (of, prefix, place) in counted.iter() {
+            if (prefix.family(), of) != (list.key.family, list.key.table) {
+                continue;
+            }
+            let uses = |value: &u32| several.shares(Entry(*value)).any(|share| share.list == id);
+            if let Some(value) = table.fib.get(prefix).filter(uses) {
+                counted.lead(place, way_of(lists, several, value));
+            }
+        }
+        let leaf = |value| leaf_of(lists, several, value);
+        let done = match list.few_users() {
+            Some(prefixes) => prefixes.iter().try_for_each(|prefix| table.fib.repaint(*prefix, leaf)),
+            None => {
+                let uses = |value| several.shares(Entry(value)).any(|share| share.list == id);
+                table.fib.repaint_where(uses, leaf)
+            }
+        };
+        if let Err(error) = done {
+            table.is_stale = true;
+            log::error!("routes are not up to date, which is tried again: {error}");
+        }
+    }
+
+    /// The single paths of a list that work and are preferred, each once.
+    fn members_of(&mut self, key: &ListKey) -> Result<Found, Error> {
+        let mut found: Vec<(Leaf, f64, u8)> = Vec::new();
+        let (mut is_recursive, mut moved) = (false, Vec::new());
+        for path in &*key.paths {
+            match self.resolve_path(key, path) {
+                Ok(part) => {
+                    is_recursive |= part.is_recursive;
+                    moved.extend(part.moved);
+                    found.extend(part.members.into_iter().map(|(leaf, weight)| (leaf, weight, path.preference)));
+                }
+                Err(error) => {
+                    found.iter().for_each(|(leaf, ..)| self.ip.release(*leaf));
+                    return Err(error);
+                }
+            }
+        }
+        let best = found.iter().map(|(.., preference)| *preference).min();
+        let mut members = Members::new();
+        for (leaf, weight, preference) in found {
+            if Some(preference) != best {
+                self.ip.release(leaf);
+            } else if let Some((_, sum)) = members.iter_mut().find(|(known, _)| *known == leaf) {
+                // The same way twice is one way with both weights.
+                *sum += weight;
+                self.ip.release(leaf);
+            } else {
+                members.push((leaf, weight));
+            }
+        }
+        // More than there can be buckets: the heaviest are used.
+        if members.len() > MAX_BUCKETS {
+            members.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let left = members.split_off(MAX_BUCKETS);
+            left.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
+        }
+        Ok(Found { members, is_recursive, moved })
+    }
+
+    /// What one path leads to at present, nothing when it does not work.
+    fn resolve_path(&mut self, key: &ListKey, path: &Path) -> Result<Found, Error> {
+        // A weight of 0 counts as the least there is.
+        let weight = f64::from(path.weight.max(1));
+        let one = |leaf: Option<Leaf>| leaf.map(|leaf| (leaf, weight)).into_iter().collect();
+        let mut moved = Vec::new();
+        let leaf = match path.way {
+            Way::Drop => Some(Leaf::new(kind::DROP, 0)),
+            Way::Punt => Some(Leaf::new(kind::PUNT, 0)),
+            Way::Unreachable => Some(Leaf::new(kind::UNREACHABLE, 0)),
+            Way::Prohibit => Some(Leaf::new(kind::PROHIBIT, 0)),
+            // No interface has the index 0.
+            Way::LocalAnywhere => Some(Leaf::new(kind::RECEIVE, 0)),
+            Way::Lookup(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
+            Way::Local(index) => self.is_usable(index).then(|| Leaf::new(kind::RECEIVE, index.0)),
+            // An attached host is a neighbour, known or not.
+            Way::Attached(interface) if key.host.is_some() => {
+                let next_hop = key.host.expect("just looked at");
+                self.share_if_usable(NeighbourKey { interface, address: next_hop }, kind::ADJACENCY)?
+            }
+            Way::Attached(interface) => {
+                // Behind a loopback is nobody to be asked for: its packets go out, and end, at once.
+                let is_loopback = self.interfaces.get(interface).is_ok_and(Interface::is_loopback);
+                let kind = if is_loopback { kind::ADJACENCY } else { kind::GLEAN };
+                self.share_if_usable(NeighbourKey { interface, address: key.family.unspecified() }, kind)?
+            }
+            Way::Broadcast(interface) => {
+                let sent_on = self.interfaces.get(interface)?.ip4.directed_broadcast;
+                if !sent_on || !self.is_usable(interface) {
+                    return Ok(Found { members: one(Some(Leaf::new(kind::BROADCAST, 0))), ..Found::default() });
+                }
+                self.share_if_usable(NeighbourKey { interface, address: Ipv4Addr::BROADCAST.into() }, kind::ADJACENCY)?
+            }
+            Way::OnLink { next_hop, interface } => {
+                self.share_if_usable(NeighbourKey { interface, address: next_hop }, kind::ADJACENCY)?
+            }
+            Way::Via { .. } | Way::ViaIn { .. } => match self.way_of(&path.way, key.table) {
+                Some(neighbour) => {
+                    if let Some(hop) = path.way.open_hop(key.table)
+                        && self.lead_through(hop, None)
+                    {
+                        moved.push(hop);
+                    }
+                    self.share_if_usable(neighbour, kind::ADJACENCY)?
+                }
+                None => {
+                    let Some(hop) = path.way.open_hop(key.table) else { return Ok(Found::default()) };
+                    let (members, has_moved) = self.resolve_through(hop);
+                    let sum: f64 = members.iter().map(|(_, weight)| weight).sum();
+                    let scaled = members.into_iter().map(|(leaf, part)| (leaf, weight * part / sum));
+                    moved.extend(has_moved.then_some(hop));
+                    return Ok(Found { members: scaled.collect(), is_recursive: true, moved });
+                }
+            },
+        };
+        Ok(Found { members: one(leaf), is_recursive: false, moved })
+    }
+
+    fn share_if_usable(&mut self, key: NeighbourKey, kind: u8) -> Result<Option<Leaf>, Error> {
+        if !self.is_usable(key.interface) {
+            return Ok(None);
+        }
+        self.share_adjacency(key).map(|object| Some(Leaf::new(kind, object)))
+    }
+
+    /// The single paths of the route that a next hop hangs on; and whether that is another than before.
+    fn resolve_through(&mut self, hop: Hop) -> (Members, bool) {
+        let found = self.route_to_hop(hop);
+        let changed = self.lead_through(hop, found);
+        let Some((_, list)) = found.filter(|(_, list)| !self.ip.leads_through(*list, hop)) else {
+            return (Members::new(), changed);
+        };
+        let members = &self.ip.lists.get(list).members;
+        let members: Members = members.iter().filter(|(leaf, _)| leads_on(*leaf)).copied().collect();
+        members.iter().for_each(|(leaf, _)| self.ip.hold(*leaf));
+        (members, changed)
+    }
+
+    /// Whether a next hop that is on no attached network is reached through a route.
+    pub(super) fn is_routed(&self, hop: Hop) -> bool {
+        let route = self.route_to_hop(hop);
+        route.is_some_and(|(_, list)| {
+            let mut members = self.ip.lists.get(list).members.iter();
+            members.any(|(leaf, _)| leads_on(*leaf)) && !self.ip.leads_through(list, hop)
+        })
+    }
+
+    /// The route that a next hop hangs on, and the list that it follows.
+    pub(super) fn route_to_hop(&self, hop: Hop) -> Option<(Prefix, ListId)> {
+        let (address, table) = hop;
+        if self.check_against_addresses(hop).is_err() {
+            return None;
+        }
+        self.ip.find_fib(Family::of(address), table)?.longest(address, |key, value| {
+            let mut shares = self.ip.several.shares(Entry(value)).filter(|_| key.length() > 0);
+            shares.find(|share| self.ip.may_carry(share.list)).map(|share| (key, share.list))
+        })
+    }
+
+    /// Remembers through which route a next hop is reached.
+    fn lead_through(&mut self, hop: Hop, through: Option<(Prefix, ListId)>) -> bool {
+        let Some(state) = self.ip.dependents.hop_mut(hop) else { return false };
+        let before = std::mem::replace(&mut state.through, through);
+        if before == through {
+            return false;
+        }
+        if let Some((_, list)) = before.filter(|(_, list)| self.ip.lists.is_there(*list)) {
+            self.ip.lists.get_mut(list).carries.remove(&hop);
+        }
+        if let Some((_, list)) = through {
+            self.ip.lists.get_mut(list).carries.insert(hop);
+        }
+        true
+    }
+
+    /// Whether a list reaches its next hops by the route to some prefix.
+    pub(super) fn leads_over(&self, list: ListId, table: TableIndex, key: Prefix) -> bool {
+        self.ip.needed_by(list).iter().any(|((_, of), through)| *of == table && *through == Some(key))
+    }
+
+    /// The prefixes of a table by whose routes a list reaches its next hops.
+    pub(super) fn led_over(&self, list: ListId, family: Family, table: TableIndex) -> Vec<Prefix> {
+        let needed = self.ip.needed_by(list).into_iter().filter(|((_, of), _)| *of == table);
+        needed.filter_map(|(_, through)| through).filter(|prefix| prefix.family() == family).collect()
+    }
+
+    /// Brings the routes in line whose next hops are in a network that came or went.
+    pub(crate) fn install_hops_in(&mut self, network: Prefix) {
+        let lists = self.ip.dependents.of_hops_in(network).collect();
+        self.refresh_lists(lists);
+    }
+
+    /// Brings the routes in line that lead by an interface whose state has changed: those that
+    /// name it, and those whose next hops its networks hold.
+    pub(crate) fn install_by(&mut self, index: InterfaceIndex) {
+        let dependents = &self.ip.dependents;
+        let mut lists: BTreeSet<ListId> = dependents.of_interface(index).collect();
+        let networks: Vec<Prefix> = match self.interfaces.get(index) {
+            Ok(interface) => Family::ALL.into_iter().flat_map(|family| interface.networks(family)).collect(),
+            Err(_) => Vec::new(),
+        };
+        let onto =
+            |list: &&ListId| self.ip.lists.get(**list).key.paths.iter().any(|path| path.way == Way::Attached(index));
+        let by_route: Vec<Prefix> = lists.iter().filter(onto).flat_map(|list| self.ip.users_of(*list)).collect();
+        for network in networks.into_iter().chain(by_route) {
+            lists.extend(dependents.of_hops_in(network));
+        }
+        self.refresh_lists(lists);
+    }
+}

@@ -1,0 +1,164 @@
+//! What a route says: who wants it, and by which paths.
+
+use graph::InterfaceIndex;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use tables::Leaf;
+
+/// Most paths of a route.
+pub const MAX_PATHS: usize = 64;
+
+/// A routing table, by its place among all. Operators know tables by identifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TableIndex(pub u16);
+
+impl TableIndex {
+    /// The table that is always there, of interfaces of which nothing else was said.
+    pub const DEFAULT: TableIndex = TableIndex(0);
+}
+
+/// A next hop in a table.
+pub(crate) type Hop = (IpAddr, TableIndex);
+
+/// Who wants a route; the first one of which a path works wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// An address of an interface.
+    Interface,
+    /// An operator.
+    Config,
+    /// A program, or a file of routes.
+    Api,
+    /// A lease names a router.
+    Dhcp,
+    /// A next hop that another route insists is on the link.
+    OnLink,
+    /// A resolved neighbour.
+    Neighbour,
+}
+
+impl Source {
+    pub const ALL: [Source; 6] =
+        [Source::Interface, Source::Config, Source::Api, Source::Dhcp, Source::OnLink, Source::Neighbour];
+
+    /// As VPP names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Interface => "interface",
+            Source::Config => "CLI",
+            Source::Api => "API",
+            Source::Dhcp => "DHCP",
+            Source::OnLink => "on-link",
+            Source::Neighbour => "adjacency",
+        }
+    }
+}
+
+/// One way on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// Through a next hop. Without an interface it follows from attached networks, and where none
+    /// has it, from the route to it.
+    Via {
+        next_hop: IpAddr,
+        interface: Option<InterfaceIndex>,
+    },
+    /// Through a next hop that is looked for in another table.
+    ViaIn {
+        next_hop: IpAddr,
+        table: TableIndex,
+    },
+    /// To where another table leads.
+    Lookup(TableIndex),
+    /// Through a neighbour that is on the wire of an interface, whatever networks that has:
+    /// on point-to-point and unnumbered links.
+    OnLink {
+        next_hop: IpAddr,
+        interface: InterfaceIndex,
+    },
+    /// Onto an attached network.
+    Attached(InterfaceIndex),
+    /// To everybody on an attached network, when its interface sends such packets on.
+    Broadcast(InterfaceIndex),
+    /// To this router.
+    Local(InterfaceIndex),
+    /// To this router, whatever becomes of its interfaces.
+    LocalAnywhere,
+    Drop,
+    Punt,
+    /// Refused with ICMP host unreachable, or with ICMPv6 address unreachable.
+    Unreachable,
+    /// Refused with ICMP communication administratively prohibited (RFC 1812 5.2.7.1).
+    Prohibit,
+}
+
+impl Way {
+    /// The interface that it names.
+    pub fn interface(&self) -> Option<InterfaceIndex> {
+        match *self {
+            Way::Via { interface, .. } => interface,
+            Way::OnLink { interface, .. }
+            | Way::Attached(interface)
+            | Way::Broadcast(interface)
+            | Way::Local(interface) => Some(interface),
+            Way::ViaIn { .. }
+            | Way::Lookup(_)
+            | Way::LocalAnywhere
+            | Way::Drop
+            | Way::Punt
+            | Way::Unreachable
+            | Way::Prohibit => None,
+        }
+    }
+
+    /// The next hop, in the table where it is looked for, of a route in table `own`.
+    pub(crate) fn hop(&self, own: TableIndex) -> Option<Hop> {
+        match *self {
+            Way::Via { next_hop, .. } => Some((next_hop, own)),
+            Way::ViaIn { next_hop, table } => Some((next_hop, table)),
+            _ => None,
+        }
+    }
+
+    /// The same when it is left open by which interface it is reached.
+    pub(crate) fn open_hop(&self, own: TableIndex) -> Option<Hop> {
+        if matches!(self, Way::Via { interface: Some(_), .. }) { None } else { self.hop(own) }
+    }
+
+    /// The other table that it names.
+    pub fn table(&self) -> Option<TableIndex> {
+        match *self {
+            Way::ViaIn { table, .. } | Way::Lookup(table) => Some(table),
+            _ => None,
+        }
+    }
+}
+
+/// A way with its share of the traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Path {
+    pub way: Way,
+    /// 1 to 255.
+    pub weight: u8,
+    /// Of the paths that work only those with the lowest number are used; the others stand by.
+    pub preference: u8,
+}
+
+impl Path {
+    pub fn new(way: Way) -> Path {
+        Path { way, weight: 1, preference: 0 }
+    }
+
+    pub fn weighing(way: Way, weight: u8) -> Path {
+        Path { weight, ..Path::new(way) }
+    }
+}
+
+/// A prefix of the table, as it is at present.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// By source, the best first.
+    pub sources: BTreeMap<Source, Vec<Path>>,
+    /// What is in the lookup table, when at least one path of a source works.
+    pub installed: Option<Leaf>,
+}

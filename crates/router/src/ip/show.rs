@@ -1,0 +1,713 @@
+//! `show` of routes, lists of paths and forwarding objects, in VPP's layout.
+//!
+//! A table is copied as it stands, eight bytes a route; text is made of it by who reads it, and not by control.
+
+use super::control::way_of;
+use super::count::Counts;
+use super::entry::Entry;
+use super::path_list::ListId;
+use super::route::{MAX_PATHS, Path, TableIndex, Way};
+use super::vrf::word;
+use crate::Router;
+use crate::neighbour::NeighbourKey;
+use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
+use serde::{Serialize, Serializer};
+use std::collections::HashMap;
+use std::fmt;
+use tables::Leaf;
+
+use wire::{Family, Prefix};
+
+pub(super) fn register(set: &mut CommandSet<Router>) {
+    set.add(
+        Command::new(
+            "show ip fib [table <table:u32>] [{summary | memory | <prefix:prefix4> | <address:ip4> : what}] [detail]",
+            "The IPv4 routing tables, or what is known of one destination.",
+            |router: &mut Router, args: &Args| show_fib(router, Family::Ip4, args),
+        )
+        .example("show ip fib 16.0.0.9")
+        .example("show ip fib table 10")
+        .example("show ip fib summary"),
+    );
+    set.add(
+        Command::new(
+            "show ip6 fib [table <table:u32>] [{summary | memory | <prefix:prefix6> | <address:ip6> : what}] [detail]",
+            "The IPv6 routing tables, or what is known of one destination.",
+            |router: &mut Router, args: &Args| show_fib(router, Family::Ip6, args),
+        )
+        .example("show ip6 fib 2001:db8::9")
+        .example("show ip6 fib summary"),
+    );
+    register_parts(set);
+    for family in Family::ALL {
+        let words = format!("show {} table", word(family));
+        set.add(Command::new(&words, "Show which routing tables there are.", move |router: &mut Router, _| {
+            let tables = router.ip.table_ids(family);
+            let shown =
+                |(index, id): (TableIndex, u32)| ShownTableName { family: Shown(family), index: index.0, table_id: id };
+            reply(ShowTables { tables: tables.map(shown).collect() })
+        }));
+    }
+}
+
+fn register_parts(set: &mut CommandSet<Router>) {
+    set.add(
+        Command::new(
+            "show fib entry [table <table:u32>] [<prefix:prefix>]",
+            "Show who wants which prefixes, and by which lists of paths.",
+            show_entries,
+        )
+        .example("show fib entry 16.0.0.0/24"),
+    );
+    set.add(
+        Command::new(
+            "show fib path-lists [<list:u32>]",
+            "Show the lists of paths that routes share, or one of them.",
+            show_lists,
+        )
+        .example("show fib path-lists 3"),
+    );
+    set.add(Command::new("show fib paths", "Show all paths, and whether they work.", |router: &mut Router, _| {
+        let lists = router.ip.lists.iter().map(|(id, _)| shown_list(router, id));
+        reply(ShowPaths { path_lists: lists.collect() })
+    }));
+    set.add(
+        Command::new(
+            "show adj [{<index:u32> | <interface:interface> : which}]",
+            "Show adjacencies: what packets to a neighbour begin with.",
+            show_adjacencies,
+        )
+        .example("show adj e0"),
+    );
+    set.add(
+        Command::new(
+            "show load-balance [<index:u32>]",
+            "Show the objects that spread flows over several paths.",
+            show_balances,
+        )
+        .example("show load-balance 4"),
+    );
+    set.add(Command::new("show ip route counters", "Show the routes that are counted.", |router: &mut Router, _| {
+        let counted = router.ip.counted().filter_map(|(table, prefix)| {
+            let Counts { packets, bytes } = router.ip.counts(table, prefix)?;
+            Some(CountedRoute { table: router.ip.id_of(table), prefix: prefix.to_string(), packets, bytes })
+        });
+        reply(ShowCounted { routes: counted.collect() })
+    }));
+}
+
+/// The tables that a command is about: the one that it names, or all.
+fn tables(router: &Router, family: Family, args: &Args) -> Result<Vec<(TableIndex, u32)>, CommandError> {
+    let named: Option<u32> = args.optional("table")?;
+    match named {
+        Some(id) => Ok(vec![(router.find_table(family, id)?, id)]),
+        None => Ok(router.ip.table_ids(family).collect()),
+    }
+}
+
+fn show_fib(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let router = &*router;
+    let tables = tables(router, family, args)?;
+    match args.optional_text("what") {
+        Some("summary") => {
+            let summary = |(index, table): (TableIndex, u32)| {
+                let used = (0u8..).zip(router.ip.routes_in(family, index).lengths()).filter(|(_, count)| **count > 0);
+                let lengths = used.map(|(length, count)| LengthCount { length, count: *count }).collect();
+                TableSummary { head: Head { family: Shown(family), table, index: index.0 }, lengths }
+            };
+            reply(Summary { tables: tables.into_iter().map(summary).collect() })
+        }
+        Some("memory") => {
+            let memory = |(index, table): (TableIndex, u32)| {
+                let memory = router.ip.memory_of(family, index);
+                TableMemory { family: Shown(family), table, bytes: memory.lookup + memory.prefixes }
+            };
+            reply(Memory { tables: tables.into_iter().map(memory).collect() })
+        }
+        Some(_) => {
+            let (prefix, named): (Option<Prefix>, Option<u32>) = (args.optional("prefix")?, args.optional("table")?);
+            let mut found = Vec::new();
+            for (index, id) in tables {
+                let key = match prefix {
+                    Some(prefix) => Some(prefix.network()),
+                    None => router.ip.longest_match(index, args.parse("address")?).map(|(prefix, _)| prefix),
+                };
+                let route = key.and_then(|key| Some((key, router.ip.fib(family, index).get(key)?)));
+                found.extend(route.map(|route| ShownTable::new(router, family, index, id, vec![route])));
+            }
+            match (found.is_empty(), prefix) {
+                (false, _) => reply(ShowFib { details: true, tables: found }),
+                (true, Some(prefix)) => {
+                    let named = named.map_or_else(String::new, |id| format!("table {id} "));
+                    let address = prefix.address();
+                    fail(format!("no route {prefix} (`show ip fib {named}{address}' shows the one that is taken)"))
+                }
+                (true, None) => fail(format!("no route to {}", args.text("address")?)),
+            }
+        }
+        None => {
+            let all =
+                |(index, id)| ShownTable::new(router, family, index, id, router.ip.fib(family, index).iter().collect());
+            reply(ShowFib { details: args.flag("detail"), tables: tables.into_iter().map(all).collect() })
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ShownPath {
+    /// Numbers it among all.
+    index: usize,
+    #[serde(skip)]
+    family: Family,
+    path_list: u32,
+    path: String,
+    weight: u8,
+    preference: u8,
+    resolved: bool,
+}
+
+#[derive(Serialize)]
+struct ShownList {
+    index: u32,
+    table: u32,
+    /// Routes that have it.
+    locks: usize,
+    paths: Vec<ShownPath>,
+}
+
+#[derive(Serialize)]
+struct ShownSource {
+    source: &'static str,
+    /// Its paths are those that packets take.
+    active: bool,
+    path_list: ShownList,
+}
+
+#[derive(Serialize)]
+struct ShownBucket {
+    first: usize,
+    last: usize,
+    to: String,
+}
+
+/// Where packets go: an object and what its buckets lead to.
+#[derive(Serialize)]
+struct ShownBalance {
+    object: u32,
+    buckets: Vec<ShownBucket>,
+    /// Of a route that is counted.
+    #[serde(flatten)]
+    counts: Option<Counts>,
+    #[serde(skip)]
+    family: Family,
+}
+
+/// What routes of the same sources with the same paths have in common.
+#[derive(Serialize)]
+struct ShownRoute {
+    sources: Vec<ShownSource>,
+    forwarding: ShownBalance,
+}
+
+#[derive(Serialize)]
+struct ShownRow<'a> {
+    prefix: String,
+    #[serde(flatten)]
+    route: &'a ShownRoute,
+}
+
+struct Rows {
+    routes: Vec<(Prefix, u32)>,
+    /// By the number of each.
+    known: HashMap<u32, ShownRoute>,
+}
+
+impl Rows {
+    fn iter(&self) -> impl Iterator<Item = (Prefix, &ShownRoute)> {
+        let named = |(key, number): &(Prefix, u32)| Some((*key, self.known.get(number)?));
+        self.routes.iter().filter_map(named)
+    }
+}
+
+impl Serialize for Rows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(|(prefix, route)| ShownRow { prefix: prefix.to_string(), route }))
+    }
+}
+
+#[derive(Serialize)]
+struct ShownTable {
+    #[serde(flatten)]
+    head: Head,
+    routes: Rows,
+}
+
+/// Which table it is.
+#[derive(Clone, Copy, Serialize)]
+struct Head {
+    family: Shown,
+    table: u32,
+    index: u16,
+}
+
+/// A family, as VPP calls it.
+#[derive(Clone, Copy)]
+struct Shown(Family);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Family::Ip4 => "ipv4",
+            Family::Ip6 => "ipv6",
+        })
+    }
+}
+
+impl Serialize for Shown {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The same in names of nodes and protocols.
+fn short(family: Family) -> &'static str {
+    match family {
+        Family::Ip4 => "ip4",
+        Family::Ip6 => "ip6",
+    }
+}
+
+impl ShownTable {
+    fn new(router: &Router, family: Family, index: TableIndex, id: u32, routes: Vec<(Prefix, u32)>) -> ShownTable {
+        let mut known = HashMap::new();
+        for (key, number) in &routes {
+            known.entry(*number).or_insert_with(|| shown_route(router, index, *key, Entry(*number)));
+        }
+        ShownTable { head: Head { family: Shown(family), table: id, index: index.0 }, routes: Rows { routes, known } }
+    }
+}
+
+/// Of counted routes each has a number of its own.
+fn shown_route(router: &Router, table: TableIndex, key: Prefix, entry: Entry) -> ShownRoute {
+    let ip = &router.ip;
+    let mut is_chosen = false;
+    let sources = ip.several.shares(entry).map(|share| {
+        let active = !is_chosen && ip.lists.leaf(share.list) != Leaf::MISS;
+        is_chosen |= active;
+        ShownSource { source: share.source.name(), active, path_list: shown_list(router, share.list) }
+    });
+    let sources = sources.collect();
+    let way = way_of(&ip.lists, &ip.several, entry.0);
+    ShownRoute { sources, forwarding: shown_balance(router, key.family(), way, ip.counts_of(table, key)) }
+}
+
+fn shown_balance(router: &Router, family: Family, leaf: Leaf, counts: Option<Counts>) -> ShownBalance {
+    ShownBalance { object: leaf.index(), buckets: shown_buckets(router, family, leaf), counts, family }
+}
+
+/// Where a leaf leads, neighbours of the same way taken together; nothing for one that leads nowhere.
+fn shown_buckets(router: &Router, family: Family, leaf: Leaf) -> Vec<ShownBucket> {
+    let leaves = match leaf {
+        Leaf::MISS => Vec::new(),
+        _ => router.ip.buckets(leaf).map_or(vec![leaf], <[Leaf]>::to_vec),
+    };
+    let mut buckets: Vec<ShownBucket> = Vec::new();
+    let mut previous = None;
+    for (at, leaf) in leaves.into_iter().enumerate() {
+        if previous == Some(leaf) {
+            buckets.last_mut().expect("there was a previous one").last = at;
+        } else {
+            buckets.push(ShownBucket { first: at, last: at, to: router.adjacency_text(family, leaf) });
+            previous = Some(leaf);
+        }
+    }
+    buckets
+}
+
+fn shown_list(router: &Router, id: ListId) -> ShownList {
+    let list = router.ip.lists.get(id);
+    let first = id.0 as usize * MAX_PATHS;
+    let path = |(at, path): (usize, &Path)| {
+        let (text, resolved) = shown_way(router, list.key.table, &path.way);
+        ShownPath {
+            index: first + at,
+            family: list.key.family,
+            path_list: id.0,
+            path: text,
+            weight: path.weight,
+            preference: path.preference,
+            resolved,
+        }
+    };
+    let table = router.ip.id_of(list.key.table);
+    ShownList { index: id.0, table, locks: list.users(), paths: list.key.paths.iter().enumerate().map(path).collect() }
+}
+
+fn show_entries(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let router = &*router;
+    let prefix: Option<Prefix> = args.optional("prefix")?;
+    let of = |family, index, id| {
+        let fib = router.ip.fib(family, index);
+        let routes = match prefix.map(Prefix::network) {
+            Some(key) => fib.get(key).map(|number| (key, number)).into_iter().collect(),
+            None => fib.iter().collect(),
+        };
+        ShownTable::new(router, family, index, id, routes)
+    };
+    let mut entries = Vec::new();
+    for family in Family::ALL.into_iter().filter(|family| prefix.is_none_or(|prefix| prefix.family() == *family)) {
+        entries.extend(tables(router, family, args)?.into_iter().map(|(index, id)| of(family, index, id)));
+    }
+    match prefix.filter(|_| entries.iter().all(|table| table.routes.routes.is_empty())) {
+        Some(prefix) => fail(format!("no route {prefix}")),
+        None => reply(ShowEntries { tables: entries }),
+    }
+}
+
+fn show_lists(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let wanted: Option<u32> = args.optional("list")?;
+    let ids = router.ip.lists.iter().map(|(id, _)| id).filter(|id| wanted.is_none_or(|wanted| id.0 == wanted));
+    let path_lists: Vec<ShownList> = ids.map(|id| shown_list(router, id)).collect();
+    match wanted.filter(|_| path_lists.is_empty()) {
+        Some(wanted) => fail(format!("no list of paths {wanted} (`show fib path-lists' shows all)")),
+        None => reply(ShowLists { path_lists }),
+    }
+}
+
+fn show_adjacencies(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let index: Option<u32> = args.optional("index")?;
+    let by = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
+    let mut leaves: Vec<(Leaf, NeighbourKey)> = router.ip.adjacencies().collect();
+    leaves.sort_by_key(|(leaf, _)| leaf.index());
+    leaves.retain(|(leaf, key)| {
+        index.is_none_or(|index| leaf.index() == index) && by.is_none_or(|by| key.interface == by)
+    });
+    let shown = |(leaf, key): (Leaf, NeighbourKey)| ShownAdjacency {
+        index: leaf.index(),
+        interface: router.interfaces.get(key.interface).map_or_else(|_| "?".into(), |there| there.name.clone()),
+        text: router.adjacency_text(key.family(), leaf),
+    };
+    let adjacencies: Vec<ShownAdjacency> = leaves.into_iter().map(shown).collect();
+    match index.filter(|_| adjacencies.is_empty()) {
+        Some(index) => fail(format!("no adjacency {index} (`show adj' shows all)")),
+        None => reply(ShowAdjacencies { adjacencies }),
+    }
+}
+
+fn show_balances(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+    let wanted: Option<u32> = args.optional("index")?;
+    let mut objects: Vec<(u32, ListId)> = router.ip.balances.iter().map(|(object, list)| (*object, *list)).collect();
+    objects.retain(|(object, _)| wanted.is_none_or(|wanted| *object == wanted));
+    objects.sort();
+    let shown = |(object, list): (u32, ListId)| {
+        let leaf = Leaf::new(tables::kind::LOAD_BALANCE, object);
+        shown_balance(router, router.ip.lists.get(list).key.family, leaf, None)
+    };
+    let objects: Vec<ShownBalance> = objects.into_iter().map(shown).collect();
+    match wanted.filter(|_| objects.is_empty()) {
+        Some(wanted) => fail(format!("no load balance {wanted} (`show load-balance' shows all)")),
+        None => reply(ShowBalances { objects }),
+    }
+}
+
+/// What is to be said of a way of a route in a table, and whether it works.
+fn shown_way(router: &Router, table: TableIndex, way: &Way) -> (String, bool) {
+    let interface_name =
+        |index| router.interfaces.get(index).map_or("?".to_string(), |interface| interface.name.clone());
+    let is_up = |index| router.is_usable(index);
+    match *way {
+        Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } => {
+            let leads = router.way_of(way, table);
+            let through = way.open_hop(table).filter(|_| leads.is_none()).and_then(|hop| router.ip.through(hop));
+            let other = way.table().map_or_else(String::new, |table| format!(" table {}", router.ip.id_of(table)));
+            if let Some((prefix, leads)) = through {
+                return (format!("recursive: via {next_hop} in {prefix}{other}"), leads);
+            }
+            let interface = leads.map(|key| key.interface).or(way.interface());
+            let name = interface.map_or_else(|| why_none(router, way, table), interface_name);
+            (format!("attached-nexthop: {next_hop} {name}{other}"), leads.is_some())
+        }
+        Way::OnLink { next_hop, interface } => {
+            let name = interface_name(interface);
+            (format!("attached-nexthop: {next_hop} {name} cfg-flags:onlink"), is_up(interface))
+        }
+        Way::Attached(index) => (format!("attached: {}", interface_name(index)), is_up(index)),
+        Way::Broadcast(index) => (format!("broadcast: {}", interface_name(index)), true),
+        Way::Local(index) => (format!("receive: {}", interface_name(index)), is_up(index)),
+        Way::Lookup(table) => (format!("deag: fib-index:{} table {}", table.0, router.ip.id_of(table)), true),
+        Way::LocalAnywhere => ("receive".into(), true),
+        Way::Drop => ("special: cfg-flags:drop".into(), true),
+        Way::Punt => ("special: cfg-flags:punt".into(), true),
+        Way::Unreachable => ("special: cfg-flags:icmp-unreach".into(), true),
+        Way::Prohibit => ("special: cfg-flags:icmp-prohibit".into(), true),
+    }
+}
+
+/// Why a next hop is not reached at present.
+fn why_none(router: &Router, way: &Way, table: TableIndex) -> String {
+    match way.hop(table).and_then(|hop| router.attached_interface(hop)) {
+        Some(interface) if !interface.is_usable() => format!("({}: link or interface is down)", interface.name),
+        _ => "(no attached network)".into(),
+    }
+}
+
+#[derive(Serialize)]
+struct ShowFib {
+    #[serde(skip)]
+    details: bool,
+    tables: Vec<ShownTable>,
+}
+
+impl fmt::Display for ShowFib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for ShownTable { head, routes } in &self.tables {
+            write!(f, "{head}")?;
+            for (prefix, route) in routes.iter() {
+                write_route(f, prefix, head.index, route, self.details)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Head { family, table, index } = self;
+        write!(f, "{family}-VRF:{table}, fib_index:{index}, flow hash:[src dst sport dport proto ")?;
+        if family.0 == Family::Ip6 {
+            write!(f, "flowlabel ")?;
+        }
+        writeln!(f, "]")
+    }
+}
+
+fn write_route(f: &mut fmt::Formatter<'_>, prefix: Prefix, fib: u16, route: &ShownRoute, details: bool) -> fmt::Result {
+    match details {
+        true => {
+            writeln!(f, "{prefix} fib:{fib}")?;
+            for ShownSource { source, active, path_list } in &route.sources {
+                let active = if *active { "contributing,active," } else { "" };
+                writeln!(f, "  {source} src-flags:added,{active}")?;
+                write!(f, "{path_list}")?;
+            }
+            writeln!(f)?;
+            write!(f, " forwarding:")?;
+        }
+        false => writeln!(f, "{prefix}")?,
+    }
+    if route.forwarding.buckets.is_empty() {
+        return writeln!(f, "  unresolved");
+    }
+    writeln!(f, "  unicast-{}-chain", short(prefix.family()))?;
+    write!(f, "{}", route.forwarding)
+}
+
+impl fmt::Display for ShownBalance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.buckets.last().map_or(0, |bucket| bucket.last + 1);
+        write!(f, "  [@0]: dpo-load-balance: [proto:{} index:{} buckets:{count}", short(self.family), self.object)?;
+        match self.counts {
+            Some(Counts { packets, bytes }) => writeln!(f, " to:[{packets}:{bytes}]]")?,
+            None => writeln!(f, "]")?,
+        }
+        for bucket in &self.buckets {
+            match bucket.last > bucket.first {
+                true => writeln!(f, "    [{}-{}] {}", bucket.first, bucket.last, bucket.to)?,
+                false => writeln!(f, "    [{}] {}", bucket.first, bucket.to)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ShownList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ShownList { index, table, locks, paths } = self;
+        writeln!(f, "    path-list:[{index}] table:{table} locks:{locks}")?;
+        paths.iter().try_for_each(|path| writeln!(f, "      {path}"))
+    }
+}
+
+impl fmt::Display for ShownPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.resolved { "resolved" } else { "unresolved" };
+        let ShownPath { index, path_list, path, weight, preference, .. } = self;
+        let proto = short(self.family);
+        write!(
+            f,
+            "path:[{index}] pl-index:{path_list} {proto} weight={weight} pref={preference} {path} oper-flags:{state},"
+        )
+    }
+}
+
+/// Entries by themselves, without where they lead.
+#[derive(Serialize)]
+struct ShowEntries {
+    tables: Vec<ShownTable>,
+}
+
+impl fmt::Display for ShowEntries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "FIB Entries:")?;
+        for table in &self.tables {
+            for (prefix, route) in table.routes.iter() {
+                write!(f, "  {}@{prefix}", table.head.table)?;
+                for ShownSource { source, active, path_list } in &route.sources {
+                    let active = if *active { " active" } else { "" };
+                    write!(f, "  {source}{active} path-list:[{}]", path_list.index)?;
+                }
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct ShowLists {
+    path_lists: Vec<ShownList>,
+}
+
+impl fmt::Display for ShowLists {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "FIB Path Lists:")?;
+        self.path_lists.iter().try_for_each(|list| write!(f, "{list}"))
+    }
+}
+
+#[derive(Serialize)]
+struct ShowPaths {
+    path_lists: Vec<ShownList>,
+}
+
+impl fmt::Display for ShowPaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "FIB Paths:")?;
+        let mut paths = self.path_lists.iter().flat_map(|list| &list.paths);
+        paths.try_for_each(|path| writeln!(f, "  {path}"))
+    }
+}
+
+#[derive(Serialize)]
+struct ShownAdjacency {
+    index: u32,
+    interface: String,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct ShowAdjacencies {
+    adjacencies: Vec<ShownAdjacency>,
+}
+
+impl fmt::Display for ShowAdjacencies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.adjacencies.iter().try_for_each(|adjacency| writeln!(f, "{}", adjacency.text))
+    }
+}
+
+#[derive(Serialize)]
+struct ShowBalances {
+    objects: Vec<ShownBalance>,
+}
+
+impl fmt::Display for ShowBalances {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.objects.iter().try_for_each(|object| write!(f, "{object}"))
+    }
+}
+
+#[derive(Serialize)]
+struct CountedRoute {
+    table: u32,
+    prefix: String,
+    packets: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ShowCounted {
+    routes: Vec<CountedRoute>,
+}
+
+impl fmt::Display for ShowCounted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:>10}  {:<18}{:>20}{:>20}", "Table", "Prefix", "Packets", "Bytes")?;
+        for CountedRoute { table, prefix, packets, bytes } in &self.routes {
+            writeln!(f, "{table:>10}  {prefix:<18}{packets:>20}{bytes:>20}")?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct LengthCount {
+    length: u8,
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct TableSummary {
+    #[serde(flatten)]
+    head: Head,
+    lengths: Vec<LengthCount>,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    tables: Vec<TableSummary>,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for TableSummary { head, lengths } in &self.tables {
+            write!(f, "{head}")?;
+            writeln!(f, "    Prefix length         Count     ")?;
+            for LengthCount { length, count } in lengths {
+                writeln!(f, "{length:>20}{count:>16}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct TableMemory {
+    family: Shown,
+    table: u32,
+    bytes: usize,
+}
+
+#[derive(Serialize)]
+struct Memory {
+    tables: Vec<TableMemory>,
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut tables = self.tables.iter();
+        tables.try_for_each(|TableMemory { family, table, bytes }| writeln!(f, "{family}-VRF:{table} bytes:{bytes}"))
+    }
+}
+
+#[derive(Serialize)]
+struct ShownTableName {
+    family: Shown,
+    index: u16,
+    table_id: u32,
+}
+
+#[derive(Serialize)]
+struct ShowTables {
+    tables: Vec<ShownTableName>,
+}
+
+impl fmt::Display for ShowTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut tables = self.tables.iter();
+        tables.try_for_each(|table| {
+            let ShownTableName { family, index, table_id } = table;
+            writeln!(f, "[{index}] table_id:{table_id} {family}-VRF:{table_id}")
+        })
+    }
+}

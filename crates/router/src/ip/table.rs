@@ -1,0 +1,303 @@
+//! Routing tables of either family: the lookup tables of [`tables`], asked by prefixes of any.
+
+use super::route::{Source, TableIndex};
+use std::net::IpAddr;
+use tables::fib4::Memory;
+use tables::{Fib4, Fib6, Leaf, fib4, fib6};
+use wire::{Family, Prefix, Prefix4, Prefix6};
+
+/// A table has no room for a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TableFull {
+    #[error(transparent)]
+    Ip4(#[from] fib4::TableFull),
+    #[error(transparent)]
+    Ip6(#[from] fib6::TableFull),
+}
+
+/// What stands for a prefix in the table of its family.
+pub(super) trait Key: Copy + Ord {
+    fn of(prefix: Prefix) -> Self;
+    fn prefix(self) -> Prefix;
+}
+
+impl Key for fib4::Key {
+    fn of(prefix: Prefix) -> fib4::Key {
+        let Prefix::V4(prefix) = prefix else { unreachable!("{OTHER_FAMILY}") };
+        fib4::Key::new(prefix.address().into(), prefix.length())
+    }
+
+    #[inline]
+    fn prefix(self) -> Prefix {
+        Prefix4::new(self.address().into(), self.length()).expect("keys have lengths of prefixes").into()
+    }
+}
+
+impl Key for fib6::Key {
+    fn of(prefix: Prefix) -> fib6::Key {
+        let Prefix::V6(prefix) = prefix else { unreachable!("{OTHER_FAMILY}") };
+        fib6::Key::new(prefix.address().into(), prefix.length())
+    }
+
+    #[inline]
+    fn prefix(self) -> Prefix {
+        Prefix6::new(self.address().into(), self.length()).expect("keys have lengths of prefixes").into()
+    }
+}
+
+/// Tables are found by the family of what they are asked for.
+const OTHER_FAMILY: &str = "a table is asked for prefixes of its family";
+
+/// The prefixes of a table, each with a number.
+pub(super) enum Fib {
+    V4(Box<Fib4>),
+    V6(Box<Fib6>),
+}
+
+/// The same of whichever family it is.
+macro_rules! of_either {
+    ($fib:expr, $inner:ident => $value:expr) => {
+        match $fib {
+            Fib::V4($inner) => $value,
+            Fib::V6($inner) => $value,
+        }
+    };
+}
+
+impl Fib {
+    pub fn get(&self, prefix: Prefix) -> Option<u32> {
+        of_either!(self, fib => fib.get(Key::of(prefix)))
+    }
+
+    /// Adds a prefix, or gives it another number. `leaf` says what numbers stand for.
+    ///
+    /// # Errors
+    /// When there is no room; then nothing has changed.
+    pub fn insert(&mut self, prefix: Prefix, value: u32, leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
+        match self {
+            Fib::V4(fib) => drop(fib.insert(Key::of(prefix), value, leaf)?),
+            Fib::V6(fib) => drop(fib.insert(Key::of(prefix), value, leaf)?),
+        }
+        Ok(())
+    }
+
+    /// Takes a prefix out.
+    ///
+    /// # Errors
+    /// As [`Fib::insert`]: what was behind one entry may need several now.
+    pub fn remove(&mut self, prefix: Prefix, leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
+        match self {
+            Fib::V4(fib) => drop(fib.remove(Key::of(prefix), leaf)),
+            Fib::V6(fib) => drop(fib.remove(Key::of(prefix), leaf)?),
+        }
+        Ok(())
+    }
+
+    /// Brings lookups in line after the leaf has changed that a prefix's number stands for.
+    ///
+    /// # Errors
+    /// When there is no room; then lookups find what they found before.
+    pub fn repaint(&mut self, prefix: Prefix, leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
+        match self {
+            Fib::V4(fib) => fib.repaint(Key::of(prefix), leaf),
+            Fib::V6(fib) => fib.repaint(Key::of(prefix), leaf)?,
+        }
+        Ok(())
+    }
+
+    /// The same after the leaves of some numbers have changed.
+    ///
+    /// # Errors
+    /// As [`Fib::repaint`].
+    pub fn repaint_where(
+        &mut self,
+        changed: impl Fn(u32) -> bool,
+        leaf: impl Fn(u32) -> Leaf,
+    ) -> Result<(), TableFull> {
+        match self {
+            Fib::V4(fib) => fib.repaint_where(changed, leaf),
+            Fib::V6(fib) => fib.repaint_where(changed, leaf)?,
+        }
+        Ok(())
+    }
+
+    /// Asks memory early for what a change of a prefix will look at.
+    pub fn prepare(&self, prefix: Prefix) {
+        if let Fib::V4(fib) = self {
+            fib.prepare(Key::of(prefix));
+        }
+    }
+
+    /// The longest prefix around an address of which `is` gives something, and that.
+    pub fn longest<R>(&self, address: IpAddr, mut is: impl FnMut(Prefix, u32) -> Option<R>) -> Option<R> {
+        match (self, address) {
+            (Fib::V4(fib), IpAddr::V4(address)) => {
+                fib.longest(address.into(), Prefix4::MAX_LENGTH, |key, value| is(key.prefix(), value))
+            }
+            (Fib::V6(fib), IpAddr::V6(address)) => {
+                fib.longest(address.into(), Prefix6::MAX_LENGTH, |key, value| is(key.prefix(), value))
+            }
+            _ => unreachable!("{OTHER_FAMILY}"),
+        }
+    }
+
+    /// What lookups find at present; none where that cannot be told from the prefixes.
+    pub fn shown(&self, address: IpAddr) -> Option<Leaf> {
+        match (self, address) {
+            (Fib::V4(fib), IpAddr::V4(address)) => fib.shown(address.into()),
+            (Fib::V6(fib), IpAddr::V6(address)) => Some(fib.shown(address.into())),
+            _ => unreachable!("{OTHER_FAMILY}"),
+        }
+    }
+
+    pub fn each(&self, mut look: impl FnMut(Prefix, u32)) {
+        match self {
+            Fib::V4(fib) => fib.each(|key, value| look(key.prefix(), value)),
+            Fib::V6(fib) => fib.iter().for_each(|(key, value)| look(key.prefix(), value)),
+        }
+    }
+
+    /// All prefixes, by address and then the shorter first.
+    pub fn iter(&self) -> Box<dyn Iterator<Item = (Prefix, u32)> + '_> {
+        match self {
+            Fib::V4(fib) => Box::new(fib.iter().map(|(key, value)| (key.prefix(), value))),
+            Fib::V6(fib) => Box::new(fib.iter().map(|(key, value)| (key.prefix(), value))),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        of_either!(self, fib => fib.len())
+    }
+
+    /// How many prefixes there are of each length, from 0 on.
+    pub fn lengths(&self) -> &[usize] {
+        of_either!(self, fib => fib.lengths())
+    }
+
+    pub fn memory(&self) -> Memory {
+        of_either!(self, fib => fib.memory())
+    }
+
+    /// Fits memory to the prefixes that there are.
+    pub fn settle(&mut self) {
+        if let Fib::V4(fib) = self {
+            fib.settle();
+        }
+    }
+
+    /// Gives memory back that holds nothing any more.
+    pub fn trim(&mut self) {
+        if let Fib::V4(fib) = self {
+            fib.trim();
+        }
+    }
+}
+
+/// One routing table.
+pub(super) struct Table {
+    pub fib: Fib,
+    /// By source, which of two marks its routes have that are up to date.
+    pub fresh: [bool; Source::ALL.len()],
+    /// Most prefixes, when operators and programs may not add more.
+    pub limit: Option<usize>,
+    /// Lookups could not be brought in line with a change for lack of room: to be tried again.
+    pub is_stale: bool,
+}
+
+impl Table {
+    pub fn new(fib: Fib) -> Table {
+        Table { fib, fresh: Default::default(), limit: None, is_stale: false }
+    }
+
+    /// Most prefixes that a source may bring the table to. What follows from addresses and neighbours always
+    /// finds room.
+    pub fn limit_of(&self, source: Source) -> usize {
+        match source {
+            Source::Config | Source::Api => self.limit.unwrap_or(usize::MAX),
+            Source::Interface | Source::Dhcp | Source::OnLink | Source::Neighbour => usize::MAX,
+        }
+    }
+}
+
+/// The tables that operators know by one identifier, at most one of each family.
+pub(super) struct Vrf {
+    pub id: u32,
+    tables: [Option<Table>; Family::ALL.len()],
+}
+
+/// All of them, by index.
+#[derive(Default)]
+pub(super) struct Vrfs(Vec<Option<Vrf>>);
+
+impl Vrfs {
+    pub fn get(&self, family: Family, index: TableIndex) -> Option<&Table> {
+        self.vrf(index)?.tables[family as usize].as_ref()
+    }
+
+    /// # Panics
+    /// When there is no such table. Those that interfaces, lists and callers have from
+    /// [`crate::Router::find_table`] are there.
+    pub fn get_mut(&mut self, family: Family, index: TableIndex) -> &mut Table {
+        let vrf = self.0[index.0 as usize].as_mut();
+        vrf.and_then(|vrf| vrf.tables[family as usize].as_mut()).expect("tables in use are there")
+    }
+
+    fn vrf(&self, index: TableIndex) -> Option<&Vrf> {
+        self.0.get(index.0 as usize)?.as_ref()
+    }
+
+    /// What operators know a table by.
+    pub fn id_of(&self, index: TableIndex) -> Option<u32> {
+        self.vrf(index).map(|vrf| vrf.id)
+    }
+
+    /// The place of an identifier, of tables of any family.
+    pub fn find(&self, id: u32) -> Option<TableIndex> {
+        self.iter().find(|(_, vrf)| vrf.id == id).map(|(index, _)| index)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (TableIndex, &Vrf)> {
+        (0..).map(TableIndex).zip(&self.0).filter_map(|(index, vrf)| Some((index, vrf.as_ref()?)))
+    }
+
+    /// The tables of a family, with what operators know them by.
+    pub fn of(&self, family: Family) -> impl Iterator<Item = (TableIndex, u32, &Table)> {
+        self.iter().filter_map(move |(index, vrf)| Some((index, vrf.id, vrf.tables[family as usize].as_ref()?)))
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Table> {
+        self.0.iter().flatten().flat_map(|vrf| vrf.tables.iter().flatten())
+    }
+
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Table> {
+        self.0.iter_mut().flatten().flat_map(|vrf| vrf.tables.iter_mut().flatten())
+    }
+
+    /// Adds a table; the index is free, or that of the identifier.
+    pub fn add(&mut self, index: TableIndex, id: u32, table: Table) {
+        let at = index.0 as usize;
+        self.0.resize_with(self.0.len().max(at + 1), || None);
+        let family = match table.fib {
+            Fib::V4(_) => Family::Ip4,
+            Fib::V6(_) => Family::Ip6,
+        };
+        let vrf = self.0[at].get_or_insert(Vrf { id, tables: [None, None] });
+        vrf.tables[family as usize] = Some(table);
+    }
+
+    /// Takes a table away.
+    pub fn remove(&mut self, family: Family, index: TableIndex) {
+        let Some(slot) = self.0.get_mut(index.0 as usize) else { return };
+        if let Some(vrf) = slot {
+            vrf.tables[family as usize] = None;
+        }
+        slot.take_if(|vrf| vrf.tables.iter().all(Option::is_none));
+        while self.0.last().is_some_and(Option::is_none) {
+            self.0.pop();
+        }
+    }
+
+    pub fn is_free(&self, index: TableIndex) -> bool {
+        self.vrf(index).is_none()
+    }
+}

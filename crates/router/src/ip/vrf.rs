@@ -1,0 +1,247 @@
+//! Routing tables beside the default one (VRFs): they come and go, and interfaces belong to one each.
+
+use super::bulk::Batch;
+use super::control::Ip;
+use super::route::{Path, Source, TableIndex};
+use super::table::{Fib, Table};
+use crate::config::Statement;
+use crate::{Error, Router};
+use command::{Args, CommandError};
+use graph::InterfaceIndex;
+use rcu::Domain;
+use std::sync::Arc;
+use tables::{Fib4, Fib6, fib4};
+use wire::{Family, Prefix};
+
+/// Most tables, the default one included.
+pub const MAX_TABLES: usize = 4096;
+
+/// Why a table cannot come, go or be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    #[error("there is no table {id} (`show {0} table' lists them): `{0} table add {id}' makes it", word(*family))]
+    NotThere { family: Family, id: u32 },
+    #[error("table {id} is there already: `{0} route add table {id}' fills it", word(*family))]
+    There { family: Family, id: u32 },
+    #[error("table 0, the default one, is always there: any other number will do")]
+    Default,
+    #[error("there may be {MAX_TABLES} tables, and there are, or were a moment ago: remove one (`show ip table')")]
+    TooMany,
+    #[error("no memory for another table: {0}")]
+    NoMemory(String),
+    #[error("table {id} is that of {interface}: `set interface {0} table {interface} 0' first", word(*family))]
+    OfInterface { family: Family, id: u32, interface: String },
+    #[error("the route to {prefix} in table {of} leads into table {id}: remove that route first")]
+    InUse { id: u32, prefix: Prefix, of: u32 },
+    #[error(
+        "{name} has addresses, which are routes of its table (`show interface address {name}'): `set interface ip \
+         address del {name} all' first"
+    )]
+    HasAddresses { name: String },
+    #[error("{name} has a DHCP client, whose routes are in its table: `set dhcp client del intfc {name}' first")]
+    HasDhcpClient { name: String },
+    #[error(
+        "table {id} may have {limit} routes, and these would be more (`set ip table max-routes'): remove some, or let it \
+         have more"
+    )]
+    Limit { id: u32, limit: usize },
+    #[error("the route would lead from table {0} into the same table: name another, or a next hop")]
+    IntoItself(u32),
+}
+
+/// What commands call a family.
+pub(crate) fn word(family: Family) -> &'static str {
+    match family {
+        Family::Ip4 => "ip",
+        Family::Ip6 => "ip6",
+    }
+}
+
+/// A table of a few routes, until it has many.
+fn new_fib(family: Family, domain: &Arc<Domain>) -> Result<Fib, TableError> {
+    let options = fib4::Options { begins_with_slots: false, ..fib4::Options::default() };
+    let fib = match family {
+        Family::Ip4 => Fib4::with_options(domain, options).map(|fib| Fib::V4(fib.into())),
+        Family::Ip6 => Fib6::new(domain).map(|fib| Fib::V6(fib.into())),
+    };
+    fib.map_err(|error| TableError::NoMemory(error.to_string()))
+}
+
+impl Router {
+    /// The table of an identifier.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find_table(&self, family: Family, id: u32) -> Result<TableIndex, Error> {
+        self.ip.find_table(family, id).ok_or(TableError::NotThere { family, id }.into())
+    }
+
+    /// Makes an empty table.
+    ///
+    /// # Errors
+    /// When there is one of that identifier, or there are too many.
+    pub fn add_table(&mut self, family: Family, id: u32) -> Result<TableIndex, Error> {
+        if self.ip.find_table(family, id).is_some() {
+            return Err(if id == 0 { TableError::Default } else { TableError::There { family, id } }.into());
+        }
+        let Ip { leaving, tables, .. } = &mut self.ip;
+        leaving.settled().for_each(drop);
+        let is_free = |index: &TableIndex| tables.is_free(*index) && !leaving.holds(index);
+        // The other family's table of the same identifier has the same place.
+        let free = || (0..MAX_TABLES as u16).map(TableIndex).find(is_free);
+        let index = tables.find(id).or_else(free).ok_or(TableError::TooMany)?;
+        let fib = new_fib(family, self.graph.domain())?;
+        self.ip.tables.add(index, id, Table::new(fib));
+        self.ip.publish_tables();
+        Ok(index)
+    }
+
+    /// Takes a table away, with its routes.
+    ///
+    /// # Errors
+    /// When there is none, or an interface or another table's route has it.
+    pub fn remove_table(&mut self, family: Family, id: u32) -> Result<(), Error> {
+        let index = self.find_table(family, id)?;
+        if index == TableIndex::DEFAULT {
+            return Err(TableError::Default.into());
+        }
+        if let Some(interface) = self.interfaces.iter().find(|interface| interface.table(family) == index) {
+            return Err(TableError::OfInterface { family, id, interface: interface.name.clone() }.into());
+        }
+        let into = |path: &Path| {
+            let hops = path.way.hop(index).map_or(family, |(hop, _)| Family::of(hop));
+            path.way.table() == Some(index) && hops == family
+        };
+        let others = self.ip.lists.iter().filter(|(_, list)| (list.key.family, list.key.table) != (family, index));
+        for (list, found) in others {
+            if found.key.paths.iter().any(into)
+                && let Some(prefix) = self.ip.users_of(list).first()
+            {
+                let of = self.ip.id_of(found.key.table);
+                return Err(TableError::InUse { id, prefix: *prefix, of }.into());
+            }
+        }
+        // Without interfaces none are of those that follow from them.
+        for source in Source::ALL {
+            let mut batch = Batch::new(family, index);
+            self.ip.routes_in(family, index).of(source).for_each(|(prefix, _)| batch.remove(prefix));
+            self.change_routes(source, batch)?;
+        }
+        self.ip.tables.remove(family, index);
+        self.ip.publish_tables();
+        self.ip.leaving.add(&self.graph, index);
+        self.ip.forget_counted(&self.graph, family, index);
+        self.graph.domain().collect();
+        Ok(())
+    }
+
+    /// Lets operators and programs bring a table to so many prefixes at most, or to any number. Those that are there
+    /// stay.
+    pub fn limit_table(&mut self, family: Family, table: TableIndex, limit: Option<usize>) {
+        self.ip.tables.get_mut(family, table).limit = limit;
+    }
+
+    /// The table of an interface.
+    pub(crate) fn table_of(&self, index: InterfaceIndex, family: Family) -> TableIndex {
+        self.interfaces.get(index).map_or(TableIndex::DEFAULT, |interface| interface.table(family))
+    }
+
+    /// Has an interface belong to a table: its addresses, and the packets that it receives.
+    ///
+    /// # Errors
+    /// When there is no such interface, or it has addresses; then nothing has changed.
+    pub fn set_interface_table(
+        &mut self,
+        index: InterfaceIndex,
+        family: Family,
+        table: TableIndex,
+    ) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        let (before, name) = (interface.table(family), interface.name.clone());
+        if before == table {
+            return Ok(());
+        }
+        if interface.stated_networks(family).next().is_some() {
+            return Err(TableError::HasAddresses { name }.into());
+        }
+        if family == Family::Ip4 {
+            if interface.has_dhcp_client {
+                return Err(TableError::HasDhcpClient { name }.into());
+            }
+            self.check_borrows_nothing(interface)?;
+            self.check_lends_nothing(index)?;
+        }
+        // What follows from neighbours lies in the table of their interface.
+        let follow: Vec<_> = self
+            .routes_by(index)
+            .into_iter()
+            .filter(|(of, prefix, source, _)| {
+                let follows = matches!(source, Source::OnLink | Source::Neighbour);
+                *of == before && prefix.family() == family && follows
+            })
+            .collect();
+        for (done, (_, prefix, source, paths)) in follow.iter().enumerate() {
+            if let Err(error) = self.add_route_in(table, *prefix, *source, paths.clone(), false) {
+                for (_, prefix, source, paths) in &follow[..done] {
+                    self.remove_route_in(table, *prefix, *source, paths)?;
+                }
+                return Err(error);
+            }
+        }
+        *self.interfaces.get_mut(index)?.table_mut(family) = table;
+        self.publish_facts();
+        for (_, prefix, source, paths) in follow {
+            self.remove_route_in(before, prefix, source, &paths)?;
+        }
+        self.install_by(index);
+        Ok(())
+    }
+}
+
+/// The table that a command names, or the default one.
+pub(super) fn table(router: &Router, family: Family, args: &Args) -> Result<TableIndex, CommandError> {
+    Ok(args.optional("table")?.map_or(Ok(TableIndex::DEFAULT), |id| router.find_table(family, id))?)
+}
+
+/// The command that takes a table away: what other statements name it by.
+pub(crate) fn removal(family: Family, id: u32) -> String {
+    format!("{} table del {id}", word(family))
+}
+
+/// What puts an interface back into the default table.
+pub(crate) fn table_reset(family: Family, name: &str) -> String {
+    format!("set interface {} table {name} 0", word(family))
+}
+
+/// How many routes tables may have. Said when all routes are there, of which none is to be refused.
+pub(crate) fn limits(router: &Router, into: &mut Vec<Statement>) {
+    let tables = Family::ALL.into_iter().flat_map(|family| router.ip.table_ids(family).map(move |at| (family, at)));
+    for (family, (index, id)) in tables {
+        let Some(limit) = router.ip.limit(family, index) else { continue };
+        let named = if index == TableIndex::DEFAULT { String::new() } else { format!(" table {id}") };
+        let command = format!("set {} table max-routes", word(family));
+        // One that changes goes first, so that it does not refuse what the next allows.
+        let mut statement = Statement::new(format!("{command} {limit}{named}"), format!("{command} unlimited{named}"));
+        statement.needs.extend((index != TableIndex::DEFAULT).then(|| removal(family, id)));
+        into.push(statement);
+    }
+}
+
+/// The tables. They come before what is in them.
+pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+    let tables = Family::ALL.into_iter().flat_map(|family| router.ip.table_ids(family).map(move |at| (family, at)));
+    for (family, (index, id)) in tables {
+        let word = word(family);
+        let needs: Vec<String> = (index != TableIndex::DEFAULT).then(|| removal(family, id)).into_iter().collect();
+        into.extend(needs.iter().map(|removal| Statement::new(format!("{word} table add {id}"), removal.clone())));
+        let named = if index == TableIndex::DEFAULT { String::new() } else { format!(" table {id}") };
+        let mut rests_on_table = |line: String, undo: String| {
+            let statement = Statement { needs: needs.clone(), ..Statement::new(line, undo) };
+            into.push(statement.replaced_by_itself());
+        };
+        for (_, prefix) in router.ip.counted().filter(|(of, prefix)| *of == index && prefix.family() == family) {
+            let command = format!("set {word} route counters {prefix}");
+            rests_on_table(format!("{command} enable{named}"), format!("{command} disable{named}"));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! IPv6 on interfaces: whether they take part, their addresses, and the routes that those bring.
+
+use super::{Settings, own_link_local};
+use crate::interface::MAX_ADDRESSES;
+use crate::ip::control::{Path, Source, TableIndex, Way};
+use crate::neighbour::NeighbourKey;
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::net::Ipv6Addr;
+use tables::{Leaf, kind};
+use wire::ipv6::MIN_MTU;
+use wire::{Family, Prefix, Prefix6};
+
+/// Why IPv6 on an interface is not as wanted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Ip6Error {
+    #[error(
+        "{0} is no IPv6 address for an interface (RFC 4291: the unspecified or loopback address, a group's, or one that embeds an \
+         IPv4 address)"
+    )]
+    BadAddress(Prefix6),
+    #[error("{0} is link-local: every interface of IPv6 has one, and `set ip6 link-local address' chooses it")]
+    LinkLocal(Prefix6),
+    #[error("{0} is no link-local address (fe80::/64)")]
+    NotLinkLocal(Ipv6Addr),
+    #[error("{name} takes no part in IPv6: `enable ip6 interface {name}' or an address first")]
+    NotEnabled { name: String },
+    #[error("{name} has IPv6 addresses (`show interface address {name}'): take them away first")]
+    HasAddresses { name: String },
+    #[error("{name} carries packets of {mtu} bytes, IPv6 needs {MIN_MTU} (RFC 8200 5): `set interface mtu' first")]
+    LinkTooSmall { name: String, mtu: u16 },
+}
+
+impl Router {
+    /// Has an interface take part in IPv6 without an address of more than its link.
+    ///
+    /// # Errors
+    /// When there is no such interface, or its link does not carry what IPv6 needs.
+    pub fn enable_ip6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        self.join_ip6(index)?;
+        self.interfaces.get_mut(index)?.ip6.is_stated = true;
+        Ok(())
+    }
+
+    /// Has an interface no longer take part in IPv6, unless it has addresses.
+    ///
+    /// # Errors
+    /// When there is no such interface, it does not take part, or has addresses.
+    pub fn disable_ip6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        let name = interface.name.clone();
+        if !interface.ip6.is_enabled() {
+            return Err(Ip6Error::NotEnabled { name }.into());
+        }
+        if !interface.ip6.addresses.is_empty() {
+            return Err(Ip6Error::HasAddresses { name }.into());
+        }
+        (interface.ip6.is_stated, interface.ip6.stated_link_local) = (false, None);
+        self.leave_ip6(index);
+        Ok(())
+    }
+
+    /// Chooses the link-local address of an interface, or goes back to that of its Ethernet address.
+    ///
+    /// # Errors
+    /// When there is no such interface, it takes no part in IPv6, or the address is none of that kind.
+    pub fn set_link_local(&mut self, index: InterfaceIndex, address: Option<Ipv6Addr>) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        if !interface.ip6.is_enabled() {
+            return Err(Ip6Error::NotEnabled { name: interface.name.clone() }.into());
+        }
+        if let Some(address) = address
+            && address.segments()[..4] != [0xfe80, 0, 0, 0]
+        {
+            return Err(Ip6Error::NotLinkLocal(address).into());
+        }
+        interface.ip6.stated_link_local = address;
+        self.settle_link_local(index);
+        Ok(())
+    }
+
+    /// Brings the link-local address in line with the Ethernet address, or with what was stated.
+    pub(crate) fn settle_link_local(&mut self, index: InterfaceIndex) {
+        let Ok(interface) = self.interfaces.get_mut(index) else { return };
+        if !interface.ip6.is_enabled() {
+            return;
+        }
+        let address = interface.ip6.stated_link_local.unwrap_or(own_link_local(interface.mac));
+        if interface.ip6.link_local.replace(address) != Some(address) {
+            self.publish_facts();
+            if self.is_usable(index) {
+                self.announce6(index, address);
+            }
+        }
+    }
+
+    /// Has an interface take part in IPv6, if it does not.
+    fn join_ip6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        if interface.ip6.is_enabled() {
+            return Ok(());
+        }
+        if let Some(sub) = interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
+            return Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes });
+        }
+        let mtu = interface.ip6_mtu;
+        if mtu < MIN_MTU {
+            return Err(Ip6Error::LinkTooSmall { name: interface.name.clone(), mtu }.into());
+        }
+        let (address, is_loopback) = (own_link_local(interface.mac), interface.is_loopback());
+        // Nobody is behind a loopback.
+        let on_link = match is_loopback {
+            true => None,
+            false => Some(self.share_adjacency(NeighbourKey::new(index, Ipv6Addr::UNSPECIFIED))?),
+        };
+        let ip6 = &mut self.interfaces.get_mut(index)?.ip6;
+        (ip6.link_local, ip6.on_link) = (Some(address), on_link);
+        self.publish_facts();
+        // Link-local next hops work from now on.
+        self.install_by(index);
+        if self.is_usable(index) {
+            self.announce6(index, address);
+        }
+        Ok(())
+    }
+
+    /// Has an interface take part no longer, when nothing says that it should.
+    fn leave_ip6(&mut self, index: InterfaceIndex) {
+        let Ok(interface) = self.interfaces.get_mut(index) else { return };
+        if interface.ip6.is_stated || !interface.ip6.addresses.is_empty() {
+            return;
+        }
+        let Settings { link_local, on_link, .. } = &mut interface.ip6;
+        *link_local = None;
+        let on_link = on_link.take();
+        self.publish_facts();
+        self.forget_detached_neighbours(index);
+        self.install_by(index);
+        on_link.into_iter().for_each(|object| self.ip.release(Leaf::new(kind::GLEAN, object)));
+    }
+
+    /// Adds an address with its network; the interface takes part in IPv6 with its first.
+    ///
+    /// # Errors
+    /// When there is no such interface, the address is no station's, or it or its network is on an interface already.
+    pub fn add_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
+        self.check_new_address6(index, prefix)?;
+        self.join_ip6(index)?;
+        let table = self.table_of(index, Family::Ip6);
+        self.interfaces.get_mut(index)?.ip6.addresses.push(prefix);
+        for (route, path) in connected_routes(index, prefix) {
+            if let Err(error) = self.add_route_in(table, route, Source::Interface, vec![path], true) {
+                self.interfaces.get_mut(index)?.ip6.addresses.retain(|known| *known != prefix);
+                self.withdraw_connected6(index, table, prefix);
+                self.leave_ip6(index);
+                return Err(error);
+            }
+        }
+        self.publish_facts();
+        // Next hops on the new network work from now on.
+        self.install_hops_in(prefix.network().into());
+        if self.is_usable(index) {
+            self.announce6(index, prefix.address());
+        }
+        Ok(())
+    }
+
+    fn check_new_address6(&self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        let address = prefix.address();
+        let embeds_ip4 = matches!(u128::from(address) >> 32, 0 | 0xffff);
+        if address.is_multicast() || embeds_ip4 || prefix.length() == 0 {
+            return Err(Ip6Error::BadAddress(prefix).into());
+        }
+        if address.is_unicast_link_local() {
+            return Err(Ip6Error::LinkLocal(prefix).into());
+        }
+        if interface.ip6.addresses.len() >= MAX_ADDRESSES {
+            return Err(Error::TooManyAddresses);
+        }
+        for other in self.interfaces.iter().filter(|other| other.ip6.table == interface.ip6.table) {
+            for known in &other.ip6.addresses {
+                let same_address = known.address() == address;
+                let overlaps = known.contains_prefix(prefix.network()) || prefix.contains_prefix(known.network());
+                // Further addresses on one network of one interface are secondary ones.
+                let secondary = other.index == index && known.network() == prefix.network();
+                if same_address || (overlaps && !secondary) {
+                    let (wanted, taken, name) = (prefix.into(), (*known).into(), other.name.clone());
+                    return Err(match *known == prefix && other.index == index {
+                        true => Error::AddressThere { prefix: wanted, name },
+                        false => Error::AddressTaken { wanted, taken, name },
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an address. An interface whose last one goes takes part in IPv6 no longer, unless that was stated.
+    ///
+    /// # Errors
+    /// When the interface does not have it.
+    pub fn remove_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        let before = interface.ip6.addresses.len();
+        interface.ip6.addresses.retain(|known| *known != prefix);
+        if interface.ip6.addresses.len() == before {
+            return Err(Error::NoSuchAddress { prefix: prefix.into(), name: interface.name.clone() });
+        }
+        let table = interface.ip6.table;
+        self.publish_facts();
+        self.withdraw_connected6(index, table, prefix);
+        self.forget_detached_neighbours(index);
+        self.install_hops_in(prefix.network().into());
+        let waiting = self.unresolved_in(prefix.network().into());
+        if waiting > 0 {
+            log::warn!("{waiting} routes wait for next hops on {}: its address is gone", prefix.network());
+        }
+        self.leave_ip6(index);
+        Ok(())
+    }
+
+    /// Removes all addresses of an interface.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn remove_addresses6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        let addresses = self.interfaces.get(index)?.ip6.addresses.clone();
+        addresses.into_iter().rev().try_for_each(|prefix| self.remove_address6(index, prefix))
+    }
+
+    /// An interface goes away.
+    pub(crate) fn forget_ip6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        self.remove_addresses6(index)?;
+        self.interfaces.get_mut(index)?.ip6.is_stated = false;
+        self.leave_ip6(index);
+        Ok(())
+    }
+
+    /// Removes the routes of an address that the interface has no more.
+    fn withdraw_connected6(&mut self, index: InterfaceIndex, table: TableIndex, prefix: Prefix6) {
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let rest = interface.ip6.addresses.clone();
+        for (route, path) in connected_routes(index, prefix) {
+            // A secondary address on the same network keeps it.
+            let still = rest.iter().any(|kept| connected_routes(index, *kept).iter().any(|(other, _)| *other == route));
+            if still {
+                continue;
+            }
+            match self.remove_route_in(table, route, Source::Interface, &[path]) {
+                // An address that could not be added whole has not brought all of them.
+                Ok(()) | Err(Error::NoSuchRoute(_)) => {}
+                Err(error) => log::error!("route {route} is not up to date: {error}"),
+            }
+        }
+    }
+}
+
+/// The routes that an address brings: its network and itself.
+fn connected_routes(index: InterfaceIndex, prefix: Prefix6) -> Vec<(Prefix, Path)> {
+    let mut routes = vec![(Prefix::host(prefix.address().into()), Path::new(Way::Local(index)))];
+    if prefix.length() < Prefix6::MAX_LENGTH {
+        routes.push((prefix.network().into(), Path::new(Way::Attached(index))));
+    }
+    routes
+}

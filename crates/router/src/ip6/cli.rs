@@ -1,0 +1,111 @@
+//! Commands on IPv6 of interfaces, as VPP has them. Addresses are given by `set interface ip address`, routes by `ip route`.
+
+use crate::Router;
+use command::{Args, Command, CommandSet, Done, reply};
+use serde::Serialize;
+use std::fmt;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "IPv6 on interfaces",
+        "An interface takes part in IPv6 when it has an address of that family (`set interface ip address`), or when it is \
+         enabled without one: then it has a link-local address only.",
+    );
+    set.add(
+        Command::new(
+            "enable ip6 interface <interface:interface>",
+            "Have an interface take part in IPv6, with a link-local address of its Ethernet address.",
+            |router: &mut Router, args: &Args| {
+                router.enable_ip6(router.interfaces.find(args.text("interface")?)?)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("enable ip6 interface e0"),
+    );
+    set.add(
+        Command::new(
+            "disable ip6 interface <interface:interface>",
+            "Have an interface that has no other IPv6 address no longer take part in IPv6.",
+            |router: &mut Router, args: &Args| {
+                router.disable_ip6(router.interfaces.find(args.text("interface")?)?)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("disable ip6 interface e0"),
+    );
+    set.add(
+        Command::new(
+            "set ip6 link-local address <interface:interface> {<address:ip6> | default : value}",
+            "Choose the link-local address of an interface that takes part in IPv6; by default it follows from its \
+             Ethernet address.",
+            |router: &mut Router, args: &Args| {
+                let index = router.interfaces.find(args.text("interface")?)?;
+                router.set_link_local(index, args.optional("address")?)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set ip6 link-local address e0 fe80::1"),
+    );
+    set.add(
+        Command::new(
+            "show ip6 interface [<interface:interface>]",
+            "Show interfaces that take part in IPv6, their addresses and groups.",
+            |router: &mut Router, args: &Args| {
+                let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
+                let chosen = router
+                    .interfaces
+                    .iter()
+                    .filter(|interface| interface.ip6.is_enabled() && only.is_none_or(|only| only == interface.index));
+                let interfaces = chosen.map(|interface| {
+                    let facts = super::Facts6::new(&interface.ip6);
+                    Shown {
+                        name: interface.name.clone(),
+                        state: if interface.admin_up { "up" } else { "down" },
+                        link_local: interface.ip6.link_local.map(|address| address.to_string()),
+                        addresses: interface.ip6.addresses.iter().map(ToString::to_string).collect(),
+                        groups: facts.groups().map(|group| group.to_string()).collect(),
+                        mtu: interface.ip6_mtu,
+                    }
+                });
+                reply(ShowInterfaces { interfaces: interfaces.collect() })
+            },
+        )
+        .example("show ip6 interface e0"),
+    );
+}
+
+#[derive(Serialize)]
+struct Shown {
+    name: String,
+    state: &'static str,
+    link_local: Option<String>,
+    addresses: Vec<String>,
+    groups: Vec<String>,
+    mtu: u16,
+}
+
+#[derive(Serialize)]
+struct ShowInterfaces {
+    interfaces: Vec<Shown>,
+}
+
+impl fmt::Display for ShowInterfaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for interface in &self.interfaces {
+            writeln!(f, "{} is admin {}", interface.name, interface.state)?;
+            writeln!(f, "  Link-local address(es):")?;
+            interface.link_local.iter().try_for_each(|address| writeln!(f, "    {address}"))?;
+            if !interface.addresses.is_empty() {
+                writeln!(f, "  Global unicast address(es):")?;
+                interface.addresses.iter().try_for_each(|address| writeln!(f, "    {address}"))?;
+            }
+            writeln!(f, "  Joined group address(es):")?;
+            interface.groups.iter().try_for_each(|group| writeln!(f, "    {group}"))?;
+            writeln!(f, "  MTU is {}", interface.mtu)?;
+        }
+        Ok(())
+    }
+}

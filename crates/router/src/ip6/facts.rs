@@ -1,0 +1,113 @@
+//! What nodes know of IPv6 on an interface.
+
+use super::Settings;
+use crate::ip::control::TableIndex;
+use std::net::Ipv6Addr;
+use wire::Prefix6;
+use wire::nd::solicited_node;
+
+/// Groups of which every router's interface is a member, of the link and of the site (RFC 4291 section 2.8), and that of
+/// routers that hear reports of MLDv2 (RFC 3810 section 5.2.14).
+const GROUPS: [Ipv6Addr; 4] = [
+    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),
+    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2),
+    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16),
+    Ipv6Addr::new(0xff05, 0, 0, 0, 0, 0, 0, 2),
+];
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts6 {
+    /// The routing table of packets that it receives.
+    pub table: TableIndex,
+    /// Its address of its link only; none: it takes no part in IPv6.
+    pub link_local: Option<Ipv6Addr>,
+    /// Its other addresses with their networks, the first one stated first.
+    pub addresses: Vec<Prefix6>,
+    /// Groups of which it is a member, in order.
+    groups: Vec<Ipv6Addr>,
+    /// The object of what goes onto its link.
+    pub on_link: Option<u32>,
+}
+
+impl Facts6 {
+    pub fn new(settings: &Settings) -> Facts6 {
+        let Settings { table, link_local, on_link, .. } = *settings;
+        let own = settings.addresses.iter().map(|prefix| prefix.address()).chain(link_local);
+        let mut groups: Vec<Ipv6Addr> = own.map(solicited_node).chain(GROUPS).collect();
+        groups.sort();
+        groups.dedup();
+        groups.retain(|_| link_local.is_some());
+        Facts6 { table, link_local, addresses: settings.addresses.clone(), groups, on_link }
+    }
+
+    pub fn groups(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
+        self.groups.iter().copied()
+    }
+
+    #[inline]
+    pub fn is_enabled(&self) -> bool {
+        self.link_local.is_some()
+    }
+
+    /// Whether an address, of any scope, is this interface's own.
+    pub fn owns(&self, address: Ipv6Addr) -> bool {
+        self.link_local == Some(address) || self.addresses.iter().any(|prefix| prefix.address() == address)
+    }
+
+    /// Whether it takes packets to a group.
+    pub fn is_member(&self, group: Ipv6Addr) -> bool {
+        self.groups.binary_search(&group).is_ok()
+    }
+
+    /// Whether an address is on its link, as far as its own addresses say.
+    pub fn is_attached(&self, peer: Ipv6Addr) -> bool {
+        peer.is_unicast_link_local() || self.addresses.iter().any(|prefix| prefix.contains(peer))
+    }
+
+    /// The address that it speaks with to a peer: one of the peer's scope, on its network if there is one (RFC 6724 section
+    /// 5, rules 2 and 8).
+    pub fn address_towards(&self, peer: Ipv6Addr) -> Option<Ipv6Addr> {
+        if peer.is_unicast_link_local() {
+            return self.link_local;
+        }
+        let same_network = self.addresses.iter().find(|prefix| prefix.contains(peer));
+        same_network.or(self.addresses.first()).map(|prefix| prefix.address())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(addresses: &[&str]) -> Facts6 {
+        Facts6::new(&Settings {
+            addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+            link_local: Some("fe80::1".parse().unwrap()),
+            ..Settings::default()
+        })
+    }
+
+    #[test]
+    fn an_interface_is_a_member_of_the_groups_of_its_addresses() {
+        let facts = facts(&["2001:db8::12:3456/64"]);
+        for group in ["ff02::1", "ff02::2", "ff05::2", "ff02::16", "ff02::1:ff12:3456", "ff02::1:ff00:1"] {
+            assert!(facts.is_member(group.parse().unwrap()), "{group}");
+        }
+        for group in ["ff02::5", "ff02::1:ff00:2", "ff0e::1"] {
+            assert!(!facts.is_member(group.parse().unwrap()), "{group}");
+        }
+        assert!(!Facts6::new(&Settings::default()).is_member("ff02::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_peer_sees_an_address_of_its_scope_and_network() {
+        let facts = facts(&["2001:db8:1::1/64", "2001:db8:2::1/64"]);
+        let towards = |peer: &str| facts.address_towards(peer.parse().unwrap()).unwrap().to_string();
+        assert_eq!(towards("fe80::9"), "fe80::1");
+        assert_eq!(towards("2001:db8:2::9"), "2001:db8:2::1");
+        assert_eq!(towards("2001:db8:9::9"), "2001:db8:1::1");
+        assert!(facts.owns("fe80::1".parse().unwrap()) && !facts.owns("fe80::2".parse().unwrap()));
+        assert!(facts.is_attached("2001:db8:2::9".parse().unwrap()));
+        assert!(!facts.is_attached("2001:db8:3::9".parse().unwrap()));
+    }
+}

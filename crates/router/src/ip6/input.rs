@@ -1,0 +1,239 @@
+//! `ip6-input`: acts on what the header pass found; touches no packet that is plain.
+//!
+//! Reads: check bits in `flags`. Writes: for packets that the header pass did not see, the same facts; `target` of what is
+//! for this router by its scope. Next: `ip6-lookup`; `ip6-local` with what is addressed to this interface on its link, or to
+//! a group of which it is a member; or a drop by name (RFC 8200, RFC 4291).
+
+use crate::interface::SharedFacts;
+use crate::ip6::Facts6;
+use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use tables::{Leaf, kind};
+use wire::batch::check;
+use wire::ipv6::{self, HEADER_LEN, ParseError, next_header};
+
+graph::edges! {
+    pub enum Edge {
+        Lookup => next "ip6-lookup",
+        Local => next "ip6-local",
+        /// The interface takes no part in IPv6: it has no IPv6 address, and `enable ip6 interface` was not said.
+        NotEnabled => drop "ip6 not enabled",
+        /// The frame is too short for an IPv6 header of 40 bytes: it was cut, or its sender is at fault (RFC 8200 3).
+        TooShort => drop "ip6 length < 40 bytes",
+        /// The ethertype says IPv6, the first four bits of the packet say something else (RFC 8200 3).
+        BadVersion => drop "ip6 version != 6",
+        /// The payload length says more than the frame holds: the packet was cut on its way, often by an MTU that differs
+        /// between the ends of a link (RFC 8200 3).
+        BadLength => drop "ip6 payload length > l2 length",
+        /// A jumbogram (RFC 2675): its length is in a hop-by-hop option, and the frame cannot be as long as that.
+        Jumbogram => drop "ip6 jumbograms are not supported",
+        /// The source is a group's address, which is nobody's (RFC 4291 2.7): it is forged.
+        SourceMulticast => drop "ip6 source is a group",
+        /// The source is ::1, which is on no network (RFC 4291 2.5.3): it is forged, or a program sends with an address
+        /// of its own machine.
+        SourceLoopback => drop "ip6 source is the loopback address",
+        /// The source is ::, of who has no address yet, but the packet is for more than its link (RFC 4291 2.5.2).
+        SourceUnspecified => drop "ip6 source unspecified",
+        /// The source is in ::/96 or ::ffff:0:0/96, IPv4 addresses in disguise, which are on no network (RFC 4291 2.5.5):
+        /// it is forged.
+        SourceMapped => drop "ip6 source embeds an ip4 address",
+        /// The destination is :: (RFC 4291 2.5.2).
+        DestinationUnspecified => drop "ip6 destination unspecified",
+        /// The destination is ::1, which is on no network (RFC 4291 2.5.3).
+        DestinationLoopback => drop "ip6 destination is the loopback address",
+        /// The destination is in ::/96 or ::ffff:0:0/96, which are on no network (RFC 4291 2.5.5).
+        DestinationMapped => drop "ip6 destination embeds an ip4 address",
+        /// The destination is a group of interface-local or reserved scope, which is on no link (RFC 4291 2.7).
+        GroupOfNoLink => drop "ip6 group scope is of no link",
+        /// The destination is a group of which nothing here is a member. There is no multicast routing here: on most
+        /// networks harmless chatter of hosts.
+        Multicast => drop "ip6 multicast not routed",
+        /// The destination is a link-local address of another station than this interface. Link-local packets are not
+        /// forwarded (RFC 4291 2.5.6): the sender has an old neighbour entry, or its link a bridge that floods.
+        LinkLocal => drop "ip6 link-local destination is not ours",
+    }
+}
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "ip6-input".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip6 }
+}
+
+pub struct Ip6Input {
+    facts: SharedFacts,
+    /// IPv6 packets, by receiving interface.
+    ip6: Arc<CounterTable>,
+}
+
+impl Ip6Input {
+    pub fn new(facts: SharedFacts, ip6: Arc<CounterTable>) -> Ip6Input {
+        Ip6Input { facts, ip6 }
+    }
+
+    fn count(&self, cx: &Context<'_>, rx: InterfaceIndex, packets: usize) {
+        self.ip6.add(cx.thread, rx.0 as usize, 0, packets as u64);
+    }
+}
+
+/// Headers that the header pass did not see to the end, or sound ones that are looked at one by one all the same.
+const REMARKABLE: u32 = check::SHORT
+    | check::VERSION
+    | check::TOTAL_LENGTH
+    | check::HEADER_LENGTH
+    | check::MARTIAN_SOURCE
+    | check::SPECIAL_DESTINATION;
+
+impl Map for Ip6Input {
+    #[inline]
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let table = self.facts.load(cx.round);
+        let of = |rx: InterfaceIndex| table.get(rx).map(|facts| &facts.ip6).filter(|facts| facts.is_enabled());
+        let one = vector.one_rx_interface().map(|rx| (rx, of(rx)));
+        if let Some((rx, facts)) = one {
+            self.count(cx, rx, vector.len());
+            let plain = vector.any_flags() & REMARKABLE == 0 && vector.common_flags() & check::EXAMINED6 != 0;
+            match facts {
+                None => return vector.set_edges(Edge::NotEnabled.into()),
+                Some(_) if plain => return vector.set_edges(Edge::Lookup.into()),
+                Some(_) => {}
+            }
+        }
+        for i in 0..vector.len() {
+            let mut row = vector.row(i);
+            let facts = match one {
+                Some((_, facts)) => facts,
+                None => {
+                    self.count(cx, row.rx_interface, 1);
+                    of(row.rx_interface)
+                }
+            };
+            let is_plain = row.flags & check::EXAMINED6 != 0 && row.flags & REMARKABLE == 0;
+            let to = match facts {
+                None => Edge::NotEnabled,
+                Some(_) if is_plain => Edge::Lookup,
+                Some(facts) => {
+                    let to = remarkable(cx, &mut row, facts).unwrap_or_else(|fault| fault);
+                    vector.set_row(i, row);
+                    to
+                }
+            };
+            vector.set_edge(i, to.into());
+        }
+    }
+}
+
+/// A packet about which something is not plain.
+fn remarkable(cx: &Context<'_>, row: &mut Row, facts: &Facts6) -> Result<Edge, Edge> {
+    const UNSOUND: u32 = check::SHORT | check::VERSION | check::TOTAL_LENGTH;
+    if row.flags & check::EXAMINED6 == 0 || row.flags & UNSOUND != 0 {
+        examine(cx, row)?;
+    }
+    let header = ipv6::Header::new_unchecked(visible(cx, row));
+    if header.next_header() == next_header::HOP_BY_HOP && header.payload_len() == 0 {
+        return Err(Edge::Jumbogram);
+    }
+    let (source, destination) = (header.src(), header.dst());
+    if row.flags & check::MARTIAN_SOURCE != 0 {
+        judge_source(source, destination)?;
+    }
+    if row.flags & check::SPECIAL_DESTINATION == 0 {
+        return Ok(Edge::Lookup);
+    }
+    let to = judge_destination(destination, facts)?;
+    if to == Edge::Local {
+        row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
+    }
+    Ok(to)
+}
+
+/// The packet's bytes from its IPv6 header to the end of its first buffer.
+fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
+    let available = row.first_length(cx.buffers).saturating_sub((row.l3 - row.l2) as usize);
+    let bytes = cx.buffers.bytes(row.packet);
+    let start = (row.l3 as usize).min(bytes.len());
+    &bytes[start..(start + available).min(bytes.len())]
+}
+
+/// Looks at one header in full: faults are told apart, the check bits written anew.
+fn examine(cx: &Context<'_>, row: &mut Row) -> Result<(), Edge> {
+    let whole = row.l3_length();
+    let bytes = visible(cx, row);
+    match ipv6::Header::new_checked(bytes) {
+        Ok(_) => {}
+        // A chained packet's bytes are not all here.
+        Err(ParseError::PayloadBeyondData { payload_len, .. }) if HEADER_LEN + payload_len as usize <= whole => {}
+        Err(ParseError::Truncated { .. }) => return Err(Edge::TooShort),
+        Err(ParseError::Version(_)) => return Err(Edge::BadVersion),
+        Err(ParseError::PayloadBeyondData { .. }) => return Err(Edge::BadLength),
+    }
+    let header = ipv6::Header::new_unchecked(bytes);
+    let when = |condition: bool, bit: u32| if condition { bit } else { 0 };
+    row.flags = row.flags & !check::ALL
+        | row.flags & (check::GROUP | check::OTHER_STATION)
+        | check::EXAMINED6
+        | when(header.hop_limit() <= 1, check::TTL)
+        | when(is_special(header.src()), check::MARTIAN_SOURCE)
+        | when(is_special(header.dst()), check::SPECIAL_DESTINATION);
+    if row.flags & flag::CHAINED == 0 {
+        row.length = row.l3 - row.l2 + HEADER_LEN as u16 + header.payload_len();
+    }
+    Ok(())
+}
+
+/// What the header pass calls special.
+fn is_special(address: Ipv6Addr) -> bool {
+    let [first, second, ..] = address.segments();
+    first >> 8 == 0xff || first & 0xffc0 == 0xfe80 || (first, second) == (0, 0)
+}
+
+/// Whether an address embeds one of IPv4, mapped or compatible (RFC 4291 2.5.5).
+fn embeds_ip4(address: Ipv6Addr) -> bool {
+    let upper = u128::from(address) >> 32;
+    upper == 0 || upper == 0xffff
+}
+
+/// A source in ff00::/8, fe80::/10 or ::/32. Link-local ones are in order here: that they go no further is seen to where
+/// packets are forwarded.
+fn judge_source(source: Ipv6Addr, destination: Ipv6Addr) -> Result<(), Edge> {
+    if source.is_multicast() {
+        Err(Edge::SourceMulticast)
+    } else if source.is_loopback() {
+        Err(Edge::SourceLoopback)
+    } else if source.is_unspecified() {
+        // Who asks for an address, or who has it, asks its link only (RFC 4862, RFC 4861).
+        let stays_on_link = destination.is_unicast_link_local() || is_of_link(destination);
+        if stays_on_link { Ok(()) } else { Err(Edge::SourceUnspecified) }
+    } else if embeds_ip4(source) {
+        Err(Edge::SourceMapped)
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether an address is a group's on one link.
+fn is_of_link(address: Ipv6Addr) -> bool {
+    address.is_multicast() && ipv6::scope(address) <= ipv6::Scope::Link
+}
+
+/// A destination in ff00::/8, fe80::/10 or ::/32: whether it is this interface's, or to be looked up.
+fn judge_destination(destination: Ipv6Addr, facts: &Facts6) -> Result<Edge, Edge> {
+    if destination.is_multicast() {
+        return match ipv6::scope(destination) {
+            ipv6::Scope::Interface => Err(Edge::GroupOfNoLink),
+            _ if facts.is_member(destination) => Ok(Edge::Local),
+            _ => Err(Edge::Multicast),
+        };
+    }
+    if destination.is_unicast_link_local() {
+        return if facts.owns(destination) { Ok(Edge::Local) } else { Err(Edge::LinkLocal) };
+    }
+    if destination.is_unspecified() {
+        Err(Edge::DestinationUnspecified)
+    } else if destination.is_loopback() {
+        Err(Edge::DestinationLoopback)
+    } else if embeds_ip4(destination) {
+        Err(Edge::DestinationMapped)
+    } else {
+        Ok(Edge::Lookup)
+    }
+}

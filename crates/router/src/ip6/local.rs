@@ -1,0 +1,188 @@
+//! `ip6-local`: packets to an address of this router, or to a group of which it is a member.
+//!
+//! Extension headers are walked here, as far as a bound (RFC 8200 section 4): a router looks at no others' packets' but their
+//! first. Nobody else may send from an address of ours, nor from one to which there is no way back.
+//!
+//! Reads: source and extension headers. Writes: `scratch`, where what they carry begins, counted from the IPv6 header.
+//! Next: by what that is.
+
+use crate::icmp6::Report;
+use crate::interface::SharedFacts;
+use crate::ip::Fibs6;
+use graph::{Context, Map, NodeSpec, Row, VECTOR_SIZE, Vector, flag};
+use std::net::Ipv6Addr;
+use tables::{Leaf, kind};
+use wire::icmpv6::{parameter_problem, unreachable};
+use wire::ipv4::Protocol;
+use wire::ipv6::{self, Chain, ChainError, HEADER_LEN, OptionVerdict, next_header};
+
+graph::edges! {
+    pub enum Edge {
+        Icmp => next "ip6-icmp-input",
+        IcmpError => next "ip6-icmp-error",
+        /// A packet to this router from one of its own addresses that came from outside: its sender forges addresses, or
+        /// another station has an address of ours.
+        Spoofed => drop "ip6 spoofed local-address packet drops",
+        /// A packet to this router from a source to which it has no route, so that it could not be answered: it is forged,
+        /// or a route back is missing (`show ip6 fib`).
+        SourceMiss => drop "ip6 source lookup miss",
+        /// An extension header goes beyond the packet (RFC 8200 4): it was cut, or made to break parsers.
+        Truncated => drop "ip6 extension header beyond the packet",
+        /// More extension headers than eight: nobody needs so many, they are made to cost time (RFC 8504 5.3).
+        TooMany => drop "ip6 too many extension headers",
+        /// A second fragment header in one packet: made to break parsers (RFC 7112).
+        FragmentTwice => drop "ip6 second fragment header",
+        /// An option that is not known here says that the packet is to be discarded without a word (RFC 8200 4.2).
+        Option => drop "ip6 option says discard",
+        /// A fragment of a packet to this router.
+        Fragment => drop "ip6 fragments are not reassembled",
+        /// The packet ends with its headers (RFC 8200 4.7). It asks for nothing.
+        NoNextHeader => end "ip6 no next header",
+        /// A TCP segment to this router, where nobody listens.
+        Segment => drop "ip6 tcp is not listened to",
+    }
+}
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "ip6-local".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip6 }
+}
+
+pub struct Ip6Local {
+    facts: SharedFacts,
+    fibs: Fibs6,
+}
+
+impl Ip6Local {
+    pub fn new(facts: SharedFacts, fibs: Fibs6) -> Ip6Local {
+        Ip6Local { facts, fibs }
+    }
+
+    /// What is wrong with the source of each packet. Nothing ever is with what this router sent itself.
+    fn judge_sources(&self, cx: &mut Context<'_>, vector: &mut Vector) -> [Option<Edge>; VECTOR_SIZE] {
+        let (mut faults, mut sources, mut leaves) = ([None; VECTOR_SIZE], [0; VECTOR_SIZE], [0; VECTOR_SIZE]);
+        let count = vector.len();
+        let (frames, _) = vector.l3_frames(cx.buffers);
+        for (i, source) in sources[..count].iter_mut().enumerate() {
+            *source = u128::from_be_bytes(*frames.bytes(i)[8..].first_chunk().expect("16 bytes"));
+        }
+        let rx = vector.rx_interfaces();
+        self.fibs.way_back(cx.round, rx, &sources[..count], &mut leaves[..count], false);
+        let facts = self.facts.load(cx.round);
+        for i in 0..count {
+            let row = vector.row(i);
+            let source = Ipv6Addr::from(sources[i]);
+            faults[i] = if row.flags & flag::ORIGINATED != 0 || source.is_unspecified() {
+                None
+            } else if source.is_unicast_link_local() {
+                let ours = facts.get(row.rx_interface).is_some_and(|facts| facts.ip6.owns(source));
+                ours.then_some(Edge::Spoofed)
+            } else {
+                match Leaf(leaves[i]).kind() {
+                    kind::RECEIVE => Some(Edge::Spoofed),
+                    kind::ADJACENCY | kind::GLEAN | kind::LOAD_BALANCE => None,
+                    _ => Some(Edge::SourceMiss),
+                }
+            };
+        }
+        faults
+    }
+}
+
+impl Map for Ip6Local {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let faults = self.judge_sources(cx, vector);
+        for (i, fault) in faults[..vector.len()].iter().enumerate() {
+            let mut row = vector.row(i);
+            let to = match fault {
+                Some(fault) => *fault,
+                None => deliver(cx, &mut row),
+            };
+            vector.set_row(i, row);
+            vector.set_edge(i, to.into());
+        }
+    }
+}
+
+/// Where a packet goes by what it carries behind its extension headers.
+fn deliver(cx: &Context<'_>, row: &mut Row) -> Edge {
+    let bytes = cx.buffers.bytes(row.packet);
+    let begin = row.l3 as usize;
+    let end = (row.l2 as usize + row.first_length(cx.buffers)).min(bytes.len());
+    let Some(bytes) = bytes.get(begin..end).filter(|bytes| bytes.len() >= HEADER_LEN) else { return Edge::Truncated };
+    let header = ipv6::Header::new_unchecked(bytes);
+    let (first, rest) = (header.next_header(), &bytes[HEADER_LEN..]);
+    let mut problem = |code: u8, at: usize| {
+        row.scratch = Report::parameter_problem(code, at as u32).into();
+        Edge::IcmpError
+    };
+    let chain = match Chain::walk(first, rest) {
+        Ok(chain) => chain,
+        Err(ChainError::Truncated { .. }) => return Edge::Truncated,
+        Err(ChainError::TooMany { .. }) => return Edge::TooMany,
+        Err(ChainError::FragmentTwice { .. }) => return Edge::FragmentTwice,
+        Err(ChainError::HopByHopLate { named_at }) => {
+            return problem(parameter_problem::NEXT_HEADER, HEADER_LEN + named_at);
+        }
+    };
+    if let Some((at, _)) = chain.routing {
+        // RFC 8200 4.4, RFC 5095, RFC 8754 4.3: this router is no segment endpoint.
+        return problem(parameter_problem::ERRONEOUS_FIELD, HEADER_LEN + at + 2);
+    }
+    let to_group = header.dst().is_multicast();
+    match judge_options(first, rest, &chain, to_group) {
+        Ok(()) => {}
+        Err(Refusal::Silent) => return Edge::Option,
+        Err(Refusal::Told(code, at)) => return problem(code, HEADER_LEN + at),
+    }
+    if chain.is_fragment() {
+        return Edge::Fragment;
+    }
+    match chain.protocol {
+        Protocol::ICMP6 => {
+            row.scratch = (HEADER_LEN + chain.payload) as u64;
+            Edge::Icmp
+        }
+        next_header::NONE => Edge::NoNextHeader,
+        Protocol::TCP => Edge::Segment,
+        Protocol::UDP => {
+            row.scratch = Report::unreachable(unreachable::PORT).into();
+            Edge::IcmpError
+        }
+        // RFC 8200 section 4: where the byte is that names it.
+        _ => problem(parameter_problem::NEXT_HEADER, chain.named_at.map_or(6, |at| HEADER_LEN + at)),
+    }
+}
+
+/// What becomes of a packet because of its options.
+enum Refusal {
+    Silent,
+    /// The code of a parameter problem, and where it is, counted from the end of the IPv6 header.
+    Told(u8, usize),
+}
+
+/// Looks at the options of a packet (RFC 8200 section 4.2).
+fn judge_options(first: Protocol, bytes: &[u8], chain: &Chain, to_group: bool) -> Result<(), Refusal> {
+    let (mut protocol, mut at) = (first, 0);
+    while at < chain.payload {
+        let (next, length) = match protocol {
+            next_header::FRAGMENT => (bytes[at], 8),
+            Protocol::AH => (bytes[at], (usize::from(bytes[at + 1]) + 2) * 4),
+            _ => (bytes[at], (usize::from(bytes[at + 1]) + 1) * 8),
+        };
+        if matches!(protocol, next_header::HOP_BY_HOP | next_header::DESTINATION) {
+            match ipv6::options(&bytes[at..at + length]) {
+                OptionVerdict::GoOn { .. } => {}
+                OptionVerdict::Discard => return Err(Refusal::Silent),
+                OptionVerdict::TellUnlessGroup { .. } if to_group => return Err(Refusal::Silent),
+                OptionVerdict::Tell { at: option } | OptionVerdict::TellUnlessGroup { at: option } => {
+                    return Err(Refusal::Told(parameter_problem::OPTION, at + option));
+                }
+                OptionVerdict::Malformed { at: option } => {
+                    return Err(Refusal::Told(parameter_problem::ERRONEOUS_FIELD, at + option));
+                }
+            }
+        }
+        (protocol, at) = (Protocol(next), at + length);
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! IPv6 (RFC 8200): input checks, forwarding, local delivery.
+//!
+//! The packet's way: `ip6-input` -> `ip6-lookup` (-> `ip6-load-balance`, `lookup-ip6-dst`) -> `ip6-rewrite` -> the
+//! interface's output; or to `ip6-local`, `ip6-glean`. Nothing is cut on its way: what is too long for its next hop is
+//! answered (RFC 8200 section 5).
+
+mod addresses;
+pub mod cli;
+pub(crate) mod config;
+mod facts;
+mod input;
+mod local;
+mod lookup;
+mod rewrite;
+mod route_counters;
+
+pub use addresses::Ip6Error;
+pub use facts::Facts6;
+
+use crate::capability::{Capability, Stage};
+use crate::interface::{Interface, InterfaceCounters, SharedFacts};
+use crate::ip::Fibs6;
+use crate::ip::control::TableIndex;
+use crate::ip::count::Places;
+use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use std::net::Ipv6Addr;
+use tables::ObjectHandle;
+use wire::{MacAddress, Prefix6};
+
+/// Hops that our own packets may take (RFC 1700's default).
+pub(crate) const OUR_HOP_LIMIT: u8 = 64;
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "ip6",
+    description: "IPv6 (RFC 8200) input, routing, forwarding, local delivery",
+    stages: &[
+        Stage::new("ip6-unicast", "ip6-input", when_enabled),
+        Stage::new("ip6-unicast", "ip6-lookup", when_enabled),
+        Stage::new("ip6-unicast", "ip6-load-balance", when_enabled),
+        Stage::new("ip6-unicast", "lookup-ip6-dst", when_enabled),
+        Stage::new("ip6-unicast", "ip6-route-counters", when_enabled),
+        Stage::new("ip6-local", "ip6-local", when_enabled),
+        Stage::new("ip6-output", "ip6-rewrite", when_enabled),
+    ],
+};
+
+/// It works on packets of interfaces that take part in IPv6.
+pub(crate) fn when_enabled(interface: &Interface) -> Option<String> {
+    (interface.is_up() && interface.ip6.is_enabled()).then(String::new)
+}
+
+/// What operators said of IPv6 on an interface, and what follows from it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// The table of its addresses, and of the packets that it receives.
+    pub table: TableIndex,
+    /// Its addresses of more than one link, with their networks.
+    pub addresses: Vec<Prefix6>,
+    /// It takes part though it has no such address (`enable ip6 interface`).
+    pub is_stated: bool,
+    /// Its address of its link only, when an operator chose it.
+    pub stated_link_local: Option<Ipv6Addr>,
+    /// That address while it takes part.
+    pub link_local: Option<Ipv6Addr>,
+    /// The object of what goes onto its link, while it takes part.
+    pub(crate) on_link: Option<u32>,
+}
+
+impl Settings {
+    /// Whether the interface takes part in IPv6.
+    pub fn is_enabled(&self) -> bool {
+        self.link_local.is_some()
+    }
+}
+
+/// The network of a link-local address (RFC 4291 section 2.5.6).
+pub(crate) fn link_local_network(address: Ipv6Addr) -> Prefix6 {
+    Prefix6::new(address, 64).expect("64 is a length")
+}
+
+/// Nodes that others connect to.
+pub(crate) struct Nodes {
+    pub rewrite: NodeIndex,
+}
+
+/// The edge of `ip6-rewrite` to the node that resolves neighbours.
+pub(crate) const DISCOVER_EDGE: u16 = rewrite::Edge::Discover as u16;
+
+/// What control and the capability's nodes share.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a> {
+    pub facts: &'a SharedFacts,
+    pub fibs: &'a Fibs6,
+    pub objects: &'a ObjectHandle,
+    pub places: &'a Places,
+    pub counters: &'a InterfaceCounters,
+}
+
+/// Registers the capability's nodes.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
+    let Shared { facts, fibs, objects, places, counters } = shared;
+    let (seen, ip6) = (facts.clone(), counters.ip6.clone());
+    let input = move || input::Ip6Input::new(seen.clone(), ip6.clone());
+    graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input())))?;
+    let (first, other) = (fibs.clone(), fibs.clone());
+    graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip6Lookup::new(first.clone()))))?;
+    graph.register(lookup::in_table_spec(), move |_| Behaviour::Map(Box::new(lookup::InTable::new(other.clone()))))?;
+    let places = places.clone();
+    let count = move || route_counters::RouteCounters::new(places.clone());
+    graph.register(route_counters::spec(), move |_| Behaviour::Map(Box::new(count())))?;
+    let handle = objects.clone();
+    graph.register(lookup::load_balance_spec(), move |_| {
+        Behaviour::Map(Box::new(lookup::Ip6LoadBalance::new(handle.clone(), seed)))
+    })?;
+    let handle = objects.clone();
+    let rewrite =
+        graph.register(rewrite::spec(), move |_| Behaviour::Map(Box::new(rewrite::Ip6Rewrite::new(handle.clone()))))?;
+    let (seen, fibs) = (facts.clone(), fibs.clone());
+    let local = move || local::Ip6Local::new(seen.clone(), fibs.clone());
+    graph.register(local::spec(), move |_| Behaviour::Map(Box::new(local())))?;
+    Ok(Nodes { rewrite })
+}
+
+/// The link-local address that an interface gives itself: of its Ethernet address (RFC 4291 appendix A).
+pub(crate) fn own_link_local(mac: MacAddress) -> Ipv6Addr {
+    wire::nd::link_local(mac)
+}

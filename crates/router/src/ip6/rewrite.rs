@@ -1,0 +1,135 @@
+//! `ip6-rewrite`: sends packets to their next hop.
+//!
+//! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the hop limit into the packet;
+//! `l2` and `length`. Next: the adjacency's interface output; `ip6-discover-neighbor` when the next hop is not known;
+//! `ip6-icmp-error` when the packet is too long, its hops are used up, or its source is of its link only.
+
+use crate::icmp6::Report;
+use crate::ip::forward::{forward_one, forward_vector};
+use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
+use std::fmt;
+use tables::object::ObjectRef;
+use tables::{Leaf, ObjectHandle};
+use wire::batch::{Hop6, check};
+use wire::icmpv6::unreachable;
+use wire::ipv6;
+
+graph::edges! {
+    /// Edges to the interfaces' outputs follow these.
+    pub enum Edge {
+        Discover => next "ip6-discover-neighbor",
+        IcmpError => next "ip6-icmp-error",
+        /// The packet begins so far at the front of its buffer that the link header does not fit before it. No device
+        /// brings such packets: please report it.
+        NoRoom => drop "no room for the link header",
+        /// It came as a broadcast or multicast frame, but its destination is one host's: who sends so would have every
+        /// station on the link deliver a copy.
+        Group => drop "group-addressed frame is not forwarded",
+    }
+}
+
+const COUNTERS: &[CounterSpec] = &[CounterSpec(
+    "ip6 packets too big",
+    Severity::Error,
+    "A packet is longer than the MTU of its way out. Its sender is told the MTU (RFC 8200 5, RFC 4443 3.2); a few for each \
+     new way are path MTU discovery at work.",
+)];
+const TOO_BIG: usize = 0;
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "ip6-rewrite".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+}
+
+pub struct Ip6Rewrite {
+    objects: ObjectHandle,
+}
+
+impl Ip6Rewrite {
+    pub fn new(objects: ObjectHandle) -> Ip6Rewrite {
+        Ip6Rewrite { objects }
+    }
+}
+
+/// Packets with any of these are looked at one by one.
+const SPECIAL: u32 = check::TTL | check::GROUP | check::MARTIAN_SOURCE | flag::SEGMENTED | flag::ORIGINATED;
+
+impl Map for Ip6Rewrite {
+    #[inline]
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let done = match vector.any_flags() & SPECIAL != 0 {
+            true => 0,
+            false => forward_vector::<Hop6>(&self.objects, cx, vector),
+        };
+        let objects = self.objects.load(cx.round);
+        for i in done..vector.len() {
+            let object = objects.get(Leaf(vector.targets()[i]).index());
+            let columns = vector.columns();
+            let length = columns.length[i].wrapping_add(columns.l2[i]).wrapping_sub(columns.l3[i]);
+            let plain = columns.flags[i] & SPECIAL == 0 && length <= object.mtu();
+            let to = match object.is_complete() && plain {
+                true => forward_one::<Hop6>(cx, vector, i, object),
+                false => one(cx, vector, i, object),
+            };
+            vector.set_edge(i, to);
+        }
+    }
+}
+
+/// One packet, with all that can be special about it.
+fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>) -> EdgeIndex {
+    let mut row = vector.row(i);
+    let forwarded = row.flags & flag::ORIGINATED == 0;
+    if forwarded && row.flags & check::GROUP != 0 {
+        return Edge::Group.into();
+    }
+    if forwarded && row.flags & check::MARTIAN_SOURCE != 0 {
+        // RFC 4291 2.5.6, RFC 4443 3.1: of its link only.
+        vector.set_scratch(i, Report::unreachable(unreachable::BEYOND_SCOPE).into());
+        return Edge::IcmpError.into();
+    }
+    if forwarded && row.flags & check::TTL != 0 {
+        vector.set_scratch(i, Report::hop_limit_exceeded().into());
+        return Edge::IcmpError.into();
+    }
+    if wire_length(cx, &row) > object.mtu() as usize {
+        cx.count(TOO_BIG, 1);
+        vector.set_scratch(i, Report::packet_too_big(object.mtu()).into());
+        return Edge::IcmpError.into();
+    }
+    if !object.is_complete() {
+        return Edge::Discover.into();
+    }
+    let rewrite = object.rewrite();
+    let l3 = row.l3 as usize;
+    let bytes = cx.buffers.bytes_mut(row.packet);
+    let Some(begin) = l3.checked_sub(rewrite.len()) else { return Edge::NoRoom.into() };
+    bytes[begin..l3].copy_from_slice(rewrite);
+    if forwarded {
+        let mut header = ipv6::Header::new_unchecked(&mut bytes[l3..]);
+        let hops = header.hop_limit();
+        header.set_hop_limit(hops - 1);
+    }
+    let grown = row.l2 as i32 - begin as i32;
+    row.length = (row.length as i32 + grown) as u16;
+    row.l2 = begin as u16;
+    vector.set_row(i, row);
+    object.edge()
+}
+
+/// Bytes of the longest network-layer packet that this one puts on the wire.
+fn wire_length(cx: &Context<'_>, row: &Row) -> usize {
+    if row.flags & flag::SEGMENTED == 0 {
+        return row.l3_length();
+    }
+    let offload = cx.buffers.segment(row.packet).offload;
+    offload.header_length as usize + offload.segment_size as usize
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "  dpo-idx {}", Leaf(snapshot.row.target).index())?;
+    write!(f, "  00000000: ")?;
+    for byte in snapshot.l2().iter().take(32) {
+        write!(f, "{byte:02x}")?;
+    }
+    writeln!(f)
+}

@@ -1,0 +1,337 @@
+//! `icmp6-neighbor-discovery`: answers solicitations, and tells control what neighbours say.
+//!
+//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says, and the frame's addresses. Writes:
+//! the answer in place. Next: `interface-output` with an answer, back by the interface from which the solicitation came, or
+//! the end of messages that were taken in (RFC 4861 section 7).
+
+use crate::arp::policy::{Policy, SharedPolicy};
+use crate::events::EventSender;
+use crate::interface::{Facts, SharedFacts};
+use crate::neighbour::NeighbourKey;
+use crate::neighbour::learn::{Learner, NotLearned};
+use crate::neighbour::limit::{Bucket, ByInterface};
+use crate::neighbour::table::{Entry, Shared};
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use wire::ethernet::EtherType;
+use wire::icmpv6;
+use wire::ipv4::Protocol;
+use wire::ipv6::{self, HEADER_LEN, Repr};
+use wire::nd::{self, AdvertisementFlags, Discovery, HOP_LIMIT, NEIGHBOUR_LEN, NdOption, ParseError};
+use wire::{MacAddress, batch::check};
+
+graph::edges! {
+    pub enum Edge {
+        Reply => next "interface-output",
+        /// A neighbour answered a question of this router's, or told of itself, and was taken in. Normal.
+        Advertised => end "neighbor advertisements received",
+        /// A solicitation of another station's address. Normal, as groups of solicited nodes are shared.
+        NotForUs => end "neighbor solicitation for another station",
+        /// A router or host on the link speaks of itself. Nothing here is made by it.
+        Router => end "router discovery messages",
+        /// The hop limit is not 255: a router has passed the message on, or it was sent from afar (RFC 4861 7.1). An attack,
+        /// or a broken sender.
+        HopLimit => drop "neighbor discovery from beyond the link",
+        /// The code is not 0 (RFC 4861 7.1). A broken sender.
+        Code => drop "neighbor discovery code is not 0",
+        /// Shorter than its kind needs (RFC 4861 7.1). A broken or hostile sender.
+        Truncated => drop "neighbor discovery message too short",
+        /// An option goes beyond the message, or has the length 0 (RFC 4861 4.6). A broken or hostile sender.
+        BadOption => drop "neighbor discovery option is malformed",
+        /// The target is a group, which nobody has (RFC 4861 7.1).
+        GroupTarget => drop "neighbor discovery target is a group",
+        /// Who has no address asks, but tells an Ethernet address, or asks another group than the target's (RFC 4861 7.1.1).
+        BadProbe => drop "neighbor solicitation from nobody is malformed",
+        /// An advertisement to a group says that it is an answer (RFC 4861 7.1.2).
+        BadSolicited => drop "neighbor advertisement to a group is marked solicited",
+        /// The Ethernet address that is told is a group's or zero.
+        BadLinkAddress => drop "neighbor discovery link address is no station's",
+        /// The sender's address is on none of this interface's networks: a wrong prefix on one side, or two networks on one
+        /// wire.
+        ForeignSender => drop "neighbor discovery sender is not on link",
+        /// Another station says that it has an address of this router's: two stations have the same address. The log names
+        /// it.
+        OurAddress => drop "neighbor has an address of ours",
+        /// A neighbour told of itself that nobody asked for (RFC 4861 7.2.5). Normal when stations come up.
+        NotAskedFor => end "neighbor advertisement of who was not asked for",
+        /// A neighbour is known by another Ethernet address, and this one does not claim to be newer (RFC 4861 7.2.5): an
+        /// answer of a proxy or of an anycast address.
+        DoesNotOverride => end "neighbor advertisement does not override",
+        /// An answer does not tell the Ethernet address that was asked for (RFC 4861 7.2.5).
+        NoLinkAddress => drop "neighbor advertisement without a link address",
+        /// The sender is a static neighbour here, with another Ethernet address. The operator's is kept: correct it, or
+        /// look for who claims the address.
+        ContradictsStatic => drop "contradicts a static neighbor",
+        /// More solicitations than `set arp rate replies` allows a second on one interface. The askers ask again.
+        RepliesLimited => drop "neighbor advertisements limited by rate",
+        /// More news than `set arp rate learning` allows a second on one interface: a flood, or a very large network.
+        LearningLimited => drop "neighbor learning limited by rate",
+        /// The control thread has more to do than it can take in; what was told is lost, and told again when asked.
+        ControlBusy => drop "control is busy, not learned",
+        /// The interface was deleted while the message was on its way. A few at that moment are normal.
+        NoInterface => drop "interface is gone",
+    }
+}
+
+const COUNTERS: &[CounterSpec] = &[
+    CounterSpec(
+        "neighbor advertisements sent",
+        Severity::Info,
+        "A station asked for an address of ours and was answered (RFC 4861 7.2.4). Normal.",
+    ),
+    CounterSpec(
+        "asker answered, not learned",
+        Severity::Warning,
+        "Who asked was answered, but not learned: the rate of learning is used up (`set arp rate`), control is busy, or the \
+         asker is a static neighbour with another MAC address.",
+    ),
+];
+const SENT: usize = 0;
+const ASKERS_NOT_LEARNED: usize = 1;
+
+/// Conflicts that a worker tells control of, a second.
+const CONFLICTS_TOLD: u32 = 10;
+/// An advertisement with the option that tells our Ethernet address.
+const ANSWER_LEN: usize = NEIGHBOUR_LEN + 8;
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "icmp6-neighbor-discovery".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+}
+
+/// What the node reads.
+#[derive(Clone)]
+pub struct Tables {
+    pub facts: SharedFacts,
+    pub neighbours: Arc<Shared>,
+    pub policy: SharedPolicy,
+}
+
+pub struct NdInput {
+    tables: Arc<Tables>,
+    learner: Learner,
+    replies: ByInterface<Bucket>,
+    conflicts: Bucket,
+}
+
+/// Who says something, and how it came.
+struct Sender {
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    mac: MacAddress,
+}
+
+impl NdInput {
+    pub fn new(tables: Tables, events: EventSender) -> NdInput {
+        NdInput {
+            tables: Arc::new(tables),
+            learner: Learner::new(events),
+            replies: ByInterface::default(),
+            conflicts: Bucket::default(),
+        }
+    }
+
+    fn one(&mut self, cx: &mut Context<'_>, tables: &Tables, row: &mut Row) -> Result<Edge, Edge> {
+        let facts = tables.facts.load(cx.round).get(row.rx_interface).ok_or(Edge::NoInterface)?;
+        let (l2, l3) = (row.l2 as usize, row.l3 as usize);
+        let bytes = cx.buffers.bytes(row.packet);
+        let end = (l2 + row.first_length(cx.buffers)).min(bytes.len());
+        let packet = bytes.get(l3..end).filter(|packet| packet.len() >= HEADER_LEN).ok_or(Edge::Truncated)?;
+        let header = ipv6::Header::new_unchecked(packet);
+        if header.hop_limit() != HOP_LIMIT {
+            return Err(Edge::HopLimit);
+        }
+        let message = packet.get(row.scratch as usize..).unwrap_or_default();
+        if message.get(1) != Some(&0) {
+            return Err(Edge::Code);
+        }
+        let message = match Discovery::parse(message) {
+            Some(Ok(message)) => message,
+            Some(Err(ParseError::Truncated { .. })) | None => return Err(Edge::Truncated),
+            Some(Err(ParseError::GroupTarget)) => return Err(Edge::GroupTarget),
+            Some(Err(_)) => return Err(Edge::BadOption),
+        };
+        let frame_source = MacAddress(*bytes[l2 + 6..].first_chunk().expect("a link header is longer"));
+        let sender = Sender { source: header.src(), destination: header.dst(), mac: frame_source };
+        let policy = tables.policy.load(cx.round);
+        match message {
+            Discovery::NeighbourSolicitation { target, options } => {
+                let told = link_address(options.source())?;
+                self.solicited(cx, tables, facts, policy, row, &sender, target, told)
+            }
+            Discovery::NeighbourAdvertisement { flags, target, options } => {
+                let told = link_address(options.target())?;
+                self.advertised(cx, tables, facts, policy, &sender, flags, target, told)
+            }
+            Discovery::RouterSolicitation(_) | Discovery::RouterAdvertisement(..) | Discovery::Redirect { .. } => {
+                Ok(Edge::Router)
+            }
+        }
+    }
+
+    /// Somebody asks who has an address (RFC 4861 7.1.1, 7.2.3).
+    #[allow(clippy::too_many_arguments)]
+    fn solicited(
+        &mut self,
+        cx: &mut Context<'_>,
+        tables: &Tables,
+        facts: &Facts,
+        policy: &Policy,
+        row: &mut Row,
+        sender: &Sender,
+        target: Ipv6Addr,
+        told: Option<MacAddress>,
+    ) -> Result<Edge, Edge> {
+        let is_probe = sender.source.is_unspecified();
+        if is_probe && (told.is_some() || sender.destination != nd::solicited_node(target)) {
+            return Err(Edge::BadProbe);
+        }
+        if !facts.ip6.owns(target) {
+            return Ok(Edge::NotForUs);
+        }
+        if !is_probe && !facts.ip6.is_attached(sender.source) {
+            return Err(Edge::ForeignSender);
+        }
+        if !self.replies.of(facts.index).take(cx.now, policy.rates.replies) {
+            return Err(Edge::RepliesLimited);
+        }
+        // To all, as who probes has no address yet (RFC 4861 7.2.4).
+        let (to, to_mac) = match is_probe {
+            true => (ALL_NODES, nd::group_mac(ALL_NODES)),
+            false => (sender.source, told.unwrap_or(sender.mac)),
+        };
+        let flags = AdvertisementFlags { router: true, solicited: !is_probe, overrides: true };
+        answer(cx, row, facts, (to, to_mac), target, flags);
+        cx.count(SENT, 1);
+        if let Some(mac) = told {
+            let key = NeighbourKey::new(facts.index, sender.source);
+            let entry = tables.neighbours.get(cx.round, &key);
+            // Who asks us will soon be talked to.
+            if self.learner.learn(cx, (key, mac), entry, true, policy.rates.learning).is_err() {
+                cx.count(ASKERS_NOT_LEARNED, 1);
+            }
+        }
+        Ok(Edge::Reply)
+    }
+
+    /// Somebody says that it has an address (RFC 4861 7.1.2, 7.2.5).
+    #[allow(clippy::too_many_arguments)]
+    fn advertised(
+        &mut self,
+        cx: &Context<'_>,
+        tables: &Tables,
+        facts: &Facts,
+        policy: &Policy,
+        sender: &Sender,
+        flags: AdvertisementFlags,
+        target: Ipv6Addr,
+        told: Option<MacAddress>,
+    ) -> Result<Edge, Edge> {
+        if flags.solicited && sender.destination.is_multicast() {
+            return Err(Edge::BadSolicited);
+        }
+        let key = NeighbourKey::new(facts.index, target);
+        if facts.ip6.owns(target) {
+            let mac = told.unwrap_or(sender.mac);
+            if mac != facts.mac && self.conflicts.take(cx.now, CONFLICTS_TOLD) {
+                self.learner.tell_conflict(key, mac);
+            }
+            return Err(Edge::OurAddress);
+        }
+        let entry = tables.neighbours.get(cx.round, &key);
+        let known = entry.map(Entry::word).and_then(|word| word.mac());
+        // Who is asked directly need not tell the address that it is asked at (RFC 4861 4.4).
+        let Some(mac) = told.or(known) else {
+            return Err(if entry.is_some() { Edge::NoLinkAddress } else { Edge::NotAskedFor });
+        };
+        if known.is_some_and(|known| known != mac) && !flags.overrides {
+            return Ok(Edge::DoesNotOverride);
+        }
+        match self.learner.learn(cx, (key, mac), entry, false, policy.rates.learning) {
+            Ok(()) => Ok(Edge::Advertised),
+            Err(NotLearned::NotAskedFor) => Ok(Edge::NotAskedFor),
+            Err(NotLearned::ContradictsStatic) => Err(Edge::ContradictsStatic),
+            Err(NotLearned::Limited) => Err(Edge::LearningLimited),
+            Err(NotLearned::ControlBusy) => Err(Edge::ControlBusy),
+        }
+    }
+}
+
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+/// An Ethernet address that a message tells, if it does.
+fn link_address(told: Option<MacAddress>) -> Result<Option<MacAddress>, Edge> {
+    match told {
+        Some(mac) if mac.is_multicast() || mac.is_zero() => Err(Edge::BadLinkAddress),
+        other => Ok(other),
+    }
+}
+
+/// Turns a solicitation into our advertisement.
+fn answer(
+    cx: &mut Context<'_>,
+    row: &mut Row,
+    facts: &Facts,
+    (to, mac): (Ipv6Addr, MacAddress),
+    target: Ipv6Addr,
+    flags: AdvertisementFlags,
+) {
+    let header = facts.link_header(mac, EtherType::IPV6);
+    let l2 = row.l2 as usize;
+    let frame = &mut cx.buffers.bytes_mut(row.packet)[l2..l2 + header.len() + HEADER_LEN + ANSWER_LEN];
+    let (link, packet) = frame.split_at_mut(header.len());
+    link.copy_from_slice(&header);
+    write_advertisement(packet, target, to, target, flags, facts.mac);
+    row.l3 = (l2 + header.len()) as u16;
+    row.length = (header.len() + HEADER_LEN + ANSWER_LEN) as u16;
+    row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED | check::EXAMINED6;
+    row.scratch = facts.index.0.into();
+}
+
+/// Writes an IPv6 packet with a neighbour advertisement that tells our Ethernet address.
+pub(super) fn write_advertisement(
+    packet: &mut [u8],
+    from: Ipv6Addr,
+    to: Ipv6Addr,
+    target: Ipv6Addr,
+    flags: AdvertisementFlags,
+    mac: MacAddress,
+) {
+    nd::emit_advertisement(&mut packet[HEADER_LEN..], target, flags);
+    NdOption::TargetLinkAddress(mac).emit(&mut packet[HEADER_LEN + NEIGHBOUR_LEN..]);
+    finish(packet, from, to);
+}
+
+/// Puts an IPv6 header before a message of Neighbor Discovery, and its checksum into it.
+pub(super) fn finish(packet: &mut [u8], from: Ipv6Addr, to: Ipv6Addr) {
+    let (ip, message) = packet.split_at_mut(HEADER_LEN);
+    icmpv6::Header::new_checked(&mut message[..]).expect("it has a header").fill_checksum(from, to);
+    Repr {
+        src: from,
+        dst: to,
+        next_header: Protocol::ICMP6,
+        hop_limit: HOP_LIMIT,
+        traffic_class: 0,
+        flow_label: 0,
+        payload_len: message.len() as u16,
+    }
+    .emit(ip);
+}
+
+impl Map for NdInput {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let tables = self.tables.clone();
+        vector.each_row(|row| {
+            // Such messages are shorter than one buffer.
+            if row.flags & flag::CHAINED != 0 {
+                return Edge::Truncated;
+            }
+            self.one(cx, &tables, row).unwrap_or_else(|fault| fault)
+        });
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    crate::headers::trace_ip6(snapshot, f)
+}

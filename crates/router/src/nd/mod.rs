@@ -1,0 +1,65 @@
+//! Neighbor Discovery for IPv6 (RFC 4861): who has which Ethernet address.
+//!
+//! Workers answer solicitations and take in what neighbours say ([`input`]); control asks and announces ([`send`]). What is
+//! known of neighbours is in [`crate::neighbour`].
+
+mod input;
+mod send;
+
+use crate::capability::{Capability, Stage};
+use crate::events::EventSender;
+use crate::interface::SharedFacts;
+use crate::ip6;
+use crate::neighbour::control::Neighbours;
+use crate::neighbour::glean::{self, Glean};
+use crate::neighbour::resolve::{self, Resolve};
+use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use tables::ObjectHandle;
+use wire::Family;
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "nd",
+    description: "Neighbor Discovery for IPv6 (RFC 4861)",
+    stages: &[
+        Stage::new("ip6-local", "icmp6-neighbor-discovery", ip6::when_enabled),
+        Stage::new("ip6-glean", "ip6-glean", ip6::when_enabled),
+        Stage::new("ip6-discover", "ip6-discover-neighbor", ip6::when_enabled),
+    ],
+};
+
+/// Nodes that control talks to.
+pub(crate) struct Nodes {
+    pub discover: NodeIndex,
+}
+
+/// Registers the capability's nodes.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(
+    graph: &mut Graph,
+    facts: &SharedFacts,
+    objects: &ObjectHandle,
+    neighbours: &Neighbours,
+    events: &EventSender,
+) -> Result<Nodes, GraphError> {
+    let tables =
+        input::Tables { facts: facts.clone(), neighbours: neighbours.shared(), policy: neighbours.shared_policy() };
+    let sender = events.clone();
+    graph.register(input::spec(), move |_| {
+        Behaviour::Map(Box::new(input::NdInput::new(tables.clone(), sender.clone())))
+    })?;
+    let (held, gleaned, events) = (objects.clone(), objects.clone(), events.clone());
+    let (known, policy) = (neighbours.shared(), neighbours.shared_policy());
+    let share = graph.pool().capacity() as usize / graph.workers();
+    let discover = graph.register(resolve::spec(Family::Ip6), move |_| {
+        let resolve = Resolve::new(Family::Ip6, held.clone(), events.clone(), known.clone(), policy.clone(), share);
+        Behaviour::Expand(Box::new(resolve))
+    })?;
+    let known = neighbours.shared();
+    graph.register(glean::spec(Family::Ip6), move |_| {
+        Behaviour::Map(Box::new(Glean::new(Family::Ip6, known.clone(), gleaned.clone())))
+    })?;
+    Ok(Nodes { discover })
+}

@@ -1,0 +1,40 @@
+//! What control says by Neighbor Discovery: questions, and announcements of our own addresses.
+
+use super::input::{finish, write_advertisement};
+use crate::Router;
+use crate::neighbour::NeighbourKey;
+use graph::InterfaceIndex;
+use std::net::{IpAddr, Ipv6Addr};
+use wire::MacAddress;
+use wire::ethernet::EtherType;
+use wire::ipv6::HEADER_LEN;
+use wire::nd::{self, AdvertisementFlags, NEIGHBOUR_LEN, NdOption};
+
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+impl Router {
+    /// Asks on the wire: directly when `to` is a station's address, else in the group of the address that is wanted.
+    pub(crate) fn send_solicitation(&self, key: NeighbourKey, to: MacAddress) {
+        let IpAddr::V6(wanted) = key.address else { return };
+        let Ok(interface) = self.interfaces.get(key.interface) else { return };
+        let Some(us) = interface.address6_towards(wanted) else { return };
+        let (destination, mac) = match to.is_broadcast() {
+            true => (nd::solicited_node(wanted), nd::group_mac(nd::solicited_node(wanted))),
+            false => (wanted, to),
+        };
+        let mut packet = [0; HEADER_LEN + NEIGHBOUR_LEN + 8];
+        nd::emit_solicitation(&mut packet[HEADER_LEN..], wanted);
+        NdOption::SourceLinkAddress(interface.mac).emit(&mut packet[HEADER_LEN + NEIGHBOUR_LEN..]);
+        finish(&mut packet, us, destination);
+        self.inject(key.interface, &interface.link_header(mac, EtherType::IPV6), &packet);
+    }
+
+    /// Tells the link an address of ours (RFC 4861 7.2.6), so that hosts that knew it elsewhere find us.
+    pub(crate) fn announce6(&self, interface: InterfaceIndex, address: Ipv6Addr) {
+        let Some(known) = self.interfaces.get(interface).ok().filter(|known| !known.is_loopback()) else { return };
+        let flags = AdvertisementFlags { router: true, solicited: false, overrides: true };
+        let mut packet = [0; HEADER_LEN + NEIGHBOUR_LEN + 8];
+        write_advertisement(&mut packet, address, ALL_NODES, address, flags, known.mac);
+        self.inject(interface, &known.link_header(nd::group_mac(ALL_NODES), EtherType::IPV6), &packet);
+    }
+}

@@ -1,0 +1,44 @@
+//! Neighbours: who is on the wires, by which Ethernet address. The same for both families; how they are asked, and
+//! what they say, is in [`crate::arp`] and [`crate::nd`].
+//!
+//! Workers hold packets for unknown neighbours ([`resolve`]) and tell control what is news as [`Event`]s. Control keeps
+//! the neighbours, has them asked for, and ages them ([`control`]); what it knows is in a table for workers ([`table`]).
+
+pub mod control;
+pub(crate) mod glean;
+pub(crate) mod learn;
+pub(crate) mod limit;
+pub mod resolve;
+pub(crate) mod table;
+
+use graph::InterfaceIndex;
+use std::net::IpAddr;
+use wire::{Family, MacAddress};
+
+/// A neighbour: an address on an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NeighbourKey {
+    pub interface: InterfaceIndex,
+    pub address: IpAddr,
+}
+
+impl NeighbourKey {
+    pub fn new(interface: InterfaceIndex, address: impl Into<IpAddr>) -> NeighbourKey {
+        NeighbourKey { interface, address: address.into() }
+    }
+
+    pub fn family(&self) -> Family {
+        Family::of(self.address)
+    }
+}
+
+/// What workers tell control about neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Packets wait for this neighbour.
+    Resolve(NeighbourKey),
+    /// This neighbour said that it has this address.
+    Learned(NeighbourKey, MacAddress),
+    /// Somebody said that it has this address, which is ours.
+    Conflict(NeighbourKey, MacAddress),
+}

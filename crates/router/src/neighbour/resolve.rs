@@ -1,0 +1,364 @@
+//! `ip4-arp`, `ip6-discover-neighbor`: packets whose next hop is not known yet wait here.
+//!
+//! The first packet for a neighbour makes an event for control, which asks by ARP or Neighbor Discovery, with
+//! retries, and then has the packets released or refused. Nobody may have more than a
+//! share of what there is: packets that wait are bounded for a neighbour, for an
+//! interface, and for the source that they come from; questions are limited by rate in
+//! the same way. So whoever scans an empty network waits for himself, while others' new
+//! neighbours are found. A neighbour that did not answer lately is not asked again: its
+//! packets are refused at once.
+//!
+//! Reads: `target`, an adjacency or glean object: interface and next hop (for a glean,
+//! the packet's own destination). Next: `ip4-lookup` or `ip6-lookup` when released (`ip6-glean` with what is of its link
+//! only); `ip4-icmp-error` (host unreachable) or `ip6-icmp-error` (address unreachable) when nobody answered.
+
+use super::limit::{Bucket, ByInterface};
+use super::table::Shared;
+use super::{Event, NeighbourKey};
+use crate::arp::policy::SharedPolicy;
+use crate::events::EventSender;
+use crate::{icmp, icmp6};
+use graph::{Buffers, Context, EdgeIndex, Expand, Expansion, NodeSpec, Row, Snapshot, Vector, edge, flag};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::sync::Arc;
+use tables::{Leaf, ObjectHandle};
+use wire::{Family, icmpv4, icmpv6};
+
+graph::edges! {
+    pub enum Edge {
+        Lookup => next "ip4-lookup",
+        IcmpError => next "ip4-icmp-error",
+        /// Enough packets wait for this neighbour, which has not answered yet (RFC 1122 2.3.2.2 asks to keep one). Is
+        /// it there? `show ip neighbors` shows it with the flag P.
+        QueueFull => drop "hold queue full",
+        /// Too many packets from one source, or to one interface, wait for neighbours that have not answered yet:
+        /// somebody scans a network of absent hosts.
+        TooMany => drop "too many packets wait for neighbours",
+        /// Neighbours were to be asked for faster than `set arp rate requests` allows on an interface, or than a quarter
+        /// of that for one source: somebody scans, or the network is very large.
+        Throttled => drop "ARP requests throttled",
+        /// This neighbour did not answer a few seconds ago, and was not asked again; too many senders were told already.
+        Silent => drop "neighbour did not answer lately",
+        /// The control thread has more to do than it can take in: the neighbour was not asked for.
+        ControlBusy => drop "control is busy, not asked",
+    }
+}
+
+/// The same of `ip6-discover-neighbor`, in the same order.
+mod edge6 {
+    graph::edges! {
+        pub enum Edge {
+            Lookup => next "ip6-lookup",
+            IcmpError => next "ip6-icmp-error",
+            /// Enough packets wait for this neighbour, which has not answered yet (RFC 4861 7.2.2 asks to keep some). Is it
+            /// there? `show ip6 neighbors` shows it with the flag P.
+            QueueFull => drop "hold queue full",
+            /// Too many packets from one source, or to one interface, wait for neighbours that have not answered yet:
+            /// somebody scans a network of absent hosts (RFC 6583).
+            TooMany => drop "too many packets wait for neighbours",
+            /// Neighbours were to be asked for faster than `set arp rate requests` allows on an interface, or than a
+            /// quarter of that for one source: somebody scans, or the network is very large (RFC 6583).
+            Throttled => drop "neighbor solicitations throttled",
+            /// This neighbour did not answer a few seconds ago, and was not asked again; too many senders were told already.
+            Silent => drop "neighbour did not answer lately",
+            /// The control thread has more to do than it can take in: the neighbour was not asked for.
+            ControlBusy => drop "control is busy, not asked",
+            OnLink => next "ip6-glean",
+        }
+    }
+}
+
+const _: () = assert!(
+    Edge::Lookup as u16 == edge6::Edge::Lookup as u16
+        && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
+        && Edge::ControlBusy as u16 == edge6::Edge::ControlBusy as u16
+);
+
+/// Packets that wait for one neighbour.
+pub const HELD_PER_NEIGHBOUR: usize = 32;
+/// Buffers of packets that wait on one worker: in all, for neighbours of one interface, and of
+/// those from one source. With little packet memory they are fewer: [`Bounds`].
+pub const MAX_HELD: usize = 2048;
+pub const MAX_HELD_OF_INTERFACE: usize = 1024;
+pub const MAX_HELD_OF_SOURCE: usize = 256;
+/// Sources are told apart by a hash: so many of them, each with this share of the rate.
+const SOURCES: usize = 256;
+const SHARE_OF_SOURCE: u32 = 4;
+/// Senders told a second, on an interface, that a neighbour is silent.
+const REFUSALS: u32 = 100;
+
+/// What control says of neighbours, between rounds.
+enum Verdict {
+    /// It is known now, or the route has changed: look again.
+    Release(NeighbourKey),
+    /// It does not answer.
+    Refuse(NeighbourKey),
+}
+
+/// How many buffers packets may wait in.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    pub all: usize,
+    pub of_interface: usize,
+    pub of_source: usize,
+}
+
+impl Bounds {
+    /// For a worker whose share of packet memory is so many buffers: a quarter of it at most, for
+    /// packets that go on must find some. Of that an interface and a source have their part.
+    pub fn of_share(buffers: usize) -> Bounds {
+        let all = (buffers / 4).clamp(1, MAX_HELD);
+        let part = |most: usize| (all * most / MAX_HELD).max(1);
+        Bounds { all, of_interface: part(MAX_HELD_OF_INTERFACE), of_source: part(MAX_HELD_OF_SOURCE) }
+    }
+}
+
+/// A packet that waits.
+struct Waiting {
+    row: Row,
+    /// Its source's number, and its buffers.
+    source: usize,
+    buffers: usize,
+}
+
+/// What a source has of an interface's share.
+#[derive(Debug, Default)]
+struct OfSource {
+    requests: Bucket,
+    /// Buffers.
+    held: usize,
+}
+
+#[derive(Debug, Default)]
+struct Share {
+    requests: Bucket,
+    refusals: Bucket,
+    /// Buffers.
+    held: usize,
+    sources: Vec<OfSource>,
+}
+
+/// The node on one worker.
+pub struct Resolve {
+    family: Family,
+    /// What senders are told when nobody answers, as their protocol's node for errors wants it.
+    refusal: u64,
+    objects: ObjectHandle,
+    events: EventSender,
+    known: Arc<Shared>,
+    policy: SharedPolicy,
+    /// Packets in the order in which they came.
+    waiting: HashMap<NeighbourKey, Vec<Waiting>>,
+    packets: usize,
+    buffers: usize,
+    bounds: Bounds,
+    shares: ByInterface<Share>,
+    verdicts: Vec<Verdict>,
+    seed: RandomState,
+}
+
+pub fn spec(family: Family) -> NodeSpec {
+    match family {
+        Family::Ip4 => NodeSpec { name: "ip4-arp".into(), edges: Edge::EDGES, counters: &[], trace },
+        Family::Ip6 => {
+            NodeSpec { name: "ip6-discover-neighbor".into(), edges: edge6::Edge::EDGES, counters: &[], trace: trace6 }
+        }
+    }
+}
+
+impl Resolve {
+    /// For a worker whose share of packet memory is so many `buffers`.
+    pub(crate) fn new(
+        family: Family,
+        objects: ObjectHandle,
+        events: EventSender,
+        known: Arc<Shared>,
+        policy: SharedPolicy,
+        buffers: usize,
+    ) -> Resolve {
+        Resolve {
+            family,
+            refusal: match family {
+                Family::Ip4 => icmp::Report::unreachable(icmpv4::unreachable::HOST).into(),
+                Family::Ip6 => icmp6::Report::unreachable(icmpv6::unreachable::ADDRESS).into(),
+            },
+            objects,
+            events,
+            known,
+            policy,
+            waiting: HashMap::new(),
+            packets: 0,
+            buffers: 0,
+            bounds: Bounds::of_share(buffers),
+            shares: ByInterface::default(),
+            verdicts: Vec::new(),
+            seed: RandomState::new(),
+        }
+    }
+
+    /// Control: let the packets of a neighbour go on.
+    pub fn release(&mut self, key: NeighbourKey) {
+        self.verdicts.push(Verdict::Release(key));
+    }
+
+    /// Control: the neighbour does not answer.
+    pub fn refuse(&mut self, key: NeighbourKey) {
+        self.verdicts.push(Verdict::Refuse(key));
+    }
+
+    fn carry_out(&mut self, x: &mut Expansion<'_, '_>) {
+        for verdict in std::mem::take(&mut self.verdicts) {
+            let (Verdict::Release(key) | Verdict::Refuse(key)) = verdict;
+            let Some(packets) = self.waiting.remove(&key) else { continue };
+            self.packets -= packets.len();
+            let share = self.shares.of(key.interface);
+            for Waiting { mut row, source, buffers } in packets {
+                self.buffers -= buffers;
+                share.held -= buffers;
+                share.sources[source].held -= buffers;
+                if let Verdict::Release(_) = verdict {
+                    let to = look_again(self.family, x.cx, &mut row);
+                    x.emit(row, to);
+                } else {
+                    row.scratch = self.refusal;
+                    x.emit(row, Edge::IcmpError.into());
+                }
+            }
+        }
+    }
+
+    /// Takes a packet in, or says what becomes of it.
+    fn hold(&mut self, cx: &Context<'_>, key: NeighbourKey, row: &mut Row) -> EdgeIndex {
+        let share = self.shares.of(key.interface);
+        if share.sources.is_empty() {
+            share.sources.resize_with(SOURCES, OfSource::default);
+        }
+        let number = self.seed.hash_one(source(self.family, cx, row)) as usize % SOURCES;
+        let of_source = &mut share.sources[number];
+        let others = self.waiting.get_mut(&key);
+        if others.as_ref().is_some_and(|others| others.len() >= HELD_PER_NEIGHBOUR) {
+            return Edge::QueueFull.into();
+        }
+        if others.is_none() && self.known.get(cx.round, &key).is_some_and(|entry| entry.word().is_silent()) {
+            row.scratch = self.refusal;
+            let told = share.refusals.take(cx.now, REFUSALS);
+            return if told { Edge::IcmpError } else { Edge::Silent }.into();
+        }
+        let buffers = buffers_of(cx, row);
+        let Bounds { all, of_interface, of_source: own } = self.bounds;
+        let full = self.buffers + buffers > all || share.held + buffers > of_interface;
+        if full || of_source.held + buffers > own {
+            return Edge::TooMany.into();
+        }
+        let packet = Waiting { row: *row, source: number, buffers };
+        match others {
+            Some(others) => others.push(packet),
+            None => {
+                let rate = self.policy.load(cx.round).rates.requests;
+                // The source first: who asks for too much takes nothing from the others.
+                let part = (rate / SHARE_OF_SOURCE).max(1);
+                if !(of_source.requests.take(cx.now, part) && share.requests.take(cx.now, rate)) {
+                    return Edge::Throttled.into();
+                }
+                if self.events.try_send(Event::Resolve(key).into()).is_err() {
+                    return Edge::ControlBusy.into();
+                }
+                self.waiting.insert(key, vec![packet]);
+            }
+        }
+        of_source.held += buffers;
+        share.held += buffers;
+        self.buffers += buffers;
+        self.packets += 1;
+        edge::TAKEN
+    }
+}
+
+/// How many buffers a packet lies in.
+fn buffers_of(cx: &Context<'_>, row: &Row) -> usize {
+    if row.flags & flag::CHAINED == 0 {
+        return 1;
+    }
+    std::iter::successors(Some(row.packet), |packet| cx.buffers.segment(*packet).next()).count()
+}
+
+fn bytes_at<const N: usize>(cx: &Context<'_>, row: &Row, offset: usize) -> [u8; N] {
+    let at = (row.l3 as usize + offset).min(graph::buffer::STRIDE - N);
+    *cx.buffers.bytes(row.packet)[at..].first_chunk().expect("so many are left")
+}
+
+fn source(family: Family, cx: &Context<'_>, row: &Row) -> IpAddr {
+    match family {
+        Family::Ip4 => bytes_at::<4>(cx, row, 12).into(),
+        Family::Ip6 => bytes_at::<16>(cx, row, 8).into(),
+    }
+}
+
+/// Where a packet goes.
+pub(super) fn destination(family: Family, cx: &Context<'_>, row: &Row) -> IpAddr {
+    match family {
+        Family::Ip4 => bytes_at::<4>(cx, row, 16).into(),
+        Family::Ip6 => bytes_at::<16>(cx, row, 24).into(),
+    }
+}
+
+/// Has a packet take its way anew.
+fn look_again(family: Family, cx: &Context<'_>, row: &mut Row) -> EdgeIndex {
+    row.scratch = 0;
+    match destination(family, cx, row) {
+        IpAddr::V4(to) => row.target = to.into(),
+        // Routes know nothing of it; its target is its link.
+        IpAddr::V6(to) if to.is_unicast_link_local() => return edge6::Edge::OnLink.into(),
+        IpAddr::V6(_) => {}
+    }
+    Edge::Lookup.into()
+}
+
+impl Expand for Resolve {
+    fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
+        self.carry_out(x);
+        for i in 0..vector.len() {
+            let mut row = vector.row(i);
+            let object = self.objects.get(x.cx.round, Leaf(row.target).index());
+            let next_hop: IpAddr = match self.family {
+                Family::Ip4 => object.next_hop().into(),
+                Family::Ip6 => object.next_hop6().into(),
+            };
+            let next_hop = match next_hop.is_unspecified() {
+                true => destination(self.family, x.cx, &row),
+                false => next_hop,
+            };
+            let key = NeighbourKey::new(graph::InterfaceIndex(object.interface()), next_hop);
+            let to = self.hold(x.cx, key, &mut row);
+            vector.set_scratch(i, row.scratch);
+            vector.set_edge(i, to);
+        }
+    }
+
+    fn held(&self) -> usize {
+        self.packets
+    }
+
+    fn drain(&mut self, buffers: &mut Buffers) {
+        for packet in self.waiting.drain().flat_map(|(_, packets)| packets) {
+            buffers.free_chain(packet.row.packet);
+        }
+        (self.packets, self.buffers) = (0, 0);
+        self.shares = ByInterface::default();
+    }
+}
+
+pub(super) fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    let originated = if snapshot.row.flags & flag::ORIGINATED != 0 { " (originated here)" } else { "" };
+    writeln!(f, "  dpo-idx {}{originated}", Leaf(snapshot.row.target).index())?;
+    crate::headers::trace_ip4(snapshot, f)
+}
+
+pub(super) fn trace6(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    let originated = if snapshot.row.flags & flag::ORIGINATED != 0 { " (originated here)" } else { "" };
+    writeln!(f, "  dpo-idx {}{originated}", Leaf(snapshot.row.target).index())?;
+    crate::headers::trace_ip6(snapshot, f)
+}

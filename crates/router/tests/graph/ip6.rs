@@ -1,0 +1,787 @@
+//! IPv6: exact packets in, exact packets and counters out; and every way in which a packet can end, by name.
+
+use crate::bed::{Bed, Port, error};
+use crate::packet::{Random, ethernet};
+use crate::packet6::*;
+use graph::Severity;
+use quiver_router::neighbour::NeighbourKey;
+use quiver_router::neighbour::resolve::HELD_PER_NEIGHBOUR;
+use std::time::Duration;
+use wire::MacAddress;
+
+const STRANGER: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 1]);
+
+/// The Ethernet address of a host that the bed knows.
+fn mac_of(port: usize) -> MacAddress {
+    MacAddress([2, 0xaa, 0, 0, port as u8, 2])
+}
+
+/// A router with ports e0 to e2, `2001:db8:N::1/64` each, that know the host `2001:db8:N::2`, and routes for what is
+/// wanted below.
+fn bed() -> (Bed, [Port; 3]) {
+    let mut bed = Bed::new();
+    let ports = [0, 1, 2].map(|number| {
+        let port = bed.port(&format!("e{number}"), &[]);
+        bed.command(&format!("set interface ip address e{number} 2001:db8:{number}::1/64")).unwrap();
+        let key = NeighbourKey::new(port.index, ip6(&format!("2001:db8:{number}::2")));
+        bed.router.set_neighbour(key, mac_of(number), true).unwrap();
+        port
+    });
+    for line in [
+        "ip route add 2001:db8:20::/48 via drop",
+        "ip route add 2001:db8:21::/48 via punt",
+        "ip route add 2001:db8:22::/48 via unreachable",
+        "ip route add 2001:db8:23::/48 via prohibit",
+        "ip route add 2001:db8:24::/48 via 2001:db8:1::2",
+    ] {
+        bed.command(line).unwrap();
+    }
+    bed.run();
+    ports.iter().for_each(|port| drop(port.sent()));
+    (bed, ports)
+}
+
+fn udp(to: &str) -> Packet6 {
+    Packet6::udp("2001:db8::2", to, b"data")
+}
+
+/// A datagram of a neighbour of e0's.
+fn from_e0(to: &str) -> Packet6 {
+    Packet6::udp("2001:db8:0::2", to, b"data")
+}
+
+fn send(ports: &[Port; 3], packet: &Packet6) {
+    ports[0].receive(packet.frame(ports[0].mac, mac_of(0)));
+}
+
+/// A frame for e0, changed.
+fn spoilt(ports: &[Port; 3], packet: Packet6, spoil: impl FnOnce(&mut Vec<u8>)) {
+    let mut frame = packet.frame(ports[0].mac, mac_of(0));
+    spoil(&mut frame);
+    ports[0].receive(frame);
+}
+
+/// A message of Neighbor Discovery from a station on e0's wire.
+fn discover(ports: &[Port; 3], from: MacAddress, packet: &Packet6) {
+    ports[0].receive(packet.frame(ports[0].mac, from));
+}
+
+/// Who has the router's address? asks a host with that option.
+fn solicitation(source: &str, target: &str, options: &[u8]) -> Packet6 {
+    let data = [&ip6(target).octets()[..], options].concat();
+    Packet6::discovery(source, &solicited_group(target), 135, 0, &data)
+}
+
+const SOLICITED: u32 = 0x4000_0000;
+const OVERRIDE: u32 = 0x2000_0000;
+
+/// A host says that it has an address.
+fn advertisement(destination: &str, target: &str, flags: u32, options: &[u8]) -> Packet6 {
+    let data = [&ip6(target).octets()[..], options].concat();
+    Packet6::discovery(target, destination, 136, flags, &data)
+}
+
+type Act = fn(&mut Bed, &[Port; 3]);
+
+/// An address on e0's network of which nothing is known.
+const UNKNOWN: &str = "2001:db8::77";
+const OURS: &str = "2001:db8::1";
+
+const CASES: &[(&str, &str, Act)] = &[
+    ("ip6-input", "ip6 not enabled", |bed, _| {
+        let port = bed.port("bare", &[]);
+        port.receive(udp("2001:db8:1::2").frame(port.mac, STRANGER));
+    }),
+    ("ip6-input", "ip6 length < 40 bytes", |_, ports| spoilt(ports, udp("2001:db8:1::2"), |frame| frame.truncate(53))),
+    ("ip6-input", "ip6 version != 6", |_, ports| spoilt(ports, udp("2001:db8:1::2"), |frame| frame[14] = 0x50)),
+    ("ip6-input", "ip6 payload length > l2 length", |_, ports| {
+        spoilt(ports, udp("2001:db8:1::2"), |frame| frame[19] += 1);
+    }),
+    ("ip6-input", "ip6 jumbograms are not supported", |_, ports| {
+        let packet = udp("2001:db8:1::2").extension(HOP_BY_HOP, &[0xc2, 4, 0, 1, 0, 0]);
+        spoilt(ports, packet, |frame| frame[18..20].fill(0));
+    }),
+    ("ip6-input", "ip6 source is a group", |_, ports| send(ports, &Packet6::udp("ff0e::1", "2001:db8:1::2", b""))),
+    ("ip6-input", "ip6 source is the loopback address", |_, ports| {
+        send(ports, &Packet6::udp("::1", "2001:db8:1::2", b""));
+    }),
+    ("ip6-input", "ip6 source unspecified", |_, ports| send(ports, &Packet6::udp("::", "2001:db8:1::2", b""))),
+    ("ip6-input", "ip6 source unspecified", |_, ports| send(ports, &Packet6::udp("::", OURS, b""))),
+    ("ip6-input", "ip6 source embeds an ip4 address", |_, ports| {
+        send(ports, &Packet6::udp("::ffff:10.0.0.1", "2001:db8:1::2", b""));
+    }),
+    ("ip6-input", "ip6 source embeds an ip4 address", |_, ports| {
+        send(ports, &Packet6::udp("::10.0.0.1", "2001:db8:1::2", b""));
+    }),
+    ("ip6-input", "ip6 destination unspecified", |_, ports| send(ports, &udp("::"))),
+    ("ip6-input", "ip6 destination is the loopback address", |_, ports| send(ports, &udp("::1"))),
+    ("ip6-input", "ip6 destination embeds an ip4 address", |_, ports| send(ports, &udp("::ffff:10.0.0.1"))),
+    ("ip6-input", "ip6 group scope is of no link", |_, ports| send(ports, &udp("ff01::1"))),
+    ("ip6-input", "ip6 group scope is of no link", |_, ports| send(ports, &udp("ff00::1"))),
+    ("ip6-input", "ip6 multicast not routed", |_, ports| send(ports, &udp("ff0e::1"))),
+    ("ip6-input", "ip6 multicast not routed", |_, ports| send(ports, &udp("ff02::5"))),
+    ("ip6-input", "ip6 link-local destination is not ours", |_, ports| send(ports, &udp("fe80::5"))),
+    ("ip6-lookup", "blackholed packets", |_, ports| send(ports, &udp("2001:db8:20::1"))),
+    ("ip6-lookup", "ip6 is not punted", |_, ports| send(ports, &udp("2001:db8:21::1"))),
+    ("ip6-load-balance", "blackholed packets", |bed, ports| {
+        bed.command("ip route add 2001:db8:25::/48 via drop weight 255 via 2001:db8:1::2").unwrap();
+        send(ports, &udp("2001:db8:25::1"));
+    }),
+    ("ip6-load-balance", "ip6 is not punted", |bed, ports| {
+        bed.command("ip route add 2001:db8:25::/48 via punt weight 255 via 2001:db8:1::2").unwrap();
+        send(ports, &udp("2001:db8:25::1"));
+    }),
+    ("lookup-ip6-dst", "blackholed packets", |bed, ports| {
+        leak(bed, "ip route add table 9 2001:db8:25::/48 via drop");
+        send(ports, &udp("2001:db8:25::1"));
+    }),
+    ("lookup-ip6-dst", "ip6 is not punted", |bed, ports| {
+        leak(bed, "ip route add table 9 2001:db8:25::/48 via punt");
+        send(ports, &udp("2001:db8:25::1"));
+    }),
+    ("lookup-ip6-dst", "too many tables in a row", |bed, ports| {
+        leak(bed, "ip route add table 9 2001:db8:25::/48 via ip6-lookup-in-table 0");
+        send(ports, &udp("2001:db8:25::1"));
+    }),
+    ("ip6-route-counters", "blackholed packets", |bed, ports| {
+        bed.command("set ip6 route counters 2001:db8:20::/48 enable").unwrap();
+        send(ports, &udp("2001:db8:20::1"));
+    }),
+    ("ip6-route-counters", "ip6 is not punted", |bed, ports| {
+        bed.command("set ip6 route counters 2001:db8:21::/48 enable").unwrap();
+        send(ports, &udp("2001:db8:21::1"));
+    }),
+    ("ip6-rewrite", "group-addressed frame is not forwarded", |_, ports| {
+        spoilt(ports, udp("2001:db8:1::2"), |frame| frame[..6].copy_from_slice(&[0x33, 0x33, 0, 0, 0, 1]));
+    }),
+    ("ip6-local", "ip6 spoofed local-address packet drops", |_, ports| {
+        send(ports, &Packet6::udp("2001:db8:1::1", OURS, b""));
+    }),
+    ("ip6-local", "ip6 source lookup miss", |_, ports| send(ports, &Packet6::udp("2001:db8:99::1", OURS, b""))),
+    ("ip6-local", "ip6 extension header beyond the packet", |_, ports| {
+        let mut packet = from_e0(OURS).extension(OPTIONS, &[1, 4, 0, 0, 0, 0]);
+        packet.extensions[0].1[1] = 9;
+        send(ports, &packet);
+    }),
+    ("ip6-local", "ip6 too many extension headers", |_, ports| {
+        let packet = (0..9).fold(from_e0(OURS), |packet, _| packet.extension(OPTIONS, &[1, 4, 0, 0, 0, 0]));
+        send(ports, &packet);
+    }),
+    ("ip6-local", "ip6 second fragment header", |_, ports| {
+        send(ports, &from_e0(OURS).fragment(0, false, 1).fragment(0, true, 2));
+    }),
+    ("ip6-local", "ip6 option says discard", |_, ports| {
+        send(ports, &from_e0(OURS).extension(OPTIONS, &[0x5e, 4, 0, 0, 0, 0]));
+    }),
+    ("ip6-local", "ip6 option says discard", |_, ports| {
+        // To a group nobody tells of this one.
+        send(ports, &from_e0("ff02::1").extension(OPTIONS, &[0xde, 4, 0, 0, 0, 0]));
+    }),
+    ("ip6-local", "ip6 fragments are not reassembled", |_, ports| send(ports, &from_e0(OURS).fragment(0, true, 1))),
+    ("ip6-local", "ip6 no next header", |_, ports| {
+        send(ports, &Packet6::new("2001:db8::2", OURS, NO_NEXT, &[]));
+    }),
+    ("ip6-local", "ip6 tcp is not listened to", |_, ports| {
+        send(ports, &Packet6::new("2001:db8::2", OURS, 6, &[0; 20]));
+    }),
+    ("ip6-icmp-input", "ICMPv6 message shorter than its header", |_, ports| {
+        send(ports, &Packet6::new("2001:db8::2", OURS, ICMP6, &[128, 0, 0]));
+    }),
+    ("ip6-icmp-input", "bad ICMPv6 checksum", |_, ports| {
+        spoilt(ports, Packet6::echo_request("2001:db8::2", OURS, b"x"), |frame| *frame.last_mut().unwrap() ^= 1);
+    }),
+    ("ip6-icmp-input", "ICMPv6 message that asks for nothing", |_, ports| {
+        send(ports, &Packet6::icmp("2001:db8::2", OURS, (129, 0), 0, b""));
+    }),
+    ("ip6-icmp-error", "no ICMPv6 error about an ICMPv6 error", |_, ports| {
+        send(ports, &Packet6::icmp("2001:db8::2", "2001:db8:22::1", (1, 0), 0, &[0; 48]));
+    }),
+    ("ip6-icmp-error", "no ICMPv6 error about an ICMPv6 error", |_, ports| {
+        send(ports, &Packet6::icmp("2001:db8::2", "2001:db8:22::1", (137, 0), 0, &[0; 48]));
+    }),
+    ("ip6-icmp-error", "no ICMPv6 error about a group-addressed packet", |_, ports| send(ports, &from_e0("ff02::1"))),
+    ("ip6-icmp-error", "no ICMPv6 error about a group-addressed packet", |_, ports| {
+        spoilt(ports, udp("2001:db8:22::1"), |frame| frame[..6].copy_from_slice(&[0x33, 0x33, 0, 0, 0, 1]));
+    }),
+    ("ip6-icmp-error", "no ICMPv6 error to a source that is not one host", |_, ports| {
+        // Who has no address yet.
+        send(ports, &Packet6::new("::", "fe80::ff:fe00:1000", 99, &[0; 8]));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor discovery from beyond the link", |_, ports| {
+        discover(ports, STRANGER, &solicitation("2001:db8::2", OURS, &[]).hops(254));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor discovery code is not 0", |_, ports| {
+        let data = ip6(OURS).octets();
+        let packet = Packet6::icmp("2001:db8::2", &solicited_group(OURS), (135, 1), 0, &data).hops(255);
+        discover(ports, STRANGER, &packet);
+    }),
+    ("icmp6-neighbor-discovery", "neighbor discovery message too short", |_, ports| {
+        discover(ports, STRANGER, &Packet6::discovery("2001:db8::2", OURS, 135, 0, &[0; 15]));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor discovery option is malformed", |_, ports| {
+        discover(ports, STRANGER, &solicitation("2001:db8::2", OURS, &[1, 0, 0, 0, 0, 0, 0, 0]));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor discovery target is a group", |_, ports| {
+        let data = ip6("ff02::1").octets();
+        discover(ports, STRANGER, &Packet6::discovery("2001:db8::2", OURS, 135, 0, &data));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor solicitation from nobody is malformed", |_, ports| {
+        discover(ports, STRANGER, &solicitation("::", OURS, &link_option(1, STRANGER)));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor solicitation from nobody is malformed", |_, ports| {
+        let packet = Packet6::discovery("::", "ff02::1", 135, 0, &ip6(OURS).octets());
+        discover(ports, STRANGER, &packet);
+    }),
+    ("icmp6-neighbor-discovery", "neighbor advertisement to a group is marked solicited", |_, ports| {
+        discover(ports, STRANGER, &advertisement("ff02::1", UNKNOWN, SOLICITED, &link_option(2, STRANGER)));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor discovery link address is no station's", |_, ports| {
+        let group = MacAddress([0x33, 0x33, 0, 0, 0, 1]);
+        discover(ports, STRANGER, &solicitation("2001:db8::2", OURS, &link_option(1, group)));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor discovery sender is not on link", |_, ports| {
+        discover(ports, STRANGER, &solicitation("2001:db8:24::9", OURS, &link_option(1, STRANGER)));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor advertisement of who was not asked for", |_, ports| {
+        discover(ports, STRANGER, &advertisement("ff02::1", UNKNOWN, OVERRIDE, &link_option(2, STRANGER)));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor advertisement does not override", |_, ports| {
+        discover(ports, STRANGER, &advertisement("ff02::1", "2001:db8::2", 0, &link_option(2, STRANGER)));
+    }),
+    ("icmp6-neighbor-discovery", "contradicts a static neighbor", |_, ports| {
+        discover(ports, STRANGER, &advertisement("ff02::1", "2001:db8::2", OVERRIDE, &link_option(2, STRANGER)));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor solicitation for another station", |_, ports| {
+        let packet = Packet6::discovery("2001:db8::2", "ff02::1", 135, 0, &ip6(UNKNOWN).octets());
+        discover(ports, mac_of(0), &packet);
+    }),
+    ("icmp6-neighbor-discovery", "router discovery messages", |_, ports| {
+        discover(ports, STRANGER, &Packet6::discovery("fe80::9", "ff02::2", 133, 0, &[]));
+    }),
+];
+
+/// Has 2001:db8:25::/48 looked up in another table.
+fn leak(bed: &mut Bed, more: &str) {
+    for line in ["ip6 table add 9", "ip route add 2001:db8:25::/48 via ip6-lookup-in-table 9", more] {
+        bed.command(line).unwrap();
+    }
+}
+
+#[test]
+fn each_end_of_a_packet_has_its_name_and_counts_once() {
+    for (number, (node, reason, act)) in CASES.iter().enumerate() {
+        let (mut bed, ports) = bed();
+        let moved = bed.errors_of(|bed| act(bed, &ports));
+        assert_eq!(moved, error(node, reason, 1), "case {number}");
+        // What has done its work is no drop.
+        let errors = bed.router.graph.errors();
+        let known = errors.iter().find(|known| known.node == *node && known.reason == *reason).expect("just counted");
+        let expected = if known.severity == Severity::Info { (0, 1) } else { (1, 0) };
+        let ledger = bed.worker.core().ledger();
+        assert_eq!((ledger.dropped, ledger.consumed), expected, "case {number}: {node}: {reason}");
+        assert_eq!(bed.buffers_in_use(), bed.held(), "case {number}: {node}: {reason}");
+    }
+}
+
+/// Every name that this file counts, for [`crate::drops`].
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let others = [
+        // Told of in `what_goes_no_further_is_told_of`.
+        ("ip6-icmp-error", "ICMPv6 no route sent"),
+        ("ip6-icmp-error", "ICMPv6 admin prohibited sent"),
+        ("ip6-icmp-error", "ICMPv6 beyond scope of source sent"),
+        ("ip6-icmp-error", "ICMPv6 address unreachable sent"),
+        ("ip6-icmp-error", "ICMPv6 port unreachable sent"),
+        ("ip6-icmp-error", "ICMPv6 packet too big sent"),
+        ("ip6-icmp-error", "ICMPv6 hop limit exceeded sent"),
+        ("ip6-icmp-error", "ICMPv6 erroneous header field sent"),
+        ("ip6-icmp-error", "ICMPv6 unrecognized next header sent"),
+        ("ip6-icmp-error", "ICMPv6 unrecognized option sent"),
+        ("ip6-icmp-error", "ICMPv6 errors limited by rate"),
+        ("ip6-rewrite", "ip6 packets too big"),
+        ("ip6-icmp-input", "echo replies sent"),
+        ("ip6-icmp-input", "no address to answer an ICMPv6 echo from"),
+        ("icmp6-neighbor-discovery", "neighbor advertisements sent"),
+        ("icmp6-neighbor-discovery", "neighbor advertisements received"),
+        ("icmp6-neighbor-discovery", "neighbor advertisement without a link address"),
+        ("icmp6-neighbor-discovery", "neighbor has an address of ours"),
+        ("icmp6-neighbor-discovery", "neighbor advertisements limited by rate"),
+        ("icmp6-neighbor-discovery", "neighbor learning limited by rate"),
+        ("icmp6-neighbor-discovery", "asker answered, not learned"),
+        ("icmp6-neighbor-discovery", "control is busy, not learned"),
+        ("ip6-discover-neighbor", "hold queue full"),
+        ("ip6-discover-neighbor", "too many packets wait for neighbours"),
+        ("ip6-discover-neighbor", "neighbor solicitations throttled"),
+        ("ip6-discover-neighbor", "neighbour did not answer lately"),
+        ("ip6-discover-neighbor", "control is busy, not asked"),
+        // Not reached: what this router sends itself has a way, and senders that have none back are stopped before.
+        ("ip6-icmp-error", "no ICMPv6 error about a packet of ours"),
+        ("ip6-icmp-error", "no address to send an ICMPv6 error from"),
+        ("ip6-icmp-input", "packet of ours came back to us"),
+        // Not reached, as those of IPv4.
+        ("icmp6-neighbor-discovery", "interface is gone"),
+        ("ip6-lookup", "route leads to nothing"),
+        ("ip6-load-balance", "route leads to nothing"),
+        ("lookup-ip6-dst", "route leads to nothing"),
+        ("ip6-route-counters", "route leads to nothing"),
+        ("ip6-lookup", "too many tables in a row"),
+        ("ip6-route-counters", "too many tables in a row"),
+        ("ip6-load-balance", "too many tables in a row"),
+        ("ip6-rewrite", "no room for the link header"),
+    ];
+    CASES.iter().map(|(node, reason, _)| (*node, *reason)).chain(others)
+}
+
+/// What e0's neighbour was told about a packet of its own: type, code, the word behind the checksum, and the quote.
+fn told(bed: &mut Bed, ports: &[Port; 3], packet: &Packet6) -> (u8, u8, u32, Vec<u8>) {
+    send(ports, packet);
+    bed.run();
+    let sent = ports[0].sent();
+    let [frame] = &sent[..] else { panic!("{} frames were sent: {sent:x?}", sent.len()) };
+    assert_eq!(frame[..14], ethernet(mac_of(0), ports[0].mac, 0x86dd, &[])[..]);
+    let ip = &frame[14..];
+    assert_eq!((ip[0] >> 4, ip[6], ip[7]), (6, ICMP6, 64));
+    let length = u16::from_be_bytes([ip[4], ip[5]]) as usize;
+    assert_eq!(ip.len(), 40 + length);
+    assert!(ip.len() <= 1280, "RFC 4443 2.4 (c)");
+    assert_eq!(ip[24..40], packet.source.octets());
+    let source = std::net::Ipv6Addr::from(*ip[8..].first_chunk::<16>().unwrap());
+    let message = Packet6::new(&source.to_string(), &packet.source.to_string(), ICMP6, &ip[40..]);
+    assert_eq!(message.clone().sealed_at(2).payload, message.payload, "the checksum");
+    let rest = u32::from_be_bytes(*ip[44..].first_chunk().unwrap());
+    (ip[40], ip[41], rest, ip[48..].to_vec())
+}
+
+#[test]
+fn what_goes_no_further_is_told_of() {
+    type Case = (&'static str, (u8, u8, u32), fn() -> Packet6);
+    let cases: &[Case] = &[
+        ("ICMPv6 no route sent", (1, 0, 0), || udp("2001:db8:99::1")),
+        ("ICMPv6 admin prohibited sent", (1, 1, 0), || udp("2001:db8:23::1")),
+        ("ICMPv6 address unreachable sent", (1, 3, 0), || udp("2001:db8:22::1")),
+        ("ICMPv6 port unreachable sent", (1, 4, 0), || udp(OURS)),
+        ("ICMPv6 hop limit exceeded sent", (3, 0, 0), || udp("2001:db8:1::2").hops(1)),
+        ("ICMPv6 hop limit exceeded sent", (3, 0, 0), || udp("2001:db8:24::2").hops(0)),
+        // A routing header with segments left: of type 0, and of segments (RFC 5095, RFC 8754).
+        ("ICMPv6 erroneous header field sent", (4, 0, 42), || {
+            let body = [&[0, 1, 0, 0, 0, 0][..], &ip6("2001:db8:1::2").octets()].concat();
+            udp(OURS).extension(ROUTING, &body)
+        }),
+        ("ICMPv6 erroneous header field sent", (4, 0, 42), || {
+            let body = [&[4, 1, 1, 0, 0, 0][..], &ip6("2001:db8:1::2").octets()].concat();
+            udp(OURS).extension(ROUTING, &body)
+        }),
+        // An option that goes beyond its header.
+        ("ICMPv6 erroneous header field sent", (4, 0, 42), || udp(OURS).extension(OPTIONS, &[0x1e, 9, 0, 0, 0, 0])),
+        ("ICMPv6 unrecognized next header sent", (4, 1, 6), || Packet6::new("2001:db8::2", OURS, 99, &[0; 8])),
+        ("ICMPv6 unrecognized next header sent", (4, 1, 40), || {
+            Packet6::new("2001:db8::2", OURS, 99, &[0; 8]).extension(OPTIONS, &[1, 4, 0, 0, 0, 0])
+        }),
+        // Hop-by-hop options behind others.
+        ("ICMPv6 unrecognized next header sent", (4, 1, 40), || {
+            udp(OURS).extension(OPTIONS, &[1, 4, 0, 0, 0, 0]).extension(HOP_BY_HOP, &[1, 4, 0, 0, 0, 0])
+        }),
+        ("ICMPv6 unrecognized option sent", (4, 2, 42), || udp(OURS).extension(OPTIONS, &[0x9e, 4, 0, 0, 0, 0])),
+        ("ICMPv6 unrecognized option sent", (4, 2, 44), || udp(OURS).extension(HOP_BY_HOP, &[1, 0, 0xde, 2, 0, 0])),
+    ];
+    for (name, expected, packet) in cases {
+        let (mut bed, ports) = bed();
+        let packet = packet();
+        let before = bed.errors();
+        let (kind, code, rest, quote) = told(&mut bed, &ports, &packet);
+        assert_eq!((kind, code, rest), *expected, "{name}");
+        assert_eq!(quote, packet.bytes(), "{name}: as it was received");
+        let key = ("ip6-icmp-error".to_string(), name.to_string());
+        assert_eq!(bed.errors()[&key] - before.get(&key).copied().unwrap_or(0), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_packet_too_big_is_told_the_length_that_fits() {
+    let (mut bed, ports) = bed();
+    bed.command("set interface mtu ip6 1300 e1").unwrap();
+    let packet = Packet6::udp("2001:db8::2", "2001:db8:1::2", &[7; 1300 - 48]);
+    send(&ports, &packet);
+    bed.run();
+    assert_eq!(ports[1].sent().len(), 1, "1300 bytes fit");
+    let packet = Packet6::udp("2001:db8::2", "2001:db8:1::2", &[7; 1301 - 48]);
+    let (kind, code, mtu, quote) = told(&mut bed, &ports, &packet);
+    assert_eq!((kind, code, mtu), (2, 0, 1300));
+    assert_eq!(quote, packet.bytes()[..1280 - 48], "as much as fits the least MTU");
+    assert_eq!(bed.errors()[&("ip6-rewrite".into(), "ip6 packets too big".into())], 1);
+}
+
+#[test]
+fn link_local_sources_stay_on_their_link() {
+    let (mut bed, ports) = bed();
+    let key = NeighbourKey::new(ports[0].index, ip6("fe80::9"));
+    bed.router.set_neighbour(key, mac_of(0), true).unwrap();
+    let (kind, code, ..) = told(&mut bed, &ports, &Packet6::udp("fe80::9", "2001:db8:1::2", b""));
+    assert_eq!((kind, code), (1, 2), "beyond the scope of the source");
+    // To the router itself it may go.
+    let echo = Packet6::echo_request("fe80::9", OURS, b"ping");
+    assert_eq!(told(&mut bed, &ports, &echo).0, 129);
+}
+
+#[test]
+fn echo_is_answered_without_the_extension_headers_that_it_had() {
+    let (mut bed, ports) = bed();
+    let plain = Packet6::echo_request("2001:db8::2", OURS, b"0123456789");
+    let wrapped = plain.clone().extension(HOP_BY_HOP, &[1, 4, 0, 0, 0, 0]).extension(OPTIONS, &[1, 4, 0, 0, 0, 0]);
+    // One whose list of segments is used up, and an atomic fragment.
+    let segments = [&[4, 0, 0, 0, 0, 0][..], &ip6(OURS).octets()].concat();
+    let routed = plain.clone().extension(ROUTING, &segments);
+    let atomic = plain.clone().fragment(0, false, 9);
+    for packet in [&plain, &wrapped, &routed, &atomic] {
+        let (kind, code, rest, data) = told(&mut bed, &ports, packet);
+        assert_eq!((kind, code, rest, &data[..]), (129, 0, 0x0042_0007, &b"0123456789"[..]));
+    }
+    // A group is answered from an address of ours.
+    assert_eq!(told(&mut bed, &ports, &Packet6::echo_request("2001:db8::2", "ff02::1", b"x")).0, 129);
+}
+
+#[test]
+fn forwarding_changes_the_link_header_and_the_hop_limit_only() {
+    let (mut bed, ports) = bed();
+    let mut random = Random::new(6);
+    let mut expected = [Vec::new(), Vec::new()];
+    for number in 0..600 {
+        let way = random.below(2);
+        let to = ["2001:db8:1::2", "2001:db8:2::2"][way];
+        let data: Vec<u8> = (0..random.below(1200)).map(|_| random.next() as u8).collect();
+        let mut packet = Packet6::udp(&format!("2001:db8::{:x}", 2 + random.below(900)), to, &data);
+        packet.label = random.next() as u32 & 0xf_ffff;
+        packet.hops = 2 + random.below(253) as u8;
+        // Segment routing, fragments and options of others are none of a router's business.
+        packet = match number % 5 {
+            0 => packet.extension(ROUTING, &[&[4, 1, 1, 0, 0, 0][..], &[7; 32]].concat()),
+            1 => packet.fragment(0, true, 1),
+            2 => packet.extension(HOP_BY_HOP, &[0x5e, 4, 0, 0, 0, 0]),
+            _ => packet,
+        };
+        let mut frame = packet.frame(ports[0].mac, mac_of(0));
+        // Short frames are padded on their way.
+        frame.resize(frame.len().max(60 + random.below(8)), 0xee);
+        ports[0].receive(frame);
+        packet.hops -= 1;
+        expected[way].push(packet.frame(mac_of(way + 1), ports[way + 1].mac));
+    }
+    bed.run();
+    for (way, expected) in expected.iter_mut().enumerate() {
+        let mut sent = ports[way + 1].sent();
+        sent.sort();
+        expected.sort();
+        assert_eq!(sent.len(), expected.len());
+        assert!(sent == *expected, "e{}", way + 1);
+    }
+}
+
+#[test]
+fn both_families_share_a_vector() {
+    let (mut bed, ports) = bed();
+    bed.command("set interface ip address e0 10.0.0.1/24").unwrap();
+    bed.command("set interface ip address e1 10.0.1.1/24").unwrap();
+    bed.know(&ports[1], "10.0.1.2");
+    bed.run();
+    ports.iter().for_each(|port| drop(port.sent()));
+    for first in 0..2 {
+        for number in 0..64 {
+            if number % 3 == first {
+                ports[0].receive_packet(&crate::packet::Packet::udp("10.0.0.2", "10.0.1.2", &[number]));
+            } else {
+                send(&ports, &Packet6::udp("2001:db8::2", "2001:db8:1::2", &[number]));
+            }
+        }
+        let before = bed.errors();
+        bed.run();
+        assert_eq!(bed.errors(), before);
+        let sent = ports[1].sent();
+        let of4 = sent.iter().filter(|frame| frame[12..14] == [8, 0]).count();
+        assert_eq!((sent.len(), of4), (64, (0..64).filter(|number| number % 3 == first).count()));
+    }
+}
+
+#[test]
+fn flows_spread_over_paths_and_each_keeps_its_own() {
+    let (mut bed, ports) = bed();
+    bed.command("ip route add 2001:db8:30::/48 via 2001:db8:1::2 via 2001:db8:2::2").unwrap();
+    let mut by_port = [0, 0];
+    for flow in 0..200u32 {
+        for _ in 0..2 {
+            let mut packet = udp("2001:db8:30::1");
+            packet.label = flow;
+            send(&ports, &packet);
+        }
+        bed.run();
+        let sent = [ports[1].sent().len(), ports[2].sent().len()];
+        assert!(sent == [2, 0] || sent == [0, 2], "{sent:?}");
+        by_port[0] += sent[0];
+        by_port[1] += sent[1];
+    }
+    assert!(by_port.iter().all(|count| (140..260).contains(count)), "{by_port:?}");
+}
+
+/// The frames that were sent, without Ethernet headers.
+fn packets(port: &Port) -> Vec<Vec<u8>> {
+    port.sent().into_iter().map(|frame| frame[14..].to_vec()).collect()
+}
+
+#[test]
+fn a_neighbour_is_asked_for_answered_and_what_waited_goes_on_in_order() {
+    let (mut bed, ports) = bed();
+    let hold: Vec<Packet6> = (0..3).map(|number| Packet6::udp("2001:db8:1::2", UNKNOWN, &[number; 9])).collect();
+    hold.iter().for_each(|packet| ports[1].receive(packet.frame(ports[1].mac, mac_of(1))));
+    bed.run();
+    let sent = ports[0].sent();
+    let [asked] = &sent[..] else { panic!("{} frames", sent.len()) };
+    let mut expected = solicitation(OURS, UNKNOWN, &link_option(1, ports[0].mac));
+    let group_mac = MacAddress([0x33, 0x33, 0xff, 0, 0, 0x77]);
+    assert_eq!(*asked, expected.frame(group_mac, ports[0].mac));
+    assert_eq!(bed.held(), 3);
+    // An answer that does not tell the address is none.
+    let moved = bed.errors_of(|_| discover(&ports, STRANGER, &advertisement(OURS, UNKNOWN, SOLICITED, &[])));
+    assert_eq!(moved, error("icmp6-neighbor-discovery", "neighbor advertisement without a link address", 1));
+    let answer = advertisement(OURS, UNKNOWN, SOLICITED | OVERRIDE, &link_option(2, STRANGER));
+    let moved = bed.errors_of(|_| discover(&ports, STRANGER, &answer));
+    assert_eq!(moved, error("icmp6-neighbor-discovery", "neighbor advertisements received", 1));
+    let forwarded: Vec<Vec<u8>> = hold.iter().map(|packet| packet.clone().hops(63).bytes()).collect();
+    assert_eq!(packets(&ports[0]), forwarded);
+    // An interface speaks to link-local neighbours from its link-local address.
+    expected = Packet6::udp("2001:db8:1::2", UNKNOWN, b"");
+    ports[1].receive(expected.frame(ports[1].mac, mac_of(1)));
+    bed.run();
+    assert_eq!(packets(&ports[0]), [expected.hops(63).bytes()]);
+}
+
+#[test]
+fn who_does_not_answer_is_told_of_and_left_alone() {
+    let (mut bed, ports) = bed();
+    let packet = Packet6::udp("2001:db8:1::2", UNKNOWN, b"");
+    ports[1].receive(packet.frame(ports[1].mac, mac_of(1)));
+    bed.run();
+    (0..3).for_each(|_| bed.advance(Duration::from_millis(1001)));
+    assert_eq!(ports[0].sent().len(), 3, "asked three times");
+    let [told] = &packets(&ports[1])[..] else { panic!("not told") };
+    assert_eq!((told[40], told[41]), (1, 3), "address unreachable");
+    // Not asked again for a while; so many a second are told.
+    for _ in 0..150 {
+        ports[1].receive(packet.frame(ports[1].mac, mac_of(1)));
+    }
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(ports[0].sent().len(), 0);
+    assert_eq!(moved[&("ip6-discover-neighbor".into(), "neighbour did not answer lately".into())], 50);
+    let told = |reason: &str| moved.get(&("ip6-icmp-error".into(), reason.into())).copied().unwrap_or(0);
+    // One was told before.
+    assert_eq!(told("ICMPv6 address unreachable sent") + told("ICMPv6 errors limited by rate"), 100);
+}
+
+#[test]
+fn floods_for_absent_neighbours_are_bounded() {
+    let (mut bed, ports) = bed();
+    bed.command("set arp rate requests 100").unwrap();
+    // One neighbour, then one source.
+    let packet = Packet6::udp("2001:db8:1::2", UNKNOWN, b"");
+    let moved = bed.errors_of(|_| {
+        for _ in 0..HELD_PER_NEIGHBOUR + 5 {
+            ports[1].receive(packet.frame(ports[1].mac, mac_of(1)));
+        }
+    });
+    assert_eq!(moved, error("ip6-discover-neighbor", "hold queue full", 5));
+    let moved = bed.errors_of(|_| {
+        for host in 0..3000u32 {
+            let packet = Packet6::udp("2001:db8:1::2", &format!("2001:db8::1:{host:x}"), b"");
+            ports[1].receive(packet.frame(ports[1].mac, mac_of(1)));
+        }
+    });
+    let count = |reason: &str| moved.get(&("ip6-discover-neighbor".into(), reason.into())).copied().unwrap_or(0);
+    let bounded = count("neighbor solicitations throttled") + count("too many packets wait for neighbours");
+    assert!(bounded > 2700, "{moved:?}");
+    assert!(count("neighbor solicitations throttled") > 0);
+    assert!(bed.router.neighbours.len() < 300 && bed.held() < 300);
+    // Others' new neighbours are found all the same.
+    drop(ports[2].sent());
+    let packet = Packet6::udp("2001:db8:1::9", "2001:db8:2::77", b"");
+    ports[1].receive(packet.frame(ports[1].mac, mac_of(1)));
+    bed.run();
+    assert_eq!(ports[2].sent().len(), 1);
+}
+
+#[test]
+fn solicitations_are_answered_and_askers_learned() {
+    let (mut bed, ports) = bed();
+    let asks = solicitation("2001:db8::9", OURS, &link_option(1, STRANGER));
+    let moved = bed.errors_of(|_| discover(&ports, STRANGER, &asks));
+    assert_eq!(moved, error("icmp6-neighbor-discovery", "neighbor advertisements sent", 1));
+    let all = 0x8000_0000 | SOLICITED | OVERRIDE;
+    let data = [&ip6(OURS).octets()[..], &link_option(2, ports[0].mac)].concat();
+    let answer = Packet6::discovery(OURS, "2001:db8::9", 136, all, &data);
+    assert_eq!(ports[0].sent(), [answer.frame(STRANGER, ports[0].mac)]);
+    let key = NeighbourKey::new(ports[0].index, ip6("2001:db8::9"));
+    assert_eq!(bed.router.neighbours.mac_of(&key), Some(STRANGER));
+    // Who looks whether an address is free is answered for all to hear (RFC 4861 7.2.4).
+    discover(&ports, STRANGER, &solicitation("::", OURS, &[]));
+    bed.run();
+    let answer = Packet6::discovery(OURS, "ff02::1", 136, 0x8000_0000 | OVERRIDE, &data);
+    assert_eq!(ports[0].sent(), [answer.frame(MacAddress([0x33, 0x33, 0, 0, 0, 1]), ports[0].mac)]);
+    // One who moves is followed.
+    let moved_to = MacAddress([2, 0xcc, 0, 0, 0, 9]);
+    let moves = advertisement("ff02::1", "2001:db8::9", OVERRIDE, &link_option(2, moved_to));
+    discover(&ports, moved_to, &moves);
+    bed.run();
+    assert_eq!(bed.router.neighbours.mac_of(&key), Some(moved_to));
+}
+
+#[test]
+fn an_address_of_ours_that_another_claims_is_defended() {
+    let (mut bed, ports) = bed();
+    let claims = advertisement("ff02::1", OURS, OVERRIDE, &link_option(2, STRANGER));
+    // It is from our own address, too.
+    let mut claims = claims;
+    claims.source = ip6("fe80::9");
+    claims = claims.sealed_at(2);
+    let moved = bed.errors_of(|_| discover(&ports, STRANGER, &claims));
+    assert_eq!(moved, error("icmp6-neighbor-discovery", "neighbor has an address of ours", 1));
+    let sent = packets(&ports[0]);
+    let [defence] = &sent[..] else { panic!("{} frames", sent.len()) };
+    assert_eq!((defence[40], &defence[48..64]), (136, &ip6(OURS).octets()[..]));
+    assert_eq!(bed.router.neighbours.conflicts().count(), 1);
+}
+
+#[test]
+fn rates_bound_answers_learning_and_errors() {
+    let (mut bed, ports) = bed();
+    bed.command("set arp rate replies 3 learning 2").unwrap();
+    bed.command("set ip icmp error-rate 5 burst 5").unwrap();
+    bed.run();
+    let discovery = |reason: &str| ("icmp6-neighbor-discovery".to_string(), reason.to_string());
+    let moved = bed.errors_of(|_| {
+        for host in 0..8u8 {
+            let mac = MacAddress([2, 1, 0, 0, 0, host]);
+            let source = format!("2001:db8::a{host}");
+            discover(&ports, mac, &solicitation(&source, OURS, &link_option(1, mac)));
+        }
+    });
+    assert_eq!(moved[&discovery("neighbor advertisements sent")], 3);
+    assert_eq!(moved[&discovery("neighbor advertisements limited by rate")], 5);
+    assert_eq!(moved[&discovery("asker answered, not learned")], 1);
+    // One that is known and moves is news, too.
+    let moves = advertisement("ff02::1", "2001:db8::a0", OVERRIDE, &link_option(2, STRANGER));
+    let moved = bed.errors_of(|_| discover(&ports, STRANGER, &moves));
+    assert_eq!(moved, error("icmp6-neighbor-discovery", "neighbor learning limited by rate", 1));
+    let moved = bed.errors_of(|_| (0..9).for_each(|_| send(&ports, &udp("2001:db8:99::1"))));
+    assert_eq!(moved[&("ip6-icmp-error".into(), "ICMPv6 errors limited by rate".into())], 4);
+}
+
+#[test]
+fn control_that_does_not_listen_costs_packets_not_memory() {
+    let (mut bed, ports) = bed();
+    bed.command("set arp rate requests 1000000 replies 1000000 learning 1000000").unwrap();
+    bed.run();
+    let events = quiver_router::EVENT_QUEUE;
+    for n in 0..events + 10 {
+        let mac = MacAddress([2, 1, 0, 0, (n >> 8) as u8, n as u8]);
+        discover(&ports, mac, &solicitation("2001:db8::9", OURS, &link_option(1, mac)));
+    }
+    while bed.worker.round() != graph::Progress::Idle {}
+    let before = bed.errors();
+    assert_eq!(before[&("icmp6-neighbor-discovery".into(), "asker answered, not learned".into())], 10);
+    ports[1].receive(Packet6::udp("2001:db8:1::2", UNKNOWN, b"").frame(ports[1].mac, mac_of(1)));
+    while bed.worker.round() != graph::Progress::Idle {}
+    assert_eq!(bed.errors()[&("ip6-discover-neighbor".into(), "control is busy, not asked".into())], 1);
+    bed.run();
+    assert_eq!(bed.held(), 0);
+}
+
+#[test]
+fn interfaces_join_and_leave() {
+    let mut bed = Bed::new();
+    let port = bed.port("e0", &[]);
+    let enabled = |bed: &Bed| bed.router.interfaces.get(port.index).unwrap().ip6.is_enabled();
+    for (line, is_enabled) in [
+        ("enable ip6 interface e0", true),
+        ("disable ip6 interface e0", false),
+        ("set interface ip address e0 2001:db8::1/64", true),
+        ("set interface ip address del e0 2001:db8::1/64", false),
+        ("set interface ip address e0 2001:db8::1/64", true),
+        ("enable ip6 interface e0", true),
+        ("set interface ip address del e0 all", true),
+    ] {
+        bed.command(line).unwrap();
+        bed.run();
+        assert_eq!(enabled(&bed), is_enabled, "{line}");
+        assert_eq!(bed.router.ip.audit(), Ok(()), "{line}");
+    }
+    bed.command("set ip6 link-local address e0 fe80::7").unwrap();
+    let shown = bed.command("show ip6 interface e0").unwrap();
+    assert!(shown.contains("fe80::7") && shown.contains("ff02::1:ff00:7"), "{shown}");
+    for (line, why) in [
+        ("set interface ip address e0 ff02::9/64", "no IPv6 address for an interface"),
+        ("set interface ip address e0 ::ffff:10.0.0.1/96", "no IPv6 address for an interface"),
+        ("set interface ip address e0 ::1/128", "no IPv6 address for an interface"),
+        ("set interface ip address e0 fe80::9/64", "link-local"),
+        ("set ip6 link-local address e0 2001:db8::9", "no link-local address"),
+        ("set interface mtu ip6 1279 e0", "1280"),
+        ("ip route add 2001:db8:9::/48 via 10.0.0.1", "of another family"),
+        ("ip route add 10.0.0.0/8 via 2001:db8::2", "of another family"),
+        ("ip route add 2001:db8:9::/48 via fe80::9", "name its interface"),
+        ("ip route add 2001:db8:9::/48 via ff02::9", "a group's"),
+        ("ip route add 2001:db8:9::/48 via ip4-lookup-in-table 0", "of the other family"),
+    ] {
+        let error = bed.command(line).unwrap_err();
+        assert!(error.contains(why), "{line}: {error}");
+    }
+    bed.command("set interface state e0 down").unwrap();
+    bed.router.delete_interface(port.index).unwrap();
+    bed.run();
+    assert_eq!((bed.router.ip.objects(), bed.router.neighbours.len()), (0, 0));
+}
+
+#[test]
+fn tables_of_both_families_are_apart_and_counted_routes_count() {
+    let (mut bed, ports) = bed();
+    for line in [
+        "ip6 table add 7",
+        "ip table add 7",
+        "ip route add table 7 2001:db8:70::/48 via 2001:db8:1::2 next-hop-table 0",
+        "set ip6 route counters 2001:db8:70::/48 enable table 7",
+    ] {
+        bed.command(line).unwrap();
+    }
+    let vrf = bed.port("e7", &[]);
+    bed.command("set interface ip6 table e7 7").unwrap();
+    bed.command("set interface ip address e7 2001:db8:7::1/64").unwrap();
+    bed.run();
+    drop((vrf.sent(), ports[1].sent()));
+    // The same prefix is in no other table.
+    let packet = Packet6::udp("2001:db8:7::2", "2001:db8:70::1", b"12345678");
+    vrf.receive(packet.frame(vrf.mac, STRANGER));
+    bed.run();
+    assert_eq!(packets(&ports[1]), [packet.clone().hops(63).bytes()]);
+    let (kind, code, ..) = told(&mut bed, &ports, &udp("2001:db8:70::1"));
+    assert_eq!((kind, code), (1, 0));
+    let shown = bed.command("show ip route counters").unwrap();
+    let row = shown.lines().find(|line| line.contains("2001:db8:70::/48")).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["7", "2001:db8:70::/48", "1", "56"]);
+    let error = bed.command("ip6 table del 7").unwrap_err();
+    assert!(error.contains("is that of e7"), "{error}");
+    bed.command("ip table del 7").unwrap();
+    assert_eq!(bed.router.ip.audit(), Ok(()));
+}
+
+#[test]
+fn own_packets_that_come_back_and_answers_without_an_address() {
+    let (mut bed, ports) = bed();
+    // An interface with no address but its link's answers nobody beyond.
+    let port = bed.port("link0", &[]);
+    bed.command("enable ip6 interface link0").unwrap();
+    bed.run();
+    drop(port.sent());
+    let echo = Packet6::echo_request("2001:db8:1::2", "ff02::1", b"");
+    let moved = bed.errors_of(|_| port.receive(echo.frame(port.mac, STRANGER)));
+    assert_eq!(moved, error("ip6-icmp-input", "no address to answer an ICMPv6 echo from", 1));
+    // What this router sent comes back by a wire that reflects.
+    let mut reply = Packet6::icmp(OURS, "2001:db8::2", (129, 0), 0, b"");
+    reply.destination = ip6("2001:db8:1::1");
+    let moved = bed.errors_of(|_| send(&ports, &reply.sealed_at(2)));
+    assert_eq!(moved, error("ip6-local", "ip6 spoofed local-address packet drops", 1));
+}

@@ -1,0 +1,264 @@
+"""Every named error, end and counter of IPv6, as `test_errors` has those of IPv4: how a packet from outside provokes it,
+and what goes out.
+
+    h1 (2001:db8:1::2) ---- e0 [ router ] e1 ---- h2 (2001:db8:2::2)
+              2001:db8:1::1          2001:db8:2::1
+"""
+
+import pytest
+
+from lab import Lab
+from test_errors import DATA, E0, E1, EVERYBODY, H1, H2, STRANGER, Bench, Case, check_names, frame, on_e0, provoke
+from test_errors import changed, program_names, scapy
+
+SECTIONS = {"Neighbor Discovery", "IPv6", "ICMPv6"}
+US, US2, HOST1, HOST2 = "2001:db8:1::1", "2001:db8:2::1", "2001:db8:1::2", "2001:db8:2::2"
+ABSENT = "2001:db8:2::99"
+
+COMMANDS = [
+    f"set interface ip address e0 {US}/64",
+    f"set interface ip address e1 {US2}/64",
+    f"ip6 neighbor e0 {HOST1} {H1}",
+    f"ip6 neighbor e1 {HOST2} {H2}",
+    "ip route add 2001:db8:20::/48 via drop",
+    "ip route add 2001:db8:21::/48 via punt",
+    "ip route add 2001:db8:22::/48 via unreachable",
+    "ip route add 2001:db8:27::/48 via prohibit",
+]
+
+NOT_FROM_OUTSIDE = {
+    **{("*", f"control is busy, {lost}"): "control would have to be stopped: graph tests"
+       for lost in ("not learned", "not asked")},
+    ("icmp6-neighbor-discovery", "interface is gone"): "an interface would have to go inside a round",
+    ("ip6-icmp-error", "no address to send an ICMPv6 error from"): "an address would have to go inside a round",
+    ("ip6-icmp-error", "no ICMPv6 error about a packet of ours"): "the route back would have to go inside a round",
+    ("ip6-icmp-input", "packet of ours came back to us"): "what the router sends to itself asks for something",
+    ("ip6-lookup", "too many tables in a row"): "lookup-ip6-dst counts them",
+    ("ip6-route-counters", "too many tables in a row"): "lookup-ip6-dst counts them",
+    ("ip6-load-balance", "too many tables in a row"): "lookup-ip6-dst counts them",
+    ("*", "route leads to nothing"): "a guard against tables that contradict each other",
+    ("ip6-rewrite", "no room for the link header"): "buffers have room for the longest link header",
+}
+
+#: Rates and bounds, in the graph tests `floods_for_absent_neighbours_are_bounded` and `rates_bound_...`.
+IN_OTHER_TESTS = {
+    ("ip6-discover-neighbor", "hold queue full"),
+    ("ip6-discover-neighbor", "too many packets wait for neighbours"),
+    ("ip6-discover-neighbor", "neighbor solicitations throttled"),
+    ("ip6-discover-neighbor", "neighbour did not answer lately"),
+    ("ip6-icmp-error", "ICMPv6 errors limited by rate"),
+    ("icmp6-neighbor-discovery", "neighbor advertisements limited by rate"),
+    ("icmp6-neighbor-discovery", "neighbor learning limited by rate"),
+    ("icmp6-neighbor-discovery", "asker answered, not learned"),
+    ("icmp6-neighbor-discovery", "neighbor advertisements received"),
+    ("icmp6-neighbor-discovery", "neighbor advertisement without a link address"),
+    ("icmp6-neighbor-discovery", "neighbor has an address of ours"),
+    ("ip6-icmp-input", "no address to answer an ICMPv6 echo from"),
+}
+
+
+def ip6(dst, src=HOST1, **more):
+    return scapy.IPv6(src=src, dst=dst, **more)
+
+
+def udp6(dst, src=HOST1, data=DATA, **more):
+    return ip6(dst, src, **more) / scapy.UDP(sport=1000, dport=2000) / data
+
+
+def to_us(*packets):
+    return on_e0(*map(frame, packets))
+
+
+def told(about, kind, code, word=0):
+    """What the router tells h1 about a packet: its bytes as they came, up to 1280 in all."""
+    quoted = bytes(about)[: 1280 - 48]
+    message = bytes([kind, code, 0, 0]) + word.to_bytes(4, "big") + quoted
+    answer = scapy.IPv6(src=US, dst=about.src, hlim=64, nh=58) / scapy.Raw(message)
+    sum_ = scapy.in6_chksum(58, answer, message)
+    message = message[:2] + sum_.to_bytes(2, "big") + message[4:]
+    return (0, scapy.Ether(src=E0, dst=H1) / scapy.IPv6(src=US, dst=about.src, hlim=64, nh=58) / scapy.Raw(message))
+
+
+def error(node, name, packet, kind, code, word=0, **more):
+    """One that the sender is told of, which `ip6-icmp-error` counts by itself."""
+    return Case(node, name, to_us(packet), [told(packet, kind, code, word)], **more)
+
+
+def sent(name, packet, kind, code, word=0, **more):
+    return error("ip6-icmp-error", name, packet, kind, code, word, **more)
+
+
+def solicited_node(address):
+    return scapy.inet_ntop(scapy.socket.AF_INET6, scapy.in6_getnsma(scapy.inet_pton(scapy.socket.AF_INET6, address)))
+
+
+def asks(target=US, src=HOST1, option=None, dst=None, hlim=255, **more):
+    """A neighbour solicitation."""
+    packet = scapy.IPv6(src=src, dst=dst or solicited_node(target), hlim=hlim)
+    packet /= scapy.ICMPv6ND_NS(tgt=target, **more)
+    return packet / scapy.ICMPv6NDOptSrcLLAddr(lladdr=option) if option else packet
+
+
+def says(target, option=STRANGER, dst="ff02::1", src=None, **flags):
+    """A neighbour advertisement."""
+    packet = scapy.IPv6(src=src or target, dst=dst, hlim=255) / scapy.ICMPv6ND_NA(tgt=target, **{"R": 0, **flags})
+    return packet / scapy.ICMPv6NDOptDstLLAddr(lladdr=option) if option else packet
+
+
+def answered(to, mac, target=US, solicited=1):
+    message = scapy.ICMPv6ND_NA(tgt=target, R=1, S=solicited, O=1) / scapy.ICMPv6NDOptDstLLAddr(lladdr=E0)
+    return (0, scapy.Ether(src=E0, dst=mac) / scapy.IPv6(src=target, dst=to, hlim=255) / message)
+
+
+def discovery(name, packet, **more):
+    return Case("icmp6-neighbor-discovery", name, on_e0(frame(packet, src=STRANGER)), **more)
+
+
+def options(packet, *kinds, header=scapy.IPv6ExtHdrDestOpt):
+    """With an extension header of one option of a kind that nobody knows."""
+    for kind in kinds:
+        packet /= header(options=[scapy.HBHOptUnknown(otype=kind, optlen=4, optdata=bytes(4))])
+    return packet
+
+
+def echo(dst=US, **more):
+    return ip6(dst, **more) / scapy.ICMPv6EchoRequest(id=7, seq=1, data=DATA)
+
+
+UDP = scapy.UDP(sport=1000, dport=2000) / DATA
+REPLY = scapy.IPv6(src=US, dst=HOST1, hlim=64) / scapy.ICMPv6EchoReply(id=7, seq=1, data=DATA)
+LEAK = ["ip6 table add 9", "ip route add 2001:db8:25::/48 via ip6-lookup-in-table 9"]
+NO_LEAK = ["ip route del 2001:db8:25::/48", "ip6 table del 9"]
+JUMBO = ip6(HOST2, plen=0) / scapy.IPv6ExtHdrHopByHop(options=[scapy.Jumbo(jumboplen=70000)]) / DATA
+TWO_FRAGMENTS = ip6(US) / scapy.IPv6ExtHdrFragment(nh=44, m=0, id=1) / scapy.IPv6ExtHdrFragment(nh=17, m=1, id=2) / UDP
+DISCOVERY = "icmp6-neighbor-discovery"
+
+CASES = [
+    Case("ip6-input", "ip6 not enabled", to_us(udp6(HOST2)),
+         given=[f"ip6 neighbor del e0 {HOST1}", f"set interface ip address del e0 {US}/64"],
+         undo=[f"set interface ip address e0 {US}/64", f"ip6 neighbor e0 {HOST1} {H1}"]),
+    Case("ip6-input", "ip6 length < 40 bytes", on_e0(bytes(frame(udp6(HOST2)))[:53])),
+    Case("ip6-input", "ip6 version != 6", on_e0(changed(frame(udp6(HOST2)), 14, 0x50))),
+    Case("ip6-input", "ip6 payload length > l2 length", on_e0(changed(frame(udp6(HOST2)), 19, 99))),
+    Case("ip6-input", "ip6 jumbograms are not supported", to_us(JUMBO)),
+    Case("ip6-input", "ip6 source is a group", to_us(udp6(HOST2, "ff0e::1"))),
+    Case("ip6-input", "ip6 source is the loopback address", to_us(udp6(HOST2, "::1"))),
+    Case("ip6-input", "ip6 source unspecified", to_us(udp6(HOST2, "::"))),
+    Case("ip6-input", "ip6 source embeds an ip4 address", to_us(udp6(HOST2, "::ffff:10.0.0.1"))),
+    Case("ip6-input", "ip6 destination unspecified", to_us(udp6("::"))),
+    Case("ip6-input", "ip6 destination is the loopback address", to_us(udp6("::1"))),
+    Case("ip6-input", "ip6 destination embeds an ip4 address", to_us(udp6("::ffff:10.0.0.1"))),
+    Case("ip6-input", "ip6 group scope is of no link", to_us(udp6("ff01::1"))),
+    Case("ip6-input", "ip6 multicast not routed", to_us(udp6("ff0e::1"))),
+    Case("ip6-input", "ip6 link-local destination is not ours", to_us(udp6("fe80::5"))),
+    Case("ip6-lookup", "blackholed packets", to_us(udp6("2001:db8:20::1"))),
+    Case("ip6-lookup", "ip6 is not punted", to_us(udp6("2001:db8:21::1"))),
+    Case("ip6-load-balance", "blackholed packets", to_us(udp6("2001:db8:24::3")),
+         given=["ip route add 2001:db8:24::/48 via drop weight 255 via 2001:db8:2::2"],
+         undo=["ip route del 2001:db8:24::/48"]),
+    Case("ip6-load-balance", "ip6 is not punted", to_us(udp6("2001:db8:24::3")),
+         given=["ip route add 2001:db8:24::/48 via punt weight 255 via 2001:db8:2::2"],
+         undo=["ip route del 2001:db8:24::/48"]),
+    Case("lookup-ip6-dst", "blackholed packets", to_us(udp6("2001:db8:25::1")),
+         given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via drop"], undo=NO_LEAK),
+    Case("lookup-ip6-dst", "ip6 is not punted", to_us(udp6("2001:db8:25::1")),
+         given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via punt"], undo=NO_LEAK),
+    Case("lookup-ip6-dst", "too many tables in a row", to_us(udp6("2001:db8:25::1")),
+         given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via ip6-lookup-in-table 0"],
+         undo=["ip route del table 9 2001:db8:25::/48", *NO_LEAK]),
+    Case("ip6-route-counters", "blackholed packets", to_us(udp6("2001:db8:20::1")),
+         given=["set ip6 route counters 2001:db8:20::/48 enable"],
+         undo=["set ip6 route counters 2001:db8:20::/48 disable"]),
+    Case("ip6-route-counters", "ip6 is not punted", to_us(udp6("2001:db8:21::1")),
+         given=["set ip6 route counters 2001:db8:21::/48 enable"],
+         undo=["set ip6 route counters 2001:db8:21::/48 disable"]),
+    Case("ip6-rewrite", "group-addressed frame is not forwarded", on_e0(frame(udp6(HOST2), dst=EVERYBODY))),
+    error("ip6-rewrite", "ip6 packets too big", udp6(HOST2, data=bytes(1400)), 2, 0, 1300,
+          given=["set interface mtu ip6 1300 e1"], undo=["set interface mtu ip6 default e1"],
+          also={("ip6-icmp-error", "ICMPv6 packet too big sent"): 1}),
+    # To the router itself.
+    Case("ip6-local", "ip6 spoofed local-address packet drops", to_us(udp6(US, US2))),
+    Case("ip6-local", "ip6 source lookup miss", to_us(udp6(US, "2001:db8:99::1"))),
+    Case("ip6-local", "ip6 extension header beyond the packet",
+         on_e0(changed(frame(options(ip6(US), 0x1E) / UDP), 14 + 41, 9))),
+    Case("ip6-local", "ip6 too many extension headers", to_us(options(ip6(US), *[0x1E] * 9) / UDP)),
+    Case("ip6-local", "ip6 second fragment header", to_us(TWO_FRAGMENTS)),
+    Case("ip6-local", "ip6 option says discard", to_us(options(ip6(US), 0x5E) / UDP)),
+    Case("ip6-local", "ip6 fragments are not reassembled",
+         to_us(ip6(US) / scapy.IPv6ExtHdrFragment(nh=17, m=1, id=1) / UDP)),
+    Case("ip6-local", "ip6 no next header", to_us(ip6(US, nh=59))),
+    Case("ip6-local", "ip6 tcp is not listened to", to_us(ip6(US) / scapy.TCP(sport=1, dport=2))),
+    Case("ip6-icmp-input", "echo replies sent", to_us(echo()), [(0, scapy.Ether(src=E0, dst=H1) / REPLY)]),
+    Case("ip6-icmp-input", "ICMPv6 message shorter than its header", to_us(ip6(US, nh=58) / b"\x80\0\0")),
+    Case("ip6-icmp-input", "bad ICMPv6 checksum", on_e0(changed(frame(echo()), -1, 0xEE))),
+    Case("ip6-icmp-input", "ICMPv6 message that asks for nothing",
+         to_us(ip6(US) / scapy.ICMPv6EchoReply(id=7, seq=1, data=DATA))),
+    # What senders are told.
+    sent("ICMPv6 no route sent", udp6("2001:db8:99::1"), 1, 0),
+    sent("ICMPv6 admin prohibited sent", udp6("2001:db8:27::1"), 1, 1),
+    sent("ICMPv6 address unreachable sent", udp6("2001:db8:22::1"), 1, 3),
+    sent("ICMPv6 port unreachable sent", udp6(US), 1, 4),
+    sent("ICMPv6 hop limit exceeded sent", udp6(HOST2, hlim=1), 3, 0),
+    sent("ICMPv6 erroneous header field sent",
+         ip6(US) / scapy.IPv6ExtHdrRouting(type=0, addresses=[HOST2], segleft=1) / UDP, 4, 0, 42),
+    sent("ICMPv6 unrecognized next header sent", ip6(US, nh=99) / DATA, 4, 1, 6),
+    sent("ICMPv6 unrecognized option sent", options(ip6(US), 0x9E) / UDP, 4, 2, 42),
+    Case("ip6-icmp-error", "ICMPv6 beyond scope of source sent", to_us(udp6(HOST2, "fe80::9")),
+         [(0, scapy.Ether(src=E0, dst=H1)
+           / scapy.IPv6(src="fe80::ff:fe00:1000", dst="fe80::9", hlim=64)
+           / scapy.ICMPv6DestUnreach(code=2) / bytes(udp6(HOST2, "fe80::9")))],
+         given=[f"ip6 neighbor e0 fe80::9 {H1}"], undo=["ip6 neighbor del e0 fe80::9"]),
+    Case("ip6-icmp-error", "no ICMPv6 error about an ICMPv6 error",
+         to_us(ip6("2001:db8:22::1") / scapy.ICMPv6DestUnreach() / bytes(udp6(HOST2)))),
+    Case("ip6-icmp-error", "no ICMPv6 error about a group-addressed packet", to_us(udp6("ff02::1"))),
+    Case("ip6-icmp-error", "no ICMPv6 error to a source that is not one host",
+         to_us(ip6("fe80::ff:fe00:1000", "::", nh=99) / DATA)),
+    # Neighbor Discovery.
+    Case(DISCOVERY, "neighbor advertisements sent", on_e0(frame(asks(option=H1))), [answered(HOST1, H1)]),
+    Case(DISCOVERY, "neighbor advertisements sent", on_e0(frame(asks(src="::"), src=STRANGER)),
+         [answered("ff02::1", "33:33:00:00:00:01", solicited=0)]),
+    discovery("neighbor discovery from beyond the link", asks(hlim=254)),
+    discovery("neighbor discovery code is not 0", asks(code=1)),
+    discovery("neighbor discovery message too short", ip6(US, hlim=255) / scapy.ICMPv6Unknown(type=135, msgbody=bytes(15))),
+    discovery("neighbor discovery option is malformed", asks() / scapy.ICMPv6NDOptUnknown(len=0, data=bytes(6))),
+    discovery("neighbor discovery target is a group", asks(target="ff02::5", dst=US)),
+    discovery("neighbor solicitation from nobody is malformed", asks(src="::", option=STRANGER)),
+    discovery("neighbor advertisement to a group is marked solicited", says("2001:db8:1::77", S=1, O=1)),
+    discovery("neighbor discovery link address is no station's", asks(option="33:33:00:00:00:01")),
+    discovery("neighbor discovery sender is not on link", asks(src="2001:db8:7::9"),
+              given=["ip route add 2001:db8:7::/48 via 2001:db8:1::2"], undo=["ip route del 2001:db8:7::/48"]),
+    discovery("neighbor advertisement of who was not asked for", says("2001:db8:1::77", O=1)),
+    discovery("neighbor advertisement does not override", says(HOST1, O=0)),
+    discovery("contradicts a static neighbor", says(HOST1, O=1)),
+    discovery("neighbor solicitation for another station", asks(target="2001:db8:1::77", dst="ff02::1")),
+    discovery("router discovery messages",
+              scapy.IPv6(src="fe80::7", dst="ff02::2", hlim=255) / scapy.ICMPv6ND_RS()),
+]
+
+
+@pytest.fixture(scope="module")
+def bench(privileges):
+    lab = Lab()
+    try:
+        made = Bench(lab)
+        made.give(COMMANDS)
+        made.is_set = made.setting()
+        yield made
+        lab.finish()
+    finally:
+        lab.tear_down()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.node}: {case.name}")
+def test_a_packet_moves_its_counter_by_one_and_no_other(bench, case):
+    try:
+        provoke(bench, case)
+    finally:
+        # Others are not to fail with it.
+        bench.give(case.undo)
+    before, bench.is_set = bench.is_set, bench.setting()
+    assert bench.is_set == before, "the case puts back what it changed"
+
+
+def test_every_name_has_a_packet_or_a_reason(privileges):
+    check_names(program_names(SECTIONS), CASES, IN_OTHER_TESTS, set(NOT_FROM_OUTSIDE))
