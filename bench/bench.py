@@ -25,8 +25,8 @@ LIMIT = 1.05
 # Turns more for what seems lost: neighbours of the machine come and go.
 AGAIN = 10
 
-SMALL = ["dumb", "ip4-1", "ip4-1k", "ip4-64nh", "ip4-ecmp4", "ip4-mixed"]
-LARGE = ["ip4-100k", "ip4-1m", "ip4-1m-bgp", "ip4-1m-bgp-zipf", "ip4-8m"]
+SMALL = ["dumb", "ip4-1", "ip4-1k", "ip4-64nh", "ip4-ecmp4", "ip4-mixed", "ip6-1"]
+LARGE = ["ip4-100k", "ip4-1m", "ip4-1m-bgp", "ip4-1m-bgp-zipf", "ip4-8m", "ip6-200k-bgp", "ip6-200k-48", "ip6-2m"]
 # By name: scenarios, options, environment.
 RUNS = {
     "hot": (SMALL + LARGE, [], {}),

@@ -192,6 +192,8 @@ impl Fib6 {
         if prefixes <= self.most_small || self.writer.root().is_large {
             return false;
         }
+        // Lines lie side by side: so many of them fill large pages.
+        self.table.lines.words().want_large_pages(true);
         let grown = Root::large().is_ok_and(|root| self.writer.grow(&self.trie, root, leaf).is_ok());
         self.most_small = prefixes + prefixes / 8;
         grown

@@ -191,7 +191,8 @@ impl Root {
     }
 
     pub fn large() -> io::Result<Root> {
-        Ok(Root { slots: Reserved::new(ROOT_SLOTS + NIBBLES, Pages::Small)?, is_large: true })
+        // Four large pages: every lookup reads a slot.
+        Ok(Root { slots: Reserved::new(ROOT_SLOTS + NIBBLES, Pages::Huge)?, is_large: true })
     }
 
     /// The slot of a large root, by the upper half of an address.
@@ -328,27 +329,258 @@ fn walk(root: &Root, lines: &Lines, addresses: &[u128], leaves: &mut [u32], step
     }
 }
 
+/// Sixteen addresses at a time: where each looks next is worked out for all of them together, and only the look itself, a
+/// comparison with one line, is each one's own. Those that are not done are kept side by side.
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use super::*;
     use std::arch::asm;
     use std::arch::x86_64::*;
+    use std::mem::MaybeUninit;
+
+    const LANES: usize = 16;
+    /// Groups are stored whole, the last one too.
+    const PLACES: usize = BLOCK + LANES;
+
+    /// Addresses under way: what of them there is to look at, and which they are.
+    struct UnderWay {
+        upper: [MaybeUninit<u64>; PLACES],
+        lower: [MaybeUninit<u64>; PLACES],
+        lane: [MaybeUninit<u32>; PLACES],
+        /// The 32 bits that are compared.
+        key: [MaybeUninit<u32>; PLACES],
+        /// The first word of the line that they are compared with.
+        line: [MaybeUninit<u32>; PLACES],
+        /// Which words of it are ends of ranges.
+        ends: [MaybeUninit<u32>; PLACES],
+        /// The word of the first range's value, or the word that counts.
+        first: [MaybeUninit<u32>; PLACES],
+        count: usize,
+        /// Lines are asked for before they are read: those of a small table are near.
+        asks: bool,
+    }
+
+    /// Sixteen of them.
+    #[derive(Clone, Copy)]
+    struct Group {
+        upper: [__m512i; 2],
+        lower: [__m512i; 2],
+        lane: __m512i,
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn number(value: u32) -> __m512i {
+        _mm512_set1_epi32(value.cast_signed())
+    }
+
+    impl UnderWay {
+        fn new(asks: bool) -> UnderWay {
+            const NONE: MaybeUninit<u32> = MaybeUninit::uninit();
+            const NONE64: MaybeUninit<u64> = MaybeUninit::uninit();
+            UnderWay {
+                upper: [NONE64; PLACES],
+                lower: [NONE64; PLACES],
+                lane: [NONE; PLACES],
+                key: [NONE; PLACES],
+                line: [NONE; PLACES],
+                ends: [NONE; PLACES],
+                first: [NONE; PLACES],
+                count: 0,
+                asks,
+            }
+        }
+
+        /// Says something of what lies behind those that are there, up to the end of their last group, so that it may be read.
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn close(&mut self) {
+            let (count, zero) = (self.count, _mm512_setzero_si512());
+            // SAFETY: a group behind `count`, which is at most BLOCK.
+            unsafe {
+                for column in [&mut self.upper, &mut self.lower] {
+                    _mm512_storeu_si512(column.as_mut_ptr().add(count).cast(), zero);
+                    _mm512_storeu_si512(column.as_mut_ptr().add(count + LANES / 2).cast(), zero);
+                }
+                _mm512_storeu_si512(self.lane.as_mut_ptr().add(count).cast(), zero);
+            }
+        }
+
+        /// Takes those of a group in whose entries lead to lines, and asks for these.
+        #[inline]
+        #[target_feature(enable = "avx512f,popcnt")]
+        fn take(&mut self, lines: &Lines, entries: __m512i, valid: __mmask16, group: Group) {
+            let under_way = _mm512_mask_cmpge_epu32_mask(valid, entries, number(NODE));
+            if under_way == 0 {
+                return;
+            }
+            let kind = _mm512_srli_epi32::<KIND_SHIFT>(entries);
+            let is = |wanted: u32| _mm512_cmpeq_epi32_mask(kind, number(wanted));
+            let (few, ranges, sixteen, many) = (is(12), is(13), is(14), is(15));
+            // The half in which the depth is, moved to its upper end.
+            let depth = _mm512_and_si512(_mm512_srli_epi32::<DEPTH_SHIFT>(entries), number(0x7f));
+            let in_lower = _mm512_test_epi32_mask(depth, number(HALF.into()));
+            let shift = _mm512_and_si512(depth, number(63));
+            let shifts = [
+                _mm512_cvtepu32_epi64(_mm512_castsi512_si256(shift)),
+                _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(shift)),
+            ];
+            let keys = [0, 1].map(|half| {
+                let in_lower = (in_lower >> (8 * half)) as u8;
+                let bits = _mm512_mask_blend_epi64(in_lower, group.upper[half], group.lower[half]);
+                _mm512_cvtepi64_epi32(_mm512_srli_epi64::<32>(_mm512_sllv_epi64(bits, shifts[half])))
+            });
+            let key = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(keys[0]), keys[1]);
+            let line = _mm512_and_si512(entries, number(MOST_LINES - 1));
+            let nibble = _mm512_srli_epi32::<28>(key);
+            let line = _mm512_slli_epi32::<4>(_mm512_mask_add_epi32(line, many, line, nibble));
+            let ends = _mm512_mask_mov_epi32(_mm512_maskz_mov_epi32(few, number(0x7f)), ranges, number(0x7fff));
+            // Where values begin; or the word itself.
+            let first = _mm512_mask_mov_epi32(number(8), ranges, number(16));
+            let first = _mm512_mask_mov_epi32(first, sixteen, nibble);
+            let byte = _mm512_and_si512(_mm512_srli_epi32::<24>(key), number(0xf));
+            let first = _mm512_add_epi32(line, _mm512_mask_mov_epi32(first, many, byte));
+            let words = [
+                (&mut self.lane, group.lane),
+                (&mut self.key, key),
+                (&mut self.line, line),
+                (&mut self.ends, ends),
+                (&mut self.first, first),
+            ];
+            let count = self.count;
+            for (column, values) in words {
+                // SAFETY: a group behind `count`, which is at most BLOCK: all lanes of a block were counted at most once.
+                unsafe {
+                    let to = column.as_mut_ptr().add(count);
+                    _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(under_way, values));
+                }
+            }
+            let (low, high) = (under_way as u8, (under_way >> 8) as u8);
+            let behind = count + low.count_ones() as usize;
+            for (column, values) in [(&mut self.upper, group.upper), (&mut self.lower, group.lower)] {
+                // SAFETY: as above; eight behind at most eight.
+                unsafe {
+                    let to = column.as_mut_ptr();
+                    _mm512_storeu_si512(to.add(count).cast(), _mm512_maskz_compress_epi64(low, values[0]));
+                    _mm512_storeu_si512(to.add(behind).cast(), _mm512_maskz_compress_epi64(high, values[1]));
+                }
+            }
+            let more = under_way.count_ones() as usize;
+            self.count = count + more;
+            if !self.asks {
+                return;
+            }
+            for at in count..count + more {
+                // SAFETY: just stored.
+                let line = unsafe { self.line[at].assume_init() } as usize & (MOST_LINES as usize * LINE - 1);
+                prefetch(&lines.array()[line]);
+            }
+            // The other line of many ranges: two at once, and not one after the other.
+            if ranges & under_way != 0 {
+                for at in count..count + more {
+                    // SAFETY: just stored.
+                    let value = unsafe { self.first[at].assume_init() } as usize & (MOST_LINES as usize * LINE - 1);
+                    prefetch(&lines.array()[value]);
+                }
+            }
+        }
+    }
 
     #[target_feature(enable = "avx512f,popcnt,bmi1,bmi2")]
     pub(super) fn resolve(root: &Root, lines: &Lines, addresses: &[u128], leaves: &mut [u32]) {
-        walk(root, lines, addresses, leaves, |entry, address| {
-            let place = Place::of(entry, address);
-            let at = lines.array()[place.word..][..LINE].as_ptr();
-            let ends: __m512i;
-            // SAFETY: reads the words of one line. In assembly, because other words of it may be stored to meanwhile: what
-            // is read of those is not used.
-            unsafe {
-                asm!("vmovdqu32 {ends}, [{at}]", ends = out(zmm_reg) ends, at = in(reg) at,
-                    options(nostack, preserves_flags, readonly, pure));
+        let mut all = UnderWay::new(root.is_large);
+        let alike = (!root.is_large).then(|| root.slots[0].load(Ordering::Acquire));
+        match alike {
+            Some(entry) if entry < NODE => return leaves.fill(entry),
+            Some(_) => {}
+            None => {
+                let slots: &[AtomicU32; ROOT_SLOTS + NIBBLES] = (&*root.slots).try_into().expect("length set in large");
+                let slot = |address: &u128| &slots[Root::large_slot((address >> 64) as u64)];
+                addresses.iter().take(AHEAD).for_each(|address| prefetch(slot(address)));
+                for (at, (address, leaf)) in addresses.iter().zip(&mut *leaves).enumerate() {
+                    if let Some(later) = addresses.get(at + AHEAD) {
+                        prefetch(slot(later));
+                    }
+                    *leaf = slot(address).load(Ordering::Acquire);
+                }
             }
-            let smaller = _mm512_cmplt_epu32_mask(ends, _mm512_set1_epi32(place.key.cast_signed()));
-            place.pick(lines, smaller.into())
-        });
+        }
+        let (even, odd) = (_mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1));
+        let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+        for at in (0..addresses.len()).step_by(LANES) {
+            let here = (addresses.len() - at).min(LANES);
+            let valid = u16::MAX >> (LANES - here);
+            // SAFETY: the words of `here` addresses and as many leaves are read, no more.
+            let (words, entries) = unsafe {
+                let words = addresses.as_ptr().add(at).cast::<i64>();
+                let present = u32::MAX >> (2 * (LANES - here));
+                let part = |part: u32| {
+                    _mm512_maskz_loadu_epi64((present >> (8 * part)) as u8, words.wrapping_add(8 * part as usize))
+                };
+                let entries = _mm512_maskz_loadu_epi32(valid, leaves.as_ptr().add(at).cast());
+                ([part(0), part(1), part(2), part(3)], entries)
+            };
+            let entries = alike.map_or(entries, |entry| number(entry));
+            let of = |which| [0, 2].map(|pair| _mm512_permutex2var_epi64(words[pair], which, words[pair + 1]));
+            let lane = _mm512_add_epi32(lanes, number(at as u32));
+            all.take(lines, entries, valid, Group { upper: of(odd), lower: of(even), lane });
+        }
+        let array = lines.array();
+        let mut found = [0u32; PLACES];
+        while all.count > 0 {
+            all.close();
+            let count = std::mem::take(&mut all.count);
+            for (i, found) in found[..count].iter_mut().enumerate() {
+                // SAFETY: so many were stored.
+                let (key, line, ends, first, lane) = unsafe {
+                    (
+                        self::read(&all.key, i),
+                        self::read(&all.line, i) as usize,
+                        self::read(&all.ends, i),
+                        self::read(&all.first, i),
+                        self::read(&all.lane, i) as usize,
+                    )
+                };
+                let words = array[line & (MOST_LINES as usize * LINE - LINE)..][..LINE].as_ptr();
+                let smaller: i16;
+                // SAFETY: reads the words of one line. In assembly, because other words of it may be stored to
+                // meanwhile: what is read of those is not used.
+                unsafe {
+                    asm!("vpcmpud {smaller}, {key}, zmmword ptr [{words}], 6", smaller = out(kreg) smaller,
+                        key = in(zmm_reg) number(key), words = in(reg) words,
+                        options(nostack, preserves_flags, readonly, pure));
+                }
+                let ranges = (u32::from(smaller.cast_unsigned()) & ends).count_ones();
+                let word = (first + ranges) as usize & (MOST_LINES as usize * LINE - 1);
+                let entry = array[word].load(Ordering::Acquire);
+                *found = entry;
+                leaves[lane] = entry;
+            }
+            // Not group by group with the above: what was just stored one by one cannot be read as a whole at once.
+            for at in (0..count).step_by(LANES) {
+                // SAFETY: whole groups lie in the columns, and were stored; what is behind `count` is not used.
+                let group = unsafe {
+                    let pair = |column: &[MaybeUninit<u64>; PLACES]| {
+                        let from = column.as_ptr().add(at);
+                        [_mm512_loadu_si512(from.cast()), _mm512_loadu_si512(from.add(8).cast())]
+                    };
+                    let lane = _mm512_loadu_si512(all.lane.as_ptr().add(at).cast());
+                    Group { upper: pair(&all.upper), lower: pair(&all.lower), lane }
+                };
+                // SAFETY: sixteen words of a column.
+                let entries = unsafe { _mm512_loadu_si512(found.as_ptr().add(at).cast()) };
+                // Stored in front of what is read next: no more are left than were there.
+                all.take(lines, entries, u16::MAX >> (LANES - (count - at).min(LANES)), group);
+            }
+        }
+    }
+
+    /// # Safety
+    /// That place was stored.
+    #[inline(always)]
+    unsafe fn read(column: &[MaybeUninit<u32>; PLACES], at: usize) -> u32 {
+        // SAFETY: given by the caller.
+        unsafe { column[at].assume_init() }
     }
 }
 
