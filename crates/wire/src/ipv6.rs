@@ -348,25 +348,20 @@ impl Chain {
         for _ in 0..MOST_EXTENSIONS {
             let at = chain.payload;
             let truncated = ChainError::Truncated { at };
-            let length = match chain.protocol {
+            if !is_extension(chain.protocol) {
+                return Ok(chain);
+            }
+            match chain.protocol {
                 next_header::HOP_BY_HOP => {
                     if let Some(named_at) = chain.named_at {
                         return Err(ChainError::HopByHopLate { named_at });
                     }
                     chain.has_hop_by_hop = true;
-                    length_of(bytes, at, UNIT)
                 }
-                next_header::DESTINATION | next_header::MOBILITY | next_header::HIP | next_header::SHIM6 => {
-                    length_of(bytes, at, UNIT)
-                }
-                next_header::ROUTING => {
-                    let length = length_of(bytes, at, UNIT);
-                    if length.is_some() && bytes[at + 3] > 0 {
-                        chain.routing = Some((at, bytes[at + 3]));
-                    }
-                    length
-                }
-                Protocol::AH => length_of(bytes, at, 4).map(|length| length + 4),
+                next_header::ROUTING => match bytes.get(at + 3) {
+                    Some(&left) if left > 0 => chain.routing = Some((at, left)),
+                    _ => {}
+                },
                 next_header::FRAGMENT => {
                     if let (Some(_), Some(named_at)) = (chain.fragment, chain.named_at) {
                         return Err(ChainError::FragmentTwice { named_at });
@@ -379,34 +374,16 @@ impl Chain {
                         chain.payload = at + FRAGMENT_HEADER_LEN;
                         return Ok(chain);
                     }
-                    Some(FRAGMENT_HEADER_LEN)
                 }
-                _ => return Ok(chain),
-            };
-            let end = at + length.ok_or(truncated)?;
-            if end > bytes.len() {
-                return Err(truncated);
+                _ => {}
             }
-            (chain.protocol, chain.named_at, chain.payload) = (Protocol(bytes[at]), Some(at), end);
+            let header = bytes.get(at..).and_then(|rest| extension_header(chain.protocol, rest)).ok_or(truncated)?;
+            (chain.protocol, chain.named_at, chain.payload) = (Protocol(header[0]), Some(at), at + header.len());
         }
-        match chain.is_payload() {
-            true => Ok(chain),
-            false => Err(ChainError::TooMany { at: chain.payload }),
+        match is_extension(chain.protocol) {
+            false => Ok(chain),
+            true => Err(ChainError::TooMany { at: chain.payload }),
         }
-    }
-
-    fn is_payload(&self) -> bool {
-        !matches!(
-            self.protocol,
-            next_header::HOP_BY_HOP
-                | next_header::DESTINATION
-                | next_header::MOBILITY
-                | next_header::HIP
-                | next_header::SHIM6
-                | next_header::ROUTING
-                | next_header::FRAGMENT
-                | Protocol::AH
-        )
     }
 
     /// Whether the packet is a part of one: an atomic fragment is all of it.
@@ -415,10 +392,32 @@ impl Chain {
     }
 }
 
-/// Bytes of an extension header whose second byte counts units behind the first eight bytes.
-fn length_of(bytes: &[u8], at: usize, unit: usize) -> Option<usize> {
-    let units = usize::from(*bytes.get(at + 1)?);
-    Some(UNIT + units * unit).filter(|_| bytes.len() >= at + UNIT)
+/// Whether a next header names an extension header that can be walked.
+fn is_extension(protocol: Protocol) -> bool {
+    matches!(
+        protocol,
+        next_header::HOP_BY_HOP
+            | next_header::DESTINATION
+            | next_header::MOBILITY
+            | next_header::HIP
+            | next_header::SHIM6
+            | next_header::ROUTING
+            | next_header::FRAGMENT
+            | Protocol::AH
+    )
+}
+
+/// The extension header of a kind with which `bytes` begin; `None`: it goes beyond them.
+///
+/// The second byte counts 8 bytes each behind the first 8 (RFC 8200 section 4), but of an authentication header 4 bytes each
+/// behind the first 8 (RFC 4302 section 2.2); a fragment header has always 8.
+pub fn extension_header(kind: Protocol, bytes: &[u8]) -> Option<&[u8]> {
+    let length = match kind {
+        next_header::FRAGMENT => FRAGMENT_HEADER_LEN,
+        Protocol::AH => UNIT + usize::from(*bytes.get(1)?) * 4,
+        _ => UNIT + usize::from(*bytes.get(1)?) * UNIT,
+    };
+    bytes.get(..length)
 }
 
 /// What is to become of a packet because of its options (RFC 8200 section 4.2).
@@ -574,6 +573,20 @@ mod tests {
         assert_eq!(chain.fragment.unwrap().1.offset, 8);
         let atomic = Chain::walk(next_header::FRAGMENT, &[17, 0, 0, 0, 0, 0, 0, 1]).unwrap();
         assert!(!atomic.is_fragment() && atomic.fragment.is_some());
+    }
+
+    #[test]
+    fn authentication_headers_count_four_bytes_behind_the_first_eight() {
+        // RFC 4302 section 2.2: 24 bytes are 6 words less two. Options whose header ends where the packet ends.
+        let mut bytes = vec![60, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1];
+        bytes.extend([0xa5; 12]);
+        bytes.extend([17, 0, 1, 4, 0, 0, 0, 0]);
+        let chain = Chain::walk(Protocol::AH, &bytes).unwrap();
+        assert_eq!((chain.protocol, chain.payload, chain.named_at), (Protocol::UDP, 32, Some(24)));
+        let sliced = etherparse::IpAuthHeader::from_slice(&bytes).unwrap();
+        assert_eq!((sliced.0.header_len(), sliced.1.len()), (24, 8));
+        assert_eq!(Chain::walk(Protocol::AH, &bytes[..23]).unwrap_err(), ChainError::Truncated { at: 0 });
+        assert_eq!(extension_header(Protocol::AH, &bytes[..23]), None);
     }
 
     #[test]

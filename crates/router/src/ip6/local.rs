@@ -160,17 +160,15 @@ enum Refusal {
     Told(u8, usize),
 }
 
-/// Looks at the options of a packet (RFC 8200 section 4.2).
+/// Looks at the options of a packet (RFC 8200 section 4.2), in the headers that `chain` is sure to hold.
 fn judge_options(first: Protocol, bytes: &[u8], chain: &Chain, to_group: bool) -> Result<(), Refusal> {
     let (mut protocol, mut at) = (first, 0);
     while at < chain.payload {
-        let (next, length) = match protocol {
-            next_header::FRAGMENT => (bytes[at], 8),
-            Protocol::AH => (bytes[at], (usize::from(bytes[at + 1]) + 2) * 4),
-            _ => (bytes[at], (usize::from(bytes[at + 1]) + 1) * 8),
+        let Some(header) = bytes.get(at..).and_then(|rest| ipv6::extension_header(protocol, rest)) else {
+            return Ok(());
         };
         if matches!(protocol, next_header::HOP_BY_HOP | next_header::DESTINATION) {
-            match ipv6::options(&bytes[at..at + length]) {
+            match ipv6::options(header) {
                 OptionVerdict::GoOn { .. } => {}
                 OptionVerdict::Discard => return Err(Refusal::Silent),
                 OptionVerdict::TellUnlessGroup { .. } if to_group => return Err(Refusal::Silent),
@@ -182,7 +180,7 @@ fn judge_options(first: Protocol, bytes: &[u8], chain: &Chain, to_group: bool) -
                 }
             }
         }
-        (protocol, at) = (Protocol(next), at + length);
+        (protocol, at) = (Protocol(header[0]), at + header.len());
     }
     Ok(())
 }

@@ -440,6 +440,54 @@ fn echo_is_answered_without_the_extension_headers_that_it_had() {
     assert_eq!(told(&mut bed, &ports, &Packet6::echo_request("2001:db8::2", "ff02::1", b"x")).0, 129);
 }
 
+/// An authentication header has a unit of its own: who looks at options must find them where the walk found them.
+#[test]
+fn options_behind_an_authentication_header_are_found() {
+    let (mut bed, ports) = bed();
+    let authentication = (51, [&[0, 4][..], &[0xa5; 22]].concat());
+    let mut packet = from_e0(OURS);
+    packet.extensions.push(authentication);
+    let moved = bed.errors_of(|_| send(&ports, &packet.clone().extension(OPTIONS, &[0x5e, 4, 0, 0, 0, 0])));
+    assert_eq!(moved, error("ip6-local", "ip6 option says discard", 1));
+    // Nobody listens to the port behind it.
+    let known = packet.extension(OPTIONS, &[1, 4, 0, 0, 0, 0]);
+    assert_eq!(told(&mut bed, &ports, &known).0, 1);
+}
+
+/// Headers of all kinds that are what they should be, lie about their length, end the packet early or are noise.
+#[test]
+fn no_extension_headers_stop_the_router() {
+    const KINDS: [u8; 9] = [HOP_BY_HOP, ROUTING, FRAGMENT, 51, OPTIONS, 135, 139, ICMP6, 17];
+    let (mut bed, ports) = bed();
+    let mut random = Random::new(6);
+    let mut below = |bound| random.below(bound);
+    for round in 0..40 {
+        for _ in 0..100 {
+            let mut packet = Packet6::echo_request("2001:db8::2", [OURS, "ff02::1"][below(2)], b"x");
+            for _ in 0..below(11) {
+                let mut header = vec![0; 8 * (1 + below(4))];
+                header.iter_mut().for_each(|byte| *byte = [0, 1, 5, 0x5e, 0x9e, 0xde, below(256) as u8][below(7)]);
+                header[1] = [(header.len() / 8 - 1) as u8, below(8) as u8][below(2)];
+                packet.extensions.push((KINDS[below(KINDS.len())], header));
+            }
+            spoilt(&ports, packet, |frame| {
+                if below(4) == 0 {
+                    let length = 54 + below(frame.len() - 53);
+                    frame.truncate(length);
+                    let payload = (length - 54) as u16;
+                    frame[18..20].copy_from_slice(&payload.to_be_bytes());
+                }
+            });
+        }
+        bed.run();
+        ports.iter().for_each(|port| drop(port.sent()));
+        // Whoever asks as he should is answered still.
+        send(&ports, &Packet6::echo_request("2001:db8::2", OURS, b"alive"));
+        bed.run();
+        assert_eq!(ports[0].sent().len(), 1, "round {round}");
+    }
+}
+
 #[test]
 fn forwarding_changes_the_link_header_and_the_hop_limit_only() {
     let (mut bed, ports) = bed();
