@@ -149,7 +149,10 @@ class Host:
 
     def reaches(self, address, *options, **more):
         """Whether every echo request was answered."""
-        return ", 0% packet loss" in self.ping(address, *options, **more).stdout
+        done = self.ping(address, *options, **more)
+        # pytest shows it with a failure.
+        print(done.stdout, done.stderr)
+        return ", 0% packet loss" in done.stdout
 
 
 def _enter(namespace):
