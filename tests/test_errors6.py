@@ -99,6 +99,11 @@ def asks(target=US, src=HOST1, option=None, dst=None, hlim=255, **more):
     return packet / scapy.ICMPv6NDOptSrcLLAddr(lladdr=option) if option else packet
 
 
+def in_a_fragment(packet):
+    """The packet, whole, with a fragment header."""
+    return scapy.IPv6(src=packet.src, dst=packet.dst, hlim=packet.hlim) / scapy.IPv6ExtHdrFragment() / packet.payload
+
+
 def says(target, option=STRANGER, dst="ff02::1", src=None, **flags):
     """A neighbour advertisement."""
     packet = scapy.IPv6(src=src or target, dst=dst, hlim=255) / scapy.ICMPv6ND_NA(tgt=target, **{"R": 0, **flags})
@@ -218,6 +223,7 @@ CASES = [
     Case(DISCOVERY, "neighbor advertisements sent", on_e0(frame(asks(src="::"), src=STRANGER)),
          [answered("ff02::1", "33:33:00:00:00:01", solicited=0)]),
     discovery("neighbor discovery from beyond the link", asks(hlim=254)),
+    discovery("neighbor discovery in a fragment", in_a_fragment(asks(option=STRANGER))),
     discovery("neighbor discovery code is not 0", asks(code=1)),
     discovery("neighbor discovery message too short", ip6(US, hlim=255) / scapy.ICMPv6Unknown(type=135, msgbody=bytes(15))),
     discovery("neighbor discovery option is malformed", asks() / scapy.ICMPv6NDOptUnknown(len=0, data=bytes(6))),

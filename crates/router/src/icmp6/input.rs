@@ -57,7 +57,9 @@ impl Icmp6Input {
         let (l3, before) = (row.l3 as usize, row.scratch as usize);
         let start = l3 + before;
         let length = row.l3_length().saturating_sub(before);
-        if length < icmpv6::HEADER_LEN {
+        // Drivers keep a packet's headers in its first buffer; one whose extension headers push this one out is refused.
+        let in_first = (row.l2 as usize + row.first_length(cx.buffers)).saturating_sub(start);
+        if length.min(in_first) < icmpv6::HEADER_LEN {
             return Edge::Truncated;
         }
         let header = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[l3..]);

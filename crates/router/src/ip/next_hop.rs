@@ -71,10 +71,12 @@ impl Router {
     /// What is wrong with it.
     pub fn check_next_hop_of(&self, table: TableIndex, path: &Path, may_be_off_link: bool) -> Result<(), Error> {
         match path.way {
-            Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } if may_be_off_link => check_host(next_hop)?,
+            Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } if may_be_off_link => {
+                check_host(next_hop, path.way.interface())?;
+            }
             Way::Via { next_hop, interface } => self.check_next_hop((next_hop, table), interface)?,
             Way::ViaIn { next_hop, table } => self.check_next_hop((next_hop, table), None)?,
-            Way::OnLink { next_hop, .. } => check_host(next_hop)?,
+            Way::OnLink { next_hop, interface } => check_host(next_hop, Some(interface))?,
             _ => {}
         }
         Ok(())
@@ -83,11 +85,8 @@ impl Router {
     fn check_next_hop(&self, hop_there: Hop, wanted: Option<InterfaceIndex>) -> Result<(), NextHopError> {
         let hop_there = self.by_interface(hop_there, wanted);
         let hop = hop_there.0;
-        check_host(hop)?;
-        if wanted.is_none() && is_link_local(hop) {
-            return Err(NextHopError::LinkLocal { hop });
-        }
-        self.check_against_addresses(hop_there)?;
+        check_host(hop, wanted)?;
+        self.check_against_addresses(hop_there, wanted)?;
         if self.network_of(hop_there, wanted, |_| true).is_some()
             || self.attached_by_route(hop_there, wanted, |_| true).is_some()
             || wanted.is_none() && self.is_routed(hop_there)
@@ -107,10 +106,17 @@ impl Router {
         (hop, wanted.map_or(table, |index| self.table_of(index, Family::of(hop))))
     }
 
-    /// An address of ours, or the first or last of an attached network, is no neighbour's.
-    pub(super) fn check_against_addresses(&self, (hop, table): Hop) -> Result<(), NextHopError> {
+    /// An address of ours, or the first or last of an attached network, is no neighbour's. A link-local address may be ours
+    /// on one link and a neighbour's on another (RFC 4007 section 6).
+    pub(super) fn check_against_addresses(
+        &self,
+        (hop, table): Hop,
+        wanted: Option<InterfaceIndex>,
+    ) -> Result<(), NextHopError> {
         let family = Family::of(hop);
-        for interface in self.interfaces.iter().filter(|interface| interface.table(family) == table) {
+        let may_be = |interface: &&Interface| !is_link_local(hop) || wanted == Some(interface.index);
+        let of_table = self.interfaces.iter().filter(|interface| interface.table(family) == table);
+        for interface in of_table.filter(may_be) {
             for network in interface.networks(family) {
                 let name = || interface.name.clone();
                 if network.address() == hop {
@@ -135,7 +141,7 @@ impl Router {
         wanted: Option<InterfaceIndex>,
     ) -> Option<(InterfaceIndex, Prefix)> {
         let (hop, table) = self.by_interface(hop, wanted);
-        let is_host = not_a_host(hop).is_none() && self.check_against_addresses((hop, table)).is_ok();
+        let is_host = not_a_host(hop).is_none() && self.check_against_addresses((hop, table), wanted).is_ok();
         let family = Family::of(hop);
         let of_table = self.interfaces.iter().filter(|interface| interface.table(family) == table);
         let interfaces = of_table.filter(|interface| wanted.is_none_or(|wanted| wanted == interface.index));
@@ -198,7 +204,7 @@ impl Router {
     fn way_to_hop(&self, hop: Hop, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
         let hop = self.by_interface(hop, wanted);
         // One of our own, or for all of a network, it is nobody's way.
-        if self.check_against_addresses(hop).is_err() {
+        if self.check_against_addresses(hop, wanted).is_err() {
             return None;
         }
         let usable = |index| self.is_usable(index);
@@ -227,9 +233,10 @@ impl Router {
     }
 }
 
-fn check_host(hop: IpAddr) -> Result<(), NextHopError> {
+fn check_host(hop: IpAddr, wanted: Option<InterfaceIndex>) -> Result<(), NextHopError> {
     match not_a_host(hop) {
         Some(what) => Err(NextHopError::NoHost { hop, what }),
+        None if wanted.is_none() && is_link_local(hop) => Err(NextHopError::LinkLocal { hop }),
         None => Ok(()),
     }
 }

@@ -441,7 +441,7 @@ impl Router {
     /// The route that a next hop hangs on, and the list that it follows.
     pub(super) fn route_to_hop(&self, hop: Hop) -> Option<(Prefix, ListId)> {
         let (address, table) = hop;
-        if self.check_against_addresses(hop).is_err() {
+        if self.check_against_addresses(hop, None).is_err() {
             return None;
         }
         self.ip.find_fib(Family::of(address), table)?.longest(address, |key, value| {

@@ -55,7 +55,7 @@ impl Router {
         if !interface.ip6.addresses.is_empty() {
             return Err(Ip6Error::HasAddresses { name }.into());
         }
-        (interface.ip6.is_stated, interface.ip6.stated_link_local) = (false, None);
+        interface.ip6.is_stated = false;
         self.leave_ip6(index);
         Ok(())
     }
@@ -88,6 +88,8 @@ impl Router {
         let address = interface.ip6.stated_link_local.unwrap_or(own_link_local(interface.mac));
         if interface.ip6.link_local.replace(address) != Some(address) {
             self.publish_facts();
+            // A next hop may have been our own address, or be so now.
+            self.install_by(index);
             if self.is_usable(index) {
                 self.announce6(index, address);
             }
@@ -130,8 +132,9 @@ impl Router {
         if interface.ip6.is_stated || !interface.ip6.addresses.is_empty() {
             return;
         }
-        let Settings { link_local, on_link, .. } = &mut interface.ip6;
-        *link_local = None;
+        let Settings { link_local, stated_link_local, on_link, .. } = &mut interface.ip6;
+        // What was stated of an interface that takes part could not be stated again of one that does not.
+        (*link_local, *stated_link_local) = (None, None);
         let on_link = on_link.take();
         self.publish_facts();
         self.forget_detached_neighbours(index);

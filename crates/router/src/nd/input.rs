@@ -18,7 +18,7 @@ use std::sync::Arc;
 use wire::ethernet::EtherType;
 use wire::icmpv6;
 use wire::ipv4::Protocol;
-use wire::ipv6::{self, HEADER_LEN, Repr};
+use wire::ipv6::{self, Chain, HEADER_LEN, Repr};
 use wire::nd::{self, AdvertisementFlags, Discovery, HOP_LIMIT, NEIGHBOUR_LEN, NdOption, ParseError};
 use wire::{MacAddress, batch::check};
 
@@ -34,6 +34,9 @@ graph::edges! {
         /// The hop limit is not 255: a router has passed the message on, or it was sent from afar (RFC 4861 7.1). An attack,
         /// or a broken sender.
         HopLimit => drop "neighbor discovery from beyond the link",
+        /// The message came with a fragment header, as filters are passed by unseen (RFC 6980 5). An attack: no such message
+        /// is long enough to need one.
+        Fragment => drop "neighbor discovery in a fragment",
         /// The code is not 0 (RFC 4861 7.1). A broken sender.
         Code => drop "neighbor discovery code is not 0",
         /// Shorter than its kind needs (RFC 4861 7.1). A broken or hostile sender.
@@ -46,7 +49,8 @@ graph::edges! {
         BadProbe => drop "neighbor solicitation from nobody is malformed",
         /// An advertisement to a group says that it is an answer (RFC 4861 7.1.2).
         BadSolicited => drop "neighbor advertisement to a group is marked solicited",
-        /// The Ethernet address that is told is a group's or zero.
+        /// The Ethernet address that is told, or from which a question came that tells none, is a group's or zero: nobody
+        /// could be answered there.
         BadLinkAddress => drop "neighbor discovery link address is no station's",
         /// The sender's address is on none of this interface's networks: a wrong prefix on one side, or two networks on one
         /// wire.
@@ -142,6 +146,10 @@ impl NdInput {
         if header.hop_limit() != HOP_LIMIT {
             return Err(Edge::HopLimit);
         }
+        let chain = Chain::walk(header.next_header(), &packet[HEADER_LEN..]);
+        if chain.is_ok_and(|chain| chain.fragment.is_some()) {
+            return Err(Edge::Fragment);
+        }
         let message = packet.get(row.scratch as usize..).unwrap_or_default();
         if message.get(1) != Some(&0) {
             return Err(Edge::Code);
@@ -197,9 +205,10 @@ impl NdInput {
             return Err(Edge::RepliesLimited);
         }
         // To all, as who probes has no address yet (RFC 4861 7.2.4).
-        let (to, to_mac) = match is_probe {
-            true => (ALL_NODES, nd::group_mac(ALL_NODES)),
-            false => (sender.source, told.unwrap_or(sender.mac)),
+        let (to, to_mac) = match (is_probe, told) {
+            (true, _) => (ALL_NODES, nd::group_mac(ALL_NODES)),
+            (false, Some(told)) => (sender.source, told),
+            (false, None) => (sender.source, a_stations(sender.mac)?),
         };
         let flags = AdvertisementFlags { router: true, solicited: !is_probe, overrides: true };
         answer(cx, row, facts, (to, to_mac), target, flags);
@@ -262,9 +271,13 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// An Ethernet address that a message tells, if it does.
 fn link_address(told: Option<MacAddress>) -> Result<Option<MacAddress>, Edge> {
-    match told {
-        Some(mac) if mac.is_multicast() || mac.is_zero() => Err(Edge::BadLinkAddress),
-        other => Ok(other),
+    told.map(a_stations).transpose()
+}
+
+fn a_stations(mac: MacAddress) -> Result<MacAddress, Edge> {
+    match mac.is_multicast() || mac.is_zero() {
+        true => Err(Edge::BadLinkAddress),
+        false => Ok(mac),
     }
 }
 

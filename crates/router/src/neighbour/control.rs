@@ -477,7 +477,9 @@ impl Router {
         }
         // 0.0.0.0 would name the glean of the interface's own networks.
         let is_broadcast = key.address == Ipv4Addr::BROADCAST;
-        if key.address.is_unspecified() || key.address.is_multicast() || is_broadcast {
+        // The table of workers keeps IPv4 addresses as IPv6 maps them.
+        let is_mapped = matches!(key.address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some());
+        if key.address.is_unspecified() || key.address.is_multicast() || is_broadcast || is_mapped {
             return Err(Error::BadNeighbourAddress(key.address));
         }
         match mac.is_multicast() || mac.is_zero() {

@@ -1,6 +1,6 @@
 //! IPv6: exact packets in, exact packets and counters out; and every way in which a packet can end, by name.
 
-use crate::bed::{Bed, Port, error};
+use crate::bed::{Arrival, Bed, Port, error};
 use crate::packet::{Random, ethernet};
 use crate::packet6::*;
 use graph::Severity;
@@ -187,6 +187,14 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip6-icmp-input", "ICMPv6 message shorter than its header", |_, ports| {
         send(ports, &Packet6::new("2001:db8::2", OURS, ICMP6, &[128, 0, 0]));
     }),
+    ("ip6-icmp-input", "ICMPv6 message shorter than its header", |_, ports| {
+        // It is in the packet, but spread over two buffers.
+        let packet = Packet6::echo_request("2001:db8::2", OURS, b"data").extension(OPTIONS, &[1, 4, 0, 0, 0, 0]);
+        let frame = packet.frame(ports[0].mac, mac_of(0));
+        let first = 14 + 40 + 8 + 4;
+        let rest = frame.len() - first;
+        ports[0].receive(Arrival::from(frame).in_parts(&[first, rest]));
+    }),
     ("ip6-icmp-input", "bad ICMPv6 checksum", |_, ports| {
         spoilt(ports, Packet6::echo_request("2001:db8::2", OURS, b"x"), |frame| *frame.last_mut().unwrap() ^= 1);
     }),
@@ -209,6 +217,11 @@ const CASES: &[(&str, &str, Act)] = &[
     }),
     ("icmp6-neighbor-discovery", "neighbor discovery from beyond the link", |_, ports| {
         discover(ports, STRANGER, &solicitation("2001:db8::2", OURS, &[]).hops(254));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor discovery in a fragment", |_, ports| {
+        // A fragment that is all of the packet.
+        let packet = solicitation("2001:db8::2", OURS, &link_option(1, STRANGER)).fragment(0, false, 1);
+        discover(ports, STRANGER, &packet);
     }),
     ("icmp6-neighbor-discovery", "neighbor discovery code is not 0", |_, ports| {
         let data = ip6(OURS).octets();
@@ -238,6 +251,9 @@ const CASES: &[(&str, &str, Act)] = &[
     ("icmp6-neighbor-discovery", "neighbor discovery link address is no station's", |_, ports| {
         let group = MacAddress([0x33, 0x33, 0, 0, 0, 1]);
         discover(ports, STRANGER, &solicitation("2001:db8::2", OURS, &link_option(1, group)));
+    }),
+    ("icmp6-neighbor-discovery", "neighbor discovery link address is no station's", |_, ports| {
+        discover(ports, MacAddress([0; 6]), &solicitation("2001:db8::2", OURS, &[]));
     }),
     ("icmp6-neighbor-discovery", "neighbor discovery sender is not on link", |_, ports| {
         discover(ports, STRANGER, &solicitation("2001:db8:24::9", OURS, &link_option(1, STRANGER)));
@@ -740,6 +756,37 @@ fn control_that_does_not_listen_costs_packets_not_memory() {
     assert_eq!(bed.held(), 0);
 }
 
+/// RFC 4007 section 6: the same link-local address on two links is two stations'.
+#[test]
+fn link_local_next_hops_are_of_their_link() {
+    let (mut bed, ports) = bed();
+    for line in [
+        "set ip6 link-local address e1 fe80::1",
+        "ip6 neighbor e0 fe80::1 02:bb:00:00:00:01",
+        "ip route add 2001:db8:9::/48 via fe80::1 e0",
+    ] {
+        bed.command(line).unwrap();
+    }
+    let error = bed.command("ip route add 2001:db8:a::/48 via fe80::1 e1").unwrap_err();
+    assert!(error.contains("own address, on e1"), "{error}");
+    let packet = Packet6::udp("2001:db8:1::2", "2001:db8:9::1", b"");
+    for (line, is_sent) in [
+        ("set ip6 link-local address e1 fe80::1", true),
+        ("set ip6 link-local address e0 fe80::1", false),
+        ("set ip6 link-local address e0 fe80::2", true),
+    ] {
+        bed.command(line).unwrap();
+        bed.run();
+        drop(ports[0].sent());
+        ports[1].receive(packet.frame(ports[1].mac, mac_of(1)));
+        bed.run();
+        let sent = ports[0].sent();
+        let to_hop = sent.iter().filter(|frame| frame[..6] == STRANGER.0).count();
+        assert_eq!((sent.len(), to_hop), (usize::from(is_sent), usize::from(is_sent)), "{line}");
+        assert_eq!(bed.router.ip.audit(), Ok(()), "{line}");
+    }
+}
+
 #[test]
 fn interfaces_join_and_leave() {
     let mut bed = Bed::new();
@@ -772,12 +819,23 @@ fn interfaces_join_and_leave() {
         ("ip route add 2001:db8:9::/48 via 10.0.0.1", "of another family"),
         ("ip route add 10.0.0.0/8 via 2001:db8::2", "of another family"),
         ("ip route add 2001:db8:9::/48 via fe80::9", "name its interface"),
+        ("ip route add 2001:db8:9::/48 via fe80::9 offlink", "name its interface"),
         ("ip route add 2001:db8:9::/48 via ff02::9", "a group's"),
+        ("ip6 neighbor e0 ::ffff:10.0.0.9 02:00:00:00:00:09", "no neighbour's address"),
         ("ip route add 2001:db8:9::/48 via ip4-lookup-in-table 0", "of the other family"),
     ] {
         let error = bed.command(line).unwrap_err();
         assert!(error.contains(why), "{line}: {error}");
     }
+    // What is stated of an interface that takes part goes with that: it could not be loaded again.
+    bed.command("disable ip6 interface e0").unwrap();
+    bed.command("set interface ip address e0 2001:db8::1/64").unwrap();
+    bed.command("set ip6 link-local address e0 fe80::7").unwrap();
+    bed.command("set interface ip address del e0 2001:db8::1/64").unwrap();
+    assert!(!bed.command("show running-config").unwrap().contains("fe80::7"));
+    bed.command("set interface ip address e0 2001:db8::1/64").unwrap();
+    let shown = bed.command("show ip6 interface e0").unwrap();
+    assert!(!shown.contains("fe80::7"), "{shown}");
     bed.command("set interface state e0 down").unwrap();
     bed.router.delete_interface(port.index).unwrap();
     bed.run();
