@@ -142,7 +142,12 @@ class Host:
         return json.loads(shown)["kernel"][name]
 
     def ping(self, address, *options, count=3, interval=0.05, wait=2):
-        """Pings; gives the program's output and end."""
+        """Pings; gives the program's output and end.
+
+        After the last request ping waits for answers only as long as the interval, or twice the longest
+        time of those before; `wait` counts when none came at all.
+        """
+        assert interval >= 0.02, "a shorter interval than the time for which a busy machine may halt us"
         return self.run(
             "ping", "-n", "-c", count, "-i", interval, "-W", wait, *options, address, check=False, timeout=120
         )

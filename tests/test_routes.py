@@ -119,7 +119,7 @@ def test_the_longest_prefix_wins(service):
 def test_traffic_flows_while_ten_thousand_routes_change(lab):
     router, h1, _ = lab.two_hosts("tap")
     prefixes = [f"20.{number >> 8}.{number & 255}.0/24" for number in range(10_000)]
-    pinging = threading.Thread(target=lambda: said.append(h1.ping("10.0.2.2", count=100, interval=0.01).stdout))
+    pinging = threading.Thread(target=lambda: said.append(h1.ping("10.0.2.2", count=100, interval=0.02).stdout))
     said = []
     assert h1.reaches("10.0.2.2")
     pinging.start()

@@ -76,7 +76,7 @@ def test_workers_have_cores_and_share_the_queues(two_workers):
     threads = router.cli_json("show threads")["threads"]
     assert [thread["name"] for thread in threads[1:]] == ["quiver_wk_0", "quiver_wk_1"]
     if os.cpu_count() > 1:
-        assert h1.reaches("10.0.2.2", count=20, interval=0.01)
+        assert h1.reaches("10.0.2.2", count=20, interval=0.02)
         tasks = [thread["lwp"] for thread in threads[1:]]
         cores = [os.sched_getaffinity(task) for task in tasks]
         assert [len(own) for own in cores] == [1, 1] and cores[0] != cores[1]
@@ -85,7 +85,7 @@ def test_workers_have_cores_and_share_the_queues(two_workers):
 
 def test_both_ways_cross_from_worker_to_worker(two_workers):
     router, h1, h2 = two_workers
-    assert h1.reaches("10.0.2.2", count=50, interval=0.002)
+    assert h1.reaches("10.0.2.2", count=50, interval=0.02)
     assert iperf(h2, h1, "--bytes", "100M")["sum_received"]["bytes"] >= 100_000_000
     assert iperf(h2, h1, "--bytes", "100M", "--reverse")["sum_received"]["bytes"] >= 100_000_000
     # Each worker has received and sent.
@@ -141,7 +141,7 @@ def test_an_interface_may_go_while_its_queue_changes_hands(lab):
 
 def test_two_idle_workers_rest_and_wake(two_workers):
     router, h1, _ = two_workers
-    assert h1.reaches("10.0.2.2", count=100, interval=0.002)
+    assert h1.reaches("10.0.2.2", count=100, interval=0.02)
     wait_until(
         lambda: all(thread["state"] == "asleep" for thread in router.cli_json("show threads")["threads"][1:]),
         "both workers sleep",
@@ -214,13 +214,13 @@ def test_packets_are_handed_to_workers_by_flow(lab, driver):
     for name in ("e0", "e1"):
         router.cli(f"set interface handoff {name} workers 1")
     router.cli("clear runtime")
-    assert h1.reaches("10.0.2.2", count=20, interval=0.01)
+    assert h1.reaches("10.0.2.2", count=20, interval=0.02)
     looked_up = vectors_by_thread(router, "ip4-lookup")
     assert looked_up[0] == 0 and looked_up[1] >= 20, looked_up  # of 40 packets
     for name in ("e0", "e1"):
         router.cli(f"set interface handoff {name} disable")
     router.cli("clear runtime")
-    assert h1.reaches("10.0.2.2", count=20, interval=0.01)
+    assert h1.reaches("10.0.2.2", count=20, interval=0.02)
     looked_up = vectors_by_thread(router, "ip4-lookup")
     assert looked_up[0] >= 20 and looked_up[1] == 0, looked_up
     assert sum(vectors_by_thread(router, "worker-handoff")) == 0
@@ -291,7 +291,7 @@ def test_queues_are_polled_as_they_are_told_to(two_workers):
     assert h1.reaches("10.0.2.2", count=5, interval=0.05)
     assert used(1) < 0.2
     router.cli("set interface rx-mode e0 adaptive")
-    assert h1.reaches("10.0.2.2", count=100, interval=0.002)
+    assert h1.reaches("10.0.2.2", count=100, interval=0.02)
     assert used(1) < 0.2
     loop = router.cli("create loopback interface").strip()
     with pytest.raises(CommandFailed, match=f"{loop} has no receive queue"):
@@ -344,7 +344,7 @@ def test_a_queue_ends_where_it_was_sent_last(two_workers):
         assert placement(router) == {"e0": last + 1, "e1": last + 1}
         assert h1.reaches("10.0.2.2")
         router.cli("clear runtime")
-        assert h1.reaches("10.0.2.2", count=20, interval=0.01)
+        assert h1.reaches("10.0.2.2", count=20, interval=0.02)
         looked_up = vectors_by_thread(router, "ip4-lookup")
         assert looked_up[last] >= 40 and looked_up[1 - last] == 0, looked_up
 
@@ -427,7 +427,7 @@ def test_a_worker_that_is_stuck_is_named_and_hinders_nobody(lab, driver):
 
 def test_runtime_of_all_workers_and_of_rounds(two_workers):
     router, h1, _ = two_workers
-    assert h1.reaches("10.0.2.2", count=50, interval=0.005)
+    assert h1.reaches("10.0.2.2", count=50, interval=0.02)
     apart = router.cli_json("show runtime")["threads"]
     total = router.cli_json("show runtime total")["threads"]
     assert len(apart) == 2 and len(total) == 1
