@@ -268,6 +268,10 @@ class Router:
     def counters(self, name):
         return self.interface(name)["counters"]
 
+    def wait_for_addresses6(self):
+        """Until the links were asked whether others have the router's IPv6 addresses."""
+        wait_until(lambda: "[tentative]" not in self.cli("show ip6 interface"), "its addresses are used")
+
     def errors(self):
         """`show errors` as a dictionary: reason to count, over all nodes."""
         counts = {}
@@ -375,6 +379,7 @@ class Lab:
             router.cli(f"set interface ip address {name} 2001:db8:{number}::1/64")
             router.cli(f"set interface state {name} up")
             hosts.append(host)
+        router.wait_for_addresses6()
         return (router, *hosts)
 
     def finish(self):

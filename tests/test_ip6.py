@@ -120,3 +120,27 @@ def test_the_configuration_comes_back(lab, driver):
     assert h1.reaches("fe80::7%eth0")
     router.cli("set interface ip address del e0 all")
     wait_until(lambda: not h1.reaches("2001:db8:1::1", count=1, wait=1), "the address is gone")
+
+
+def test_a_host_that_takes_an_address_of_the_router_is_told(two_hosts6):
+    router, h1, h2 = two_hosts6
+    h1.set("net/ipv6/conf/eth0/accept_dad", 1)
+    h1.ip("address", "add", "2001:db8:1::1/64", "dev", "eth0")
+    wait_until(lambda: "dadfailed" in h1.ip("address", "show", "dev", "eth0"), "the host finds that it is taken")
+    assert h2.reaches("2001:db8:1::2")
+
+
+def test_the_router_does_not_take_an_address_of_a_host(two_hosts6):
+    router, h1, h2 = two_hosts6
+    h1.speak_ip6("2001:db8:1::77/64")
+    router.cli("set interface ip address e0 2001:db8:1::77/64")
+    shown = lambda: router.cli("show ip6 interface e0")
+    wait_until(lambda: f"2001:db8:1::77/64 [duplicate, {h1.mac()} has it]" in shown(), "the router finds that it is taken")
+    assert h2.reaches("2001:db8:1::77"), "the host has it still"
+    # When the host gives it up, and the interface comes back, the router takes it.
+    h1.ip("address", "del", "2001:db8:1::77/64", "dev", "eth0")
+    router.cli("set interface state e0 down")
+    router.cli("set interface state e0 up")
+    router.wait_for_addresses6()
+    assert "duplicate" not in shown()
+    assert h1.reaches("2001:db8:1::77")

@@ -51,6 +51,7 @@ use ip::{Fibs4, Fibs6};
 use ip4::Punts;
 use local::UdpListeners;
 use logging::Logging;
+use nd::dad::Detection;
 use neighbour::control::Neighbours;
 use packet_generator::Streams;
 use rcu::{Domain, Published};
@@ -272,6 +273,8 @@ pub struct Router {
     pub interfaces: Interfaces,
     pub ip: Ip,
     pub neighbours: Neighbours,
+    /// Own addresses of which the link is asked whether others have them.
+    pub detection: Detection,
     pub counters: InterfaceCounters,
     pub streams: Streams,
     /// What is kept of the log; whoever runs the router feeds it.
@@ -377,7 +380,7 @@ impl Router {
             },
             options.hash_seed,
         )?;
-        let nd = nd::register(&mut graph, &facts, &objects.handle(), &neighbours, &sender)?;
+        let nd = nd::register(&mut graph, &facts, &fibs6, &objects.handle(), &neighbours, &sender)?;
         let ip6 = ip6::register(
             &mut graph,
             ip6::Shared {
@@ -406,6 +409,7 @@ impl Router {
             interfaces: Interfaces::default(),
             ip: Ip::new((fib4, tables4), (fib6, tables6), objects, places),
             neighbours,
+            detection: Detection::default(),
             counters,
             streams: Streams::default(),
             log: Arc::default(),
@@ -445,6 +449,8 @@ impl Router {
 
     /// [`Router::tick`] at a given time, so that tests need not sleep.
     pub fn tick_at(&mut self, now: Instant) -> Option<Instant> {
+        // First, as a link that comes back begins with it.
+        self.tick_detection(now);
         self.tick_links(now);
         self.tick_stalls(now);
         self.tick_neighbours(now);
@@ -459,6 +465,7 @@ impl Router {
             self.links.next_due(),
             self.stalls.next_due(),
             self.neighbours.next_due(),
+            self.detection.next_due(),
             self.pings.next_due(),
             self.dhcp.next_due(),
             self.config.next_due(),
@@ -489,6 +496,7 @@ pub fn commands() -> CommandSet<Router> {
     ip6::cli::register(&mut set);
     ip4::punt::cli::register(&mut set);
     arp::cli::register(&mut set);
+    nd::cli::register(&mut set);
     reassembly::cli::register(&mut set);
     icmp::cli::register(&mut set);
     local::cli::register(&mut set);

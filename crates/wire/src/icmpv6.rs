@@ -41,6 +41,11 @@ impl Type {
         self.0 < 128
     }
 
+    /// Whether the message is one of Neighbor Discovery (RFC 4861 section 4).
+    pub const fn is_discovery(self) -> bool {
+        matches!(self.0, 133..=137)
+    }
+
     /// The name that operators see in VPP's traces for `code` of this type, if it has one.
     pub fn code_name(self, code: u8) -> Option<&'static str> {
         let names: &[&str] = match self {

@@ -225,6 +225,11 @@ impl<'a> NdOptions<'a> {
         self.iter().find_map(|option| if let NdOption::SourceLinkAddress(mac) = option { Some(mac) } else { None })
     }
 
+    /// The number by which a sender knows its question again, if there is one.
+    pub fn nonce(self) -> Option<&'a [u8]> {
+        self.iter().find_map(|option| if let NdOption::Nonce(nonce) = option { Some(nonce) } else { None })
+    }
+
     /// The target's, if it is told.
     pub fn target(self) -> Option<MacAddress> {
         self.iter().find_map(|option| if let NdOption::TargetLinkAddress(mac) = option { Some(mac) } else { None })

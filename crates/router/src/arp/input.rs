@@ -13,7 +13,7 @@ use super::policy::{Policy, SharedPolicy};
 use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
 use crate::ip::Fibs4;
-use crate::ip4::on_link::OnLink;
+use crate::ip::on_link::OnLink;
 use crate::neighbour::NeighbourKey;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
@@ -23,7 +23,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::object::MAX_BUCKETS;
-use tables::{Leaf, ObjectHandle, kind};
+use tables::{Leaf, Lookup4, ObjectHandle, kind};
 use wire::arp::{self, Arp, Operation, ParseError};
 use wire::ethernet::EtherType;
 use wire::vlan::LinkHeader;
@@ -137,7 +137,7 @@ pub struct Tables {
     pub fibs: Fibs4,
     pub objects: ObjectHandle,
     /// For hosts on the wire that only routes know.
-    pub routes: OnLink,
+    pub routes: OnLink<Lookup4>,
 }
 
 pub struct ArpInput {
@@ -172,7 +172,7 @@ impl ArpInput {
                 _ => Edge::NoHost,
             };
         }
-        if !facts.is_attached(arp.sender_ip) && !tables.routes.is(cx.round, facts.index, arp.sender_ip) {
+        if !facts.is_attached(arp.sender_ip) && !tables.routes.is(cx.round, facts.index, arp.sender_ip.into()) {
             return Edge::ForeignSender;
         }
         if facts.is_no_host(arp.sender_ip) {
@@ -204,7 +204,7 @@ impl ArpInput {
                 if entry.is_some_and(|entry| entry.word().mac().is_some()) {
                     let _ = self.learn(cx, facts, policy, &arp, entry, false);
                 }
-                if facts.is_attached(arp.target_ip) || tables.routes.is(cx.round, facts.index, arp.target_ip) {
+                if facts.is_attached(arp.target_ip) || tables.routes.is(cx.round, facts.index, arp.target_ip.into()) {
                     Edge::NotForUs
                 } else {
                     Edge::ForeignTarget

@@ -13,7 +13,7 @@ use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
 use crate::ip::Fibs4;
-use crate::ip4::on_link::OnLink;
+use crate::ip::on_link::OnLink;
 use crate::neighbour::control::Neighbours;
 use crate::neighbour::glean::{self, Glean};
 use crate::neighbour::resolve::{self, Resolve};

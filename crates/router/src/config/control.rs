@@ -116,6 +116,7 @@ impl Router {
         let mut statements = Vec::new();
         // One line a capability.
         logging::config::statements(self, &mut statements);
+        crate::nd::config::statements(self, &mut statements);
         crate::ip::vrf::statements(self, &mut statements);
         interface::config::statements(self, &mut statements);
         span::config::statements(self, &mut statements);

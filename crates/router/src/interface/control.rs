@@ -165,7 +165,8 @@ impl Interface {
 
     /// The address that it speaks IPv6 with to a peer: one of the peer's scope, on its network if there is one.
     pub(crate) fn address6_towards(&self, peer: Ipv6Addr) -> Option<Ipv6Addr> {
-        Facts6::new(&self.ip6).address_towards(peer).or(self.ip6.link_local)
+        let facts = Facts6::new(&self.ip6);
+        facts.address_towards(peer).or(facts.used_link_local())
     }
 
     /// The table of its addresses of a family, and of the packets that it receives.
@@ -556,11 +557,13 @@ impl Router {
         for (index, _) in changed.iter().filter(|(_, up)| !up) {
             // Who is on the wire when it comes back is not known.
             self.flush_neighbours(*index, false);
+            self.suspend_detection(*index);
         }
         changed.iter().for_each(|(index, _)| self.install_by(*index));
         changed.iter().for_each(|(index, _)| self.dhcp_link_changed(*index));
         for (index, _) in changed.iter().filter(|(_, up)| *up) {
             self.announce_all(*index);
+            self.detect_all_duplicates(*index);
         }
     }
 

@@ -139,9 +139,6 @@ impl Router {
         if interface.is_usable() {
             let addresses = self.interfaces.addresses_of(interface);
             addresses.iter().for_each(|prefix| self.announce(index, prefix.address()));
-            let ip6 = &interface.ip6;
-            let own = ip6.addresses.iter().map(|prefix| prefix.address()).chain(ip6.link_local);
-            own.for_each(|address| self.announce6(index, address));
         }
     }
 }

@@ -8,6 +8,7 @@ use graph::InterfaceIndex;
 use rcu::{Published, Round};
 use std::ops::Range;
 use std::sync::Arc;
+use tables::object::ObjectRef;
 use tables::{Leaf, Lookup4, Lookup6, fib4::Ahead, kind};
 
 /// The tables of a family by index, as control publishes them; none where there is none.
@@ -18,7 +19,7 @@ pub(crate) const MAX_TABLES_IN_A_ROW: u32 = 4;
 
 /// The data side of a table of either family. Addresses are in host order.
 pub trait Lookup: Clone + Send + Sync + 'static {
-    type Address: Copy;
+    type Address: Copy + PartialEq;
 
     /// The table of the packets that an interface receives.
     fn table_of(facts: &Facts) -> TableIndex;
@@ -27,6 +28,8 @@ pub trait Lookup: Clone + Send + Sync + 'static {
     /// The same in a table without its default route.
     fn find_all_but_default(&self, round: &Round<'_>, addresses: &[Self::Address], leaves: &mut [u32]);
     fn default_of(&self, round: &Round<'_>) -> Leaf;
+    /// The neighbour of an adjacency.
+    fn next_hop(adjacency: &ObjectRef<'_>) -> Self::Address;
 }
 
 impl Lookup for Lookup4 {
@@ -55,6 +58,10 @@ impl Lookup for Lookup4 {
     fn default_of(&self, round: &Round<'_>) -> Leaf {
         self.default_route(round)
     }
+
+    fn next_hop(adjacency: &ObjectRef<'_>) -> u32 {
+        adjacency.next_hop().into()
+    }
 }
 
 impl Lookup for Lookup6 {
@@ -80,6 +87,10 @@ impl Lookup for Lookup6 {
 
     fn default_of(&self, round: &Round<'_>) -> Leaf {
         self.default_route(round)
+    }
+
+    fn next_hop(adjacency: &ObjectRef<'_>) -> u128 {
+        adjacency.next_hop6().into()
     }
 }
 

@@ -15,6 +15,7 @@ mod hops;
 mod leaving;
 mod load;
 pub mod next_hop;
+pub(crate) mod on_link;
 mod path_list;
 mod resolve;
 pub(crate) mod route;

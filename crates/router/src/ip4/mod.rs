@@ -8,7 +8,6 @@ mod fragment;
 mod input;
 mod local;
 mod lookup;
-pub mod on_link;
 mod options;
 pub mod punt;
 mod rewrite;

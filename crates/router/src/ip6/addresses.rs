@@ -86,13 +86,13 @@ impl Router {
             return;
         }
         let address = interface.ip6.stated_link_local.unwrap_or(own_link_local(interface.mac));
-        if interface.ip6.link_local.replace(address) != Some(address) {
+        let before = interface.ip6.link_local.replace(address);
+        if before != Some(address) {
+            before.into_iter().for_each(|before| self.forget_standing(index, before));
             self.publish_facts();
             // A next hop may have been our own address, or be so now.
             self.install_by(index);
-            if self.is_usable(index) {
-                self.announce6(index, address);
-            }
+            self.detect_duplicates(index, &[address]);
         }
     }
 
@@ -120,9 +120,7 @@ impl Router {
         self.publish_facts();
         // Link-local next hops work from now on.
         self.install_by(index);
-        if self.is_usable(index) {
-            self.announce6(index, address);
-        }
+        self.detect_duplicates(index, &[address]);
         Ok(())
     }
 
@@ -134,8 +132,10 @@ impl Router {
         }
         let Settings { link_local, stated_link_local, on_link, .. } = &mut interface.ip6;
         // What was stated of an interface that takes part could not be stated again of one that does not.
-        (*link_local, *stated_link_local) = (None, None);
+        let before = link_local.take();
+        *stated_link_local = None;
         let on_link = on_link.take();
+        before.into_iter().for_each(|before| self.forget_standing(index, before));
         self.publish_facts();
         self.forget_detached_neighbours(index);
         self.install_by(index);
@@ -162,9 +162,7 @@ impl Router {
         self.publish_facts();
         // Next hops on the new network work from now on.
         self.install_hops_in(prefix.network().into());
-        if self.is_usable(index) {
-            self.announce6(index, prefix.address());
-        }
+        self.detect_duplicates(index, &[prefix.address()]);
         Ok(())
     }
 
@@ -211,6 +209,7 @@ impl Router {
             return Err(Error::NoSuchAddress { prefix: prefix.into(), name: interface.name.clone() });
         }
         let table = interface.ip6.table;
+        self.forget_standing(index, prefix.address());
         self.publish_facts();
         self.withdraw_connected6(index, table, prefix);
         self.forget_detached_neighbours(index);
@@ -261,9 +260,14 @@ impl Router {
 
 /// The routes that an address brings: its network and itself.
 fn connected_routes(index: InterfaceIndex, prefix: Prefix6) -> Vec<(Prefix, Path)> {
-    let mut routes = vec![(Prefix::host(prefix.address().into()), Path::new(Way::Local(index)))];
+    let mut routes = vec![local_route(index, prefix.address())];
     if prefix.length() < Prefix6::MAX_LENGTH {
         routes.push((prefix.network().into(), Path::new(Way::Attached(index))));
     }
     routes
+}
+
+/// The route to an address of an interface itself.
+pub(crate) fn local_route(index: InterfaceIndex, address: Ipv6Addr) -> (Prefix, Path) {
+    (Prefix::host(address.into()), Path::new(Way::Local(index)))
 }

@@ -3,6 +3,7 @@
 use crate::Router;
 use command::{Args, Command, CommandSet, Done, reply};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 pub fn register(set: &mut CommandSet<Router>) {
@@ -67,6 +68,7 @@ pub fn register(set: &mut CommandSet<Router>) {
                         link_local: interface.ip6.link_local.map(|address| address.to_string()),
                         addresses: interface.ip6.addresses.iter().map(ToString::to_string).collect(),
                         groups: facts.groups().map(|group| group.to_string()).collect(),
+                        unused: facts.unused().map(|(address, why)| (address.to_string(), why.to_string())).collect(),
                         mtu: interface.ip6_mtu,
                     }
                 });
@@ -84,6 +86,8 @@ struct Shown {
     link_local: Option<String>,
     addresses: Vec<String>,
     groups: Vec<String>,
+    /// Own addresses that are not used, and why not.
+    unused: BTreeMap<String, String>,
     mtu: u16,
 }
 
@@ -92,15 +96,26 @@ struct ShowInterfaces {
     interfaces: Vec<Shown>,
 }
 
+impl Shown {
+    /// Writes an address of its own.
+    fn write_own(&self, f: &mut fmt::Formatter<'_>, own: &str) -> fmt::Result {
+        let address = own.split('/').next().unwrap_or(own);
+        match self.unused.get(address) {
+            Some(why) => writeln!(f, "    {own} [{why}]"),
+            None => writeln!(f, "    {own}"),
+        }
+    }
+}
+
 impl fmt::Display for ShowInterfaces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for interface in &self.interfaces {
             writeln!(f, "{} is admin {}", interface.name, interface.state)?;
             writeln!(f, "  Link-local address(es):")?;
-            interface.link_local.iter().try_for_each(|address| writeln!(f, "    {address}"))?;
+            interface.link_local.iter().try_for_each(|address| interface.write_own(f, address))?;
             if !interface.addresses.is_empty() {
                 writeln!(f, "  Global unicast address(es):")?;
-                interface.addresses.iter().try_for_each(|address| writeln!(f, "    {address}"))?;
+                interface.addresses.iter().try_for_each(|address| interface.write_own(f, address))?;
             }
             writeln!(f, "  Joined group address(es):")?;
             interface.groups.iter().try_for_each(|group| writeln!(f, "    {group}"))?;

@@ -2,6 +2,8 @@
 
 use super::Settings;
 use crate::ip::control::TableIndex;
+use crate::nd::dad::Standing;
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use wire::Prefix6;
 use wire::nd::solicited_node;
@@ -23,6 +25,8 @@ pub struct Facts6 {
     pub link_local: Option<Ipv6Addr>,
     /// Its other addresses with their networks, the first one stated first.
     pub addresses: Vec<Prefix6>,
+    /// Those of its addresses that are not used, and why not.
+    standing: BTreeMap<Ipv6Addr, Standing>,
     /// Groups of which it is a member, in order.
     groups: Vec<Ipv6Addr>,
     /// The object of what goes onto its link.
@@ -37,7 +41,8 @@ impl Facts6 {
         groups.sort();
         groups.dedup();
         groups.retain(|_| link_local.is_some());
-        Facts6 { table, link_local, addresses: settings.addresses.clone(), groups, on_link }
+        let (addresses, standing) = (settings.addresses.clone(), settings.standing.clone());
+        Facts6 { table, link_local, addresses, standing, groups, on_link }
     }
 
     pub fn groups(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
@@ -49,9 +54,20 @@ impl Facts6 {
         self.link_local.is_some()
     }
 
-    /// Whether an address, of any scope, is this interface's own.
+    /// Whether an address, of any scope, is this interface's own. One that another station has is that station's.
     pub fn owns(&self, address: Ipv6Addr) -> bool {
-        self.link_local == Some(address) || self.addresses.iter().any(|prefix| prefix.address() == address)
+        (self.link_local == Some(address) || self.addresses.iter().any(|prefix| prefix.address() == address))
+            && !matches!(self.standing(address), Some(Standing::Duplicate(_)))
+    }
+
+    /// Why an own address is not used, when it is not.
+    pub fn standing(&self, address: Ipv6Addr) -> Option<Standing> {
+        self.standing.get(&address).copied()
+    }
+
+    /// Its own addresses that are not used, and why not.
+    pub fn unused(&self) -> impl Iterator<Item = (Ipv6Addr, Standing)> + '_ {
+        self.standing.iter().map(|(address, standing)| (*address, *standing))
     }
 
     /// Whether it takes packets to a group.
@@ -64,14 +80,20 @@ impl Facts6 {
         peer.is_unicast_link_local() || self.addresses.iter().any(|prefix| prefix.contains(peer))
     }
 
+    /// Its address of its link only, when that is used.
+    pub fn used_link_local(&self) -> Option<Ipv6Addr> {
+        self.link_local.filter(|address| self.standing(*address).is_none())
+    }
+
     /// The address that it speaks with to a peer: one of the peer's scope, on its network if there is one (RFC 6724 section
     /// 5, rules 2 and 8).
     pub fn address_towards(&self, peer: Ipv6Addr) -> Option<Ipv6Addr> {
         if peer.is_unicast_link_local() {
-            return self.link_local;
+            return self.used_link_local();
         }
-        let same_network = self.addresses.iter().find(|prefix| prefix.contains(peer));
-        same_network.or(self.addresses.first()).map(|prefix| prefix.address())
+        let used = || self.addresses.iter().filter(|prefix| self.standing(prefix.address()).is_none());
+        let same_network = used().find(|prefix| prefix.contains(peer));
+        same_network.or(used().next()).map(|prefix| prefix.address())
     }
 }
 

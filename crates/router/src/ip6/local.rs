@@ -12,9 +12,10 @@ use crate::ip::Fibs6;
 use graph::{Context, Map, NodeSpec, Row, VECTOR_SIZE, Vector, flag};
 use std::net::Ipv6Addr;
 use tables::{Leaf, kind};
-use wire::icmpv6::{parameter_problem, unreachable};
+use wire::icmpv6::{Type, parameter_problem, unreachable};
 use wire::ipv4::Protocol;
 use wire::ipv6::{self, Chain, ChainError, HEADER_LEN, OptionVerdict, next_header};
+use wire::nd::HOP_LIMIT;
 
 graph::edges! {
     pub enum Edge {
@@ -71,7 +72,7 @@ impl Ip6Local {
         for i in 0..count {
             let row = vector.row(i);
             let source = Ipv6Addr::from(sources[i]);
-            faults[i] = if row.flags & flag::ORIGINATED != 0 || source.is_unspecified() {
+            let fault = if row.flags & flag::ORIGINATED != 0 || source.is_unspecified() {
                 None
             } else if source.is_unicast_link_local() {
                 let ours = facts.get(row.rx_interface).is_some_and(|facts| facts.ip6.owns(source));
@@ -83,9 +84,20 @@ impl Ip6Local {
                     _ => Some(Edge::SourceMiss),
                 }
             };
+            faults[i] = fault.filter(|_| !speaks_of_neighbours(cx, &row));
         }
         faults
     }
+}
+
+/// Whether it is a message of Neighbor Discovery, which is judged where it is read: one from an address of ours tells that
+/// another station has it (RFC 4862 5.4.4).
+fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
+    let packet = cx.buffers.bytes(row.packet).get(row.l3 as usize..).unwrap_or_default();
+    let message = packet.get(HEADER_LEN..).and_then(|payload| payload.first());
+    message.is_some_and(|kind| Type(*kind).is_discovery())
+        && ipv6::Header::new_unchecked(packet).next_header() == Protocol::ICMP6
+        && ipv6::Header::new_unchecked(packet).hop_limit() == HOP_LIMIT
 }
 
 impl Map for Ip6Local {

@@ -15,6 +15,7 @@ mod rewrite;
 mod route_counters;
 
 pub use addresses::Ip6Error;
+pub(crate) use addresses::local_route;
 pub use facts::Facts6;
 
 use crate::capability::{Capability, Stage};
@@ -22,7 +23,9 @@ use crate::interface::{Interface, InterfaceCounters, SharedFacts};
 use crate::ip::Fibs6;
 use crate::ip::control::TableIndex;
 use crate::ip::count::Places;
+use crate::nd::dad::Standing;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use tables::ObjectHandle;
 use wire::{MacAddress, Prefix6};
@@ -63,6 +66,8 @@ pub struct Settings {
     pub stated_link_local: Option<Ipv6Addr>,
     /// That address while it takes part.
     pub link_local: Option<Ipv6Addr>,
+    /// Its own addresses that are not used, and why not.
+    pub(crate) standing: BTreeMap<Ipv6Addr, Standing>,
     /// The object of what goes onto its link, while it takes part.
     pub(crate) on_link: Option<u32>,
 }

@@ -4,9 +4,11 @@
 //! the answer in place. Next: `interface-output` with an answer, back by the interface from which the solicitation came, or
 //! the end of messages that were taken in (RFC 4861 section 7).
 
+use super::dad::{Nonce, Standing};
 use crate::arp::policy::{Policy, SharedPolicy};
 use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
+use crate::ip::on_link::OnLink;
 use crate::neighbour::NeighbourKey;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
@@ -15,11 +17,12 @@ use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
+use tables::Lookup6;
 use wire::ethernet::EtherType;
 use wire::icmpv6;
 use wire::ipv4::Protocol;
 use wire::ipv6::{self, Chain, HEADER_LEN, Repr};
-use wire::nd::{self, AdvertisementFlags, Discovery, HOP_LIMIT, NEIGHBOUR_LEN, NdOption, ParseError};
+use wire::nd::{self, AdvertisementFlags, Discovery, HOP_LIMIT, NEIGHBOUR_LEN, NdOption, NdOptions, ParseError};
 use wire::{MacAddress, batch::check};
 
 graph::edges! {
@@ -29,6 +32,11 @@ graph::edges! {
         Advertised => end "neighbor advertisements received",
         /// A solicitation of another station's address. Normal, as groups of solicited nodes are shared.
         NotForUs => end "neighbor solicitation for another station",
+        /// Somebody asks for an address of this router's that is not used yet, as the link is still being asked whether another
+        /// station has it (RFC 4862 5.4.3). A few when the router or a link comes up are normal.
+        Tentative => end "neighbor solicitation of a tentative address",
+        /// The link reflected a question of this router's about an address of its own (RFC 7527). A loop on the link.
+        OwnProbe => end "duplicate address probe of ours came back",
         /// A router or host on the link speaks of itself. Nothing here is made by it.
         Router => end "router discovery messages",
         /// The hop limit is not 255: a router has passed the message on, or it was sent from afar (RFC 4861 7.1). An attack,
@@ -55,8 +63,8 @@ graph::edges! {
         /// The sender's address is on none of this interface's networks: a wrong prefix on one side, or two networks on one
         /// wire.
         ForeignSender => drop "neighbor discovery sender is not on link",
-        /// Another station says that it has an address of this router's: two stations have the same address. The log names
-        /// it.
+        /// Another station says that it has an address of this router's, or is about to take one that this router is about to
+        /// take: two stations have the same address. The log names it.
         OurAddress => drop "neighbor has an address of ours",
         /// A neighbour told of itself that nobody asked for (RFC 4861 7.2.5). Normal when stations come up.
         NotAskedFor => end "neighbor advertisement of who was not asked for",
@@ -110,6 +118,7 @@ pub struct Tables {
     pub facts: SharedFacts,
     pub neighbours: Arc<Shared>,
     pub policy: SharedPolicy,
+    pub routes: OnLink<Lookup6>,
 }
 
 pub struct NdInput {
@@ -124,6 +133,21 @@ struct Sender {
     source: Ipv6Addr,
     destination: Ipv6Addr,
     mac: MacAddress,
+}
+
+/// What somebody asks.
+struct Asked {
+    target: Ipv6Addr,
+    /// The asker's Ethernet address.
+    told: Option<MacAddress>,
+    nonce: Option<Nonce>,
+}
+
+impl Asked {
+    fn read(target: Ipv6Addr, options: NdOptions<'_>) -> Result<Asked, Edge> {
+        let nonce = options.nonce().and_then(|nonce| nonce.try_into().ok());
+        Ok(Asked { target, told: link_address(options.source())?, nonce })
+    }
 }
 
 impl NdInput {
@@ -165,8 +189,8 @@ impl NdInput {
         let policy = tables.policy.load(cx.round);
         match message {
             Discovery::NeighbourSolicitation { target, options } => {
-                let told = link_address(options.source())?;
-                self.solicited(cx, tables, facts, policy, row, &sender, target, told)
+                let asked = Asked::read(target, options)?;
+                self.solicited(cx, tables, facts, policy, row, &sender, &asked)
             }
             Discovery::NeighbourAdvertisement { flags, target, options } => {
                 let told = link_address(options.target())?;
@@ -188,9 +212,9 @@ impl NdInput {
         policy: &Policy,
         row: &mut Row,
         sender: &Sender,
-        target: Ipv6Addr,
-        told: Option<MacAddress>,
+        asked: &Asked,
     ) -> Result<Edge, Edge> {
+        let &Asked { target, told, .. } = asked;
         let is_probe = sender.source.is_unspecified();
         if is_probe && (told.is_some() || sender.destination != nd::solicited_node(target)) {
             return Err(Edge::BadProbe);
@@ -198,7 +222,19 @@ impl NdInput {
         if !facts.ip6.owns(target) {
             return Ok(Edge::NotForUs);
         }
-        if !is_probe && !facts.ip6.is_attached(sender.source) {
+        if let Some(standing) = facts.ip6.standing(target) {
+            return match is_probe {
+                true => self.tried_by_another(cx, facts, standing, sender.mac, asked),
+                false => Ok(Edge::Tentative),
+            };
+        }
+        if facts.ip6.owns(sender.source) {
+            return self.claimed(cx, facts, sender.source, sender.mac);
+        }
+        if !is_probe
+            && !facts.ip6.is_attached(sender.source)
+            && !tables.routes.is(cx.round, facts.index, sender.source.into())
+        {
             return Err(Edge::ForeignSender);
         }
         if !self.replies.of(facts.index).take(cx.now, policy.rates.replies) {
@@ -224,6 +260,30 @@ impl NdInput {
         Ok(Edge::Reply)
     }
 
+    /// Somebody asks whether it may have an address that is to be ours (RFC 4862 5.4.3).
+    fn tried_by_another(
+        &mut self,
+        cx: &Context<'_>,
+        facts: &Facts,
+        standing: Standing,
+        by: MacAddress,
+        asked: &Asked,
+    ) -> Result<Edge, Edge> {
+        let is_ours = matches!(standing, Standing::Tentative(ours) if asked.nonce == Some(ours));
+        if by == facts.mac || is_ours {
+            return Ok(Edge::OwnProbe);
+        }
+        self.claimed(cx, facts, asked.target, by)
+    }
+
+    /// Somebody behaves as if it had an address of ours.
+    fn claimed(&mut self, cx: &Context<'_>, facts: &Facts, address: Ipv6Addr, by: MacAddress) -> Result<Edge, Edge> {
+        if by != facts.mac && self.conflicts.take(cx.now, CONFLICTS_TOLD) {
+            self.learner.tell_conflict(NeighbourKey::new(facts.index, address), by);
+        }
+        Err(Edge::OurAddress)
+    }
+
     /// Somebody says that it has an address (RFC 4861 7.1.2, 7.2.5).
     #[allow(clippy::too_many_arguments)]
     fn advertised(
@@ -242,11 +302,7 @@ impl NdInput {
         }
         let key = NeighbourKey::new(facts.index, target);
         if facts.ip6.owns(target) {
-            let mac = told.unwrap_or(sender.mac);
-            if mac != facts.mac && self.conflicts.take(cx.now, CONFLICTS_TOLD) {
-                self.learner.tell_conflict(key, mac);
-            }
-            return Err(Edge::OurAddress);
+            return self.claimed(cx, facts, target, told.unwrap_or(sender.mac));
         }
         let entry = tables.neighbours.get(cx.round, &key);
         let known = entry.map(Entry::word).and_then(|word| word.mac());

@@ -3,12 +3,17 @@
 //! Workers answer solicitations and take in what neighbours say ([`input`]); control asks and announces ([`send`]). What is
 //! known of neighbours is in [`crate::neighbour`].
 
+pub mod cli;
+pub(crate) mod config;
+pub mod dad;
 mod input;
 mod send;
 
 use crate::capability::{Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
+use crate::ip::Fibs6;
+use crate::ip::on_link::OnLink;
 use crate::ip6;
 use crate::neighbour::control::Neighbours;
 use crate::neighbour::glean::{self, Glean};
@@ -40,12 +45,17 @@ pub(crate) struct Nodes {
 pub(crate) fn register(
     graph: &mut Graph,
     facts: &SharedFacts,
+    fibs: &Fibs6,
     objects: &ObjectHandle,
     neighbours: &Neighbours,
     events: &EventSender,
 ) -> Result<Nodes, GraphError> {
-    let tables =
-        input::Tables { facts: facts.clone(), neighbours: neighbours.shared(), policy: neighbours.shared_policy() };
+    let tables = input::Tables {
+        facts: facts.clone(),
+        neighbours: neighbours.shared(),
+        policy: neighbours.shared_policy(),
+        routes: OnLink::new(fibs, objects),
+    };
     let sender = events.clone();
     graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::NdInput::new(tables.clone(), sender.clone())))

@@ -1,5 +1,6 @@
 //! What control says by Neighbor Discovery: questions, and announcements of our own addresses.
 
+use super::dad::Standing;
 use super::input::{finish, write_advertisement};
 use crate::Router;
 use crate::neighbour::NeighbourKey;
@@ -27,6 +28,19 @@ impl Router {
         NdOption::SourceLinkAddress(interface.mac).emit(&mut packet[HEADER_LEN + NEIGHBOUR_LEN..]);
         finish(&mut packet, us, destination);
         self.inject(key.interface, &interface.link_header(mac, EtherType::IPV6), &packet);
+    }
+
+    /// Asks the link whether anybody has an address that is to be ours (RFC 4862 5.4.2), with a number by which the question
+    /// is known when it comes back (RFC 7527).
+    pub(crate) fn send_probe(&self, interface: InterfaceIndex, address: Ipv6Addr) {
+        let Ok(known) = self.interfaces.get(interface) else { return };
+        let Some(Standing::Tentative(nonce)) = known.ip6.standing.get(&address) else { return };
+        let mut packet = [0; HEADER_LEN + NEIGHBOUR_LEN + 8];
+        nd::emit_solicitation(&mut packet[HEADER_LEN..], address);
+        NdOption::Nonce(nonce).emit(&mut packet[HEADER_LEN + NEIGHBOUR_LEN..]);
+        let group = nd::solicited_node(address);
+        finish(&mut packet, Ipv6Addr::UNSPECIFIED, group);
+        self.inject(interface, &known.link_header(nd::group_mac(group), EtherType::IPV6), &packet);
     }
 
     /// Tells the link an address of ours (RFC 4861 7.2.6), so that hosts that knew it elsewhere find us.

@@ -628,6 +628,11 @@ impl Router {
         let Some(name) = self.interfaces.get(key.interface).ok().filter(|i| ours(i)).map(|i| i.name.clone()) else {
             return;
         };
+        if let IpAddr::V6(address) = key.address
+            && self.address_is_claimed(key.interface, address, mac)
+        {
+            return;
+        }
         let conflicts = &mut self.neighbours.conflicts;
         if !conflicts.contains_key(&key) && conflicts.len() >= MAX_CONFLICTS {
             let oldest = conflicts.iter().min_by_key(|(_, conflict)| conflict.last).map(|(key, _)| *key);

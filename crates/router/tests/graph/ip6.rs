@@ -20,6 +20,7 @@ fn mac_of(port: usize) -> MacAddress {
 /// wanted below.
 fn bed() -> (Bed, [Port; 3]) {
     let mut bed = Bed::new();
+    bed.command("set ip6 dad transmits 0").unwrap();
     let ports = [0, 1, 2].map(|number| {
         let port = bed.port(&format!("e{number}"), &[]);
         bed.command(&format!("set interface ip address e{number} 2001:db8:{number}::1/64")).unwrap();
@@ -318,6 +319,9 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("ip6-icmp-input", "echo replies sent"),
         ("ip6-icmp-input", "no address to answer an ICMPv6 echo from"),
         ("icmp6-neighbor-discovery", "neighbor advertisements sent"),
+        // In `dad.rs`.
+        ("icmp6-neighbor-discovery", "neighbor solicitation of a tentative address"),
+        ("icmp6-neighbor-discovery", "duplicate address probe of ours came back"),
         ("icmp6-neighbor-discovery", "neighbor advertisements received"),
         ("icmp6-neighbor-discovery", "neighbor advertisement without a link address"),
         ("icmp6-neighbor-discovery", "neighbor has an address of ours"),

@@ -9,6 +9,7 @@ mod capture;
 mod commands;
 mod config;
 mod count;
+mod dad;
 mod dhcp;
 mod drops;
 mod forwarding;

@@ -1,36 +1,35 @@
 //! What routes say of a host: whether it is on the wire of an interface, although no address of that
 //! has a network that it is in. For nodes that hear somebody, which is rare.
 
-use crate::ip::Fibs4;
+use super::fibs::{Fibs, Lookup};
 use graph::InterfaceIndex;
 use rcu::Round;
-use std::net::Ipv4Addr;
 use tables::object::MAX_BUCKETS;
 use tables::{Leaf, ObjectHandle, kind};
 
 /// The worker's side of [`crate::Router::is_on_link`].
 #[derive(Clone)]
-pub struct OnLink {
-    fibs: Fibs4,
+pub struct OnLink<L: Lookup> {
+    fibs: Fibs<L>,
     objects: ObjectHandle,
 }
 
-impl OnLink {
-    pub(crate) fn new(fibs: &Fibs4, objects: &ObjectHandle) -> OnLink {
+impl<L: Lookup> OnLink<L> {
+    pub(crate) fn new(fibs: &Fibs<L>, objects: &ObjectHandle) -> OnLink<L> {
         OnLink { fibs: fibs.clone(), objects: objects.clone() }
     }
 
     /// Whether the route to a host leads onto that interface, or to the host itself there.
-    pub fn is(&self, round: &Round<'_>, interface: InterfaceIndex, host: Ipv4Addr) -> bool {
+    pub fn is(&self, round: &Round<'_>, interface: InterfaceIndex, host: L::Address) -> bool {
         let leads = |leaf: Leaf| {
             let object = self.objects.get(round, leaf.index());
             match leaf.kind() {
                 kind::GLEAN => object.interface() == interface.0,
-                kind::ADJACENCY => object.interface() == interface.0 && object.next_hop() == host,
+                kind::ADJACENCY => object.interface() == interface.0 && L::next_hop(&object) == host,
                 _ => false,
             }
         };
-        let leaf = self.fibs.lookup(round, interface, host.into());
+        let leaf = self.fibs.lookup(round, interface, host);
         match leaf.kind() {
             kind::LOAD_BALANCE => {
                 let balance = self.objects.get(round, leaf.index());
