@@ -11,7 +11,7 @@ from lab import Lab
 from test_errors import DATA, E0, E1, EVERYBODY, H1, H2, STRANGER, Bench, Case, check_names, frame, on_e0, provoke
 from test_errors import changed, program_names, scapy
 
-SECTIONS = {"Neighbor Discovery", "IPv6", "ICMPv6"}
+SECTIONS = {"Neighbor Discovery", "Multicast listeners", "IPv6", "ICMPv6"}
 US, US2, HOST1, HOST2 = "2001:db8:1::1", "2001:db8:2::1", "2001:db8:1::2", "2001:db8:2::2"
 ABSENT = "2001:db8:2::99"
 
@@ -50,6 +50,8 @@ IN_OTHER_TESTS = {
     ("ip6-icmp-error", "ICMPv6 errors limited by rate"),
     ("icmp6-neighbor-discovery", "neighbor advertisements limited by rate"),
     ("icmp6-neighbor-discovery", "neighbor learning limited by rate"),
+    ("icmp6-neighbor-discovery", "router discovery limited by rate"),
+    ("icmp6-multicast-listener", "multicast listener messages limited by rate"),
     ("icmp6-neighbor-discovery", "asker answered, not learned"),
     ("icmp6-neighbor-discovery", "neighbor advertisements received"),
     ("icmp6-neighbor-discovery", "neighbor advertisement without a link address"),
@@ -121,6 +123,15 @@ def answered(to, mac, target=US, solicited=1):
 
 def discovery(name, packet, **more):
     return Case("icmp6-neighbor-discovery", name, on_e0(frame(packet, src=STRANGER)), **more)
+
+
+def listener(message, src="fe80::9", hlim=1, alert=scapy.RouterAlert()):
+    """A message about multicast listeners, with the option that has routers look at it."""
+    return ip6("ff02::16", src, hlim=hlim) / scapy.IPv6ExtHdrHopByHop(options=[alert]) / message
+
+
+def listeners(name, packet, **more):
+    return Case("icmp6-multicast-listener", name, on_e0(frame(packet, src=STRANGER)), **more)
 
 
 def options(packet, *kinds, header=scapy.IPv6ExtHdrDestOpt):
@@ -232,7 +243,7 @@ CASES = [
     discovery("neighbor discovery message too short", ip6(US, hlim=255) / scapy.ICMPv6Unknown(type=135, msgbody=bytes(15))),
     discovery("neighbor discovery option is malformed", asks() / scapy.ICMPv6NDOptUnknown(len=0, data=bytes(6))),
     discovery("neighbor discovery target is a group", asks(target="ff02::5", dst=US)),
-    discovery("neighbor solicitation from nobody is malformed", asks(src="::", option=STRANGER)),
+    discovery("solicitation from nobody is malformed", asks(src="::", option=STRANGER)),
     discovery("neighbor advertisement to a group is marked solicited", says("2001:db8:1::77", S=1, O=1)),
     discovery("neighbor discovery link address is no station's", asks(option="33:33:00:00:00:01")),
     discovery("neighbor discovery sender is not on link", asks(src="2001:db8:7::9"),
@@ -241,7 +252,23 @@ CASES = [
     discovery("neighbor advertisement does not override", says(HOST1, O=0)),
     discovery("contradicts a static neighbor", says(HOST1, O=1)),
     discovery("neighbor solicitation for another station", asks(target="2001:db8:1::77", dst="ff02::1")),
-    discovery("router discovery messages",
+    discovery("router advertisements received",
+              ip6("ff02::1", "fe80::9", hlim=255) / scapy.ICMPv6ND_RA(routerlifetime=1800)),
+    discovery("router advertisement is not of a link-local address",
+              ip6("ff02::1", "2001:db8:1::9", hlim=255) / scapy.ICMPv6ND_RA()),
+    discovery("redirect to a router is not heeded",
+              ip6("ff02::1", "fe80::9", hlim=255) / scapy.ICMPv6ND_Redirect(tgt="fe80::9", dst="2001:db8:7::1")),
+    listeners("multicast listener queries received", listener(scapy.ICMPv6MLQuery2(mladdr="ff02::77"))),
+    listeners("multicast listener reports received", listener(scapy.ICMPv6MLReport2(
+        records=[scapy.ICMPv6MLDMultAddrRec(rtype=4, dst="ff02::9")]))),
+    listeners("multicast listener message from beyond the link", listener(scapy.ICMPv6MLQuery2(), hlim=2)),
+    listeners("multicast listener message without router alert", listener(scapy.ICMPv6MLQuery2(), alert=scapy.Pad1())),
+    listeners("multicast listener message is not of a link-local address",
+              listener(scapy.ICMPv6MLQuery2(), src="2001:db8:1::9")),
+    listeners("multicast listener message too short", listener(scapy.ICMPv6Unknown(type=130, msgbody=bytes(9)))),
+    listeners("multicast listener message about no group",
+              listener(scapy.ICMPv6MLReport2(records=[scapy.ICMPv6MLDMultAddrRec(rtype=4, dst="2001:db8::9")]))),
+    discovery("router solicitations received",
               scapy.IPv6(src="fe80::7", dst="ff02::2", hlim=255) / scapy.ICMPv6ND_RS()),
 ]
 

@@ -144,3 +144,74 @@ def test_the_router_does_not_take_an_address_of_a_host(two_hosts6):
     router.wait_for_addresses6()
     assert "duplicate" not in shown()
     assert h1.reaches("2001:db8:1::77")
+
+
+def test_hosts_find_addresses_routes_and_name_servers_by_themselves(lab, driver):
+    router = lab.router()
+    h1 = lab.host("h1")
+    router.attach(h1, "e0", driver, None)
+    h1.set("net/ipv6/conf/eth0/disable_ipv6", 0)
+    for setting, value in (("accept_ra", 2), ("accept_ra_rt_info_max_plen", 64), ("router_solicitation_delay", 0)):
+        h1.set(f"net/ipv6/conf/eth0/{setting}", value)
+    for line in (
+        "set interface ip address e0 2001:db8:1::1/64",
+        "ip6 nd e0 prefix 2001:db8:1::/64 7200 3600",
+        "ip6 nd e0 prefix 2001:db8:2::/64 no-autoconfig",
+        "ip6 nd e0 rdnss 2001:db8:1::53",
+        "ip6 nd e0 ra-lifetime 900 ra-hop-limit 33 ra-preference high ra-interval 60 30",
+        "ip6 nd e0 no ra-suppress",
+        "set interface state e0 up",
+    ):
+        router.cli(line)
+    router.wait_for_addresses6()
+    addresses = lambda: h1.ip("-6", "address", "show", "dev", "eth0")
+    wait_until(lambda: re.search(r"2001:db8:1:\S+/64 scope global \S*\s*mngtmpaddr|2001:db8:1:\S+/64 scope global dynamic", addresses()),
+               "the host has an address")
+    wait_until(lambda: "tentative" not in addresses(), "the host uses it")
+    assert re.search(r"valid_lft 7[12]\d\dsec preferred_lft 3[56]\d\dsec", addresses()), addresses()
+    assert "2001:db8:2:" not in addresses(), "no address of a prefix that says so"
+    routes = h1.ip("-6", "route", "show")
+    link_local = re.search(r"fe80::\S+", router.cli("show ip6 interface e0")).group(0)
+    default = next(line for line in routes.splitlines() if line.startswith("default"))
+    assert f"via {link_local} dev eth0 proto ra" in default and "hoplimit 33" in default and "pref high" in default, routes
+    assert re.search(r"expires (8\d\d|900)sec", default), default
+    assert "2001:db8:2::/64 dev eth0" in routes, routes
+    assert h1.reaches("2001:db8:1::1")
+    # The router that takes its leave is no default router any more.
+    router.cli("ip6 nd e0 ra-suppress")
+    wait_until(lambda: "default" not in h1.ip("-6", "route", "show"), "the host has no default route")
+
+
+def test_hosts_that_ask_are_answered(lab, driver):
+    router, h1, _ = lab.two_hosts6(driver)
+    router.cli("ip6 nd e0 no ra-suppress")
+    h1.set("net/ipv6/conf/eth0/accept_ra", 2)
+    h1.set("net/ipv6/conf/eth0/router_solicitation_delay", 0)
+    h1.ip("link", "set", "eth0", "down")
+    h1.ip("link", "set", "eth0", "up")
+    asked = lambda: router.cli_json("show ip6 ra e0")["interfaces"][0]["solicitations"]
+    wait_until(lambda: asked() > 0, "the host asks")
+    wait_until(lambda: "proto ra" in h1.ip("-6", "route", "show", "default"), "the host is answered")
+
+
+def test_a_switch_that_looks_for_listeners_finds_the_router(lab, driver):
+    """A bridge that passes group frames on to listeners only, and asks for them itself."""
+    router = lab.router()
+    h1 = lab.host("h1")
+    router.attach(h1, "e0", driver, None)
+    router.cli("set interface ip address e0 2001:db8:1::1/64")
+    router.cli("set interface state e0 up")
+    router.wait_for_addresses6()
+    h1.set("net/ipv6/conf/default/disable_ipv6", 0)
+    h1.ip("link", "add", "br0", "type", "bridge", "mcast_snooping", "1", "mcast_querier", "1", "mcast_startup_query_interval", "100",
+          "mcast_query_response_interval", "100")
+    h1.ip("link", "set", "eth0", "master", "br0")
+    h1.ip("link", "set", "br0", "up")
+    groups = lambda: h1.run("bridge", "mdb", "show").stdout
+    wait_until(lambda: "grp ff02::1:ff00:1 " in groups(), "the switch knows who listens to the group of the router's address")
+    assert "port eth0 grp ff02::1:ff00:1" in groups()
+    # A further address is told of as it comes.
+    router.cli("set interface ip address e0 2001:db8:1::abc/64")
+    wait_until(lambda: "grp ff02::1:ff00:abc " in groups(), "and of the new one")
+    router.cli("set interface ip address del e0 2001:db8:1::abc/64")
+    wait_until(lambda: "grp ff02::1:ff00:abc " not in groups(), "until it goes")

@@ -1,7 +1,7 @@
 //! What workers tell control, over one bounded queue: whoever finds it full gives up by name
 //! and does not wait.
 
-use crate::{Router, dhcp, icmp, neighbour};
+use crate::{Router, dhcp, icmp, mld, neighbour, router_advertisement};
 
 /// Events that may wait for control.
 pub const QUEUE: usize = 4096;
@@ -10,6 +10,8 @@ pub const QUEUE: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     Neighbour(neighbour::Event),
+    Listening(mld::Event),
+    Routers(router_advertisement::Event),
     Ping(icmp::ping::Event),
     Dhcp(dhcp::Event),
     /// A worker's part of a packet capture is on its way back.
@@ -24,11 +26,25 @@ impl From<neighbour::Event> for Event {
     }
 }
 
+impl From<mld::Event> for Event {
+    fn from(event: mld::Event) -> Event {
+        Event::Listening(event)
+    }
+}
+
+impl From<router_advertisement::Event> for Event {
+    fn from(event: router_advertisement::Event) -> Event {
+        Event::Routers(event)
+    }
+}
+
 impl Router {
     /// Takes in what a worker saw.
     pub fn handle(&mut self, event: Event) {
         match event {
             Event::Neighbour(event) => self.handle_neighbour(event),
+            Event::Listening(event) => self.handle_listening(event),
+            Event::Routers(event) => self.handle_router_discovery(event),
             Event::Ping(event) => self.handle_ping(event),
             Event::Dhcp(event) => self.handle_dhcp(event),
             Event::Captured => self.collect_capture(),

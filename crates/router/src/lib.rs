@@ -24,11 +24,13 @@ pub mod ip4;
 pub mod ip6;
 pub mod local;
 pub mod logging;
+pub mod mld;
 pub mod nd;
 pub mod neighbour;
 pub mod packet_generator;
 mod rate;
 pub mod reassembly;
+pub mod router_advertisement;
 pub mod span;
 pub mod vlan;
 
@@ -51,11 +53,13 @@ use ip::{Fibs4, Fibs6};
 use ip4::Punts;
 use local::UdpListeners;
 use logging::Logging;
+use mld::control::Listening;
 use nd::dad::Detection;
 use neighbour::control::Neighbours;
 use packet_generator::Streams;
 use rcu::{Domain, Published};
 use reassembly::Reassembly;
+use router_advertisement::control::Advertising;
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -159,6 +163,8 @@ pub enum Error {
     NoSuchAddress { prefix: Prefix, name: String },
     #[error(transparent)]
     Ip6(#[from] ip6::Ip6Error),
+    #[error(transparent)]
+    Advertising(router_advertisement::SettingsError),
     #[error("too many addresses on one interface (at most {max})", max = interface::MAX_ADDRESSES)]
     TooManyAddresses,
     #[error("{prefix} on {name} is leased by DHCP (`set dhcp client del intfc {name}' gives it back)")]
@@ -234,7 +240,7 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 15] = [
+pub static CAPABILITIES: [&capability::Capability; 16] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &span::CAPABILITY,
@@ -247,6 +253,7 @@ pub static CAPABILITIES: [&capability::Capability; 15] = [
     &nd::CAPABILITY,
     &ip6::CAPABILITY,
     &icmp6::CAPABILITY,
+    &mld::CAPABILITY,
     &local::CAPABILITY,
     &reassembly::CAPABILITY,
     &dhcp::CAPABILITY,
@@ -275,6 +282,10 @@ pub struct Router {
     pub neighbours: Neighbours,
     /// Own addresses of which the link is asked whether others have them.
     pub detection: Detection,
+    /// What is said of this router to hosts.
+    pub advertising: Advertising,
+    /// Groups to which this router listens, and others do.
+    pub listening: Listening,
     pub counters: InterfaceCounters,
     pub streams: Streams,
     /// What is kept of the log; whoever runs the router feeds it.
@@ -392,6 +403,7 @@ impl Router {
             },
             options.hash_seed,
         )?;
+        mld::register(&mut graph, &facts, &sender)?;
         icmp6::register(&mut graph, &facts, &icmp_policy, &fibs6, &objects.handle())?;
         let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &punt_table, &fibs, &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
@@ -410,6 +422,8 @@ impl Router {
             ip: Ip::new((fib4, tables4), (fib6, tables6), objects, places),
             neighbours,
             detection: Detection::default(),
+            advertising: Advertising::default(),
+            listening: Listening::default(),
             counters,
             streams: Streams::default(),
             log: Arc::default(),
@@ -454,6 +468,8 @@ impl Router {
         self.tick_links(now);
         self.tick_stalls(now);
         self.tick_neighbours(now);
+        self.tick_advertising(now);
+        self.tick_listening(now);
         self.tick_pings(now);
         self.tick_dhcp(now);
         self.tick_config(now);
@@ -466,6 +482,8 @@ impl Router {
             self.stalls.next_due(),
             self.neighbours.next_due(),
             self.detection.next_due(),
+            self.advertising.next_due(),
+            self.listening.next_due(),
             self.pings.next_due(),
             self.dhcp.next_due(),
             self.config.next_due(),
@@ -497,6 +515,8 @@ pub fn commands() -> CommandSet<Router> {
     ip4::punt::cli::register(&mut set);
     arp::cli::register(&mut set);
     nd::cli::register(&mut set);
+    router_advertisement::cli::register(&mut set);
+    mld::cli::register(&mut set);
     reassembly::cli::register(&mut set);
     icmp::cli::register(&mut set);
     local::cli::register(&mut set);

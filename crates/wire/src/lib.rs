@@ -27,6 +27,7 @@ pub mod ip4_options;
 pub mod ipv4;
 pub mod ipv6;
 mod layout;
+pub mod mld;
 pub mod nd;
 pub mod pretty;
 pub mod tcp;

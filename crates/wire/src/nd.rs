@@ -10,6 +10,8 @@ use crate::icmpv6::{HEADER_LEN, Message, Type};
 pub const HOP_LIMIT: u8 = 255;
 /// Bytes of a neighbour solicitation or advertisement without options.
 pub const NEIGHBOUR_LEN: usize = 24;
+/// A time that has no end, in the options of a router advertisement (RFC 4861 section 4.6.2).
+pub const FOREVER: u32 = u32::MAX;
 /// Bytes of a router advertisement without options.
 pub const ROUTER_ADVERTISEMENT_LEN: usize = 16;
 
@@ -367,6 +369,32 @@ impl<'a> Discovery<'a> {
             _ => Self::Redirect { target: target()?, destination: address(24), options },
         })
     }
+}
+
+/// Longest label and name of DNS, in bytes (RFC 1035 section 2.3.4).
+const MAX_LABEL: usize = 63;
+const MAX_NAME: usize = 255;
+
+/// Bytes that a domain name takes as DNS writes it, when it is one.
+pub fn domain_name_len(name: &str) -> Option<usize> {
+    let is_label = |label: &str| {
+        (1..=MAX_LABEL).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    Some(name.len() + 2).filter(|length| *length <= MAX_NAME && name.split('.').all(is_label))
+}
+
+/// A domain name as DNS writes it (RFC 1035 section 3.1).
+pub fn emit_domain_name(name: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(name.len() + 2);
+    for label in name.split('.') {
+        bytes.push(label.len() as u8);
+        bytes.extend(label.as_bytes());
+    }
+    bytes.push(0);
+    bytes
 }
 
 /// Writes a neighbour solicitation without options, with a checksum of zero.

@@ -121,6 +121,8 @@ impl Router {
         interface::config::statements(self, &mut statements);
         span::config::statements(self, &mut statements);
         handoff::config::statements(self, &mut statements);
+        crate::router_advertisement::config::statements(self, &mut statements);
+        crate::mld::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
         crate::ip::config::statements(self, &mut statements);
         crate::ip::vrf::limits(self, &mut statements);

@@ -22,6 +22,7 @@ graph::edges! {
         Lookup => next "ip6-lookup",
         OnLink => next "ip6-glean",
         Discovery => next "icmp6-neighbor-discovery",
+        Listeners => next "icmp6-multicast-listener",
         /// Less than the 8 bytes of an ICMPv6 header (RFC 4443 2.1). A broken or hostile sender.
         Truncated => drop "ICMPv6 message shorter than its header",
         /// The message does not add up (RFC 4443 2.3): damaged on the way, or the sender leaves checksums to a NIC that
@@ -31,8 +32,7 @@ graph::edges! {
         Own => drop "packet of ours came back to us",
         /// An echo request came to a group, or from who has no address, and the interface has none to answer from.
         NoAddress => drop "no address to answer an ICMPv6 echo from",
-        /// A message that asks for nothing here: an answer or an error to nobody's request, or a report of multicast
-        /// listeners.
+        /// A message that asks for nothing here: an answer or an error to nobody's request.
         Unasked => end "ICMPv6 message that asks for nothing",
     }
 }
@@ -75,6 +75,9 @@ impl Icmp6Input {
             | Type::NEIGHBOUR_SOLICITATION
             | Type::NEIGHBOUR_ADVERTISEMENT
             | Type::REDIRECT => Edge::Discovery,
+            Type::LISTENER_QUERY | Type::LISTENER_REPORT | Type::LISTENER_DONE | Type::LISTENER_REPORT_2 => {
+                Edge::Listeners
+            }
             _ if row.flags & flag::ORIGINATED != 0 => Edge::Own,
             _ => Edge::Unasked,
         }

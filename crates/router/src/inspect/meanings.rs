@@ -64,6 +64,11 @@ const SECTIONS: &[Section] = &[
         of: &["nd"],
     },
     Section {
+        title: "Multicast listeners",
+        about: "Who listens to which groups of IPv6 (MLD, RFC 3810).",
+        of: &["mld"],
+    },
+    Section {
         title: "IPv6",
         about: "Packets are examined (RFC 8200), looked up and sent on, or delivered to this router.",
         of: &["ip6"],

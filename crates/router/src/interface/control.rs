@@ -522,6 +522,8 @@ impl Router {
         for prefix in self.interfaces.get(index)?.addresses.clone() {
             self.remove_address(index, prefix)?;
         }
+        self.forget_advertising(index);
+        self.listening.forget(index);
         self.forget_ip6(index)?;
         self.flush_neighbours(index, true);
         self.remove_paths_of(index);

@@ -140,6 +140,8 @@ impl Router {
         self.forget_detached_neighbours(index);
         self.install_by(index);
         on_link.into_iter().for_each(|object| self.ip.release(Leaf::new(kind::GLEAN, object)));
+        self.listen_anew(index);
+        self.advertise_anew(index);
     }
 
     /// Adds an address with its network; the interface takes part in IPv6 with its first.
@@ -163,6 +165,7 @@ impl Router {
         // Next hops on the new network work from now on.
         self.install_hops_in(prefix.network().into());
         self.detect_duplicates(index, &[prefix.address()]);
+        self.advertise_anew(index);
         Ok(())
     }
 
@@ -219,6 +222,8 @@ impl Router {
             log::warn!("{waiting} routes wait for next hops on {}: its address is gone", prefix.network());
         }
         self.leave_ip6(index);
+        self.listen_anew(index);
+        self.advertise_anew(index);
         Ok(())
     }
 

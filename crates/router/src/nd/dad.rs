@@ -117,6 +117,8 @@ impl Router {
         }
         taken_back.into_iter().for_each(|address| self.take_back(index, address));
         self.publish_facts();
+        // Who does not listen to the group of an address does not hear that others have it (RFC 4862 5.4.2).
+        self.listen_anew(index);
         match asks {
             true => self.tick_detection(now),
             false => addresses.iter().for_each(|address| self.address_is_ours(index, *address)),
@@ -137,6 +139,8 @@ impl Router {
         self.detection.probes.retain(|(of, _), _| *of != index);
         interface.ip6.standing.retain(|_, standing| matches!(standing, Standing::Duplicate(_)));
         self.publish_facts();
+        self.advertise_anew(index);
+        self.listen_anew(index);
     }
 
     /// An address is no longer on an interface.
@@ -166,12 +170,20 @@ impl Router {
         if !settled.is_empty() {
             self.publish_facts();
         }
-        settled.into_iter().for_each(|(index, address)| self.address_is_ours(index, address));
+        for (index, address) in settled {
+            self.address_is_ours(index, address);
+            if address.is_unicast_link_local() {
+                self.report_all(index);
+            }
+        }
     }
 
     /// An address is used from now on.
     fn address_is_ours(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
         self.announce6(index, address);
+        if address.is_unicast_link_local() {
+            self.advertise_anew(index);
+        }
     }
 
     /// Somebody says that it has an address, or asks for it as we do (RFC 4862 5.4.3, 5.4.4). Gives whether it was one that

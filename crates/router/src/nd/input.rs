@@ -13,6 +13,7 @@ use crate::neighbour::NeighbourKey;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
 use crate::neighbour::table::{Entry, Shared};
+use crate::router_advertisement;
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -22,7 +23,9 @@ use wire::ethernet::EtherType;
 use wire::icmpv6;
 use wire::ipv4::Protocol;
 use wire::ipv6::{self, Chain, HEADER_LEN, Repr};
-use wire::nd::{self, AdvertisementFlags, Discovery, HOP_LIMIT, NEIGHBOUR_LEN, NdOption, NdOptions, ParseError};
+use wire::nd::{
+    self, AdvertisementFlags, Discovery, HOP_LIMIT, NEIGHBOUR_LEN, NdOption, NdOptions, ParseError, RouterAdvertisement,
+};
 use wire::{MacAddress, batch::check};
 
 graph::edges! {
@@ -37,8 +40,16 @@ graph::edges! {
         Tentative => end "neighbor solicitation of a tentative address",
         /// The link reflected a question of this router's about an address of its own (RFC 7527). A loop on the link.
         OwnProbe => end "duplicate address probe of ours came back",
-        /// A router or host on the link speaks of itself. Nothing here is made by it.
-        Router => end "router discovery messages",
+        /// A host asks which routers there are (RFC 4861 6.2.6). Normal; it is answered when this router advertises itself.
+        RouterAsked => end "router solicitations received",
+        /// Another router advertises itself (RFC 4861 6.2.7): `show ip6 ra` lists those that were heard. Nothing here is made by it.
+        RouterHeard => end "router advertisements received",
+        /// A router tells a host of a better one (RFC 4861 8): this is no host.
+        Redirect => end "redirect to a router is not heeded",
+        /// A router advertisement that comes from no link-local address (RFC 4861 6.1.2). A broken or hostile sender.
+        RouterSource => drop "router advertisement is not of a link-local address",
+        /// More questions or advertisements of routers than ten a second on one interface: a flood.
+        RouterLimited => drop "router discovery limited by rate",
         /// The hop limit is not 255: a router has passed the message on, or it was sent from afar (RFC 4861 7.1). An attack,
         /// or a broken sender.
         HopLimit => drop "neighbor discovery from beyond the link",
@@ -53,8 +64,8 @@ graph::edges! {
         BadOption => drop "neighbor discovery option is malformed",
         /// The target is a group, which nobody has (RFC 4861 7.1).
         GroupTarget => drop "neighbor discovery target is a group",
-        /// Who has no address asks, but tells an Ethernet address, or asks another group than the target's (RFC 4861 7.1.1).
-        BadProbe => drop "neighbor solicitation from nobody is malformed",
+        /// Who has no address asks, but tells an Ethernet address (RFC 4861 6.1.1, 7.1.1), or asks another group than the target's.
+        BadProbe => drop "solicitation from nobody is malformed",
         /// An advertisement to a group says that it is an answer (RFC 4861 7.1.2).
         BadSolicited => drop "neighbor advertisement to a group is marked solicited",
         /// The Ethernet address that is told, or from which a question came that tells none, is a group's or zero: nobody
@@ -105,6 +116,8 @@ const ASKERS_NOT_LEARNED: usize = 1;
 
 /// Conflicts that a worker tells control of, a second.
 const CONFLICTS_TOLD: u32 = 10;
+/// Questions and advertisements of routers on an interface, a second.
+const ROUTERS_TOLD: u32 = 10;
 /// An advertisement with the option that tells our Ethernet address.
 const ANSWER_LEN: usize = NEIGHBOUR_LEN + 8;
 
@@ -126,6 +139,8 @@ pub struct NdInput {
     learner: Learner,
     replies: ByInterface<Bucket>,
     conflicts: Bucket,
+    routers: ByInterface<Bucket>,
+    events: EventSender,
 }
 
 /// Who says something, and how it came.
@@ -154,7 +169,9 @@ impl NdInput {
     pub fn new(tables: Tables, events: EventSender) -> NdInput {
         NdInput {
             tables: Arc::new(tables),
-            learner: Learner::new(events),
+            learner: Learner::new(events.clone()),
+            events,
+            routers: ByInterface::default(),
             replies: ByInterface::default(),
             conflicts: Bucket::default(),
         }
@@ -196,9 +213,12 @@ impl NdInput {
                 let told = link_address(options.target())?;
                 self.advertised(cx, tables, facts, policy, &sender, flags, target, told)
             }
-            Discovery::RouterSolicitation(_) | Discovery::RouterAdvertisement(..) | Discovery::Redirect { .. } => {
-                Ok(Edge::Router)
+            Discovery::RouterSolicitation(options) => {
+                let told = link_address(options.source())?;
+                self.routers_asked_for(cx, facts, &sender, told)
             }
+            Discovery::RouterAdvertisement(told, _) => self.router_heard(cx, facts, &sender, told),
+            Discovery::Redirect { .. } => Ok(Edge::Redirect),
         }
     }
 
@@ -323,6 +343,53 @@ impl NdInput {
     }
 }
 
+/// Routers and hosts that look for them.
+impl NdInput {
+    /// A host asks which routers there are (RFC 4861 6.1.1).
+    fn routers_asked_for(
+        &mut self,
+        cx: &Context<'_>,
+        facts: &Facts,
+        sender: &Sender,
+        told: Option<MacAddress>,
+    ) -> Result<Edge, Edge> {
+        let is_nobody = sender.source.is_unspecified();
+        if is_nobody && told.is_some() {
+            return Err(Edge::BadProbe);
+        }
+        let host = told.map(|mac| (sender.source, mac));
+        self.tell_of_routers(cx, facts, router_advertisement::Event::Solicited(facts.index, host), Edge::RouterAsked)
+    }
+
+    /// Another router speaks (RFC 4861 6.1.2).
+    fn router_heard(
+        &mut self,
+        cx: &Context<'_>,
+        facts: &Facts,
+        sender: &Sender,
+        told: RouterAdvertisement,
+    ) -> Result<Edge, Edge> {
+        if !sender.source.is_unicast_link_local() {
+            return Err(Edge::RouterSource);
+        }
+        let event = router_advertisement::Event::Heard(facts.index, sender.source, sender.mac, told);
+        self.tell_of_routers(cx, facts, event, Edge::RouterHeard)
+    }
+
+    fn tell_of_routers(
+        &mut self,
+        cx: &Context<'_>,
+        facts: &Facts,
+        event: router_advertisement::Event,
+        to: Edge,
+    ) -> Result<Edge, Edge> {
+        if !self.routers.of(facts.index).take(cx.now, ROUTERS_TOLD) {
+            return Err(Edge::RouterLimited);
+        }
+        self.events.try_send(event.into()).map(|()| to).map_err(|_| Edge::ControlBusy)
+    }
+}
+
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// An Ethernet address that a message tells, if it does.
@@ -373,7 +440,7 @@ pub(super) fn write_advertisement(
 }
 
 /// Puts an IPv6 header before a message of Neighbor Discovery, and its checksum into it.
-pub(super) fn finish(packet: &mut [u8], from: Ipv6Addr, to: Ipv6Addr) {
+pub(crate) fn finish(packet: &mut [u8], from: Ipv6Addr, to: Ipv6Addr) {
     let (ip, message) = packet.split_at_mut(HEADER_LEN);
     icmpv6::Header::new_checked(&mut message[..]).expect("it has a header").fill_checksum(from, to);
     Repr {

@@ -9,6 +9,8 @@ pub mod dad;
 mod input;
 mod send;
 
+pub(crate) use input::finish;
+
 use crate::capability::{Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;

@@ -79,7 +79,8 @@ fn an_address_is_asked_for_first_and_used_when_nobody_answers() {
     bed.advance(PATIENCE);
     assert_eq!(standing(&mut bed), "used");
     // Both addresses are announced.
-    let mut announced: Vec<_> = port.sent().iter().map(|frame| (frame[54], frame[62..78].to_vec())).collect();
+    let of_neighbours = port.sent().into_iter().filter(|frame| frame[20] == ICMP6);
+    let mut announced: Vec<_> = of_neighbours.map(|frame| (frame[54], frame[62..78].to_vec())).collect();
     announced.sort();
     let link_local = ip6("fe80::ff:fe00:1000").octets().to_vec();
     assert_eq!(announced, [(136, ip6(OURS).octets().to_vec()), (136, link_local)]);
@@ -204,6 +205,7 @@ fn without_questions_addresses_are_used_at_once() {
     let port = bed.port("e0", &[]);
     bed.command(&format!("set interface ip address e0 {OURS}/64")).unwrap();
     bed.run();
-    let kinds: Vec<u8> = port.sent().iter().map(|frame| frame[54]).collect();
+    let sent = port.sent();
+    let kinds: Vec<u8> = sent.iter().filter(|frame| frame[20] == ICMP6).map(|frame| frame[54]).collect();
     assert_eq!((standing(&mut bed), kinds), ("used".into(), vec![136, 136]), "announced");
 }

@@ -38,6 +38,8 @@ fn bed() -> (Bed, [Port; 3]) {
         bed.command(line).unwrap();
     }
     bed.run();
+    // Until what is said of addresses and groups was said once more.
+    bed.advance(Duration::from_secs(1));
     ports.iter().for_each(|port| drop(port.sent()));
     (bed, ports)
 }
@@ -239,10 +241,10 @@ const CASES: &[(&str, &str, Act)] = &[
         let data = ip6("ff02::1").octets();
         discover(ports, STRANGER, &Packet6::discovery("2001:db8::2", OURS, 135, 0, &data));
     }),
-    ("icmp6-neighbor-discovery", "neighbor solicitation from nobody is malformed", |_, ports| {
+    ("icmp6-neighbor-discovery", "solicitation from nobody is malformed", |_, ports| {
         discover(ports, STRANGER, &solicitation("::", OURS, &link_option(1, STRANGER)));
     }),
-    ("icmp6-neighbor-discovery", "neighbor solicitation from nobody is malformed", |_, ports| {
+    ("icmp6-neighbor-discovery", "solicitation from nobody is malformed", |_, ports| {
         let packet = Packet6::discovery("::", "ff02::1", 135, 0, &ip6(OURS).octets());
         discover(ports, STRANGER, &packet);
     }),
@@ -272,7 +274,7 @@ const CASES: &[(&str, &str, Act)] = &[
         let packet = Packet6::discovery("2001:db8::2", "ff02::1", 135, 0, &ip6(UNKNOWN).octets());
         discover(ports, mac_of(0), &packet);
     }),
-    ("icmp6-neighbor-discovery", "router discovery messages", |_, ports| {
+    ("icmp6-neighbor-discovery", "router solicitations received", |_, ports| {
         discover(ports, STRANGER, &Packet6::discovery("fe80::9", "ff02::2", 133, 0, &[]));
     }),
 ];
@@ -319,6 +321,21 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("ip6-icmp-input", "echo replies sent"),
         ("ip6-icmp-input", "no address to answer an ICMPv6 echo from"),
         ("icmp6-neighbor-discovery", "neighbor advertisements sent"),
+        // In `router_advertisement.rs`.
+        ("icmp6-neighbor-discovery", "router advertisements received"),
+        ("icmp6-neighbor-discovery", "router advertisement is not of a link-local address"),
+        ("icmp6-neighbor-discovery", "redirect to a router is not heeded"),
+        ("icmp6-neighbor-discovery", "router discovery limited by rate"),
+        // In `mld.rs`.
+        ("icmp6-multicast-listener", "multicast listener queries received"),
+        ("icmp6-multicast-listener", "multicast listener reports received"),
+        ("icmp6-multicast-listener", "multicast listener message from beyond the link"),
+        ("icmp6-multicast-listener", "multicast listener message without router alert"),
+        ("icmp6-multicast-listener", "multicast listener message is not of a link-local address"),
+        ("icmp6-multicast-listener", "multicast listener message too short"),
+        ("icmp6-multicast-listener", "multicast listener message about no group"),
+        ("icmp6-multicast-listener", "multicast listener messages limited by rate"),
+        ("icmp6-multicast-listener", "control is busy, not learned"),
         // In `dad.rs`.
         ("icmp6-neighbor-discovery", "neighbor solicitation of a tentative address"),
         ("icmp6-neighbor-discovery", "duplicate address probe of ours came back"),

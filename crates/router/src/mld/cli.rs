@@ -1,0 +1,93 @@
+//! Commands on multicast listeners.
+
+use crate::Router;
+use crate::interface::Interface;
+use command::{Args, Command, CommandSet, Done, reply};
+use serde::Serialize;
+use std::fmt;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "IPv6 multicast listeners",
+        "The groups of the router's own addresses are reported to the link (MLD, RFC 3810), so that switches that look into it pass on \
+         what its neighbours ask. On a link without a multicast router those switches need somebody who asks: `set ip6 mld querier'.",
+    );
+    set.add(
+        Command::new(
+            "set ip6 mld querier <interface:interface> {enable | disable : how}",
+            "Have the router ask on a link who listens to which groups, or not. The router with the lowest address asks.",
+            |router: &mut Router, args: &Args| {
+                let index = router.interfaces.find(args.text("interface")?)?;
+                router.set_mld_querier(index, args.text("how")? == "enable")?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set ip6 mld querier e0 enable"),
+    );
+    set.add(
+        Command::new(
+            "show ip6 mld [<interface:interface>]",
+            "Show the groups that were reported, who asks, and which groups others listen to.",
+            |router: &mut Router, args: &Args| {
+                let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
+                let chosen = router.interfaces.iter().filter(|one| only.is_none_or(|only| only == one.index));
+                reply(ShowMld { interfaces: chosen.filter_map(|interface| shown(router, interface)).collect() })
+            },
+        )
+        .example("show ip6 mld e0"),
+    );
+}
+
+#[derive(Serialize)]
+struct Shown {
+    name: String,
+    /// Of MLD, as the routers on the link understand it.
+    version: u8,
+    reported: Vec<String>,
+    /// `this router`, or the address of another; none: this router is not to ask.
+    querier: Option<String>,
+    /// With the seconds for which it is believed.
+    heard: Vec<(String, f64)>,
+}
+
+fn shown(router: &Router, interface: &Interface) -> Option<Shown> {
+    let listener = router.listening.listener(interface.index)?;
+    let now = router.listening.now();
+    let querier = router.mld_querier(interface.index);
+    let heard = querier.into_iter().flat_map(|querier| querier.groups(now));
+    Some(Shown {
+        name: interface.name.clone(),
+        version: listener.version(now),
+        reported: listener.groups.iter().map(ToString::to_string).collect(),
+        querier: querier.map(|querier| querier.other().map_or("this router".into(), |other| other.to_string())),
+        heard: heard.map(|(group, left)| (group.to_string(), left.as_secs_f64())).collect(),
+    })
+}
+
+#[derive(Serialize)]
+struct ShowMld {
+    interfaces: Vec<Shown>,
+}
+
+impl fmt::Display for ShowMld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.interfaces.is_empty() {
+            return writeln!(f, "No interface of IPv6 can be used");
+        }
+        for Shown { name, version, reported, querier, heard } in &self.interfaces {
+            write!(f, "{name}: version {version}")?;
+            match querier {
+                Some(querier) => writeln!(f, ", querier {querier}")?,
+                None => writeln!(f)?,
+            }
+            writeln!(f, "  Reported group(s):")?;
+            reported.iter().try_for_each(|group| writeln!(f, "    {group}"))?;
+            if !heard.is_empty() {
+                writeln!(f, "  Group(s) of others:")?;
+            }
+            heard.iter().try_for_each(|(group, left)| writeln!(f, "    {group} for {left:.0} s"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,12 @@
+//! Where the router asks who listens, as the commands that say it.
+
+use crate::Router;
+use crate::config::Statement;
+use crate::interface::config::removal;
+
+pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+    for interface in router.interfaces.iter().filter(|interface| router.mld_querier(interface.index).is_some()) {
+        let line = |how: &str| format!("set ip6 mld querier {} {how}", interface.name);
+        into.push(Statement::new(line("enable"), line("disable")).needing(removal(&interface.name)));
+    }
+}

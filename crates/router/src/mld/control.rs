@@ -1,0 +1,203 @@
+//! The router as a listener: says to which groups it listens, and answers who asks (RFC 3810 sections 5, 6 and 8).
+
+use super::Event;
+use super::querier::Querier;
+use crate::Router;
+use crate::ip6::Facts6;
+use graph::InterfaceIndex;
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, Hasher};
+use std::net::Ipv6Addr;
+use std::time::{Duration, Instant};
+use wire::ipv6::{Scope, scope};
+use wire::mld::{Query, RecordKind};
+
+/// RFC 3810 section 9: how many lost messages are borne, and how soon what was not asked for is said again.
+pub(super) const ROBUSTNESS: u8 = 2;
+const UNSOLICITED_INTERVAL: Duration = Duration::from_secs(1);
+/// For how long a router of version 1 is remembered: two intervals of queries and the time for answers.
+const OLD_QUERIER: Duration = Duration::from_secs(2 * 125 + 10);
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+/// What was said, and is to be said, on one interface.
+#[derive(Debug, Default)]
+pub struct Listener {
+    /// The groups to which it listens, as they were reported.
+    pub groups: BTreeSet<Ipv6Addr>,
+    /// What has changed and is said once more, and when.
+    again: Option<(Instant, Vec<(RecordKind, Ipv6Addr)>)>,
+    /// When who asked for all is answered.
+    answer: Option<Instant>,
+    /// Groups that were asked for, each with its time.
+    asked: BTreeMap<Ipv6Addr, Instant>,
+    /// Until when there is a router that knows version 1 only.
+    old_until: Option<Instant>,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Listening {
+    listeners: BTreeMap<InterfaceIndex, Listener>,
+    pub(super) queriers: BTreeMap<InterfaceIndex, Querier>,
+    /// The time of the last tick, which tests have run ahead of the clock.
+    ticked: Instant,
+}
+
+impl Default for Listening {
+    fn default() -> Listening {
+        Listening { listeners: BTreeMap::new(), queriers: BTreeMap::new(), ticked: Instant::now() }
+    }
+}
+
+impl Listening {
+    pub fn listener(&self, index: InterfaceIndex) -> Option<&Listener> {
+        self.listeners.get(&index)
+    }
+
+    /// An interface goes away.
+    pub(crate) fn forget(&mut self, index: InterfaceIndex) {
+        self.listeners.remove(&index);
+        self.queriers.remove(&index);
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        Instant::now().max(self.ticked)
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let listeners = self.listeners.values().filter_map(Listener::next_due).min();
+        let queriers = self.queriers.values().filter_map(Querier::next_due).min();
+        [listeners, queriers].into_iter().flatten().min()
+    }
+}
+
+impl Listener {
+    fn next_due(&self) -> Option<Instant> {
+        let again = self.again.as_ref().map(|(due, _)| *due);
+        [again, self.answer, self.asked.values().min().copied()].into_iter().flatten().min()
+    }
+
+    /// The version of MLD that routers on the link understand.
+    pub fn version(&self, now: Instant) -> u8 {
+        if self.old_until.is_some_and(|until| now < until) { 1 } else { 2 }
+    }
+}
+
+/// A time from none to `most`.
+pub(super) fn random(most: Duration) -> Duration {
+    most.mul_f64(RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64)
+}
+
+/// Groups of this scope are reported; that of all nodes, to which everybody listens, is not (RFC 3810 section 6).
+fn is_reported(group: &Ipv6Addr) -> bool {
+    *group != ALL_NODES && scope(*group) > Scope::Interface
+}
+
+impl Router {
+    /// Something has changed of an interface, or of its addresses: says to which groups it listens now.
+    pub(crate) fn listen_anew(&mut self, index: InterfaceIndex) {
+        let usable =
+            self.interfaces.get(index).ok().filter(|interface| interface.is_usable() && !interface.is_loopback());
+        let Some(interface) = usable.filter(|interface| interface.ip6.is_enabled()) else {
+            // What is said there any more reaches nobody, or would be of no address.
+            self.listening.listeners.remove(&index);
+            self.suspend_querier(index);
+            return;
+        };
+        let wanted: BTreeSet<Ipv6Addr> = Facts6::new(&interface.ip6).groups().filter(is_reported).collect();
+        let now = self.listening.now();
+        let listener = self.listening.listeners.entry(index).or_default();
+        let joined = wanted.difference(&listener.groups).map(|group| (RecordKind::ToExclude, *group));
+        let left = listener.groups.difference(&wanted).map(|group| (RecordKind::ToInclude, *group));
+        let changes: Vec<_> = joined.chain(left).collect();
+        listener.groups = wanted;
+        self.resume_querier(index);
+        if changes.is_empty() {
+            return;
+        }
+        // What is still to be repeated of before is repeated with it, unless it is no longer so.
+        let listener = self.listening.listeners.get_mut(&index).expect("just made");
+        let mut again = listener.again.take().map_or(Vec::new(), |(_, before)| before);
+        again.retain(|(_, group)| changes.iter().all(|(_, changed)| changed != group));
+        again.extend(&changes);
+        listener.again = Some((now + random(UNSOLICITED_INTERVAL), again));
+        self.report(index, &changes);
+    }
+
+    /// The link-local address is used from now on: what was said from none may not have been believed (RFC 3590).
+    pub(crate) fn report_all(&mut self, index: InterfaceIndex) {
+        let now = self.listening.now();
+        let Some(listener) = self.listening.listeners.get_mut(&index) else { return };
+        let all: Vec<_> = listener.groups.iter().map(|group| (RecordKind::ToExclude, *group)).collect();
+        listener.again = Some((now + random(UNSOLICITED_INTERVAL), all.clone()));
+        self.report(index, &all);
+    }
+
+    /// Says something in the version that is understood.
+    fn report(&self, index: InterfaceIndex, records: &[(RecordKind, Ipv6Addr)]) {
+        let Some(listener) = self.listening.listeners.get(&index) else { return };
+        if listener.version(self.listening.now()) == 2 {
+            return self.send_report(index, records);
+        }
+        for (kind, group) in records {
+            self.send_report_1(index, *group, *kind != RecordKind::ToInclude);
+        }
+    }
+
+    /// Says what is due.
+    pub(crate) fn tick_listening(&mut self, now: Instant) {
+        self.listening.ticked = self.listening.ticked.max(now);
+        let is_due = |(_, listener): &(&InterfaceIndex, &Listener)| listener.next_due().is_some_and(|due| due <= now);
+        let due: Vec<InterfaceIndex> =
+            self.listening.listeners.iter().filter(is_due).map(|(index, _)| *index).collect();
+        for index in due {
+            let Some(listener) = self.listening.listeners.get_mut(&index) else { continue };
+            let mut records = Vec::new();
+            if let Some((_, again)) = listener.again.take_if(|(due, _)| *due <= now) {
+                records.extend(again);
+            }
+            if listener.answer.take_if(|due| *due <= now).is_some() {
+                listener.asked.clear();
+                records.retain(|(kind, _)| *kind == RecordKind::ToInclude);
+                records.extend(listener.groups.iter().map(|group| (RecordKind::IsExclude, *group)));
+            }
+            let asked: Vec<Ipv6Addr> =
+                listener.asked.extract_if(.., |_, due| *due <= now).map(|(group, _)| group).collect();
+            records.extend(asked.into_iter().map(|group| (RecordKind::IsExclude, group)));
+            self.report(index, &records);
+        }
+        self.tick_queriers(now);
+    }
+
+    /// Takes in what a worker heard.
+    pub(crate) fn handle_listening(&mut self, event: Event) {
+        match event {
+            Event::Query(index, from, query) => {
+                self.asked_by(index, query);
+                self.heard_querier(index, from, query);
+            }
+            Event::Listens(index, group) => self.heard_listener(index, group),
+            Event::Leaves(index, group) => self.heard_leaver(index, group),
+        }
+    }
+
+    /// A router asks: it is answered at a time of chance within that which it gives (RFC 3810 section 6.2).
+    fn asked_by(&mut self, index: InterfaceIndex, query: Query) {
+        let now = self.listening.now();
+        let Some(listener) = self.listening.listeners.get_mut(&index) else { return };
+        if query.version == 1 {
+            listener.old_until = Some(now + OLD_QUERIER);
+        }
+        let due = now + random(query.response);
+        let sooner = |before: Option<Instant>| Some(before.map_or(due, |before| before.min(due)));
+        match query.group {
+            None => listener.answer = sooner(listener.answer),
+            Some(group) if listener.groups.contains(&group) => {
+                let before = listener.asked.get(&group).copied();
+                listener.asked.extend(sooner(before).map(|due| (group, due)));
+            }
+            Some(_) => {}
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `icmp6-multicast-listener`: who listens to which groups, and who asks.
+//!
+//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes nothing. Next: the end of messages that were
+//! taken in (RFC 3810 section 5).
+
+use super::Event;
+use crate::events::EventSender;
+use crate::interface::SharedFacts;
+use crate::neighbour::limit::{Bucket, ByInterface};
+use graph::{Context, Map, NodeSpec, Row, Vector, flag};
+use wire::ipv4::Protocol;
+use wire::ipv6::{self, HEADER_LEN, next_header};
+use wire::mld::{HOP_LIMIT, Listening, ParseError};
+
+graph::edges! {
+    pub enum Edge {
+        /// A router on the link asks who listens to what (RFC 3810 5.1). Normal; it is answered within the time that it gives.
+        Query => end "multicast listener queries received",
+        /// Somebody says to which groups it listens (RFC 3810 5.2). Normal.
+        Report => end "multicast listener reports received",
+        /// The hop limit is not 1 (RFC 3810 5): an attack from afar, or a broken sender.
+        HopLimit => drop "multicast listener message from beyond the link",
+        /// There is no router alert in front of it (RFC 3810 5.1.14, 5.2.13). A broken or hostile sender.
+        NoAlert => drop "multicast listener message without router alert",
+        /// The source is no link-local address (RFC 3810 5.1.14); a report may come from who has none yet (RFC 3590). A broken or
+        /// hostile sender.
+        Source => drop "multicast listener message is not of a link-local address",
+        /// Shorter than it says or its kind needs. A broken or hostile sender.
+        Truncated => drop "multicast listener message too short",
+        /// What should be a group is none. A broken or hostile sender.
+        NoGroup => drop "multicast listener message about no group",
+        /// More queries, or groups in reports, than 500 a second on one interface: a flood, or a link with very many listeners.
+        Limited => drop "multicast listener messages limited by rate",
+        /// The control thread has more to do than it can take in; what was told is told again when it is asked for.
+        ControlBusy => drop "control is busy, not learned",
+    }
+}
+
+/// Queries and groups on an interface, a second.
+const TOLD: u32 = 500;
+
+pub fn spec() -> NodeSpec {
+    let name = "icmp6-multicast-listener".into();
+    NodeSpec { name, edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip6 }
+}
+
+pub struct MldInput {
+    facts: SharedFacts,
+    events: EventSender,
+    limits: ByInterface<Bucket>,
+}
+
+impl MldInput {
+    pub fn new(facts: SharedFacts, events: EventSender) -> MldInput {
+        MldInput { facts, events, limits: ByInterface::default() }
+    }
+
+    fn one(&mut self, cx: &Context<'_>, row: &Row) -> Result<Edge, Edge> {
+        let (l2, l3) = (row.l2 as usize, row.l3 as usize);
+        let bytes = cx.buffers.bytes(row.packet);
+        let end = (l2 + row.first_length(cx.buffers)).min(bytes.len());
+        let packet = bytes.get(l3..end).filter(|packet| packet.len() >= HEADER_LEN).ok_or(Edge::Truncated)?;
+        let header = ipv6::Header::new_unchecked(packet);
+        if header.hop_limit() != HOP_LIMIT {
+            return Err(Edge::HopLimit);
+        }
+        let alert = header.next_header() == next_header::HOP_BY_HOP && alerts_routers(&packet[HEADER_LEN..]);
+        if !alert {
+            return Err(Edge::NoAlert);
+        }
+        let message = packet.get(row.scratch as usize..).unwrap_or_default();
+        let message = match Listening::parse(message) {
+            Some(Ok(message)) => message,
+            Some(Err(ParseError::NoGroup(_))) => return Err(Edge::NoGroup),
+            Some(Err(ParseError::Truncated { .. })) | None => return Err(Edge::Truncated),
+        };
+        let source = header.src();
+        let may_be_nobody = !matches!(message, Listening::Query(_));
+        if !(source.is_unicast_link_local() || may_be_nobody && source.is_unspecified()) {
+            return Err(Edge::Source);
+        }
+        let interface = row.rx_interface;
+        // What came back of our own is no news.
+        let is_ours = self.facts.load(cx.round).get(interface).is_some_and(|facts| facts.ip6.owns(source));
+        if is_ours {
+            return Ok(Edge::Report);
+        }
+        match message {
+            Listening::Query(query) => {
+                self.tell(cx, interface, Event::Query(interface, source, query))?;
+                return Ok(Edge::Query);
+            }
+            Listening::Report(group) => self.tell(cx, interface, Event::Listens(interface, group))?,
+            Listening::Done(group) => self.tell(cx, interface, Event::Leaves(interface, group))?,
+            Listening::Records(records) => {
+                for record in records {
+                    if record.listens() {
+                        self.tell(cx, interface, Event::Listens(interface, record.group))?;
+                    } else if record.leaves() {
+                        self.tell(cx, interface, Event::Leaves(interface, record.group))?;
+                    }
+                }
+            }
+        }
+        Ok(Edge::Report)
+    }
+
+    fn tell(&mut self, cx: &Context<'_>, interface: graph::InterfaceIndex, event: Event) -> Result<(), Edge> {
+        if !self.limits.of(interface).take(cx.now, TOLD) {
+            return Err(Edge::Limited);
+        }
+        self.events.try_send(event.into()).map_err(|_| Edge::ControlBusy)
+    }
+}
+
+/// Whether a hop-by-hop header has the router alert of this protocol (RFC 2711: type 5, two bytes, value 0).
+fn alerts_routers(bytes: &[u8]) -> bool {
+    let Some(header) = ipv6::extension_header(next_header::HOP_BY_HOP, bytes) else { return false };
+    let mut options = &header[2..];
+    loop {
+        match options {
+            [0, rest @ ..] => options = rest,
+            [5, 2, 0, 0, ..] => return true,
+            [_, length, rest @ ..] if rest.len() >= usize::from(*length) => options = &rest[usize::from(*length)..],
+            _ => return false,
+        }
+    }
+}
+
+const _: () = assert!(Protocol::ICMP6.0 == wire::mld::ROUTER_ALERT[0]);
+
+impl Map for MldInput {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        vector.each_row(|row| {
+            // Reports are no longer than a link's packets, of which drivers keep 2 kB in one buffer.
+            if row.flags & flag::CHAINED != 0 {
+                return Edge::Truncated;
+            }
+            self.one(cx, row).unwrap_or_else(|fault| fault)
+        });
+    }
+}

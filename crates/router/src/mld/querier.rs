@@ -1,0 +1,169 @@
+//! The router as the one who asks (RFC 3810 section 7), where an operator wants it: switches that pass frames on by what they hear
+//! need somebody whose questions are answered. What is heard is kept for as long as it holds, and shown.
+
+use super::control::{ROBUSTNESS, random};
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use std::time::{Duration, Instant};
+use wire::mld::Query;
+
+/// RFC 3810 section 9.
+const QUERY_INTERVAL: u8 = 125;
+const RESPONSE: Duration = Duration::from_secs(10);
+const STARTUP_INTERVAL: Duration = Duration::from_secs(QUERY_INTERVAL as u64 / 4);
+const LAST_LISTENER_INTERVAL: Duration = Duration::from_secs(1);
+/// For how long a listener, and another who asks, is believed in when nothing more is heard.
+const LISTENER_INTERVAL: Duration = Duration::from_secs(QUERY_INTERVAL as u64 * ROBUSTNESS as u64 + 10);
+const OTHER_QUERIER: Duration = Duration::from_secs(QUERY_INTERVAL as u64 * ROBUSTNESS as u64 + 5);
+/// Groups of an interface that are remembered.
+const MAX_GROUPS: usize = 4096;
+
+/// What is asked and heard on one interface.
+#[derive(Debug, Default)]
+pub struct Querier {
+    /// When all are asked next; none while another router asks, or the interface cannot be used.
+    due: Option<Instant>,
+    startup_left: u8,
+    /// Who asks instead, as its address is the lowest, and until when that is believed.
+    other: Option<(Ipv6Addr, Instant)>,
+    /// Groups that somebody listens to, and until when.
+    groups: BTreeMap<Ipv6Addr, Heard>,
+}
+
+#[derive(Debug)]
+struct Heard {
+    until: Instant,
+    /// Somebody left: whether others are there is asked so often, at these times.
+    questions: u8,
+    due: Option<Instant>,
+}
+
+impl Querier {
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        let groups = self.groups.values().flat_map(|heard| [Some(heard.until), heard.due]).flatten();
+        groups.chain(self.due).chain(self.other.map(|(_, until)| until)).min()
+    }
+
+    /// Who asks instead of this router.
+    pub fn other(&self) -> Option<Ipv6Addr> {
+        self.other.map(|(address, _)| address)
+    }
+
+    /// Groups that are listened to, and for how long that is believed.
+    pub fn groups(&self, now: Instant) -> impl Iterator<Item = (Ipv6Addr, Duration)> + '_ {
+        self.groups.iter().map(move |(group, heard)| (*group, heard.until.saturating_duration_since(now)))
+    }
+}
+
+impl Router {
+    /// Has the router ask on an interface who listens to what, or not.
+    ///
+    /// # Errors
+    /// When there is no such interface, or nobody is behind it.
+    pub fn set_mld_querier(&mut self, index: InterfaceIndex, asks: bool) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        if interface.is_loopback() {
+            return Err(Error::NoNeighbours(interface.name.clone()));
+        }
+        if !asks {
+            self.listening.queriers.remove(&index);
+        } else {
+            self.listening.queriers.entry(index).or_default();
+            self.resume_querier(index);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn mld_querier(&self, index: InterfaceIndex) -> Option<&Querier> {
+        self.listening.queriers.get(&index)
+    }
+
+    /// The interface can be used: begins to ask, if it did not.
+    pub(super) fn resume_querier(&mut self, index: InterfaceIndex) {
+        let now = self.listening.now();
+        let is_listener = self.listening.listener(index).is_some();
+        let Some(querier) = self.listening.queriers.get_mut(&index) else { return };
+        if is_listener && querier.due.is_none() && querier.other.is_none() {
+            (querier.due, querier.startup_left) = (Some(now), ROBUSTNESS);
+            self.tick_queriers(now);
+        }
+    }
+
+    /// It cannot.
+    pub(super) fn suspend_querier(&mut self, index: InterfaceIndex) {
+        if let Some(querier) = self.listening.queriers.get_mut(&index) {
+            *querier = Querier::default();
+        }
+    }
+
+    pub(super) fn tick_queriers(&mut self, now: Instant) {
+        let is_due = |(_, querier): &(&InterfaceIndex, &Querier)| querier.next_due().is_some_and(|due| due <= now);
+        let due: Vec<InterfaceIndex> = self.listening.queriers.iter().filter(is_due).map(|(index, _)| *index).collect();
+        for index in due {
+            let Some(querier) = self.listening.queriers.get_mut(&index) else { continue };
+            querier.groups.retain(|_, heard| heard.until > now);
+            if querier.other.take_if(|(_, until)| *until <= now).is_some() {
+                querier.due = Some(now);
+            }
+            let mut asks_all = false;
+            if querier.due.is_some_and(|due| due <= now) {
+                asks_all = true;
+                querier.startup_left = querier.startup_left.saturating_sub(1);
+                let usual = Duration::from_secs(QUERY_INTERVAL.into());
+                querier.due = Some(now + if querier.startup_left > 0 { STARTUP_INTERVAL } else { usual });
+            }
+            let mut asked = Vec::new();
+            for (group, heard) in &mut querier.groups {
+                if heard.due.is_some_and(|due| due <= now) {
+                    asked.push(*group);
+                    heard.questions -= 1;
+                    heard.due = (heard.questions > 0).then(|| now + LAST_LISTENER_INTERVAL);
+                }
+            }
+            if asks_all {
+                self.send_query(index, None, RESPONSE, QUERY_INTERVAL);
+            }
+            for group in asked {
+                self.send_query(index, Some(group), LAST_LISTENER_INTERVAL, QUERY_INTERVAL);
+            }
+        }
+    }
+
+    /// Another router asks: who has the lowest address goes on (RFC 3810 section 7.6.2).
+    pub(super) fn heard_querier(&mut self, index: InterfaceIndex, from: Ipv6Addr, _: Query) {
+        let now = self.listening.now();
+        let ours = self.interfaces.get(index).ok().and_then(|interface| interface.ip6.link_local);
+        let Some(querier) = self.listening.queriers.get_mut(&index) else { return };
+        let best = querier.other.map(|(address, _)| address).or(ours);
+        if best.is_none_or(|best| from <= best) {
+            querier.other = Some((from, now + OTHER_QUERIER));
+            querier.due = None;
+            querier.groups.values_mut().for_each(|heard| heard.due = None);
+        }
+    }
+
+    /// Somebody listens to a group.
+    pub(super) fn heard_listener(&mut self, index: InterfaceIndex, group: Ipv6Addr) {
+        let now = self.listening.now();
+        let Some(querier) = self.listening.queriers.get_mut(&index) else { return };
+        if querier.groups.len() < MAX_GROUPS || querier.groups.contains_key(&group) {
+            querier.groups.insert(group, Heard { until: now + LISTENER_INTERVAL, questions: 0, due: None });
+        }
+    }
+
+    /// Somebody listens no longer: are there others?
+    pub(super) fn heard_leaver(&mut self, index: InterfaceIndex, group: Ipv6Addr) {
+        let now = self.listening.now();
+        let Some(querier) = self.listening.queriers.get_mut(&index) else { return };
+        let asks = querier.due.is_some();
+        let Some(heard) = querier.groups.get_mut(&group).filter(|heard| heard.due.is_none()) else { return };
+        heard.until =
+            heard.until.min(now + LAST_LISTENER_INTERVAL * u32::from(ROBUSTNESS) + random(Duration::from_millis(1)));
+        if asks {
+            (heard.questions, heard.due) = (ROBUSTNESS, Some(now));
+            self.tick_queriers(now);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! When a router speaks (RFC 4861 sections 6.2.4 to 6.2.6), and what it hears of others.
+
+use super::message;
+use super::{Event, Settings, SettingsError};
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::Ipv6Addr;
+use std::time::{Duration, Instant};
+use wire::MacAddress;
+use wire::ethernet::EtherType;
+use wire::nd::{RouterAdvertisement, group_mac};
+
+/// RFC 4861 section 10: between two that go to all, and before an answer.
+const LEAST_PAUSE: Duration = Duration::from_secs(3);
+const ANSWER_DELAY: Duration = Duration::from_millis(500);
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+/// Hosts of a link that wait for an answer of their own; more are answered together.
+const MAX_WAITING: usize = 16;
+/// Other routers of a link that are remembered.
+const MAX_OTHERS: usize = 16;
+
+/// Another router on the link.
+#[derive(Debug, Clone, Copy)]
+pub struct Other {
+    pub mac: MacAddress,
+    pub told: RouterAdvertisement,
+    pub heard: Instant,
+}
+
+/// One interface on which the router speaks.
+#[derive(Debug)]
+pub struct Advertiser {
+    /// When all are told next.
+    pub due: Instant,
+    initial_left: u8,
+    last: Option<Instant>,
+    /// Hosts that are answered alone, and when.
+    waiting: Vec<(Instant, Ipv6Addr, MacAddress)>,
+    /// Messages, and questions that were heard.
+    pub sent: u64,
+    pub asked: u64,
+}
+
+/// All of them, and what operators want.
+#[derive(Debug)]
+pub struct Advertising {
+    settings: BTreeMap<InterfaceIndex, Settings>,
+    advertisers: BTreeMap<InterfaceIndex, Advertiser>,
+    others: BTreeMap<(InterfaceIndex, Ipv6Addr), Other>,
+    /// The time of the last tick, which tests have run ahead of the clock.
+    ticked: Instant,
+}
+
+impl Default for Advertising {
+    fn default() -> Advertising {
+        let (settings, advertisers, others) = Default::default();
+        Advertising { settings, advertisers, others, ticked: Instant::now() }
+    }
+}
+
+impl Advertising {
+    pub fn settings(&self, index: InterfaceIndex) -> Settings {
+        self.settings.get(&index).cloned().unwrap_or_default()
+    }
+
+    /// What is not as it is unless it is said.
+    pub(super) fn stated(&self) -> impl Iterator<Item = (InterfaceIndex, &Settings)> {
+        self.settings.iter().map(|(index, settings)| (*index, settings))
+    }
+
+    pub fn advertiser(&self, index: InterfaceIndex) -> Option<&Advertiser> {
+        self.advertisers.get(&index)
+    }
+
+    /// Other routers on an interface.
+    pub fn others(&self, index: InterfaceIndex) -> impl Iterator<Item = (Ipv6Addr, &Other)> {
+        self.others
+            .range((index, Ipv6Addr::UNSPECIFIED)..)
+            .take_while(move |((of, _), _)| *of == index)
+            .map(|((_, address), other)| (*address, other))
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let answers = |advertiser: &Advertiser| advertiser.waiting.iter().map(|(due, ..)| *due).min();
+        self.advertisers.values().flat_map(|one| [Some(one.due), answers(one)]).flatten().min()
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        Instant::now().max(self.ticked)
+    }
+}
+
+/// A time from none to `most`.
+fn random(most: Duration) -> Duration {
+    most.mul_f64(RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64)
+}
+
+impl Settings {
+    /// How long to wait for the next one that goes to all.
+    fn pause(&self) -> Duration {
+        let (least, most) =
+            (Duration::from_secs(self.least_interval().into()), Duration::from_secs(self.max_interval.into()));
+        least + random(most - least)
+    }
+}
+
+impl Router {
+    /// Sets what is said on a link.
+    ///
+    /// # Errors
+    /// When there is no such interface, nobody is behind it, or RFC 4861's bounds are not kept; then nothing has changed.
+    pub fn set_advertising(&mut self, index: InterfaceIndex, settings: Settings) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        if interface.is_loopback() {
+            return Err(Error::NoNeighbours(interface.name.clone()));
+        }
+        settings.check()?;
+        let before = self.advertising.settings(index);
+        if before == settings {
+            return Ok(());
+        }
+        if settings.is_suppressed {
+            self.cease(index);
+        }
+        match settings == Settings::default() {
+            true => drop(self.advertising.settings.remove(&index)),
+            false => drop(self.advertising.settings.insert(index, settings)),
+        }
+        self.advertise_anew(index);
+        Ok(())
+    }
+
+    /// Whether the router may speak on an interface now.
+    fn may_advertise(&self, index: InterfaceIndex) -> bool {
+        let wanted = self.advertising.settings.get(&index).is_some_and(|settings| !settings.is_suppressed);
+        wanted && self.is_usable(index) && self.speaks_as(index).is_some()
+    }
+
+    /// The link-local address, from which alone advertisements are believed (RFC 4861 section 6.1.2).
+    fn speaks_as(&self, index: InterfaceIndex) -> Option<Ipv6Addr> {
+        let ip6 = &self.interfaces.get(index).ok()?.ip6;
+        ip6.link_local.filter(|address| !ip6.standing.contains_key(address))
+    }
+
+    /// Something has changed of an interface, or of what is said there: begins to speak, tells the news soon, or ceases.
+    pub(crate) fn advertise_anew(&mut self, index: InterfaceIndex) {
+        if !self.may_advertise(index) {
+            self.advertising.advertisers.remove(&index);
+            return;
+        }
+        let now = self.advertising.now();
+        let initial_left = self.advertising.settings[&index].initial_count;
+        let fresh = || Advertiser { due: now, initial_left: 0, last: None, waiting: Vec::new(), sent: 0, asked: 0 };
+        let advertiser = self.advertising.advertisers.entry(index).or_insert_with(fresh);
+        advertiser.initial_left = initial_left;
+        advertiser.due = advertiser.last.map_or(now, |last| now.max(last + LEAST_PAUSE));
+        self.tick_advertising(now);
+    }
+
+    /// An interface goes away, with what is said there.
+    pub(crate) fn forget_advertising(&mut self, index: InterfaceIndex) {
+        self.advertising.settings.remove(&index);
+        self.advertising.advertisers.remove(&index);
+        self.advertising.others.retain(|(of, _), _| *of != index);
+    }
+
+    /// Tells hosts that this is no default router any more (RFC 4861 section 6.2.5).
+    fn cease(&mut self, index: InterfaceIndex) {
+        if self.advertising.advertisers.remove(&index).is_some() {
+            self.advertise(index, ALL_NODES, group_mac(ALL_NODES), true);
+        }
+    }
+
+    /// Speaks where it is time.
+    pub(crate) fn tick_advertising(&mut self, now: Instant) {
+        self.advertising.ticked = self.advertising.ticked.max(now);
+        let indices: Vec<InterfaceIndex> = self.advertising.advertisers.keys().copied().collect();
+        for index in indices {
+            let settings = self.advertising.settings(index);
+            let Some(advertiser) = self.advertising.advertisers.get_mut(&index) else { continue };
+            let mut answers = std::mem::take(&mut advertiser.waiting);
+            let tells_all = advertiser.due <= now;
+            if tells_all {
+                let pause = settings.pause();
+                let soon = Duration::from_secs(settings.initial_interval.into());
+                let is_initial = advertiser.initial_left > 0;
+                advertiser.initial_left = advertiser.initial_left.saturating_sub(1);
+                let is_followed_by_initial = is_initial && advertiser.initial_left > 0;
+                advertiser.due = now + if is_followed_by_initial { pause.min(soon) } else { pause };
+                advertiser.last = Some(now);
+                // Who waits is told with all.
+                answers.clear();
+            }
+            let (ready, later): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(due, ..)| *due <= now);
+            advertiser.waiting = later;
+            if tells_all {
+                self.advertise(index, ALL_NODES, group_mac(ALL_NODES), false);
+            }
+            for (_, host, mac) in ready {
+                self.advertise(index, host, mac, false);
+            }
+        }
+    }
+
+    /// Tells all, or one.
+    fn advertise(&mut self, index: InterfaceIndex, to: Ipv6Addr, mac: MacAddress, is_last: bool) {
+        let Some(from) = self.speaks_as(index) else { return };
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let settings = self.advertising.settings(index);
+        let header = interface.link_header(mac, EtherType::IPV6);
+        let packets = message::packets(interface, &settings, (from, to), is_last);
+        packets.iter().for_each(|packet| self.inject(index, &header, packet));
+        if let Some(advertiser) = self.advertising.advertisers.get_mut(&index) {
+            advertiser.sent += packets.len() as u64;
+        }
+    }
+
+    /// Takes in what a worker heard.
+    pub(crate) fn handle_router_discovery(&mut self, event: Event) {
+        match event {
+            Event::Solicited(index, host) => self.solicited_by(index, host),
+            Event::Heard(index, address, mac, told) => self.heard_router(index, address, mac, told),
+        }
+    }
+
+    /// A host asks (RFC 4861 section 6.2.6).
+    fn solicited_by(&mut self, index: InterfaceIndex, host: Option<(Ipv6Addr, MacAddress)>) {
+        let now = self.advertising.now();
+        let answers_directly = self.advertising.settings(index).answers_directly;
+        let Some(advertiser) = self.advertising.advertisers.get_mut(&index) else { return };
+        advertiser.asked += 1;
+        let due = now + random(ANSWER_DELAY);
+        match host.filter(|_| answers_directly && advertiser.waiting.len() < MAX_WAITING) {
+            Some((address, mac)) => {
+                if !advertiser.waiting.iter().any(|(_, waits, _)| *waits == address) {
+                    advertiser.waiting.push((due, address, mac));
+                }
+            }
+            None => {
+                let earliest = advertiser.last.map_or(due, |last| due.max(last + LEAST_PAUSE));
+                advertiser.due = advertiser.due.min(earliest);
+            }
+        }
+    }
+
+    /// Another router speaks: it is remembered, and the log says when it contradicts this one (RFC 4861 section 6.2.7).
+    fn heard_router(&mut self, index: InterfaceIndex, address: Ipv6Addr, mac: MacAddress, told: RouterAdvertisement) {
+        let now = self.advertising.now();
+        let Ok(name) = self.interfaces.get(index).map(|interface| interface.name.clone()) else { return };
+        let key = (index, address);
+        let is_new = !self.advertising.others.contains_key(&key);
+        if is_new && self.advertising.others(index).count() >= MAX_OTHERS {
+            let heard = |(address, other): (Ipv6Addr, &Other)| (other.heard, address);
+            let oldest = self.advertising.others(index).map(heard).min().map(|(_, address)| address);
+            oldest.map(|address| self.advertising.others.remove(&(index, address)));
+        }
+        let before = self.advertising.others.insert(key, Other { mac, told, heard: now });
+        if self.advertising.advertisers.contains_key(&index) && before.is_none_or(|before| before.told != told) {
+            let settings = self.advertising.settings(index);
+            for what in settings.contradictions(&told) {
+                log::warn!("router {address} ({mac}) on {name} tells hosts another {what} than this router does");
+            }
+        }
+    }
+}
+
+impl Settings {
+    /// In what another router tells hosts something else; what one of both does not say is no contradiction.
+    fn contradictions(&self, told: &RouterAdvertisement) -> Vec<&'static str> {
+        let differ = |ours: u32, theirs: u32| ours != 0 && theirs != 0 && ours != theirs;
+        let found = [
+            (differ(self.hop_limit.into(), told.hop_limit.into()), "hop limit"),
+            (self.managed != told.managed, "way to addresses (M)"),
+            (self.other != told.other, "way to other settings (O)"),
+            (differ(self.reachable, told.reachable), "reachable time"),
+            (differ(self.retransmit, told.retransmit), "retransmit timer"),
+        ];
+        found.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what).collect()
+    }
+}
+
+impl From<SettingsError> for Error {
+    fn from(error: SettingsError) -> Error {
+        Error::Advertising(error)
+    }
+}
