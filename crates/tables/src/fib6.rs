@@ -21,8 +21,10 @@
 //! the old or the new route. Old lines are used again when all workers have moved on.
 
 mod key;
-#[allow(unsafe_code)] // loads of lines as vectors; invariants in the file
+mod lines;
+#[allow(unsafe_code)] // loads of lines as vectors; invariants in the files
 mod lookup;
+mod ranges;
 #[cfg(test)]
 mod tests;
 mod trie;
@@ -33,7 +35,8 @@ pub use lookup::Lookup6;
 
 use crate::fib4::Memory;
 use crate::leaf::Leaf;
-use lookup::{MISS, NODE, Root, Table};
+use lines::{MISS, MOST_LINES, NODE, Root};
+use lookup::{Start, Table};
 use rcu::Domain;
 use std::collections::BTreeSet;
 use std::io;
@@ -66,7 +69,7 @@ pub struct Options {
 
 impl Options {
     /// As many as entries can name: 128 MiB.
-    pub const MOST_LINES: u32 = lookup::MOST_LINES;
+    pub const MOST_LINES: u32 = MOST_LINES;
 }
 
 impl Default for Options {
@@ -113,9 +116,9 @@ impl Fib6 {
         if options.lines > Options::MOST_LINES {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let root = Arc::new(Root::small()?);
-        let table = Arc::new(Table::new(domain, root.clone())?);
-        let writer = Writer::new(table.clone(), root, options.lines, domain);
+        let start = Arc::new(Start { root: Arc::new(Root::small()?), ranges: None });
+        let table = Arc::new(Table::new(domain, start.clone())?);
+        let writer = Writer::new(table.clone(), start, options.lines, domain);
         Ok(Fib6 { trie: Trie::new(), table, writer, most_small: MOST_SMALL })
     }
 
@@ -310,8 +313,7 @@ impl Fib6 {
 
     /// What lookups find at present, the default route included. For audits.
     pub fn shown(&self, address: u128) -> Leaf {
-        let entry = self.writer.root().slot(address).load(std::sync::atomic::Ordering::Acquire);
-        match self.table.lines.follow(entry, address) {
+        match self.table.lines.follow(self.writer.start().entry(address), address) {
             MISS => self.table.default(),
             leaf => Leaf(leaf),
         }

@@ -5,6 +5,7 @@
 //! the leaf of an IPv4 destination, [`fib6`] that of an IPv6 one.
 #![deny(unsafe_code)]
 
+mod alike;
 pub mod fib4;
 pub mod fib6;
 mod kernel;

@@ -7,6 +7,7 @@
 //! that changed meanwhile means that the addresses are needed again (see `Table`).
 
 use super::ranges::Ranges;
+use crate::alike::is_one_value;
 use crate::kernel::Kernel;
 use crate::leaf::Leaf;
 use crate::memory::{Pages, Reserved, prefetch, prefetch_far};
@@ -190,12 +191,6 @@ impl Table {
             }
         }
     }
-}
-
-/// Whether all are the same. In blocks, so that it is seen early when they are not, and in few instructions when they are.
-fn is_one_value(addresses: &[u32]) -> bool {
-    let first = addresses[0];
-    addresses.chunks(64).all(|block| block.iter().fold(0, |differ, address| differ | (address ^ first)) == 0)
 }
 
 /// The data side of a [`super::Fib4`]: a handle that any worker may hold and clone.

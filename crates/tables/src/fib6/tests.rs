@@ -74,6 +74,7 @@ impl Bench {
             self.note(Key::DEFAULT, default);
             shorter
         };
+        self.check_ranges(&addresses);
         let round = self.reader.round();
         let handle = self.fib.handle();
         for (address, expected) in addresses.iter().zip(&expected) {
@@ -90,6 +91,41 @@ impl Bench {
             assert_eq!(leaves, shorter, "{kernel:?}");
         }
         self.domain.collect();
+    }
+
+    /// Ranges say of every address what the tree says, and are there exactly when they are not too many.
+    fn check_ranges(&self, addresses: &[u128]) {
+        let (start, lines) = (self.fib.writer.start(), &self.fib.table.lines);
+        let root = start.root.slots[0].load(Ordering::Relaxed);
+        let Some(ranges) = &start.ranges else {
+            return assert!(start.root.is_large || root < NODE || self.count_stretches() > ranges::MOST);
+        };
+        for address in addresses {
+            let entry = ranges.find((address >> 64) as u64);
+            assert_eq!(lines.follow(entry, *address), lines.follow(root, *address), "{address:x}");
+        }
+    }
+
+    /// How often the leaf, or the /64 with longer routes, is another than that before, by upper half; by the oracle.
+    fn count_stretches(&self) -> usize {
+        let mut begins: Vec<u64> = vec![0];
+        for (key, _) in &self.oracle {
+            let upper = |address: u128| (address >> 64) as u64;
+            begins.push(upper(key.address()));
+            begins.extend(upper(key.last()).checked_add(1));
+        }
+        begins.sort_unstable();
+        begins.dedup();
+        let lines = &self.fib.table.lines;
+        let root = self.fib.writer.root().slots[0].load(Ordering::Relaxed);
+        let is_longer = |key: &Key, begin: u64| key.length() > 64 && (key.address() >> 64) as u64 == begin;
+        let of = |begin: u64| match self.oracle.iter().any(|(key, _)| is_longer(key, begin)) {
+            true => u32::MAX - begins.binary_search(&begin).unwrap() as u32,
+            false => lines.follow(root, u128::from(begin) << 64),
+        };
+        let mut all: Vec<u32> = begins.iter().map(|begin| of(*begin)).collect();
+        all.dedup();
+        all.len()
     }
 
     /// Lines in use are those that lookups reach, and no other.
@@ -132,6 +168,10 @@ fn step() -> impl Strategy<Value = Step> {
         2 => key().prop_map(Step::Remove),
         1 => prop::collection::vec((key(), prop::option::weighted(0.7, value())), 0..60).prop_map(Step::Batch),
     ]
+}
+
+fn single() -> impl Strategy<Value = Step> {
+    prop_oneof![3 => (key(), value()).prop_map(|(key, value)| Step::Insert(key, value)), 1 => key().prop_map(Step::Remove)]
 }
 
 /// Changes of many prefixes: to that number, or away.
@@ -193,6 +233,18 @@ proptest! {
     }
 
     #[test]
+    fn so_they_do_in_ranges(steps in prop::collection::vec(single(), 0..40), most in 2..40usize) {
+        let mut bench = Bench::new(Options::MOST_LINES);
+        for step in steps {
+            run(&mut bench, vec![step]);
+            while bench.oracle.len() > most {
+                bench.remove(bench.oracle[0].0);
+            }
+        }
+        bench.check();
+    }
+
+    #[test]
     fn so_they_do_with_a_large_root(steps in prop::collection::vec(step(), 0..60), early in prop::collection::vec(key(), 0..40)) {
         let mut bench = Bench::new(Options::MOST_LINES);
         early.into_iter().for_each(|key| bench.insert(key, 9));
@@ -236,6 +288,25 @@ fn a_crowd_gets_slots_and_gives_them_back() {
 }
 
 #[test]
+fn a_table_has_ranges_while_they_are_few() {
+    let mut bench = Bench::new(Options::MOST_LINES);
+    // Apart from each other: each is a range, and so is what lies before it. The longer ones are in one /64 each.
+    let keys: Vec<Key> = (1..=40u128).map(|i| Key::new(0x2001 << 112 | i << 81, 48 + (i % 3) as u8 * 30)).collect();
+    for turn in 0..2 {
+        for (count, key) in (1..).zip(&keys) {
+            bench.insert(*key, 3);
+            let levels = bench.fib.writer.start().ranges.as_ref().map(|ranges| 1 << ranges.levels);
+            let expected = (2 * count + 1 <= ranges::MOST).then(|| (2 * count + 1).next_power_of_two().max(8));
+            assert_eq!(levels, expected, "turn {turn}: {count} routes");
+            bench.check();
+        }
+        keys.iter().rev().for_each(|key| bench.remove(*key));
+        bench.check();
+    }
+    assert!(bench.fib.writer.start().ranges.is_none(), "nothing is left to be told apart");
+}
+
+#[test]
 fn a_table_that_grows_gets_a_large_root() {
     let mut bench = Bench::new(Options::MOST_LINES);
     for i in 0..=MOST_SMALL as u128 {
@@ -259,8 +330,7 @@ fn a_host_far_below_others_takes_a_few_lines() {
 }
 
 /// Workers look up while routes under and around their addresses come and go: they find one of those that were there.
-#[test]
-fn readers_meet_no_half_made_table() {
+fn watch_changes(routes: u32, length: impl Fn(u128) -> u8) -> Fib6 {
     let domain = Domain::new(2);
     let mut fib = Fib6::new(&domain).unwrap();
     let outer = Key::new(0x2001_0db8 << 96, 32);
@@ -270,32 +340,48 @@ fn readers_meet_no_half_made_table() {
     let watcher = std::thread::spawn({
         let stop = stop.clone();
         move || {
-            let addresses: Vec<u128> = (0..256).map(|i| outer.address() | i << 84 | i).collect();
+            let addresses: Vec<u128> = (0..256).map(|i| outer.address() | (i % u128::from(routes)) << 84 | i).collect();
             let mut looked = 0;
             while !stop.load(Ordering::Relaxed) {
                 let round = reader.round();
                 let mut leaves = vec![0; addresses.len()];
                 handle.lookup_batch(&round, &addresses, &mut leaves);
                 for (at, leaf) in leaves.iter().enumerate() {
-                    assert!(*leaf == 1 || *leaf == 2 + at as u32 % 16, "address {at} led to {leaf}");
+                    let route = 2 + at as u32 % routes % 16;
+                    assert!(*leaf == 1 || *leaf == route, "address {at} led to {leaf}");
                 }
                 looked += 1;
             }
             looked
         }
     });
-    for turn in 0..40 {
-        for i in 0..256u128 {
-            let key = Key::new(outer.address() | i << 84, 44 + (turn % 5) as u8);
+    for turn in 0..10_240 / u128::from(routes) {
+        let keys = (0..u128::from(routes)).map(|i| Key::new(outer.address() | i << 84, length(turn)));
+        for (i, key) in keys.clone().enumerate() {
             fib.insert(key, 2 + i as u32 % 16, leaf_of).unwrap();
         }
-        for i in 0..256u128 {
-            fib.remove(Key::new(outer.address() | i << 84, 44 + (turn % 5) as u8), leaf_of).unwrap();
+        if turn % 2 == 0 {
+            keys.for_each(|key| assert!(fib.remove(key, leaf_of).unwrap().is_some()));
+        } else {
+            fib.change(&mut keys.map(|key| (key, None)).collect::<Vec<_>>(), &mut Changes::default());
         }
         domain.collect();
     }
     stop.store(true, Ordering::Relaxed);
     assert!(watcher.join().unwrap() > 0);
+    fib
+}
+
+#[test]
+fn readers_meet_no_half_made_table() {
+    watch_changes(256, |turn| 44 + (turn % 5) as u8);
+}
+
+/// The lines of a /64 with longer routes are used again for others, while ranges lead to them or have just led to them.
+#[test]
+fn readers_meet_no_ranges_of_the_past() {
+    let fib = watch_changes(12, |turn| [48, 64, 124, 100, 96][turn as usize % 5]);
+    assert!(fib.writer.used() < 3);
 }
 
 /// An owner whose numbers mean another leaf, or none, as soon as a change is merged.

@@ -3,7 +3,9 @@
 //! A change is prepared whole, in lines that no lookup meets, and then entered by one store for each entry that leads to
 //! something else now. Lines that nothing leads to any more are used again when every worker has begun another round.
 
-use super::lookup::{HALF, Kind, LINE, MISS, MOST_LINES, NIBBLES, Node, ROOT_LENGTH, ROOT_SLOTS, Root, Table, key_at};
+use super::lines::{HALF, Kind, LINE, MISS, MOST_LINES, NIBBLES, NODE, Node, ROOT_LENGTH, ROOT_SLOTS, Root, key_at};
+use super::lookup::{Start, Table};
+use super::ranges::Ranges;
 use super::trie::{NodeRef, Trie};
 use super::{Key, TableFull};
 use crate::leaf::Leaf;
@@ -118,8 +120,10 @@ impl Free {
 pub(super) struct Writer {
     table: Arc<Table>,
     domain: Arc<Domain>,
-    /// Slots of the root that the table has at present: lookups read the same.
+    /// The root that the table has at present, or is to have.
     root: Arc<Root>,
+    /// Where lookups begin.
+    start: Arc<Start>,
     free: Arc<Mutex<Free>>,
     /// Lines from here on were never used, up to the limit.
     fresh: u32,
@@ -130,11 +134,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub fn new(table: Arc<Table>, root: Arc<Root>, limit: u32, domain: &Arc<Domain>) -> Writer {
+    pub fn new(table: Arc<Table>, start: Arc<Start>, limit: u32, domain: &Arc<Domain>) -> Writer {
         Writer {
             table,
             domain: domain.clone(),
-            root,
+            root: start.root.clone(),
+            start,
             free: Arc::default(),
             fresh: 0,
             limit: limit.min(MOST_LINES),
@@ -147,13 +152,18 @@ impl Writer {
         &self.root
     }
 
-    /// Bytes that lookups read: lines, and slots that lead anywhere.
+    /// Where lookups begin.
+    pub fn start(&self) -> &Start {
+        &self.start
+    }
+
+    /// Bytes that lookups read: lines, slots that lead anywhere, ranges.
     pub fn memory(&self) -> usize {
         let slots = match self.root.is_large {
             true => self.root.slots.iter().filter(|slot| slot.load(Ordering::Relaxed) != MISS).count(),
             false => 1,
         };
-        (self.used * LINE + slots) * size_of::<u32>()
+        (self.used * LINE + slots) * size_of::<u32>() + self.start.ranges.as_ref().map_or(0, |_| size_of::<Ranges>())
     }
 
     /// Lines in use.
@@ -213,6 +223,8 @@ impl Writer {
         for (place, entry) in sets {
             self.at(place).store(entry, Ordering::Release);
         }
+        // Ranges lead to lines: they are others before these are used again.
+        self.publish_start();
         if gone.is_empty() {
             return;
         }
@@ -222,6 +234,17 @@ impl Writer {
             let mut free = free.lock().expect("no panic under this lock");
             gone.into_iter().for_each(|(line, kind)| free.of(kind).push(line));
         });
+    }
+
+    /// Has lookups begin where they are to begin now.
+    fn publish_start(&mut self) {
+        let entry = self.root.slots[0].load(Ordering::Relaxed);
+        let is_small = !self.root.is_large && entry >= NODE;
+        let ranges = if is_small { Ranges::of(&self.table.lines, entry) } else { None };
+        if !Arc::ptr_eq(&self.root, &self.start.root) || ranges != self.start.ranges {
+            self.start = Arc::new(Start { root: self.root.clone(), ranges });
+            self.table.start.publish(self.start.clone());
+        }
     }
 
     /// Forgets what was prepared: nothing has changed.
@@ -253,7 +276,6 @@ impl Writer {
             }
         }
         self.publish();
-        self.table.root.publish(self.root.clone());
         self.retire(before);
         self.publish();
         Ok(())

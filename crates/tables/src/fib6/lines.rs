@@ -1,0 +1,201 @@
+//! What lookups read and control writes: lines of entries, and the root where lookups begin.
+
+use crate::memory::{Pages, Reserved, prefetch};
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Nothing here: the default route decides.
+pub(super) const MISS: u32 = 0;
+/// Entries from this value up lead on to a line.
+pub(super) const NODE: u32 = 12 << 28;
+/// Words in a line.
+pub(super) const LINE: usize = 16;
+/// Most lines that entries can name.
+pub(super) const MOST_LINES: u32 = 1 << 21;
+
+/// Bits of an address that choose a slot of a large root, behind the three of 2000::/3, in which all addresses of the
+/// Internet are (RFC 4291 section 2.4, RFC 3587).
+pub(super) const ROOT_BITS: u8 = 21;
+pub(super) const ROOT_SLOTS: usize = 1 << ROOT_BITS;
+/// How long the prefixes of those slots are.
+pub(super) const ROOT_LENGTH: u8 = 3 + ROOT_BITS;
+const GLOBAL: u64 = 0b001;
+/// Behind the slots of 2000::/3 one for each value of the first nibble.
+pub(super) const NIBBLES: usize = 16;
+/// Lines look at one half of the address: up to this bit, or from it on.
+pub(super) const HALF: u8 = 64;
+
+/// What a line holds of the 32 bits from its depth on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Up to eight ranges, in one line: the last value of each but the last, how deep their values begin, then what they
+    /// lead to.
+    Few,
+    /// Up to sixteen ranges, in two lines, in the same way.
+    Ranges,
+    /// What each value of the first four bits leads to.
+    Sixteen,
+    /// What each value of the first eight bits leads to: as many lines.
+    Many,
+}
+
+impl Kind {
+    /// Lines.
+    pub fn lines(self) -> usize {
+        match self {
+            Kind::Ranges => 2,
+            Kind::Few | Kind::Sixteen => 1,
+            Kind::Many => 256 / LINE,
+        }
+    }
+    /// How many ranges fit; none: each value has an entry.
+    pub fn ranges(self) -> Option<usize> {
+        match self {
+            Kind::Few => Some(LINE / 2),
+            Kind::Ranges => Some(LINE),
+            Kind::Sixteen | Kind::Many => None,
+        }
+    }
+    /// Bits that choose.
+    pub fn stride(self) -> u8 {
+        match self {
+            Kind::Few | Kind::Ranges => 32,
+            Kind::Sixteen => 4,
+            Kind::Many => 8,
+        }
+    }
+}
+
+/// Where an entry leads: its kind in the upper 4 bits, then 7 bits of depth and 21 of a line's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Node {
+    pub kind: Kind,
+    /// How many bits of the address are behind it.
+    pub depth: u8,
+    pub line: u32,
+}
+
+pub(super) const KIND_SHIFT: u32 = 28;
+pub(super) const DEPTH_SHIFT: u32 = 21;
+
+impl Node {
+    pub fn entry(self) -> u32 {
+        debug_assert!(self.line < MOST_LINES && self.depth < 128);
+        let kind = (NODE >> KIND_SHIFT) + self.kind as u32;
+        kind << KIND_SHIFT | u32::from(self.depth) << DEPTH_SHIFT | self.line
+    }
+
+    /// None: the entry is a leaf.
+    pub fn of(entry: u32) -> Option<Node> {
+        let kind = match entry >> KIND_SHIFT {
+            12 => Kind::Few,
+            13 => Kind::Ranges,
+            14 => Kind::Sixteen,
+            15 => Kind::Many,
+            _ => return None,
+        };
+        Some(Node { kind, depth: (entry >> DEPTH_SHIFT & 0x7f) as u8, line: entry & (MOST_LINES - 1) })
+    }
+
+    /// The number of its first word.
+    pub fn word(self) -> usize {
+        self.line as usize * LINE
+    }
+}
+
+/// 32 bits of an address from a depth on, of the half in which that is; behind its last bit there are zeros. No line looks
+/// beyond its half.
+#[inline(always)]
+pub(super) fn key_at(address: u128, depth: u32) -> u32 {
+    let half = if depth & u32::from(HALF) == 0 { (address >> 64) as u64 } else { address as u64 };
+    ((half << (depth & 63)) >> 32) as u32
+}
+
+/// All lines.
+///
+/// Invariant for the kernels: there are [`MOST_LINES`] of them, and each node's are among them.
+pub(super) struct Lines(Reserved<AtomicU32>);
+
+impl Lines {
+    pub fn new() -> io::Result<Lines> {
+        Ok(Lines(Reserved::new(MOST_LINES as usize * LINE, Pages::Small)?))
+    }
+
+    pub fn words(&self) -> &Reserved<AtomicU32> {
+        &self.0
+    }
+
+    #[inline(always)]
+    pub fn array(&self) -> &[AtomicU32; MOST_LINES as usize * LINE] {
+        (&*self.0).try_into().expect("length set in new")
+    }
+
+    /// Asks for the line that an entry leads to; of a [`Kind::Many`] for the one that it will be. For a leaf, some line.
+    #[inline(always)]
+    pub fn ask(&self, entry: u32, address: u128) {
+        let sixteenth = key_at(address, entry >> DEPTH_SHIFT) >> 28;
+        let (kind, line) = (entry >> KIND_SHIFT, entry & (MOST_LINES - 1));
+        let line = if kind == 15 { line + sixteenth } else { line };
+        prefetch(&self.array()[(line & (MOST_LINES - 1)) as usize * LINE]);
+        // The other line of many ranges: two at once, and not one after the other.
+        let other = if kind == 13 { line | 1 } else { line };
+        prefetch(&self.array()[(other & (MOST_LINES - 1)) as usize * LINE]);
+    }
+
+    /// What the line that an entry leads to says of an address.
+    #[inline(always)]
+    pub fn step(&self, entry: u32, address: u128) -> u32 {
+        let array = self.array();
+        let first = (entry & (MOST_LINES - 1)) as usize * LINE;
+        let key = key_at(address, entry >> DEPTH_SHIFT);
+        let line: &[AtomicU32] = &array[first..first + LINE];
+        let smaller =
+            |ends: usize| line[..ends].iter().map(|end| u32::from(end.load(Ordering::Relaxed) < key)).sum::<u32>();
+        let at = match entry >> KIND_SHIFT {
+            12 => 8 + smaller(7),
+            13 => 16 + smaller(15),
+            14 => key >> 28,
+            _ => key >> 24,
+        };
+        array[(first + at as usize) & (MOST_LINES as usize * LINE - 1)].load(Ordering::Acquire)
+    }
+
+    /// Follows an entry to its leaf.
+    #[inline]
+    pub fn follow(&self, mut entry: u32, address: u128) -> u32 {
+        while entry >= NODE {
+            entry = self.step(entry, address);
+        }
+        entry
+    }
+}
+
+/// Where lookups begin.
+pub(super) struct Root {
+    /// One slot for everything, or those of 2000::/3 and then one for each first nibble.
+    pub slots: Reserved<AtomicU32>,
+    pub is_large: bool,
+}
+
+impl Root {
+    pub fn small() -> io::Result<Root> {
+        Ok(Root { slots: Reserved::new(1, Pages::Small)?, is_large: false })
+    }
+
+    pub fn large() -> io::Result<Root> {
+        // Four large pages: every lookup reads a slot.
+        Ok(Root { slots: Reserved::new(ROOT_SLOTS + NIBBLES, Pages::Huge)?, is_large: true })
+    }
+
+    /// The slot of a large root, by the upper half of an address.
+    #[inline(always)]
+    pub fn large_slot(upper: u64) -> usize {
+        let global = (upper >> (64 - ROOT_LENGTH as u32)) as usize & (ROOT_SLOTS - 1);
+        if upper >> 61 == GLOBAL { global } else { ROOT_SLOTS + (upper >> 60) as usize }
+    }
+
+    #[inline]
+    pub fn slot(&self, address: u128) -> &AtomicU32 {
+        &self.slots[if self.is_large { Root::large_slot((address >> 64) as u64) } else { 0 }]
+    }
+}
