@@ -42,6 +42,9 @@ pub struct Options {
     /// Bytes of a frame, from its Ethernet header on.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(60..=2048))]
     size: u16,
+    /// Frames of several sizes in turn, as on the Internet: of twelve, seven of 66 bytes, four of 566 and one of 1514.
+    #[arg(long, conflicts_with_all = ["size", "cold", "mix"])]
+    imix: bool,
     /// VLAN tags of the frames, in and out: 1 or 2, of sub-interfaces.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=2))]
     vlan: u16,
@@ -65,12 +68,22 @@ pub struct Options {
     json: bool,
 }
 
+impl Options {
+    /// Bytes of the longest frame.
+    fn longest(&self) -> u16 {
+        if self.imix { *IMIX.iter().max().expect("there are twelve") } else { self.size }
+    }
+}
+
 /// What packets of a vector differ in.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Mix {
     Vlans,
     Shapes,
 }
+
+/// On the wire 70, 570 and 1518 bytes with the frame check sequence, which buffers do not hold.
+const IMIX: [u16; 12] = [66, 566, 66, 66, 566, 66, 1514, 66, 566, 66, 566, 66];
 
 /// What is measured when nothing is asked for.
 const USUAL: [&str; 3] = ["dumb", "ip4-1", "ip4-1k"];
@@ -131,7 +144,9 @@ struct NodeCost {
 struct Outcome {
     scenario: String,
     vector: u16,
+    /// Bytes of a frame; of several sizes, of the longest.
     size: u16,
+    imix: bool,
     workers: u16,
     /// VLAN tags of each frame, and in what frames differ.
     tags: u16,
@@ -366,7 +381,8 @@ impl Bed {
         Outcome {
             scenario: scenario.into(),
             vector: options.vector,
-            size: options.size,
+            size: options.longest(),
+            imix: options.imix,
             workers: options.workers,
             tags: options.vlan,
             mix: match options.mix {
@@ -551,7 +567,8 @@ fn dumb_edge(graph: &mut Graph) -> Result<u16, router::Error> {
 
 /// UDP packets to the station; to one destination, or to some in all routes.
 fn template(station: MacAddress, routes: &Scenario, options: &Options) -> Template {
-    let Options { size, vlan: tags, mix, .. } = *options;
+    let Options { vlan: tags, mix, .. } = *options;
+    let size = u64::from(options.longest());
     let ports = if options.handoff || routes.paths > 1 { "1024 + 65535" } else { "1234" };
     let outer = match mix {
         Some(Mix::Vlans) => format!("{} - {}", VLANS[0], VLANS[1]),
@@ -563,7 +580,8 @@ fn template(station: MacAddress, routes: &Scenario, options: &Options) -> Templa
         Family::Ip4 => format!("IP4: {link} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: {ports} -> 5678"),
         Family::Ip6 => format!("IP6: {link} UDP: fd00:1::2 -> 2001:db8:16::1 hop-limit 255 UDP: {ports} -> 5678"),
     };
-    let template = Template::parse(&text, Some((size.into(), size.into(), Vary::Increment)), true).expect("a template");
+    let template = Template::parse(&text, Some((size, size, Vary::Increment)), true).expect("a template");
+    let template = if options.imix { template.of_sizes(IMIX.to_vec()) } else { template };
     if routes.routes() == 1 { template } else { template.to_each_of(routes.destinations()) }
 }
 
@@ -661,7 +679,7 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
             c.max,
             result.mpps.median,
             result.vector,
-            result.size,
+            if result.imix { "66 to 1514, mean 353".to_string() } else { result.size.to_string() },
             match result.tags {
                 0 => String::new(),
                 tags => format!(", VLAN tags: {tags}{}", result.mix),

@@ -59,6 +59,8 @@ pub struct Template {
     random: u64,
     /// Destinations that packets have in turn, and which is next.
     destinations: (Destinations, usize),
+    /// Sizes that packets have in turn in place of those of the range, and which is next.
+    in_turn: (Vec<u16>, usize),
     /// Nothing varies: the bytes can be copied as they are.
     constant: bool,
 }
@@ -134,6 +136,7 @@ impl Template {
             tcp: None,
             random: SEED,
             destinations: (Destinations::V4(Arc::default()), 0),
+            in_turn: (Vec::new(), 0),
             constant: false,
         }
     }
@@ -143,6 +146,17 @@ impl Template {
         let destinations = destinations.into();
         self.constant &= destinations.len() == 0;
         self.destinations = (destinations, 0);
+        self
+    }
+
+    /// Gives packets these sizes in turn, again and again.
+    ///
+    /// # Panics
+    /// When one is longer than the template's packet.
+    pub fn of_sizes(mut self, sizes: Vec<u16>) -> Template {
+        assert!(sizes.iter().all(|size| usize::from(*size) <= self.bytes.len()), "a template has all bytes");
+        self.constant &= sizes.is_empty();
+        self.in_turn = (sizes, 0);
         self
     }
 
@@ -196,6 +210,11 @@ impl Template {
         }
         *next = if *next + 1 < destinations.len() { *next + 1 } else { 0 };
         self.sizes.advance(&mut self.random);
+        let (sizes, next) = &mut self.in_turn;
+        if let Some(size) = sizes.get(*next) {
+            self.sizes.offset = usize::from(*size);
+            *next = (*next + 1) % sizes.len();
+        }
         let size = self.sizes.current();
         self.finish(size);
     }
@@ -674,6 +693,20 @@ mod tests {
         // Bytes from the header on are taken as they are.
         let raw = "IP6: 02:00:00:00:00:aa -> 02:00:00:00:00:01 hex 0x6000";
         assert_eq!(next(&mut Template::parse(raw, None, true).unwrap())[14..], [0x60, 0]);
+    }
+
+    #[test]
+    fn sizes_come_in_turn_each_with_its_lengths_and_checksum() {
+        let text = "IP6: 02:00:00:00:00:aa -> 02:00:00:00:00:01 UDP: 2001:db8::1 -> 2001:db8::9 UDP: 1 -> 2";
+        let template = Template::parse(text, Some((566, 566, Vary::Increment)), true).unwrap();
+        let mut template = template.of_sizes(vec![66, 566, 70]);
+        for size in [66, 566, 70, 66] {
+            let packet = next(&mut template);
+            assert_eq!(packet.len(), size);
+            assert_eq!(packet[18..20], (size as u16 - 54).to_be_bytes());
+            let pseudo = checksum::sum(&packet[22..54], 17 + (size - 54) as u32);
+            assert_eq!(checksum::fold(checksum::sum(&packet[54..], pseudo)), 0xffff, "{size}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tables::synthetic::{self, Random};
 use wire::{Family, Prefix, Prefix4, Prefix6};
 
 /// All scenarios that send packets.
-pub const ALL: [&str; 15] = [
+pub const ALL: [&str; 16] = [
     "dumb",
     "ip4-1",
     "ip4-1k",
@@ -26,6 +26,7 @@ pub const ALL: [&str; 15] = [
     "ip4-64nh",
     "ip4-mixed",
     "ip6-1",
+    "ip6-16",
     "ip6-200k-bgp",
     "ip6-200k-48",
     "ip6-2m",
@@ -92,6 +93,7 @@ impl Scenario {
             "ip4-ecmp4" => Scenario { paths: 4, ..plain(side_by_side(1), 4) },
             "ip4-mixed" => Scenario { interfaces: 4, paths: 4, one_in: 10, ..plain(side_by_side(1000), 64) },
             "ip6-1" => plain6(vec![Key6::new(0x2001_0db8_0016 << 80, 48)], 1),
+            "ip6-16" => plain6((0..16).map(|route| Key6::new((0x2001_0db8_0016 + 2 * route) << 80, 48)).collect(), 1),
             "ip6-200k-bgp" => plain6(synthetic::internet6(200_000, SEED), 16),
             "ip6-200k-48" => plain6(synthetic::forty_eights(200_000, SEED), 16),
             "ip6-2m" => plain6(synthetic::internet6(2_000_000, SEED), 16),
