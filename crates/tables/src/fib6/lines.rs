@@ -2,7 +2,7 @@
 
 use crate::memory::{Pages, Reserved, prefetch};
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Nothing here: the default route decides.
 pub(super) const MISS: u32 = 0;
@@ -24,6 +24,9 @@ const GLOBAL: u64 = 0b001;
 pub(super) const NIBBLES: usize = 16;
 /// Lines look at one half of the address: up to this bit, or from it on.
 pub(super) const HALF: u8 = 64;
+
+/// With more lines in use than this, 8 MiB, most come from memory.
+const FAR: usize = (8 << 20) / 64;
 
 /// What a line holds of the 32 bits from its depth on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,20 +117,35 @@ pub(super) fn key_at(address: u128, depth: u32) -> u32 {
 /// All lines.
 ///
 /// Invariant for the kernels: there are [`MOST_LINES`] of them, and each node's are among them.
-pub(super) struct Lines(Reserved<AtomicU32>);
+pub(super) struct Lines {
+    words: Reserved<AtomicU32>,
+    /// There is more of them than caches hold. A hint: it changes how they are asked for, and not what they say.
+    are_far: AtomicBool,
+}
 
 impl Lines {
     pub fn new() -> io::Result<Lines> {
-        Ok(Lines(Reserved::new(MOST_LINES as usize * LINE, Pages::Small)?))
+        let words = Reserved::new(MOST_LINES as usize * LINE, Pages::Small)?;
+        Ok(Lines { words, are_far: AtomicBool::new(false) })
     }
 
     pub fn words(&self) -> &Reserved<AtomicU32> {
-        &self.0
+        &self.words
+    }
+
+    #[inline]
+    pub fn are_far(&self) -> bool {
+        self.are_far.load(Ordering::Relaxed)
+    }
+
+    /// Notes how many are in use.
+    pub fn note_used(&self, lines: usize) {
+        self.are_far.store(lines > FAR, Ordering::Relaxed);
     }
 
     #[inline(always)]
     pub fn array(&self) -> &[AtomicU32; MOST_LINES as usize * LINE] {
-        (&*self.0).try_into().expect("length set in new")
+        (&*self.words).try_into().expect("length set in new")
     }
 
     /// Asks for the line that an entry leads to; of a [`Kind::Many`] for the one that it will be. For a leaf, some line.

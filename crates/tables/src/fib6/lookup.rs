@@ -16,7 +16,7 @@ use super::ranges::{self, Ranges};
 use crate::alike::is_one_value;
 use crate::kernel::Kernel;
 use crate::leaf::Leaf;
-use crate::memory::prefetch;
+use crate::memory::{prefetch, prefetch_far};
 use rcu::{Domain, Published, Round};
 use std::io;
 use std::sync::Arc;

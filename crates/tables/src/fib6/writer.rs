@@ -20,7 +20,7 @@ const NIBBLE: u8 = 4;
 /// What has slots of its own in a large root.
 const GLOBAL: Key = Key::new(1 << 125, 3);
 /// With so many different ones among 256 values these get a slot each: a step less for most of them.
-const CROWDED: usize = 64;
+const CROWDED: usize = 32;
 
 /// What a prefix's number says to lookups: its leaf, or MISS while it is not to be used.
 pub(super) trait Leaves: Fn(u32) -> Leaf {}
@@ -223,12 +223,13 @@ impl Writer {
         for (place, entry) in sets {
             self.at(place).store(entry, Ordering::Release);
         }
+        self.used -= gone.iter().map(|(_, kind)| kind.lines()).sum::<usize>();
+        self.table.lines.note_used(self.used);
         // Ranges lead to lines: they are others before these are used again.
         self.publish_start();
         if gone.is_empty() {
             return;
         }
-        self.used -= gone.iter().map(|(_, kind)| kind.lines()).sum::<usize>();
         let free = self.free.clone();
         self.domain.retire(move || {
             let mut free = free.lock().expect("no panic under this lock");

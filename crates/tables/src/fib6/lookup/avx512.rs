@@ -24,9 +24,14 @@ struct UnderWay {
     /// The word of the first range's value, or the word that counts.
     first: [MaybeUninit<u32>; PLACES],
     count: usize,
-    /// Lines are asked for before they are read: those of a small table are near.
-    asks: bool,
 }
+
+/// How lines are asked for before they are read. Not at all: those of a small table are near.
+const NEVER: u8 = 0;
+/// Into the first-level cache.
+const NEAR: u8 = 1;
+/// Into the second-level cache: more may be on their way.
+const FAR: u8 = 2;
 
 /// Sixteen of them.
 #[derive(Clone, Copy)]
@@ -43,7 +48,7 @@ fn number(value: u32) -> __m512i {
 }
 
 impl UnderWay {
-    fn new(asks: bool) -> UnderWay {
+    fn new() -> UnderWay {
         const NONE: MaybeUninit<u32> = MaybeUninit::uninit();
         const NONE64: MaybeUninit<u64> = MaybeUninit::uninit();
         UnderWay {
@@ -55,7 +60,6 @@ impl UnderWay {
             ends: [NONE; PLACES],
             first: [NONE; PLACES],
             count: 0,
-            asks,
         }
     }
 
@@ -77,7 +81,7 @@ impl UnderWay {
     /// Takes those of a group in whose entries lead to lines, and asks for these.
     #[inline]
     #[target_feature(enable = "avx512f,popcnt")]
-    fn take(&mut self, lines: &Lines, entries: __m512i, valid: __mmask16, group: Group) {
+    fn take<const ASKS: u8>(&mut self, lines: &Lines, entries: __m512i, valid: __mmask16, group: Group) {
         let under_way = _mm512_mask_cmpge_epu32_mask(valid, entries, number(NODE));
         if under_way == 0 {
             return;
@@ -135,23 +139,28 @@ impl UnderWay {
         }
         let more = under_way.count_ones() as usize;
         self.count = count + more;
-        if !self.asks {
+        if ASKS == NEVER {
             return;
         }
         for at in count..count + more {
             // SAFETY: just stored.
-            let line = unsafe { self.line[at].assume_init() } as usize & (MOST_LINES as usize * LINE - 1);
-            prefetch(&lines.array()[line]);
+            ask::<ASKS>(lines, unsafe { read(&self.line, at) });
         }
         // The other line of many ranges: two at once, and not one after the other.
         if ranges & under_way != 0 {
             for at in count..count + more {
                 // SAFETY: just stored.
-                let value = unsafe { self.first[at].assume_init() } as usize & (MOST_LINES as usize * LINE - 1);
-                prefetch(&lines.array()[value]);
+                ask::<ASKS>(lines, unsafe { read(&self.first, at) });
             }
         }
     }
+}
+
+/// Asks for the line of a word.
+#[inline(always)]
+fn ask<const ASKS: u8>(lines: &Lines, word: u32) {
+    let line = &lines.array()[word as usize & (MOST_LINES as usize * LINE - 1)];
+    if ASKS == FAR { prefetch_far(line) } else { prefetch(line) }
 }
 
 /// What the groups of a block have in common, whatever their addresses are looked up in first.
@@ -208,34 +217,22 @@ impl Groups {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512dq,popcnt,bmi1,bmi2")]
-pub(super) fn resolve(start: &Start, lines: &Lines, addresses: &[u128], leaves: &mut [u32]) {
-    match &start.ranges {
-        Some(ranges) if ranges.levels <= 3 => in_ranges::<3>(ranges, lines, addresses, leaves),
-        Some(ranges) if ranges.levels == 4 => in_ranges::<4>(ranges, lines, addresses, leaves),
-        Some(ranges) if ranges.levels == 5 => in_ranges::<5>(ranges, lines, addresses, leaves),
-        Some(ranges) => in_ranges::<6>(ranges, lines, addresses, leaves),
-        None => in_root(&start.root, lines, addresses, leaves),
-    }
-}
-
-/// Begins with ranges: an end of each level is compared, of eight addresses at a time, all of them in registers.
-#[target_feature(enable = "avx512f,avx512dq,popcnt,bmi1,bmi2")]
-fn in_ranges<const LEVELS: usize>(ranges: &Ranges, lines: &Lines, addresses: &[u128], leaves: &mut [u32]) {
-    let mut all = UnderWay::new(false);
+/// Finds the entries of addresses in ranges, whether any of them leads to a line: an end of each level is compared, of
+/// eight addresses at a time, all of them in registers.
+#[target_feature(enable = "avx512f,avx512dq")]
+fn in_ranges<const LEVELS: usize>(ranges: &Ranges, addresses: &[u128], entries: &mut [u32]) -> bool {
     let groups = Groups::new();
     let table = Registers::new(ranges);
+    let mut under_way = 0;
     for at in (0..addresses.len()).step_by(LANES) {
         let (words, valid) = groups.load(addresses, at);
         let [low, high] = groups.upper(&words);
         let found = table.entries::<LEVELS>(table.find::<LEVELS>(low), table.find::<LEVELS>(high));
-        // SAFETY: as many leaves are stored as there are addresses.
-        unsafe { _mm512_mask_storeu_epi32(leaves[at..].as_mut_ptr().cast(), valid, found) };
-        if _mm512_mask_cmpge_epu32_mask(valid, found, number(NODE)) != 0 {
-            all.take(lines, found, valid, groups.group(&words, at));
-        }
+        // SAFETY: as many entries are stored as there are addresses.
+        unsafe { _mm512_mask_storeu_epi32(entries[at..].as_mut_ptr().cast(), valid, found) };
+        under_way |= _mm512_mask_cmpge_epu32_mask(valid, found, number(NODE));
     }
-    follow(&mut all, lines, leaves);
+    under_way != 0
 }
 
 /// Ranges in registers.
@@ -308,42 +305,62 @@ impl Registers {
     }
 }
 
-/// Begins with the slots of a root.
-#[target_feature(enable = "avx512f,avx512dq,popcnt,bmi1,bmi2")]
-fn in_root(root: &Root, lines: &Lines, addresses: &[u128], leaves: &mut [u32]) {
-    let mut all = UnderWay::new(root.is_large);
-    let alike = (!root.is_large).then(|| root.slots[0].load(Ordering::Acquire));
-    match alike {
-        Some(entry) if entry < NODE => return leaves.fill(entry),
-        Some(_) => {}
+/// Finds the entries of addresses in the slots of a large root.
+#[inline]
+fn in_slots(root: &Root, addresses: &[u128], entries: &mut [u32]) {
+    let slots: &[AtomicU32; ROOT_SLOTS + NIBBLES] = (&*root.slots).try_into().expect("length set in large");
+    let slot = |address: &u128| &slots[Root::large_slot((address >> 64) as u64)];
+    addresses.iter().take(AHEAD).for_each(|address| prefetch(slot(address)));
+    for (at, (address, entry)) in addresses.iter().zip(entries).enumerate() {
+        if let Some(later) = addresses.get(at + AHEAD) {
+            prefetch(slot(later));
+        }
+        *entry = slot(address).load(Ordering::Acquire);
+    }
+}
+
+/// Finds the entries with which addresses begin; whether any of them leads to a line.
+#[target_feature(enable = "avx512f,avx512dq")]
+fn begin(start: &Start, addresses: &[u128], entries: &mut [u32]) -> bool {
+    match &start.ranges {
+        Some(ranges) if ranges.levels <= 3 => in_ranges::<3>(ranges, addresses, entries),
+        Some(ranges) if ranges.levels == 4 => in_ranges::<4>(ranges, addresses, entries),
+        Some(ranges) if ranges.levels == 5 => in_ranges::<5>(ranges, addresses, entries),
+        Some(ranges) => in_ranges::<6>(ranges, addresses, entries),
+        None if start.root.is_large => {
+            in_slots(&start.root, addresses, entries);
+            true
+        }
         None => {
-            let slots: &[AtomicU32; ROOT_SLOTS + NIBBLES] = (&*root.slots).try_into().expect("length set in large");
-            let slot = |address: &u128| &slots[Root::large_slot((address >> 64) as u64)];
-            addresses.iter().take(AHEAD).for_each(|address| prefetch(slot(address)));
-            for (at, (address, leaf)) in addresses.iter().zip(&mut *leaves).enumerate() {
-                if let Some(later) = addresses.get(at + AHEAD) {
-                    prefetch(slot(later));
-                }
-                *leaf = slot(address).load(Ordering::Acquire);
-            }
+            let entry = start.root.slots[0].load(Ordering::Acquire);
+            entries.fill(entry);
+            entry >= NODE
         }
     }
+}
+
+#[target_feature(enable = "avx512f,avx512dq,popcnt,bmi1,bmi2")]
+pub(super) fn resolve(start: &Start, lines: &Lines, addresses: &[u128], leaves: &mut [u32]) {
+    if !begin(start, addresses, leaves) {
+        return;
+    }
+    match start.root.is_large {
+        false => follow::<NEVER>(lines, addresses, leaves),
+        true if lines.are_far() => follow::<FAR>(lines, addresses, leaves),
+        true => follow::<NEAR>(lines, addresses, leaves),
+    }
+}
+
+/// Follows the entries that are there to leaves.
+#[target_feature(enable = "avx512f,avx512dq,popcnt,bmi1,bmi2")]
+fn follow<const ASKS: u8>(lines: &Lines, addresses: &[u128], leaves: &mut [u32]) {
+    let mut all = UnderWay::new();
     let groups = Groups::new();
     for at in (0..addresses.len()).step_by(LANES) {
         let (words, valid) = groups.load(addresses, at);
         // SAFETY: as many leaves are read as there are addresses.
         let entries = unsafe { _mm512_maskz_loadu_epi32(valid, leaves[at..].as_ptr().cast()) };
-        let entries = alike.map_or(entries, |entry| number(entry));
-        all.take(lines, entries, valid, groups.group(&words, at));
-    }
-    follow(&mut all, lines, leaves);
-}
-
-/// Follows those that are under way to their leaves.
-#[target_feature(enable = "avx512f,avx512dq,popcnt,bmi1,bmi2")]
-fn follow(all: &mut UnderWay, lines: &Lines, leaves: &mut [u32]) {
-    if all.count == 0 {
-        return;
+        all.take::<ASKS>(lines, entries, valid, groups.group(&words, at));
     }
     let array = lines.array();
     let mut found = [0u32; PLACES];
@@ -354,11 +371,11 @@ fn follow(all: &mut UnderWay, lines: &Lines, leaves: &mut [u32]) {
             // SAFETY: so many were stored.
             let (key, line, ends, first, lane) = unsafe {
                 (
-                    self::read(&all.key, i),
-                    self::read(&all.line, i) as usize,
-                    self::read(&all.ends, i),
-                    self::read(&all.first, i),
-                    self::read(&all.lane, i) as usize,
+                    read(&all.key, i),
+                    read(&all.line, i) as usize,
+                    read(&all.ends, i),
+                    read(&all.first, i),
+                    read(&all.lane, i) as usize,
                 )
             };
             let words = array[line & (MOST_LINES as usize * LINE - LINE)..][..LINE].as_ptr();
@@ -390,7 +407,7 @@ fn follow(all: &mut UnderWay, lines: &Lines, leaves: &mut [u32]) {
             // SAFETY: sixteen words of a column.
             let entries = unsafe { _mm512_loadu_si512(found.as_ptr().add(at).cast()) };
             // Stored in front of what is read next: no more are left than were there.
-            all.take(lines, entries, u16::MAX >> (LANES - (count - at).min(LANES)), group);
+            all.take::<ASKS>(lines, entries, u16::MAX >> (LANES - (count - at).min(LANES)), group);
         }
     }
 }
