@@ -14,6 +14,8 @@ from test_errors import changed, program_names, scapy
 SECTIONS = {"Neighbor Discovery", "Multicast listeners", "IPv6", "ICMPv6"}
 US, US2, HOST1, HOST2 = "2001:db8:1::1", "2001:db8:2::1", "2001:db8:1::2", "2001:db8:2::2"
 ABSENT = "2001:db8:2::99"
+#: What the router's interface to h1 calls itself on its link.
+ON_LINK = "fe80::ff:fe00:1000"
 
 COMMANDS = [
     "set ip6 dad transmits 0",
@@ -29,9 +31,14 @@ COMMANDS = [
 
 NOT_FROM_OUTSIDE = {
     **{("*", f"control is busy, {lost}"): "control would have to be stopped: graph tests"
-       for lost in ("not learned", "not asked")},
+       for lost in ("not learned", "not asked", "answer not told", "not sent")},
+    **{(node, "no free buffer"): "all buffers would have to be used up: graph tests" for node in ("ip6-ping", "ip6-redirect")},
+    ("ip6-ping", "echo request has no link to go onto"): "an interface would have to go inside a round: graph tests",
     ("icmp6-neighbor-discovery", "interface is gone"): "an interface would have to go inside a round",
-    ("ip6-icmp-error", "no address to send an ICMPv6 error from"): "an address would have to go inside a round",
+    **{("*", short): "all buffers would have to be used up: graph tests"
+       for short in ("could not allocate buffer", "out of buffers")},
+    ("ip6-frag", "malformed packet"): "the kernel knows no such offload of ICMPv6: graph tests",
+    ("ip6-frag", "mtu too small to fragment for"): "no interface has an MTU that small",
     ("ip6-icmp-error", "no ICMPv6 error about a packet of ours"): "the route back would have to go inside a round",
     ("ip6-icmp-input", "packet of ours came back to us"): "what the router sends to itself asks for something",
     ("ip6-lookup", "too many tables in a row"): "lookup-ip6-dst counts them",
@@ -41,13 +48,17 @@ NOT_FROM_OUTSIDE = {
     ("ip6-rewrite", "no room for the link header"): "buffers have room for the longest link header",
 }
 
-#: Rates and bounds, in the graph tests `floods_for_absent_neighbours_are_bounded` and `rates_bound_...`.
+#: Rates and bounds, in the graph tests `floods_for_absent_neighbours_are_bounded` and `rates_bound_...`; pings in `test_router_ping`.
 IN_OTHER_TESTS = {
     ("ip6-discover-neighbor", "hold queue full"),
     ("ip6-discover-neighbor", "too many packets wait for neighbours"),
     ("ip6-discover-neighbor", "neighbor solicitations throttled"),
     ("ip6-discover-neighbor", "neighbour did not answer lately"),
     ("ip6-icmp-error", "ICMPv6 errors limited by rate"),
+    ("ip6-icmp-error", "no address to send an ICMPv6 error from"),
+    ("ip6-icmp-error", "our echo requests that went no further"),
+    ("ip6-icmp-input", "ICMPv6 answers to our requests"),
+    ("ip6-ping", "echo requests sent"),
     ("icmp6-neighbor-discovery", "neighbor advertisements limited by rate"),
     ("icmp6-neighbor-discovery", "neighbor learning limited by rate"),
     ("icmp6-neighbor-discovery", "router discovery limited by rate"),
@@ -141,17 +152,83 @@ def options(packet, *kinds, header=scapy.IPv6ExtHdrDestOpt):
     return packet
 
 
-def echo(dst=US, **more):
-    return ip6(dst, **more) / scapy.ICMPv6EchoRequest(id=7, seq=1, data=DATA)
+def echo(dst=US, data=DATA, **more):
+    return ip6(dst, **more) / scapy.ICMPv6EchoRequest(id=7, seq=1, data=data)
+
+
+def fragment(number, offset, data, more=True, nh=58, dst=US, **other):
+    """A part of a datagram to the router. Each case takes a number of its own: a datagram that was discarded stays known
+    for a minute."""
+    return ip6(dst, **other) / scapy.IPv6ExtHdrFragment(nh=nh, offset=offset // 8, m=int(more), id=number) / scapy.Raw(data)
+
+
+def part(number, start, end, more=True, **other):
+    """From and to units of eight bytes, of a protocol that is not known."""
+    data = bytes(at % 256 for at in range(start * 8, end * 8))
+    return fragment(number, start * 8, data, more, nh=99, **other)
+
+
+def cut(number, packet, step):
+    """A packet in fragments with so many bytes of its payload each, by hand (RFC 8200 4.5)."""
+    whole = scapy.IPv6(bytes(packet))
+    data, kept = bytes(whole.payload), {"src": whole.src, "dst": whole.dst, "hlim": whole.hlim}
+    return [fragment(number, at, data[at : at + step], at + step < len(data), **kept) for at in range(0, len(data), step)]
+
+
+def reassembly(name, packets, out=(), **more):
+    return Case("ip6-local-full-reassembly", name, to_us(*packets), list(out), **more)
+
+
+def replied_in_fragments(data):
+    """The router's answer to an echo request, in the fragments that every link carries."""
+    whole = scapy.IPv6(src=US, dst=HOST1, hlim=64) / scapy.ICMPv6EchoReply(id=7, seq=1, data=data)
+    carried = bytes(scapy.IPv6(bytes(whole)).payload)
+    parts = range(0, len(carried), 1232)
+    return [(0, scapy.Ether(src=E0, dst=H1) / scapy.IPv6(src=US, dst=HOST1, hlim=64)
+             / scapy.IPv6ExtHdrFragment(nh=58, offset=at // 8, m=int(at + 1232 < len(carried)), id=0)
+             / carried[at : at + 1232]) for at in parts]
 
 
 UDP = scapy.UDP(sport=1000, dport=2000) / DATA
 REPLY = scapy.IPv6(src=US, dst=HOST1, hlim=64) / scapy.ICMPv6EchoReply(id=7, seq=1, data=DATA)
+REPLIED = [(0, scapy.Ether(src=E0, dst=H1) / REPLY)]
+#: What moves when a datagram of fragments is an echo request.
+ECHOED = {("ip6-local-full-reassembly", "successful reassemblies"): 1, ("ip6-icmp-input", "echo replies sent"): 1}
+SHORT = ["set ip6-full-reassembly timeout 100 expire-walk-interval 10"]
+AS_BEFORE = ["set ip6-full-reassembly default"]
+BROKEN_FIELD = {("ip6-icmp-error", "ICMPv6 erroneous header field sent"): 1}
+UNEVEN, BEYOND = fragment(16, 8, bytes(1001)), fragment(17, 65528, bytes(8), more=False)
+HEADERS = ip6(US) / scapy.IPv6ExtHdrDestOpt(options=[scapy.PadN(optdata=bytes(84))])
+HEADERS /= scapy.IPv6ExtHdrFragment(nh=58, offset=1, m=1, id=18) / scapy.Raw(bytes(8))
+INCOMPLETE = ip6(US) / scapy.IPv6ExtHdrFragment(nh=6, m=1, id=19) / scapy.Raw(bytes(16))
+LONG = bytes(range(256)) * 5
 LEAK = ["ip6 table add 9", "ip route add 2001:db8:25::/48 via ip6-lookup-in-table 9"]
 NO_LEAK = ["ip route del 2001:db8:25::/48", "ip6 table del 9"]
 JUMBO = ip6(HOST2, plen=0) / scapy.IPv6ExtHdrHopByHop(options=[scapy.Jumbo(jumboplen=70000)]) / DATA
 TWO_FRAGMENTS = ip6(US) / scapy.IPv6ExtHdrFragment(nh=44, m=0, id=1) / scapy.IPv6ExtHdrFragment(nh=17, m=1, id=2) / UDP
 DISCOVERY = "icmp6-neighbor-discovery"
+
+#: Another router on the network of h1, of which it can be told; and one that is not known by its link-local address.
+REDIRECTING = [f"ip6 neighbor e0 fe80::3 {STRANGER}", f"ip6 neighbor e0 2001:db8:1::3 {STRANGER}",
+               "ip route add 2001:db8:60::/48 via fe80::3 e0", "ip route add 2001:db8:61::/48 via 2001:db8:1::3",
+               "set interface ip6 redirects e0 enable"]
+NOT_REDIRECTING = ["set interface ip6 redirects e0 disable", "ip route del 2001:db8:61::/48", "ip route del 2001:db8:60::/48",
+                   "ip6 neighbor del e0 2001:db8:1::3", "ip6 neighbor del e0 fe80::3"]
+
+
+def onward(packet):
+    """A packet that goes out where it came in, to that router."""
+    out = scapy.IPv6(bytes(packet))
+    out.hlim -= 1
+    return (0, scapy.Ether(src=E0, dst=STRANGER) / out)
+
+
+def redirected(packet):
+    message = scapy.ICMPv6ND_Redirect(tgt="fe80::3", dst=packet.dst) / scapy.ICMPv6NDOptDstLLAddr(lladdr=STRANGER)
+    quote = bytes(packet)[: len(packet) // 8 * 8]
+    message /= scapy.ICMPv6NDOptUnknown(type=4, len=1 + len(quote) // 8, data=bytes(6) + quote)
+    return (0, scapy.Ether(src=E0, dst=H1) / scapy.IPv6(src=ON_LINK, dst=packet.src, hlim=255) / message)
+
 
 CASES = [
     Case("ip6-input", "ip6 not enabled", to_us(udp6(HOST2)),
@@ -204,16 +281,45 @@ CASES = [
     Case("ip6-local", "ip6 too many extension headers", to_us(options(ip6(US), *[0x1E] * 9) / UDP)),
     Case("ip6-local", "ip6 second fragment header", to_us(TWO_FRAGMENTS)),
     Case("ip6-local", "ip6 option says discard", to_us(options(ip6(US), 0x5E) / UDP)),
-    Case("ip6-local", "ip6 fragments are not reassembled",
-         to_us(ip6(US) / scapy.IPv6ExtHdrFragment(nh=17, m=1, id=1) / UDP)),
     Case("ip6-local", "ip6 no next header", to_us(ip6(US, nh=59))),
     Case("ip6-local", "ip6 tcp is not listened to", to_us(ip6(US) / scapy.TCP(sport=1, dport=2))),
     Case("ip6-icmp-input", "echo replies sent", to_us(echo()), [(0, scapy.Ether(src=E0, dst=H1) / REPLY)]),
     Case("ip6-icmp-input", "ICMPv6 message shorter than its header", to_us(ip6(US, nh=58) / b"\x80\0\0")),
     Case("ip6-icmp-input", "bad ICMPv6 checksum", on_e0(changed(frame(echo()), -1, 0xEE))),
+    Case("ip6-icmp-input", "ICMPv6 answer from a link-local address would leave its link", to_us(echo(ON_LINK, src=HOST2))),
     Case("ip6-icmp-input", "ICMPv6 message that asks for nothing",
          to_us(ip6(US) / scapy.ICMPv6EchoReply(id=7, seq=1, data=DATA))),
+    # Fragments to the router itself, and of its own.
+    reassembly("successful reassemblies", cut(1, echo(), 8), REPLIED, also={("ip6-icmp-input", "echo replies sent"): 1}),
+    reassembly("successful reassemblies", cut(2, echo(), 8)[::-1], REPLIED,
+               also={("ip6-icmp-input", "echo replies sent"): 1}),
+    reassembly("duplicate fragments", [cut(3, echo(), 16)[n] for n in (1, 1, 0)], REPLIED, also=ECHOED),
+    reassembly("overlapping fragments", [part(4, 0, 2), part(4, 1, 3)]),
+    reassembly("overlapping fragments", [part(5, 1, 3), part(5, 1, 3, more=False)]),
+    reassembly("last fragments disagree", [part(6, 4, 5, more=False), part(6, 6, 7, more=False)]),
+    reassembly("last fragments disagree", [part(7, 4, 5, more=False), part(7, 6, 7)]),
+    reassembly("fragments disagree on congestion", [part(8, 0, 1), part(8, 1, 2, tc=3)]),
+    reassembly("fragment of a discarded datagram", [part(9, 0, 2), part(9, 1, 3), part(9, 3, 4)],
+               also={("ip6-local-full-reassembly", "overlapping fragments"): 1}),
+    reassembly("fragment chain too long", [part(10, 0, 1), part(10, 2, 3), part(10, 4, 5)],
+               given=["set ip6-full-reassembly max-reassembly-length 2"], undo=AS_BEFORE),
+    reassembly("reassembled datagram beyond 65535 bytes", cut(11, ip6(US) / scapy.Raw(bytes(65496)), 1448)),
+    reassembly("malformed packets", [fragment(12, 8, b"")]),
+    reassembly("drops due to reassemblies limit of one source", [part(13, 0, 1), *cut(14, echo(), 16)], REPLIED,
+               given=["set ip6-full-reassembly max-per-source 1"], undo=AS_BEFORE, also=ECHOED),
+    reassembly("drops due to concurrent reassemblies limit", [part(15, 0, 1), *cut(20, echo(), 16)], REPLIED,
+               given=["set ip6-full-reassembly max-reassemblies 1"], undo=AS_BEFORE, also=ECHOED),
+    reassembly("fragments dropped due to reassembly timeout", [part(21, 1, 2)], given=SHORT, undo=AS_BEFORE),
+    reassembly("reassembly timeout, sender told", [part(22, 0, 60)], [told(part(22, 0, 60), 3, 1)],
+               given=SHORT, undo=AS_BEFORE, also={("ip6-icmp-error", "ICMPv6 reassembly time exceeded sent"): 1}),
+    reassembly("fragment length is no multiple of 8", [UNEVEN], [told(UNEVEN, 4, 0, 4)], also=BROKEN_FIELD),
+    reassembly("fragment ends beyond 65535 bytes", [BEYOND], [told(BEYOND, 4, 0, 42)], also=BROKEN_FIELD),
+    reassembly("headers before the fragment header too long", [HEADERS]),
+    Case("ip6-frag", "packet fragmented", to_us(echo(data=LONG)), replied_in_fragments(LONG),
+         given=["set interface mtu ip6 1280 e0"], undo=["set interface mtu ip6 default e0"],
+         also={("ip6-frag", "number of sent fragments"): 2, ("ip6-icmp-input", "echo replies sent"): 1}),
     # What senders are told.
+    sent("ICMPv6 incomplete first fragment sent", INCOMPLETE, 4, 3),
     sent("ICMPv6 no route sent", udp6("2001:db8:99::1"), 1, 0),
     sent("ICMPv6 admin prohibited sent", udp6("2001:db8:27::1"), 1, 1),
     sent("ICMPv6 address unreachable sent", udp6("2001:db8:22::1"), 1, 3),
@@ -225,20 +331,30 @@ CASES = [
     sent("ICMPv6 unrecognized option sent", options(ip6(US), 0x9E) / UDP, 4, 2, 42),
     Case("ip6-icmp-error", "ICMPv6 beyond scope of source sent", to_us(udp6(HOST2, "fe80::9")),
          [(0, scapy.Ether(src=E0, dst=H1)
-           / scapy.IPv6(src="fe80::ff:fe00:1000", dst="fe80::9", hlim=64)
+           / scapy.IPv6(src=ON_LINK, dst="fe80::9", hlim=64)
            / scapy.ICMPv6DestUnreach(code=2) / bytes(udp6(HOST2, "fe80::9")))],
          given=[f"ip6 neighbor e0 fe80::9 {H1}"], undo=["ip6 neighbor del e0 fe80::9"]),
     Case("ip6-icmp-error", "no ICMPv6 error about an ICMPv6 error",
          to_us(ip6("2001:db8:22::1") / scapy.ICMPv6DestUnreach() / bytes(udp6(HOST2)))),
     Case("ip6-icmp-error", "no ICMPv6 error about a group-addressed packet", to_us(udp6("ff02::1"))),
     Case("ip6-icmp-error", "no ICMPv6 error to a source that is not one host",
-         to_us(ip6("fe80::ff:fe00:1000", "::", nh=99) / DATA)),
+         to_us(ip6(ON_LINK, "::", nh=99) / DATA)),
+    Case("ip6-redirect", "ICMPv6 redirect sent", to_us(udp6("2001:db8:60::1")),
+         [redirected(udp6("2001:db8:60::1")), onward(udp6("2001:db8:60::1"))], given=REDIRECTING, undo=NOT_REDIRECTING),
+    Case("ip6-redirect", "ICMPv6 redirects limited by rate", to_us(*[udp6("2001:db8:60::2")] * 2),
+         [redirected(udp6("2001:db8:60::2")), *[onward(udp6("2001:db8:60::2"))] * 2],
+         given=REDIRECTING, undo=NOT_REDIRECTING, also={("ip6-redirect", "ICMPv6 redirect sent"): 1}),
+    Case("ip6-redirect", "ICMPv6 redirect not sent, next hop is no link-local address", to_us(udp6("2001:db8:61::1")),
+         [onward(udp6("2001:db8:61::1"))], given=REDIRECTING, undo=NOT_REDIRECTING),
     # Neighbor Discovery.
     Case(DISCOVERY, "neighbor advertisements sent", on_e0(frame(asks(option=H1))), [answered(HOST1, H1)]),
     Case(DISCOVERY, "neighbor advertisements sent", on_e0(frame(asks(src="::"), src=STRANGER)),
          [answered("ff02::1", "33:33:00:00:00:01", solicited=0)]),
     discovery("neighbor discovery from beyond the link", asks(hlim=254)),
     discovery("neighbor discovery in a fragment", in_a_fragment(asks(option=STRANGER))),
+    Case(DISCOVERY, "neighbor discovery in a fragment",
+         on_e0(*(frame(piece, src=STRANGER) for piece in cut(23, asks(option=STRANGER), 16))),
+         also={("ip6-local-full-reassembly", "successful reassemblies"): 1}),
     discovery("neighbor discovery code is not 0", asks(code=1)),
     discovery("neighbor discovery message too short", ip6(US, hlim=255) / scapy.ICMPv6Unknown(type=135, msgbody=bytes(15))),
     discovery("neighbor discovery option is malformed", asks() / scapy.ICMPv6NDOptUnknown(len=0, data=bytes(6))),

@@ -178,8 +178,8 @@ def test_a_flood_is_bounded_and_others_do_not_feel_it(lab, flood, limited):
     assert answered + errors[limited] >= received - 100, errors
 
 
-def test_a_host_heeds_a_redirect(lab):
-    """h1 and h3 on one network with the router; what h1 sends to behind h3 it sends there itself, once told."""
+def redirecting(lab):
+    """h1 and h3 on one network with the router."""
     router, switch = lab.router(), lab.host("switch")
     router.attach(switch, "e0", "tap", None, interface="port0")
     router.cli("set interface ip address e0 10.0.1.1/24")
@@ -196,7 +196,12 @@ def test_a_host_heeds_a_redirect(lab):
         if port != "br0":
             switch.ip("link", "set", port, "master", "br0")
         switch.ip("link", "set", port, "up")
-    h1, h3 = hosts
+    return (router, *hosts)
+
+
+def test_a_host_heeds_a_redirect(lab):
+    """What h1 sends to behind h3 it sends there itself, once told."""
+    router, h1, h3 = redirecting(lab)
     h1.ip("route", "add", "default", "via", "10.0.1.1")
     h3.ip("address", "add", "60.0.0.1/32", "dev", "lo")
     for scope in ("all", "eth0"):
@@ -216,4 +221,31 @@ def test_a_host_heeds_a_redirect(lab):
     )
     before = router.counters("e0")
     assert h1.reaches("60.0.0.1", count=5)
+    assert router.counters("e0")["rx_packets"] - before["rx_packets"] < 5
+
+
+def test_a_host_heeds_a_redirect_of_ipv6(lab):
+    """The same; hosts know routers by their link-local addresses."""
+    router, h1, h3 = redirecting(lab)
+    router.cli("set interface ip address e0 2001:db8:1::1/64")
+    router.cli("set ip6 link-local address e0 fe80::1")
+    h1.speak_ip6("2001:db8:1::2/64")
+    h1.ip("-6", "route", "add", "default", "via", "fe80::1", "dev", "eth0")
+    h3.speak_ip6("2001:db8:1::4/64")
+    h3.ip("address", "add", "fe80::4/64", "dev", "eth0", "nodad")
+    h3.speak_ip6("2001:db8:60::1/128", "lo")
+    for scope in ("all", "eth0"):
+        h1.set(f"net/ipv6/conf/{scope}/accept_redirects", 1)
+    router.cli("ip route add 2001:db8:60::/48 via fe80::4 e0")
+    assert h1.reaches("2001:db8:60::1", count=2)
+    assert "ICMPv6 redirect sent" not in router.errors()
+    assert " via fe80::1 " in h1.ip("route", "get", "2001:db8:60::1")
+    router.cli("set interface ip6 redirects e0 enable")
+    wait_until(
+        lambda: h1.reaches("2001:db8:60::1", count=1) and " via fe80::4 " in h1.ip("route", "get", "2001:db8:60::1"),
+        "the host has learned the next hop",
+        seconds=15,
+    )
+    before = router.counters("e0")
+    assert h1.reaches("2001:db8:60::1", count=5)
     assert router.counters("e0")["rx_packets"] - before["rx_packets"] < 5

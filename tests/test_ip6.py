@@ -50,6 +50,34 @@ def test_fragments_pass_through_the_router(two_hosts6):
     assert h1.reaches("2001:db8:2::2", "-s", 8000)
 
 
+@pytest.mark.parametrize("size", [1453, 8000, 60_000])
+def test_the_router_answers_large_pings(two_hosts6, size):
+    """The request comes in fragments, and so goes the answer."""
+    router, h1, _ = two_hosts6
+    assert h1.reaches("2001:db8:1::1", "-s", size, wait=5)
+    errors = router.errors()
+    assert errors["successful reassemblies"] == 3 and errors["echo replies sent"] == 3
+    assert errors["packet fragmented"] == 3
+    assert h1.counter("Ip6ReasmOKs") == 3 and h1.counter("Ip6ReasmFails") == 0
+    assert h1.counter("Icmp6InCsumErrors") == 0
+
+
+def test_the_router_answers_large_pings_on_its_link_only_address(two_hosts6):
+    router, h1, _ = two_hosts6
+    address = re.search(r"fe80::\S+", router.cli("show ip6 interface e0")).group(0)
+    assert h1.reaches(f"{address}%eth0", "-s", 8000, wait=5)
+
+
+def test_a_long_answer_to_a_jumbo_link_is_not_cut(lab):
+    router, h1, _ = lab.two_hosts6("tap")
+    h1.ip("link", "set", "eth0", "mtu", 9000)
+    router.cli("set interface mtu packet 9000 e0")
+    assert h1.reaches("2001:db8:1::1", "-s", 8000, wait=5)
+    assert "packet fragmented" not in router.errors() or router.errors()["packet fragmented"] == 0
+    assert h1.reaches("2001:db8:1::1", "-s", 9000, wait=5)
+    assert router.errors()["packet fragmented"] == 3
+
+
 def test_neighbours_are_learned_and_shown(two_hosts6):
     router, h1, _ = two_hosts6
     assert h1.reaches("2001:db8:2::2", count=1)

@@ -15,6 +15,11 @@ def answers(shown):
     return [re.fullmatch(LINE, line).groups() for line in shown.splitlines() if "bytes from" in line]
 
 
+def link_local(host):
+    """A host's address on its link."""
+    return re.search(r"inet6 (fe80::[0-9a-f:]+)", host.ip("address", "show", "eth0")).group(1)
+
+
 def test_hosts_answer_and_the_output_is_that_of_vpp(two_hosts):
     router, h1, _ = two_hosts
     shown = router.cli("ping 10.0.1.2 repeat 3 interval 0.05")
@@ -151,3 +156,68 @@ def test_forged_answers_do_not_count(two_hosts):
     process.wait(timeout=30)
     assert "20 sent, 20 received, 0% packet loss" in shown
     assert router.errors()["bad ICMP checksum"] > 100
+
+
+def test_hosts_of_ipv6_answer(two_hosts6):
+    router, h1, _ = two_hosts6
+    shown = router.cli("ping 2001:db8:1::2 repeat 3 interval 0.05")
+    assert [answer[:4] for answer in answers(shown)] == [("96", "2001:db8:1::2", str(n), "64") for n in (1, 2, 3)]
+    assert shown.endswith("\n\nStatistics: 3 sent, 3 received, 0% packet loss\n")
+    assert h1.counter("Icmp6InEchos") == 3 and h1.counter("Icmp6InCsumErrors") == 0
+    assert router.errors()["ICMPv6 answers to our requests"] == 3
+    # From an address of another interface, whose network h1 reaches by the router.
+    assert "1 received" in router.cli("ping ipv6 2001:db8:1::2 repeat 1 source e1")
+
+
+def test_hosts_answer_on_their_link_only_addresses(two_hosts6):
+    router, h1, h2 = two_hosts6
+    for host, interface in ((h1, "e0"), (h2, "e1")):
+        address = link_local(host)
+        shown = router.cli(f"ping {address} source {interface} repeat 2 interval 0.05")
+        assert [answer[1] for answer in answers(shown)] == [address, address]
+        assert "2 sent, 2 received" in shown
+    with pytest.raises(CommandFailed, match="name its interface"):
+        router.cli(f"ping {link_local(h1)}")
+
+
+def test_requests_of_ipv6_are_as_long_as_the_mtu_lets_them(two_hosts6):
+    router, *_ = two_hosts6
+    for size in (0, 1, 17, 100, 1451, 1452):
+        shown = router.cli(f"ping 2001:db8:2::2 repeat 1 size {size}")
+        assert answers(shown)[0][0] == str(size + 8)
+    with pytest.raises(CommandFailed, match=r"over the mtu of 1500 .*: size is at most 1452"):
+        router.cli("ping 2001:db8:2::2 size 1453")
+    assert "2 sent, 2 received" in router.cli("ping 2001:db8:2::1 repeat 2 interval 0.01 size 65487")
+
+
+def test_what_is_said_of_requests_of_ipv6_is_told(two_hosts6):
+    router, h1, h2 = two_hosts6
+    h1.set("net/ipv6/conf/all/forwarding", 1)
+    h1.ip("-6", "route", "add", "unreachable", "2001:db8:98::/48")
+    h1.ip("-6", "route", "add", "prohibit", "2001:db8:97::/48")
+    for network in ("2001:db8:99::/48", "2001:db8:98::/48", "2001:db8:97::/48"):
+        router.cli(f"ip route add {network} via 2001:db8:1::2")
+    for asked, ttl, said in (
+        ("2001:db8:99::1", 1, "ttl_exceeded_in_transit"),
+        ("2001:db8:98::1", 9, "destination_unreachable_no_route"),
+        ("2001:db8:97::1", 9, "administratively_prohibited"),
+    ):
+        line = router.cli(f"ping {asked} repeat 1 ttl {ttl}").splitlines()[0]
+        assert line == f"From 2001:db8:1::2: icmp_seq=1 {said}"
+    # A link further on carries less.
+    h2.set("net/ipv6/conf/all/forwarding", 1)
+    h2.ip("-6", "route", "add", "2001:db8:3::/64", "via", "2001:db8:2::1", "mtu", "lock", 1300)
+    router.cli("ip route add 2001:db8:3::/64 via 2001:db8:2::2")
+    shown = router.cli("ping 2001:db8:3::9 repeat 1 size 1300")
+    assert shown.splitlines()[0] == "From 2001:db8:2::2: icmp_seq=1 packet_too_big", shown
+
+
+def test_an_absent_neighbour_of_ipv6_is_told_of(lab):
+    router, *_ = lab.two_hosts6("tap")
+    for asked, us in (("2001:db8:1::99", "2001:db8:1::1"), ("fe80::99", r"fe80::[0-9a-f:]+")):
+        source = " source e0" if asked.startswith("fe80") else ""
+        shown = router.cli(f"ping {asked} repeat 4 interval 1{source}")
+        assert re.search(rf"From {us}: icmp_seq=1 address_unreachable\n", shown), shown
+        assert shown.endswith("\nStatistics: 4 sent, 0 received, 100% packet loss\n")
+    wait_until(lambda: router.cli_json("show ledger")["held"] == 0, "the requests are given up")
+    assert router.errors()["our echo requests that went no further"] >= 2

@@ -20,7 +20,7 @@ use wire::ipv4::{self, Protocol};
 /// Few, so that running out of them is met too.
 const BUFFERS: u32 = 2048;
 
-/// What the router is before the first frame. Neighbours `10.0.N.2` are known.
+/// What the router is before the first frame. Neighbours `10.0.N.2` are known, and `2001:db8:N::2` of e0 and e1.
 const CONFIGURATION: &[&str] = &[
     "set interface ip address e0 10.0.0.1/24",
     "set interface ip address e1 10.0.1.1/24",
@@ -33,6 +33,10 @@ const CONFIGURATION: &[&str] = &[
     "ip neighbor e0 10.0.0.2 02:aa:0a:00:00:02",
     "ip neighbor e1 10.0.1.2 02:aa:0a:00:01:02",
     "ip neighbor e2 10.0.2.2 02:aa:0a:00:02:02",
+    "set interface ip address e0 2001:db8::1/64",
+    "set interface ip address e1 2001:db8:1::1/64",
+    "ip6 neighbor e0 2001:db8::2 02:aa:0a:00:00:02",
+    "ip6 neighbor e1 2001:db8:1::2 02:aa:0a:00:01:02",
     "ip route add 20.0.0.0/8 via drop",
     "ip route add 21.0.0.0/8 via punt",
     "ip route add 22.0.0.0/8 via unreachable",

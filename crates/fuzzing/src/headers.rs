@@ -102,8 +102,9 @@ fn ip6(bytes: &[u8]) {
     match header.chain() {
         Ok(chain) => {
             assert!(chain.payload <= header.payload().len());
+            assert!(chain.own_end() <= chain.payload);
             assert!(chain.routing.is_none_or(|(at, _)| at < chain.payload));
-            assert!(chain.fragment.is_none_or(|(at, _)| at + ipv6::FRAGMENT_HEADER_LEN <= chain.payload));
+            assert!(chain.fragment.is_none_or(|header| header.at + ipv6::FRAGMENT_HEADER_LEN <= chain.payload));
             icmp6(&header.payload()[chain.payload..], &header);
         }
         Err(error) => drop(black_box(error.to_string())),

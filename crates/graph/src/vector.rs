@@ -51,6 +51,8 @@ pub mod flag {
     pub const REDIRECTED: u32 = 1 << 22;
     /// On its way to the host, who is to get it as it came.
     pub const PUNTED: u32 = 1 << 23;
+    /// Put together from fragments.
+    pub const REASSEMBLED: u32 = 1 << 24;
     /// A copy for who listens to an interface: it is not copied again.
     pub const MIRRORED: u32 = 1 << 25;
     /// Its IPv4 options ask that the router's address or the time be recorded.

@@ -301,7 +301,7 @@ impl Bed {
             let content = match (options.cold, options.mix) {
                 (true, _) => Content::AsTheyAre(options.size),
                 (false, Some(Mix::Shapes)) => Content::Replay(every_other_untagged(&mut template, options)),
-                (false, _) => Content::Template(template.clone()),
+                (false, _) => Content::Template(Box::new(template.clone())),
             };
             let mut stream = Stream::new(&format!("bench-{thread}"), device, content);
             stream.max_frame = options.vector as usize;

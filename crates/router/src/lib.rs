@@ -266,7 +266,8 @@ pub(crate) struct Nodes {
     pub ip6: ip6::Nodes,
     pub arp: arp::Nodes,
     pub nd: nd::Nodes,
-    pub icmp: icmp::Nodes,
+    pub icmp: icmp::ping::Nodes,
+    pub icmp6: icmp::ping::Nodes,
     pub local: local::Nodes,
     pub reassembly: reassembly::Nodes,
     pub generator: packet_generator::Nodes,
@@ -391,11 +392,12 @@ impl Router {
             },
             options.hash_seed,
         )?;
-        let nd = nd::register(&mut graph, &facts, &fibs6, &objects.handle(), &neighbours, &sender)?;
+        let nd = nd::register(&mut graph, &facts, &icmp_policy, &fibs6, &objects.handle(), &neighbours, &sender)?;
         let ip6 = ip6::register(
             &mut graph,
             ip6::Shared {
                 facts: &facts,
+                policy: &icmp_policy,
                 fibs: &fibs6,
                 objects: &objects.handle(),
                 places: &places,
@@ -404,13 +406,13 @@ impl Router {
             options.hash_seed,
         )?;
         mld::register(&mut graph, &facts, &sender)?;
-        icmp6::register(&mut graph, &facts, &icmp_policy, &fibs6, &objects.handle())?;
+        let icmp6 = icmp6::register(&mut graph, &facts, &icmp_policy, &fibs6, &objects.handle(), &sender)?;
         let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &punt_table, &fibs, &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
         let local = local::register(&mut graph, &udp_ports, &icmp_policy)?;
         let span = span::register(&mut graph, &facts)?;
         let handoff = handoff::register(&mut graph, &facts)?;
-        let reassembly = reassembly::register(&mut graph, &fibs)?;
+        let reassembly = reassembly::register(&mut graph, &fibs, &fibs6)?;
         let dhcp = dhcp::register(&mut graph, &sender)?;
         let interface = interface::register(&mut graph, &facts)?;
 
@@ -428,7 +430,7 @@ impl Router {
             streams: Streams::default(),
             log: Arc::default(),
             facts,
-            nodes: Nodes { interface, ip4, ip6, arp, nd, icmp, local, reassembly, generator, span, handoff },
+            nodes: Nodes { interface, ip4, ip6, arp, nd, icmp, icmp6, local, reassembly, generator, span, handoff },
             clears: inspect::Clears::default(),
             devices: options.devices,
             config: config::control::Configuration::default(),

@@ -3,15 +3,10 @@
 
 use std::fmt;
 
-use zerocopy::network_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
-
 use crate::addr::Ipv4Address;
 use crate::checksum;
-use crate::layout::{fixed, fixed_mut};
-
-/// Bytes of a header: type, code, checksum and four bytes that depend on the type.
-pub const HEADER_LEN: usize = 8;
+use crate::icmp::{self, Version};
+pub use crate::icmp::{HEADER_LEN, ParseError};
 
 /// The message type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +49,18 @@ impl Type {
             _ => &[],
         };
         names.get(usize::from(code)).copied()
+    }
+}
+
+impl From<u8> for Type {
+    fn from(kind: u8) -> Self {
+        Self(kind)
+    }
+}
+
+impl From<Type> for u8 {
+    fn from(kind: Type) -> Self {
+        kind.0
     }
 }
 
@@ -149,32 +156,6 @@ pub mod parameter_problem {
     pub(super) const NAMES: [&str; 3] = ["pointer_indicates_error", "missing_required_option", "bad_length"];
 }
 
-/// Why bytes are not an ICMP message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParseError {
-    Truncated { available: usize },
-}
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Truncated { available } = self;
-        write!(f, "ICMP header truncated: {available} bytes of {HEADER_LEN}")
-    }
-}
-
-impl std::error::Error for ParseError {}
-
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct Fixed {
-    kind: u8,
-    code: u8,
-    checksum: U16,
-    rest: U32,
-}
-
-const _: () = assert!(size_of::<Fixed>() == HEADER_LEN);
-
 /// The meaning of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
@@ -249,100 +230,37 @@ impl Message {
     /// When `buf` is shorter than that.
     pub fn emit(self, buf: &mut [u8]) {
         let (kind, code, rest) = self.into_parts();
-        emit_error_header(buf, kind, code, rest);
+        icmp::emit(buf, kind, code, rest);
     }
-}
-
-/// Writes the 8 bytes ahead of the quoted packet, with a checksum of zero: it covers the quote
-/// too, so fill it when that is in place ([`Header::fill_checksum`], or
-/// [`checksum::Accumulator`] when the quote lies in a buffer of its own).
-///
-/// # Panics
-/// When `buf` is shorter than 8 bytes.
-pub fn emit_error_header(buf: &mut [u8], kind: Type, code: u8, rest: u32) {
-    *fixed_mut(buf) = Fixed { kind: kind.0, code, checksum: 0.into(), rest: rest.into() };
 }
 
 /// A view of a message: all bytes of an IP payload.
+pub type Header<T> = icmp::Header<T, V4>;
+
+/// Names the messages of IPv4.
 #[derive(Clone, Copy, Debug)]
-pub struct Header<T>(T);
+pub enum V4 {}
+
+impl Version for V4 {
+    type Type = Type;
+    type Message = Message;
+
+    #[inline]
+    fn message(kind: Type, code: u8, rest: u32) -> Message {
+        Message::from_parts(kind, code, rest)
+    }
+}
 
 impl<T: AsRef<[u8]>> Header<T> {
-    /// # Errors
-    /// When there are fewer than 8 bytes.
-    #[inline]
-    pub fn new_checked(bytes: T) -> Result<Self, ParseError> {
-        match bytes.as_ref().len() {
-            available @ ..HEADER_LEN => Err(ParseError::Truncated { available }),
-            _ => Ok(Self(bytes)),
-        }
-    }
-
-    #[inline]
-    fn fixed(&self) -> &Fixed {
-        fixed(self.0.as_ref())
-    }
-
-    #[inline]
-    pub fn kind(&self) -> Type {
-        Type(self.fixed().kind)
-    }
-
-    #[inline]
-    pub fn code(&self) -> u8 {
-        self.fixed().code
-    }
-
-    #[inline]
-    pub fn checksum(&self) -> u16 {
-        self.fixed().checksum.get()
-    }
-
-    /// The four bytes after the checksum.
-    #[inline]
-    pub fn rest(&self) -> u32 {
-        self.fixed().rest.get()
-    }
-
-    pub fn message(&self) -> Message {
-        Message::from_parts(self.kind(), self.code(), self.rest())
-    }
-
-    /// Echo data, or the quoted packet of an error.
-    #[inline]
-    pub fn payload(&self) -> &[u8] {
-        &self.0.as_ref()[HEADER_LEN..]
-    }
-
     pub fn verify_checksum(&self) -> bool {
-        checksum::checksum(self.0.as_ref()) == 0
+        checksum::checksum(self.bytes()) == 0
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Header<T> {
-    #[inline]
-    fn fixed_mut(&mut self) -> &mut Fixed {
-        fixed_mut(self.0.as_mut())
-    }
-
-    #[inline]
-    pub fn set_kind(&mut self, kind: Type) {
-        self.fixed_mut().kind = kind.0;
-    }
-
-    #[inline]
-    pub fn set_checksum(&mut self, checksum: u16) {
-        self.fixed_mut().checksum = checksum.into();
-    }
-
-    #[inline]
-    pub fn payload_mut(&mut self) -> &mut [u8] {
-        &mut self.0.as_mut()[HEADER_LEN..]
-    }
-
     pub fn fill_checksum(&mut self) {
         self.set_checksum(0);
-        let checksum = checksum::checksum(self.0.as_ref());
+        let checksum = checksum::checksum(self.bytes());
         self.set_checksum(checksum);
     }
 }
@@ -379,7 +297,7 @@ mod tests {
     #[test]
     fn error_header_is_written_ahead_of_the_quote() {
         let mut bytes = [0xee; 12];
-        emit_error_header(&mut bytes, Type::TIME_EXCEEDED, time_exceeded::TTL, 0);
+        icmp::emit(&mut bytes, Type::TIME_EXCEEDED, time_exceeded::TTL, 0);
         assert_eq!(bytes, [11, 0, 0, 0, 0, 0, 0, 0, 0xee, 0xee, 0xee, 0xee]);
         let mut header = Header::new_checked(&mut bytes[..]).unwrap();
         header.payload_mut().fill(0x11);

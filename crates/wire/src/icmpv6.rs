@@ -2,16 +2,11 @@
 
 use std::fmt;
 
-use zerocopy::network_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
-
 use crate::addr::Ipv6Address;
 use crate::checksum;
+use crate::icmp::{self, Version};
+pub use crate::icmp::{HEADER_LEN, ParseError};
 use crate::ipv4::Protocol;
-use crate::layout::{fixed, fixed_mut};
-
-/// Bytes of a header: type, code, checksum and four bytes that depend on the type.
-pub const HEADER_LEN: usize = 8;
 
 /// The message type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +50,18 @@ impl Type {
             _ => &[],
         };
         names.get(usize::from(code)).copied()
+    }
+}
+
+impl From<u8> for Type {
+    fn from(kind: u8) -> Self {
+        Self(kind)
+    }
+}
+
+impl From<Type> for u8 {
+    fn from(kind: Type) -> Self {
+        kind.0
     }
 }
 
@@ -126,32 +133,6 @@ pub mod parameter_problem {
     ];
 }
 
-/// Why bytes are not an ICMPv6 message. Lengths are in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParseError {
-    Truncated { available: usize },
-}
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Truncated { available } = self;
-        write!(f, "ICMPv6 header truncated: {available} bytes of {HEADER_LEN}")
-    }
-}
-
-impl std::error::Error for ParseError {}
-
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct Fixed {
-    kind: u8,
-    code: u8,
-    checksum: U16,
-    rest: U32,
-}
-
-const _: () = assert!(size_of::<Fixed>() == HEADER_LEN);
-
 /// The meaning of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
@@ -222,74 +203,46 @@ impl Message {
     /// When `bytes` is shorter than that.
     pub fn emit(self, bytes: &mut [u8]) {
         let (kind, code, rest) = self.into_parts();
-        *fixed_mut::<Fixed>(bytes) = Fixed { kind: kind.0, code, checksum: 0.into(), rest: rest.into() };
+        icmp::emit(bytes, kind, code, rest);
     }
 }
 
-/// A view of a message.
+/// A view of a message: all bytes of an IP payload.
+pub type Header<T> = icmp::Header<T, V6>;
+
+/// Names the messages of IPv6.
 #[derive(Clone, Copy, Debug)]
-pub struct Header<T>(T);
+pub enum V6 {}
+
+impl Version for V6 {
+    type Type = Type;
+    type Message = Message;
+
+    #[inline]
+    fn message(kind: Type, code: u8, rest: u32) -> Message {
+        Message::from_parts(kind, code, rest)
+    }
+}
 
 impl<T: AsRef<[u8]>> Header<T> {
-    /// Checks that the header is there. The checksum is not checked.
-    ///
-    /// # Errors
-    /// When it is not.
-    #[inline]
-    pub fn new_checked(bytes: T) -> Result<Self, ParseError> {
-        let available = bytes.as_ref().len();
-        if available < HEADER_LEN {
-            return Err(ParseError::Truncated { available });
-        }
-        Ok(Self(bytes))
+    /// The sum over message and pseudo header (RFC 4443 section 2.3).
+    fn sum(&self, src: Ipv6Address, dst: Ipv6Address) -> u16 {
+        let pseudo = checksum::pseudo_header6(src, dst, Protocol::ICMP6.0, self.bytes().len() as u32);
+        checksum::fold(checksum::sum(self.bytes(), pseudo))
     }
 
-    #[inline]
-    fn fixed(&self) -> &Fixed {
-        fixed(self.0.as_ref())
-    }
-
-    #[inline]
-    pub fn kind(&self) -> Type {
-        Type(self.fixed().kind)
-    }
-
-    #[inline]
-    pub fn code(&self) -> u8 {
-        self.fixed().code
-    }
-
-    #[inline]
-    pub fn checksum(&self) -> u16 {
-        self.fixed().checksum.get()
-    }
-
-    #[inline]
-    pub fn message(&self) -> Message {
-        Message::from_parts(self.kind(), self.code(), self.fixed().rest.get())
-    }
-
-    /// What follows the eight bytes: of an error, the packet that it is about.
-    #[inline]
-    pub fn payload(&self) -> &[u8] {
-        &self.0.as_ref()[HEADER_LEN..]
-    }
-
-    /// Whether the checksum over message and pseudo header is right (RFC 4443 section 2.3).
+    /// Whether the checksum is right.
     pub fn verify_checksum(&self, src: Ipv6Address, dst: Ipv6Address) -> bool {
-        let pseudo = checksum::pseudo_header6(src, dst, Protocol::ICMP6.0, self.0.as_ref().len() as u32);
-        checksum::fold(checksum::sum(self.0.as_ref(), pseudo)) == 0xffff
+        self.sum(src, dst) == 0xffff
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Header<T> {
     /// Makes the checksum over the message as it stands.
     pub fn fill_checksum(&mut self, src: Ipv6Address, dst: Ipv6Address) {
-        fixed_mut::<Fixed>(self.0.as_mut()).checksum = 0.into();
-        let bytes = self.0.as_ref();
-        let pseudo = checksum::pseudo_header6(src, dst, Protocol::ICMP6.0, bytes.len() as u32);
-        let sum = !checksum::fold(checksum::sum(bytes, pseudo));
-        fixed_mut::<Fixed>(self.0.as_mut()).checksum = sum.into();
+        self.set_checksum(0);
+        let sum = !self.sum(src, dst);
+        self.set_checksum(sum);
     }
 }
 

@@ -180,6 +180,12 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Header<T> {
         fixed_mut(self.0.as_mut())
     }
 
+    pub fn set_traffic_class(&mut self, class: u8) {
+        let fixed = self.fixed_mut();
+        let word = fixed.version_class_flow.get() & !(0xff << 20) | u32::from(class) << 20;
+        fixed.version_class_flow = word.into();
+    }
+
     pub fn set_payload_len(&mut self, length: u16) {
         self.fixed_mut().payload_len = length.into();
     }
@@ -290,6 +296,15 @@ impl Fragment {
     }
 }
 
+/// A fragment header among the extension headers. Offsets count from the end of the IPv6 header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentHeader {
+    pub at: usize,
+    /// Where the byte is that names it: the next header field before it; `None`: the IPv6 header's own.
+    pub named_at: Option<usize>,
+    pub fragment: Fragment,
+}
+
 /// What stands behind the header up to the payload. Offsets count from the end of the IPv6 header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
@@ -303,8 +318,7 @@ pub struct Chain {
     pub has_hop_by_hop: bool,
     /// Where a routing header with segments left begins, and how many are.
     pub routing: Option<(usize, u8)>,
-    /// Where the fragment header begins, and what it says.
-    pub fragment: Option<(usize, Fragment)>,
+    pub fragment: Option<FragmentHeader>,
 }
 
 /// Why extension headers cannot be walked; where they fail, counted from the end of the IPv6 header.
@@ -312,6 +326,8 @@ pub struct Chain {
 pub enum ChainError {
     /// A header goes beyond the packet.
     Truncated { at: usize },
+    /// A header goes beyond a first fragment, which is to hold them all (RFC 8200 section 4.5, RFC 7112).
+    BeyondFirstFragment { at: usize },
     /// More than [`MOST_EXTENSIONS`].
     TooMany { at: usize },
     /// Hop-by-hop options are not the first (RFC 8200 section 4.1): a next header of 0 that is not the IPv6 header's.
@@ -324,6 +340,9 @@ impl fmt::Display for ChainError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated { at } => write!(f, "the extension header at {at} goes beyond the packet"),
+            Self::BeyondFirstFragment { at } => {
+                write!(f, "the extension header at {at} goes beyond the first fragment")
+            }
             Self::TooMany { at } => write!(f, "more than {MOST_EXTENSIONS} extension headers, the last at {at}"),
             Self::HopByHopLate { named_at } => {
                 write!(f, "hop-by-hop options behind another header, named at {named_at}")
@@ -347,7 +366,10 @@ impl Chain {
             Self { protocol: first, payload: 0, named_at: None, has_hop_by_hop: false, routing: None, fragment: None };
         for _ in 0..MOST_EXTENSIONS {
             let at = chain.payload;
-            let truncated = ChainError::Truncated { at };
+            let truncated = match chain.is_fragment() {
+                true => ChainError::BeyondFirstFragment { at },
+                false => ChainError::Truncated { at },
+            };
             if !is_extension(chain.protocol) {
                 return Ok(chain);
             }
@@ -367,7 +389,7 @@ impl Chain {
                         return Err(ChainError::FragmentTwice { named_at });
                     }
                     let fragment = bytes.get(at..).and_then(Fragment::parse).ok_or(truncated)?;
-                    chain.fragment = Some((at, fragment));
+                    chain.fragment = Some(FragmentHeader { at, named_at: chain.named_at, fragment });
                     if fragment.offset > 0 {
                         chain.protocol = fragment.next_header;
                         chain.named_at = Some(at);
@@ -388,7 +410,13 @@ impl Chain {
 
     /// Whether the packet is a part of one: an atomic fragment is all of it.
     pub fn is_fragment(&self) -> bool {
-        self.fragment.is_some_and(|(_, fragment)| !fragment.is_atomic())
+        self.fragment.is_some_and(|header| !header.fragment.is_atomic())
+    }
+
+    /// Where that part of a fragment ends which each of them has for itself: its fragment header begins here. Of other
+    /// packets, where the payload begins.
+    pub fn own_end(&self) -> usize {
+        self.fragment.filter(|_| self.is_fragment()).map_or(self.payload, |header| header.at)
     }
 }
 
@@ -531,6 +559,11 @@ mod tests {
         assert_eq!((header.next_header(), header.hop_limit(), header.payload_len()), (Protocol::UDP, 64, 8));
         assert_eq!(header.payload().len(), 8, "padding is left out");
         let sliced = etherparse::Ipv6Header::from_slice(&bytes).unwrap().0;
+        let mut marked = bytes;
+        Header::new_unchecked(&mut marked[..]).set_traffic_class(0xbb);
+        let mut expected = [0; HEADER_LEN + 10];
+        Repr { traffic_class: 0xbb, ..repr() }.emit(&mut expected);
+        assert_eq!(marked, expected);
         assert_eq!((sliced.flow_label.value(), sliced.traffic_class), (0x12345, 0xb8));
     }
 
@@ -561,7 +594,8 @@ mod tests {
         assert!(chain.has_hop_by_hop && chain.is_fragment());
         assert_eq!(chain.routing, Some((8, 1)));
         let fragment = Fragment { offset: 0, more: true, id: 9, next_header: next_header::DESTINATION };
-        assert_eq!(chain.fragment, Some((32, fragment)));
+        assert_eq!(chain.fragment, Some(FragmentHeader { at: 32, named_at: Some(8), fragment }));
+        assert_eq!(chain.own_end(), 32);
         assert_eq!(Chain::walk(Protocol::TCP, &[]).unwrap().payload, 0);
     }
 
@@ -570,9 +604,10 @@ mod tests {
         let bytes = [60, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff];
         let chain = Chain::walk(next_header::FRAGMENT, &bytes).unwrap();
         assert_eq!((chain.protocol, chain.payload), (next_header::DESTINATION, 8));
-        assert_eq!(chain.fragment.unwrap().1.offset, 8);
+        assert_eq!(chain.fragment.unwrap().fragment.offset, 8);
         let atomic = Chain::walk(next_header::FRAGMENT, &[17, 0, 0, 0, 0, 0, 0, 1]).unwrap();
         assert!(!atomic.is_fragment() && atomic.fragment.is_some());
+        assert_eq!(atomic.own_end(), 8);
     }
 
     #[test]
@@ -601,6 +636,11 @@ mod tests {
         assert_eq!(walk(next_header::DESTINATION, &late), ChainError::HopByHopLate { named_at: 0 });
         let twice = [[44, 0, 0, 1, 0, 0, 0, 1], [17, 0, 0, 1, 0, 0, 0, 1]].concat();
         assert_eq!(walk(next_header::FRAGMENT, &twice), ChainError::FragmentTwice { named_at: 0 });
+        // A first fragment, and an atomic one, that end within the options behind.
+        let first = [60, 0, 0, 1, 0, 0, 0, 1, 17, 0, 1, 4];
+        assert_eq!(walk(next_header::FRAGMENT, &first), ChainError::BeyondFirstFragment { at: 8 });
+        let atomic = [60, 0, 0, 0, 0, 0, 0, 1, 17, 0, 1, 4];
+        assert_eq!(walk(next_header::FRAGMENT, &atomic), ChainError::Truncated { at: 8 });
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod dhcp;
 pub mod ethernet;
 pub mod filter;
 pub mod flow;
+pub mod icmp;
 pub mod icmpv4;
 pub mod icmpv6;
 pub mod ip4_options;

@@ -14,6 +14,10 @@ pub const NEIGHBOUR_LEN: usize = 24;
 pub const FOREVER: u32 = u32::MAX;
 /// Bytes of a router advertisement without options.
 pub const ROUTER_ADVERTISEMENT_LEN: usize = 16;
+/// Bytes of a redirect without options (RFC 4861 section 4.5).
+pub const REDIRECT_LEN: usize = 40;
+/// Bytes of a redirected-header option ahead of the packet that it quotes (RFC 4861 section 4.6.3).
+pub const REDIRECTED_HEADER_LEN: usize = 8;
 
 /// Why bytes are not a message of Neighbor Discovery. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +93,7 @@ mod option {
     pub const SOURCE_LINK_ADDRESS: u8 = 1;
     pub const TARGET_LINK_ADDRESS: u8 = 2;
     pub const PREFIX: u8 = 3;
+    pub const REDIRECTED_HEADER: u8 = 4;
     pub const MTU: u8 = 5;
     pub const NONCE: u8 = 14;
     pub const DNS_SERVERS: u8 = 25;
@@ -415,6 +420,28 @@ pub fn emit_advertisement(bytes: &mut [u8], target: Ipv6Address, flags: Advertis
     let rest = bit(flags.router, ROUTER) | bit(flags.solicited, SOLICITED) | bit(flags.overrides, OVERRIDE);
     Message::Other { kind: Type::NEIGHBOUR_ADVERTISEMENT, code: 0, rest }.emit(bytes);
     bytes[8..NEIGHBOUR_LEN].copy_from_slice(&target.octets());
+}
+
+/// Writes a redirect without options, with a checksum of zero: packets to `destination` are to go to `target`.
+///
+/// # Panics
+/// When `bytes` is shorter than [`REDIRECT_LEN`].
+pub fn emit_redirect(bytes: &mut [u8], target: Ipv6Address, destination: Ipv6Address) {
+    Message::Other { kind: Type::REDIRECT, code: 0, rest: 0 }.emit(bytes);
+    bytes[8..24].copy_from_slice(&target.octets());
+    bytes[24..REDIRECT_LEN].copy_from_slice(&destination.octets());
+}
+
+/// Writes the head of a redirected-header option before so many bytes of quote, which are in their place.
+///
+/// # Panics
+/// When `bytes` is shorter than [`REDIRECTED_HEADER_LEN`], or the option no multiple of 8 bytes or longer than 2040.
+pub fn emit_redirected_header(bytes: &mut [u8], quote: usize) {
+    let length = REDIRECTED_HEADER_LEN + quote;
+    assert_eq!(length % OPTION_UNIT, 0);
+    bytes[..REDIRECTED_HEADER_LEN].fill(0);
+    bytes[0] = option::REDIRECTED_HEADER;
+    bytes[1] = u8::try_from(length / OPTION_UNIT).expect("an option of at most 2040 bytes");
 }
 
 /// The group in which who has an address hears solicitations of it (RFC 4291 section 2.7.1).

@@ -192,7 +192,7 @@ fn write_ipv6(lines: &mut Lines<'_, '_>, packet: &[u8]) -> fmt::Result {
         return lines.detail(format_args!("malformed: {error}"));
     }
     let Ok(chain) = chain else { return Ok(()) };
-    if let Some((_, fragment)) = chain.fragment {
+    if let Some(ipv6::FragmentHeader { fragment, .. }) = chain.fragment {
         lines.detail(format_args!(
             "fragment id 0x{:08x}, offset {}{}",
             fragment.id,

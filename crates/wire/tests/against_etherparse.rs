@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use quiver_wire::arp::{self, Arp};
 use quiver_wire::checksum::pseudo_header4;
 use quiver_wire::tcp::Flags;
-use quiver_wire::{Ipv4Address, MacAddress, ethernet, icmpv4, ipv4, tcp, udp};
+use quiver_wire::{Ipv4Address, MacAddress, ethernet, icmp, icmpv4, ipv4, tcp, udp};
 
 fn payload() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..100)
@@ -232,7 +232,7 @@ proptest! {
         payload in payload(),
     ) {
         let mut bytes = vec![0; icmpv4::HEADER_LEN];
-        icmpv4::emit_error_header(&mut bytes, icmpv4::Type(kind), code, rest);
+        icmp::emit(&mut bytes, kind, code, rest);
         bytes.extend(&payload);
         icmpv4::Header::new_checked(&mut bytes[..]).unwrap().fill_checksum();
         let header = icmpv4::Header::new_checked(&bytes[..]).unwrap();

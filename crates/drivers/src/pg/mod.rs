@@ -64,7 +64,7 @@ impl Link for Discard {
 #[derive(Debug, Clone)]
 pub enum Content {
     /// Made from a template.
-    Template(Template),
+    Template(Box<Template>),
     /// One after another, then from the start again.
     Replay(Vec<Vec<u8>>),
     /// Buffers of the pool as they are, oldest first: nothing is written, so that packets

@@ -202,7 +202,7 @@ pub fn measure(repeat: u16) -> Result<Outcome, router::Error> {
     let destinations: Arc<[u32]> = (0..DESTINATIONS).map(destination).collect();
     let text = format!("IP4: 02:00:00:00:00:aa -> {station} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: 1234 -> 5678");
     let template = Template::parse(&text, Some((64, 64, Vary::Increment)), true).expect("a template");
-    let stream = Stream::new("churn", device, Content::Template(template.to_each_of(destinations)));
+    let stream = Stream::new("churn", device, Content::Template(Box::new(template.to_each_of(destinations))));
     router.add_stream(stream, 0, String::new(), Vec::new())?;
     router.enable_stream(None, true)?;
     let mut worker = router.graph.worker(0).expect("there is one");

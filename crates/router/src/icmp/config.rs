@@ -3,6 +3,10 @@
 use crate::Router;
 use crate::config::Statement;
 use crate::interface;
+use wire::Family;
+
+/// What switches redirects of a family.
+pub(super) const REDIRECTS: [(Family, &str); 2] = [(Family::Ip4, "ip"), (Family::Ip6, "ip6")];
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     if router.icmp.limit_is_set() {
@@ -10,10 +14,12 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
         let line = format!("set ip icmp error-rate {} burst {}", limit.per_second, limit.burst);
         into.push(Statement::new(line, "set ip icmp error-rate default".into()).replaced_by_itself());
     }
-    for interface in router.icmp.redirects().filter_map(|index| router.interfaces.get(index).ok()) {
-        let name = &interface.name;
-        let line = format!("set interface ip redirects {name} enable");
-        let statement = Statement::new(line, format!("set interface ip redirects {name} disable"));
-        into.push(statement.needing(interface::config::removal(name)));
+    for (family, word) in REDIRECTS {
+        for interface in router.icmp.redirects(family).filter_map(|index| router.interfaces.get(index).ok()) {
+            let name = &interface.name;
+            let line = format!("set interface {word} redirects {name} enable");
+            let statement = Statement::new(line, format!("set interface {word} redirects {name} disable"));
+            into.push(statement.needing(interface::config::removal(name)));
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! What operators set of ICMP.
 
-use super::policy::Policy;
+use super::policy::{Policy, Switches};
 use crate::ip::control::TableIndex;
 use crate::rate::Limit;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use wire::Family;
 
 /// Errors, and TCP resets, that a worker sends at most unless an operator says otherwise: enough for a
 /// traceroute of every host behind it at once, and no burst that fills a queue.
@@ -19,7 +20,7 @@ pub const MAX_BURST: u32 = 100_000;
 #[derive(Debug)]
 pub struct Icmp {
     pub(crate) limit: Limit,
-    redirects: BTreeSet<InterfaceIndex>,
+    redirects: BTreeSet<(Family, InterfaceIndex)>,
 }
 
 impl Default for Icmp {
@@ -33,9 +34,9 @@ impl Icmp {
         self.limit != DEFAULT_LIMIT
     }
 
-    /// Interfaces whose hosts are told of better next hops.
-    pub fn redirects(&self) -> impl Iterator<Item = InterfaceIndex> + '_ {
-        self.redirects.iter().copied()
+    /// Interfaces whose hosts are told of better next hops by redirects of a family.
+    pub fn redirects(&self, family: Family) -> impl Iterator<Item = InterfaceIndex> + '_ {
+        self.redirects.iter().filter(move |(of, _)| *of == family).map(|(_, index)| *index)
     }
 }
 
@@ -47,7 +48,8 @@ impl Default for Policy {
             router_id6: None,
             broadcasts: Vec::new(),
             tables: Vec::new(),
-            redirects: Vec::new(),
+            redirects: Switches::default(),
+            redirects6: Switches::default(),
         }
     }
 }
@@ -60,15 +62,15 @@ impl Router {
         self.publish_icmp_policy();
     }
 
-    /// Whether hosts on an interface are told of better next hops (RFC 792 redirect).
+    /// Whether hosts on an interface are told of better next hops (redirects of RFC 792, RFC 4861).
     ///
     /// # Errors
     /// When there is no such interface.
-    pub fn set_redirects(&mut self, index: InterfaceIndex, on: bool) -> Result<(), Error> {
+    pub fn set_redirects(&mut self, family: Family, index: InterfaceIndex, on: bool) -> Result<(), Error> {
         self.interfaces.get(index)?;
         match on {
-            true => self.icmp.redirects.insert(index),
-            false => self.icmp.redirects.remove(&index),
+            true => self.icmp.redirects.insert((family, index)),
+            false => self.icmp.redirects.remove(&(family, index)),
         };
         self.publish_icmp_policy();
         Ok(())
@@ -76,7 +78,7 @@ impl Router {
 
     /// An interface goes away.
     pub(crate) fn forget_redirects(&mut self, index: InterfaceIndex) {
-        self.icmp.redirects.remove(&index);
+        self.icmp.redirects.retain(|(_, known)| *known != index);
     }
 
     /// RFC 1812 5.2.7.2, 4.3.2.4: the address that stands for the router where an interface has none.
@@ -106,12 +108,8 @@ impl Router {
             }
         }
         broadcasts.sort();
-        let mut redirects = Vec::new();
-        for index in self.icmp.redirects() {
-            redirects.resize(index.0 as usize + 1, false);
-            redirects[index.0 as usize] = true;
-        }
+        let [redirects, redirects6] = Family::ALL.map(|family| self.icmp.redirects(family).collect());
         let (limit, router_id, router_id6) = (self.icmp.limit, self.router_id(), self.router_id6());
-        self.icmp_policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects });
+        self.icmp_policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects, redirects6 });
     }
 }

@@ -10,20 +10,21 @@
 //! goes with an extension structure, of which there is none here.
 
 use super::input::OUR_TTL;
-use super::ping;
+use super::ping::{self, Refusal};
 use super::policy::{Policy, SharedPolicy};
+use super::report::{self, Sent, counter_of, keep_first_buffer};
 use crate::events::EventSender;
 use crate::headers::is_one_host;
 use crate::interface::SharedFacts;
 use crate::ip::Fibs4;
 use crate::rate::TokenBucket;
-use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
-use std::fmt;
+use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;
 use tables::{ObjectHandle, kind};
 use wire::batch::check;
 use wire::checksum;
-use wire::icmpv4::{self, Message, Type, parameter_problem, redirect, time_exceeded, unreachable};
+use wire::icmp;
+use wire::icmpv4::{self, Type, parameter_problem, redirect, time_exceeded, unreachable};
 use wire::ipv4::{self, Protocol, Repr};
 
 graph::edges! {
@@ -57,13 +58,8 @@ graph::edges! {
 const MAX_MESSAGE: usize = 576;
 pub(crate) const HEADERS: usize = ipv4::HEADER_LEN + icmpv4::HEADER_LEN;
 
-/// What to say: type, code and the word behind the checksum, as it travels in scratch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Report {
-    pub kind: Type,
-    pub code: u8,
-    pub rest: u32,
-}
+/// What to say.
+pub type Report = report::Report<Type>;
 
 impl Report {
     pub fn unreachable(code: u8) -> Report {
@@ -94,99 +90,69 @@ impl Report {
     }
 }
 
-impl From<Report> for u64 {
-    fn from(report: Report) -> u64 {
-        (report.kind.0 as u64) << 40 | (report.code as u64) << 32 | report.rest as u64
-    }
-}
-
-impl From<u64> for Report {
-    fn from(word: u64) -> Report {
-        Report { kind: Type((word >> 40) as u8), code: (word >> 32) as u8, rest: word as u32 }
-    }
-}
-
 /// What is sent, by its counter. `ip4-redirect` counts redirects.
-const SENT: &[(Type, u8, CounterSpec)] = &[
-    sent(
+const SENT: &[Sent<Type>] = &[
+    Sent::new(
         (Type::TIME_EXCEEDED, time_exceeded::TTL),
         "ICMP time exceeded sent",
         "A packet's time to live was used up (RFC 1812 5.3.1) and its sender told: traceroute, or a routing loop.",
     ),
-    sent(
+    Sent::new(
         (Type::TIME_EXCEEDED, time_exceeded::FRAGMENT_REASSEMBLY),
         "ICMP reassembly time exceeded sent",
         "Some fragments of a packet to this router came and others did not in time; the sender was told (RFC 1122 3.3.2). \
          Fragments are lost on the way, or somebody plays with them.",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::NETWORK),
         "ICMP net unreachable sent",
         "There is no route to the destination (RFC 1812 4.3.3.1), and the sender was told. `show ip fib ADDRESS` \
          says so.",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::HOST),
         "ICMP host unreachable sent",
         "The next hop does not answer ARP, or a route says `via unreachable`, and the sender was told (RFC 1812 \
          4.3.3.1). `show ip neighbors`, `show ip fib ADDRESS`.",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::PROTOCOL),
         "ICMP protocol unreachable sent",
         "A packet to this router of a protocol that it does not speak; the sender was told (RFC 1122 3.2.2.1).",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::PORT),
         "ICMP port unreachable sent",
         "A UDP packet to a port of this router where nobody listens; the sender was told (RFC 1122 4.1.3.1). \
          traceroute ends so.",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::FRAGMENTATION_NEEDED),
         "ICMP fragmentation needed sent",
         "A packet too long for the way out that must not be cut; the sender was told the length that fits (RFC \
          1191). Path MTU discovery works so.",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::SOURCE_ROUTE_FAILED),
         "ICMP source route failed sent",
         "A packet chose its own way by an option, which is not followed here, and the sender was told (RFC 1812 5.2.4.1).",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::COMMUNICATION_PROHIBITED),
         "ICMP admin prohibited sent",
         "A route says `via prohibit`, and the sender was told (RFC 1812 5.2.7.1). `show ip fib ADDRESS`.",
     ),
-    sent(
+    Sent::new(
         (Type::PARAMETER_PROBLEM, parameter_problem::POINTER),
         "ICMP parameter problem sent",
         "A packet's header, mostly its options, made no sense, and the sender was told where (RFC 1812 4.3.3.5).",
     ),
 ];
 
-const fn sent(message: (Type, u8), name: &'static str, meaning: &'static str) -> (Type, u8, CounterSpec) {
-    (message.0, message.1, CounterSpec(name, Severity::Info, meaning))
-}
-
-const COUNTERS: &[CounterSpec] = &{
-    let mut counters = [CounterSpec("", Severity::Info, ""); SENT.len()];
-    let mut i = 0;
-    while i < SENT.len() {
-        counters[i] = SENT[i].2;
-        i += 1;
-    }
-    counters
-};
-
-fn counter_of(report: Report) -> usize {
-    let known = SENT.iter().position(|(kind, code, _)| (*kind, *code) == (report.kind, report.code));
-    debug_assert!(known.is_some(), "{report:?} has no counter");
-    known.unwrap_or(0)
-}
+const COUNTERS: &[CounterSpec] = &report::counters::<_, { SENT.len() }>(SENT);
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-icmp-error".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+    NodeSpec { name: "ip4-icmp-error".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip4 }
 }
 
 pub struct IcmpError {
@@ -224,23 +190,16 @@ impl IcmpError {
             return Edge::RateLimited;
         }
         self.next_id = self.next_id.wrapping_add(1);
-        cx.count(counter_of(Report::from(row.scratch)), 1);
+        cx.count(counter_of(SENT, Report::from(row.scratch)), 1);
         write(cx, row, us, sender, self.next_id);
         Edge::Lookup
     }
 
     /// Tells control of an echo request of ours that goes no further; whether it was one.
     fn tell_ping(&self, cx: &Context<'_>, row: &Row) -> bool {
-        let bytes = &cx.buffers.bytes(row.packet)[row.l3 as usize..];
-        let header = ipv4::Header::new_unchecked(bytes);
-        if header.protocol() != Protocol::ICMP || header.is_fragment() {
-            return false;
-        }
-        let Ok(request) = icmpv4::Header::new_checked(&bytes[header.header_len()..]) else { return false };
-        let Message::EchoRequest { identifier, sequence } = request.message() else { return false };
         let Report { kind, code, .. } = Report::from(row.scratch);
-        let (from, to) = (header.src(), header.dst());
-        self.events.try_send(ping::Event::Refused { identifier, sequence, from, to, kind, code }.into()).is_ok()
+        let event = ping::answer::refused(cx, row, Refusal::Ip4(kind, code));
+        event.is_some_and(|event| self.events.try_send(event.into()).is_ok())
     }
 
     /// RFC 1812 4.3.2.4: an address of the interface by which packets to the sender leave: that on the network of
@@ -248,10 +207,7 @@ impl IcmpError {
     /// sees the same address. An error that finds no way out has the address of where the packet came in.
     fn address_towards(&self, cx: &Context<'_>, row: &Row, sender: Ipv4Addr) -> Option<Ipv4Addr> {
         let facts = self.facts.load(cx.round);
-        let mut leaf = self.fibs.lookup(cx.round, row.rx_interface, sender.into());
-        if leaf.kind() == kind::LOAD_BALANCE {
-            leaf = self.objects.get(cx.round, leaf.index()).bucket(0);
-        }
+        let leaf = self.fibs.first_way(cx.round, row.rx_interface, sender.into(), &self.objects);
         match leaf.kind() {
             kind::ADJACENCY | kind::GLEAN => {
                 let object = self.objects.get(cx.round, leaf.index());
@@ -294,14 +250,13 @@ pub(crate) fn forbidden(cx: &Context<'_>, row: &Row, policy: &Policy) -> Option<
 
 /// How many bytes of a packet, from its IPv4 header on, an error about it quotes.
 pub(crate) fn quoted(cx: &Context<'_>, row: &Row) -> usize {
-    let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(row.l3 as usize);
-    here.min(MAX_MESSAGE - HEADERS)
+    report::quoted(cx, row, MAX_MESSAGE - HEADERS)
 }
 
 /// Writes the headers of an error before the quote, which is in its place behind [`HEADERS`] bytes.
 pub(crate) fn emit(packet: &mut [u8], report: Report, us: Ipv4Addr, to: Ipv4Addr, id: u16) {
     let (ip, message) = packet.split_at_mut(ipv4::HEADER_LEN);
-    icmpv4::emit_error_header(message, report.kind, report.code, report.rest);
+    icmp::emit(message, report.kind, report.code, report.rest);
     let sum = checksum::checksum(message);
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     Repr {
@@ -324,13 +279,7 @@ pub(crate) fn emit(packet: &mut [u8], report: Report, us: Ipv4Addr, to: Ipv4Addr
 /// Puts the message around the packet's start; what does not fit the quote is let go.
 fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv4Addr, sender: Ipv4Addr, id: u16) {
     let quote = quoted(cx, row);
-    if row.flags & flag::CHAINED != 0 {
-        let rest = cx.buffers.segment(row.packet).next();
-        cx.buffers.segment_mut(row.packet).set_next(None);
-        if let Some(rest) = rest {
-            cx.buffers.free_chain(rest);
-        }
-    }
+    keep_first_buffer(cx, row);
     let l3 = row.l3 as usize;
     let begin = l3 - HEADERS;
     let packet = &mut cx.buffers.bytes_mut(row.packet)[begin..l3 + quote];
@@ -347,8 +296,4 @@ impl Map for IcmpError {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         vector.each_row(|row| self.one(cx, row));
     }
-}
-
-fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    crate::headers::trace_ip4(snapshot, f)
 }

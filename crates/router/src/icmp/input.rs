@@ -4,15 +4,13 @@
 //! `target`, its destination. Next: `ip4-lookup` with a reply; `ip4-punt` with what asks for nothing here. Answers to
 //! pings of our own, and errors about them, are told to control.
 
-use super::ping::Event;
+use super::ping::awaited::Awaited;
 use crate::events::EventSender;
 use crate::headers::transport_checksum;
 use crate::ip4::{SharedPunts, Unclaimed};
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag, time};
-use std::fmt;
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Vector, flag};
 use wire::checksum;
-use wire::icmpv4::{self, Message, Type};
-use wire::ipv4::Protocol;
+use wire::icmpv4::{self, Type};
 use wire::{batch::check, ipv4};
 
 graph::edges! {
@@ -43,44 +41,17 @@ const COUNTERS: &[CounterSpec] =
 pub const OUR_TTL: u8 = 64;
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-icmp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+    NodeSpec { name: "ip4-icmp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip4 }
 }
 
 pub struct EchoInput {
-    events: EventSender,
     punts: SharedPunts,
-    /// Identifiers of pings that run, with the answers that each may still have.
-    expected: Vec<(u16, u32)>,
+    pub(super) awaited: Awaited,
 }
 
 impl EchoInput {
     pub(crate) fn new(events: EventSender, punts: SharedPunts) -> EchoInput {
-        EchoInput { events, punts, expected: Vec::new() }
-    }
-
-    /// Control: tell of so many more answers to this identifier.
-    pub fn expect(&mut self, identifier: u16, answers: u32) {
-        match self.expected.iter_mut().find(|(known, _)| *known == identifier) {
-            Some((_, left)) => *left = left.saturating_add(answers),
-            None => self.expected.push((identifier, answers)),
-        }
-    }
-
-    /// Control: this ping is over.
-    pub fn forget(&mut self, identifier: u16) {
-        self.expected.retain(|(known, _)| *known != identifier);
-    }
-
-    /// Tells control of an answer, when it is to a ping of ours that may have one more.
-    #[cold]
-    fn tell(&mut self, cx: &Context<'_>, row: &Row, start: usize) -> Option<Edge> {
-        let event = answer(cx, row, start)?;
-        let (Event::Sent { identifier, .. } | Event::Reply { identifier, .. } | Event::Refused { identifier, .. }) =
-            event;
-        let (_, left) = self.expected.iter_mut().find(|(known, left)| *known == identifier && *left > 0)?;
-        *left -= 1;
-        let told = self.events.try_send(event.into());
-        Some(if told.is_ok() { Edge::Answer } else { Edge::ControlBusy })
+        EchoInput { punts, awaited: Awaited::new(events) }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
@@ -99,8 +70,7 @@ impl EchoInput {
         if Type(cx.buffers.bytes(row.packet)[start]) == Type::ECHO_REQUEST {
             return reply(cx, row, start);
         }
-        let told = if self.expected.is_empty() { None } else { self.tell(cx, row, start) };
-        if let Some(told) = told {
+        if let Some(told) = self.awaited.tell(cx, row, Edge::Answer, Edge::ControlBusy) {
             return told;
         }
         let is_ours = row.flags & flag::ORIGINATED != 0;
@@ -116,35 +86,6 @@ impl EchoInput {
 impl Map for EchoInput {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         vector.each_row(|row| self.one(cx, row));
-    }
-}
-
-/// The answer that a message is to an echo request of somebody's: its reply, or an error that
-/// quotes it.
-fn answer(cx: &Context<'_>, row: &Row, start: usize) -> Option<Event> {
-    let bytes = &cx.buffers.bytes(row.packet)[..];
-    let end = (row.l2 as usize + row.first_length(cx.buffers)).min(bytes.len());
-    let outer = ipv4::Header::new_unchecked(&bytes[row.l3 as usize..]);
-    let message = icmpv4::Header::new_checked(bytes.get(start..end)?).ok()?;
-    let from = outer.src();
-    match message.message() {
-        Message::EchoReply { identifier, sequence } => {
-            let (ttl, bytes) = (outer.ttl(), outer.total_len());
-            Some(Event::Reply { identifier, sequence, ticks: time::ticks(), from, ttl, bytes })
-        }
-        _ if message.kind().is_error() => {
-            let quote = message.payload();
-            let header = ipv4::HEADER_LEN.max((*quote.first()? & 0xf) as usize * 4);
-            let inner = ipv4::Header::new_unchecked(quote.get(..header)?);
-            if inner.version() != 4 || inner.protocol() != Protocol::ICMP || inner.fragment_offset() != 0 {
-                return None;
-            }
-            let request = icmpv4::Header::new_checked(&quote[header..]).ok()?;
-            let Message::EchoRequest { identifier, sequence } = request.message() else { return None };
-            let (to, kind, code) = (inner.dst(), message.kind(), message.code());
-            Some(Event::Refused { identifier, sequence, from, to, kind, code })
-        }
-        _ => None,
     }
 }
 
@@ -175,8 +116,4 @@ fn reply(cx: &mut Context<'_>, row: &mut Row, start: usize) -> Edge {
     row.flags = (row.flags | flag::ORIGINATED) & !(check::TTL | check::GROUP | flag::TABLES);
     cx.count(0, 1);
     Edge::Lookup
-}
-
-fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    crate::headers::trace_ip4(snapshot, f)
 }

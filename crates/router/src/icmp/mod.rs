@@ -1,4 +1,4 @@
-//! ICMP for IPv4 (RFC 792): echo is answered, errors are sent, hosts are pinged.
+//! ICMP for IPv4 (RFC 792): echo is answered, errors are sent; and, of both families, what is set of ICMP, and pings.
 
 pub mod cli;
 pub(crate) mod config;
@@ -7,27 +7,22 @@ mod error;
 mod input;
 pub mod ping;
 mod policy;
-mod redirect;
-mod request;
+pub(crate) mod redirect;
+pub(crate) mod report;
 
 pub use control::Icmp;
 pub use error::Report;
 pub(crate) use input::OUR_TTL;
-pub(crate) use policy::{Policy, SharedPolicy};
+pub(crate) use policy::{Policy, SharedPolicy, Switches};
 
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
 use crate::ip::Fibs4;
 use crate::ip4::SharedPunts;
-use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use graph::{Behaviour, Graph, GraphError};
 use tables::ObjectHandle;
-
-/// Nodes that control talks to.
-pub(crate) struct Nodes {
-    pub input: NodeIndex,
-    pub requests: NodeIndex,
-}
+use wire::Family;
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
@@ -52,7 +47,7 @@ pub(crate) fn register(
     fibs: &Fibs4,
     objects: &ObjectHandle,
     events: &EventSender,
-) -> Result<Nodes, GraphError> {
+) -> Result<ping::Nodes, GraphError> {
     let (sender, punts) = (events.clone(), punts.clone());
     let echo = move || input::EchoInput::new(sender.clone(), punts.clone());
     let input = graph.register(input::spec(), move |_| Behaviour::Map(Box::new(echo())))?;
@@ -63,12 +58,10 @@ pub(crate) fn register(
     };
     graph.register(error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
     let redirect = {
-        let (objects, facts, policy) = (objects.clone(), facts.clone(), policy.clone());
-        move || redirect::Redirect::new(objects.clone(), facts.clone(), policy.clone())
+        let tables = redirect::Tables { objects: objects.clone(), facts: facts.clone(), policy: policy.clone() };
+        move || redirect::Redirect::<redirect::Advice4>::new(tables.clone())
     };
     graph.register(redirect::spec(), move |_| Behaviour::Expand(Box::new(redirect())))?;
-    let sender = events.clone();
-    let requests = graph
-        .register(request::spec(), move |_| Behaviour::Expand(Box::new(request::EchoRequests::new(sender.clone()))))?;
-    Ok(Nodes { input, requests })
+    let requests = ping::request::register(graph, Family::Ip4, facts, events)?;
+    Ok(ping::Nodes { input, requests })
 }

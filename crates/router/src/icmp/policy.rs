@@ -21,20 +21,48 @@ pub(crate) struct Policy {
     pub broadcasts: Vec<(TableIndex, Ipv4Addr)>,
     /// The routing tables of interfaces, by index; beyond, it is the default one.
     pub tables: Vec<TableIndex>,
-    /// Interfaces whose hosts are told of better next hops, by index; empty when there are none.
-    pub redirects: Vec<bool>,
+    /// Interfaces whose hosts are told of better next hops.
+    pub redirects: Switches,
+    /// The same of IPv6.
+    pub redirects6: Switches,
+}
+
+/// On which interfaces something is switched on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Switches {
+    /// By index; empty when there are none.
+    interfaces: Vec<bool>,
+}
+
+impl Switches {
+    /// Whether there is any.
+    #[inline]
+    pub fn any(&self) -> bool {
+        !self.interfaces.is_empty()
+    }
+
+    #[inline]
+    pub fn on(&self, interface: InterfaceIndex) -> bool {
+        self.interfaces.get(interface.0 as usize).copied().unwrap_or(false)
+    }
+}
+
+impl FromIterator<InterfaceIndex> for Switches {
+    fn from_iter<I: IntoIterator<Item = InterfaceIndex>>(on: I) -> Switches {
+        let mut interfaces = Vec::new();
+        for index in on {
+            let index = index.0 as usize;
+            interfaces.resize(interfaces.len().max(index + 1), false);
+            interfaces[index] = true;
+        }
+        Switches { interfaces }
+    }
 }
 
 /// The policy as control publishes it.
 pub(crate) type SharedPolicy = Arc<Published<Policy>>;
 
 impl Policy {
-    /// Whether hosts on this interface are told of better next hops.
-    #[inline]
-    pub fn redirects_on(&self, interface: InterfaceIndex) -> bool {
-        self.redirects.get(interface.0 as usize).copied().unwrap_or(false)
-    }
-
     /// Whether packets to this address that came by `rx` are for all hosts of an attached network.
     pub fn is_broadcast(&self, rx: InterfaceIndex, address: Ipv4Addr) -> bool {
         let table = self.tables.get(rx.0 as usize).copied().unwrap_or_default();

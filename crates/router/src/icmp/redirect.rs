@@ -1,4 +1,4 @@
-//! `ip4-redirect`: tells hosts of a better next hop than this router.
+//! `ip4-redirect`: tells hosts of a better next hop than this router; and what it shares with `ip6-redirect`.
 //!
 //! `ip4-rewrite` sends packets here that are about to leave by the interface that they came by, when an
 //! operator wants redirects there. They go back and on their way, marked, so that they come here once. When
@@ -11,18 +11,20 @@ use super::policy::SharedPolicy;
 use crate::interface::SharedFacts;
 use crate::rate::TokenBucket;
 use graph::buffer::HEADROOM;
-use graph::{CounterSpec, Expand, Expansion, NodeSpec, Row, Severity, Vector, flag, time};
+use graph::{Context, CounterSpec, Expand, Expansion, NodeSpec, Row, Severity, Vector, flag, time};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::Ipv4Addr;
+use std::marker::PhantomData;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use tables::{Leaf, ObjectHandle};
 use wire::ipv4;
 use wire::{batch::check, icmpv4};
 
 graph::edges! {
+    /// Of either family, in this order.
     pub enum Edge {
         Rewrite => next "ip4-rewrite",
-        Lookup => next "ip4-lookup",
+        Message => next "ip4-lookup",
     }
 }
 
@@ -33,18 +35,26 @@ const COUNTERS: &[CounterSpec] = &[
         "A host sent by this router what a neighbour of its own would take, and was told so (RFC 1812 5.2.7.2). \
          Normal where a network has several routers; `set interface ip redirects` switches it.",
     ),
+    limited("ICMP redirects limited by rate"),
+    NO_BUFFER_COUNTER,
+];
+
+pub(crate) const fn limited(name: &'static str) -> CounterSpec {
     CounterSpec(
-        "ICMP redirects limited by rate",
+        name,
         Severity::Info,
         "A host was told of a better next hop less than a second ago, or more were told than may be (`set ip icmp \
          error-rate`). One that goes on so takes no heed of redirects: give it the route.",
-    ),
-    CounterSpec(
-        "no free buffer",
-        Severity::Error,
-        "There was no buffer for a redirect; the packet that it was about went on. `show buffers`.",
-    ),
-];
+    )
+}
+
+pub(crate) const NO_BUFFER_COUNTER: CounterSpec = CounterSpec(
+    "no free buffer",
+    Severity::Error,
+    "There was no buffer for a redirect; the packet that it was about went on. `show buffers`.",
+);
+
+/// The counters of either family, in this order.
 const SENT: usize = 0;
 const LIMITED: usize = 1;
 const NO_BUFFER: usize = 2;
@@ -59,89 +69,97 @@ pub fn spec() -> NodeSpec {
     NodeSpec { name: "ip4-redirect".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip4 }
 }
 
-pub struct Redirect {
-    objects: ObjectHandle,
-    facts: SharedFacts,
-    policy: SharedPolicy,
+/// What the nodes read.
+#[derive(Clone)]
+pub(crate) struct Tables {
+    pub objects: ObjectHandle,
+    pub facts: SharedFacts,
+    pub policy: SharedPolicy,
+}
+
+/// What the sender of a packet is told, of either family.
+pub(crate) trait Advice: Sized + 'static {
+    /// Bytes ahead of the quote.
+    const HEADERS: usize;
+
+    /// When there is something to tell.
+    fn find(tables: &Tables, cx: &mut Context<'_>, row: &Row) -> Option<Self>;
+    /// Who is told, and about packets to whom.
+    fn about(&self) -> (IpAddr, IpAddr);
+    /// How many bytes of the packet are quoted, from its IP header on.
+    fn quoted(cx: &Context<'_>, row: &Row) -> usize;
+    /// Writes the headers before the quote, which is in its place.
+    fn emit(&self, packet: &mut [u8], id: u16);
+    /// Where the message goes: what its node wants to know of it.
+    fn leave(&self, row: &mut Row);
+}
+
+/// The node of a family.
+pub(crate) struct Redirect<A> {
+    tables: Tables,
     bucket: TokenBucket,
     /// Until when nobody is told, by hash of sender and destination; 0: nobody was.
     told: Vec<u64>,
     next_id: u16,
+    advice: PhantomData<fn() -> A>,
 }
 
-impl Redirect {
-    pub(crate) fn new(objects: ObjectHandle, facts: SharedFacts, policy: SharedPolicy) -> Redirect {
-        Redirect { objects, facts, policy, bucket: TokenBucket::full(), told: vec![0; REMEMBERED], next_id: 0 }
+impl<A: Advice> Redirect<A> {
+    pub fn new(tables: Tables) -> Redirect<A> {
+        Redirect { tables, bucket: TokenBucket::full(), told: vec![0; REMEMBERED], next_id: 0, advice: PhantomData }
     }
 
     /// Tells the sender of a packet of its next hop, when there is something to tell.
     fn tell(&mut self, x: &mut Expansion<'_, '_>, row: &Row) {
-        let round = x.cx.round;
-        let policy = self.policy.load(round);
-        if error::forbidden(x.cx, row, policy).is_some() {
-            return;
-        }
-        let header = ipv4::Header::new_unchecked(&x.cx.buffers.bytes(row.packet)[row.l3 as usize..]);
-        let (source, destination) = (header.src(), header.dst());
-        let object = self.objects.get(round, Leaf(row.target).index());
-        let next_hop = match object.next_hop() {
-            Ipv4Addr::UNSPECIFIED => destination,
-            next_hop => next_hop,
-        };
-        let Some(facts) = self.facts.load(round).get(row.rx_interface) else { return };
-        let own = facts.addresses.iter().find(|network| network.contains(source) && network.contains(next_hop));
-        let Some(us) = own.map(|network| network.address()) else { return };
-        if source == next_hop {
-            return;
-        }
+        let Some(advice) = A::find(&self.tables, x.cx, row) else { return };
         // Others who share the place wait as well: nobody can push out what is remembered.
-        let place = place_of(source, destination);
-        let told = &mut self.told[place];
-        if x.cx.now < *told || !self.bucket.take(policy.limit, x.cx.now) {
+        let told = &mut self.told[place_of(advice.about())];
+        let limit = self.tables.policy.load(x.cx.round).limit;
+        if x.cx.now < *told || !self.bucket.take(limit, x.cx.now) {
             return x.cx.count(LIMITED, 1);
         }
         *told = x.cx.now + time::to_ticks(QUIET);
         self.next_id = self.next_id.wrapping_add(1);
-        let report = Report::redirect(next_hop);
-        let Some(message) = message(x, row, report, us, source, self.next_id) else {
+        let Some(message) = message(x, row, &advice, self.next_id) else {
             return x.cx.count(NO_BUFFER, 1);
         };
         x.cx.count(SENT, 1);
-        x.originate(message, Edge::Lookup.into());
+        x.originate(message, Edge::Message.into());
     }
 }
 
-fn place_of(source: Ipv4Addr, destination: Ipv4Addr) -> usize {
+fn place_of(about: (IpAddr, IpAddr)) -> usize {
     let mut hasher = DefaultHasher::new();
-    (source, destination).hash(&mut hasher);
+    about.hash(&mut hasher);
     hasher.finish() as usize % REMEMBERED
 }
 
-/// A new packet that carries a report about `row`; none when there is no buffer.
-fn message(x: &mut Expansion<'_, '_>, row: &Row, report: Report, us: Ipv4Addr, to: Ipv4Addr, id: u16) -> Option<Row> {
+/// A new packet that carries advice about `row`; none when there is no buffer.
+fn message<A: Advice>(x: &mut Expansion<'_, '_>, row: &Row, advice: &A, id: u16) -> Option<Row> {
     let packet = x.cx.buffers.allocate_one()?;
-    let quote = error::quoted(x.cx, row);
-    let length = error::HEADERS + quote;
+    let quote = A::quoted(x.cx, row);
+    let length = A::HEADERS + quote;
     let (from, bytes) = x.cx.buffers.pair_mut(row.packet, packet);
     let l3 = row.l3 as usize;
-    bytes[HEADROOM + error::HEADERS..HEADROOM + length].copy_from_slice(&from[l3..l3 + quote]);
-    error::emit(&mut bytes[HEADROOM..HEADROOM + length], report, us, to, id);
+    bytes[HEADROOM + A::HEADERS..HEADROOM + length].copy_from_slice(&from[l3..l3 + quote]);
+    advice.emit(&mut bytes[HEADROOM..HEADROOM + length], id);
     let segment = x.cx.buffers.segment_mut(packet);
     (segment.offset, segment.length) = (HEADROOM as u16, length as u16);
     segment.set_next(None);
-    Some(Row {
+    let mut message = Row {
         packet,
         rx_interface: row.rx_interface,
-        target: to.into(),
-        flags: flag::ORIGINATED | check::EXAMINED,
+        flags: flag::ORIGINATED,
         l2: HEADROOM as u16,
         l3: HEADROOM as u16,
         length: length as u16,
         ..Row::default()
-    })
+    };
+    advice.leave(&mut message);
+    Some(message)
 }
 
-impl Expand for Redirect {
+impl<A: Advice> Expand for Redirect<A> {
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
         for i in 0..vector.len() {
             let mut row = vector.row(i);
@@ -150,6 +168,52 @@ impl Expand for Redirect {
             vector.set_row(i, row);
             vector.set_edge(i, Edge::Rewrite.into());
         }
+    }
+}
+
+/// A redirect for a host (RFC 1812 5.2.7.2).
+pub(super) struct Advice4 {
+    us: Ipv4Addr,
+    sender: Ipv4Addr,
+    destination: Ipv4Addr,
+    next_hop: Ipv4Addr,
+}
+
+impl Advice for Advice4 {
+    const HEADERS: usize = error::HEADERS;
+
+    fn find(tables: &Tables, cx: &mut Context<'_>, row: &Row) -> Option<Advice4> {
+        if error::forbidden(cx, row, tables.policy.load(cx.round)).is_some() {
+            return None;
+        }
+        let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
+        let (sender, destination) = (header.src(), header.dst());
+        let object = tables.objects.get(cx.round, Leaf(row.target).index());
+        let next_hop = match object.next_hop() {
+            Ipv4Addr::UNSPECIFIED => destination,
+            next_hop => next_hop,
+        };
+        let facts = tables.facts.load(cx.round).get(row.rx_interface)?;
+        let own = facts.addresses.iter().find(|network| network.contains(sender) && network.contains(next_hop));
+        let us = own.filter(|_| sender != next_hop)?.address();
+        Some(Advice4 { us, sender, destination, next_hop })
+    }
+
+    fn about(&self) -> (IpAddr, IpAddr) {
+        (self.sender.into(), self.destination.into())
+    }
+
+    fn quoted(cx: &Context<'_>, row: &Row) -> usize {
+        error::quoted(cx, row)
+    }
+
+    fn emit(&self, packet: &mut [u8], id: u16) {
+        error::emit(packet, Report::redirect(self.next_hop), self.us, self.sender, id);
+    }
+
+    fn leave(&self, row: &mut Row) {
+        row.target = self.sender.into();
+        row.flags |= check::EXAMINED;
     }
 }
 

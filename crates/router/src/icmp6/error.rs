@@ -1,20 +1,23 @@
 //! `ip6-icmp-error`: tells the sender of a packet why it went no further (RFC 4443 section 3).
 //!
 //! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the ICMPv6 message around the start of
-//! the packet, in place. Next: `ip6-lookup`; or `ip6-glean` when the sender is on the link only.
+//! the packet, in place. Next: `ip6-lookup`; or `ip6-glean` when the sender is of the link only.
 //!
 //! An error is never sent about what RFC 4443 2.4 (e) lists, and by each worker no more than the operator allows (2.4 (f)).
-//! It is sent from the address to which the packet was, when that is ours, else from one of the interface by which it leaves
-//! (2.2). The packet is quoted as it was received, as far as fits the least MTU of IPv6 (2.4 (c)).
+//! It is sent from the address to which the packet was, when that is ours and of the sender's scope, else from one of the
+//! interface by which it leaves, else from one of another (2.2, RFC 6724 section 5). The packet is quoted as it was received, as far as fits the least MTU of IPv6 (2.4 (c)).
 
-use super::input::leave;
+use super::input::becomes_ours;
+use super::way::{self, Way};
+use crate::events::EventSender;
 use crate::icmp::SharedPolicy;
+use crate::icmp::ping::{Refusal, answer};
+use crate::icmp::report::{self, Sent, counter_of, keep_first_buffer};
 use crate::interface::SharedFacts;
 use crate::ip::Fibs6;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::rate::TokenBucket;
-use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
-use std::fmt;
+use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv6Addr;
 use tables::{ObjectHandle, kind};
 use wire::batch::check;
@@ -37,23 +40,22 @@ graph::edges! {
         /// A packet of this router's own went no further, such as an answer to a sender to whom there is no route.
         /// `show ip6 fib ADDRESS`.
         AboutOurs => end "no ICMPv6 error about a packet of ours",
+        /// An echo request of `ping` went no further, and `ping` was told why: its next hop does not answer neighbor
+        /// solicitations, or its route went away.
+        OwnRequest => end "our echo requests that went no further",
         /// More packets went no further than senders are told of (RFC 4443 2.4 (f); `set ip icmp error-rate`). A scan, or
         /// a route is missing: `trace add` shows them.
         RateLimited => end "ICMPv6 errors limited by rate",
-        /// No interface that is up has an address to send an ICMPv6 error from: `set interface ip address`.
+        /// No interface that is up has an address to send an ICMPv6 error from, or none but link-local ones and the sender is
+        /// not on the link: `set interface ip address`.
         NoAddress => drop "no address to send an ICMPv6 error from",
     }
 }
 
 const HEADERS: usize = HEADER_LEN + icmpv6::HEADER_LEN;
 
-/// What to say: type, code and the word behind the checksum, as it travels in scratch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Report {
-    pub kind: Type,
-    pub code: u8,
-    pub rest: u32,
-}
+/// What to say.
+pub type Report = report::Report<Type>;
 
 impl Report {
     pub fn unreachable(code: u8) -> Report {
@@ -65,6 +67,10 @@ impl Report {
     }
     pub fn hop_limit_exceeded() -> Report {
         Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::HOP_LIMIT, rest: 0 }
+    }
+    /// RFC 4443 3.3, RFC 8200 4.5.
+    pub fn reassembly_time_exceeded() -> Report {
+        Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::FRAGMENT_REASSEMBLY, rest: 0 }
     }
     /// RFC 4443 3.4: the byte of the packet that is wrong.
     pub fn parameter_problem(code: u8, at: u32) -> Report {
@@ -78,99 +84,81 @@ impl Report {
     }
 }
 
-impl From<Report> for u64 {
-    fn from(report: Report) -> u64 {
-        (report.kind.0 as u64) << 40 | (report.code as u64) << 32 | report.rest as u64
-    }
-}
-
-impl From<u64> for Report {
-    fn from(word: u64) -> Report {
-        Report { kind: Type((word >> 40) as u8), code: (word >> 32) as u8, rest: word as u32 }
-    }
-}
-
 /// What is sent, by its counter.
-const SENT: &[(Type, u8, CounterSpec)] = &[
-    sent(
+const SENT: &[Sent<Type>] = &[
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::NO_ROUTE),
         "ICMPv6 no route sent",
         "There is no route to the destination (RFC 4443 3.1), and the sender was told. `show ip6 fib ADDRESS` says so.",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::PROHIBITED),
         "ICMPv6 admin prohibited sent",
         "A route says `via prohibit`, and the sender was told (RFC 4443 3.1). `show ip6 fib ADDRESS`.",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::BEYOND_SCOPE),
         "ICMPv6 beyond scope of source sent",
         "A packet from a link-local address was to leave its link, and its sender was told (RFC 4291 2.5.6): it has no other \
          address, or prefers the wrong one.",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::ADDRESS),
         "ICMPv6 address unreachable sent",
         "The next hop does not answer neighbour solicitations, or a route says `via unreachable`, and the sender was told \
          (RFC 4443 3.1). `show ip6 neighbors`, `show ip6 fib ADDRESS`.",
     ),
-    sent(
+    Sent::new(
         (Type::DESTINATION_UNREACHABLE, unreachable::PORT),
         "ICMPv6 port unreachable sent",
         "A UDP packet to a port of this router where nobody listens; the sender was told (RFC 4443 3.1). traceroute ends so.",
     ),
-    sent(
+    Sent::new(
         (Type::PACKET_TOO_BIG, 0),
         "ICMPv6 packet too big sent",
         "A packet too long for the way out; the sender was told the length that fits (RFC 4443 3.2). Path MTU discovery \
          works so (RFC 8201).",
     ),
-    sent(
+    Sent::new(
         (Type::TIME_EXCEEDED, time_exceeded::HOP_LIMIT),
         "ICMPv6 hop limit exceeded sent",
         "A packet's hops were used up (RFC 4443 3.3) and its sender told: traceroute, or a routing loop.",
     ),
-    sent(
+    Sent::new(
+        (Type::TIME_EXCEEDED, time_exceeded::FRAGMENT_REASSEMBLY),
+        "ICMPv6 reassembly time exceeded sent",
+        "Some fragments of a packet to this router came and others did not in time; the sender was told (RFC 8200 4.5). \
+         Fragments are lost on the way, or a sender sends half packets: `show ip6-full-reassembly details`.",
+    ),
+    Sent::new(
         (Type::PARAMETER_PROBLEM, parameter_problem::ERRONEOUS_FIELD),
         "ICMPv6 erroneous header field sent",
         "A header of a packet to this router makes no sense, or asks it to route by a list, and the sender was told where \
-         (RFC 4443 3.4, RFC 5095).",
+         (RFC 4443 3.4, RFC 5095; of fragments RFC 8200 4.5).",
     ),
-    sent(
+    Sent::new(
         (Type::PARAMETER_PROBLEM, parameter_problem::NEXT_HEADER),
         "ICMPv6 unrecognized next header sent",
         "A packet to this router of a protocol that it does not speak; the sender was told (RFC 8200 4).",
     ),
-    sent(
+    Sent::new(
         (Type::PARAMETER_PROBLEM, parameter_problem::OPTION),
         "ICMPv6 unrecognized option sent",
         "A packet to this router with an option that it does not know and that wants to be known; the sender was told \
          (RFC 8200 4.2).",
     ),
+    Sent::new(
+        (Type::PARAMETER_PROBLEM, parameter_problem::FIRST_FRAGMENT),
+        "ICMPv6 incomplete first fragment sent",
+        "The first fragment of a packet to this router does not hold all its headers (RFC 8200 4.5, RFC 7112), as filters \
+         are passed by unseen; the sender was told.",
+    ),
 ];
 
-const fn sent(message: (Type, u8), name: &'static str, meaning: &'static str) -> (Type, u8, CounterSpec) {
-    (message.0, message.1, CounterSpec(name, Severity::Info, meaning))
-}
-
-const COUNTERS: &[CounterSpec] = &{
-    let mut counters = [CounterSpec("", Severity::Info, ""); SENT.len()];
-    let mut i = 0;
-    while i < SENT.len() {
-        counters[i] = SENT[i].2;
-        i += 1;
-    }
-    counters
-};
-
-fn counter_of(report: Report) -> usize {
-    let known = SENT.iter().position(|(kind, code, _)| (*kind, *code) == (report.kind, report.code));
-    debug_assert!(known.is_some(), "{report:?} has no counter");
-    known.unwrap_or(0)
-}
+const COUNTERS: &[CounterSpec] = &report::counters::<_, { SENT.len() }>(SENT);
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip6-icmp-error".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+    NodeSpec { name: "ip6-icmp-error".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip6 }
 }
 
 pub struct Icmp6Error {
@@ -178,32 +166,54 @@ pub struct Icmp6Error {
     objects: ObjectHandle,
     facts: SharedFacts,
     policy: SharedPolicy,
+    events: EventSender,
     bucket: TokenBucket,
 }
 
 impl Icmp6Error {
-    pub(crate) fn new(fibs: Fibs6, objects: ObjectHandle, facts: SharedFacts, policy: SharedPolicy) -> Icmp6Error {
-        Icmp6Error { fibs, objects, facts, policy, bucket: TokenBucket::full() }
+    pub(crate) fn new(
+        fibs: Fibs6,
+        objects: ObjectHandle,
+        facts: SharedFacts,
+        policy: SharedPolicy,
+        events: EventSender,
+    ) -> Icmp6Error {
+        Icmp6Error { fibs, objects, facts, policy, events, bucket: TokenBucket::full() }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
         let report = Report::from(row.scratch);
-        if let Some(reason) = forbidden(cx, row, report) {
-            return reason;
+        match forbidden(cx, row, report.is_about_groups()) {
+            Some(Edge::AboutOurs) if self.tell_ping(cx, row, report) => return Edge::OwnRequest,
+            Some(reason) => return reason,
+            None => {}
         }
         let policy = self.policy.load(cx.round);
         let header = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
         let (sender, destination) = (header.src(), header.dst());
-        let Some(us) = self.address_towards(cx, row, sender, destination).or(policy.router_id6) else {
+        let us = self.address_towards(cx, row, sender, destination);
+        let Some(us) = us.or(policy.router_id6.filter(|_| !sender.is_unicast_link_local())) else {
             return Edge::NoAddress;
+        };
+        let facts = self.facts.load(cx.round).get(row.rx_interface);
+        let to = match way::take(row, row.rx_interface, facts.map(|facts| &facts.ip6), us, sender) {
+            Way::Routes | Way::Here => Edge::Lookup,
+            Way::Link => Edge::OnLink,
+            Way::Nowhere => return Edge::NoAddress,
         };
         if !self.bucket.take(policy.limit, cx.now) {
             return Edge::RateLimited;
         }
-        cx.count(counter_of(report), 1);
+        cx.count(counter_of(SENT, report), 1);
         write(cx, row, us, sender, report);
-        let facts = self.facts.load(cx.round).get(row.rx_interface);
-        leave(row, sender, facts.and_then(|facts| facts.ip6.on_link), Edge::Lookup, Edge::OnLink)
+        becomes_ours(row);
+        to
+    }
+
+    /// Tells control of an echo request of ours that goes no further; whether it was one.
+    fn tell_ping(&self, cx: &Context<'_>, row: &Row, report: Report) -> bool {
+        let event = answer::refused(cx, row, Refusal::Ip6(report.kind, report.code));
+        event.is_some_and(|event| self.events.try_send(event.into()).is_ok())
     }
 
     /// The address that an error to a sender is from. Over several paths the first one counts, so that one sender always
@@ -217,16 +227,14 @@ impl Icmp6Error {
     ) -> Option<Ipv6Addr> {
         let facts = self.facts.load(cx.round);
         let here = &facts.get(row.rx_interface)?.ip6;
-        if here.owns(destination) && (destination.is_unicast_link_local() || !sender.is_unicast_link_local()) {
+        let of_one_scope = destination.is_unicast_link_local() == sender.is_unicast_link_local();
+        if here.owns(destination) && of_one_scope {
             return Some(destination);
         }
         if sender.is_unicast_link_local() {
             return here.link_local;
         }
-        let mut leaf = self.fibs.lookup(cx.round, row.rx_interface, sender.into());
-        if leaf.kind() == kind::LOAD_BALANCE {
-            leaf = self.objects.get(cx.round, leaf.index()).bucket(0);
-        }
+        let leaf = self.fibs.first_way(cx.round, row.rx_interface, sender.into(), &self.objects);
         match leaf.kind() {
             kind::ADJACENCY | kind::GLEAN => {
                 let interface = self.objects.get(cx.round, leaf.index()).interface();
@@ -237,8 +245,8 @@ impl Icmp6Error {
     }
 }
 
-/// RFC 4443 2.4 (e): about which packets no error is sent.
-fn forbidden(cx: &Context<'_>, row: &Row, report: Report) -> Option<Edge> {
+/// RFC 4443 2.4 (e): about which packets no error is sent; of some, about packets to groups it is.
+pub(crate) fn forbidden(cx: &Context<'_>, row: &Row, to_groups_too: bool) -> Option<Edge> {
     if row.flags & flag::ORIGINATED != 0 {
         return Some(Edge::AboutOurs);
     }
@@ -248,7 +256,7 @@ fn forbidden(cx: &Context<'_>, row: &Row, report: Report) -> Option<Edge> {
     let Some(rest) = bytes.get(HEADER_LEN..) else { return Some(Edge::AboutSource) };
     let header = ipv6::Header::new_unchecked(bytes);
     let is_for_many = row.flags & check::GROUP != 0 || header.dst().is_multicast();
-    if is_for_many && !report.is_about_groups() {
+    if is_for_many && !to_groups_too {
         return Some(Edge::AboutGroup);
     }
     let source = header.src();
@@ -257,7 +265,7 @@ fn forbidden(cx: &Context<'_>, row: &Row, report: Report) -> Option<Edge> {
     }
     // What cannot be walked is not known to be an error. A later fragment of one has no type to be told by.
     let chain = Chain::walk(header.next_header(), rest).ok()?;
-    let is_later = chain.fragment.is_some_and(|(_, fragment)| fragment.offset > 0);
+    let is_later = chain.fragment.is_some_and(|header| header.fragment.offset > 0);
     let kind = Type(*rest.get(chain.payload)?);
     let is_error = chain.protocol == Protocol::ICMP6 && !is_later && (kind.is_error() || kind == Type::REDIRECT);
     is_error.then_some(Edge::AboutError)
@@ -265,15 +273,8 @@ fn forbidden(cx: &Context<'_>, row: &Row, report: Report) -> Option<Edge> {
 
 /// Puts the message around the packet's start; what does not fit the quote is let go.
 fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv6Addr, sender: Ipv6Addr, report: Report) {
-    let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(row.l3 as usize);
-    let quote = here.min(usize::from(MIN_MTU) - HEADERS);
-    if row.flags & flag::CHAINED != 0 {
-        let rest = cx.buffers.segment(row.packet).next();
-        cx.buffers.segment_mut(row.packet).set_next(None);
-        if let Some(rest) = rest {
-            cx.buffers.free_chain(rest);
-        }
-    }
+    let quote = report::quoted(cx, row, usize::from(MIN_MTU) - HEADERS);
+    keep_first_buffer(cx, row);
     let l3 = row.l3 as usize;
     let begin = l3 - HEADERS;
     let packet = &mut cx.buffers.bytes_mut(row.packet)[begin..l3 + quote];
@@ -292,15 +293,11 @@ fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv6Addr, sender: Ipv6Addr, re
     .emit(ip);
     (row.l2, row.l3) = (begin as u16, begin as u16);
     row.length = (HEADERS + quote) as u16;
-    row.flags &= !(flag::CHAINED | flag::OFFLOAD);
+    row.flags &= !flag::OFFLOAD;
 }
 
 impl Map for Icmp6Error {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         vector.each_row(|row| self.one(cx, row));
     }
-}
-
-fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    crate::headers::trace_ip6(snapshot, f)
 }

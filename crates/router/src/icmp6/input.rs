@@ -1,16 +1,17 @@
 //! `ip6-icmp-input`: ICMPv6 messages to this router.
 //!
 //! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes: the echo reply in place, with
-//! an IPv6 header right before it. Next: `ip6-lookup` with a reply, or `ip6-glean` when the asker is on the link only;
-//! `icmp6-neighbor-discovery` with that.
+//! an IPv6 header right before it. Next: `ip6-lookup` with a reply, or `ip6-glean` (`ip6-local` when it asked itself) when
+//! the asker, or the address that was asked, is of the link only; `icmp6-neighbor-discovery` with that. Answers to pings of
+//! our own, and errors about them, are told to control.
 
+use super::way::{self, Way};
+use crate::events::EventSender;
 use crate::headers::transport_checksum;
+use crate::icmp::ping::awaited::Awaited;
 use crate::interface::SharedFacts;
 use crate::ip6::OUR_HOP_LIMIT;
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
-use std::fmt;
-use std::net::Ipv6Addr;
-use tables::{Leaf, kind};
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Vector, flag};
 use wire::batch::check;
 use wire::checksum::{self, pseudo_header6};
 use wire::icmpv6::{self, Type};
@@ -21,6 +22,7 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip6-lookup",
         OnLink => next "ip6-glean",
+        Local => next "ip6-local",
         Discovery => next "icmp6-neighbor-discovery",
         Listeners => next "icmp6-multicast-listener",
         /// Less than the 8 bytes of an ICMPv6 header (RFC 4443 2.1). A broken or hostile sender.
@@ -28,10 +30,17 @@ graph::edges! {
         /// The message does not add up (RFC 4443 2.3): damaged on the way, or the sender leaves checksums to a NIC that
         /// does none.
         BadChecksum => drop "bad ICMPv6 checksum",
+        /// An answer to a `ping` of this router's, or an error about one. Normal.
+        Answer => end "ICMPv6 answers to our requests",
+        /// Control has more to do than it can, so `ping` was not told of this answer. Under a flood only.
+        ControlBusy => drop "control is busy, answer not told",
         /// A packet with an address of ours as its source came back: a loop, or a bridge that reflects.
         Own => drop "packet of ours came back to us",
         /// An echo request came to a group, or from who has no address, and the interface has none to answer from.
         NoAddress => drop "no address to answer an ICMPv6 echo from",
+        /// A link-local address of this router was pinged from beyond its link. The answer would have to leave the link, which
+        /// no packet from such an address may (RFC 4291 2.5.6): ping another address.
+        BeyondLink => drop "ICMPv6 answer from a link-local address would leave its link",
         /// A message that asks for nothing here: an answer or an error to nobody's request.
         Unasked => end "ICMPv6 message that asks for nothing",
     }
@@ -41,19 +50,20 @@ const COUNTERS: &[CounterSpec] =
     &[CounterSpec("echo replies sent", Severity::Info, "A ping of this router was answered (RFC 4443 4.2). Normal.")];
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip6-icmp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+    NodeSpec { name: "ip6-icmp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip6 }
 }
 
 pub struct Icmp6Input {
     facts: SharedFacts,
+    pub(crate) awaited: Awaited,
 }
 
 impl Icmp6Input {
-    pub fn new(facts: SharedFacts) -> Icmp6Input {
-        Icmp6Input { facts }
+    pub(crate) fn new(facts: SharedFacts, events: EventSender) -> Icmp6Input {
+        Icmp6Input { facts, awaited: Awaited::new(events) }
     }
 
-    fn one(&self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
+    fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
         let (l3, before) = (row.l3 as usize, row.scratch as usize);
         let start = l3 + before;
         let length = row.l3_length().saturating_sub(before);
@@ -78,8 +88,11 @@ impl Icmp6Input {
             Type::LISTENER_QUERY | Type::LISTENER_REPORT | Type::LISTENER_DONE | Type::LISTENER_REPORT_2 => {
                 Edge::Listeners
             }
-            _ if row.flags & flag::ORIGINATED != 0 => Edge::Own,
-            _ => Edge::Unasked,
+            _ => match self.awaited.tell(cx, row, Edge::Answer, Edge::ControlBusy) {
+                Some(told) => told,
+                None if row.flags & flag::ORIGINATED != 0 => Edge::Own,
+                None => Edge::Unasked,
+            },
         }
     }
 
@@ -124,31 +137,26 @@ impl Icmp6Input {
         let cut = (begin - l3) as u16;
         (row.l2, row.l3) = (row.l2 + cut, begin as u16);
         row.length -= cut;
+        becomes_ours(row);
+        let to = match way::take(row, row.rx_interface, facts.map(|facts| &facts.ip6), us, asker) {
+            Way::Routes => Edge::Lookup,
+            Way::Link => Edge::OnLink,
+            Way::Here => Edge::Local,
+            Way::Nowhere => return Edge::BeyondLink,
+        };
         cx.count(0, 1);
-        leave(row, asker, facts.and_then(|facts| facts.ip6.on_link), Edge::Lookup, Edge::OnLink)
+        to
     }
 }
 
-/// Sends a packet that this router made from another's, by its routes; or, when its destination is of the link on which the
-/// other came, onto that.
-pub(super) fn leave<E>(row: &mut Row, to: Ipv6Addr, on_link: Option<u32>, lookup: E, link: E) -> E {
+/// What was somebody's packet is one of this router's.
+pub(super) fn becomes_ours(row: &mut Row) {
     row.flags = (row.flags & (flag::TRACED | flag::OFFLOAD | flag::CHAINED)) | flag::ORIGINATED | check::EXAMINED6;
     row.scratch = 0;
-    match on_link.filter(|_| to.is_unicast_link_local()) {
-        Some(object) => {
-            row.target = Leaf::new(kind::GLEAN, object).0;
-            link
-        }
-        None => lookup,
-    }
 }
 
 impl Map for Icmp6Input {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         vector.each_row(|row| self.one(cx, row));
     }
-}
-
-fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    crate::headers::trace_ip6(snapshot, f)
 }

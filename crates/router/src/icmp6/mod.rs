@@ -1,16 +1,22 @@
-//! ICMP for IPv6 (RFC 4443): echo is answered, errors are sent.
+//! ICMP for IPv6 (RFC 4443): echo is answered, errors are sent. Pings are [`crate::icmp::ping`].
 
 mod error;
 mod input;
+mod way;
 
 pub use error::Report;
+pub(crate) use error::forbidden;
+pub(crate) use input::Icmp6Input;
+pub(crate) use way::{Way, take as take_way};
 
 use crate::capability::{Capability, Stage};
-use crate::icmp::SharedPolicy;
+use crate::events::EventSender;
+use crate::icmp::{SharedPolicy, ping};
 use crate::interface::SharedFacts;
 use crate::ip::Fibs6;
 use graph::{Behaviour, Graph, GraphError};
 use tables::ObjectHandle;
+use wire::Family;
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
@@ -32,11 +38,16 @@ pub(crate) fn register(
     policy: &SharedPolicy,
     fibs: &Fibs6,
     objects: &ObjectHandle,
-) -> Result<(), GraphError> {
-    let seen = facts.clone();
-    graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input::Icmp6Input::new(seen.clone()))))?;
+    events: &EventSender,
+) -> Result<ping::Nodes, GraphError> {
+    let (seen, sender) = (facts.clone(), events.clone());
+    let echo = move || Icmp6Input::new(seen.clone(), sender.clone());
+    let input = graph.register(input::spec(), move |_| Behaviour::Map(Box::new(echo())))?;
+    let requests = ping::request::register(graph, Family::Ip6, facts, events)?;
     let (facts, policy, fibs, objects) = (facts.clone(), policy.clone(), fibs.clone(), objects.clone());
-    let error = move || error::Icmp6Error::new(fibs.clone(), objects.clone(), facts.clone(), policy.clone());
+    let events = events.clone();
+    let error =
+        move || error::Icmp6Error::new(fibs.clone(), objects.clone(), facts.clone(), policy.clone(), events.clone());
     graph.register(error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
-    Ok(())
+    Ok(ping::Nodes { input, requests })
 }

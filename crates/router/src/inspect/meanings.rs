@@ -51,7 +51,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "IPv4",
         about: "Packets are examined (RFC 1812 5.2), looked up and sent on, or delivered to this router.",
-        of: &["ip4", "ip4-input-no-checksum", "reassembly"],
+        of: &["ip4", "ip4-input-no-checksum", "ip4-local-full-reassembly"],
     },
     Section {
         title: "ICMP",
@@ -71,12 +71,12 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "IPv6",
         about: "Packets are examined (RFC 8200), looked up and sent on, or delivered to this router.",
-        of: &["ip6"],
+        of: &["ip6", "ip6-local-full-reassembly"],
     },
     Section {
         title: "ICMPv6",
         about: "Messages to this router (RFC 4443), and what it tells senders of packets that went no further.",
-        of: &["icmp6"],
+        of: &["icmp6", "ip6-ping"],
     },
     Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local", "dhcp"] },
     Section { title: "Mirroring", about: "Copies of packets for others to look at (SPAN).", of: &["span"] },

@@ -122,7 +122,7 @@ fn change(
 }
 
 /// What texts call a family.
-fn name(family: Family) -> &'static str {
+pub(crate) fn name(family: Family) -> &'static str {
     match family {
         Family::Ip4 => "IPv4",
         Family::Ip6 => "IPv6",

@@ -9,7 +9,7 @@ use rcu::{Published, Round};
 use std::ops::Range;
 use std::sync::Arc;
 use tables::object::ObjectRef;
-use tables::{Leaf, Lookup4, Lookup6, fib4::Ahead, kind};
+use tables::{Leaf, Lookup4, Lookup6, ObjectHandle, fib4::Ahead, kind};
 
 /// The tables of a family by index, as control publishes them; none where there is none.
 pub(crate) type SharedTables<L> = Arc<Published<Vec<Option<L>>>>;
@@ -153,6 +153,21 @@ impl<L: Lookup> Fibs<L> {
     pub fn lookup(&self, round: &Round<'_>, rx: InterfaceIndex, address: L::Address) -> Leaf {
         let leaf = self.lookup_in(round, self.index_of(round, rx), address);
         self.follow(round, leaf, address, false)
+    }
+
+    /// The same; over several paths the first one, so that one address always has the same.
+    pub fn first_way(
+        &self,
+        round: &Round<'_>,
+        rx: InterfaceIndex,
+        address: L::Address,
+        objects: &ObjectHandle,
+    ) -> Leaf {
+        let leaf = self.lookup(round, rx, address);
+        match leaf.kind() {
+            kind::LOAD_BALANCE => objects.get(round, leaf.index()).bucket(0),
+            _ => leaf,
+        }
     }
 
     /// The default route's, for that address.

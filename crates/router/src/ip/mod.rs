@@ -11,6 +11,7 @@ pub mod count;
 mod entry;
 pub(crate) mod fibs;
 pub(crate) mod forward;
+pub(crate) mod fragment;
 mod hops;
 mod leaving;
 mod load;

@@ -4,7 +4,6 @@
 //! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. What is
 //! too long for its next hop goes round by `ip4-frag`.
 
-mod fragment;
 mod input;
 mod local;
 mod lookup;
@@ -24,8 +23,10 @@ use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedFacts};
 use crate::ip::Fibs4;
 use crate::ip::count::Places;
+use crate::ip::fragment::{self, Cutter};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::ObjectHandle;
+use wire::Family;
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
@@ -113,8 +114,8 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
         Behaviour::Map(Box::new(rewrite::Ip4Rewrite::new(handle.clone(), policy.clone(), seen.clone())))
     })?;
     let workers = graph.workers();
-    graph.register(fragment::spec(), move |worker| {
-        Behaviour::Expand(Box::new(fragment::Ip4Fragment::new(worker, workers)))
+    graph.register(fragment::spec(Family::Ip4), move |worker| {
+        Behaviour::Expand(Box::new(Cutter::new(Family::Ip4, worker, workers)))
     })?;
     let to_local = objects.clone();
     graph.register(local::spec(), move |_| {

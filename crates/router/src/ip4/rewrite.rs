@@ -78,7 +78,7 @@ impl Map for Ip4Rewrite {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let policy = self.policy.load(cx.round);
-        let redirects = !policy.redirects.is_empty() && turns_back(&self.objects, cx, vector);
+        let redirects = policy.redirects.any() && turns_back(&self.objects, cx, vector);
         let done = match vector.any_flags() & SPECIAL != 0 || redirects {
             true => 0,
             false => forward_vector::<Hop4>(&self.objects, cx, vector),
@@ -100,7 +100,7 @@ impl Ip4Rewrite {
                 let row = vector.columns();
                 row.length[i].wrapping_add(row.l2[i]).wrapping_sub(row.l3[i]) > object.mtu()
             };
-            let plain = vector.columns().flags[i] & SPECIAL == 0 && !is_long && policy.redirects.is_empty();
+            let plain = vector.columns().flags[i] & SPECIAL == 0 && !is_long && !policy.redirects.any();
             let to = match object.is_complete() && plain {
                 true => forward_one::<Hop4>(cx, vector, i, object),
                 false => one(cx, vector, i, object, policy, facts),
@@ -148,7 +148,7 @@ fn one(
         // Whole, if it is long: its fragments would take up the place of others that wait.
         return Edge::Arp.into();
     }
-    let turns_back = object.interface() == row.rx_interface.0 && policy.redirects_on(row.rx_interface);
+    let turns_back = object.interface() == row.rx_interface.0 && policy.redirects.on(row.rx_interface);
     if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {
         return Edge::Redirect.into();
     }

@@ -4,7 +4,7 @@
 //! first. Nobody else may send from an address of ours, nor from one to which there is no way back.
 //!
 //! Reads: source and extension headers. Writes: `scratch`, where what they carry begins, counted from the IPv6 header.
-//! Next: by what that is.
+//! Next: by what that is; `ip6-local-full-reassembly` with fragments, from where the whole packet comes back.
 
 use crate::icmp6::Report;
 use crate::interface::SharedFacts;
@@ -16,11 +16,13 @@ use wire::icmpv6::{Type, parameter_problem, unreachable};
 use wire::ipv4::Protocol;
 use wire::ipv6::{self, Chain, ChainError, HEADER_LEN, OptionVerdict, next_header};
 use wire::nd::HOP_LIMIT;
+use wire::{tcp, udp};
 
 graph::edges! {
     pub enum Edge {
         Icmp => next "ip6-icmp-input",
         IcmpError => next "ip6-icmp-error",
+        Reassemble => next "ip6-local-full-reassembly",
         /// A packet to this router from one of its own addresses that came from outside: its sender forges addresses, or
         /// another station has an address of ours.
         Spoofed => drop "ip6 spoofed local-address packet drops",
@@ -35,8 +37,6 @@ graph::edges! {
         FragmentTwice => drop "ip6 second fragment header",
         /// An option that is not known here says that the packet is to be discarded without a word (RFC 8200 4.2).
         Option => drop "ip6 option says discard",
-        /// A fragment of a packet to this router.
-        Fragment => drop "ip6 fragments are not reassembled",
         /// The packet ends with its headers (RFC 8200 4.7). It asks for nothing.
         NoNextHeader => end "ip6 no next header",
         /// A TCP segment to this router, where nobody listens.
@@ -130,24 +130,31 @@ fn deliver(cx: &Context<'_>, row: &mut Row) -> Edge {
     let chain = match Chain::walk(first, rest) {
         Ok(chain) => chain,
         Err(ChainError::Truncated { .. }) => return Edge::Truncated,
+        Err(ChainError::BeyondFirstFragment { .. }) => return problem(parameter_problem::FIRST_FRAGMENT, 0),
         Err(ChainError::TooMany { .. }) => return Edge::TooMany,
         Err(ChainError::FragmentTwice { .. }) => return Edge::FragmentTwice,
         Err(ChainError::HopByHopLate { named_at }) => {
             return problem(parameter_problem::NEXT_HEADER, HEADER_LEN + named_at);
         }
     };
-    if let Some((at, _)) = chain.routing {
+    // What stands behind a fragment header is judged when the packet is whole.
+    let own_end = chain.own_end();
+    if let Some((at, _)) = chain.routing.filter(|(at, _)| *at < own_end) {
         // RFC 8200 4.4, RFC 5095, RFC 8754 4.3: this router is no segment endpoint.
         return problem(parameter_problem::ERRONEOUS_FIELD, HEADER_LEN + at + 2);
     }
     let to_group = header.dst().is_multicast();
-    match judge_options(first, rest, &chain, to_group) {
+    match judge_options(first, &rest[..own_end], to_group) {
         Ok(()) => {}
         Err(Refusal::Silent) => return Edge::Option,
         Err(Refusal::Told(code, at)) => return problem(code, HEADER_LEN + at),
     }
-    if chain.is_fragment() {
-        return Edge::Fragment;
+    if let Some(ipv6::FragmentHeader { fragment, .. }) = chain.fragment.filter(|_| chain.is_fragment()) {
+        let room = (header.payload_len() as usize).saturating_sub(chain.payload);
+        if fragment.offset == 0 && room < upper_header(chain.protocol) {
+            return problem(parameter_problem::FIRST_FRAGMENT, 0);
+        }
+        return Edge::Reassemble;
     }
     match chain.protocol {
         Protocol::ICMP6 => {
@@ -172,10 +179,21 @@ enum Refusal {
     Told(u8, usize),
 }
 
-/// Looks at the options of a packet (RFC 8200 section 4.2), in the headers that `chain` is sure to hold.
-fn judge_options(first: Protocol, bytes: &[u8], chain: &Chain, to_group: bool) -> Result<(), Refusal> {
+/// Bytes of a header that a first fragment is to hold besides the extension headers (RFC 7112 section 3): of ICMPv6 the type,
+/// the code and the checksum.
+fn upper_header(protocol: Protocol) -> usize {
+    match protocol {
+        Protocol::TCP => tcp::HEADER_LEN,
+        Protocol::UDP => udp::HEADER_LEN,
+        Protocol::ICMP6 => 4,
+        _ => 0,
+    }
+}
+
+/// Looks at the options of a packet (RFC 8200 section 4.2), in the extension headers that `bytes` are.
+fn judge_options(first: Protocol, bytes: &[u8], to_group: bool) -> Result<(), Refusal> {
     let (mut protocol, mut at) = (first, 0);
-    while at < chain.payload {
+    while at < bytes.len() {
         let Some(header) = bytes.get(at..).and_then(|rest| ipv6::extension_header(protocol, rest)) else {
             return Ok(());
         };

@@ -2,7 +2,7 @@
 //!
 //! The packet's way: `ip6-input` -> `ip6-lookup` (-> `ip6-load-balance`, `lookup-ip6-dst`) -> `ip6-rewrite` -> the
 //! interface's output; or to `ip6-local`, `ip6-glean`. Nothing is cut on its way: what is too long for its next hop is
-//! answered (RFC 8200 section 5).
+//! answered (RFC 8200 section 5). Only what this router sends itself goes round by `ip6-frag` then.
 
 mod addresses;
 pub mod cli;
@@ -19,16 +19,18 @@ pub(crate) use addresses::local_route;
 pub use facts::Facts6;
 
 use crate::capability::{Capability, Stage};
+use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedFacts};
 use crate::ip::Fibs6;
 use crate::ip::control::TableIndex;
 use crate::ip::count::Places;
+use crate::ip::fragment::{self, Cutter};
 use crate::nd::dad::Standing;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use tables::ObjectHandle;
-use wire::{MacAddress, Prefix6};
+use wire::{Family, MacAddress, Prefix6};
 
 /// Hops that our own packets may take (RFC 1700's default).
 pub(crate) const OUR_HOP_LIMIT: u8 = 64;
@@ -45,6 +47,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         Stage::new("ip6-unicast", "ip6-route-counters", when_enabled),
         Stage::new("ip6-local", "ip6-local", when_enabled),
         Stage::new("ip6-output", "ip6-rewrite", when_enabled),
+        Stage::new("ip6-output", "ip6-frag", when_enabled),
     ],
 };
 
@@ -96,6 +99,7 @@ pub(crate) const DISCOVER_EDGE: u16 = rewrite::Edge::Discover as u16;
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
     pub facts: &'a SharedFacts,
+    pub policy: &'a SharedPolicy,
     pub fibs: &'a Fibs6,
     pub objects: &'a ObjectHandle,
     pub places: &'a Places,
@@ -107,7 +111,7 @@ pub(crate) struct Shared<'a> {
 /// # Errors
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
-    let Shared { facts, fibs, objects, places, counters } = shared;
+    let Shared { facts, policy, fibs, objects, places, counters } = shared;
     let (seen, ip6) = (facts.clone(), counters.ip6.clone());
     let input = move || input::Ip6Input::new(seen.clone(), ip6.clone());
     graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input())))?;
@@ -121,9 +125,13 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(lookup::load_balance_spec(), move |_| {
         Behaviour::Map(Box::new(lookup::Ip6LoadBalance::new(handle.clone(), seed)))
     })?;
-    let handle = objects.clone();
-    let rewrite =
-        graph.register(rewrite::spec(), move |_| Behaviour::Map(Box::new(rewrite::Ip6Rewrite::new(handle.clone()))))?;
+    let (handle, policy) = (objects.clone(), policy.clone());
+    let rewrite = move || rewrite::Ip6Rewrite::new(handle.clone(), policy.clone());
+    let rewrite = graph.register(rewrite::spec(), move |_| Behaviour::Map(Box::new(rewrite())))?;
+    let workers = graph.workers();
+    graph.register(fragment::spec(Family::Ip6), move |worker| {
+        Behaviour::Expand(Box::new(Cutter::new(Family::Ip6, worker, workers)))
+    })?;
     let (seen, fibs) = (facts.clone(), fibs.clone());
     let local = move || local::Ip6Local::new(seen.clone(), fibs.clone());
     graph.register(local::spec(), move |_| Behaviour::Map(Box::new(local())))?;

@@ -1,11 +1,14 @@
 //! `ip6-rewrite`: sends packets to their next hop.
 //!
 //! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the hop limit into the packet;
-//! `l2` and `length`. Next: the adjacency's interface output; `ip6-discover-neighbor` when the next hop is not known;
-//! `ip6-icmp-error` when the packet is too long, its hops are used up, or its source is of its link only.
+//! `l2` and `length`; for `ip6-frag`, the MTU in the scratch word. Next: the adjacency's interface output;
+//! `ip6-discover-neighbor` when the next hop is not known; `ip6-frag` when a packet of this router's own is too long;
+//! `ip6-icmp-error` when one of others is, its hops are used up, or its source is of its link only; `ip6-redirect` when it
+//! turns back where its sender is to be told.
 
+use crate::icmp::{SharedPolicy, Switches};
 use crate::icmp6::Report;
-use crate::ip::forward::{forward_one, forward_vector};
+use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use tables::object::ObjectRef;
@@ -19,6 +22,8 @@ graph::edges! {
     pub enum Edge {
         Discover => next "ip6-discover-neighbor",
         IcmpError => next "ip6-icmp-error",
+        Redirect => next "ip6-redirect",
+        Fragment => next "ip6-frag",
         /// The packet begins so far at the front of its buffer that the link header does not fit before it. No device
         /// brings such packets: please report it.
         NoRoom => drop "no room for the link header",
@@ -42,11 +47,12 @@ pub fn spec() -> NodeSpec {
 
 pub struct Ip6Rewrite {
     objects: ObjectHandle,
+    policy: SharedPolicy,
 }
 
 impl Ip6Rewrite {
-    pub fn new(objects: ObjectHandle) -> Ip6Rewrite {
-        Ip6Rewrite { objects }
+    pub(crate) fn new(objects: ObjectHandle, policy: SharedPolicy) -> Ip6Rewrite {
+        Ip6Rewrite { objects, policy }
     }
 }
 
@@ -56,7 +62,8 @@ const SPECIAL: u32 = check::TTL | check::GROUP | check::MARTIAN_SOURCE | flag::S
 impl Map for Ip6Rewrite {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let done = match vector.any_flags() & SPECIAL != 0 {
+        let redirects = &self.policy.load(cx.round).redirects6;
+        let done = match vector.any_flags() & SPECIAL != 0 || redirects.any() && turns_back(&self.objects, cx, vector) {
             true => 0,
             false => forward_vector::<Hop6>(&self.objects, cx, vector),
         };
@@ -65,10 +72,10 @@ impl Map for Ip6Rewrite {
             let object = objects.get(Leaf(vector.targets()[i]).index());
             let columns = vector.columns();
             let length = columns.length[i].wrapping_add(columns.l2[i]).wrapping_sub(columns.l3[i]);
-            let plain = columns.flags[i] & SPECIAL == 0 && length <= object.mtu();
+            let plain = columns.flags[i] & SPECIAL == 0 && length <= object.mtu() && !redirects.any();
             let to = match object.is_complete() && plain {
                 true => forward_one::<Hop6>(cx, vector, i, object),
-                false => one(cx, vector, i, object),
+                false => one(cx, vector, i, object, redirects),
             };
             vector.set_edge(i, to);
         }
@@ -76,7 +83,7 @@ impl Map for Ip6Rewrite {
 }
 
 /// One packet, with all that can be special about it.
-fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>) -> EdgeIndex {
+fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>, redirects: &Switches) -> EdgeIndex {
     let mut row = vector.row(i);
     let forwarded = row.flags & flag::ORIGINATED == 0;
     if forwarded && row.flags & check::GROUP != 0 {
@@ -91,13 +98,23 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         vector.set_scratch(i, Report::hop_limit_exceeded().into());
         return Edge::IcmpError.into();
     }
-    if wire_length(cx, &row) > object.mtu() as usize {
+    let is_long = wire_length(cx, &row) > object.mtu() as usize;
+    if is_long && forwarded {
         cx.count(TOO_BIG, 1);
         vector.set_scratch(i, Report::packet_too_big(object.mtu()).into());
         return Edge::IcmpError.into();
     }
     if !object.is_complete() {
+        // Whole, if it is long: its fragments would take up the place of others that wait.
         return Edge::Discover.into();
+    }
+    let turns_back = object.interface() == row.rx_interface.0 && redirects.on(row.rx_interface);
+    if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {
+        return Edge::Redirect.into();
+    }
+    if is_long {
+        vector.set_scratch(i, object.mtu().into());
+        return Edge::Fragment.into();
     }
     let rewrite = object.rewrite();
     let l3 = row.l3 as usize;

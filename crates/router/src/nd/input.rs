@@ -187,8 +187,9 @@ impl NdInput {
         if header.hop_limit() != HOP_LIMIT {
             return Err(Edge::HopLimit);
         }
+        // RFC 6980 5: of several fragments, or of one that is all of it.
         let chain = Chain::walk(header.next_header(), &packet[HEADER_LEN..]);
-        if chain.is_ok_and(|chain| chain.fragment.is_some()) {
+        if row.flags & flag::REASSEMBLED != 0 || chain.is_ok_and(|chain| chain.fragment.is_some()) {
             return Err(Edge::Fragment);
         }
         let message = packet.get(row.scratch as usize..).unwrap_or_default();

@@ -1,18 +1,22 @@
 //! Neighbor Discovery for IPv6 (RFC 4861): who has which Ethernet address.
 //!
-//! Workers answer solicitations and take in what neighbours say ([`input`]); control asks and announces ([`send`]). What is
+//! Workers answer solicitations, take in what neighbours say ([`input`]) and tell hosts of better next hops ([`redirect`]);
+//! control asks and announces ([`send`]). What is
 //! known of neighbours is in [`crate::neighbour`].
 
 pub mod cli;
 pub(crate) mod config;
 pub mod dad;
 mod input;
+mod redirect;
 mod send;
 
 pub(crate) use input::finish;
 
 use crate::capability::{Capability, Stage};
 use crate::events::EventSender;
+use crate::icmp::SharedPolicy;
+use crate::icmp::redirect::{Redirect, Tables};
 use crate::interface::SharedFacts;
 use crate::ip::Fibs6;
 use crate::ip::on_link::OnLink;
@@ -32,6 +36,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         Stage::new("ip6-local", "icmp6-neighbor-discovery", ip6::when_enabled),
         Stage::new("ip6-glean", "ip6-glean", ip6::when_enabled),
         Stage::new("ip6-discover", "ip6-discover-neighbor", ip6::when_enabled),
+        Stage::new("ip6-redirect", "ip6-redirect", ip6::when_enabled),
     ],
 };
 
@@ -47,6 +52,7 @@ pub(crate) struct Nodes {
 pub(crate) fn register(
     graph: &mut Graph,
     facts: &SharedFacts,
+    policy: &SharedPolicy,
     fibs: &Fibs6,
     objects: &ObjectHandle,
     neighbours: &Neighbours,
@@ -58,6 +64,10 @@ pub(crate) fn register(
         policy: neighbours.shared_policy(),
         routes: OnLink::new(fibs, objects),
     };
+    let redirecting = Tables { objects: objects.clone(), facts: facts.clone(), policy: policy.clone() };
+    graph.register(redirect::spec(), move |_| {
+        Behaviour::Expand(Box::new(Redirect::<redirect::Advice6>::new(redirecting.clone())))
+    })?;
     let sender = events.clone();
     graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::NdInput::new(tables.clone(), sender.clone())))

@@ -9,8 +9,8 @@
 //! packets are refused at once.
 //!
 //! Reads: `target`, an adjacency or glean object: interface and next hop (for a glean,
-//! the packet's own destination). Next: `ip4-lookup` or `ip6-lookup` when released (`ip6-glean` with what is of its link
-//! only); `ip4-icmp-error` (host unreachable) or `ip6-icmp-error` (address unreachable) when nobody answered.
+//! the packet's own destination). Next: `ip4-lookup` or `ip6-lookup` when released (`ip6-glean` with what is
+//! from or to an address of its link only); `ip4-icmp-error` (host unreachable) or `ip6-icmp-error` (address unreachable) when nobody answered.
 
 use super::limit::{Bucket, ByInterface};
 use super::table::Shared;
@@ -308,10 +308,11 @@ pub(super) fn destination(family: Family, cx: &Context<'_>, row: &Row) -> IpAddr
 /// Has a packet take its way anew.
 fn look_again(family: Family, cx: &Context<'_>, row: &mut Row) -> EdgeIndex {
     row.scratch = 0;
+    let is_of_link = |address: IpAddr| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
     match destination(family, cx, row) {
         IpAddr::V4(to) => row.target = to.into(),
-        // Routes know nothing of it; its target is its link.
-        IpAddr::V6(to) if to.is_unicast_link_local() => return edge6::Edge::OnLink.into(),
+        // Not by routes, which could lead it off its link; its target is that link.
+        to if is_of_link(to) || is_of_link(source(family, cx, row)) => return edge6::Edge::OnLink.into(),
         IpAddr::V6(_) => {}
     }
     Edge::Lookup.into()

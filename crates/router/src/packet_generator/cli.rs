@@ -124,7 +124,10 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
     let content = match (args.optional_text("data"), args.optional_text("pcap")) {
         (Some(_), Some(_)) => return fail("a stream has either data or pcap"),
         (None, None) => return fail("what shall it send? (data { ... } or pcap FILE)"),
-        (Some(data), None) => Content::Template(Template::parse(inside(data), sizes, link).map_err(CommandError::new)?),
+        (Some(data), None) => {
+            let template = Template::parse(inside(data), sizes, link).map_err(CommandError::new)?;
+            Content::Template(Box::new(template))
+        }
         (None, Some(name)) => {
             let (name, file) = (Path::new(name), router.files.open(Path::new(name))?);
             Content::Replay(read_capture(name, file).map_err(CommandError::new)?)

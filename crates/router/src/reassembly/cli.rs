@@ -4,10 +4,12 @@
 use super::{Limits, Shown};
 use crate::Router;
 use crate::inspect::worker_name;
+use crate::ip::cli::name;
 use command::table::{Align, Table};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
 use serde::Serialize;
 use std::fmt;
+use wire::Family;
 use wire::ipv4::Protocol;
 
 /// Most datagrams of a worker that `details` lists.
@@ -18,14 +20,27 @@ pub fn register(set: &mut CommandSet<Router>) {
         "Reassembly",
         "Datagrams that come to the router itself in fragments are put together, within limits: `timeout' and \
          `expire-walk-interval' in milliseconds, `max-reassemblies' datagrams and `max-buffers' buffers of a worker, \
-         `max-per-source' datagrams of one sender, `max-reassembly-length' fragments of one datagram.",
+         `max-per-source' datagrams of one sender (of IPv6, of one /64), `max-reassembly-length' fragments of one datagram.",
     );
+    Family::ALL.into_iter().for_each(|family| register_of(set, family));
+}
+
+/// What a family's reassembly is called in commands.
+pub(super) fn command(family: Family) -> &'static str {
+    match family {
+        Family::Ip4 => "ip4-full-reassembly",
+        Family::Ip6 => "ip6-full-reassembly",
+    }
+}
+
+fn register_of(set: &mut CommandSet<Router>, family: Family) {
+    let (command, family_name) = (command(family), name(family));
     set.add(
         Command::new(
-            "set ip4-full-reassembly [default] {{ [timeout <timeout:u32 100..600000>] | [max-reassemblies <datagrams:u32 1..65536>] | [max-reassembly-length <fragments:u32 2..8192>] | [max-per-source <share:u32 1..65536>] | [max-buffers <buffers:u32 64..1048576>] | [expire-walk-interval <interval:u32 10..60000>] }}",
-            "Limit the reassembly of datagrams to the router; `default': as at start but for what is named.",
-            |router: &mut Router, args: &Args| {
-                let now = if args.flag("default") { Limits::default() } else { router.reassembly.limits };
+            &format!("set {command} [default] {{{{ [timeout <timeout:u32 100..600000>] | [max-reassemblies <datagrams:u32 1..65536>] | [max-reassembly-length <fragments:u32 2..8192>] | [max-per-source <share:u32 1..65536>] | [max-buffers <buffers:u32 64..1048576>] | [expire-walk-interval <interval:u32 10..60000>] }}}}"),
+            &format!("Limit the reassembly of {family_name} datagrams to the router; `default': as at start but for what is named."),
+            move |router: &mut Router, args: &Args| {
+                let now = if args.flag("default") { Limits::of(family) } else { router.reassembly.limits(family) };
                 let limits = Limits {
                     timeout: args.optional("timeout")?.unwrap_or(now.timeout),
                     max_reassemblies: args.optional("datagrams")?.unwrap_or(now.max_reassemblies),
@@ -34,18 +49,20 @@ pub fn register(set: &mut CommandSet<Router>) {
                     max_buffers: args.optional("buffers")?.unwrap_or(now.max_buffers),
                     expire_walk_interval: args.optional("interval")?.unwrap_or(now.expire_walk_interval),
                 };
-                router.set_reassembly_limits(limits);
+                router.set_reassembly_limits(family, limits);
                 reply(Done)
             },
         )
         .configures()
-        .example("set ip4-full-reassembly timeout 5000 max-reassemblies 4096")
-        .example("set ip4-full-reassembly default"),
+        .example(&format!("set {command} timeout 5000 max-reassemblies 4096"))
+        .example(&format!("set {command} default")),
     );
     set.add(Command::new(
-        "show ip4-full-reassembly [details]",
-        "Datagrams to the router in progress and their limits; `details': the oldest datagrams.",
-        show,
+        &format!("show {command} [details]"),
+        &format!(
+            "{family_name} datagrams to the router in progress and their limits; `details': the oldest datagrams."
+        ),
+        move |router: &mut Router, args: &Args| show(router, family, args),
     ));
 }
 
@@ -61,13 +78,14 @@ pub(super) fn words(limits: &Limits) -> [(&'static str, u32); 6] {
     ]
 }
 
-fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
+fn show(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let details = args.flag("details");
-    let workers = router.reassemblies(if details { LISTED } else { 0 });
+    let workers = router.reassemblies(family, if details { LISTED } else { 0 });
     let unheard = (0..workers.len()).filter(|worker| workers[*worker].is_none()).map(worker_name).collect();
     let workers: Vec<_> = workers.into_iter().flatten().collect();
     reply(ShowReassembly {
-        limits: router.reassembly.limits,
+        family,
+        limits: router.reassembly.limits(family),
         reassemblies: workers.iter().map(|worker| worker.datagrams).sum(),
         buffers: workers.iter().map(|worker| worker.buffers).sum(),
         unheard,
@@ -77,6 +95,8 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
 
 #[derive(Serialize)]
 struct ShowReassembly {
+    #[serde(skip)]
+    family: Family,
     limits: Limits,
     reassemblies: usize,
     buffers: usize,
@@ -85,48 +105,61 @@ struct ShowReassembly {
     datagrams: Option<Vec<Shown>>,
 }
 
+/// A table of datagrams.
+fn table(family: Family, datagrams: &[Shown]) -> Table {
+    let is_ip4 = family == Family::Ip4;
+    let (address, id) = if is_ip4 { (15, 6) } else { (24, 10) };
+    let mut table = Table::new(" ")
+        .column("Source", Align::Left, address)
+        .column("Destination", Align::Left, address)
+        .column("ID", Align::Left, id);
+    if is_ip4 {
+        table = table.column("Protocol", Align::Left, 8);
+    }
+    table = table
+        .column("Age", Align::Right, 6)
+        .column("Fragments", Align::Right, 9)
+        .column("Bytes", Align::Right, 5)
+        .column("Of", Align::Right, 9);
+    for shown in datagrams {
+        let of = match shown.length {
+            _ if shown.discarded => "discarded".into(),
+            Some(length) => length.to_string(),
+            None => "?".into(),
+        };
+        let mut row = vec![
+            shown.source.to_string(),
+            shown.destination.to_string(),
+            // 0x and two digits a byte.
+            format!("0x{:0width$x}", shown.identification, width = id - 2),
+        ];
+        row.extend(shown.protocol.map(|protocol| Protocol(protocol).to_string()));
+        row.extend([format!("{:.1}", shown.age), shown.fragments.to_string(), shown.bytes.to_string(), of]);
+        table.row(row);
+    }
+    table
+}
+
 impl fmt::Display for ShowReassembly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(datagrams) = &self.datagrams {
-            let mut table = Table::new(" ")
-                .column("Source", Align::Left, 15)
-                .column("Destination", Align::Left, 15)
-                .column("ID", Align::Left, 6)
-                .column("Protocol", Align::Left, 8)
-                .column("Age", Align::Right, 6)
-                .column("Fragments", Align::Right, 9)
-                .column("Bytes", Align::Right, 5)
-                .column("Of", Align::Right, 9);
-            for shown in datagrams {
-                let of = match shown.length {
-                    _ if shown.discarded => "discarded".into(),
-                    Some(length) => length.to_string(),
-                    None => "?".into(),
-                };
-                table.row([
-                    shown.source.to_string(),
-                    shown.destination.to_string(),
-                    format!("0x{:04x}", shown.identification),
-                    Protocol(shown.protocol).to_string(),
-                    format!("{:.1}", shown.age),
-                    shown.fragments.to_string(),
-                    shown.bytes.to_string(),
-                    of,
-                ]);
-            }
-            write!(f, "{table}")?;
+            write!(f, "{}", table(self.family, datagrams))?;
         }
         if !self.unheard.is_empty() {
             writeln!(f, "Not counted, for want of an answer (`show threads'): {}", self.unheard.join(", "))?;
         }
+        let ip = match self.family {
+            Family::Ip4 => "IP4",
+            Family::Ip6 => "IP6",
+        };
         let Limits { timeout, max_reassemblies, max_reassembly_length, max_per_source, max_buffers, .. } = self.limits;
-        writeln!(f, "Current full IP4 reassemblies count: {}, buffers: {}", self.reassemblies, self.buffers)?;
-        writeln!(f, "Maximum configured concurrent full IP4 reassemblies per worker-thread: {max_reassemblies}")?;
-        writeln!(f, "Maximum configured full IP4 reassemblies of one source: {max_per_source}")?;
-        writeln!(f, "Maximum configured full IP4 reassembly length: {max_reassembly_length} fragments")?;
-        writeln!(f, "Maximum configured full IP4 reassembly buffers per worker-thread: {max_buffers}")?;
-        writeln!(f, "Maximum configured full IP4 reassembly timeout: {timeout}ms")?;
+        writeln!(f, "Current full {ip} reassemblies count: {}, buffers: {}", self.reassemblies, self.buffers)?;
+        writeln!(f, "Maximum configured concurrent full {ip} reassemblies per worker-thread: {max_reassemblies}")?;
+        writeln!(f, "Maximum configured full {ip} reassemblies of one source: {max_per_source}")?;
+        writeln!(f, "Maximum configured full {ip} reassembly length: {max_reassembly_length} fragments")?;
+        writeln!(f, "Maximum configured full {ip} reassembly buffers per worker-thread: {max_buffers}")?;
+        writeln!(f, "Maximum configured full {ip} reassembly timeout: {timeout}ms")?;
         let interval = self.limits.expire_walk_interval;
-        writeln!(f, "Maximum configured full IP4 reassembly expire walk interval: {interval}ms")
+        writeln!(f, "Maximum configured full {ip} reassembly expire walk interval: {interval}ms")
     }
 }

@@ -1,23 +1,26 @@
-//! The limits as the command that sets those that are not the default.
+//! The limits as the commands that set those that are not the default.
 
 use super::Limits;
-use super::cli::words;
+use super::cli::{command, words};
 use crate::Router;
 use crate::config::Statement;
+use wire::Family;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    let (limits, default) = (router.reassembly.limits, Limits::default());
-    let set: Vec<String> = words(&limits)
-        .into_iter()
-        .zip(words(&default))
-        .filter(|(set, default)| set != default)
-        .map(|((word, value), _)| format!("{word} {value}"))
-        .collect();
-    if !set.is_empty() {
-        let line = format!("set ip4-full-reassembly {}", set.join(" "));
-        let mut statement = Statement::new(line.clone(), "set ip4-full-reassembly default".into());
-        // What it does not name goes back to the default.
-        statement.replace = Some(line.replacen("reassembly", "reassembly default", 1));
-        into.push(statement);
+    for family in Family::ALL {
+        let (limits, default) = (router.reassembly.limits(family), Limits::of(family));
+        let set: Vec<String> = words(&limits)
+            .into_iter()
+            .zip(words(&default))
+            .filter(|(set, default)| set != default)
+            .map(|((word, value), _)| format!("{word} {value}"))
+            .collect();
+        if !set.is_empty() {
+            let (command, set) = (command(family), set.join(" "));
+            let mut statement = Statement::new(format!("set {command} {set}"), format!("set {command} default"));
+            // What it does not name goes back to the default.
+            statement.replace = Some(format!("set {command} default {set}"));
+            into.push(statement);
+        }
     }
 }

@@ -4,11 +4,28 @@ use super::node::LocalReassembly;
 use super::{Limits, Shown};
 use crate::Router;
 use graph::Core;
+use wire::Family;
 
 /// What control knows of reassembly.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Reassembly {
-    pub limits: Limits,
+    ip4: Limits,
+    ip6: Limits,
+}
+
+impl Default for Reassembly {
+    fn default() -> Reassembly {
+        Reassembly { ip4: Limits::of(Family::Ip4), ip6: Limits::of(Family::Ip6) }
+    }
+}
+
+impl Reassembly {
+    pub fn limits(&self, family: Family) -> Limits {
+        match family {
+            Family::Ip4 => self.ip4,
+            Family::Ip6 => self.ip6,
+        }
+    }
 }
 
 /// A worker's datagrams in progress.
@@ -21,10 +38,13 @@ pub struct InProgress {
 }
 
 impl Router {
-    /// Sets the limits of reassembly, on all workers.
-    pub fn set_reassembly_limits(&mut self, limits: Limits) {
-        self.reassembly.limits = limits;
-        let node = self.nodes.reassembly.local;
+    /// Sets the limits of a family's reassembly, on all workers.
+    pub fn set_reassembly_limits(&mut self, family: Family, limits: Limits) {
+        match family {
+            Family::Ip4 => self.reassembly.ip4 = limits,
+            Family::Ip6 => self.reassembly.ip6 = limits,
+        }
+        let node = self.nodes.reassembly.of(family);
         self.graph.call(|_| {
             Box::new(move |core| {
                 if let Some(node) = core.node::<LocalReassembly>(node) {
@@ -35,8 +55,8 @@ impl Router {
     }
 
     /// What each worker has in progress, with at most so many datagrams of each; none of one that does not answer.
-    pub fn reassemblies(&self, most: usize) -> Vec<Option<InProgress>> {
-        let node = self.nodes.reassembly.local;
+    pub fn reassemblies(&self, family: Family, most: usize) -> Vec<Option<InProgress>> {
+        let node = self.nodes.reassembly.of(family);
         let ask = |worker| {
             let look = move |core: &mut Core| core.node::<LocalReassembly>(node).map(|node| node.shown(most));
             let (datagrams, buffers, oldest) = self.graph.ask(worker, look).ok()?.unwrap_or_default();

@@ -1,43 +1,66 @@
-//! Reassembly (RFC 791 section 3.2, RFC 815) of datagrams that come to the router in fragments.
+//! Reassembly (RFC 791 section 3.2, RFC 8200 section 4.5, RFC 815) of datagrams that come to the router in fragments.
 //!
 //! Only what is for the router itself is put together: a router that forwards passes fragments
-//! on as they are. [`datagrams`] has the rules, [`node`] the graph's node with its timer,
-//! [`control`] the limits.
+//! on as they are. [`fragment`] has what differs between the families, [`datagrams`] and [`datagram`] the rules, [`node`] the
+//! graph's nodes with their timers, [`control`] the limits.
 
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
+mod datagram;
 mod datagrams;
+mod fragment;
+mod limits;
 mod node;
 
 pub use control::Reassembly;
-pub use datagrams::{Limits, Shown};
+pub use datagrams::Shown;
+pub use limits::Limits;
 
 use crate::capability::{self, Capability, Stage};
-use crate::ip::Fibs4;
+use crate::ip::fibs::{Fibs4, Fibs6};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use node::Tables;
+use wire::Family;
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "reassembly",
     description: "Reassembly of fragmented datagrams to the router (RFC 815)",
-    stages: &[Stage::new("ip4-reassembly", node::NAME, capability::when_up)],
+    stages: &[
+        Stage::new("ip4-reassembly", node::NAME4, capability::when_up),
+        Stage::new("ip6-reassembly", node::NAME6, crate::ip6::when_enabled),
+    ],
 };
 
 /// Nodes that control talks to.
 pub(crate) struct Nodes {
-    pub local: NodeIndex,
+    ip4: NodeIndex,
+    ip6: NodeIndex,
+}
+
+impl Nodes {
+    pub fn of(&self, family: Family) -> NodeIndex {
+        match family {
+            Family::Ip4 => self.ip4,
+            Family::Ip6 => self.ip6,
+        }
+    }
 }
 
 /// Registers the capability's nodes.
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, fibs: &Fibs4) -> Result<Nodes, GraphError> {
-    // A quarter of the packet memory at most: fragments must not starve the rest.
+pub(crate) fn register(graph: &mut Graph, fibs4: &Fibs4, fibs6: &Fibs6) -> Result<Nodes, GraphError> {
+    // A quarter of the packet memory each at most: fragments must not starve the rest.
     let most = graph.pool().capacity() as usize / 4 / graph.workers();
-    let fibs = fibs.clone();
-    let node = move || node::LocalReassembly::new(fibs.clone(), most);
-    let local = graph.register(node::spec(), move |_| Behaviour::Expand(Box::new(node())))?;
-    Ok(Nodes { local })
+    let mut register = |family: Family, tables: Tables| {
+        let node = move || node::LocalReassembly::new(tables.clone(), most);
+        graph.register(node::spec(family), move |_| Behaviour::Expand(Box::new(node())))
+    };
+    Ok(Nodes {
+        ip4: register(Family::Ip4, Tables::Ip4(fibs4.clone()))?,
+        ip6: register(Family::Ip6, Tables::Ip6(fibs6.clone()))?,
+    })
 }

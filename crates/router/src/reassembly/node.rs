@@ -1,19 +1,23 @@
-//! `ip4-local-full-reassembly`: fragments to this router become datagrams.
+//! `ip4-local-full-reassembly`, `ip6-local-full-reassembly`: fragments to this router become datagrams.
 //!
 //! Reads: fragments. Writes: the datagram, in buffers of its own, with the header of its first
-//! fragment. Next: `ip4-local` with a datagram that is whole; `ip4-icmp-error` when its time was
-//! up and the first fragment had come.
+//! fragment. Next: `ip4-local` or `ip6-local` with a datagram that is whole; `ip4-icmp-error` or `ip6-icmp-error` when its
+//! time was up and the first fragment had come, and with fragments of IPv6 whose senders are to be told what is wrong.
 //!
 //! In the ledger a datagram in progress is one held packet, and the fragments after its first
 //! are consumed. While anything is in progress, a timer has it look for what is overdue.
 
-use super::datagrams::{Accepted, Datagrams, Ended, Limits, Shown};
-use crate::ip::Fibs4;
-use graph::{Buffers, CounterSpec, Expand, Expansion, NodeSpec, Severity, Snapshot, Vector, edge, time};
-use std::fmt;
+use super::datagrams::{Accepted, Datagrams, Ended, Shown};
+use super::fragment::Refusal;
+use super::limits::Limits;
+use crate::ip::control::TableIndex;
+use crate::ip::fibs::{Fibs4, Fibs6};
+use graph::{Buffers, Context, CounterSpec, Expand, Expansion, NodeSpec, Row, Severity, Vector, edge, time};
 use std::time::Duration;
+use wire::Family;
 
-pub const NAME: &str = "ip4-local-full-reassembly";
+pub const NAME4: &str = "ip4-local-full-reassembly";
+pub const NAME6: &str = "ip6-local-full-reassembly";
 
 graph::edges! {
     pub enum Edge {
@@ -54,7 +58,68 @@ graph::edges! {
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[
+/// The same of `ip6-local-full-reassembly`, in the same order.
+pub mod edge6 {
+    graph::edges! {
+        pub enum Edge {
+            Local => next "ip6-local",
+            IcmpError => next "ip6-icmp-error",
+            /// A fragment repeats one that has come, byte for byte. The network duplicated it; nothing is lost (RFC 8200 4.5).
+            Duplicate => end "duplicate fragments",
+            /// A fragment covers bytes that another one brought, and not as its exact copy: no sender does so but to get
+            /// something past a filter. Its whole datagram was discarded (RFC 8200 4.5, RFC 5722).
+            Overlap => drop "overlapping fragments",
+            /// Two fragments say differently where their datagram ends, or one lies beyond its end: an attack, or a sender
+            /// that uses one identification twice too soon (RFC 7739). The whole datagram was discarded.
+            Conflict => drop "last fragments disagree",
+            /// One fragment met congestion on its way, another is of a sender that does not react to such marks: no
+            /// sender mixes the two. The whole datagram was discarded (RFC 3168 5.3).
+            Marks => drop "fragments disagree on congestion",
+            /// A datagram came in more fragments than `set ip6-full-reassembly max-reassembly-length` allows, and was
+            /// discarded.
+            TooMany => drop "fragment chain too long",
+            /// A fragment of a datagram that was discarded before, which is remembered until its time would have been up.
+            Discarded => drop "fragment of a discarded datagram",
+            /// All fragments came, but with its headers the datagram is longer than 65535 bytes. RFC 8200 allows 40 more, for
+            /// which no packet has room here.
+            TooLong => drop "reassembled datagram beyond 65535 bytes",
+            /// Not a fragment that could belong anywhere: it has no data, or a request of a device to finish its checksum.
+            Malformed => drop "malformed packets",
+            /// There was no free buffer for a fragment's data (`show buffers`): more `buffers-per-numa` in startup.conf.
+            NoBuffer => drop "out of buffers",
+            /// The oldest datagram in progress was given up for a newer one: `set ip6-full-reassembly` limits their number
+            /// and buffers. Either much is in progress, or somebody sends fragments that never become whole.
+            Limit => drop "drops due to concurrent reassemblies limit",
+            /// One source, by which a network of 64 bits is meant, had more datagrams in progress, or more buffers, than its
+            /// share, and its own oldest was given up: `set ip6-full-reassembly max-per-source`. Others are not hurt.
+            SourceLimit => drop "drops due to reassemblies limit of one source",
+            /// Not all fragments of a datagram came in time, and the first, which alone could be told of, did not: `set
+            /// ip6-full-reassembly timeout`. Fragments are lost on the way to this router.
+            Timeout => drop "fragments dropped due to reassembly timeout",
+            /// The extension headers before the fragment header have more than 80 bytes: nobody needs so many there.
+            Headers => drop "headers before the fragment header too long",
+        }
+    }
+}
+
+const _: () = assert!(
+    Edge::Local as u16 == edge6::Edge::Local as u16
+        && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
+        && Edge::Duplicate as u16 == edge6::Edge::Duplicate as u16
+        && Edge::Overlap as u16 == edge6::Edge::Overlap as u16
+        && Edge::Conflict as u16 == edge6::Edge::Conflict as u16
+        && Edge::Marks as u16 == edge6::Edge::Marks as u16
+        && Edge::TooMany as u16 == edge6::Edge::TooMany as u16
+        && Edge::Discarded as u16 == edge6::Edge::Discarded as u16
+        && Edge::TooLong as u16 == edge6::Edge::TooLong as u16
+        && Edge::Malformed as u16 == edge6::Edge::Malformed as u16
+        && Edge::NoBuffer as u16 == edge6::Edge::NoBuffer as u16
+        && Edge::Limit as u16 == edge6::Edge::Limit as u16
+        && Edge::SourceLimit as u16 == edge6::Edge::SourceLimit as u16
+        && Edge::Timeout as u16 == edge6::Edge::Timeout as u16
+);
+
+const COUNTERS4: &[CounterSpec] = &[
     CounterSpec("successful reassemblies", Severity::Info, "Datagrams to this router that were put together."),
     CounterSpec(
         "reassembly timeout, sender told",
@@ -63,15 +128,71 @@ const COUNTERS: &[CounterSpec] = &[
          ip4-full-reassembly timeout`. Fragments are lost on the way to this router.",
     ),
 ];
+const COUNTERS6: &[CounterSpec] = &[
+    CounterSpec("successful reassemblies", Severity::Info, "Datagrams to this router that were put together."),
+    CounterSpec(
+        "reassembly timeout, sender told",
+        Severity::Warning,
+        "Not all fragments of a datagram came in time, and its sender is told so by ICMPv6 (RFC 8200 4.5): `set \
+         ip6-full-reassembly timeout`. Fragments are lost on the way to this router.",
+    ),
+    CounterSpec(
+        "fragment length is no multiple of 8",
+        Severity::Error,
+        "More fragments shall follow, but the data of this one is no multiple of 8 bytes, so that none can follow without a \
+         gap. Its sender is told (RFC 8200 4.5).",
+    ),
+    CounterSpec(
+        "fragment ends beyond 65535 bytes",
+        Severity::Error,
+        "The datagram would be longer than its payload length can say: an attack. The sender is told (RFC 8200 4.5).",
+    ),
+];
 const REASSEMBLED: usize = 0;
 const TOLD: usize = 1;
+/// Of IPv6 only.
+pub const UNEVEN: usize = 2;
+pub const BEYOND: usize = 3;
 
-pub fn spec() -> NodeSpec {
-    NodeSpec { name: NAME.into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+pub fn spec(family: Family) -> NodeSpec {
+    match family {
+        Family::Ip4 => {
+            NodeSpec { name: NAME4.into(), edges: Edge::EDGES, counters: COUNTERS4, trace: crate::headers::trace_ip4 }
+        }
+        Family::Ip6 => NodeSpec {
+            name: NAME6.into(),
+            edges: edge6::Edge::EDGES,
+            counters: COUNTERS6,
+            trace: crate::headers::trace_ip6,
+        },
+    }
+}
+
+/// By which the table of an interface's packets is found.
+#[derive(Clone)]
+pub enum Tables {
+    Ip4(Fibs4),
+    Ip6(Fibs6),
+}
+
+impl Tables {
+    fn family(&self) -> Family {
+        match self {
+            Tables::Ip4(_) => Family::Ip4,
+            Tables::Ip6(_) => Family::Ip6,
+        }
+    }
+
+    fn index_of(&self, cx: &Context<'_>, row: &Row) -> TableIndex {
+        match self {
+            Tables::Ip4(fibs) => fibs.index_of(cx.round, row.rx_interface),
+            Tables::Ip6(fibs) => fibs.index_of(cx.round, row.rx_interface),
+        }
+    }
 }
 
 pub struct LocalReassembly {
-    fibs: Fibs4,
+    tables: Tables,
     datagrams: Datagrams,
     /// The timer that counts, and whether it runs.
     timer: u64,
@@ -79,8 +200,9 @@ pub struct LocalReassembly {
 }
 
 impl LocalReassembly {
-    pub fn new(fibs: Fibs4, most_buffers: usize) -> LocalReassembly {
-        LocalReassembly { fibs, datagrams: Datagrams::new(most_buffers), timer: 0, is_armed: false }
+    pub fn new(tables: Tables, most_buffers: usize) -> LocalReassembly {
+        let datagrams = Datagrams::new(tables.family(), most_buffers);
+        LocalReassembly { tables, datagrams, timer: 0, is_armed: false }
     }
 
     /// Control: these limits hold from now on.
@@ -132,11 +254,19 @@ impl Expand for LocalReassembly {
         for i in 0..vector.len() {
             self.arm(x);
             let row = vector.row(i);
-            let table = self.fibs.index_of(x.cx.round, row.rx_interface);
+            let table = self.tables.index_of(x.cx, &row);
             match self.datagrams.take_in(x.cx.buffers, table, &row, x.cx.now) {
                 Err(refusal) => {
                     self.let_go(x);
-                    vector.set_edge(i, refusal.into());
+                    let edge = match refusal {
+                        Refusal::End(edge) => edge,
+                        Refusal::Tell { report, counter } => {
+                            x.cx.count(counter, 1);
+                            vector.set_scratch(i, report.into());
+                            Edge::IcmpError.into()
+                        }
+                    };
+                    vector.set_edge(i, edge);
                     continue;
                 }
                 // From now on it is the datagram that is held, in other buffers.
@@ -160,8 +290,4 @@ impl Expand for LocalReassembly {
     fn drain(&mut self, buffers: &mut Buffers) {
         self.datagrams.drain(buffers);
     }
-}
-
-fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    crate::headers::trace_ip4(snapshot, f)
 }

@@ -422,12 +422,12 @@ fn a_redirect_is_sent_once_a_second_and_only_where_it_is_wanted() {
     assert_eq!((moved, e0.sent().len()), (Default::default(), 2));
     // Off by default, and again.
     assert!(bed.command("show running-config").unwrap().contains("set interface ip redirects e0 enable\n"));
-    assert!(bed.command("show ip icmp").unwrap().ends_with("interfaces with redirects: e0\n"));
+    assert!(bed.command("show ip icmp").unwrap().contains("interfaces with redirects: e0\n"));
     bed.command("set interface ip redirects e0 disable").unwrap();
     e0.receive_packet(&Packet::udp("10.0.0.2", "60.1.2.5", b"x"));
     assert_eq!(bed.errors_of(|_| {}), Default::default());
     assert!(!bed.command("show running-config").unwrap().contains("redirects"));
-    assert!(bed.command("show ip icmp").unwrap().ends_with("interfaces with redirects: none\n"));
+    assert!(bed.command("show ip icmp").unwrap().contains("interfaces with redirects: none\n"));
 }
 
 #[test]

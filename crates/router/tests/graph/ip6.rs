@@ -9,16 +9,16 @@ use quiver_router::neighbour::resolve::HELD_PER_NEIGHBOUR;
 use std::time::Duration;
 use wire::MacAddress;
 
-const STRANGER: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 1]);
+pub const STRANGER: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 1]);
 
 /// The Ethernet address of a host that the bed knows.
-fn mac_of(port: usize) -> MacAddress {
+pub fn mac_of(port: usize) -> MacAddress {
     MacAddress([2, 0xaa, 0, 0, port as u8, 2])
 }
 
 /// A router with ports e0 to e2, `2001:db8:N::1/64` each, that know the host `2001:db8:N::2`, and routes for what is
 /// wanted below.
-fn bed() -> (Bed, [Port; 3]) {
+pub fn bed() -> (Bed, [Port; 3]) {
     let mut bed = Bed::new();
     bed.command("set ip6 dad transmits 0").unwrap();
     let ports = [0, 1, 2].map(|number| {
@@ -70,7 +70,7 @@ fn discover(ports: &[Port; 3], from: MacAddress, packet: &Packet6) {
 }
 
 /// Who has the router's address? asks a host with that option.
-fn solicitation(source: &str, target: &str, options: &[u8]) -> Packet6 {
+pub fn solicitation(source: &str, target: &str, options: &[u8]) -> Packet6 {
     let data = [&ip6(target).octets()[..], options].concat();
     Packet6::discovery(source, &solicited_group(target), 135, 0, &data)
 }
@@ -88,7 +88,9 @@ type Act = fn(&mut Bed, &[Port; 3]);
 
 /// An address on e0's network of which nothing is known.
 const UNKNOWN: &str = "2001:db8::77";
-const OURS: &str = "2001:db8::1";
+pub const OURS: &str = "2001:db8::1";
+/// What e0 calls itself on its link.
+const LINK_LOCAL: &str = "fe80::ff:fe00:1000";
 
 const CASES: &[(&str, &str, Act)] = &[
     ("ip6-input", "ip6 not enabled", |bed, _| {
@@ -180,7 +182,23 @@ const CASES: &[(&str, &str, Act)] = &[
         // To a group nobody tells of this one.
         send(ports, &from_e0("ff02::1").extension(OPTIONS, &[0xde, 4, 0, 0, 0, 0]));
     }),
-    ("ip6-local", "ip6 fragments are not reassembled", |_, ports| send(ports, &from_e0(OURS).fragment(0, true, 1))),
+    ("ip6-local-full-reassembly", "duplicate fragments", |_, ports| {
+        (0..2).for_each(|_| send(ports, &Packet6::new("2001:db8::2", OURS, ICMP6, &[1; 8]).fragment(8, true, 1)));
+    }),
+    ("ip6-local-full-reassembly", "malformed packets", |_, ports| {
+        send(ports, &Packet6::new("2001:db8::2", OURS, ICMP6, &[]).fragment(8, true, 1));
+    }),
+    ("ip6-local-full-reassembly", "malformed packets", |_, ports| {
+        // Nobody could finish a checksum on a part.
+        let packet = Packet6::new("2001:db8::2", OURS, ICMP6, &[1; 8]).fragment(8, true, 1);
+        let mut arrival = Arrival::from(packet.frame(ports[0].mac, mac_of(0)));
+        arrival.flags = graph::flag::PARTIAL_CHECKSUM;
+        ports[0].receive(arrival);
+    }),
+    ("ip6-local-full-reassembly", "headers before the fragment header too long", |_, ports| {
+        let packet = Packet6::new("2001:db8::2", OURS, ICMP6, &[1; 8]);
+        send(ports, &packet.extension(HOP_BY_HOP, &padding(86)).fragment(8, true, 1));
+    }),
     ("ip6-local", "ip6 no next header", |_, ports| {
         send(ports, &Packet6::new("2001:db8::2", OURS, NO_NEXT, &[]));
     }),
@@ -201,6 +219,20 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip6-icmp-input", "bad ICMPv6 checksum", |_, ports| {
         spoilt(ports, Packet6::echo_request("2001:db8::2", OURS, b"x"), |frame| *frame.last_mut().unwrap() ^= 1);
     }),
+    ("ip6-icmp-input", "ICMPv6 answer from a link-local address would leave its link", |_, ports| {
+        send(ports, &Packet6::echo_request("2001:db8:1::2", LINK_LOCAL, b"x"));
+    }),
+    ("ip6-icmp-error", "no address to send an ICMPv6 error from", |bed, ports| {
+        for number in 0..3 {
+            bed.command(&format!("set interface ip address del e{number} all")).unwrap();
+            bed.command(&format!("enable ip6 interface e{number}")).unwrap();
+        }
+        bed.command("ip6 neighbor e0 fe80::9 02:bb:00:00:00:01").unwrap();
+        bed.command("ip route add 2001:db8::/48 via fe80::9 e0").unwrap();
+        bed.run();
+        drop(ports[0].sent());
+        send(ports, &udp(LINK_LOCAL));
+    }),
     ("ip6-icmp-input", "ICMPv6 message that asks for nothing", |_, ports| {
         send(ports, &Packet6::icmp("2001:db8::2", OURS, (129, 0), 0, b""));
     }),
@@ -216,7 +248,7 @@ const CASES: &[(&str, &str, Act)] = &[
     }),
     ("ip6-icmp-error", "no ICMPv6 error to a source that is not one host", |_, ports| {
         // Who has no address yet.
-        send(ports, &Packet6::new("::", "fe80::ff:fe00:1000", 99, &[0; 8]));
+        send(ports, &Packet6::new("::", LINK_LOCAL, 99, &[0; 8]));
     }),
     ("icmp6-neighbor-discovery", "neighbor discovery from beyond the link", |_, ports| {
         discover(ports, STRANGER, &solicitation("2001:db8::2", OURS, &[]).hops(254));
@@ -279,6 +311,11 @@ const CASES: &[(&str, &str, Act)] = &[
     }),
 ];
 
+/// So many bytes of options that ask for nothing.
+pub fn padding(length: u8) -> Vec<u8> {
+    [&[1, length - 2][..], &vec![0; usize::from(length) - 2]].concat()
+}
+
 /// Has 2001:db8:25::/48 looked up in another table.
 fn leak(bed: &mut Bed, more: &str) {
     for line in ["ip6 table add 9", "ip route add 2001:db8:25::/48 via ip6-lookup-in-table 9", more] {
@@ -316,6 +353,7 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("ip6-icmp-error", "ICMPv6 erroneous header field sent"),
         ("ip6-icmp-error", "ICMPv6 unrecognized next header sent"),
         ("ip6-icmp-error", "ICMPv6 unrecognized option sent"),
+        ("ip6-icmp-error", "ICMPv6 incomplete first fragment sent"),
         ("ip6-icmp-error", "ICMPv6 errors limited by rate"),
         ("ip6-rewrite", "ip6 packets too big"),
         ("ip6-icmp-input", "echo replies sent"),
@@ -353,8 +391,20 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("ip6-discover-neighbor", "control is busy, not asked"),
         // Not reached: what this router sends itself has a way, and senders that have none back are stopped before.
         ("ip6-icmp-error", "no ICMPv6 error about a packet of ours"),
-        ("ip6-icmp-error", "no address to send an ICMPv6 error from"),
         ("ip6-icmp-input", "packet of ours came back to us"),
+        // In tests of redirects.
+        ("ip6-redirect", "ICMPv6 redirect sent"),
+        ("ip6-redirect", "ICMPv6 redirects limited by rate"),
+        ("ip6-redirect", "ICMPv6 redirect not sent, next hop is no link-local address"),
+        ("ip6-redirect", "no free buffer"),
+        // In tests of pings.
+        ("ip6-icmp-input", "ICMPv6 answers to our requests"),
+        ("ip6-icmp-input", "control is busy, answer not told"),
+        ("ip6-icmp-error", "our echo requests that went no further"),
+        ("ip6-ping", "echo request has no link to go onto"),
+        ("ip6-ping", "echo requests sent"),
+        ("ip6-ping", "no free buffer"),
+        ("ip6-ping", "control is busy, not sent"),
         // Not reached, as those of IPv4.
         ("icmp6-neighbor-discovery", "interface is gone"),
         ("ip6-lookup", "route leads to nothing"),
@@ -365,12 +415,15 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("ip6-route-counters", "too many tables in a row"),
         ("ip6-load-balance", "too many tables in a row"),
         ("ip6-rewrite", "no room for the link header"),
+        // No interface has an MTU that small.
+        ("ip6-frag", "mtu too small to fragment for"),
     ];
-    CASES.iter().map(|(node, reason, _)| (*node, *reason)).chain(others)
+    let of_fragments = crate::reassembly6::NAMES.iter().copied();
+    CASES.iter().map(|(node, reason, _)| (*node, *reason)).chain(others).chain(of_fragments)
 }
 
 /// What e0's neighbour was told about a packet of its own: type, code, the word behind the checksum, and the quote.
-fn told(bed: &mut Bed, ports: &[Port; 3], packet: &Packet6) -> (u8, u8, u32, Vec<u8>) {
+pub fn told(bed: &mut Bed, ports: &[Port; 3], packet: &Packet6) -> (u8, u8, u32, Vec<u8>) {
     send(ports, packet);
     bed.run();
     let sent = ports[0].sent();
@@ -419,6 +472,29 @@ fn what_goes_no_further_is_told_of() {
             udp(OURS).extension(OPTIONS, &[1, 4, 0, 0, 0, 0]).extension(HOP_BY_HOP, &[1, 4, 0, 0, 0, 0])
         }),
         ("ICMPv6 unrecognized option sent", (4, 2, 42), || udp(OURS).extension(OPTIONS, &[0x9e, 4, 0, 0, 0, 0])),
+        // Headers, and one of TCP, that go on behind the first fragment; nothing of one of UDP.
+        ("ICMPv6 incomplete first fragment sent", (4, 3, 0), || {
+            let long = [&[17, 2][..], &padding(14)].concat();
+            Packet6::new("2001:db8::2", OURS, OPTIONS, &long).fragment(0, true, 1)
+        }),
+        ("ICMPv6 incomplete first fragment sent", (4, 3, 0), || {
+            Packet6::new("2001:db8::2", OURS, 6, &[0; 16]).fragment(0, true, 1)
+        }),
+        ("ICMPv6 incomplete first fragment sent", (4, 3, 0), || {
+            Packet6::new("2001:db8::2", OURS, 17, &[]).fragment(0, true, 1).extension(OPTIONS, &[1, 4, 0, 0, 0, 0])
+        }),
+        // A length that leaves a gap, and one that goes too far.
+        ("ICMPv6 erroneous header field sent", (4, 0, 4), || {
+            Packet6::new("2001:db8::2", OURS, 17, &[0; 1001]).fragment(8, true, 1)
+        }),
+        ("ICMPv6 erroneous header field sent", (4, 0, 42), || {
+            Packet6::new("2001:db8::2", OURS, 17, &[0; 8]).fragment(65528, false, 1)
+        }),
+        ("ICMPv6 erroneous header field sent", (4, 0, 50), || {
+            // Of the packet's length its other headers take a part.
+            let packet = Packet6::new("2001:db8::2", OURS, 17, &[0; 8]).extension(HOP_BY_HOP, &padding(6));
+            packet.fragment(65520, false, 1)
+        }),
         ("ICMPv6 unrecognized option sent", (4, 2, 44), || udp(OURS).extension(HOP_BY_HOP, &[1, 0, 0xde, 2, 0, 0])),
     ];
     for (name, expected, packet) in cases {
@@ -458,6 +534,53 @@ fn link_local_sources_stay_on_their_link() {
     // To the router itself it may go.
     let echo = Packet6::echo_request("fe80::9", OURS, b"ping");
     assert_eq!(told(&mut bed, &ports, &echo).0, 129);
+}
+
+/// RFC 4291 2.5.6: an answer from there goes onto the link, or nowhere.
+#[test]
+fn answers_from_a_link_local_address_stay_on_its_link() {
+    let (mut bed, ports) = bed();
+    // A route to the asker that would take the answer elsewhere.
+    bed.command("ip route add 2001:db8::2/128 via 2001:db8:1::2").unwrap();
+    let echo = Packet6::echo_request("2001:db8::2", LINK_LOCAL, b"ping");
+    assert_eq!(told(&mut bed, &ports, &echo).0, 129);
+    // So it does when the asker is not known yet.
+    bed.command("ip route add 2001:db8::77/128 via 2001:db8:1::2").unwrap();
+    let echo = Packet6::echo_request(UNKNOWN, LINK_LOCAL, b"ping");
+    discover(&ports, STRANGER, &echo);
+    bed.run();
+    assert_eq!(ports[0].sent()[0][54], 135, "asked for on the link");
+    discover(&ports, STRANGER, &advertisement(OURS, UNKNOWN, SOLICITED | OVERRIDE, &link_option(2, STRANGER)));
+    bed.run();
+    let sent = packets(&ports[0]);
+    assert_eq!((sent.len(), sent[0][40], &sent[0][24..40]), (1, 129, &ip6(UNKNOWN).octets()[..]));
+    assert_eq!((ports[1].sent().len(), ports[2].sent().len()), (0, 0));
+}
+
+/// RFC 4443 2.2, RFC 6724 section 5: an error about a packet to a link-local address is from one of its reader's scope.
+#[test]
+fn errors_beyond_the_link_are_from_a_global_address() {
+    let (mut bed, ports) = bed();
+    let from = |bed: &mut Bed, packet: Packet6| {
+        send(&ports, &packet);
+        bed.run();
+        let sent = packets(&ports[0]);
+        assert_eq!((sent.len(), sent[0][40]), (1, 1), "{sent:x?}");
+        std::net::Ipv6Addr::from(*sent[0][8..].first_chunk::<16>().unwrap()).to_string()
+    };
+    bed.command("ip route add 2001:db8:30::/48 via 2001:db8::2").unwrap();
+    assert_eq!(from(&mut bed, udp(LINK_LOCAL)), OURS);
+    assert_eq!(from(&mut bed, Packet6::udp("2001:db8:30::9", LINK_LOCAL, b"")), OURS);
+    bed.command("ip6 neighbor e0 fe80::9 02:bb:00:00:00:01").unwrap();
+    assert_eq!(from(&mut bed, Packet6::udp("fe80::9", OURS, b"")), LINK_LOCAL);
+    // Of an interface that has none, from that of another.
+    bed.command("set interface ip address del e0 all").unwrap();
+    bed.command("enable ip6 interface e0").unwrap();
+    bed.command("ip6 neighbor e0 fe80::9 02:bb:00:00:00:01").unwrap();
+    bed.command("ip route add 2001:db8:31::/48 via fe80::9 e0").unwrap();
+    bed.run();
+    drop(ports[0].sent());
+    assert_eq!(from(&mut bed, Packet6::udp("2001:db8:31::9", LINK_LOCAL, b"")), "2001:db8:1::1");
 }
 
 #[test]

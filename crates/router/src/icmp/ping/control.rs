@@ -1,13 +1,12 @@
-//! Pings as control keeps them: paced, matched with what workers report, and told to whoever
-//! asked over a channel.
-//!
-//! Workers tell of each request when it goes ([`Event::Sent`]) and of each answer to an
-//! identifier that control gave out. They let two answers through for each request, so that
-//! duplicates show and a flood does not reach control.
+//! Pings as control keeps them: paced, matched with what workers report, and told to whoever asked over a channel.
 
-use super::input::EchoInput;
-use super::request::{EchoRequests, HEADERS, Request};
-use crate::ip::control::{TableIndex, Way};
+use super::Event;
+use super::awaited::{Awaited, Peer};
+use super::request::{EchoRequests, Request, headers_of};
+use super::way::{WayOut, is_link_local};
+use crate::icmp::input::EchoInput;
+use crate::icmp6::Icmp6Input;
+use crate::ip::control::TableIndex;
 use crate::{Error, Router};
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use graph::{InterfaceIndex, time};
@@ -16,10 +15,9 @@ use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wire::icmpv4::Type;
 use wire::{Family, Prefix};
 
 /// Most pings at once.
@@ -39,37 +37,25 @@ const ANSWERS: u32 = 2;
 /// The worker that sends.
 const SENDER: usize = 0;
 
-/// What workers tell of requests and answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    Sent { identifier: u16, sequence: u16, ticks: u64 },
-    Reply { identifier: u16, sequence: u16, ticks: u64, from: Ipv4Addr, ttl: u8, bytes: u16 },
-    Refused { identifier: u16, sequence: u16, from: Ipv4Addr, to: Ipv4Addr, kind: Type, code: u8 },
-}
-
-impl From<Event> for crate::Event {
-    fn from(event: Event) -> crate::Event {
-        crate::Event::Ping(event)
-    }
-}
-
 /// Why a ping was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PingError {
     #[error("no route to {0}")]
-    NoRoute(Ipv4Addr),
+    NoRoute(IpAddr),
     #[error("no route to {0}: packets to {1} are not forwarded")]
-    Refused(Ipv4Addr, Prefix),
+    Refused(IpAddr, Prefix),
     #[error("{0} is no host's address")]
-    NoHost(Ipv4Addr),
-    #[error("interface {0} has no IPv4 address to ping from")]
-    NoSource(String),
+    NoHost(IpAddr),
+    #[error("{0} is link-local, of one link only: name its interface, as in `ping {0} source e0'")]
+    WhichLink(IpAddr),
+    #[error("interface {name} has no {what} address to ping from")]
+    NoSource { name: String, what: &'static str },
     #[error(
         "no interface belongs to table {0}, so that no answer would come (`set interface ip table' has one belong)"
     )]
     NobodysTable(u32),
-    #[error("a packet of {packet} bytes is over the mtu of {mtu} and must not be fragmented: size is at most {most}", packet = HEADERS + *.size as usize, most = (*mtu as usize).saturating_sub(HEADERS))]
-    TooLarge { size: u16, mtu: u16 },
+    #[error("a packet of {packet} bytes is over the mtu of {mtu} and must not be fragmented: size is at most {most}", packet = headers + *.size as usize, most = (*mtu as usize).saturating_sub(*headers))]
+    TooLarge { size: u16, mtu: u16, headers: usize },
     #[error("interval must be 0.001 to 3600 seconds")]
     Interval,
     #[error("{MAX_PINGS} pings run already")]
@@ -79,7 +65,7 @@ pub enum PingError {
 /// What to ping and how.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    pub destination: Ipv4Addr,
+    pub destination: IpAddr,
     pub repeat: u32,
     /// Bytes of data.
     pub size: u16,
@@ -87,18 +73,35 @@ pub struct Wanted {
     /// The table in which its route is looked for; else that of the interface whose address it is sent from, else the
     /// default one.
     pub table: Option<TableIndex>,
-    /// Whose address to send from; else that of the interface on the way.
+    /// Whose address to send from; else that of the interface on the way. Where a host is that has an address of its link
+    /// only.
     pub source: Option<InterfaceIndex>,
     pub ttl: u8,
+    /// Of IPv4: no packet of IPv6 is cut on its way.
     pub dont_fragment: bool,
+}
+
+impl Wanted {
+    fn family(&self) -> Family {
+        Family::of(self.destination)
+    }
+
+    /// The interface on whose link the host is, when its address is of one link only.
+    fn link(&self) -> Option<InterfaceIndex> {
+        self.source.filter(|_| is_link_local(self.destination))
+    }
+
+    fn peer(&self) -> Peer {
+        Peer { address: self.destination, link: self.link() }
+    }
 }
 
 /// What there is to tell of one request.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum Line {
-    Reply { from: Ipv4Addr, sequence: u32, bytes: u16, ttl: u8, milliseconds: f64, duplicate: bool },
-    Refused { from: Ipv4Addr, sequence: u32, reason: String },
+    Reply { from: IpAddr, sequence: u32, bytes: u16, ttl: u8, milliseconds: f64, duplicate: bool },
+    Refused { from: IpAddr, sequence: u32, reason: String },
 }
 
 impl fmt::Display for Line {
@@ -143,7 +146,7 @@ struct Outstanding {
 struct Ping {
     identifier: u16,
     table: TableIndex,
-    source: Ipv4Addr,
+    source: IpAddr,
     wanted: Wanted,
     interval: Duration,
     due: Instant,
@@ -198,12 +201,11 @@ impl Ping {
                 let milliseconds = time::seconds(ticks.saturating_sub(sent)) * 1e3;
                 self.tell(Line::Reply { from, sequence, bytes, ttl, milliseconds, duplicate });
             }
-            Event::Refused { sequence, from, to, kind, code, .. } if to == self.wanted.destination => {
+            Event::Refused { sequence, from, to, refusal, .. } if to == self.wanted.destination => {
                 let Some(request) = self.find(sequence).filter(|request| !request.answered) else { return };
                 request.answered = true;
                 let sequence = request.sequence;
-                let reason = kind.code_name(code).map_or_else(|| format!("{kind} code {code}"), str::to_string);
-                self.tell(Line::Refused { from, sequence, reason });
+                self.tell(Line::Refused { from, sequence, reason: refusal.to_string() });
             }
             Event::Reply { .. } | Event::Refused { .. } => {}
         }
@@ -237,22 +239,15 @@ impl Pings {
     }
 }
 
-/// How packets to a host leave.
-struct WayOut {
-    source: Option<Ipv4Addr>,
-    interface: Option<InterfaceIndex>,
-    /// None: they do not leave.
-    mtu: Option<u16>,
-}
-
 impl Router {
     /// Begins to ping a host; the first request goes at once.
     ///
     /// # Errors
     /// When there is no way to the host, the packet is too large for it, or too many pings run.
     pub fn start_ping(&mut self, wanted: Wanted) -> Result<Answers, Error> {
-        let destination = wanted.destination;
-        if destination.is_unspecified() || destination.is_multicast() || destination.is_broadcast() {
+        let (destination, family) = (wanted.destination, wanted.family());
+        let is_broadcast = matches!(destination, IpAddr::V4(address) if address.is_broadcast());
+        if destination.is_unspecified() || destination.is_multicast() || is_broadcast {
             return Err(PingError::NoHost(destination).into());
         }
         let interval = Duration::try_from_secs_f64(wanted.interval).ok();
@@ -264,21 +259,29 @@ impl Router {
         if self.pings.live.len() == MAX_PINGS {
             return Err(PingError::TooMany.into());
         }
-        let table = wanted.table.or(wanted.source.map(|index| self.table_of(index, Family::Ip4))).unwrap_or_default();
-        let out = self.way_to(table, destination)?;
-        let is_too_large = |mtu: &u16| wanted.dont_fragment && HEADERS + usize::from(wanted.size) > usize::from(*mtu);
-        if let Some(mtu) = out.mtu.filter(is_too_large) {
-            return Err(PingError::TooLarge { size: wanted.size, mtu }.into());
+        let table = wanted.table.or(wanted.source.map(|index| self.table_of(index, family))).unwrap_or_default();
+        let out = self.way_of_ping(&wanted, table)?;
+        let headers = headers_of(family);
+        let (size, mtu) = (wanted.size, out.mtu.unwrap_or(u16::MAX));
+        let must_fit = wanted.dont_fragment || family == Family::Ip6;
+        if must_fit && headers + usize::from(size) > usize::from(mtu) {
+            return Err(PingError::TooLarge { size, mtu, headers }.into());
         }
         let source = match wanted.source {
-            Some(index) => self.interfaces.address_towards(index, destination),
+            Some(index) => self.source_towards(index, destination),
             None => out.source,
         };
         let source = source.ok_or_else(|| {
             let interface = wanted.source.or(out.interface).and_then(|index| self.interfaces.get(index).ok());
-            PingError::NoSource(interface.map_or_else(|| "?".into(), |interface| interface.name.clone()))
+            let name = interface.map_or_else(|| "?".into(), |interface| interface.name.clone());
+            let what = match family {
+                Family::Ip4 => "IPv4",
+                Family::Ip6 if is_link_local(destination) => "IPv6",
+                Family::Ip6 => "global IPv6",
+            };
+            PingError::NoSource { name, what }
         })?;
-        self.member_of(table).ok_or(PingError::NobodysTable(self.ip.id_of(table)))?;
+        self.member_of(family, table).ok_or(PingError::NobodysTable(self.ip.id_of(table)))?;
         let (lines, receiver) = crossbeam_channel::bounded(LINES);
         let statistics = Arc::<Mutex<Statistics>>::default();
         let identifier = self.pings.free_identifier();
@@ -300,71 +303,27 @@ impl Router {
         Ok(answers)
     }
 
+    fn way_of_ping(&self, wanted: &Wanted, table: TableIndex) -> Result<WayOut, PingError> {
+        let destination = wanted.destination;
+        match wanted.link() {
+            Some(link) => self.way_onto(link, destination),
+            None if is_link_local(destination) => Err(PingError::WhichLink(destination)),
+            None => self.way_to(table, destination),
+        }
+    }
+
     /// An interface as if by which packets come that are to be looked up in a table.
-    fn member_of(&self, table: TableIndex) -> Option<InterfaceIndex> {
+    fn member_of(&self, family: Family, table: TableIndex) -> Option<InterfaceIndex> {
         match table {
             // No interface has the index 0, and what is nobody's is looked up there.
             TableIndex::DEFAULT => Some(InterfaceIndex(0)),
-            _ => self.interfaces.iter().find(|interface| interface.ip4.table == table).map(|member| member.index),
+            _ => self.interfaces.iter().find(|interface| interface.table(family) == table).map(|member| member.index),
         }
-    }
-
-    /// By which interface packets to a host leave, as far as its route in a table says.
-    fn way_to(&self, table: TableIndex, destination: Ipv4Addr) -> Result<WayOut, PingError> {
-        self.way_in(table, destination, crate::ip::fibs::MAX_TABLES_IN_A_ROW)
-    }
-
-    fn way_in(&self, table: TableIndex, destination: Ipv4Addr, most: u32) -> Result<WayOut, PingError> {
-        let found = self.ip.longest_match(table, destination.into()).filter(|_| most > 0);
-        let (prefix, route) = found.ok_or(PingError::NoRoute(destination))?;
-        let usable = |index: InterfaceIndex| self.interfaces.get(index).ok().filter(|interface| interface.is_usable());
-        for paths in route.sources.values() {
-            let mut found: Option<WayOut> = None;
-            for path in paths {
-                let ways: Vec<(InterfaceIndex, IpAddr)> = match path.way {
-                    Way::Local(_) | Way::LocalAnywhere => {
-                        return Ok(WayOut { source: Some(destination), interface: None, mtu: None });
-                    }
-                    Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit | Way::Broadcast(_) => {
-                        return Err(PingError::Refused(destination, prefix));
-                    }
-                    Way::Attached(index) => vec![(index, destination.into())],
-                    Way::OnLink { next_hop, interface } => vec![(interface, next_hop)],
-                    Way::Lookup(other) => return self.way_in(other, destination, most - 1),
-                    Way::Via { .. } | Way::ViaIn { .. } => {
-                        match (self.way_of(&path.way, table), path.way.open_hop(table)) {
-                            (Some(key), _) => vec![(key.interface, key.address)],
-                            (None, Some(hop)) => {
-                                self.ip.reached_by(hop).map(|key| (key.interface, key.address)).collect()
-                            }
-                            (None, None) => vec![],
-                        }
-                    }
-                };
-                for (index, towards) in ways {
-                    let (Some(interface), IpAddr::V4(towards)) = (usable(index), towards) else { continue };
-                    // Whichever path the flow takes, it has to fit.
-                    let mtu =
-                        found.as_ref().and_then(|out| out.mtu).unwrap_or(interface.ip4_mtu).min(interface.ip4_mtu);
-                    let first = found.and_then(|out| Some((out.source?, out.interface)));
-                    let (source, interface) = match first {
-                        Some((source, interface)) => (Some(source), interface),
-                        None => (self.interfaces.address_towards(interface.index, towards), Some(interface.index)),
-                    };
-                    found = Some(WayOut { source, interface, mtu: Some(mtu) });
-                }
-            }
-            if let Some(out) = found {
-                return Ok(out);
-            }
-        }
-        Err(PingError::NoRoute(destination))
     }
 
     /// Takes in what a worker saw of a request or an answer.
     pub(crate) fn handle_ping(&mut self, event: Event) {
-        let (Event::Sent { identifier, .. } | Event::Reply { identifier, .. } | Event::Refused { identifier, .. }) =
-            event;
+        let identifier = event.identifier();
         if let Some(ping) = self.pings.live.iter_mut().find(|ping| ping.identifier == identifier) {
             ping.answer(event);
             if ping.is_complete() || ping.is_over {
@@ -378,8 +337,8 @@ impl Router {
     pub(crate) fn tick_pings(&mut self, now: Instant) {
         let due = self.pings.live.iter().filter(|ping| ping.due <= now).map(|ping| ping.identifier);
         for identifier in due.collect::<Vec<_>>() {
-            let table = self.pings.live.iter().find(|ping| ping.identifier == identifier).map(|ping| ping.table);
-            let rx = table.and_then(|table| self.member_of(table));
+            let ping = self.pings.live.iter().find(|ping| ping.identifier == identifier);
+            let rx = ping.and_then(|ping| ping.wanted.link().or(self.member_of(ping.wanted.family(), ping.table)));
             let ping = self.pings.live.iter_mut().find(|ping| ping.identifier == identifier).expect("listed above");
             let sent = ping.statistics().sent;
             // Nor can it go on when no interface belongs to its table any more.
@@ -397,23 +356,37 @@ impl Router {
             let patience = ping.interval.clamp(PATIENCE, MOST_PATIENCE);
             ping.due = now + if sequence == ping.wanted.repeat { patience } else { ping.interval };
             let Wanted { destination, size, ttl, dont_fragment, .. } = ping.wanted;
-            let sequence = sequence as u16;
-            let request =
-                Request { rx, identifier, sequence, source: ping.source, destination, size, ttl, dont_fragment };
+            let (sequence, source, peer) = (sequence as u16, ping.source, ping.wanted.peer());
+            let request = Request { rx, identifier, sequence, source, destination, size, ttl, dont_fragment };
+            // Before it goes, for the answer may be quick.
+            self.change_awaited(peer.address, move |awaited| awaited.expect(identifier, peer, ANSWERS));
             self.send_request(request);
         }
     }
 
-    fn send_request(&self, request: Request) {
-        let (input, requests) = (self.nodes.icmp.input, self.nodes.icmp.requests);
-        // Before it goes, for the answer may be quick.
+    fn ping_nodes(&self, host: IpAddr) -> super::Nodes {
+        match Family::of(host) {
+            Family::Ip4 => self.nodes.icmp,
+            Family::Ip6 => self.nodes.icmp6,
+        }
+    }
+
+    /// Changes what the workers' nodes wait for that hear answers of a host.
+    fn change_awaited(&self, host: IpAddr, change: impl Fn(&mut Awaited) + Copy + Send + 'static) {
+        let (index, family) = (self.ping_nodes(host).input, Family::of(host));
         self.graph.call(|_| {
             Box::new(move |core| {
-                if let Some(input) = core.node::<EchoInput>(input) {
-                    input.expect(request.identifier, ANSWERS);
-                }
+                let awaited = match family {
+                    Family::Ip4 => core.node::<EchoInput>(index).map(|node| &mut node.awaited),
+                    Family::Ip6 => core.node::<Icmp6Input>(index).map(|node| &mut node.awaited),
+                };
+                awaited.into_iter().for_each(change);
             })
         });
+    }
+
+    fn send_request(&self, request: Request) {
+        let requests = self.ping_nodes(request.destination).requests;
         self.graph.call_one(SENDER, move |core| {
             if let Some(requests) = core.node::<EchoRequests>(requests) {
                 requests.send(request);
@@ -422,14 +395,8 @@ impl Router {
     }
 
     fn end_ping(&mut self, identifier: u16) {
-        self.pings.live.retain(|ping| ping.identifier != identifier);
-        let input = self.nodes.icmp.input;
-        self.graph.call(|_| {
-            Box::new(move |core| {
-                if let Some(input) = core.node::<EchoInput>(input) {
-                    input.forget(identifier);
-                }
-            })
-        });
+        let Some(at) = self.pings.live.iter().position(|ping| ping.identifier == identifier) else { return };
+        let ping = self.pings.live.remove(at);
+        self.change_awaited(ping.wanted.destination, move |awaited| awaited.forget(identifier));
     }
 }

@@ -1,21 +1,26 @@
-//! `ip4-frag`: cuts packets that are longer than their next hop's MTU takes (RFC 791 section 3.2).
+//! `ip4-frag`, `ip6-frag`: cut packets that are longer than their next hop's MTU takes (RFC 791 section 3.2, RFC 8200
+//! section 4.5).
 //!
 //! Reads: the packet; in the scratch word, the MTU. Writes: each fragment into buffers of its
-//! own, since every one needs room for a link header. Next: `ip4-rewrite` again, which counts
+//! own, since every one needs room for a link header. Next: `ip4-rewrite` or `ip6-rewrite` again, which counts
 //! the hop on each fragment and gives it its link header.
 //!
 //! A packet is cut whole or not at all: half of one is of no use to anybody. What devices left
 //! to be finished is finished first, for no device could do it on a fragment.
+//!
+//! Of IPv6 only this router's own packets come here: those of others are cut by nobody but their senders. Their fragments are
+//! no longer than what every link carries, since this router does not learn the MTU of a way (RFC 8200 section 5).
 
 use drivers::offload::{self, OffloadError};
 use drivers::{Chain, link};
 use graph::buffer::{DATA_SIZE, HEADROOM};
-use graph::{Buffers, CounterSpec, Expand, Expansion, NodeSpec, PacketIndex, Row, Severity, Snapshot, Vector, flag};
+use graph::{Buffers, CounterSpec, Expand, Expansion, NodeSpec, PacketIndex, Row, Severity, Vector, flag};
 use std::collections::hash_map::RandomState;
-use std::fmt;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hash};
+use wire::Family;
 use wire::batch::check;
 use wire::ipv4::{FRAGMENT_UNIT, HEADER_LEN, Header, MAX_HEADER_LEN, MAX_OPTIONS_LEN, Options};
+use wire::ipv6::{self, next_header};
 
 graph::edges! {
     pub enum Edge {
@@ -32,7 +37,32 @@ graph::edges! {
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[
+/// The same of `ip6-frag`, in the same order.
+mod edge6 {
+    graph::edges! {
+        pub enum Edge {
+            Rewrite => next "ip6-rewrite",
+            /// A packet of this router's is too long for its next hop, but its headers cannot be read to their end, or are
+            /// such as this router does not send.
+            Malformed => drop "malformed packet",
+            /// A packet of this router's is too long for the next hop, and there were not enough free buffers for all its
+            /// fragments: none was sent. Give the router more buffers (`buffers-per-numa` in startup.conf).
+            NoBuffer => drop "could not allocate buffer",
+            /// A packet's headers and eight bytes of data, the least that a fragment can have, are longer than the MTU of
+            /// the next hop (RFC 8200 4.5). Raise the MTU of the interface.
+            SmallMtu => drop "mtu too small to fragment for",
+        }
+    }
+}
+
+const _: () = assert!(
+    Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16
+        && Edge::Malformed as u16 == edge6::Edge::Malformed as u16
+        && Edge::NoBuffer as u16 == edge6::Edge::NoBuffer as u16
+        && Edge::SmallMtu as u16 == edge6::Edge::SmallMtu as u16
+);
+
+const COUNTERS4: &[CounterSpec] = &[
     CounterSpec(
         "packet fragmented",
         Severity::Info,
@@ -40,24 +70,46 @@ const COUNTERS: &[CounterSpec] = &[
     ),
     CounterSpec("number of sent fragments", Severity::Info, "Fragments that packets were cut into."),
 ];
+const COUNTERS6: &[CounterSpec] = &[
+    CounterSpec(
+        "packet fragmented",
+        Severity::Info,
+        "A packet of this router's, longer than the MTU of its way out, was cut (RFC 8200 4.5).",
+    ),
+    CounterSpec("number of sent fragments", Severity::Info, "Fragments that packets were cut into."),
+];
 const FRAGMENTED: usize = 0;
 const SENT: usize = 1;
 
-pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-frag".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+pub fn spec(family: Family) -> NodeSpec {
+    match family {
+        Family::Ip4 => NodeSpec {
+            name: "ip4-frag".into(),
+            edges: Edge::EDGES,
+            counters: COUNTERS4,
+            trace: crate::headers::trace_ip4,
+        },
+        Family::Ip6 => NodeSpec {
+            name: "ip6-frag".into(),
+            edges: edge6::Edge::EDGES,
+            counters: COUNTERS6,
+            trace: crate::headers::trace_ip6,
+        },
+    }
 }
 
-pub struct Ip4Fragment {
+pub struct Cutter {
+    family: Family,
     identifications: Identifications,
     /// Kept between packets for their capacity.
     fragments: Vec<Row>,
     fresh: Vec<PacketIndex>,
 }
 
-impl Ip4Fragment {
-    pub fn new(worker: usize, workers: usize) -> Ip4Fragment {
+impl Cutter {
+    pub fn new(family: Family, worker: usize, workers: usize) -> Cutter {
         let identifications = Identifications::new(worker, workers);
-        Ip4Fragment { identifications, fragments: Vec::new(), fresh: Vec::new() }
+        Cutter { family, identifications, fragments: Vec::new(), fresh: Vec::new() }
     }
 
     /// Fills `fragments` with all that becomes of a packet, or leaves it empty.
@@ -99,7 +151,7 @@ impl Ip4Fragment {
     }
 
     fn cut_one(&mut self, buffers: &mut Buffers, row: &Row, mtu: usize) -> Result<(), Edge> {
-        let mut cut = Cut::plan(buffers, row, mtu)?;
+        let mut cut = Cut::plan(self.family, buffers, row, mtu)?;
         let wanted = cut.pieces().map(|piece| piece.buffers()).sum();
         self.fresh.clear();
         self.fresh.resize(wanted, PacketIndex::default());
@@ -109,7 +161,7 @@ impl Ip4Fragment {
             return Err(Edge::NoBuffer);
         }
         if row.flags & flag::ORIGINATED != 0 && !cut.is_fragment {
-            cut.set_identification(self.identifications.next(&cut.first));
+            cut.set_identification(&mut self.identifications);
         }
         let mut rest = &self.fresh[..];
         for piece in cut.pieces() {
@@ -123,6 +175,7 @@ impl Ip4Fragment {
 
 /// How a packet is going to be cut.
 struct Cut {
+    family: Family,
     chain: Chain,
     /// The header of the packet, which is the first fragment's, and that of the others.
     first: HeaderBytes,
@@ -138,7 +191,12 @@ struct Cut {
     dont_fragment: bool,
 }
 
+/// The headers of an IPv6 fragment.
+const FRAGMENT6_LEN: usize = ipv6::HEADER_LEN + ipv6::FRAGMENT_HEADER_LEN;
+const _: () = assert!(FRAGMENT6_LEN <= MAX_HEADER_LEN);
+
 /// A header with room for all options.
+#[derive(Clone)]
 struct HeaderBytes {
     bytes: [u8; MAX_HEADER_LEN],
     length: usize,
@@ -165,13 +223,17 @@ impl Piece {
 }
 
 impl Cut {
-    fn plan(buffers: &Buffers, row: &Row, mtu: usize) -> Result<Cut, Edge> {
-        let cut = Cut::checked(buffers, row, mtu).ok_or(Edge::Malformed)?;
+    fn plan(family: Family, buffers: &Buffers, row: &Row, mtu: usize) -> Result<Cut, Edge> {
+        let cut = match family {
+            Family::Ip4 => Cut::of_ip4(buffers, row, mtu),
+            Family::Ip6 => Cut::of_ip6(buffers, row, mtu.min(ipv6::MIN_MTU.into())),
+        };
+        let cut = cut.ok_or(Edge::Malformed)?;
         let least = cut.first.length.max(cut.later.length) + FRAGMENT_UNIT as usize;
-        if least > mtu { Err(Edge::SmallMtu) } else { Ok(cut) }
+        if least > cut.mtu { Err(Edge::SmallMtu) } else { Ok(cut) }
     }
 
-    fn checked(buffers: &Buffers, row: &Row, mtu: usize) -> Option<Cut> {
+    fn of_ip4(buffers: &Buffers, row: &Row, mtu: usize) -> Option<Cut> {
         let chain = Chain::of(buffers, row)?;
         let l3 = row.l3.checked_sub(row.l2)? as usize;
         let bytes = chain.head(buffers).get(l3..)?;
@@ -188,6 +250,7 @@ impl Cut {
         let mut first = HeaderBytes { bytes: [0; MAX_HEADER_LEN], length };
         first.bytes[..length].copy_from_slice(header.header_bytes());
         Some(Cut {
+            family: Family::Ip4,
             later: later_header(&header)?,
             first,
             data_from: l3 + length,
@@ -201,13 +264,77 @@ impl Cut {
         })
     }
 
-    fn set_identification(&mut self, id: u16) {
+    /// A packet of this router's own: none of these has headers that each fragment would have to have.
+    fn of_ip6(buffers: &Buffers, row: &Row, mtu: usize) -> Option<Cut> {
+        let chain = Chain::of(buffers, row)?;
+        let l3 = row.l3.checked_sub(row.l2)? as usize;
+        let bytes = chain.head(buffers).get(l3..)?.get(..ipv6::HEADER_LEN)?;
+        let header = ipv6::Header::new_unchecked(bytes);
+        let (next, data) = (header.next_header(), header.payload_len() as usize);
+        let is_of_each = matches!(next, next_header::HOP_BY_HOP | next_header::ROUTING | next_header::FRAGMENT);
+        if is_of_each || ipv6::HEADER_LEN + data > row.l3_length() {
+            return None;
+        }
+        let mut first = HeaderBytes { bytes: [0; MAX_HEADER_LEN], length: FRAGMENT6_LEN };
+        let (ip, fragment) = first.bytes[..FRAGMENT6_LEN].split_at_mut(ipv6::HEADER_LEN);
+        ip.copy_from_slice(bytes);
+        ipv6::Header::new_unchecked(ip).set_next_header(next_header::FRAGMENT);
+        ipv6::Fragment { offset: 0, more: false, id: 0, next_header: next }.emit(fragment);
+        Some(Cut {
+            family: Family::Ip6,
+            later: first.clone(),
+            first,
+            data_from: l3 + ipv6::HEADER_LEN,
+            data,
+            mtu,
+            offset: 0,
+            more_follow: false,
+            is_fragment: false,
+            dont_fragment: false,
+            chain,
+        })
+    }
+
+    fn set_identification(&mut self, identifications: &mut Identifications) {
+        let bytes = &self.first.bytes;
+        let id = match self.family {
+            Family::Ip4 => {
+                let header = Header::new_unchecked(&bytes[..]);
+                identifications.next((header.src(), header.dst(), header.protocol().0))
+            }
+            Family::Ip6 => {
+                let header = ipv6::Header::new_unchecked(&bytes[..]);
+                identifications.next((header.src(), header.dst()))
+            }
+        };
         for header in [&mut self.first, &mut self.later] {
-            Header::new_unchecked(&mut header.bytes[..]).set_id(id);
+            match self.family {
+                // Sequences of 16 bits are those of 32 without their upper half.
+                Family::Ip4 => Header::new_unchecked(&mut header.bytes[..]).set_id(id as u16),
+                Family::Ip6 => header.bytes[FRAGMENT6_LEN - 4..FRAGMENT6_LEN].copy_from_slice(&id.to_be_bytes()),
+            }
         }
     }
 
-    /// RFC 791 section 3.2: as much in each as fits in units of eight bytes; what is left when it
+    /// Has a fragment's header say its length and where its data belong.
+    fn seal(&self, header: &mut [u8], length: usize, offset: usize, more: bool) {
+        match self.family {
+            Family::Ip4 => {
+                let mut header = Header::new_unchecked(header);
+                header.set_total_len(length as u16);
+                header.set_fragment(self.dont_fragment, more, offset as u16);
+                header.fill_checksum();
+            }
+            Family::Ip6 => {
+                let (ip, fragment) = header.split_at_mut(ipv6::HEADER_LEN);
+                ipv6::Header::new_unchecked(ip).set_payload_len((length - ipv6::HEADER_LEN) as u16);
+                let said = ipv6::Fragment::parse(fragment).expect("a template has a fragment header");
+                ipv6::Fragment { offset: offset as u16, more, ..said }.emit(fragment);
+            }
+        }
+    }
+
+    /// RFC 791 section 3.2, RFC 8200 section 4.5: as much in each as fits in units of eight bytes; what is left when it
     /// fits whole.
     fn pieces(&self) -> impl Iterator<Item = Piece> {
         let mut from = 0;
@@ -237,12 +364,9 @@ impl Cut {
         let template = if piece.from == 0 { &self.first } else { &self.later };
         let bytes = &mut buffers.bytes_mut(packets[0])[HEADROOM..HEADROOM + piece.header];
         bytes.copy_from_slice(template.as_slice());
-        let mut header = Header::new_unchecked(bytes);
-        header.set_total_len(length as u16);
         let more_follow = self.more_follow || !piece.is_last;
         let offset = self.offset + piece.from;
-        header.set_fragment(self.dont_fragment, more_follow, offset as u16);
-        header.fill_checksum();
+        self.seal(bytes, length, offset, more_follow);
 
         let chained = if packets.len() > 1 { flag::CHAINED } else { 0 };
         let fragment = if more_follow || offset > 0 { check::FRAGMENT } else { 0 };
@@ -283,12 +407,12 @@ fn later_header(header: &Header<&[u8]>) -> Option<HeaderBytes> {
 /// Identifications for the router's own packets that are cut (RFC 6864, section 4.3: none may
 /// come again for the same source, destination and protocol while fragments of the last live).
 /// Each flow counts in one of many sequences that start anywhere: an outsider who sees one
-/// learns little of the others. Workers share no number.
+/// learns little of the others (RFC 7739). Workers share no number.
 struct Identifications {
     hash: RandomState,
-    sequences: [u16; SEQUENCES],
-    worker: u16,
-    workers: u16,
+    sequences: [u32; SEQUENCES],
+    worker: u32,
+    workers: u32,
 }
 
 const SEQUENCES: usize = 256;
@@ -297,24 +421,19 @@ impl Identifications {
     fn new(worker: usize, workers: usize) -> Identifications {
         let hash = RandomState::new();
         // A power of two, so that sequences of two workers stay apart when they wrap around.
-        let workers = workers.next_power_of_two() as u16;
-        let sequences = std::array::from_fn(|n| (hash.hash_one(n) as u16).wrapping_mul(workers));
-        Identifications { hash, sequences, worker: worker as u16, workers }
+        let workers = workers.next_power_of_two() as u32;
+        let sequences = std::array::from_fn(|n| (hash.hash_one(n) as u32).wrapping_mul(workers));
+        Identifications { hash, sequences, worker: worker as u32, workers }
     }
 
-    fn next(&mut self, header: &HeaderBytes) -> u16 {
-        let fixed = Header::new_unchecked(&header.bytes[..]);
-        let mut hasher = self.hash.build_hasher();
-        hasher.write_u32(fixed.src().into());
-        hasher.write_u32(fixed.dst().into());
-        hasher.write_u8(fixed.protocol().0);
-        let sequence = &mut self.sequences[hasher.finish() as usize % SEQUENCES];
+    fn next(&mut self, flow: impl Hash) -> u32 {
+        let sequence = &mut self.sequences[self.hash.hash_one(flow) as usize % SEQUENCES];
         *sequence = sequence.wrapping_add(self.workers);
         *sequence | self.worker
     }
 }
 
-impl Expand for Ip4Fragment {
+impl Expand for Cutter {
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
         for i in 0..vector.len() {
             let mut row = vector.row(i);
@@ -336,10 +455,6 @@ impl Expand for Ip4Fragment {
     }
 }
 
-fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    crate::headers::trace_ip4(snapshot, f)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -356,31 +471,26 @@ mod tests {
         buffers.bytes_mut(packet)[HEADROOM..HEADROOM + MAX_HEADER_LEN].copy_from_slice(&header);
         let at = HEADROOM as u16;
         let row = Row { packet, l2: at, l3: at, length: 100, ..Row::default() };
-        assert_eq!(Cut::plan(&buffers, &row, 67).err(), Some(Edge::SmallMtu));
-        assert_eq!(Cut::plan(&buffers, &row, 68).map(|cut| cut.pieces().count()).ok(), Some(2));
+        assert_eq!(Cut::plan(Family::Ip4, &buffers, &row, 67).err(), Some(Edge::SmallMtu));
+        assert_eq!(Cut::plan(Family::Ip4, &buffers, &row, 68).map(|cut| cut.pieces().count()).ok(), Some(2));
         // Its end is not there.
         let row = Row { length: 99, ..row };
-        assert_eq!(Cut::plan(&buffers, &row, 68).err(), Some(Edge::Malformed));
+        assert_eq!(Cut::plan(Family::Ip4, &buffers, &row, 68).err(), Some(Edge::Malformed));
         buffers.free(&[packet]);
     }
 
     #[test]
     fn identifications_do_not_come_again_soon_nor_on_another_worker() {
-        let header = |last| {
-            let mut bytes = [0; MAX_HEADER_LEN];
-            (bytes[0], bytes[19]) = (0x45, last);
-            HeaderBytes { bytes, length: HEADER_LEN }
-        };
         let mut workers = [0, 1, 2].map(|worker| Identifications::new(worker, 3));
         let mut seen = HashSet::new();
         for _ in 0..1 << 14 {
             for (worker, identifications) in workers.iter_mut().enumerate() {
-                let id = identifications.next(&header(1));
+                let id = identifications.next(1) as u16;
                 assert!(seen.insert(id) && id % 4 == worker as u16);
             }
         }
         // Another flow goes on at another place, most likely.
-        let places: HashSet<u16> = (0..64).map(|last| workers[0].next(&header(last))).collect();
+        let places: HashSet<u16> = (0..64).map(|flow| workers[0].next(flow) as u16).collect();
         assert!(places.len() > 32);
     }
 }

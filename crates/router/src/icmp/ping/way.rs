@@ -1,0 +1,105 @@
+//! By which interface, and from which address, packets to a host leave: as far as control's routes say.
+
+use super::PingError;
+use crate::Router;
+use crate::ip::control::{TableIndex, Way};
+use crate::ip6::Facts6;
+use graph::InterfaceIndex;
+use std::net::IpAddr;
+use wire::Family;
+
+/// How packets to a host leave.
+pub(super) struct WayOut {
+    pub source: Option<IpAddr>,
+    pub interface: Option<InterfaceIndex>,
+    /// None: they do not leave.
+    pub mtu: Option<u16>,
+}
+
+pub(super) fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
+}
+
+impl Router {
+    /// The way onto the link of an interface, to a host with an address of that link only.
+    pub(super) fn way_onto(&self, link: InterfaceIndex, destination: IpAddr) -> Result<WayOut, PingError> {
+        let interface = self.interfaces.get(link).map_err(|_| PingError::NoRoute(destination))?;
+        let source = interface.ip6.link_local.map(IpAddr::from);
+        if source.is_some_and(|source| source != destination) && !interface.is_usable() {
+            return Err(PingError::NoRoute(destination));
+        }
+        let mtu = Some(interface.ip_mtu(Family::Ip6)).filter(|_| source != Some(destination));
+        Ok(WayOut { source, interface: Some(link), mtu })
+    }
+
+    /// By which interface packets to a host leave, as far as its route in a table says.
+    pub(super) fn way_to(&self, table: TableIndex, destination: IpAddr) -> Result<WayOut, PingError> {
+        self.way_in(table, destination, crate::ip::fibs::MAX_TABLES_IN_A_ROW)
+    }
+
+    fn way_in(&self, table: TableIndex, destination: IpAddr, most: u32) -> Result<WayOut, PingError> {
+        let found = self.ip.longest_match(table, destination).filter(|_| most > 0);
+        let (prefix, route) = found.ok_or(PingError::NoRoute(destination))?;
+        let usable = |index: InterfaceIndex| self.interfaces.get(index).ok().filter(|interface| interface.is_usable());
+        for paths in route.sources.values() {
+            let mut found: Option<WayOut> = None;
+            for path in paths {
+                let ways: Vec<(InterfaceIndex, IpAddr)> = match path.way {
+                    Way::Local(_) | Way::LocalAnywhere => {
+                        return Ok(WayOut { source: Some(destination), interface: None, mtu: None });
+                    }
+                    Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit | Way::Broadcast(_) => {
+                        return Err(PingError::Refused(destination, prefix));
+                    }
+                    Way::Attached(index) => vec![(index, destination)],
+                    Way::OnLink { next_hop, interface } => vec![(interface, next_hop)],
+                    Way::Lookup(other) => return self.way_in(other, destination, most - 1),
+                    Way::Via { .. } | Way::ViaIn { .. } => {
+                        match (self.way_of(&path.way, table), path.way.open_hop(table)) {
+                            (Some(key), _) => vec![(key.interface, key.address)],
+                            (None, Some(hop)) => {
+                                self.ip.reached_by(hop).map(|key| (key.interface, key.address)).collect()
+                            }
+                            (None, None) => vec![],
+                        }
+                    }
+                };
+                for (index, towards) in ways {
+                    let Some(interface) = usable(index) else { continue };
+                    // Whichever path the flow takes, it has to fit.
+                    let mtu = interface.ip_mtu(Family::of(destination));
+                    let mtu = found.as_ref().and_then(|out| out.mtu).unwrap_or(mtu).min(mtu);
+                    let first = found.and_then(|out| Some((out.source?, out.interface)));
+                    let (source, interface) = match first {
+                        Some((source, interface)) => (Some(source), interface),
+                        None => (self.source_on_way(index, towards, destination), Some(index)),
+                    };
+                    found = Some(WayOut { source, interface, mtu: Some(mtu) });
+                }
+            }
+            if let Some(out) = found {
+                return Ok(out);
+            }
+        }
+        Err(PingError::NoRoute(destination))
+    }
+
+    /// The address to send from to a host by a next hop: one on the next hop's network, if there is one. A router speaks
+    /// IPv6 beyond the link from an address of another interface, if need be (RFC 6724 section 5).
+    fn source_on_way(&self, index: InterfaceIndex, next_hop: IpAddr, destination: IpAddr) -> Option<IpAddr> {
+        let peer = if is_link_local(next_hop) { destination } else { next_hop };
+        let other = || self.router_id6().filter(|_| destination.is_ipv6()).map(IpAddr::from);
+        self.source_towards(index, peer).or_else(other)
+    }
+
+    /// The address of an interface to send from to a host.
+    pub(super) fn source_towards(&self, index: InterfaceIndex, peer: IpAddr) -> Option<IpAddr> {
+        match peer {
+            IpAddr::V4(peer) => self.interfaces.address_towards(index, peer).map(IpAddr::from),
+            IpAddr::V6(peer) => {
+                let interface = self.interfaces.get(index).ok()?;
+                Facts6::new(&interface.ip6).address_towards(peer).map(IpAddr::from)
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What senders are told of packets that went no further, of either family, and how it is counted.
+
+use graph::{Context, CounterSpec, Row, Severity, flag};
+use std::fmt;
+
+/// What to say: type, code and the word behind the checksum, as it travels in scratch. Types are a family's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Report<T> {
+    pub kind: T,
+    pub code: u8,
+    pub rest: u32,
+}
+
+impl<T: Into<u8>> From<Report<T>> for u64 {
+    fn from(report: Report<T>) -> u64 {
+        (report.kind.into() as u64) << 40 | (report.code as u64) << 32 | report.rest as u64
+    }
+}
+
+impl<T: From<u8>> From<u64> for Report<T> {
+    fn from(word: u64) -> Report<T> {
+        Report { kind: ((word >> 40) as u8).into(), code: (word >> 32) as u8, rest: word as u32 }
+    }
+}
+
+/// A message that is sent, with its counter.
+pub(crate) struct Sent<T> {
+    kind: T,
+    code: u8,
+    counter: CounterSpec,
+}
+
+impl<T: Copy> Sent<T> {
+    pub const fn new((kind, code): (T, u8), name: &'static str, meaning: &'static str) -> Sent<T> {
+        Sent { kind, code, counter: CounterSpec(name, Severity::Info, meaning) }
+    }
+}
+
+/// The counters of a node's messages, in their order.
+pub(crate) const fn counters<T: Copy, const N: usize>(sent: &[Sent<T>]) -> [CounterSpec; N] {
+    let mut counters = [CounterSpec("", Severity::Info, ""); N];
+    let mut i = 0;
+    while i < N {
+        counters[i] = sent[i].counter;
+        i += 1;
+    }
+    counters
+}
+
+/// The counter of a report.
+pub(crate) fn counter_of<T: Copy + PartialEq + fmt::Debug>(sent: &[Sent<T>], report: Report<T>) -> usize {
+    let known = sent.iter().position(|sent| (sent.kind, sent.code) == (report.kind, report.code));
+    debug_assert!(known.is_some(), "{report:?} has no counter");
+    known.unwrap_or(0)
+}
+
+/// How many bytes of a packet, from its IP header on, are there to be quoted; `most` at most.
+pub(crate) fn quoted(cx: &Context<'_>, row: &Row, most: usize) -> usize {
+    let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(row.l3 as usize);
+    here.min(most)
+}
+
+/// Lets go of what is behind a packet's first buffer.
+pub(crate) fn keep_first_buffer(cx: &mut Context<'_>, row: &mut Row) {
+    if row.flags & flag::CHAINED == 0 {
+        return;
+    }
+    row.flags &= !flag::CHAINED;
+    let rest = cx.buffers.segment(row.packet).next();
+    cx.buffers.segment_mut(row.packet).set_next(None);
+    if let Some(rest) = rest {
+        cx.buffers.free_chain(rest);
+    }
+}

@@ -1,0 +1,123 @@
+//! `ip6-redirect`: tells hosts of a better first hop than this router (RFC 4861 section 8.2), as `ip4-redirect` does.
+//!
+//! `ip6-rewrite` sends packets here that are about to leave by the interface that they came by, when an operator wants
+//! redirects there. They go back and on their way, marked, so that they come here once. When the sender is a neighbour it
+//! gets a redirect as well: to the destination itself, when that is on the link, else to the next router, which hosts know
+//! by its link-local address only. Reads: `target`, the adjacency; the packet at `l3`. Next: `ip6-rewrite` with the packet,
+//! `ip6-glean` with the message.
+
+use super::input::finish;
+use crate::icmp::redirect::{self, Advice, Edge as Order, Tables};
+use crate::icmp::report;
+use crate::icmp6;
+use graph::{Context, CounterSpec, NodeSpec, Row, Severity};
+use std::net::{IpAddr, Ipv6Addr};
+use tables::{Leaf, kind};
+use wire::MacAddress;
+use wire::batch::check;
+use wire::ipv6::{self, HEADER_LEN, MIN_MTU};
+use wire::nd::{self, NdOption, REDIRECT_LEN, REDIRECTED_HEADER_LEN};
+
+graph::edges! {
+    pub enum Edge {
+        Rewrite => next "ip6-rewrite",
+        Message => next "ip6-glean",
+    }
+}
+
+const _: () = assert!(Edge::Rewrite as u16 == Order::Rewrite as u16 && Edge::Message as u16 == Order::Message as u16);
+
+const COUNTERS: &[CounterSpec] = &[
+    CounterSpec(
+        "ICMPv6 redirect sent",
+        Severity::Info,
+        "A host sent by this router what a neighbour of its own would take, and was told so (RFC 4861 8.2). Normal where a \
+         network has several routers; `set interface ip6 redirects` switches it.",
+    ),
+    redirect::limited("ICMPv6 redirects limited by rate"),
+    redirect::NO_BUFFER_COUNTER,
+    CounterSpec(
+        "ICMPv6 redirect not sent, next hop is no link-local address",
+        Severity::Info,
+        "A host was to be told of a better next hop, but the route names that by an address that hosts do not take for a \
+         router's (RFC 4861 8.2): state the route by the router's link-local address, as in `via fe80::9 e0`.",
+    ),
+];
+const NOT_LINK_LOCAL: usize = 3;
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "ip6-redirect".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip6 }
+}
+
+/// Bytes of the option that tells the target's Ethernet address.
+const LINK_OPTION_LEN: usize = 8;
+/// The option of the quote counts in so many bytes.
+const OPTION_UNIT: usize = 8;
+
+/// A redirect.
+pub(super) struct Advice6 {
+    us: Ipv6Addr,
+    sender: Ipv6Addr,
+    destination: Ipv6Addr,
+    target: Ipv6Addr,
+    target_mac: MacAddress,
+    /// The object of what goes onto the link.
+    link: u32,
+}
+
+impl Advice for Advice6 {
+    const HEADERS: usize = HEADER_LEN + REDIRECT_LEN + LINK_OPTION_LEN + REDIRECTED_HEADER_LEN;
+
+    fn find(tables: &Tables, cx: &mut Context<'_>, row: &Row) -> Option<Advice6> {
+        if icmp6::forbidden(cx, row, false).is_some() {
+            return None;
+        }
+        let header = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
+        let (sender, destination) = (header.src(), header.dst());
+        let here = &tables.facts.load(cx.round).get(row.rx_interface)?.ip6;
+        let (us, link) = (here.link_local?, here.on_link?);
+        if !here.is_attached(sender) {
+            return None;
+        }
+        let object = tables.objects.get(cx.round, Leaf(row.target).index());
+        let target = match object.next_hop6() {
+            Ipv6Addr::UNSPECIFIED => destination,
+            next_hop => next_hop,
+        };
+        if target == sender {
+            return None;
+        }
+        if target != destination && !target.is_unicast_link_local() {
+            cx.count(NOT_LINK_LOCAL, 1);
+            return None;
+        }
+        let target_mac = MacAddress(*object.rewrite().first_chunk()?);
+        Some(Advice6 { us, sender, destination, target, target_mac, link })
+    }
+
+    fn about(&self) -> (IpAddr, IpAddr) {
+        (self.sender.into(), self.destination.into())
+    }
+
+    /// As much as fits the least MTU (RFC 4861 4.5), in whole units of options.
+    fn quoted(cx: &Context<'_>, row: &Row) -> usize {
+        let quote = report::quoted(cx, row, usize::from(MIN_MTU) - Self::HEADERS);
+        quote - quote % OPTION_UNIT
+    }
+
+    fn emit(&self, packet: &mut [u8], _id: u16) {
+        let quote = packet.len() - Self::HEADERS;
+        let message = &mut packet[HEADER_LEN..];
+        nd::emit_redirect(message, self.target, self.destination);
+        let (link, quoting) = message[REDIRECT_LEN..].split_at_mut(LINK_OPTION_LEN);
+        NdOption::TargetLinkAddress(self.target_mac).emit(link);
+        nd::emit_redirected_header(quoting, quote);
+        finish(packet, self.us, self.sender);
+    }
+
+    fn leave(&self, row: &mut Row) {
+        // It is from an address of the link only, so that routes have no say.
+        row.target = Leaf::new(kind::GLEAN, self.link).0;
+        row.flags |= check::EXAMINED6;
+    }
+}
