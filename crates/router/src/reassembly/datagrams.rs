@@ -5,10 +5,10 @@
 //! datagram never takes more than [`WINDOWS`] buffers however small its fragments are, and it
 //! is a packet the moment that its last hole closes.
 //!
-//! A fragment that overlaps another ends its
-//! datagram, and so do last fragments that disagree (RFC 5722 for IPv6; the attacks of RFC 1858
-//! and RFC 8900 section 4 are the same of IPv4). Its key is remembered until its time is over, so
-//! that what comes later is no new datagram. The very same fragment once more is harmless.
+//! A fragment that overlaps another ends its datagram, and so do last fragments that disagree
+//! (RFC 5722 of IPv6; the attacks of RFC 1858 and RFC 8900 section 4 are the same of IPv4). Its
+//! key is remembered until its time is over, so that what comes later is no new datagram. The
+//! very same fragment once more is harmless.
 //!
 //! Everything is limited. Who comes new pushes out the oldest: of its own source when that has
 //! more than its share, else of all. A flood of fragments that are never completed thus has

@@ -17,8 +17,8 @@ use wire::{ipv4, ipv6};
 
 /// Longest datagram, header included: no packet is longer here, also of IPv6, which allows its header besides.
 pub const MAX_DATAGRAM: usize = u16::MAX as usize;
-/// Bytes before a fragment's data that are kept. Of IPv6 the extension headers, too: 80 bytes are more than those that every
-/// router on the way may look at are of use for, and before them there is still room in a buffer for an ICMPv6 error.
+/// Bytes before a fragment's data that are kept. Of IPv6 with extension headers: senders have no use for more than 80 bytes of
+/// them there, and before them a buffer still has room for an ICMPv6 error.
 pub const MAX_HEADER: usize = ipv6::HEADER_LEN + 80 + ipv6::FRAGMENT_HEADER_LEN;
 const _: () = assert!(MAX_HEADER >= ipv4::MAX_HEADER_LEN);
 const UNIT: usize = ipv6::UNIT;

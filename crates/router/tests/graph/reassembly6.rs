@@ -683,16 +683,20 @@ fn packets_of_others_are_never_cut() {
 
 #[test]
 fn a_long_answer_waits_whole_for_its_neighbour() {
-    for asker in ["2001:db8::77", "fe80::77"] {
+    // On the link, and behind a router that is.
+    for (asker, hop) in [("2001:db8::77", "2001:db8::77"), ("fe80::77", "fe80::77"), ("2001:db8:50::1", "2001:db8::77")]
+    {
         let (mut bed, ports) = bed();
+        bed.command("ip route add 2001:db8:50::/48 via 2001:db8::77").unwrap();
+        bed.run();
         let us = if asker.starts_with("fe80") { "fe80::ff:fe00:1000" } else { OURS };
         let request = Packet6::echo_request(asker, us, &data(20_000));
         cut(&request, 7, 1448).iter().for_each(|part| ports[0].receive(part.frame(ports[0].mac, STRANGER)));
         bed.run();
         let sent = ports[0].sent();
         assert_eq!((sent.len(), sent[0][54], bed.held()), (1, 135, 1), "asked for");
-        let says = [&ip6(asker).octets()[..], &link_option(2, STRANGER)].concat();
-        let answer = Packet6::discovery(asker, us, 136, 0x6000_0000, &says);
+        let says = [&ip6(hop).octets()[..], &link_option(2, STRANGER)].concat();
+        let answer = Packet6::discovery(hop, us, 136, 0x6000_0000, &says);
         ports[0].receive(answer.frame(ports[0].mac, STRANGER));
         bed.run();
         assert_eq!(echoed_from(&ports[0], us, asker), [data(20_000)]);
