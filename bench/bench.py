@@ -25,7 +25,7 @@ LIMIT = 1.05
 # Turns more for what seems lost: neighbours of the machine come and go.
 AGAIN = 10
 
-SMALL = ["dumb", "ip4-1", "ip4-1k", "ip4-64nh", "ip4-ecmp4", "ip4-mixed", "ip6-1"]
+SMALL = ["dumb", "ip4-1", "ip4-1k", "ip4-64nh", "ip4-ecmp4", "ip4-mixed", "ip6-1", "ip6-16"]
 LARGE = ["ip4-100k", "ip4-1m", "ip4-1m-bgp", "ip4-1m-bgp-zipf", "ip4-8m", "ip6-200k-bgp", "ip6-200k-48", "ip6-2m"]
 # By name: scenarios, options, environment.
 RUNS = {
@@ -35,6 +35,7 @@ RUNS = {
     "vector-1": (["ip4-1"], ["--vector", "1"], {}),
     "avx2": (["ip4-1", "ip4-64nh", "ip4-ecmp4", "ip4-1m-bgp"], [], {"QUIVER_SIMD": "avx2"}),
     "scalar": (["ip4-1", "ip4-64nh", "ip4-ecmp4", "ip4-1m-bgp"], [], {"QUIVER_SIMD": "scalar"}),
+    "imix": (["ip4-1", "ip6-1"], ["--imix"], {}),
     "tags-1": (["ip4-1"], ["--vlan", "1"], {}),
     "workers-2": (["ip4-1"], ["--workers", "2"], {}),
     "handoff": (["ip4-1"], ["--workers", "2", "--handoff"], {}),
