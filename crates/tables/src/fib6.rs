@@ -12,7 +12,8 @@
 //! - **Many**: an entry for each value of the next 8 bits, in sixteen lines, where so many differ that a step is saved.
 //!
 //! So sparse parts of the address space are passed 32 bits a step and crowded ones are as flat as a table, whatever the
-//! lengths of prefixes; a step touches one or two cache lines. A table of few prefixes begins with such an entry. A larger one has
+//! lengths of prefixes; a step touches one or two cache lines. A table of few prefixes begins with such an entry; before it, as long as
+//! they make no more than 64 ranges of /64s, are these, from which most addresses need no step at all (`ranges`). A larger one has
 //! a slot for each /24 of 2000::/3, from where most prefixes of the Internet are two or three lines away.
 //!
 //! The default route is a single word, which addresses without a route take: adding ::/0 touches nothing else.
@@ -47,8 +48,8 @@ use writer::Writer;
 /// A table that gets more prefixes than this gets a large root.
 pub const MOST_SMALL: usize = 1024;
 
-/// There are no lines left for a prefix. Nothing was changed. Lines that a change gave up come back with
-/// [`Domain::collect`].
+/// There are no lines left for a prefix. Nothing was changed. Lines that a change gave up come back when all workers have
+/// begun another round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableFull;
 

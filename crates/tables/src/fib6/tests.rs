@@ -428,6 +428,19 @@ fn growing_without_room_is_all_or_nothing() {
     }
 }
 
+/// Nobody collects between these changes.
+#[test]
+fn lines_that_were_given_up_are_found_when_there_are_no_others() {
+    let mut bench = Bench::new(16);
+    let hosts: Vec<Key> = (0..4u128).map(|i| Key::new(0x2001_0db8 << 96 | i, 128)).collect();
+    for turn in 0..100 {
+        hosts.iter().for_each(|host| bench.insert(*host, 1 + turn % 5));
+        assert_eq!(bench.oracle.len(), hosts.len(), "turn {turn}: none was refused");
+        hosts.iter().for_each(|host| bench.remove(*host));
+    }
+    bench.account();
+}
+
 #[test]
 fn lines_of_large_nodes_do_for_small_ones() {
     let mut bench = Bench::new(20);

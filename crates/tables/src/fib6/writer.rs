@@ -196,25 +196,32 @@ impl Writer {
     }
 
     fn allocate(&mut self, kind: Kind) -> Result<u32, TableFull> {
-        let mut free = self.free.lock().expect("no panic under this lock");
-        let line = match free.of(kind).pop() {
-            Some(line) => line,
-            None => {
-                // Ranges begin at even lines.
-                let line = self.fresh.next_multiple_of(kind.lines().min(2) as u32);
-                if line + kind.lines() as u32 <= self.limit {
-                    free.of(Kind::Few).extend(self.fresh..line);
-                    self.fresh = line + kind.lines() as u32;
-                    line
-                } else {
-                    free.split_for(kind).ok_or(TableFull)?
-                }
-            }
-        };
-        drop(free);
+        let mut found = self.find(kind);
+        if found.is_none() {
+            // Some may be free by now and wait to be collected.
+            self.domain.collect();
+            found = self.find(kind);
+        }
+        let line = found.ok_or(TableFull)?;
         self.used += kind.lines();
         self.draft.made.push((line, kind));
         Ok(line)
+    }
+
+    /// Lines for a node.
+    fn find(&mut self, kind: Kind) -> Option<u32> {
+        let mut free = self.free.lock().expect("no panic under this lock");
+        if let Some(line) = free.of(kind).pop() {
+            return Some(line);
+        }
+        // Ranges begin at even lines.
+        let line = self.fresh.next_multiple_of(kind.lines().min(2) as u32);
+        if line + kind.lines() as u32 > self.limit {
+            return free.split_for(kind);
+        }
+        free.of(Kind::Few).extend(self.fresh..line);
+        self.fresh = line + kind.lines() as u32;
+        Some(line)
     }
 
     /// Enters what was prepared.
