@@ -60,9 +60,16 @@ pub struct Template {
     /// Destinations that packets have in turn, and which is next.
     destinations: (Destinations, usize),
     /// Sizes that packets have in turn in place of those of the range, and which is next.
-    in_turn: (Vec<u16>, usize),
+    in_turn: Option<InTurn>,
     /// Nothing varies: the bytes can be copied as they are.
     constant: bool,
+}
+
+/// Sizes that follow one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct InTurn {
+    sizes: Vec<u16>,
+    next: usize,
 }
 
 /// Addresses in host order.
@@ -136,7 +143,7 @@ impl Template {
             tcp: None,
             random: SEED,
             destinations: (Destinations::V4(Arc::default()), 0),
-            in_turn: (Vec::new(), 0),
+            in_turn: None,
             constant: false,
         }
     }
@@ -156,7 +163,7 @@ impl Template {
     pub fn of_sizes(mut self, sizes: Vec<u16>) -> Template {
         assert!(sizes.iter().all(|size| usize::from(*size) <= self.bytes.len()), "a template has all bytes");
         self.constant &= sizes.is_empty();
-        self.in_turn = (sizes, 0);
+        self.in_turn = (!sizes.is_empty()).then_some(InTurn { sizes, next: 0 });
         self
     }
 
@@ -210,9 +217,8 @@ impl Template {
         }
         *next = if *next + 1 < destinations.len() { *next + 1 } else { 0 };
         self.sizes.advance(&mut self.random);
-        let (sizes, next) = &mut self.in_turn;
-        if let Some(size) = sizes.get(*next) {
-            self.sizes.offset = usize::from(*size);
+        if let Some(InTurn { sizes, next }) = &mut self.in_turn {
+            self.sizes.offset = usize::from(sizes[*next]);
             *next = (*next + 1) % sizes.len();
         }
         let size = self.sizes.current();

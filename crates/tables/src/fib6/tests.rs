@@ -296,7 +296,7 @@ fn a_table_has_ranges_while_they_are_few() {
         for (count, key) in (1..).zip(&keys) {
             bench.insert(*key, 3);
             let levels = bench.fib.writer.start().ranges.as_ref().map(|ranges| 1 << ranges.levels);
-            let expected = (2 * count + 1 <= ranges::MOST).then(|| (2 * count + 1).next_power_of_two().max(8));
+            let expected = (2 * count < ranges::MOST).then(|| (2 * count + 1).next_power_of_two().max(8));
             assert_eq!(levels, expected, "turn {turn}: {count} routes");
             bench.check();
         }
