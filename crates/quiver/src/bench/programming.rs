@@ -50,14 +50,6 @@ fn rest(router: &mut Router) {
     router.tick_at(Instant::now() + 2 * TRIM_AFTER);
 }
 
-/// Takes back what single changes gave up, as control does between commands; here it is paid for once in so many.
-fn take_back(router: &Router, changes: usize) {
-    const OFTEN: usize = 1024;
-    if changes.is_multiple_of(OFTEN) {
-        router.graph.domain().collect();
-    }
-}
-
 /// What another table takes that has 100 routes.
 fn measure_tables(
     router: &mut Router,
@@ -150,8 +142,7 @@ pub fn measure(scenario: &str, repeat: u16) -> Result<Outcome, router::Error> {
         times[1].push(resident().saturating_sub(empty) as f64 / prefixes.len() as f64);
         times[2].push(timed(&mut router, &mut |router| none(router))?);
         assert_eq!(routes(&router), own);
-        // Again, in the memory that is still there: as between two commands, what was given up is taken back first.
-        router.graph.domain().collect();
+        // Again, in the memory that is still there.
         times[0].push(timed(&mut router, &mut |router| bulk(router))?);
         none(&mut router)?;
         rest(&mut router);
@@ -161,20 +152,15 @@ pub fn measure(scenario: &str, repeat: u16) -> Result<Outcome, router::Error> {
         let add = |shift: usize| {
             let (prefixes, path) = (&prefixes, &path);
             move |router: &mut Router| {
-                let one = |(at, prefix): (usize, &Prefix)| {
-                    take_back(router, at);
-                    router.add_route(*prefix, Source::Api, path(at + shift), true)
-                };
+                let one =
+                    |(at, prefix): (usize, &Prefix)| router.add_route(*prefix, Source::Api, path(at + shift), true);
                 prefixes.iter().enumerate().try_for_each(one)
             }
         };
         times[3].push(timed(&mut router, &mut add(0))?);
         times[4].push(timed(&mut router, &mut add(1))?);
         times[5].push(timed(&mut router, &mut |router| {
-            prefixes.iter().enumerate().try_for_each(|(at, prefix)| {
-                take_back(router, at);
-                router.remove_route(*prefix, Source::Api, &[])
-            })
+            prefixes.iter().try_for_each(|prefix| router.remove_route(*prefix, Source::Api, &[]))
         })?);
         assert_eq!(routes(&router), own);
         rest(&mut router);

@@ -442,6 +442,17 @@ fn lines_that_were_given_up_are_found_when_there_are_no_others() {
 }
 
 #[test]
+fn lines_that_were_given_up_do_not_pile_up() {
+    let mut bench = Bench::new(Options::MOST_LINES);
+    for turn in 0..10_000 {
+        let host = Key::new((0x2001_0db8 << 96) | (turn % 2), 128);
+        bench.fib.insert(host, 1, leaf_of).unwrap();
+        bench.fib.remove(host, leaf_of).unwrap();
+        assert!(bench.domain.pending() < 5000, "turn {turn}: {} wait", bench.domain.pending());
+    }
+}
+
+#[test]
 fn lines_of_large_nodes_do_for_small_ones() {
     let mut bench = Bench::new(20);
     let crowd = |value: &dyn Fn(u32) -> Option<u32>| {

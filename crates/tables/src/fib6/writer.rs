@@ -19,6 +19,8 @@ const RANGES: usize = LINE;
 const NIBBLE: u8 = 4;
 /// What has slots of its own in a large root.
 const GLOBAL: Key = Key::new(1 << 125, 3);
+/// So many lines may have been given up before they are collected: those of one size do not do for all others.
+const GIVEN_UP: usize = 4096;
 /// With so many different ones among 256 values these get a slot each: a step less for most of them.
 const CROWDED: usize = 32;
 
@@ -130,6 +132,8 @@ pub(super) struct Writer {
     limit: u32,
     /// Lines in use.
     used: usize,
+    /// Lines given up since they were collected last.
+    given_up: usize,
     draft: Draft,
 }
 
@@ -144,6 +148,7 @@ impl Writer {
             fresh: 0,
             limit: limit.min(MOST_LINES),
             used: 0,
+            given_up: 0,
             draft: Draft::default(),
         }
     }
@@ -230,7 +235,9 @@ impl Writer {
         for (place, entry) in sets {
             self.at(place).store(entry, Ordering::Release);
         }
-        self.used -= gone.iter().map(|(_, kind)| kind.lines()).sum::<usize>();
+        let lines = gone.iter().map(|(_, kind)| kind.lines()).sum::<usize>();
+        self.used -= lines;
+        self.given_up += lines;
         self.table.lines.note_used(self.used);
         // Ranges lead to lines: they are others before these are used again.
         self.publish_start();
@@ -242,6 +249,10 @@ impl Writer {
             let mut free = free.lock().expect("no panic under this lock");
             gone.into_iter().for_each(|(line, kind)| free.of(kind).push(line));
         });
+        if self.given_up >= GIVEN_UP {
+            self.domain.collect();
+            self.given_up = 0;
+        }
     }
 
     /// Has lookups begin where they are to begin now.
