@@ -55,7 +55,8 @@ use local::UdpListeners;
 use logging::Logging;
 use mld::control::Listening;
 use nd::dad::Detection;
-use neighbour::control::Neighbours;
+use nd::proxy::Proxied;
+use neighbour::known::Neighbours;
 use packet_generator::Streams;
 use rcu::{Domain, Published};
 use reassembly::Reassembly;
@@ -164,6 +165,8 @@ pub enum Error {
     #[error(transparent)]
     Ip6(#[from] ip6::Ip6Error),
     #[error(transparent)]
+    Proxy(#[from] nd::proxy::ProxyError),
+    #[error(transparent)]
     Advertising(router_advertisement::SettingsError),
     #[error("too many addresses on one interface (at most {max})", max = interface::MAX_ADDRESSES)]
     TooManyAddresses,
@@ -209,7 +212,7 @@ pub enum Error {
     RangeThere(Ipv4Addr, Ipv4Addr),
     #[error("no such range: {0} to {1} (show arp proxy lists them)")]
     NoSuchRange(Ipv4Addr, Ipv4Addr),
-    #[error("too many ranges (at most {max})", max = arp::policy::MAX_RANGES)]
+    #[error("too many ranges (at most {max})", max = neighbour::policy::MAX_RANGES)]
     TooManyRanges,
     #[error("no stream named `{0}' (show packet-generator lists them)")]
     NoSuchStream(String),
@@ -283,6 +286,7 @@ pub struct Router {
     pub neighbours: Neighbours,
     /// Own addresses of which the link is asked whether others have them.
     pub detection: Detection,
+    proxied: Proxied,
     /// What is said of this router to hosts.
     pub advertising: Advertising,
     /// Groups to which this router listens, and others do.
@@ -424,6 +428,7 @@ impl Router {
             ip: Ip::new((fib4, tables4), (fib6, tables6), objects, places),
             neighbours,
             detection: Detection::default(),
+            proxied: Proxied::new(),
             advertising: Advertising::default(),
             listening: Listening::default(),
             counters,
@@ -515,6 +520,7 @@ pub fn commands() -> CommandSet<Router> {
     ip::cli::register(&mut set);
     ip6::cli::register(&mut set);
     ip4::punt::cli::register(&mut set);
+    neighbour::cli::register(&mut set);
     arp::cli::register(&mut set);
     nd::cli::register(&mut set);
     router_advertisement::cli::register(&mut set);

@@ -1,7 +1,11 @@
-//! How often a worker may do what a flood of packets would have it do: a token bucket, without locks, as each
-//! worker has its own.
+//! How often is done what a flood of packets would have done. By a worker: a token bucket, without locks, as each worker has
+//! its own. In the log: a message now and then, which says how many it stands for.
 
 use graph::time;
+use std::time::{Duration, Instant};
+
+/// How often the log hears of what may come by the thousand.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// So many a second, and so many at once after a rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +38,28 @@ impl TokenBucket {
     }
 }
 
+/// Lets one message pass now and then, and counts the others.
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    last: Option<Instant>,
+    untold: u64,
+}
+
+impl Throttle {
+    /// What a message is to end with, when it may be told: nothing, or how many were held back since the last.
+    pub fn pass(&mut self, now: Instant) -> Option<String> {
+        if self.last.is_some_and(|last| now.saturating_duration_since(last) < LOG_INTERVAL) {
+            self.untold += 1;
+            return None;
+        }
+        self.last = Some(now);
+        Some(match std::mem::take(&mut self.untold) {
+            0 => String::new(),
+            untold => format!(" (and {untold} more that were not told)"),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +78,15 @@ mod tests {
         // Rest does not add up beyond the burst; a clock that goes back gives nothing.
         assert_eq!(taken(&mut bucket, start + after(1e4)), 5);
         assert_eq!(taken(&mut bucket, start), 0);
+    }
+
+    #[test]
+    fn a_message_a_second_says_how_many_it_stands_for() {
+        let (mut throttle, start) = (Throttle::default(), Instant::now());
+        let mut pass = |millis| throttle.pass(start + Duration::from_millis(millis));
+        assert_eq!(pass(0).as_deref(), Some(""));
+        assert_eq!((pass(1), pass(999)), (None, None));
+        assert_eq!(pass(1000).as_deref(), Some(" (and 2 more that were not told)"));
+        assert_eq!(pass(2000).as_deref(), Some(""));
     }
 }

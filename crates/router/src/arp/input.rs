@@ -9,7 +9,6 @@
 //! changes its Ethernet address is followed. Nobody else: what nobody asked for would let
 //! any host fill the table, or take the place of another before it is known.
 
-use super::policy::{Policy, SharedPolicy};
 use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
 use crate::ip::Fibs4;
@@ -17,6 +16,7 @@ use crate::ip::on_link::OnLink;
 use crate::neighbour::NeighbourKey;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
+use crate::neighbour::policy::{Policy, SharedPolicy};
 use crate::neighbour::table::{Entry, Shared};
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
@@ -237,7 +237,7 @@ impl ArpInput {
         create: bool,
     ) -> Result<(), Edge> {
         let said = (NeighbourKey::new(facts.index, arp.sender_ip), arp.sender_mac);
-        self.learner.learn(cx, said, entry, create, policy.rates.learning).map_err(|why| match why {
+        self.learner.learn(cx, said, entry, create, policy.rates.ip4.learning).map_err(|why| match why {
             NotLearned::ContradictsStatic => Edge::ContradictsStatic,
             NotLearned::NotAskedFor => Edge::NotAskedFor,
             NotLearned::Limited => Edge::LearningLimited,
@@ -280,7 +280,7 @@ impl ArpInput {
         arp: &Arp,
         counter: usize,
     ) -> Edge {
-        if !self.replies.of(facts.index).take(cx.now, policy.rates.replies) {
+        if !self.replies.of(facts.index).take(cx.now, policy.rates.ip4.replies) {
             return Edge::RepliesLimited;
         }
         let reply = Arp {

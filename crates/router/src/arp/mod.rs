@@ -6,7 +6,6 @@
 pub mod cli;
 pub(crate) mod config;
 mod input;
-pub mod policy;
 mod send;
 
 use crate::capability::{self, Capability, Stage};
@@ -14,12 +13,13 @@ use crate::events::EventSender;
 use crate::interface::SharedFacts;
 use crate::ip::Fibs4;
 use crate::ip::on_link::OnLink;
-use crate::neighbour::control::Neighbours;
 use crate::neighbour::glean::{self, Glean};
+use crate::neighbour::known::Neighbours;
+use crate::neighbour::policy::{Policy, SharedPolicy};
 use crate::neighbour::resolve::{self, Resolve};
 use crate::neighbour::table::Table;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
-use policy::{Policy, SharedPolicy};
+
 use rcu::Published;
 use std::sync::Arc;
 use tables::ObjectHandle;

@@ -3,7 +3,8 @@
 use super::Statement;
 use super::plan::{Difference, Step, steps};
 use crate::{
-    Devices, Options, Router, arp, dhcp, handoff, icmp, interface, ip4, logging, packet_generator, reassembly, span,
+    Devices, Options, Router, arp, dhcp, handoff, icmp, interface, ip4, logging, neighbour, packet_generator,
+    reassembly, span,
 };
 use command::{CommandError, CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
@@ -123,6 +124,7 @@ impl Router {
         handoff::config::statements(self, &mut statements);
         crate::router_advertisement::config::statements(self, &mut statements);
         crate::mld::config::statements(self, &mut statements);
+        neighbour::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
         crate::ip::config::statements(self, &mut statements);
         crate::ip::vrf::limits(self, &mut statements);

@@ -3,6 +3,7 @@
 
 use super::Interface;
 use super::control::{MAX_MTU, MIN_MTU};
+use crate::ip6::Ip6Error;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 
@@ -52,7 +53,7 @@ impl Router {
     /// own, as it was found.
     ///
     /// # Errors
-    /// When there is no such interface, the value is out of range, or the device refuses; then
+    /// When there is no such interface, the value is out of range or too small for IPv6 on it, or the device refuses; then
     /// nothing has changed.
     pub fn set_link_mtu(&mut self, index: InterfaceIndex, mtu: Option<u16>) -> Result<(), Error> {
         check(mtu)?;
@@ -60,9 +61,11 @@ impl Router {
         if interface.sub.is_some() {
             return Err(Error::NoLink { name: interface.name.clone(), parent: interface.parent_name().into() });
         }
+        let wanted = mtu.unwrap_or(interface.device_mtu);
+        self.check_ip6_fits(index, Mtus { link: Some(wanted), ..self.interfaces.get(index)?.mtus })?;
+        let interface = self.interfaces.get_mut(index)?;
         // Set again, too: the device may have another by now.
         if mtu.is_some() || interface.mtus.link.is_some() {
-            let wanted = mtu.unwrap_or(interface.device_mtu);
             let refused = |source| Error::LinkMtuRefused { mtu: wanted, name: interface.name.clone(), source };
             interface.link.set_mtu(wanted).map_err(refused)?;
         }
@@ -73,9 +76,10 @@ impl Router {
     /// it does: so links may change, and a configuration be stated, in any order.
     ///
     /// # Errors
-    /// When there is no such interface or the value is out of range.
+    /// When there is no such interface, or the value is out of range or too small for IPv6 on it.
     pub fn set_mtu(&mut self, index: InterfaceIndex, mtu: u16) -> Result<(), Error> {
         check(Some(mtu))?;
+        self.check_ip6_fits(index, Mtus { packet: Some(mtu), ..self.interfaces.get(index)?.mtus })?;
         self.change_mtus(index, |mtus| mtus.packet = Some(mtu))
     }
 
@@ -128,6 +132,23 @@ impl Router {
         }
         check(mtu)?;
         self.change_mtus(index, |mtus| mtus.ip6 = mtu)
+    }
+
+    /// Whether IPv6 could stay on an interface, and on those on it, with other settings (RFC 8200 section 5).
+    fn check_ip6_fits(&self, index: InterfaceIndex, mtus: Mtus) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        // A device that is to carry something else does so then.
+        let carried = interface.sub.as_ref().map(|_| interface.device_mtu).or(mtus.link).or(interface.link.mtu());
+        let within = |mtus: &Mtus, most: u16| mtus.packet.unwrap_or(most).min(most);
+        let mtu = within(&mtus, carried.unwrap_or_else(|| interface.link_mtu().max(mtus.packet.unwrap_or(0))));
+        let subs = self.interfaces.sub_interfaces_of(index).map(|sub| (sub, within(&sub.mtus, mtu), sub.mtus.ip6));
+        for (interface, mtu, ip6) in std::iter::once((interface, mtu, mtus.ip6)).chain(subs) {
+            let mtu = ip6.unwrap_or(mtu).min(mtu);
+            if interface.ip6.is_enabled() && mtu < wire::ipv6::MIN_MTU {
+                return Err(Ip6Error::WouldNotFit { name: interface.name.clone(), mtu }.into());
+            }
+        }
+        Ok(())
     }
 
     fn change_mtus(&mut self, index: InterfaceIndex, change: impl FnOnce(&mut Mtus)) -> Result<(), Error> {

@@ -35,11 +35,20 @@ pub enum Source {
     OnLink,
     /// A resolved neighbour.
     Neighbour,
+    /// A host that is answered for on other links.
+    Proxy,
 }
 
 impl Source {
-    pub const ALL: [Source; 6] =
-        [Source::Interface, Source::Config, Source::Api, Source::Dhcp, Source::OnLink, Source::Neighbour];
+    pub const ALL: [Source; 7] = [
+        Source::Interface,
+        Source::Config,
+        Source::Api,
+        Source::Dhcp,
+        Source::OnLink,
+        Source::Neighbour,
+        Source::Proxy,
+    ];
 
     /// As VPP names it.
     pub fn name(self) -> &'static str {
@@ -50,6 +59,7 @@ impl Source {
             Source::Dhcp => "DHCP",
             Source::OnLink => "on-link",
             Source::Neighbour => "adjacency",
+            Source::Proxy => "IP6-proxy-nd",
         }
     }
 }

@@ -214,7 +214,7 @@ impl Table {
     pub fn limit_of(&self, source: Source) -> usize {
         match source {
             Source::Config | Source::Api => self.limit.unwrap_or(usize::MAX),
-            Source::Interface | Source::Dhcp | Source::OnLink | Source::Neighbour => usize::MAX,
+            Source::Interface | Source::Dhcp | Source::OnLink | Source::Neighbour | Source::Proxy => usize::MAX,
         }
     }
 }

@@ -171,12 +171,12 @@ impl Router {
             self.check_borrows_nothing(interface)?;
             self.check_lends_nothing(index)?;
         }
-        // What follows from neighbours lies in the table of their interface.
+        // What follows from neighbours, and who is answered for, lies in the table of their interface.
         let follow: Vec<_> = self
             .routes_by(index)
             .into_iter()
             .filter(|(of, prefix, source, _)| {
-                let follows = matches!(source, Source::OnLink | Source::Neighbour);
+                let follows = matches!(source, Source::OnLink | Source::Neighbour | Source::Proxy);
                 *of == before && prefix.family() == family && follows
             })
             .collect();
@@ -194,6 +194,9 @@ impl Router {
             self.remove_route_in(before, prefix, source, &paths)?;
         }
         self.install_by(index);
+        if family == Family::Ip6 {
+            self.settle_all_proxied();
+        }
         Ok(())
     }
 }

@@ -29,6 +29,11 @@ pub enum Ip6Error {
     HasAddresses { name: String },
     #[error("{name} carries packets of {mtu} bytes, IPv6 needs {MIN_MTU} (RFC 8200 5): `set interface mtu' first")]
     LinkTooSmall { name: String, mtu: u16 },
+    #[error(
+        "{name} would carry packets of {mtu} bytes, IPv6 on it needs {MIN_MTU} (RFC 8200 5): take its IPv6 addresses away, and \
+         `disable ip6 interface {name}', first"
+    )]
+    WouldNotFit { name: String, mtu: u16 },
 }
 
 impl Router {
@@ -161,6 +166,7 @@ impl Router {
                 return Err(error);
             }
         }
+        self.settle_proxied(index);
         self.publish_facts();
         // Next hops on the new network work from now on.
         self.install_hops_in(prefix.network().into());
@@ -212,6 +218,7 @@ impl Router {
             return Err(Error::NoSuchAddress { prefix: prefix.into(), name: interface.name.clone() });
         }
         let table = interface.ip6.table;
+        self.settle_proxied(index);
         self.forget_standing(index, prefix.address());
         self.publish_facts();
         self.withdraw_connected6(index, table, prefix);

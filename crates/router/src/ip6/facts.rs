@@ -29,6 +29,8 @@ pub struct Facts6 {
     standing: BTreeMap<Ipv6Addr, Standing>,
     /// Groups of which it is a member, in order.
     groups: Vec<Ipv6Addr>,
+    /// Hosts on other links that it answers for, in order.
+    proxied: Vec<Ipv6Addr>,
     /// The object of what goes onto its link.
     pub on_link: Option<u32>,
 }
@@ -37,12 +39,14 @@ impl Facts6 {
     pub fn new(settings: &Settings) -> Facts6 {
         let Settings { table, link_local, on_link, .. } = *settings;
         let own = settings.addresses.iter().map(|prefix| prefix.address()).chain(link_local);
-        let mut groups: Vec<Ipv6Addr> = own.map(solicited_node).chain(GROUPS).collect();
+        let proxied = settings.proxied.clone();
+        let answered_for = own.chain(proxied.iter().copied());
+        let mut groups: Vec<Ipv6Addr> = answered_for.map(solicited_node).chain(GROUPS).collect();
         groups.sort();
         groups.dedup();
         groups.retain(|_| link_local.is_some());
         let (addresses, standing) = (settings.addresses.clone(), settings.standing.clone());
-        Facts6 { table, link_local, addresses, standing, groups, on_link }
+        Facts6 { table, link_local, addresses, standing, groups, proxied, on_link }
     }
 
     pub fn groups(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
@@ -68,6 +72,17 @@ impl Facts6 {
     /// Its own addresses that are not used, and why not.
     pub fn unused(&self) -> impl Iterator<Item = (Ipv6Addr, Standing)> + '_ {
         self.standing.iter().map(|(address, standing)| (*address, *standing))
+    }
+
+    /// Whether it answers for a host on another link.
+    pub fn stands_in_for(&self, host: Ipv6Addr) -> bool {
+        self.proxied.binary_search(&host).is_ok()
+    }
+
+    /// Whether it answers for any.
+    #[inline]
+    pub fn is_proxy(&self) -> bool {
+        !self.proxied.is_empty()
     }
 
     /// Whether it takes packets to a group.

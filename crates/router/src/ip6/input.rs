@@ -1,8 +1,8 @@
 //! `ip6-input`: acts on what the header pass found; touches no packet that is plain.
 //!
 //! Reads: check bits in `flags`. Writes: for packets that the header pass did not see, the same facts; `target` of what is
-//! for this router by its scope. Next: `ip6-lookup`; `ip6-local` with what is addressed to this interface on its link, or to
-//! a group of which it is a member; or a drop by name (RFC 8200, RFC 4291).
+//! for this router by its scope. Next: `ip6-lookup`; `ip6-local` with what is addressed to this interface on its link, to a
+//! group of which it is a member, or asks for a host that it answers for; or a drop by name (RFC 8200, RFC 4291).
 
 use crate::interface::SharedFacts;
 use crate::ip6::Facts6;
@@ -11,7 +11,10 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use tables::{Leaf, kind};
 use wire::batch::check;
+use wire::icmpv6::Type;
+use wire::ipv4::Protocol;
 use wire::ipv6::{self, HEADER_LEN, ParseError, next_header};
+use wire::nd::HOP_LIMIT;
 
 graph::edges! {
     pub enum Edge {
@@ -94,7 +97,7 @@ impl Map for Ip6Input {
             let plain = vector.any_flags() & REMARKABLE == 0 && vector.common_flags() & check::EXAMINED6 != 0;
             match facts {
                 None => return vector.set_edges(Edge::NotEnabled.into()),
-                Some(_) if plain => return vector.set_edges(Edge::Lookup.into()),
+                Some(facts) if plain && !facts.is_proxy() => return vector.set_edges(Edge::Lookup.into()),
                 Some(_) => {}
             }
         }
@@ -110,6 +113,11 @@ impl Map for Ip6Input {
             let is_plain = row.flags & check::EXAMINED6 != 0 && row.flags & REMARKABLE == 0;
             let to = match facts {
                 None => Edge::NotEnabled,
+                Some(facts) if is_plain && facts.is_proxy() => {
+                    let to = of_proxy(cx, &mut row, facts);
+                    vector.set_row(i, row);
+                    to
+                }
                 Some(_) if is_plain => Edge::Lookup,
                 Some(facts) => {
                     let to = remarkable(cx, &mut row, facts).unwrap_or_else(|fault| fault);
@@ -120,6 +128,21 @@ impl Map for Ip6Input {
             vector.set_edge(i, to.into());
         }
     }
+}
+
+/// A packet on a link on which hosts are answered for: who knows one of them asks it, and not a group, whether it is still
+/// there (RFC 4861 7.2.8).
+fn of_proxy(cx: &Context<'_>, row: &mut Row, facts: &Facts6) -> Edge {
+    let bytes = visible(cx, row);
+    let header = ipv6::Header::new_unchecked(bytes);
+    let asks = header.hop_limit() == HOP_LIMIT
+        && header.next_header() == Protocol::ICMP6
+        && bytes.get(HEADER_LEN) == Some(&Type::NEIGHBOUR_SOLICITATION.0);
+    if !asks || !facts.stands_in_for(header.dst()) {
+        return Edge::Lookup;
+    }
+    row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
+    Edge::Local
 }
 
 /// A packet about which something is not plain.

@@ -71,6 +71,8 @@ pub struct Settings {
     pub link_local: Option<Ipv6Addr>,
     /// Its own addresses that are not used, and why not.
     pub(crate) standing: BTreeMap<Ipv6Addr, Standing>,
+    /// Hosts on other links that it answers for, in order.
+    pub(crate) proxied: Vec<Ipv6Addr>,
     /// The object of what goes onto its link, while it takes part.
     pub(crate) on_link: Option<u32>,
 }

@@ -2,7 +2,13 @@
 
 use super::dad::MAX_TRANSMITS;
 use crate::Router;
+use crate::neighbour::cli::name_of;
+use command::table::{Align, Table};
 use command::{Args, Command, CommandSet, Done, reply};
+use graph::InterfaceIndex;
+use serde::Serialize;
+use std::fmt;
+use std::net::Ipv6Addr;
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
@@ -25,4 +31,66 @@ pub fn register(set: &mut CommandSet<Router>) {
         .example("set ip6 dad transmits 2")
         .example("set ip6 dad default"),
     );
+    set.add(
+        Command::new(
+            "set ip6 nd proxy <host:ip6> <interface:interface> [del]",
+            "Answer for a host that is behind an interface, on the others of its table on whose networks its address would be; \
+             a route leads to the host itself.",
+            |router: &mut Router, args: &Args| {
+                let index = router.interfaces.find(args.text("interface")?)?;
+                let host = args.parse("host")?;
+                match args.flag("del") {
+                    false => router.add_proxied_host(index, host)?,
+                    true => router.remove_proxied_host(index, host)?,
+                }
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set ip6 nd proxy 2001:db8:0:1::9 e1"),
+    );
+    set.add(Command::new(
+        "show ip6 nd proxy",
+        "Hosts that are answered for, where they are, and on which interfaces they are answered for.",
+        |router: &mut Router, _: &Args| {
+            let answers = |host: &Ipv6Addr| {
+                let on = router.interfaces.iter().filter(|interface| interface.ip6.proxied.contains(host));
+                on.map(|interface| interface.name.clone()).collect()
+            };
+            let shown = |(index, host): (InterfaceIndex, Ipv6Addr)| ShownHost {
+                address: host.to_string(),
+                interface: name_of(router, index),
+                answered_on: answers(&host),
+            };
+            reply(ShowProxy { hosts: router.proxied_hosts().map(shown).collect() })
+        },
+    ));
+}
+
+#[derive(Serialize)]
+struct ShownHost {
+    address: String,
+    /// Where it is.
+    interface: String,
+    answered_on: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ShowProxy {
+    hosts: Vec<ShownHost>,
+}
+
+impl fmt::Display for ShowProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.hosts.is_empty() {
+            return writeln!(f, "no hosts are answered for");
+        }
+        let mut table = Table::new("  ").column("Address", Align::Left, 39).column("Behind", Align::Left, 16);
+        table = table.column("Answered on", Align::Left, 0);
+        for host in &self.hosts {
+            let on = if host.answered_on.is_empty() { "no interface".into() } else { host.answered_on.join(", ") };
+            table.row([&host.address, &host.interface, &on]);
+        }
+        write!(f, "{table}")
+    }
 }

@@ -2,10 +2,17 @@
 
 use crate::Router;
 use crate::config::Statement;
+use crate::interface::config::removal;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     if !router.detection.has_default() {
         let line = format!("set ip6 dad transmits {}", router.detection.transmits);
         into.push(Statement::new(line, "set ip6 dad default".into()).replaced_by_itself());
+    }
+    for (index, host) in router.proxied_hosts() {
+        let Ok(interface) = router.interfaces.get(index) else { continue };
+        let line = format!("set ip6 nd proxy {host} {}", interface.name);
+        let undo = format!("{line} del");
+        into.push(Statement::new(line, undo).needing(removal(&interface.name)));
     }
 }

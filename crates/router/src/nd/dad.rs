@@ -100,9 +100,10 @@ impl Router {
         let asks = self.detection.transmits > 0;
         let now = self.detection.now();
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
-        if !interface.is_usable() || interface.is_loopback() {
+        if addresses.is_empty() || !interface.is_usable() || interface.is_loopback() {
             return;
         }
+        let before = interface.ip6.standing.clone();
         let mut taken_back = Vec::new();
         for address in addresses {
             let before = match asks {
@@ -115,8 +116,11 @@ impl Router {
                 self.detection.probes.insert((index, *address), probe);
             }
         }
+        let is_news = interface.ip6.standing != before;
         taken_back.into_iter().for_each(|address| self.take_back(index, address));
-        self.publish_facts();
+        if is_news {
+            self.publish_facts();
+        }
         // Who does not listen to the group of an address does not hear that others have it (RFC 4862 5.4.2).
         self.listen_anew(index);
         match asks {
@@ -137,8 +141,10 @@ impl Router {
     pub(crate) fn suspend_detection(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
         self.detection.probes.retain(|(of, _), _| *of != index);
-        interface.ip6.standing.retain(|_, standing| matches!(standing, Standing::Duplicate(_)));
-        self.publish_facts();
+        let of_tentative = |_: &Ipv6Addr, standing: &mut Standing| matches!(standing, Standing::Tentative(_));
+        if interface.ip6.standing.extract_if(.., of_tentative).count() > 0 {
+            self.publish_facts();
+        }
         self.advertise_anew(index);
         self.listen_anew(index);
     }

@@ -5,13 +5,13 @@
 //! the end of messages that were taken in (RFC 4861 section 7).
 
 use super::dad::{Nonce, Standing};
-use crate::arp::policy::{Policy, SharedPolicy};
 use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
 use crate::ip::on_link::OnLink;
 use crate::neighbour::NeighbourKey;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
+use crate::neighbour::policy::{Policy, SharedPolicy};
 use crate::neighbour::table::{Entry, Shared};
 use crate::router_advertisement;
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
@@ -87,9 +87,9 @@ graph::edges! {
         /// The sender is a static neighbour here, with another Ethernet address. The operator's is kept: correct it, or
         /// look for who claims the address.
         ContradictsStatic => drop "contradicts a static neighbor",
-        /// More solicitations than `set arp rate replies` allows a second on one interface. The askers ask again.
+        /// More solicitations than `set ip6 nd rate replies` allows a second on one interface. The askers ask again.
         RepliesLimited => drop "neighbor advertisements limited by rate",
-        /// More news than `set arp rate learning` allows a second on one interface: a flood, or a very large network.
+        /// More news than `set ip6 nd rate learning` allows a second on one interface: a flood, or a very large network.
         LearningLimited => drop "neighbor learning limited by rate",
         /// The control thread has more to do than it can take in; what was told is lost, and told again when asked.
         ControlBusy => drop "control is busy, not learned",
@@ -107,7 +107,7 @@ const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "asker answered, not learned",
         Severity::Warning,
-        "Who asked was answered, but not learned: the rate of learning is used up (`set arp rate`), control is busy, or the \
+        "Who asked was answered, but not learned: the rate of learning is used up (`set ip6 nd rate`), control is busy, or the \
          asker is a static neighbour with another MAC address.",
     ),
 ];
@@ -240,7 +240,8 @@ impl NdInput {
         if is_probe && (told.is_some() || sender.destination != nd::solicited_node(target)) {
             return Err(Edge::BadProbe);
         }
-        if !facts.ip6.owns(target) {
+        let is_ours = facts.ip6.owns(target);
+        if !is_ours && !facts.ip6.stands_in_for(target) {
             return Ok(Edge::NotForUs);
         }
         if let Some(standing) = facts.ip6.standing(target) {
@@ -258,7 +259,7 @@ impl NdInput {
         {
             return Err(Edge::ForeignSender);
         }
-        if !self.replies.of(facts.index).take(cx.now, policy.rates.replies) {
+        if !self.replies.of(facts.index).take(cx.now, policy.rates.ip6.replies) {
             return Err(Edge::RepliesLimited);
         }
         // To all, as who probes has no address yet (RFC 4861 7.2.4).
@@ -267,14 +268,15 @@ impl NdInput {
             (false, Some(told)) => (sender.source, told),
             (false, None) => (sender.source, a_stations(sender.mac)?),
         };
-        let flags = AdvertisementFlags { router: true, solicited: !is_probe, overrides: true };
+        // Who answers for another leaves it to the asker whom to believe, and speaks of a host (RFC 4861 7.2.8).
+        let flags = AdvertisementFlags { router: is_ours, solicited: !is_probe, overrides: is_ours };
         answer(cx, row, facts, (to, to_mac), target, flags);
         cx.count(SENT, 1);
         if let Some(mac) = told {
             let key = NeighbourKey::new(facts.index, sender.source);
             let entry = tables.neighbours.get(cx.round, &key);
             // Who asks us will soon be talked to.
-            if self.learner.learn(cx, (key, mac), entry, true, policy.rates.learning).is_err() {
+            if self.learner.learn(cx, (key, mac), entry, true, policy.rates.ip6.learning).is_err() {
                 cx.count(ASKERS_NOT_LEARNED, 1);
             }
         }
@@ -334,7 +336,7 @@ impl NdInput {
         if known.is_some_and(|known| known != mac) && !flags.overrides {
             return Ok(Edge::DoesNotOverride);
         }
-        match self.learner.learn(cx, (key, mac), entry, false, policy.rates.learning) {
+        match self.learner.learn(cx, (key, mac), entry, false, policy.rates.ip6.learning) {
             Ok(()) => Ok(Edge::Advertised),
             Err(NotLearned::NotAskedFor) => Ok(Edge::NotAskedFor),
             Err(NotLearned::ContradictsStatic) => Err(Edge::ContradictsStatic),

@@ -1,13 +1,14 @@
 //! Neighbor Discovery for IPv6 (RFC 4861): who has which Ethernet address.
 //!
 //! Workers answer solicitations, take in what neighbours say ([`input`]) and tell hosts of better next hops ([`redirect`]);
-//! control asks and announces ([`send`]). What is
-//! known of neighbours is in [`crate::neighbour`].
+//! control asks and announces ([`send`]). Addresses of this router's are asked about before they are used ([`dad`]); hosts
+//! behind other interfaces are answered for ([`proxy`]). What is known of neighbours is in [`crate::neighbour`].
 
 pub mod cli;
 pub(crate) mod config;
 pub mod dad;
 mod input;
+pub mod proxy;
 mod redirect;
 mod send;
 
@@ -21,8 +22,8 @@ use crate::interface::SharedFacts;
 use crate::ip::Fibs6;
 use crate::ip::on_link::OnLink;
 use crate::ip6;
-use crate::neighbour::control::Neighbours;
 use crate::neighbour::glean::{self, Glean};
+use crate::neighbour::known::Neighbours;
 use crate::neighbour::resolve::{self, Resolve};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::ObjectHandle;

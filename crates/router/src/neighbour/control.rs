@@ -1,28 +1,22 @@
-//! Neighbours as control keeps them: learned, static, being asked for, ageing.
+//! What control does about neighbours: learns them, asks for them, lets them age.
 //!
 //! A neighbour that packets wait for is asked for at once and again each second, three
 //! times in all; then its packets are refused, and for [`SILENCE`] it is not asked again.
 //! A learned neighbour is asked directly when it has not been heard of for the configured
 //! age, and forgotten when it does not answer (RFC 1122 2.3.2.1).
-//!
-//! What is known is kept twice: here, and for workers in [`super::table`].
 
+use super::known::{Limits, Neighbour, State};
 use super::resolve::Resolve;
-use super::table::{Shared, Table, Word};
 use super::{Event, NeighbourKey};
-use crate::arp::policy::{MAX_RANGES, Policy, Range, Rates, SharedPolicy};
 use crate::ip::control::{Path, Source, Way};
 use crate::{Error, Router};
-use graph::{InterfaceIndex, NodeIndex, time};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
+use graph::{InterfaceIndex, NodeIndex};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 use tables::{Leaf, kind};
 use wire::{Family, MacAddress, Prefix};
 
-/// Bounds of the limits on neighbours.
-pub const MAX_LIMIT: u32 = 1_000_000;
 /// Requests before giving up, and the time between them (RFC 1122 2.3.2.1: at most one
 /// a second).
 pub const REQUESTS: u32 = 3;
@@ -31,356 +25,6 @@ pub const REQUEST_INTERVAL: Duration = Duration::from_secs(1);
 pub const SILENCE: Duration = Duration::from_secs(5);
 /// Silent neighbours that are remembered.
 pub const MAX_SILENT: usize = 4096;
-/// RFC 5227 2.4: no more than one announcement in this time defends an address.
-pub const DEFEND_INTERVAL: Duration = Duration::from_secs(10);
-/// Conflicts that are remembered.
-pub const MAX_CONFLICTS: usize = 256;
-/// How often the log hears of what may come by the thousand.
-const LOG_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What is known of a neighbour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Packets wait; that many requests were sent.
-    Incomplete {
-        asked: u32,
-    },
-    Known {
-        mac: MacAddress,
-        is_static: bool,
-    },
-    /// Known, but old: asked directly that many times.
-    Probing {
-        mac: MacAddress,
-        asked: u32,
-    },
-    /// Asked for in vain a short while ago.
-    Silent,
-}
-
-impl State {
-    fn mac(&self) -> Option<MacAddress> {
-        match *self {
-            State::Known { mac, .. } | State::Probing { mac, .. } => Some(mac),
-            State::Incomplete { .. } | State::Silent => None,
-        }
-    }
-
-    pub fn is_static(&self) -> bool {
-        matches!(self, State::Known { is_static: true, .. })
-    }
-
-    /// The same for workers.
-    fn word(&self) -> Word {
-        match *self {
-            State::Incomplete { .. } => Word::INCOMPLETE,
-            State::Known { mac, is_static } => Word::known(mac, is_static),
-            State::Probing { mac, .. } => Word::probed(mac),
-            State::Silent => Word::FAILED,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-pub struct Neighbour {
-    pub state: State,
-    /// When it was last told of or made; [`Neighbours::age`] is the time since it was heard.
-    pub since: Instant,
-    /// It is a next hop for routes only, and has no route of its own.
-    pub no_fib_entry: bool,
-    /// What workers had heard (ticks) is in `since`.
-    reckoned: u64,
-    /// When something is to be done about it.
-    due: Option<Instant>,
-}
-
-/// How many neighbours there may be, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// In all.
-    pub limit: u32,
-    /// On one interface: a network that is full of names must not push out the others.
-    pub interface_limit: u32,
-    /// How long a learned neighbour is trusted without hearing from it (seconds); 0: for
-    /// ever.
-    pub age: u32,
-    /// When there are too many, the one that was silent longest makes room.
-    pub recycle: bool,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { limit: 50_000, interface_limit: 16_384, age: 1200, recycle: false }
-    }
-}
-
-/// A station that claimed an address of ours.
-#[derive(Debug, Clone, Copy)]
-pub struct Conflict {
-    pub mac: MacAddress,
-    pub last: Instant,
-    /// When we announced the address to defend it, and how often so far.
-    pub defended_at: Instant,
-    pub defended: u32,
-}
-
-/// What is known of an interface's neighbours as a whole. Those that packets wait for or
-/// that are silent do not count: they come and go, and are few.
-#[derive(Debug, Default)]
-struct OfInterface {
-    known: u32,
-    /// Learned ones, the longest unheard first.
-    learned: BTreeSet<(Instant, IpAddr)>,
-}
-
-/// All neighbours.
-pub struct Neighbours {
-    by_key: BTreeMap<NeighbourKey, Neighbour>,
-    /// The same that have something due, the soonest first: an event or a tick must not
-    /// cost a look at all of them.
-    agenda: BTreeSet<(Instant, NeighbourKey)>,
-    by_interface: HashMap<InterfaceIndex, OfInterface>,
-    known: u32,
-    silent: usize,
-    table: Table,
-    limits: Limits,
-    pub(crate) policy: Policy,
-    shared_policy: SharedPolicy,
-    conflicts: BTreeMap<NeighbourKey, Conflict>,
-    /// Neighbours that were not learned as there are too many, and that made room.
-    pub refused: u64,
-    pub recycled: u64,
-    refusals_told: Throttle,
-    moves_told: Throttle,
-    /// Known, but workers do not use it yet, see [`Router::make_known`].
-    becoming_known: Option<NeighbourKey>,
-    /// Of those that have a route.
-    adjacencies: HashMap<NeighbourKey, u32>,
-}
-
-/// Lets one message pass now and then, and counts the others.
-#[derive(Debug, Default)]
-struct Throttle {
-    last: Option<Instant>,
-    untold: u64,
-}
-
-impl Throttle {
-    /// How many were held back since the last, when one may be told.
-    fn pass(&mut self, now: Instant) -> Option<u64> {
-        if self.last.is_some_and(|last| now.saturating_duration_since(last) < LOG_INTERVAL) {
-            self.untold += 1;
-            return None;
-        }
-        self.last = Some(now);
-        Some(std::mem::take(&mut self.untold))
-    }
-}
-
-/// `, and 3 others`, or nothing.
-fn and_others(untold: u64) -> String {
-    if untold == 0 { String::new() } else { format!(" (and {untold} more that were not told)") }
-}
-
-impl Neighbours {
-    pub(crate) fn new(table: Table, shared_policy: SharedPolicy) -> Neighbours {
-        Neighbours {
-            by_key: BTreeMap::new(),
-            agenda: BTreeSet::new(),
-            by_interface: HashMap::new(),
-            known: 0,
-            silent: 0,
-            table,
-            limits: Limits::default(),
-            policy: Policy::default(),
-            shared_policy,
-            conflicts: BTreeMap::new(),
-            refused: 0,
-            recycled: 0,
-            refusals_told: Throttle::default(),
-            moves_told: Throttle::default(),
-            becoming_known: None,
-            adjacencies: HashMap::new(),
-        }
-    }
-
-    /// What workers know, and what operators set, for their nodes.
-    pub(crate) fn shared(&self) -> Arc<Shared> {
-        self.table.shared()
-    }
-
-    pub(crate) fn shared_policy(&self) -> SharedPolicy {
-        self.shared_policy.clone()
-    }
-
-    /// Adjacencies that workers know.
-    pub fn adjacencies(&self) -> impl Iterator<Item = u32> + '_ {
-        self.adjacencies.values().copied()
-    }
-
-    /// The Ethernet address of a neighbour, when it is known.
-    pub fn mac_of(&self, key: &NeighbourKey) -> Option<MacAddress> {
-        self.by_key.get(key)?.state.mac()
-    }
-
-    /// The same, when workers may use it already.
-    pub(crate) fn mac_in_use(&self, key: &NeighbourKey) -> Option<MacAddress> {
-        self.mac_of(key).filter(|_| self.becoming_known.as_ref() != Some(key))
-    }
-
-    fn put(&mut self, key: NeighbourKey, neighbour: Neighbour) {
-        self.remove(&key);
-        self.table.set(&key, neighbour.state.word());
-        self.agenda.extend(neighbour.due.map(|due| (due, key)));
-        if neighbour.state.mac().is_some() {
-            let of_interface = self.by_interface.entry(key.interface).or_default();
-            of_interface.known += 1;
-            self.known += 1;
-            if !neighbour.state.is_static() {
-                of_interface.learned.insert((neighbour.since, key.address));
-            }
-        }
-        self.silent += (neighbour.state == State::Silent) as usize;
-        self.by_key.insert(key, neighbour);
-    }
-
-    /// Takes it out for good.
-    fn take(&mut self, key: &NeighbourKey) -> Option<Neighbour> {
-        self.table.remove(key);
-        self.remove(key)
-    }
-
-    /// Takes it out of all but the workers' table.
-    fn remove(&mut self, key: &NeighbourKey) -> Option<Neighbour> {
-        let neighbour = self.by_key.remove(key)?;
-        if let Some(due) = neighbour.due {
-            self.agenda.remove(&(due, *key));
-        }
-        if neighbour.state.mac().is_some() {
-            let of_interface = self.by_interface.get_mut(&key.interface).expect("it was counted");
-            of_interface.known -= 1;
-            of_interface.learned.remove(&(neighbour.since, key.address));
-            if of_interface.known == 0 {
-                self.by_interface.remove(&key.interface);
-            }
-            self.known -= 1;
-        }
-        self.silent -= (neighbour.state == State::Silent) as usize;
-        Some(neighbour)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&NeighbourKey, &Neighbour)> {
-        self.by_key.iter()
-    }
-
-    /// Those of one interface.
-    pub fn of_interface(&self, interface: InterfaceIndex) -> impl Iterator<Item = (&NeighbourKey, &Neighbour)> {
-        let first = NeighbourKey::new(interface, Ipv4Addr::UNSPECIFIED);
-        let last = NeighbourKey::new(interface, Ipv6Addr::from([0xff; 16]));
-        self.by_key.range(first..=last)
-    }
-
-    pub fn len(&self) -> usize {
-        self.by_key.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
-    }
-
-    pub fn limits(&self) -> Limits {
-        self.limits
-    }
-
-    pub fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
-    pub fn conflicts(&self) -> impl Iterator<Item = (&NeighbourKey, &Conflict)> {
-        self.conflicts.iter()
-    }
-
-    /// When it was last heard of: told, or seen by a worker since.
-    fn heard(&self, key: &NeighbourKey, neighbour: &Neighbour) -> Instant {
-        let ticks = self.table.heard(key);
-        if ticks == neighbour.reckoned {
-            return neighbour.since;
-        }
-        let ago = Duration::from_secs_f64(time::seconds(time::ticks().saturating_sub(ticks)));
-        Instant::now().checked_sub(ago).map_or(neighbour.since, |seen| seen.max(neighbour.since))
-    }
-
-    /// Puts into `since` what workers have heard; whether that was news.
-    fn reckon(&self, key: &NeighbourKey, neighbour: &mut Neighbour) -> bool {
-        let before = (neighbour.since, neighbour.reckoned);
-        neighbour.since = self.heard(key, neighbour);
-        neighbour.reckoned = self.table.heard(key);
-        before != (neighbour.since, neighbour.reckoned)
-    }
-
-    /// How long it has not been heard of.
-    pub fn age(&self, key: &NeighbourKey, neighbour: &Neighbour) -> Duration {
-        self.heard(key, neighbour).elapsed()
-    }
-
-    fn due_for_age(&self, since: Instant) -> Option<Instant> {
-        (self.limits.age > 0).then(|| since + Duration::from_secs(self.limits.age.into()))
-    }
-
-    /// What has to go so that one more may become known on an interface.
-    fn in_the_way(&mut self, interface: InterfaceIndex) -> Result<Option<NeighbourKey>, Error> {
-        let of_interface = self.by_interface.get(&interface).map_or(0, |of_interface| of_interface.known);
-        if of_interface < self.limits.interface_limit && self.known < self.limits.limit {
-            return Ok(None);
-        }
-        let too_many = match of_interface >= self.limits.interface_limit {
-            true => Error::TooManyNeighboursHere(self.limits.interface_limit),
-            false => Error::TooManyNeighbours(self.limits.limit),
-        };
-        // Over a limit that was lowered: one less would not do.
-        if !self.limits.recycle || of_interface > self.limits.interface_limit || self.known > self.limits.limit {
-            return Err(too_many);
-        }
-        // When the whole table is full, the interface that has most gives one up.
-        let from = if of_interface >= self.limits.interface_limit {
-            interface
-        } else {
-            let learned = |(_, of_interface): &(&InterfaceIndex, &OfInterface)| of_interface.learned.len();
-            *self.by_interface.iter().max_by_key(learned).ok_or(too_many)?.0
-        };
-        self.oldest_of(from).map(Some).ok_or(match of_interface >= self.limits.interface_limit {
-            true => Error::TooManyNeighboursHere(self.limits.interface_limit),
-            false => Error::TooManyNeighbours(self.limits.limit),
-        })
-    }
-
-    /// The learned neighbour of an interface that was silent longest.
-    fn oldest_of(&mut self, interface: InterfaceIndex) -> Option<NeighbourKey> {
-        /// Those heard of since they were put in line go back to its end: so many are looked
-        /// at, then whoever is first has to go.
-        const LOOKS: usize = 16;
-        for _ in 0..LOOKS {
-            let (_, address) = *self.by_interface.get(&interface)?.learned.first()?;
-            let key = NeighbourKey { interface, address };
-            let mut neighbour = self.by_key[&key];
-            if !self.reckon(&key, &mut neighbour) {
-                return Some(key);
-            }
-            if let State::Known { .. } = neighbour.state {
-                neighbour.due = self.due_for_age(neighbour.since);
-            }
-            self.put(key, neighbour);
-        }
-        let (_, address) = *self.by_interface.get(&interface)?.learned.first()?;
-        Some(NeighbourKey { interface, address })
-    }
-
-    /// When [`Router::tick`] has something to do here.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.agenda.first().map(|(due, _)| *due)
-    }
-}
-
 /// Whether a neighbour's address says nothing beyond its link: no table has a route to it.
 fn is_of_its_link(key: &NeighbourKey) -> bool {
     matches!(key.address, IpAddr::V6(address) if address.is_unicast_link_local())
@@ -404,14 +48,14 @@ impl Router {
                     return;
                 }
                 if let Err(error) = self.learn_neighbour(key, mac) {
-                    self.neighbours.refused += 1;
+                    self.neighbours.of_family[key.family()].met.refused += 1;
                     // Who was not asked for has not been silent.
                     let state = self.neighbours.by_key.get(&key).map(|neighbour| neighbour.state);
                     if matches!(state, Some(State::Incomplete { .. })) {
                         self.fall_silent(key, Instant::now());
                     }
-                    if let Some(untold) = self.neighbours.refusals_told.pass(Instant::now()) {
-                        log::warn!("neighbour {} not learned: {error}{}", key.address, and_others(untold));
+                    if let Some(others) = self.neighbours.refusals_told.pass(Instant::now()) {
+                        log::warn!("neighbour {} not learned: {error}{others}", key.address);
                     }
                 }
             }
@@ -428,10 +72,9 @@ impl Router {
         let known = before.and_then(|before| before.state.mac());
         if let Some(old) = known
             && old != mac
-            && let Some(untold) = self.neighbours.moves_told.pass(Instant::now())
+            && let Some(others) = self.neighbours.moves_told.pass(Instant::now())
         {
             let name = self.interfaces.get(key.interface).map_or("?", |interface| &interface.name);
-            let others = and_others(untold);
             log::info!("neighbour {} on {name} has the Ethernet address {mac} now, {old} before{others}", key.address);
         }
         let state = State::Known { mac, is_static: false };
@@ -493,13 +136,13 @@ impl Router {
         self.check_neighbour(&key, mac)?;
         let known = self.neighbours.mac_of(&key);
         if known.is_none()
-            && let Some(oldest) = self.neighbours.in_the_way(key.interface)?
+            && let Some(oldest) = self.neighbours.in_the_way(key.interface, key.family())?
         {
-            self.neighbours.recycled += 1;
+            self.neighbours.of_family[key.family()].met.recycled += 1;
             self.remove_neighbour(oldest)?;
         }
         let now = Instant::now();
-        let due = if state.is_static() { None } else { self.neighbours.due_for_age(now) };
+        let due = if state.is_static() { None } else { self.neighbours.due_for_age(key.family(), now) };
         self.neighbours
             .put(key, Neighbour { state, since: now, no_fib_entry, reckoned: self.neighbours.table.heard(&key), due });
         if known == Some(mac) {
@@ -612,58 +255,14 @@ impl Router {
         self.forget_ways_to(key);
     }
 
-    /// Somebody claims an address of ours (RFC 5227 2.4): it is defended, but not more often
-    /// than two stations that both do so could bear.
-    fn conflict(&mut self, key: NeighbourKey, mac: MacAddress, now: Instant) {
-        let ours = |interface: &crate::interface::Interface| {
-            let owns = match key.address {
-                // Borrowed ones are ours, too.
-                IpAddr::V4(address) => {
-                    self.interfaces.addresses_of(interface).iter().any(|prefix| prefix.address() == address)
-                }
-                IpAddr::V6(_) => interface.networks(Family::Ip6).any(|prefix| prefix.address() == key.address),
-            };
-            interface.admin_up && owns
-        };
-        let Some(name) = self.interfaces.get(key.interface).ok().filter(|i| ours(i)).map(|i| i.name.clone()) else {
-            return;
-        };
-        if let IpAddr::V6(address) = key.address
-            && self.address_is_claimed(key.interface, address, mac)
-        {
-            return;
-        }
-        let conflicts = &mut self.neighbours.conflicts;
-        if !conflicts.contains_key(&key) && conflicts.len() >= MAX_CONFLICTS {
-            let oldest = conflicts.iter().min_by_key(|(_, conflict)| conflict.last).map(|(key, _)| *key);
-            oldest.map(|key| conflicts.remove(&key));
-        }
-        let before = conflicts.get(&key).copied();
-        let defends = before.is_none_or(|b| now.saturating_duration_since(b.defended_at) >= DEFEND_INTERVAL);
-        let defended = before.map_or(0, |before| before.defended) + defends as u32;
-        let defended_at = before.filter(|_| !defends).map_or(now, |before| before.defended_at);
-        conflicts.insert(key, Conflict { mac, last: now, defended_at, defended });
-        if defends {
-            log::warn!("{mac} on {name} claims {}, which is ours: two hosts have one address", key.address);
-            match key.address {
-                IpAddr::V4(address) => self.announce(key.interface, address),
-                IpAddr::V6(address) => self.announce6(key.interface, address),
-            }
-        }
-    }
-
-    /// Forgets the conflicts seen so far.
-    pub fn clear_conflicts(&mut self) {
-        self.neighbours.conflicts.clear();
-    }
-
-    /// Sets how many neighbours there may be and for how long. Those that are known stay.
+    /// Sets how many neighbours of a family there may be and for how long. Those that are known stay.
     ///
     /// # Errors
     /// When operators have stated more than that.
-    pub fn set_neighbour_limits(&mut self, limits: Limits) -> Result<(), Error> {
+    pub fn set_neighbour_limits(&mut self, family: Family, limits: Limits) -> Result<(), Error> {
+        let of_family = |(key, _): &(&NeighbourKey, &Neighbour)| key.family() == family;
         let mut stated: HashMap<InterfaceIndex, usize> = HashMap::new();
-        for (key, _) in self.neighbours.iter().filter(|(_, neighbour)| neighbour.state.is_static()) {
+        for (key, _) in self.neighbours.iter().filter(of_family).filter(|(_, neighbour)| neighbour.state.is_static()) {
             *stated.entry(key.interface).or_default() += 1;
         }
         let (all, most) = (stated.values().sum(), stated.values().copied().max().unwrap_or(0));
@@ -672,63 +271,18 @@ impl Router {
                 return Err(Error::MoreNeighboursStated { stated, limit: limit as usize });
             }
         }
-        let age_changes = self.neighbours.limits.age != limits.age;
-        self.neighbours.limits = limits;
-        if !age_changes {
+        let before = std::mem::replace(&mut self.neighbours.of_family[family].limits, limits);
+        if before.age == limits.age {
             return Ok(());
         }
         let learned = |neighbour: &Neighbour| matches!(neighbour.state, State::Known { is_static: false, .. });
-        let keys: Vec<NeighbourKey> = self.neighbours.iter().filter(|(_, n)| learned(n)).map(|(key, _)| *key).collect();
+        let known = self.neighbours.iter().filter(of_family).filter(|(_, neighbour)| learned(neighbour));
+        let keys: Vec<NeighbourKey> = known.map(|(key, _)| *key).collect();
         for key in keys {
             let mut neighbour = self.neighbours.by_key[&key];
-            neighbour.due = self.neighbours.due_for_age(neighbour.since);
+            neighbour.due = self.neighbours.due_for_age(family, neighbour.since);
             self.neighbours.put(key, neighbour);
         }
-        Ok(())
-    }
-
-    fn change_policy(&mut self, change: impl FnOnce(&mut Policy)) {
-        change(&mut self.neighbours.policy);
-        self.neighbours.shared_policy.publish(self.neighbours.policy.clone());
-    }
-
-    pub fn set_arp_rates(&mut self, rates: Rates) {
-        self.change_policy(|policy| policy.rates = rates);
-    }
-
-    /// Whether announcements of unknown neighbours are learned.
-    pub fn set_arp_accept(&mut self, accepts: bool) {
-        self.change_policy(|policy| policy.accepts_unknown = accepts);
-    }
-
-    /// Adds addresses to answer for on interfaces with proxy ARP.
-    ///
-    /// # Errors
-    /// When the range is empty, there already, or one too many.
-    pub fn add_proxied(&mut self, range: Range) -> Result<(), Error> {
-        if range.start > range.end {
-            return Err(Error::EmptyRange(range.start, range.end));
-        }
-        let proxied = &self.neighbours.policy.proxied;
-        match proxied.binary_search(&range) {
-            Ok(_) => Err(Error::RangeThere(range.start, range.end)),
-            Err(_) if proxied.len() >= MAX_RANGES => Err(Error::TooManyRanges),
-            Err(at) => {
-                self.change_policy(|policy| policy.proxied.insert(at, range));
-                Ok(())
-            }
-        }
-    }
-
-    /// # Errors
-    /// When there is no such range.
-    pub fn remove_proxied(&mut self, range: Range) -> Result<(), Error> {
-        let Ok(at) = self.neighbours.policy.proxied.binary_search(&range) else {
-            return Err(Error::NoSuchRange(range.start, range.end));
-        };
-        self.change_policy(|policy| {
-            policy.proxied.remove(at);
-        });
         Ok(())
     }
 
@@ -752,7 +306,7 @@ impl Router {
             let _ = self.remove_neighbour(key);
         }
         if also_static {
-            self.neighbours.conflicts.retain(|key, _| key.interface != interface);
+            self.neighbours.conflicts.forget(interface);
         }
     }
 
@@ -818,7 +372,7 @@ impl Router {
             State::Known { mac, .. } => {
                 // Workers may have heard of it since.
                 if self.neighbours.reckon(&key, &mut neighbour) {
-                    neighbour.due = self.neighbours.due_for_age(neighbour.since);
+                    neighbour.due = self.neighbours.due_for_age(key.family(), neighbour.since);
                     return self.neighbours.put(key, neighbour);
                 }
                 (0, mac)

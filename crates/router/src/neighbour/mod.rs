@@ -2,17 +2,24 @@
 //! what they say, is in [`crate::arp`] and [`crate::nd`].
 //!
 //! Workers hold packets for unknown neighbours ([`resolve`]) and tell control what is news as [`Event`]s. Control keeps
-//! the neighbours, has them asked for, and ages them ([`control`]); what it knows is in a table for workers ([`table`]).
+//! the neighbours ([`known`]), has them asked for, and ages them ([`control`]); what it knows is in a table for workers
+//! ([`table`]). Who claims an address of ours is answered ([`conflict`]).
 
+pub mod cli;
+pub(crate) mod config;
+pub mod conflict;
 pub mod control;
 pub(crate) mod glean;
+pub mod known;
 pub(crate) mod learn;
 pub(crate) mod limit;
+pub mod policy;
 pub mod resolve;
 pub(crate) mod table;
 
 use graph::InterfaceIndex;
 use std::net::IpAddr;
+use std::ops::{Index, IndexMut};
 use wire::{Family, MacAddress};
 
 /// A neighbour: an address on an interface.
@@ -29,6 +36,33 @@ impl NeighbourKey {
 
     pub fn family(&self) -> Family {
         Family::of(self.address)
+    }
+}
+
+/// One of something for each family.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ByFamily<T> {
+    pub ip4: T,
+    pub ip6: T,
+}
+
+impl<T> Index<Family> for ByFamily<T> {
+    type Output = T;
+
+    fn index(&self, family: Family) -> &T {
+        match family {
+            Family::Ip4 => &self.ip4,
+            Family::Ip6 => &self.ip6,
+        }
+    }
+}
+
+impl<T> IndexMut<Family> for ByFamily<T> {
+    fn index_mut(&mut self, family: Family) -> &mut T {
+        match family {
+            Family::Ip4 => &mut self.ip4,
+            Family::Ip6 => &mut self.ip6,
+        }
     }
 }
 

@@ -13,9 +13,9 @@
 //! from or to an address of its link only); `ip4-icmp-error` (host unreachable) or `ip6-icmp-error` (address unreachable) when nobody answered.
 
 use super::limit::{Bucket, ByInterface};
+use super::policy::SharedPolicy;
 use super::table::Shared;
 use super::{Event, NeighbourKey};
-use crate::arp::policy::SharedPolicy;
 use crate::events::EventSender;
 use crate::{icmp, icmp6};
 use graph::{Buffers, Context, EdgeIndex, Expand, Expansion, NodeSpec, Row, Snapshot, Vector, edge, flag};
@@ -59,8 +59,8 @@ mod edge6 {
             /// Too many packets from one source, or to one interface, wait for neighbours that have not answered yet:
             /// somebody scans a network of absent hosts (RFC 6583).
             TooMany => drop "too many packets wait for neighbours",
-            /// Neighbours were to be asked for faster than `set arp rate requests` allows on an interface, or than a
-            /// quarter of that for one source: somebody scans, or the network is very large (RFC 6583).
+            /// Neighbours were to be asked for faster than `set ip6 nd rate requests` allows on an interface, or than
+            /// a quarter of that for one source: somebody scans, or the network is very large (RFC 6583).
             Throttled => drop "neighbor solicitations throttled",
             /// This neighbour did not answer a few seconds ago, and was not asked again; too many senders were told already.
             Silent => drop "neighbour did not answer lately",
@@ -257,7 +257,7 @@ impl Resolve {
         match others {
             Some(others) => others.push(packet),
             None => {
-                let rate = self.policy.load(cx.round).rates.requests;
+                let rate = self.policy.load(cx.round).rates[self.family].requests;
                 // The source first: who asks for too much takes nothing from the others.
                 let part = (rate / SHARE_OF_SOURCE).max(1);
                 if !(of_source.requests.take(cx.now, part) && share.requests.take(cx.now, rate)) {

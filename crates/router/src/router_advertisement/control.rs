@@ -2,6 +2,7 @@
 
 use super::message;
 use super::{Event, Settings, SettingsError};
+use crate::rate::Throttle;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
@@ -44,20 +45,27 @@ pub struct Advertiser {
     pub asked: u64,
 }
 
+impl Advertiser {
+    fn next_due(&self) -> Instant {
+        self.waiting.iter().map(|(due, ..)| *due).fold(self.due, Instant::min)
+    }
+}
+
 /// All of them, and what operators want.
 #[derive(Debug)]
 pub struct Advertising {
     settings: BTreeMap<InterfaceIndex, Settings>,
     advertisers: BTreeMap<InterfaceIndex, Advertiser>,
     others: BTreeMap<(InterfaceIndex, Ipv6Addr), Other>,
+    contradictions_told: Throttle,
     /// The time of the last tick, which tests have run ahead of the clock.
     ticked: Instant,
 }
 
 impl Default for Advertising {
     fn default() -> Advertising {
-        let (settings, advertisers, others) = Default::default();
-        Advertising { settings, advertisers, others, ticked: Instant::now() }
+        let (settings, advertisers, others, contradictions_told) = Default::default();
+        Advertising { settings, advertisers, others, contradictions_told, ticked: Instant::now() }
     }
 }
 
@@ -84,8 +92,7 @@ impl Advertising {
     }
 
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        let answers = |advertiser: &Advertiser| advertiser.waiting.iter().map(|(due, ..)| *due).min();
-        self.advertisers.values().flat_map(|one| [Some(one.due), answers(one)]).flatten().min()
+        self.advertisers.values().map(Advertiser::next_due).min()
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -177,8 +184,10 @@ impl Router {
     /// Speaks where it is time.
     pub(crate) fn tick_advertising(&mut self, now: Instant) {
         self.advertising.ticked = self.advertising.ticked.max(now);
-        let indices: Vec<InterfaceIndex> = self.advertising.advertisers.keys().copied().collect();
-        for index in indices {
+        let is_due = |(_, one): &(&InterfaceIndex, &Advertiser)| one.next_due() <= now;
+        let due: Vec<InterfaceIndex> =
+            self.advertising.advertisers.iter().filter(is_due).map(|(index, _)| *index).collect();
+        for index in due {
             let settings = self.advertising.settings(index);
             let Some(advertiser) = self.advertising.advertisers.get_mut(&index) else { continue };
             let mut answers = std::mem::take(&mut advertiser.waiting);
@@ -260,8 +269,14 @@ impl Router {
         let before = self.advertising.others.insert(key, Other { mac, told, heard: now });
         if self.advertising.advertisers.contains_key(&index) && before.is_none_or(|before| before.told != told) {
             let settings = self.advertising.settings(index);
-            for what in settings.contradictions(&told) {
-                log::warn!("router {address} ({mac}) on {name} tells hosts another {what} than this router does");
+            let differ = settings.contradictions(&told).join(", ");
+            // One that says something else each time must not fill the log.
+            if !differ.is_empty()
+                && let Some(others) = self.advertising.contradictions_told.pass(now)
+            {
+                log::warn!(
+                    "router {address} ({mac}) on {name} tells hosts otherwise than this router: {differ}{others}"
+                );
             }
         }
     }

@@ -2,13 +2,14 @@
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac, prefix};
 use crate::packet::*;
-use quiver_router::arp::policy::Rates;
 use quiver_router::ip::control::{Source, Way};
 use quiver_router::neighbour::NeighbourKey;
-use quiver_router::neighbour::control::{Limits, REQUESTS, SILENCE, State};
+use quiver_router::neighbour::control::{REQUESTS, SILENCE};
+use quiver_router::neighbour::known::{Limits, State};
+use quiver_router::neighbour::policy::Rates;
 use quiver_router::neighbour::resolve::{Bounds, HELD_PER_NEIGHBOUR, MAX_HELD_OF_INTERFACE, MAX_HELD_OF_SOURCE};
 use std::time::Duration;
-use wire::MacAddress;
+use wire::{Family, MacAddress};
 
 const HOST: MacAddress = MacAddress([2, 0xcc, 0, 0, 0, 9]);
 const SECOND: Duration = Duration::from_millis(1001);
@@ -407,7 +408,7 @@ fn a_scan_of_absent_hosts_is_bounded_and_ends_and_others_are_unhurt() {
 fn one_source_gets_a_quarter_of_the_rate() {
     let (mut bed, [e0, _, e2]) = Bed::with_three_ports();
     bed.router.add_address(e2.index, prefix("30.0.0.1/16")).unwrap();
-    bed.router.set_arp_rates(Rates { requests: 40, ..Rates::default() });
+    bed.router.set_neighbour_rates(Family::Ip4, Rates { requests: 40, ..Rates::default() });
     bed.run();
     e2.sent();
     scan(&mut bed, &e0, "10.0.0.2", 1, 100);
@@ -419,7 +420,7 @@ fn one_source_gets_a_quarter_of_the_rate() {
 #[test]
 fn requests_are_answered_and_news_learned_at_the_rates_set() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    bed.router.set_arp_rates(Rates { replies: 20, learning: 10, ..Rates::default() });
+    bed.router.set_neighbour_rates(Family::Ip4, Rates { replies: 20, learning: 10, ..Rates::default() });
     let flood = |bed: &mut Bed| {
         for n in 10..210u8 {
             request(&e0, (MacAddress([2, 1, 0, 0, 0, n]), &format!("10.0.0.{n}")), "10.0.0.1");
@@ -446,7 +447,7 @@ fn requests_are_answered_and_news_learned_at_the_rates_set() {
 fn there_are_no_more_neighbours_than_the_limits_say() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let host = |n: u8| MacAddress([2, 1, 0, 0, 0, n]);
-    bed.router.set_neighbour_limits(Limits { interface_limit: 4, limit: 7, ..Limits::default() }).unwrap();
+    bed.router.set_neighbour_limits(Family::Ip4, Limits { interface_limit: 4, limit: 7, ..Limits::default() }).unwrap();
     // One is static on each of the three interfaces.
     (10..20).for_each(|n| request(&e0, (host(n), &format!("10.0.0.{n}")), "10.0.0.1"));
     bed.run();
@@ -458,7 +459,7 @@ fn there_are_no_more_neighbours_than_the_limits_say() {
     (10..12).for_each(|n| request(&e1, (host(n), &format!("10.0.1.{n}")), "10.0.1.1"));
     bed.run();
     assert_eq!(known(&bed).len(), 7);
-    assert_eq!(bed.router.neighbours.refused, 8);
+    assert_eq!(bed.router.neighbours.met(Family::Ip4).refused, 8);
     // An operator's are not exempt.
     let key = NeighbourKey::new(e1.index, ip("10.0.1.30"));
     assert!(bed.router.set_neighbour(key, HOST, true).is_err());
@@ -468,7 +469,9 @@ fn there_are_no_more_neighbours_than_the_limits_say() {
 fn with_recycle_the_longest_unheard_makes_room() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let host = |n: u8| MacAddress([2, 1, 0, 0, 0, n]);
-    bed.router.set_neighbour_limits(Limits { interface_limit: 4, recycle: true, ..Limits::default() }).unwrap();
+    bed.router
+        .set_neighbour_limits(Family::Ip4, Limits { interface_limit: 4, recycle: true, ..Limits::default() })
+        .unwrap();
     (10..13).for_each(|n| request(&e0, (host(n), &format!("10.0.0.{n}")), "10.0.0.1"));
     bed.run();
     // The first is heard of again; so the second is the oldest.
@@ -479,9 +482,9 @@ fn with_recycle_the_longest_unheard_makes_room() {
         bed.router.neighbours.of_interface(port.index).map(|(key, _)| key.address.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(of(&bed, &e0), ["10.0.0.2", "10.0.0.10", "10.0.0.12", "10.0.0.13"]);
-    assert_eq!(bed.router.neighbours.recycled, 1);
+    assert_eq!(bed.router.neighbours.met(Family::Ip4).recycled, 1);
     // When all is full, the interface with most gives one up.
-    bed.router.set_neighbour_limits(Limits { limit: 6, recycle: true, ..Limits::default() }).unwrap();
+    bed.router.set_neighbour_limits(Family::Ip4, Limits { limit: 6, recycle: true, ..Limits::default() }).unwrap();
     request(&e1, (host(10), "10.0.1.10"), "10.0.1.1");
     bed.run();
     assert_eq!(of(&bed, &e0), ["10.0.0.2", "10.0.0.10", "10.0.0.13"]);

@@ -3,10 +3,10 @@
 use crate::bed::{Bed, Errors, Port, error, prefix};
 use crate::packet::*;
 use graph::InterfaceIndex;
-use quiver_router::arp::policy::Rates;
 use quiver_router::ip::control::Source;
+use quiver_router::neighbour::policy::Rates;
 use std::time::Duration;
-use wire::MacAddress;
+use wire::{Family, MacAddress};
 
 const SERVER: &str = "192.0.2.1";
 const SERVER_MAC: MacAddress = MacAddress([2, 0xdd, 0, 0, 0, 1]);
@@ -351,7 +351,7 @@ fn answers_that_control_has_no_time_for_are_named() {
     let (mut bed, wan, transaction) = bed();
     let lan = bed.port("lan", &["10.0.0.1/24"]);
     bed.router.set_arp_accept(true);
-    bed.router.set_arp_rates(Rates { learning: 1_000_000, ..Rates::default() });
+    bed.router.set_neighbour_rates(Family::Ip4, Rates { learning: 1_000_000, ..Rates::default() });
     bed.run();
     let (host, mac) = ("10.0.0.3", MacAddress([2, 0xcc, 0, 0, 0, 3]));
     for _ in 0..quiver_router::EVENT_QUEUE {

@@ -5,12 +5,12 @@ use crate::packet::*;
 use drivers::{FULL, Finishes, REFUSED, TOO_LONG};
 use graph::buffer::{Offload, Segmentation};
 use graph::{InterfaceIndex, Severity, flag};
-use quiver_router::arp::policy::Rates;
 use quiver_router::ip::control::Way;
+use quiver_router::neighbour::policy::Rates;
 use quiver_router::neighbour::resolve::{Bounds, HELD_PER_NEIGHBOUR};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use wire::MacAddress;
+use wire::{Family, MacAddress};
 
 const STRANGER: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 1]);
 
@@ -324,7 +324,7 @@ const CASES: &[(&str, &str, Act)] = &[
         }
     }),
     ("ip4-arp", "ARP requests throttled", |bed, ports| {
-        bed.router.set_arp_rates(Rates { requests: 1, ..Rates::default() });
+        bed.router.set_neighbour_rates(Family::Ip4, Rates { requests: 1, ..Rates::default() });
         ports[0].receive_packet(&udp("10.0.2.98"));
         ports[0].receive_packet(&udp("10.0.2.99"));
     }),
@@ -620,7 +620,7 @@ fn loopback_addresses_never_leave() {
 fn control_that_does_not_listen_costs_packets_not_memory() {
     let (mut bed, [e0, ..]) = bed();
     let most = 1_000_000;
-    bed.router.set_arp_rates(Rates { requests: most, replies: most, learning: most });
+    bed.router.set_neighbour_rates(Family::Ip4, Rates { requests: most, replies: most, learning: most });
     bed.router.set_arp_accept(true);
     let events = quiver_router::EVENT_QUEUE;
     for n in 0..events + 100 {

@@ -258,3 +258,39 @@ fn streams_on_a_sub_interface_follow_its_parents_link() {
     e1.sent();
     assert_eq!(play(&mut bed), 10);
 }
+
+/// RFC 8200 section 5: whatever IPv6 is on carries 1280 bytes.
+#[test]
+fn no_mtu_is_too_small_for_ip6_on_an_interface_or_on_those_on_it() {
+    let mut bed = Bed::new();
+    bed.port("e0", &[]);
+    let sub = bed.command("create sub-interfaces e0 7").unwrap().trim().to_string();
+    let mtu = |bed: &Bed, name: &str| {
+        let index = bed.router.interfaces.find(name).unwrap();
+        bed.router.interfaces.get(index).unwrap().ip6_mtu
+    };
+    for owner in ["e0", &sub] {
+        bed.command(&format!("set interface ip address {owner} 2001:db8::1/64")).unwrap();
+        for line in [
+            "set interface mtu 1279 e0".to_string(),
+            "set interface mtu packet 1279 e0".to_string(),
+            format!("set interface mtu packet 1279 {owner}"),
+        ] {
+            let error = bed.command(&line).unwrap_err();
+            let expected =
+                format!("set interface mtu: {owner} would carry packets of 1279 bytes, IPv6 on it needs 1280");
+            assert!(error.starts_with(&expected), "{line}: {error}");
+            assert_eq!((mtu(&bed, "e0"), mtu(&bed, &sub)), (1500, 1500), "{line}");
+        }
+        bed.command("set interface mtu packet 1280 e0").unwrap();
+        bed.command("set interface mtu packet default e0").unwrap();
+        bed.command(&format!("set interface ip address del {owner} all")).unwrap();
+        bed.command("set interface mtu packet 1000 e0").unwrap();
+        bed.command("set interface mtu packet default e0").unwrap();
+    }
+    // A sub-interface that carries too little by itself does not get what IPv6 is on.
+    bed.command(&format!("set interface mtu packet 1279 {sub}")).unwrap();
+    assert!(bed.command(&format!("enable ip6 interface {sub}")).unwrap_err().contains("IPv6 needs 1280"));
+    bed.command("set interface ip address e0 2001:db8::1/64").unwrap();
+    assert_eq!((mtu(&bed, "e0"), mtu(&bed, &sub)), (1500, 1279));
+}

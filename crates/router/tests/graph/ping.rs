@@ -3,8 +3,8 @@
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
 use command::{Format, Reply};
-use quiver_router::arp::policy::Rates;
 use quiver_router::icmp::ping::MAX_PINGS;
+use quiver_router::neighbour::policy::Rates;
 use std::time::Duration;
 
 /// The identifier and sequence number of an echo request that a port sent.
@@ -383,7 +383,7 @@ fn control_that_does_not_listen_costs_pings_by_name() {
     bed.run();
     let request = asked(&e1, "10.0.1.1", "10.0.1.2", 88);
     bed.router.set_arp_accept(true);
-    bed.router.set_arp_rates(Rates { learning: 1_000_000, ..Rates::default() });
+    bed.router.set_neighbour_rates(wire::Family::Ip4, Rates { learning: 1_000_000, ..Rates::default() });
     for _ in 0..quiver_router::EVENT_QUEUE {
         let message = arp(REPLY, (host_mac(ip("10.0.0.3")), "10.0.0.3"), (e0.mac, "10.0.0.3"));
         e0.receive(ethernet(e0.mac, host_mac(ip("10.0.0.3")), 0x0806, &message));

@@ -236,6 +236,14 @@ fn refusals_come_at_once() {
     ] {
         assert_eq!(bed.begin(line).err().unwrap(), format!("ping: {refusal}"), "{line}");
     }
+    // An address that is not used yet is said to be so.
+    bed.command("set ip6 dad transmits 1").unwrap();
+    bed.command("set interface ip address e2 2001:db8:2::1/64").unwrap();
+    let refusal = bed.begin("ping 2001:db8::2 source e2").err().unwrap();
+    assert_eq!(
+        refusal,
+        "ping: 2001:db8:2::1 of e2 is not used to ping from: it is tentative (`show ip6 interface e2')"
+    );
     for line in ["ping ipv6 10.0.0.1", "ping ipv4 2001:db8::2", "ping ipv6"] {
         assert!(bed.begin(line).is_err(), "{line}");
     }
@@ -291,7 +299,7 @@ fn control_that_does_not_listen_costs_pings_by_name() {
     let _first = bed.begin("ping 2001:db8::2 repeat 2").unwrap();
     bed.run();
     let request = asked(&e0, mac_of(0), OURS, HOST, 88);
-    bed.command("set arp rate requests 1000000 replies 1000000 learning 1000000").unwrap();
+    bed.command("set ip6 nd rate requests 1000000 replies 1000000 learning 1000000").unwrap();
     bed.run();
     for n in 0..quiver_router::EVENT_QUEUE {
         let mac = MacAddress([2, 1, 0, 0, (n >> 8) as u8, n as u8]);

@@ -7,6 +7,7 @@ use super::way::{WayOut, is_link_local};
 use crate::icmp::input::EchoInput;
 use crate::icmp6::Icmp6Input;
 use crate::ip::control::TableIndex;
+use crate::nd::dad::Standing;
 use crate::{Error, Router};
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use graph::{InterfaceIndex, time};
@@ -15,7 +16,7 @@ use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wire::{Family, Prefix};
@@ -50,6 +51,8 @@ pub enum PingError {
     WhichLink(IpAddr),
     #[error("interface {name} has no {what} address to ping from")]
     NoSource { name: String, what: &'static str },
+    #[error("{address} of {name} is not used to ping from: it is {standing} (`show ip6 interface {name}')")]
+    UnusedSource { name: String, address: Ipv6Addr, standing: Standing },
     #[error(
         "no interface belongs to table {0}, so that no answer would come (`set interface ip table' has one belong)"
     )]
@@ -271,16 +274,7 @@ impl Router {
             Some(index) => self.source_towards(index, destination),
             None => out.source,
         };
-        let source = source.ok_or_else(|| {
-            let interface = wanted.source.or(out.interface).and_then(|index| self.interfaces.get(index).ok());
-            let name = interface.map_or_else(|| "?".into(), |interface| interface.name.clone());
-            let what = match family {
-                Family::Ip4 => "IPv4",
-                Family::Ip6 if is_link_local(destination) => "IPv6",
-                Family::Ip6 => "global IPv6",
-            };
-            PingError::NoSource { name, what }
-        })?;
+        let source = source.ok_or_else(|| self.no_source(wanted.source.or(out.interface), destination))?;
         self.member_of(family, table).ok_or(PingError::NobodysTable(self.ip.id_of(table)))?;
         let (lines, receiver) = crossbeam_channel::bounded(LINES);
         let statistics = Arc::<Mutex<Statistics>>::default();

@@ -5,7 +5,7 @@ use crate::Router;
 use crate::ip::control::{TableIndex, Way};
 use crate::ip6::Facts6;
 use graph::InterfaceIndex;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use wire::Family;
 
 /// How packets to a host leave.
@@ -101,5 +101,25 @@ impl Router {
                 Facts6::new(&interface.ip6).address_towards(peer).map(IpAddr::from)
             }
         }
+    }
+
+    /// Why an interface has no address to send from to a host.
+    pub(super) fn no_source(&self, index: Option<InterfaceIndex>, destination: IpAddr) -> PingError {
+        let interface = index.and_then(|index| self.interfaces.get(index).ok());
+        let name = interface.map_or_else(|| "?".into(), |interface| interface.name.clone());
+        let of_link = is_link_local(destination);
+        let unused = interface.filter(|_| destination.is_ipv6()).and_then(|interface| {
+            let of_scope = |address: &Ipv6Addr| address.is_unicast_link_local() == of_link;
+            Facts6::new(&interface.ip6).unused().find(|(address, _)| of_scope(address))
+        });
+        if let Some((address, standing)) = unused {
+            return PingError::UnusedSource { name, address, standing };
+        }
+        let what = match destination {
+            IpAddr::V4(_) => "IPv4",
+            IpAddr::V6(_) if of_link => "IPv6",
+            IpAddr::V6(_) => "global IPv6",
+        };
+        PingError::NoSource { name, what }
     }
 }

@@ -1,0 +1,137 @@
+//! Proxy Neighbor Discovery (RFC 4861 7.2.8, RFC 4389): a host behind one interface is answered for on the others, where its
+//! address would be on the link. What is sent to it there comes to this router, which has a route to the host itself.
+
+use crate::interface::Interface;
+use crate::ip::control::{Path, Source, Way};
+use crate::neighbour::NeighbourKey;
+use crate::{Error, Router};
+use graph::InterfaceIndex;
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+use wire::{Family, Prefix};
+
+/// Most hosts that are answered for.
+pub const MAX_PROXIED: usize = 1024;
+
+/// Why a host is not answered for as wanted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProxyError {
+    #[error("{0} is no address of a host beyond its link")]
+    NoHost(Ipv6Addr),
+    #[error("{host} is an address of {name}, which answers for it anyway")]
+    Ours { host: Ipv6Addr, name: String },
+    #[error("{host} on {name} is answered for already")]
+    There { host: Ipv6Addr, name: String },
+    #[error("{host} on {name} is not answered for (`show ip6 nd proxy' lists who is)")]
+    NotThere { host: Ipv6Addr, name: String },
+    #[error("too many hosts are answered for (at most {MAX_PROXIED})")]
+    TooMany,
+}
+
+/// The hosts that are answered for, and where they are.
+pub type Proxied = BTreeSet<(InterfaceIndex, Ipv6Addr)>;
+
+/// The route to a host itself.
+fn route(index: InterfaceIndex, host: Ipv6Addr) -> (Prefix, Path) {
+    (Prefix::host(host.into()), Path::new(Way::Attached(index)))
+}
+
+impl Router {
+    /// Answers for a host that is behind an interface, on the others of its table on whose networks its address would be.
+    ///
+    /// # Errors
+    /// When there is no such interface, nobody is behind it, the address is no host's or one of ours, it is answered for
+    /// already, or there are too many; then nothing has changed.
+    pub fn add_proxied_host(&mut self, index: InterfaceIndex, host: Ipv6Addr) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        let name = interface.name.clone();
+        if interface.is_loopback() {
+            return Err(Error::NoNeighbours(name));
+        }
+        let is_special = host.is_unicast_link_local() || host.is_multicast() || u128::from(host) >> 32 == 0;
+        if is_special || host.to_ipv4_mapped().is_some() {
+            return Err(ProxyError::NoHost(host).into());
+        }
+        let table = interface.ip6.table;
+        let has = |other: &&Interface| other.ip6.addresses.iter().any(|own| own.address() == host);
+        if let Some(owner) = self.interfaces.iter().filter(|other| other.ip6.table == table).find(has) {
+            return Err(ProxyError::Ours { host, name: owner.name.clone() }.into());
+        }
+        if self.proxied.contains(&(index, host)) {
+            return Err(ProxyError::There { host, name }.into());
+        }
+        if self.proxied.len() >= MAX_PROXIED {
+            return Err(ProxyError::TooMany.into());
+        }
+        let (prefix, path) = route(index, host);
+        self.add_route_in(table, prefix, Source::Proxy, vec![path], true)?;
+        self.proxied.insert((index, host));
+        self.settle_all_proxied();
+        Ok(())
+    }
+
+    /// Answers for a host no longer.
+    ///
+    /// # Errors
+    /// When it is not answered for.
+    pub fn remove_proxied_host(&mut self, index: InterfaceIndex, host: Ipv6Addr) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        let (name, table) = (interface.name.clone(), interface.ip6.table);
+        if !self.proxied.remove(&(index, host)) {
+            return Err(ProxyError::NotThere { host, name }.into());
+        }
+        let (prefix, path) = route(index, host);
+        self.remove_route_in(table, prefix, Source::Proxy, &[path])?;
+        // It may have been known by that route only.
+        let key = NeighbourKey::new(index, host);
+        if !self.is_on_link(&key) && self.neighbours.mac_of(&key).is_some() {
+            self.remove_neighbour(key)?;
+        }
+        self.settle_all_proxied();
+        Ok(())
+    }
+
+    /// Hosts that are answered for, with the interfaces behind which they are.
+    pub fn proxied_hosts(&self) -> impl Iterator<Item = (InterfaceIndex, Ipv6Addr)> + '_ {
+        self.proxied.iter().copied()
+    }
+
+    /// An interface goes away.
+    pub(crate) fn forget_proxied_hosts(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        let hosts: Vec<Ipv6Addr> = self.proxied_hosts().filter(|(of, _)| *of == index).map(|(_, host)| host).collect();
+        hosts.into_iter().try_for_each(|host| self.remove_proxied_host(index, host))
+    }
+
+    /// Brings the hosts for which an interface answers in line with its networks. Facts are to be published then.
+    pub(crate) fn settle_proxied(&mut self, index: InterfaceIndex) {
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let ip6 = &interface.ip6;
+        let is_here = |host: &Ipv6Addr| ip6.addresses.iter().any(|network| network.contains(*host));
+        let is_of_table = |of: &InterfaceIndex| self.table_of(*of, Family::Ip6) == ip6.table;
+        let others = self.proxied_hosts().filter(|(of, _)| *of != index && is_of_table(of));
+        let mut proxied: Vec<Ipv6Addr> = others.map(|(_, host)| host).filter(is_here).collect();
+        proxied.sort();
+        proxied.dedup();
+        if let Ok(interface) = self.interfaces.get_mut(index) {
+            interface.ip6.proxied = proxied;
+        }
+    }
+
+    /// The same of all interfaces.
+    pub(crate) fn settle_all_proxied(&mut self) {
+        let answers = |index: InterfaceIndex, router: &Router| {
+            router.interfaces.get(index).map_or(Vec::new(), |interface| interface.ip6.proxied.clone())
+        };
+        let all: Vec<InterfaceIndex> = self.interfaces.iter().map(|interface| interface.index).collect();
+        let mut changed = Vec::new();
+        for index in all {
+            let before = answers(index, self);
+            self.settle_proxied(index);
+            changed.extend((answers(index, self) != before).then_some(index));
+        }
+        if !changed.is_empty() {
+            self.publish_facts();
+        }
+        changed.into_iter().for_each(|index| self.listen_anew(index));
+    }
+}

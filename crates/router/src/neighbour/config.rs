@@ -1,0 +1,37 @@
+//! What operators said of neighbours as the commands that say it. Learned ones are no
+//! configuration.
+
+use super::known::{Limits, State};
+use super::policy::Rates;
+use crate::Router;
+use crate::config::Statement;
+use crate::interface;
+use wire::Family;
+
+pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+    for (family, word, rate) in [(Family::Ip4, "ip4", "set arp rate"), (Family::Ip6, "ip6", "set ip6 nd rate")] {
+        let limits = router.neighbours.limits(family);
+        if limits != Limits::default() {
+            let Limits { limit, interface_limit, age, recycle } = limits;
+            let recycle = if recycle { "recycle" } else { "norecycle" };
+            let path = format!("set ip neighbor-config {word}");
+            let line = format!("{path} limit {limit} interface-limit {interface_limit} age {age} {recycle}");
+            into.push(Statement::new(line, format!("{path} default")).replaced_by_itself());
+        }
+        let rates = router.neighbours.policy().rates[family];
+        if rates != Rates::default() {
+            let Rates { requests, replies, learning } = rates;
+            let line = format!("{rate} requests {requests} replies {replies} learning {learning}");
+            into.push(Statement::new(line, format!("{rate} default")).replaced_by_itself());
+        }
+    }
+    for (key, neighbour) in router.neighbours.iter() {
+        let State::Known { mac, is_static: true } = neighbour.state else { continue };
+        let Ok(interface) = router.interfaces.get(key.interface) else { continue };
+        let (name, address) = (&interface.name, key.address);
+        let fib = if neighbour.no_fib_entry { " no-fib-entry" } else { "" };
+        let line = format!("ip neighbor {name} {address} {mac}{fib}");
+        let statement = Statement::new(line, format!("ip neighbor del {name} {address}")).replaced_by_itself();
+        into.push(statement.needing(interface::config::removal(name)));
+    }
+}

@@ -1,0 +1,349 @@
+//! All neighbours and what is known of them: by key, by when something is due, and by how many each interface may have.
+//!
+//! What is known is kept twice: here, and for workers in [`super::table`].
+
+use super::conflict::Conflicts;
+use super::policy::{Policy, SharedPolicy};
+use super::table::{Shared, Table, Word};
+use super::{ByFamily, NeighbourKey};
+use crate::Error;
+use crate::rate::Throttle;
+use graph::{InterfaceIndex, time};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::{Family, MacAddress};
+
+/// Bounds of the limits on neighbours.
+pub const MAX_LIMIT: u32 = 1_000_000;
+
+/// What is known of a neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Packets wait; that many requests were sent.
+    Incomplete {
+        asked: u32,
+    },
+    Known {
+        mac: MacAddress,
+        is_static: bool,
+    },
+    /// Known, but old: asked directly that many times.
+    Probing {
+        mac: MacAddress,
+        asked: u32,
+    },
+    /// Asked for in vain a short while ago.
+    Silent,
+}
+
+impl State {
+    pub(super) fn mac(&self) -> Option<MacAddress> {
+        match *self {
+            State::Known { mac, .. } | State::Probing { mac, .. } => Some(mac),
+            State::Incomplete { .. } | State::Silent => None,
+        }
+    }
+
+    pub fn is_static(&self) -> bool {
+        matches!(self, State::Known { is_static: true, .. })
+    }
+
+    /// The same for workers.
+    fn word(&self) -> Word {
+        match *self {
+            State::Incomplete { .. } => Word::INCOMPLETE,
+            State::Known { mac, is_static } => Word::known(mac, is_static),
+            State::Probing { mac, .. } => Word::probed(mac),
+            State::Silent => Word::FAILED,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Neighbour {
+    pub state: State,
+    /// When it was last told of or made; [`Neighbours::age`] is the time since it was heard.
+    pub since: Instant,
+    /// It is a next hop for routes only, and has no route of its own.
+    pub no_fib_entry: bool,
+    /// What workers had heard (ticks) is in `since`.
+    pub(super) reckoned: u64,
+    /// When something is to be done about it.
+    pub(super) due: Option<Instant>,
+}
+
+/// How many neighbours of a family there may be, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// In all.
+    pub limit: u32,
+    /// On one interface: a network that is full of names must not push out the others.
+    pub interface_limit: u32,
+    /// How long a learned neighbour is trusted without hearing from it (seconds); 0: for
+    /// ever.
+    pub age: u32,
+    /// When there are too many, the one that was silent longest makes room.
+    pub recycle: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { limit: 50_000, interface_limit: 16_384, age: 1200, recycle: false }
+    }
+}
+
+/// What is known of an interface's neighbours as a whole. Those that packets wait for or
+/// that are silent do not count: they come and go, and are few.
+#[derive(Debug, Default)]
+struct OfInterface {
+    known: u32,
+    /// Learned ones, the longest unheard first.
+    learned: BTreeSet<(Instant, IpAddr)>,
+}
+
+/// What is known of a family's neighbours as a whole, on all interfaces.
+#[derive(Debug, Default)]
+pub(super) struct OfFamily {
+    pub limits: Limits,
+    known: u32,
+    pub met: Met,
+}
+
+/// How often limits were met.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Met {
+    /// Neighbours that were not learned as there are too many.
+    pub refused: u64,
+    /// Neighbours that made room.
+    pub recycled: u64,
+}
+
+/// All neighbours.
+pub struct Neighbours {
+    pub(super) by_key: BTreeMap<NeighbourKey, Neighbour>,
+    /// The same that have something due, the soonest first: an event or a tick must not
+    /// cost a look at all of them.
+    pub(super) agenda: BTreeSet<(Instant, NeighbourKey)>,
+    by_interface: HashMap<(InterfaceIndex, Family), OfInterface>,
+    pub(super) of_family: ByFamily<OfFamily>,
+    pub(super) silent: usize,
+    pub(super) table: Table,
+    pub(crate) policy: Policy,
+    pub(super) shared_policy: SharedPolicy,
+    pub(super) conflicts: Conflicts,
+    pub(super) refusals_told: Throttle,
+    pub(super) moves_told: Throttle,
+    /// Known, but workers do not use it yet, see [`crate::Router::make_known`].
+    pub(super) becoming_known: Option<NeighbourKey>,
+    /// Of those that have a route.
+    pub(super) adjacencies: HashMap<NeighbourKey, u32>,
+}
+
+impl Neighbours {
+    pub(crate) fn new(table: Table, shared_policy: SharedPolicy) -> Neighbours {
+        Neighbours {
+            by_key: BTreeMap::new(),
+            agenda: BTreeSet::new(),
+            by_interface: HashMap::new(),
+            of_family: ByFamily::default(),
+            silent: 0,
+            table,
+            policy: Policy::default(),
+            shared_policy,
+            conflicts: Conflicts::default(),
+            refusals_told: Throttle::default(),
+            moves_told: Throttle::default(),
+            becoming_known: None,
+            adjacencies: HashMap::new(),
+        }
+    }
+
+    /// What workers know, and what operators set, for their nodes.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        self.table.shared()
+    }
+
+    pub(crate) fn shared_policy(&self) -> SharedPolicy {
+        self.shared_policy.clone()
+    }
+
+    /// Adjacencies that workers know.
+    pub fn adjacencies(&self) -> impl Iterator<Item = u32> + '_ {
+        self.adjacencies.values().copied()
+    }
+
+    /// The Ethernet address of a neighbour, when it is known.
+    pub fn mac_of(&self, key: &NeighbourKey) -> Option<MacAddress> {
+        self.by_key.get(key)?.state.mac()
+    }
+
+    /// The same, when workers may use it already.
+    pub(crate) fn mac_in_use(&self, key: &NeighbourKey) -> Option<MacAddress> {
+        self.mac_of(key).filter(|_| self.becoming_known.as_ref() != Some(key))
+    }
+
+    pub(super) fn put(&mut self, key: NeighbourKey, neighbour: Neighbour) {
+        self.remove(&key);
+        self.table.set(&key, neighbour.state.word());
+        self.agenda.extend(neighbour.due.map(|due| (due, key)));
+        if neighbour.state.mac().is_some() {
+            let of_interface = self.by_interface.entry((key.interface, key.family())).or_default();
+            of_interface.known += 1;
+            self.of_family[key.family()].known += 1;
+            if !neighbour.state.is_static() {
+                of_interface.learned.insert((neighbour.since, key.address));
+            }
+        }
+        self.silent += (neighbour.state == State::Silent) as usize;
+        self.by_key.insert(key, neighbour);
+    }
+
+    /// Takes it out for good.
+    pub(super) fn take(&mut self, key: &NeighbourKey) -> Option<Neighbour> {
+        self.table.remove(key);
+        self.remove(key)
+    }
+
+    /// Takes it out of all but the workers' table.
+    fn remove(&mut self, key: &NeighbourKey) -> Option<Neighbour> {
+        let neighbour = self.by_key.remove(key)?;
+        if let Some(due) = neighbour.due {
+            self.agenda.remove(&(due, *key));
+        }
+        if neighbour.state.mac().is_some() {
+            let of_interface = self.by_interface.get_mut(&(key.interface, key.family())).expect("it was counted");
+            of_interface.known -= 1;
+            of_interface.learned.remove(&(neighbour.since, key.address));
+            if of_interface.known == 0 {
+                self.by_interface.remove(&(key.interface, key.family()));
+            }
+            self.of_family[key.family()].known -= 1;
+        }
+        self.silent -= (neighbour.state == State::Silent) as usize;
+        Some(neighbour)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&NeighbourKey, &Neighbour)> {
+        self.by_key.iter()
+    }
+
+    /// Those of one interface.
+    pub fn of_interface(&self, interface: InterfaceIndex) -> impl Iterator<Item = (&NeighbourKey, &Neighbour)> {
+        let first = NeighbourKey::new(interface, Ipv4Addr::UNSPECIFIED);
+        let last = NeighbourKey::new(interface, Ipv6Addr::from([0xff; 16]));
+        self.by_key.range(first..=last)
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    pub fn limits(&self, family: Family) -> Limits {
+        self.of_family[family].limits
+    }
+
+    /// How often the limits of a family were met.
+    pub fn met(&self, family: Family) -> Met {
+        self.of_family[family].met
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub fn conflicts(&self) -> &Conflicts {
+        &self.conflicts
+    }
+
+    /// When it was last heard of: told, or seen by a worker since.
+    fn heard(&self, key: &NeighbourKey, neighbour: &Neighbour) -> Instant {
+        let ticks = self.table.heard(key);
+        if ticks == neighbour.reckoned {
+            return neighbour.since;
+        }
+        let ago = Duration::from_secs_f64(time::seconds(time::ticks().saturating_sub(ticks)));
+        Instant::now().checked_sub(ago).map_or(neighbour.since, |seen| seen.max(neighbour.since))
+    }
+
+    /// Puts into `since` what workers have heard; whether that was news.
+    pub(super) fn reckon(&self, key: &NeighbourKey, neighbour: &mut Neighbour) -> bool {
+        let before = (neighbour.since, neighbour.reckoned);
+        neighbour.since = self.heard(key, neighbour);
+        neighbour.reckoned = self.table.heard(key);
+        before != (neighbour.since, neighbour.reckoned)
+    }
+
+    /// How long it has not been heard of.
+    pub fn age(&self, key: &NeighbourKey, neighbour: &Neighbour) -> Duration {
+        self.heard(key, neighbour).elapsed()
+    }
+
+    pub(super) fn due_for_age(&self, family: Family, since: Instant) -> Option<Instant> {
+        let age = self.of_family[family].limits.age;
+        (age > 0).then(|| since + Duration::from_secs(age.into()))
+    }
+
+    /// What has to go so that one more of a family may become known on an interface.
+    pub(super) fn in_the_way(
+        &mut self,
+        interface: InterfaceIndex,
+        family: Family,
+    ) -> Result<Option<NeighbourKey>, Error> {
+        let OfFamily { limits, known, .. } = self.of_family[family];
+        let here = self.by_interface.get(&(interface, family)).map_or(0, |of_interface| of_interface.known);
+        let is_full_here = here >= limits.interface_limit;
+        if !is_full_here && known < limits.limit {
+            return Ok(None);
+        }
+        let too_many = || match is_full_here {
+            true => Error::TooManyNeighboursHere(limits.interface_limit),
+            false => Error::TooManyNeighbours(limits.limit),
+        };
+        // Over a limit that was lowered: one less would not do.
+        if !limits.recycle || here > limits.interface_limit || known > limits.limit {
+            return Err(too_many());
+        }
+        // When the whole table is full, the interface that has most gives one up.
+        let most = |(_, of_interface): &(&(InterfaceIndex, Family), &OfInterface)| of_interface.learned.len();
+        let from = match is_full_here {
+            true => interface,
+            false => {
+                let of_family = self.by_interface.iter().filter(|((_, of), _)| *of == family);
+                of_family.max_by_key(most).ok_or_else(too_many)?.0.0
+            }
+        };
+        self.oldest_of(from, family).map(Some).ok_or_else(too_many)
+    }
+
+    /// The learned neighbour of a family on an interface that was silent longest.
+    fn oldest_of(&mut self, interface: InterfaceIndex, family: Family) -> Option<NeighbourKey> {
+        /// Those heard of since they were put in line go back to its end: so many are looked
+        /// at, then whoever is first has to go.
+        const LOOKS: usize = 16;
+        for _ in 0..LOOKS {
+            let (_, address) = *self.by_interface.get(&(interface, family))?.learned.first()?;
+            let key = NeighbourKey { interface, address };
+            let mut neighbour = self.by_key[&key];
+            if !self.reckon(&key, &mut neighbour) {
+                return Some(key);
+            }
+            if let State::Known { .. } = neighbour.state {
+                neighbour.due = self.due_for_age(family, neighbour.since);
+            }
+            self.put(key, neighbour);
+        }
+        let (_, address) = *self.by_interface.get(&(interface, family))?.learned.first()?;
+        Some(NeighbourKey { interface, address })
+    }
+
+    /// When [`Router::tick`] has something to do here.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.agenda.first().map(|(due, _)| *due)
+    }
+}
