@@ -243,3 +243,25 @@ def test_a_switch_that_looks_for_listeners_finds_the_router(lab, driver):
     wait_until(lambda: "grp ff02::1:ff00:abc " in groups(), "and of the new one")
     router.cli("set interface ip address del e0 2001:db8:1::abc/64")
     wait_until(lambda: "grp ff02::1:ff00:abc " not in groups(), "until it goes")
+
+
+def test_a_host_of_the_network_behind_another_interface_is_reached_by_proxy(two_hosts6):
+    """As RFC 4861 7.2.8 has it: h1 takes h2 to be on its link."""
+    router, h1, h2 = two_hosts6
+    moved = "2001:db8:1::9"
+    h2.ip("-6", "addr", "add", f"{moved}/128", "dev", "eth0", "nodad")
+    h2.ip("-6", "route", "replace", "2001:db8:1::/64", "via", "2001:db8:2::1", "src", moved)
+    assert not h1.reaches(moved, count=1)
+    router.cli(f"set ip6 nd proxy {moved} e1")
+    h1.ip("-6", "neigh", "flush", "dev", "eth0")
+    assert h1.reaches(moved)
+    assert "router" not in h1.ip("-6", "neigh", "show", moved)
+    # h1 looks whether it is still there: it asks the address itself.
+    before = router.errors()["neighbor advertisements sent"]
+    [mac] = re.findall(r"lladdr (\S+)", h1.ip("-6", "neigh", "show", moved))
+    h1.ip("-6", "neigh", "replace", moved, "lladdr", mac, "dev", "eth0", "nud", "probe")
+    wait_until(lambda: "REACHABLE" in h1.ip("-6", "neigh", "show", moved), "the router says so")
+    assert router.errors()["neighbor advertisements sent"] > before
+    router.cli(f"set ip6 nd proxy {moved} e1 del")
+    h1.ip("-6", "neigh", "flush", "dev", "eth0")
+    assert not h1.reaches(moved, count=1)

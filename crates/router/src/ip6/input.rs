@@ -113,14 +113,13 @@ impl Map for Ip6Input {
             let is_plain = row.flags & check::EXAMINED6 != 0 && row.flags & REMARKABLE == 0;
             let to = match facts {
                 None => Edge::NotEnabled,
-                Some(facts) if is_plain && facts.is_proxy() => {
-                    let to = of_proxy(cx, &mut row, facts);
-                    vector.set_row(i, row);
-                    to
-                }
-                Some(_) if is_plain => Edge::Lookup,
+                Some(facts) if is_plain && !facts.is_proxy() => Edge::Lookup,
                 Some(facts) => {
-                    let to = remarkable(cx, &mut row, facts).unwrap_or_else(|fault| fault);
+                    let to = if is_plain { Ok(Edge::Lookup) } else { remarkable(cx, &mut row, facts) };
+                    let to = match to {
+                        Ok(Edge::Lookup) if facts.is_proxy() => of_proxy(cx, &mut row, facts),
+                        to => to.unwrap_or_else(|fault| fault),
+                    };
                     vector.set_row(i, row);
                     to
                 }

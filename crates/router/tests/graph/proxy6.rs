@@ -48,11 +48,12 @@ fn a_host_behind_another_interface_is_answered_for() {
     let data = [&ip6(HOST).octets()[..], &link_option(2, e0.mac)].concat();
     // It neither overrides what the host itself says, nor claims to be a router.
     const SOLICITED: u32 = 0x4000_0000;
-    for to in [&solicited_group(HOST), HOST] {
-        let moved = bed.errors_of(|_| hear(&e0, &question("2001:db8::2", to), ASKER));
-        assert_eq!(moved, error(NODE, "neighbor advertisements sent", 1), "{to}");
-        let answer = Packet6::discovery(HOST, "2001:db8::2", 136, SOLICITED, &data);
-        assert_eq!(e0.sent(), [answer.frame(ASKER, e0.mac)], "{to}");
+    let group = solicited_group(HOST);
+    for (from, to) in [("2001:db8::2", &*group), ("2001:db8::2", HOST), ("fe80::2", &*group), ("fe80::2", HOST)] {
+        let moved = bed.errors_of(|_| hear(&e0, &question(from, to), ASKER));
+        assert_eq!(moved, error(NODE, "neighbor advertisements sent", 1), "{from} asks {to}");
+        let answer = Packet6::discovery(HOST, from, 136, SOLICITED, &data);
+        assert_eq!(e0.sent(), [answer.frame(ASKER, e0.mac)], "{from} asks {to}");
     }
     // Whoever wants its address learns that it is taken.
     bed.errors_of(|_| hear(&e0, &question("::", &solicited_group(HOST)), ASKER));
