@@ -39,7 +39,6 @@ use crate::leaf::Leaf;
 use lines::{MISS, MOST_LINES, NODE, Root};
 use lookup::{Start, Table};
 use rcu::Domain;
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use trie::Trie;
@@ -47,6 +46,9 @@ use writer::Writer;
 
 /// A table that gets more prefixes than this gets a large root.
 pub const MOST_SMALL: usize = 1024;
+
+/// From so many changes at once on it is worth while to give memory out in order.
+const MANY: usize = 1024;
 
 /// There are no lines left for a prefix. Nothing was changed. Lines that a change gave up come back when all workers have
 /// begun another round.
@@ -223,7 +225,7 @@ impl Fib6 {
         if let [key] = longer {
             done = self.writer.refresh(&self.trie, *key, &leaf);
         } else {
-            let mut slots = BTreeSet::new();
+            let mut slots: Vec<usize> = Vec::new();
             // Those that lie in a wide one are made with it.
             let mut wide: Option<Key> = None;
             for key in longer {
@@ -234,9 +236,13 @@ impl Fib6 {
                     wide = Some(*key);
                     done = done.and_then(|()| self.writer.renew_wide(&self.trie, *key, &leaf));
                 } else {
-                    slots.extend(self.writer.slots_of(*key));
+                    let same = slots.last().copied();
+                    slots.extend(self.writer.slots_of(*key).filter(|slot| Some(*slot) != same));
                 }
             }
+            // In order but for those of nibbles, which lie behind the others.
+            slots.sort();
+            slots.dedup();
             for slot in slots {
                 done = done.and_then(|()| self.writer.renew(&self.trie, slot, &leaf));
             }
@@ -260,7 +266,11 @@ impl Fib6 {
     /// before or after the change of each prefix. `changes` is put into another order; changes of the same
     /// prefix are made in theirs.
     pub fn change<C: Copy>(&mut self, changes: &mut [(Key, C)], routes: &mut impl Routes<C>) {
-        changes.sort_by_key(|(key, _)| *key);
+        sort(changes);
+        if changes.len() >= MANY {
+            self.trie.tidy();
+            self.writer.tidy();
+        }
         self.grow(self.trie.len() + changes.len(), &checked(|value| routes.leaf(value)));
         let mut made = Vec::with_capacity(changes.len());
         let mut stale = Vec::new();
@@ -360,6 +370,21 @@ impl Fib6 {
     pub fn memory(&self) -> Memory {
         Memory { lookup: self.writer.memory(), prefixes: self.trie.memory() }
     }
+}
+
+/// Puts changes in the order of their keys, those of one key in their own. Most differ in the upper half of the address: to
+/// sort these with the places where they were moves a third of the bytes.
+fn sort<C: Copy>(changes: &mut [(Key, C)]) {
+    let upper = |key: Key| (key.address() >> 64) << 64;
+    let mut order: Vec<u128> = changes.iter().enumerate().map(|(at, (key, _))| upper(*key) | at as u128).collect();
+    if order.is_sorted() && changes.is_sorted_by_key(|(key, _)| *key) {
+        return;
+    }
+    order.sort_unstable();
+    let mut sorted: Vec<(Key, C)> = order.into_iter().map(|place| changes[place as u64 as usize]).collect();
+    let alike = sorted.chunk_by_mut(|(one, _), (other, _)| upper(*one) == upper(*other));
+    alike.for_each(|alike| alike.sort_by_key(|(key, _)| *key));
+    changes.copy_from_slice(&sorted);
 }
 
 /// Leaves of a kind that means something else to entries never get there.

@@ -41,7 +41,7 @@ pub(super) struct Trie {
     free: Vec<u32>,
     lengths: [usize; 129],
     count: usize,
-    /// The way to the node that was changed last, from the root on: changes in the order of addresses begin near their end.
+    /// The way to where the last change was, from the root on: changes in the order of addresses begin near its end.
     way: Vec<u32>,
 }
 
@@ -187,47 +187,64 @@ impl Trie {
 
     /// Gives the number that the prefix had.
     pub fn remove(&mut self, key: Key) -> Option<u32> {
-        let (mut above, mut parent, mut at) = (NONE, NONE, ROOT);
-        while self.node(at).key() != key {
-            let next = self.child(at, key.address());
-            if next == NONE || !self.node(next).key().covers(key) {
-                return None;
-            }
-            (above, parent, at) = (parent, at, next);
-        }
+        let at = self.nearest(key);
         let node = self.node_mut(at);
-        if !std::mem::replace(&mut node.used, false) {
+        if node.key() != key || !std::mem::replace(&mut node.used, false) {
             return None;
         }
         let value = node.value;
-        self.way.truncate(1);
         self.count -= 1;
         self.lengths[usize::from(key.length())] -= 1;
         if self.count == 0 {
             *self = Trie::new();
             return Some(value);
         }
-        self.splice(parent, at);
-        if parent != NONE {
-            self.splice(above, parent);
+        // Its parent may have been there for its sake only.
+        if self.splice() {
+            self.splice();
         }
         Some(value)
     }
 
-    /// Takes a node out that is neither a prefix nor a fork any more.
-    fn splice(&mut self, parent: u32, at: u32) {
-        if at == ROOT {
-            return;
-        }
+    /// Takes the last node of the way out, if it is neither a prefix nor a fork any more.
+    fn splice(&mut self) -> bool {
+        let [.., parent, at] = self.way[..] else { return false };
         let node = *self.node(at);
         let [zero, one] = node.children;
         if node.used || zero != NONE && one != NONE {
-            return;
+            return false;
         }
         let parent = self.node_mut(parent);
         let side = parent.key().bit_of(node.address);
         parent.children[side] = if zero == NONE { one } else { zero };
         self.free.push(at);
+        self.way.pop();
+        true
+    }
+
+    /// Puts the nodes side by side in the order of addresses, when most places are nobody's: what is added next gets places in
+    /// its order, and not in that in which others left.
+    pub fn tidy(&mut self) {
+        if self.free.len() <= self.nodes.len() / 2 {
+            return;
+        }
+        let mut tidy: Vec<Node> = Vec::with_capacity(self.nodes.len() - self.free.len());
+        // Who waits for a place: where it is, and whose child it is on which side.
+        let mut open = vec![(ROOT, NONE, 0)];
+        while let Some((at, parent, side)) = open.pop() {
+            let place = tidy.len() as u32;
+            if parent != NONE {
+                tidy[parent as usize].children[side] = place;
+            }
+            let node = *self.node(at);
+            tidy.push(node);
+            let children = node.children.into_iter().enumerate().rev();
+            open.extend(children.filter(|(_, child)| *child != NONE).map(|(side, child)| (child, place, side)));
+        }
+        self.nodes.clear();
+        self.nodes.extend(tidy);
+        self.free.clear();
+        self.way.truncate(1);
     }
 
     /// The longest prefix of at most `length` bits that contains an address and of which `is` gives something.
@@ -330,6 +347,17 @@ mod tests {
             let found = trie.longest(asked.address(), asked.length(), |key, value| odd(value).then_some((key, value)));
             prop_assert_eq!(found, longest);
             prop_assert_eq!(trie.lengths().iter().sum::<usize>(), map.len());
+            // Most leave: the others are put side by side, and are found as before.
+            let (gone, left): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(at, _)| at % 8 != 0);
+            gone.into_iter().for_each(|(_, (key, _))| drop(trie.remove(*key)));
+            let left: Vec<_> = left.into_iter().map(|(_, one)| *one).collect();
+            trie.tidy();
+            prop_assert!(trie.free.len() <= trie.nodes.len() / 2);
+            prop_assert_eq!(trie.within(Key::DEFAULT).collect::<Vec<_>>(), left);
+            for (key, value) in &all {
+                trie.insert(*key, *value);
+            }
+            prop_assert_eq!(trie.within(Key::DEFAULT).collect::<Vec<_>>(), all);
         }
     }
 }

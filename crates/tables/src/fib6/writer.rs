@@ -213,6 +213,12 @@ impl Writer {
         Ok(line)
     }
 
+    /// Gives lines out again in their order, and not in that in which they came back.
+    pub fn tidy(&mut self) {
+        let mut free = self.free.lock().expect("no panic under this lock");
+        free.0.iter_mut().for_each(|lines| lines.sort_unstable_by(|one, other| other.cmp(one)));
+    }
+
     /// Lines for a node.
     fn find(&mut self, kind: Kind) -> Option<u32> {
         let mut free = self.free.lock().expect("no panic under this lock");
