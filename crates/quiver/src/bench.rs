@@ -278,13 +278,15 @@ impl Bed {
             }
             sinks.push(tx);
         }
-        match options.mix {
-            Some(Mix::Vlans) => {
-                let other = sub_interface(&mut router, device, VLANS[1], options.vlan)?;
-                router.add_address(other, prefix("100.64.3.1/24"))?;
-            }
-            Some(Mix::Shapes) => router.add_address(device, prefix("100.64.3.1/24"))?,
-            None => {}
+        let other = match options.mix {
+            Some(Mix::Vlans) => Some(sub_interface(&mut router, device, VLANS[1], options.vlan)?),
+            Some(Mix::Shapes) => Some(device),
+            None => None,
+        };
+        match (other, routes.family()) {
+            (Some(other), Family::Ip4) => router.add_address(other, prefix("100.64.3.1/24"))?,
+            (Some(other), Family::Ip6) => router.enable_ip6(other)?,
+            (None, _) => {}
         }
         // What was sent is received again when buffers are not written anew.
         for (hop, tx) in routes.hops().zip(sinks.iter().cycle()) {

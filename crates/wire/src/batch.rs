@@ -18,7 +18,7 @@ mod ip6;
 mod scalar;
 
 pub use flows::{flow_hashes, flow_hashes_with, flow_hashes6};
-pub use ip6::{ethernet_ip6, ethernet_ip6_with};
+pub use ip6::{Columns6, alike_ip6, alike_ip6_with, ethernet_ip6, ethernet_ip6_with};
 
 use crate::addr::MacAddress;
 use crate::ethernet::EtherType;

@@ -18,7 +18,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use wire::MacAddress;
-use wire::batch::{self, EthernetColumns, Shape, check};
+use wire::batch::{self, Columns6, EthernetColumns, Shape, check};
 use wire::ethernet::{EtherType, HEADER_LEN};
 use wire::pretty::Summary;
 use wire::vlan::VID_MASK;
@@ -116,7 +116,6 @@ impl Map for EthernetInput {
 }
 
 const LINK_FAULTS: u32 = check::OTHER_STATION | check::GROUP | check::SHORT;
-const ETHERNET_FAULTS: u32 = LINK_FAULTS | check::NOT_IP4;
 
 /// What a pass over headers has found.
 #[derive(Clone, Copy)]
@@ -126,6 +125,13 @@ struct Looked {
     missed: u32,
     /// Where those go of that EtherType.
     found: Edge,
+}
+
+impl Looked {
+    /// Where all go, when that needs no second look.
+    fn plain(self) -> Option<Edge> {
+        (self.faults & (LINK_FAULTS | self.missed) == 0).then_some(self.found)
+    }
 }
 
 impl Intake {
@@ -148,7 +154,8 @@ impl Intake {
         }
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
         if frames.bytes(0)[12..14] == EtherType::IPV6.0.to_be_bytes() {
-            let faults = batch::ethernet_ip6(&frames, facts.mac, sides.flags, sides.length);
+            let columns = Columns6 { flags: sides.flags, length: sides.length };
+            let faults = batch::ethernet_ip6(&frames, facts.mac, columns);
             return self.examined(
                 cx,
                 vector,
@@ -188,8 +195,8 @@ impl Intake {
         for (l3, l2) in columns.l3[range.clone()].iter_mut().zip(&columns.l2[range.clone()]) {
             *l3 = l2 + HEADER_LEN as u16;
         }
-        if looked.faults & (LINK_FAULTS | looked.missed) == 0 {
-            columns.edge[range].fill(looked.found.into());
+        if let Some(edge) = looked.plain() {
+            columns.edge[range].fill(edge.into());
             return;
         }
         for i in range.clone() {
@@ -226,8 +233,14 @@ impl Intake {
         };
         let Scratch { tags, lengths, .. } = &mut *self.scratch;
         lengths[..sides.length.len()].copy_from_slice(sides.length);
-        let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
-        let alike = batch::alike_ip4(&frames, station, columns, first, tags);
+        let (alike, missed, found) = if frames.bytes(0)[12 + first.0.tags()..][..2] == EtherType::IPV6.0.to_be_bytes() {
+            let columns = Columns6 { flags: sides.flags, length: sides.length };
+            (batch::alike_ip6(&frames, station, columns, first, tags), check::NOT_IP6, Edge::Ip6Input)
+        } else {
+            let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
+            (batch::alike_ip4(&frames, station, columns, first, tags), check::NOT_IP4, Edge::Ip4Input)
+        };
+        let looked = Looked { faults: alike.faults, missed, found };
         let (tags, lengths) = (&tags[..alike.done], &lengths[..alike.done]);
         let done = range.start..range.start + alike.done;
         admit(cx, vector, &done, facts, alike.faults);
@@ -235,7 +248,7 @@ impl Intake {
         for (l3, l2) in columns.l3[done.clone()].iter_mut().zip(&columns.l2[done.clone()]) {
             *l3 = l2 + first.0.header_length();
         }
-        let plain = alike.faults & ETHERNET_FAULTS == 0;
+        let plain = looked.plain();
         if alike.one_vlan {
             let edge = match owner_of_first {
                 Err(edge) => Some(edge),
@@ -246,10 +259,10 @@ impl Intake {
                 }
                 Ok(None) => None,
             };
-            match edge.or(plain.then_some(Edge::Ip4Input)) {
+            match edge.or(plain) {
                 Some(edge) => columns.edge[done.clone()].fill(edge.into()),
                 None => done.clone().for_each(|i| {
-                    let edge = ethertype_edge(cx, vector, i, check::NOT_IP4).unwrap_or(Edge::UnknownVlan);
+                    let edge = ethertype_edge(cx, vector, i, missed).unwrap_or(Edge::UnknownVlan);
                     vector.set_edge(i, edge.into());
                 }),
             }
@@ -262,9 +275,9 @@ impl Intake {
                 if has_own_mac || station != facts.mac {
                     let mac = if let Ok(Some(found)) = owner { own(found) } else { facts.mac };
                     address_to(cx, vector, i, mac, facts);
-                    give(cx, vector, i, owner, lengths[at], &mut counted, false);
+                    give(cx, vector, i, owner, lengths[at], &mut counted, (None, missed));
                 } else {
-                    give(cx, vector, i, owner, lengths[at], &mut counted, plain);
+                    give(cx, vector, i, owner, lengths[at], &mut counted, (plain, missed));
                 }
             }
         }
@@ -288,7 +301,7 @@ impl Intake {
         batch::shapes(&frames, lengths, shapes, tags);
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
         let faults = batch::tagged_ip4(&frames, facts.mac, columns, shapes);
-        let plain = faults & ETHERNET_FAULTS == 0;
+        let plain = Looked { faults, missed: check::NOT_IP4, found: Edge::Ip4Input }.plain();
         admit(cx, vector, &range, facts, faults);
         let mut counted = Counted::new(&self.rx, cx.thread);
         for i in range.clone() {
@@ -301,9 +314,9 @@ impl Intake {
                 && found.has_own_mac()
             {
                 address_to(cx, vector, i, table.get(found.index()).map_or(facts.mac, |own| own.mac), facts);
-                plain = false;
+                plain = None;
             }
-            give(cx, vector, i, owner, lengths[at], &mut counted, plain);
+            give(cx, vector, i, owner, lengths[at], &mut counted, (plain, check::NOT_IP4));
         }
     }
 }
@@ -325,7 +338,8 @@ fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, facts: &Fa
     }
 }
 
-/// Gives a packet to its owner and says where it goes; `plain` when nothing is wrong with any.
+/// Gives a packet to its owner and says where it goes: where all go when nothing is wrong with any, else by its flags, in which
+/// `missed` is the bit of packets of another EtherType than was looked for.
 #[inline]
 fn give(
     cx: &Context<'_>,
@@ -334,7 +348,7 @@ fn give(
     owner: Result<Option<Found>, Edge>,
     length: u16,
     counted: &mut Counted<'_>,
-    plain: bool,
+    (plain, missed): (Option<Edge>, u32),
 ) {
     let found = match owner {
         Ok(found) => found,
@@ -347,10 +361,7 @@ fn give(
             return vector.set_edge(i, Edge::SubDown.into());
         }
     }
-    let edge = match plain {
-        true => Edge::Ip4Input,
-        false => ethertype_edge(cx, vector, i, check::NOT_IP4).unwrap_or(Edge::UnknownVlan),
-    };
+    let edge = plain.or_else(|| ethertype_edge(cx, vector, i, missed)).unwrap_or(Edge::UnknownVlan);
     vector.set_edge(i, edge.into());
 }
 

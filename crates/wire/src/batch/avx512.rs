@@ -38,23 +38,29 @@ const fn pick(tags: u8) -> [u8; 64] {
     pick
 }
 
-/// The same of IPv6: station and ethertype, the first two words of the header, and those with which its addresses begin; the
-/// rest is not used.
-const PICK6: [u8; 64] = {
+/// The same of IPv6: station and ethertype, the first two words of the header, those with which its addresses begin, and as
+/// the last one the tags' control information.
+const PICKS6: [[u8; 64]; 3] = [pick6(0), pick6(1), pick6(2)];
+
+const fn pick6(tags: u8) -> [u8; 64] {
     let mut pick = [0; 64];
     let mut i = 0;
     while i < 32 {
         let byte = match i {
             0..6 => i,
-            6..20 => i + 6,
-            _ => i - 20 + 38,
+            6..20 => i + 6 + 4 * tags,
+            20..24 => i - 20 + 38 + 4 * tags,
+            // Not used.
+            24..28 => 0,
+            28..30 => i - 28 + 14,
+            _ => i - 30 + 18,
         };
         pick[i as usize] = byte;
         pick[i as usize + 32] = byte + 64; // bit 6 selects the second packet
         i += 1;
     }
     pick
-};
+}
 
 /// Swaps the bytes of each dword.
 const SWAP: [u8; 64] = {
@@ -106,19 +112,19 @@ pub(super) fn ethernet_ip4(
 
 /// See [`super::ethernet_ip6`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-pub(super) fn ethernet_ip6(frames: &Frames<'_>, station: MacAddress, flags: &mut [u32], length: &mut [u16]) -> u32 {
+pub(super) fn ethernet_ip6(frames: &Frames<'_>, station: MacAddress, mut columns: ip6::Columns6<'_>) -> u32 {
     let count = frames.len();
     let pass = Pass::new(station);
-    let pick = load(&PICK6);
+    let pick = load(&PICKS6[0]);
     let mut union = _mm512_setzero_si512();
     let mut at = 0;
     while at + LANES <= count {
         prefetch(frames, at);
         let fields = transposed(frames, at, |_| pick);
-        union = _mm512_or_si512(union, pass.judge6(&fields, &mut flags[..count], &mut length[..count], at));
+        union = _mm512_or_si512(union, pass.judge6(&fields, number(14), &mut columns, at));
         at += LANES;
     }
-    _mm512_reduce_or_epi32(union) as u32 | ip6::each(frames, station, flags, length, at)
+    _mm512_reduce_or_epi32(union) as u32 | ip6::each(frames, station, &mut columns, at)
 }
 
 /// See [`super::tagged_ip4`].
@@ -168,23 +174,49 @@ pub(super) fn alike_ip4(
     tags: &mut [u32],
 ) -> Alike {
     match first.0.depth() {
-        0 => alike_of::<0>(frames, station, columns, first, tags),
-        1 => alike_of::<1>(frames, station, columns, first, tags),
-        _ => alike_of::<2>(frames, station, columns, first, tags),
+        0 => alike_of::<0>(frames, station, Headers::Ip4(columns), first, tags),
+        1 => alike_of::<1>(frames, station, Headers::Ip4(columns), first, tags),
+        _ => alike_of::<2>(frames, station, Headers::Ip4(columns), first, tags),
     }
 }
 
+/// See [`super::alike_ip6`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(super) fn alike_ip6(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: ip6::Columns6<'_>,
+    first: (Shape, u32),
+    tags: &mut [u32],
+) -> Alike {
+    match first.0.depth() {
+        0 => alike_of::<0>(frames, station, Headers::Ip6(columns), first, tags),
+        1 => alike_of::<1>(frames, station, Headers::Ip6(columns), first, tags),
+        _ => alike_of::<2>(frames, station, Headers::Ip6(columns), first, tags),
+    }
+}
+
+/// What is behind link headers, with the columns of what is found there.
+enum Headers<'a> {
+    Ip4(EthernetColumns<'a>),
+    Ip6(ip6::Columns6<'a>),
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+#[inline]
 fn alike_of<const TAGS: usize>(
     frames: &Frames<'_>,
     station: MacAddress,
-    mut columns: EthernetColumns<'_>,
+    mut headers: Headers<'_>,
     first: (Shape, u32),
     tags: &mut [u32],
 ) -> Alike {
     let count = frames.len();
     let pass = Pass::new(station);
-    let pick = load(&PICKS[TAGS]);
+    let pick = load(match headers {
+        Headers::Ip4(_) => &PICKS[TAGS],
+        Headers::Ip6(_) => &PICKS6[TAGS],
+    });
     let link = number(14 + 4 * TAGS as u32);
     // The types of the tags are compared where they stand in the heads.
     let (pattern, types) = (first.0.types(), [0, 0xffff, 0xffff_0000_ffff][TAGS]);
@@ -196,8 +228,12 @@ fn alike_of<const TAGS: usize>(
     while at + LANES <= count {
         prefetch(frames, at);
         let fields = transposed(frames, at, |_| pick);
+        let lengths = match &headers {
+            Headers::Ip4(columns) => &columns.length[..count],
+            Headers::Ip6(columns) => &columns.length[..count],
+        };
         // SAFETY: 16 lengths from `at`, below `count`, the column's length.
-        let length = unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(columns.length.as_ptr().add(at).cast())) };
+        let length = unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(lengths.as_ptr().add(at).cast())) };
         let ethertype = _mm512_srli_epi32::<16>(fields[1]);
         let deeper =
             _mm512_cmpeq_epi32_mask(ethertype, number(0x0081)) | _mm512_cmpeq_epi32_mask(ethertype, number(0xa888));
@@ -207,7 +243,11 @@ fn alike_of<const TAGS: usize>(
         if strange || deeper | cut != 0 {
             break;
         }
-        union = _mm512_or_si512(union, pass.judge(&fields, link, &mut columns, at));
+        let faults = match &mut headers {
+            Headers::Ip4(columns) => pass.judge(&fields, link, columns, at),
+            Headers::Ip6(columns) => pass.judge6(&fields, link, columns, at),
+        };
+        union = _mm512_or_si512(union, faults);
         if TAGS > 0 {
             let own = _mm512_and_si512(_mm512_shuffle_epi8(fields[7], pass.swap), number(used));
             others |= _mm512_cmpneq_epi32_mask(_mm512_and_si512(own, number(vids)), vid);
@@ -216,7 +256,10 @@ fn alike_of<const TAGS: usize>(
         }
         at += LANES;
     }
-    let rest = scalar::alike_ip4(frames, station, columns, first, tags, at);
+    let rest = match headers {
+        Headers::Ip4(columns) => scalar::alike_ip4(frames, station, columns, first, tags, at),
+        Headers::Ip6(columns) => ip6::alike(frames, station, columns, first, tags, at),
+    };
     Alike {
         done: rest.done,
         faults: rest.faults | _mm512_reduce_or_epi32(union) as u32,
@@ -355,9 +398,9 @@ impl Pass {
     /// All checks of 16 IPv6 packets, as [`Pass::judge`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     #[inline]
-    fn judge6(&self, fields: &[__m512i; 8], flags: &mut [u32], lengths: &mut [u16], at: usize) -> __m512i {
+    fn judge6(&self, fields: &[__m512i; 8], link: __m512i, columns: &mut ip6::Columns6<'_>, at: usize) -> __m512i {
         let [mac_low, mac_high, first, second, source, target, ..] = *fields;
-        let (flags, lengths) = (&mut flags[at..at + LANES], &mut lengths[at..at + LANES]);
+        let (flags, lengths) = (&mut columns.flags[at..at + LANES], &mut columns.length[at..at + LANES]);
         // SAFETY: 16 lengths and flags, as just cut out.
         let (length, old) = unsafe {
             (
@@ -369,7 +412,7 @@ impl Pass {
         let foreign = _mm512_cmpneq_epi32_mask(mac_low, self.station_low)
             | _mm512_cmpneq_epi32_mask(_mm512_and_si512(mac_high, number(0xffff)), self.station_high);
         let not_ip6 = _mm512_cmpneq_epi32_mask(_mm512_srli_epi32::<16>(mac_high), number(0xdd86));
-        let headers = number(14 + 40);
+        let headers = _mm512_add_epi32(link, number(40));
         let short = _mm512_cmplt_epu32_mask(length, headers) & !not_ip6;
         let ip6 = !(not_ip6 | short);
 

@@ -1,8 +1,8 @@
 //! One pass over Ethernet and IPv6 headers.
 
+use super::{Alike, Frames, Shape, Simd, avx512_available, check, scalar};
 #[cfg(target_arch = "x86_64")]
 use super::{FEW, avx512};
-use super::{Frames, Simd, avx512_available, check, scalar};
 use crate::addr::MacAddress;
 use crate::ethernet::EtherType;
 use crate::ipv6::HEADER_LEN;
@@ -11,6 +11,21 @@ use crate::ipv6::HEADER_LEN;
 const LEN: u16 = 14 + HEADER_LEN as u16;
 /// With any of these the payload length says nothing about the frame.
 const NOT_TRIMMED: u32 = check::NOT_IP6 | check::SHORT | check::VERSION | check::TOTAL_LENGTH;
+
+/// Columns6 that [`ethernet_ip6`] reads and writes, one entry a packet.
+pub struct Columns6<'a> {
+    /// Bits of [`check`] are set; others are kept.
+    pub flags: &'a mut [u32],
+    /// In: the frame's length. Out: of sound packets that without padding.
+    pub length: &'a mut [u16],
+}
+
+impl Columns6<'_> {
+    /// Those of the first packets.
+    fn first(self, count: usize) -> Self {
+        Columns6 { flags: &mut self.flags[..count], length: &mut self.length[..count] }
+    }
+}
 
 /// As [`super::ethernet_ip4`], of IPv6: station, EtherType, and what RFC 8200 and RFC 4291 have a router look at in every
 /// packet, into the columns of flags and lengths (behind a sound packet Ethernet padding is cut off). Says the union of all
@@ -22,60 +37,116 @@ const NOT_TRIMMED: u32 = check::NOT_IP6 | check::SHORT | check::VERSION | check:
 ///
 /// # Panics
 /// When a column is shorter than the frames are many.
-pub fn ethernet_ip6(frames: &Frames<'_>, station: MacAddress, flags: &mut [u32], length: &mut [u16]) -> u32 {
-    ethernet_ip6_with(Simd::detected(), frames, station, flags, length)
+pub fn ethernet_ip6(frames: &Frames<'_>, station: MacAddress, columns: Columns6<'_>) -> u32 {
+    ethernet_ip6_with(Simd::detected(), frames, station, columns)
 }
 
 /// [`ethernet_ip6`] by a chosen instruction set (which the processor must have). There is none for AVX2 alone.
-pub fn ethernet_ip6_with(
-    simd: Simd,
-    frames: &Frames<'_>,
-    station: MacAddress,
-    flags: &mut [u32],
-    length: &mut [u16],
-) -> u32 {
-    let (flags, length) = (&mut flags[..frames.len()], &mut length[..frames.len()]);
+pub fn ethernet_ip6_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, columns: Columns6<'_>) -> u32 {
+    let mut columns = columns.first(frames.len());
     match simd {
         #[cfg(target_arch = "x86_64")]
         Simd::Avx512 if frames.len() >= FEW => {
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::ethernet_ip6(frames, station, flags, length) }
+            unsafe { avx512::ethernet_ip6(frames, station, columns) }
         }
-        _ => each(frames, station, flags, length, 0),
+        _ => each(frames, station, &mut columns, 0),
+    }
+}
+
+/// [`ethernet_ip6`] over frames as long as they have the (sound) shape of the `first`, as [`super::alike_ip4`] does it.
+///
+/// # Panics
+/// When a column is shorter than the frames are many.
+pub fn alike_ip6(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: Columns6<'_>,
+    first: (Shape, u32),
+    tags: &mut [u32],
+) -> Alike {
+    alike_ip6_with(Simd::detected(), frames, station, columns, first, tags)
+}
+
+/// [`alike_ip6`] by a chosen instruction set (which the processor must have).
+pub fn alike_ip6_with(
+    simd: Simd,
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: Columns6<'_>,
+    first: (Shape, u32),
+    tags: &mut [u32],
+) -> Alike {
+    let (columns, tags) = (columns.first(frames.len()), &mut tags[..frames.len()]);
+    debug_assert!(first.0.is_sound());
+    match simd {
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => {
+            assert!(avx512_available());
+            // SAFETY: the processor has the instructions, as just asserted.
+            unsafe { avx512::alike_ip6(frames, station, columns, first, tags) }
+        }
+        _ => alike(frames, station, columns, first, tags, 0),
     }
 }
 
 /// The packets from one on, each by itself.
 #[inline(always)]
-pub(super) fn each(
-    frames: &Frames<'_>,
-    station: MacAddress,
-    flags: &mut [u32],
-    length: &mut [u16],
-    from: usize,
-) -> u32 {
+pub(super) fn each(frames: &Frames<'_>, station: MacAddress, columns: &mut Columns6<'_>, from: usize) -> u32 {
     let station = scalar::Station::new(station);
-    let columns = flags.iter_mut().zip(length).enumerate().skip(from);
-    columns.fold(0, |union, (i, (flags, length))| {
+    let mut columns = Columns6 { flags: &mut *columns.flags, length: &mut *columns.length };
+    (from..frames.len()).fold(0, |union, i| {
         frames.prefetch(i + scalar::AHEAD);
-        let (bits, payload) = judge(frames.bytes(i), *length, station);
-        if (bits & NOT_TRIMMED) | (*flags & check::CHAINED) == 0 {
-            *length = LEN + payload;
-        }
-        let examined = if bits & (check::NOT_IP6 | check::SHORT) == 0 { check::EXAMINED6 } else { 0 };
-        *flags |= bits | examined;
-        union | bits
+        union | one(frames, i, station, &mut columns, 0)
     })
 }
 
-/// The faults of a frame, and how long its payload says that it is.
+/// The same as long as they are alike.
+pub(super) fn alike(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    mut columns: Columns6<'_>,
+    first: (Shape, u32),
+    tags: &mut [u32],
+    from: usize,
+) -> Alike {
+    let station = scalar::Station::new(station);
+    scalar::while_alike(tags, first.1, from, |i| {
+        frames.prefetch(i + scalar::AHEAD);
+        let (other, own) = scalar::shape(frames.bytes(i), columns.length[i]);
+        (other == first.0).then(|| (one(frames, i, station, &mut columns, other.tags()), own))
+    })
+}
+
+/// One packet with so many bytes of VLAN tags; gives the bits of its faults.
 #[inline(always)]
-fn judge(head: &[u8; 64], length: u16, station: scalar::Station) -> (u32, u16) {
-    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+fn one(frames: &Frames<'_>, i: usize, station: scalar::Station, columns: &mut Columns6<'_>, tags: usize) -> u32 {
+    let (head, length) = (frames.bytes(i), columns.length[i]);
+    // With offsets known beforehand nothing has to be checked against the head's end.
+    let (bits, payload) = match tags {
+        0 => judge::<0>(head, length, station),
+        4 => judge::<4>(head, length, station),
+        _ => judge::<8>(head, length, station),
+    };
+    if (bits & NOT_TRIMMED) | (columns.flags[i] & check::CHAINED) == 0 {
+        columns.length[i] = LEN + tags as u16 + payload;
+    }
+    let examined = if bits & (check::NOT_IP6 | check::SHORT) == 0 { check::EXAMINED6 } else { 0 };
+    columns.flags[i] |= bits | examined;
+    bits
+}
+
+/// The faults of a frame with so many bytes of VLAN tags, and how long its payload says that it is.
+#[inline(always)]
+fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: scalar::Station) -> (u32, u16) {
     let bit = |is: bool, bit: u32| if is { bit } else { 0 };
     let group = head[0] & 1 != 0;
     let link = bit(group, check::GROUP) | bit(!group && !station.is(head), check::OTHER_STATION);
+    // Tags stand before the EtherType: what follows is as if they were not there.
+    let head: &[u8; 54] = head[TAGS..].first_chunk().expect("tags are at most 8 bytes");
+    let length = length.saturating_sub(TAGS as u16);
+    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     if word(12) != EtherType::IPV6.0 {
         return (link | check::NOT_IP6, 0);
     }
@@ -100,7 +171,8 @@ fn is_special(first: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Bed, STATION, sets};
+    use super::super::first_shape;
+    use super::super::tests::{Bed, STATION, sets, tagged};
     use super::*;
     use proptest::prelude::*;
 
@@ -120,8 +192,12 @@ mod tests {
 
     fn check_by(simd: Simd, bed: &mut Bed) -> u32 {
         let (frames, columns) = bed.frames();
-        ethernet_ip6_with(simd, &frames, STATION, columns.flags, columns.length)
+        ethernet_ip6_with(simd, &frames, STATION, Columns6 { flags: columns.flags, length: columns.length })
     }
+
+    /// The tags of frames, and their control information as it is found.
+    const TAGS: [(&[(u16, u16)], u32); 3] =
+        [(&[], 0), (&[(0x8100, 100)], 100 << 16), (&[(0x88a8, 0xa00a), (0x8100, 20)], 0xa00a_0014)];
 
     #[test]
     fn each_check_has_its_bit() {
@@ -152,10 +228,45 @@ mod tests {
             for (bit, spoil) in &cases {
                 let mut frame = plain();
                 spoil(&mut frame);
-                let mut bed = Bed::new(&vec![frame; 17]);
+                let mut bed = Bed::new(&vec![frame.clone(); 17]);
                 assert_eq!(check_by(simd, &mut bed), *bit, "{simd:?}");
                 let seen = if bit & (check::NOT_IP6 | check::SHORT) == 0 { check::EXAMINED6 } else { 0 };
                 assert!(bed.flags.iter().all(|flags| *flags == bit | seen), "{simd:?} {bit:#x}");
+                // The same behind tags.
+                for (tags, control) in TAGS {
+                    let mut bed = Bed::new(&vec![tagged(&frame, tags); 37]);
+                    let length = bed.length[0];
+                    let (frames, columns) = bed.frames();
+                    let columns = Columns6 { flags: columns.flags, length: columns.length };
+                    let first = first_shape(&frames, length);
+                    let mut found = vec![0; 37];
+                    let alike = alike_ip6_with(simd, &frames, STATION, columns, first, &mut found);
+                    assert_eq!(alike, Alike { done: 37, faults: *bit, one_vlan: true }, "{simd:?} {tags:?} {bit:#x}");
+                    assert!(bed.flags.iter().all(|flags| *flags == bit | seen), "{simd:?} {tags:?} {bit:#x}");
+                    assert!(tags.is_empty() || found.iter().all(|tags| *tags == control), "{simd:?} {tags:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_ends_where_frames_have_other_tags_and_says_whether_they_are_of_one_vlan() {
+        for simd in sets() {
+            let of = |tags: &[(u16, u16)]| tagged(&plain(), tags);
+            let mut frames = vec![of(&[(0x8100, 100)]); 40];
+            frames[20] = of(&[(0x8100, 0xe000 | 101)]);
+            frames[33] = of(&[(0x88a8, 100)]);
+            for (until, one_vlan) in [(20, true), (40, false)] {
+                let mut bed = Bed::new(&frames[..until]);
+                let lengths = bed.length.clone();
+                let (heads, columns) = bed.frames();
+                let columns = Columns6 { flags: columns.flags, length: columns.length };
+                let (first, mut found) = (first_shape(&heads, lengths[0]), vec![0; until]);
+                let alike = alike_ip6_with(simd, &heads, STATION, columns, first, &mut found);
+                assert_eq!(alike, Alike { done: until.min(33), faults: 0, one_vlan }, "{simd:?}");
+                assert!(bed.flags[..alike.done].iter().all(|flags| *flags == check::EXAMINED6), "{simd:?}");
+                assert!(bed.flags[alike.done..].iter().all(|flags| *flags == 0), "the others are left alone");
+                assert_eq!(bed.length[alike.done..], lengths[alike.done..]);
             }
         }
     }
@@ -200,6 +311,23 @@ mod tests {
                 prop_assert_eq!(check_by(simd, &mut bed), union);
                 prop_assert_eq!(&bed.flags, &expected.flags);
                 prop_assert_eq!(&bed.length, &expected.length);
+                // What is behind tags is judged as without; where a frame is too short to have them, they are not alike.
+                for (tags, _) in TAGS {
+                    let mut bed = Bed::new(&frames.iter().map(|frame| tagged(frame, tags)).collect::<Vec<_>>());
+                    let (heads, columns) = bed.frames();
+                    let first = first_shape(&heads, columns.length[0]);
+                    if !first.0.is_sound() {
+                        continue;
+                    }
+                    let columns = Columns6 { flags: columns.flags, length: columns.length };
+                    let done = alike_ip6_with(simd, &heads, STATION, columns, first, &mut [0; 20]).done;
+                    if first.0.depth() == tags.len() {
+                        prop_assert_eq!(&bed.flags[..done], &expected.flags[..done]);
+                        let padded = expected.length[..done].iter().map(|length| length + 4 * tags.len() as u16);
+                        prop_assert!(bed.length[..done].iter().copied().eq(padded));
+                    }
+                    prop_assert!(bed.flags[done..].iter().all(|flags| *flags == 0));
+                }
             }
         }
     }

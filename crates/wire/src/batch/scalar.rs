@@ -80,14 +80,26 @@ pub(super) fn alike_ip4(
     from: usize,
 ) -> Alike {
     let station = Station::new(station);
-    let mut alike = Alike { done: from, faults: 0, one_vlan: true };
-    for (i, tags) in tags[..frames.len()].iter_mut().enumerate().skip(from) {
+    while_alike(tags, first.1, from, |i| {
         let (other, own) = shape(frames.bytes(i), columns.length[i]);
-        if other != first.0 {
-            break;
-        }
-        alike.faults |= one(frames, i, station, &mut columns, other.tags());
-        alike.one_vlan &= (own ^ first.1) & VIDS == 0;
+        (other == first.0).then(|| (one(frames, i, station, &mut columns, other.tags()), own))
+    })
+}
+
+/// Looks at frames from one on, as long as they are alike: `look` gives the faults of such a one and the control information of
+/// its tags.
+#[inline(always)]
+pub(super) fn while_alike(
+    tags: &mut [u32],
+    first: u32,
+    from: usize,
+    mut look: impl FnMut(usize) -> Option<(u32, u32)>,
+) -> Alike {
+    let mut alike = Alike { done: from, faults: 0, one_vlan: true };
+    for (i, tags) in tags.iter_mut().enumerate().skip(from) {
+        let Some((faults, own)) = look(i) else { break };
+        alike.faults |= faults;
+        alike.one_vlan &= (own ^ first) & VIDS == 0;
         *tags = own;
         alike.done = i + 1;
     }

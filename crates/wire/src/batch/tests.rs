@@ -221,7 +221,7 @@ fn stacks() -> impl Strategy<Value = Vec<(u16, u16)>> {
     prop::collection::vec(tag, 0..4)
 }
 
-fn tagged(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
+pub(super) fn tagged(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
     let tags: Vec<u8> = tags.iter().flat_map(|(t, c)| [t.to_be_bytes(), c.to_be_bytes()].concat()).collect();
     [&frame[..12], &tags, &frame[12..]].concat()
 }
