@@ -107,10 +107,10 @@ class Host:
         with self.inside():
             pathlib.Path("/proc/sys", key).write_text(str(value))
 
-    def socket(self, kind, address=None, timeout=5.0):
+    def socket(self, kind, address=None, timeout=5.0, family=socket.AF_INET):
         """A TCP or UDP socket of this host."""
         with self.inside():
-            opened = socket.socket(socket.AF_INET, kind)
+            opened = socket.socket(family, kind)
         self.lab.stack.callback(opened.close)
         opened.settimeout(timeout)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -189,7 +189,13 @@ def replied_in_fragments(data):
              / carried[at : at + 1232]) for at in parts]
 
 
+def tcp6(flags="S", dst=US, src=HOST1, **more):
+    return ip6(dst, src) / scapy.TCP(sport=1000, dport=80, seq=100, ack=0, flags=flags, **more)
+
+
 UDP = scapy.UDP(sport=1000, dport=2000) / DATA
+RESET = [(0, scapy.Ether(src=E0, dst=H1) / scapy.IPv6(src=US, dst=HOST1, hlim=64)
+          / scapy.TCP(sport=80, dport=1000, seq=0, ack=101, flags="RA", window=0))]
 REPLY = scapy.IPv6(src=US, dst=HOST1, hlim=64) / scapy.ICMPv6EchoReply(id=7, seq=1, data=DATA)
 REPLIED = [(0, scapy.Ether(src=E0, dst=H1) / REPLY)]
 #: What moves when a datagram of fragments is an echo request.
@@ -249,16 +255,16 @@ CASES = [
     Case("ip6-input", "ip6 multicast not routed", to_us(udp6("ff0e::1"))),
     Case("ip6-input", "ip6 link-local destination is not ours", to_us(udp6("fe80::5"))),
     Case("ip6-lookup", "blackholed packets", to_us(udp6("2001:db8:20::1"))),
-    Case("ip6-lookup", "ip6 is not punted", to_us(udp6("2001:db8:21::1"))),
+    Case("ip6-punt", "punted, but no host interface takes it", to_us(udp6("2001:db8:21::1"))),
     Case("ip6-load-balance", "blackholed packets", to_us(udp6("2001:db8:24::3")),
          given=["ip route add 2001:db8:24::/48 via drop weight 255 via 2001:db8:2::2"],
          undo=["ip route del 2001:db8:24::/48"]),
-    Case("ip6-load-balance", "ip6 is not punted", to_us(udp6("2001:db8:24::3")),
+    Case("ip6-punt", "punted, but no host interface takes it", to_us(udp6("2001:db8:24::3")),
          given=["ip route add 2001:db8:24::/48 via punt weight 255 via 2001:db8:2::2"],
          undo=["ip route del 2001:db8:24::/48"]),
     Case("lookup-ip6-dst", "blackholed packets", to_us(udp6("2001:db8:25::1")),
          given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via drop"], undo=NO_LEAK),
-    Case("lookup-ip6-dst", "ip6 is not punted", to_us(udp6("2001:db8:25::1")),
+    Case("ip6-punt", "punted, but no host interface takes it", to_us(udp6("2001:db8:25::1")),
          given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via punt"], undo=NO_LEAK),
     Case("lookup-ip6-dst", "too many tables in a row", to_us(udp6("2001:db8:25::1")),
          given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via ip6-lookup-in-table 0"],
@@ -266,7 +272,7 @@ CASES = [
     Case("ip6-route-counters", "blackholed packets", to_us(udp6("2001:db8:20::1")),
          given=["set ip6 route counters 2001:db8:20::/48 enable"],
          undo=["set ip6 route counters 2001:db8:20::/48 disable"]),
-    Case("ip6-route-counters", "ip6 is not punted", to_us(udp6("2001:db8:21::1")),
+    Case("ip6-punt", "punted, but no host interface takes it", to_us(udp6("2001:db8:21::1")),
          given=["set ip6 route counters 2001:db8:21::/48 enable"],
          undo=["set ip6 route counters 2001:db8:21::/48 disable"]),
     Case("ip6-rewrite", "group-addressed frame is not forwarded", on_e0(frame(udp6(HOST2), dst=EVERYBODY))),
@@ -282,12 +288,34 @@ CASES = [
     Case("ip6-local", "ip6 second fragment header", to_us(TWO_FRAGMENTS)),
     Case("ip6-local", "ip6 option says discard", to_us(options(ip6(US), 0x5E) / UDP)),
     Case("ip6-local", "ip6 no next header", to_us(ip6(US, nh=59))),
-    Case("ip6-local", "ip6 tcp is not listened to", to_us(ip6(US) / scapy.TCP(sport=1, dport=2))),
+    # UDP and TCP.
+    Case("ip6-udp-lookup", "udp header truncated", to_us(ip6(US, nh=17) / bytes(7))),
+    Case("ip6-udp-lookup", "inconsistent udp/ip lengths", to_us(ip6(US) / scapy.UDP(sport=1, dport=2, len=7) / DATA)),
+    Case("ip6-udp-lookup", "bad udp checksum", to_us(ip6(US) / scapy.UDP(sport=1, dport=2, chksum=1) / DATA)),
+    Case("ip6-udp-lookup", "udp checksum is zero", to_us(ip6(US) / scapy.UDP(sport=1, dport=2, chksum=0) / DATA)),
+    Case("tcp6-reset", "TCP resets sent", to_us(tcp6()), RESET),
+    Case("tcp6-reset", "TCP resets sent", to_us(options(ip6(US), 0x1E) / tcp6().payload), RESET),
+    Case("tcp6-reset", "TCP resets limited by rate", to_us(tcp6(), tcp6()), RESET,
+         given=["set ip icmp error-rate 1 burst 1"], undo=["set ip icmp error-rate default"],
+         also={("tcp6-reset", "TCP resets sent"): 1}),
+    Case("tcp6-reset", "inconsistent ip/tcp lengths", to_us(ip6(US, nh=6) / bytes(19))),
+    Case("tcp6-reset", "bad tcp checksum", to_us(tcp6(chksum=1))),
+    Case("tcp6-reset", "no TCP reset about a reset", to_us(tcp6("R"))),
+    Case("tcp6-reset", "no TCP reset about a group-addressed segment", to_us(tcp6(dst="ff02::1"))),
+    Case("tcp6-reset", "no TCP reset to a source that is not one host", to_us(tcp6(dst=ON_LINK, src="::"))),
+    Case("tcp6-reset", "TCP reset from a link-local address would leave its link", to_us(tcp6(dst=ON_LINK, src=HOST2))),
+    # For a host behind the router.
+    Case("ip6-punt", "punted packet came back from the host", to_us(udp6("2001:db8:21::1")),
+         given=[f"ip6 punt redirect add rx all via {HOST1} e0"], undo=["ip6 punt redirect del rx all"]),
+    Case("ip6-punt", "punted packets limited by rate", to_us(udp6(US, hlim=1), udp6(US, hlim=1)),
+         [(1, scapy.Ether(src=E1, dst=H2) / udp6(US, hlim=1))],
+         given=[f"ip6 punt redirect add rx all via {HOST2} e1", "set ip6 punt rate 1"],
+         undo=["ip6 punt redirect del rx all", "set ip6 punt rate default"]),
     Case("ip6-icmp-input", "echo replies sent", to_us(echo()), [(0, scapy.Ether(src=E0, dst=H1) / REPLY)]),
     Case("ip6-icmp-input", "ICMPv6 message shorter than its header", to_us(ip6(US, nh=58) / b"\x80\0\0")),
     Case("ip6-icmp-input", "bad ICMPv6 checksum", on_e0(changed(frame(echo()), -1, 0xEE))),
     Case("ip6-icmp-input", "ICMPv6 answer from a link-local address would leave its link", to_us(echo(ON_LINK, src=HOST2))),
-    Case("ip6-icmp-input", "ICMPv6 message that asks for nothing",
+    Case("ip6-punt", "ICMPv6 message that asks for nothing",
          to_us(ip6(US) / scapy.ICMPv6EchoReply(id=7, seq=1, data=DATA))),
     # Fragments to the router itself, and of its own.
     reassembly("successful reassemblies", cut(1, echo(), 8), REPLIED, also={("ip6-icmp-input", "echo replies sent"): 1}),

@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from socket import SOCK_DGRAM, SOCK_STREAM
+from socket import AF_INET, AF_INET6, SOCK_DGRAM, SOCK_STREAM
 
 import pytest
 
@@ -26,9 +26,9 @@ def served(lab):
     return router, h1, h2, host
 
 
-def serve(lab, host, data):
+def serve(host, data, family=AF_INET):
     """A server in the host that says `data` to whoever connects to its port 22 and takes what it is told."""
-    listener = host.socket(SOCK_STREAM, ("0.0.0.0", 22))
+    listener = host.socket(SOCK_STREAM, ("" if family == AF_INET else "::", 22), family=family)
     listener.listen()
     heard = []
 
@@ -55,8 +55,7 @@ def serve(lab, host, data):
 
 def ask(client, address, data):
     """What the server says, while it is told `data`."""
-    caller = client.socket(SOCK_STREAM)
-    caller.settimeout(10)
+    caller = client.socket(SOCK_STREAM, timeout=10, family=AF_INET6 if ":" in address else AF_INET)
     caller.connect((address, 22))
     said = bytearray()
 
@@ -72,10 +71,10 @@ def ask(client, address, data):
     return bytes(said)
 
 
-def test_the_host_serves_tcp_under_the_routers_address(lab, served):
+def test_the_host_serves_tcp_under_the_routers_address(served):
     router, h1, h2, host = served
     said, told = b"SSH-2.0-test\r\n" + bytes(200_000), bytes(range(256)) * 800
-    heard = serve(lab, host, said)
+    heard = serve(host, said)
     assert ask(h1, "10.0.1.1", told) == said
     assert ask(h2, "10.0.2.1", told) == said
     wait_until(lambda: len(heard) == 2, "the server has heard both")
@@ -121,12 +120,12 @@ def test_the_host_answers_udp_and_sends_port_unreachable(served):
         other.recv(10)
 
 
-def test_the_path_mtu_reaches_the_host(lab, served):
+def test_the_path_mtu_reaches_the_host(served):
     """ICMP about the host's own connections goes to the host: it sends smaller segments."""
     router, h1, _, host = served
     router.cli("set interface mtu packet 1000 e0")
     said = bytes(range(256)) * 2000
-    serve(lab, host, said)
+    serve(host, said)
     assert ask(h1, "10.0.1.1", b"x") == said
 
 
@@ -144,16 +143,16 @@ def test_interfaces_can_have_ways_of_their_own(lab, served):
         ("all", "192.0.2.2", "tap0"),
         ("e1", "192.0.2.6", "tap1"),
     ]
-    serve(lab, host, b"first")
-    serve(lab, other, b"second")
+    serve(host, b"first")
+    serve(other, b"second")
     assert (ask(h1, "10.0.1.1", b"x"), ask(h2, "10.0.2.1", b"x")) == (b"first", b"second")
 
 
-def test_a_flood_of_segments_is_bounded_on_its_way_to_the_host(lab, served):
+def test_a_flood_of_segments_is_bounded_on_its_way_to_the_host(served):
     require("nping")
     router, h1, h2, host = served
     router.cli("set ip punt rate 100")
-    heard = serve(lab, host, b"still here")
+    heard = serve(host, b"still here")
     flood = h1.start("nping", "--tcp", "-p", "1-1000", "--flags", "syn", "--rate", 5000, "-c", 4, "-q", "10.0.1.1")
     assert h2.reaches("10.0.1.2", count=20)
     flood.wait(timeout=60)

@@ -1,9 +1,11 @@
 //! What nodes of several capabilities do with headers: print those of traced packets, sum over a packet's
 //! buffers, tell hosts from what is none.
 
+use graph::trace::TraceFormat;
 use graph::{Context, Row, Snapshot, flag};
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
+use wire::Family;
 use wire::checksum::Accumulator;
 use wire::pretty::Summary;
 
@@ -15,6 +17,14 @@ pub(crate) fn trace_ip4(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Res
 /// The IPv6 header of a traced packet and the one behind it.
 pub(crate) fn trace_ip6(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "{}", Summary::ipv6(snapshot.l3()).indented(2))
+}
+
+/// That of a family.
+pub(crate) fn trace_of(family: Family) -> TraceFormat {
+    match family {
+        Family::Ip4 => trace_ip4,
+        Family::Ip6 => trace_ip6,
+    }
 }
 
 /// The checksum over `length` bytes from `start` (counted from the start of the first buffer), wherever they
@@ -40,8 +50,14 @@ pub(crate) fn transport_checksum(cx: &Context<'_>, row: &Row, start: usize, leng
 }
 
 /// Whether an address may be that of one host that can be answered: not of this network's unknown hosts, not
-/// a group's, not a loopback's, not reserved (RFC 1122 3.2.1.3).
-pub(crate) fn is_one_host(address: Ipv4Addr) -> bool {
-    let first = address.octets()[0];
-    first != 0 && first < 224 && !address.is_loopback()
+/// a group's, not a loopback's, not reserved (RFC 1122 3.2.1.3); of IPv6, not unspecified, a group's or the loopback's, and
+/// none that embeds one of IPv4 (RFC 4291 2.5).
+pub(crate) fn is_one_host(address: impl Into<IpAddr>) -> bool {
+    match address.into() {
+        IpAddr::V4(address) => {
+            let first = address.octets()[0];
+            first != 0 && first < 224 && !address.is_loopback()
+        }
+        IpAddr::V6(address) => !address.is_multicast() && !matches!(u128::from(address) >> 32, 0 | 0xffff),
+    }
 }

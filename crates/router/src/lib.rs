@@ -28,6 +28,7 @@ pub mod mld;
 pub mod nd;
 pub mod neighbour;
 pub mod packet_generator;
+pub mod punt;
 mod rate;
 pub mod reassembly;
 pub mod router_advertisement;
@@ -50,7 +51,6 @@ use ip::control::Ip;
 use ip::count::Places;
 use ip::fibs::SharedTables;
 use ip::{Fibs4, Fibs6};
-use ip4::Punts;
 use local::UdpListeners;
 use logging::Logging;
 use mld::control::Listening;
@@ -58,6 +58,7 @@ use nd::dad::Detection;
 use nd::proxy::Proxied;
 use neighbour::known::Neighbours;
 use packet_generator::Streams;
+use punt::Punts;
 use rcu::{Domain, Published};
 use reassembly::Reassembly;
 use router_advertisement::control::Advertising;
@@ -105,9 +106,9 @@ pub enum Error {
     #[error("a limit of {limit} neighbours: {stated} static ones are there (`ip neighbor ... del' removes one)")]
     MoreNeighboursStated { stated: usize, limit: usize },
     #[error("{0} is an address of this router: packets for the host go to a next hop of its own")]
-    PuntToOurselves(std::net::Ipv4Addr),
-    #[error("{0} is where `ip punt redirect' sends packets for the host: it is the host's")]
-    PuntedTo(std::net::Ipv4Addr),
+    PuntToOurselves(IpAddr),
+    #[error("{address} is where `{word} punt redirect' sends packets for the host: it is the host's")]
+    PuntedTo { address: IpAddr, word: &'static str },
     #[error("no worker {worker}: there are {workers}, counted from 0 (`show threads')")]
     NoSuchWorker { worker: usize, workers: usize },
     #[error("worker {0} is stuck (`show threads'): queues stay where they are until it goes on")]
@@ -196,8 +197,8 @@ pub enum Error {
     NoSuchNeighbour(IpAddr),
     #[error("packets of {0} would be punted to where they came from")]
     PuntToItself(String),
-    #[error("no such punt redirect (show ip punt redirect lists them)")]
-    NoSuchPunt,
+    #[error("no such punt redirect (show {word} punt redirect lists them)")]
+    NoSuchPunt { word: &'static str },
     #[error("UDP port {port} is listened to already: {description}")]
     PortTaken { port: u16, description: String },
     #[error("too many UDP ports are listened to (at most {max})", max = local::control::MAX_PORTS)]
@@ -243,7 +244,7 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 16] = [
+pub static CAPABILITIES: [&capability::Capability; 17] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &span::CAPABILITY,
@@ -258,6 +259,7 @@ pub static CAPABILITIES: [&capability::Capability; 16] = [
     &icmp6::CAPABILITY,
     &mld::CAPABILITY,
     &local::CAPABILITY,
+    &punt::CAPABILITY,
     &reassembly::CAPABILITY,
     &dhcp::CAPABILITY,
 ];
@@ -313,7 +315,7 @@ pub struct Router {
     stalls: StallWatch,
     /// Where packets for the host go.
     pub punts: Punts,
-    punt_table: ip4::SharedPunts,
+    punt_table: punt::SharedPunts,
     pub reassembly: Reassembly,
     /// Who takes the datagrams to which UDP port.
     pub udp: UdpListeners,
@@ -371,7 +373,7 @@ impl Router {
         let facts: SharedFacts = Arc::new(Published::new(&domain, FactsTable::default()));
         let (sender, events) = crossbeam_channel::bounded(events::QUEUE);
         let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
-        let punt_table: ip4::SharedPunts = Arc::new(Published::new(&domain, ip4::PuntTable::default()));
+        let punt_table: punt::SharedPunts = Arc::new(Published::new(&domain, punt::PuntTable::default()));
         let (fib4, fib6, objects) = (Fib4::new(&domain)?, Fib6::new(&domain)?, Objects::new(&domain)?);
         let tables4: SharedTables<_> = Arc::new(Published::new(&domain, Vec::new()));
         let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Vec::new()));
@@ -392,7 +394,6 @@ impl Router {
                 places: &places,
                 counters: &counters,
                 policy: &icmp_policy,
-                punt_table: &punt_table,
             },
             options.hash_seed,
         )?;
@@ -410,10 +411,11 @@ impl Router {
             options.hash_seed,
         )?;
         mld::register(&mut graph, &facts, &sender)?;
-        let icmp6 = icmp6::register(&mut graph, &facts, &icmp_policy, &fibs6, &objects.handle(), &sender)?;
+        let icmp6 = icmp6::register(&mut graph, &facts, &icmp_policy, &punt_table, &fibs6, &objects.handle(), &sender)?;
         let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &punt_table, &fibs, &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
-        let local = local::register(&mut graph, &udp_ports, &icmp_policy)?;
+        let local = local::register(&mut graph, &udp_ports, &icmp_policy, &facts)?;
+        punt::register(&mut graph, &punt_table, &counters)?;
         let span = span::register(&mut graph, &facts)?;
         let handoff = handoff::register(&mut graph, &facts)?;
         let reassembly = reassembly::register(&mut graph, &fibs, &fibs6)?;
@@ -519,7 +521,7 @@ pub fn commands() -> CommandSet<Router> {
     vlan::cli::register(&mut set);
     ip::cli::register(&mut set);
     ip6::cli::register(&mut set);
-    ip4::punt::cli::register(&mut set);
+    punt::cli::register(&mut set);
     neighbour::cli::register(&mut set);
     arp::cli::register(&mut set);
     nd::cli::register(&mut set);

@@ -3,8 +3,8 @@
 use super::Statement;
 use super::plan::{Difference, Step, steps};
 use crate::{
-    Devices, Options, Router, arp, dhcp, handoff, icmp, interface, ip4, logging, neighbour, packet_generator,
-    reassembly, span,
+    Devices, Options, Router, arp, dhcp, handoff, icmp, interface, logging, neighbour, packet_generator, punt, reassembly,
+    span,
 };
 use command::{CommandError, CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ impl Router {
         arp::config::statements(self, &mut statements);
         crate::ip::config::statements(self, &mut statements);
         crate::ip::vrf::limits(self, &mut statements);
-        ip4::punt::config::statements(self, &mut statements);
+        punt::config::statements(self, &mut statements);
         icmp::config::statements(self, &mut statements);
         reassembly::config::statements(self, &mut statements);
         dhcp::config::statements(self, &mut statements);

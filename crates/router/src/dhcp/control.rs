@@ -193,7 +193,7 @@ impl Router {
             return Ok(());
         }
         if self.dhcp.clients.is_empty() {
-            self.listen_udp(CLIENT_PORT, NAME, "DHCP client")?;
+            self.listen_udp(Family::Ip4, CLIENT_PORT, NAME, "DHCP client")?;
         }
         let now = self.dhcp.now();
         let client = Client {
@@ -245,7 +245,7 @@ impl Router {
             interface.has_dhcp_client = false;
         }
         if self.dhcp.clients.is_empty() {
-            self.unlisten_udp(CLIENT_PORT);
+            self.unlisten_udp(Family::Ip4, CLIENT_PORT);
         }
         self.publish_facts();
         self.publish_dhcp();

@@ -6,7 +6,7 @@
 
 use super::{Event, MAX_TEXT};
 use crate::events::EventSender;
-use crate::ip4::Unclaimed;
+use crate::punt::Unclaimed;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector};
 use rcu::Published;
 use std::sync::Arc;

@@ -7,11 +7,11 @@
 use super::ping::awaited::Awaited;
 use crate::events::EventSender;
 use crate::headers::transport_checksum;
-use crate::ip4::{SharedPunts, Unclaimed};
+use crate::punt::{SharedPunts, Unclaimed};
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Vector, flag};
 use wire::checksum;
 use wire::icmpv4::{self, Type};
-use wire::{batch::check, ipv4};
+use wire::{Family, batch::check, ipv4};
 
 graph::edges! {
     pub enum Edge {
@@ -73,12 +73,9 @@ impl EchoInput {
         if let Some(told) = self.awaited.tell(cx, row, Edge::Answer, Edge::ControlBusy) {
             return told;
         }
-        let is_ours = row.flags & flag::ORIGINATED != 0;
-        // What the host sends under an address of ours is told of to that address.
-        if is_ours && self.punts.load(cx.round).back_by(row.rx_interface).is_none() {
-            return Edge::Own;
-        }
-        row.scratch = if is_ours { Unclaimed::Error } else { Unclaimed::Message }.into();
+        let ways = self.punts.load(cx.round).of(Family::Ip4);
+        let Some(reason) = Unclaimed::message(row, ways) else { return Edge::Own };
+        row.scratch = reason.into();
         Edge::Unclaimed
     }
 }

@@ -19,7 +19,7 @@ use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
 use crate::interface::SharedFacts;
 use crate::ip::Fibs4;
-use crate::ip4::SharedPunts;
+use crate::punt::SharedPunts;
 use graph::{Behaviour, Graph, GraphError};
 use tables::ObjectHandle;
 use wire::Family;

@@ -2,7 +2,7 @@
 //!
 //! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes: the echo reply in place, with
 //! an IPv6 header right before it. Next: `ip6-lookup` with a reply, or `ip6-glean` (`ip6-local` when it asked itself) when
-//! the asker, or the address that was asked, is of the link only; `icmp6-neighbor-discovery` with that. Answers to pings of
+//! the asker, or the address that was asked, is of the link only; `icmp6-neighbor-discovery` with that; `ip6-punt` with what asks for nothing here. Answers to pings of
 //! our own, and errors about them, are told to control.
 
 use super::way::{self, Way};
@@ -11,7 +11,9 @@ use crate::headers::transport_checksum;
 use crate::icmp::ping::awaited::Awaited;
 use crate::interface::SharedFacts;
 use crate::ip6::OUR_HOP_LIMIT;
+use crate::punt::{SharedPunts, Unclaimed};
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Vector, flag};
+use wire::Family;
 use wire::batch::check;
 use wire::checksum::{self, pseudo_header6};
 use wire::icmpv6::{self, Type};
@@ -25,6 +27,7 @@ graph::edges! {
         Local => next "ip6-local",
         Discovery => next "icmp6-neighbor-discovery",
         Listeners => next "icmp6-multicast-listener",
+        Unclaimed => next "ip6-punt",
         /// Less than the 8 bytes of an ICMPv6 header (RFC 4443 2.1). A broken or hostile sender.
         Truncated => drop "ICMPv6 message shorter than its header",
         /// The message does not add up (RFC 4443 2.3): damaged on the way, or the sender leaves checksums to a NIC that
@@ -41,8 +44,6 @@ graph::edges! {
         /// A link-local address of this router was pinged from beyond its link. The answer would have to leave the link, which
         /// no packet from such an address may (RFC 4291 2.5.6): ping another address.
         BeyondLink => drop "ICMPv6 answer from a link-local address would leave its link",
-        /// A message that asks for nothing here: an answer or an error to nobody's request.
-        Unasked => end "ICMPv6 message that asks for nothing",
     }
 }
 
@@ -55,12 +56,13 @@ pub fn spec() -> NodeSpec {
 
 pub struct Icmp6Input {
     facts: SharedFacts,
+    punts: SharedPunts,
     pub(crate) awaited: Awaited,
 }
 
 impl Icmp6Input {
-    pub(crate) fn new(facts: SharedFacts, events: EventSender) -> Icmp6Input {
-        Icmp6Input { facts, awaited: Awaited::new(events) }
+    pub(crate) fn new(facts: SharedFacts, punts: SharedPunts, events: EventSender) -> Icmp6Input {
+        Icmp6Input { facts, punts, awaited: Awaited::new(events) }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
@@ -90,10 +92,17 @@ impl Icmp6Input {
             }
             _ => match self.awaited.tell(cx, row, Edge::Answer, Edge::ControlBusy) {
                 Some(told) => told,
-                None if row.flags & flag::ORIGINATED != 0 => Edge::Own,
-                None => Edge::Unasked,
+                None => self.leave(cx, row),
             },
         }
+    }
+
+    /// What asks for nothing here.
+    fn leave(&self, cx: &Context<'_>, row: &mut Row) -> Edge {
+        let ways = self.punts.load(cx.round).of(Family::Ip6);
+        let Some(reason) = Unclaimed::message(row, ways) else { return Edge::Own };
+        row.scratch = reason.into();
+        Edge::Unclaimed
     }
 
     /// Turns a request into its reply, without the extension headers that it had.
@@ -150,7 +159,7 @@ impl Icmp6Input {
 }
 
 /// What was somebody's packet is one of this router's.
-pub(super) fn becomes_ours(row: &mut Row) {
+pub(crate) fn becomes_ours(row: &mut Row) {
     row.flags = (row.flags & (flag::TRACED | flag::OFFLOAD | flag::CHAINED)) | flag::ORIGINATED | check::EXAMINED6;
     row.scratch = 0;
 }

@@ -6,7 +6,7 @@ mod way;
 
 pub use error::Report;
 pub(crate) use error::forbidden;
-pub(crate) use input::Icmp6Input;
+pub(crate) use input::{Icmp6Input, becomes_ours};
 pub(crate) use way::{Way, take as take_way};
 
 use crate::capability::{Capability, Stage};
@@ -14,6 +14,7 @@ use crate::events::EventSender;
 use crate::icmp::{SharedPolicy, ping};
 use crate::interface::SharedFacts;
 use crate::ip::Fibs6;
+use crate::punt::SharedPunts;
 use graph::{Behaviour, Graph, GraphError};
 use tables::ObjectHandle;
 use wire::Family;
@@ -36,12 +37,13 @@ pub(crate) fn register(
     graph: &mut Graph,
     facts: &SharedFacts,
     policy: &SharedPolicy,
+    punts: &SharedPunts,
     fibs: &Fibs6,
     objects: &ObjectHandle,
     events: &EventSender,
 ) -> Result<ping::Nodes, GraphError> {
-    let (seen, sender) = (facts.clone(), events.clone());
-    let echo = move || Icmp6Input::new(seen.clone(), sender.clone());
+    let (seen, punts, sender) = (facts.clone(), punts.clone(), events.clone());
+    let echo = move || Icmp6Input::new(seen.clone(), punts.clone(), sender.clone());
     let input = graph.register(input::spec(), move |_| Behaviour::Map(Box::new(echo())))?;
     let requests = ping::request::register(graph, Family::Ip6, facts, events)?;
     let (facts, policy, fibs, objects) = (facts.clone(), policy.clone(), fibs.clone(), objects.clone());

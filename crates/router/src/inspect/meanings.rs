@@ -51,7 +51,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "IPv4",
         about: "Packets are examined (RFC 1812 5.2), looked up and sent on, or delivered to this router.",
-        of: &["ip4", "ip4-input-no-checksum", "ip4-local-full-reassembly"],
+        of: &["ip4", "ip4-input-no-checksum", "ip4-local-full-reassembly", "ip4-punt"],
     },
     Section {
         title: "ICMP",
@@ -71,7 +71,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "IPv6",
         about: "Packets are examined (RFC 8200), looked up and sent on, or delivered to this router.",
-        of: &["ip6", "ip6-local-full-reassembly"],
+        of: &["ip6", "ip6-local-full-reassembly", "ip6-udp-lookup", "tcp6-reset", "ip6-punt"],
     },
     Section {
         title: "ICMPv6",

@@ -39,7 +39,7 @@ impl Router {
         let interface = self.interfaces.get(index)?;
         self.check_borrows_nothing(interface)?;
         check_host_address(prefix)?;
-        self.check_not_punted_to(interface.ip4.table, prefix.address())?;
+        self.check_not_punted_to(index, prefix.address().into())?;
         if let Some(sub) = interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
             return Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes });
         }

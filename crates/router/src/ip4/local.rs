@@ -5,12 +5,12 @@
 //!
 //! Nobody else may send from an address of ours, nor from one to which there is no way back.
 //!
-//! Reads: protocol and fragment bits. Next: fragments to reassembly, from where their datagram
+//! Reads: protocol and fragment bits. Writes: for UDP, the length of the IPv4 header into the scratch word. Next: fragments to reassembly, from where their datagram
 //! comes back; the rest by protocol; what no node here takes goes to `ip4-punt`
 //! with the reason in the scratch word.
 
-use super::Unclaimed;
 use super::source::{Fault, Sources};
+use crate::punt::Unclaimed;
 use graph::{Context, Map, NodeSpec, Vector};
 use wire::batch::check;
 use wire::ipv4::{self, Protocol};
@@ -51,6 +51,7 @@ impl Map for Ip4Local {
             let row = vector.row(i);
             let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
             let (protocol, to_all) = (header.protocol(), header.dst().is_broadcast());
+            let length = header.header_len() as u32;
             let to = if *fault == Some(Fault::Ours) {
                 Edge::Spoofed
             } else if *fault == Some(Fault::Unreachable) && !to_all {
@@ -61,10 +62,15 @@ impl Map for Ip4Local {
             } else {
                 match protocol {
                     Protocol::ICMP => Edge::Icmp,
-                    Protocol::UDP => Edge::Udp,
+                    Protocol::UDP => {
+                        vector.set_scratch(i, length.into());
+                        Edge::Udp
+                    }
                     protocol => {
-                        let is_tcp = protocol == Protocol::TCP;
-                        let reason = if is_tcp { Unclaimed::Segment } else { Unclaimed::Protocol };
+                        let reason = match protocol {
+                            Protocol::TCP => Unclaimed::Segment { at: length },
+                            _ => Unclaimed::Protocol { named_at: 0 },
+                        };
                         vector.set_scratch(i, reason.into());
                         Edge::Unclaimed
                     }

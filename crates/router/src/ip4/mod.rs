@@ -8,13 +8,11 @@ mod input;
 mod local;
 mod lookup;
 mod options;
-pub mod punt;
 mod rewrite;
 mod route_counters;
 pub(crate) mod settings;
 mod source;
 
-pub(crate) use punt::{PuntTable, Punts, SharedPunts, Unclaimed};
 pub use settings::Settings;
 pub use source::{Mode, SourceCheck};
 
@@ -41,7 +39,6 @@ pub(crate) const CAPABILITY: Capability = Capability {
         Stage::new("ip4-unicast", "lookup-ip4-dst", capability::when_up),
         Stage::new("ip4-unicast", "ip4-route-counters", capability::when_up),
         Stage::new("ip4-local", "ip4-local", capability::when_up),
-        Stage::new("ip4-punt", "ip4-punt", capability::when_up),
         Stage::new("ip4-output", "ip4-rewrite", capability::when_up),
         Stage::new("ip4-output", "ip4-frag", capability::when_up),
     ],
@@ -78,7 +75,6 @@ pub(crate) struct Shared<'a> {
     pub places: &'a Places,
     pub counters: &'a InterfaceCounters,
     pub policy: &'a SharedPolicy,
-    pub punt_table: &'a SharedPunts,
 }
 
 /// Registers the capability's nodes.
@@ -86,7 +82,7 @@ pub(crate) struct Shared<'a> {
 /// # Errors
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
-    let Shared { facts, fibs, objects, places, counters, policy, punt_table } = shared;
+    let Shared { facts, fibs, objects, places, counters, policy } = shared;
     for checksum in [input::Checksum::Verified, input::Checksum::Trusted] {
         let (facts, ip4) = (facts.clone(), counters.ip4.clone());
         let node = move |_| input::Ip4Input::new(facts.clone(), ip4.clone(), checksum);
@@ -121,8 +117,5 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(local::spec(), move |_| {
         Behaviour::Map(Box::new(local::Ip4Local::new(source::Sources::new(local.clone(), to_local.clone()))))
     })?;
-    let (table, punts) = (punt_table.clone(), counters.punts.clone());
-    graph
-        .register(punt::spec(), move |_| Behaviour::Map(Box::new(punt::Ip4Punt::new(table.clone(), punts.clone()))))?;
     Ok(Nodes { rewrite })
 }

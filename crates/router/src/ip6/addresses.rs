@@ -70,7 +70,7 @@ impl Router {
     /// # Errors
     /// When there is no such interface, it takes no part in IPv6, or the address is none of that kind.
     pub fn set_link_local(&mut self, index: InterfaceIndex, address: Option<Ipv6Addr>) -> Result<(), Error> {
-        let interface = self.interfaces.get_mut(index)?;
+        let interface = self.interfaces.get(index)?;
         if !interface.ip6.is_enabled() {
             return Err(Ip6Error::NotEnabled { name: interface.name.clone() }.into());
         }
@@ -79,6 +79,8 @@ impl Router {
         {
             return Err(Ip6Error::NotLinkLocal(address).into());
         }
+        address.map(|address| self.check_not_punted_to(index, address.into())).transpose()?;
+        let interface = self.interfaces.get_mut(index)?;
         interface.ip6.stated_link_local = address;
         self.settle_link_local(index);
         Ok(())
@@ -185,6 +187,7 @@ impl Router {
         if address.is_unicast_link_local() {
             return Err(Ip6Error::LinkLocal(prefix).into());
         }
+        self.check_not_punted_to(index, address.into())?;
         if interface.ip6.addresses.len() >= MAX_ADDRESSES {
             return Err(Error::TooManyAddresses);
         }

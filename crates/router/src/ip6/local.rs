@@ -4,15 +4,16 @@
 //! first. Nobody else may send from an address of ours, nor from one to which there is no way back.
 //!
 //! Reads: source and extension headers. Writes: `scratch`, where what they carry begins, counted from the IPv6 header.
-//! Next: by what that is; `ip6-local-full-reassembly` with fragments, from where the whole packet comes back.
+//! Next: by what that is; `ip6-punt` when no node here takes it, with the reason in the scratch word; `ip6-local-full-reassembly` with fragments, from where the whole packet comes back.
 
 use crate::icmp6::Report;
 use crate::interface::SharedFacts;
 use crate::ip::Fibs6;
+use crate::punt::Unclaimed;
 use graph::{Context, Map, NodeSpec, Row, VECTOR_SIZE, Vector, flag};
 use std::net::Ipv6Addr;
 use tables::{Leaf, kind};
-use wire::icmpv6::{Type, parameter_problem, unreachable};
+use wire::icmpv6::{Type, parameter_problem};
 use wire::ipv4::Protocol;
 use wire::ipv6::{self, Chain, ChainError, HEADER_LEN, OptionVerdict, next_header};
 use wire::nd::HOP_LIMIT;
@@ -22,6 +23,8 @@ graph::edges! {
     pub enum Edge {
         Icmp => next "ip6-icmp-input",
         IcmpError => next "ip6-icmp-error",
+        Udp => next "ip6-udp-lookup",
+        Unclaimed => next "ip6-punt",
         Reassemble => next "ip6-local-full-reassembly",
         /// A packet to this router from one of its own addresses that came from outside: its sender forges addresses, or
         /// another station has an address of ours.
@@ -39,10 +42,11 @@ graph::edges! {
         Option => drop "ip6 option says discard",
         /// The packet ends with its headers (RFC 8200 4.7). It asks for nothing.
         NoNextHeader => end "ip6 no next header",
-        /// A TCP segment to this router, where nobody listens.
-        Segment => drop "ip6 tcp is not listened to",
     }
 }
+
+/// Where an IPv6 header names what follows it.
+const NEXT_HEADER_AT: usize = 6;
 
 pub fn spec() -> NodeSpec {
     NodeSpec { name: "ip6-local".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip6 }
@@ -156,20 +160,19 @@ fn deliver(cx: &Context<'_>, row: &mut Row) -> Edge {
         }
         return Edge::Reassemble;
     }
-    match chain.protocol {
-        Protocol::ICMP6 => {
-            row.scratch = (HEADER_LEN + chain.payload) as u64;
-            Edge::Icmp
+    let at = HEADER_LEN + chain.payload;
+    let reason = match chain.protocol {
+        next_header::NONE => return Edge::NoNextHeader,
+        Protocol::ICMP6 | Protocol::UDP => {
+            row.scratch = at as u64;
+            return if chain.protocol == Protocol::UDP { Edge::Udp } else { Edge::Icmp };
         }
-        next_header::NONE => Edge::NoNextHeader,
-        Protocol::TCP => Edge::Segment,
-        Protocol::UDP => {
-            row.scratch = Report::unreachable(unreachable::PORT).into();
-            Edge::IcmpError
-        }
+        Protocol::TCP => Unclaimed::Segment { at: at as u32 },
         // RFC 8200 section 4: where the byte is that names it.
-        _ => problem(parameter_problem::NEXT_HEADER, chain.named_at.map_or(6, |at| HEADER_LEN + at)),
-    }
+        _ => Unclaimed::Protocol { named_at: chain.named_at.map_or(NEXT_HEADER_AT, |at| HEADER_LEN + at) as u32 },
+    };
+    row.scratch = reason.into();
+    Edge::Unclaimed
 }
 
 /// What becomes of a packet because of its options.

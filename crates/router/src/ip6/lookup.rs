@@ -26,14 +26,13 @@ graph::edges! {
         LoadBalance => next "ip6-load-balance",
         Local => next "ip6-local",
         Glean => next "ip6-glean",
+        Punt => next "ip6-punt",
         IcmpError => next "ip6-icmp-error",
         InTable => next "lookup-ip6-dst",
         Counted => next "ip6-route-counters",
         /// A packet to a prefix whose route says `drop` (`blackhole`). `show ip6 fib ADDRESS` names the route; `ip route del`
         /// takes it away.
         Drop => drop "blackholed packets",
-        /// A packet to a prefix whose route says `punt`: there is no way to the host for IPv6.
-        Punt => drop "ip6 is not punted",
         /// A packet met a route while it was being changed and found no forwarding object behind it. A few around a
         /// change are no harm; when it goes on counting, report it together with `show ip6 fib`.
         Broken => drop "route leads to nothing",

@@ -57,7 +57,9 @@ impl Ip6Rewrite {
 }
 
 /// Packets with any of these are looked at one by one.
-const SPECIAL: u32 = check::TTL | check::GROUP | check::MARTIAN_SOURCE | flag::SEGMENTED | flag::ORIGINATED;
+const SPECIAL: u32 = check::TTL | check::GROUP | check::MARTIAN_SOURCE | flag::SEGMENTED | NOT_FORWARDED;
+/// Ours, or on its way to the host: it does not lose a hop.
+const NOT_FORWARDED: u32 = flag::ORIGINATED | flag::PUNTED;
 
 impl Map for Ip6Rewrite {
     #[inline]
@@ -85,7 +87,7 @@ impl Map for Ip6Rewrite {
 /// One packet, with all that can be special about it.
 fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>, redirects: &Switches) -> EdgeIndex {
     let mut row = vector.row(i);
-    let forwarded = row.flags & flag::ORIGINATED == 0;
+    let forwarded = row.flags & NOT_FORWARDED == 0;
     if forwarded && row.flags & check::GROUP != 0 {
         return Edge::Group.into();
     }
@@ -99,7 +101,8 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         return Edge::IcmpError.into();
     }
     let is_long = wire_length(cx, &row) > object.mtu() as usize;
-    if is_long && forwarded {
+    // RFC 8200 5: nobody cuts a packet but who made it.
+    if is_long && row.flags & flag::ORIGINATED == 0 {
         cx.count(TOO_BIG, 1);
         vector.set_scratch(i, Report::packet_too_big(object.mtu()).into());
         return Edge::IcmpError.into();

@@ -2,33 +2,39 @@
 
 use super::control::Listener;
 use crate::Router;
-use command::{Command, CommandSet, reply};
+use command::{Args, Command, CommandSet, reply};
 use serde::Serialize;
 use std::fmt;
+use wire::Family;
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Local delivery",
         "What becomes of packets to the router itself. What nobody here takes is punted to the host, or else answered: \
-         TCP by a reset, UDP by port unreachable, other protocols by protocol unreachable.",
+         TCP by a reset, UDP by port unreachable, other protocols by protocol unreachable, or of IPv6 by a parameter problem.",
     );
-    set.add(Command::new(
-        "show ip local",
-        "Show which protocols the router takes by itself.",
-        |router: &mut Router, _| {
-            let node = router.graph.nodes().into_iter().find(|node| node.name == "ip4-local");
+    for (family, word) in [(Family::Ip4, "ip"), (Family::Ip6, "ip6")] {
+        let show = move |router: &mut Router, _: &Args| {
+            let (node, protocols) = local_node(family);
+            let node = router.graph.nodes().into_iter().find(|known| known.name == node);
             let taken = |to: &str| node.is_some_and(|node| node.edges.iter().any(|edge| edge.to == to));
-            let protocols = PROTOCOLS.iter().filter(|protocol| taken(protocol.node)).copied().collect();
-            reply(ShowLocal { protocols })
-        },
-    ));
+            let protocols = protocols.iter().filter(|protocol| taken(protocol.node)).copied().collect();
+            reply(ShowLocal { family, protocols })
+        };
+        let syntax = format!("show {word} local");
+        set.add(Command::new(&syntax, "Show which protocols the router takes by itself.", show));
+    }
     set.add(Command::new(
         "show udp ports",
         "Show which UDP ports somebody here listens to.",
         |router: &mut Router, _| {
-            let port = |(port, listener): (u16, &Listener)| {
+            let port = |(port, family, listener): (u16, Family, &Listener)| {
                 let Listener { node, description, .. } = listener.clone();
-                Port { port, node, description }
+                let proto = match family {
+                    Family::Ip4 => "UDP4",
+                    Family::Ip6 => "UDP6",
+                };
+                Port { port, proto, node, description }
             };
             reply(ShowPorts { ports: router.udp.iter().map(port).collect() })
         },
@@ -43,19 +49,37 @@ struct Taken {
     node: &'static str,
 }
 
-const PROTOCOLS: &[Taken] = &[
-    Taken { protocol: "ICMP", number: 1, node: "ip4-icmp-input" },
-    Taken { protocol: "UDP", number: 17, node: "ip4-udp-lookup" },
-];
+/// The node of a family that tells protocols apart, and those that it may know.
+fn local_node(family: Family) -> (&'static str, &'static [Taken]) {
+    match family {
+        Family::Ip4 => (
+            "ip4-local",
+            &[
+                Taken { protocol: "ICMP", number: 1, node: "ip4-icmp-input" },
+                Taken { protocol: "UDP", number: 17, node: super::udp::NAME4 },
+            ],
+        ),
+        Family::Ip6 => (
+            "ip6-local",
+            &[
+                Taken { protocol: "UDP", number: 17, node: super::udp::NAME6 },
+                Taken { protocol: "ICMP6", number: 58, node: "ip6-icmp-input" },
+            ],
+        ),
+    }
+}
 
 #[derive(Serialize)]
 struct ShowLocal {
+    #[serde(skip)]
+    family: Family,
     protocols: Vec<Taken>,
 }
 
 impl fmt::Display for ShowLocal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Protocols handled by ip4_local")?;
+        let (node, _) = local_node(self.family);
+        writeln!(f, "Protocols handled by {}", node.replace('-', "_"))?;
         self.protocols.iter().try_for_each(|taken| writeln!(f, "{}: {}", taken.protocol, taken.node))
     }
 }
@@ -63,6 +87,7 @@ impl fmt::Display for ShowLocal {
 #[derive(Serialize)]
 struct Port {
     port: u16,
+    proto: &'static str,
     node: String,
     description: String,
 }
@@ -78,8 +103,8 @@ impl fmt::Display for ShowPorts {
             return writeln!(f, "no UDP ports are listened to");
         }
         writeln!(f, "{:>5} {:>5}  {:<24} Description", "Port", "Proto", "Node")?;
-        self.ports
-            .iter()
-            .try_for_each(|port| writeln!(f, "{:>5} {:>5}  {:<24} {}", port.port, "UDP4", port.node, port.description))
+        self.ports.iter().try_for_each(|Port { port, proto, node, description }| {
+            writeln!(f, "{port:>5} {proto:>5}  {node:<24} {description}")
+        })
     }
 }

@@ -4,11 +4,12 @@ use super::PortTable;
 use crate::{Error, Router};
 use graph::EdgeIndex;
 use std::collections::BTreeMap;
+use wire::Family;
 
-/// Most ports that can be listened to.
+/// Most ports that can be listened to, of both families.
 pub const MAX_PORTS: usize = 1024;
 
-/// A node that takes the datagrams to a port.
+/// A node that takes the datagrams of a family to a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listener {
     pub node: String,
@@ -17,42 +18,50 @@ pub struct Listener {
     edge: EdgeIndex,
 }
 
-/// All listeners, by port.
+/// All listeners, by port and family.
 #[derive(Debug, Default)]
-pub struct UdpListeners(BTreeMap<u16, Listener>);
+pub struct UdpListeners(BTreeMap<(u16, Family), Listener>);
 
 impl UdpListeners {
-    pub fn iter(&self) -> impl Iterator<Item = (u16, &Listener)> {
-        self.0.iter().map(|(port, listener)| (*port, listener))
+    pub fn iter(&self) -> impl Iterator<Item = (u16, Family, &Listener)> {
+        self.0.iter().map(|((port, family), listener)| (*port, *family, listener))
+    }
+
+    /// The edges of a family, by port.
+    fn edges(&self, family: Family) -> Vec<(u16, EdgeIndex)> {
+        let of_family = self.iter().filter(|(_, other, _)| *other == family);
+        of_family.map(|(port, _, listener)| (port, listener.edge)).collect()
     }
 }
 
 impl Router {
-    /// Gives a node the datagrams to a port of this router. What the node is handed `ip4-udp-lookup` says.
+    /// Gives a node the datagrams of a family to a port of this router. What the node is handed `ip4-udp-lookup` and
+    /// `ip6-udp-lookup` say.
     ///
     /// # Errors
     /// When somebody listens to the port already, there is no such node, or too many ports are listened to.
-    pub fn listen_udp(&mut self, port: u16, node: &str, description: &str) -> Result<(), Error> {
-        if let Some(other) = self.udp.0.get(&port) {
+    pub fn listen_udp(&mut self, family: Family, port: u16, node: &str, description: &str) -> Result<(), Error> {
+        if let Some(other) = self.udp.0.get(&(port, family)) {
             return Err(Error::PortTaken { port, description: other.description.clone() });
         }
         if self.udp.0.len() >= MAX_PORTS {
             return Err(Error::TooManyPorts);
         }
-        let edge = self.graph.connect(self.nodes.local.udp, node)?;
-        self.udp.0.insert(port, Listener { node: node.into(), description: description.into(), edge });
+        let edge = self.graph.connect(self.nodes.local.udp(family), node)?;
+        let listener = Listener { node: node.into(), description: description.into(), edge };
+        self.udp.0.insert((port, family), listener);
         self.publish_ports();
         Ok(())
     }
 
-    /// Nobody listens to the port any more.
-    pub fn unlisten_udp(&mut self, port: u16) {
-        self.udp.0.remove(&port);
+    /// Nobody listens to the port any more, of that family.
+    pub fn unlisten_udp(&mut self, family: Family, port: u16) {
+        self.udp.0.remove(&(port, family));
         self.publish_ports();
     }
 
     fn publish_ports(&self) {
-        let ports = self.udp.iter().map(|(port, listener)| (port, listener.edge)).collect();
-        self.udp_ports.publish(PortTable(ports));
+        let [ip4, ip6] = Family::ALL.map(|family| self.udp.edges(family));
+        self.udp_ports.publish(PortTable { ip4, ip6 });
     }
 }

@@ -1,12 +1,14 @@
-//! Local delivery: who of this router takes a packet that is for it.
+//! Local delivery: who of this router takes a packet that is for it. The same of both families.
 //!
-//! `ip4-local` tells protocols apart. UDP goes on by its port: capabilities register nodes for
-//! ports ([`crate::Router::listen_udp`]). What nobody takes goes to `ip4-punt`, and when the host does not want
+//! `ip4-local` and `ip6-local` tell protocols apart. UDP goes on by its port: capabilities register nodes for
+//! ports ([`crate::Router::listen_udp`]). What nobody takes goes to `ip4-punt` or `ip6-punt`, and when the host does not want
 //! it either it is answered: TCP by a reset, the rest by an ICMP error.
 
 pub mod cli;
 pub mod control;
+mod reset;
 mod tcp_reset;
+mod transport;
 mod udp;
 
 pub use control::UdpListeners;
@@ -14,31 +16,57 @@ pub(crate) use udp::{PortTable, SharedPorts};
 
 use crate::capability::{self, Capability, Stage};
 use crate::icmp::SharedPolicy;
+use crate::interface::SharedFacts;
+use crate::ip6;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use tcp_reset::TcpReset;
+use udp::UdpLookup;
+use wire::Family;
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "local",
     description: "Local delivery: UDP ports, TCP resets",
     stages: &[
-        Stage::new("ip4-udp-lookup", "ip4-udp-lookup", capability::when_up),
-        Stage::new("tcp4-reset", "tcp4-reset", capability::when_up),
+        Stage::new("ip4-udp-lookup", udp::NAME4, capability::when_up),
+        Stage::new("tcp4-reset", tcp_reset::NAME4, capability::when_up),
+        Stage::new("ip6-udp-lookup", udp::NAME6, ip6::when_enabled),
+        Stage::new("tcp6-reset", tcp_reset::NAME6, ip6::when_enabled),
     ],
 };
 
 /// Nodes that control talks to.
 pub(crate) struct Nodes {
-    pub udp: NodeIndex,
+    udp4: NodeIndex,
+    udp6: NodeIndex,
+}
+
+impl Nodes {
+    pub fn udp(&self, family: Family) -> NodeIndex {
+        match family {
+            Family::Ip4 => self.udp4,
+            Family::Ip6 => self.udp6,
+        }
+    }
 }
 
 /// Registers the capability's nodes.
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, ports: &SharedPorts, policy: &SharedPolicy) -> Result<Nodes, GraphError> {
-    let ports = ports.clone();
-    let udp = graph.register(udp::spec(), move |_| Behaviour::Map(Box::new(udp::UdpLookup::new(ports.clone()))))?;
-    let policy = policy.clone();
-    graph.register(tcp_reset::spec(), move |_| Behaviour::Map(Box::new(tcp_reset::TcpReset::new(policy.clone()))))?;
-    Ok(Nodes { udp })
+pub(crate) fn register(
+    graph: &mut Graph,
+    ports: &SharedPorts,
+    policy: &SharedPolicy,
+    facts: &SharedFacts,
+) -> Result<Nodes, GraphError> {
+    let mut register = |family: Family| {
+        let (policy, facts) = (policy.clone(), facts.clone());
+        let reset = move || TcpReset::new(family, policy.clone(), facts.clone());
+        graph.register(tcp_reset::spec(family), move |_| Behaviour::Map(Box::new(reset())))?;
+        let ports = ports.clone();
+        let lookup = move || UdpLookup::new(family, ports.clone());
+        graph.register(udp::spec(family), move |_| Behaviour::Map(Box::new(lookup())))
+    };
+    Ok(Nodes { udp4: register(Family::Ip4)?, udp6: register(Family::Ip6)? })
 }

@@ -1,18 +1,24 @@
-//! `tcp4-reset`: a TCP segment to a port of this router that nobody listens to is answered by a reset
+//! `tcp4-reset`, `tcp6-reset`: a TCP segment to a port of this router that nobody listens to is answered by a reset
 //! (RFC 9293 3.10.7.1: what the state CLOSED does).
 //!
-//! Reads: the segment behind the IPv4 header at `l3`. Writes: the reset in its place; `target`, the
-//! segment's sender. Next: `ip4-lookup`. No more resets are sent than ICMP errors (each worker counts for
-//! itself): a flood of segments must not become a flood of answers.
+//! Reads: the segment, which begins so many bytes behind `l3` as the scratch word says. Writes: the reset in the packet's place;
+//! `target`, the segment's sender. Next: `ip4-lookup` or `ip6-lookup`; `ip6-glean` when an address of it is of its link only. No
+//! more resets are sent than ICMP errors (each worker counts for itself): a flood of segments must not become a flood of answers.
 
+use super::reset::{self, Segment};
+use super::transport::Transport;
 use crate::headers::{is_one_host, transport_checksum};
-use crate::icmp::{OUR_TTL, SharedPolicy};
+use crate::icmp::SharedPolicy;
+use crate::icmp::report::keep_first_buffer;
+use crate::icmp6::{Way, becomes_ours, take_way};
+use crate::interface::SharedFacts;
 use crate::rate::TokenBucket;
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Vector, flag};
+use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Vector, flag};
+use std::net::{IpAddr, Ipv4Addr};
 use wire::batch::check;
-use wire::checksum::pseudo_header4;
-use wire::ipv4::{self, Protocol, Repr};
+use wire::ipv4::Protocol;
 use wire::tcp::{self, Flags};
+use wire::{Family, ipv4, ipv6};
 
 graph::edges! {
     pub enum Edge {
@@ -37,6 +43,46 @@ graph::edges! {
     }
 }
 
+/// The same of `tcp6-reset`, in the same order.
+mod edge6 {
+    graph::edges! {
+        pub enum Edge {
+            Lookup => next "ip6-lookup",
+            /// A TCP segment to this router is shorter than the header that it claims, claims a header below 20 bytes, or its
+            /// extension headers push that out of the packet's first buffer. The sender is at fault (RFC 9293 3.1).
+            BadLength => drop "inconsistent ip/tcp lengths",
+            /// A TCP segment to this router was altered on its way: its checksum is wrong (RFC 9293 3.1, RFC 8200 8.1). Look
+            /// for a bad link or a device that rewrites packets.
+            BadChecksum => drop "bad tcp checksum",
+            /// A TCP reset came for a connection that this router does not have. It is never answered (RFC 9293
+            /// 3.10.7.1), so nothing is wrong here.
+            AboutReset => end "no TCP reset about a reset",
+            /// A TCP segment came to a group; TCP is between two hosts (RFC 9293 3.9.2.3).
+            AboutGroup => end "no TCP reset about a group-addressed segment",
+            /// A TCP segment came from an address that no host can have, so it cannot be answered (RFC 9293
+            /// 3.9.2.3).
+            AboutSource => end "no TCP reset to a source that is not one host",
+            /// More TCP segments for ports that nobody listens to came than a worker may answer: a scan or a flood.
+            /// The limit is that of ICMP errors.
+            RateLimited => end "TCP resets limited by rate",
+            OnLink => next "ip6-glean",
+            /// A TCP segment came to a link-local address of this router from beyond its link. The reset would have to leave
+            /// the link, which no packet from such an address may (RFC 4291 2.5.6): use another address.
+            BeyondLink => drop "TCP reset from a link-local address would leave its link",
+        }
+    }
+}
+
+const _: () = assert!(
+    Edge::Lookup as u16 == edge6::Edge::Lookup as u16
+        && Edge::BadLength as u16 == edge6::Edge::BadLength as u16
+        && Edge::BadChecksum as u16 == edge6::Edge::BadChecksum as u16
+        && Edge::AboutReset as u16 == edge6::Edge::AboutReset as u16
+        && Edge::AboutGroup as u16 == edge6::Edge::AboutGroup as u16
+        && Edge::AboutSource as u16 == edge6::Edge::AboutSource as u16
+        && Edge::RateLimited as u16 == edge6::Edge::RateLimited as u16
+);
+
 const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "TCP resets sent",
     Severity::Info,
@@ -44,42 +90,63 @@ const COUNTERS: &[CounterSpec] = &[CounterSpec(
      somebody scans its ports.",
 )];
 
-pub fn spec() -> NodeSpec {
-    NodeSpec { name: "tcp4-reset".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip4 }
+pub const NAME4: &str = "tcp4-reset";
+pub const NAME6: &str = "tcp6-reset";
+
+pub fn spec(family: Family) -> NodeSpec {
+    let (name, edges) = match family {
+        Family::Ip4 => (NAME4, Edge::EDGES),
+        Family::Ip6 => (NAME6, edge6::Edge::EDGES),
+    };
+    NodeSpec { name: name.into(), edges, counters: COUNTERS, trace: crate::headers::trace_of(family) }
 }
 
 pub struct TcpReset {
+    family: Family,
     policy: SharedPolicy,
+    facts: SharedFacts,
     bucket: TokenBucket,
 }
 
 impl TcpReset {
-    pub(crate) fn new(policy: SharedPolicy) -> TcpReset {
-        TcpReset { policy, bucket: TokenBucket::full() }
+    pub(crate) fn new(family: Family, policy: SharedPolicy, facts: SharedFacts) -> TcpReset {
+        TcpReset { family, policy, facts, bucket: TokenBucket::full() }
     }
 
-    fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
-        let segment = match Segment::read(cx, row) {
+    fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> EdgeIndex {
+        let transport = Transport::behind(self.family, cx, row, row.scratch as usize);
+        let segment = match read(cx, row, &transport) {
             Ok(segment) => segment,
-            Err(fault) => return fault,
+            Err(fault) => return fault.into(),
         };
         if segment.flags.contains(Flags::RST) {
-            return Edge::AboutReset;
+            return Edge::AboutReset.into();
         }
-        let ip = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
-        if row.flags & check::GROUP != 0 || ip.dst().is_multicast() || ip.dst().is_broadcast() {
-            return Edge::AboutGroup;
+        let (sender, us) = (transport.source, transport.destination);
+        if row.flags & check::GROUP != 0 || us.is_multicast() || us == IpAddr::V4(Ipv4Addr::BROADCAST) {
+            return Edge::AboutGroup.into();
         }
-        if !is_one_host(ip.src()) {
-            return Edge::AboutSource;
+        if !is_one_host(sender) {
+            return Edge::AboutSource.into();
         }
+        let to = match (sender, us) {
+            (IpAddr::V6(sender), IpAddr::V6(us)) => {
+                let facts = self.facts.load(cx.round).get(row.rx_interface);
+                match take_way(row, row.rx_interface, facts.map(|facts| &facts.ip6), us, sender) {
+                    Way::Routes | Way::Here => edge6::Edge::Lookup.into(),
+                    Way::Link => edge6::Edge::OnLink.into(),
+                    Way::Nowhere => return edge6::Edge::BeyondLink.into(),
+                }
+            }
+            _ => Edge::Lookup.into(),
+        };
         let limit = self.policy.load(cx.round).limit;
         if !self.bucket.take(limit, cx.now) {
-            return Edge::RateLimited;
+            return Edge::RateLimited.into();
         }
-        write(cx, row, &segment);
+        write(cx, row, &transport, &segment);
         cx.count(0, 1);
-        Edge::Lookup
+        to
     }
 }
 
@@ -89,98 +156,50 @@ impl Map for TcpReset {
     }
 }
 
-/// What of a segment its reset depends on.
-struct Segment {
-    source: u16,
-    destination: u16,
-    sequence: u32,
-    acknowledged: u32,
-    flags: Flags,
-    /// RFC 9293's SEG.LEN: the data, SYN and FIN.
-    length: u32,
+/// What of a sound segment its reset depends on.
+fn read(cx: &Context<'_>, row: &Row, transport: &Transport) -> Result<Segment, Edge> {
+    let Transport { start, here, whole, .. } = *transport;
+    if here < tcp::HEADER_LEN {
+        return Err(Edge::BadLength);
+    }
+    let header = tcp::Header::new_unchecked(&cx.buffers.bytes(row.packet)[start..start + tcp::HEADER_LEN]);
+    let header_length = header.header_len();
+    if header_length < tcp::HEADER_LEN || header_length > whole {
+        return Err(Edge::BadLength);
+    }
+    if row.flags & flag::PARTIAL_CHECKSUM == 0 {
+        let pseudo_header = transport.pseudo_header(Protocol::TCP, whole);
+        if transport_checksum(cx, row, start, whole, pseudo_header) != 0 {
+            return Err(Edge::BadChecksum);
+        }
+    }
+    Ok(Segment::new(header, whole - header_length))
 }
 
-impl Segment {
-    fn read(cx: &Context<'_>, row: &Row) -> Result<Segment, Edge> {
-        let bytes = cx.buffers.bytes(row.packet);
-        let ip = ipv4::Header::new_unchecked(&bytes[row.l3 as usize..]);
-        let start = row.l3 as usize + ip.header_len();
-        let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(start);
-        let whole = row.l3_length().saturating_sub(ip.header_len());
-        if here < tcp::HEADER_LEN {
-            return Err(Edge::BadLength);
-        }
-        let header = tcp::Header::new_unchecked(&bytes[start..start + tcp::HEADER_LEN]);
-        let header_length = header.header_len();
-        if header_length < tcp::HEADER_LEN || header_length > whole {
-            return Err(Edge::BadLength);
-        }
-        if row.flags & flag::PARTIAL_CHECKSUM == 0 {
-            let pseudo_header = pseudo_header4(ip.src(), ip.dst(), Protocol::TCP.0, whole as u16);
-            if transport_checksum(cx, row, start, whole, pseudo_header) != 0 {
-                return Err(Edge::BadChecksum);
-            }
-        }
-        let flags = header.flags();
-        let controls = u32::from(flags.contains(Flags::SYN)) + u32::from(flags.contains(Flags::FIN));
-        Ok(Segment {
-            source: header.src_port(),
-            destination: header.dst_port(),
-            sequence: header.seq(),
-            acknowledged: header.ack(),
-            flags,
-            length: (whole - header_length) as u32 + controls,
-        })
-    }
-}
-
-/// Puts the reset where the segment's first buffer had it; further buffers are let go.
-fn write(cx: &mut Context<'_>, row: &mut Row, segment: &Segment) {
-    if row.flags & flag::CHAINED != 0 {
-        let rest = cx.buffers.segment(row.packet).next();
-        cx.buffers.segment_mut(row.packet).set_next(None);
-        if let Some(rest) = rest {
-            cx.buffers.free_chain(rest);
-        }
-    }
-    let l3 = row.l3 as usize;
-    let bytes = &mut cx.buffers.bytes_mut(row.packet)[l3..l3 + ipv4::HEADER_LEN + tcp::HEADER_LEN];
-    let ip = ipv4::Header::new_unchecked(&bytes[..]);
-    let (sender, us) = (ip.src(), ip.dst());
-    let (header, reset) = bytes.split_at_mut(ipv4::HEADER_LEN);
-    Repr {
-        src: us,
-        dst: sender,
-        protocol: Protocol::TCP,
-        ttl: OUR_TTL,
-        dscp: 0,
-        ecn: 0,
-        // It is never cut, so it needs no identification (RFC 6864 4.1).
-        id: 0,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-        payload_len: tcp::HEADER_LEN as u16,
-    }
-    .emit(header);
-    // RFC 9293 3.10.7.1: the reset must be acceptable to whoever sent the segment.
-    let (sequence, acknowledged, flags) = if segment.flags.contains(Flags::ACK) {
-        (segment.acknowledged, 0, Flags::RST)
-    } else {
-        (0, segment.sequence.wrapping_add(segment.length), Flags(Flags::RST.0 | Flags::ACK.0))
+/// Puts the reset where the packet's first buffer had its IP header; further buffers are let go.
+fn write(cx: &mut Context<'_>, row: &mut Row, transport: &Transport, segment: &Segment) {
+    keep_first_buffer(cx, row);
+    let (sender, us) = (transport.source, transport.destination);
+    let ip_length = match sender {
+        IpAddr::V4(_) => ipv4::HEADER_LEN,
+        IpAddr::V6(_) => ipv6::HEADER_LEN,
     };
-    reset.fill(0);
-    reset[12] = (tcp::HEADER_LEN as u8 / 4) << 4;
-    let mut header = tcp::Header::new_unchecked(reset);
-    header.set_src_port(segment.destination);
-    header.set_dst_port(segment.source);
-    header.set_seq(sequence);
-    header.set_ack(acknowledged);
-    header.set_flags(flags);
-    header.fill_checksum(pseudo_header4(us, sender, Protocol::TCP.0, tcp::HEADER_LEN as u16));
+    let l3 = row.l3 as usize;
+    let bytes = &mut cx.buffers.bytes_mut(row.packet)[l3..l3 + ip_length + tcp::HEADER_LEN];
+    let (header, reset) = bytes.split_at_mut(ip_length);
+    reset::emit_ip(header, us, sender);
+    segment.emit_reset(reset, us, sender);
     row.l2 = row.l3;
-    row.length = (ipv4::HEADER_LEN + tcp::HEADER_LEN) as u16;
-    row.target = sender.into();
-    row.scratch = 0;
-    row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED | check::EXAMINED;
+    row.length = (ip_length + tcp::HEADER_LEN) as u16;
+    match sender {
+        IpAddr::V4(sender) => {
+            row.target = sender.into();
+            row.scratch = 0;
+            row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED | check::EXAMINED;
+        }
+        IpAddr::V6(_) => {
+            row.flags &= !flag::OFFLOAD;
+            becomes_ours(row);
+        }
+    }
 }

@@ -1,19 +1,19 @@
-//! `ip4-udp-lookup`: UDP to this router, by destination port.
+//! `ip4-udp-lookup`, `ip6-udp-lookup`: UDP to this router, by destination port.
 //!
-//! Reads: the datagram behind the IPv4 header at `l3`, in as many buffers as it has. Writes: for a
-//! listener, where the UDP header begins (from the buffer's start) into scratch; a listener gets datagrams
+//! Reads: the datagram, which begins so many bytes behind `l3` as the scratch word says, in as many buffers as it has. Writes: for
+//! a listener, where the UDP header begins (from the buffer's start) into scratch; a listener gets datagrams
 //! whose header is in the first buffer and whose length and checksum are right, of which bytes beyond the
-//! length that UDP states are no part. Next: the node that is registered for the port; `ip4-punt` when
+//! length that UDP states are no part. Next: the node that is registered for the port; `ip4-punt` or `ip6-punt` when
 //! there is none.
 
+use super::transport::Transport;
 use crate::headers::transport_checksum;
-use crate::ip4::Unclaimed;
+use crate::punt::Unclaimed;
 use graph::{Context, EdgeIndex, Map, NodeSpec, Row, Vector, flag};
 use rcu::Published;
 use std::sync::Arc;
-use wire::checksum::pseudo_header4;
-use wire::ipv4::{self, Protocol};
-use wire::udp;
+use wire::ipv4::Protocol;
+use wire::{Family, udp};
 
 graph::edges! {
     /// Edges to the listeners' nodes follow these.
@@ -30,44 +30,86 @@ graph::edges! {
     }
 }
 
-pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-udp-lookup".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip4 }
+/// The same of `ip6-udp-lookup`, in the same order.
+mod edge6 {
+    graph::edges! {
+        /// Edges to the listeners' nodes follow these.
+        pub enum Edge {
+            Unclaimed => next "ip6-punt",
+            /// A datagram to this router is shorter than a UDP header, or its extension headers push that out of the packet's
+            /// first buffer. The sender is at fault (RFC 768).
+            Truncated => drop "udp header truncated",
+            /// The length in the UDP header of a datagram to this router is below 8 or beyond the IPv6 packet. The
+            /// sender is at fault (RFC 768, RFC 8200 8.1).
+            BadLength => drop "inconsistent udp/ip lengths",
+            /// A datagram to this router was altered on its way: its UDP checksum is wrong (RFC 8200 8.1).
+            /// Look for a bad link or a device that rewrites packets.
+            BadChecksum => drop "bad udp checksum",
+            /// A datagram to this router has no checksum, which IPv6 asks for: nothing else guards its addresses (RFC 8200
+            /// 8.1). The sender is at fault.
+            NoChecksum => drop "udp checksum is zero",
+        }
+    }
 }
 
-/// Ports that somebody listens to with the edges of `ip4-udp-lookup` to their nodes, by port.
+const _: () = assert!(
+    Edge::Unclaimed as u16 == edge6::Edge::Unclaimed as u16
+        && Edge::Truncated as u16 == edge6::Edge::Truncated as u16
+        && Edge::BadLength as u16 == edge6::Edge::BadLength as u16
+        && Edge::BadChecksum as u16 == edge6::Edge::BadChecksum as u16
+);
+
+pub const NAME4: &str = "ip4-udp-lookup";
+pub const NAME6: &str = "ip6-udp-lookup";
+
+pub fn spec(family: Family) -> NodeSpec {
+    let (name, edges) = match family {
+        Family::Ip4 => (NAME4, Edge::EDGES),
+        Family::Ip6 => (NAME6, edge6::Edge::EDGES),
+    };
+    NodeSpec { name: name.into(), edges, counters: &[], trace: crate::headers::trace_of(family) }
+}
+
+/// Ports that somebody listens to with the edges of a family's node to their nodes, by port.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PortTable(pub Vec<(u16, EdgeIndex)>);
+pub(crate) struct PortTable {
+    pub ip4: Vec<(u16, EdgeIndex)>,
+    pub ip6: Vec<(u16, EdgeIndex)>,
+}
 
 /// The table as control publishes it.
 pub(crate) type SharedPorts = Arc<Published<PortTable>>;
 
 impl PortTable {
-    fn listener(&self, port: u16) -> Option<EdgeIndex> {
-        let at = self.0.binary_search_by_key(&port, |(port, _)| *port).ok()?;
-        Some(self.0[at].1)
+    fn of(&self, family: Family) -> &[(u16, EdgeIndex)] {
+        match family {
+            Family::Ip4 => &self.ip4,
+            Family::Ip6 => &self.ip6,
+        }
     }
 }
 
 pub struct UdpLookup {
+    family: Family,
     ports: SharedPorts,
 }
 
 impl UdpLookup {
-    pub(crate) fn new(ports: SharedPorts) -> UdpLookup {
-        UdpLookup { ports }
+    pub(crate) fn new(family: Family, ports: SharedPorts) -> UdpLookup {
+        UdpLookup { family, ports }
     }
 }
 
 impl Map for UdpLookup {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let ports = self.ports.load(cx.round);
+        let ports = self.ports.load(cx.round).of(self.family);
         for i in 0..vector.len() {
             let row = vector.row(i);
-            let (to, scratch) = match datagram(cx, &row) {
-                Err(fault) => (fault.into(), 0),
-                Ok((port, start)) => match ports.listener(port) {
-                    Some(edge) => (edge, start as u64),
-                    None => (Edge::Unclaimed.into(), Unclaimed::Port.into()),
+            let (to, scratch) = match datagram(self.family, cx, &row) {
+                Err(fault) => (fault, 0),
+                Ok((port, start)) => match ports.binary_search_by_key(&port, |(port, _)| *port) {
+                    Ok(at) => (ports[at].1, start as u64),
+                    Err(_) => (Edge::Unclaimed.into(), Unclaimed::Port.into()),
                 },
             };
             vector.set_scratch(i, scratch);
@@ -77,26 +119,30 @@ impl Map for UdpLookup {
 }
 
 /// The destination port of a sound datagram, and where its UDP header begins.
-fn datagram(cx: &Context<'_>, row: &Row) -> Result<(u16, usize), Edge> {
-    let bytes = cx.buffers.bytes(row.packet);
-    let ip = ipv4::Header::new_unchecked(&bytes[row.l3 as usize..]);
-    let start = row.l3 as usize + ip.header_len();
-    let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(start);
-    let whole = row.l3_length().saturating_sub(ip.header_len());
-    if here < udp::HEADER_LEN {
-        return Err(Edge::Truncated);
+fn datagram(family: Family, cx: &Context<'_>, row: &Row) -> Result<(u16, usize), EdgeIndex> {
+    let transport = Transport::behind(family, cx, row, row.scratch as usize);
+    let start = transport.start;
+    if transport.here < udp::HEADER_LEN {
+        return Err(Edge::Truncated.into());
     }
-    let header = udp::Header::new_unchecked(&bytes[start..start + udp::HEADER_LEN]);
-    let length = header.length();
-    if (length as usize) < udp::HEADER_LEN || length as usize > whole {
-        return Err(Edge::BadLength);
+    let header = udp::Header::new_unchecked(&cx.buffers.bytes(row.packet)[start..start + udp::HEADER_LEN]);
+    let length = header.length() as usize;
+    if length < udp::HEADER_LEN || length > transport.whole {
+        return Err(Edge::BadLength.into());
     }
-    // A checksum of zero is none (RFC 768); a host behind the same machine may leave it to its device.
-    if header.checksum() != 0 && row.flags & flag::PARTIAL_CHECKSUM == 0 {
-        let pseudo_header = pseudo_header4(ip.src(), ip.dst(), Protocol::UDP.0, length);
-        if transport_checksum(cx, row, start, length.into(), pseudo_header) != 0 {
-            return Err(Edge::BadChecksum);
+    // A host behind the same machine may leave it to its device.
+    let is_whole = row.flags & flag::PARTIAL_CHECKSUM == 0;
+    match (header.checksum(), family) {
+        // Zero is none (RFC 768), which IPv6 does not allow.
+        (0, Family::Ip4) => {}
+        (0, Family::Ip6) if is_whole => return Err(edge6::Edge::NoChecksum.into()),
+        _ if is_whole => {
+            let pseudo_header = transport.pseudo_header(Protocol::UDP, length);
+            if transport_checksum(cx, row, start, length, pseudo_header) != 0 {
+                return Err(Edge::BadChecksum.into());
+            }
         }
+        _ => {}
     }
     Ok((header.dst_port(), start))
 }

@@ -1,7 +1,7 @@
 //! IPv6: exact packets in, exact packets and counters out; and every way in which a packet can end, by name.
 
 use crate::bed::{Arrival, Bed, Port, error};
-use crate::packet::{Random, ethernet};
+use crate::packet::{Random, TCP, UDP, ethernet};
 use crate::packet6::*;
 use graph::Severity;
 use quiver_router::neighbour::NeighbourKey;
@@ -131,12 +131,12 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip6-input", "ip6 multicast not routed", |_, ports| send(ports, &udp("ff02::5"))),
     ("ip6-input", "ip6 link-local destination is not ours", |_, ports| send(ports, &udp("fe80::5"))),
     ("ip6-lookup", "blackholed packets", |_, ports| send(ports, &udp("2001:db8:20::1"))),
-    ("ip6-lookup", "ip6 is not punted", |_, ports| send(ports, &udp("2001:db8:21::1"))),
+    ("ip6-punt", "punted, but no host interface takes it", |_, ports| send(ports, &udp("2001:db8:21::1"))),
     ("ip6-load-balance", "blackholed packets", |bed, ports| {
         bed.command("ip route add 2001:db8:25::/48 via drop weight 255 via 2001:db8:1::2").unwrap();
         send(ports, &udp("2001:db8:25::1"));
     }),
-    ("ip6-load-balance", "ip6 is not punted", |bed, ports| {
+    ("ip6-punt", "punted, but no host interface takes it", |bed, ports| {
         bed.command("ip route add 2001:db8:25::/48 via punt weight 255 via 2001:db8:1::2").unwrap();
         send(ports, &udp("2001:db8:25::1"));
     }),
@@ -144,7 +144,7 @@ const CASES: &[(&str, &str, Act)] = &[
         leak(bed, "ip route add table 9 2001:db8:25::/48 via drop");
         send(ports, &udp("2001:db8:25::1"));
     }),
-    ("lookup-ip6-dst", "ip6 is not punted", |bed, ports| {
+    ("ip6-punt", "punted, but no host interface takes it", |bed, ports| {
         leak(bed, "ip route add table 9 2001:db8:25::/48 via punt");
         send(ports, &udp("2001:db8:25::1"));
     }),
@@ -156,7 +156,7 @@ const CASES: &[(&str, &str, Act)] = &[
         bed.command("set ip6 route counters 2001:db8:20::/48 enable").unwrap();
         send(ports, &udp("2001:db8:20::1"));
     }),
-    ("ip6-route-counters", "ip6 is not punted", |bed, ports| {
+    ("ip6-punt", "punted, but no host interface takes it", |bed, ports| {
         bed.command("set ip6 route counters 2001:db8:21::/48 enable").unwrap();
         send(ports, &udp("2001:db8:21::1"));
     }),
@@ -206,8 +206,63 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip6-local", "ip6 no next header", |_, ports| {
         send(ports, &Packet6::new("2001:db8::2", OURS, NO_NEXT, &[]));
     }),
-    ("ip6-local", "ip6 tcp is not listened to", |_, ports| {
-        send(ports, &Packet6::new("2001:db8::2", OURS, 6, &[0; 20]));
+    ("ip6-punt", "punted packet came back from the host", |bed, ports| {
+        bed.command("ip6 punt redirect add rx all via 2001:db8::2 e0").unwrap();
+        send(ports, &udp("2001:db8:21::1"));
+    }),
+    ("ip6-punt", "punted packets limited by rate", |bed, ports| {
+        bed.command("ip6 punt redirect add rx all via 2001:db8:1::2 e1").unwrap();
+        bed.command("set ip6 punt rate 1").unwrap();
+        bed.run();
+        (0..2).for_each(|_| send(ports, &udp(OURS)));
+    }),
+    ("ip6-punt", "ICMPv6 message that asks for nothing", |_, ports| {
+        send(ports, &Packet6::icmp("2001:db8::2", OURS, (129, 0), 0, b""));
+    }),
+    ("ip6-udp-lookup", "udp header truncated", |_, ports| {
+        send(ports, &Packet6::new("2001:db8::2", OURS, UDP, &[0; 7]));
+    }),
+    ("ip6-udp-lookup", "udp header truncated", |_, ports| {
+        // It is in the packet, but spread over two buffers.
+        let frame = from_e0(OURS).extension(OPTIONS, &[1, 4, 0, 0, 0, 0]).frame(ports[0].mac, mac_of(0));
+        let first = 14 + 40 + 8 + 4;
+        let rest = frame.len() - first;
+        ports[0].receive(Arrival::from(frame).in_parts(&[first, rest]));
+    }),
+    ("ip6-udp-lookup", "inconsistent udp/ip lengths", |_, ports| send(ports, &of_udp_length(7))),
+    ("ip6-udp-lookup", "inconsistent udp/ip lengths", |_, ports| send(ports, &of_udp_length(13))),
+    ("ip6-udp-lookup", "bad udp checksum", |_, ports| {
+        let mut packet = from_e0(OURS);
+        packet.payload[8] ^= 1;
+        send(ports, &packet);
+    }),
+    ("ip6-udp-lookup", "udp checksum is zero", |_, ports| {
+        let mut packet = from_e0(OURS);
+        packet.payload[6..8].fill(0);
+        send(ports, &packet);
+    }),
+    ("tcp6-reset", "inconsistent ip/tcp lengths", |_, ports| {
+        send(ports, &Packet6::new("2001:db8::2", OURS, TCP, &[0; 19]));
+    }),
+    ("tcp6-reset", "inconsistent ip/tcp lengths", |_, ports| send(ports, &segment(OURS, |data| data[12] = 0x40))),
+    ("tcp6-reset", "inconsistent ip/tcp lengths", |_, ports| send(ports, &segment(OURS, |data| data[12] = 0x70))),
+    ("tcp6-reset", "bad tcp checksum", |_, ports| {
+        let mut packet = segment(OURS, |_| {});
+        packet.payload[7] ^= 1;
+        send(ports, &packet);
+    }),
+    ("tcp6-reset", "no TCP reset about a reset", |_, ports| send(ports, &segment(OURS, |data| data[13] = 0x14))),
+    ("tcp6-reset", "no TCP reset about a group-addressed segment", |_, ports| {
+        spoilt(ports, segment(OURS, |_| {}), |frame| frame[..6].copy_from_slice(&[0x33, 0x33, 0, 0, 0, 1]));
+    }),
+    ("tcp6-reset", "no TCP reset about a group-addressed segment", |_, ports| send(ports, &segment("ff02::1", |_| {}))),
+    ("tcp6-reset", "no TCP reset to a source that is not one host", |_, ports| {
+        let packet = Packet6 { source: ip6("::"), ..segment(LINK_LOCAL, |_| {}) };
+        send(ports, &packet.sealed_at(16));
+    }),
+    ("tcp6-reset", "TCP reset from a link-local address would leave its link", |_, ports| {
+        let packet = Packet6 { source: ip6("2001:db8:1::2"), ..segment(LINK_LOCAL, |_| {}) };
+        send(ports, &packet.sealed_at(16));
     }),
     ("ip6-icmp-input", "ICMPv6 message shorter than its header", |_, ports| {
         send(ports, &Packet6::new("2001:db8::2", OURS, ICMP6, &[128, 0, 0]));
@@ -236,9 +291,6 @@ const CASES: &[(&str, &str, Act)] = &[
         bed.run();
         drop(ports[0].sent());
         send(ports, &udp(LINK_LOCAL));
-    }),
-    ("ip6-icmp-input", "ICMPv6 message that asks for nothing", |_, ports| {
-        send(ports, &Packet6::icmp("2001:db8::2", OURS, (129, 0), 0, b""));
     }),
     ("ip6-icmp-error", "no ICMPv6 error about an ICMPv6 error", |_, ports| {
         send(ports, &Packet6::icmp("2001:db8::2", "2001:db8:22::1", (1, 0), 0, &[0; 48]));
@@ -314,6 +366,20 @@ const CASES: &[(&str, &str, Act)] = &[
         discover(ports, STRANGER, &Packet6::discovery("fe80::9", "ff02::2", 133, 0, &[]));
     }),
 ];
+
+/// A datagram with 4 bytes of data that says that it has so many in all.
+fn of_udp_length(length: u8) -> Packet6 {
+    let mut packet = from_e0(OURS);
+    packet.payload[5] = length;
+    packet.sealed_at(6)
+}
+
+/// A TCP segment of a neighbour of e0's, spoilt but for its checksum.
+fn segment(to: &str, spoil: impl FnOnce(&mut [u8])) -> Packet6 {
+    let mut packet = Packet6::tcp("2001:db8::2", to, 100, &[]);
+    spoil(&mut packet.payload);
+    packet.sealed_at(16)
+}
 
 /// So many bytes of options that ask for nothing.
 pub fn padding(length: u8) -> Vec<u8> {
@@ -396,6 +462,9 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         // Not reached: what this router sends itself has a way, and senders that have none back are stopped before.
         ("ip6-icmp-error", "no ICMPv6 error about a packet of ours"),
         ("ip6-icmp-input", "packet of ours came back to us"),
+        // In `local6.rs`.
+        ("tcp6-reset", "TCP resets sent"),
+        ("tcp6-reset", "TCP resets limited by rate"),
         // In tests of redirects.
         ("ip6-redirect", "ICMPv6 redirect sent"),
         ("ip6-redirect", "ICMPv6 redirects limited by rate"),

@@ -4,6 +4,7 @@ use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
 use graph::{Behaviour, Context, Map, NodeSpec, Vector, flag};
 use std::sync::{Arc, Mutex};
+use wire::Family;
 
 graph::edges! {
     enum Edge {
@@ -29,13 +30,13 @@ impl Map for Listener {
     }
 }
 
-/// Someone who takes what comes to UDP port 2000.
-fn listen(bed: &mut Bed) -> Arc<Mutex<Vec<Vec<u8>>>> {
+/// Someone who takes what of a family comes to UDP port 2000.
+pub fn listen(bed: &mut Bed, family: Family) -> Arc<Mutex<Vec<Vec<u8>>>> {
     let heard = Arc::<Mutex<Vec<Vec<u8>>>>::default();
     let to = heard.clone();
     let spec = NodeSpec { name: "test-listener".into(), edges: Edge::EDGES, counters: &[], trace: |_, _| Ok(()) };
     bed.router.graph.register(spec, move |_| Behaviour::Map(Box::new(Listener(to.clone())))).unwrap();
-    bed.router.listen_udp(2000, "test-listener", "a test").unwrap();
+    bed.router.listen_udp(family, 2000, "test-listener", "a test").unwrap();
     bed.run();
     heard
 }
@@ -47,7 +48,7 @@ fn udp(to: &str) -> Packet {
 #[test]
 fn a_datagram_goes_to_whoever_listens_to_its_port() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    let heard = listen(&mut bed);
+    let heard = listen(&mut bed, Family::Ip4);
     e0.receive_packet(&udp("10.0.0.1"));
     // Behind options, at another of our addresses, padded beyond its length, and without a checksum.
     e0.receive_packet(&udp("10.0.1.1").options(&[1; 8]));
@@ -67,7 +68,7 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
     e0.receive_packet(&other);
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("ip4-icmp-error", "ICMP port unreachable sent", 1));
-    bed.router.unlisten_udp(2000);
+    bed.router.unlisten_udp(Family::Ip4, 2000);
     e0.receive_packet(&udp("10.0.0.1"));
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("ip4-icmp-error", "ICMP port unreachable sent", 1));
@@ -76,26 +77,26 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
 #[test]
 fn a_port_has_one_listener_and_ports_have_a_limit() {
     let (mut bed, _) = Bed::with_three_ports();
-    listen(&mut bed);
-    let refused = bed.router.listen_udp(2000, "test-listener", "another").unwrap_err();
+    listen(&mut bed, Family::Ip4);
+    let refused = bed.router.listen_udp(Family::Ip4, 2000, "test-listener", "another").unwrap_err();
     assert_eq!(refused.to_string(), "UDP port 2000 is listened to already: a test");
-    assert!(bed.router.listen_udp(1, "no-such-node", "x").is_err());
+    assert!(bed.router.listen_udp(Family::Ip4, 1, "no-such-node", "x").is_err());
     let shown = bed.command("show udp ports").unwrap();
     assert_eq!(
         shown,
         " Port Proto  Node                     Description\n 2000  UDP4  test-listener            a test\n"
     );
     for port in 3000..3000 + quiver_router::local::control::MAX_PORTS as u16 - 1 {
-        bed.router.listen_udp(port, "test-listener", "many").unwrap();
+        bed.router.listen_udp(Family::Ip4, port, "test-listener", "many").unwrap();
     }
-    let refused = bed.router.listen_udp(1, "test-listener", "too many").unwrap_err();
+    let refused = bed.router.listen_udp(Family::Ip4, 1, "test-listener", "too many").unwrap_err();
     assert_eq!(refused.to_string(), "too many UDP ports are listened to (at most 1024)");
 }
 
 #[test]
 fn a_datagram_in_several_buffers_is_summed_over_all_of_them() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    listen(&mut bed);
+    listen(&mut bed, Family::Ip4);
     let whole = Packet::udp("10.0.0.2", "10.0.0.1", &[7; 3000]);
     let frame = whole.frame(e0.mac, host_mac(whole.source));
     let mut altered = frame.clone();
@@ -128,10 +129,10 @@ fn reset(e0: &Port, sequence: u32, acknowledged: u32, flags: u8) -> Vec<u8> {
     packet.frame(host_mac(packet.destination), e0.mac)
 }
 
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const RST: u8 = 4;
-const ACK: u8 = 0x10;
+pub const FIN: u8 = 1;
+pub const SYN: u8 = 2;
+pub const RST: u8 = 4;
+pub const ACK: u8 = 0x10;
 
 #[test]
 fn a_segment_to_nobody_is_answered_with_the_reset_that_its_sender_accepts() {

@@ -1,12 +1,13 @@
 //! Commands on punting, as VPP has them.
 
-use super::control::{MAX_RATE, Redirect};
+use super::control::{MAX_RATE, Redirect, word};
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Done, reply};
 use graph::InterfaceIndex;
 use serde::Serialize;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
+use wire::Family;
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
@@ -15,9 +16,19 @@ pub fn register(set: &mut CommandSet<Router>) {
          through an interface (a TAP), unchanged but for the link header. The host, which has the router's addresses \
          as well (on lo), answers by the same interface.",
     );
+    Family::ALL.into_iter().for_each(|family| register_family(set, family));
+}
+
+/// The commands of a family: what they call it, its next hops and an example of one.
+fn register_family(set: &mut CommandSet<Router>, family: Family) {
+    let ip = word(family);
+    let (hop, example) = match family {
+        Family::Ip4 => ("ip4", "192.0.2.2"),
+        Family::Ip6 => ("ip6", "2001:db8::2"),
+    };
     set.add(
         Command::new(
-            "ip punt redirect add rx {all | <rx:interface> : from} via <hop:ip4> <tx:interface>",
+            &format!("{ip} punt redirect add rx {{all | <rx:interface> : from}} via <hop:{hop}> <tx:interface>"),
             "Send punted packets of one interface, or of all that have no way of their own, to the host.",
             |router: &mut Router, args: &Args| {
                 let (rx, tx) = (from(router, args)?, router.interfaces.find(args.text("tx")?)?);
@@ -26,34 +37,34 @@ pub fn register(set: &mut CommandSet<Router>) {
             },
         )
         .configures()
-        .example("ip punt redirect add rx all via 192.0.2.2 tap0"),
+        .example(&format!("{ip} punt redirect add rx all via {example} tap0")),
     );
     set.add(
         Command::new(
-            "ip punt redirect del rx {all | <rx:interface> : from}",
+            &format!("{ip} punt redirect del rx {{all | <rx:interface> : from}}"),
             "Send punted packets to the host no more.",
-            |router: &mut Router, args: &Args| {
+            move |router: &mut Router, args: &Args| {
                 let rx = from(router, args)?;
-                router.remove_punt_redirect(rx)?;
+                router.remove_punt_redirect(family, rx)?;
                 reply(Done)
             },
         )
         .configures()
-        .example("ip punt redirect del rx all"),
+        .example(&format!("{ip} punt redirect del rx all")),
     );
     set.add(
         Command::new(
-            &format!("set ip punt rate {{<rate:u32 1..{MAX_RATE}> | default : value}}"),
+            &format!("set {ip} punt rate {{<rate:u32 1..{MAX_RATE}> | default : value}}"),
             "Set how many packets a second each worker punts at most; the default is no bound.",
-            |router: &mut Router, args: &Args| {
-                router.set_punt_rate(args.optional("rate")?);
+            move |router: &mut Router, args: &Args| {
+                router.set_punt_rate(family, args.optional("rate")?);
                 reply(Done)
             },
         )
         .configures()
-        .example("set ip punt rate 10000"),
+        .example(&format!("set {ip} punt rate 10000")),
     );
-    set.add(Command::new("show ip punt redirect", "Show where punted packets go.", |router: &mut Router, _| {
+    let show = move |router: &mut Router, _: &Args| {
         let name = |index: InterfaceIndex| {
             router.interfaces.get(index).map_or_else(|_| index.to_string(), |interface| interface.name.clone())
         };
@@ -61,10 +72,11 @@ pub fn register(set: &mut CommandSet<Router>) {
             rx: rx.map_or_else(|| "all".into(), name),
             next_hop: redirect.next_hop,
             tx: name(redirect.interface),
-            forwarding: router.adjacency_text(wire::Family::Ip4, redirect.adjacency),
+            forwarding: router.adjacency_text(family, redirect.adjacency),
         };
-        reply(ShowPunts { redirects: router.punts.iter().map(way).collect(), rate: router.punts.rate })
-    }));
+        reply(ShowPunts { redirects: router.punts.iter(family).map(way).collect(), rate: router.punts.rate(family) })
+    };
+    set.add(Command::new(&format!("show {ip} punt redirect"), "Show where punted packets go.", show));
 }
 
 /// The interface whose packets are meant; none: all.
@@ -75,7 +87,7 @@ fn from(router: &Router, args: &Args) -> Result<Option<InterfaceIndex>, CommandE
 #[derive(Serialize)]
 struct Way {
     rx: String,
-    next_hop: Ipv4Addr,
+    next_hop: IpAddr,
     tx: String,
     forwarding: String,
 }

@@ -1,23 +1,32 @@
 //! Punting as the commands that set it.
 
+use super::control::word;
 use crate::Router;
 use crate::config::Statement;
 use crate::interface::config::removal;
 use graph::InterfaceIndex;
+use wire::Family;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+    for family in Family::ALL {
+        of_family(router, family, into);
+    }
+}
+
+fn of_family(router: &Router, family: Family, into: &mut Vec<Statement>) {
+    let ip = word(family);
     let name = |index: InterfaceIndex| router.interfaces.get(index).map(|interface| interface.name.clone());
-    for (rx, redirect) in router.punts.iter() {
+    for (rx, redirect) in router.punts.iter(family) {
         let (Ok(tx), Ok(rx)) = (name(redirect.interface), rx.map(name).transpose()) else { continue };
         let from = rx.as_deref().unwrap_or("all");
-        let line = format!("ip punt redirect add rx {from} via {} {tx}", redirect.next_hop);
-        let statement = Statement::new(line, format!("ip punt redirect del rx {from}"));
+        let line = format!("{ip} punt redirect add rx {from} via {} {tx}", redirect.next_hop);
+        let statement = Statement::new(line, format!("{ip} punt redirect del rx {from}"));
         let mut statement = statement.replaced_by_itself().needing(removal(&tx));
         statement.needs.extend(rx.as_deref().map(removal));
         into.push(statement);
     }
-    if let Some(rate) = router.punts.rate {
-        let line = format!("set ip punt rate {rate}");
-        into.push(Statement::new(line, "set ip punt rate default".into()).replaced_by_itself());
+    if let Some(rate) = router.punts.rate(family) {
+        let line = format!("set {ip} punt rate {rate}");
+        into.push(Statement::new(line, format!("set {ip} punt rate default")).replaced_by_itself());
     }
 }

@@ -1,0 +1,96 @@
+//! Punting: packets that no node here takes go to the host, through an interface that leads there. The same of both families.
+//!
+//! Operators say which interface and which next hop (`ip punt redirect`, `ip6 punt redirect`), for all packets or for those that
+//! came by one interface. The host gets packets as they came but for the link header, resolved by ARP or Neighbor Discovery as any
+//! next hop's is; it answers under the router's addresses, which it has too. [`Punt`] is the node.
+
+pub mod cli;
+pub(crate) mod config;
+pub mod control;
+mod node;
+mod unclaimed;
+
+pub use control::Punts;
+pub(crate) use unclaimed::Unclaimed;
+
+use crate::capability::{self, Capability, Stage};
+use crate::interface::InterfaceCounters;
+use crate::rate::Limit;
+use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
+use node::Punt;
+use rcu::Published;
+use std::sync::Arc;
+use tables::Leaf;
+use wire::Family;
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "punt",
+    description: "Packets for the host behind this router",
+    stages: &[
+        Stage::new("ip4-punt", "ip4-punt", capability::when_up),
+        Stage::new("ip6-punt", "ip6-punt", crate::ip6::when_enabled),
+    ],
+};
+
+/// Where packets for the host go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ToHost {
+    pub interface: InterfaceIndex,
+    pub adjacency: Leaf,
+}
+
+/// The ways of one family.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ways {
+    /// By the interface that received the packet.
+    pub by_interface: Vec<Option<ToHost>>,
+    /// For those that have none of their own.
+    pub others: Option<ToHost>,
+    /// Packets that a worker punts at most.
+    pub limit: Option<Limit>,
+}
+
+/// What of this is in force, as nodes see it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PuntTable {
+    ip4: Ways,
+    ip6: Ways,
+}
+
+/// The table as control publishes it.
+pub(crate) type SharedPunts = Arc<Published<PuntTable>>;
+
+impl PuntTable {
+    pub fn of(&self, family: Family) -> &Ways {
+        match family {
+            Family::Ip4 => &self.ip4,
+            Family::Ip6 => &self.ip6,
+        }
+    }
+}
+
+impl Ways {
+    /// The way by which an interface leads to the host, if it does: where an error about what the host sent goes.
+    pub fn back_by(&self, interface: InterfaceIndex) -> Option<ToHost> {
+        let all = self.by_interface.iter().chain([&self.others]);
+        all.flatten().find(|way| way.interface == interface).copied()
+    }
+
+    fn way(&self, rx: InterfaceIndex) -> Option<ToHost> {
+        self.by_interface.get(rx.0 as usize).copied().flatten().or(self.others)
+    }
+}
+
+/// Registers the capability's nodes.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(graph: &mut Graph, table: &SharedPunts, counters: &InterfaceCounters) -> Result<(), GraphError> {
+    for family in Family::ALL {
+        let (table, punts) = (table.clone(), counters.punts.clone());
+        let node = move || Punt::new(family, table.clone(), punts.clone());
+        graph.register(node::spec(family), move |_| Behaviour::Map(Box::new(node())))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! `ip4-punt`, `ip6-punt`: packets for this router, or for the host behind it, that no node here takes.
+//!
+//! Reads: why the packet is here, an [`Unclaimed`] in the scratch word; the interface that received it. Writes:
+//! for the host, the adjacency that leads there into `target`. Next: `ip4-rewrite` or `ip6-rewrite` when there is a way to the
+//! host, which is not the one that the packet came by (but for errors about what came by it). Else the packet's sender is told:
+//! `tcp4-reset` or `tcp6-reset`, where the segment begins in the scratch word; or `ip4-icmp-error` or `ip6-icmp-error` with the
+//! reason in it; or the packet ends here by name.
+//!
+//! Of IPv6, what is from or to an address of its link only stays there (RFC 4291 2.5.6): the host could not answer it.
+
+use super::{SharedPunts, ToHost, Unclaimed};
+use crate::rate::TokenBucket;
+use crate::{icmp, icmp6};
+use graph::{Context, CounterTable, Map, NodeSpec, Row, Vector, flag};
+use std::sync::Arc;
+use wire::{Family, icmpv4, icmpv6, ipv6};
+
+graph::edges! {
+    pub enum Edge {
+        Rewrite => next "ip4-rewrite",
+        Reset => next "tcp4-reset",
+        IcmpError => next "ip4-icmp-error",
+        /// A packet took a route `via punt`, but no interface leads to the host (`ip punt redirect`), or the one that
+        /// does is down.
+        NoHost => drop "punted, but no host interface takes it",
+        /// The host sent a packet that takes a route `via punt`: it would go back to the host. Look for a route of the
+        /// host's that leads to this router and should not.
+        CameBack => drop "punted packet came back from the host",
+        /// More packets for the host came than `set ip punt rate` allows.
+        RateLimited => drop "punted packets limited by rate",
+        /// A message that asks this router for nothing that it does, such as a timestamp request or an answer to
+        /// nobody's ping, and no host to take it. Normal.
+        Unhandled => end "ICMP type not handled",
+    }
+}
+
+/// The same of `ip6-punt`, in the same order.
+mod edge6 {
+    graph::edges! {
+        pub enum Edge {
+            Rewrite => next "ip6-rewrite",
+            Reset => next "tcp6-reset",
+            IcmpError => next "ip6-icmp-error",
+            /// A packet took a route `via punt`, but no interface leads to the host (`ip6 punt redirect`), or the one that
+            /// does is down.
+            NoHost => drop "punted, but no host interface takes it",
+            /// The host sent a packet that takes a route `via punt`: it would go back to the host. Look for a route of the
+            /// host's that leads to this router and should not.
+            CameBack => drop "punted packet came back from the host",
+            /// More packets for the host came than `set ip6 punt rate` allows.
+            RateLimited => drop "punted packets limited by rate",
+            /// A message that asks this router for nothing, an answer or an error to nobody's request, and no host to take
+            /// it. Normal.
+            Unhandled => end "ICMPv6 message that asks for nothing",
+        }
+    }
+}
+
+const _: () = assert!(
+    Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16
+        && Edge::Reset as u16 == edge6::Edge::Reset as u16
+        && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
+        && Edge::NoHost as u16 == edge6::Edge::NoHost as u16
+        && Edge::CameBack as u16 == edge6::Edge::CameBack as u16
+        && Edge::RateLimited as u16 == edge6::Edge::RateLimited as u16
+        && Edge::Unhandled as u16 == edge6::Edge::Unhandled as u16
+);
+
+pub fn spec(family: Family) -> NodeSpec {
+    let (name, edges) = match family {
+        Family::Ip4 => ("ip4-punt", Edge::EDGES),
+        Family::Ip6 => ("ip6-punt", edge6::Edge::EDGES),
+    };
+    NodeSpec { name: name.into(), edges, counters: &[], trace: crate::headers::trace_of(family) }
+}
+
+pub struct Punt {
+    family: Family,
+    table: SharedPunts,
+    /// Punted packets, by receiving interface.
+    punts: Arc<CounterTable>,
+    bucket: TokenBucket,
+}
+
+impl Punt {
+    pub(crate) fn new(family: Family, table: SharedPunts, punts: Arc<CounterTable>) -> Punt {
+        Punt { family, table, punts, bucket: TokenBucket::full() }
+    }
+
+    fn one(&mut self, cx: &Context<'_>, row: &mut Row) -> Edge {
+        let reason = Unclaimed::from(row.scratch);
+        row.scratch = 0;
+        let ways = self.table.load(cx.round).of(self.family);
+        if reason == Unclaimed::Error {
+            let Some(way) = ways.back_by(row.rx_interface) else { return Edge::NoHost };
+            return to_host(row, way);
+        }
+        if self.family == Family::Ip6 && stays_on_link(cx, row) {
+            return self.refuse_on_link(row, reason);
+        }
+        // One that waited for the host's Ethernet address comes here again.
+        let is_new = row.flags & flag::PUNTED == 0;
+        let way = ways.way(row.rx_interface).filter(|_| row.flags & flag::ORIGINATED == 0);
+        let comes_from_host = way.is_some_and(|way| way.interface == row.rx_interface);
+        if is_new && (reason == Unclaimed::Route || way.is_some() && !comes_from_host) {
+            self.punts.add(cx.thread, row.rx_interface.0 as usize, 0, 1);
+        }
+        let Some(way) = way.filter(|_| !comes_from_host) else {
+            let is_loop = comes_from_host && reason == Unclaimed::Route;
+            return if is_loop { Edge::CameBack } else { self.refuse(row, reason) };
+        };
+        if is_new && ways.limit.is_some_and(|limit| !self.bucket.take(limit, cx.now)) {
+            return Edge::RateLimited;
+        }
+        to_host(row, way)
+    }
+
+    /// What a packet's sender is told when the host does not take it either (RFC 1122 3.2.2.1, RFC 4443 3.1, RFC 8200 4).
+    fn refuse(&self, row: &mut Row, reason: Unclaimed) -> Edge {
+        row.scratch = match (reason, self.family) {
+            (Unclaimed::Route | Unclaimed::Error, _) => return Edge::NoHost,
+            (Unclaimed::Message, _) => return Edge::Unhandled,
+            (Unclaimed::Segment { at }, _) => {
+                row.scratch = at.into();
+                return Edge::Reset;
+            }
+            (Unclaimed::Port, Family::Ip4) => icmp::Report::unreachable(icmpv4::unreachable::PORT).into(),
+            (Unclaimed::Port, Family::Ip6) => icmp6::Report::unreachable(icmpv6::unreachable::PORT).into(),
+            (Unclaimed::Protocol { .. }, Family::Ip4) => {
+                icmp::Report::unreachable(icmpv4::unreachable::PROTOCOL).into()
+            }
+            (Unclaimed::Protocol { named_at }, Family::Ip6) => {
+                icmp6::Report::parameter_problem(icmpv6::parameter_problem::NEXT_HEADER, named_at).into()
+            }
+        };
+        Edge::IcmpError
+    }
+
+    /// The same of what may not leave its link.
+    fn refuse_on_link(&self, row: &mut Row, reason: Unclaimed) -> Edge {
+        if reason != Unclaimed::Route {
+            return self.refuse(row, reason);
+        }
+        row.scratch = icmp6::Report::unreachable(icmpv6::unreachable::BEYOND_SCOPE).into();
+        Edge::IcmpError
+    }
+}
+
+/// Whether a packet's addresses, or one of them, mean something on its link only, or it is for a group.
+fn stays_on_link(cx: &Context<'_>, row: &Row) -> bool {
+    let header = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
+    let destination = header.dst();
+    header.src().is_unicast_link_local() || destination.is_unicast_link_local() || destination.is_multicast()
+}
+
+fn to_host(row: &mut Row, way: ToHost) -> Edge {
+    row.flags |= flag::PUNTED;
+    row.target = way.adjacency.0;
+    Edge::Rewrite
+}
+
+impl Map for Punt {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        vector.each_row(|row| self.one(cx, row));
+    }
+}

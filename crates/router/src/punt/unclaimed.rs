@@ -1,0 +1,75 @@
+//! Why a packet is to be punted.
+
+use super::Ways;
+use graph::{Row, flag};
+
+/// As it travels in scratch. Places are counted from the IP header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unclaimed {
+    /// A route says so.
+    Route,
+    /// It is for this router, of a protocol that this router does not have; of IPv6, where the byte is that names it.
+    Protocol { named_at: u32 },
+    /// UDP to a port that no node listens to.
+    Port,
+    /// TCP, which this router does not have, and where it begins.
+    Segment { at: u32 },
+    /// An ICMP message of which this router makes nothing.
+    Message,
+    /// An ICMP error of this router about what the host sent under one of the router's addresses.
+    Error,
+}
+
+impl From<Unclaimed> for u64 {
+    fn from(reason: Unclaimed) -> u64 {
+        let (kind, at) = match reason {
+            Unclaimed::Route => (0, 0),
+            Unclaimed::Protocol { named_at } => (1, named_at),
+            Unclaimed::Port => (2, 0),
+            Unclaimed::Segment { at } => (3, at),
+            Unclaimed::Message => (4, 0),
+            Unclaimed::Error => (5, 0),
+        };
+        kind << 32 | u64::from(at)
+    }
+}
+
+impl From<u64> for Unclaimed {
+    fn from(word: u64) -> Unclaimed {
+        let at = word as u32;
+        match word >> 32 {
+            1 => Unclaimed::Protocol { named_at: at },
+            2 => Unclaimed::Port,
+            3 => Unclaimed::Segment { at },
+            4 => Unclaimed::Message,
+            5 => Unclaimed::Error,
+            _ => Unclaimed::Route,
+        }
+    }
+}
+
+impl Unclaimed {
+    /// Of an ICMP message of which this router makes nothing; none when it is one of its own that came back. What the host
+    /// sends under an address of the router's is told of to that address.
+    pub fn message(row: &Row, ways: &Ways) -> Option<Unclaimed> {
+        match row.flags & flag::ORIGINATED {
+            0 => Some(Unclaimed::Message),
+            _ => ways.back_by(row.rx_interface).map(|_| Unclaimed::Error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_travels_as_a_word() {
+        use Unclaimed::{Error, Message, Port, Protocol, Route, Segment};
+        let all = [Route, Protocol { named_at: 70_000 }, Port, Segment { at: u32::MAX }, Message, Error];
+        for reason in all {
+            assert_eq!(Unclaimed::from(u64::from(reason)), reason);
+        }
+        assert_eq!(Unclaimed::from(0), Route, "what lookup nodes leave");
+    }
+}
