@@ -88,6 +88,10 @@ impl Batch {
         self.changes.family()
     }
 
+    pub fn table(&self) -> TableIndex {
+        self.table
+    }
+
     /// Paths that routes of this batch may have.
     pub fn paths(&mut self, paths: Vec<Path>) -> Paths {
         self.lists.push(super::control::join_paths(Vec::new(), paths));
@@ -139,6 +143,28 @@ pub struct Outcome {
     pub missing: usize,
     /// Found no room, were beyond the table's limit, or would have led through themselves; they are as they were.
     pub refused: usize,
+}
+
+impl Outcome {
+    /// Both together.
+    fn and(self, other: Outcome) -> Outcome {
+        Outcome {
+            added: self.added + other.added,
+            replaced: self.replaced + other.replaced,
+            removed: self.removed + other.removed,
+            missing: self.missing + other.missing,
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
+/// A batch with all that it needs.
+struct Prepared {
+    batch: Batch,
+    /// Hosts with a path onto an interface, which are changed one by one.
+    hosts: Vec<(Prefix, u32)>,
+    /// The lists of the batch, by their numbers in it.
+    ids: Vec<ListId>,
 }
 
 /// What a batch is to do.
@@ -312,7 +338,31 @@ impl Router {
     /// # Errors
     /// When paths name an interface that does not exist, there are too many, or they cannot be had; then nothing
     /// has changed. What is refused of single routes is counted.
-    pub fn change_routes(&mut self, source: Source, mut batch: Batch) -> Result<Outcome, Error> {
+    pub fn change_routes(&mut self, source: Source, batch: Batch) -> Result<Outcome, Error> {
+        self.change_all_routes(source, vec![batch])
+    }
+
+    /// The same of several batches: either all are carried out or none.
+    ///
+    /// # Errors
+    /// As [`Router::change_routes`].
+    pub fn change_all_routes(&mut self, source: Source, batches: Vec<Batch>) -> Result<Outcome, Error> {
+        let mut ready = Vec::with_capacity(batches.len());
+        for batch in batches {
+            match self.prepare(source, batch) {
+                Ok(prepared) => ready.push(prepared),
+                Err(error) => {
+                    ready.into_iter().flat_map(|prepared| prepared.ids).for_each(|id| self.drop_unused(id));
+                    return Err(error);
+                }
+            }
+        }
+        let outcomes = ready.into_iter().map(|prepared| self.carry_out(source, prepared));
+        Ok(outcomes.fold(Outcome::default(), Outcome::and))
+    }
+
+    /// Gets all that a batch needs. Nothing can keep it from being carried out then.
+    fn prepare(&mut self, source: Source, mut batch: Batch) -> Result<Prepared, Error> {
         let (table, family) = (batch.table, batch.family());
         for paths in &batch.lists {
             self.check_paths(table, paths)?;
@@ -332,6 +382,12 @@ impl Router {
                 }
             }
         }
+        Ok(Prepared { batch, hosts, ids })
+    }
+
+    fn carry_out(&mut self, source: Source, prepared: Prepared) -> Outcome {
+        let Prepared { mut batch, hosts, ids } = prepared;
+        let (table, family) = (batch.table, batch.family());
         let over: Vec<Vec<Prefix>> = ids.iter().map(|id| self.led_over(*id, family, table)).collect();
         let (mut outcome, unused) = self.merge_all(source, &mut batch, &ids, &over);
         self.after_changes(&batch.changes);
@@ -346,7 +402,7 @@ impl Router {
         }
         unused.into_iter().for_each(|list| self.drop_unused(list));
         self.ip.have_gone += outcome.removed;
-        Ok(outcome)
+        outcome
     }
 
     /// Changes the prefixes of a table. Gives what became of them, and lists that perhaps nobody has any more.

@@ -58,7 +58,7 @@ fn not_a_host(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-fn is_link_local(address: IpAddr) -> bool {
+pub(super) fn is_link_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 

@@ -2,6 +2,7 @@
 
 use crate::bed::{Bed, Port, prefix};
 use crate::packet::ip;
+use crate::packet6::Packet6;
 use crate::routes::{goes_to, hop_mac};
 use graph::InterfaceIndex;
 use quiver_router::ip::bulk::{Batch, Outcome};
@@ -174,7 +175,7 @@ fn a_file_of_routes_is_loaded_whole_or_not() {
     let text = text.replace("two2", "e2");
     assert_eq!(
         load(&text, "").unwrap(),
-        "3 routes added, 0 replaced, 0 removed; 1 wait for their next hops (`show ip fib PREFIX' says why)\n"
+        "3 routes added, 0 replaced, 0 removed; 1 wait for their next hops (`show ip fib PREFIX', `show ip6 fib PREFIX' say why)\n"
     );
     let error = load("53.0.0.0/8 via 10.0.1.2\n54.0.0.0/8 over there\n", "replace").unwrap_err();
     assert!(error.contains("line 2: expected `54.0.0.0/8 via NEXT-HOP [INTERFACE]'"), "{error}");
@@ -183,4 +184,84 @@ fn a_file_of_routes_is_loaded_whole_or_not() {
     std::fs::remove_file(&path).unwrap();
     leads(&mut bed, &ports, "50.1.1.1", Some("10.0.2.2"));
     assert!(!installed(&bed, "51.0.0.0/8") && !installed(&bed, "53.0.0.0/8"));
+}
+
+#[test]
+fn a_file_of_both_families_is_loaded_whole_or_not() {
+    let (mut bed, ports) = crate::ip6::bed();
+    bed.command("set interface ip address e1 10.0.1.1/24").unwrap();
+    bed.know(&ports[1], "10.0.1.2");
+    bed.run();
+    let path = std::env::temp_dir().join(format!("quiver-routes6-{}", std::process::id()));
+    let load = |bed: &mut Bed, text: &str, words: &str| {
+        std::fs::write(&path, text).unwrap();
+        let done = bed.command(&format!("ip route load {} {words}", path.display()));
+        assert_eq!(bed.router.ip.audit(), Ok(()));
+        done
+    };
+    let routes = |bed: &mut Bed| {
+        let of_table = |line: &str, bed: &mut Bed| bed.command(line).unwrap();
+        of_table("show ip fib", bed) + &of_table("show ip6 fib", bed)
+    };
+    let before = routes(&mut bed);
+    // What is wrong in one family keeps the other out.
+    let good = "50.0.0.0/8 via 10.0.1.2\n2001:db8:50::/48 via 2001:db8:1::2\n2001:db8:51::/48 via fe80::9 dev e2\n";
+    for (wrong, error) in [
+        ("2001:db8:52::/48 via 10.0.1.2", "line 4: `10.0.1.2' is no IPv6 next hop"),
+        ("2001:db8:52::/48 via fe80::9 e9", "no interface named `e9'"),
+        ("52.0.0.0/8 via 2001:db8:1::2", "line 4: `2001:db8:1::2' is no IPv4 next hop"),
+    ] {
+        let refused = load(&mut bed, &format!("{good}{wrong}\n"), "").unwrap_err();
+        assert!(refused.contains(error), "{refused}");
+        assert_eq!(routes(&mut bed), before);
+    }
+    assert_eq!(load(&mut bed, good, "").unwrap(), "3 routes added, 0 replaced, 0 removed\n");
+    ports[1].sent();
+    crate::ip6::send(&ports, &Packet6::udp("2001:db8::2", "2001:db8:50::1", b"x"));
+    bed.run();
+    assert_eq!(ports[1].sent().len(), 1);
+    // A file that has one family leaves the other alone; one next hop is one family's.
+    let ip6 = "2001:db8:50::/48 via 2001:db8:1::2\n2001:db8:53::/48 via 2001:db8:1::2\n";
+    assert_eq!(load(&mut bed, ip6, "replace").unwrap(), "1 routes added, 1 replaced, 1 removed\n");
+    let via = load(&mut bed, &format!("{good}{ip6}"), "via 10.0.1.2").unwrap();
+    assert_eq!(via, "0 routes added, 1 replaced, 0 removed; 4 of the other family passed over\n");
+    let fib = bed.command("show ip fib 50.0.0.0/8").unwrap();
+    assert!(fib.contains("50.0.0.0/8"), "{fib}");
+    // No room for one of the families: neither changes.
+    let there = bed.router.ip.routes_in(Family::Ip6, TableIndex::DEFAULT).len();
+    bed.command(&format!("set ip6 table max-routes {there}")).unwrap();
+    let before = routes(&mut bed);
+    let more = format!("60.0.0.0/8 via 10.0.1.2\n{ip6}2001:db8:54::/48 via 2001:db8:1::2\n");
+    let refused = load(&mut bed, &more, "replace").unwrap_err();
+    assert!(refused.contains("these would be more"), "{refused}");
+    assert_eq!(routes(&mut bed), before);
+    // A table of one family has no routes of the other; an empty file in the place of all takes all away.
+    bed.command("ip6 table add 9").unwrap();
+    let refused = load(&mut bed, good, "table 9").unwrap_err();
+    assert!(refused.contains("9"), "{refused}");
+    let waiting = load(&mut bed, ip6, "table 9").unwrap();
+    assert!(waiting.starts_with("2 routes added, 0 replaced, 0 removed; 2 wait for their next hops"), "{waiting}");
+    assert_eq!(load(&mut bed, "# none\n", "table 9 replace").unwrap(), "0 routes added, 0 replaced, 2 removed\n");
+    assert_eq!(load(&mut bed, "", "replace").unwrap(), "0 routes added, 0 replaced, 3 removed\n");
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn batches_of_both_families_are_carried_out_together_or_not_at_all() {
+    let (mut bed, _) = crate::ip6::bed();
+    let batch = |family: Family, prefix: &str, way: Way| {
+        let mut batch = Batch::new(family, TableIndex::DEFAULT);
+        let paths = batch.paths(vec![Path::new(way)]);
+        batch.put(prefix.parse::<wire::Prefix>().unwrap(), paths);
+        batch
+    };
+    let first = batch(Family::Ip4, "50.0.0.0/8", Way::Drop);
+    let gone = batch(Family::Ip6, "2001:db8:50::/48", Way::Attached(InterfaceIndex(99)));
+    assert!(bed.router.change_all_routes(Source::Api, vec![first.clone(), gone]).is_err());
+    assert!(!installed(&bed, "50.0.0.0/8"));
+    assert_eq!(bed.router.ip.audit(), Ok(()));
+    let second = batch(Family::Ip6, "2001:db8:50::/48", Way::Drop);
+    let outcome = bed.router.change_all_routes(Source::Api, vec![first, second]).unwrap();
+    assert_eq!(outcome, Outcome { added: 2, ..Outcome::default() });
+    assert_eq!(bed.router.ip.audit(), Ok(()));
 }
