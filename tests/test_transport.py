@@ -6,7 +6,7 @@ import os
 import random
 import socket
 import threading
-from socket import SOCK_DGRAM, SOCK_STREAM
+from socket import AF_INET, AF_INET6, SOCK_DGRAM, SOCK_STREAM
 
 import pytest
 
@@ -19,9 +19,10 @@ DATAGRAMS = 2000
 
 def transfer(sender, receiver, address, data):
     """Sends bytes over TCP; gives what arrived."""
-    listener = receiver.socket(SOCK_STREAM, (address, 5000), timeout=30)
+    family = AF_INET6 if ":" in address else AF_INET
+    listener = receiver.socket(SOCK_STREAM, (address, 5000), timeout=30, family=family)
     listener.listen(1)
-    client = sender.socket(SOCK_STREAM, timeout=30)
+    client = sender.socket(SOCK_STREAM, timeout=30, family=family)
     arrived = bytearray()
 
     def receive():

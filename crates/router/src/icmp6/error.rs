@@ -228,7 +228,12 @@ impl Icmp6Error {
         let facts = self.facts.load(cx.round);
         let here = &facts.get(row.rx_interface)?.ip6;
         let of_one_scope = destination.is_unicast_link_local() == sender.is_unicast_link_local();
-        if here.owns(destination) && of_one_scope {
+        // RFC 4443 2.2 (a): whichever interface has it.
+        let is_ours = || {
+            here.owns(destination)
+                || self.fibs.lookup(cx.round, row.rx_interface, destination.into()).kind() == kind::RECEIVE
+        };
+        if of_one_scope && is_ours() {
             return Some(destination);
         }
         if sender.is_unicast_link_local() {

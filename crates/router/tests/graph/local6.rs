@@ -52,6 +52,18 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
 }
 
 #[test]
+fn an_error_is_from_the_address_to_which_the_packet_was() {
+    // RFC 4443 2.2 (a).
+    let (mut bed, ports) = bed();
+    for us in [OURS, "2001:db8:1::1"] {
+        send(&ports, &udp(us));
+        bed.run();
+        let expected = Packet6::icmp(us, HOST, (1, 4), 0, &udp(us).bytes());
+        assert_eq!(ports[0].sent(), [expected.frame(mac_of(0), ports[0].mac)]);
+    }
+}
+
+#[test]
 fn each_family_has_listeners_of_its_own() {
     let (mut bed, ports) = bed();
     listen(&mut bed, Family::Ip4);
