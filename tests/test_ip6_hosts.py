@@ -111,7 +111,7 @@ def test_a_neighbour_that_goes_away_is_asked_and_given_up_and_found_again(two_ho
     wire = h2.frames(timeout=0.2)
     # It is silent from now on, though its link stays up.
     h2.set("net/ipv6/conf/eth0/disable_ipv6", 1)
-    router.cli("set ip neighbor-config ip4 age 1")
+    router.cli("set ip neighbor-config ip6 age 1")
     wait_until(lambda: H2 not in router.cli("show ip6 neighbors"), "it is given up", seconds=15)
     asked, end = 0, time.monotonic() + 5
     while time.monotonic() < end:

@@ -3,8 +3,8 @@
 use super::Statement;
 use super::plan::{Difference, Step, steps};
 use crate::{
-    Devices, Options, Router, arp, dhcp, handoff, icmp, interface, logging, neighbour, packet_generator, punt, reassembly,
-    span,
+    Devices, Options, Router, arp, dhcp, handoff, icmp, interface, logging, neighbour, packet_generator, punt,
+    reassembly, span,
 };
 use command::{CommandError, CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
