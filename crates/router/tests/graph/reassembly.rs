@@ -3,15 +3,12 @@
 use crate::bed::{Bed, Errors, Port, error, host_mac};
 use crate::fragmentation::{cut, in_buffers, receive};
 use crate::packet::*;
+use crate::pieces::{data, in_orders, of_node, time_out};
 use graph::PacketIndex;
 use std::time::Duration;
 
 const NODE: &str = "ip4-local-full-reassembly";
 const TIMEOUT: Duration = Duration::from_secs(31);
-
-fn data(length: usize) -> Vec<u8> {
-    (0..length).map(|n| (n / 251 * 7 + n) as u8).collect()
-}
 
 fn request(id: u16, length: usize) -> Packet {
     Packet::echo_request("10.0.0.2", "10.0.0.1", &data(length)).id(id)
@@ -45,34 +42,14 @@ fn echoed(port: &Port) -> Vec<Vec<u8>> {
     replies
 }
 
-/// Errors of the reassembling node only, but for its successes.
-fn of_node(errors: Errors) -> Errors {
-    errors.into_iter().filter(|((node, reason), _)| node == NODE && reason != "successful reassemblies").collect()
-}
-
-/// Lets the time of all datagrams run out; everything must be given back then.
-fn time_out(bed: &mut Bed) -> Errors {
-    let moved = bed.errors_of(|bed| bed.advance(TIMEOUT));
-    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-    let runs = |bed: &Bed| bed.router.graph.runtime(0, bed.router.graph.find(NODE).unwrap()).calls;
-    let before = runs(bed);
-    bed.advance(Duration::from_secs(2));
-    assert_eq!(runs(bed), before, "the node rests");
-    of_node(moved)
-}
-
 #[test]
 fn fragments_in_any_order_are_one_datagram() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     for (length, mtu) in
         [(100, 68), (8000, 1500), (8000, 576), (2040, 1500), (2041, 1500), (60_000, 1500), (65_507, 9000)]
     {
-        let mut fragments = cut(&request(7, length), mtu);
-        let (odd, even): (Vec<_>, Vec<_>) = fragments.iter().cloned().enumerate().partition(|(n, _)| n % 2 == 1);
-        let interleaved: Vec<Packet> = odd.into_iter().chain(even).map(|(_, fragment)| fragment).collect();
-        let forward = fragments.clone();
-        fragments.reverse();
-        for order in [forward, fragments, interleaved] {
+        let fragments = cut(&request(7, length), mtu);
+        for order in in_orders(&fragments) {
             let moved = bed.errors_of(|_| order.iter().for_each(|fragment| receive(&e0, fragment)));
             assert_eq!(moved[&(NODE.to_string(), "successful reassemblies".to_string())], 1);
             assert_eq!(echoed(&e0), [data(length)], "{length} over {mtu}");
@@ -124,7 +101,7 @@ fn what_belongs_to_different_datagrams_is_kept_apart() {
     bed.run();
     assert_eq!(echoed(&e0), vec![data(2000); 4]);
     assert_eq!(bed.held(), 1);
-    assert_eq!(time_out(&mut bed), error(NODE, "fragments dropped due to reassembly timeout", 1));
+    assert_eq!(time_out(&mut bed, NODE, TIMEOUT), error(NODE, "fragments dropped due to reassembly timeout", 1));
 }
 
 #[test]
@@ -136,7 +113,7 @@ fn the_same_fragment_again_is_ignored() {
             receive(&e0, &fragments[n]);
         }
     });
-    assert_eq!(of_node(moved), error(NODE, "duplicate fragments", 4));
+    assert_eq!(of_node(NODE, moved), error(NODE, "duplicate fragments", 4));
     assert_eq!(echoed(&e0), [data(5000)]);
 }
 
@@ -167,7 +144,7 @@ fn fragments_that_overlap_end_their_datagram_for_good() {
         });
         assert_eq!(moved, error(NODE, "fragment of a discarded datagram", 3));
         // When its time is up another one may have its number.
-        assert!(time_out(&mut bed).is_empty());
+        assert!(time_out(&mut bed, NODE, TIMEOUT).is_empty());
         cut(&request(7, 2000), 1500).iter().for_each(|fragment| receive(&e0, fragment));
         bed.run();
         assert_eq!(echoed(&e0), [data(2000)]);
@@ -218,7 +195,7 @@ fn a_sender_is_told_of_the_timeout_when_its_first_fragment_has_come() {
         bed.run();
         bed.advance(Duration::from_secs(29));
         assert_eq!(bed.held(), 1, "half a minute is not over");
-        let moved = time_out(&mut bed);
+        let moved = time_out(&mut bed, NODE, TIMEOUT);
         let sent = e0.sent();
         if told {
             assert_eq!(moved, error(NODE, "reassembly timeout, sender told", 1));
@@ -240,11 +217,14 @@ fn one_source_pushes_out_its_own_oldest() {
     assert_eq!(moved, error(NODE, "drops due to reassemblies limit of one source", 1000 - 64));
     assert_eq!(bed.held(), 65);
     // The oldest went: this one is still there.
-    assert_eq!(of_node(bed.errors_of(|_| receive(&e0, &part(999, 1, 2, true)))), error(NODE, "duplicate fragments", 1));
+    assert_eq!(
+        of_node(NODE, bed.errors_of(|_| receive(&e0, &part(999, 1, 2, true)))),
+        error(NODE, "duplicate fragments", 1)
+    );
     others[1..].iter().for_each(|fragment| receive(&e0, fragment));
     bed.run();
     assert_eq!(echoed(&e0), [data(3000)]);
-    assert_eq!(time_out(&mut bed), error(NODE, "fragments dropped due to reassembly timeout", 64));
+    assert_eq!(time_out(&mut bed, NODE, TIMEOUT), error(NODE, "fragments dropped due to reassembly timeout", 64));
 }
 
 #[test]
@@ -259,7 +239,7 @@ fn many_sources_push_out_the_oldest_of_all() {
     cut(&request(7, 8000), 1500).iter().for_each(|fragment| receive(&e0, fragment));
     bed.run();
     assert_eq!(echoed(&e0), [data(8000)]);
-    time_out(&mut bed);
+    time_out(&mut bed, NODE, TIMEOUT);
 }
 
 #[test]
@@ -287,7 +267,7 @@ fn buffers_are_shared_among_sources_too() {
         [&(NODE.to_string(), "drops due to concurrent reassemblies limit".to_string())]
     );
     assert!(bed.buffers_in_use() <= 400);
-    time_out(&mut bed);
+    time_out(&mut bed, NODE, TIMEOUT);
 }
 
 #[test]
@@ -301,7 +281,7 @@ fn a_datagram_of_too_many_fragments_is_discarded() {
     assert_eq!(moved, expected);
     bed.command("set ip4-full-reassembly default").unwrap();
     bed.run();
-    assert!(time_out(&mut bed).is_empty());
+    assert!(time_out(&mut bed, NODE, TIMEOUT).is_empty());
 }
 
 #[test]
@@ -395,7 +375,7 @@ fn what_was_cut_is_whole_again() {
         bed.run();
         assert_eq!(echoed(&e0), [packet.payload[8..].to_vec()], "seed {seed}");
         // Packets with options are overtaken by others: a copy of the first may come last.
-        time_out(&mut bed);
+        time_out(&mut bed, NODE, TIMEOUT);
     }
 }
 
@@ -443,7 +423,7 @@ fn congestion_marks_are_not_lost() {
     fragments[0].tos = 0xb8 | 2;
     fragments[1].tos = 0xb8 | 3;
     fragments.iter().for_each(|fragment| receive(&e0, fragment));
-    assert_eq!(of_node(bed.errors_of(|_| {})), Errors::new());
+    assert_eq!(of_node(NODE, bed.errors_of(|_| {})), Errors::new());
     // The reply has the mark of what it answers.
     assert!(e0.sent().iter().all(|frame| frame[15] == 0xb8 | 3));
     // Of a sender that cannot tell, none can be marked (RFC 3168 5.3).

@@ -1,21 +1,21 @@
 //! IPv6 datagrams that come to the router in fragments, and those of the router's own that leave in fragments.
 
-use crate::bed::{Arrival, Bed, Errors, Port, error};
+use crate::bed::{Arrival, Errors, Port, error};
 use crate::fragmentation::in_buffers;
 use crate::ip6::{OURS, STRANGER, bed, mac_of, padding, solicitation, told};
 use crate::packet::Random;
 use crate::packet6::*;
-use graph::buffer::Offload;
-use graph::{PacketIndex, flag};
+use crate::pieces::{data, in_orders, of_node, time_out};
+use graph::PacketIndex;
 use quiver_router::neighbour::NeighbourKey;
 use std::time::Duration;
 use wire::MacAddress;
 
 const NODE: &str = "ip6-local-full-reassembly";
 const TIMEOUT: Duration = Duration::from_secs(61);
-const HOST: &str = "2001:db8::2";
+pub const HOST: &str = "2001:db8::2";
 /// Data that the longest echo request here has: 65535 bytes less the IPv6 header and that of ICMPv6.
-const LONGEST: usize = 65_535 - 40 - 8;
+pub const LONGEST: usize = 65_535 - 40 - 8;
 
 /// Counted by the tests below, for [`crate::drops`].
 pub const NAMES: &[(&str, &str)] = &[
@@ -40,16 +40,12 @@ pub const NAMES: &[(&str, &str)] = &[
     ("ip6-frag", "malformed packet"),
 ];
 
-fn data(length: usize) -> Vec<u8> {
-    (0..length).map(|n| (n / 251 * 7 + n) as u8).collect()
-}
-
-fn request(length: usize) -> Packet6 {
+pub fn request(length: usize) -> Packet6 {
     Packet6::echo_request(HOST, OURS, &data(length))
 }
 
 /// A packet in fragments with so many bytes of its payload each, as RFC 8200 section 4.5 has them made.
-fn cut(packet: &Packet6, id: u32, most: usize) -> Vec<Packet6> {
+pub fn cut(packet: &Packet6, id: u32, most: usize) -> Vec<Packet6> {
     let parts: Vec<&[u8]> = packet.payload.chunks(most).collect();
     let fragment = |(n, part): (usize, &&[u8])| {
         let payload = part.to_vec();
@@ -64,12 +60,12 @@ fn part(id: u32, from: u16, to: u16, more: bool) -> Packet6 {
     Packet6::new(HOST, OURS, 99, &payload).fragment(from * 8, more, id)
 }
 
-fn receive(port: &Port, packet: &Packet6) {
+pub fn receive(port: &Port, packet: &Packet6) {
     port.receive(in_buffers(packet.frame(port.mac, mac_of(0))));
 }
 
 /// A packet that was sent whole, or the fragments of one, in order: its identification, and what it carries.
-fn whole(frames: &[Vec<u8>]) -> Vec<(Option<u32>, Vec<u8>)> {
+pub fn whole(frames: &[Vec<u8>]) -> Vec<(Option<u32>, Vec<u8>)> {
     let mut packets: Vec<(Option<u32>, Vec<u8>)> = Vec::new();
     let mut is_open = false;
     for frame in frames {
@@ -101,7 +97,7 @@ fn whole(frames: &[Vec<u8>]) -> Vec<(Option<u32>, Vec<u8>)> {
 }
 
 /// The data of the echo replies that were sent to a host from an address.
-fn echoed_from(port: &Port, us: &str, host: &str) -> Vec<Vec<u8>> {
+pub fn echoed_from(port: &Port, us: &str, host: &str) -> Vec<Vec<u8>> {
     let packets = whole(&port.sent()).into_iter();
     let reply = |(_, message): (Option<u32>, Vec<u8>)| {
         assert_eq!(message[..2], [129, 0]);
@@ -112,24 +108,8 @@ fn echoed_from(port: &Port, us: &str, host: &str) -> Vec<Vec<u8>> {
     packets.map(reply).collect()
 }
 
-fn echoed(port: &Port) -> Vec<Vec<u8>> {
+pub fn echoed(port: &Port) -> Vec<Vec<u8>> {
     echoed_from(port, OURS, HOST)
-}
-
-/// Errors of the reassembling node only, but for its successes.
-fn of_node(errors: Errors) -> Errors {
-    errors.into_iter().filter(|((node, reason), _)| node == NODE && reason != "successful reassemblies").collect()
-}
-
-/// Lets the time of all datagrams run out; everything must be given back then.
-fn time_out(bed: &mut Bed) -> Errors {
-    let moved = bed.errors_of(|bed| bed.advance(TIMEOUT));
-    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-    let runs = |bed: &Bed| bed.router.graph.runtime(0, bed.router.graph.find(NODE).unwrap()).calls;
-    let before = runs(bed);
-    bed.advance(Duration::from_secs(2));
-    assert_eq!(runs(bed), before, "the node rests");
-    of_node(moved)
 }
 
 #[test]
@@ -139,12 +119,8 @@ fn fragments_in_any_order_are_one_datagram() {
     for (length, most) in
         [(100, 8), (8000, 1448), (8000, 1232), (2040, 1448), (2041, 1448), (60_000, 1448), (LONGEST, 8000)]
     {
-        let mut fragments = cut(&request(length), 7, most);
-        let (odd, even): (Vec<_>, Vec<_>) = fragments.iter().cloned().enumerate().partition(|(n, _)| n % 2 == 1);
-        let interleaved: Vec<Packet6> = odd.into_iter().chain(even).map(|(_, fragment)| fragment).collect();
-        let forward = fragments.clone();
-        fragments.reverse();
-        for order in [forward, fragments, interleaved] {
+        let fragments = cut(&request(length), 7, most);
+        for order in in_orders(&fragments) {
             let moved = bed.errors_of(|_| order.iter().for_each(|fragment| receive(e0, fragment)));
             assert_eq!(moved[&(NODE.to_string(), "successful reassemblies".to_string())], 1);
             assert_eq!(echoed(e0), [data(length)], "{length} in {most}");
@@ -267,7 +243,7 @@ fn the_same_fragment_again_is_ignored() {
             receive(&ports[0], &fragments[n]);
         }
     });
-    assert_eq!(of_node(moved), error(NODE, "duplicate fragments", 4));
+    assert_eq!(of_node(NODE, moved), error(NODE, "duplicate fragments", 4));
     assert_eq!(echoed(&ports[0]), [data(5000)]);
 }
 
@@ -298,7 +274,7 @@ fn fragments_that_overlap_end_their_datagram_for_good() {
         });
         assert_eq!(moved, error(NODE, "fragment of a discarded datagram", 3));
         // When its time is up another one may have its number.
-        assert!(time_out(&mut bed).is_empty());
+        assert!(time_out(&mut bed, NODE, TIMEOUT).is_empty());
         assert_eq!(ports[0].sent(), Vec::<Vec<u8>>::new());
         cut(&request(2000), 7, 1448).iter().for_each(|fragment| receive(&ports[0], fragment));
         bed.run();
@@ -400,7 +376,7 @@ fn a_sender_is_told_of_the_timeout_when_its_first_fragment_has_come() {
         bed.run();
         bed.advance(Duration::from_secs(59));
         assert_eq!(bed.held(), 1, "a minute is not over");
-        let moved = time_out(&mut bed);
+        let moved = time_out(&mut bed, NODE, TIMEOUT);
         let sent = ports[0].sent();
         match told {
             Some(first) => {
@@ -438,11 +414,11 @@ fn one_network_pushes_out_its_own_oldest() {
     assert_eq!(bed.held(), 65);
     // The oldest went: this one is still there.
     let again = from(&format!("2001:db8:40::{:x}", 499), 999);
-    assert_eq!(of_node(bed.errors_of(|_| receive(&ports[0], &again))), error(NODE, "duplicate fragments", 1));
+    assert_eq!(of_node(NODE, bed.errors_of(|_| receive(&ports[0], &again))), error(NODE, "duplicate fragments", 1));
     others[1..].iter().for_each(|fragment| receive(&ports[0], fragment));
     bed.run();
     assert_eq!(echoed_from(&ports[0], OURS, other), [data(3000)]);
-    assert_eq!(time_out(&mut bed), error(NODE, "fragments dropped due to reassembly timeout", 64));
+    assert_eq!(time_out(&mut bed, NODE, TIMEOUT), error(NODE, "fragments dropped due to reassembly timeout", 64));
 }
 
 #[test]
@@ -459,7 +435,7 @@ fn many_networks_push_out_the_oldest_of_all() {
     cut(&request(8000), 7, 1448).iter().for_each(|fragment| receive(&ports[0], fragment));
     bed.run();
     assert_eq!(echoed(&ports[0]), [data(8000)]);
-    time_out(&mut bed);
+    time_out(&mut bed, NODE, TIMEOUT);
 }
 
 #[test]
@@ -483,7 +459,7 @@ fn buffers_are_shared_among_sources_too() {
     let limited = (NODE.to_string(), "drops due to concurrent reassemblies limit".to_string());
     assert_eq!(moved.keys().collect::<Vec<_>>(), [&limited]);
     assert!(bed.buffers_in_use() <= 400);
-    time_out(&mut bed);
+    time_out(&mut bed, NODE, TIMEOUT);
 }
 
 #[test]
@@ -495,7 +471,7 @@ fn a_datagram_of_too_many_fragments_is_discarded() {
     let mut expected = error(NODE, "fragment chain too long", 1);
     expected.extend(error(NODE, "fragment of a discarded datagram", 1));
     assert_eq!(moved, expected);
-    assert!(time_out(&mut bed).is_empty());
+    assert!(time_out(&mut bed, NODE, TIMEOUT).is_empty());
 }
 
 #[test]
@@ -567,7 +543,7 @@ fn congestion_marks_are_not_lost() {
     fragments[0].label = class(0xb8 | 2);
     fragments[1].label = class(0xb8 | 3);
     fragments.iter().for_each(|fragment| receive(&ports[0], fragment));
-    assert_eq!(of_node(bed.errors_of(|_| {})), Errors::new());
+    assert_eq!(of_node(NODE, bed.errors_of(|_| {})), Errors::new());
     // The reply has the mark of what it answers.
     let sent = ports[0].sent();
     assert!(sent.len() == 2 && sent.iter().all(|frame| frame[14..16] == [0x6b, 0xb0]), "{sent:x?}");
@@ -596,109 +572,6 @@ fn a_datagram_of_which_a_part_was_for_all_is_not_answered() {
         assert_eq!(ports[0].sent(), Vec::<Vec<u8>>::new());
     }
     assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-}
-
-/// A request that one frame holds is answered in one as long as the way takes it, else in fragments that every way takes.
-#[test]
-fn answers_too_long_for_their_way_leave_in_fragments() {
-    for (mtu, length, fragments) in [
-        (1500, 1452, 0),
-        (1500, 1453, 2),
-        (1280, 1232, 0),
-        (1280, 1233, 2),
-        (1280, 2 * 1232 - 8, 2),
-        (1280, 2 * 1232 - 7, 3),
-        (9000, 8952, 0),
-        (9000, 8953, 8),
-        (1500, LONGEST - 14, 54),
-    ] {
-        let (mut bed, ports) = bed();
-        bed.router.set_mtu(ports[0].index, mtu).unwrap();
-        receive(&ports[0], &request(length));
-        let moved = bed.errors_of(|_| {});
-        let sent = ports[0].sent();
-        assert_eq!(sent.len(), fragments.max(1), "{length} over {mtu}");
-        assert!(sent.iter().all(|frame| frame.len() <= 14 + usize::from(mtu)));
-        let [(id, message)] = &whole(&sent)[..] else { panic!("several packets") };
-        assert_eq!((id.is_some(), &message[8..]), (fragments > 0, &data(length)[..]));
-        let mut counted = error("ip6-icmp-input", "echo replies sent", 1);
-        if fragments > 0 {
-            counted.extend(error("ip6-frag", "packet fragmented", 1));
-            counted.extend(error("ip6-frag", "number of sent fragments", fragments as u64));
-        }
-        assert_eq!(moved, counted, "{length} over {mtu}");
-        assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-        // Each has another number.
-        if let Some(id) = id {
-            receive(&ports[0], &request(length));
-            bed.run();
-            assert_ne!(whole(&ports[0].sent())[0].0, Some(*id));
-        }
-    }
-}
-
-/// A host on the same machine left the checksum to its device: it is finished before the answer is cut.
-#[test]
-fn an_answer_that_is_to_be_finished_is_finished_first() {
-    for (place, expected) in [(2, None), (4000, Some(error("ip6-frag", "malformed packet", 1)))] {
-        let (mut bed, ports) = bed();
-        let mut request = request(3000);
-        // The sum of the pseudo header only.
-        let mut pseudo = Packet6 { payload: Vec::new(), ..request.clone() };
-        pseudo.payload = vec![0; request.payload.len()];
-        let begun = !u16::from_be_bytes(*pseudo.sealed_at(2).payload[2..].first_chunk().unwrap());
-        request.payload[2..4].copy_from_slice(&begun.to_be_bytes());
-        let mut arrival = in_buffers(request.frame(ports[0].mac, mac_of(0)));
-        arrival.flags = flag::PARTIAL_CHECKSUM;
-        arrival.offload = Offload { checksum_start: 40, checksum_offset: place, ..Offload::default() };
-        let mut moved = bed.errors_of(|_| ports[0].receive(arrival));
-        moved.remove(&("ip6-icmp-input".to_string(), "echo replies sent".to_string()));
-        match expected {
-            None => assert_eq!(echoed(&ports[0]), [data(3000)]),
-            Some(expected) => assert_eq!(moved, expected),
-        }
-        assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-    }
-}
-
-#[test]
-fn packets_of_others_are_never_cut() {
-    let (mut bed, ports) = bed();
-    let packet = Packet6::udp(HOST, "2001:db8:1::2", &data(1500));
-    bed.router.set_mtu(ports[1].index, 1400).unwrap();
-    let (kind, code, mtu, _) = told(&mut bed, &ports, &packet);
-    assert_eq!((kind, code, mtu), (2, 0, 1400));
-    assert_eq!(ports[1].sent(), Vec::<Vec<u8>>::new());
-    // Nor are they put together.
-    let fragments = cut(&packet, 7, 800);
-    fragments.iter().for_each(|fragment| receive(&ports[0], fragment));
-    bed.run();
-    let expected: Vec<Vec<u8>> =
-        fragments.iter().map(|fragment| fragment.clone().hops(63).frame(mac_of(1), ports[1].mac)).collect();
-    assert_eq!(ports[1].sent(), expected);
-}
-
-#[test]
-fn a_long_answer_waits_whole_for_its_neighbour() {
-    // On the link, and behind a router that is.
-    for (asker, hop) in [("2001:db8::77", "2001:db8::77"), ("fe80::77", "fe80::77"), ("2001:db8:50::1", "2001:db8::77")]
-    {
-        let (mut bed, ports) = bed();
-        bed.command("ip route add 2001:db8:50::/48 via 2001:db8::77").unwrap();
-        bed.run();
-        let us = if asker.starts_with("fe80") { "fe80::ff:fe00:1000" } else { OURS };
-        let request = Packet6::echo_request(asker, us, &data(20_000));
-        cut(&request, 7, 1448).iter().for_each(|part| ports[0].receive(part.frame(ports[0].mac, STRANGER)));
-        bed.run();
-        let sent = ports[0].sent();
-        assert_eq!((sent.len(), sent[0][54], bed.held()), (1, 135, 1), "asked for");
-        let says = [&ip6(hop).octets()[..], &link_option(2, STRANGER)].concat();
-        let answer = Packet6::discovery(hop, us, 136, 0x6000_0000, &says);
-        ports[0].receive(answer.frame(ports[0].mac, STRANGER));
-        bed.run();
-        assert_eq!(echoed_from(&ports[0], us, asker), [data(20_000)]);
-        assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-    }
 }
 
 /// Any fragments at all: nothing panics, nothing leaks, and memory stays within its limit.
