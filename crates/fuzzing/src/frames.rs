@@ -88,6 +88,9 @@ const ACTS: &[&str] = &[
     "set interface promiscuous on e0",
     "set interface unnumbered e2 use e0",
     "set interface mtu ip4 300 e1",
+    "set urpf ip6 strict e0",
+    "set urpf ip6 loose e0 allow-default",
+    "set urpf ip6 off e0",
 ];
 
 /// Of the bits of a frame's length, and of its record's first byte.

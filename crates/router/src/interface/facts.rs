@@ -3,7 +3,7 @@
 
 use crate::handoff::Shares;
 use crate::ip::control::TableIndex;
-use crate::ip4::SourceCheck;
+use crate::ip::source_check::SourceCheck;
 use crate::ip6::Facts6;
 use crate::span::Listeners;
 use crate::vlan::Demux;
@@ -32,7 +32,7 @@ pub struct Facts {
     pub ip4_table: TableIndex,
     /// The same and more of IPv6.
     pub ip6: Facts6,
-    /// How the sources of packets that it receives are checked.
+    /// How the sources of IPv4 packets that it receives are checked.
     pub source_check: Option<SourceCheck>,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,

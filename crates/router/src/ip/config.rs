@@ -2,7 +2,7 @@
 //! neighbours' from neighbours.
 
 use super::route::{Hop, Path, Source, TableIndex, Way};
-use super::vrf;
+use super::{source_check, vrf};
 use crate::Router;
 use crate::config::Statement;
 use crate::interface;
@@ -12,7 +12,10 @@ use std::fmt::Write;
 use wire::Family;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    router.interfaces.iter().for_each(|interface| crate::ip4::settings::statements(interface, into));
+    for interface in router.interfaces.iter() {
+        source_check::statements(interface, into);
+        crate::ip4::settings::statements(interface, into);
+    }
     // Of each next hop; routes share few.
     let mut networks = Networks::new();
     for family in Family::ALL {

@@ -19,7 +19,7 @@ pub(crate) const MAX_TABLES_IN_A_ROW: u32 = 4;
 
 /// The data side of a table of either family. Addresses are in host order.
 pub trait Lookup: Clone + Send + Sync + 'static {
-    type Address: Copy + PartialEq;
+    type Address: Copy + PartialEq + Default + Send;
 
     /// The table of the packets that an interface receives.
     fn table_of(facts: &Facts) -> TableIndex;

@@ -21,6 +21,8 @@ mod path_list;
 mod resolve;
 pub(crate) mod route;
 mod show;
+pub(crate) mod source;
+pub mod source_check;
 mod table;
 pub(crate) mod vrf;
 

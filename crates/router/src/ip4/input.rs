@@ -8,7 +8,7 @@
 //! `ip4-input-no-checksum` does the same for packets whose device has verified the checksum of
 //! the header: it does not look at it.
 
-use super::source::onward;
+use super::onward;
 use crate::interface::{Facts, SharedFacts};
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;

@@ -9,9 +9,10 @@
 //! comes back; the rest by protocol; what no node here takes goes to `ip4-punt`
 //! with the reason in the scratch word.
 
-use super::source::{Fault, Sources};
+use crate::ip::source::{Fault, Sources};
 use crate::punt::Unclaimed;
 use graph::{Context, Map, NodeSpec, Vector};
+use tables::Lookup4;
 use wire::batch::check;
 use wire::ipv4::{self, Protocol};
 
@@ -35,11 +36,11 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct Ip4Local {
-    sources: Sources,
+    sources: Sources<Lookup4>,
 }
 
 impl Ip4Local {
-    pub fn new(sources: Sources) -> Ip4Local {
+    pub fn new(sources: Sources<Lookup4>) -> Ip4Local {
         Ip4Local { sources }
     }
 }

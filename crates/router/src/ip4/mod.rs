@@ -11,10 +11,8 @@ mod options;
 mod rewrite;
 mod route_counters;
 pub(crate) mod settings;
-mod source;
 
 pub use settings::Settings;
-pub use source::{Mode, SourceCheck};
 
 use crate::capability::{self, Capability, Stage};
 use crate::icmp::SharedPolicy;
@@ -22,8 +20,10 @@ use crate::interface::{Interface, InterfaceCounters, SharedFacts};
 use crate::ip::Fibs4;
 use crate::ip::count::Places;
 use crate::ip::fragment::{self, Cutter};
-use graph::{Behaviour, Graph, GraphError, NodeIndex};
-use tables::ObjectHandle;
+use crate::ip::source::{self, Sources, Urpf};
+use graph::{Behaviour, Graph, GraphError, NodeIndex, Vector};
+use std::net::Ipv4Addr;
+use tables::{Leaf, ObjectHandle, kind};
 use wire::Family;
 
 /// For `show plugins` and `show features`.
@@ -77,6 +77,18 @@ pub(crate) struct Shared<'a> {
     pub policy: &'a SharedPolicy,
 }
 
+/// Where a packet goes whose source and options are in order: what is for all hosts here is for this
+/// router, whatever the routes say; else `way`.
+#[inline]
+pub(crate) fn onward<E: PartialEq>(vector: &mut Vector, i: usize, local: E, way: E) -> E {
+    let target = &mut vector.columns().target[i];
+    if *target != u32::from(Ipv4Addr::BROADCAST) {
+        return way;
+    }
+    *target = Leaf::new(kind::RECEIVE, 0).0;
+    local
+}
+
 /// Registers the capability's nodes.
 ///
 /// # Errors
@@ -91,9 +103,9 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     let options = facts.clone();
     graph.register(options::spec(), move |_| Behaviour::Map(Box::new(options::Ip4Options::new(options.clone()))))?;
     let urpf = (facts.clone(), fibs.clone(), objects.clone());
-    graph.register(source::spec(), move |_| {
+    graph.register(source::spec(Family::Ip4), move |_| {
         let (facts, fibs, objects) = urpf.clone();
-        Behaviour::Map(Box::new(source::Urpf::new(facts, fibs, objects)))
+        Behaviour::Map(Box::new(Urpf::new(facts, fibs, objects)))
     })?;
     let (first, other, local) = (fibs.clone(), fibs.clone(), fibs.clone());
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip4Lookup::new(first.clone()))))?;
@@ -113,9 +125,10 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(fragment::spec(Family::Ip4), move |worker| {
         Behaviour::Expand(Box::new(Cutter::new(Family::Ip4, worker, workers)))
     })?;
-    let to_local = objects.clone();
+    let local = (facts.clone(), local, objects.clone());
     graph.register(local::spec(), move |_| {
-        Behaviour::Map(Box::new(local::Ip4Local::new(source::Sources::new(local.clone(), to_local.clone()))))
+        let (facts, fibs, objects) = local.clone();
+        Behaviour::Map(Box::new(local::Ip4Local::new(Sources::new(facts, fibs, objects))))
     })?;
     Ok(Nodes { rewrite })
 }

@@ -7,7 +7,7 @@
 //! `ip4-icmp-error` with what is malformed, and with source routes, which are refused (RFC 7126
 //! 4.3 and 4.4). Options that are not known pass as they are (RFC 1812 4.2.2.1).
 
-use super::source::onward;
+use super::onward;
 use crate::icmp::Report;
 use crate::interface::{FactsTable, SharedFacts};
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Severity, Vector, flag};

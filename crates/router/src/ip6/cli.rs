@@ -1,10 +1,12 @@
 //! Commands on IPv6 of interfaces, as VPP has them. Addresses are given by `set interface ip address`, routes by `ip route`.
 
 use crate::Router;
+use crate::ip::source_check;
 use command::{Args, Command, CommandSet, Done, reply};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use wire::Family;
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
@@ -50,6 +52,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         .configures()
         .example("set ip6 link-local address e0 fe80::1"),
     );
+    set.add(source_check::command(Family::Ip6));
     set.add(
         Command::new(
             "show ip6 interface [<interface:interface>]",

@@ -2,6 +2,7 @@
 
 use super::Settings;
 use crate::ip::control::TableIndex;
+use crate::ip::source_check::SourceCheck;
 use crate::nd::dad::Standing;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -21,6 +22,8 @@ const GROUPS: [Ipv6Addr; 4] = [
 pub struct Facts6 {
     /// The routing table of packets that it receives.
     pub table: TableIndex,
+    /// How the sources of packets that it receives are checked.
+    pub source_check: Option<SourceCheck>,
     /// Its address of its link only; none: it takes no part in IPv6.
     pub link_local: Option<Ipv6Addr>,
     /// Its other addresses with their networks, the first one stated first.
@@ -37,7 +40,7 @@ pub struct Facts6 {
 
 impl Facts6 {
     pub fn new(settings: &Settings) -> Facts6 {
-        let Settings { table, link_local, on_link, .. } = *settings;
+        let Settings { table, source_check, link_local, on_link, .. } = *settings;
         let own = settings.addresses.iter().map(|prefix| prefix.address()).chain(link_local);
         let proxied = settings.proxied.clone();
         let answered_for = own.chain(proxied.iter().copied());
@@ -46,7 +49,7 @@ impl Facts6 {
         groups.dedup();
         groups.retain(|_| link_local.is_some());
         let (addresses, standing) = (settings.addresses.clone(), settings.standing.clone());
-        Facts6 { table, link_local, addresses, standing, groups, proxied, on_link }
+        Facts6 { table, source_check, link_local, addresses, standing, groups, proxied, on_link }
     }
 
     pub fn groups(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {

@@ -2,8 +2,10 @@
 //!
 //! Reads: check bits in `flags`. Writes: for packets that the header pass did not see, the same facts; `target` of what is
 //! for this router by its scope. Next: `ip6-lookup`; `ip6-local` with what is addressed to this interface on its link, to a
-//! group of which it is a member, or asks for a host that it answers for; or a drop by name (RFC 8200, RFC 4291).
+//! group of which it is a member, or asks for a host that it answers for; `ip6-rx-urpf` before either on interfaces that ask for
+//! it; or a drop by name (RFC 8200, RFC 4291).
 
+use super::local::speaks_of_neighbours;
 use crate::interface::SharedFacts;
 use crate::ip6::Facts6;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
@@ -19,6 +21,7 @@ use wire::nd::HOP_LIMIT;
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip6-lookup",
+        Urpf => next "ip6-rx-urpf",
         Local => next "ip6-local",
         /// The interface takes no part in IPv6: it has no IPv6 address, and `enable ip6 interface` was not said.
         NotEnabled => drop "ip6 not enabled",
@@ -97,7 +100,7 @@ impl Map for Ip6Input {
             let plain = vector.any_flags() & REMARKABLE == 0 && vector.common_flags() & check::EXAMINED6 != 0;
             match facts {
                 None => return vector.set_edges(Edge::NotEnabled.into()),
-                Some(facts) if plain && !facts.is_proxy() => return vector.set_edges(Edge::Lookup.into()),
+                Some(facts) if plain && !facts.is_proxy() => return vector.set_edges(way_on(facts).into()),
                 Some(_) => {}
             }
         }
@@ -113,11 +116,14 @@ impl Map for Ip6Input {
             let is_plain = row.flags & check::EXAMINED6 != 0 && row.flags & REMARKABLE == 0;
             let to = match facts {
                 None => Edge::NotEnabled,
-                Some(facts) if is_plain && !facts.is_proxy() => Edge::Lookup,
+                Some(facts) if is_plain && !facts.is_proxy() => way_on(facts),
                 Some(facts) => {
-                    let to = if is_plain { Ok(Edge::Lookup) } else { remarkable(cx, &mut row, facts) };
+                    let to = if is_plain { Ok(way_on(facts)) } else { remarkable(cx, &mut row, facts) };
                     let to = match to {
-                        Ok(Edge::Lookup) if facts.is_proxy() => of_proxy(cx, &mut row, facts),
+                        Ok(Edge::Lookup | Edge::Urpf) if facts.is_proxy() && asks_for_proxied(cx, &row, facts) => {
+                            row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
+                            Edge::Local
+                        }
                         to => to.unwrap_or_else(|fault| fault),
                     };
                     vector.set_row(i, row);
@@ -129,19 +135,21 @@ impl Map for Ip6Input {
     }
 }
 
-/// A packet on a link on which hosts are answered for: who knows one of them asks it, and not a group, whether it is still
-/// there (RFC 4861 7.2.8).
-fn of_proxy(cx: &Context<'_>, row: &mut Row, facts: &Facts6) -> Edge {
+/// Where sound packets of an interface go.
+#[inline]
+fn way_on(facts: &Facts6) -> Edge {
+    if facts.source_check.is_some() { Edge::Urpf } else { Edge::Lookup }
+}
+
+/// Whether a packet asks for a host that its link's interface answers for: who knows that host asks it, and not a group, whether
+/// it is still there (RFC 4861 7.2.8).
+fn asks_for_proxied(cx: &Context<'_>, row: &Row, facts: &Facts6) -> bool {
     let bytes = visible(cx, row);
     let header = ipv6::Header::new_unchecked(bytes);
-    let asks = header.hop_limit() == HOP_LIMIT
+    header.hop_limit() == HOP_LIMIT
         && header.next_header() == Protocol::ICMP6
-        && bytes.get(HEADER_LEN) == Some(&Type::NEIGHBOUR_SOLICITATION.0);
-    if !asks || !facts.stands_in_for(header.dst()) {
-        return Edge::Lookup;
-    }
-    row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
-    Edge::Local
+        && bytes.get(HEADER_LEN) == Some(&Type::NEIGHBOUR_SOLICITATION.0)
+        && facts.stands_in_for(header.dst())
 }
 
 /// A packet about which something is not plain.
@@ -157,15 +165,31 @@ fn remarkable(cx: &Context<'_>, row: &mut Row, facts: &Facts6) -> Result<Edge, E
     let (source, destination) = (header.src(), header.dst());
     if row.flags & check::MARTIAN_SOURCE != 0 {
         judge_source(source, destination)?;
+        if !is_of_its_link(source) {
+            // One of those of ::/32 with which there is nothing wrong.
+            row.flags &= !check::MARTIAN_SOURCE;
+        }
     }
-    if row.flags & check::SPECIAL_DESTINATION == 0 {
-        return Ok(Edge::Lookup);
-    }
-    let to = judge_destination(destination, facts)?;
+    let to = match row.flags & check::SPECIAL_DESTINATION {
+        0 => Edge::Lookup,
+        _ => judge_destination(destination, facts)?,
+    };
     if to == Edge::Local {
         row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
     }
-    Ok(to)
+    Ok(if facts.source_check.is_some() && is_checked(cx, row, source, to) { Edge::Urpf } else { to })
+}
+
+/// Whether routes can tell of a packet's source. One that is its link's only lies where it came from, and of who has no address
+/// yet they know nothing (RFC 4862 5.4, RFC 3810 5.2.13). What Neighbor Discovery says on its link is judged where it is read:
+/// stations find each other by it, whatever the routes are.
+fn is_checked(cx: &Context<'_>, row: &Row, source: Ipv6Addr, to: Edge) -> bool {
+    !is_of_its_link(source) && !(to == Edge::Local && speaks_of_neighbours(cx, row))
+}
+
+/// Whether a source means somebody on its link only.
+fn is_of_its_link(source: Ipv6Addr) -> bool {
+    source.is_unspecified() || source.is_unicast_link_local()
 }
 
 /// The packet's bytes from its IPv6 header to the end of its first buffer.

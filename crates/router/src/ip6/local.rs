@@ -7,12 +7,10 @@
 //! Next: by what that is; `ip6-punt` when no node here takes it, with the reason in the scratch word; `ip6-local-full-reassembly` with fragments, from where the whole packet comes back.
 
 use crate::icmp6::Report;
-use crate::interface::SharedFacts;
-use crate::ip::Fibs6;
+use crate::ip::source::{Fault, Sources};
 use crate::punt::Unclaimed;
-use graph::{Context, Map, NodeSpec, Row, VECTOR_SIZE, Vector, flag};
-use std::net::Ipv6Addr;
-use tables::{Leaf, kind};
+use graph::{Context, Map, NodeSpec, Row, Vector};
+use tables::Lookup6;
 use wire::icmpv6::{Type, parameter_problem};
 use wire::ipv4::Protocol;
 use wire::ipv6::{self, Chain, ChainError, HEADER_LEN, OptionVerdict, next_header};
@@ -53,50 +51,18 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct Ip6Local {
-    facts: SharedFacts,
-    fibs: Fibs6,
+    sources: Sources<Lookup6>,
 }
 
 impl Ip6Local {
-    pub fn new(facts: SharedFacts, fibs: Fibs6) -> Ip6Local {
-        Ip6Local { facts, fibs }
-    }
-
-    /// What is wrong with the source of each packet. Nothing ever is with what this router sent itself.
-    fn judge_sources(&self, cx: &mut Context<'_>, vector: &mut Vector) -> [Option<Edge>; VECTOR_SIZE] {
-        let (mut faults, mut sources, mut leaves) = ([None; VECTOR_SIZE], [0; VECTOR_SIZE], [0; VECTOR_SIZE]);
-        let count = vector.len();
-        let (frames, _) = vector.l3_frames(cx.buffers);
-        for (i, source) in sources[..count].iter_mut().enumerate() {
-            *source = u128::from_be_bytes(*frames.bytes(i)[8..].first_chunk().expect("16 bytes"));
-        }
-        let rx = vector.rx_interfaces();
-        self.fibs.way_back(cx.round, rx, &sources[..count], &mut leaves[..count], false);
-        let facts = self.facts.load(cx.round);
-        for i in 0..count {
-            let row = vector.row(i);
-            let source = Ipv6Addr::from(sources[i]);
-            let fault = if row.flags & flag::ORIGINATED != 0 || source.is_unspecified() {
-                None
-            } else if source.is_unicast_link_local() {
-                let ours = facts.get(row.rx_interface).is_some_and(|facts| facts.ip6.owns(source));
-                ours.then_some(Edge::Spoofed)
-            } else {
-                match Leaf(leaves[i]).kind() {
-                    kind::RECEIVE => Some(Edge::Spoofed),
-                    kind::ADJACENCY | kind::GLEAN | kind::LOAD_BALANCE => None,
-                    _ => Some(Edge::SourceMiss),
-                }
-            };
-            faults[i] = fault.filter(|_| !speaks_of_neighbours(cx, &row));
-        }
-        faults
+    pub fn new(sources: Sources<Lookup6>) -> Ip6Local {
+        Ip6Local { sources }
     }
 }
 
 /// Whether it is a message of Neighbor Discovery, which is judged where it is read: one from an address of ours tells that
 /// another station has it (RFC 4862 5.4.4).
-fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
+pub(super) fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
     let packet = cx.buffers.bytes(row.packet).get(row.l3 as usize..).unwrap_or_default();
     let message = packet.get(HEADER_LEN..).and_then(|payload| payload.first());
     message.is_some_and(|kind| Type(*kind).is_discovery())
@@ -106,11 +72,12 @@ fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
 
 impl Map for Ip6Local {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let faults = self.judge_sources(cx, vector);
+        let faults = self.sources.judge(cx, vector);
         for (i, fault) in faults[..vector.len()].iter().enumerate() {
             let mut row = vector.row(i);
-            let to = match fault {
-                Some(fault) => *fault,
+            let to = match fault.filter(|_| !speaks_of_neighbours(cx, &row)) {
+                Some(Fault::Ours) => Edge::Spoofed,
+                Some(Fault::Unreachable) => Edge::SourceMiss,
                 None => deliver(cx, &mut row),
             };
             vector.set_row(i, row);

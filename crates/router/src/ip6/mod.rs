@@ -1,6 +1,6 @@
 //! IPv6 (RFC 8200): input checks, forwarding, local delivery.
 //!
-//! The packet's way: `ip6-input` -> `ip6-lookup` (-> `ip6-load-balance`, `lookup-ip6-dst`) -> `ip6-rewrite` -> the
+//! The packet's way: `ip6-input` (-> `ip6-rx-urpf`) -> `ip6-lookup` (-> `ip6-load-balance`, `lookup-ip6-dst`) -> `ip6-rewrite` -> the
 //! interface's output; or to `ip6-local`, `ip6-glean`. Nothing is cut on its way: what is too long for its next hop is
 //! answered (RFC 8200 section 5). Only what this router sends itself goes round by `ip6-frag` then.
 
@@ -25,6 +25,8 @@ use crate::ip::Fibs6;
 use crate::ip::control::TableIndex;
 use crate::ip::count::Places;
 use crate::ip::fragment::{self, Cutter};
+use crate::ip::source::{self, Sources, Urpf};
+use crate::ip::source_check::SourceCheck;
 use crate::nd::dad::Standing;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use std::collections::BTreeMap;
@@ -41,6 +43,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
     description: "IPv6 (RFC 8200) input, routing, forwarding, local delivery",
     stages: &[
         Stage::new("ip6-unicast", "ip6-input", when_enabled),
+        Stage::new("ip6-unicast", "ip6-rx-urpf", checked),
         Stage::new("ip6-unicast", "ip6-lookup", when_enabled),
         Stage::new("ip6-unicast", "ip6-load-balance", when_enabled),
         Stage::new("ip6-unicast", "lookup-ip6-dst", when_enabled),
@@ -56,11 +59,19 @@ pub(crate) fn when_enabled(interface: &Interface) -> Option<String> {
     (interface.is_up() && interface.ip6.is_enabled()).then(String::new)
 }
 
+/// It looks at the sources of packets of interfaces for which that was asked.
+fn checked(interface: &Interface) -> Option<String> {
+    when_enabled(interface)?;
+    interface.ip6.source_check.map(|check| check.to_string())
+}
+
 /// What operators said of IPv6 on an interface, and what follows from it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     /// The table of its addresses, and of the packets that it receives.
     pub table: TableIndex,
+    /// How the sources of received packets are checked.
+    pub source_check: Option<SourceCheck>,
     /// Its addresses of more than one link, with their networks.
     pub addresses: Vec<Prefix6>,
     /// It takes part though it has no such address (`enable ip6 interface`).
@@ -117,6 +128,11 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     let (seen, ip6) = (facts.clone(), counters.ip6.clone());
     let input = move || input::Ip6Input::new(seen.clone(), ip6.clone());
     graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input())))?;
+    let urpf = (facts.clone(), fibs.clone(), objects.clone());
+    graph.register(source::spec(Family::Ip6), move |_| {
+        let (facts, fibs, objects) = urpf.clone();
+        Behaviour::Map(Box::new(Urpf::new(facts, fibs, objects)))
+    })?;
     let (first, other) = (fibs.clone(), fibs.clone());
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip6Lookup::new(first.clone()))))?;
     graph.register(lookup::in_table_spec(), move |_| Behaviour::Map(Box::new(lookup::InTable::new(other.clone()))))?;
@@ -134,9 +150,11 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(fragment::spec(Family::Ip6), move |worker| {
         Behaviour::Expand(Box::new(Cutter::new(Family::Ip6, worker, workers)))
     })?;
-    let (seen, fibs) = (facts.clone(), fibs.clone());
-    let local = move || local::Ip6Local::new(seen.clone(), fibs.clone());
-    graph.register(local::spec(), move |_| Behaviour::Map(Box::new(local())))?;
+    let local = (facts.clone(), fibs.clone(), objects.clone());
+    graph.register(local::spec(), move |_| {
+        let (facts, fibs, objects) = local.clone();
+        Behaviour::Map(Box::new(local::Ip6Local::new(Sources::new(facts, fibs, objects))))
+    })?;
     Ok(Nodes { rewrite })
 }
 

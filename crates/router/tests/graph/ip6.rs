@@ -130,6 +130,14 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip6-input", "ip6 multicast not routed", |_, ports| send(ports, &udp("ff0e::1"))),
     ("ip6-input", "ip6 multicast not routed", |_, ports| send(ports, &udp("ff02::5"))),
     ("ip6-input", "ip6 link-local destination is not ours", |_, ports| send(ports, &udp("fe80::5"))),
+    ("ip6-rx-urpf", "uRPF drop (strict)", |bed, ports| {
+        bed.command("set urpf ip6 strict e0").unwrap();
+        send(ports, &Packet6::udp("2001:db8:2::2", "2001:db8:1::2", b""));
+    }),
+    ("ip6-rx-urpf", "uRPF drop (loose)", |bed, ports| {
+        bed.command("set urpf ip6 loose e0").unwrap();
+        send(ports, &Packet6::udp("2001:db8:99::2", "2001:db8:1::2", b""));
+    }),
     ("ip6-lookup", "blackholed packets", |_, ports| send(ports, &udp("2001:db8:20::1"))),
     ("ip6-punt", "punted, but no host interface takes it", |_, ports| send(ports, &udp("2001:db8:21::1"))),
     ("ip6-load-balance", "blackholed packets", |bed, ports| {

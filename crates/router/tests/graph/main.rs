@@ -42,6 +42,7 @@ mod redirect6;
 mod router_advertisement;
 mod routes;
 mod source;
+mod source6;
 mod span;
 mod vlan;
 mod vrf;

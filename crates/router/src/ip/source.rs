@@ -1,0 +1,284 @@
+//! `ip4-rx-urpf`, `ip6-rx-urpf`: does the source of a packet lie where it came from (RFC 3704, RFC 8704)? Only packets of
+//! interfaces with `set urpf` come here.
+//!
+//! Reads: the source address. Next: `ip4-lookup` or `ip6-lookup`; `ip4-local` or `ip6-local` with what is for this router
+//! whatever the routes say; or a drop by name.
+//!
+//! [`Sources`] is what `ip4-local` and `ip6-local` ask of packets to this router, whatever interface they came by.
+
+use super::fibs::{Fibs, Lookup};
+use super::source_check::{Mode, SourceCheck};
+use crate::interface::{Facts, SharedFacts};
+use graph::{Context, InterfaceIndex, Map, NodeSpec, VECTOR_SIZE, Vector, flag};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use tables::object::ObjectRef;
+use tables::{Leaf, Lookup4, Lookup6, ObjectHandle, kind};
+use wire::batch::check;
+use wire::{Family, ipv6};
+
+graph::edges! {
+    pub enum Edge {
+        Lookup => next "ip4-lookup",
+        Local => next "ip4-local",
+        /// The routes to the source of this packet do not lead out by the interface that it came by, and that
+        /// interface has `set urpf ip4 rx strict`: its sender forges addresses, or paths are asymmetric here and
+        /// `loose` is the right mode (RFC 3704 2.2).
+        Strict => drop "uRPF drop (strict)",
+        /// There is no route to the source of this packet, and the interface has `set urpf ip4 rx loose`. A default
+        /// route counts only with `allow-default` (RFC 3704 2.4).
+        Loose => drop "uRPF drop (loose)",
+    }
+}
+
+/// The same of `ip6-rx-urpf`, in the same order.
+pub mod edge6 {
+    graph::edges! {
+        pub enum Edge {
+            Lookup => next "ip6-lookup",
+            Local => next "ip6-local",
+            /// The routes to the source of this packet do not lead out by the interface that it came by, and that
+            /// interface has `set urpf ip6 rx strict`: its sender forges addresses, or paths are asymmetric here and
+            /// `loose` is the right mode (RFC 3704 2.2).
+            Strict => drop "uRPF drop (strict)",
+            /// There is no route to the source of this packet, and the interface has `set urpf ip6 rx loose`. A default
+            /// route counts only with `allow-default` (RFC 3704 2.4).
+            Loose => drop "uRPF drop (loose)",
+        }
+    }
+}
+
+const _: () = assert!(
+    Edge::Lookup as u16 == edge6::Edge::Lookup as u16
+        && Edge::Local as u16 == edge6::Edge::Local as u16
+        && Edge::Strict as u16 == edge6::Edge::Strict as u16
+        && Edge::Loose as u16 == edge6::Edge::Loose as u16
+);
+
+/// What differs between the families.
+pub trait Origin: Lookup {
+    /// How the sources of an interface's packets are checked.
+    fn check_of(facts: &Facts) -> Option<SourceCheck>;
+    /// The source address in a header.
+    fn source(header: &[u8]) -> Self::Address;
+    /// Whether such a source is in order that no route can tell of, since it is its link's only; none when routes tell.
+    fn judge_on_link(facts: Option<&Facts>, source: Self::Address) -> Option<Result<(), Fault>>;
+    /// Whether packets by an adjacency are for all hosts of a network.
+    fn is_for_all(adjacency: &ObjectRef<'_>) -> bool;
+    /// Where a packet goes whose source is in order.
+    fn onward(cx: &Context<'_>, vector: &mut Vector, i: usize) -> Edge;
+}
+
+impl Origin for Lookup4 {
+    #[inline]
+    fn check_of(facts: &Facts) -> Option<SourceCheck> {
+        facts.source_check
+    }
+
+    #[inline]
+    fn source(header: &[u8]) -> u32 {
+        u32::from_be_bytes(*header[12..].first_chunk().expect("4 bytes"))
+    }
+
+    #[inline]
+    fn judge_on_link(_: Option<&Facts>, _: u32) -> Option<Result<(), Fault>> {
+        None
+    }
+
+    /// A directed broadcast that is sent on (`set interface ip directed-broadcast`).
+    #[inline]
+    fn is_for_all(adjacency: &ObjectRef<'_>) -> bool {
+        adjacency.next_hop() == Ipv4Addr::BROADCAST
+    }
+
+    #[inline]
+    fn onward(_: &Context<'_>, vector: &mut Vector, i: usize) -> Edge {
+        crate::ip4::onward(vector, i, Edge::Local, Edge::Lookup)
+    }
+}
+
+impl Origin for Lookup6 {
+    #[inline]
+    fn check_of(facts: &Facts) -> Option<SourceCheck> {
+        facts.ip6.source_check
+    }
+
+    #[inline]
+    fn source(header: &[u8]) -> u128 {
+        u128::from_be_bytes(*header[8..].first_chunk().expect("16 bytes"))
+    }
+
+    #[inline]
+    fn judge_on_link(facts: Option<&Facts>, source: u128) -> Option<Result<(), Fault>> {
+        let source = Ipv6Addr::from(source);
+        let is_ours = || facts.is_some_and(|facts| facts.ip6.owns(source));
+        match source {
+            Ipv6Addr::UNSPECIFIED => Some(Ok(())),
+            _ if source.is_unicast_link_local() => Some(if is_ours() { Err(Fault::Ours) } else { Ok(()) }),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn is_for_all(_: &ObjectRef<'_>) -> bool {
+        false
+    }
+
+    /// `ip6-input` sends no packets here to groups and link-local addresses but to those that are this interface's.
+    #[inline]
+    fn onward(cx: &Context<'_>, vector: &mut Vector, i: usize) -> Edge {
+        if vector.columns().flags[i] & check::SPECIAL_DESTINATION == 0 {
+            return Edge::Lookup;
+        }
+        let row = vector.row(i);
+        let destination = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).dst();
+        let is_ours = destination.is_multicast() || destination.is_unicast_link_local();
+        if is_ours { Edge::Local } else { Edge::Lookup }
+    }
+}
+
+pub fn spec(family: Family) -> NodeSpec {
+    let (name, edges, trace) = match family {
+        Family::Ip4 => ("ip4-rx-urpf", Edge::EDGES, crate::headers::trace_ip4 as _),
+        Family::Ip6 => ("ip6-rx-urpf", edge6::Edge::EDGES, crate::headers::trace_ip6 as _),
+    };
+    NodeSpec { name: name.into(), edges, counters: &[], trace }
+}
+
+/// Reads the source address of each packet.
+fn read_sources<L: Origin>(cx: &mut Context<'_>, vector: &mut Vector, into: &mut [L::Address; VECTOR_SIZE]) {
+    let (frames, _) = vector.l3_frames(cx.buffers);
+    for (i, source) in into[..frames.len()].iter_mut().enumerate() {
+        *source = L::source(frames.bytes(i));
+    }
+}
+
+pub struct Urpf<L: Lookup> {
+    facts: SharedFacts,
+    fibs: Fibs<L>,
+    objects: ObjectHandle,
+    sources: Box<[L::Address; VECTOR_SIZE]>,
+}
+
+impl<L: Origin> Urpf<L> {
+    pub fn new(facts: SharedFacts, fibs: Fibs<L>, objects: ObjectHandle) -> Urpf<L> {
+        Urpf { facts, fibs, objects, sources: Box::new([L::Address::default(); VECTOR_SIZE]) }
+    }
+
+    /// Whether some path of a leaf leads out by an interface.
+    fn leads_by(&self, cx: &Context<'_>, leaf: Leaf, source: L::Address, interface: InterfaceIndex) -> bool {
+        let object = || self.objects.get(cx.round, leaf.index());
+        match leaf.kind() {
+            kind::ADJACENCY if L::is_for_all(&object()) => false,
+            kind::ADJACENCY | kind::GLEAN => object().interface() == interface.0,
+            // Load balances do not nest: their leaves are single paths.
+            kind::LOAD_BALANCE => object().buckets().any(|path| {
+                let path = self.fibs.follow(cx.round, path, source, true);
+                matches!(path.kind(), kind::ADJACENCY | kind::GLEAN)
+                    && self.objects.get(cx.round, path.index()).interface() == interface.0
+            }),
+            _ => false,
+        }
+    }
+
+    fn judge(
+        &self,
+        cx: &Context<'_>,
+        check: SourceCheck,
+        source: L::Address,
+        mut leaf: Leaf,
+        rx: InterfaceIndex,
+    ) -> Edge {
+        if leaf == Leaf::MISS && check.allow_default {
+            leaf = self.fibs.default_route(cx.round, rx, source);
+        }
+        match check.mode {
+            Mode::Strict if self.leads_by(cx, leaf, source, rx) => Edge::Lookup,
+            Mode::Strict => Edge::Strict,
+            Mode::Loose if leads_on::<L>(cx, &self.objects, leaf) => Edge::Lookup,
+            Mode::Loose => Edge::Loose,
+        }
+    }
+}
+
+/// Whether packets to a leaf get to somebody. Those to this router do not count: nobody else has its
+/// addresses. Nor does what is for all hosts of a network: no one host is that.
+fn leads_on<L: Origin>(cx: &Context<'_>, objects: &ObjectHandle, leaf: Leaf) -> bool {
+    match leaf.kind() {
+        kind::ADJACENCY => !L::is_for_all(&objects.get(cx.round, leaf.index())),
+        kind::GLEAN | kind::LOAD_BALANCE | kind::PUNT => true,
+        _ => false,
+    }
+}
+
+impl<L: Origin> Map for Urpf<L> {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let (mut leaves, count) = ([0; VECTOR_SIZE], vector.len());
+        read_sources::<L>(cx, vector, &mut self.sources);
+        let sources = &self.sources[..count];
+        self.fibs.way_back(cx.round, vector.rx_interfaces(), sources, &mut leaves[..count], true);
+        let facts = self.facts.load(cx.round);
+        for (i, (source, leaf)) in sources.iter().zip(leaves).enumerate() {
+            let rx = vector.rx_interfaces()[i];
+            let check = facts.get(rx).and_then(L::check_of);
+            let to = check.map_or(Edge::Lookup, |check| self.judge(cx, check, *source, Leaf(leaf), rx));
+            let to = if to == Edge::Lookup { L::onward(cx, vector, i) } else { to };
+            vector.set_edge(i, to.into());
+        }
+    }
+}
+
+/// What is wrong with the source of a packet to this router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is one of our own addresses.
+    Ours,
+    /// There is no way back to it.
+    Unreachable,
+}
+
+/// Judges the sources of packets to this router.
+pub struct Sources<L: Lookup> {
+    facts: SharedFacts,
+    fibs: Fibs<L>,
+    objects: ObjectHandle,
+    sources: Box<[L::Address; VECTOR_SIZE]>,
+}
+
+impl<L: Origin> Sources<L> {
+    pub fn new(facts: SharedFacts, fibs: Fibs<L>, objects: ObjectHandle) -> Sources<L> {
+        Sources { facts, fibs, objects, sources: Box::new([L::Address::default(); VECTOR_SIZE]) }
+    }
+
+    /// What is wrong with the source of each packet. Nothing ever is with what this router sent
+    /// itself.
+    pub fn judge(&mut self, cx: &mut Context<'_>, vector: &mut Vector) -> [Option<Fault>; VECTOR_SIZE] {
+        let mut faults = [None; VECTOR_SIZE];
+        if vector.common_flags() & flag::ORIGINATED != 0 {
+            return faults;
+        }
+        let (mut leaves, count) = ([0; VECTOR_SIZE], vector.len());
+        read_sources::<L>(cx, vector, &mut self.sources);
+        let sources = &self.sources[..count];
+        self.fibs.way_back(cx.round, vector.rx_interfaces(), sources, &mut leaves[..count], false);
+        let facts = self.facts.load(cx.round);
+        for (i, (fault, source)) in faults.iter_mut().zip(sources).enumerate() {
+            let row = vector.row(i);
+            *fault = if row.flags & flag::ORIGINATED != 0 {
+                None
+            } else if let Some(judged) = L::judge_on_link(facts.get(row.rx_interface), *source) {
+                judged.err()
+            } else {
+                self.judge_by_route(cx, Leaf(leaves[i]))
+            };
+        }
+        faults
+    }
+
+    fn judge_by_route(&self, cx: &Context<'_>, leaf: Leaf) -> Option<Fault> {
+        match leaf.kind() {
+            kind::RECEIVE => Some(Fault::Ours),
+            _ if leads_on::<L>(cx, &self.objects, leaf) => None,
+            _ => Some(Fault::Unreachable),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What operators say of the sources of packets: how an interface checks them, by the family of the packets.
+
+use crate::config::Statement;
+use crate::interface::{self, Interface};
+use crate::{Error, Router};
+use command::{Args, Command, Done, reply};
+use graph::InterfaceIndex;
+use wire::Family;
+
+/// How the sources of an interface's packets are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceCheck {
+    pub mode: Mode,
+    /// The default route counts as a route to a source.
+    pub allow_default: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// There is a route to the source.
+    Loose,
+    /// A route to the source leads out by the interface that the packet came by.
+    Strict,
+}
+
+impl std::fmt::Display for SourceCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.mode {
+            Mode::Loose => "loose",
+            Mode::Strict => "strict",
+        })?;
+        if self.allow_default { f.write_str(" allow-default") } else { Ok(()) }
+    }
+}
+
+impl Router {
+    /// Has the sources of packets of a family checked that an interface receives, or not.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn set_source_check(
+        &mut self,
+        index: InterfaceIndex,
+        family: Family,
+        check: Option<SourceCheck>,
+    ) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        match family {
+            Family::Ip4 => interface.ip4.source_check = check,
+            Family::Ip6 => interface.ip6.source_check = check,
+        }
+        self.publish_facts();
+        Ok(())
+    }
+}
+
+fn check_of(interface: &Interface, family: Family) -> Option<SourceCheck> {
+    match family {
+        Family::Ip4 => interface.ip4.source_check,
+        Family::Ip6 => interface.ip6.source_check,
+    }
+}
+
+/// What the command calls a family.
+fn word(family: Family) -> &'static str {
+    match family {
+        Family::Ip4 => "ip4",
+        Family::Ip6 => "ip6",
+    }
+}
+
+/// `set urpf` of a family.
+pub(crate) fn command(family: Family) -> Command<Router> {
+    let word = word(family);
+    Command::new(
+        &format!("set urpf {word} [rx] {{off | loose | strict : mode}} <interface:interface> [allow-default]"),
+        "Check the sources of packets that an interface receives: is there a route back (loose), by that interface \
+         (strict); the default route counts when it is allowed.",
+        move |router: &mut Router, args: &Args| {
+            let index = router.interfaces.find(args.text("interface")?)?;
+            let allow_default = args.flag("allow-default");
+            let check = |mode| Some(SourceCheck { mode, allow_default });
+            let check = match args.text("mode")? {
+                "loose" => check(Mode::Loose),
+                "strict" => check(Mode::Strict),
+                _ => None,
+            };
+            router.set_source_check(index, family, check)?;
+            reply(Done)
+        },
+    )
+    .configures()
+    .example(&format!("set urpf {word} rx strict e0"))
+    .example(&format!("set urpf {word} rx loose e1 allow-default"))
+}
+
+pub(crate) fn statements(interface: &Interface, into: &mut Vec<Statement>) {
+    let name = &interface.name;
+    for family in Family::ALL {
+        let Some(SourceCheck { mode, allow_default }) = check_of(interface, family) else { continue };
+        let (word, mode) = (word(family), SourceCheck { mode, allow_default: false });
+        let tail = if allow_default { " allow-default" } else { "" };
+        let line = format!("set urpf {word} rx {mode} {name}{tail}");
+        let undo = format!("set urpf {word} rx off {name}");
+        into.push(Statement::new(line, undo).needing(interface::config::removal(name)).replaced_by_itself());
+    }
+}
