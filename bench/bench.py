@@ -36,6 +36,7 @@ RUNS = {
     "avx2": (["ip4-1", "ip4-64nh", "ip4-ecmp4", "ip4-1m-bgp"], [], {"QUIVER_SIMD": "avx2"}),
     "scalar": (["ip4-1", "ip4-64nh", "ip4-ecmp4", "ip4-1m-bgp"], [], {"QUIVER_SIMD": "scalar"}),
     "imix": (["ip4-1", "ip6-1"], ["--imix"], {}),
+    "urpf": (["ip4-1", "ip6-1"], ["--urpf"], {}),
     "tags-1": (["ip4-1"], ["--vlan", "1"], {}),
     "workers-2": (["ip4-1"], ["--workers", "2"], {}),
     "handoff": (["ip4-1"], ["--workers", "2", "--handoff"], {}),

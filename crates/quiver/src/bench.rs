@@ -18,6 +18,7 @@ use graph::buffer::Reuse;
 use graph::worker::{SharedCounters, node_word};
 use graph::{Graph, InterfaceIndex, NodeIndex, Progress, Worker, time};
 use router::handoff::Handoff;
+use router::ip::source_check::{self, SourceCheck};
 use router::neighbour::NeighbourKey;
 use router::vlan::{Takes, Vid};
 use router::{Options as RouterOptions, Router};
@@ -60,6 +61,9 @@ pub struct Options {
     /// Each worker's packets are shared out among all by flow; as many flows as UDP has source ports.
     #[arg(long)]
     handoff: bool,
+    /// The sources of packets are checked (`set urpf ... strict').
+    #[arg(long)]
+    urpf: bool,
     /// Measuring windows; minimum, median and maximum are printed.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
@@ -153,6 +157,8 @@ struct Outcome {
     mix: &'static str,
     cold: bool,
     handoff: bool,
+    /// Their sources are checked.
+    urpf: bool,
     /// Of the packets that came in, how many were dropped between workers.
     dropped: f64,
     /// All nodes and the residue, the generator excluded.
@@ -263,6 +269,10 @@ impl Bed {
         match routes.family() {
             Family::Ip4 => router.add_address(rx, prefix("100.64.1.1/24"))?,
             Family::Ip6 => router.add_address6(rx, "fd00:1::1/64".parse().expect("a prefix"))?,
+        }
+        if options.urpf {
+            let check = SourceCheck { mode: source_check::Mode::Strict, allow_default: false };
+            router.set_source_check(rx, routes.family(), Some(check))?;
         }
         let mut sinks = Vec::new();
         for (number, network) in routes.networks().enumerate() {
@@ -394,6 +404,7 @@ impl Bed {
             },
             cold: options.cold,
             handoff: options.handoff,
+            urpf: options.urpf,
             dropped,
             clocks_per_packet: Spread { min: fastest.clocks, median: median.clocks, max: slowest.clocks },
             mpps: Spread { min: slowest.mpps, median: median.mpps, max: fastest.mpps },
@@ -674,7 +685,7 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
         let c = &result.clocks_per_packet;
         writeln!(
             f,
-            "\n{}: {:.1} clocks/packet (min {:.1}, max {:.1}), {:.1} Mpps; vectors of {}, frames of {}{}{}{}",
+            "\n{}: {:.1} clocks/packet (min {:.1}, max {:.1}), {:.1} Mpps; vectors of {}, frames of {}{}{}{}{}",
             result.scenario,
             c.median,
             c.min,
@@ -687,6 +698,7 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
                 tags => format!(", VLAN tags: {tags}{}", result.mix),
             },
             if result.cold { ", cold" } else { "" },
+            if result.urpf { ", sources checked" } else { "" },
             match result.workers {
                 1 => String::new(),
                 workers => format!(", {workers} workers"),
