@@ -45,4 +45,5 @@ mod source;
 mod source6;
 mod span;
 mod vlan;
+mod vlan6;
 mod vrf;

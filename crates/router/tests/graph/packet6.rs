@@ -4,6 +4,7 @@ use crate::packet::{checksum, ethernet};
 use std::net::Ipv6Addr;
 use wire::MacAddress;
 
+pub const TCP: u8 = 6;
 pub const ICMP6: u8 = 58;
 pub const HOP_BY_HOP: u8 = 0;
 pub const ROUTING: u8 = 43;
@@ -46,7 +47,7 @@ impl Packet6 {
     pub fn tcp(source: &str, destination: &str, sequence: u32, data: &[u8]) -> Packet6 {
         let numbers = [sequence.to_be_bytes(), 9u32.to_be_bytes()].concat();
         let payload = [&[0x03, 0xe8, 0x07, 0xd0][..], &numbers, &[0x50, 0x18, 0x20, 0, 0, 0, 0, 0], data].concat();
-        Packet6::new(source, destination, 6, &payload).sealed_at(16)
+        Packet6::new(source, destination, TCP, &payload).sealed_at(16)
     }
 
     /// An ICMPv6 message with a right checksum.
@@ -64,18 +65,16 @@ impl Packet6 {
         Packet6 { hops: 255, ..Packet6::icmp(source, destination, (kind, 0), flags, data) }
     }
 
+    /// What checksums of the payload begin with (RFC 8200 section 8.1).
+    pub fn pseudo_header(&self) -> Vec<u8> {
+        let length = (self.payload.len() as u32).to_be_bytes();
+        [&self.source.octets()[..], &self.destination.octets(), &length, &[0, 0, 0, self.next]].concat()
+    }
+
     /// With the right checksum at that place of the payload.
     pub fn sealed_at(mut self, at: usize) -> Packet6 {
         self.payload[at..at + 2].fill(0);
-        let length = self.payload.len() as u32;
-        let pseudo = [
-            &self.source.octets()[..],
-            &self.destination.octets(),
-            &length.to_be_bytes(),
-            &[0, 0, 0, self.next],
-            &self.payload,
-        ];
-        let sum = checksum(&pseudo.concat());
+        let sum = checksum(&[self.pseudo_header(), self.payload.clone()].concat());
         self.payload[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         self
     }

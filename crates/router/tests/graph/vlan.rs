@@ -13,12 +13,12 @@ const Q: u16 = 0x8100;
 const AD: u16 = 0x88a8;
 
 /// The frame with tags after its addresses.
-fn tagged(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
+pub fn tagged(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
     let tags: Vec<u8> = tags.iter().flat_map(|(tpid, tci)| [tpid.to_be_bytes(), tci.to_be_bytes()].concat()).collect();
     [&frame[..12], &tags, &frame[12..]].concat()
 }
 
-fn index(bed: &Bed, name: &str) -> InterfaceIndex {
+pub fn index(bed: &Bed, name: &str) -> InterfaceIndex {
     bed.router.interfaces.find(name).unwrap()
 }
 
@@ -47,7 +47,7 @@ fn counters(bed: &Bed, at: InterfaceIndex) -> [u64; 4] {
 }
 
 /// The ways in which a sub-interface can know its tags, and those tags.
-const STATIONS: [(&str, &[(u16, u16)]); 8] = [
+pub const STATIONS: [(&str, &[(u16, u16)]); 8] = [
     ("100", &[(Q, 100)]),
     ("4094", &[(Q, 4094)]),
     ("7 dot1q 100 exact-match", &[(Q, 100)]),
