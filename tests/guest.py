@@ -80,8 +80,10 @@ def initial_disk(directory):
 class Guest:
     """The machine. Made, it runs; the lab ends it."""
 
-    def __init__(self, lab, host, tap, directory):
+    def __init__(self, lab, host, tap, directory, ip6=False):
         machine_needs()
+        # Only what a test sends is on its wires.
+        families = "" if ip6 else "ipv6.disable=1"
         command = (
             f"qemu-system-x86_64 -accel tcg -cpu max -m 128 -display none -serial stdio -monitor none -no-reboot "
             f"-kernel {KERNEL}/vmlinuz -initrd {initial_disk(pathlib.Path(directory))} "
@@ -91,7 +93,7 @@ class Guest:
         self.process = host.start(
             *command,
             "-append",
-            "console=ttyS0 quiet panic=-1 ipv6.disable=1",
+            f"console=ttyS0 quiet panic=-1 {families}",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -6,6 +6,8 @@ that runs the tests may have no 802.1Q.
     e0 [ router ] e1 --- h2 (10.0.2.2)
 """
 
+import re
+
 import pytest
 
 from guest import Guest
@@ -79,3 +81,54 @@ def test_full_size_and_fragmented_pings_pass_a_tag(tagging):
     # 1500 bytes of IPv4 behind one tag: the frame is 1518 long.
     assert guest.reaches("10.0.2.2", "-s 1472")
     assert guest.reaches("10.0.2.2", "-s 4000")
+
+
+def test_a_linux_peer_finds_its_addresses_and_routes_behind_each_kind_of_tag(lab, tmp_path):
+    """The router advertises itself on three sub-interfaces, and the guest does the rest."""
+    router = lab.router()
+    guest = Guest(lab, router.host, "to-e0", tmp_path, ip6=True)
+    router.host.ip("link", "set", "to-e0", "up")
+    kinds = {
+        "v100": ("100", "2001:db8:100"),
+        "q30": ("330 dot1q 300 inner-dot1q 30 exact-match", "2001:db8:330"),
+        "a40": ("440 dot1ad 400 inner-dot1q 40 exact-match", "2001:db8:440"),
+    }
+    router.batch("create host-interface to-e0 name e0\nset interface state e0 up\n")
+    names = {}
+    for device, (command, network) in kinds.items():
+        names[device] = router.cli(f"create sub-interfaces e0 {command}").strip()
+        router.batch(
+            f"set interface ip address {names[device]} {network}::1/64\n"
+            f"ip6 nd {names[device]} no ra-suppress\n"
+            f"set urpf ip6 strict {names[device]}\n"
+            f"set interface state {names[device]} up\n"
+        )
+    far = lab.host("h2")
+    router.attach(far, "e1", "tap", None)
+    far.speak_ip6("2001:db8:2::2/64", router="2001:db8:2::1")
+    router.batch("set interface ip address e1 2001:db8:2::1/64\nset interface state e1 up\n")
+    router.wait_for_addresses6()
+    guest.sh("ip link add link eth0 name v100 type vlan id 100")
+    guest.sh("ip link add link eth0 name v300 type vlan id 300 && ip link set v300 up")
+    guest.sh("ip link add link v300 name q30 type vlan id 30")
+    guest.sh("ip link add link eth0 name v400 type vlan protocol 802.1ad id 400 && ip link set v400 up")
+    guest.sh("ip link add link v400 name a40 type vlan id 40")
+    for device in kinds:
+        guest.sh(f"ip link set {device} up")
+    for device, (_, network) in kinds.items():
+
+        def own():
+            shown = guest.sh(f"ip -6 address show dev {device} scope global")
+            found = re.search(rf"({network}:\S+)/64", shown)
+            return found and "tentative" not in shown and found.group(1)
+
+        wait_until(own, f"{device} has an address of its VLAN", seconds=20)
+        # From behind the router, and to there by the route that the VLAN's advertisement brought.
+        assert far.reaches(own()), f"{device} is not reached through {names[device]}"
+        assert guest.reaches("2001:db8:2::2", f"-6 -I {device}"), f"{device} does not reach h2"
+        assert f"dev {device}" in guest.sh("ip -6 route show default")
+        solicited = router.cli_json(f"show ip6 ra {names[device]}")["interfaces"][0]["solicitations"]
+        assert solicited > 0, f"{device} asked for routers"
+    # Each in its own VLAN only.
+    shown = guest.sh("ip -6 address show dev v100 scope global")
+    assert shown.count("inet6") == 1, shown
