@@ -2,283 +2,30 @@
 //! anew of the same settings, and when all is undone nothing may be left.
 
 use crate::bed::{Bed, Port, host_mac};
+use crate::oracle::{Fate, Settings};
 use crate::packet::*;
+use crate::packet6::{ICMP6, Packet6, ip6};
 use crate::routes::snapshot;
 use drivers::Finishes;
 use graph::InterfaceIndex;
 use quiver_router::Error;
+use quiver_router::interface::Interface;
 use quiver_router::ip::bulk::{Batch, Paths};
 use quiver_router::ip::control::{Path, Source, TableIndex, Way};
+use quiver_router::ip6::Facts6;
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::neighbour::control::REQUESTS;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 use tables::Leaf;
 use wire::Family;
-use wire::{MacAddress, Prefix4};
+use wire::{MacAddress, Prefix};
 
 const STEPS: usize = 2000;
 const SEEDS: u64 = 8;
-/// In so many tables a packet is looked up.
-const MAX_TABLES: usize = 4;
 /// The identifier of a table that comes and goes.
 const OTHER: u32 = 4_000_000_000;
-
-/// A next hop in a table.
-type Hop = (Ipv4Addr, TableIndex);
-
-/// What becomes of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
-    Sent(InterfaceIndex, MacAddress),
-    Held(InterfaceIndex),
-    Dropped,
-    Punted,
-    Local,
-    /// The sender is told, or would be if it could be.
-    Refused,
-}
-
-impl Fate {
-    fn name(self) -> &'static str {
-        match self {
-            Fate::Sent(..) => "sent",
-            Fate::Held(_) => "held",
-            Fate::Dropped => "dropped",
-            Fate::Punted => "punted",
-            Fate::Local => "local",
-            Fate::Refused => "refused",
-        }
-    }
-}
-
-/// The settings, without any consequence of them.
-#[derive(Default)]
-struct Settings {
-    ports: BTreeMap<InterfaceIndex, (Port, bool, Vec<Prefix4>)>,
-    /// Of ports that are not in the default one.
-    table_of: BTreeMap<InterfaceIndex, TableIndex>,
-    routes: BTreeMap<(TableIndex, Prefix4), Vec<Path>>,
-    neighbours: BTreeMap<NeighbourKey, MacAddress>,
-}
-
-/// All addresses here are.
-fn v4(address: IpAddr) -> Ipv4Addr {
-    let IpAddr::V4(address) = address else { panic!("{address} is no IPv4 address") };
-    address
-}
-
-fn host(address: Ipv4Addr) -> Prefix4 {
-    Prefix4::new(address, 32).unwrap()
-}
-
-impl Settings {
-    fn is_up(&self, index: InterfaceIndex) -> bool {
-        self.ports.get(&index).is_some_and(|(_, up, _)| *up)
-    }
-
-    fn table_of(&self, index: InterfaceIndex) -> TableIndex {
-        self.table_of.get(&index).copied().unwrap_or_default()
-    }
-
-    fn ports_of(&self, table: TableIndex) -> impl Iterator<Item = &(Port, bool, Vec<Prefix4>)> {
-        self.ports.values().filter(move |(port, ..)| self.table_of(port.index) == table)
-    }
-
-    fn attached_to(&self, (address, table): Hop) -> Option<InterfaceIndex> {
-        let on =
-            |(_, up, addresses): &&(Port, bool, Vec<Prefix4>)| *up && addresses.iter().any(|p| p.contains(address));
-        self.ports_of(table).find(on).map(|(port, ..)| port.index)
-    }
-
-    /// The interface onto which the longest route leads that holds an address.
-    fn attached_by_route(&self, (address, table): Hop, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
-        let holds = |(of, prefix): &(TableIndex, Prefix4)| *of == table && prefix.contains(address);
-        let mut around: Vec<_> = self.routes.iter().filter(|(route, _)| holds(route)).collect();
-        around.sort_by_key(|((_, prefix), _)| std::cmp::Reverse(prefix.length()));
-        around.into_iter().flat_map(|(_, paths)| paths).find_map(|path| match path.way {
-            Way::Attached(index) if self.is_up(index) && wanted.is_none_or(|wanted| wanted == index) => Some(index),
-            _ => None,
-        })
-    }
-
-    fn is_nobody(&self, (address, table): Hop) -> bool {
-        let is_edge = |p: &Prefix4| p.length() < 31 && (p.first() == address || p.last() == address);
-        let mut all = self.ports_of(table).flat_map(|(.., addresses)| addresses);
-        all.any(|prefix| prefix.address() == address || is_edge(prefix))
-    }
-
-    fn is_on_network(&self, address: Ipv4Addr, interface: InterfaceIndex) -> bool {
-        self.ports[&interface].2.iter().any(|prefix| prefix.contains(address))
-    }
-
-    /// The ways of a prefix by source, the best first.
-    fn table(&self, index: TableIndex) -> BTreeMap<Prefix4, BTreeMap<Source, Vec<Way>>> {
-        let mut table: BTreeMap<Prefix4, BTreeMap<Source, Vec<Way>>> = BTreeMap::new();
-        let mut add = |prefix, source, way| {
-            let ways = table.entry(prefix).or_default().entry(source).or_default();
-            if !ways.contains(&way) {
-                ways.push(way);
-            }
-        };
-        for key in self.neighbours.keys().filter(|key| self.table_of(key.interface) == index) {
-            let way = Way::Via { next_hop: key.address, interface: Some(key.interface) };
-            add(host(v4(key.address)), Source::Neighbour, way);
-        }
-        for ((_, prefix), paths) in self.routes.iter().filter(|((of, _), _)| *of == index) {
-            paths.iter().for_each(|path| add(*prefix, Source::Config, path.way.clone()));
-        }
-        for (port, _, addresses) in self.ports_of(index) {
-            for prefix in addresses {
-                if prefix.length() < 32 {
-                    add(prefix.network(), Source::Interface, Way::Attached(port.index));
-                }
-                if prefix.length() < 31 {
-                    add(host(prefix.first()), Source::Interface, Way::Drop);
-                    add(host(prefix.last()), Source::Interface, Way::Broadcast(port.index));
-                }
-                add(host(prefix.address()), Source::Interface, Way::Local(port.index));
-            }
-        }
-        table
-    }
-
-    /// The next hop of a way of a route in a table that is open by which interface.
-    fn open_hop(way: &Way, table: TableIndex) -> Option<Hop> {
-        match *way {
-            Way::Via { next_hop, interface: None } => Some((v4(next_hop), table)),
-            Way::ViaIn { next_hop, table } => Some((v4(next_hop), table)),
-            _ => None,
-        }
-    }
-
-    /// Whether a next hop is a neighbour, so that no route needs to lead there.
-    fn is_direct(&self, way: &Way, table: TableIndex) -> bool {
-        self.follow(way, table, Ipv4Addr::UNSPECIFIED).is_some()
-    }
-
-    /// Whether next hops may hang on a way.
-    fn may_carry(&self, way: &Way, table: TableIndex) -> bool {
-        self.is_direct(way, table) || Self::open_hop(way, table).is_some()
-    }
-
-    /// The ways of the route that a next hop hangs on.
-    fn ways_to_hop(&self, hop: Hop) -> Option<(Prefix4, Vec<Way>)> {
-        if self.is_nobody(hop) {
-            return None;
-        }
-        let table = self.table(hop.1);
-        let around = table.iter().filter(|(prefix, _)| prefix.contains(hop.0) && prefix.length() > 0);
-        let mut around: Vec<_> = around.collect();
-        around.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length()));
-        around.into_iter().find_map(|(prefix, sources)| {
-            let ways = sources.values().find(|ways| ways.iter().any(|way| self.may_carry(way, hop.1)))?;
-            Some((*prefix, ways.clone()))
-        })
-    }
-
-    /// Whether ways of a route in a table need a next hop to be reached, by whatever routes.
-    fn need(&self, ways: &[Way], table: TableIndex, hop: Hop, seen: &mut BTreeSet<Hop>) -> bool {
-        ways.iter().any(|way| {
-            Self::open_hop(way, table).is_some_and(|next| {
-                next == hop
-                    || !self.is_direct(way, table)
-                        && seen.insert(next)
-                        && self.ways_to_hop(next).is_some_and(|(_, ways)| self.need(&ways, next.1, hop, seen))
-            })
-        })
-    }
-
-    /// All that may become of packets that take a way, next hops that are reached through routes included.
-    fn follow_all(&self, way: &Way, table: TableIndex, destination: Ipv4Addr, tables: usize) -> BTreeSet<Fate> {
-        if let Way::Lookup(other) = way {
-            return match tables {
-                MAX_TABLES => BTreeSet::from([Fate::Dropped]),
-                _ => self.fates(*other, destination, tables + 1),
-            };
-        }
-        let direct = self.follow(way, table, destination);
-        let (None, Some(hop)) = (direct, Self::open_hop(way, table)) else {
-            return direct.into_iter().collect();
-        };
-        let Some((prefix, ways)) = self.ways_to_hop(hop) else { return BTreeSet::new() };
-        if self.need(&ways, hop.1, hop, &mut BTreeSet::new()) {
-            return BTreeSet::new();
-        }
-        let leads_on = |way: &&Way| match way {
-            Way::Attached(_) => prefix.length() == 32,
-            Way::Local(_) | Way::LocalAnywhere | Way::Punt | Way::Broadcast(_) | Way::Lookup(_) => false,
-            _ => true,
-        };
-        // A host's own route leads to that host.
-        let ways = ways.iter().filter(leads_on);
-        ways.flat_map(|way| self.follow_all(way, hop.1, prefix.address(), tables)).collect()
-    }
-
-    /// Where a way leads a packet for `destination`, when it works and its next hop is a neighbour.
-    fn follow(&self, way: &Way, table: TableIndex, destination: Ipv4Addr) -> Option<Fate> {
-        let to = |interface: InterfaceIndex, address: Ipv4Addr| {
-            let known = self.neighbours.get(&NeighbourKey::new(interface, address));
-            // Who has no address has none to ask from.
-            let can_ask = !self.ports[&interface].2.is_empty();
-            let is_routed = self.attached_by_route((address, self.table_of(interface)), Some(interface)).is_some();
-            let is_attached = self.is_on_network(address, interface) || can_ask && is_routed;
-            match known {
-                Some(mac) => Fate::Sent(interface, *mac),
-                None if is_attached => Fate::Held(interface),
-                None => Fate::Refused,
-            }
-        };
-        match *way {
-            Way::Drop | Way::Broadcast(_) => Some(Fate::Dropped),
-            Way::Punt => Some(Fate::Punted),
-            Way::Unreachable | Way::Prohibit => Some(Fate::Refused),
-            Way::Local(index) => self.is_up(index).then_some(Fate::Local),
-            Way::LocalAnywhere => Some(Fate::Local),
-            Way::Attached(index) => self.is_up(index).then(|| match to(index, destination) {
-                // A glean asks; who is known has a route of its own.
-                Fate::Sent(interface, mac) => Fate::Sent(interface, mac),
-                other => other,
-            }),
-            // Always somewhere, if only to be told that there is no route; where, `follow_all` says.
-            Way::Lookup(_) => Some(Fate::Dropped),
-            Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } => {
-                let (interface, next_hop) = (way.interface(), v4(next_hop));
-                let table = interface.map_or(way.table().unwrap_or(table), |index| self.table_of(index));
-                let hop = (next_hop, table);
-                // It is one of our own, or for all of a network.
-                if self.is_nobody(hop) {
-                    return None;
-                }
-                let is_there = |interface: &InterfaceIndex| {
-                    let key = NeighbourKey::new(*interface, next_hop);
-                    self.is_up(*interface)
-                        && (self.neighbours.contains_key(&key) || self.is_on_network(next_hop, *interface))
-                };
-                let by_network = interface.or_else(|| self.attached_to(hop)).filter(is_there);
-                let by = by_network.or_else(|| self.attached_by_route(hop, interface));
-                by.map(|interface| to(interface, next_hop))
-            }
-            Way::OnLink { next_hop, interface } => self.is_up(interface).then(|| to(interface, v4(next_hop))),
-        }
-    }
-
-    /// What may become of a packet: several things when several paths work.
-    fn fates(&self, index: TableIndex, destination: Ipv4Addr, tables: usize) -> BTreeSet<Fate> {
-        let table = self.table(index);
-        let mut matching: Vec<_> = table.iter().filter(|(prefix, _)| prefix.contains(destination)).collect();
-        matching.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length()));
-        for ways in matching.into_iter().flat_map(|(_, sources)| sources.values()) {
-            let fates: BTreeSet<Fate> =
-                ways.iter().flat_map(|way| self.follow_all(way, index, destination, tables)).collect();
-            if !fates.is_empty() {
-                return fates;
-            }
-        }
-        BTreeSet::from([Fate::Refused])
-    }
-}
 
 /// The last of each way counts, in the place of the first.
 fn without_doubles(paths: &[Path]) -> Vec<Path> {
@@ -292,7 +39,29 @@ fn without_doubles(paths: &[Path]) -> Vec<Path> {
     all
 }
 
+/// The Ethernet address of a host of either family.
+fn mac_of(address: IpAddr) -> MacAddress {
+    let octets = match address {
+        IpAddr::V4(address) => address.octets(),
+        IpAddr::V6(address) => {
+            let [_, _, a, b, .., c] = address.segments();
+            [10, a as u8, b as u8, c as u8]
+        }
+    };
+    host_mac(octets.into())
+}
+
+/// Whether a frame asks who has an address.
+fn is_question(frame: &[u8]) -> bool {
+    match frame[12..14] {
+        [8, 0] => false,
+        [0x86, 0xdd] => frame[20] == ICMP6 && frame[54] == 135,
+        _ => true,
+    }
+}
+
 struct Trial {
+    family: Family,
     bed: Bed,
     /// Where packets come in, by table; they are never changed.
     entries: Vec<(TableIndex, Port)>,
@@ -303,9 +72,25 @@ struct Trial {
 }
 
 impl Trial {
-    fn address(&mut self) -> Ipv4Addr {
+    fn address(&mut self) -> IpAddr {
         let random = &mut self.random;
-        Ipv4Addr::new(10, random.below(3) as u8, random.below(2) as u8, random.below(8) as u8)
+        let [a, b, c] = [3, 2, 8].map(|of| random.below(of) as u16);
+        match self.family {
+            Family::Ip4 => Ipv4Addr::new(10, a as u8, b as u8, c as u8).into(),
+            Family::Ip6 => Ipv6Addr::new(0x2001, 0xdb8, a, b, 0, 0, 0, c).into(),
+        }
+    }
+
+    /// One of some lengths, said in bits of IPv4, that part those addresses.
+    fn length(&mut self, lengths: &[u8]) -> u8 {
+        let length = *self.random.of(lengths);
+        match (self.family, length) {
+            (Family::Ip4, _) | (_, 0) => length,
+            (_, 8) => 32,
+            (_, 9..=16) => 32 + length,
+            (_, 17..=24) => 40 + length,
+            _ => 96 + length,
+        }
     }
 
     fn any_port(&mut self) -> InterfaceIndex {
@@ -314,9 +99,17 @@ impl Trial {
         if all.is_empty() || self.random.one_in(20) { InterfaceIndex(99) } else { *self.random.of(&all) }
     }
 
-    fn any_prefix(&mut self) -> Prefix4 {
-        let length = *self.random.of(&[0, 8, 15, 16, 24, 29, 30, 31, 32]);
-        Prefix4::new(self.address(), length).unwrap()
+    fn any_prefix(&mut self) -> Prefix {
+        let length = self.length(&[0, 8, 15, 16, 24, 29, 30, 31, 32]);
+        Prefix::new(self.address(), length).unwrap()
+    }
+
+    /// An address on no network.
+    fn far(&self, number: u16) -> IpAddr {
+        match self.family {
+            Family::Ip4 => Ipv4Addr::from(u32::from(number)).into(),
+            Family::Ip6 => Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, number).into(),
+        }
     }
 
     fn any_table(&mut self) -> TableIndex {
@@ -330,15 +123,15 @@ impl Trial {
         while paths.len() < count {
             let way = match self.random.below(if count > 64 { 1 } else { 10 }) {
                 0..=3 => {
-                    let next_hop = if count > 64 { (paths.len() as u32 + 1).into() } else { self.address() };
+                    let next_hop = if count > 64 { self.far(paths.len() as u16 + 1) } else { self.address() };
                     let interface = self.random.one_in(3).then(|| self.any_port());
-                    Way::Via { next_hop: next_hop.into(), interface }
+                    Way::Via { next_hop, interface }
                 }
                 4 => [Way::Drop, Way::Punt][self.random.below(2)].clone(),
                 5 => [Way::Unreachable, Way::Prohibit][self.random.below(2)].clone(),
                 6 => Way::LocalAnywhere,
                 7 => Way::Lookup(self.any_table()),
-                8 => Way::ViaIn { next_hop: self.address().into(), table: self.any_table() },
+                8 => Way::ViaIn { next_hop: self.address(), table: self.any_table() },
                 _ => Way::Attached(self.any_port()),
             };
             let weight = *self.random.of(&[1, 1, 2, 7, 255]);
@@ -408,9 +201,12 @@ impl Trial {
 
     fn add_address(&mut self) -> Result<(), Error> {
         let (index, address) = (self.any_port(), self.address());
-        let length = *self.random.of(&[16, 24, 29, 29, 30, 31, 32]);
-        let prefix = Prefix4::new(address, length).unwrap();
-        self.bed.router.add_address(index, prefix)?;
+        let length = self.length(&[16, 24, 29, 29, 30, 31, 32]);
+        let prefix = Prefix::new(address, length).unwrap();
+        match prefix {
+            Prefix::V4(prefix) => self.bed.router.add_address(index, prefix)?,
+            Prefix::V6(prefix) => self.bed.router.add_address6(index, prefix)?,
+        }
         self.settings.ports.get_mut(&index).unwrap().2.push(prefix);
         Ok(())
     }
@@ -419,7 +215,10 @@ impl Trial {
         let index = self.any_port();
         let known = self.settings.ports.get(&index).map(|(_, _, addresses)| addresses.clone()).unwrap_or_default();
         let prefix = if known.is_empty() { self.any_prefix() } else { *self.random.of(&known) };
-        self.bed.router.remove_address(index, prefix)?;
+        match prefix {
+            Prefix::V4(prefix) => self.bed.router.remove_address(index, prefix)?,
+            Prefix::V6(prefix) => self.bed.router.remove_address6(index, prefix)?,
+        }
         self.settings.ports.get_mut(&index).unwrap().2.retain(|other| *other != prefix);
         Ok(())
     }
@@ -444,10 +243,10 @@ impl Trial {
     /// Many in one go, as a routing daemon says them.
     fn change_routes(&mut self) -> Result<(), Error> {
         let table = self.any_table();
-        let mut batch = Batch::new(Family::Ip4, table);
+        let mut batch = Batch::new(self.family, table);
         let lists: Vec<Vec<Path>> = (0..3).map(|_| self.any_paths()).collect();
         let paths: Vec<Paths> = lists.iter().map(|paths| batch.paths(paths.clone())).collect();
-        let mut wanted: BTreeMap<Prefix4, Option<usize>> = BTreeMap::new();
+        let mut wanted: BTreeMap<Prefix, Option<usize>> = BTreeMap::new();
         for _ in 0..self.random.below(30) {
             let prefix = self.any_prefix().network();
             let list = Some(self.random.below(4)).filter(|list| *list < 3);
@@ -463,7 +262,7 @@ impl Trial {
         self.bed.router.change_routes(Source::Config, batch)?;
         for (prefix, list) in wanted {
             // One that would lead through itself stays as it was.
-            let is = self.bed.router.ip.routes_in(Family::Ip4, table).get(prefix);
+            let is = self.bed.router.ip.routes_in(self.family, table).get(prefix);
             let route = (table, prefix);
             let is = is.and_then(|route| route.sources.get(&Source::Config).cloned());
             let refused = list.is_some() && is.as_ref() == self.settings.routes.get(&route);
@@ -478,7 +277,7 @@ impl Trial {
     }
 
     fn remove_route(&mut self) -> Result<(), Error> {
-        let all: Vec<(TableIndex, Prefix4)> = self.settings.routes.keys().copied().collect();
+        let all: Vec<(TableIndex, Prefix)> = self.settings.routes.keys().copied().collect();
         let route = if all.is_empty() || self.random.one_in(4) {
             (self.any_table(), self.any_prefix().network())
         } else {
@@ -488,7 +287,7 @@ impl Trial {
         let mut paths = known.clone();
         paths.retain(|_| self.random.one_in(2));
         if self.random.one_in(10) {
-            paths.push(Path::new(Way::Via { next_hop: Ipv4Addr::new(9, 9, 9, 9).into(), interface: None }));
+            paths.push(Path::new(Way::Via { next_hop: self.far(9), interface: None }));
         }
         self.bed.router.remove_route_in(route.0, route.1, Source::Config, &paths)?;
         let left = self.settings.routes.get_mut(&route).unwrap();
@@ -501,7 +300,7 @@ impl Trial {
 
     fn set_table(&mut self) -> Result<(), Error> {
         let (index, table) = (self.any_port(), self.any_table());
-        self.bed.router.set_interface_table(index, Family::Ip4, table)?;
+        self.bed.router.set_interface_table(index, self.family, table)?;
         self.settings.table_of.insert(index, table);
         Ok(())
     }
@@ -515,9 +314,9 @@ impl Trial {
     /// Makes the table that comes and goes, or takes it away with its routes.
     fn change_other(&mut self) -> Result<(), Error> {
         match self.other {
-            None => self.other = Some(self.bed.router.add_table(Family::Ip4, OTHER)?),
+            None => self.other = Some(self.bed.router.add_table(self.family, OTHER)?),
             Some(table) => {
-                self.bed.router.remove_table(Family::Ip4, OTHER)?;
+                self.bed.router.remove_table(self.family, OTHER)?;
                 self.other = None;
                 self.settings.routes.retain(|(of, _), _| *of != table);
             }
@@ -531,7 +330,7 @@ impl Trial {
 
     fn set_neighbour(&mut self) -> Result<(), Error> {
         let key = self.any_neighbour();
-        let mut mac = host_mac(v4(key.address));
+        let mut mac = mac_of(key.address);
         mac.0[1] = self.random.next() as u8;
         self.bed.router.set_neighbour(key, mac, true)?;
         self.settings.neighbours.insert(key, mac);
@@ -548,38 +347,54 @@ impl Trial {
 
     fn change_port(&mut self) -> Result<(), Error> {
         let index = self.any_port();
-        let mtu = self.random.below(10_000) as u16;
+        // Packets of IPv6 are that long at least.
+        let least = if self.family == Family::Ip6 { wire::ipv6::MIN_MTU } else { 0 };
+        let mtu = least + self.random.below(8_000) as u16;
         self.bed.router.set_mtu(index, mtu)?;
         let mac = MacAddress([2, 7, 7, 7, 7, self.random.next() as u8]);
         self.bed.router.set_mac(index, mac)
     }
 
+    /// Sends a packet: an error, so that nobody is told, about nothing that we sent.
+    fn send(&mut self, entry: usize, destination: IpAddr) {
+        let (port, to) = (&self.entries[entry].1, destination.to_string());
+        let any = self.random.next();
+        match self.family {
+            Family::Ip4 => {
+                let mut packet = Packet::new("192.168.0.2", &to, ICMP, &icmp(3, 0, 0, &[0; 28]));
+                packet.id = any as u16;
+                port.receive_packet(&packet);
+            }
+            Family::Ip6 => {
+                let packet = Packet6::icmp("fd00::2", &to, (1, 0), 0, &[]);
+                let packet = Packet6 { label: any as u32 & 0xf_ffff, ..packet };
+                port.receive(packet.frame(port.mac, mac_of(ip6("fd00::2").into())));
+            }
+        }
+    }
+
     /// Sends a packet through and sees what becomes of it.
-    fn observe(&mut self, entry: usize, destination: Ipv4Addr) -> Fate {
+    fn observe(&mut self, entry: usize, destination: IpAddr) -> Fate {
         self.bed.run(); // announcements
         self.settings.ports.values().for_each(|(port, ..)| drop(port.sent()));
-        // An error, so that nobody is told, about nothing that we sent.
-        let message = icmp(3, 0, 0, &[0; 28]);
-        let mut packet = Packet::new("192.168.0.2", &destination.to_string(), ICMP, &message);
-        packet.id = self.random.next() as u16;
-        self.entries[entry].1.receive_packet(&packet);
+        self.send(entry, destination);
         let moved = self.bed.errors_of(|_| {});
         let mut fates: Vec<Fate> = moved
             .keys()
             .map(|(_, reason)| match reason.as_str() {
                 "blackholed packets" | "directed broadcast not sent on" | "too many tables in a row" => Fate::Dropped,
-                "punted, but no host interface takes it" => Fate::Punted,
-                "ICMP type not handled" => Fate::Local,
-                "no ICMP error about an ICMP error" => Fate::Refused,
+                "punted, but no host interface takes it" | "ip6 is not punted" => Fate::Punted,
+                "ICMP type not handled" | "ICMPv6 message that asks for nothing" => Fate::Local,
+                "no ICMP error about an ICMP error" | "no ICMPv6 error about an ICMPv6 error" => Fate::Refused,
                 other => panic!("{other}: {moved:?} {destination}"),
             })
             .collect();
         let mut asked = Vec::new();
         for (port, ..) in self.settings.ports.values() {
             for frame in port.sent() {
-                match frame[12..14] {
-                    [8, 0] => fates.push(Fate::Sent(port.index, MacAddress(frame[..6].try_into().unwrap()))),
-                    _ => asked.push(port.index),
+                match is_question(&frame) {
+                    false => fates.push(Fate::Sent(port.index, MacAddress(frame[..6].try_into().unwrap()))),
+                    true => asked.push(port.index),
                 }
             }
         }
@@ -597,11 +412,14 @@ impl Trial {
 
     /// Every object that a route reaches exists once, and no other does.
     fn check_objects(&self) {
-        let ip4 = &self.bed.router.ip;
+        let ip = &self.bed.router.ip;
         let mut reached: BTreeSet<u32> = self.bed.router.neighbours.adjacencies().collect();
         let is_object = |leaf: &Leaf| matches!(leaf.kind(), tables::kind::ADJACENCY | tables::kind::GLEAN);
-        for leaf in ip4.leaves() {
-            match ip4.buckets(leaf) {
+        // What goes onto links.
+        let on_link = |interface: &Interface| Facts6::new(&interface.ip6).on_link;
+        reached.extend(self.bed.router.interfaces.iter().filter_map(on_link));
+        for leaf in ip.leaves() {
+            match ip.buckets(leaf) {
                 Some(buckets) => {
                     reached.insert(leaf.index());
                     reached.extend(buckets.iter().filter(|leaf| is_object(leaf)).map(|leaf| leaf.index()));
@@ -609,12 +427,12 @@ impl Trial {
                 None => reached.extend(Some(leaf).filter(is_object).map(Leaf::index)),
             }
         }
-        assert_eq!(ip4.objects(), reached.len());
+        assert_eq!(ip.objects(), reached.len());
     }
 
     fn remove_all(&mut self) {
-        let router = &mut self.bed.router;
-        let routes: Vec<(TableIndex, Prefix4)> = self.settings.routes.keys().copied().collect();
+        let (family, router) = (self.family, &mut self.bed.router);
+        let routes: Vec<(TableIndex, Prefix)> = self.settings.routes.keys().copied().collect();
         let neighbours: Vec<NeighbourKey> = self.settings.neighbours.keys().copied().collect();
         let remove = |(table, prefix)| router.remove_route_in(table, prefix, Source::Config, &[]).unwrap();
         routes.into_iter().for_each(remove);
@@ -623,16 +441,25 @@ impl Trial {
         ports.into_iter().for_each(|index| router.delete_interface(index).unwrap());
         let counted: Vec<_> = router.ip.counted().collect();
         counted.into_iter().for_each(|(table, prefix)| router.count_route(table, prefix, false).unwrap());
-        let tables: Vec<u32> = router.ip.table_ids(Family::Ip4).map(|(_, id)| id).filter(|id| *id != 0).collect();
-        tables.into_iter().for_each(|id| router.remove_table(Family::Ip4, id).unwrap());
+        let tables: Vec<u32> = router.ip.table_ids(family).map(|(_, id)| id).filter(|id| *id != 0).collect();
+        tables.into_iter().for_each(|id| router.remove_table(family, id).unwrap());
         self.bed.run();
     }
 }
 
 #[test]
 fn after_any_operations_the_router_is_what_its_settings_say_and_ends_empty() {
+    run_trials(Family::Ip4);
+}
+
+#[test]
+fn so_it_is_of_ip6() {
+    run_trials(Family::Ip6);
+}
+
+fn run_trials(family: Family) {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    (1..=SEEDS).for_each(|seed| run_trial(seed, &mut seen));
+    (1..=SEEDS).for_each(|seed| run_trial(family, seed, &mut seen));
     // The operations are worth nothing if they all lead to the same.
     for name in ["sent", "held", "dropped", "punted", "local", "refused"] {
         assert!(seen.get(name).is_some_and(|count| *count > STEPS / 10), "{seen:?}");
@@ -640,20 +467,24 @@ fn after_any_operations_the_router_is_what_its_settings_say_and_ends_empty() {
 }
 
 /// Random operations with a look at what packets do after each; counts what they did.
-fn run_trial(seed: u64, seen: &mut BTreeMap<&'static str, usize>) {
+fn run_trial(family: Family, seed: u64, seen: &mut BTreeMap<&'static str, usize>) {
     let mut bed = Bed::new();
+    bed.command("set ip6 dad transmits 0").unwrap();
     let nodes = bed.router.graph.nodes().len();
     // The same addresses in each table.
     let entries = [0, 7, 8].map(|id| {
-        let table = if id == 0 { TableIndex::DEFAULT } else { bed.router.add_table(Family::Ip4, id).unwrap() };
+        let table = if id == 0 { TableIndex::DEFAULT } else { bed.router.add_table(family, id).unwrap() };
         let port = bed.port_that_finishes(&format!("entry{id}"), Finishes::default());
-        bed.router.set_interface_table(port.index, Family::Ip4, table).unwrap();
-        bed.router.add_address(port.index, "192.168.0.1/30".parse().unwrap()).unwrap();
+        bed.router.set_interface_table(port.index, family, table).unwrap();
+        match family {
+            Family::Ip4 => bed.router.add_address(port.index, "192.168.0.1/30".parse().unwrap()).unwrap(),
+            Family::Ip6 => bed.router.add_address6(port.index, "fd00::1/126".parse().unwrap()).unwrap(),
+        }
         bed.router.set_admin(port.index, true).unwrap();
         (table, port)
     });
     let (settings, random) = (Settings::default(), Random::new(seed));
-    let mut trial = Trial { bed, entries: entries.into(), other: None, settings, random };
+    let mut trial = Trial { family, bed, entries: entries.into(), other: None, settings, random };
     for step in 0..STEPS {
         trial.step();
         trial.check_objects();
@@ -663,17 +494,20 @@ fn run_trial(seed: u64, seen: &mut BTreeMap<&'static str, usize>) {
             let entry = trial.random.below(trial.entries.len());
             let expected = trial.settings.fates(trial.entries[entry].0, destination, 1);
             let fate = trial.observe(entry, destination);
-            assert!(expected.contains(&fate), "seed {seed}, step {step}: {destination}: {fate:?}, not {expected:?}");
+            assert!(
+                expected.contains(&fate),
+                "{family:?}, seed {seed}, step {step}: {destination}: {fate:?}, not {expected:?}"
+            );
             *seen.entry(fate.name()).or_default() += 1;
         }
     }
     trial.remove_all();
     let router = &trial.bed.router;
     assert_eq!(
-        (router.ip.routes().len(), router.ip.objects(), router.neighbours.len()),
+        (router.ip.routes_in(family, TableIndex::DEFAULT).len(), router.ip.objects(), router.neighbours.len()),
         (0, 0, 0),
         "seed {seed}: {:?}",
-        router.ip.routes()
+        router.ip.routes_in(family, TableIndex::DEFAULT)
     );
     assert_eq!(trial.bed.buffers_in_use(), 0);
     // The input node of the test's driver stays.

@@ -27,6 +27,7 @@ mod mld;
 mod nd;
 mod offload;
 mod options;
+mod oracle;
 mod packet;
 mod packet6;
 mod pieces;

@@ -485,13 +485,19 @@ pub fn snapshot(bed: &Bed) -> String {
     let mut lines: Vec<String> = router
         .interfaces
         .iter()
-        .map(|i| format!("{} {} {} {} {} {:?} {:?}", i.index, i.name, i.mac, i.mtu, i.admin_up, i.addresses, i.ip4))
+        .map(|i| {
+            format!(
+                "{} {} {} {} {} {:?} {:?} {:?}",
+                i.index, i.name, i.mac, i.mtu, i.admin_up, i.addresses, i.ip4, i.ip6
+            )
+        })
         .collect();
-    for (table, id) in router.ip.table_ids(Family::Ip4) {
-        lines.push(format!("table {id}"));
-        lines.extend(
-            router.ip.routes_in(Family::Ip4, table).iter().map(|(prefix, route)| format!("{prefix} {route:?}")),
-        );
+    for family in Family::ALL {
+        for (table, id) in router.ip.table_ids(family) {
+            lines.push(format!("{family:?} table {id}"));
+            let routes = router.ip.routes_in(family, table);
+            lines.extend(routes.iter().map(|(prefix, route)| format!("{prefix} {route:?}")));
+        }
     }
     lines.extend(router.neighbours.iter().map(|(key, neighbour)| format!("{key:?} {:?}", neighbour.state)));
     lines.extend(router.graph.nodes().iter().map(|node| format!("{} {:?}", node.name, node.edges)));
