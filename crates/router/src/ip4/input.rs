@@ -114,7 +114,7 @@ impl Ip4Input {
 /// Headers that the header pass did not see to the end.
 const FAULTS: u32 = check::SHORT | check::VERSION | check::HEADER_LENGTH | check::TOTAL_LENGTH | check::CHECKSUM;
 /// Sound headers that are looked at one by one all the same.
-const REMARKABLE: u32 = check::FRAGMENT | check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION;
+const REMARKABLE: u32 = check::FRAGMENT | check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION | check::CHAINED;
 
 impl Map for Ip4Input {
     #[inline]
@@ -167,6 +167,10 @@ impl Ip4Input {
     /// A packet about which something is not plain.
     fn remarkable(&self, cx: &Context<'_>, row: &mut Row) -> Edge {
         let mut has_options = false;
+        // The header pass does not know how much of a chain its first buffer holds.
+        if row.flags & check::CHAINED != 0 && visible(cx, row).len() < ipv4::HEADER_LEN {
+            return Edge::TooShort;
+        }
         if row.flags & check::EXAMINED == 0 || row.flags & self.faults() != 0 {
             match examine(cx, row, self.checksum) {
                 Ok(options) => has_options = options,

@@ -87,7 +87,8 @@ const REMARKABLE: u32 = check::SHORT
     | check::TOTAL_LENGTH
     | check::HEADER_LENGTH
     | check::MARTIAN_SOURCE
-    | check::SPECIAL_DESTINATION;
+    | check::SPECIAL_DESTINATION
+    | check::CHAINED;
 
 impl Map for Ip6Input {
     #[inline]
@@ -155,6 +156,10 @@ fn asks_for_proxied(cx: &Context<'_>, row: &Row, facts: &Facts6) -> bool {
 /// A packet about which something is not plain.
 fn remarkable(cx: &Context<'_>, row: &mut Row, facts: &Facts6) -> Result<Edge, Edge> {
     const UNSOUND: u32 = check::SHORT | check::VERSION | check::TOTAL_LENGTH;
+    // The header pass does not know how much of a chain its first buffer holds.
+    if row.flags & check::CHAINED != 0 && visible(cx, row).len() < HEADER_LEN {
+        return Err(Edge::TooShort);
+    }
     if row.flags & check::EXAMINED6 == 0 || row.flags & UNSOUND != 0 {
         examine(cx, row)?;
     }

@@ -139,6 +139,12 @@ const CASES: &[(&str, &str, Act)] = &[
         ports[0].receive_packet(&Packet::udp("127.0.0.1", "255.255.255.255", b""));
     }),
     ("ip4-input", "ip4 length < 20 bytes", |_, ports| spoilt(ports, udp("10.0.1.2"), |frame| frame.truncate(33))),
+    ("ip4-input", "ip4 length < 20 bytes", |_, ports| {
+        // The buffer holds by chance what the header would end with, the packet has it in its next one.
+        let frame = udp("165.165.165.165").frame(ports[0].mac, STRANGER);
+        let rest = frame.len() - 30;
+        ports[0].receive(Arrival::from(frame).in_parts(&[30, rest]));
+    }),
     ("ethernet-input", "unknown vlan", |_, ports| {
         spoilt(ports, udp("10.0.1.2"), |frame| drop(frame.splice(12..12, [0x81, 0x00, 0, 100])));
     }),

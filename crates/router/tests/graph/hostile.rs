@@ -1,10 +1,12 @@
 //! Frames that nobody sends in good faith.
 
 use crate::bed::{Arrival, Bed, Port, host_mac};
+use crate::hostile6;
 use crate::packet::*;
 use drivers::Finishes;
 use graph::buffer::{DATA_SIZE, HEADROOM, Offload, Segmentation};
 use graph::flag;
+use quiver_router::Error;
 use quiver_router::ip::control::{Path, Source, Way};
 use quiver_router::neighbour::control::REQUESTS;
 use std::time::Duration;
@@ -31,6 +33,7 @@ fn bed(random: &mut Random) -> (Bed, Vec<Port>) {
     bed.router.set_mtu(ports[1].index, 576).unwrap();
     bed.router.set_mtu(ports[4].index, 9000).unwrap();
     any_routes(&mut bed, &ports, random);
+    hostile6::speak(&mut bed, &ports);
     bed.run();
     (bed, ports)
 }
@@ -56,11 +59,19 @@ fn any_routes(bed: &mut Bed, ports: &[Port], random: &mut Random) {
             };
             paths.push(Path::weighing(way, 1 + random.below(255) as u8));
         }
-        bed.router.add_route(prefix, Source::Config, paths, true).unwrap();
+        // One whose next hops would be reached through itself is refused.
+        let added = bed.router.add_route(prefix, Source::Config, paths, true);
+        assert!(matches!(added, Ok(()) | Err(Error::RouteLoop(_))), "{added:?}");
     }
 }
 
-/// A frame in good faith.
+/// What makes frames in good faith.
+type Sound = fn(&mut Random, &Port) -> Vec<u8>;
+
+fn of_both(random: &mut Random, port: &Port) -> Vec<u8> {
+    if random.one_in(2) { sound(random, port) } else { hostile6::sound(random, port) }
+}
+
 fn sound(random: &mut Random, port: &Port) -> Vec<u8> {
     let number = u32::from(port.mac.0[5]);
     let source = match random.below(4) {
@@ -138,14 +149,17 @@ fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
         }
     }
     // A right checksum lets the rest of the damage in.
+    if frame.get(12..14) == Some(&[0x86, 0xdd]) {
+        return hostile6::seal(random, frame);
+    }
     let header = frame.get(14).map_or(0, |first| (first & 0xf) as usize * 4);
     if header >= 20 && 14 + header <= frame.len() && !random.one_in(3) {
         seal(frame, 14);
     }
 }
 
-fn arrival(random: &mut Random, port: &Port, with_offloads: bool) -> Arrival {
-    let mut frame = sound(random, port);
+fn arrival(random: &mut Random, port: &Port, make: Sound, with_offloads: bool) -> Arrival {
+    let mut frame = make(random, port);
     if !random.one_in(4) {
         mutate(random, &mut frame);
     }
@@ -192,8 +206,9 @@ fn in_any_parts(random: &mut Random, arrival: &mut Arrival) {
     }
 }
 
-/// What must be true of everything that leaves.
-fn check_sent(ports: &[Port], with_offloads: bool) {
+/// What must be true of everything that leaves. How many messages of ICMPv6 were of the router's own.
+fn check_sent(ports: &[Port], with_offloads: bool) -> usize {
+    let mut messages = 0;
     for (number, port) in ports.iter().enumerate() {
         for sent in port.sent_whole() {
             let frame = &sent.frame;
@@ -209,29 +224,33 @@ fn check_sent(ports: &[Port], with_offloads: bool) {
                 assert!(frame[22] > 0, "a packet without a hop left was sent");
                 assert_eq!(frame[0] & 1, 0, "an IPv4 packet was sent to a group");
             }
+            if frame[12..14] == [0x86, 0xdd] && !with_offloads {
+                messages += usize::from(hostile6::check_sent(port, &frame[14..]));
+            }
         }
     }
+    messages
 }
 
-fn survives(seed: u64, with_offloads: bool, frames: usize) {
+fn survives(seed: u64, make: Sound, with_offloads: bool, frames: usize) -> usize {
     let random = &mut Random::new(seed);
     let (mut bed, ports) = bed(random);
-    let mut received = 0;
+    let (mut received, mut messages) = (0, 0);
     for batch in 0..frames / BATCH {
         for _ in 0..BATCH {
             let port = random.of(&ports);
-            port.receive(arrival(random, port, with_offloads));
+            port.receive(arrival(random, port, make, with_offloads));
         }
         received += BATCH as u64;
         bed.run();
-        check_sent(&ports, with_offloads);
+        messages += check_sent(&ports, with_offloads);
         let ledger = bed.worker.core().ledger();
         assert!(ledger.is_balanced(), "{ledger:?}");
         assert_eq!(ledger.received, received);
         assert!(bed.buffers_in_use() >= bed.held());
         if batch % BATCHES_TO_REST == 0 {
-            // Fragments to the router have half a minute.
-            bed.advance(Duration::from_secs(31));
+            // Fragments to the router have a minute at most.
+            bed.advance(Duration::from_secs(61));
             // Twice: what is told to senders may wait for them.
             (0..=2 * REQUESTS + 1).for_each(|_| bed.advance(Duration::from_millis(1001)));
             assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0), "batch {batch}");
@@ -240,16 +259,28 @@ fn survives(seed: u64, with_offloads: bool, frames: usize) {
     }
     let panics: Vec<_> = bed.errors().into_iter().filter(|((node, _), _)| node == "dispatcher").collect();
     assert!(panics.is_empty(), "{panics:?}");
+    messages
 }
 
 #[test]
 fn random_and_mutated_frames_are_survived_and_accounted_for() {
-    survives(1, false, FRAMES * 3 / 5);
+    survives(1, sound, false, FRAMES * 3 / 5);
 }
 
 #[test]
 fn so_are_frames_with_nonsense_left_to_finish() {
-    survives(2, true, FRAMES * 2 / 5);
+    survives(2, sound, true, FRAMES * 2 / 5);
+}
+
+#[test]
+fn so_are_frames_of_ip6() {
+    let messages = survives(4, hostile6::sound, false, FRAMES * 3 / 5);
+    assert!(messages > FRAMES / 200, "{messages} messages of the router's own were looked at");
+}
+
+#[test]
+fn so_are_frames_of_both_families_with_nonsense_left_to_finish() {
+    survives(5, of_both, true, FRAMES * 2 / 5);
 }
 
 #[test]
@@ -258,7 +289,7 @@ fn frames_at_the_edges_of_a_buffer_are_survived() {
     let (mut bed, ports) = bed(random);
     for offset in [128, HEADROOM, 2000, 2200] {
         for _ in 0..500 {
-            let mut frame = sound(random, &ports[0]);
+            let mut frame = of_both(random, &ports[0]);
             frame.truncate(HEADROOM + DATA_SIZE - offset);
             ports[0].receive(Arrival { offset, ..Arrival::from(frame) });
         }

@@ -102,6 +102,12 @@ const CASES: &[(&str, &str, Act)] = &[
         port.receive(udp("2001:db8:1::2").frame(port.mac, STRANGER));
     }),
     ("ip6-input", "ip6 length < 40 bytes", |_, ports| spoilt(ports, udp("2001:db8:1::2"), |frame| frame.truncate(53))),
+    ("ip6-input", "ip6 length < 40 bytes", |_, ports| {
+        // The header goes on in another buffer.
+        let frame = udp("2001:db8:1::2").frame(ports[0].mac, mac_of(0));
+        let rest = frame.len() - 50;
+        ports[0].receive(Arrival::from(frame).in_parts(&[50, rest]));
+    }),
     ("ip6-input", "ip6 version != 6", |_, ports| spoilt(ports, udp("2001:db8:1::2"), |frame| frame[14] = 0x50)),
     ("ip6-input", "ip6 payload length > l2 length", |_, ports| {
         spoilt(ports, udp("2001:db8:1::2"), |frame| frame[19] += 1);

@@ -16,6 +16,7 @@ mod forwarding;
 mod fragmentation;
 mod fragmentation6;
 mod hostile;
+mod hostile6;
 mod icmp;
 mod input;
 mod inspect;
