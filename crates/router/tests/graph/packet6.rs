@@ -43,10 +43,10 @@ impl Packet6 {
         Packet6::new(source, destination, 17, &payload).sealed_at(6)
     }
 
-    /// A segment with ports 1000 and 2000, ACK and PSH set, acknowledging 9, and a right checksum.
+    /// A segment with ports 1000 and 2000, ACK set, acknowledging 9, and a right checksum.
     pub fn tcp(source: &str, destination: &str, sequence: u32, data: &[u8]) -> Packet6 {
         let numbers = [sequence.to_be_bytes(), 9u32.to_be_bytes()].concat();
-        let payload = [&[0x03, 0xe8, 0x07, 0xd0][..], &numbers, &[0x50, 0x18, 0x20, 0, 0, 0, 0, 0], data].concat();
+        let payload = [&[0x03, 0xe8, 0x07, 0xd0][..], &numbers, &[0x50, 0x10, 0x20, 0, 0, 0, 0, 0], data].concat();
         Packet6::new(source, destination, TCP, &payload).sealed_at(16)
     }
 
