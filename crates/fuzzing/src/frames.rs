@@ -13,15 +13,16 @@ use crate::ports::{Arrival, Port, Ports};
 use graph::Progress;
 use router::{Options, Router};
 use std::time::{Duration, Instant};
-use wire::checksum;
 use wire::ethernet::{self, EtherType};
 use wire::ipv4::{self, Protocol};
+use wire::{checksum, icmpv6, ipv6};
 
 /// Few, so that running out of them is met too.
 const BUFFERS: u32 = 2048;
 
 /// What the router is before the first frame. Neighbours `10.0.N.2` are known, and `2001:db8:N::2` of e0 and e1.
 const CONFIGURATION: &[&str] = &[
+    "set ip6 dad transmits 0",
     "set interface ip address e0 10.0.0.1/24",
     "set interface ip address e1 10.0.1.1/24",
     "set interface ip address e2 10.0.2.1/24",
@@ -44,6 +45,11 @@ const CONFIGURATION: &[&str] = &[
     "ip route add 24.0.0.0/8 via 10.0.1.2 via 10.0.2.2",
     "ip route add 25.0.0.0/8 via 10.0.2.99",
     "ip route add 26.0.0.0/8 via drop weight 3 via 10.0.2.2",
+    "ip route add 2001:db8:20::/48 via drop",
+    "ip route add 2001:db8:22::/48 via unreachable",
+    "ip route add 2001:db8:23::/48 via 2001:db8:1::2",
+    "ip route add 2001:db8:24::/48 via 2001:db8:1::2 via 2001:db8::2",
+    "ip route add 2001:db8:25::/48 via fe80::9 e1",
 ];
 
 /// What may happen between frames: commands, and what a word in capitals names.
@@ -91,6 +97,32 @@ const ACTS: &[&str] = &[
     "set urpf ip6 strict e0",
     "set urpf ip6 loose e0 allow-default",
     "set urpf ip6 off e0",
+    "set ip6 dad transmits 0",
+    "set ip6 dad default",
+    "set interface ip address e2 2001:db8:2::1/64",
+    "set interface mtu packet 1280 e2",
+    "set interface ip address del e1 2001:db8:1::1/64",
+    "set interface ip address e1 2001:db8:1::1/64",
+    "set interface mtu ip6 1280 e1",
+    "disable ip6 interface e1",
+    "enable ip6 interface e1",
+    "set ip6 link-local address e0 fe80::1",
+    "ip6 nd e0 no ra-suppress",
+    "ip6 nd e0 ra-suppress",
+    "set ip6 mld querier e0 enable",
+    "set interface ip6 redirects e0 enable",
+    "ip route add 2001:db8:26::/48 via 2001:db8::3",
+    "ip route add ::/0 via 2001:db8:1::2",
+    "ip route del ::/0 via 2001:db8:1::2",
+    "ip6 neighbor del e1 2001:db8:1::2",
+    "ip6 table add 9",
+    "ip route add 2001:db8:27::/48 via ip6-lookup-in-table 9",
+    "ip route add table 9 2001:db8:27::/48 via ip6-lookup-in-table 0",
+    "set ip6 route counters 2001:db8:23::/48 enable",
+    "set ip6-full-reassembly max-reassemblies 2",
+    "create sub-interfaces e0 100",
+    "set interface state e0.100 up",
+    "set interface ip address e0.100 2001:db8:9::1/64",
 ];
 
 /// Of the bits of a frame's length, and of its record's first byte.
@@ -102,6 +134,7 @@ const ODD_PLACE: u16 = 1 << 14;
 const TO_US: u8 = 1 << 2;
 const MEND_IP4: u8 = 1 << 3;
 const MEND_ICMP: u8 = 1 << 4;
+const MEND_IP6: u8 = 1 << 5;
 
 pub fn run(bytes: &[u8]) {
     let mut bed = Bed::new();
@@ -141,7 +174,7 @@ impl Frame {
     /// Reads a frame. Its length's upper bits say whether a virtio-net header comes first,
     /// whether a byte follows that says after how many the first buffer ends, whether it comes
     /// with the next frame, and whether it lies at an odd place. The record's bits say what of
-    /// it is made right: the destination, the IPv4 checksum, the ICMP checksum.
+    /// it is made right: the destination, the IPv4 checksum, the payload length of IPv6, the checksum of ICMP or ICMPv6.
     fn read(record: u8, rest: &mut &[u8], port: &Port) -> Option<Frame> {
         let length = take(rest, 2)?;
         let length = u16::from_le_bytes([length[0], length[1]]);
@@ -152,7 +185,7 @@ impl Frame {
         if record & TO_US != 0 && frame.len() >= 6 {
             frame[..6].copy_from_slice(&port.mac.0);
         }
-        mend(&mut frame, record & MEND_IP4 != 0, record & MEND_ICMP != 0);
+        mend(&mut frame, record);
         let mut arrival = Arrival::new(frame, header.first_chunk());
         if let Some(cut) = cut {
             arrival.cut_after(cut);
@@ -164,22 +197,47 @@ impl Frame {
     }
 }
 
-/// Makes checksums right, so that what lies behind their checks is reached.
-fn mend(frame: &mut [u8], ip4: bool, icmp: bool) {
+/// Makes lengths and checksums right, so that what lies behind their checks is reached.
+fn mend(frame: &mut [u8], what: u8) {
     let mut at = ethernet::HEADER_LEN;
     while frame.get(at - 2..at).is_some_and(|kind| EtherType(u16::from_be_bytes([kind[0], kind[1]])).is_tag()) {
         at += wire::vlan::TAG_LEN;
     }
     let Some(packet) = frame.get_mut(at..) else { return };
+    match packet.first().map(|first| first >> 4) {
+        Some(6) => mend_ip6(packet, what),
+        _ => mend_ip4(packet, what),
+    }
+}
+
+fn mend_ip4(packet: &mut [u8], what: u8) {
     let Ok(mut header) = ipv4::Header::new_checked(packet) else { return };
-    if ip4 {
+    if what & MEND_IP4 != 0 {
         header.fill_checksum();
     }
-    if icmp && header.protocol() == Protocol::ICMP && header.payload().len() >= 8 {
+    if what & MEND_ICMP != 0 && header.protocol() == Protocol::ICMP && header.payload().len() >= 8 {
         let payload = header.payload_mut();
         payload[2..4].fill(0);
         let sum = checksum::checksum(payload);
         payload[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+fn mend_ip6(packet: &mut [u8], what: u8) {
+    let Some(length) = packet.len().checked_sub(ipv6::HEADER_LEN) else { return };
+    if what & MEND_IP6 != 0 {
+        ipv6::Header::new_unchecked(&mut *packet).set_payload_len(length as u16);
+    }
+    let Ok(header) = ipv6::Header::new_checked(&*packet) else { return };
+    let Ok(chain) = header.chain() else { return };
+    let (source, destination) = (header.src(), header.dst());
+    let end = ipv6::HEADER_LEN + usize::from(header.payload_len());
+    // The checksum of fragments is that of the whole.
+    if what & MEND_ICMP == 0 || chain.protocol != Protocol::ICMP6 || chain.is_fragment() {
+        return;
+    }
+    if let Ok(mut message) = icmpv6::Header::new_checked(&mut packet[ipv6::HEADER_LEN + chain.payload..end]) {
+        message.fill_checksum(source, destination);
     }
 }
 
