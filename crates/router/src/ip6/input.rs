@@ -189,7 +189,8 @@ fn remarkable(cx: &Context<'_>, row: &mut Row, facts: &Facts6) -> Result<Edge, E
 /// yet they know nothing (RFC 4862 5.4, RFC 3810 5.2.13). What Neighbor Discovery says on its link is judged where it is read:
 /// stations find each other by it, whatever the routes are.
 fn is_checked(cx: &Context<'_>, row: &Row, source: Ipv6Addr, to: Edge) -> bool {
-    !is_of_its_link(source) && !(to == Edge::Local && speaks_of_neighbours(cx, row))
+    let is_discovery = to == Edge::Local && speaks_of_neighbours(cx, row);
+    !is_of_its_link(source) && !is_discovery
 }
 
 /// Whether a source means somebody on its link only.
