@@ -1,5 +1,5 @@
 //! Routing of both families, as control keeps it: tables, routes and their paths, next hops, adjacencies, and the
-//! commands on them. What packets meet is in [`crate::ip4`] and [`crate::ip6`].
+//! commands on them; and the nodes that are the same of both. What else packets meet is in [`crate::ip4`] and [`crate::ip6`].
 
 mod adjacency;
 mod balance;
@@ -13,13 +13,17 @@ pub(crate) mod fibs;
 pub(crate) mod forward;
 pub(crate) mod fragment;
 mod hops;
+pub(crate) mod in_table;
+pub(crate) mod leaves;
 mod leaving;
 mod load;
+pub(crate) mod load_balance;
 pub mod next_hop;
 pub(crate) mod on_link;
 mod path_list;
 mod resolve;
 pub(crate) mod route;
+pub(crate) mod route_counters;
 mod show;
 pub(crate) mod source;
 pub mod source_check;

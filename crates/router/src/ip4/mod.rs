@@ -9,7 +9,6 @@ mod local;
 mod lookup;
 mod options;
 mod rewrite;
-mod route_counters;
 pub(crate) mod settings;
 
 pub use settings::Settings;
@@ -21,9 +20,10 @@ use crate::ip::Fibs4;
 use crate::ip::count::Places;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
+use crate::ip::{in_table, load_balance, route_counters};
 use graph::{Behaviour, Graph, GraphError, NodeIndex, Vector};
 use std::net::Ipv4Addr;
-use tables::{Leaf, ObjectHandle, kind};
+use tables::{Leaf, Lookup4, ObjectHandle, kind};
 use wire::Family;
 
 /// For `show plugins` and `show features`.
@@ -109,13 +109,15 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     })?;
     let (first, other, local) = (fibs.clone(), fibs.clone(), fibs.clone());
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip4Lookup::new(first.clone()))))?;
-    graph.register(lookup::in_table_spec(), move |_| Behaviour::Map(Box::new(lookup::InTable::new(other.clone()))))?;
+    graph.register(in_table::spec::<Lookup4>(), move |_| {
+        Behaviour::Map(Box::new(in_table::InTable::new(other.clone())))
+    })?;
     let places = places.clone();
-    let count = move || route_counters::RouteCounters::new(places.clone());
-    graph.register(route_counters::spec(), move |_| Behaviour::Map(Box::new(count())))?;
+    let count = move || route_counters::RouteCounters::<Lookup4>::new(places.clone());
+    graph.register(route_counters::spec::<Lookup4>(), move |_| Behaviour::Map(Box::new(count())))?;
     let handle = objects.clone();
-    graph.register(lookup::load_balance_spec(), move |_| {
-        Behaviour::Map(Box::new(lookup::Ip4LoadBalance::new(handle.clone(), seed)))
+    graph.register(load_balance::spec::<Lookup4>(), move |_| {
+        Behaviour::Map(Box::new(load_balance::LoadBalance::<Lookup4>::new(handle.clone(), seed)))
     })?;
     let (handle, policy, seen) = (objects.clone(), policy.clone(), facts.clone());
     let rewrite = graph.register(rewrite::spec(), move |_| {

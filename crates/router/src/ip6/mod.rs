@@ -12,7 +12,6 @@ mod input;
 mod local;
 mod lookup;
 mod rewrite;
-mod route_counters;
 
 pub use addresses::Ip6Error;
 pub(crate) use addresses::local_route;
@@ -27,11 +26,12 @@ use crate::ip::count::Places;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
 use crate::ip::source_check::SourceCheck;
+use crate::ip::{in_table, load_balance, route_counters};
 use crate::nd::dad::Standing;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
-use tables::ObjectHandle;
+use tables::{Lookup6, ObjectHandle};
 use wire::{Family, MacAddress, Prefix6};
 
 /// Hops that our own packets may take (RFC 1700's default).
@@ -135,13 +135,15 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     })?;
     let (first, other) = (fibs.clone(), fibs.clone());
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip6Lookup::new(first.clone()))))?;
-    graph.register(lookup::in_table_spec(), move |_| Behaviour::Map(Box::new(lookup::InTable::new(other.clone()))))?;
+    graph.register(in_table::spec::<Lookup6>(), move |_| {
+        Behaviour::Map(Box::new(in_table::InTable::new(other.clone())))
+    })?;
     let places = places.clone();
-    let count = move || route_counters::RouteCounters::new(places.clone());
-    graph.register(route_counters::spec(), move |_| Behaviour::Map(Box::new(count())))?;
+    let count = move || route_counters::RouteCounters::<Lookup6>::new(places.clone());
+    graph.register(route_counters::spec::<Lookup6>(), move |_| Behaviour::Map(Box::new(count())))?;
     let handle = objects.clone();
-    graph.register(lookup::load_balance_spec(), move |_| {
-        Behaviour::Map(Box::new(lookup::Ip6LoadBalance::new(handle.clone(), seed)))
+    graph.register(load_balance::spec::<Lookup6>(), move |_| {
+        Behaviour::Map(Box::new(load_balance::LoadBalance::<Lookup6>::new(handle.clone(), seed)))
     })?;
     let (handle, policy) = (objects.clone(), policy.clone());
     let rewrite = move || rewrite::Ip6Rewrite::new(handle.clone(), policy.clone());

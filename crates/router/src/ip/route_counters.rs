@@ -1,25 +1,26 @@
-//! `ip4-route-counters`: counts the packets of routes for which that was asked ([`crate::ip::count`]).
+//! `ip4-route-counters`, `ip6-route-counters`: count the packets of routes for which that was asked ([`super::count`]).
 //!
 //! Reads: `target` (a counted leaf). Writes: `target`, what the route leads to. Next: by its kind.
 
-use super::lookup::{self, Edge};
-use crate::ip::count::Places;
+use super::count::Places;
+use super::leaves::{Forwarding, dispatch, trace_leaf};
 use graph::{Context, Map, NodeSpec, Vector};
+use std::marker::PhantomData;
 use tables::Leaf;
 
-pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-route-counters".into(), edges: Edge::EDGES, counters: &[], trace: lookup::trace_leaf }
+pub fn spec<L: Forwarding>() -> NodeSpec {
+    NodeSpec { name: L::COUNTERS.into(), edges: L::EDGES, counters: &[], trace: trace_leaf::<L> }
 }
 
-pub struct RouteCounters(Places);
+pub struct RouteCounters<L>(Places, PhantomData<L>);
 
-impl RouteCounters {
-    pub fn new(places: Places) -> RouteCounters {
-        RouteCounters(places)
+impl<L> RouteCounters<L> {
+    pub fn new(places: Places) -> RouteCounters<L> {
+        RouteCounters(places, PhantomData)
     }
 }
 
-impl Map for RouteCounters {
+impl<L: Forwarding> Map for RouteCounters<L> {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let columns = vector.columns();
         for (i, target) in columns.target.iter_mut().enumerate() {
@@ -28,6 +29,6 @@ impl Map for RouteCounters {
             self.0.count(cx.thread, counted, bytes.into());
             *target = self.0.leads_to(counted).0;
         }
-        lookup::dispatch(vector);
+        dispatch::<L>(vector);
     }
 }

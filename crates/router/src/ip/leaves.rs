@@ -1,0 +1,233 @@
+//! Where packets go by the kinds of their leaves: shared by all nodes that look at leaves, so that a kind leads the same way from
+//! each, and by both families.
+
+use super::control::TableIndex;
+use super::fibs::Lookup;
+use crate::{icmp, icmp6};
+use graph::{EdgeIndex, EdgeSpec, Row, Snapshot, Vector, flag};
+use std::fmt;
+use tables::{Leaf, Lookup4, Lookup6, kind};
+use wire::batch::Frames;
+use wire::{batch, icmpv4, icmpv6};
+
+graph::edges! {
+    /// Of all nodes that look at leaves, so that a leaf's kind leads the same way from either.
+    pub enum Edge {
+        Rewrite => next "ip4-rewrite",
+        LoadBalance => next "ip4-load-balance",
+        Local => next "ip4-local",
+        Glean => next "ip4-glean",
+        Punt => next "ip4-punt",
+        IcmpError => next "ip4-icmp-error",
+        InTable => next "lookup-ip4-dst",
+        Counted => next "ip4-route-counters",
+        /// A packet to a prefix whose route says `drop` (`blackhole`), or to the first address of an attached network,
+        /// which no host has. `show ip fib ADDRESS` names the route; `ip route del` takes it away.
+        Drop => drop "blackholed packets",
+        /// A packet met a route while it was being changed and found no forwarding object behind it. A few around a
+        /// change are no harm; when it goes on counting, report it together with `show ip fib`.
+        Broken => drop "route leads to nothing",
+        /// Routes sent a packet from table to table, and after four of them it was still not done: most likely they form
+        /// a circle. `show ip fib table N ADDRESS` names the route of each.
+        TooManyTables => drop "too many tables in a row",
+        /// A packet from elsewhere to all hosts of an attached network. Such packets amplify attacks and are not sent on
+        /// (RFC 2644), unless `set interface ip directed-broadcast` says so for that network's interface.
+        Broadcast => drop "directed broadcast not sent on",
+    }
+}
+
+/// The same of IPv6, in the same order, without broadcasts.
+pub mod edge6 {
+    graph::edges! {
+        pub enum Edge {
+            Rewrite => next "ip6-rewrite",
+            LoadBalance => next "ip6-load-balance",
+            Local => next "ip6-local",
+            Glean => next "ip6-glean",
+            Punt => next "ip6-punt",
+            IcmpError => next "ip6-icmp-error",
+            InTable => next "lookup-ip6-dst",
+            Counted => next "ip6-route-counters",
+            /// A packet to a prefix whose route says `drop` (`blackhole`). `show ip6 fib ADDRESS` names the route; `ip route del`
+            /// takes it away.
+            Drop => drop "blackholed packets",
+            /// A packet met a route while it was being changed and found no forwarding object behind it. A few around a
+            /// change are no harm; when it goes on counting, report it together with `show ip6 fib`.
+            Broken => drop "route leads to nothing",
+            /// Routes sent a packet from table to table, and after four of them it was still not done: most likely they form
+            /// a circle. `show ip6 fib table N ADDRESS` names the route of each.
+            TooManyTables => drop "too many tables in a row",
+        }
+    }
+}
+
+const _: () = assert!(
+    Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16
+        && Edge::LoadBalance as u16 == edge6::Edge::LoadBalance as u16
+        && Edge::Local as u16 == edge6::Edge::Local as u16
+        && Edge::Glean as u16 == edge6::Edge::Glean as u16
+        && Edge::Punt as u16 == edge6::Edge::Punt as u16
+        && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
+        && Edge::InTable as u16 == edge6::Edge::InTable as u16
+        && Edge::Counted as u16 == edge6::Edge::Counted as u16
+        && Edge::Drop as u16 == edge6::Edge::Drop as u16
+        && Edge::Broken as u16 == edge6::Edge::Broken as u16
+        && Edge::TooManyTables as u16 == edge6::Edge::TooManyTables as u16
+);
+
+/// The edge for each kind of leaf, with that of what is for all hosts of a network.
+const fn by_kind(broadcast: Edge) -> [EdgeIndex; kind::COUNT] {
+    let mut edges = [Edge::Broken as EdgeIndex; kind::COUNT];
+    edges[kind::MISS as usize] = Edge::IcmpError as EdgeIndex;
+    edges[kind::DROP as usize] = Edge::Drop as EdgeIndex;
+    edges[kind::ADJACENCY as usize] = Edge::Rewrite as EdgeIndex;
+    edges[kind::GLEAN as usize] = Edge::Glean as EdgeIndex;
+    edges[kind::RECEIVE as usize] = Edge::Local as EdgeIndex;
+    edges[kind::LOAD_BALANCE as usize] = Edge::LoadBalance as EdgeIndex;
+    edges[kind::PUNT as usize] = Edge::Punt as EdgeIndex;
+    edges[kind::UNREACHABLE as usize] = Edge::IcmpError as EdgeIndex;
+    edges[kind::PROHIBIT as usize] = Edge::IcmpError as EdgeIndex;
+    edges[kind::BROADCAST as usize] = broadcast as EdgeIndex;
+    edges[kind::LOOKUP as usize] = Edge::InTable as EdgeIndex;
+    edges[kind::COUNTED as usize] = Edge::Counted as EdgeIndex;
+    edges
+}
+
+/// What differs between the families.
+pub trait Forwarding: Lookup {
+    const EDGES: &'static [EdgeSpec];
+    /// The edge for each kind of leaf.
+    const BY_KIND: [EdgeIndex; kind::COUNT];
+    /// Their nodes: `lookup-ip4-dst`, `ip4-load-balance`, `ip4-route-counters`.
+    const IN_TABLE: &'static str;
+    const LOAD_BALANCE: &'static str;
+    const COUNTERS: &'static str;
+
+    /// The destination in a header.
+    fn destination(header: &[u8; 64]) -> Self::Address;
+    /// The hash of each packet's flow.
+    fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]);
+    /// What a sender is told of a packet that its route refuses: a report as nodes of ICMP errors take it.
+    fn refusal(leaf: Leaf) -> u64;
+    /// Packets in traces.
+    fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result;
+}
+
+impl Forwarding for Lookup4 {
+    const EDGES: &'static [EdgeSpec] = Edge::EDGES;
+    const BY_KIND: [EdgeIndex; kind::COUNT] = by_kind(Edge::Broadcast);
+    const IN_TABLE: &'static str = "lookup-ip4-dst";
+    const LOAD_BALANCE: &'static str = "ip4-load-balance";
+    const COUNTERS: &'static str = "ip4-route-counters";
+
+    #[inline]
+    fn destination(header: &[u8; 64]) -> u32 {
+        u32::from_be_bytes(*header[16..].first_chunk().expect("4 bytes"))
+    }
+
+    #[inline]
+    fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
+        batch::flow_hashes(frames, flags, seed, hashes);
+    }
+
+    fn refusal(leaf: Leaf) -> u64 {
+        use icmpv4::unreachable;
+        let report = match leaf.kind() {
+            // RFC 1812 4.3.3.1: no route is code 0; code 1 is for the last hop.
+            kind::MISS => icmp::Report::unreachable(unreachable::NETWORK),
+            kind::PROHIBIT => icmp::Report::prohibited(),
+            _ => icmp::Report::unreachable(unreachable::HOST),
+        };
+        report.into()
+    }
+
+    fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+        crate::headers::trace_ip4(snapshot, f)
+    }
+}
+
+impl Forwarding for Lookup6 {
+    const EDGES: &'static [EdgeSpec] = edge6::Edge::EDGES;
+    const BY_KIND: [EdgeIndex; kind::COUNT] = by_kind(Edge::Broken);
+    const IN_TABLE: &'static str = "lookup-ip6-dst";
+    const LOAD_BALANCE: &'static str = "ip6-load-balance";
+    const COUNTERS: &'static str = "ip6-route-counters";
+
+    #[inline]
+    fn destination(header: &[u8; 64]) -> u128 {
+        u128::from_be_bytes(*header[24..].first_chunk().expect("16 bytes"))
+    }
+
+    #[inline]
+    fn flow_hashes(frames: &Frames<'_>, _: &[u32], seed: u32, hashes: &mut [u32]) {
+        batch::flow_hashes6(frames, seed, hashes);
+    }
+
+    /// RFC 4443 section 3.1.
+    fn refusal(leaf: Leaf) -> u64 {
+        use icmpv6::unreachable;
+        let report = match leaf.kind() {
+            kind::MISS => icmp6::Report::unreachable(unreachable::NO_ROUTE),
+            kind::PROHIBIT => icmp6::Report::unreachable(unreachable::PROHIBITED),
+            _ => icmp6::Report::unreachable(unreachable::ADDRESS),
+        };
+        report.into()
+    }
+
+    fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+        crate::headers::trace_ip6(snapshot, f)
+    }
+}
+
+/// Sends each packet on by the kind of its leaf.
+#[inline]
+pub fn dispatch<L: Forwarding>(vector: &mut Vector) {
+    let columns = vector.columns();
+    let Some(&first) = columns.target.first() else { return };
+    let differ = columns.target.iter().fold(0, |all, leaf| all | (leaf ^ first));
+    let way = L::BY_KIND[Leaf(first).kind() as usize];
+    if differ >> 28 == 0 && way != Edge::IcmpError as EdgeIndex {
+        return vector.set_edges(way);
+    }
+    let mut refused = false;
+    for (leaf, edge) in columns.target.iter().zip(columns.edge) {
+        *edge = L::BY_KIND[Leaf(*leaf).kind() as usize];
+        refused |= *edge == Edge::IcmpError as EdgeIndex;
+    }
+    for i in (0..vector.len()).filter(|_| refused) {
+        if vector.edges()[i] == Edge::IcmpError as EdgeIndex {
+            vector.set_scratch(i, L::refusal(Leaf(vector.targets()[i])));
+        }
+    }
+}
+
+/// A report has fewer bits: above it traces have the table in which a packet was looked up.
+const TABLE_SHIFT: u32 = 48;
+
+/// Tells the trace in which table a packet was looked up: beside what the node of ICMP errors is told.
+pub fn note_tables(vector: &mut Vector, table_of: impl Fn(&Row) -> TableIndex) {
+    if vector.any_flags() & flag::TRACED == 0 {
+        return;
+    }
+    for i in 0..vector.len() {
+        let row = vector.row(i);
+        let has_report = vector.columns().edge[i] == Edge::IcmpError as EdgeIndex;
+        let report = if has_report { row.scratch & ((1 << TABLE_SHIFT) - 1) } else { 0 };
+        if row.flags & flag::TRACED != 0 {
+            vector.set_scratch(i, report | u64::from(table_of(&row).0) << TABLE_SHIFT);
+        }
+    }
+}
+
+/// Of nodes that look packets up in the table of their interface.
+pub fn trace_lookup<L: Forwarding>(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    let leaf = Leaf(snapshot.row.target);
+    writeln!(f, "  fib {} dpo-idx {}", snapshot.row.scratch >> TABLE_SHIFT, leaf.index())?;
+    L::trace(snapshot, f)
+}
+
+/// Of the others.
+pub fn trace_leaf<L: Forwarding>(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "  dpo-idx {}", Leaf(snapshot.row.target).index())?;
+    L::trace(snapshot, f)
+}

@@ -1,0 +1,44 @@
+//! `ip4-load-balance`, `ip6-load-balance`: pick one path of several by the flow's hash.
+//!
+//! Reads: `target` (a load-balance leaf), addresses and ports, of IPv6 the flow label, too. Writes: `target`, the path's leaf. Next:
+//! by its kind.
+
+use super::leaves::{Forwarding, dispatch, trace_leaf};
+use graph::vector::one_value;
+use graph::{Context, Map, NodeSpec, VECTOR_SIZE, Vector};
+use std::marker::PhantomData;
+use tables::{Leaf, ObjectHandle};
+
+pub fn spec<L: Forwarding>() -> NodeSpec {
+    NodeSpec { name: L::LOAD_BALANCE.into(), edges: L::EDGES, counters: &[], trace: trace_leaf::<L> }
+}
+
+pub struct LoadBalance<L> {
+    objects: ObjectHandle,
+    /// Differs between routers, so that those in a row do not all pick alike.
+    seed: u32,
+    family: PhantomData<L>,
+}
+
+impl<L> LoadBalance<L> {
+    pub fn new(objects: ObjectHandle, seed: u32) -> LoadBalance<L> {
+        LoadBalance { objects, seed, family: PhantomData }
+    }
+}
+
+impl<L: Forwarding> Map for LoadBalance<L> {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let (frames, sides) = vector.l3_frames(cx.buffers);
+        let mut hashes = [0; VECTOR_SIZE];
+        L::flow_hashes(&frames, sides.flags, self.seed, &mut hashes[..frames.len()]);
+        let objects = self.objects.load(cx.round);
+        let object = |leaf: u32| objects.get(Leaf(leaf).index());
+        if let Some(leaf) = one_value(sides.target) {
+            let object = object(leaf);
+            sides.target.iter_mut().zip(hashes).for_each(|(leaf, hash)| *leaf = object.bucket(hash).0);
+        } else {
+            sides.target.iter_mut().zip(hashes).for_each(|(leaf, hash)| *leaf = object(*leaf).bucket(hash).0);
+        }
+        dispatch::<L>(vector);
+    }
+}
