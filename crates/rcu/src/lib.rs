@@ -113,6 +113,19 @@ impl Domain {
         }
     }
 
+    /// Collects, also what is retired by doing so, as long as there is something whose time has come. What is retired may hold
+    /// the domain, which then lives until somebody collects: whoever ends the last use of a domain does so by this.
+    pub fn collect_all(&self) {
+        let mut before = usize::MAX;
+        while before > 0 {
+            let left = self.collect();
+            if left >= before {
+                return; // a reader holds it back
+            }
+            before = left;
+        }
+    }
+
     /// How many retired objects wait for readers.
     pub fn pending(&self) -> usize {
         self.retired.lock().expect("no panic under this lock").len()

@@ -327,6 +327,17 @@ pub struct Router {
     events: Receiver<Event>,
     /// When the process became a router.
     pub started: Instant,
+    /// Dropped behind all others.
+    _last: LastCollection,
+}
+
+/// Collects what was given up last, when a router ends: some of it holds the domain in which it waits.
+struct LastCollection(Arc<Domain>);
+
+impl Drop for LastCollection {
+    fn drop(&mut self) {
+        self.0.collect_all();
+    }
 }
 
 /// What a router is made of.
@@ -457,6 +468,7 @@ impl Router {
             trace_filter: None,
             events,
             started: Instant::now(),
+            _last: LastCollection(domain),
         })
     }
 

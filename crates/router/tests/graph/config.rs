@@ -565,3 +565,26 @@ fn states_that_were_reached_by_a_detour_can_be_loaded() {
     let refused = desk.try_to("set ip neighbor-config ip4 interface-limit 1").unwrap_err();
     assert!(refused.contains("a limit of 1 neighbours: 2 static ones are there"), "{refused}");
 }
+
+/// A load makes another router to see what comes of the file: nothing of that may stay.
+#[test]
+fn a_router_that_ends_leaves_nothing() {
+    let mut desk = Desk::new();
+    for line in [
+        "create loopback interface",
+        "set interface state loop0 up",
+        "set interface ip address loop0 10.0.0.1/24",
+        "set interface ip address loop0 2001:db8::1/64",
+        "ip table add 5",
+        "ip6 table add 5",
+        "ip route add 10.1.0.0/16 via drop",
+        "ip route add 2001:db8:1::/48 via drop",
+        "ip route del 2001:db8:1::/48",
+        "ip table del 5",
+    ] {
+        desk.must(line);
+    }
+    let domain = std::sync::Arc::downgrade(desk.router.graph.domain());
+    drop(desk);
+    assert!(domain.upgrade().is_none(), "what waited for readers is gone with the router");
+}
