@@ -164,6 +164,9 @@ impl Router {
         if interface.stated_networks(family).next().is_some() {
             return Err(TableError::HasAddresses { name }.into());
         }
+        if family == Family::Ip6 {
+            self.check_proxied_move(index, table)?;
+        }
         if family == Family::Ip4 {
             if interface.has_dhcp_client {
                 return Err(TableError::HasDhcpClient { name }.into());

@@ -21,6 +21,10 @@ pub enum Ip6Error {
     BadAddress(Prefix6),
     #[error("{0} is link-local: every interface of IPv6 has one, and `set ip6 link-local address' chooses it")]
     LinkLocal(Prefix6),
+    #[error(
+        "{address} is a host behind {behind} that is answered for: `set ip6 nd proxy {address} {behind} del' first"
+    )]
+    Proxied { address: Ipv6Addr, behind: String },
     #[error("{0} is no link-local address (fe80::/64)")]
     NotLinkLocal(Ipv6Addr),
     #[error("{name} takes no part in IPv6: `enable ip6 interface {name}' or an address first")]
@@ -188,6 +192,9 @@ impl Router {
             return Err(Ip6Error::LinkLocal(prefix).into());
         }
         self.check_not_punted_to(index, address.into())?;
+        if let Some(behind) = self.proxied_in(interface.ip6.table, address) {
+            return Err(Ip6Error::Proxied { address, behind }.into());
+        }
         if interface.ip6.addresses.len() >= MAX_ADDRESSES {
             return Err(Error::TooManyAddresses);
         }

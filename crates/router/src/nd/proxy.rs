@@ -2,7 +2,7 @@
 //! address would be on the link. What is sent to it there comes to this router, which has a route to the host itself.
 
 use crate::interface::Interface;
-use crate::ip::control::{Path, Source, Way};
+use crate::ip::control::{Path, Source, TableIndex, Way};
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -20,9 +20,9 @@ pub enum ProxyError {
     NoHost(Ipv6Addr),
     #[error("{host} is an address of {name}, which answers for it anyway")]
     Ours { host: Ipv6Addr, name: String },
-    #[error("{host} on {name} is answered for already")]
+    #[error("{host} is answered for already, as a host behind {name}")]
     There { host: Ipv6Addr, name: String },
-    #[error("{host} on {name} is not answered for (`show ip6 nd proxy' lists who is)")]
+    #[error("{host} is not answered for as a host behind {name} (`show ip6 nd proxy' lists who is)")]
     NotThere { host: Ipv6Addr, name: String },
     #[error("too many hosts are answered for (at most {MAX_PROXIED})")]
     TooMany,
@@ -53,13 +53,7 @@ impl Router {
             return Err(ProxyError::NoHost(host).into());
         }
         let table = interface.ip6.table;
-        let has = |other: &&Interface| other.ip6.addresses.iter().any(|own| own.address() == host);
-        if let Some(owner) = self.interfaces.iter().filter(|other| other.ip6.table == table).find(has) {
-            return Err(ProxyError::Ours { host, name: owner.name.clone() }.into());
-        }
-        if self.proxied.contains(&(index, host)) {
-            return Err(ProxyError::There { host, name }.into());
-        }
+        self.check_proxied(table, host)?;
         if self.proxied.len() >= MAX_PROXIED {
             return Err(ProxyError::TooMany.into());
         }
@@ -68,6 +62,34 @@ impl Router {
         self.proxied.insert((index, host));
         self.settle_all_proxied();
         Ok(())
+    }
+
+    /// Whether a host of a table is nobody's whom we know: not ours, and not answered for.
+    fn check_proxied(&self, table: TableIndex, host: Ipv6Addr) -> Result<(), ProxyError> {
+        let has = |other: &&Interface| other.ip6.addresses.iter().any(|own| own.address() == host);
+        if let Some(owner) = self.interfaces.iter().filter(|other| other.ip6.table == table).find(has) {
+            return Err(ProxyError::Ours { host, name: owner.name.clone() });
+        }
+        match self.proxied_in(table, host) {
+            Some(name) => Err(ProxyError::There { host, name }),
+            None => Ok(()),
+        }
+    }
+
+    /// The interface behind which a host of a table is, that is answered for.
+    pub(crate) fn proxied_in(&self, table: TableIndex, host: Ipv6Addr) -> Option<String> {
+        let mut behind = self.proxied_hosts().filter(|(_, other)| *other == host).map(|(index, _)| index);
+        let index = behind.find(|index| self.table_of(*index, Family::Ip6) == table)?;
+        self.interfaces.get(index).ok().map(|interface| interface.name.clone())
+    }
+
+    /// Whether the hosts behind an interface could be of another table.
+    ///
+    /// # Errors
+    /// When one of them is ours there, or answered for.
+    pub(crate) fn check_proxied_move(&self, index: InterfaceIndex, to: TableIndex) -> Result<(), Error> {
+        let mut hosts = self.proxied_hosts().filter(|(of, _)| *of == index);
+        Ok(hosts.try_for_each(|(_, host)| self.check_proxied(to, host))?)
     }
 
     /// Answers for a host no longer.

@@ -131,8 +131,12 @@ fn what_cannot_be_answered_for_is_refused() {
     bed.command("create loopback interface").unwrap();
     for (line, refusal) in [
         (format!("{OURS} e1"), format!("{OURS} is an address of e0, which answers for it anyway")),
-        (format!("{HOST} e1"), format!("{HOST} on e1 is answered for already")),
-        (format!("{HOST} e0 del"), format!("{HOST} on e0 is not answered for (`show ip6 nd proxy' lists who is)")),
+        (format!("{HOST} e1"), format!("{HOST} is answered for already, as a host behind e1")),
+        (format!("{HOST} e0"), format!("{HOST} is answered for already, as a host behind e1")),
+        (
+            format!("{HOST} e0 del"),
+            format!("{HOST} is not answered for as a host behind e0 (`show ip6 nd proxy' lists who is)"),
+        ),
         ("fe80::9 e1".into(), "fe80::9 is no address of a host beyond its link".into()),
         ("ff02::9 e1".into(), "ff02::9 is no address of a host beyond its link".into()),
         (":: e1".into(), ":: is no address of a host beyond its link".into()),
@@ -141,6 +145,16 @@ fn what_cannot_be_answered_for_is_refused() {
         assert_eq!(error, format!("set ip6 nd proxy: {refusal}"), "{line}");
     }
     assert!(bed.command("set ip6 nd proxy 2001:db8::a loop0").unwrap_err().contains("loop0"));
+    // What is saved can be loaded: an address and a proxied host are never the same, in whatever order they come.
+    let error = bed.command(&format!("set interface ip address e0 {HOST}/64")).unwrap_err();
+    assert!(error.contains("a host behind e1 that is answered for"), "{error}");
+    bed.port("e2", &[]);
+    for line in ["ip6 table add 7", "set interface ip6 table e2 7", &format!("set ip6 nd proxy {HOST} e2")] {
+        bed.command(line).unwrap();
+    }
+    let error = bed.command("set interface ip6 table e2 0").unwrap_err();
+    assert!(error.contains("answered for already, as a host behind e1"), "{error}");
+    bed.command(&format!("set ip6 nd proxy {HOST} e2 del")).unwrap();
     let index = bed.router.interfaces.find("e1").unwrap();
     for number in 1..quiver_router::nd::proxy::MAX_PROXIED as u32 {
         bed.router.add_proxied_host(index, ip6(&format!("2001:db8::1:{number:x}"))).unwrap();
