@@ -48,9 +48,11 @@ NOT_FROM_OUTSIDE = {
     ("ip6-rewrite", "no room for the link header"): "buffers have room for the longest link header",
 }
 
-#: Rates and bounds, in the graph tests `floods_for_absent_neighbours_are_bounded` and `rates_bound_...`; pings in `test_router_ping`.
+#: Rates and bounds, in the graph tests `floods_for_absent_neighbours_are_bounded` and `rates_bound_...`; pings in `test_router_ping`;
+#: what lasts a second only, in the graph tests of `ip6`.
 IN_OTHER_TESTS = {
     ("ip6-discover-neighbor", "hold queue full"),
+    ("ip6-local", "ip6 destination is a tentative address"),
     ("ip6-discover-neighbor", "too many packets wait for neighbours"),
     ("ip6-discover-neighbor", "neighbor solicitations throttled"),
     ("ip6-discover-neighbor", "neighbour did not answer lately"),

@@ -124,6 +124,8 @@ impl Router {
         handoff::config::statements(self, &mut statements);
         crate::router_advertisement::config::statements(self, &mut statements);
         crate::mld::config::statements(self, &mut statements);
+        // Neighbours may be on their links by it only.
+        crate::nd::config::proxied(self, &mut statements);
         neighbour::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
         crate::ip::config::statements(self, &mut statements);

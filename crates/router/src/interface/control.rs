@@ -525,9 +525,9 @@ impl Router {
         self.forget_advertising(index);
         self.listening.forget(index);
         self.forget_ip6(index)?;
-        self.forget_proxied_hosts(index)?;
         self.flush_neighbours(index, true);
         self.remove_paths_of(index);
+        self.forget_proxied_hosts(index);
         self.forget_listener(index);
         let interface = self.interfaces.slots[index.0 as usize].take().expect("looked up above");
         if let Some(sub) = &interface.sub {

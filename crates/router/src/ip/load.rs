@@ -9,7 +9,7 @@ use super::bulk::{Batch, Outcome};
 use super::next_hop::{NextHopError, is_link_local};
 use super::route::{MAX_PATHS, Path, Source, Way};
 use crate::{Error, Router};
-use command::{Args, Command, CommandError, CommandSet, Reply, reply};
+use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
@@ -214,6 +214,9 @@ impl Router {
     fn load_routes(&mut self, file: impl Read, wanted: &Wanted) -> Result<(Outcome, usize), CommandError> {
         let mut file = RouteFile::read(file)?;
         let passed_over = wanted.via.map_or(0, |next_hop| file.send_by(next_hop));
+        if wanted.replace && passed_over > 0 && file.routes.is_empty() {
+            return fail("no route of the file is of the next hop's family: all others of that family would go away");
+        }
         let mut batches = self.empty_batches(&file, wanted)?;
         let mut lists = HashMap::new();
         for (prefix, said) in file.by_prefix() {

@@ -197,7 +197,7 @@ impl Router {
             self.remove_route_in(before, prefix, source, &paths)?;
         }
         self.install_by(index);
-        if family == Family::Ip6 {
+        if family == Family::Ip6 && self.proxied_hosts().next().is_some() {
             self.settle_all_proxied();
         }
         Ok(())

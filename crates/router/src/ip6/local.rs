@@ -7,10 +7,12 @@
 //! Next: by what that is; `ip6-punt` when no node here takes it, with the reason in the scratch word; `ip6-local-full-reassembly` with fragments, from where the whole packet comes back.
 
 use crate::icmp6::Report;
+use crate::interface::SharedFacts;
 use crate::ip::source::{Fault, Sources};
+use crate::ip6::Facts6;
 use crate::punt::Unclaimed;
-use graph::{Context, Map, NodeSpec, Row, Vector};
-use tables::Lookup6;
+use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector};
+use tables::{Leaf, Lookup6};
 use wire::icmpv6::{Type, parameter_problem};
 use wire::ipv4::Protocol;
 use wire::ipv6::{self, Chain, ChainError, HEADER_LEN, OptionVerdict, next_header};
@@ -30,6 +32,9 @@ graph::edges! {
         /// A packet to this router from a source to which it has no route, so that it could not be answered: it is forged,
         /// or a route back is missing (`show ip6 fib`).
         SourceMiss => drop "ip6 source lookup miss",
+        /// A packet to an address of this router's that is not used yet, as the link is still being asked whether another station
+        /// has it (RFC 4862 5.4). A few when the router or a link comes up are normal.
+        Tentative => drop "ip6 destination is a tentative address",
         /// An extension header goes beyond the packet (RFC 8200 4): it was cut, or made to break parsers.
         Truncated => drop "ip6 extension header beyond the packet",
         /// More extension headers than eight: nobody needs so many, they are made to cost time (RFC 8504 5.3).
@@ -52,11 +57,12 @@ pub fn spec() -> NodeSpec {
 
 pub struct Ip6Local {
     sources: Sources<Lookup6>,
+    facts: SharedFacts,
 }
 
 impl Ip6Local {
-    pub fn new(sources: Sources<Lookup6>) -> Ip6Local {
-        Ip6Local { sources }
+    pub fn new(sources: Sources<Lookup6>, facts: SharedFacts) -> Ip6Local {
+        Ip6Local { sources, facts }
     }
 }
 
@@ -73,17 +79,29 @@ pub(super) fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
 impl Map for Ip6Local {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let faults = self.sources.judge(cx, vector);
+        let facts = self.facts.load(cx.round);
         for (i, fault) in faults[..vector.len()].iter().enumerate() {
             let mut row = vector.row(i);
+            // The leaf names the interface whose address it is.
+            let owner = facts.get(InterfaceIndex(Leaf(row.target).index()));
+            let is_tentative = owner.is_some_and(|owner| is_to_unused(cx, &row, &owner.ip6));
             let to = match fault.filter(|_| !speaks_of_neighbours(cx, &row)) {
                 Some(Fault::Ours) => Edge::Spoofed,
                 Some(Fault::Unreachable) => Edge::SourceMiss,
+                None if is_tentative && !speaks_of_neighbours(cx, &row) => Edge::Tentative,
                 None => deliver(cx, &mut row),
             };
             vector.set_row(i, row);
             vector.set_edge(i, to.into());
         }
     }
+}
+
+/// Whether a packet is to an address that is not used yet. Most interfaces have none.
+fn is_to_unused(cx: &Context<'_>, row: &Row, facts: &Facts6) -> bool {
+    let header = || cx.buffers.bytes(row.packet).get(row.l3 as usize..).filter(|bytes| bytes.len() >= HEADER_LEN);
+    let destination = || header().map(|bytes| ipv6::Header::new_unchecked(bytes).dst());
+    facts.unused().next().is_some() && destination().is_some_and(|destination| facts.standing(destination).is_some())
 }
 
 /// Where a packet goes by what it carries behind its extension headers.

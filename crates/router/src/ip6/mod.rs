@@ -155,7 +155,7 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     let local = (facts.clone(), fibs.clone(), objects.clone());
     graph.register(local::spec(), move |_| {
         let (facts, fibs, objects) = local.clone();
-        Behaviour::Map(Box::new(local::Ip6Local::new(Sources::new(facts, fibs, objects))))
+        Behaviour::Map(Box::new(local::Ip6Local::new(Sources::new(facts.clone(), fibs, objects), facts)))
     })?;
     Ok(Nodes { rewrite })
 }

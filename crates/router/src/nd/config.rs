@@ -9,6 +9,10 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
         let line = format!("set ip6 dad transmits {}", router.detection.transmits);
         into.push(Statement::new(line, "set ip6 dad default".into()).replaced_by_itself());
     }
+}
+
+/// Hosts that are answered for, behind interfaces with their addresses and tables.
+pub(crate) fn proxied(router: &Router, into: &mut Vec<Statement>) {
     for (index, host) in router.proxied_hosts() {
         let Ok(interface) = router.interfaces.get(index) else { continue };
         let line = format!("set ip6 nd proxy {host} {}", interface.name);

@@ -60,7 +60,7 @@ impl Router {
         let (prefix, path) = route(index, host);
         self.add_route_in(table, prefix, Source::Proxy, vec![path], true)?;
         self.proxied.insert((index, host));
-        self.settle_all_proxied();
+        self.settle_proxied_host(table, host);
         Ok(())
     }
 
@@ -99,17 +99,19 @@ impl Router {
     pub fn remove_proxied_host(&mut self, index: InterfaceIndex, host: Ipv6Addr) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         let (name, table) = (interface.name.clone(), interface.ip6.table);
-        if !self.proxied.remove(&(index, host)) {
+        if !self.proxied.contains(&(index, host)) {
             return Err(ProxyError::NotThere { host, name }.into());
         }
         let (prefix, path) = route(index, host);
         self.remove_route_in(table, prefix, Source::Proxy, &[path])?;
-        // It may have been known by that route only.
+        self.proxied.remove(&(index, host));
+        // Who was learned may have been known by that route only; whom an operator stated stays.
         let key = NeighbourKey::new(index, host);
-        if !self.is_on_link(&key) && self.neighbours.mac_of(&key).is_some() {
+        let is_learned = self.neighbours.get(&key).is_some_and(|neighbour| !neighbour.state.is_static());
+        if is_learned && !self.is_on_link(&key) {
             self.remove_neighbour(key)?;
         }
-        self.settle_all_proxied();
+        self.settle_proxied_host(table, host);
         Ok(())
     }
 
@@ -118,10 +120,20 @@ impl Router {
         self.proxied.iter().copied()
     }
 
-    /// An interface goes away.
-    pub(crate) fn forget_proxied_hosts(&mut self, index: InterfaceIndex) -> Result<(), Error> {
-        let hosts: Vec<Ipv6Addr> = self.proxied_hosts().filter(|(of, _)| *of == index).map(|(_, host)| host).collect();
-        hosts.into_iter().try_for_each(|host| self.remove_proxied_host(index, host))
+    /// An interface goes away, and its routes with it.
+    pub(crate) fn forget_proxied_hosts(&mut self, index: InterfaceIndex) {
+        if self.proxied.extract_if(.., |(of, _)| *of == index).count() > 0 {
+            self.settle_all_proxied();
+        }
+    }
+
+    /// A host of a table is answered for from now on, or no longer.
+    fn settle_proxied_host(&mut self, table: TableIndex, host: Ipv6Addr) {
+        let is_here = |interface: &&Interface| {
+            interface.ip6.table == table && interface.ip6.addresses.iter().any(|network| network.contains(host))
+        };
+        let here = self.interfaces.iter().filter(is_here).map(|interface| interface.index).collect();
+        self.settle_proxied_of(here);
     }
 
     /// Brings the hosts for which an interface answers in line with its networks. Facts are to be published then.
@@ -141,12 +153,15 @@ impl Router {
 
     /// The same of all interfaces.
     pub(crate) fn settle_all_proxied(&mut self) {
+        self.settle_proxied_of(self.interfaces.iter().map(|interface| interface.index).collect());
+    }
+
+    fn settle_proxied_of(&mut self, interfaces: Vec<InterfaceIndex>) {
         let answers = |index: InterfaceIndex, router: &Router| {
             router.interfaces.get(index).map_or(Vec::new(), |interface| interface.ip6.proxied.clone())
         };
-        let all: Vec<InterfaceIndex> = self.interfaces.iter().map(|interface| interface.index).collect();
         let mut changed = Vec::new();
-        for index in all {
+        for index in interfaces {
             let before = answers(index, self);
             self.settle_proxied(index);
             changed.extend((answers(index, self) != before).then_some(index));

@@ -174,6 +174,10 @@ impl Neighbours {
         self.adjacencies.values().copied()
     }
 
+    pub fn get(&self, key: &NeighbourKey) -> Option<&Neighbour> {
+        self.by_key.get(key)
+    }
+
     /// The Ethernet address of a neighbour, when it is known.
     pub fn mac_of(&self, key: &NeighbourKey) -> Option<MacAddress> {
         self.by_key.get(key)?.state.mac()

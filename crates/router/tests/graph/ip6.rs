@@ -180,6 +180,12 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip6-local", "ip6 spoofed local-address packet drops", |_, ports| {
         send(ports, &Packet6::udp("2001:db8:1::1", OURS, b""));
     }),
+    ("ip6-local", "ip6 destination is a tentative address", |bed, ports| {
+        // Also by another interface, and by the leaf that a route to it has.
+        bed.command("set ip6 dad transmits 1").unwrap();
+        bed.command("set interface ip address e1 2001:db8:1::99/64").unwrap();
+        send(ports, &udp("2001:db8:1::99"));
+    }),
     ("ip6-local", "ip6 source lookup miss", |_, ports| send(ports, &Packet6::udp("2001:db8:99::1", OURS, b""))),
     ("ip6-local", "ip6 extension header beyond the packet", |_, ports| {
         let mut packet = from_e0(OURS).extension(OPTIONS, &[1, 4, 0, 0, 0, 0]);

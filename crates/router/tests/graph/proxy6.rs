@@ -125,6 +125,16 @@ fn it_is_answered_for_where_its_network_is() {
     assert_eq!(bed.router.ip.audit(), Ok(()));
 }
 
+/// Whom an operator stated stays when the route goes by which alone its address is on the link.
+#[test]
+fn a_static_neighbour_stays_when_it_is_no_longer_answered_for() {
+    let (mut bed, _) = bed();
+    bed.command(&format!("ip6 neighbor e1 {HOST} {HOST_MAC}")).unwrap();
+    bed.command(&format!("set ip6 nd proxy {HOST} e1 del")).unwrap();
+    assert!(bed.command("show running-config").unwrap().contains(&format!("ip neighbor e1 {HOST} {HOST_MAC}")));
+    assert_eq!(bed.router.ip.audit(), Ok(()));
+}
+
 #[test]
 fn what_cannot_be_answered_for_is_refused() {
     let (mut bed, _) = bed();

@@ -232,6 +232,8 @@ fn a_file_of_both_families_is_loaded_whole_or_not() {
     bed.command(&format!("set ip6 table max-routes {there}")).unwrap();
     let before = routes(&mut bed);
     let more = format!("60.0.0.0/8 via 10.0.1.2\n{ip6}2001:db8:54::/48 via 2001:db8:1::2\n");
+    let error = load(&mut bed, "2001:db8:5::/48 via 2001:db8::2\n", "via 10.0.1.2 replace").unwrap_err();
+    assert!(error.contains("of the next hop's family"), "{error}");
     let refused = load(&mut bed, &more, "replace").unwrap_err();
     assert!(refused.contains("these would be more"), "{refused}");
     assert_eq!(routes(&mut bed), before);
