@@ -160,7 +160,9 @@ impl Cutter {
             buffers.free(&self.fresh[..got]);
             return Err(Edge::NoBuffer);
         }
-        if row.flags & flag::ORIGINATED != 0 && !cut.is_fragment {
+        // Of IPv6 nothing else has one, that is not a fragment: it was put together here.
+        let has_none = row.flags & flag::ORIGINATED != 0 || self.family == Family::Ip6;
+        if has_none && !cut.is_fragment {
             cut.set_identification(&mut self.identifications);
         }
         let mut rest = &self.fresh[..];

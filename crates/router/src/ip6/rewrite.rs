@@ -61,6 +61,9 @@ const SPECIAL: u32 = check::TTL | check::GROUP | check::MARTIAN_SOURCE | flag::S
 /// Ours, or on its way to the host: it does not lose a hop.
 const NOT_FORWARDED: u32 = flag::ORIGINATED | flag::PUNTED;
 
+/// Put together here, for the host.
+const FROM_FRAGMENTS: u32 = flag::REASSEMBLED | flag::PUNTED;
+
 impl Map for Ip6Rewrite {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
@@ -101,8 +104,9 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         return Edge::IcmpError.into();
     }
     let is_long = wire_length(cx, &row) > object.mtu() as usize;
-    // RFC 8200 5: nobody cuts a packet but who made it.
-    if is_long && row.flags & flag::ORIGINATED == 0 {
+    // RFC 8200 5: nobody cuts a packet but who made it. What came here in fragments goes to the host as it came.
+    let may_be_cut = row.flags & flag::ORIGINATED != 0 || row.flags & FROM_FRAGMENTS == FROM_FRAGMENTS;
+    if is_long && !may_be_cut {
         cx.count(TOO_BIG, 1);
         vector.set_scratch(i, Report::packet_too_big(object.mtu()).into());
         return Edge::IcmpError.into();

@@ -213,6 +213,32 @@ fn what_is_too_long_for_the_host_is_told_of_and_not_cut() {
     assert_eq!(tap.sent(), Vec::<Vec<u8>>::new());
 }
 
+/// Its sender has cut it to fit all the way here: to be told that it is too big would not help it.
+#[test]
+fn what_came_in_fragments_goes_to_the_host_in_fragments() {
+    let (mut bed, ports, tap) = bed();
+    let data: Vec<u8> = (0..3000).map(|n| (n * 7) as u8).collect();
+    let packet = Packet6::udp(SENDER, OURS, &data);
+    for fragment in crate::reassembly6::cut(&packet, 9, 1448) {
+        ports[0].receive(fragment.frame(ports[0].mac, mac_of(0)));
+    }
+    let moved = bed.errors_of(|_| {});
+    assert_eq!(moved[&("ip6-frag".to_string(), "packet fragmented".to_string())], 1);
+    let sent = tap.sent();
+    assert!(sent.len() > 1);
+    let mut came = Vec::new();
+    for frame in &sent {
+        let ip = &frame[14..];
+        assert_eq!((ip[6], ip[7], ip[40]), (FRAGMENT, 64, 17), "it has lost no hop");
+        let word = u16::from_be_bytes([ip[42], ip[43]]);
+        assert_eq!((usize::from(word & !7), word & 1 != 0), (came.len(), came.len() + ip.len() - 48 < 3008));
+        assert_eq!(ip[44..48], sent[0][14 + 44..14 + 48], "one number");
+        came.extend_from_slice(&ip[48..]);
+    }
+    assert_eq!(came, packet.payload);
+    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
+}
+
 #[test]
 fn punted_packets_are_limited_by_rate() {
     let (mut bed, ports, tap) = bed();
