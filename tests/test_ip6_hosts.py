@@ -103,6 +103,12 @@ def is_solicitation(frame, of):
     return frame[12:14] == b"\x86\xdd" and frame[20] == 58 and frame[54] == 135 and frame[:6] == of
 
 
+def flags(router, address):
+    """What `show ip6 neighbors` says of a neighbour."""
+    lines = [line.split() for line in router.cli("show ip6 neighbors").splitlines()]
+    return next((line[2] for line in lines if line[1:2] == [address]), "")
+
+
 def test_a_neighbour_that_goes_away_is_asked_and_given_up_and_found_again(two_hosts6):
     router, h1, h2 = two_hosts6
     assert h1.reaches(H2)
@@ -111,8 +117,13 @@ def test_a_neighbour_that_goes_away_is_asked_and_given_up_and_found_again(two_ho
     wire = h2.frames(timeout=0.2)
     # It is silent from now on, though its link stays up.
     h2.set("net/ipv6/conf/eth0/disable_ipv6", 1)
-    router.cli("set ip neighbor-config ip6 age 1")
-    wait_until(lambda: H2 not in router.cli("show ip6 neighbors"), "it is given up", seconds=15)
+    router.cli("set ip neighbor-config ip6 reachable-time 1")
+    # It is used, so it is asked (RFC 4861 7.3.3), long before it is old.
+    wait_until(lambda: flags(router, H2) == "DO", "it is doubted")
+    h1.ping(H2, count=1, wait=1)
+    assert flags(router, H2) == "DW"
+    wait_until(lambda: flags(router, H2) == "DA", "it is asked", seconds=15)
+    wait_until(lambda: flags(router, H2) == "", "it is given up", seconds=15)
     asked, end = 0, time.monotonic() + 5
     while time.monotonic() < end:
         try:

@@ -8,7 +8,7 @@ use wire::ethernet::EtherType;
 use wire::flow::FlowHasher;
 use wire::pretty::Summary;
 use wire::vlan::Tag;
-use wire::{checksum, ethernet, icmpv4, icmpv6, ipv4, ipv6, nd, tcp, udp};
+use wire::{checksum, ethernet, icmpv4, icmpv6, ipv4, ipv6, mld, nd, tcp, udp};
 
 pub fn run(bytes: &[u8]) {
     for summary in [Summary::ethernet(bytes), Summary::arp(bytes), Summary::ipv4(bytes)] {
@@ -117,6 +117,18 @@ fn icmp6(bytes: &[u8], ip: &ipv6::Header<&[u8]>) {
     black_box((format!("{:?}", packet.message()), packet.kind().to_string(), packet.kind().code_name(packet.code())));
     packet.fill_checksum(ip.src(), ip.dst());
     assert!(packet.verify_checksum(ip.src(), ip.dst()));
+    if let Some(Ok(mld::Listening::Records(records))) = mld::Listening::parse(bytes) {
+        let all: Vec<_> = records.map(|record| (record.kind, record.group)).collect();
+        assert!(all.len() * mld::RECORD_LEN <= bytes.len(), "each record takes its own bytes");
+        let mut again = vec![0; bytes.len()];
+        let length = mld::emit_report(&mut again, &all);
+        let Some(Ok(mld::Listening::Records(read))) = mld::Listening::parse(&again[..length]) else {
+            panic!("a report reads back as one");
+        };
+        assert!(read.map(|record| (record.kind, record.group)).eq(all), "with the same records");
+    } else {
+        black_box(mld::Listening::parse(bytes).is_some());
+    }
     if let Some(Ok(nd::Discovery::RouterAdvertisement(_, options))) = nd::Discovery::parse(bytes) {
         let mut room = [0; 2040];
         for option in options.iter() {

@@ -29,6 +29,7 @@ pub mod nd;
 pub mod neighbour;
 pub mod packet_generator;
 pub mod punt;
+mod random;
 mod rate;
 pub mod reassembly;
 pub mod router_advertisement;

@@ -13,11 +13,11 @@ use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
 use crate::ip::Fibs4;
 use crate::ip::on_link::OnLink;
-use crate::neighbour::NeighbourKey;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
 use crate::neighbour::policy::{Policy, SharedPolicy};
 use crate::neighbour::table::{Entry, Shared};
+use crate::neighbour::{Evidence, NeighbourKey};
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -237,11 +237,13 @@ impl ArpInput {
         create: bool,
     ) -> Result<(), Edge> {
         let said = (NeighbourKey::new(facts.index, arp.sender_ip), arp.sender_mac);
-        self.learner.learn(cx, said, entry, create, policy.rates.ip4.learning).map_err(|why| match why {
-            NotLearned::ContradictsStatic => Edge::ContradictsStatic,
-            NotLearned::NotAskedFor => Edge::NotAskedFor,
-            NotLearned::Limited => Edge::LearningLimited,
-            NotLearned::ControlBusy => Edge::ControlBusy,
+        self.learner.learn(cx, said, Evidence::Reachable, entry, create, policy.rates.ip4.learning).map_err(|why| {
+            match why {
+                NotLearned::ContradictsStatic => Edge::ContradictsStatic,
+                NotLearned::NotAskedFor => Edge::NotAskedFor,
+                NotLearned::Limited => Edge::LearningLimited,
+                NotLearned::ControlBusy => Edge::ControlBusy,
+            }
         })
     }
 

@@ -9,11 +9,9 @@ use super::Event;
 use super::input::{ClientTable, Expected, NAME, SharedClients};
 use crate::interface::Interface;
 use crate::ip::control::{Path, Source, Way};
-use crate::{Error, Router};
+use crate::{Error, Router, random};
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use wire::checksum::pseudo_header4;
@@ -138,15 +136,10 @@ impl DhcpClients {
     }
 }
 
-/// A number that nobody can guess.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
 /// How long to wait for an answer to the try of this number, from 0 on.
 fn patience(tries: u32) -> Duration {
     let pause = (FIRST_PAUSE << tries.min(8)).min(LAST_PAUSE);
-    let jitter = Duration::from_millis(random() % (2 * JITTER.as_millis() as u64 + 1));
+    let jitter = Duration::from_millis(random::number() % (2 * JITTER.as_millis() as u64 + 1));
     Duration::from_secs(pause) - JITTER + jitter
 }
 
@@ -261,7 +254,7 @@ impl Router {
         if usable {
             // RFC 2131 3.2: who knows its address asks whether it may keep it.
             client.state = if client.lease.is_some() { State::Rebooting } else { State::Init };
-            (client.transaction, client.tries, client.began, client.due) = (random() as u32, 0, now, Some(now));
+            (client.transaction, client.tries, client.began, client.due) = (random::number() as u32, 0, now, Some(now));
         } else {
             client.state = State::Paused;
             client.due = client.lease.as_ref().and_then(|lease| lease.expiry);
@@ -603,7 +596,7 @@ impl Router {
         let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
         let Some(lease) = client.lease.clone() else { return };
         let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
-        let mut message = Message::new(Kind::Release, random() as u32, mac);
+        let mut message = Message::new(Kind::Release, random::number() as u32, mac);
         (message.client, message.server) = (lease.prefix.address(), Some(lease.server));
         let way = To { station: lease.station, source: lease.prefix.address(), destination: lease.server };
         self.inject_dhcp(index, &way, &message);
@@ -656,7 +649,7 @@ impl Router {
 impl Client {
     /// Another transaction.
     fn begin(&mut self, state: State, now: Instant) {
-        (self.state, self.transaction, self.tries) = (state, random() as u32, 0);
+        (self.state, self.transaction, self.tries) = (state, random::number() as u32, 0);
         // While it looks for servers in vain, it began when it first did.
         if state != State::Rebinding {
             self.began = now;

@@ -97,7 +97,10 @@ impl Router {
         };
         if let (Some(interface), Some(mac)) = (interface, neighbour) {
             adjacency.complete = true;
-            adjacency.edge = interface.rewrite_edge(key.family());
+            adjacency.edge = match self.neighbours.is_stale(key) {
+                true => crate::ip6::STALE_EDGE,
+                false => interface.rewrite_edge(key.family()),
+            };
             adjacency.rewrite = interface.link_header(mac, ethertype).to_vec();
         }
         adjacency

@@ -133,8 +133,10 @@ impl Ip {
     }
 
     /// All tables of a family, with what operators know them by.
-    pub fn table_ids(&self, family: Family) -> impl Iterator<Item = (TableIndex, u32)> + '_ {
-        self.tables.of(family).map(|(index, id, _)| (index, id))
+    pub fn table_ids(&self, family: Family) -> impl Iterator<Item = (TableIndex, u32)> + use<> {
+        let mut ids: Vec<_> = self.tables.of(family).map(|(index, id, _)| (index, id)).collect();
+        ids.sort_unstable_by_key(|(_, id)| *id);
+        ids.into_iter()
     }
 
     /// What operators know a table by.

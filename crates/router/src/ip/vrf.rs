@@ -45,6 +45,10 @@ pub enum TableError {
          have more"
     )]
     Limit { id: u32, limit: usize },
+    #[error(
+        "{routes} routes of table {id} are left, as the memory of its lookups is used up: the others are gone; try again"
+    )]
+    RoutesStay { id: u32, routes: usize },
     #[error("the route would lead from table {0} into the same table: name another, or a next hop")]
     IntoItself(u32),
 }
@@ -99,7 +103,8 @@ impl Router {
     /// Takes a table away, with its routes.
     ///
     /// # Errors
-    /// When there is none, or an interface or another table's route has it.
+    /// When there is none, or an interface or another table's route has it; then nothing has changed. When there is no room
+    /// to take a route out, the table stays with those that are left.
     pub fn remove_table(&mut self, family: Family, id: u32) -> Result<(), Error> {
         let index = self.find_table(family, id)?;
         if index == TableIndex::DEFAULT {
@@ -108,13 +113,14 @@ impl Router {
         if let Some(interface) = self.interfaces.iter().find(|interface| interface.table(family) == index) {
             return Err(TableError::OfInterface { family, id, interface: interface.name.clone() }.into());
         }
-        let into = |path: &Path| {
-            let hops = path.way.hop(index).map_or(family, |(hop, _)| Family::of(hop));
-            path.way.table() == Some(index) && hops == family
+        // What names no next hop has packets looked up there as they are.
+        let into = |of: Family, path: &Path| {
+            let family_there = path.way.hop(index).map_or(of, |(hop, _)| Family::of(hop));
+            path.way.table() == Some(index) && family_there == family
         };
         let others = self.ip.lists.iter().filter(|(_, list)| (list.key.family, list.key.table) != (family, index));
         for (list, found) in others {
-            if found.key.paths.iter().any(into)
+            if found.key.paths.iter().any(|path| into(found.key.family, path))
                 && let Some(prefix) = self.ip.users_of(list).first()
             {
                 let of = self.ip.id_of(found.key.table);
@@ -125,7 +131,10 @@ impl Router {
         for source in Source::ALL {
             let mut batch = Batch::new(family, index);
             self.ip.routes_in(family, index).of(source).for_each(|(prefix, _)| batch.remove(prefix));
-            self.change_routes(source, batch)?;
+            let outcome = self.change_routes(source, batch)?;
+            if outcome.refused > 0 {
+                return Err(TableError::RoutesStay { id, routes: outcome.refused }.into());
+            }
         }
         self.ip.tables.remove(family, index);
         self.ip.publish_tables();
@@ -164,6 +173,7 @@ impl Router {
         if interface.stated_networks(family).next().is_some() {
             return Err(TableError::HasAddresses { name }.into());
         }
+        self.check_punted_move(index, family, table)?;
         if family == Family::Ip6 {
             self.check_proxied_move(index, table)?;
         }

@@ -51,22 +51,24 @@ impl Router {
         Ok(())
     }
 
-    /// Has an interface no longer take part in IPv6, unless it has addresses.
+    /// Has an interface no longer take part in IPv6; or only while it has addresses, when it was to without. Gives whether it
+    /// still does.
     ///
     /// # Errors
-    /// When there is no such interface, it does not take part, or has addresses.
-    pub fn disable_ip6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+    /// When there is no such interface, it does not take part, or does because it has addresses.
+    pub fn disable_ip6(&mut self, index: InterfaceIndex) -> Result<bool, Error> {
         let interface = self.interfaces.get_mut(index)?;
         let name = interface.name.clone();
         if !interface.ip6.is_enabled() {
             return Err(Ip6Error::NotEnabled { name }.into());
         }
-        if !interface.ip6.addresses.is_empty() {
-            return Err(Ip6Error::HasAddresses { name }.into());
+        let was_stated = std::mem::take(&mut interface.ip6.is_stated);
+        match (interface.ip6.addresses.is_empty(), was_stated) {
+            (true, _) => self.leave_ip6(index),
+            (false, true) => return Ok(true),
+            (false, false) => return Err(Ip6Error::HasAddresses { name }.into()),
         }
-        interface.ip6.is_stated = false;
-        self.leave_ip6(index);
-        Ok(())
+        Ok(false)
     }
 
     /// Chooses the link-local address of an interface, or goes back to that of its Ethernet address.

@@ -2,7 +2,7 @@
 
 use crate::Router;
 use crate::ip::source_check;
-use command::{Args, Command, CommandSet, Done, reply};
+use command::{Args, Command, CommandSet, Done, Text, reply};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,9 +29,12 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "disable ip6 interface <interface:interface>",
-            "Have an interface that has no other IPv6 address no longer take part in IPv6.",
+            "Take back `enable ip6 interface': an interface without IPv6 addresses takes no part in IPv6 any more.",
             |router: &mut Router, args: &Args| {
-                router.disable_ip6(router.interfaces.find(args.text("interface")?)?)?;
+                let name = args.text("interface")?;
+                if router.disable_ip6(router.interfaces.find(name)?)? {
+                    return reply(Text(format!("{name} takes part until its IPv6 addresses are taken away\n")));
+                }
                 reply(Done)
             },
         )

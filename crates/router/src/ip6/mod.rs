@@ -107,6 +107,8 @@ pub(crate) struct Nodes {
 
 /// The edge of `ip6-rewrite` to the node that resolves neighbours.
 pub(crate) const DISCOVER_EDGE: u16 = rewrite::Edge::Discover as u16;
+/// That to the node that tells control of packets to a neighbour in doubt.
+pub(crate) const STALE_EDGE: u16 = rewrite::Edge::Stale as u16;
 
 /// What control and the capability's nodes share.
 #[derive(Clone, Copy)]

@@ -1,7 +1,8 @@
 //! `ip6-rewrite`: sends packets to their next hop.
 //!
 //! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the hop limit into the packet;
-//! `l2` and `length`; for `ip6-frag`, the MTU in the scratch word. Next: the adjacency's interface output;
+//! `l2` and `length`; for `ip6-frag`, the MTU in the scratch word. Next: the adjacency's interface output, by
+//! `ip6-stale-neighbor` when the next hop was not confirmed lately;
 //! `ip6-discover-neighbor` when the next hop is not known; `ip6-frag` when a packet of this router's own is too long;
 //! `ip6-icmp-error` when one of others is, its hops are used up, or its source is of its link only; `ip6-redirect` when it
 //! turns back where its sender is to be told.
@@ -24,6 +25,7 @@ graph::edges! {
         IcmpError => next "ip6-icmp-error",
         Redirect => next "ip6-redirect",
         Fragment => next "ip6-frag",
+        Stale => next "ip6-stale-neighbor",
         /// The packet begins so far at the front of its buffer that the link header does not fit before it. No device
         /// brings such packets: please report it.
         NoRoom => drop "no room for the link header",

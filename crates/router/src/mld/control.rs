@@ -2,12 +2,10 @@
 
 use super::Event;
 use super::querier::Querier;
-use crate::Router;
 use crate::ip6::Facts6;
+use crate::{Router, random};
 use graph::InterfaceIndex;
-use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 use wire::ipv6::{Scope, scope};
@@ -84,11 +82,6 @@ impl Listener {
     }
 }
 
-/// A time from none to `most`.
-pub(super) fn random(most: Duration) -> Duration {
-    most.mul_f64(RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64)
-}
-
 /// Groups of this scope are reported; that of all nodes, to which everybody listens, is not (RFC 3810 section 6).
 fn is_reported(group: &Ipv6Addr) -> bool {
     *group != ALL_NODES && scope(*group) > Scope::Interface
@@ -121,7 +114,7 @@ impl Router {
         let mut again = listener.again.take().map_or(Vec::new(), |(_, before)| before);
         again.retain(|(_, group)| changes.iter().all(|(_, changed)| changed != group));
         again.extend(&changes);
-        listener.again = Some((now + random(UNSOLICITED_INTERVAL), again));
+        listener.again = Some((now + random::time_up_to(UNSOLICITED_INTERVAL), again));
         self.report(index, &changes);
     }
 
@@ -130,7 +123,7 @@ impl Router {
         let now = self.listening.now();
         let Some(listener) = self.listening.listeners.get_mut(&index) else { return };
         let all: Vec<_> = listener.groups.iter().map(|group| (RecordKind::ToExclude, *group)).collect();
-        listener.again = Some((now + random(UNSOLICITED_INTERVAL), all.clone()));
+        listener.again = Some((now + random::time_up_to(UNSOLICITED_INTERVAL), all.clone()));
         self.report(index, &all);
     }
 
@@ -189,7 +182,7 @@ impl Router {
         if query.version == 1 {
             listener.old_until = Some(now + OLD_QUERIER);
         }
-        let due = now + random(query.response);
+        let due = now + random::time_up_to(query.response);
         let sooner = |before: Option<Instant>| Some(before.map_or(due, |before| before.min(due)));
         match query.group {
             None => listener.answer = sooner(listener.answer),

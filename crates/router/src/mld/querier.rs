@@ -1,8 +1,8 @@
 //! The router as the one who asks (RFC 3810 section 7), where an operator wants it: switches that pass frames on by what they hear
 //! need somebody whose questions are answered. What is heard is kept for as long as it holds, and shown.
 
-use super::control::{ROBUSTNESS, random};
-use crate::{Error, Router};
+use super::control::ROBUSTNESS;
+use crate::{Error, Router, random};
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -159,8 +159,9 @@ impl Router {
         let Some(querier) = self.listening.queriers.get_mut(&index) else { return };
         let asks = querier.due.is_some();
         let Some(heard) = querier.groups.get_mut(&group).filter(|heard| heard.due.is_none()) else { return };
-        heard.until =
-            heard.until.min(now + LAST_LISTENER_INTERVAL * u32::from(ROBUSTNESS) + random(Duration::from_millis(1)));
+        heard.until = heard
+            .until
+            .min(now + LAST_LISTENER_INTERVAL * u32::from(ROBUSTNESS) + random::time_up_to(Duration::from_millis(1)));
         if asks {
             (heard.questions, heard.due) = (ROBUSTNESS, Some(now));
             self.tick_queriers(now);

@@ -11,9 +11,7 @@ use crate::ip6::local_route;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 use wire::{Family, MacAddress};
@@ -85,7 +83,7 @@ impl Detection {
 
 /// A number that nobody can guess.
 fn nonce() -> Nonce {
-    *RandomState::new().build_hasher().finish().to_be_bytes().first_chunk().expect("eight bytes")
+    *crate::random::number().to_be_bytes().first_chunk().expect("eight bytes")
 }
 
 impl Router {

@@ -8,11 +8,11 @@ use super::dad::{Nonce, Standing};
 use crate::events::EventSender;
 use crate::interface::{Facts, SharedFacts};
 use crate::ip::on_link::OnLink;
-use crate::neighbour::NeighbourKey;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
 use crate::neighbour::policy::{Policy, SharedPolicy};
 use crate::neighbour::table::{Entry, Shared};
+use crate::neighbour::{Evidence, NeighbourKey};
 use crate::router_advertisement;
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
@@ -276,7 +276,8 @@ impl NdInput {
             let key = NeighbourKey::new(facts.index, sender.source);
             let entry = tables.neighbours.get(cx.round, &key);
             // Who asks us will soon be talked to.
-            if self.learner.learn(cx, (key, mac), entry, true, policy.rates.ip6.learning).is_err() {
+            let rate = policy.rates.ip6.learning;
+            if self.learner.learn(cx, (key, mac), Evidence::Hearsay, entry, true, rate).is_err() {
                 cx.count(ASKERS_NOT_LEARNED, 1);
             }
         }
@@ -323,7 +324,7 @@ impl NdInput {
         if flags.solicited && sender.destination.is_multicast() {
             return Err(Edge::BadSolicited);
         }
-        let key = NeighbourKey::new(facts.index, target);
+        let (key, rate) = (NeighbourKey::new(facts.index, target), policy.rates.ip6.learning);
         if facts.ip6.owns(target) {
             return self.claimed(cx, facts, target, told.unwrap_or(sender.mac));
         }
@@ -334,9 +335,11 @@ impl NdInput {
             return Err(if entry.is_some() { Edge::NoLinkAddress } else { Edge::NotAskedFor });
         };
         if known.is_some_and(|known| known != mac) && !flags.overrides {
+            self.learner.doubt(cx, key, entry, rate);
             return Ok(Edge::DoesNotOverride);
         }
-        match self.learner.learn(cx, (key, mac), entry, false, policy.rates.ip6.learning) {
+        let evidence = if flags.solicited { Evidence::Reachable } else { Evidence::Hearsay };
+        match self.learner.learn(cx, (key, mac), evidence, entry, false, rate) {
             Ok(()) => Ok(Edge::Advertised),
             Err(NotLearned::NotAskedFor) => Ok(Edge::NotAskedFor),
             Err(NotLearned::ContradictsStatic) => Err(Edge::ContradictsStatic),

@@ -25,6 +25,7 @@ use crate::ip6;
 use crate::neighbour::glean::{self, Glean};
 use crate::neighbour::known::Neighbours;
 use crate::neighbour::resolve::{self, Resolve};
+use crate::neighbour::stale::{self, StaleNeighbour};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::ObjectHandle;
 use wire::Family;
@@ -38,6 +39,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         Stage::new("ip6-glean", "ip6-glean", ip6::when_enabled),
         Stage::new("ip6-discover", "ip6-discover-neighbor", ip6::when_enabled),
         Stage::new("ip6-redirect", "ip6-redirect", ip6::when_enabled),
+        Stage::new("ip6-stale", "ip6-stale-neighbor", ip6::when_enabled),
     ],
 };
 
@@ -72,6 +74,10 @@ pub(crate) fn register(
     let sender = events.clone();
     graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::NdInput::new(tables.clone(), sender.clone())))
+    })?;
+    let (known, used, sender) = (neighbours.shared(), objects.clone(), events.clone());
+    graph.register(stale::spec(), move |_| {
+        Behaviour::Map(Box::new(StaleNeighbour::new(known.clone(), used.clone(), sender.clone())))
     })?;
     let (held, gleaned, events) = (objects.clone(), objects.clone(), events.clone());
     let (known, policy) = (neighbours.shared(), neighbours.shared_policy());

@@ -3,6 +3,7 @@
 use super::NeighbourKey;
 use super::known::{Limits, MAX_LIMIT, Met, Neighbour, State};
 use super::policy::{MAX_RATE, Rates};
+use super::reachability::MAX_REACHABLE;
 use crate::Router;
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
@@ -15,7 +16,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Neighbours",
         "Who is on the wire: learned by ARP or Neighbor Discovery, or told. Flags in listings: `S` static, `D` learned, `N` without a route of \
-         its own, `A` aged and being asked again, `P` not answered yet, `F` did not answer. See [neighbours](neighbours.md).",
+         its own, `O` not confirmed lately, `W` the same and in use: asked soon, `A` being asked again, `P` not answered yet, `F` did not answer. See [neighbours](neighbours.md).",
     );
     let paths = [
         ("ip neighbor", "ip", "100.64.1.2"),
@@ -75,14 +76,24 @@ pub fn register(set: &mut CommandSet<Router>) {
 fn register_limits(set: &mut CommandSet<Router>) {
     for (family, word) in [(Family::Ip4, "ip4"), (Family::Ip6, "ip6")] {
         let path = format!("set ip neighbor-config {word}");
+        let (reachable, doubt) = match family {
+            Family::Ip4 => (String::new(), ""),
+            Family::Ip6 => (
+                format!("[reachable-time <reachable:u32 0..{MAX_REACHABLE}>] | "),
+                "for how many after its last answer it is used without asking (0: as long as `age` says); ",
+            ),
+        };
         set.add(
             Command::new(
                 &format!(
-                    "{path} {{default | {{{{ [limit <limit:u32 1..{MAX_LIMIT}>] | [age <age:u32>] | [recycle] | [norecycle] | \
+                    "{path} {{default | {{{{ [limit <limit:u32 1..{MAX_LIMIT}>] | [age <age:u32>] | {reachable}[recycle] | [norecycle] | \
                      [interface-limit <each:u32 1..{MAX_LIMIT}>] }}}} : what}}"
                 ),
-                "Set how many neighbours there may be, in all and on one interface; after how many seconds one that is not \
-                 heard of is asked again (0: never); and whether, when there are too many, the one longest unheard makes room.",
+                &format!(
+                    "Set how many neighbours there may be, in all and on one interface; after how many seconds one that is not \
+                     heard of is asked again (0: never); {doubt}and whether, when there are too many, the one longest unheard \
+                     makes room."
+                ),
                 move |router: &mut Router, args: &Args| set_limits(router, args, family),
             )
             .configures()
@@ -95,7 +106,7 @@ fn register_limits(set: &mut CommandSet<Router>) {
         |router: &mut Router, _: &Args| {
             let neighbours = &router.neighbours;
             let of_family = |family: Family| {
-                let Limits { limit, interface_limit, age, recycle } = neighbours.limits(family);
+                let Limits { limit, interface_limit, age, reachable, recycle } = neighbours.limits(family);
                 let Met { refused, recycled } = neighbours.met(family);
                 let Rates { requests, replies, learning } = neighbours.policy().rates[family];
                 let accept = (family == Family::Ip4).then_some(neighbours.policy().accepts_unknown);
@@ -103,6 +114,7 @@ fn register_limits(set: &mut CommandSet<Router>) {
                     limit,
                     interface_limit,
                     age,
+                    reachable: (family == Family::Ip6).then_some(reachable),
                     recycle,
                     requests,
                     replies,
@@ -120,11 +132,12 @@ fn register_limits(set: &mut CommandSet<Router>) {
 fn set_limits(router: &mut Router, args: &Args, family: Family) -> Result<Box<dyn Reply>, CommandError> {
     let now = router.neighbours.limits(family);
     let limits = match args.optional_text("what") {
-        Some("default") => Limits::default(),
+        Some("default") => Limits::of(family),
         _ => Limits {
             limit: args.optional("limit")?.unwrap_or(now.limit),
             interface_limit: args.optional("each")?.unwrap_or(now.interface_limit),
             age: args.optional("age")?.unwrap_or(now.age),
+            reachable: args.optional("reachable")?.unwrap_or(now.reachable),
             recycle: !args.flag("norecycle") && (args.flag("recycle") || now.recycle),
         },
     };
@@ -206,17 +219,23 @@ fn show_neighbours(
     let shown = |(key, neighbour): (&NeighbourKey, &Neighbour)| {
         let (state, mac) = match neighbour.state {
             State::Known { mac, is_static: true } => ("S", mac.to_string()),
-            State::Known { mac, .. } => ("D", mac.to_string()),
-            State::Probing { mac, .. } => ("D", mac.to_string()),
+            State::Known { mac, .. } | State::Stale { mac } | State::Delay { mac } | State::Probing { mac, .. } => {
+                ("D", mac.to_string())
+            }
             State::Incomplete { .. } => ("P", "incomplete".into()),
             State::Silent => ("F", "no answer".into()),
         };
         let no_fib = if neighbour.no_fib_entry { "N" } else { "" };
-        let aged = if matches!(neighbour.state, State::Probing { .. }) { "A" } else { "" };
+        let doubt = match neighbour.state {
+            State::Stale { .. } => "O",
+            State::Delay { .. } => "W",
+            State::Probing { .. } => "A",
+            _ => "",
+        };
         ShownNeighbour {
             age: neighbours.age(key, neighbour).as_secs_f64(),
             ip: key.address.to_string(),
-            flags: format!("{state}{no_fib}{aged}"),
+            flags: format!("{state}{no_fib}{doubt}"),
             mac,
             interface: name_of(router, key.interface),
         }
@@ -266,6 +285,9 @@ struct ShownConfig {
     limit: u32,
     interface_limit: u32,
     age: u32,
+    /// Of Neighbor Discovery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reachable: Option<u32>,
     recycle: bool,
     requests: u32,
     replies: u32,
@@ -291,6 +313,7 @@ impl fmt::Display for ShowConfig {
             writeln!(f, "  limit:{}, age:{}, recycle:{}", of.limit, of.age, of.recycle as u8)?;
             write!(f, "  interface-limit:{}", of.interface_limit)?;
             of.accept.map_or(Ok(()), |accept| write!(f, ", accept:{}", accept as u8))?;
+            of.reachable.map_or(Ok(()), |seconds| write!(f, ", reachable-time:{seconds}"))?;
             let ShownConfig { requests, replies, learning, .. } = of;
             writeln!(f, "\n  a second on an interface: requests:{requests}, replies:{replies}, learning:{learning}")?;
             writeln!(f, "  so far: refused:{}, recycled:{}", of.refused, of.recycled)?;

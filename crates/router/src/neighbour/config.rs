@@ -11,11 +11,12 @@ use wire::Family;
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     for (family, word, rate) in [(Family::Ip4, "ip4", "set arp rate"), (Family::Ip6, "ip6", "set ip6 nd rate")] {
         let limits = router.neighbours.limits(family);
-        if limits != Limits::default() {
-            let Limits { limit, interface_limit, age, recycle } = limits;
+        if limits != Limits::of(family) {
+            let Limits { limit, interface_limit, age, reachable, recycle } = limits;
             let recycle = if recycle { "recycle" } else { "norecycle" };
             let path = format!("set ip neighbor-config {word}");
-            let line = format!("{path} limit {limit} interface-limit {interface_limit} age {age} {recycle}");
+            let reachable = if family == Family::Ip6 { format!("reachable-time {reachable} ") } else { String::new() };
+            let line = format!("{path} limit {limit} interface-limit {interface_limit} age {age} {reachable}{recycle}");
             into.push(Statement::new(line, format!("{path} default")).replaced_by_itself());
         }
         let rates = router.neighbours.policy().rates[family];

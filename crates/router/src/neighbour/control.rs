@@ -3,11 +3,12 @@
 //! A neighbour that packets wait for is asked for at once and again each second, three
 //! times in all; then its packets are refused, and for [`SILENCE`] it is not asked again.
 //! A learned neighbour is asked directly when it has not been heard of for the configured
-//! age, and forgotten when it does not answer (RFC 1122 2.3.2.1).
+//! age, and forgotten when it does not answer (RFC 1122 2.3.2.1); IPv6's, that packets are sent
+//! to, much sooner ([`super::reachability`]).
 
 use super::known::{Limits, Neighbour, State};
 use super::resolve::Resolve;
-use super::{Event, NeighbourKey};
+use super::{Event, Evidence, NeighbourKey};
 use crate::ip::control::{Path, Source, Way};
 use crate::{Error, Router};
 use graph::{InterfaceIndex, NodeIndex};
@@ -41,18 +42,20 @@ impl Router {
     pub(crate) fn handle_neighbour(&mut self, event: Event) {
         match event {
             Event::Resolve(key) => self.resolve_neighbour(key),
-            Event::Conflict(key, mac) => self.conflict(key, mac, Instant::now()),
-            Event::Learned(key, mac) => {
+            Event::Conflict(key, mac) => self.conflict(key, mac, self.neighbours.now()),
+            Event::Used(key) => self.neighbour_used(key, self.neighbours.now()),
+            Event::Doubted(key) => self.doubt_neighbour(key),
+            Event::Learned(key, mac, evidence) => {
                 // The interface may have changed since the worker looked.
                 if !self.is_on_link(&key) {
                     return;
                 }
-                if let Err(error) = self.learn_neighbour(key, mac) {
+                if let Err(error) = self.learn_neighbour(key, mac, evidence) {
                     self.neighbours.of_family[key.family()].met.refused += 1;
                     // Who was not asked for has not been silent.
                     let state = self.neighbours.by_key.get(&key).map(|neighbour| neighbour.state);
                     if matches!(state, Some(State::Incomplete { .. })) {
-                        self.fall_silent(key, Instant::now());
+                        self.fall_silent(key, self.neighbours.now());
                     }
                     if let Some(others) = self.neighbours.refusals_told.pass(Instant::now()) {
                         log::warn!("neighbour {} not learned: {error}{others}", key.address);
@@ -63,7 +66,7 @@ impl Router {
     }
 
     /// Makes a neighbour known by what it said.
-    fn learn_neighbour(&mut self, key: NeighbourKey, mac: MacAddress) -> Result<(), Error> {
+    fn learn_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, evidence: Evidence) -> Result<(), Error> {
         let before = self.neighbours.by_key.get(&key).copied();
         // What an operator said is not overridden from the wire.
         if before.is_some_and(|before| before.state.is_static()) {
@@ -77,7 +80,11 @@ impl Router {
             let name = self.interfaces.get(key.interface).map_or("?", |interface| &interface.name);
             log::info!("neighbour {} on {name} has the Ethernet address {mac} now, {old} before{others}", key.address);
         }
-        let state = State::Known { mac, is_static: false };
+        let state = match evidence {
+            Evidence::Hearsay if known == Some(mac) => return Ok(()), // neither new nor an answer
+            Evidence::Hearsay if self.neighbours.doubts(key.family()) => State::Stale { mac },
+            _ => State::Known { mac, is_static: false },
+        };
         self.make_known(key, state, before.is_some_and(|before| before.no_fib_entry))
     }
 
@@ -88,7 +95,7 @@ impl Router {
     pub fn set_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, is_static: bool) -> Result<(), Error> {
         match is_static {
             true => self.set_static_neighbour(key, mac, false),
-            false => self.learn_neighbour(key, mac),
+            false => self.learn_neighbour(key, mac, Evidence::Reachable),
         }
     }
 
@@ -135,17 +142,18 @@ impl Router {
         let mac = state.mac().expect("what is made known is");
         self.check_neighbour(&key, mac)?;
         let known = self.neighbours.mac_of(&key);
+        let was_stale = self.neighbours.is_stale(&key);
         if known.is_none()
             && let Some(oldest) = self.neighbours.in_the_way(key.interface, key.family())?
         {
             self.neighbours.of_family[key.family()].met.recycled += 1;
             self.remove_neighbour(oldest)?;
         }
-        let now = Instant::now();
-        let due = if state.is_static() { None } else { self.neighbours.due_for_age(key.family(), now) };
+        let now = self.neighbours.now();
+        let due = self.neighbours.due(key.family(), state, now);
         self.neighbours
             .put(key, Neighbour { state, since: now, no_fib_entry, reckoned: self.neighbours.table.heard(&key), due });
-        if known == Some(mac) {
+        if known == Some(mac) && was_stale == self.neighbours.is_stale(&key) {
             return Ok(());
         }
         if known.is_some() {
@@ -272,15 +280,17 @@ impl Router {
             }
         }
         let before = std::mem::replace(&mut self.neighbours.of_family[family].limits, limits);
-        if before.age == limits.age {
+        if (before.age, before.reachable) == (limits.age, limits.reachable) {
             return Ok(());
         }
-        let learned = |neighbour: &Neighbour| matches!(neighbour.state, State::Known { is_static: false, .. });
+        let learned = |neighbour: &Neighbour| {
+            matches!(neighbour.state, State::Known { is_static: false, .. } | State::Stale { .. })
+        };
         let known = self.neighbours.iter().filter(of_family).filter(|(_, neighbour)| learned(neighbour));
         let keys: Vec<NeighbourKey> = known.map(|(key, _)| *key).collect();
         for key in keys {
             let mut neighbour = self.neighbours.by_key[&key];
-            neighbour.due = self.neighbours.due_for_age(family, neighbour.since);
+            neighbour.due = self.neighbours.due(family, neighbour.state, neighbour.since);
             self.neighbours.put(key, neighbour);
         }
         Ok(())
@@ -344,7 +354,7 @@ impl Router {
             Some(_) => self.for_waiting(key, Resolve::release),
             None if !self.is_on_link(&key) => self.for_waiting(key, Resolve::refuse),
             None => {
-                let now = Instant::now();
+                let now = self.neighbours.now();
                 let state = State::Incomplete { asked: 0 };
                 self.neighbours
                     .put(key, Neighbour { state, since: now, no_fib_entry: false, reckoned: 0, due: Some(now) });
@@ -355,6 +365,7 @@ impl Router {
 
     /// Does what is due about neighbours.
     pub(crate) fn tick_neighbours(&mut self, now: Instant) {
+        self.neighbours.ticked = now;
         // Each step moves the neighbour's time on, or ends it.
         while let Some(&(due, key)) = self.neighbours.agenda.first()
             && due <= now
@@ -366,14 +377,18 @@ impl Router {
     /// The next step for a neighbour whose time has come: ask, or give up.
     fn advance(&mut self, key: NeighbourKey, now: Instant) {
         let Some(mut neighbour) = self.neighbours.by_key.get(&key).copied() else { return };
+        let family = key.family();
         let (asked, to) = match neighbour.state {
             State::Incomplete { asked } => (asked, MacAddress::BROADCAST),
             State::Probing { mac, asked } => (asked, mac),
-            State::Known { mac, .. } => {
+            State::Known { mac, .. } | State::Stale { mac } | State::Delay { mac } => {
                 // Workers may have heard of it since.
-                if self.neighbours.reckon(&key, &mut neighbour) {
-                    neighbour.due = self.neighbours.due_for_age(key.family(), neighbour.since);
-                    return self.neighbours.put(key, neighbour);
+                if self.is_confirmed(key, neighbour) {
+                    return;
+                }
+                if matches!(neighbour.state, State::Known { .. }) && self.neighbours.doubts(family) {
+                    neighbour.state = State::Stale { mac };
+                    return self.fall_stale(key, neighbour);
                 }
                 (0, mac)
             }
@@ -389,13 +404,13 @@ impl Router {
             }
             return;
         }
-        neighbour.state = match neighbour.state {
-            State::Known { mac, .. } | State::Probing { mac, .. } => State::Probing { mac, asked: asked + 1 },
-            _ => State::Incomplete { asked: asked + 1 },
+        neighbour.state = match neighbour.state.mac() {
+            Some(mac) => State::Probing { mac, asked: asked + 1 },
+            None => State::Incomplete { asked: asked + 1 },
         };
         neighbour.due = Some(now + REQUEST_INTERVAL);
-        self.neighbours.put(key, neighbour);
-        match key.family() {
+        self.move_neighbour(key, neighbour);
+        match family {
             Family::Ip4 => self.send_arp_request(key, to),
             Family::Ip6 => self.send_solicitation(key, to),
         }

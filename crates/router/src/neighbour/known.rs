@@ -22,18 +22,15 @@ pub const MAX_LIMIT: u32 = 1_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Packets wait; that many requests were sent.
-    Incomplete {
-        asked: u32,
-    },
-    Known {
-        mac: MacAddress,
-        is_static: bool,
-    },
-    /// Known, but old: asked directly that many times.
-    Probing {
-        mac: MacAddress,
-        asked: u32,
-    },
+    Incomplete { asked: u32 },
+    /// Reachable (RFC 4861 7.3.2), or an operator said so.
+    Known { mac: MacAddress, is_static: bool },
+    /// Known, but not confirmed lately, and nobody has sent to it since.
+    Stale { mac: MacAddress },
+    /// Stale, and somebody sends to it: to be asked soon.
+    Delay { mac: MacAddress },
+    /// Known, but stale or old: asked directly that many times.
+    Probing { mac: MacAddress, asked: u32 },
     /// Asked for in vain a short while ago.
     Silent,
 }
@@ -41,7 +38,9 @@ pub enum State {
 impl State {
     pub(super) fn mac(&self) -> Option<MacAddress> {
         match *self {
-            State::Known { mac, .. } | State::Probing { mac, .. } => Some(mac),
+            State::Known { mac, .. } | State::Stale { mac } | State::Delay { mac } | State::Probing { mac, .. } => {
+                Some(mac)
+            }
             State::Incomplete { .. } | State::Silent => None,
         }
     }
@@ -55,6 +54,8 @@ impl State {
         match *self {
             State::Incomplete { .. } => Word::INCOMPLETE,
             State::Known { mac, is_static } => Word::known(mac, is_static),
+            State::Stale { mac } => Word::stale(mac),
+            State::Delay { mac } => Word::known(mac, false),
             State::Probing { mac, .. } => Word::probed(mac),
             State::Silent => Word::FAILED,
         }
@@ -81,16 +82,25 @@ pub struct Limits {
     pub limit: u32,
     /// On one interface: a network that is full of names must not push out the others.
     pub interface_limit: u32,
-    /// How long a learned neighbour is trusted without hearing from it (seconds); 0: for
-    /// ever.
+    /// After how long a learned neighbour that is not heard of is asked, and forgotten when it does not answer (seconds);
+    /// 0: never.
     pub age: u32,
+    /// How long after its last answer a neighbour is sure to be there (seconds); then it is asked when it is used
+    /// ([`super::reachability`]). 0: it is not doubted.
+    pub reachable: u32,
     /// When there are too many, the one that was silent longest makes room.
     pub recycle: bool,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { limit: 50_000, interface_limit: 16_384, age: 1200, recycle: false }
+impl Limits {
+    /// Those that hold unless an operator has set others.
+    pub const fn of(family: Family) -> Limits {
+        let reachable = match family {
+            Family::Ip4 => 0,
+            // RFC 4861 10, REACHABLE_TIME.
+            Family::Ip6 => 30,
+        };
+        Limits { limit: 50_000, interface_limit: 16_384, age: 1200, reachable, recycle: false }
     }
 }
 
@@ -104,11 +114,17 @@ struct OfInterface {
 }
 
 /// What is known of a family's neighbours as a whole, on all interfaces.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OfFamily {
     pub limits: Limits,
     known: u32,
     pub met: Met,
+}
+
+impl OfFamily {
+    fn new(family: Family) -> OfFamily {
+        OfFamily { limits: Limits::of(family), known: 0, met: Met::default() }
+    }
 }
 
 /// How often limits were met.
@@ -137,6 +153,7 @@ pub struct Neighbours {
     pub(super) moves_told: Throttle,
     /// Known, but workers do not use it yet, see [`crate::Router::make_known`].
     pub(super) becoming_known: Option<NeighbourKey>,
+    pub(super) ticked: Instant,
     /// Of those that have a route.
     pub(super) adjacencies: HashMap<NeighbourKey, u32>,
 }
@@ -147,7 +164,7 @@ impl Neighbours {
             by_key: BTreeMap::new(),
             agenda: BTreeSet::new(),
             by_interface: HashMap::new(),
-            of_family: ByFamily::default(),
+            of_family: ByFamily { ip4: OfFamily::new(Family::Ip4), ip6: OfFamily::new(Family::Ip6) },
             silent: 0,
             table,
             policy: Policy::default(),
@@ -156,6 +173,7 @@ impl Neighbours {
             refusals_told: Throttle::default(),
             moves_told: Throttle::default(),
             becoming_known: None,
+            ticked: Instant::now(),
             adjacencies: HashMap::new(),
         }
     }
@@ -186,6 +204,11 @@ impl Neighbours {
     /// The same, when workers may use it already.
     pub(crate) fn mac_in_use(&self, key: &NeighbourKey) -> Option<MacAddress> {
         self.mac_of(key).filter(|_| self.becoming_known.as_ref() != Some(key))
+    }
+
+    /// Whether it is doubted, and control wants to know of the next packet to it.
+    pub(crate) fn is_stale(&self, key: &NeighbourKey) -> bool {
+        self.by_key.get(key).is_some_and(|neighbour| matches!(neighbour.state, State::Stale { .. }))
     }
 
     pub(super) fn put(&mut self, key: NeighbourKey, neighbour: Neighbour) {
@@ -271,8 +294,11 @@ impl Neighbours {
         if ticks == neighbour.reckoned {
             return neighbour.since;
         }
-        let ago = Duration::from_secs_f64(time::seconds(time::ticks().saturating_sub(ticks)));
-        Instant::now().checked_sub(ago).map_or(neighbour.since, |seen| seen.max(neighbour.since))
+        let (now, now_ticks) = (Instant::now(), time::ticks());
+        let between = Duration::from_secs_f64(time::seconds(now_ticks.abs_diff(ticks)));
+        // A worker's clock may be ahead of this one.
+        let seen = if ticks > now_ticks { now.checked_add(between) } else { now.checked_sub(between) };
+        seen.map_or(neighbour.since, |seen| seen.max(neighbour.since))
     }
 
     /// Puts into `since` what workers have heard; whether that was news.
@@ -285,12 +311,7 @@ impl Neighbours {
 
     /// How long it has not been heard of.
     pub fn age(&self, key: &NeighbourKey, neighbour: &Neighbour) -> Duration {
-        self.heard(key, neighbour).elapsed()
-    }
-
-    pub(super) fn due_for_age(&self, family: Family, since: Instant) -> Option<Instant> {
-        let age = self.of_family[family].limits.age;
-        (age > 0).then(|| since + Duration::from_secs(age.into()))
+        self.now().saturating_duration_since(self.heard(key, neighbour))
     }
 
     /// What has to go so that one more of a family may become known on an interface.
@@ -337,13 +358,18 @@ impl Neighbours {
             if !self.reckon(&key, &mut neighbour) {
                 return Some(key);
             }
-            if let State::Known { .. } = neighbour.state {
-                neighbour.due = self.due_for_age(family, neighbour.since);
+            if let State::Known { .. } | State::Stale { .. } = neighbour.state {
+                neighbour.due = self.due(family, neighbour.state, neighbour.since);
             }
             self.put(key, neighbour);
         }
         let (_, address) = *self.by_interface.get(&(interface, family))?.learned.first()?;
         Some(NeighbourKey { interface, address })
+    }
+
+    /// The time, never before that of the last tick.
+    pub(super) fn now(&self) -> Instant {
+        Instant::now().max(self.ticked)
     }
 
     /// When [`Router::tick`] has something to do here.

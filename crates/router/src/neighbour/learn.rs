@@ -2,7 +2,7 @@
 
 use super::limit::{Bucket, ByInterface};
 use super::table::Entry;
-use super::{Event, NeighbourKey};
+use super::{Event, Evidence, NeighbourKey};
 use crate::events::EventSender;
 use graph::Context;
 use wire::MacAddress;
@@ -33,21 +33,26 @@ impl Learner {
 
     /// Takes in that a neighbour has an Ethernet address, or says why not; `entry` is what is known of it. With `create`
     /// it need not be known or asked for. So many pieces of news a second pass on an interface as `rate` says.
+    #[allow(clippy::too_many_arguments)]
     pub fn learn(
         &mut self,
         cx: &Context<'_>,
         (key, mac): (NeighbourKey, MacAddress),
+        evidence: Evidence,
         entry: Option<Entry<'_>>,
         create: bool,
         rate: u32,
     ) -> Result<(), NotLearned> {
-        let news = Event::Learned(key, mac);
+        let news = Event::Learned(key, mac, evidence);
         if let Some(word) = entry.map(Entry::word)
             && word.is_static()
         {
             return if word.mac() == Some(mac) { Ok(()) } else { Err(NotLearned::ContradictsStatic) };
         }
         if let Some(entry) = entry {
+            if evidence == Evidence::Hearsay && entry.word().mac() == Some(mac) {
+                return Ok(()); // neither new nor an answer
+            }
             if entry.take_question() {
                 return self.events.try_send(news.into()).map_err(|_| {
                     entry.ask_again();
@@ -72,6 +77,15 @@ impl Learner {
             return Err(NotLearned::Limited);
         }
         self.events.try_send(news.into()).map_err(|_| NotLearned::ControlBusy)
+    }
+
+    /// Tells control that another station may have a neighbour's address, if it has no doubt yet.
+    pub fn doubt(&mut self, cx: &Context<'_>, key: NeighbourKey, entry: Option<Entry<'_>>, rate: u32) {
+        let is_sure = entry.is_some_and(|entry| !entry.word().is_stale());
+        if is_sure && self.limits.of(key.interface).take(cx.now, rate) {
+            // Who is not told of this one is told of the next.
+            let _ = self.events.try_send(Event::Doubted(key).into());
+        }
     }
 
     /// Tells control of a conflict. Who is not told of this one is told of the next.

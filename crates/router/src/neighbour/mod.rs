@@ -14,7 +14,9 @@ pub mod known;
 pub(crate) mod learn;
 pub(crate) mod limit;
 pub mod policy;
+pub mod reachability;
 pub mod resolve;
+pub(crate) mod stale;
 pub(crate) mod table;
 
 use graph::InterfaceIndex;
@@ -66,13 +68,26 @@ impl<T> IndexMut<Family> for ByFamily<T> {
     }
 }
 
+/// What it means that a neighbour said something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// It answered: packets of ours reach it, and its own reach us.
+    Reachable,
+    /// It spoke: its packets reach us (RFC 4861 7.2.3).
+    Hearsay,
+}
+
 /// What workers tell control about neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Packets wait for this neighbour.
     Resolve(NeighbourKey),
     /// This neighbour said that it has this address.
-    Learned(NeighbourKey, MacAddress),
+    Learned(NeighbourKey, MacAddress, Evidence),
+    /// Packets are sent to a neighbour that was not confirmed lately.
+    Used(NeighbourKey),
+    /// Somebody else may have the address of this neighbour.
+    Doubted(NeighbourKey),
     /// Somebody said that it has this address, which is ours.
     Conflict(NeighbourKey, MacAddress),
 }

@@ -28,6 +28,7 @@ const KNOWN: u64 = 1 << 48;
 const ASKED: u64 = 1 << 49;
 const SILENT: u64 = 1 << 50;
 const STATIC: u64 = 1 << 51;
+const STALE: u64 = 1 << 52;
 
 /// What is known of a neighbour, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,11 @@ impl Word {
         let [a, b, c, d, e, f] = mac.0;
         let flags = if is_static { KNOWN | STATIC } else { KNOWN };
         Word(u64::from_be_bytes([0, 0, a, b, c, d, e, f]) | flags)
+    }
+
+    /// Known, but not confirmed lately: control is to be told when packets are sent to it.
+    pub fn stale(mac: MacAddress) -> Word {
+        Word(Word::known(mac, false).0 | STALE)
     }
 
     /// Known, and being asked again.
@@ -61,6 +67,10 @@ impl Word {
 
     pub fn is_silent(self) -> bool {
         self.0 & SILENT != 0
+    }
+
+    pub fn is_stale(self) -> bool {
+        self.0 & STALE != 0
     }
 }
 
@@ -182,12 +192,26 @@ impl Entry<'_> {
 
     /// Takes the question that is open, if one is: of many answers only the first is told.
     pub fn take_question(self) -> bool {
-        self.word().0 & ASKED != 0 && self.0.word.fetch_and(!ASKED, Ordering::Relaxed) & ASKED != 0
+        self.take(ASKED)
     }
 
     /// The answer could not be told.
     pub fn ask_again(self) {
         self.0.word.fetch_or(ASKED, Ordering::Relaxed);
+    }
+
+    /// Takes the doubt, if there is one: of many packets that are sent only the first is told of.
+    pub fn take_doubt(self) -> bool {
+        self.take(STALE)
+    }
+
+    /// The packet could not be told of.
+    pub fn doubt_again(self) {
+        self.0.word.fetch_or(STALE, Ordering::Relaxed);
+    }
+
+    fn take(self, flag: u64) -> bool {
+        self.word().0 & flag != 0 && self.0.word.fetch_and(!flag, Ordering::Relaxed) & flag != 0
     }
 }
 

@@ -21,7 +21,8 @@ fn of_family(router: &Router, family: Family, into: &mut Vec<Statement>) {
         let from = rx.as_deref().unwrap_or("all");
         let line = format!("{ip} punt redirect add rx {from} via {} {tx}", redirect.next_hop);
         let statement = Statement::new(line, format!("{ip} punt redirect del rx {from}"));
-        let mut statement = statement.replaced_by_itself().needing(removal(&tx));
+        // Not replaced by itself: the router may get the address that was the host's.
+        let mut statement = statement.needing(removal(&tx));
         statement.needs.extend(rx.as_deref().map(removal));
         into.push(statement);
     }

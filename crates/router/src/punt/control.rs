@@ -1,6 +1,7 @@
 //! Where packets for the host go, as control keeps it, and the operations on it.
 
 use super::{PuntTable, ToHost, Ways};
+use crate::ip::control::TableIndex;
 use crate::neighbour::NeighbourKey;
 use crate::rate::Limit;
 use crate::{Error, Router};
@@ -97,7 +98,10 @@ impl Router {
 
     /// Whether an address is this router's where an interface's packets are routed; one of its link only, on that link.
     fn is_own_beside(&self, index: InterfaceIndex, address: IpAddr) -> bool {
-        let table = self.table_of(index, Family::of(address));
+        self.is_own_in(self.table_of(index, Family::of(address)), index, address)
+    }
+
+    fn is_own_in(&self, table: TableIndex, index: InterfaceIndex, address: IpAddr) -> bool {
         self.interfaces.iter().any(|interface| match address {
             IpAddr::V4(address) => {
                 interface.ip4.table == table && interface.addresses.iter().any(|own| own.address() == address)
@@ -155,6 +159,15 @@ impl Router {
         match self.punts.iter(family).any(|(_, redirect)| is_it(redirect)) {
             true => Err(Error::PuntedTo { address, word: word(family) }),
             false => Ok(()),
+        }
+    }
+
+    /// Refuses to have an interface to which packets for the host are sent in a table where they would be sent to this router.
+    pub(crate) fn check_punted_move(&self, index: InterfaceIndex, family: Family, to: TableIndex) -> Result<(), Error> {
+        let mut ways = self.punts.iter(family).filter(|(_, redirect)| redirect.interface == index);
+        match ways.find(|(_, redirect)| self.is_own_in(to, index, redirect.next_hop)) {
+            Some((_, redirect)) => Err(Error::PuntToOurselves(redirect.next_hop)),
+            None => Ok(()),
         }
     }
 

@@ -3,11 +3,9 @@
 use super::message;
 use super::{Event, Settings, SettingsError};
 use crate::rate::Throttle;
-use crate::{Error, Router};
+use crate::{Error, Router, random};
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 use wire::MacAddress;
@@ -100,17 +98,12 @@ impl Advertising {
     }
 }
 
-/// A time from none to `most`.
-fn random(most: Duration) -> Duration {
-    most.mul_f64(RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64)
-}
-
 impl Settings {
     /// How long to wait for the next one that goes to all.
     fn pause(&self) -> Duration {
         let (least, most) =
             (Duration::from_secs(self.least_interval().into()), Duration::from_secs(self.max_interval.into()));
-        least + random(most - least)
+        least + random::time_up_to(most - least)
     }
 }
 
@@ -241,7 +234,7 @@ impl Router {
         let answers_directly = self.advertising.settings(index).answers_directly;
         let Some(advertiser) = self.advertising.advertisers.get_mut(&index) else { return };
         advertiser.asked += 1;
-        let due = now + random(ANSWER_DELAY);
+        let due = now + random::time_up_to(ANSWER_DELAY);
         match host.filter(|_| answers_directly && advertiser.waiting.len() < MAX_WAITING) {
             Some((address, mac)) => {
                 if !advertiser.waiting.iter().any(|(_, waits, _)| *waits == address) {

@@ -447,7 +447,9 @@ fn requests_are_answered_and_news_learned_at_the_rates_set() {
 fn there_are_no_more_neighbours_than_the_limits_say() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let host = |n: u8| MacAddress([2, 1, 0, 0, 0, n]);
-    bed.router.set_neighbour_limits(Family::Ip4, Limits { interface_limit: 4, limit: 7, ..Limits::default() }).unwrap();
+    bed.router
+        .set_neighbour_limits(Family::Ip4, Limits { interface_limit: 4, limit: 7, ..Limits::of(Family::Ip4) })
+        .unwrap();
     // One is static on each of the three interfaces.
     (10..20).for_each(|n| request(&e0, (host(n), &format!("10.0.0.{n}")), "10.0.0.1"));
     bed.run();
@@ -470,7 +472,7 @@ fn with_recycle_the_longest_unheard_makes_room() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let host = |n: u8| MacAddress([2, 1, 0, 0, 0, n]);
     bed.router
-        .set_neighbour_limits(Family::Ip4, Limits { interface_limit: 4, recycle: true, ..Limits::default() })
+        .set_neighbour_limits(Family::Ip4, Limits { interface_limit: 4, recycle: true, ..Limits::of(Family::Ip4) })
         .unwrap();
     (10..13).for_each(|n| request(&e0, (host(n), &format!("10.0.0.{n}")), "10.0.0.1"));
     bed.run();
@@ -484,7 +486,9 @@ fn with_recycle_the_longest_unheard_makes_room() {
     assert_eq!(of(&bed, &e0), ["10.0.0.2", "10.0.0.10", "10.0.0.12", "10.0.0.13"]);
     assert_eq!(bed.router.neighbours.met(Family::Ip4).recycled, 1);
     // When all is full, the interface with most gives one up.
-    bed.router.set_neighbour_limits(Family::Ip4, Limits { limit: 6, recycle: true, ..Limits::default() }).unwrap();
+    bed.router
+        .set_neighbour_limits(Family::Ip4, Limits { limit: 6, recycle: true, ..Limits::of(Family::Ip4) })
+        .unwrap();
     request(&e1, (host(10), "10.0.1.10"), "10.0.1.1");
     bed.run();
     assert_eq!(of(&bed, &e0), ["10.0.0.2", "10.0.0.10", "10.0.0.13"]);

@@ -4,6 +4,7 @@ use crate::bed::Bed;
 use crate::packet::Random;
 use command::CommandSet;
 use quiver_router::{Options, Router};
+use std::sync::LazyLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -318,6 +319,10 @@ const WORDS: &[&str] = &[
     "4294967296",
     "-1",
     "255.255.255.255/32",
+    "2001:db8::/129",
+    "::ffff:10.0.0.1",
+    "fe80::1",
+    "ff02::1",
     "0.0.0.0/0",
     "10.0.1.0/33",
     "224.0.0.1",
@@ -337,8 +342,25 @@ const WORDS: &[&str] = &[
     "data",
 ];
 
+/// Those, and how each command that states configuration shows itself to be used, on interfaces that are there.
+static LINES_AS_MEANT: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let commands = quiver_router::commands();
+    let stating = commands.commands();
+    let stating = stating.iter().filter(|command| command.is_configuration());
+    let of_beds = |line: &String| {
+        let named = |word: &str| match word {
+            "e0" => "pg0".to_string(),
+            "e1" | "tap0" => "pg1".to_string(),
+            word => word.to_string(),
+        };
+        line.split(' ').map(named).collect::<Vec<_>>().join(" ")
+    };
+    let examples = stating.flat_map(|command| command.examples().iter().map(of_beds));
+    SAMPLES.iter().map(|line| line.to_string()).chain(examples).collect()
+});
+
 pub fn any_line(random: &mut Random) -> String {
-    let mut words: Vec<String> = random.of(SAMPLES).split(' ').map(str::to_string).collect();
+    let mut words: Vec<String> = random.of(&LINES_AS_MEANT).split(' ').map(str::to_string).collect();
     for _ in 0..random.below(4) {
         let at = random.below(words.len());
         match random.below(7) {
@@ -351,7 +373,7 @@ pub fn any_line(random: &mut Random) -> String {
                 words[at] = words[at].chars().take(keep).collect();
             }
             4 => {
-                let other: Vec<&str> = random.of(SAMPLES).split(' ').collect();
+                let other: Vec<&str> = random.of(&LINES_AS_MEANT).split(' ').collect();
                 let from = random.below(other.len());
                 words.extend(other[from..].iter().map(|word| word.to_string()));
             }

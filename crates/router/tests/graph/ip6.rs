@@ -865,6 +865,10 @@ fn interfaces_join_and_leave() {
         ("set interface ip address del e0 2001:db8::1/64", false),
         ("set interface ip address e0 2001:db8::1/64", true),
         ("enable ip6 interface e0", true),
+        ("disable ip6 interface e0", true),
+        ("set interface ip address del e0 all", false),
+        ("set interface ip address e0 2001:db8::1/64", true),
+        ("enable ip6 interface e0", true),
         ("set interface ip address del e0 all", true),
     ] {
         bed.command(line).unwrap();

@@ -37,6 +37,7 @@ mod ping6;
 mod proxy6;
 mod punt;
 mod punt6;
+mod reachability;
 mod reassembly;
 mod reassembly6;
 mod recursion;

@@ -203,6 +203,6 @@ fn there_are_no_more_neighbours_than_the_limits_say() {
     bed.run();
     assert_eq!(known(&bed), ["2001:db8::a1", "2001:db8::a4"]);
     assert_eq!(bed.router.neighbours.met(Family::Ip6).recycled, 1);
-    assert_eq!(bed.router.neighbours.limits(Family::Ip4), Limits { limit: 1, ..Limits::default() });
+    assert_eq!(bed.router.neighbours.limits(Family::Ip4), Limits { limit: 1, ..Limits::of(Family::Ip4) });
     bed.run();
 }

@@ -271,4 +271,12 @@ fn the_host_and_the_router_have_different_addresses() {
     bed.command("ip6 punt redirect add rx all via 2001:db8:7::7 tap").unwrap();
     let refused = bed.command("set interface ip address e0 2001:db8:7::7/64").unwrap_err();
     assert!(refused.contains("2001:db8:7::7 is where `ip6 punt redirect' sends packets"), "{refused}");
+    // In another table the address may be the router's, as long as the way does not move there.
+    for line in ["ip6 table add 7", "create loopback interface", "set interface ip6 table loop0 7"] {
+        bed.command(line).unwrap();
+    }
+    bed.command("set interface ip address loop0 2001:db8:7::7/64").unwrap();
+    bed.command("set interface ip address del tap all").unwrap();
+    let refused = bed.command("set interface ip6 table tap 7").unwrap_err();
+    assert!(refused.contains("2001:db8:7::7 is an address of this router"), "{refused}");
 }

@@ -261,6 +261,8 @@ fn a_table_goes_with_its_routes_when_nothing_leads_there() {
     assert_eq!(bed.errors_of(|_| {}), error("lookup-ip4-dst", "blackholed packets", 1));
     let error = bed.command("ip table del 4294967295").unwrap_err();
     assert!(error.contains("the route to 60.0.0.0/16 in table 7 leads into table 4294967295"), "{error}");
+    // That of the other family is another table.
+    all(&mut bed, &["ip6 table add 4294967295", "ip6 table del 4294967295"]);
     all(&mut bed, &["ip route del table 7 60.0.0.0/16", "ip table del 4294967295"]);
     // The place is given again when no packet can name it.
     (0..3).for_each(|_| bed.run());

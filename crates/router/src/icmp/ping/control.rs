@@ -13,9 +13,7 @@ use crossbeam_channel::{Receiver, Sender, TrySendError};
 use graph::{InterfaceIndex, time};
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -236,7 +234,7 @@ impl Pings {
 
     /// An identifier that no live ping has and nobody can guess.
     fn free_identifier(&self) -> u16 {
-        let start = RandomState::new().build_hasher().finish() as u16;
+        let start = crate::random::number() as u16;
         let taken = |identifier: &u16| self.live.iter().any(|ping| ping.identifier == *identifier);
         (0..=u16::MAX).map(|n| start.wrapping_add(n)).find(|id| !taken(id)).unwrap_or(start)
     }
