@@ -82,7 +82,7 @@ def test_neighbours_are_learned_and_shown(two_hosts6):
     router, h1, _ = two_hosts6
     assert h1.reaches("2001:db8:2::2", count=1)
     shown = router.cli("show ip6 neighbors")
-    assert re.search(rf"2001:db8:1::2 +D +{h1.mac()} +e0", shown), shown
+    assert re.search(rf"2001:db8:1::2 +D[OW]? +{h1.mac()} +e0", shown), shown
     assert "2001:db8" not in router.cli("show ip4 neighbors")
 
 
@@ -236,7 +236,8 @@ def test_a_switch_that_looks_for_listeners_finds_the_router(lab, driver):
     h1.ip("link", "set", "eth0", "master", "br0")
     h1.ip("link", "set", "br0", "up")
     groups = lambda: h1.run("bridge", "mdb", "show").stdout
-    wait_until(lambda: "grp ff02::1:ff00:1 " in groups(), "the switch knows who listens to the group of the router's address")
+    wait_until(lambda: "grp ff02::1:ff00:1 " in groups(), "the switch knows who listens to the group of the router's address",
+               seconds=15)
     assert "port eth0 grp ff02::1:ff00:1" in groups()
     # A further address is told of as it comes.
     router.cli("set interface ip address e0 2001:db8:1::abc/64")

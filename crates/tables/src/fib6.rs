@@ -13,8 +13,9 @@
 //!
 //! So sparse parts of the address space are passed 32 bits a step and crowded ones are as flat as a table, whatever the
 //! lengths of prefixes; a step touches one or two cache lines. A table of few prefixes begins with such an entry; before it, as long as
-//! they make no more than 64 ranges of /64s, are these, from which most addresses need no step at all (`ranges`). A larger one has
-//! a slot for each /24 of 2000::/3, from where most prefixes of the Internet are two or three lines away.
+//! they make no more than 64 ranges of /64s, are these, from which most addresses need no step at all (`ranges`). A larger one
+//! has a slot for each /16 of 2000::/3, and a block of slots, one for each /32, for a /16 with a thousand prefixes: from there most
+//! prefixes of the Internet are none, one or two lines away.
 //!
 //! The default route is a single word, which addresses without a route take: adding ::/0 touches nothing else.
 //!
@@ -25,7 +26,9 @@ mod key;
 mod lines;
 #[allow(unsafe_code)] // loads of lines as vectors; invariants in the files
 mod lookup;
+mod parts;
 mod ranges;
+mod stretches;
 #[cfg(test)]
 mod tests;
 mod trie;
@@ -195,11 +198,12 @@ impl Fib6 {
     /// Gives a table of so many prefixes a large root, if it has none. It does as well without, only slower: when there is
     /// no room, it is tried again with an eighth more.
     fn grow(&mut self, prefixes: usize, leaf: &impl Fn(u32) -> Leaf) -> bool {
-        if prefixes <= self.most_small || self.writer.root().is_large {
+        if prefixes <= self.most_small || self.writer.root().is_large() {
             return false;
         }
         // Lines lie side by side: so many of them fill large pages.
         self.table.lines.words().want_large_pages(true);
+        self.trie.count_crowds();
         let grown = Root::large().is_ok_and(|root| self.writer.grow(&self.trie, root, leaf).is_ok());
         self.most_small = prefixes + prefixes / 8;
         grown
@@ -232,12 +236,14 @@ impl Fib6 {
                 if wide.is_some_and(|wide| wide.covers(*key)) {
                     continue;
                 }
-                if self.writer.is_wide(*key) {
+                if let Some((part, all)) = self.writer.part_due(&self.trie, *key) {
+                    wide = Some(all);
+                    done = done.and_then(|()| self.writer.renew_part(&self.trie, part, &leaf));
+                } else if let Some(slot) = self.writer.slot_of(*key) {
+                    slots.extend(Some(slot).filter(|slot| slots.last() != Some(slot)));
+                } else {
                     wide = Some(*key);
                     done = done.and_then(|()| self.writer.renew_wide(&self.trie, *key, &leaf));
-                } else {
-                    let same = slots.last().copied();
-                    slots.extend(self.writer.slots_of(*key).filter(|slot| Some(*slot) != same));
                 }
             }
             // In order but for those of nibbles, which lie behind the others.

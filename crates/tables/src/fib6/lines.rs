@@ -13,15 +13,20 @@ pub(super) const LINE: usize = 16;
 /// Most lines that entries can name.
 pub(super) const MOST_LINES: u32 = 1 << 21;
 
-/// Bits of an address that choose a slot of a large root, behind the three of 2000::/3, in which all addresses of the
-/// Internet are (RFC 4291 section 2.4, RFC 3587).
-pub(super) const ROOT_BITS: u8 = 21;
-pub(super) const ROOT_SLOTS: usize = 1 << ROOT_BITS;
-/// How long the prefixes of those slots are.
-pub(super) const ROOT_LENGTH: u8 = 3 + ROOT_BITS;
+/// A large root has a part for each /16 of 2000::/3, in which all addresses of the Internet are (RFC 4291 section 2.4,
+/// RFC 3587).
+pub(super) const PART_LENGTH: u8 = 16;
+pub(super) const PARTS: usize = 1 << (PART_LENGTH - 3);
 const GLOBAL: u64 = 0b001;
-/// Behind the slots of 2000::/3 one for each value of the first nibble.
+/// Behind those one for each value of the first nibble.
 pub(super) const NIBBLES: usize = 16;
+/// A crowded part has a block of slots, one for each /32; others have one slot for all.
+pub(super) const BLOCK_LENGTH: u8 = 32;
+pub(super) const BLOCK_SLOTS: usize = 1 << (BLOCK_LENGTH - PART_LENGTH);
+/// Slots of a large root: those of parts without a block are in the place of the first.
+pub(super) const ROOT_SLOTS: usize = 128 * BLOCK_SLOTS;
+/// In the directory: the part has a block, which begins at the slot that the other bits say.
+const IS_BLOCK: u32 = 1 << 31;
 /// Lines look at one half of the address: up to this bit, or from it on.
 pub(super) const HALF: u8 = 64;
 
@@ -188,32 +193,80 @@ impl Lines {
     }
 }
 
+/// Where the slots of each part of a large root are: its one slot, or its block.
+type Directory = [AtomicU32; PARTS + NIBBLES];
+
 /// Where lookups begin.
 pub(super) struct Root {
-    /// One slot for everything, or those of 2000::/3 and then one for each first nibble.
+    /// One slot for everything, or those of all parts.
     pub slots: Reserved<AtomicU32>,
-    pub is_large: bool,
+    directory: Option<Box<Directory>>,
 }
 
 impl Root {
     pub fn small() -> io::Result<Root> {
-        Ok(Root { slots: Reserved::new(1, Pages::Small)?, is_large: false })
+        Ok(Root { slots: Reserved::new(1, Pages::Small)?, directory: None })
     }
 
+    /// One with no block yet.
     pub fn large() -> io::Result<Root> {
-        // Four large pages: every lookup reads a slot.
-        Ok(Root { slots: Reserved::new(ROOT_SLOTS + NIBBLES, Pages::Huge)?, is_large: true })
+        // Large pages: every lookup reads a slot.
+        let slots = Reserved::new(ROOT_SLOTS, Pages::Huge)?;
+        let directory = Box::new(std::array::from_fn(|part| AtomicU32::new(part as u32)));
+        Ok(Root { slots, directory: Some(directory) })
     }
 
-    /// The slot of a large root, by the upper half of an address.
+    pub fn is_large(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// The directory and all slots of a large root.
     #[inline(always)]
-    pub fn large_slot(upper: u64) -> usize {
-        let global = (upper >> (64 - ROOT_LENGTH as u32)) as usize & (ROOT_SLOTS - 1);
-        if upper >> 61 == GLOBAL { global } else { ROOT_SLOTS + (upper >> 60) as usize }
+    pub fn large_parts(&self) -> Option<(&Directory, &[AtomicU32; ROOT_SLOTS])> {
+        let directory = self.directory.as_ref()?;
+        Some((directory, (&*self.slots).try_into().expect("length set in large")))
+    }
+
+    /// The part of the upper half of an address.
+    #[inline(always)]
+    pub fn part(upper: u64) -> usize {
+        let global = (upper >> (64 - u32::from(PART_LENGTH))) as usize & (PARTS - 1);
+        if upper >> 61 == GLOBAL { global } else { PARTS + (upper >> 60) as usize }
+    }
+
+    /// The slot, by what the directory says of the part.
+    #[inline(always)]
+    pub fn slot_in(part: u32, upper: u64) -> usize {
+        let within = (upper >> (64 - u32::from(BLOCK_LENGTH))) as u32 & (BLOCK_SLOTS as u32 - 1);
+        // All bits or none.
+        let has_block = (part.cast_signed() >> 31).cast_unsigned();
+        ((part & !IS_BLOCK) + (within & has_block)) as usize & (ROOT_SLOTS - 1)
+    }
+
+    /// The slot of an address's upper half at present.
+    #[inline]
+    pub fn slot_of(&self, upper: u64) -> usize {
+        match &self.directory {
+            Some(directory) => Root::slot_in(directory[Root::part(upper)].load(Ordering::Acquire), upper),
+            None => 0,
+        }
     }
 
     #[inline]
     pub fn slot(&self, address: u128) -> &AtomicU32 {
-        &self.slots[if self.is_large { Root::large_slot((address >> 64) as u64) } else { 0 }]
+        &self.slots[self.slot_of((address >> 64) as u64)]
+    }
+
+    /// The block of a part.
+    pub fn block(&self, part: usize) -> Option<u32> {
+        let word = self.directory.as_ref()?[part].load(Ordering::Relaxed);
+        (word & IS_BLOCK != 0).then_some((word & !IS_BLOCK) / BLOCK_SLOTS as u32)
+    }
+
+    /// Has lookups of a part begin in a block, or in its one slot. What they find there is stored before.
+    pub fn set_block(&self, part: usize, block: Option<u32>) {
+        let directory = self.directory.as_ref().expect("only large roots have blocks");
+        let word = block.map_or(part as u32, |block| IS_BLOCK | (block * BLOCK_SLOTS as u32));
+        directory[part].store(word, Ordering::Release);
     }
 }

@@ -9,9 +9,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-use super::lines::{
-    DEPTH_SHIFT, HALF, KIND_SHIFT, LINE, Lines, MISS, MOST_LINES, NIBBLES, NODE, ROOT_SLOTS, Root, key_at,
-};
+use super::lines::{DEPTH_SHIFT, HALF, KIND_SHIFT, LINE, Lines, MISS, MOST_LINES, NODE, ROOT_SLOTS, Root, key_at};
 use super::ranges::{self, Ranges};
 use crate::alike::is_one_value;
 use crate::kernel::Kernel;
@@ -120,13 +118,28 @@ fn resolve(kernel: Kernel, start: &Start, lines: &Lines, addresses: &[u128], lea
     }
 }
 
-/// Slots of a large root are asked for so many addresses before they are read.
-const AHEAD: usize = 32;
+/// Finds the slots of addresses, if the root is a large one, and asks for them: the directory is near, slots are not.
+#[inline]
+fn find_slots<'a>(root: &'a Root, addresses: &[u128], found: &mut [u32]) -> Option<&'a [AtomicU32; ROOT_SLOTS]> {
+    let (directory, slots) = root.large_parts()?;
+    for (address, found) in addresses.iter().zip(found) {
+        let upper = (address >> 64) as u64;
+        let slot = Root::slot_in(directory[Root::part(upper)].load(Ordering::Acquire), upper);
+        prefetch(&slots[slot]);
+        *found = slot as u32;
+    }
+    Some(slots)
+}
+
+/// The entry in a slot that [`find_slots`] has found.
+#[inline(always)]
+fn read_slot(slots: &[AtomicU32; ROOT_SLOTS], slot: u32) -> u32 {
+    slots[slot as usize & (ROOT_SLOTS - 1)].load(Ordering::Acquire)
+}
 
 /// The walk that all kernels take, with a step of theirs.
 #[inline(always)]
 fn walk(start: &Start, lines: &Lines, addresses: &[u128], leaves: &mut [u32], step: impl Fn(u32, u128) -> u32) {
-    let root = &start.root;
     let mut under_way = [0u8; BLOCK];
     let mut count = 0;
     if let Some(ranges) = &start.ranges {
@@ -136,22 +149,16 @@ fn walk(start: &Start, lines: &Lines, addresses: &[u128], leaves: &mut [u32], st
             under_way[count & (BLOCK - 1)] = at as u8;
             count += usize::from(entry >= NODE);
         }
-    } else if root.is_large {
-        let slots: &[AtomicU32; ROOT_SLOTS + NIBBLES] = (&*root.slots).try_into().expect("length set in large");
-        let slot = |address: &u128| &slots[Root::large_slot((address >> 64) as u64)];
-        addresses.iter().take(AHEAD).for_each(|address| prefetch(slot(address)));
+    } else if let Some(slots) = find_slots(&start.root, addresses, leaves) {
         for (at, (address, leaf)) in addresses.iter().zip(&mut *leaves).enumerate() {
-            if let Some(later) = addresses.get(at + AHEAD) {
-                prefetch(slot(later));
-            }
-            let entry = slot(address).load(Ordering::Acquire);
+            let entry = read_slot(slots, *leaf);
             *leaf = entry;
             lines.ask(entry, *address);
             under_way[count & (BLOCK - 1)] = at as u8;
             count += usize::from(entry >= NODE);
         }
     } else {
-        let entry = root.slots[0].load(Ordering::Acquire);
+        let entry = start.root.slots[0].load(Ordering::Acquire);
         leaves.fill(entry);
         if entry >= NODE {
             count = addresses.len();

@@ -1,5 +1,7 @@
 //! The table against a linear scan, and against readers on other threads.
 
+use super::lines::PARTS;
+use super::parts::CROWD;
 use super::*;
 use crate::kernel::Kernel;
 use proptest::prelude::*;
@@ -12,6 +14,10 @@ fn leaf_of(value: u32) -> Leaf {
 }
 
 const UNUSED: u32 = 1 << 27;
+
+fn part_of(key: Key) -> usize {
+    Root::part((key.address() >> 64) as u64)
+}
 
 /// A table whose numbers are leaves, beside its oracle.
 struct Bench {
@@ -98,7 +104,7 @@ impl Bench {
         let (start, lines) = (self.fib.writer.start(), &self.fib.table.lines);
         let root = start.root.slots[0].load(Ordering::Relaxed);
         let Some(ranges) = &start.ranges else {
-            return assert!(start.root.is_large || root < NODE || self.count_stretches() > ranges::MOST);
+            return assert!(start.root.is_large() || root < NODE || self.count_stretches() > ranges::MOST);
         };
         for address in addresses {
             let entry = ranges.find((address >> 64) as u64);
@@ -245,11 +251,23 @@ proptest! {
     }
 
     #[test]
-    fn so_they_do_with_a_large_root(steps in prop::collection::vec(step(), 0..60), early in prop::collection::vec(key(), 0..40)) {
+    fn so_they_do_with_a_large_root(
+        steps in prop::collection::vec(step(), 0..60),
+        early in prop::collection::vec(key(), 0..40),
+        crowd in prop_oneof![Just(1u32), 4..12u32, Just(CROWD)],
+        lines in prop_oneof![3 => Just(Options::MOST_LINES), 1 => 20..60u32],
+    ) {
         let mut bench = Bench::new(Options::MOST_LINES);
         early.into_iter().for_each(|key| bench.insert(key, 9));
+        bench.fib.trie.count_crowds();
+        bench.fib.writer.crowd = crowd;
         bench.fib.writer.grow(&bench.fib.trie, Root::large().unwrap(), &leaf_of).unwrap();
+        bench.fib.writer.limit_to(lines);
         run(&mut bench, steps);
+        let parts: Vec<usize> = bench.oracle.iter().filter(|(key, _)| key.length() > 16).map(|(key, _)| part_of(*key)).collect();
+        for part in 0..PARTS {
+            assert_eq!(bench.fib.trie.crowd(part) as usize, parts.iter().filter(|of| **of == part).count());
+        }
     }
 
     #[test]
@@ -310,14 +328,76 @@ fn a_table_has_ranges_while_they_are_few() {
 fn a_table_that_grows_gets_a_large_root() {
     let mut bench = Bench::new(Options::MOST_LINES);
     for i in 0..=MOST_SMALL as u128 {
-        assert!(!bench.fib.writer.root().is_large);
+        assert!(!bench.fib.writer.root().is_large());
         bench.insert(Key::new(0x2a00 << 112 | (i * 77) << 83, 48), 1 + i as u32 % 7);
     }
-    assert!(bench.fib.writer.root().is_large);
+    assert!(bench.fib.writer.root().is_large());
     bench.account();
     bench.insert(Key::new(0b001 << 125, 3), 3);
     bench.insert(Key::new(0xfc00 << 112, 7), 4);
     bench.insert(Key::DEFAULT, 5);
+    bench.check();
+}
+
+#[test]
+fn a_part_that_is_crowded_has_a_block_as_long_as_it_is() {
+    let mut bench = Bench::new(Options::MOST_LINES);
+    // So many that the root is large; one in each of as many parts.
+    (0..=MOST_SMALL as u128).for_each(|i| bench.insert(Key::new((0x3000 + i) << 112, 20), 1));
+    let others = bench.fib.writer.used();
+    let keys: Vec<Key> = (0..CROWD as u128 + 1).map(|i| Key::new(0x2a00 << 112 | i << 81, 48)).collect();
+    let part = part_of(keys[0]);
+    let block = |bench: &Bench| bench.fib.writer.root().block(part);
+    // What covers all of it, or ends in the middle of it, is painted.
+    let around = [Key::new(0x2a00 << 112, 12), Key::new(0x2a00 << 112, 16), Key::new(0x2a00_0040 << 96, 27)];
+    for turn in 0..2 {
+        for (count, key) in (1..).zip(&keys) {
+            bench.insert(*key, 1 + count as u32 % 3);
+            assert_eq!(block(&bench).is_some(), count >= CROWD as usize, "turn {turn}: {count} routes");
+        }
+        for (value, key) in (5..).zip(around) {
+            bench.insert(key, value);
+            bench.check();
+        }
+        bench.account();
+        around.into_iter().for_each(|key| bench.remove(key));
+        bench.check();
+        for (left, key) in (0..keys.len()).rev().zip(&keys) {
+            bench.remove(*key);
+            assert_eq!(block(&bench).is_some(), left >= CROWD as usize / 4, "turn {turn}: {left} routes");
+        }
+        bench.check();
+        assert_eq!(bench.fib.writer.used(), others);
+    }
+    // The same block again, and many at once.
+    for value in [Some(3), None, Some(4)] {
+        bench.fib.change(&mut keys.iter().map(|key| (*key, value)).collect::<Vec<_>>(), &mut Changes::default());
+        for key in &keys {
+            bench.note(*key, value);
+        }
+        assert_eq!(block(&bench), value.map(|_| 1));
+        bench.check();
+        bench.account();
+    }
+}
+
+#[test]
+fn there_are_not_more_blocks_than_slots() {
+    let mut bench = Bench::new(Options::MOST_LINES);
+    bench.fib.writer.crowd = 4;
+    (0..=MOST_SMALL as u128).for_each(|i| bench.insert(Key::new(0x3000 << 112 | i << 80, 48), 1));
+    let keys = (0..800u128).map(|i| Key::new((0x2000 + i % 200) << 112 | i << 90, 44));
+    let mut changes: Vec<(Key, Option<u32>)> = keys.map(|key| (key, Some(2))).collect();
+    bench.fib.change(&mut changes, &mut Changes::default());
+    for (key, value) in changes {
+        bench.note(key, value);
+    }
+    let root = bench.fib.writer.root();
+    assert_eq!((0..PARTS).filter(|part| root.block(*part).is_some()).count(), 127);
+    bench.check();
+    bench.account();
+    // A route around all.
+    bench.insert(Key::new(0x2000 << 112, 5), 3);
     bench.check();
 }
 
@@ -330,9 +410,14 @@ fn a_host_far_below_others_takes_a_few_lines() {
 }
 
 /// Workers look up while routes under and around their addresses come and go: they find one of those that were there.
-fn watch_changes(routes: u32, length: impl Fn(u128) -> u8) -> Fib6 {
+fn watch_changes(routes: u32, crowd: Option<u32>, length: impl Fn(u128) -> u8) -> Fib6 {
     let domain = Domain::new(2);
     let mut fib = Fib6::new(&domain).unwrap();
+    if let Some(crowd) = crowd {
+        fib.trie.count_crowds();
+        fib.writer.crowd = crowd;
+        fib.writer.grow(&fib.trie, Root::large().unwrap(), &leaf_of).unwrap();
+    }
     let outer = Key::new(0x2001_0db8 << 96, 32);
     fib.insert(outer, 1, leaf_of).unwrap();
     let (handle, stop) = (fib.handle(), Arc::new(AtomicBool::new(false)));
@@ -374,13 +459,20 @@ fn watch_changes(routes: u32, length: impl Fn(u128) -> u8) -> Fib6 {
 
 #[test]
 fn readers_meet_no_half_made_table() {
-    watch_changes(256, |turn| 44 + (turn % 5) as u8);
+    watch_changes(256, None, |turn| 44 + (turn % 5) as u8);
+}
+
+/// A part of the root gets a block and gives it back, in each turn.
+#[test]
+fn readers_meet_no_half_filled_block() {
+    let fib = watch_changes(256, Some(100), |turn| 44 + (turn % 5) as u8);
+    assert_eq!(fib.writer.root().block(part_of(Key::new(0x2001 << 112, 16))), None);
 }
 
 /// The lines of a /64 with longer routes are used again for others, while ranges lead to them or have just led to them.
 #[test]
 fn readers_meet_no_ranges_of_the_past() {
-    let fib = watch_changes(12, |turn| [48, 64, 124, 100, 96][turn as usize % 5]);
+    let fib = watch_changes(12, None, |turn| [48, 64, 124, 100, 96][turn as usize % 5]);
     assert!(fib.writer.used() < 3);
 }
 

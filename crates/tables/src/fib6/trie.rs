@@ -5,6 +5,7 @@
 //! one walk; under a node everything is in the order of addresses.
 
 use super::Key;
+use super::lines::{PART_LENGTH, PARTS, Root};
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -35,19 +36,50 @@ impl Node {
     }
 }
 
+/// The part of a large root that a prefix lies in, one of 2000::/3.
+fn part_of(key: Key) -> Option<usize> {
+    let part = Root::part((key.address() >> 64) as u64);
+    (key.length() > PART_LENGTH && part < PARTS).then_some(part)
+}
+
 pub(super) struct Trie {
     nodes: Vec<Node>,
     /// Places in `nodes` that nobody has.
     free: Vec<u32>,
     lengths: [usize; 129],
     count: usize,
+    /// How many there are in each part of a large root, once that is asked for.
+    crowds: Vec<u32>,
     /// The way to where the last change was, from the root on: changes in the order of addresses begin near its end.
     way: Vec<u32>,
 }
 
 impl Trie {
     pub fn new() -> Trie {
-        Trie { nodes: vec![Node::new(Key::DEFAULT)], free: Vec::new(), lengths: [0; 129], count: 0, way: vec![ROOT] }
+        Trie {
+            nodes: vec![Node::new(Key::DEFAULT)],
+            free: Vec::new(),
+            lengths: [0; 129],
+            count: 0,
+            crowds: Vec::new(),
+            way: vec![ROOT],
+        }
+    }
+
+    /// Counts the prefixes of each part of a large root from now on.
+    pub fn count_crowds(&mut self) {
+        let mut crowds = vec![0; PARTS];
+        self.within(Key::DEFAULT).filter_map(|(key, _)| part_of(key)).for_each(|part| crowds[part] += 1);
+        self.crowds = crowds;
+    }
+
+    /// How many prefixes lie in a part of a large root.
+    pub fn crowd(&self, part: usize) -> u32 {
+        self.crowds.get(part).copied().unwrap_or(0)
+    }
+
+    fn crowd_of(&mut self, key: Key) -> Option<&mut u32> {
+        if self.crowds.is_empty() { None } else { Some(&mut self.crowds[part_of(key)?]) }
     }
 
     pub fn len(&self) -> usize {
@@ -118,6 +150,7 @@ impl Trie {
         if before.is_none() {
             self.count += 1;
             self.lengths[usize::from(key.length())] += 1;
+            self.crowd_of(key).into_iter().for_each(|crowd| *crowd += 1);
         }
         before
     }
@@ -195,8 +228,9 @@ impl Trie {
         let value = node.value;
         self.count -= 1;
         self.lengths[usize::from(key.length())] -= 1;
+        self.crowd_of(key).into_iter().for_each(|crowd| *crowd -= 1);
         if self.count == 0 {
-            *self = Trie::new();
+            *self = Trie { crowds: std::mem::take(&mut self.crowds), ..Trie::new() };
             return Some(value);
         }
         // Its parent may have been there for its sake only.

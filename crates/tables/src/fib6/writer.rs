@@ -3,92 +3,44 @@
 //! A change is prepared whole, in lines that no lookup meets, and then entered by one store for each entry that leads to
 //! something else now. Lines that nothing leads to any more are used again when every worker has begun another round.
 
-use super::lines::{HALF, Kind, LINE, MISS, MOST_LINES, NIBBLES, NODE, Node, ROOT_LENGTH, ROOT_SLOTS, Root, key_at};
+use super::lines::{BLOCK_SLOTS, HALF, Kind, LINE, MISS, MOST_LINES, NIBBLES, NODE, Node, PARTS, Root, key_at};
 use super::lookup::{Start, Table};
+use super::parts::{Blocks, CROWD};
 use super::ranges::Ranges;
+use super::stretches::{Leaves, RANGES, Run, To, showing, stretches};
 use super::trie::{NodeRef, Trie};
 use super::{Key, TableFull};
-use crate::leaf::Leaf;
 use rcu::Domain;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Most ranges in a node.
-const RANGES: usize = LINE;
-const NIBBLE: u8 = 4;
-/// What has slots of its own in a large root.
-const GLOBAL: Key = Key::new(1 << 125, 3);
+pub(super) const NIBBLE: u8 = 4;
 /// So many lines may have been given up before they are collected: those of one size do not do for all others.
 const GIVEN_UP: usize = 4096;
 /// With so many different ones among 256 values these get a slot each: a step less for most of them.
 const CROWDED: usize = 32;
 
-/// What a prefix's number says to lookups: its leaf, or MISS while it is not to be used.
-pub(super) trait Leaves: Fn(u32) -> Leaf {}
-impl<F: Fn(u32) -> Leaf> Leaves for F {}
-
 /// Where an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     /// A slot of the root.
     Slot(usize),
+    /// A part's block, if the entry is one more than its number.
+    Part(usize),
     /// A word of the lines.
     Word(usize),
 }
 
-/// A stretch of addresses that are treated alike.
-#[derive(Debug, Clone, Copy)]
-struct Run {
-    last: u128,
-    to: To,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum To {
-    Leaf(u32),
-    /// To longer prefixes: their node, the prefix that they are in, and the leaf around them.
-    On(NodeRef, Key, u32),
-}
-
-/// The stretches of a prefix, as long as they are not more than they may be.
-struct Runs {
-    first: u128,
-    runs: Vec<Run>,
-    most: usize,
-}
-
-impl Runs {
-    /// Everything up to `last` that is not there yet. False: there are too many.
-    fn put(&mut self, last: u128, to: To) -> bool {
-        match self.runs.last_mut() {
-            Some(before) if before.to == to && matches!(to, To::Leaf(_)) => before.last = last,
-            _ => self.runs.push(Run { last, to }),
-        }
-        self.runs.len() <= self.most
-    }
-
-    /// Fills up to the address before one.
-    fn fill_to(&mut self, address: u128, leaf: u32) -> bool {
-        let is_there = match self.runs.last() {
-            Some(run) => run.last + 1 == address,
-            None => self.first == address,
-        };
-        is_there || self.put(address - 1, To::Leaf(leaf))
-    }
-
-    fn fill_through(&mut self, last: u128, leaf: u32) -> bool {
-        let is_there = self.runs.last().is_some_and(|run| run.last == last);
-        is_there || self.put(last, To::Leaf(leaf))
-    }
-}
-
 /// A change that is being prepared.
 #[derive(Default)]
-struct Draft {
-    sets: Vec<(Place, u32)>,
+pub(super) struct Draft {
+    /// A place and how many behind it, and their entry.
+    pub sets: Vec<(Place, usize, u32)>,
     made: Vec<(u32, Kind)>,
     gone: Vec<(u32, Kind)>,
+    pub made_blocks: Vec<u32>,
+    pub gone_blocks: Vec<u32>,
 }
 
 /// Lines that nobody uses, by the kind that they were of.
@@ -101,9 +53,7 @@ impl Free {
         let kind = if kind == Kind::Sixteen { Kind::Few } else { kind };
         &mut self.0[kind as usize]
     }
-}
 
-impl Free {
     /// Takes lines for a node from those of larger ones, and frees what it leaves of them.
     fn split_for(&mut self, kind: Kind) -> Option<u32> {
         let larger = match kind {
@@ -123,7 +73,7 @@ pub(super) struct Writer {
     table: Arc<Table>,
     domain: Arc<Domain>,
     /// The root that the table has at present, or is to have.
-    root: Arc<Root>,
+    pub(super) root: Arc<Root>,
     /// Where lookups begin.
     start: Arc<Start>,
     free: Arc<Mutex<Free>>,
@@ -134,7 +84,10 @@ pub(super) struct Writer {
     used: usize,
     /// Lines given up since they were collected last.
     given_up: usize,
-    draft: Draft,
+    pub(super) blocks: Blocks,
+    /// [`CROWD`].
+    pub crowd: u32,
+    pub(super) draft: Draft,
 }
 
 impl Writer {
@@ -149,6 +102,8 @@ impl Writer {
             limit: limit.min(MOST_LINES),
             used: 0,
             given_up: 0,
+            blocks: Blocks::default(),
+            crowd: CROWD,
             draft: Draft::default(),
         }
     }
@@ -164,11 +119,17 @@ impl Writer {
 
     /// Bytes that lookups read: lines, slots that lead anywhere, ranges.
     pub fn memory(&self) -> usize {
-        let slots = match self.root.is_large {
-            true => self.root.slots.iter().filter(|slot| slot.load(Ordering::Relaxed) != MISS).count(),
+        let slots = match self.root.is_large() {
+            true => 2 * (PARTS + NIBBLES) + self.blocks_in_use().count() * BLOCK_SLOTS,
             false => 1,
         };
         (self.used * LINE + slots) * size_of::<u32>() + self.start.ranges.as_ref().map_or(0, |_| size_of::<Ranges>())
+    }
+
+    /// Lets it have so many lines at most, or those that it has.
+    #[cfg(test)]
+    pub fn limit_to(&mut self, lines: u32) {
+        self.limit = self.limit.min(lines.max(self.fresh));
     }
 
     /// Lines in use.
@@ -186,17 +147,21 @@ impl Writer {
             let inner = values.map(|at| under(writer, writer.entry(Place::Word(node.word() + at))));
             node.kind.lines() + inner.sum::<usize>()
         }
-        (0..self.root.slots.len()).map(|slot| under(self, self.entry(Place::Slot(slot)))).sum()
+        let singles = super::parts::parts().filter(|part| self.root.is_large() && self.root.block(*part).is_none());
+        let blocks = self.blocks_in_use().flat_map(|part| self.block_of(part));
+        let small = (0..1).filter(|_| !self.root.is_large());
+        small.chain(singles).chain(blocks).map(|slot| under(self, self.entry(Place::Slot(slot)))).sum()
     }
 
-    fn at(&self, place: Place) -> &AtomicU32 {
+    pub(super) fn at(&self, place: Place) -> &AtomicU32 {
         match place {
             Place::Slot(slot) => &self.root.slots[slot],
             Place::Word(word) => &self.table.lines.words()[word],
+            Place::Part(_) => unreachable!("no entry"),
         }
     }
 
-    fn entry(&self, place: Place) -> u32 {
+    pub(super) fn entry(&self, place: Place) -> u32 {
         self.at(place).load(Ordering::Relaxed)
     }
 
@@ -237,9 +202,20 @@ impl Writer {
 
     /// Enters what was prepared.
     pub fn publish(&mut self) {
-        let Draft { sets, made: _, gone } = std::mem::take(&mut self.draft);
-        for (place, entry) in sets {
-            self.at(place).store(entry, Ordering::Release);
+        let Draft { sets, made: _, gone, made_blocks: _, gone_blocks } = std::mem::take(&mut self.draft);
+        for (place, more, entry) in sets {
+            match place {
+                Place::Part(part) => self.root.set_block(part, entry.checked_sub(1)),
+                Place::Slot(first) => {
+                    let slots = &self.root.slots[first..=first + more];
+                    slots.iter().for_each(|slot| slot.store(entry, Ordering::Release));
+                }
+                Place::Word(_) => self.at(place).store(entry, Ordering::Release),
+            }
+        }
+        if !gone_blocks.is_empty() {
+            let free = self.blocks.free.clone();
+            self.domain.retire(move || free.lock().expect("no panic under this lock").extend(gone_blocks));
         }
         let lines = gone.iter().map(|(_, kind)| kind.lines()).sum::<usize>();
         self.used -= lines;
@@ -264,7 +240,7 @@ impl Writer {
     /// Has lookups begin where they are to begin now.
     fn publish_start(&mut self) {
         let entry = self.root.slots[0].load(Ordering::Relaxed);
-        let is_small = !self.root.is_large && entry >= NODE;
+        let is_small = !self.root.is_large() && entry >= NODE;
         let ranges = if is_small { Ranges::of(&self.table.lines, entry) } else { None };
         if !Arc::ptr_eq(&self.root, &self.start.root) || ranges != self.start.ranges {
             self.start = Arc::new(Start { root: self.root.clone(), ranges });
@@ -274,68 +250,12 @@ impl Writer {
 
     /// Forgets what was prepared: nothing has changed.
     pub fn give_up(&mut self) {
-        let Draft { made, .. } = std::mem::take(&mut self.draft);
+        let Draft { made, made_blocks, .. } = std::mem::take(&mut self.draft);
+        self.blocks.free.lock().expect("no panic under this lock").extend(made_blocks);
         let mut free = self.free.lock().expect("no panic under this lock");
         for (line, kind) in made {
             self.used -= kind.lines();
             free.of(kind).push(line);
-        }
-    }
-
-    /// Gives the table a large root, with everything that is in the tree.
-    ///
-    /// # Errors
-    /// When there are too few lines; then nothing has changed.
-    pub fn grow(&mut self, trie: &Trie, root: Root, leaves: &impl Leaves) -> Result<(), TableFull> {
-        let before = self.entry(Place::Slot(0));
-        let small = std::mem::replace(&mut self.root, Arc::new(root));
-        for part in parts() {
-            let made = match self.is_wide(part) {
-                true => self.renew_wide(trie, part, leaves),
-                false => self.slots_of(part).try_for_each(|slot| self.renew(trie, slot, leaves)),
-            };
-            if let Err(full) = made {
-                self.give_up();
-                self.root = small;
-                return Err(full);
-            }
-        }
-        self.publish();
-        self.retire(before);
-        self.publish();
-        Ok(())
-    }
-
-    /// The slots of the root that a prefix lies in or covers.
-    pub fn slots_of(&self, key: Key) -> impl Iterator<Item = usize> + use<> {
-        let nibble = (key.address() >> 124) as usize;
-        let is_global = GLOBAL.contains(key.address());
-        let (global, nibbles) = if !self.root.is_large {
-            (0..1, 0..0)
-        } else if is_global && key.length() >= GLOBAL.length() {
-            let first = (key.address() >> (128 - u32::from(ROOT_LENGTH))) as usize & (ROOT_SLOTS - 1);
-            (first..first + (1 << ROOT_LENGTH.saturating_sub(key.length())), 0..0)
-        } else {
-            let global = if key.covers(GLOBAL) { 0..ROOT_SLOTS } else { 0..0 };
-            (global, nibble..nibble + (NIBBLES >> key.length().min(4)))
-        };
-        let is_other = |nibble: &usize| !GLOBAL.contains((*nibble as u128) << 124);
-        global.chain(nibbles.filter(is_other).map(|nibble| ROOT_SLOTS + nibble))
-    }
-
-    /// Whether a prefix covers several slots.
-    pub fn is_wide(&self, key: Key) -> bool {
-        self.root.is_large && self.slots_of(key).nth(1).is_some()
-    }
-
-    /// The prefix of a slot.
-    fn slot_key(&self, slot: usize) -> Key {
-        if !self.root.is_large {
-            return Key::DEFAULT;
-        }
-        match slot.checked_sub(ROOT_SLOTS) {
-            Some(nibble) => Key::new((nibble as u128) << 124, 4),
-            None => Key::new(GLOBAL.address() | (slot as u128) << (128 - u32::from(ROOT_LENGTH)), ROOT_LENGTH),
         }
     }
 
@@ -344,17 +264,16 @@ impl Writer {
     /// # Errors
     /// When there are too few lines; [`Writer::give_up`] then.
     pub fn refresh(&mut self, trie: &Trie, key: Key, leaves: &impl Leaves) -> Result<(), TableFull> {
-        if self.is_wide(key) {
-            return self.renew_wide(trie, key, leaves);
+        if let Some((part, _)) = self.part_due(trie, key) {
+            return self.renew_part(trie, part, leaves);
         }
-        self.slots_of(key).try_for_each(|slot| {
-            let before = self.entry(Place::Slot(slot));
-            let after = self.changed(trie, before, self.slot_key(slot), key, leaves)?;
-            if after != before {
-                self.set(Place::Slot(slot), after);
-            }
-            Ok(())
-        })
+        let Some(slot) = self.slot_of(key) else { return self.renew_wide(trie, key, leaves) };
+        let before = self.entry(Place::Slot(slot));
+        let after = self.changed(trie, before, self.slot_key(slot), key, leaves)?;
+        if after != before {
+            self.set(Place::Slot(slot), after);
+        }
+        Ok(())
     }
 
     /// Prepares a slot anew.
@@ -370,42 +289,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Prepares all slots of a prefix anew that covers several.
-    ///
-    /// # Errors
-    /// As [`Writer::refresh`].
-    pub fn renew_wide(&mut self, trie: &Trie, key: Key, leaves: &impl Leaves) -> Result<(), TableFull> {
-        if !GLOBAL.covers(key) {
-            return parts().filter(|part| key.covers(*part)).try_for_each(|part| match self.is_wide(part) {
-                true => self.renew_wide(trie, part, leaves),
-                false => self.slots_of(part).try_for_each(|slot| self.renew(trie, slot, leaves)),
-            });
-        }
-        let around = showing(trie, key, leaves);
-        let mut runs = vec![Run { last: key.last(), to: To::Leaf(around) }];
-        if let Some(top) = trie.under(key) {
-            runs = stretches(trie, top, key, ROOT_LENGTH, around, leaves, usize::MAX).expect("there is no limit");
-        }
-        let mut slots = self.slots_of(key);
-        for Run { last, to } in runs {
-            let after = self.value(trie, to, leaves)?;
-            let last = self.slots_of(Key::new(last, ROOT_LENGTH)).next();
-            for slot in slots.by_ref() {
-                let before = self.entry(Place::Slot(slot));
-                if before != after {
-                    self.retire(before);
-                    self.set(Place::Slot(slot), after);
-                }
-                if Some(slot) == last {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn set(&mut self, place: Place, entry: u32) {
-        self.draft.sets.push((place, entry));
+    pub(super) fn set(&mut self, place: Place, entry: u32) {
+        self.draft.sets.push((place, 0, entry));
     }
 
     /// What an entry becomes.
@@ -516,14 +401,20 @@ impl Writer {
     }
 
     /// The entry of a prefix made anew, in place of another.
-    fn replaced(&mut self, trie: &Trie, entry: u32, outer: Key, leaves: &impl Leaves) -> Result<u32, TableFull> {
+    pub(super) fn replaced(
+        &mut self,
+        trie: &Trie,
+        entry: u32,
+        outer: Key,
+        leaves: &impl Leaves,
+    ) -> Result<u32, TableFull> {
         let after = self.build_at(trie, outer, leaves)?;
         self.retire(entry);
         Ok(after)
     }
 
     /// Everything that an entry leads to is not used any more.
-    fn retire(&mut self, entry: u32) {
+    pub(super) fn retire(&mut self, entry: u32) {
         let Some(node) = Node::of(entry) else { return };
         self.draft.gone.push((node.line, node.kind));
         let values = values_of(node.kind);
@@ -532,7 +423,7 @@ impl Writer {
         }
     }
 
-    fn build_at(&mut self, trie: &Trie, outer: Key, leaves: &impl Leaves) -> Result<u32, TableFull> {
+    pub(super) fn build_at(&mut self, trie: &Trie, outer: Key, leaves: &impl Leaves) -> Result<u32, TableFull> {
         let around = showing(trie, outer, leaves);
         match trie.under(outer) {
             Some(top) => self.build(trie, top, outer, around, leaves),
@@ -584,7 +475,7 @@ impl Writer {
         }
     }
 
-    fn value(&mut self, trie: &Trie, to: To, leaves: &impl Leaves) -> Result<u32, TableFull> {
+    pub(super) fn value(&mut self, trie: &Trie, to: To, leaves: &impl Leaves) -> Result<u32, TableFull> {
         match to {
             To::Leaf(leaf) => Ok(leaf),
             To::On(top, outer, around) => self.build(trie, top, outer, around, leaves),
@@ -664,50 +555,4 @@ fn values_of(kind: Kind) -> Range<usize> {
         Some(ranges) => ranges..2 * ranges,
         None => 0..1 << kind.stride(),
     }
-}
-
-/// What a large root is made of: 2000::/3, and the other nibbles.
-fn parts() -> impl Iterator<Item = Key> {
-    let nibbles = (0..NIBBLES as u128).map(|nibble| Key::new(nibble << 124, 4));
-    [GLOBAL].into_iter().chain(nibbles.filter(|nibble| !GLOBAL.covers(*nibble)))
-}
-
-/// The leaf of the longest prefix that covers all of another, itself included; the default route apart.
-fn showing(trie: &Trie, outer: Key, leaves: &impl Leaves) -> u32 {
-    trie.longest(outer.address(), outer.length(), |key, value| own(key, Some(value), leaves)).unwrap_or(MISS)
-}
-
-/// The leaf of a prefix. Slots do not hold the default route.
-fn own(key: Key, value: Option<u32>, leaves: &impl Leaves) -> Option<u32> {
-    let leaf = value.filter(|_| key.length() > 0).map(|value| leaves(value).0);
-    leaf.filter(|leaf| *leaf != MISS)
-}
-
-/// The stretches of `outer`, whose topmost node is `top`; what is longer than the granularity is not told apart. None: they
-/// are more than they may be.
-fn stretches(
-    trie: &Trie,
-    top: NodeRef,
-    outer: Key,
-    granularity: u8,
-    around: u32,
-    leaves: &impl Leaves,
-    most: usize,
-) -> Option<Vec<Run>> {
-    let mut runs = Runs { first: outer.address(), runs: Vec::with_capacity(RANGES + 1), most };
-    let all = stretch(trie, top, granularity, around, leaves, &mut runs) && runs.fill_through(outer.last(), around);
-    all.then_some(runs.runs)
-}
-
-/// Those up to the end of a node. False: they are too many.
-fn stretch(trie: &Trie, top: NodeRef, granularity: u8, around: u32, leaves: &impl Leaves, runs: &mut Runs) -> bool {
-    let (key, value) = trie.look(top);
-    if key.length() > granularity || key.length() == granularity && trie.has_children(top) {
-        let unit = Key::new(key.address(), granularity);
-        return runs.fill_to(unit.address(), around) && runs.put(unit.last(), To::On(top, unit, around));
-    }
-    let inside = own(key, value, leaves).unwrap_or(around);
-    runs.fill_to(key.address(), around)
-        && trie.children(top).all(|child| stretch(trie, child, granularity, inside, leaves, runs))
-        && runs.fill_through(key.last(), inside)
 }

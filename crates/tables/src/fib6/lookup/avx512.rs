@@ -305,20 +305,6 @@ impl Registers {
     }
 }
 
-/// Finds the entries of addresses in the slots of a large root.
-#[inline]
-fn in_slots(root: &Root, addresses: &[u128], entries: &mut [u32]) {
-    let slots: &[AtomicU32; ROOT_SLOTS + NIBBLES] = (&*root.slots).try_into().expect("length set in large");
-    let slot = |address: &u128| &slots[Root::large_slot((address >> 64) as u64)];
-    addresses.iter().take(AHEAD).for_each(|address| prefetch(slot(address)));
-    for (at, (address, entry)) in addresses.iter().zip(entries).enumerate() {
-        if let Some(later) = addresses.get(at + AHEAD) {
-            prefetch(slot(later));
-        }
-        *entry = slot(address).load(Ordering::Acquire);
-    }
-}
-
 /// Finds the entries with which addresses begin; whether any of them leads to a line.
 #[target_feature(enable = "avx512f,avx512dq")]
 fn begin(start: &Start, addresses: &[u128], entries: &mut [u32]) -> bool {
@@ -327,11 +313,11 @@ fn begin(start: &Start, addresses: &[u128], entries: &mut [u32]) -> bool {
         Some(ranges) if ranges.levels == 4 => in_ranges::<4>(ranges, addresses, entries),
         Some(ranges) if ranges.levels == 5 => in_ranges::<5>(ranges, addresses, entries),
         Some(ranges) => in_ranges::<6>(ranges, addresses, entries),
-        None if start.root.is_large => {
-            in_slots(&start.root, addresses, entries);
-            true
-        }
         None => {
+            if let Some(slots) = find_slots(&start.root, addresses, entries) {
+                entries.iter_mut().for_each(|entry| *entry = read_slot(slots, *entry));
+                return true;
+            }
             let entry = start.root.slots[0].load(Ordering::Acquire);
             entries.fill(entry);
             entry >= NODE
@@ -344,7 +330,7 @@ pub(super) fn resolve(start: &Start, lines: &Lines, addresses: &[u128], leaves: 
     if !begin(start, addresses, leaves) {
         return;
     }
-    match start.root.is_large {
+    match start.root.is_large() {
         false => follow::<NEVER>(lines, addresses, leaves),
         true if lines.are_far() => follow::<FAR>(lines, addresses, leaves),
         true => follow::<NEAR>(lines, addresses, leaves),
