@@ -35,11 +35,13 @@ test-rust: ## Only the tests of the crates
 test-models: ## Only the models: every interleaving of readers and a writer
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p quiver-rcu -p quiver-graph -p quiver-tables --test models --release --locked
 
-# Against a build with debug assertions: it checks its packet ledger every round.
+# Against a build with debug assertions: it checks its packet ledger every round. Most of a test is waiting: a few run at
+# once, each with routers, hosts and wires of its own (AT_ONCE=1: one after the other).
+AT_ONCE ?= 3
 test-e2e: ## Only the end-to-end tests
 	cargo build -p quiver --locked
-	@if $(PYTHON) -c 'import pytest' 2>/dev/null; then $(PYTHON) -m pytest $(PYTEST); \
-	else echo 'pytest is not installed (make deps): end-to-end tests skipped'; fi
+	@if $(PYTHON) -c 'import pytest, xdist' 2>/dev/null; then $(PYTHON) -m pytest -n $(AT_ONCE) $(PYTEST); \
+	else echo 'pytest or pytest-xdist is not installed (make deps): end-to-end tests skipped'; fi
 
 bench: build ## Measure what a packet costs: all scenarios; hot, cold, small vectors, AVX2, portable, two workers
 	@$(PYTHON) bench/bench.py run

@@ -30,6 +30,7 @@ need busybox-static test -x /bin/busybox
 need cpio command -v cpio
 need python3 test -x /usr/bin/python3
 need python3-pytest /usr/bin/python3 -c 'import pytest'
+need python3-pytest-xdist /usr/bin/python3 -c 'import xdist'
 need python3-scapy /usr/bin/python3 -c 'import scapy'
 
 if [ -n "$missing" ]; then
