@@ -82,7 +82,7 @@ pub enum Error {
     NoSuchInterface(String),
     #[error("an interface named `{0}' exists already")]
     NameTaken(String),
-    #[error("`{0}' is no interface name: a letter, then up to {max} in all of letters, digits, - _ . / :", max = interface::control::MAX_NAME)]
+    #[error("`{0}' is no interface name: a letter, then up to {max} in all of letters, digits, - _ . / :", max = interface::names::MAX_NAME)]
     BadName(String),
     #[error("`{0}' is no interface name: commands take it for something else")]
     NameMeansElse(String),

@@ -10,17 +10,19 @@ pub mod control;
 mod creation;
 mod facts;
 mod inject;
+mod known;
 pub(crate) mod link_watch;
 mod mtu;
+pub mod names;
 mod output;
 pub mod queues;
 mod station;
 pub mod unnumbered;
 
 pub use addresses::MAX_ADDRESSES;
-pub use control::{Interface, Interfaces};
 pub use creation::{Creation, LoopbackOptions};
 pub use facts::{Facts, FactsTable, SharedFacts};
+pub use known::{Interface, Interfaces};
 pub use mtu::Mtus;
 pub use station::MAX_SECONDARY_MACS;
 

@@ -1,67 +1,67 @@
 //! ARP: who is asked, who is answered, who is believed, and what waits meanwhile.
 
-use crate::bed::{Arrival, Bed, Port, error, host_mac, prefix};
+use crate::bed::{Bed, Port, error, host_mac, prefix};
 use crate::packet::*;
 use quiver_router::ip::control::{Source, Way};
 use quiver_router::neighbour::NeighbourKey;
-use quiver_router::neighbour::control::{REQUESTS, SILENCE};
+use quiver_router::neighbour::control::REQUESTS;
 use quiver_router::neighbour::known::{Limits, State};
 use quiver_router::neighbour::policy::Rates;
-use quiver_router::neighbour::resolve::{Bounds, HELD_PER_NEIGHBOUR, MAX_HELD_OF_INTERFACE, MAX_HELD_OF_SOURCE};
 use std::time::Duration;
 use wire::{Family, MacAddress};
 
-const HOST: MacAddress = MacAddress([2, 0xcc, 0, 0, 0, 9]);
-const SECOND: Duration = Duration::from_millis(1001);
+pub const HOST: MacAddress = MacAddress([2, 0xcc, 0, 0, 0, 9]);
+pub const SECOND: Duration = Duration::from_millis(1001);
+
 /// How long a learned neighbour is trusted, unless told otherwise.
-const MAX_AGE: Duration = Duration::from_secs(1200);
+pub const MAX_AGE: Duration = Duration::from_secs(1200);
 
 /// An ARP message that arrives at e0 from a host, padded as Ethernet does.
-fn message(port: &Port, to: MacAddress, operation: u16, sender: (MacAddress, &str), target: (MacAddress, &str)) {
+pub fn message(port: &Port, to: MacAddress, operation: u16, sender: (MacAddress, &str), target: (MacAddress, &str)) {
     let mut frame = ethernet(to, sender.0, 0x0806, &arp(operation, sender, target));
     frame.resize(60, 0);
     port.receive(frame);
 }
 
-fn request(port: &Port, sender: (MacAddress, &str), target: &str) {
+pub fn request(port: &Port, sender: (MacAddress, &str), target: &str) {
     message(port, MacAddress::BROADCAST, REQUEST, sender, (MacAddress::ZERO, target));
 }
 
-fn reply(port: &Port, sender: (MacAddress, &str), target: &str) {
+pub fn reply(port: &Port, sender: (MacAddress, &str), target: &str) {
     message(port, port.mac, REPLY, sender, (port.mac, target));
 }
 
 /// A host asks for `us`, and so is learned; our answer is forgotten.
-fn learn(bed: &mut Bed, port: &Port, host: (MacAddress, &str), us: &str) {
+pub fn learn(bed: &mut Bed, port: &Port, host: (MacAddress, &str), us: &str) {
     request(port, host, us);
     bed.run();
     assert_eq!(port.sent().len(), 1);
     assert_eq!(state(bed, port, host.1), learned(host.0));
 }
 
-fn announce(port: &Port, operation: u16, host: (MacAddress, &str)) {
+pub fn announce(port: &Port, operation: u16, host: (MacAddress, &str)) {
     message(port, MacAddress::BROADCAST, operation, host, (MacAddress::ZERO, host.1));
 }
 
 /// The request that the router sends for `target`.
-fn our_request(port: &Port, us: &str, target: &str) -> Vec<u8> {
+pub fn our_request(port: &Port, us: &str, target: &str) -> Vec<u8> {
     let message = arp(REQUEST, (port.mac, us), (MacAddress::ZERO, target));
     ethernet(MacAddress::BROADCAST, port.mac, 0x0806, &message)
 }
 
-fn state(bed: &Bed, port: &Port, address: &str) -> Option<State> {
+pub fn state(bed: &Bed, port: &Port, address: &str) -> Option<State> {
     let key = NeighbourKey::new(port.index, ip(address));
     bed.router.neighbours.iter().find(|(known, _)| **known == key).map(|(_, neighbour)| neighbour.state)
 }
 
-fn learned(mac: MacAddress) -> Option<State> {
+pub fn learned(mac: MacAddress) -> Option<State> {
     Some(State::Known { mac, is_static: false })
 }
 
 /// A host whose address the router does not know yet.
-const UNKNOWN: &str = "10.0.1.77";
+pub const UNKNOWN: &str = "10.0.1.77";
 
-fn to_unknown(number: u16) -> Packet {
+pub fn to_unknown(number: u16) -> Packet {
     Packet::udp("10.0.0.2", UNKNOWN, b"data").id(number)
 }
 
@@ -239,185 +239,6 @@ fn what_an_operator_said_is_not_overridden_from_the_wire() {
 }
 
 #[test]
-fn packets_for_an_unknown_host_wait_while_it_is_asked_for_once_and_go_in_order() {
-    for route in [UNKNOWN, "77.0.0.1"] {
-        let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-        bed.route("77.0.0.0/8", &[UNKNOWN]);
-        let mut expected = Vec::new();
-        for number in 0..HELD_PER_NEIGHBOUR as u16 {
-            let frame = e0.receive_packet(&Packet::udp("10.0.0.2", route, b"data").id(number));
-            expected.push(forwarded(&frame, HOST, e1.mac));
-            if number % 7 == 0 {
-                bed.run();
-            }
-        }
-        bed.run();
-        assert_eq!(e1.sent(), [our_request(&e1, "10.0.1.1", UNKNOWN)]);
-        assert_eq!(state(&bed, &e1, UNKNOWN), Some(State::Incomplete { asked: 1 }));
-        assert_eq!(bed.held(), HELD_PER_NEIGHBOUR as u64);
-        reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
-        bed.run();
-        assert_eq!(e1.sent(), expected);
-        assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-        assert_eq!(bed.router.neighbours.len(), 4);
-    }
-}
-
-#[test]
-fn both_who_wait_for_a_host_are_served_by_one_request() {
-    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    bed.route("77.0.0.0/8", &[UNKNOWN]);
-    let direct = e0.receive_packet(&to_unknown(1));
-    let routed = e0.receive_packet(&Packet::udp("10.0.0.2", "77.0.0.1", b"x"));
-    bed.run();
-    assert_eq!(e1.sent(), [our_request(&e1, "10.0.1.1", UNKNOWN)]);
-    reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
-    bed.run();
-    let (mut sent, mut expected) = (e1.sent(), vec![direct, routed]);
-    expected.iter_mut().for_each(|frame| *frame = forwarded(frame, HOST, e1.mac));
-    sent.sort();
-    expected.sort();
-    assert_eq!(sent, expected);
-}
-
-#[test]
-fn a_static_neighbour_releases_what_waits_for_it() {
-    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    let frame = e0.receive_packet(&to_unknown(1));
-    bed.run();
-    e1.sent();
-    bed.know(&e1, UNKNOWN);
-    bed.run();
-    assert_eq!(e1.sent(), [forwarded(&frame, host_mac(ip(UNKNOWN)), e1.mac)]);
-}
-
-#[test]
-fn a_host_that_does_not_answer_is_asked_three_times_and_its_senders_told() {
-    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    let frame = e0.receive_packet(&to_unknown(1));
-    bed.run();
-    for _ in 1..REQUESTS {
-        assert_eq!(e1.sent(), [our_request(&e1, "10.0.1.1", UNKNOWN)]);
-        // Not sooner than after a second.
-        bed.advance(Duration::from_millis(1));
-        assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
-        assert_eq!((bed.held(), e0.sent().len()), (1, 0));
-        bed.advance(SECOND);
-    }
-    assert_eq!(e1.sent(), [our_request(&e1, "10.0.1.1", UNKNOWN)]);
-    bed.advance(SECOND);
-    assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
-    let sent = e0.sent();
-    assert_eq!(sent.len(), 1);
-    // Destination unreachable, host unreachable, about the packet as it came.
-    assert_eq!(sent[0][34..], icmp(3, 1, 0, &frame[14..]));
-    assert_eq!(state(&bed, &e1, UNKNOWN), Some(State::Silent));
-    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-    // For a while nobody is asked: the sender is told at once.
-    let frame = e0.receive_packet(&to_unknown(2));
-    bed.run();
-    assert_eq!((e0.sent()[0][34..].to_vec(), bed.held()), (icmp(3, 1, 0, &frame[14..]), 0));
-    assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
-    // Then the next packet starts all over.
-    bed.advance(SILENCE);
-    assert_eq!(state(&bed, &e1, UNKNOWN), None);
-    e0.receive_packet(&to_unknown(3));
-    bed.run();
-    assert_eq!(e1.sent(), [our_request(&e1, "10.0.1.1", UNKNOWN)]);
-}
-
-#[test]
-fn what_waits_is_bounded_for_one_host() {
-    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    let frames: Vec<_> = (0..HELD_PER_NEIGHBOUR as u16 + 20).map(|n| e0.receive_packet(&to_unknown(n))).collect();
-    let errors = bed.errors_of(|_| {});
-    assert_eq!(errors, error("ip4-arp", "hold queue full", 20));
-    assert_eq!(bed.held(), HELD_PER_NEIGHBOUR as u64);
-    e1.sent();
-    reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
-    bed.run();
-    // The first ones are kept.
-    let expected: Vec<_> = frames[..HELD_PER_NEIGHBOUR].iter().map(|frame| forwarded(frame, HOST, e1.mac)).collect();
-    assert_eq!(e1.sent(), expected);
-}
-
-#[test]
-fn a_silent_host_that_speaks_up_is_found_at_once() {
-    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    e0.receive_packet(&to_unknown(1));
-    bed.run();
-    (0..REQUESTS).for_each(|_| bed.advance(SECOND));
-    assert_eq!(state(&bed, &e1, UNKNOWN), Some(State::Silent));
-    e1.sent();
-    announce(&e1, REPLY, (HOST, UNKNOWN));
-    bed.run();
-    assert_eq!(state(&bed, &e1, UNKNOWN), learned(HOST));
-    let frame = e0.receive_packet(&to_unknown(2));
-    bed.run();
-    assert_eq!(e1.sent(), [forwarded(&frame, HOST, e1.mac)]);
-}
-
-/// Packets from `source`, `each` to each of `hosts` absent hosts of 30.0.0.0/16.
-fn scan(bed: &mut Bed, e0: &Port, source: &str, each: usize, hosts: usize) {
-    for host in 0..hosts {
-        let target = format!("30.0.{}.{}", 1 + host / 200, 1 + host % 200);
-        (0..each).for_each(|_| drop(e0.receive_packet(&Packet::udp(source, &target, b"x"))));
-    }
-    bed.run();
-}
-
-#[test]
-fn a_scan_of_absent_hosts_is_bounded_and_ends_and_others_are_unhurt() {
-    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
-    bed.router.add_address(e2.index, prefix("30.0.0.1/16")).unwrap();
-    bed.run();
-    e2.sent();
-    scan(&mut bed, &e0, "10.0.0.2", 4, 10_000);
-    assert!(bed.held() <= MAX_HELD_OF_SOURCE as u64, "{}", bed.held());
-    assert!(e2.sent().len() <= MAX_HELD_OF_SOURCE);
-    // Others' new neighbours, there and elsewhere, are found with the first packet. (By
-    // chance, one in 256, a source counts as the same as the scanner's.)
-    let found = |bed: &mut Bed, port: &Port, source: &str, target: &str, us: &str| {
-        let frame = e0.receive_packet(&Packet::udp(source, target, b"x"));
-        bed.run();
-        let asked = port.sent() == [our_request(port, us, target)];
-        reply(port, (HOST, target), us);
-        bed.run();
-        asked && port.sent() == [forwarded(&frame, HOST, port.mac)]
-    };
-    let others = (3..11).filter(|n| found(&mut bed, &e2, &format!("10.0.0.{n}"), &format!("30.0.200.{n}"), "30.0.0.1"));
-    assert!(others.count() >= 6);
-    assert!(found(&mut bed, &e1, "10.0.0.2", UNKNOWN, "10.0.1.1"), "nor the scanner's own, elsewhere");
-    // Even many sources have no more than the interface's share.
-    (10..200).for_each(|n| scan(&mut bed, &e0, &format!("10.0.0.{n}"), 1, 100));
-    assert!(bed.held() <= MAX_HELD_OF_INTERFACE as u64, "{}", bed.held());
-    let frame = e0.receive_packet(&Packet::udp("10.0.0.3", "10.0.1.78", b"x"));
-    bed.run();
-    reply(&e1, (HOST, "10.0.1.78"), "10.0.1.1");
-    bed.run();
-    assert_eq!(e1.sent().last(), Some(&forwarded(&frame, HOST, e1.mac)));
-    // It ends, and what was held is told to its senders, as far as they are there.
-    (0..=REQUESTS * 2).for_each(|_| bed.advance(SECOND));
-    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-    bed.advance(SILENCE);
-    let silent = bed.router.neighbours.iter().filter(|(_, n)| !matches!(n.state, State::Known { .. }));
-    assert_eq!(silent.count(), 0);
-}
-
-#[test]
-fn one_source_gets_a_quarter_of_the_rate() {
-    let (mut bed, [e0, _, e2]) = Bed::with_three_ports();
-    bed.router.add_address(e2.index, prefix("30.0.0.1/16")).unwrap();
-    bed.router.set_neighbour_rates(Family::Ip4, Rates { requests: 40, ..Rates::default() });
-    bed.run();
-    e2.sent();
-    scan(&mut bed, &e0, "10.0.0.2", 1, 100);
-    let asked = e2.sent().len();
-    assert!((10..30).contains(&asked), "{asked} of a second's ten");
-    assert_eq!(bed.errors()[&("ip4-arp".into(), "ARP requests throttled".into())], 100 - asked as u64);
-}
-
-#[test]
 fn requests_are_answered_and_news_learned_at_the_rates_set() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     bed.router.set_neighbour_rates(Family::Ip4, Rates { replies: 20, learning: 10, ..Rates::default() });
@@ -493,19 +314,6 @@ fn with_recycle_the_longest_unheard_makes_room() {
     bed.run();
     assert_eq!(of(&bed, &e0), ["10.0.0.2", "10.0.0.10", "10.0.0.13"]);
     assert_eq!(of(&bed, &e1), ["10.0.1.2", "10.0.1.10"]);
-}
-
-#[test]
-fn a_next_hop_off_every_network_is_refused_at_once() {
-    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    let hop = quiver_router::ip::control::Way::Via { next_hop: ip("99.0.0.1").into(), interface: Some(e1.index) };
-    bed.route_way("77.0.0.0/8", hop);
-    let frame = e0.receive_packet(&Packet::udp("10.0.0.2", "77.0.0.1", b"x"));
-    bed.run();
-    // The route waits for its network; there is no other.
-    assert_eq!(e0.sent()[0][34..], icmp(3, 0, 0, &frame[14..]));
-    assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
-    assert_eq!(bed.held(), 0);
 }
 
 #[test]
@@ -787,57 +595,6 @@ fn virtual_routers_may_answer_from_their_own_station() {
 }
 
 #[test]
-fn nothing_overtakes_what_waits_for_a_neighbour() {
-    for target in [UNKNOWN, "77.0.0.1"] {
-        let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-        bed.route("77.0.0.0/8", &[UNKNOWN]);
-        let mut expected = Vec::new();
-        let send = |expected: &mut Vec<Vec<u8>>| {
-            let packet = Packet::udp("10.0.0.2", target, b"data").id(expected.len() as u16);
-            expected.push(forwarded(&e0.receive_packet(&packet), HOST, e1.mac));
-        };
-        let rounds = |bed: &mut Bed| while bed.worker.round() != graph::Progress::Idle {};
-        send(&mut expected);
-        bed.run();
-        e1.sent();
-        reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
-        rounds(&mut bed);
-        // Control has the answer; packets arrive before it acts, before the worker hears of
-        // it, and in the very round in which it does.
-        send(&mut expected);
-        rounds(&mut bed);
-        while let Ok(event) = bed.router.events().try_recv() {
-            bed.router.handle(event);
-        }
-        send(&mut expected);
-        bed.worker.round();
-        send(&mut expected);
-        bed.worker.round();
-        bed.run();
-        send(&mut expected);
-        bed.run();
-        assert_eq!(e1.sent(), expected, "{target}");
-    }
-}
-
-#[test]
-fn packets_that_waited_leave_a_record_in_their_trace() {
-    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    bed.command("trace add test-input 10").unwrap();
-    e0.receive_packet(&to_unknown(1));
-    e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.78", b"x"));
-    bed.run();
-    reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
-    bed.run();
-    (0..=REQUESTS).for_each(|_| bed.advance(SECOND));
-    let trace = bed.ask("show trace").unwrap();
-    // Once when it went on, and once when it was refused.
-    let records = trace.lines().filter(|line| line.contains(": ip4-arp")).count();
-    assert_eq!(records, 2, "{trace}");
-    assert!(trace.contains(": ip4-icmp-error"), "{trace}");
-}
-
-#[test]
 fn a_refused_static_neighbour_leaves_the_one_that_was_there() {
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
     bed.command("ip neighbor e1 10.0.1.7 02:00:00:00:00:07").unwrap();
@@ -845,39 +602,6 @@ fn a_refused_static_neighbour_leaves_the_one_that_was_there() {
     assert!(refused.contains("ff:ff:ff:ff:ff:ff"), "{refused}");
     assert!(state(&bed, &e1, "10.0.1.7").is_some_and(|state| state.is_static()));
     assert!(bed.router.ip.routes().contains_key(prefix("10.0.1.7/32")));
-}
-
-#[test]
-fn packets_to_a_neighbour_without_a_route_of_its_own_do_not_go_round() {
-    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    bed.command("ip neighbor e1 10.0.1.9 02:cc:00:00:00:09 no-fib-entry").unwrap();
-    e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.9", b"x"));
-    let moved = bed.errors_of(|bed| (0..20).for_each(|_| bed.run()));
-    assert_eq!(moved, error("ip4-icmp-error", "ICMP host unreachable sent", 1));
-    assert_eq!((e0.sent().len(), e1.sent().len(), bed.held()), (1, 0, 0));
-}
-
-#[test]
-fn what_waits_is_bounded_by_its_buffers() {
-    let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    bed.router.set_mtu(e0.index, 9000).unwrap();
-    let most = Bounds::of_share(bed.router.graph.pool().capacity() as usize);
-    // Five buffers each, to so many hosts that no other bound is met.
-    let large = vec![7; 8900];
-    for n in 0..100 {
-        let packet = Packet::udp("10.0.0.2", &format!("10.0.1.{}", 100 + n % 20), &large);
-        let frame = packet.frame(e0.mac, host_mac(packet.source));
-        let rest = frame.len() - 4 * 2048;
-        e0.receive(Arrival::from(frame).in_parts(&[2048, 2048, 2048, 2048, rest]));
-    }
-    let moved = bed.errors_of(|_| {});
-    let held = bed.held() as usize;
-    assert_eq!(held, most.of_source / 5);
-    assert_eq!(moved, error("ip4-arp", "too many packets wait for neighbours", (100 - held) as u64));
-    assert_eq!(bed.buffers_in_use() as usize, held * 5);
-    (0..4).for_each(|_| bed.advance(SECOND));
-    bed.run();
-    assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
 }
 
 #[test]

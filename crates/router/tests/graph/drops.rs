@@ -840,7 +840,7 @@ fn the_table_above_knows_every_name() {
     let others = [NOT_REACHED, OTHER_TESTS, ARP, DHCP, PINGS, FRAGMENTATION, REASSEMBLY, EVENTS].concat();
     let known: BTreeSet<(String, String)> = names
         .chain(others)
-        .chain(crate::ip6::names())
+        .chain(crate::drops6::names())
         .map(|(node, reason)| (node.to_string(), reason.to_string()))
         .collect();
     // The ports are alike: e1 stands for all.

@@ -1,8 +1,8 @@
 //! Fragments of IPv6 that the router makes: of what it sends itself, and of nothing else (RFC 8200 sections 4.5 and 5).
 
 use crate::bed::error;
+use crate::bed6::{OURS, STRANGER, bed, mac_of, told};
 use crate::fragmentation::in_buffers;
-use crate::ip6::{OURS, STRANGER, bed, mac_of, told};
 use crate::packet6::*;
 use crate::pieces::data;
 use crate::reassembly6::{HOST, LONGEST, cut, echoed, echoed_from, receive, request, whole};

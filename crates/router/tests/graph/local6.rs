@@ -1,7 +1,7 @@
 //! What becomes of IPv6 packets to the router itself: who takes them, and what is answered when nobody does.
 
 use crate::bed::{Arrival, Port, error};
-use crate::ip6::{LINK_LOCAL, OURS, bed, mac_of, padding, send, told};
+use crate::bed6::{LINK_LOCAL, OURS, bed, mac_of, padding, send, told};
 use crate::local::{ACK, FIN, RST, SYN, listen};
 use crate::packet::TCP;
 use crate::packet6::*;

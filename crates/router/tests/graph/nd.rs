@@ -1,7 +1,7 @@
 //! Neighbor Discovery (RFC 4861): neighbours are asked for, answered and kept within bounds.
 
 use crate::bed::{Bed, error};
-use crate::ip6::*;
+use crate::bed6::*;
 use crate::packet6::*;
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::neighbour::known::{Limits, State};

@@ -1,7 +1,7 @@
 //! `ping` of IPv6 hosts: what is as that of IPv4 is tested there.
 
 use crate::bed::{Bed, Port, error};
-use crate::ip6::{bed, mac_of};
+use crate::bed6::{bed, mac_of};
 use crate::packet6::*;
 use crate::ping::{Asked, told};
 use quiver_router::neighbour::NeighbourKey;

@@ -1,7 +1,7 @@
 //! Punting of IPv6: what goes to the host, how it gets there, what stays on its link, and that it does not go round.
 
 use crate::bed::{Bed, Errors, Port, error};
-use crate::ip6::{LINK_LOCAL, OURS, mac_of, padding, send, told};
+use crate::bed6::{LINK_LOCAL, OURS, mac_of, padding, send, told};
 use crate::packet::ethernet;
 use crate::packet6::*;
 use quiver_router::neighbour::NeighbourKey;
@@ -13,7 +13,7 @@ const SENDER: &str = "2001:db8::2";
 
 /// A bed whose port `tap` leads to the host, 2001:db8:9::2. Routes for 2001:db8:21::/48 say `via punt`.
 fn bed() -> (Bed, [Port; 3], Port) {
-    let (mut bed, ports) = crate::ip6::bed();
+    let (mut bed, ports) = crate::bed6::bed();
     let tap = bed.port("tap", &[]);
     bed.command("set interface ip address tap 2001:db8:9::1/64").unwrap();
     bed.router.set_neighbour(NeighbourKey::new(tap.index, ip6("2001:db8:9::2")), HOST, true).unwrap();

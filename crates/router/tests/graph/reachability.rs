@@ -1,7 +1,7 @@
 //! Whether known neighbours are still there (RFC 4861 7.3).
 
 use crate::bed::{Bed, Port, error};
-use crate::ip6::*;
+use crate::bed6::*;
 use crate::packet6::*;
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::neighbour::known::State;

@@ -1,8 +1,8 @@
 //! IPv6 datagrams that come to the router in fragments, and those of the router's own that leave in fragments.
 
 use crate::bed::{Arrival, Errors, Port, error};
+use crate::bed6::{OURS, STRANGER, bed, mac_of, padding, solicitation, told};
 use crate::fragmentation::in_buffers;
-use crate::ip6::{OURS, STRANGER, bed, mac_of, padding, solicitation, told};
 use crate::packet::Random;
 use crate::packet6::*;
 use crate::pieces::{data, in_orders, of_node, time_out};

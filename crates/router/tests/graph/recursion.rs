@@ -188,7 +188,7 @@ fn a_file_of_routes_is_loaded_whole_or_not() {
 
 #[test]
 fn a_file_of_both_families_is_loaded_whole_or_not() {
-    let (mut bed, ports) = crate::ip6::bed();
+    let (mut bed, ports) = crate::bed6::bed();
     bed.command("set interface ip address e1 10.0.1.1/24").unwrap();
     bed.know(&ports[1], "10.0.1.2");
     bed.run();
@@ -217,7 +217,7 @@ fn a_file_of_both_families_is_loaded_whole_or_not() {
     }
     assert_eq!(load(&mut bed, good, "").unwrap(), "3 routes added, 0 replaced, 0 removed\n");
     ports[1].sent();
-    crate::ip6::send(&ports, &Packet6::udp("2001:db8::2", "2001:db8:50::1", b"x"));
+    crate::bed6::send(&ports, &Packet6::udp("2001:db8::2", "2001:db8:50::1", b"x"));
     bed.run();
     assert_eq!(ports[1].sent().len(), 1);
     // A file that has one family leaves the other alone; one next hop is one family's.
@@ -250,7 +250,7 @@ fn a_file_of_both_families_is_loaded_whole_or_not() {
 
 #[test]
 fn batches_of_both_families_are_carried_out_together_or_not_at_all() {
-    let (mut bed, _) = crate::ip6::bed();
+    let (mut bed, _) = crate::bed6::bed();
     let batch = |family: Family, prefix: &str, way: Way| {
         let mut batch = Batch::new(family, TableIndex::DEFAULT);
         let paths = batch.paths(vec![Path::new(way)]);

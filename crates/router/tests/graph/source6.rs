@@ -1,7 +1,7 @@
 //! Whose packets of IPv6 are taken: source checks per interface.
 
 use crate::bed::{Bed, Port, error};
-use crate::ip6::{OURS, bed as three_ports, mac_of, solicitation};
+use crate::bed6::{OURS, bed as three_ports, mac_of, solicitation};
 use crate::packet6::*;
 use quiver_router::ip::control::{Path, Source, Way};
 

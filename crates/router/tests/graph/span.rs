@@ -1,7 +1,7 @@
 //! Copies of an interface's packets: to the byte, to whom, and at nobody's cost.
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
-use crate::ip6;
+use crate::bed6;
 use crate::packet::*;
 use crate::packet6::{HOP_BY_HOP, Packet6, link_option, solicited_group};
 use drivers::{FULL, Finishes};
@@ -214,9 +214,9 @@ fn sessions_are_refused_shown_saved_and_follow_names() {
     assert!(!bed.command("show running-config").unwrap().contains("span"));
 }
 
-/// The ports of [`ip6::bed`] and one that only listens.
+/// The ports of [`bed6::bed`] and one that only listens.
 fn bed6() -> (Bed, [Port; 3], Port) {
-    let (mut bed, ports) = ip6::bed();
+    let (mut bed, ports) = bed6::bed();
     let listener = bed.port("s0", &[]);
     (bed, ports, listener)
 }
@@ -228,12 +228,12 @@ fn packets_of_ip6_are_copied_as_those_of_ip4() {
     let packet = packet.extension(HOP_BY_HOP, &[5, 2, 0, 0, 1, 0]);
     for (directions, copies) in [("rx", [1, 0]), ("tx", [0, 1]), ("both", [1, 1]), ("disable", [0, 0])] {
         say(&mut bed, &format!("set interface span e0 destination s0 {directions}"));
-        let received = packet.frame(e0.mac, ip6::mac_of(0));
+        let received = packet.frame(e0.mac, bed6::mac_of(0));
         e0.receive(received.clone());
         bed.run();
-        assert_eq!(e1.sent(), [packet.clone().hops(63).frame(ip6::mac_of(1), e1.mac)]);
+        assert_eq!(e1.sent(), [packet.clone().hops(63).frame(bed6::mac_of(1), e1.mac)]);
         assert_eq!(s0.sent(), vec![received; copies[0]], "{directions}");
-        e1.receive(Packet6::udp("2001:db8:1::2", "2001:db8::2", b"back").frame(e1.mac, ip6::mac_of(1)));
+        e1.receive(Packet6::udp("2001:db8:1::2", "2001:db8::2", b"back").frame(e1.mac, bed6::mac_of(1)));
         bed.run();
         let sent = e0.sent();
         assert_eq!(sent.len(), 1);
@@ -247,19 +247,19 @@ fn what_the_link_and_the_router_say_to_each_other_in_ip6_is_copied() {
     let (mut bed, [e0, ..], s0) = bed6();
     say(&mut bed, "set interface span e0 destination s0 both");
     let group = MacAddress([0x33, 0x33, 0xff, 0, 0, 1]);
-    let target = crate::packet6::ip6(ip6::OURS).octets();
-    let question = [&target[..], &link_option(1, ip6::mac_of(0))].concat();
-    let question = Packet6::discovery("2001:db8::2", &solicited_group(ip6::OURS), 135, 0, &question);
-    let question = question.frame(group, ip6::mac_of(0));
+    let target = crate::packet6::ip6(bed6::OURS).octets();
+    let question = [&target[..], &link_option(1, bed6::mac_of(0))].concat();
+    let question = Packet6::discovery("2001:db8::2", &solicited_group(bed6::OURS), 135, 0, &question);
+    let question = question.frame(group, bed6::mac_of(0));
     e0.receive(question.clone());
     bed.run();
     let answer = [&target[..], &link_option(2, e0.mac)].concat();
-    let answer = Packet6::discovery(ip6::OURS, "2001:db8::2", 136, 0xe000_0000, &answer);
-    let answer = answer.frame(ip6::mac_of(0), e0.mac);
+    let answer = Packet6::discovery(bed6::OURS, "2001:db8::2", 136, 0xe000_0000, &answer);
+    let answer = answer.frame(bed6::mac_of(0), e0.mac);
     assert_eq!(e0.sent(), std::slice::from_ref(&answer));
     assert_eq!(s0.sent(), [question, answer]);
     // Dropped, and copied as it came.
-    let mut stray = Packet6::udp("2001:db8::2", "ff0e::7", b"to a group").frame(e0.mac, ip6::mac_of(0));
+    let mut stray = Packet6::udp("2001:db8::2", "ff0e::7", b"to a group").frame(e0.mac, bed6::mac_of(0));
     stray.extend([0xee; 9]);
     e0.receive(stray.clone());
     bed.run();
@@ -277,7 +277,7 @@ fn long_segments_of_ip6_are_cut_for_who_listens() {
     let data: Vec<u8> = (0..1900).map(|n| (n * 7) as u8).collect();
     let packet = |n: u32, data: &[u8]| Packet6::tcp("2001:db8::2", "2001:db8:1::2", 1 + n, data);
     let whole = packet(0, &data);
-    let mut arrival = Arrival::from(whole.frame(e0.mac, ip6::mac_of(0)));
+    let mut arrival = Arrival::from(whole.frame(e0.mac, bed6::mac_of(0)));
     let sum = !checksum(&whole.pseudo_header());
     arrival.frame[70..72].copy_from_slice(&sum.to_be_bytes());
     arrival.flags = flag::SEGMENTED | flag::PARTIAL_CHECKSUM;
@@ -292,7 +292,7 @@ fn long_segments_of_ip6_are_cut_for_who_listens() {
     e0.receive(arrival);
     bed.run();
     let pieces = [packet(0, &data[..800]), packet(800, &data[800..1600]), packet(1600, &data[1600..])];
-    assert_eq!(s0.sent(), pieces.clone().map(|piece| piece.frame(e0.mac, ip6::mac_of(0))));
-    assert_eq!(e1.sent(), pieces.map(|piece| piece.hops(63).frame(ip6::mac_of(1), e1.mac)));
+    assert_eq!(s0.sent(), pieces.clone().map(|piece| piece.frame(e0.mac, bed6::mac_of(0))));
+    assert_eq!(e1.sent(), pieces.map(|piece| piece.hops(63).frame(bed6::mac_of(1), e1.mac)));
     assert_eq!(bed.buffers_in_use(), 0);
 }

@@ -1,7 +1,7 @@
 //! IPv6 on sub-interfaces: what comes, goes, and is said by the router itself carries their tags.
 
 use crate::bed::{Arrival, Bed, Port};
-use crate::ip6::mac_of;
+use crate::bed6::mac_of;
 use crate::packet::checksum;
 use crate::packet6::*;
 use crate::vlan::{STATIONS, index, tagged};

@@ -2,6 +2,7 @@
 
 use crate::memory::{Pages, Reserved, prefetch};
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Nothing here: the default route decides.
@@ -27,6 +28,8 @@ pub(super) const BLOCK_SLOTS: usize = 1 << (BLOCK_LENGTH - PART_LENGTH);
 pub(super) const ROOT_SLOTS: usize = 128 * BLOCK_SLOTS;
 /// In the directory: the part has a block, which begins at the slot that the other bits say.
 const IS_BLOCK: u32 = 1 << 31;
+/// The word of the directory with which 2000::/3 begins.
+const GLOBAL_BEGIN: usize = 0x2000;
 /// Lines look at one half of the address: up to this bit, or from it on.
 pub(super) const HALF: u8 = 64;
 
@@ -193,8 +196,9 @@ impl Lines {
     }
 }
 
-/// Where the slots of each part of a large root are: its one slot, or its block.
-type Directory = [AtomicU32; PARTS + NIBBLES];
+/// By the first 16 bits of an address, where the slots of its part are: the one slot, or the block. Of other addresses than those
+/// of 2000::/3 all words of a nibble are the same; that is cheaper to read than a word for each part.
+type Directory = [AtomicU32; 1 << PART_LENGTH];
 
 /// Where lookups begin.
 pub(super) struct Root {
@@ -212,7 +216,8 @@ impl Root {
     pub fn large() -> io::Result<Root> {
         // Large pages: every lookup reads a slot.
         let slots = Reserved::new(ROOT_SLOTS, Pages::Huge)?;
-        let directory = Box::new(std::array::from_fn(|part| AtomicU32::new(part as u32)));
+        let words = (0..1u64 << PART_LENGTH).map(|begin| AtomicU32::new(Root::part(begin << 48) as u32));
+        let directory = words.collect::<Box<[AtomicU32]>>().try_into().expect("as many");
         Ok(Root { slots, directory: Some(directory) })
     }
 
@@ -234,20 +239,30 @@ impl Root {
         if upper >> 61 == GLOBAL { global } else { PARTS + (upper >> 60) as usize }
     }
 
-    /// The slot, by what the directory says of the part.
+    /// The slot of an address's upper half, by what the directory says.
     #[inline(always)]
-    pub fn slot_in(part: u32, upper: u64) -> usize {
+    pub fn slot_in(directory: &Directory, upper: u64) -> usize {
+        let first = directory[(upper >> (64 - u32::from(PART_LENGTH))) as usize].load(Ordering::Acquire);
         let within = (upper >> (64 - u32::from(BLOCK_LENGTH))) as u32 & (BLOCK_SLOTS as u32 - 1);
         // All bits or none.
-        let has_block = (part.cast_signed() >> 31).cast_unsigned();
-        ((part & !IS_BLOCK) + (within & has_block)) as usize & (ROOT_SLOTS - 1)
+        let has_block = (first.cast_signed() >> 31).cast_unsigned();
+        // The mark of a block is above all slots.
+        first.wrapping_add(within & has_block) as usize & (ROOT_SLOTS - 1)
+    }
+
+    /// The words of the directory that are of a part.
+    fn words_of(part: usize) -> Range<usize> {
+        match part.checked_sub(PARTS) {
+            None => GLOBAL_BEGIN + part..GLOBAL_BEGIN + part + 1,
+            Some(nibble) => nibble << 12..(nibble + 1) << 12,
+        }
     }
 
     /// The slot of an address's upper half at present.
     #[inline]
     pub fn slot_of(&self, upper: u64) -> usize {
         match &self.directory {
-            Some(directory) => Root::slot_in(directory[Root::part(upper)].load(Ordering::Acquire), upper),
+            Some(directory) => Root::slot_in(directory, upper),
             None => 0,
         }
     }
@@ -259,7 +274,7 @@ impl Root {
 
     /// The block of a part.
     pub fn block(&self, part: usize) -> Option<u32> {
-        let word = self.directory.as_ref()?[part].load(Ordering::Relaxed);
+        let word = self.directory.as_ref()?[Root::words_of(part).start].load(Ordering::Relaxed);
         (word & IS_BLOCK != 0).then_some((word & !IS_BLOCK) / BLOCK_SLOTS as u32)
     }
 
@@ -267,6 +282,6 @@ impl Root {
     pub fn set_block(&self, part: usize, block: Option<u32>) {
         let directory = self.directory.as_ref().expect("only large roots have blocks");
         let word = block.map_or(part as u32, |block| IS_BLOCK | (block * BLOCK_SLOTS as u32));
-        directory[part].store(word, Ordering::Release);
+        directory[Root::words_of(part)].iter().for_each(|place| place.store(word, Ordering::Release));
     }
 }

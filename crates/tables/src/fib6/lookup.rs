@@ -124,7 +124,7 @@ fn find_slots<'a>(root: &'a Root, addresses: &[u128], found: &mut [u32]) -> Opti
     let (directory, slots) = root.large_parts()?;
     for (address, found) in addresses.iter().zip(found) {
         let upper = (address >> 64) as u64;
-        let slot = Root::slot_in(directory[Root::part(upper)].load(Ordering::Acquire), upper);
+        let slot = Root::slot_in(directory, upper);
         prefetch(&slots[slot]);
         *found = slot as u32;
     }

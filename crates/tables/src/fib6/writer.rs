@@ -3,7 +3,9 @@
 //! A change is prepared whole, in lines that no lookup meets, and then entered by one store for each entry that leads to
 //! something else now. Lines that nothing leads to any more are used again when every worker has begun another round.
 
-use super::lines::{BLOCK_SLOTS, HALF, Kind, LINE, MISS, MOST_LINES, NIBBLES, NODE, Node, PARTS, Root, key_at};
+use super::lines::{
+    BLOCK_SLOTS, HALF, Kind, LINE, MISS, MOST_LINES, NIBBLES, NODE, Node, PART_LENGTH, PARTS, Root, key_at,
+};
 use super::lookup::{Start, Table};
 use super::parts::{Blocks, CROWD};
 use super::ranges::Ranges;
@@ -19,7 +21,7 @@ pub(super) const NIBBLE: u8 = 4;
 /// So many lines may have been given up before they are collected: those of one size do not do for all others.
 const GIVEN_UP: usize = 4096;
 /// With so many different ones among 256 values these get a slot each: a step less for most of them.
-const CROWDED: usize = 32;
+const CROWDED: usize = 16;
 
 /// Where an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +122,7 @@ impl Writer {
     /// Bytes that lookups read: lines, slots that lead anywhere, ranges.
     pub fn memory(&self) -> usize {
         let slots = match self.root.is_large() {
-            true => 2 * (PARTS + NIBBLES) + self.blocks_in_use().count() * BLOCK_SLOTS,
+            true => (1 << PART_LENGTH) + PARTS + NIBBLES + self.blocks_in_use().count() * BLOCK_SLOTS,
             false => 1,
         };
         (self.used * LINE + slots) * size_of::<u32>() + self.start.ranges.as_ref().map_or(0, |_| size_of::<Ranges>())

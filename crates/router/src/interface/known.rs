@@ -1,0 +1,328 @@
+//! Interfaces as control knows them.
+
+use super::queues::{ReceiveQueue, TransmitQueues};
+use super::{Creation, Facts, Mtus};
+use crate::Error;
+use crate::handoff::Handoff;
+use crate::ip::control::TableIndex;
+use crate::ip6::Facts6;
+use crate::span::Session;
+use crate::vlan::Demux;
+use crate::vlan::control::Sub;
+use crate::{ip4, ip6};
+use drivers::{Finishes, Link};
+use graph::registry::MAX_INTERFACES;
+use graph::{InterfaceIndex, NodeIndex};
+use std::cell::RefCell;
+use std::collections::{HashSet, VecDeque};
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use wire::ethernet::EtherType;
+use wire::vlan::{LinkHeader, Tags};
+use wire::{Family, MacAddress, Prefix, Prefix4};
+
+/// An interface.
+pub struct Interface {
+    pub index: InterfaceIndex,
+    pub name: String,
+    pub driver: &'static str,
+    pub description: String,
+    /// The host's interface that it lies on, when it does.
+    pub host: Option<String>,
+    /// What made it, unless it was made of a device by the program.
+    pub creation: Option<Creation>,
+    pub mac: MacAddress,
+    /// The device's own, or the parent's, for when an operator's is taken away.
+    pub(crate) device_mac: MacAddress,
+    /// Extra addresses whose frames it takes.
+    pub secondary_macs: Vec<MacAddress>,
+    /// The device is asked for every frame that it sees.
+    pub promiscuous: bool,
+    /// Largest network-layer packet, of any protocol and of IPv4: what follows from `mtus` and
+    /// what the device carries.
+    pub mtu: u16,
+    pub ip4_mtu: u16,
+    pub ip6_mtu: u16,
+    pub mtus: Mtus,
+    /// The device's own when it was opened, or what the parent carries.
+    pub(crate) device_mtu: u16,
+    /// An operator set the address.
+    pub mac_is_set: bool,
+    pub admin_up: bool,
+    /// What operators said of IPv4 on it.
+    pub ip4: ip4::Settings,
+    /// The same of IPv6.
+    pub ip6: ip6::Settings,
+    /// Answers for the addresses of `set arp proxy`.
+    pub proxy_arp: bool,
+    pub addresses: Vec<Prefix4>,
+    /// The one of them that a DHCP server leased.
+    pub(crate) leased: Option<Prefix4>,
+    /// It may get one.
+    pub(crate) has_dhcp_client: bool,
+    /// Whose addresses it uses when it is unnumbered.
+    pub lender: Option<InterfaceIndex>,
+    /// The VLAN tags that its frames carry.
+    pub tags: Tags,
+    /// Who gets copies of its packets, by destination.
+    pub span: Vec<Session>,
+    /// The edge of `span-output` to its tx node.
+    pub(crate) span_wire: u16,
+    /// What makes it a sub-interface, when it is one.
+    pub sub: Option<Sub>,
+    /// Whose its frames are, once it has had a sub-interface.
+    pub(crate) demux: Option<Arc<Demux>>,
+    /// What was published of it last.
+    pub(super) facts: RefCell<Option<Arc<Facts>>>,
+    pub(crate) link: Box<dyn Link>,
+    /// What it said of its carrier last ([`super::link_watch`]).
+    pub(crate) link_is_up: bool,
+    /// Edges to its output: from `interface-output` and from `ip4-rewrite`.
+    pub(crate) output_edge: u16,
+    pub(crate) rewrite_edge: u16,
+    pub(crate) rewrite6_edge: u16,
+    /// What its device finishes by itself.
+    pub finishes: Finishes,
+    /// None: its device brings nothing.
+    pub receive_queues: Vec<ReceiveQueue>,
+    pub transmit_queues: TransmitQueues,
+    /// The workers among which its packets are shared out.
+    pub handoff: Option<Handoff>,
+    pub(crate) input_node: &'static str,
+    pub(crate) output_node: NodeIndex,
+    pub(crate) tx_node: NodeIndex,
+}
+
+impl Interface {
+    /// Whether it is set up: of a sub-interface, that packets pass its parent, too.
+    pub fn is_up(&self) -> bool {
+        self.admin_up && self.sub.as_ref().is_none_or(|sub| sub.parent_up)
+    }
+
+    /// Whether packets can leave by it.
+    pub fn is_usable(&self) -> bool {
+        self.is_up() && self.link_is_up
+    }
+
+    /// Whether it had a carrier when it was looked at last; a sub-interface has its parent's
+    /// ([`Interfaces::link_up`]).
+    pub fn link_up(&self) -> bool {
+        self.link_is_up
+    }
+
+    /// Whether there is a wire that could be pulled out.
+    pub(crate) fn has_wire(&self) -> bool {
+        !self.receive_queues.is_empty()
+    }
+
+    /// The name of a sub-interface without its number; of others, their own.
+    pub fn parent_name(&self) -> &str {
+        match &self.sub {
+            Some(_) => self.name.rsplit_once('.').map_or(&self.name, |(parent, _)| parent),
+            None => &self.name,
+        }
+    }
+
+    /// Whether it takes part in IPv4.
+    pub fn is_ip4_enabled(&self) -> bool {
+        !self.addresses.is_empty() || self.lender.is_some() || self.has_dhcp_client
+    }
+
+    /// The addresses that operators gave it: all but the leased one.
+    pub(crate) fn stated_addresses(&self) -> impl Iterator<Item = &Prefix4> {
+        self.addresses.iter().filter(|prefix| self.leased != Some(**prefix))
+    }
+
+    /// The same of a family.
+    pub(crate) fn stated_networks(&self, family: Family) -> Box<dyn Iterator<Item = Prefix> + '_> {
+        match family {
+            Family::Ip4 => Box::new(self.stated_addresses().copied().map(Prefix::from)),
+            Family::Ip6 => Box::new(self.ip6.addresses.iter().copied().map(Prefix::from)),
+        }
+    }
+
+    /// Its addresses of a family with their networks, that of the link only included.
+    pub fn networks(&self, family: Family) -> Box<dyn Iterator<Item = Prefix> + '_> {
+        match family {
+            Family::Ip4 => Box::new(self.addresses.iter().copied().map(Prefix::from)),
+            Family::Ip6 => {
+                let link_local = self.ip6.link_local.map(ip6::link_local_network);
+                Box::new(self.ip6.addresses.iter().copied().chain(link_local).map(Prefix::from))
+            }
+        }
+    }
+
+    /// The address that it speaks IPv6 with to a peer: one of the peer's scope, on its network if there is one.
+    pub(crate) fn address6_towards(&self, peer: Ipv6Addr) -> Option<Ipv6Addr> {
+        let facts = Facts6::new(&self.ip6);
+        facts.address_towards(peer).or(facts.used_link_local())
+    }
+
+    /// The table of its addresses of a family, and of the packets that it receives.
+    pub fn table(&self, family: Family) -> TableIndex {
+        match family {
+            Family::Ip4 => self.ip4.table,
+            Family::Ip6 => self.ip6.table,
+        }
+    }
+
+    pub(crate) fn table_mut(&mut self, family: Family) -> &mut TableIndex {
+        match family {
+            Family::Ip4 => &mut self.ip4.table,
+            Family::Ip6 => &mut self.ip6.table,
+        }
+    }
+
+    /// The edge to its output of the node that forwards packets of a family.
+    pub(crate) fn rewrite_edge(&self, family: Family) -> u16 {
+        match family {
+            Family::Ip4 => self.rewrite_edge,
+            Family::Ip6 => self.rewrite6_edge,
+        }
+    }
+
+    /// The longest packet of a family that leaves by it.
+    pub(crate) fn ip_mtu(&self, family: Family) -> u16 {
+        match family {
+            Family::Ip4 => self.ip4_mtu,
+            Family::Ip6 => self.ip6_mtu,
+        }
+    }
+
+    /// What tells it apart from other TAPs, when it is one.
+    pub fn tap_id(&self) -> Option<u32> {
+        match &self.creation {
+            Some(Creation::Tap(options)) => Some(options.id),
+            _ => None,
+        }
+    }
+
+    /// Whether it lies on top of that interface of the host.
+    pub fn is_on_host(&self, host: &str) -> bool {
+        self.driver == "af_packet" && self.host.as_deref() == Some(host)
+    }
+
+    /// Takes another address, when the device goes along.
+    pub(super) fn change_mac(&mut self, mac: MacAddress, is_set: bool) -> Result<(), Error> {
+        let before = (self.mac, self.mac_is_set);
+        (self.mac, self.mac_is_set) = (mac, is_set);
+        self.apply_filter().inspect_err(|_| (self.mac, self.mac_is_set) = before)
+    }
+
+    /// Whether nothing is behind it: it has no neighbours.
+    pub fn is_loopback(&self) -> bool {
+        self.driver == "loopback"
+    }
+
+    /// The number of a loopback interface.
+    pub fn loopback_instance(&self) -> Option<u32> {
+        match &self.creation {
+            Some(Creation::Loopback(options)) => Some(options.instance),
+            _ => None,
+        }
+    }
+
+    /// What stands before a network header that it sends to a station.
+    pub fn link_header(&self, to: MacAddress, ethertype: EtherType) -> LinkHeader {
+        self.tags.link_header(to, self.mac, ethertype)
+    }
+}
+
+/// All interfaces, by index.
+#[derive(Default)]
+pub struct Interfaces {
+    /// Boxed: most of the indices that were ever given out stand for nothing any more.
+    pub(super) slots: Vec<Option<Box<Interface>>>,
+    last_index: usize,
+    /// Indices that packets may still carry, the oldest first.
+    pub(super) retired: VecDeque<Retired>,
+}
+
+/// The index of an interface that is gone.
+pub(super) struct Retired {
+    pub(super) index: usize,
+    /// No worker works on a packet of its any more, and none is on its way from one to another.
+    pub(super) is_settled: Arc<AtomicBool>,
+    pub(super) since: Instant,
+}
+
+/// How long nodes may hold packets (waiting for ARP, in reassembly) that came by an interface which is gone.
+const HELD: Duration = Duration::from_secs(60);
+
+impl Interfaces {
+    /// # Errors
+    /// When there is no interface of this index.
+    pub fn get(&self, index: InterfaceIndex) -> Result<&Interface, Error> {
+        self.slots.get(index.0 as usize).and_then(Option::as_deref).ok_or(Error::NoSuchInterface(format!("#{index}")))
+    }
+
+    pub(crate) fn get_mut(&mut self, index: InterfaceIndex) -> Result<&mut Interface, Error> {
+        let slot = self.slots.get_mut(index.0 as usize).and_then(Option::as_deref_mut);
+        slot.ok_or(Error::NoSuchInterface(format!("#{index}")))
+    }
+
+    /// # Errors
+    /// When there is no interface of this name.
+    pub fn find(&self, name: &str) -> Result<InterfaceIndex, Error> {
+        let named = self.iter().find(|interface| interface.name == name);
+        named.map(|interface| interface.index).ok_or_else(|| Error::NoSuchInterface(name.into()))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Interface> {
+        self.slots.iter().filter_map(Option::as_deref)
+    }
+
+    pub fn sub_interfaces_of(&self, parent: InterfaceIndex) -> impl Iterator<Item = &Interface> {
+        self.iter().filter(move |interface| interface.sub.as_ref().is_some_and(|sub| sub.parent == parent))
+    }
+
+    /// Whether there is a carrier: for a sub-interface that of its parent.
+    pub fn link_up(&self, interface: &Interface) -> bool {
+        let parent = interface.sub.as_ref().and_then(|sub| self.get(sub.parent).ok());
+        parent.unwrap_or(interface).link_up()
+    }
+
+    /// The next index that is free, after the one given out last. One comes back only when no packet can
+    /// carry it any more, and when all others have been used: a packet shall not meet another interface
+    /// under the number of its own.
+    pub(super) fn free_index(&mut self, now: Instant) -> Result<InterfaceIndex, Error> {
+        let may_be_met = |gone: &Retired| {
+            !gone.is_settled.load(Ordering::Acquire) || now.saturating_duration_since(gone.since) < HELD
+        };
+        while self.retired.front().is_some_and(|gone| !may_be_met(gone)) {
+            self.retired.pop_front();
+        }
+        let retired: HashSet<usize> = self.retired.iter().map(|gone| gone.index).collect();
+        // 0 stays free: it is VPP's local0, and the value of metadata that nobody set.
+        let is_free = |index: &usize| self.slots.get(*index).is_none_or(Option::is_none) && !retired.contains(index);
+        let index = (self.last_index + 1..MAX_INTERFACES).chain(1..=self.last_index).find(is_free);
+        self.last_index = index.ok_or(Error::TooManyInterfaces)?;
+        Ok(InterfaceIndex(self.last_index as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_comes_back_when_no_packet_can_carry_it() {
+        let mut interfaces = Interfaces { last_index: MAX_INTERFACES - 2, ..Interfaces::default() };
+        let start = Instant::now();
+        let settled: Vec<Arc<AtomicBool>> = (1..MAX_INTERFACES).map(|_| Arc::default()).collect();
+        for (index, is_settled) in (1..MAX_INTERFACES).zip(&settled) {
+            interfaces.retired.push_back(Retired { index, is_settled: is_settled.clone(), since: start });
+        }
+        let next = |interfaces: &mut Interfaces, seconds| {
+            interfaces.free_index(start + Duration::from_secs(seconds)).map(|index| index.0).ok()
+        };
+        assert_eq!(next(&mut interfaces, 61), None, "a worker has not come to it");
+        settled[..2].iter().for_each(|settled| settled.store(true, Ordering::Relaxed));
+        assert_eq!(next(&mut interfaces, 59), None, "a node may hold one");
+        assert_eq!(next(&mut interfaces, 60), Some(1));
+        assert_eq!(next(&mut interfaces, 60), Some(2));
+        assert_eq!(interfaces.retired.len(), MAX_INTERFACES - 3);
+    }
+}

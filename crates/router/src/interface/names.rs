@@ -1,0 +1,68 @@
+//! What interfaces may be called.
+
+use crate::{Error, Router};
+use std::net::Ipv6Addr;
+use wire::MacAddress;
+
+/// Longest interface name: what Linux and VPP's tables can show.
+pub const MAX_NAME: usize = 63;
+
+/// Words that commands have where an interface may stand.
+const WORDS_OF_COMMANDS: &[&str] = &[
+    "all",
+    "any",
+    "blackhole",
+    "default",
+    "del",
+    "drop",
+    "flush",
+    "local",
+    "name",
+    "null-send-prohibit",
+    "null-send-unreach",
+    "offlink",
+    "onlink",
+    "prohibit",
+    "punt",
+    "receive",
+    "static",
+    "unreach",
+    "unreachable",
+    "use",
+    "via",
+    "weight",
+];
+
+/// Names that make sense in node names, and that a command cannot take for something else:
+/// a configuration must mean the same when it is read again.
+fn check_name(name: &str) -> Result<(), Error> {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !plain || !begins || name.len() > MAX_NAME {
+        return Err(Error::BadName(name.into()));
+    }
+    let is_address = name.parse::<Ipv6Addr>().is_ok() || name.parse::<MacAddress>().is_ok();
+    if is_address || WORDS_OF_COMMANDS.contains(&name) {
+        return Err(Error::NameMeansElse(name.into()));
+    }
+    Ok(())
+}
+
+impl Router {
+    /// A name like `tap0` that is free.
+    pub fn free_name(&self, stem: &str) -> String {
+        (0..).map(|n| format!("{stem}{n}")).find(|name| self.interfaces.find(name).is_err()).expect("endless")
+    }
+
+    /// Refuses a name that cannot be given to a new interface.
+    ///
+    /// # Errors
+    /// When it is malformed or taken.
+    pub fn check_new_name(&self, name: &str) -> Result<(), Error> {
+        check_name(name)?;
+        match self.interfaces.find(name) {
+            Ok(_) => Err(Error::NameTaken(name.into())),
+            Err(_) => Ok(()),
+        }
+    }
+}
