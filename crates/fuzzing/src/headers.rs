@@ -8,7 +8,7 @@ use wire::ethernet::EtherType;
 use wire::flow::FlowHasher;
 use wire::pretty::Summary;
 use wire::vlan::Tag;
-use wire::{checksum, ethernet, icmpv4, icmpv6, ipv4, ipv6, mld, nd, tcp, udp};
+use wire::{checksum, ethernet, icmpv4, icmpv6, ipv4, ipv6, mld, mpls, nd, tcp, udp};
 
 pub fn run(bytes: &[u8]) {
     for summary in [Summary::ethernet(bytes), Summary::arp(bytes), Summary::ipv4(bytes)] {
@@ -19,6 +19,7 @@ pub fn run(bytes: &[u8]) {
     dhcp(bytes);
     ip4(bytes);
     ip6(bytes);
+    labels(bytes);
     if let Ok(frame) = ethernet::Header::new_checked(bytes) {
         black_box(format!("{} {} {}", frame.dst(), frame.src(), frame.ethertype()));
         let mut at = ethernet::HEADER_LEN;
@@ -33,6 +34,7 @@ pub fn run(bytes: &[u8]) {
             EtherType::ARP => arp(payload),
             EtherType::IPV4 => ip4(payload),
             EtherType::IPV6 => ip6(payload),
+            EtherType::MPLS => labels(payload),
             _ => {}
         }
     }
@@ -45,6 +47,28 @@ fn flow(bytes: &[u8]) {
             let tagged = [&bytes[..12], &[0x81, 0, 0, 5], &bytes[12..]].concat();
             assert_eq!(hasher.of_frame(&tagged), hash, "a tag parts no flow");
         }
+    }
+}
+
+fn labels(bytes: &[u8]) {
+    let stack: Vec<mpls::StackEntry> = mpls::Stack::new(bytes).collect();
+    assert!(stack.len() * mpls::ENTRY_LEN <= bytes.len(), "each entry takes its own bytes");
+    for (entry, place) in stack.iter().zip(bytes.chunks_exact(mpls::ENTRY_LEN)) {
+        assert_eq!(entry.to_bytes(), place);
+        let again = mpls::StackEntry::new(entry.label(), entry.traffic_class(), entry.is_bottom(), entry.ttl());
+        assert_eq!((again, again.to_string().is_empty()), (*entry, false), "an entry reads back as it was");
+    }
+    let payload = mpls::Stack::new(bytes).payload(stack.len());
+    assert_eq!(
+        payload.map(<[u8]>::len),
+        stack.last().filter(|last| last.is_bottom()).map(|_| bytes.len() - 4 * stack.len())
+    );
+    if let Some(told) = mpls::parse_extension(bytes) {
+        let told: Vec<mpls::StackEntry> = told.collect();
+        let mut room = vec![0; mpls::EXTENSION_LEN + told.len() * mpls::ENTRY_LEN];
+        let length = mpls::emit_extension(&mut room, &told);
+        let again = mpls::parse_extension(&room[..length]).expect("what was written reads back");
+        assert!(again.eq(told));
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! A lookup ends in a [`Leaf`], a small number that names a forwarding object
 //! ([`object`]). Objects are shared by everything that goes the same way. [`fib4`] finds
-//! the leaf of an IPv4 destination, [`fib6`] that of an IPv6 one.
+//! the leaf of an IPv4 destination, [`fib6`] that of an IPv6 one, [`labels`] that of an MPLS label.
 #![deny(unsafe_code)]
 
 mod alike;
 pub mod fib4;
 pub mod fib6;
 mod kernel;
+pub mod labels;
 pub mod leaf;
 #[allow(unsafe_code)] // mmap; invariants in the file
 mod memory;
@@ -18,6 +19,7 @@ pub mod synthetic;
 pub use fib4::{Fib4, Lookup4};
 pub use fib6::{Fib6, Lookup6};
 pub use kernel::Kernel;
+pub use labels::{LabelKey, LabelLookup, LabelTable};
 pub use leaf::Leaf;
 pub use memory::give_heap_back;
 pub use object::{Adjacency, Object, ObjectHandle, Objects, Replacement, kind};

@@ -29,6 +29,7 @@ pub mod ipv4;
 pub mod ipv6;
 mod layout;
 pub mod mld;
+pub mod mpls;
 pub mod nd;
 pub mod pretty;
 pub mod tcp;
