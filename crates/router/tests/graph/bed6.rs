@@ -87,8 +87,6 @@ pub fn advertisement(destination: &str, target: &str, flags: u32, options: &[u8]
     Packet6::discovery(target, destination, 136, flags, &data)
 }
 
-pub type Act = fn(&mut Bed, &[Port; 3]);
-
 /// An address on e0's network of which nothing is known.
 pub const UNKNOWN: &str = "2001:db8::77";
 pub const OURS: &str = "2001:db8::1";

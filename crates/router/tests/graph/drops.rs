@@ -14,7 +14,7 @@ use wire::{Family, MacAddress};
 
 const STRANGER: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 1]);
 
-type Act = fn(&mut Bed, &[Port; 3]);
+pub type Act = fn(&mut Bed, &[Port; 3]);
 
 /// A router with ports e0 to e2, and routes for whatever is wanted below.
 fn bed() -> (Bed, [Port; 3]) {
@@ -570,14 +570,18 @@ fn each_end_of_a_packet_has_its_name_and_counts_once() {
         // The error that comes back to us was counted when it was sent.
         moved.retain(|(node, reason), _| !(node == "ip4-icmp-error" && reason.ends_with(" sent")));
         assert_eq!(moved, error(node, reason, 1), "case {number}");
-        // What has done its work is no drop.
-        let errors = bed.router.graph.errors();
-        let known = errors.iter().find(|known| known.node == *node && known.reason == *reason).expect("just counted");
-        let expected = if known.severity == Severity::Info { (0, 1) } else { (1, 0) };
-        let ledger = bed.worker.core().ledger();
-        assert_eq!((ledger.dropped, ledger.consumed), expected, "case {number}: {node}: {reason}");
-        assert_eq!(bed.buffers_in_use(), bed.held(), "case {number}: {node}: {reason}");
+        assert_in_the_ledger(&mut bed, node, reason);
     }
+}
+
+/// One packet has ended, by that name: as a drop, unless it has done its work. Its buffer is free.
+pub fn assert_in_the_ledger(bed: &mut Bed, node: &str, reason: &str) {
+    let errors = bed.router.graph.errors();
+    let known = errors.iter().find(|known| known.node == node && known.reason == reason).expect("just counted");
+    let expected = if known.severity == Severity::Info { (0, 1) } else { (1, 0) };
+    let ledger = bed.worker.core().ledger();
+    assert_eq!((ledger.dropped, ledger.consumed), expected, "{node}: {reason}");
+    assert_eq!(bed.buffers_in_use(), bed.held(), "{node}: {reason}");
 }
 
 #[test]

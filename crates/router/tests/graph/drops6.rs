@@ -2,9 +2,9 @@
 
 use crate::bed::{Arrival, Bed, error};
 use crate::bed6::*;
+use crate::drops::{Act, assert_in_the_ledger};
 use crate::packet::{TCP, UDP};
 use crate::packet6::*;
-use graph::Severity;
 use wire::MacAddress;
 
 const CASES: &[(&str, &str, Act)] = &[
@@ -325,13 +325,7 @@ fn each_end_of_a_packet_has_its_name_and_counts_once() {
         let (mut bed, ports) = bed();
         let moved = bed.errors_of(|bed| act(bed, &ports));
         assert_eq!(moved, error(node, reason, 1), "case {number}");
-        // What has done its work is no drop.
-        let errors = bed.router.graph.errors();
-        let known = errors.iter().find(|known| known.node == *node && known.reason == *reason).expect("just counted");
-        let expected = if known.severity == Severity::Info { (0, 1) } else { (1, 0) };
-        let ledger = bed.worker.core().ledger();
-        assert_eq!((ledger.dropped, ledger.consumed), expected, "case {number}: {node}: {reason}");
-        assert_eq!(bed.buffers_in_use(), bed.held(), "case {number}: {node}: {reason}");
+        assert_in_the_ledger(&mut bed, node, reason);
     }
 }
 

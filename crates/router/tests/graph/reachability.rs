@@ -261,6 +261,10 @@ fn operators_say_how_long_an_answer_is_good_for() {
     assert_eq!(bed.command("set ip neighbor-config ip6 reachable-time 2").unwrap(), "");
     let refused = bed.command("set ip neighbor-config ip4 reachable-time 2").unwrap_err();
     assert!(refused.contains("reachable-time"), "{refused}");
+    for rubbish in ["3601", "-1", "4294967296", "x", ""] {
+        let refused = bed.command(&format!("set ip neighbor-config ip6 reachable-time {rubbish}")).unwrap_err();
+        assert!(refused.contains("reachable") || refused.contains("0..3600"), "{rubbish}: {refused}");
+    }
     let shown = bed.command("show ip neighbor-config").unwrap();
     assert!(shown.contains("reachable-time:2"), "{shown}");
     let saved: Vec<String> = bed.router.running_config().into_iter().map(|statement| statement.line).collect();

@@ -158,7 +158,7 @@ impl Writer {
             let entry = self.value(trie, to, leaves)?;
             slots.by_ref().take(count).for_each(|slot| self.at(Place::Slot(slot)).store(entry, Ordering::Relaxed));
         }
-        self.set(Place::Part(part), block + 1);
+        self.draft.parts.push((part, Some(block)));
         // Who has read the directory before finds the part's slot as it was.
         self.retire(self.entry(Place::Slot(part)));
         Ok(())
@@ -169,7 +169,7 @@ impl Writer {
         let entry = self.build_at(trie, part_key(part), leaves)?;
         self.block_of(part).for_each(|slot| self.retire(self.entry(Place::Slot(slot))));
         self.set(Place::Slot(part), entry);
-        self.set(Place::Part(part), 0);
+        self.draft.parts.push((part, None));
         self.draft.gone_blocks.push(block);
         Ok(())
     }

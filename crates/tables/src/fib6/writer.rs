@@ -28,8 +28,6 @@ const CROWDED: usize = 16;
 pub(super) enum Place {
     /// A slot of the root.
     Slot(usize),
-    /// A part's block, if the entry is one more than its number.
-    Part(usize),
     /// A word of the lines.
     Word(usize),
 }
@@ -41,6 +39,8 @@ pub(super) struct Draft {
     pub sets: Vec<(Place, usize, u32)>,
     made: Vec<(u32, Kind)>,
     gone: Vec<(u32, Kind)>,
+    /// Parts that get another block, or give theirs back, when all else is entered.
+    pub parts: Vec<(usize, Option<u32>)>,
     pub made_blocks: Vec<u32>,
     pub gone_blocks: Vec<u32>,
 }
@@ -159,7 +159,6 @@ impl Writer {
         match place {
             Place::Slot(slot) => &self.root.slots[slot],
             Place::Word(word) => &self.table.lines.words()[word],
-            Place::Part(_) => unreachable!("no entry"),
         }
     }
 
@@ -204,10 +203,9 @@ impl Writer {
 
     /// Enters what was prepared.
     pub fn publish(&mut self) {
-        let Draft { sets, made: _, gone, made_blocks: _, gone_blocks } = std::mem::take(&mut self.draft);
+        let Draft { sets, made: _, gone, parts, made_blocks: _, gone_blocks } = std::mem::take(&mut self.draft);
         for (place, more, entry) in sets {
             match place {
-                Place::Part(part) => self.root.set_block(part, entry.checked_sub(1)),
                 Place::Slot(first) => {
                     let slots = &self.root.slots[first..=first + more];
                     slots.iter().for_each(|slot| slot.store(entry, Ordering::Release));
@@ -215,6 +213,7 @@ impl Writer {
                 Place::Word(_) => self.at(place).store(entry, Ordering::Release),
             }
         }
+        parts.into_iter().for_each(|(part, block)| self.root.set_block(part, block));
         if !gone_blocks.is_empty() {
             let free = self.blocks.free.clone();
             self.domain.retire(move || free.lock().expect("no panic under this lock").extend(gone_blocks));
