@@ -85,6 +85,8 @@ NOT_FROM_OUTSIDE = {
 
 #: Names that have tests of their own below.
 IN_OTHER_TESTS = {
+    # In test_mpls_errors.
+    ("ip4-arp", "next hop of a label did not answer"),
     ("ip4-arp", "too many packets wait for neighbours"),
     ("ip4-arp", "neighbour did not answer lately"),
     ("ip4-icmp-input", "ICMP answers to our requests"),

@@ -51,6 +51,8 @@ NOT_FROM_OUTSIDE = {
 #: Rates and bounds, in the graph tests `floods_for_absent_neighbours_are_bounded` and `rates_bound_...`; pings in `test_router_ping`;
 #: what lasts a second only, in the graph tests of `ip6`.
 IN_OTHER_TESTS = {
+    # In test_mpls_errors.
+    ("ip6-discover-neighbor", "next hop of a label did not answer"),
     ("ip6-discover-neighbor", "hold queue full"),
     ("ip6-local", "ip6 destination is a tentative address"),
     ("ip6-discover-neighbor", "too many packets wait for neighbours"),

@@ -59,6 +59,8 @@ pub mod flag {
     pub const OPTIONS: u32 = 1 << 26;
     /// Counts the routing tables to which routes have sent it.
     pub const TABLES: u32 = 3 << 27;
+    /// A label led it here, whose entry stands before its network header.
+    pub const BEHIND_LABEL: u32 = 1 << 29;
     /// A packet cannot be freed as one plain buffer.
     pub const NOT_PLAIN: u32 = CHAINED;
     /// The device, or `interface-output` in its place, has work left to do.
@@ -372,6 +374,35 @@ impl Vector {
             self.set_row(i, row);
             self.set_edge(i, to.into());
         }
+    }
+
+    /// What packets resolve to, and a word for each that is left for the next node.
+    #[inline]
+    pub fn targets_and_scratch(&mut self) -> (&mut [u32], &mut [u64]) {
+        let n = self.len();
+        if !self.scratch_live {
+            self.scratch[..n].fill(0);
+            self.scratch_live = true;
+        }
+        (&mut self.target[..n], &mut self.scratch[..n])
+    }
+
+    /// As [`Vector::l3_frames`], with what the last node left of each packet.
+    #[inline]
+    pub fn l3_frames_with_scratch<'a>(&'a mut self, buffers: &'a mut Buffers) -> (Frames<'a>, Sides<'a>, &'a [u64]) {
+        let n = self.len();
+        if !self.scratch_live {
+            self.scratch[..n].fill(0);
+            self.scratch_live = true;
+        }
+        let frames = buffers.frames(&self.packets[..n], &self.l3[..n]);
+        let sides = Sides {
+            flags: &mut self.flags[..n],
+            length: &mut self.length[..n],
+            target: &mut self.target[..n],
+            edge: &mut self.edge[..n],
+        };
+        (frames, sides, &self.scratch[..n])
     }
 
     /// Leaves a word for the next node.

@@ -590,6 +590,9 @@ fn template(station: MacAddress, routes: &Scenario, options: &Options) -> Templa
     let tags = ["", &format!("vlan {outer}"), &format!("vlan {outer} vlan 20")][usize::from(tags)].to_string();
     let link = format!("02:00:00:00:00:aa -> {station} {tags}");
     let text = match routes.family() {
+        Family::Ip4 if routes.is_labelled() => {
+            format!("MPLS: {link} IP4: label 16 ttl 255 UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: {ports} -> 5678")
+        }
         Family::Ip4 => format!("IP4: {link} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: {ports} -> 5678"),
         Family::Ip6 => format!("IP6: {link} UDP: fd00:1::2 -> 2001:db8:16::1 hop-limit 255 UDP: {ports} -> 5678"),
     };

@@ -19,6 +19,19 @@ pub(crate) fn trace_ip6(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Res
     writeln!(f, "{}", Summary::ipv6(snapshot.l3()).indented(2))
 }
 
+/// The label stack of a traced packet, and what it carries.
+pub(crate) fn trace_mpls(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "{}", Summary::mpls(snapshot.l3()).indented(2))
+}
+
+/// The packet's bytes from its network header to the end of its first buffer.
+pub(crate) fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
+    let available = row.first_length(cx.buffers).saturating_sub((row.l3 - row.l2) as usize);
+    let bytes = cx.buffers.bytes(row.packet);
+    let start = (row.l3 as usize).min(bytes.len());
+    &bytes[start..(start + available).min(bytes.len())]
+}
+
 /// That of a family.
 pub(crate) fn trace_of(family: Family) -> TraceFormat {
     match family {

@@ -25,6 +25,7 @@ pub mod ip6;
 pub mod local;
 pub mod logging;
 pub mod mld;
+pub mod mpls;
 pub mod nd;
 pub mod neighbour;
 pub mod packet_generator;
@@ -55,6 +56,7 @@ use ip::{Fibs4, Fibs6};
 use local::UdpListeners;
 use logging::Logging;
 use mld::control::Listening;
+use mpls::table::LabelTables;
 use nd::dad::Detection;
 use nd::proxy::Proxied;
 use neighbour::known::Neighbours;
@@ -232,6 +234,8 @@ pub enum Error {
     TableFull(#[from] ip::TableFull),
     #[error(transparent)]
     Table(#[from] ip::TableError),
+    #[error(transparent)]
+    Mpls(#[from] mpls::MplsError),
     #[error("{} routes are counted, which is the most (`show ip route counters' lists them)", ip::count::MAX_COUNTED)]
     TooManyCounted,
     #[error(transparent)]
@@ -245,7 +249,7 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 17] = [
+pub static CAPABILITIES: [&capability::Capability; 18] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &span::CAPABILITY,
@@ -259,6 +263,7 @@ pub static CAPABILITIES: [&capability::Capability; 17] = [
     &ip6::CAPABILITY,
     &icmp6::CAPABILITY,
     &mld::CAPABILITY,
+    &mpls::CAPABILITY,
     &local::CAPABILITY,
     &punt::CAPABILITY,
     &reassembly::CAPABILITY,
@@ -270,6 +275,7 @@ pub(crate) struct Nodes {
     pub interface: interface::Nodes,
     pub ip4: ip4::Nodes,
     pub ip6: ip6::Nodes,
+    pub mpls: mpls::Nodes,
     pub arp: arp::Nodes,
     pub nd: nd::Nodes,
     pub icmp: icmp::ping::Nodes,
@@ -390,6 +396,7 @@ impl Router {
         let tables4: SharedTables<_> = Arc::new(Published::new(&domain, Vec::new()));
         let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Vec::new()));
         let places = Places::new(options.workers)?;
+        let labels: mpls::table::SharedLabels = Arc::new(Published::new(&domain, Vec::new()));
         let fibs = Fibs4::new(tables4.clone(), facts.clone(), places.clone());
         let fibs6 = Fibs6::new(tables6.clone(), facts.clone(), places.clone());
 
@@ -423,6 +430,17 @@ impl Router {
             options.hash_seed,
         )?;
         mld::register(&mut graph, &facts, &sender)?;
+        let mpls = mpls::register(
+            &mut graph,
+            mpls::Shared {
+                facts: &facts,
+                labels: &labels,
+                objects: &objects.handle(),
+                counters: &counters,
+                policy: &icmp_policy,
+            },
+            options.hash_seed,
+        )?;
         let icmp6 = icmp6::register(&mut graph, &facts, &icmp_policy, &punt_table, &fibs6, &objects.handle(), &sender)?;
         let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &punt_table, &fibs, &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
@@ -439,7 +457,7 @@ impl Router {
             closing: HashSet::new(),
             lives: 0,
             interfaces: Interfaces::default(),
-            ip: Ip::new((fib4, tables4), (fib6, tables6), objects, places),
+            ip: Ip::new((fib4, tables4), (fib6, tables6), LabelTables::new(labels), objects, places),
             neighbours,
             detection: Detection::default(),
             proxied: Proxied::new(),
@@ -449,7 +467,21 @@ impl Router {
             streams: Streams::default(),
             log: Arc::default(),
             facts,
-            nodes: Nodes { interface, ip4, ip6, arp, nd, icmp, icmp6, local, reassembly, generator, span, handoff },
+            nodes: Nodes {
+                interface,
+                ip4,
+                ip6,
+                mpls,
+                arp,
+                nd,
+                icmp,
+                icmp6,
+                local,
+                reassembly,
+                generator,
+                span,
+                handoff,
+            },
             clears: inspect::Clears::default(),
             devices: options.devices,
             config: config::control::Configuration::default(),
@@ -534,6 +566,7 @@ pub fn commands() -> CommandSet<Router> {
     vlan::cli::register(&mut set);
     ip::cli::register(&mut set);
     ip6::cli::register(&mut set);
+    mpls::cli::register(&mut set);
     punt::cli::register(&mut set);
     neighbour::cli::register(&mut set);
     arp::cli::register(&mut set);

@@ -1,15 +1,16 @@
 //! What MPLS labels lead to (the incoming label map of RFC 3031 3.11): one load each, however many there are.
 //!
 //! A label has 20 bits, and leads elsewhere at the bottom of a stack than above others. So all that there can be is an array
-//! of two million leaves, eight MiB of address space, of which memory is taken where labels are. Labels at the bottom lie side by
-//! side: most routers see no others.
+//! of two million words, sixteen MiB of address space, of which memory is taken where labels are. Labels at the bottom lie side by
+//! side: most routers see no others. Beside its leaf a label has the one that it is changed for, if that is all that is done with
+//! it: so all labels to a neighbour share one forwarding object, which stays near, however many they are.
 
 use crate::leaf::Leaf;
 use crate::memory::{Pages, Reserved};
 use rcu::Round;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Labels that there can be.
 pub const LABELS: usize = 1 << 20;
@@ -48,9 +49,34 @@ impl LabelKey {
     }
 }
 
+/// Where a label leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LabelWay {
+    pub leaf: Leaf,
+    /// The label that it is changed for, as an entry of a label stack; 0 when the leaf does not ask for one.
+    pub swap: u32,
+}
+
+impl LabelWay {
+    pub const MISS: LabelWay = LabelWay::to(Leaf::MISS);
+
+    pub const fn to(leaf: Leaf) -> LabelWay {
+        LabelWay { leaf, swap: 0 }
+    }
+
+    const fn word(self) -> u64 {
+        (self.swap as u64) << 32 | self.leaf.0 as u64
+    }
+
+    #[inline(always)]
+    const fn of_word(word: u64) -> LabelWay {
+        LabelWay { leaf: Leaf(word as u32), swap: (word >> 32) as u32 }
+    }
+}
+
 /// The control side: its owner keeps the book, this says what lookups find. One writer.
 pub struct LabelTable {
-    leaves: Arc<Reserved<AtomicU32>>,
+    leaves: Arc<Reserved<AtomicU64>>,
     used: usize,
 }
 
@@ -68,18 +94,18 @@ impl LabelTable {
         LabelLookup { leaves: self.leaves.clone() }
     }
 
-    /// Has a label lead somewhere else, by [`Leaf::MISS`] nowhere; gives where it led. Lookups see one or the other.
-    pub fn set(&mut self, key: LabelKey, leaf: Leaf) -> Leaf {
+    /// Has a label lead somewhere else, by [`LabelWay::MISS`] nowhere; gives where it led. Lookups see one or the other.
+    pub fn set(&mut self, key: LabelKey, way: LabelWay) -> LabelWay {
         let place = &self.leaves[key.place()];
-        let before = Leaf(place.load(Ordering::Relaxed));
+        let before = LabelWay::of_word(place.load(Ordering::Relaxed));
         // What the leaf names was made before.
-        place.store(leaf.0, Ordering::Release);
-        self.used = self.used + usize::from(leaf != Leaf::MISS) - usize::from(before != Leaf::MISS);
+        place.store(way.word(), Ordering::Release);
+        self.used = self.used + usize::from(way.leaf != Leaf::MISS) - usize::from(before.leaf != Leaf::MISS);
         before
     }
 
-    pub fn get(&self, key: LabelKey) -> Leaf {
-        Leaf(self.leaves[key.place()].load(Ordering::Relaxed))
+    pub fn get(&self, key: LabelKey) -> LabelWay {
+        LabelWay::of_word(self.leaves[key.place()].load(Ordering::Relaxed))
     }
 
     /// Labels that lead somewhere.
@@ -95,32 +121,33 @@ impl LabelTable {
 /// The data side of a [`LabelTable`]: a handle that any worker may hold and clone.
 #[derive(Clone)]
 pub struct LabelLookup {
-    leaves: Arc<Reserved<AtomicU32>>,
+    leaves: Arc<Reserved<AtomicU64>>,
 }
 
 impl LabelLookup {
     #[inline(always)]
-    fn array(&self) -> &[AtomicU32; PLACES] {
+    fn array(&self) -> &[AtomicU64; PLACES] {
         (&**self.leaves).try_into().expect("length set in new")
     }
 
-    /// The leaf of a label, or [`Leaf::MISS`]. What the leaf names stays valid for the round.
+    /// Where a label leads, or [`LabelWay::MISS`]. What the leaf names stays valid for the round.
     #[inline]
-    pub fn lookup(&self, _: &Round<'_>, key: LabelKey) -> Leaf {
-        Leaf(self.array()[key.place()].load(Ordering::Acquire))
+    pub fn lookup(&self, _: &Round<'_>, key: LabelKey) -> LabelWay {
+        LabelWay::of_word(self.array()[key.place()].load(Ordering::Acquire))
     }
 
-    /// Writes the leaf of each entry of a label stack, in host order.
+    /// Replaces entries of label stacks, in host order, by leaves, and writes what they are changed for.
     ///
     /// # Panics
-    /// When there are not as many leaves as entries.
+    /// When there are not as many swaps as entries.
     #[inline]
-    pub fn lookup_batch(&self, _: &Round<'_>, entries: &[u32], leaves: &mut [u32]) {
-        assert_eq!(entries.len(), leaves.len());
+    pub fn lookup_batch(&self, _: &Round<'_>, entries: &mut [u32], swaps: &mut [u64]) {
+        assert_eq!(entries.len(), swaps.len());
         let array = self.array();
-        for (entry, leaf) in entries.iter().zip(leaves) {
+        for (entry, swap) in entries.iter_mut().zip(swaps) {
             // Nothing depends on the load: as many are under way as the processor can have.
-            *leaf = array[LabelKey::of_entry(*entry).place()].load(Ordering::Acquire);
+            let word = array[LabelKey::of_entry(*entry).place()].load(Ordering::Acquire);
+            (*entry, *swap) = (word as u32, word >> 32);
         }
     }
 }
@@ -151,8 +178,9 @@ mod tests {
             let lookup = table.handle();
             let mut book = BTreeMap::new();
             for (key, leaf) in &sets {
-                let before = if *leaf == 0 { book.remove(key) } else { book.insert(*key, Leaf(*leaf)) };
-                prop_assert_eq!(table.set(*key, Leaf(*leaf)), before.unwrap_or(Leaf::MISS));
+                let way = LabelWay { leaf: Leaf(*leaf), swap: leaf.wrapping_mul(0x7654_3000) };
+                let before = if *leaf == 0 { book.remove(key) } else { book.insert(*key, way) };
+                prop_assert_eq!(table.set(*key, way), before.unwrap_or(LabelWay::MISS));
                 prop_assert_eq!(table.len(), book.len());
             }
             let round = reader.round();
@@ -162,12 +190,13 @@ mod tests {
                 [*key, LabelKey::new(key.label(), !key.is_bottom()), LabelKey::new(beside, key.is_bottom())]
             }).collect();
             let entries: Vec<u32> = keys.iter().map(|key| entry(*key, others)).collect();
-            let mut leaves = vec![7; keys.len()];
-            lookup.lookup_batch(&round, &entries, &mut leaves);
-            for ((key, entry), leaf) in keys.iter().zip(entries).zip(leaves) {
+            let (mut leaves, mut swaps) = (entries.clone(), vec![7; keys.len()]);
+            lookup.lookup_batch(&round, &mut leaves, &mut swaps);
+            for ((key, entry), (leaf, swap)) in keys.iter().zip(entries).zip(leaves.into_iter().zip(swaps)) {
                 prop_assert_eq!(LabelKey::of_entry(entry), *key);
-                let expected = book.get(key).copied().unwrap_or(Leaf::MISS);
-                prop_assert_eq!((Leaf(leaf), lookup.lookup(&round, *key), table.get(*key)), (expected, expected, expected));
+                let expected = book.get(key).copied().unwrap_or(LabelWay::MISS);
+                let found = LabelWay { leaf: Leaf(leaf), swap: swap as u32 };
+                prop_assert_eq!((found, lookup.lookup(&round, *key), table.get(*key)), (expected, expected, expected));
             }
         }
     }

@@ -19,7 +19,7 @@ pub mod synthetic;
 pub use fib4::{Fib4, Lookup4};
 pub use fib6::{Fib6, Lookup6};
 pub use kernel::Kernel;
-pub use labels::{LabelKey, LabelLookup, LabelTable};
+pub use labels::{LabelKey, LabelLookup, LabelTable, LabelWay};
 pub use leaf::Leaf;
 pub use memory::give_heap_back;
 pub use object::{Adjacency, Object, ObjectHandle, Objects, Replacement, kind};

@@ -5,7 +5,7 @@
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Asks for the cache line of a value; never faults and changes nothing.
 #[inline(always)]
@@ -63,6 +63,8 @@ pub(crate) unsafe trait Zeroed {}
 unsafe impl Zeroed for u8 {}
 // SAFETY: same layout as u32; zero is a value; no drop.
 unsafe impl Zeroed for AtomicU32 {}
+// SAFETY: as above, of u64.
+unsafe impl Zeroed for AtomicU64 {}
 
 /// An array of zeros in lazily touched anonymous memory.
 ///

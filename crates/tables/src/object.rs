@@ -26,6 +26,8 @@ pub const MAX_OBJECTS: usize = 1 << 20;
 /// Longest link header that is written in front of a packet: Ethernet with two tags and
 /// room for a few labels.
 pub const MAX_REWRITE: usize = 36;
+/// Most labels that are put before a packet: as many as fit behind an Ethernet header.
+pub const MAX_LABELS: usize = (MAX_REWRITE - 14) / 4;
 /// Most buckets of a load balance.
 pub const MAX_BUCKETS: usize = 64;
 /// Buckets in one line.
@@ -61,6 +63,12 @@ pub mod kind {
     pub const LOOKUP: u8 = 10;
     /// To be counted, and then where the leaf's place says.
     pub const COUNTED: u8 = 11;
+    /// Of labels: take it off, and send the packet inside by an adjacency.
+    pub const POP: u8 = 12;
+    /// Of labels: take it off, and look the packet inside up in an IP table.
+    pub const POP_LOOKUP: u8 = 13;
+    /// Of labels: change it for the one that is beside the leaf, and on by an adjacency.
+    pub const SWAP: u8 = 14;
     /// How many kinds there can be.
     pub const COUNT: usize = 16;
 }
@@ -87,6 +95,20 @@ pub struct Adjacency {
     pub next_hop: IpAddr,
     /// The link header, at most [`MAX_REWRITE`] bytes; empty when not complete.
     pub rewrite: Vec<u8>,
+    /// Entries of a label stack at the end of that.
+    pub labels: u8,
+    /// How many of them, from the bottom on, have time to live and traffic class of what they are put before.
+    pub copies: u8,
+    /// Bits of [`mark`].
+    pub marks: u8,
+}
+
+/// What else is to be known of an adjacency.
+pub mod mark {
+    /// A label that is taken off leaves its time to live and traffic class to what is below (RFC 3443, uniform model).
+    pub const UNIFORM: u8 = 1;
+    /// The neighbour was not confirmed lately.
+    pub const STALE: u8 = 2;
 }
 
 /// There is no room for another object.
@@ -113,19 +135,24 @@ unsafe impl Zeroed for Line {}
 unsafe impl Sync for Line {}
 
 // The head word, from the lowest byte: state, rewrite length or log2 of buckets, edge
-// (16 bits), MTU (16 bits). A redirection has the index of its line in the upper half.
+// (16 bits), MTU (16 bits), number of labels and of those that copy (4 bits each), marks. A redirection has the index of
+// its line in the upper half.
 const STATE_COMPLETE: u8 = 1;
 const STATE_INCOMPLETE: u8 = 2;
 const STATE_LOAD_BALANCE: u8 = 3;
 const STATE_REDIRECTED: u8 = 4;
+const LABELS: u32 = 48;
+const COPIES: u32 = 52;
+const MARKS: u32 = 56;
 
 fn head_of(object: &Object) -> u64 {
     let word = |state: u8, size: u8, edge: u16, mtu: u16| {
         state as u64 | (size as u64) << 8 | (edge as u64) << 16 | (mtu as u64) << 32
     };
+    let labels = |a: &Adjacency| (a.labels as u64) << LABELS | (a.copies as u64) << COPIES | (a.marks as u64) << MARKS;
     match object {
-        Object::Adjacency(a) if a.complete => word(STATE_COMPLETE, a.rewrite.len() as u8, a.edge, a.mtu),
-        Object::Adjacency(a) => word(STATE_INCOMPLETE, 0, a.edge, a.mtu),
+        Object::Adjacency(a) if a.complete => word(STATE_COMPLETE, a.rewrite.len() as u8, a.edge, a.mtu) | labels(a),
+        Object::Adjacency(a) => word(STATE_INCOMPLETE, 0, a.edge, a.mtu) | labels(a),
         Object::LoadBalance(buckets) => word(STATE_LOAD_BALANCE, buckets.len().ilog2() as u8, 0, 0),
     }
 }
@@ -377,7 +404,8 @@ impl Replacement {
 fn check(object: &Object) {
     match object {
         Object::Adjacency(a) => {
-            assert!(a.rewrite.len() <= MAX_REWRITE && a.complete != a.rewrite.is_empty())
+            assert!(a.rewrite.len() <= MAX_REWRITE && a.complete != a.rewrite.is_empty());
+            assert!(usize::from(a.labels) <= MAX_LABELS && a.copies <= a.labels);
         }
         Object::LoadBalance(b) => assert!(b.len().is_power_of_two() && b.len() <= MAX_BUCKETS),
     }
@@ -420,6 +448,19 @@ impl ObjectHandle {
 }
 
 impl<'r> ObjectsRef<'r> {
+    /// Has the object of a leaf fetched.
+    #[inline(always)]
+    pub fn prefetch(&self, index: u32) {
+        let line = &self.lines[index as usize & (MAX_OBJECTS - 1)];
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint, which reads and writes nothing.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(line).cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = line;
+    }
+
     /// The object of a leaf. An index that was never given out reads as an empty object:
     /// not complete, no buckets.
     #[inline(always)]
@@ -456,6 +497,24 @@ impl<'r> ObjectRef<'r> {
     #[inline(always)]
     pub fn mtu(&self) -> u16 {
         (self.head >> 32) as u16
+    }
+
+    /// Entries of a label stack at the end of the link header.
+    #[inline(always)]
+    pub fn labels(&self) -> usize {
+        (self.head >> LABELS) as usize & 0xf
+    }
+
+    /// How many of these copy time to live and traffic class.
+    #[inline(always)]
+    pub fn copies(&self) -> usize {
+        (self.head >> COPIES) as usize & 0xf
+    }
+
+    /// Bits of [`mark`].
+    #[inline(always)]
+    pub fn marks(&self) -> u8 {
+        (self.head >> MARKS) as u8
     }
 
     pub fn interface(&self) -> u32 {
@@ -568,6 +627,9 @@ mod tests {
             interface: value as u32,
             next_hop: Ipv4Addr::new(0, 0, 0, 7).into(),
             rewrite: vec![value; 14],
+            labels: 1 + value % 3,
+            copies: value % 2,
+            marks: value,
         })
     }
 
@@ -588,6 +650,9 @@ mod tests {
         assert_eq!(object.rewrite(), [9; 14]);
         assert_eq!(object.ethernet(), Some(&[9; 14]));
         assert_eq!(object.bucket(1), Leaf::MISS);
+        let index = objects.insert(&adjacency(5)).unwrap();
+        let object = handle.get(&round, index);
+        assert_eq!((object.mtu(), object.labels(), object.copies(), object.marks()), (1005, 3, 1, 5));
     }
 
     #[test]

@@ -13,12 +13,16 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod bare;
 mod flows;
 mod ip6;
+mod mpls;
 mod scalar;
 
+pub use bare::{Before, ip4_headers, ip4_headers_with, ip6_headers, ip6_headers_with};
 pub use flows::{flow_hashes, flow_hashes_with, flow_hashes6};
 pub use ip6::{Columns6, alike_ip6, alike_ip6_with, ethernet_ip6, ethernet_ip6_with};
+pub use mpls::{alike_mpls, alike_mpls_with, ethernet_mpls, ethernet_mpls_with};
 
 use crate::addr::MacAddress;
 use crate::ethernet::EtherType;
@@ -65,6 +69,8 @@ pub mod check {
     pub const SPECIAL_DESTINATION: u32 = 1 << 11;
     /// EtherType is not 0x86dd (of [`super::ethernet_ip6`]).
     pub const NOT_IP6: u32 = 1 << 12;
+    /// EtherType is not 0x8847 (of [`super::ethernet_mpls`]).
+    pub const NOT_MPLS: u32 = 1 << 13;
     /// Not a fault: the packet was seen as IPv6, so that the bits tell about it.
     pub const EXAMINED6: u32 = 1 << 14;
     /// Not a fault: the packet was seen as IPv4, so that the bits above tell about it.

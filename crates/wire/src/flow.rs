@@ -7,6 +7,7 @@
 //! carry; of anything else, by its stations and its type.
 
 use crate::ethernet::{self, EtherType};
+use crate::mpls::{ENTROPY_INDICATOR, Stack};
 use crate::vlan::{MAX_TAGS, TAG_LEN};
 
 /// Where VXLAN is sent to (RFC 7348 5).
@@ -38,6 +39,25 @@ impl FlowHasher {
         let mut hash = self.seed;
         self.frame::<true>(&mut hash, frame);
         // Once more, so that the upper bits, which are used, depend on all of the last value.
+        add(&mut hash, self.seed);
+        (hash >> 32) as u32
+    }
+
+    /// The hash of the flow of what begins with a label stack: of the entropy label, if there is one, for whoever put it there
+    /// knew the flow (RFC 6790 4.3), else of the top label and what the stack carries.
+    #[inline]
+    pub fn of_stack(&self, packet: &[u8]) -> u32 {
+        let mut hash = self.seed;
+        let mut stack = Stack::new(packet).take(MAX_LABELS);
+        let top = stack.next();
+        let indicator = top.into_iter().chain(stack.by_ref()).find(|entry| entry.label() == ENTROPY_INDICATOR);
+        match indicator.and_then(|_| stack.next()) {
+            Some(entropy) => add(&mut hash, entropy.label().into()),
+            None => {
+                top.into_iter().for_each(|top| add(&mut hash, top.label().into()));
+                self.labelled(&mut hash, packet);
+            }
+        }
         add(&mut hash, self.seed);
         (hash >> 32) as u32
     }
@@ -281,6 +301,30 @@ mod tests {
         assert_eq!(PLAIN.of_frame(&vxlan(&inner, 5)), hash);
         let twice = |number| vxlan(&vxlan(&flow(number), 5), 5);
         assert_eq!(PLAIN.of_frame(&twice(1)), PLAIN.of_frame(&twice(2)), "the inner tunnel is the flow");
+    }
+
+    #[test]
+    fn an_entropy_label_is_the_flow_of_its_stack_else_what_it_carries() {
+        let inner = &flow(5)[14..];
+        let of = |labels: &[u32], packet: &[u8]| PLAIN.of_stack(&labelled(labels, packet)[14..]);
+        let other = &flow(6)[14..];
+        assert_eq!(of(&[16, 7, 1000], inner), of(&[16, 7, 1000], other));
+        assert_eq!(of(&[16, 7, 1000], inner), of(&[17, 18, 7, 1000, 19], &[]));
+        assert_ne!(of(&[16, 7, 1000], inner), of(&[16, 7, 1001], inner));
+        assert_ne!(of(&[16, 17], inner), of(&[16, 17], other));
+        assert_ne!(of(&[16], inner), of(&[17], inner));
+        let shares = |stack: fn(u32) -> Vec<u8>| {
+            let mut shares = [0; 4];
+            (0..4000).for_each(|number| shares[(PLAIN.of_stack(&stack(number)) & 3) as usize] += 1);
+            shares
+        };
+        assert!(is_even(shares(|number| labelled(&[16], &flow(number)[14..])[14..].to_vec())));
+        assert!(is_even(shares(|number| labelled(&[16, 7, number + 16], &[])[14..].to_vec())));
+        // Any bytes have one: a stack without end, an indicator with nothing behind it.
+        for length in 0..12 {
+            of(&[16, 7, 9], &[]);
+            PLAIN.of_stack(&labelled(&[16, 7, 9], &[])[14..14 + length]);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::ethernet::{self, EtherType};
 use crate::icmpv4::{self, Message};
 use crate::ipv4::{self, Protocol};
 use crate::ipv6::{self, Chain};
+use crate::mpls::Stack;
 use crate::vlan::{TAG_LEN, Tag, Tags};
 use crate::{icmpv6, tcp, udp};
 
@@ -27,6 +28,7 @@ enum Layer {
     Arp,
     Ipv4,
     Ipv6,
+    Mpls,
 }
 
 impl<'a> Summary<'a> {
@@ -51,6 +53,11 @@ impl<'a> Summary<'a> {
         Self { layer: Layer::Ipv6, bytes: packet, indent: 0 }
     }
 
+    /// A line for each entry of the label stack: `MPLS: label 16 exp 0 s 1 ttl 64`, then what the stack carries if that is IP.
+    pub const fn mpls(packet: &'a [u8]) -> Self {
+        Self { layer: Layer::Mpls, bytes: packet, indent: 0 }
+    }
+
     /// Puts that many spaces before every line.
     pub const fn indented(self, indent: usize) -> Self {
         Self { indent, ..self }
@@ -65,6 +72,7 @@ impl fmt::Display for Summary<'_> {
             Layer::Arp => write_arp(&mut lines, self.bytes),
             Layer::Ipv4 => write_ipv4(&mut lines, self.bytes),
             Layer::Ipv6 => write_ipv6(&mut lines, self.bytes),
+            Layer::Mpls => write_mpls(&mut lines, self.bytes),
         }
     }
 }
@@ -130,6 +138,21 @@ fn write_tag(lines: &mut Lines<'_, '_>, tag: Tag) -> fmt::Result {
         write!(lines.out, " dei")?;
     }
     Ok(())
+}
+
+fn write_mpls(lines: &mut Lines<'_, '_>, packet: &[u8]) -> fmt::Result {
+    let mut stack = Stack::new(packet);
+    let mut has_bottom = false;
+    for entry in stack.by_ref() {
+        lines.head(format_args!("MPLS: {entry}"))?;
+        has_bottom = entry.is_bottom();
+    }
+    // Nothing says what it is, but its first bits.
+    match stack.rest().first().map(|byte| byte >> 4).filter(|_| has_bottom) {
+        Some(4) => write_ipv4(lines, stack.rest()),
+        Some(6) => write_ipv6(lines, stack.rest()),
+        _ => Ok(()),
+    }
 }
 
 fn write_arp(lines: &mut Lines<'_, '_>, packet: &[u8]) -> fmt::Result {

@@ -3,6 +3,7 @@
 //! ```text
 //! IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01     Ethernet: ethertype, source, destination
 //!   vlan 100 dot1ad 10 vlan 20                      its VLAN tags, the outer one first (802.1Q, 802.1ad)
+//! MPLS: label 16 exp 0 ttl 64                      behind `MPLS:', a label with what is behind it: MPLS:, IP4:, IP6:, ANY:
 //! UDP: 10.0.0.1 - 10.0.0.9 -> 16.0.0.0 + 16.0.0.255   IPv4: protocol, source, destination
 //!   ttl 64                                          options of the layer
 //! UDP: 2001:db8::1 -> 2001:db8:1:: + 2001:db8:1::ff   IPv6, behind `IP6:'; ranges are of the lower 64 bits
@@ -15,13 +16,11 @@
 //! A value may be a range: `low - high` counts up, packet by packet, and starts over;
 //! `low + high` is drawn at random. Lengths and checksums are filled in.
 
+mod notation;
+
 use crate::pg::MAX_SIZE;
-use std::net::{Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
 use std::sync::Arc;
-use wire::ethernet::EtherType;
-use wire::vlan::TAG_LEN;
-use wire::{MacAddress, checksum};
+use wire::checksum;
 
 /// How a field changes from packet to packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +37,8 @@ pub struct Edit {
     bytes: usize,
     low: u64,
     high: u64,
+    /// From one value to the next.
+    step: u64,
     vary: Vary,
     next: u64,
 }
@@ -53,6 +54,8 @@ pub struct Template {
     /// checksums.
     ip4: Option<usize>,
     ip6: Option<usize>,
+    /// Where the label stack starts.
+    mpls: Option<usize>,
     udp: Option<usize>,
     icmp: Option<usize>,
     tcp: Option<usize>,
@@ -77,12 +80,14 @@ struct InTurn {
 pub enum Destinations {
     V4(Arc<[u32]>),
     V6(Arc<[u128]>),
+    /// Top entries of label stacks.
+    Labels(Arc<[u32]>),
 }
 
 impl Destinations {
     fn len(&self) -> usize {
         match self {
-            Destinations::V4(all) => all.len(),
+            Destinations::V4(all) | Destinations::Labels(all) => all.len(),
             Destinations::V6(all) => all.len(),
         }
     }
@@ -107,37 +112,18 @@ impl Template {
     /// # Errors
     /// What was wrong, at which word.
     pub fn parse(text: &str, sizes: Option<(u64, u64, Vary)>, link: bool) -> Result<Template, String> {
-        let mut parser = Parser { words: text.split_whitespace().collect(), at: 0, template: Template::empty() };
-        let mut next = if link { Some("ethernet".to_string()) } else { Some("ip4".to_string()) };
-        while let Some(layer) = next {
-            next = match layer.as_str() {
-                "ethernet" => parser.ethernet()?,
-                "ip4" => parser.ip4()?,
-                "ip6" => parser.ip6()?,
-                "udp" => parser.udp()?,
-                "tcp" => parser.tcp()?,
-                "icmp" => parser.icmp()?,
-                "icmp6" => parser.icmp6()?,
-                _ => {
-                    parser.payload()?;
-                    None
-                }
-            };
-        }
-        if let Some(word) = parser.words.get(parser.at) {
-            return Err(format!("data: unexpected `{word}' at word {}", parser.at + 1));
-        }
-        parser.template.sized(sizes)
+        notation::read(text, link)?.sized(sizes)
     }
 
     fn empty() -> Template {
-        let sizes = Edit { offset: 0, bytes: 0, low: 0, high: 0, vary: Vary::Increment, next: 0 };
+        let sizes = Edit { offset: 0, bytes: 0, low: 0, high: 0, step: 1, vary: Vary::Increment, next: 0 };
         Template {
             bytes: vec![],
             edits: vec![],
             sizes,
             ip4: None,
             ip6: None,
+            mpls: None,
             udp: None,
             icmp: None,
             tcp: None,
@@ -182,7 +168,7 @@ impl Template {
         if (reach as u64) > low {
             return Err(format!("size {low}: the varying fields reach to byte {reach}"));
         }
-        self.sizes = Edit { offset: 0, bytes: 0, low, high, vary, next: low };
+        self.sizes = Edit { offset: 0, bytes: 0, low, high, step: 1, vary, next: low };
         self.constant = self.edits.is_empty() && low == high;
         self.finish(high as usize);
         Ok(self)
@@ -212,6 +198,11 @@ impl Template {
             }
             (Destinations::V6(all), _, Some(ip6)) if !all.is_empty() => {
                 self.bytes[ip6 + 24..ip6 + 40].copy_from_slice(&all[*next].to_be_bytes());
+            }
+            (Destinations::Labels(all), ..) if !all.is_empty() => {
+                if let Some(at) = self.mpls {
+                    self.bytes[at..at + 4].copy_from_slice(&all[*next].to_be_bytes());
+                }
             }
             _ => {}
         }
@@ -276,7 +267,7 @@ impl Edit {
         let value = match self.vary {
             Vary::Increment => {
                 let value = self.next;
-                self.next = if value == self.high { self.low } else { value + 1 };
+                self.next = if value == self.high { self.low } else { value + self.step };
                 value
             }
             Vary::Random => {
@@ -284,8 +275,8 @@ impl Edit {
                 *random ^= *random << 13;
                 *random ^= *random >> 7;
                 *random ^= *random << 17;
-                let span = (self.high - self.low) as u128 + 1;
-                self.low + ((*random as u128 * span) >> 64) as u64
+                let span = u128::from((self.high - self.low) / self.step) + 1;
+                self.low + ((u128::from(*random) * span) >> 64) as u64 * self.step
             }
         };
         if self.bytes == 0 {
@@ -297,309 +288,6 @@ impl Edit {
     /// Of the sizes' edit: the size drawn last.
     fn current(&self) -> usize {
         self.offset
-    }
-}
-
-/// Words of the notation, read from the left.
-struct Parser<'a> {
-    words: Vec<&'a str>,
-    at: usize,
-    template: Template,
-}
-
-impl<'a> Parser<'a> {
-    fn peek(&self) -> Option<&'a str> {
-        self.words.get(self.at).copied()
-    }
-
-    fn word(&mut self, expected: &str) -> Result<&'a str, String> {
-        let word = self.peek().ok_or_else(|| format!("data: {expected} expected at the end"))?;
-        self.at += 1;
-        Ok(word)
-    }
-
-    fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, String> {
-        let word = self.word(expected)?;
-        word.parse().map_err(|_| format!("data: `{word}' is not {expected} (word {})", self.at))
-    }
-
-    fn accept(&mut self, word: &str) -> bool {
-        let is = self.peek() == Some(word);
-        self.at += is as usize;
-        is
-    }
-
-    fn arrow(&mut self) -> Result<(), String> {
-        match self.word("`->'")? {
-            "->" => Ok(()),
-            word => Err(format!("data: `->' expected, not `{word}' (word {})", self.at)),
-        }
-    }
-
-    /// A value or a range of them for the field of `bytes` bytes at `offset`.
-    fn field<T: FromStr>(
-        &mut self,
-        offset: usize,
-        bytes: usize,
-        expected: &str,
-        number: fn(T) -> u64,
-    ) -> Result<(), String> {
-        let low = number(self.value(expected)?);
-        let shown = low.to_be_bytes();
-        self.template.bytes[offset..offset + bytes].copy_from_slice(&shown[8 - bytes..]);
-        let vary = match self.peek() {
-            Some("-") => Vary::Increment,
-            Some("+") => Vary::Random,
-            _ => return Ok(()),
-        };
-        self.at += 1;
-        let high = number(self.value(expected)?);
-        if high < low {
-            return Err(format!("data: a range has its lower end first (word {})", self.at));
-        }
-        self.template.edits.push(Edit { offset, bytes, low, high, vary, next: low });
-        Ok(())
-    }
-
-    fn ethernet(&mut self) -> Result<Option<String>, String> {
-        let number = |mac: MacAddress| {
-            let [a, b, c, d, e, f] = mac.0;
-            u64::from_be_bytes([0, 0, a, b, c, d, e, f])
-        };
-        let ethertype = self.word("an ethertype (IP4:, ARP:, IP6:, 0x....:)")?;
-        let (code, next) = match ethertype.trim_end_matches(':').to_ascii_uppercase().as_str() {
-            "IP4" => (0x0800, Some("ip4".to_string())),
-            "IP6" => (0x86dd, Some("ip6".to_string())),
-            "ARP" => (0x0806, Some("payload".to_string())),
-            other => match u16::from_str_radix(other.trim_start_matches("0X"), 16) {
-                Ok(code) => (code, Some("payload".to_string())),
-                Err(_) => return Err(format!("data: unknown ethertype `{ethertype}' (IP4:, ARP:, IP6:, 0x....:)")),
-            },
-        };
-        self.template.bytes.resize(14, 0);
-        self.field(6, 6, "a MAC address", number)?;
-        self.arrow()?;
-        self.field(0, 6, "a MAC address", number)?;
-        // VLAN tags, the outer one first.
-        while let Some(tpid) = self.peek().and_then(|word| match word {
-            "vlan" => Some(EtherType::VLAN),
-            "dot1ad" => Some(EtherType::QINQ),
-            _ => None,
-        }) {
-            self.at += 1;
-            let at = self.template.bytes.len() - 2;
-            self.template.bytes[at..].copy_from_slice(&tpid.0.to_be_bytes());
-            self.template.bytes.resize(at + TAG_LEN + 2, 0);
-            self.field(at + 2, 2, "a VLAN (0 to 4095, with its priority up to 65535)", |tci: u16| u64::from(tci))?;
-        }
-        let end = self.template.bytes.len();
-        self.template.bytes[end - 2..].copy_from_slice(&u16::to_be_bytes(code));
-        Ok(next)
-    }
-
-    fn ip4(&mut self) -> Result<Option<String>, String> {
-        let start = self.template.bytes.len();
-        let protocol = self.word("a protocol (UDP:, TCP:, ICMP: or its number)")?;
-        let (code, next) = match protocol.trim_end_matches(':').to_ascii_uppercase().as_str() {
-            "UDP" => (17, "udp"),
-            "TCP" => (6, "tcp"),
-            "ICMP" => (1, "icmp"),
-            other => match other.parse::<u8>() {
-                Ok(code) => (code, "payload"),
-                Err(_) => return Err(format!("data: unknown protocol `{protocol}' (UDP:, TCP:, ICMP: or its number)")),
-            },
-        };
-        self.template.bytes.resize(start + 20, 0);
-        self.template.bytes[start] = 0x45;
-        self.template.bytes[start + 8] = 64;
-        self.template.bytes[start + 9] = code;
-        self.template.ip4 = Some(start);
-        let number = |address: Ipv4Addr| u32::from(address) as u64;
-        self.field(start + 12, 4, "an IPv4 address", number)?;
-        self.arrow()?;
-        self.field(start + 16, 4, "an IPv4 address", number)?;
-        while let Some(option) = self.peek() {
-            match option {
-                "ttl" => {
-                    self.at += 1;
-                    self.field(start + 8, 1, "a TTL (0 to 255)", |ttl: u8| ttl as u64)?;
-                }
-                "tos" => {
-                    self.at += 1;
-                    self.field(start + 1, 1, "a TOS (0 to 255)", |tos: u8| tos as u64)?;
-                }
-                "fragment" if self.words.get(self.at + 1) == Some(&"id") => {
-                    self.at += 2;
-                    self.field(start + 4, 2, "a fragment id (0 to 65535)", |id: u16| id as u64)?;
-                }
-                "dont-fragment" => {
-                    self.at += 1;
-                    self.template.bytes[start + 6] |= 0x40;
-                }
-                _ => break,
-            }
-        }
-        Ok(Some(next.into()))
-    }
-
-    fn ip6(&mut self) -> Result<Option<String>, String> {
-        let (code, next) = match self.peek().map(|word| word.trim_end_matches(':').to_ascii_uppercase()).as_deref() {
-            // Bytes from the header on.
-            None | Some("HEX" | "INCREMENTING") => return Ok(Some("payload".into())),
-            Some("UDP") => (17, "udp"),
-            Some("TCP") => (6, "tcp"),
-            Some("ICMP6") => (58, "icmp6"),
-            Some(other) => match other.parse::<u8>() {
-                Ok(code) => (code, "payload"),
-                Err(_) => return Err(format!("data: unknown protocol `{other}' (UDP:, TCP:, ICMP6: or its number)")),
-            },
-        };
-        self.at += 1;
-        let start = self.template.bytes.len();
-        self.template.bytes.resize(start + 40, 0);
-        self.template.bytes[start] = 0x60;
-        self.template.bytes[start + 6] = code;
-        self.template.bytes[start + 7] = 64;
-        self.template.ip6 = Some(start);
-        self.address6(start + 8)?;
-        self.arrow()?;
-        self.address6(start + 24)?;
-        while let Some(option) = self.peek() {
-            match option {
-                "hop-limit" => {
-                    self.at += 1;
-                    self.field(start + 7, 1, "a hop limit (0 to 255)", |hops: u8| hops.into())?;
-                }
-                "flow-label" => {
-                    self.at += 1;
-                    let label: u32 = self.value("a flow label (0 to 1048575)")?;
-                    if label >> 20 != 0 {
-                        return Err(format!("data: `{label}' is not a flow label (0 to 1048575)"));
-                    }
-                    self.template.bytes[start + 1] |= (label >> 16) as u8;
-                    self.template.bytes[start + 2..start + 4].copy_from_slice(&(label as u16).to_be_bytes());
-                }
-                "tos" => {
-                    self.at += 1;
-                    let class: u8 = self.value("a TOS (0 to 255)")?;
-                    self.template.bytes[start] |= class >> 4;
-                    self.template.bytes[start + 1] |= class << 4;
-                }
-                _ => break,
-            }
-        }
-        Ok(Some(next.into()))
-    }
-
-    /// An IPv6 address, or a range of them that differ in the lower 64 bits only.
-    fn address6(&mut self, offset: usize) -> Result<(), String> {
-        const EXPECTED: &str = "an IPv6 address";
-        let at = self.at;
-        let low: Ipv6Addr = self.value(EXPECTED)?;
-        self.template.bytes[offset..offset + 16].copy_from_slice(&low.octets());
-        if let (Some("-" | "+"), Some(high)) = (self.peek(), self.words.get(self.at + 1)) {
-            let upper = |address: Ipv6Addr| u128::from(address) >> 64;
-            if high.parse::<Ipv6Addr>().is_ok_and(|high| upper(high) != upper(low)) {
-                return Err(format!(
-                    "data: a range of IPv6 addresses is of their lower 64 bits (word {})",
-                    self.at + 2
-                ));
-            }
-        }
-        self.at = at;
-        self.field(offset + 8, 8, EXPECTED, |address: Ipv6Addr| u128::from(address) as u64)
-    }
-
-    fn icmp6(&mut self) -> Result<Option<String>, String> {
-        let kind = match self.peek() {
-            Some("echo_request") => 128,
-            Some("echo_reply") => 129,
-            _ => return Ok(Some("payload".into())),
-        };
-        self.at += 1;
-        let start = self.template.bytes.len();
-        self.template.bytes.resize(start + 8, 0);
-        self.template.bytes[start] = kind;
-        self.template.icmp = Some(start);
-        Ok(Some("payload".into()))
-    }
-
-    fn ports(&mut self, start: usize) -> Result<(), String> {
-        let number = |port: u16| port as u64;
-        self.field(start, 2, "a port (0 to 65535)", number)?;
-        self.arrow()?;
-        self.field(start + 2, 2, "a port (0 to 65535)", number)
-    }
-
-    fn udp(&mut self) -> Result<Option<String>, String> {
-        if !self.accept("UDP:") {
-            return Ok(Some("payload".into()));
-        }
-        let start = self.template.bytes.len();
-        self.template.bytes.resize(start + 8, 0);
-        self.template.udp = Some(start);
-        self.ports(start)?;
-        Ok(Some("payload".into()))
-    }
-
-    fn tcp(&mut self) -> Result<Option<String>, String> {
-        if !self.accept("TCP:") {
-            return Ok(Some("payload".into()));
-        }
-        let start = self.template.bytes.len();
-        self.template.bytes.resize(start + 20, 0);
-        self.template.bytes[start + 12] = 5 << 4;
-        self.template.bytes[start + 13] = 0x10; // ACK
-        self.template.tcp = Some(start);
-        self.ports(start)?;
-        Ok(Some("payload".into()))
-    }
-
-    fn icmp(&mut self) -> Result<Option<String>, String> {
-        let _ = self.accept("ICMP:") || self.accept("ICMP");
-        let kind = match self.peek() {
-            Some("echo_request") => 8,
-            Some("echo_reply") => 0,
-            _ => return Ok(Some("payload".into())),
-        };
-        self.at += 1;
-        let start = self.template.bytes.len();
-        self.template.bytes.resize(start + 8, 0);
-        self.template.bytes[start] = kind;
-        self.template.icmp = Some(start);
-        Ok(Some("payload".into()))
-    }
-
-    fn payload(&mut self) -> Result<(), String> {
-        loop {
-            if self.accept("incrementing") {
-                let count: usize = self.value("a number of bytes")?;
-                self.room(count)?;
-                self.template.bytes.extend((0..count).map(|i| i as u8));
-            } else if self.accept("hex") {
-                let word = self.word("hexadecimal bytes")?;
-                let digits = word.trim_start_matches("0x");
-                let bytes: Option<Vec<u8>> = (digits.is_ascii() && digits.len().is_multiple_of(2)).then(|| {
-                    (0..digits.len())
-                        .step_by(2)
-                        .filter_map(|i| u8::from_str_radix(&digits[i..i + 2], 16).ok())
-                        .collect()
-                });
-                let bytes = bytes.filter(|bytes| bytes.len() * 2 == digits.len());
-                let bytes = bytes.ok_or_else(|| format!("data: `{word}' is not hexadecimal bytes"))?;
-                self.room(bytes.len())?;
-                self.template.bytes.extend(bytes);
-            } else {
-                return Ok(());
-            }
-        }
-    }
-
-    fn room(&self, more: usize) -> Result<(), String> {
-        if more > MAX_SIZE - self.template.bytes.len() {
-            return Err(format!("data: more than the {MAX_SIZE} bytes that a packet may have"));
-        }
-        Ok(())
     }
 }
 
@@ -629,6 +317,36 @@ mod tests {
         assert_eq!((udp.src_port(), udp.dst_port(), udp.length()), (1234, 5678, 30));
         assert!(udp.verify_checksum(checksum::pseudo_header4(ip.src(), ip.dst(), 17, 30)));
         assert_eq!(udp.payload()[..4], [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn labels_stand_before_what_they_carry() {
+        let link = "MPLS: 02:00:00:00:00:aa -> 02:00:00:00:00:01";
+        let text = format!("{link} MPLS: label 16 - 17 exp 5 ttl 9 IP4: label 1048575 UDP: 10.0.0.1 -> 10.0.0.2");
+        let mut template = Template::parse(&text, None, true).unwrap();
+        for label in [0x10, 0x11, 0x10] {
+            let packet = next(&mut template);
+            assert_eq!(packet[12..22], [0x88, 0x47, 0, label >> 4, (label & 0xf) << 4 | 0xa, 9, 0xff, 0xff, 0xf1, 64]);
+            assert!(wire::ipv4::Header::new_checked(&packet[22..]).unwrap().verify_checksum());
+        }
+        let random = format!("{link} ANY: label 100 + 200 exp 7 hex 0x1234");
+        let mut template = Template::parse(&random, None, true).unwrap();
+        let labels: std::collections::BTreeSet<u32> = (0..2000)
+            .map(|_| {
+                let packet = next(&mut template);
+                let entry = wire::mpls::StackEntry::from_bytes(*packet[14..].first_chunk().unwrap());
+                assert_eq!((entry.traffic_class(), entry.is_bottom(), &packet[18..]), (7, true, &[0x12, 0x34][..]));
+                entry.label()
+            })
+            .collect();
+        assert!(labels.iter().copied().eq(100..=200));
+        let given = Template::parse(&format!("{link} IP4: label 16 UDP: 10.0.0.1 -> 10.0.0.2"), None, true).unwrap();
+        let mut given = given.to_each_of(Destinations::Labels([7, 0x0123_4567].into()));
+        assert_eq!(next(&mut given)[14..18], [0, 0, 0, 7]);
+        assert_eq!(next(&mut given)[14..18], [1, 0x23, 0x45, 0x67]);
+        for wrong in ["label 1048576", "label 9 - 1048576", "label 16 exp 8", "16", "label"] {
+            Template::parse(&format!("{link} IP4: {wrong} UDP: 1.1.1.1 -> 1.1.1.2"), None, true).unwrap_err();
+        }
     }
 
     #[test]

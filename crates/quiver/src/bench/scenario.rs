@@ -5,15 +5,19 @@ use drivers::pg::template::Destinations;
 use router::Router;
 use router::ip::bulk::Batch;
 use router::ip::control::{Path, Source, TableIndex, Way};
+use router::mpls::control::LabelBatch;
+use router::mpls::labels::Stated;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use tables::LabelKey;
 use tables::fib4::Key;
 use tables::fib6::Key as Key6;
 use tables::synthetic::{self, Random};
+use wire::mpls::StackEntry;
 use wire::{Family, Prefix, Prefix4, Prefix6};
 
 /// All scenarios that send packets.
-pub const ALL: [&str; 16] = [
+pub const ALL: [&str; 21] = [
     "dumb",
     "ip4-1",
     "ip4-1k",
@@ -30,6 +34,11 @@ pub const ALL: [&str; 16] = [
     "ip6-200k-bgp",
     "ip6-200k-48",
     "ip6-2m",
+    "mpls-swap",
+    "mpls-100k",
+    "mpls-php",
+    "mpls-pop-ip4",
+    "mpls-push",
 ];
 
 const FIRST_DESTINATION: u32 = 16 << 24;
@@ -50,11 +59,30 @@ enum Popularity {
     Zipf,
 }
 
-/// Prefixes of either family.
+/// Prefixes of either family, or labels.
 enum Keys {
     V4(Vec<Key>),
     V6(Vec<Key6>),
+    Labels { count: u32, labelled: Labelled },
 }
+
+/// What is done with labels of packets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Labelled {
+    /// Each is changed for another of its own.
+    Swap,
+    /// It is taken off, and what is inside sent to a next hop.
+    Pop,
+    /// It is taken off, and what is inside looked up.
+    Lookup,
+    /// A route puts one on.
+    Push,
+}
+
+/// The first local label.
+const FIRST_LABEL: u32 = 16;
+/// What is put in the place of the first.
+const FIRST_OUT_LABEL: u32 = 500_016;
 
 /// Routes of one scenario.
 pub struct Scenario {
@@ -97,6 +125,11 @@ impl Scenario {
             "ip6-200k-bgp" => plain6(synthetic::internet6(200_000, SEED), 16),
             "ip6-200k-48" => plain6(synthetic::forty_eights(200_000, SEED), 16),
             "ip6-2m" => plain6(synthetic::internet6(2_000_000, SEED), 16),
+            "mpls-swap" => of(Keys::Labels { count: 1, labelled: Labelled::Swap }, 1),
+            "mpls-100k" => of(Keys::Labels { count: 100_000, labelled: Labelled::Swap }, 16),
+            "mpls-php" => of(Keys::Labels { count: 1, labelled: Labelled::Pop }, 1),
+            "mpls-pop-ip4" => of(Keys::Labels { count: 1, labelled: Labelled::Lookup }, 1),
+            "mpls-push" => of(Keys::Labels { count: 1, labelled: Labelled::Push }, 1),
             _ => plain(side_by_side(1), 1),
         }
     }
@@ -105,12 +138,18 @@ impl Scenario {
         match &self.keys {
             Keys::V4(keys) => keys.len(),
             Keys::V6(keys) => keys.len(),
+            Keys::Labels { count, .. } => *count as usize,
         }
+    }
+
+    /// Whether its packets come with a label.
+    pub fn is_labelled(&self) -> bool {
+        matches!(self.keys, Keys::Labels { labelled, .. } if labelled != Labelled::Push)
     }
 
     pub fn family(&self) -> Family {
         match self.keys {
-            Keys::V4(_) => Family::Ip4,
+            Keys::V4(_) | Keys::Labels { .. } => Family::Ip4,
             Keys::V6(_) => Family::Ip6,
         }
     }
@@ -145,6 +184,9 @@ impl Scenario {
     /// Puts the routes into a router's table.
     pub fn install(&self, router: &mut Router) -> Result<(), router::Error> {
         let hops: Vec<IpAddr> = self.hops().collect();
+        if let Keys::Labels { count, labelled } = self.keys {
+            return install_labels(router, &hops, count, labelled);
+        }
         let path = |at: usize| Path::new(Way::Via { next_hop: hops[at % hops.len()], interface: None });
         let mut batch = Batch::new(self.family(), TableIndex::DEFAULT);
         let lists: Vec<_> = (0..hops.len()).map(|hop| batch.paths(vec![path(hop)])).collect();
@@ -163,6 +205,7 @@ impl Scenario {
             Keys::V6(keys) => keys.iter().enumerate().for_each(|(at, key)| {
                 put(at, prefix6_of(*key).into(), key.address() >> (128 - u32::from(key.length())));
             }),
+            Keys::Labels { .. } => unreachable!("installed above"),
         }
         let outcome = router.change_routes(Source::Api, batch)?;
         assert_eq!(outcome.added, self.routes(), "{outcome:?}");
@@ -204,8 +247,38 @@ impl Scenario {
                 };
                 (0..count).map(one).collect::<Arc<[u128]>>().into()
             }
+            Keys::Labels { count: labels, .. } => {
+                let one = |_| StackEntry::new(FIRST_LABEL + random.below(*labels), 0, true, 255).0;
+                Destinations::Labels((0..count).map(one).collect())
+            }
         }
     }
+}
+
+/// Labels with what is done with them, and a route for what is inside.
+fn install_labels(router: &mut Router, hops: &[IpAddr], count: u32, labelled: Labelled) -> Result<(), router::Error> {
+    let table = router.add_label_table(0)?;
+    let received = router.interfaces.iter().map(|interface| interface.index).collect::<Vec<_>>();
+    received.into_iter().try_for_each(|index| router.set_mpls(index, true))?;
+    let to = |label: u32| Way::Via { next_hop: hops[label as usize % hops.len()], interface: None };
+    let with = |label: u32, way| {
+        let labels = Stated { labels: vec![label], ..Stated::default() };
+        Path { labels: labels.shared(), ..Path::new(way) }
+    };
+    let mut batch = LabelBatch::default();
+    for number in 0..count {
+        let path = match labelled {
+            Labelled::Swap => with(FIRST_OUT_LABEL + number, to(number)),
+            Labelled::Pop => Path::new(to(number)),
+            Labelled::Lookup | Labelled::Push => Path::new(Way::LookupIn(Family::Ip4, TableIndex::DEFAULT)),
+        };
+        let paths = batch.paths(vec![path]);
+        batch.put(LabelKey::new(FIRST_LABEL + number, true), paths);
+    }
+    router.change_labels(table, Source::Api, batch)?;
+    let prefix = prefix_of(side_by_side(1)[0]);
+    let route = if labelled == Labelled::Push { with(FIRST_OUT_LABEL, to(0)) } else { Path::new(to(0)) };
+    router.add_route(prefix, Source::Api, vec![route], true)
 }
 
 /// So many /24s side by side.

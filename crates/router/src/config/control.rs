@@ -119,6 +119,7 @@ impl Router {
         logging::config::statements(self, &mut statements);
         crate::nd::config::statements(self, &mut statements);
         crate::ip::vrf::statements(self, &mut statements);
+        crate::mpls::config::tables(self, &mut statements);
         interface::config::statements(self, &mut statements);
         span::config::statements(self, &mut statements);
         handoff::config::statements(self, &mut statements);
@@ -129,6 +130,7 @@ impl Router {
         neighbour::config::statements(self, &mut statements);
         arp::config::statements(self, &mut statements);
         crate::ip::config::statements(self, &mut statements);
+        crate::mpls::config::statements(self, &mut statements);
         crate::ip::vrf::limits(self, &mut statements);
         punt::config::statements(self, &mut statements);
         icmp::config::statements(self, &mut statements);

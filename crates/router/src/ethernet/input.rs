@@ -1,11 +1,11 @@
-//! `ethernet-input`: one pass over the Ethernet and IPv4 or IPv6 headers, and whose frames they are.
+//! `ethernet-input`: one pass over the Ethernet and IPv4 or IPv6 headers, or labels, and whose frames they are.
 //!
-//! Which of both a pass looks for is the first frame's to say: who follows with the other is looked at by `ip4-input` or
-//! `ip6-input`.
+//! Which of them a pass looks for is the first frame's to say: who follows with another is looked at by `ip4-input`,
+//! `ip6-input` or `mpls-input`.
 //!
 //! Reads: `l2`, `length`, `rx_interface`. Writes: check bits into `flags`, `target` (IPv4
-//! destination), `l3`; `rx_interface`, when a sub-interface takes the frame by its VLAN tags;
-//! cuts Ethernet padding off `length`. Next: `ip4-input`, `ip6-input`, `arp-input`, `llc-input`,
+//! destination, or top label), `l3`; `rx_interface`, when a sub-interface takes the frame by its VLAN tags;
+//! cuts Ethernet padding off `length`. Next: `ip4-input`, `ip6-input`, `mpls-input`, `arp-input`, `llc-input`,
 //! or a drop by name. While it looks at headers it has what their destinations need of a large routing table fetched.
 
 use super::station;
@@ -28,6 +28,7 @@ graph::edges! {
         Ip4Input => next "ip4-input",
         Ip6Input => next "ip6-input",
         ArpInput => next "arp-input",
+        MplsInput => next "mpls-input",
         /// Shorter than an Ethernet header's 14 bytes. A broken driver or sender.
         Runt => drop "frame shorter than its header",
         /// The frame is for another station's MAC address. Normal on a shared wire; else the sender has an old ARP
@@ -128,6 +129,10 @@ struct Looked {
 }
 
 impl Looked {
+    const IP4: Looked = Looked { faults: 0, missed: check::NOT_IP4, found: Edge::Ip4Input };
+    const IP6: Looked = Looked { faults: 0, missed: check::NOT_IP6, found: Edge::Ip6Input };
+    const MPLS: Looked = Looked { faults: 0, missed: check::NOT_MPLS, found: Edge::MplsInput };
+
     /// Where all go, when that needs no second look.
     fn plain(self) -> Option<Edge> {
         (self.faults & (LINK_FAULTS | self.missed) == 0).then_some(self.found)
@@ -153,31 +158,24 @@ impl Intake {
             return self.demultiplex(cx, vector, range, table, facts);
         }
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
-        if frames.bytes(0)[12..14] == EtherType::IPV6.0.to_be_bytes() {
+        let ethertype = ethertype_at(frames.bytes(0), 12);
+        if ethertype == EtherType::IPV6 {
             let columns = Columns6 { flags: sides.flags, length: sides.length };
             let faults = batch::ethernet_ip6(&frames, facts.mac, columns);
-            return self.examined(
-                cx,
-                vector,
-                range,
-                (table, facts),
-                Looked { faults, missed: check::NOT_IP6, found: Edge::Ip6Input },
-            );
+            return self.examined(cx, vector, range, (table, facts), Looked { faults, ..Looked::IP6 });
         }
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
+        if ethertype == EtherType::MPLS {
+            let faults = batch::ethernet_mpls(&frames, facts.mac, columns);
+            return self.examined(cx, vector, range, (table, facts), Looked { faults, ..Looked::MPLS });
+        }
         // Few packets are through before anything has come.
         let slots = if frames.len() < FEW { None } else { self.fibs.ahead(cx.round, facts.ip4_table) };
         let faults = match slots {
             Some(slots) => batch::ethernet_ip4_ahead(&frames, facts.mac, columns, |targets| slots.ask(targets)),
             None => batch::ethernet_ip4(&frames, facts.mac, columns),
         };
-        self.examined(
-            cx,
-            vector,
-            range,
-            (table, facts),
-            Looked { faults, missed: check::NOT_IP4, found: Edge::Ip4Input },
-        );
+        self.examined(cx, vector, range, (table, facts), Looked { faults, ..Looked::IP4 });
     }
 
     /// Packets `range`, without sub-interfaces, after a pass over their headers.
@@ -200,7 +198,7 @@ impl Intake {
             return;
         }
         for i in range.clone() {
-            let Some(edge) = ethertype_edge(cx, vector, i, looked.missed) else {
+            let Some(edge) = ethertype_edge(cx, vector, i, looked) else {
                 // A tag, though nobody expects one: it and the rest are looked at anew.
                 vector.columns().flags[i..range.end].iter_mut().for_each(|flags| *flags &= !check::ALL);
                 return self.one_by_one(cx, vector, i..range.end, table, facts);
@@ -233,14 +231,18 @@ impl Intake {
         };
         let Scratch { tags, lengths, .. } = &mut *self.scratch;
         lengths[..sides.length.len()].copy_from_slice(sides.length);
-        let (alike, missed, found) = if frames.bytes(0)[12 + first.0.tags()..][..2] == EtherType::IPV6.0.to_be_bytes() {
+        let ethertype = ethertype_at(frames.bytes(0), 12 + first.0.tags());
+        let (alike, looked) = if ethertype == EtherType::IPV6 {
             let columns = Columns6 { flags: sides.flags, length: sides.length };
-            (batch::alike_ip6(&frames, station, columns, first, tags), check::NOT_IP6, Edge::Ip6Input)
+            (batch::alike_ip6(&frames, station, columns, first, tags), Looked::IP6)
         } else {
             let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
-            (batch::alike_ip4(&frames, station, columns, first, tags), check::NOT_IP4, Edge::Ip4Input)
+            match ethertype {
+                EtherType::MPLS => (batch::alike_mpls(&frames, station, columns, first, tags), Looked::MPLS),
+                _ => (batch::alike_ip4(&frames, station, columns, first, tags), Looked::IP4),
+            }
         };
-        let looked = Looked { faults: alike.faults, missed, found };
+        let looked = Looked { faults: alike.faults, ..looked };
         let (tags, lengths) = (&tags[..alike.done], &lengths[..alike.done]);
         let done = range.start..range.start + alike.done;
         admit(cx, vector, &done, facts, alike.faults);
@@ -262,7 +264,7 @@ impl Intake {
             match edge.or(plain) {
                 Some(edge) => columns.edge[done.clone()].fill(edge.into()),
                 None => done.clone().for_each(|i| {
-                    let edge = ethertype_edge(cx, vector, i, missed).unwrap_or(Edge::UnknownVlan);
+                    let edge = ethertype_edge(cx, vector, i, looked).unwrap_or(Edge::UnknownVlan);
                     vector.set_edge(i, edge.into());
                 }),
             }
@@ -275,9 +277,9 @@ impl Intake {
                 if has_own_mac || station != facts.mac {
                     let mac = if let Ok(Some(found)) = owner { own(found) } else { facts.mac };
                     address_to(cx, vector, i, mac, facts);
-                    give(cx, vector, i, owner, lengths[at], &mut counted, (None, missed));
+                    give(cx, vector, i, owner, lengths[at], &mut counted, (None, looked));
                 } else {
-                    give(cx, vector, i, owner, lengths[at], &mut counted, (plain, missed));
+                    give(cx, vector, i, owner, lengths[at], &mut counted, (plain, looked));
                 }
             }
         }
@@ -301,7 +303,8 @@ impl Intake {
         batch::shapes(&frames, lengths, shapes, tags);
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
         let faults = batch::tagged_ip4(&frames, facts.mac, columns, shapes);
-        let plain = Looked { faults, missed: check::NOT_IP4, found: Edge::Ip4Input }.plain();
+        let looked = Looked { faults, ..Looked::IP4 };
+        let plain = looked.plain();
         admit(cx, vector, &range, facts, faults);
         let mut counted = Counted::new(&self.rx, cx.thread);
         for i in range.clone() {
@@ -316,7 +319,7 @@ impl Intake {
                 address_to(cx, vector, i, table.get(found.index()).map_or(facts.mac, |own| own.mac), facts);
                 plain = None;
             }
-            give(cx, vector, i, owner, lengths[at], &mut counted, (plain, check::NOT_IP4));
+            give(cx, vector, i, owner, lengths[at], &mut counted, (plain, looked));
         }
     }
 }
@@ -338,8 +341,8 @@ fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, facts: &Fa
     }
 }
 
-/// Gives a packet to its owner and says where it goes: where all go when nothing is wrong with any, else by its flags, in which
-/// `missed` is the bit of packets of another EtherType than was looked for.
+/// Gives a packet to its owner and says where it goes: where all go when nothing is wrong with any, else by its flags and what
+/// was looked for.
 #[inline]
 fn give(
     cx: &Context<'_>,
@@ -348,7 +351,7 @@ fn give(
     owner: Result<Option<Found>, Edge>,
     length: u16,
     counted: &mut Counted<'_>,
-    (plain, missed): (Option<Edge>, u32),
+    (plain, looked): (Option<Edge>, Looked),
 ) {
     let found = match owner {
         Ok(found) => found,
@@ -361,7 +364,7 @@ fn give(
             return vector.set_edge(i, Edge::SubDown.into());
         }
     }
-    let edge = plain.or_else(|| ethertype_edge(cx, vector, i, missed)).unwrap_or(Edge::UnknownVlan);
+    let edge = plain.or_else(|| ethertype_edge(cx, vector, i, looked)).unwrap_or(Edge::UnknownVlan);
     vector.set_edge(i, edge.into());
 }
 
@@ -402,9 +405,14 @@ fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress, 
     }
 }
 
+/// The EtherType at an offset of a frame's head.
+fn ethertype_at(head: &[u8; 64], at: usize) -> EtherType {
+    EtherType(u16::from_be_bytes([head[at], head[at + 1]]))
+}
+
 /// Where a packet goes by its checks and its EtherType, the two bytes before `l3`; none when
-/// that is a VLAN tag's. The pass over headers has set `missed` where the EtherType is not the one that it looked for.
-fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize, missed: u32) -> Option<Edge> {
+/// that is a VLAN tag's. The pass over headers has set its bit where the EtherType is not the one that it looked for.
+fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize, looked: Looked) -> Option<Edge> {
     let columns = vector.columns();
     let (flags, length) = (columns.flags[i], columns.length[i] as usize);
     let l3 = columns.l3[i] as usize;
@@ -412,15 +420,16 @@ fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize, missed: u32) 
         Edge::Runt
     } else if flags & check::OTHER_STATION != 0 {
         Edge::OtherStation
-    } else if flags & missed == 0 {
+    } else if flags & looked.missed == 0 {
         // What is too short for its IP header goes on, too: who looks at that says so.
-        if missed == check::NOT_IP4 { Edge::Ip4Input } else { Edge::Ip6Input }
+        looked.found
     } else {
         let bytes = cx.buffers.bytes(columns.packets[i]);
         match EtherType(u16::from_be_bytes([bytes[l3 - 2], bytes[l3 - 1]])) {
             EtherType::ARP => Edge::ArpInput,
             EtherType::IPV4 => Edge::Ip4Input,
             EtherType::IPV6 => Edge::Ip6Input,
+            EtherType::MPLS => Edge::MplsInput,
             other if other.is_tag() => return None,
             other if other.is_length() => {
                 length_edge(flags, &mut columns.length[i], l3 as u16 - columns.l2[i], other.0)

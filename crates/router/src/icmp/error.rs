@@ -2,7 +2,7 @@
 //!
 //! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the
 //! ICMP message around the start of the packet, in place; `target`, the sender. Next:
-//! `ip4-lookup`.
+//! `ip4-lookup`; `mpls-lookup` with what is told of a packet that a label led here: it goes on along that one's path, labelled alike.
 //!
 //! An error is never sent about what RFC 1812 4.3.2.7 lists, and by each worker no more than the operator
 //! allows (4.3.2.8). It is sent from an address of the interface by which it leaves (4.3.2.4). The packet is
@@ -30,6 +30,7 @@ use wire::ipv4::{self, Protocol, Repr};
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
+        Label => next "mpls-lookup",
         /// An ICMP error went no further. Nobody is told: errors about errors would not end (RFC 1812 4.3.2.7).
         AboutError => end "no ICMP error about an ICMP error",
         /// A fragment other than the first went no further. The sender is told of the first only (RFC 1812 4.3.2.7).
@@ -191,8 +192,11 @@ impl IcmpError {
         }
         self.next_id = self.next_id.wrapping_add(1);
         cx.count(counter_of(SENT, Report::from(row.scratch)), 1);
+        let label = report::label_of(cx, row);
         write(cx, row, us, sender, self.next_id);
-        Edge::Lookup
+        let Some(label) = label else { return Edge::Lookup };
+        report::put_label(cx, row, label);
+        Edge::Label
     }
 
     /// Tells control of an echo request of ours that goes no further; whether it was one.
@@ -207,6 +211,10 @@ impl IcmpError {
     /// sees the same address. An error that finds no way out has the address of where the packet came in.
     fn address_towards(&self, cx: &Context<'_>, row: &Row, sender: Ipv4Addr) -> Option<Ipv4Addr> {
         let facts = self.facts.load(cx.round);
+        if row.flags & flag::BEHIND_LABEL != 0 {
+            // Its sender is not this router's to know: the answer goes on along the packet's path.
+            return facts.get(row.rx_interface)?.address_towards(sender);
+        }
         let leaf = self.fibs.first_way(cx.round, row.rx_interface, sender.into(), &self.objects);
         match leaf.kind() {
             kind::ADJACENCY | kind::GLEAN => {

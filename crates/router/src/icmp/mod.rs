@@ -3,7 +3,7 @@
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
-mod error;
+pub(crate) mod error;
 mod input;
 pub mod ping;
 mod policy;

@@ -2,6 +2,8 @@
 
 use graph::{Context, CounterSpec, Row, Severity, flag};
 use std::fmt;
+use wire::batch::check;
+use wire::mpls::{ENTRY_LEN, StackEntry};
 
 /// What to say: type, code and the word behind the checksum, as it travels in scratch. Types are a family's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,26 @@ pub(crate) fn counter_of<T: Copy + PartialEq + fmt::Debug>(sent: &[Sent<T>], rep
 pub(crate) fn quoted(cx: &Context<'_>, row: &Row, most: usize) -> usize {
     let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(row.l3 as usize);
     here.min(most)
+}
+
+/// The label that led a packet here, if one did, with as many hops as a label can have: an error about it goes where that led.
+pub(crate) fn label_of(cx: &Context<'_>, row: &Row) -> Option<StackEntry> {
+    let is_behind = row.flags & flag::BEHIND_LABEL != 0;
+    let at = usize::from(row.l3).checked_sub(ENTRY_LEN).filter(|_| is_behind)?;
+    let entry =
+        StackEntry::from_bytes(*cx.buffers.bytes(row.packet)[at..].first_chunk().expect("there is room behind it"));
+    Some(StackEntry::new(entry.label(), entry.traffic_class(), true, u8::MAX))
+}
+
+/// Puts a label before a message that begins a packet.
+pub(crate) fn put_label(cx: &mut Context<'_>, row: &mut Row, label: StackEntry) {
+    row.l3 -= ENTRY_LEN as u16;
+    row.l2 = row.l3;
+    row.length += ENTRY_LEN as u16;
+    row.target = label.0;
+    row.flags &= !(check::ALL | flag::BEHIND_LABEL);
+    let at = row.l3 as usize;
+    cx.buffers.bytes_mut(row.packet)[at..at + ENTRY_LEN].copy_from_slice(&label.to_bytes());
 }
 
 /// Lets go of what is behind a packet's first buffer.

@@ -28,6 +28,7 @@ use wire::ipv6::{self, Chain, HEADER_LEN, MIN_MTU, Repr};
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip6-lookup",
+        Label => next "mpls-lookup",
         OnLink => next "ip6-glean",
         /// An ICMPv6 error or redirect went no further. Nobody is told: errors about errors would not end (RFC 4443
         /// 2.4 (e)).
@@ -205,9 +206,12 @@ impl Icmp6Error {
             return Edge::RateLimited;
         }
         cx.count(counter_of(SENT, report), 1);
+        let label = report::label_of(cx, row);
         write(cx, row, us, sender, report);
         becomes_ours(row);
-        to
+        let Some(label) = label else { return to };
+        report::put_label(cx, row, label);
+        Edge::Label
     }
 
     /// Tells control of an echo request of ours that goes no further; whether it was one.
@@ -238,6 +242,10 @@ impl Icmp6Error {
         }
         if sender.is_unicast_link_local() {
             return here.link_local;
+        }
+        if row.flags & flag::BEHIND_LABEL != 0 {
+            // Its sender is not this router's to know: the answer goes on along the packet's path.
+            return here.address_towards(sender);
         }
         let leaf = self.fibs.first_way(cx.round, row.rx_interface, sender.into(), &self.objects);
         match leaf.kind() {

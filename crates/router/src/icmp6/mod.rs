@@ -1,6 +1,6 @@
 //! ICMP for IPv6 (RFC 4443): echo is answered, errors are sent. Pings are [`crate::icmp::ping`].
 
-mod error;
+pub(crate) mod error;
 mod input;
 mod way;
 

@@ -78,6 +78,11 @@ const SECTIONS: &[Section] = &[
         about: "Messages to this router (RFC 4443), and what it tells senders of packets that went no further.",
         of: &["icmp6", "ip6-ping"],
     },
+    Section {
+        title: "MPLS",
+        about: "Labels are changed, put on and taken off (RFC 3031, RFC 3032), and what is behind the last one is looked at.",
+        of: &["mpls"],
+    },
     Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local", "dhcp"] },
     Section { title: "Mirroring", about: "Copies of packets for others to look at (SPAN).", of: &["span"] },
     Section {

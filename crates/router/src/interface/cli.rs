@@ -107,13 +107,14 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface mtu [{packet|ip4|ip6 : of}] {<mtu:u32 68..9216> | default : value} <interface:interface>",
+            "set interface mtu [{packet|ip4|ip6|mpls : of}] {<mtu:u32 68..9216> | default : value} <interface:interface>",
             "Set how long packets may be: what the link carries, packets of any protocol, IPv4's, IPv6's; the smallest counts.",
             |router: &mut Router, args: &Args| {
                 let (index, mtu) = (find(router, args)?, args.optional("mtu")?);
                 match (args.optional_text("of"), mtu) {
                     (Some("ip4"), mtu) => router.set_ip4_mtu(index, mtu)?,
                     (Some("ip6"), mtu) => router.set_ip6_mtu(index, mtu)?,
+                    (Some("mpls"), mtu) => router.set_mpls_mtu(index, mtu)?,
                     (Some(_), Some(mtu)) => router.set_mtu(index, mtu)?,
                     (Some(_), None) => router.reset_mtu(index)?,
                     (None, mtu) => router.set_link_mtu(index, mtu)?,
@@ -416,6 +417,7 @@ fn show_interface(router: &mut Router, args: &Args) -> Answer {
             mtu: interface.mtu,
             ip4_mtu: interface.mtus.ip4,
             ip6_mtu: interface.mtus.ip6,
+            mpls_mtu: interface.mtus.mpls,
             counters: Counters {
                 rx_packets: counters.rx.sum(at, 0),
                 rx_bytes: counters.rx.sum(at, 1),
@@ -469,6 +471,7 @@ struct ShownInterface {
     /// None: that of all protocols.
     ip4_mtu: Option<u16>,
     ip6_mtu: Option<u16>,
+    mpls_mtu: Option<u16>,
     counters: Counters,
 }
 
@@ -497,7 +500,8 @@ impl fmt::Display for ShowInterface {
             ];
             let (index, state) = (centred(&interface.index.to_string(), 5), centred(interface.state, 10));
             let of = |mtu: Option<u16>| mtu.unwrap_or(0);
-            let mtus = format!("{}/{}/{}/0", interface.mtu, of(interface.ip4_mtu), of(interface.ip6_mtu));
+            let (ip4, ip6, mpls) = (of(interface.ip4_mtu), of(interface.ip6_mtu), of(interface.mpls_mtu));
+            let mtus = format!("{}/{ip4}/{ip6}/{mpls}", interface.mtu);
             let mtu = centred(&mtus, 21);
             write!(f, "{:<32}{index}{state}{mtu}", interface.name)?;
             let mut indent = 0;

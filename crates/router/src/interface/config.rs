@@ -81,6 +81,7 @@ fn of_interface(ip: &Ip, interface: &Interface, into: &mut Vec<Statement>) {
         ("packet ", interface.mtus.packet),
         ("ip4 ", interface.mtus.ip4),
         ("ip6 ", interface.mtus.ip6),
+        ("mpls ", interface.mtus.mpls),
     ];
     for (of, mtu) in mtus {
         if let Some(mtu) = mtu {
@@ -113,6 +114,9 @@ fn of_interface(ip: &Ip, interface: &Interface, into: &mut Vec<Statement>) {
         into.push(in_table(interface, address));
     }
     crate::ip6::config::statements(ip, interface, into);
+    if interface.mpls {
+        crate::mpls::config::interface(name, into);
+    }
     if interface.proxy_arp {
         let line = format!("set interface proxy-arp {name} enable");
         into.push(setting(line, format!("set interface proxy-arp {name} disable")));

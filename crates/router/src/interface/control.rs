@@ -60,11 +60,12 @@ impl Router {
             (from.interface.output, &to_output),
             (from.ip4.rewrite, &to_output),
             (from.ip6.rewrite, &to_output),
+            (from.mpls.output, &to_output),
             (from.span.output, &to_tx),
         ];
         let connected: Result<Vec<_>, _> = ways.into_iter().map(|(node, to)| self.graph.connect(node, to)).collect();
-        let [output_edge, rewrite_edge, rewrite6_edge, span_wire] =
-            connected.map(|edges| [edges[0], edges[1], edges[2], edges[3]]).inspect_err(|_| {
+        let [output_edge, rewrite_edge, rewrite6_edge, mpls_edge, span_wire] =
+            connected.map(|edges| std::array::from_fn(|way| edges[way])).inspect_err(|_| {
                 self.detach_receive(input_node, index);
                 self.graph.remove(output_node);
                 if sub.is_none() {
@@ -85,6 +86,7 @@ impl Router {
             mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             ip4_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             ip6_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
+            mpls_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             mtus: Mtus::default(),
             device_mtu: mtu,
             mac_is_set: false,
@@ -92,6 +94,7 @@ impl Router {
             ip6: Default::default(),
             admin_up: false,
             proxy_arp: false,
+            mpls: false,
             addresses: Vec::new(),
             leased: None,
             has_dhcp_client: false,
@@ -107,6 +110,7 @@ impl Router {
             output_edge,
             rewrite_edge,
             rewrite6_edge,
+            mpls_edge,
             finishes,
             receive_queues,
             transmit_queues,
@@ -180,6 +184,7 @@ impl Router {
         self.forget_ip6(index)?;
         self.flush_neighbours(index, true);
         self.remove_paths_of(index);
+        self.remove_label_paths_of(index);
         self.forget_proxied_hosts(index);
         self.forget_listener(index);
         let interface = self.interfaces.slots[index.0 as usize].take().expect("looked up above");
@@ -332,8 +337,8 @@ impl Router {
     /// Makes the counters of an interface read zero.
     pub fn clear_interface_counters(&mut self, index: InterfaceIndex) {
         let at = [index.0 as usize];
-        let InterfaceCounters { rx, tx, ip4, ip6, punts } = &self.counters;
-        for table in [rx, tx, ip4, ip6, punts] {
+        let InterfaceCounters { rx, tx, ip4, ip6, mpls, punts } = &self.counters;
+        for table in [rx, tx, ip4, ip6, mpls, punts] {
             table.clear(at);
         }
         self.graph.counters().drops.clear(at);
@@ -368,6 +373,7 @@ impl Router {
             sub_interfaces: interface.demux.clone().map(SubInterfaces),
             output: interface.output_edge,
             proxy_arp: interface.proxy_arp,
+            mpls: interface.mpls,
         };
         let shared = |interface: &Interface| {
             let facts = facts(interface);
@@ -378,7 +384,7 @@ impl Router {
             known.clone()
         };
         let table = self.interfaces.slots.iter().map(|slot| slot.as_deref().and_then(shared));
-        self.facts.publish(FactsTable(table.collect()));
+        self.facts.publish(FactsTable::new(table.collect()));
         // Many changes in a row must not leave as many tables behind until the next tick.
         self.graph.domain().collect();
         self.publish_icmp_policy();

@@ -14,7 +14,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use wire::ethernet::EtherType;
 use wire::vlan::{LinkHeader, Tags};
-use wire::{MacAddress, Prefix4};
+use wire::{Family, MacAddress, Prefix4};
 
 /// One interface, as nodes see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +46,19 @@ pub struct Facts {
     pub output: EdgeIndex,
     /// Requests for the addresses of `set arp proxy` are answered.
     pub proxy_arp: bool,
+    /// It takes labelled packets.
+    pub mpls: bool,
 }
 
 impl Facts {
+    /// The routing table of packets of a family that it receives.
+    pub fn table(&self, family: Family) -> TableIndex {
+        match family {
+            Family::Ip4 => self.ip4_table,
+            Family::Ip6 => self.ip6.table,
+        }
+    }
+
     /// What stands before a network header that it sends to a station.
     pub fn link_header(&self, to: MacAddress, ethertype: EtherType) -> LinkHeader {
         self.tags.link_header(to, self.mac, ethertype)
@@ -97,12 +107,49 @@ impl Eq for SubInterfaces {}
 
 /// All interfaces, by index. A new table shares with the last one what has not changed.
 #[derive(Debug, Clone, Default)]
-pub struct FactsTable(pub Vec<Option<Arc<Facts>>>);
+pub struct FactsTable {
+    all: Vec<Option<Arc<Facts>>>,
+    /// By family and routing table, an interface that takes part in it.
+    of_tables: [Vec<Option<InterfaceIndex>>; Family::ALL.len()],
+}
 
 impl FactsTable {
+    pub fn new(all: Vec<Option<Arc<Facts>>>) -> FactsTable {
+        let mut of_tables: [Vec<Option<InterfaceIndex>>; Family::ALL.len()] = Default::default();
+        for facts in all.iter().flatten().filter(|facts| facts.up) {
+            let takes_part = [(Family::Ip4, facts.ip4_enabled), (Family::Ip6, facts.ip6.is_enabled())];
+            for (family, _) in takes_part.into_iter().filter(|(_, takes_part)| *takes_part) {
+                let (tables, at) = (&mut of_tables[family as usize], usize::from(facts.table(family).0));
+                tables.resize(tables.len().max(at + 1), None);
+                tables[at].get_or_insert(facts.index);
+            }
+        }
+        FactsTable { all, of_tables }
+    }
+
     #[inline]
     pub fn get(&self, index: InterfaceIndex) -> Option<&Facts> {
-        self.0.get(index.0 as usize)?.as_deref()
+        self.all.get(index.0 as usize)?.as_deref()
+    }
+
+    /// Those of all interfaces.
+    pub fn iter(&self) -> impl Iterator<Item = &Facts> {
+        self.all.iter().filter_map(Option::as_deref)
+    }
+
+    /// The table of the packets of a family that an interface receives.
+    #[inline]
+    pub fn table_of(&self, family: Family, index: InterfaceIndex) -> TableIndex {
+        self.get(index).map_or(TableIndex::DEFAULT, |facts| facts.table(family))
+    }
+
+    /// An interface whose packets of a family belong to a table: that one, if they do, else another; if there is none, that one.
+    #[inline]
+    pub fn in_table(&self, family: Family, table: TableIndex, index: InterfaceIndex) -> InterfaceIndex {
+        if self.table_of(family, index) == table {
+            return index;
+        }
+        self.of_tables[family as usize].get(usize::from(table.0)).copied().flatten().unwrap_or(index)
     }
 }
 

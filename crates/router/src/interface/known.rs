@@ -45,6 +45,8 @@ pub struct Interface {
     pub mtu: u16,
     pub ip4_mtu: u16,
     pub ip6_mtu: u16,
+    /// The same of a packet with its labels.
+    pub mpls_mtu: u16,
     pub mtus: Mtus,
     /// The device's own when it was opened, or what the parent carries.
     pub(crate) device_mtu: u16,
@@ -57,6 +59,8 @@ pub struct Interface {
     pub ip6: ip6::Settings,
     /// Answers for the addresses of `set arp proxy`.
     pub proxy_arp: bool,
+    /// It takes labelled packets.
+    pub mpls: bool,
     pub addresses: Vec<Prefix4>,
     /// The one of them that a DHCP server leased.
     pub(crate) leased: Option<Prefix4>,
@@ -79,10 +83,11 @@ pub struct Interface {
     pub(crate) link: Box<dyn Link>,
     /// What it said of its carrier last ([`super::link_watch`]).
     pub(crate) link_is_up: bool,
-    /// Edges to its output: from `interface-output` and from `ip4-rewrite`.
+    /// Edges to its output: from `interface-output`, `ip4-rewrite`, `ip6-rewrite` and `mpls-output`.
     pub(crate) output_edge: u16,
     pub(crate) rewrite_edge: u16,
     pub(crate) rewrite6_edge: u16,
+    pub(crate) mpls_edge: u16,
     /// What its device finishes by itself.
     pub finishes: Finishes,
     /// None: its device brings nothing.

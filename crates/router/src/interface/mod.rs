@@ -59,6 +59,7 @@ pub struct InterfaceCounters {
     pub tx: Arc<CounterTable>,
     pub ip4: Arc<CounterTable>,
     pub ip6: Arc<CounterTable>,
+    pub mpls: Arc<CounterTable>,
     pub punts: Arc<CounterTable>,
 }
 
@@ -72,6 +73,7 @@ impl InterfaceCounters {
             tx: table("/if/tx", 2)?,
             ip4: table("/if/ip4", 1)?,
             ip6: table("/if/ip6", 1)?,
+            mpls: table("/if/mpls", 1)?,
             punts: table("/if/punt", 1)?,
         })
     }

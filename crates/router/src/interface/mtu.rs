@@ -18,6 +18,8 @@ pub struct Mtus {
     pub ip4: Option<u16>,
     /// The largest IPv6 packet.
     pub ip6: Option<u16>,
+    /// The largest packet with its labels.
+    pub mpls: Option<u16>,
 }
 
 impl Interface {
@@ -38,6 +40,7 @@ impl Interface {
         self.mtu = self.mtus.packet.unwrap_or(self.link_mtu()).min(bound).max(MIN_MTU);
         self.ip4_mtu = self.mtus.ip4.map_or(self.mtu, |mtu| mtu.min(self.mtu));
         self.ip6_mtu = self.mtus.ip6.map_or(self.mtu, |mtu| mtu.min(self.mtu));
+        self.mpls_mtu = self.mtus.mpls.map_or(self.mtu, |mtu| mtu.min(self.mtu));
     }
 }
 
@@ -132,6 +135,15 @@ impl Router {
         }
         check(mtu)?;
         self.change_mtus(index, |mtus| mtus.ip6 = mtu)
+    }
+
+    /// The same of packets with their labels.
+    ///
+    /// # Errors
+    /// When there is no such interface or the value is out of range.
+    pub fn set_mpls_mtu(&mut self, index: InterfaceIndex, mtu: Option<u16>) -> Result<(), Error> {
+        check(mtu)?;
+        self.change_mtus(index, |mtus| mtus.mpls = mtu)
     }
 
     /// Whether IPv6 could stay on an interface, and on those on it, with other settings (RFC 8200 section 5).

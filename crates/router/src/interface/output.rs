@@ -16,6 +16,7 @@ use graph::{
     edge, flag,
 };
 use std::fmt;
+use wire::ethernet::EtherType;
 
 graph::edges! {
     pub enum OutputEdge {
@@ -98,7 +99,7 @@ impl Output {
         for i in 0..vector.len() {
             let mut row = vector.row(i);
             vector.set_edge(i, edge::TAKEN);
-            let todo = row.flags & self.unfinished();
+            let todo = row.flags & if is_labelled(x.cx, &row) { flag::OFFLOAD } else { self.unfinished() };
             if todo & flag::SEGMENTED != 0 {
                 let mut parts = Vec::new();
                 match offload::segment(x.cx.buffers, &row, &mut |part| parts.push(part)) {
@@ -135,7 +136,9 @@ impl Expand for Output {
             return vector.set_edges(OutputEdge::Down.into());
         };
         let mirrored = !facts.span.tx.is_empty();
-        if vector.any_flags() & self.unfinished() != 0 {
+        let todo = vector.any_flags() & flag::OFFLOAD;
+        if todo != 0 && (todo & self.unfinished() != 0 || (0..vector.len()).any(|i| is_labelled(x.cx, &vector.row(i))))
+        {
             return self.finish(x, vector, mirrored);
         }
         if mirrored {
@@ -143,6 +146,13 @@ impl Expand for Output {
         }
         vector.set_edges(self.tx);
     }
+}
+
+/// Whether labels stand before a packet's network header: no device looks behind them to finish anything.
+fn is_labelled(cx: &Context<'_>, row: &Row) -> bool {
+    let header = &cx.buffers.bytes(row.packet)[row.l2 as usize..];
+    let types = [12, 16, 20].map(|at| EtherType(u16::from_be_bytes([header[at], header[at + 1]])));
+    types.into_iter().find(|ethertype| !ethertype.is_tag()) == Some(EtherType::MPLS)
 }
 
 graph::edges! {

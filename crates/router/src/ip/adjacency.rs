@@ -1,15 +1,56 @@
 //! Adjacencies: the objects that hold what a neighbour's packets begin with, shared by all lists of paths that lead
-//! there. They follow the neighbours.
+//! there with the same labels. They follow the neighbours.
 
 use super::control::{Ip, TableIndex};
+use crate::mpls::labels::OutLabel;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
+use tables::object::{MAX_OBJECTS, MAX_REWRITE, mark};
 use tables::{Adjacency, Leaf, Object, Replacement, kind};
 use wire::ethernet::EtherType;
+use wire::mpls::ENTRY_LEN;
 use wire::{Family, MacAddress};
+
+/// What is sent by an adjacency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Inside {
+    Ip(Family),
+    /// What begins with a label, which is taken off.
+    Labelled,
+}
+
+/// What makes an adjacency the same as another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct AdjacencyKey {
+    pub neighbour: NeighbourKey,
+    pub inside: Inside,
+    /// Labels that are put on, the top one first.
+    pub push: Vec<OutLabel>,
+    /// A label that is taken off leaves what it has to the one below.
+    pub is_uniform: bool,
+}
+
+impl From<NeighbourKey> for AdjacencyKey {
+    fn from(neighbour: NeighbourKey) -> AdjacencyKey {
+        AdjacencyKey { neighbour, inside: Inside::Ip(neighbour.family()), push: Vec::new(), is_uniform: false }
+    }
+}
+
+impl AdjacencyKey {
+    /// Whether its packets begin with a label on the wire, or with one that is not known here.
+    fn is_labelled(&self) -> bool {
+        !self.push.is_empty() || self.inside == Inside::Labelled
+    }
+
+    /// How many of its labels, from the bottom on, copy what is inside.
+    fn copies(&self) -> usize {
+        self.push.iter().rev().take_while(|label| label.copies).count()
+    }
+}
 
 /// An object and how many hold it.
 struct Shared {
@@ -17,33 +58,44 @@ struct Shared {
     users: usize,
 }
 
-/// All of them, and the way back from an object to its neighbour.
+/// All of them, and the ways back from an object, and to those of a neighbour.
 #[derive(Default)]
 pub(super) struct Adjacencies {
-    by_neighbour: HashMap<NeighbourKey, Shared>,
-    by_object: HashMap<u32, NeighbourKey>,
+    by_key: HashMap<AdjacencyKey, Shared>,
+    by_object: HashMap<u32, AdjacencyKey>,
+    by_neighbour: HashMap<NeighbourKey, BTreeSet<u32>>,
+}
+
+/// The object that a leaf names.
+pub(crate) fn object_of(leaf: Leaf) -> u32 {
+    leaf.index() & (MAX_OBJECTS as u32 - 1)
 }
 
 impl Ip {
+    /// What is known of the adjacency of a leaf, when it is of one.
+    pub(crate) fn adjacency_of(&self, leaf: Leaf) -> Option<&AdjacencyKey> {
+        let is_one = matches!(leaf.kind(), kind::ADJACENCY | kind::GLEAN | kind::POP | kind::SWAP);
+        self.adjacencies.by_object.get(&object_of(leaf)).filter(|_| is_one)
+    }
+
     /// The neighbour of an adjacency's leaf.
     pub fn neighbour_of(&self, leaf: Leaf) -> Option<NeighbourKey> {
-        let is_one = matches!(leaf.kind(), kind::ADJACENCY | kind::GLEAN);
-        self.adjacencies.by_object.get(&leaf.index()).filter(|_| is_one).copied()
+        self.adjacency_of(leaf).map(|key| key.neighbour)
     }
 
     /// All adjacencies, each with its neighbour.
     pub(super) fn adjacencies(&self) -> impl Iterator<Item = (Leaf, NeighbourKey)> + '_ {
-        let of = |(object, key): (&u32, &NeighbourKey)| {
-            let kind = if key.address.is_unspecified() { kind::GLEAN } else { kind::ADJACENCY };
-            (Leaf::new(kind, *object), *key)
+        let of = |(object, key): (&u32, &AdjacencyKey)| {
+            let kind = if key.neighbour.address.is_unspecified() { kind::GLEAN } else { kind::ADJACENCY };
+            (Leaf::new(kind, *object), key.neighbour)
         };
         self.adjacencies.by_object.iter().map(of)
     }
 
     /// One more holds what a leaf names, if that is shared.
     pub(super) fn hold(&mut self, leaf: Leaf) {
-        if let Some(key) = self.neighbour_of(leaf)
-            && let Some(shared) = self.adjacencies.by_neighbour.get_mut(&key)
+        if let Some(key) = self.adjacency_of(leaf).cloned()
+            && let Some(shared) = self.adjacencies.by_key.get_mut(&key)
         {
             shared.users += 1;
         }
@@ -51,57 +103,106 @@ impl Ip {
 
     /// Gives up a leaf's share of its object.
     pub(crate) fn release(&mut self, leaf: Leaf) {
-        let Some(key) = self.neighbour_of(leaf) else { return };
-        let shared = self.adjacencies.by_neighbour.get_mut(&key).expect("just found");
+        let Some(key) = self.adjacency_of(leaf).cloned() else { return };
+        let Adjacencies { by_key, by_object, by_neighbour } = &mut self.adjacencies;
+        let shared = by_key.get_mut(&key).expect("just found");
         shared.users -= 1;
-        if shared.users == 0 {
-            self.objects.remove(shared.object);
-            self.adjacencies.by_neighbour.remove(&key);
-            self.adjacencies.by_object.remove(&leaf.index());
+        if shared.users > 0 {
+            return;
+        }
+        let object = shared.object;
+        self.objects.remove(object);
+        by_key.remove(&key);
+        by_object.remove(&object);
+        if let Some(objects) = by_neighbour.get_mut(&key.neighbour) {
+            objects.remove(&object);
+            if objects.is_empty() {
+                by_neighbour.remove(&key.neighbour);
+            }
         }
     }
 }
 
 impl Router {
     /// The adjacency object of a neighbour, with one more user.
-    pub(crate) fn share_adjacency(&mut self, key: NeighbourKey) -> Result<u32, Error> {
-        if let Some(shared) = self.ip.adjacencies.by_neighbour.get_mut(&key) {
+    pub(crate) fn share_adjacency(&mut self, key: impl Into<AdjacencyKey>) -> Result<u32, Error> {
+        let key = key.into();
+        if let Some(shared) = self.ip.adjacencies.by_key.get_mut(&key) {
             shared.users += 1;
             return Ok(shared.object);
         }
         let object = self.ip.objects.insert(&Object::Adjacency(self.describe_adjacency(&key)))?;
-        self.ip.adjacencies.by_neighbour.insert(key, Shared { object, users: 1 });
-        self.ip.adjacencies.by_object.insert(object, key);
+        self.ip.adjacencies.by_neighbour.entry(key.neighbour).or_default().insert(object);
+        self.ip.adjacencies.by_object.insert(object, key.clone());
+        self.ip.adjacencies.by_key.insert(key, Shared { object, users: 1 });
         Ok(object)
     }
 
+    /// Whether so many labels fit behind the link header of an interface.
+    pub(super) fn has_room_for_labels(&self, interface: InterfaceIndex, labels: usize) -> bool {
+        let header = |interface: &crate::interface::Interface| {
+            interface.link_header(MacAddress::BROADCAST, EtherType::MPLS).len()
+        };
+        self.interfaces.get(interface).is_ok_and(|there| header(there) + labels * ENTRY_LEN <= MAX_REWRITE)
+    }
+
     /// What an adjacency is at present: complete when the neighbour's address is known.
-    fn describe_adjacency(&self, key: &NeighbourKey) -> Adjacency {
-        let interface = self.interfaces.get(key.interface).ok();
+    fn describe_adjacency(&self, key: &AdjacencyKey) -> Adjacency {
+        let AdjacencyKey { neighbour, inside, ref push, is_uniform } = *key;
+        let interface = self.interfaces.get(neighbour.interface).ok();
         let loopback = interface.filter(|interface| interface.is_loopback());
-        let neighbour = match key.address == Ipv4Addr::BROADCAST {
+        let mac = match neighbour.address == Ipv4Addr::BROADCAST {
             true => Some(MacAddress::BROADCAST),
-            false => loopback.map(|interface| interface.mac).or_else(|| self.neighbours.mac_in_use(key)),
+            false => loopback.map(|interface| interface.mac).or_else(|| self.neighbours.mac_in_use(&neighbour)),
         };
-        let (resolving, ethertype) = match key.family() {
-            Family::Ip4 => (crate::ip4::ARP_EDGE, EtherType::IPV4),
-            Family::Ip6 => (crate::ip6::DISCOVER_EDGE, EtherType::IPV6),
+        let resolving = match (inside, neighbour.family()) {
+            (Inside::Ip(Family::Ip4), _) => crate::ip4::ARP_EDGE,
+            (Inside::Ip(Family::Ip6), _) => crate::ip6::DISCOVER_EDGE,
+            (Inside::Labelled, Family::Ip4) => crate::mpls::ARP_EDGE,
+            (Inside::Labelled, Family::Ip6) => crate::mpls::DISCOVER_EDGE,
         };
+        let labels = (push.len() * ENTRY_LEN) as u16;
+        let mtu = interface.map_or(0, |interface| match inside {
+            Inside::Ip(family) if push.is_empty() => interface.ip_mtu(family),
+            Inside::Ip(family) => interface.ip_mtu(family).min(interface.mpls_mtu.saturating_sub(labels)),
+            // From the label on that is taken off.
+            Inside::Labelled => (interface.mpls_mtu + ENTRY_LEN as u16).saturating_sub(labels),
+        });
+        let copies = key.copies();
+        let is_stale = self.neighbours.is_stale(&neighbour);
         let mut adjacency = Adjacency {
             edge: resolving,
             complete: false,
-            mtu: interface.map_or(0, |interface| interface.ip_mtu(key.family())),
-            interface: key.interface.0,
-            next_hop: key.address,
+            mtu,
+            interface: neighbour.interface.0,
+            next_hop: neighbour.address,
             rewrite: Vec::new(),
+            labels: push.len() as u8,
+            copies: copies as u8,
+            marks: if is_uniform { mark::UNIFORM } else { 0 } | if is_stale { mark::STALE } else { 0 },
         };
-        if let (Some(interface), Some(mac)) = (interface, neighbour) {
+        if let (Some(interface), Some(mac)) = (interface, mac) {
             adjacency.complete = true;
-            adjacency.edge = match self.neighbours.is_stale(key) {
-                true => crate::ip6::STALE_EDGE,
-                false => interface.rewrite_edge(key.family()),
+            adjacency.edge = match (inside, neighbour.family()) {
+                (Inside::Ip(Family::Ip4), _) if copies > 0 => crate::ip4::IMPOSE_EDGE,
+                (Inside::Ip(Family::Ip6), _) if copies > 0 => crate::ip6::IMPOSE_EDGE,
+                (Inside::Ip(Family::Ip6), _) if is_stale => crate::ip6::STALE_EDGE,
+                (Inside::Labelled, Family::Ip6) if is_stale => crate::mpls::STALE_EDGE,
+                (Inside::Ip(family), _) => interface.rewrite_edge(family),
+                (Inside::Labelled, _) => interface.mpls_edge,
+            };
+            let ethertype = match inside {
+                _ if key.is_labelled() => EtherType::MPLS,
+                Inside::Ip(Family::Ip4) => EtherType::IPV4,
+                _ => EtherType::IPV6,
             };
             adjacency.rewrite = interface.link_header(mac, ethertype).to_vec();
+            adjacency.rewrite.extend(push.iter().flat_map(|label| label.entry.to_bytes()));
+            if matches!(inside, Inside::Ip(_)) && !push.is_empty() {
+                // The bottom of the stack.
+                let at = adjacency.rewrite.len() - 2;
+                adjacency.rewrite[at] |= 1;
+            }
         }
         adjacency
     }
@@ -109,40 +210,48 @@ impl Router {
     /// Rewrites the objects of adjacencies on an interface (all neighbours, or one) after
     /// something that they are made of has changed.
     pub(crate) fn refresh_adjacencies(&mut self, interface: InterfaceIndex, address: Option<IpAddr>) {
-        let keys: Vec<(NeighbourKey, u32)> = match address {
+        let Adjacencies { by_object, by_neighbour, .. } = &self.ip.adjacencies;
+        let keys: Vec<(AdjacencyKey, u32)> = match address {
             Some(address) => {
-                let key = NeighbourKey { interface, address };
-                self.ip.adjacencies.by_neighbour.get(&key).map(|shared| (key, shared.object)).into_iter().collect()
+                let objects = by_neighbour.get(&NeighbourKey { interface, address }).into_iter().flatten();
+                objects.map(|object| (by_object[object].clone(), *object)).collect()
             }
             None => {
-                let on_interface =
-                    self.ip.adjacencies.by_neighbour.iter().filter(|(key, _)| key.interface == interface);
-                on_interface.map(|(key, shared)| (*key, shared.object)).collect()
+                let on_interface = by_object.iter().filter(|(_, key)| key.neighbour.interface == interface);
+                on_interface.map(|(object, key)| (key.clone(), *object)).collect()
             }
         };
         for (key, object) in keys {
             let adjacency = self.describe_adjacency(&key);
             if let Err(error) = self.ip.objects.replace(object, &Object::Adjacency(adjacency)) {
-                log::error!("adjacency to {} is not up to date: {error}", key.address);
+                log::error!("adjacency to {} is not up to date: {error}", key.neighbour.address);
             }
         }
     }
 
-    /// The adjacency to a neighbour as it is from now on, to be carried out by a worker; none
-    /// when no route needs it.
-    pub(crate) fn prepare_adjacency(&mut self, key: NeighbourKey) -> Option<Replacement> {
-        let object = self.ip.adjacencies.by_neighbour.get(&key)?.object;
-        let adjacency = self.describe_adjacency(&key);
-        let prepared = self.ip.objects.prepare(object, &Object::Adjacency(adjacency));
-        prepared.inspect_err(|error| log::error!("adjacency to {} is not up to date: {error}", key.address)).ok()
+    /// The adjacencies to a neighbour as they are from now on, to be carried out by a worker; none
+    /// when no route needs one.
+    pub(crate) fn prepare_adjacencies(&mut self, key: NeighbourKey) -> Vec<Replacement> {
+        let Adjacencies { by_object, by_neighbour, .. } = &self.ip.adjacencies;
+        let objects = by_neighbour.get(&key).into_iter().flatten();
+        let all: Vec<(AdjacencyKey, u32)> = objects.map(|object| (by_object[object].clone(), *object)).collect();
+        let mut prepared = Vec::with_capacity(all.len());
+        for (adjacency, object) in all {
+            let adjacency = self.describe_adjacency(&adjacency);
+            match self.ip.objects.prepare(object, &Object::Adjacency(adjacency)) {
+                Ok(replacement) => prepared.push(replacement),
+                Err(error) => log::error!("adjacency to {} is not up to date: {error}", key.address),
+            }
+        }
+        prepared
     }
 
     /// The adjacency of a leaf of routes of a family, in words: `ipv4 via 10.0.0.1 e0: mtu:1500 next:3 0200...`.
     pub(crate) fn adjacency_text(&self, family: Family, leaf: Leaf) -> String {
         let plain = |word: &str| format!("[@0]: dpo-{word}");
-        let (short, long, asking) = match family {
-            Family::Ip4 => ("ip4", "ipv4", "arp-ipv4"),
-            Family::Ip6 => ("ip6", "ipv6", "arp-ipv6"),
+        let (short, long) = match family {
+            Family::Ip4 => ("ip4", "ipv4"),
+            Family::Ip6 => ("ip6", "ipv6"),
         };
         match leaf.kind() {
             kind::DROP => plain(&format!("drop {short}")),
@@ -159,22 +268,52 @@ impl Router {
                 Ok(interface) => format!("[@{}]: dpo-receive: on {}", leaf.index(), interface.name),
                 Err(_) => plain("receive"),
             },
-            _ => match self.ip.neighbour_of(leaf) {
-                Some(key) => {
-                    let adjacency = self.describe_adjacency(&key);
-                    let name =
-                        self.interfaces.get(key.interface).map_or("?".into(), |interface| interface.name.clone());
-                    let bytes: String = adjacency.rewrite.iter().map(|byte| format!("{byte:02x}")).collect();
-                    let what = match (leaf.kind(), adjacency.complete) {
-                        (kind::GLEAN, _) => format!("{long}-glean: {name}:"),
-                        (_, true) => format!("{long} via {} {name}:", key.address),
-                        (_, false) => format!("{asking}: via {} {name}:", key.address),
-                    };
-                    let tail = format!("mtu:{} next:{} flags:[] {bytes}", adjacency.mtu, adjacency.edge);
-                    format!("[@{}]: {what} {}", leaf.index(), tail.trim_end())
-                }
+            _ => match self.ip.adjacency_of(leaf) {
+                Some(key) => self.describe_in_words(key, leaf),
                 None => plain("unknown"),
             },
         }
+    }
+
+    fn describe_in_words(&self, key: &AdjacencyKey, leaf: Leaf) -> String {
+        let adjacency = self.describe_adjacency(key);
+        let name = self.interfaces.get(key.neighbour.interface).map_or("?".into(), |there| there.name.clone());
+        let bytes: String = adjacency.rewrite.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (long, asking) = match key.neighbour.family() {
+            Family::Ip4 => ("ipv4", "arp-ipv4"),
+            Family::Ip6 => ("ipv6", "arp-ipv6"),
+        };
+        let long = if key.is_labelled() { "mpls" } else { long };
+        let what = match (leaf.kind(), adjacency.complete) {
+            (kind::GLEAN, _) => format!("{long}-glean: {name}:"),
+            (_, true) => format!("{long} via {} {name}:", key.neighbour.address),
+            (_, false) => format!("{asking}: via {} {name}:", key.neighbour.address),
+        };
+        let object = object_of(leaf);
+        let tail = format!("mtu:{} next:{} flags:[] {bytes}", adjacency.mtu, adjacency.edge);
+        let itself = format!("[@{object}]: {what} {}", tail.trim_end());
+        match self.labels_in_words(key) {
+            labels if labels.is_empty() => itself,
+            labels => format!("[@{object}]: mpls-label[@{object}]:{labels}\n        {itself}"),
+        }
+    }
+
+    /// `[17:64:0:eos]`: each label with its time to live and traffic class, or where those come from.
+    fn labels_in_words(&self, key: &AdjacencyKey) -> String {
+        let mut text = String::new();
+        for (at, label) in key.push.iter().enumerate() {
+            let is_last = at + 1 == key.push.len();
+            let bottom = match key.inside {
+                Inside::Ip(_) if is_last => "eos",
+                Inside::Labelled if is_last => "copy",
+                _ => "neos",
+            };
+            let entry = label.entry;
+            let _ = match label.copies {
+                true => write!(text, "[{}:copy:copy:{bottom}]", entry.label()),
+                false => write!(text, "[{}:{}:{}:{bottom}]", entry.label(), entry.ttl(), entry.traffic_class()),
+            };
+        }
+        text
     }
 }

@@ -6,7 +6,7 @@
 use super::control::{Ip, leaf_of};
 use super::count::Counted;
 use super::entry::{Entry, Several, Share, Shelved};
-use super::path_list::{ListId, ListRef, PathLists};
+use super::path_list::{ListId, ListRef, Of, PathLists};
 use super::route::{MAX_PATHS, Path, Source, TableIndex, Way};
 use super::table::{Fib, Key, Table};
 use super::vrf::TableError;
@@ -244,9 +244,9 @@ impl<'a, K: Key> Merge<'a, K> {
         if before == list {
             return;
         }
-        list.into_iter().for_each(|list| self.lists.add_user(list, || key.prefix()));
+        list.into_iter().for_each(|list| self.lists.add_user(list, || key.prefix().into()));
         if let Some(before) = before
-            && self.lists.remove_user(before, || key.prefix()) == 0
+            && self.lists.remove_user(before, || key.prefix().into()) == 0
         {
             self.unused.insert(before);
         }
@@ -373,7 +373,8 @@ impl Router {
         let hosts = of_either!(&mut batch.changes, changes => take_hosts(&batch.lists, changes));
         let mut ids: Vec<ListId> = Vec::with_capacity(batch.lists.len());
         for paths in &batch.lists {
-            let wanted = ListRef { family, table, host: None, holds_itself: source == Source::OnLink, paths };
+            let wanted =
+                ListRef { of: Of::Prefixes(family), table, host: None, holds_itself: source == Source::OnLink, paths };
             match self.acquire_list(wanted) {
                 Ok(id) => ids.push(id),
                 Err(error) => {

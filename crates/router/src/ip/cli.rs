@@ -3,6 +3,8 @@
 use super::next_hop::NextHopError;
 use super::route::{Path, Route, Source, TableIndex, Way};
 use super::vrf::{table, word};
+use crate::mpls::cli::{OUT_LABELS, out_labels};
+use crate::mpls::control::check_labels;
 use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use std::net::IpAddr;
@@ -14,7 +16,9 @@ const WHERE: &str = "{{ [table <table:u32>] | [count <count:u32 1..1000000>] }}"
 
 /// A path: a next hop with or without its interface, an interface alone, or what else
 /// can be done with a packet.
-const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | prohibit | null-send-prohibit | ip4-lookup-in-table <other:u32> | ip6-lookup-in-table <other6:u32> | <hop:ip> [{next-hop-table <hop-table:u32> | <interface:interface>}] [{onlink | offlink : insist}] | <onto:interface> : way} [weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
+const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | prohibit | null-send-prohibit | ip4-lookup-in-table <other:u32> | ip6-lookup-in-table <other6:u32> | <hop:ip> [{next-hop-table <hop-table:u32> | <interface:interface>}] [{onlink | offlink : insist}] | <onto:interface> : way}";
+/// What else is said of it.
+const SHARE: &str = "[weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
 
 pub fn register(set: &mut CommandSet<Router>) {
     crate::ip4::settings::register(set);
@@ -29,7 +33,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            &format!("ip route add {WHERE} <prefix:prefix> ({VIA} : paths)+"),
+            &format!("ip route add {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)+"),
             "Add paths to a route.",
             |router: &mut Router, args: &Args| add(router, args, false),
         )
@@ -37,11 +41,12 @@ pub fn register(set: &mut CommandSet<Router>) {
         .example("ip route add 16.0.0.0/24 via 100.64.1.2")
         .example("ip route add 10.0.0.0/8 via 100.64.1.2 weight 3 via 100.64.2.2 e1")
         .example("ip route add 2000::/3 via 2001:db8:0:1::1")
+        .example("ip route add 48.0.0.0/24 via 100.64.2.2 e1 out-labels 17 18")
         .example("ip route add 192.0.2.0/24 via drop"),
     );
     set.add(
         Command::new(
-            &format!("ip route replace {WHERE} <prefix:prefix> ({VIA} : paths)+"),
+            &format!("ip route replace {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)+"),
             "Make these the only paths of a route, new or not, in one step.",
             |router: &mut Router, args: &Args| add(router, args, true),
         )
@@ -50,7 +55,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            &format!("ip route del {WHERE} <prefix:prefix> ({VIA} : paths)*"),
+            &format!("ip route del {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)*"),
             "Take paths off a route, or remove it.",
             |router: &mut Router, args: &Args| {
                 let (table, paths) = of_route(router, args, false)?;
@@ -291,8 +296,10 @@ fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableInde
             },
         };
         let weight = path.optional("weight")?.unwrap_or(1);
-        let path = Path { way, weight, preference: path.optional("preference")?.unwrap_or(0) };
+        let preference = path.optional("preference")?.unwrap_or(0);
+        let path = Path { way, weight, preference, labels: out_labels(path)? };
         if are_stated {
+            check_labels(&path)?;
             router.check_next_hop_of(table, &path, insist == Some("offlink"))?;
         }
         Ok(path)

@@ -6,6 +6,7 @@ use super::{source_check, vrf};
 use crate::Router;
 use crate::config::Statement;
 use crate::interface;
+use crate::mpls;
 use graph::InterfaceIndex;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -54,9 +55,9 @@ fn of_table(
 }
 
 /// The address on whose network a next hop is, as the command that takes it away.
-type Networks = HashMap<(Hop, Option<InterfaceIndex>), Option<String>>;
+pub(crate) type Networks = HashMap<(Hop, Option<InterfaceIndex>), Option<String>>;
 
-fn write_path(
+pub(crate) fn write_path(
     router: &Router,
     family: Family,
     table: TableIndex,
@@ -98,10 +99,17 @@ fn write_path(
         Way::Lookup(other) => {
             let id = router.ip.id_of(other);
             needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(family, id)));
-            match family {
-                Family::Ip4 => format!("ip4-lookup-in-table {id}"),
-                Family::Ip6 => format!("ip6-lookup-in-table {id}"),
-            }
+            format!("{} {id}", mpls::control::lookup_word(family))
+        }
+        Way::LookupIn(family, other) => {
+            let id = router.ip.id_of(other);
+            needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(family, id)));
+            format!("{} {id}", mpls::control::lookup_word(family))
+        }
+        Way::LookupLabel(other) => {
+            let id = router.ip.labels.id_of(other);
+            needs.push(mpls::config::removal(id));
+            format!("mpls-lookup-in-table {id}")
         }
         Way::OnLink { next_hop, interface } => format!("{next_hop} {} onlink", named(interface)),
         Way::Attached(index) | Way::Broadcast(index) | Way::Local(index) => named(index),
@@ -112,6 +120,9 @@ fn write_path(
         Way::Prohibit => "prohibit".into(),
     };
     let _ = write!(ways, " via {way}");
+    if let Some(labels) = &path.labels {
+        let _ = write!(ways, "{labels}");
+    }
     if path.weight != 1 {
         let _ = write!(ways, " weight {}", path.weight);
     }

@@ -11,11 +11,12 @@ use super::entry::{Entry, Several, Share};
 use super::fibs::SharedTables;
 use super::hops::Dependents;
 use super::leaving::Leaving;
-use super::path_list::{ListId, ListRef, PathLists};
+use super::path_list::{ListId, ListRef, Of, PathLists, User};
 use super::route::Hop;
-pub use super::route::{MAX_PATHS, Path, Route, Source, TableIndex, Way};
+pub use super::route::{LabelTableIndex, MAX_PATHS, Path, Route, Source, TableIndex, Way};
 use super::table::{Fib, Table, TableFull, Vrfs};
 use super::vrf::TableError;
+use crate::mpls::table::LabelTables;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -43,10 +44,11 @@ pub struct Ip {
     pub(super) have_gone: usize,
     trim_due: Option<Instant>,
     pub(super) counted: Counted,
-    pub(super) lists: PathLists,
+    pub(crate) lists: PathLists,
     pub(super) several: Several,
     pub(super) dependents: Dependents,
     pub(super) adjacencies: Adjacencies,
+    pub(crate) labels: LabelTables,
     /// The list of each load balance.
     pub(super) balances: HashMap<u32, ListId>,
     pub(crate) objects: Objects,
@@ -81,6 +83,7 @@ impl Ip {
     pub(crate) fn new(
         (fib4, shared4): (Fib4, SharedTables<Lookup4>),
         (fib6, shared6): (Fib6, SharedTables<Lookup6>),
+        labels: LabelTables,
         objects: Objects,
         places: Places,
     ) -> Ip {
@@ -100,6 +103,7 @@ impl Ip {
             several: Several::default(),
             dependents: Dependents::default(),
             adjacencies: Adjacencies::default(),
+            labels,
             balances: HashMap::new(),
             objects,
         };
@@ -201,6 +205,11 @@ impl Ip {
         lists
     }
 
+    /// Lists of paths that name an interface.
+    pub(crate) fn lists_by(&self, interface: InterfaceIndex) -> impl Iterator<Item = ListId> + use<> {
+        self.dependents.of_interface(interface).collect::<Vec<_>>().into_iter()
+    }
+
     /// Whether a route insists that a neighbour is on the link.
     pub(super) fn is_insisted(&self, key: &NeighbourKey) -> bool {
         self.dependents.is_on_link(key)
@@ -216,7 +225,7 @@ impl Ip {
     pub fn leaves(&self) -> impl Iterator<Item = Leaf> {
         self.lists.iter().flat_map(|(id, list)| {
             let members = list.members.iter().map(|(leaf, _)| *leaf);
-            members.chain([self.lists.leaf(id)])
+            members.chain([self.lists.leaf(id)]).chain(list.swap.map(|way| way.leaf))
         })
     }
 
@@ -279,9 +288,9 @@ impl Ip {
         }
         let before = before.map(|share| share.list);
         if before != list {
-            list.into_iter().for_each(|list| lists.add_user(list, || prefix));
+            list.into_iter().for_each(|list| lists.add_user(list, || prefix.into()));
             if let Some(before) = before {
-                lists.remove_user(before, || prefix);
+                lists.remove_user(before, || prefix.into());
             }
         }
         Ok(before)
@@ -329,10 +338,20 @@ impl Ip {
     /// # Errors
     /// The first difference.
     pub fn audit(&self) -> Result<(), String> {
-        let mut users: HashMap<ListId, Vec<Prefix>> = HashMap::new();
+        let mut users: HashMap<ListId, Vec<User>> = HashMap::new();
+        for (_, table) in self.labels.iter() {
+            for (key, route) in table.routes() {
+                users.entry(route.list).or_default().push(key.into());
+                let (said, shown) = (self.lists.label_way(route.list), table.shown(key));
+                if said != shown {
+                    return Err(format!("{key:?}: lookups find {shown:?}, the route says {said:?}"));
+                }
+            }
+        }
         for table in self.tables.all() {
             for (key, value) in table.fib.iter() {
-                self.several.shares(Entry(value)).for_each(|share| users.entry(share.list).or_default().push(key));
+                let shares = self.several.shares(Entry(value));
+                shares.for_each(|share| users.entry(share.list).or_default().push(key.into()));
                 for address in [key.address(), key.last()] {
                     let leads = |_, value| Some(self.leaf(value)).filter(|leaf| *leaf != Leaf::MISS);
                     let said = table.fib.longest(address, leads).unwrap_or(Leaf::MISS);
@@ -360,14 +379,15 @@ impl Ip {
         users.into_keys().next().map_or(Ok(()), |id| Err(format!("{id:?} is used and is not there")))
     }
 
-    /// The prefixes that use a list.
+    /// The prefixes that use a list; labels may, too.
     pub(super) fn users_of(&self, id: ListId) -> Vec<Prefix> {
         let list = self.lists.get(id);
         if let Some(few) = list.few_users() {
-            return few.to_vec();
+            return few.iter().filter_map(User::prefix).collect();
         }
-        let mut keys = Vec::with_capacity(list.users());
-        self.fib(list.key.family, list.key.table).each(|key, value| {
+        let mut keys = Vec::new();
+        let Some(family) = list.key.of.family() else { return keys };
+        self.fib(family, list.key.table).each(|key, value| {
             if self.several.shares(Entry(value)).any(|share| share.list == id) {
                 keys.push(key);
             }
@@ -495,7 +515,7 @@ impl Router {
     }
 
     /// Refuses paths by interfaces that are not there, and lookups that would go on in the same table.
-    pub(super) fn check_paths(&self, table: TableIndex, paths: &[Path]) -> Result<(), Error> {
+    pub(crate) fn check_paths(&self, table: TableIndex, paths: &[Path]) -> Result<(), Error> {
         for path in paths {
             if let Some(index) = path.way.interface() {
                 self.interfaces.get(index)?;
@@ -523,8 +543,8 @@ impl Router {
         let had = self.ip.shares(table, prefix).find(|share| share.source == source);
         let list = had.ok_or(Error::NoSuchRoute(prefix))?.list;
         let before = &self.ip.lists.get(list).key.paths;
-        let named = |path: &Path| paths.iter().any(|gone| gone.way == path.way);
-        if !paths.iter().all(|gone| before.iter().any(|path| path.way == gone.way)) {
+        let named = |path: &Path| paths.iter().any(|gone| gone.means(path));
+        if !paths.iter().all(|gone| before.iter().any(|path| gone.means(path))) {
             return Err(Error::NoSuchPath(prefix));
         }
         let left: Vec<Path> = before.iter().filter(|path| !(paths.is_empty() || named(path))).cloned().collect();
@@ -622,12 +642,12 @@ impl Router {
 }
 
 /// Paths with more of them; who is there already gets another weight and preference.
-pub(super) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
+pub(crate) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
     if known.is_empty() && more.len() == 1 {
         return more;
     }
     for path in more {
-        match known.iter_mut().find(|known| known.way == path.way) {
+        match known.iter_mut().find(|known| known.is_same(&path)) {
             Some(known) => *known = path,
             None => known.push(path),
         }
@@ -639,5 +659,5 @@ pub(super) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
 pub(super) fn list_ref(table: TableIndex, prefix: Prefix, source: Source, paths: &[Path]) -> ListRef<'_> {
     let is_host = prefix.is_host() && paths.iter().any(|path| matches!(path.way, Way::Attached(_)));
     let host = is_host.then(|| prefix.address());
-    ListRef { family: prefix.family(), table, host, holds_itself: source == Source::OnLink, paths }
+    ListRef { of: Of::Prefixes(prefix.family()), table, host, holds_itself: source == Source::OnLink, paths }
 }

@@ -21,6 +21,7 @@ use wire::Family;
 use wire::batch::check;
 use wire::ipv4::{FRAGMENT_UNIT, HEADER_LEN, Header, MAX_HEADER_LEN, MAX_OPTIONS_LEN, Options};
 use wire::ipv6::{self, next_header};
+use wire::mpls::ENTRY_LEN;
 
 graph::edges! {
     pub enum Edge {
@@ -363,6 +364,11 @@ impl Cut {
         let trace = buffers.segment(whole.packet).trace;
         buffers.segment_mut(packets[0]).trace = trace;
 
+        if whole.flags & flag::BEHIND_LABEL != 0 {
+            let label = whole.l3 as usize - ENTRY_LEN..whole.l3 as usize;
+            let (from, to) = buffers.pair_mut(whole.packet, packets[0]);
+            to[HEADROOM - ENTRY_LEN..HEADROOM].copy_from_slice(&from[label]);
+        }
         let template = if piece.from == 0 { &self.first } else { &self.later };
         let bytes = &mut buffers.bytes_mut(packets[0])[HEADROOM..HEADROOM + piece.header];
         bytes.copy_from_slice(template.as_slice());

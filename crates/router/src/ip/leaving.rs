@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Numbers that were given back: they are given again when no packet can carry them any more, for it would take
 /// another's way.
-pub(super) struct Leaving<T>(Vec<(T, Arc<AtomicBool>)>);
+pub(crate) struct Leaving<T>(Vec<(T, Arc<AtomicBool>)>);
 
 impl<T> Default for Leaving<T> {
     fn default() -> Leaving<T> {

@@ -1,7 +1,7 @@
 //! Routing of both families, as control keeps it: tables, routes and their paths, next hops, adjacencies, and the
 //! commands on them; and the nodes that are the same of both. What else packets meet is in [`crate::ip4`] and [`crate::ip6`].
 
-mod adjacency;
+pub(crate) mod adjacency;
 mod balance;
 pub mod bulk;
 pub mod cli;
@@ -15,16 +15,16 @@ pub(crate) mod fragment;
 mod hops;
 pub(crate) mod in_table;
 pub(crate) mod leaves;
-mod leaving;
+pub(crate) mod leaving;
 mod load;
 pub(crate) mod load_balance;
 pub mod next_hop;
 pub(crate) mod on_link;
-mod path_list;
+pub(crate) mod path_list;
 mod resolve;
 pub(crate) mod route;
 pub(crate) mod route_counters;
-mod show;
+pub(crate) mod show;
 pub(crate) mod source;
 pub mod source_check;
 mod table;

@@ -1,13 +1,13 @@
 //! Lists of paths, each kept once however many prefixes share it. What a list resolves to, its leaf, is what all
 //! its prefixes lead to: when a next hop moves, the list's forwarding object changes, and not a million routes.
 
-use super::route::{Hop, Path, TableIndex};
+use super::route::{Hop, LabelTableIndex, Path, TableIndex};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tables::Leaf;
+use tables::{LabelKey, LabelWay, Leaf};
 use wire::{Family, Prefix};
 
 /// Prefixes of a list are kept by name up to this many. Those of one with more are found by looking at all.
@@ -19,9 +19,9 @@ pub struct ListId(pub u32);
 
 /// What makes a list the same as another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ListKey {
-    /// Of the prefixes that have it.
-    pub family: Family,
+pub(crate) struct ListKey {
+    pub of: Of,
+    /// Where next hops are looked for.
     pub table: TableIndex,
     /// The host that a path onto an interface is for, when its prefix is one.
     pub host: Option<IpAddr>,
@@ -30,10 +30,63 @@ pub(super) struct ListKey {
     pub paths: Arc<[Path]>,
 }
 
+/// What has a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Of {
+    /// Prefixes of a family.
+    Prefixes(Family),
+    /// Labels of a table, at the bottom of stacks or above others.
+    Labels { table: LabelTableIndex, is_bottom: bool },
+}
+
+impl Of {
+    pub fn family(self) -> Option<Family> {
+        match self {
+            Of::Prefixes(family) => Some(family),
+            Of::Labels { .. } => None,
+        }
+    }
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum User {
+    Prefix(Prefix),
+    Label(LabelKey),
+}
+
+impl User {
+    pub fn prefix(&self) -> Option<Prefix> {
+        match *self {
+            User::Prefix(prefix) => Some(prefix),
+            User::Label(_) => None,
+        }
+    }
+
+    pub fn label(&self) -> Option<LabelKey> {
+        match *self {
+            User::Label(key) => Some(key),
+            User::Prefix(_) => None,
+        }
+    }
+}
+
+impl From<Prefix> for User {
+    fn from(prefix: Prefix) -> User {
+        User::Prefix(prefix)
+    }
+}
+
+impl From<LabelKey> for User {
+    fn from(key: LabelKey) -> User {
+        User::Label(key)
+    }
+}
+
 /// The same, to look for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct ListRef<'a> {
-    pub family: Family,
+pub(crate) struct ListRef<'a> {
+    pub of: Of,
     pub table: TableIndex,
     pub host: Option<IpAddr>,
     pub holds_itself: bool,
@@ -42,34 +95,36 @@ pub(super) struct ListRef<'a> {
 
 impl ListKey {
     fn as_ref(&self) -> ListRef<'_> {
-        let ListKey { family, table, host, holds_itself, ref paths } = *self;
-        ListRef { family, table, host, holds_itself, paths }
+        let ListKey { of, table, host, holds_itself, ref paths } = *self;
+        ListRef { of, table, host, holds_itself, paths }
     }
 }
 
 impl ListRef<'_> {
     pub fn to_key(self) -> ListKey {
-        let ListRef { family, table, host, holds_itself, paths } = self;
-        ListKey { family, table, host, holds_itself, paths: paths.into() }
+        let ListRef { of, table, host, holds_itself, paths } = self;
+        ListKey { of, table, host, holds_itself, paths: paths.into() }
     }
 }
 
-/// Which prefixes use a list.
+/// Which prefixes or labels use a list.
 #[derive(Debug)]
 enum Users {
-    Few(Vec<Prefix>),
+    Few(Vec<User>),
     Many(usize),
 }
 
 /// One list.
 #[derive(Debug)]
-pub(super) struct PathList {
+pub(crate) struct PathList {
     pub key: ListKey,
     users: Users,
     /// Single paths it leads to at present, with their weights; of each it has a share.
     pub members: Vec<(Leaf, f64)>,
     /// The object that spreads flows over them, and its buckets, when there are or may be several.
     pub balance: Option<(u32, Vec<Leaf>)>,
+    /// Of labels: what they are changed for, and the leaf with which that is all that is done with them.
+    pub swap: Option<LabelWay>,
     /// It names a next hop that is on no attached network.
     pub is_recursive: bool,
     /// Next hops that are resolved through a route with this list.
@@ -78,7 +133,7 @@ pub(super) struct PathList {
 
 /// All lists.
 #[derive(Default)]
-pub(super) struct PathLists {
+pub(crate) struct PathLists {
     lists: Vec<Option<PathList>>,
     /// Of each list, beside them and close together, for who asks for millions.
     leaves: Vec<Leaf>,
@@ -114,6 +169,7 @@ impl PathLists {
             users: Users::Few(Vec::new()),
             members: Vec::new(),
             balance: None,
+            swap: None,
             is_recursive: false,
             carries: BTreeSet::new(),
         };
@@ -162,34 +218,39 @@ impl PathLists {
         self.leaves[id.0 as usize]
     }
 
+    /// What its labels lead to.
+    pub fn label_way(&self, id: ListId) -> LabelWay {
+        self.get(id).swap.unwrap_or(LabelWay::to(self.leaf(id)))
+    }
+
     pub fn set_leaf(&mut self, id: ListId, leaf: Leaf) {
         self.leaves[id.0 as usize] = leaf;
     }
 
     #[inline]
-    pub fn add_user(&mut self, id: ListId, prefix: impl FnOnce() -> Prefix) {
+    pub fn add_user(&mut self, id: ListId, user: impl FnOnce() -> User) {
         let users = &mut self.get_mut(id).users;
         match users {
             Users::Many(count) => *count += 1,
-            Users::Few(prefixes) if prefixes.len() == FEW => *users = Users::Many(FEW + 1),
-            Users::Few(prefixes) => prefixes.push(prefix()),
+            Users::Few(all) if all.len() == FEW => *users = Users::Many(FEW + 1),
+            Users::Few(all) => all.push(user()),
         }
     }
 
     /// One user less; how many are left.
     #[inline]
-    pub fn remove_user(&mut self, id: ListId, prefix: impl FnOnce() -> Prefix) -> usize {
+    pub fn remove_user(&mut self, id: ListId, user: impl FnOnce() -> User) -> usize {
         match &mut self.get_mut(id).users {
             Users::Many(count) => {
                 *count -= 1;
                 *count
             }
-            Users::Few(prefixes) => {
-                let prefix = prefix();
-                if let Some(at) = prefixes.iter().rposition(|known| *known == prefix) {
-                    prefixes.swap_remove(at);
+            Users::Few(all) => {
+                let user = user();
+                if let Some(at) = all.iter().rposition(|known| *known == user) {
+                    all.swap_remove(at);
                 }
-                prefixes.len()
+                all.len()
             }
         }
     }
@@ -198,15 +259,15 @@ impl PathLists {
 impl PathList {
     pub fn users(&self) -> usize {
         match &self.users {
-            Users::Few(prefixes) => prefixes.len(),
+            Users::Few(all) => all.len(),
             Users::Many(count) => *count,
         }
     }
 
-    /// The prefixes that use it, when they are few.
-    pub fn few_users(&self) -> Option<&[Prefix]> {
+    /// Those that use it, when they are few.
+    pub fn few_users(&self) -> Option<&[User]> {
         match &self.users {
-            Users::Few(prefixes) => Some(prefixes),
+            Users::Few(all) => Some(all),
             Users::Many(_) => None,
         }
     }

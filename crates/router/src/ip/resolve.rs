@@ -7,13 +7,16 @@
 //! they came. One that hangs on itself is not reached. The single paths of that route are what a list takes
 //! over: forwarding objects do not lead to each other, and a packet looks at two at most.
 
+use super::adjacency::{AdjacencyKey, Inside};
 use super::balance;
 use super::control::{Ip, leaf_of, way_of};
 use super::entry::Entry;
 use super::hops::insisted;
-use super::path_list::{ListId, ListKey, ListRef};
+use super::path_list::{ListId, ListKey, ListRef, Of, User};
 use super::route::{Hop, Path, Source, TableIndex, Way};
 use crate::interface::Interface;
+use crate::mpls::labels::{OutLabel, on_top};
+use crate::mpls::pop;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -21,7 +24,8 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use tables::object::{MAX_BUCKETS, ObjectsFull};
-use tables::{Leaf, Object, kind};
+use tables::{LabelWay, Leaf, Object, kind};
+use wire::mpls::StackEntry;
 use wire::{Family, Prefix};
 
 /// Single paths with their weights; of each there is one share more.
@@ -101,7 +105,7 @@ impl Ip {
 
 impl Router {
     /// The list of these paths, made and resolved when it is not known.
-    pub(super) fn acquire_list(&mut self, wanted: ListRef<'_>) -> Result<ListId, Error> {
+    pub(crate) fn acquire_list(&mut self, wanted: ListRef<'_>) -> Result<ListId, Error> {
         if let Some(id) = self.ip.lists.find(&wanted) {
             return Ok(id);
         }
@@ -129,7 +133,7 @@ impl Router {
     }
 
     /// Forgets a list that no prefix uses.
-    pub(super) fn drop_unused(&mut self, id: ListId) {
+    pub(crate) fn drop_unused(&mut self, id: ListId) {
         if !self.ip.lists.is_there(id) || self.ip.lists.get(id).users() > 0 {
             return;
         }
@@ -148,6 +152,7 @@ impl Router {
             self.ip.balances.remove(&object);
             self.ip.objects.remove(object);
         }
+        list.swap.into_iter().for_each(|way| self.ip.release(way.leaf));
         list.members.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
         insisted(&list.key).into_iter().for_each(|neighbour| self.let_go_on_link(neighbour));
         // Nobody's way leads over a list without users; but a hop may have been looked at in between.
@@ -215,7 +220,12 @@ impl Router {
         }
         if changed.standing && dependents.hops() > 0 {
             match list.few_users() {
-                Some(keys) => due.extend(keys.iter().flat_map(|key| dependents.of_hops_in(*key))),
+                Some(users) => {
+                    let prefixes = users.iter().filter_map(User::prefix);
+                    due.extend(prefixes.flat_map(|prefix| dependents.of_hops_in(prefix)));
+                }
+                // No next hop hangs on a label.
+                None if list.key.of.family().is_none() => {}
                 None => due.extend(dependents.all()),
             }
         }
@@ -232,6 +242,8 @@ impl Router {
         let (leaf, balance) = match &members[..] {
             [] => (Leaf::MISS, None),
             [(leaf, _)] if key.paths.len() == 1 && !is_recursive => (*leaf, None),
+            // Where a label leads is soon written anew.
+            [(leaf, _)] if key.of.family().is_none() => (*leaf, None),
             _ if !members_changed && balance_before.is_some() => (leaf_before, balance_before.clone()),
             _ => match self.balance_over(&members, balance_before.as_ref()) {
                 Ok((object, buckets)) => (Leaf::new(kind::LOAD_BALANCE, object), Some((object, buckets))),
@@ -245,12 +257,14 @@ impl Router {
             self.ip.balances.insert(*object, id);
         }
         let new_object = balance.as_ref().map(|(object, _)| *object);
+        let swap = if key.of.family().is_none() { self.swap_of(leaf) } else { None };
         let list = self.ip.lists.get_mut(id);
+        let swap_before = std::mem::replace(&mut list.swap, swap);
         list.balance = balance;
         list.is_recursive = is_recursive;
         let left = std::mem::replace(&mut list.members, members);
         self.ip.lists.set_leaf(id, leaf);
-        if leaf != leaf_before {
+        if leaf != leaf_before || swap != swap_before {
             self.repaint_users(id);
         }
         // Nothing leads to the old object any more.
@@ -258,6 +272,7 @@ impl Router {
             self.ip.balances.remove(&object);
             self.ip.objects.remove(object);
         }
+        swap_before.into_iter().for_each(|way| self.ip.release(way.leaf));
         left.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
         let standing = self.ip.may_carry(id) != stood;
         Ok(Changed { members: members_changed || leaf != leaf_before, standing, moved })
@@ -286,11 +301,15 @@ impl Router {
 
     /// Has lookups find what a list's leaf has become.
     fn repaint_users(&mut self, id: ListId) {
-        let Ip { tables, lists, several, counted, .. } = &mut self.ip;
+        let Ip { tables, lists, several, counted, labels, .. } = &mut self.ip;
         let list = lists.get(id);
-        let table = tables.get_mut(list.key.family, list.key.table);
+        let family = match list.key.of {
+            Of::Prefixes(family) => family,
+            Of::Labels { table, .. } => return labels.lead(table, list, id, lists.label_way(id)),
+        };
+        let table = tables.get_mut(family, list.key.table);
         for (of, prefix, place) in counted.iter() {
-            if (prefix.family(), of) != (list.key.family, list.key.table) {
+            if (prefix.family(), of) != (family, list.key.table) {
                 continue;
             }
             let uses = |value: &u32| several.shares(Entry(*value)).any(|share| share.list == id);
@@ -300,7 +319,7 @@ impl Router {
         }
         let leaf = |value| leaf_of(lists, several, value);
         let done = match list.few_users() {
-            Some(prefixes) => prefixes.iter().try_for_each(|prefix| table.fib.repaint(*prefix, leaf)),
+            Some(users) => users.iter().filter_map(User::prefix).try_for_each(|prefix| table.fib.repaint(prefix, leaf)),
             None => {
                 let uses = |value| several.shares(Entry(value)).any(|share| share.list == id);
                 table.fib.repaint_where(uses, leaf)
@@ -365,17 +384,23 @@ impl Router {
             // No interface has the index 0.
             Way::LocalAnywhere => Some(Leaf::new(kind::RECEIVE, 0)),
             Way::Lookup(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
+            Way::LookupIn(family, table) => {
+                let is_uniform = path.labels.as_ref().is_some_and(|stated| stated.is_uniform);
+                Some(pop::into_table(family, Some(table), is_uniform))
+            }
+            Way::LookupLabel(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
             Way::Local(index) => self.is_usable(index).then(|| Leaf::new(kind::RECEIVE, index.0)),
             // An attached host is a neighbour, known or not.
             Way::Attached(interface) if key.host.is_some() => {
                 let next_hop = key.host.expect("just looked at");
-                self.share_if_usable(NeighbourKey { interface, address: next_hop }, kind::ADJACENCY)?
+                self.lead_to(key, path, NeighbourKey { interface, address: next_hop }, &[])?
             }
             Way::Attached(interface) => {
+                let Some(family) = key.of.family() else { return Ok(Found::default()) };
                 // Behind a loopback is nobody to be asked for: its packets go out, and end, at once.
                 let is_loopback = self.interfaces.get(interface).is_ok_and(Interface::is_loopback);
                 let kind = if is_loopback { kind::ADJACENCY } else { kind::GLEAN };
-                self.share_if_usable(NeighbourKey { interface, address: key.family.unspecified() }, kind)?
+                self.share_if_usable(NeighbourKey { interface, address: family.unspecified() }, kind)?
             }
             Way::Broadcast(interface) => {
                 let sent_on = self.interfaces.get(interface)?.ip4.directed_broadcast;
@@ -385,7 +410,7 @@ impl Router {
                 self.share_if_usable(NeighbourKey { interface, address: Ipv4Addr::BROADCAST.into() }, kind::ADJACENCY)?
             }
             Way::OnLink { next_hop, interface } => {
-                self.share_if_usable(NeighbourKey { interface, address: next_hop }, kind::ADJACENCY)?
+                self.lead_to(key, path, NeighbourKey { interface, address: next_hop }, &[])?
             }
             Way::Via { .. } | Way::ViaIn { .. } => match self.way_of(&path.way, key.table) {
                 Some(neighbour) => {
@@ -394,11 +419,11 @@ impl Router {
                     {
                         moved.push(hop);
                     }
-                    self.share_if_usable(neighbour, kind::ADJACENCY)?
+                    self.lead_to(key, path, neighbour, &[])?
                 }
                 None => {
                     let Some(hop) = path.way.open_hop(key.table) else { return Ok(Found::default()) };
-                    let (members, has_moved) = self.resolve_through(hop);
+                    let (members, has_moved) = self.resolve_through(key, path, hop)?;
                     let sum: f64 = members.iter().map(|(_, weight)| weight).sum();
                     let scaled = members.into_iter().map(|(leaf, part)| (leaf, weight * part / sum));
                     moved.extend(has_moved.then_some(hop));
@@ -416,17 +441,82 @@ impl Router {
         self.share_adjacency(key).map(|object| Some(Leaf::new(kind, object)))
     }
 
-    /// The single paths of the route that a next hop hangs on; and whether that is another than before.
-    fn resolve_through(&mut self, hop: Hop) -> (Members, bool) {
+    /// Where labels lead that are changed for one other and nothing else: by an object that all of a neighbour share, which
+    /// is held from now on.
+    fn swap_of(&mut self, leaf: Leaf) -> Option<LabelWay> {
+        let key = self.ip.adjacency_of(leaf).filter(|key| key.inside == Inside::Labelled)?;
+        let [label] = key.push[..] else { return None };
+        if !label.copies {
+            return None;
+        }
+        let any = OutLabel { entry: StackEntry(0), copies: true };
+        let key = AdjacencyKey { push: vec![any], ..key.clone() };
+        let object = self.share_adjacency(key).ok()?;
+        Some(LabelWay { leaf: Leaf::new(kind::SWAP, object), swap: label.entry.0 })
+    }
+
+    /// The leaf of a path's packets to a neighbour, with labels on top of the path's own; none when they cannot go there.
+    fn lead_to(
+        &mut self,
+        key: &ListKey,
+        path: &Path,
+        neighbour: NeighbourKey,
+        over: &[OutLabel],
+    ) -> Result<Option<Leaf>, Error> {
+        if !self.is_usable(neighbour.interface) {
+            return Ok(None);
+        }
+        let stated = path.labels.as_deref();
+        let own = stated.map_or(Vec::new(), |stated| stated.pushed(key.of.family().is_none()));
+        let is_uniform = stated.is_some_and(|stated| stated.is_uniform);
+        let mut adjacency = AdjacencyKey::from(neighbour);
+        let is_popped = matches!(key.of, Of::Labels { is_bottom: true, .. }) && own.is_empty();
+        match key.of {
+            Of::Prefixes(family) => adjacency.inside = Inside::Ip(family),
+            Of::Labels { .. } if is_popped => {}
+            Of::Labels { .. } => adjacency.inside = Inside::Labelled,
+        }
+        adjacency.push = on_top(over, &own);
+        adjacency.is_uniform = is_uniform && adjacency.inside == Inside::Labelled && adjacency.push.is_empty();
+        if !adjacency.push.is_empty() && !self.has_room_for_labels(neighbour.interface, adjacency.push.len()) {
+            log::warn!("{} labels to {}: more than fit a link header", adjacency.push.len(), neighbour.address);
+            return Ok(None);
+        }
+        let object = self.share_adjacency(adjacency)?;
+        Ok(Some(match is_popped {
+            true => pop::by_adjacency(neighbour.family(), object, is_uniform),
+            false => Leaf::new(kind::ADJACENCY, object),
+        }))
+    }
+
+    /// The single paths of the route that a next hop hangs on, for a path's packets; and whether that is another than before.
+    fn resolve_through(&mut self, key: &ListKey, path: &Path, hop: Hop) -> Result<(Members, bool), Error> {
         let found = self.route_to_hop(hop);
         let changed = self.lead_through(hop, found);
         let Some((_, list)) = found.filter(|(_, list)| !self.ip.leads_through(*list, hop)) else {
-            return (Members::new(), changed);
+            return Ok((Members::new(), changed));
         };
         let members = &self.ip.lists.get(list).members;
-        let members: Members = members.iter().filter(|(leaf, _)| leads_on(*leaf)).copied().collect();
-        members.iter().for_each(|(leaf, _)| self.ip.hold(*leaf));
-        (members, changed)
+        let through: Members = members.iter().filter(|(leaf, _)| leads_on(*leaf)).copied().collect();
+        let is_plain = path.labels.is_none() && key.of.family().is_some();
+        let mut members = Members::new();
+        for (leaf, weight) in through {
+            let leaf = match self.ip.adjacency_of(leaf).cloned() {
+                Some(way) if !is_plain => match self.lead_to(key, path, way.neighbour, &way.push) {
+                    Ok(leaf) => leaf,
+                    Err(error) => {
+                        members.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
+                        return Err(error);
+                    }
+                },
+                _ => {
+                    self.ip.hold(leaf);
+                    Some(leaf)
+                }
+            };
+            members.extend(leaf.map(|leaf| (leaf, weight)));
+        }
+        Ok((members, changed))
     }
 
     /// Whether a next hop that is on no attached network is reached through a route.

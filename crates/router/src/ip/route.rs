@@ -1,9 +1,11 @@
 //! What a route says: who wants it, and by which paths.
 
+use crate::mpls::labels::OutLabels;
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tables::Leaf;
+use wire::Family;
 
 /// Most paths of a route.
 pub const MAX_PATHS: usize = 64;
@@ -15,6 +17,15 @@ pub struct TableIndex(pub u16);
 impl TableIndex {
     /// The table that is always there, of interfaces of which nothing else was said.
     pub const DEFAULT: TableIndex = TableIndex(0);
+}
+
+/// A table of MPLS labels, by its place among all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct LabelTableIndex(pub u16);
+
+impl LabelTableIndex {
+    /// That of labels which interfaces receive.
+    pub const DEFAULT: LabelTableIndex = LabelTableIndex(0);
 }
 
 /// A next hop in a table.
@@ -80,6 +91,10 @@ pub enum Way {
     },
     /// To where another table leads.
     Lookup(TableIndex),
+    /// Of labels: what is inside goes to where a table of a family leads.
+    LookupIn(Family, TableIndex),
+    /// Of labels above others: the next one goes to where a table of labels leads.
+    LookupLabel(LabelTableIndex),
     /// Through a neighbour that is on the wire of an interface, whatever networks that has:
     /// on point-to-point and unnumbered links.
     OnLink {
@@ -113,6 +128,8 @@ impl Way {
             | Way::Local(interface) => Some(interface),
             Way::ViaIn { .. }
             | Way::Lookup(_)
+            | Way::LookupIn(..)
+            | Way::LookupLabel(_)
             | Way::LocalAnywhere
             | Way::Drop
             | Way::Punt
@@ -138,9 +155,19 @@ impl Way {
     /// The other table that it names.
     pub fn table(&self) -> Option<TableIndex> {
         match *self {
-            Way::ViaIn { table, .. } | Way::Lookup(table) => Some(table),
+            Way::ViaIn { table, .. } | Way::Lookup(table) | Way::LookupIn(_, table) => Some(table),
             _ => None,
         }
+    }
+
+    /// That table with its family, of a route of table `own` for what is of a family.
+    pub(crate) fn table_of(&self, family: Option<Family>, own: TableIndex) -> Option<(Family, TableIndex)> {
+        let family = match *self {
+            Way::LookupIn(family, _) => Some(family),
+            // What names no next hop has packets looked up there as they are.
+            _ => self.hop(own).map_or(family, |(hop, _)| Some(Family::of(hop))),
+        };
+        family.zip(self.table())
     }
 }
 
@@ -152,15 +179,27 @@ pub struct Path {
     pub weight: u8,
     /// Of the paths that work only those with the lowest number are used; the others stand by.
     pub preference: u8,
+    /// What is put before its packets.
+    pub labels: OutLabels,
 }
 
 impl Path {
     pub fn new(way: Way) -> Path {
-        Path { way, weight: 1, preference: 0 }
+        Path { way, weight: 1, preference: 0, labels: None }
     }
 
     pub fn weighing(way: Way, weight: u8) -> Path {
         Path { weight, ..Path::new(way) }
+    }
+
+    /// Whether another is the same way: with other labels it is another.
+    pub(crate) fn is_same(&self, other: &Path) -> bool {
+        self.way == other.way && self.labels == other.labels
+    }
+
+    /// Whether an operator who says this means that path: labels that are not said may be any.
+    pub(crate) fn means(&self, path: &Path) -> bool {
+        self.way == path.way && (self.labels.is_none() || self.labels == path.labels)
     }
 }
 

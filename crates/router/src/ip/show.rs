@@ -5,7 +5,7 @@
 use super::control::way_of;
 use super::count::Counts;
 use super::entry::Entry;
-use super::path_list::ListId;
+use super::path_list::{ListId, Of};
 use super::route::{MAX_PATHS, Path, TableIndex, Way};
 use super::vrf::word;
 use crate::Router;
@@ -14,7 +14,7 @@ use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
-use tables::Leaf;
+use tables::{Leaf, kind};
 
 use wire::{Family, Prefix};
 
@@ -158,7 +158,7 @@ struct ShownPath {
     /// Numbers it among all.
     index: usize,
     #[serde(skip)]
-    family: Family,
+    proto: &'static str,
     path_list: u32,
     path: String,
     weight: u8,
@@ -167,7 +167,7 @@ struct ShownPath {
 }
 
 #[derive(Serialize)]
-struct ShownList {
+pub(crate) struct ShownList {
     index: u32,
     table: u32,
     /// Routes that have it.
@@ -192,14 +192,21 @@ struct ShownBucket {
 
 /// Where packets go: an object and what its buckets lead to.
 #[derive(Serialize)]
-struct ShownBalance {
+pub(crate) struct ShownBalance {
     object: u32,
     buckets: Vec<ShownBucket>,
     /// Of a route that is counted.
     #[serde(flatten)]
     counts: Option<Counts>,
     #[serde(skip)]
-    family: Family,
+    proto: &'static str,
+}
+
+impl ShownBalance {
+    /// Whether it leads nowhere.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.buckets.is_empty()
+    }
 }
 
 /// What routes of the same sources with the same paths have in common.
@@ -298,15 +305,24 @@ fn shown_route(router: &Router, table: TableIndex, key: Prefix, entry: Entry) ->
     });
     let sources = sources.collect();
     let way = way_of(&ip.lists, &ip.several, entry.0);
-    ShownRoute { sources, forwarding: shown_balance(router, key.family(), way, ip.counts_of(table, key)) }
+    let forwarding = shown_balance(router, Of::Prefixes(key.family()), way, ip.counts_of(table, key));
+    ShownRoute { sources, forwarding }
 }
 
-fn shown_balance(router: &Router, family: Family, leaf: Leaf, counts: Option<Counts>) -> ShownBalance {
-    ShownBalance { object: leaf.index(), buckets: shown_buckets(router, family, leaf), counts, family }
+pub(crate) fn shown_balance(router: &Router, of: Of, leaf: Leaf, counts: Option<Counts>) -> ShownBalance {
+    // Other leaves than those of objects have none.
+    let is_object = of.family().is_some() || matches!(leaf.kind(), kind::ADJACENCY | kind::LOAD_BALANCE | kind::POP);
+    let object = if is_object { super::adjacency::object_of(leaf) } else { 0 };
+    ShownBalance { object, buckets: shown_buckets(router, of, leaf), counts, proto: proto(of) }
+}
+
+/// What lists are of, in names of nodes and protocols.
+fn proto(of: Of) -> &'static str {
+    of.family().map_or("mpls", short)
 }
 
 /// Where a leaf leads, neighbours of the same way taken together; nothing for one that leads nowhere.
-fn shown_buckets(router: &Router, family: Family, leaf: Leaf) -> Vec<ShownBucket> {
+fn shown_buckets(router: &Router, of: Of, leaf: Leaf) -> Vec<ShownBucket> {
     let leaves = match leaf {
         Leaf::MISS => Vec::new(),
         _ => router.ip.buckets(leaf).map_or(vec![leaf], <[Leaf]>::to_vec),
@@ -317,23 +333,28 @@ fn shown_buckets(router: &Router, family: Family, leaf: Leaf) -> Vec<ShownBucket
         if previous == Some(leaf) {
             buckets.last_mut().expect("there was a previous one").last = at;
         } else {
-            buckets.push(ShownBucket { first: at, last: at, to: router.adjacency_text(family, leaf) });
+            let to = match of {
+                Of::Prefixes(family) => router.adjacency_text(family, leaf),
+                Of::Labels { .. } => router.label_leaf_text(leaf),
+            };
+            buckets.push(ShownBucket { first: at, last: at, to });
             previous = Some(leaf);
         }
     }
     buckets
 }
 
-fn shown_list(router: &Router, id: ListId) -> ShownList {
+pub(crate) fn shown_list(router: &Router, id: ListId) -> ShownList {
     let list = router.ip.lists.get(id);
     let first = id.0 as usize * MAX_PATHS;
     let path = |(at, path): (usize, &Path)| {
         let (text, resolved) = shown_way(router, list.key.table, &path.way);
+        let labels = path.labels.as_ref().map_or(String::new(), |labels| labels.to_string());
         ShownPath {
             index: first + at,
-            family: list.key.family,
+            proto: proto(list.key.of),
             path_list: id.0,
-            path: text,
+            path: text + &labels,
             weight: path.weight,
             preference: path.preference,
             resolved,
@@ -400,8 +421,8 @@ fn show_balances(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Com
     objects.retain(|(object, _)| wanted.is_none_or(|wanted| *object == wanted));
     objects.sort();
     let shown = |(object, list): (u32, ListId)| {
-        let leaf = Leaf::new(tables::kind::LOAD_BALANCE, object);
-        shown_balance(router, router.ip.lists.get(list).key.family, leaf, None)
+        let leaf = Leaf::new(kind::LOAD_BALANCE, object);
+        shown_balance(router, router.ip.lists.get(list).key.of, leaf, None)
     };
     let objects: Vec<ShownBalance> = objects.into_iter().map(shown).collect();
     match wanted.filter(|_| objects.is_empty()) {
@@ -435,6 +456,12 @@ fn shown_way(router: &Router, table: TableIndex, way: &Way) -> (String, bool) {
         Way::Broadcast(index) => (format!("broadcast: {}", interface_name(index)), true),
         Way::Local(index) => (format!("receive: {}", interface_name(index)), is_up(index)),
         Way::Lookup(table) => (format!("deag: fib-index:{} table {}", table.0, router.ip.id_of(table)), true),
+        Way::LookupIn(family, table) => {
+            (format!("deag: {} fib-index:{} table {}", short(family), table.0, router.ip.id_of(table)), true)
+        }
+        Way::LookupLabel(table) => {
+            (format!("deag: mpls fib-index:{} table {}", table.0, router.ip.labels.id_of(table)), true)
+        }
         Way::LocalAnywhere => ("receive".into(), true),
         Way::Drop => ("special: cfg-flags:drop".into(), true),
         Way::Punt => ("special: cfg-flags:punt".into(), true),
@@ -505,7 +532,7 @@ fn write_route(f: &mut fmt::Formatter<'_>, prefix: Prefix, fib: u16, route: &Sho
 impl fmt::Display for ShownBalance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.buckets.last().map_or(0, |bucket| bucket.last + 1);
-        write!(f, "  [@0]: dpo-load-balance: [proto:{} index:{} buckets:{count}", short(self.family), self.object)?;
+        write!(f, "  [@0]: dpo-load-balance: [proto:{} index:{} buckets:{count}", self.proto, self.object)?;
         match self.counts {
             Some(Counts { packets, bytes }) => writeln!(f, " to:[{packets}:{bytes}]]")?,
             None => writeln!(f, "]")?,
@@ -531,8 +558,7 @@ impl fmt::Display for ShownList {
 impl fmt::Display for ShownPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.resolved { "resolved" } else { "unresolved" };
-        let ShownPath { index, path_list, path, weight, preference, .. } = self;
-        let proto = short(self.family);
+        let ShownPath { index, proto, path_list, path, weight, preference, .. } = self;
         write!(
             f,
             "path:[{index}] pl-index:{path_list} {proto} weight={weight} pref={preference} {path} oper-flags:{state},"

@@ -2,6 +2,7 @@
 
 use super::bulk::Batch;
 use super::control::Ip;
+use super::path_list::Of;
 use super::route::{Path, Source, TableIndex};
 use super::table::{Fib, Table};
 use crate::config::Statement;
@@ -33,6 +34,8 @@ pub enum TableError {
     OfInterface { family: Family, id: u32, interface: String },
     #[error("the route to {prefix} in table {of} leads into table {id}: remove that route first")]
     InUse { id: u32, prefix: Prefix, of: u32 },
+    #[error("label {label} of MPLS table {of} leads into table {id}: `mpls local-label del {label}' first")]
+    InUseByLabel { id: u32, label: u32, of: u32 },
     #[error(
         "{name} has addresses, which are routes of its table (`show interface address {name}'): `set interface ip \
          address del {name} all' first"
@@ -113,18 +116,22 @@ impl Router {
         if let Some(interface) = self.interfaces.iter().find(|interface| interface.table(family) == index) {
             return Err(TableError::OfInterface { family, id, interface: interface.name.clone() }.into());
         }
-        // What names no next hop has packets looked up there as they are.
-        let into = |of: Family, path: &Path| {
-            let family_there = path.way.hop(index).map_or(of, |(hop, _)| Family::of(hop));
-            path.way.table() == Some(index) && family_there == family
-        };
-        let others = self.ip.lists.iter().filter(|(_, list)| (list.key.family, list.key.table) != (family, index));
+        let itself = (Of::Prefixes(family), index);
+        let others = self.ip.lists.iter().filter(|(_, list)| (list.key.of, list.key.table) != itself);
         for (list, found) in others {
-            if found.key.paths.iter().any(|path| into(found.key.family, path))
-                && let Some(prefix) = self.ip.users_of(list).first()
+            let key = &found.key;
+            let into = |path: &Path| path.way.table_of(key.of.family(), index) == Some((family, index));
+            if !key.paths.iter().any(into) {
+                continue;
+            }
+            if let Of::Labels { table, .. } = key.of
+                && let Some(label) = self.ip.labels_of(list).first()
             {
-                let of = self.ip.id_of(found.key.table);
-                return Err(TableError::InUse { id, prefix: *prefix, of }.into());
+                let of = self.ip.labels.id_of(table);
+                return Err(TableError::InUseByLabel { id, label: label.label(), of }.into());
+            }
+            if let Some(prefix) = self.ip.users_of(list).first() {
+                return Err(TableError::InUse { id, prefix: *prefix, of: self.ip.id_of(key.table) }.into());
             }
         }
         // Without interfaces none are of those that follow from them.

@@ -9,6 +9,7 @@
 //! the header: it does not look at it.
 
 use super::onward;
+use crate::headers::visible;
 use crate::interface::{Facts, SharedFacts};
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;
@@ -193,14 +194,6 @@ impl Ip4Input {
     }
 }
 
-/// The packet's bytes from its IPv4 header to the end of its first buffer.
-fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
-    let available = row.first_length(cx.buffers).saturating_sub((row.l3 - row.l2) as usize);
-    let bytes = cx.buffers.bytes(row.packet);
-    let start = (row.l3 as usize).min(bytes.len());
-    &bytes[start..(start + available).min(bytes.len())]
-}
-
 /// Looks at one header in full: faults are told apart, the check bits written anew. Says whether
 /// there are options.
 fn examine(cx: &Context<'_>, row: &mut Row, checksum: Checksum) -> Result<bool, Edge> {
@@ -243,7 +236,7 @@ fn is_no_host(address: Ipv4Addr) -> bool {
 }
 
 /// Why a fragment makes no sense, if it does not.
-fn bad_fragment(cx: &Context<'_>, row: &Row) -> Option<Edge> {
+pub(crate) fn bad_fragment(cx: &Context<'_>, row: &Row) -> Option<Edge> {
     /// Of a TCP header, up to its flags and window (RFC 3128's Tmin).
     const LEAST_OF_TCP: usize = 16;
     let header = ipv4::Header::new_unchecked(visible(cx, row));

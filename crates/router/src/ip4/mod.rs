@@ -4,7 +4,7 @@
 //! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. What is
 //! too long for its next hop goes round by `ip4-frag`.
 
-mod input;
+pub(crate) mod input;
 mod local;
 mod lookup;
 mod options;
@@ -65,6 +65,8 @@ pub(crate) struct Nodes {
 
 /// The edge of `ip4-rewrite` to the node that resolves neighbours.
 pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
+/// That to the node that has labels say what packets say.
+pub(crate) const IMPOSE_EDGE: u16 = rewrite::Edge::Impose as u16;
 
 /// What control and the capability's nodes share.
 #[derive(Clone, Copy)]

@@ -145,7 +145,7 @@ pub fn record(packet: &mut [u8], facts: &FactsTable, interface: InterfaceIndex) 
     let header = ipv4::Header::new_unchecked(&*packet);
     let (length, towards) = (header.header_len(), header.dst());
     let Some(address) = facts.get(interface).and_then(|facts| facts.address_towards(towards)) else { return };
-    let is_ours = |address: Ipv4Addr| facts.0.iter().flatten().any(|facts| facts.owns(address));
+    let is_ours = |address: Ipv4Addr| facts.iter().any(|facts| facts.owns(address));
     ip4_options::record(&mut packet[HEADER_LEN..length], address, milliseconds_of_day(), is_ours);
     ipv4::Header::new_unchecked(packet).fill_checksum();
 }

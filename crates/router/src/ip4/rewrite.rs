@@ -27,6 +27,7 @@ graph::edges! {
         /// stay inside: see which route covers 127.0.0.0/8 (RFC 1122 3.2.1.3).
         Loopback => drop "loopback address would leave the router",
         Fragment => next "ip4-frag",
+        Impose => next "ip4-mpls-label-imposition-uniform",
         /// The packet begins so far at the front of its buffer that the link header does not fit before it. No device
         /// brings such packets: please report it.
         NoRoom => drop "no room for the link header",

@@ -6,6 +6,7 @@
 //! it; or a drop by name (RFC 8200, RFC 4291).
 
 use super::local::speaks_of_neighbours;
+use crate::headers::visible;
 use crate::interface::SharedFacts;
 use crate::ip6::Facts6;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
@@ -196,14 +197,6 @@ fn is_checked(cx: &Context<'_>, row: &Row, source: Ipv6Addr, to: Edge) -> bool {
 /// Whether a source means somebody on its link only.
 fn is_of_its_link(source: Ipv6Addr) -> bool {
     source.is_unspecified() || source.is_unicast_link_local()
-}
-
-/// The packet's bytes from its IPv6 header to the end of its first buffer.
-fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
-    let available = row.first_length(cx.buffers).saturating_sub((row.l3 - row.l2) as usize);
-    let bytes = cx.buffers.bytes(row.packet);
-    let start = (row.l3 as usize).min(bytes.len());
-    &bytes[start..(start + available).min(bytes.len())]
 }
 
 /// Looks at one header in full: faults are told apart, the check bits written anew.

@@ -26,6 +26,7 @@ graph::edges! {
         Redirect => next "ip6-redirect",
         Fragment => next "ip6-frag",
         Stale => next "ip6-stale-neighbor",
+        Impose => next "ip6-mpls-label-imposition-uniform",
         /// The packet begins so far at the front of its buffer that the link header does not fit before it. No device
         /// brings such packets: please report it.
         NoRoom => drop "no room for the link header",

@@ -15,7 +15,7 @@ use graph::{InterfaceIndex, NodeIndex};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
-use tables::{Leaf, kind};
+use tables::{Leaf, Replacement, kind};
 use wire::{Family, MacAddress, Prefix};
 
 /// Requests before giving up, and the time between them (RFC 1122 2.3.2.1: at most one
@@ -198,14 +198,12 @@ impl Router {
     /// to it from now on. The worker that receives does both between two rounds, and what was
     /// held goes before what it then receives.
     fn release_waiting(&mut self, key: NeighbourKey) {
-        let mut adjacency = self.prepare_adjacency(key);
+        let mut adjacencies = self.prepare_adjacencies(key);
         let node = self.waiting_node(key.family());
         self.graph.call(|_| {
-            let adjacency = adjacency.take();
+            let adjacencies = std::mem::take(&mut adjacencies);
             Box::new(move |core| {
-                if let Some(adjacency) = adjacency {
-                    adjacency.carry_out();
-                }
+                adjacencies.into_iter().for_each(Replacement::carry_out);
                 if let Some(resolve) = core.node::<Resolve>(node) {
                     resolve.release(key);
                 }

@@ -25,6 +25,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tables::{Leaf, ObjectHandle};
+use wire::mpls::ENTRY_LEN;
 use wire::{Family, icmpv4, icmpv6};
 
 graph::edges! {
@@ -44,6 +45,10 @@ graph::edges! {
         Silent => drop "neighbour did not answer lately",
         /// The control thread has more to do than it can take in: the neighbour was not asked for.
         ControlBusy => drop "control is busy, not asked",
+        Label => next "mpls-lookup",
+        /// The next hop of a label switched path does not answer. Its packets' senders, who may be anybody's, are not told.
+        /// `show ip neighbors`.
+        LabelRefused => drop "next hop of a label did not answer",
     }
 }
 
@@ -66,6 +71,10 @@ mod edge6 {
             Silent => drop "neighbour did not answer lately",
             /// The control thread has more to do than it can take in: the neighbour was not asked for.
             ControlBusy => drop "control is busy, not asked",
+            Label => next "mpls-lookup",
+            /// The next hop of a label switched path does not answer. Its packets' senders, who may be anybody's, are not told.
+            /// `show ip6 neighbors`.
+            LabelRefused => drop "next hop of a label did not answer",
             OnLink => next "ip6-glean",
         }
     }
@@ -75,6 +84,8 @@ const _: () = assert!(
     Edge::Lookup as u16 == edge6::Edge::Lookup as u16
         && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
         && Edge::ControlBusy as u16 == edge6::Edge::ControlBusy as u16
+        && Edge::Label as u16 == edge6::Edge::Label as u16
+        && Edge::LabelRefused as u16 == edge6::Edge::LabelRefused as u16
 );
 
 /// Packets that wait for one neighbour.
@@ -223,8 +234,8 @@ impl Resolve {
                     let to = look_again(self.family, x.cx, &mut row);
                     x.emit(row, to);
                 } else {
-                    row.scratch = self.refusal;
-                    x.emit(row, Edge::IcmpError.into());
+                    let to = refused(&mut row, self.refusal);
+                    x.emit(row, to.into());
                 }
             }
         }
@@ -243,9 +254,8 @@ impl Resolve {
             return Edge::QueueFull.into();
         }
         if others.is_none() && self.known.get(cx.round, &key).is_some_and(|entry| entry.word().is_silent()) {
-            row.scratch = self.refusal;
             let told = share.refusals.take(cx.now, REFUSALS);
-            return if told { Edge::IcmpError } else { Edge::Silent }.into();
+            return if told { refused(row, self.refusal) } else { Edge::Silent }.into();
         }
         let buffers = buffers_of(cx, row);
         let Bounds { all, of_interface, of_source: own } = self.bounds;
@@ -275,6 +285,15 @@ impl Resolve {
         self.packets += 1;
         edge::TAKEN
     }
+}
+
+/// Has a packet's sender told that its next hop does not answer.
+fn refused(row: &mut Row, refusal: u64) -> Edge {
+    if row.flags & flag::BEHIND_LABEL != 0 {
+        return Edge::LabelRefused;
+    }
+    row.scratch = refusal;
+    Edge::IcmpError
 }
 
 /// How many buffers a packet lies in.
@@ -308,6 +327,13 @@ pub(super) fn destination(family: Family, cx: &Context<'_>, row: &Row) -> IpAddr
 /// Has a packet take its way anew.
 fn look_again(family: Family, cx: &Context<'_>, row: &mut Row) -> EdgeIndex {
     row.scratch = 0;
+    if row.flags & flag::BEHIND_LABEL != 0 {
+        // What a label led here goes where that leads by now, whatever routes say of what is inside.
+        row.flags &= !flag::BEHIND_LABEL;
+        row.l3 -= ENTRY_LEN as u16;
+        row.target = u32::from_be_bytes(bytes_at(cx, row, 0));
+        return Edge::Label.into();
+    }
     let is_of_link = |address: IpAddr| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
     match destination(family, cx, row) {
         IpAddr::V4(to) => row.target = to.into(),

@@ -82,6 +82,13 @@ pub fn wait_for_stream(running: &mut Running, count: u64) {
 fn every_show_answers_in_text_and_in_json() {
     let mut running = Running::new();
     set_up(&mut running);
+    for line in [
+        "mpls table add 0",
+        "set interface mpls pg0 enable",
+        "mpls local-label add 16 eos via 10.0.1.2 pg1 out-labels 17",
+    ] {
+        running.must(line);
+    }
     running.must("trace add pg-input 20");
     running.must("packet-generator enable-stream s0");
     wait_for_stream(&mut running, 300);
@@ -98,6 +105,9 @@ fn every_show_answers_in_text_and_in_json() {
         "show ip fib summary",
         "show ip fib memory",
         "show ip neighbors pg1",
+        "show mpls fib 16",
+        "show mpls fib table 0 detail",
+        "show mpls interface pg1",
         "show node ip4-lookup",
         "show node pg1-output",
         "show errors verbose",

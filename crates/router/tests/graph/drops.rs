@@ -845,6 +845,7 @@ fn the_table_above_knows_every_name() {
     let known: BTreeSet<(String, String)> = names
         .chain(others)
         .chain(crate::drops6::names())
+        .chain(crate::mpls_errors::names())
         .map(|(node, reason)| (node.to_string(), reason.to_string()))
         .collect();
     // The ports are alike: e1 stands for all.

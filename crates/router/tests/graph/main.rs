@@ -27,6 +27,8 @@ mod ip6;
 mod local;
 mod local6;
 mod mld;
+mod mpls;
+mod mpls_errors;
 mod nd;
 mod offload;
 mod options;

@@ -214,7 +214,8 @@ impl Settings {
             }
         };
         match *way {
-            Way::Drop | Way::Broadcast(_) => Some(Fate::Dropped),
+            // Of labels there are none here.
+            Way::Drop | Way::Broadcast(_) | Way::LookupIn(..) | Way::LookupLabel(_) => Some(Fate::Dropped),
             Way::Punt => Some(Fate::Punted),
             Way::Unreachable | Way::Prohibit => Some(Fate::Refused),
             Way::Local(index) => self.is_up(index).then_some(Fate::Local),

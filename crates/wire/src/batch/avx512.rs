@@ -6,7 +6,7 @@
 //! bytes are picked, and that is all. Packets that are all alike in that are picked by one
 //! pattern; of others each packet by its own.
 
-use super::{Alike, EthernetColumns, Frames, Shape, check, differ, ip6, scalar};
+use super::{Alike, EthernetColumns, Frames, Shape, bare, check, differ, ip6, mpls, scalar};
 use crate::addr::MacAddress;
 use std::arch::x86_64::*;
 
@@ -62,6 +62,47 @@ const fn pick6(tags: u8) -> [u8; 64] {
     pick
 }
 
+/// The same of headers that begin where the packets do: nothing of Ethernet.
+const BARE: [u8; 64] = bare(false);
+const BARE6: [u8; 64] = bare(true);
+
+const fn bare(is_ip6: bool) -> [u8; 64] {
+    let mut pick = [0; 64];
+    let mut i = 8;
+    while i < 28 {
+        let byte = match i {
+            // Where the destination begins.
+            20..24 if is_ip6 => i - 20 + 24,
+            _ => i - 8,
+        };
+        pick[i as usize] = byte;
+        pick[i as usize + 32] = byte + 64;
+        i += 1;
+    }
+    pick
+}
+
+/// Of four packets' first 32 bytes each, which make a row of four dwords: station and ethertype, the label behind it, and the
+/// control information of both tags; by the number of tags.
+const LABEL_PICKS: [[u8; 64]; 3] = [pick_label(0), pick_label(1), pick_label(2)];
+
+const fn pick_label(tags: u8) -> [u8; 64] {
+    let mut pick = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        let byte = match i % 16 {
+            at @ 0..6 => at,
+            at @ 6..12 => at + 6 + 4 * tags,
+            at @ 12..14 => at - 12 + 14,
+            at => at - 14 + 18,
+        };
+        // 32 bytes of each packet, two packets a register.
+        pick[i as usize] = byte + 32 * (i / 16);
+        i += 1;
+    }
+    pick
+}
+
 /// Swaps the bytes of each dword.
 const SWAP: [u8; 64] = {
     let mut swap = [0; 64];
@@ -101,7 +142,7 @@ pub(super) fn ethernet_ip4(
     while at + LANES <= count {
         prefetch(frames, at);
         let fields = transposed(frames, at, |_| pick);
-        union = _mm512_or_si512(union, pass.judge(&fields, number(14), &mut columns, at));
+        union = _mm512_or_si512(union, pass.judge::<true>(&fields, number(14), &mut columns, at));
         ahead(&columns.target[at..at + LANES]);
         at += LANES;
     }
@@ -121,10 +162,86 @@ pub(super) fn ethernet_ip6(frames: &Frames<'_>, station: MacAddress, mut columns
     while at + LANES <= count {
         prefetch(frames, at);
         let fields = transposed(frames, at, |_| pick);
-        union = _mm512_or_si512(union, pass.judge6(&fields, number(14), &mut columns, at));
+        union = _mm512_or_si512(union, pass.judge6::<true>(&fields, number(14), &mut columns, at));
         at += LANES;
     }
     _mm512_reduce_or_epi32(union) as u32 | ip6::each(frames, station, &mut columns, at)
+}
+
+/// See [`super::ip4_headers`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(super) fn ip4_headers(frames: &Frames<'_>, before: bare::Before, mut columns: EthernetColumns<'_>) -> u32 {
+    let pass = Pass::new(MacAddress([0; 6]));
+    // Words behind an Ethernet header are to what follows as tags are.
+    let pick = load(match before {
+        bare::Before::Nothing => &BARE,
+        bare::Before::OneWord => &PICKS[1],
+        bare::Before::TwoWords => &PICKS[2],
+    });
+    let link = number(before.bytes().into());
+    let mut union = _mm512_setzero_si512();
+    let mut at = 0;
+    while at + LANES <= frames.len() {
+        prefetch(frames, at);
+        let fields = transposed(frames, at, |_| pick);
+        union = _mm512_or_si512(union, pass.judge::<false>(&fields, link, &mut columns, at));
+        at += LANES;
+    }
+    _mm512_reduce_or_epi32(union) as u32 | bare::each4(frames, before, &mut columns, at)
+}
+
+/// See [`super::ip6_headers`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(super) fn ip6_headers(frames: &Frames<'_>, before: bare::Before, mut columns: ip6::Columns6<'_>) -> u32 {
+    let pass = Pass::new(MacAddress([0; 6]));
+    let pick = load(match before {
+        bare::Before::Nothing => &BARE6,
+        bare::Before::OneWord => &PICKS6[1],
+        bare::Before::TwoWords => &PICKS6[2],
+    });
+    let link = number(before.bytes().into());
+    let mut union = _mm512_setzero_si512();
+    let mut at = 0;
+    while at + LANES <= frames.len() {
+        prefetch(frames, at);
+        let fields = transposed(frames, at, |_| pick);
+        union = _mm512_or_si512(union, pass.judge6::<false>(&fields, link, &mut columns, at));
+        at += LANES;
+    }
+    _mm512_reduce_or_epi32(union) as u32 | bare::each6(frames, before, &mut columns, at)
+}
+
+/// See [`super::ethernet_mpls`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(super) fn ethernet_mpls(frames: &Frames<'_>, station: MacAddress, mut columns: EthernetColumns<'_>) -> u32 {
+    let count = frames.len();
+    let pass = Pass::new(station);
+    let pick = load(&LABEL_PICKS[0]);
+    let mut union = _mm512_setzero_si512();
+    let mut at = 0;
+    while at + LANES <= count {
+        prefetch(frames, at);
+        let fields = label_fields(frames, at, pick);
+        union = _mm512_or_si512(union, pass.judge_label(&fields, number(14), &mut columns, at));
+        at += LANES;
+    }
+    _mm512_reduce_or_epi32(union) as u32 | mpls::each(frames, station, &mut columns, at)
+}
+
+/// See [`super::alike_mpls`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(super) fn alike_mpls(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: EthernetColumns<'_>,
+    first: (Shape, u32),
+    tags: &mut [u32],
+) -> Alike {
+    match first.0.depth() {
+        0 => alike_of::<0>(frames, station, Headers::Mpls(columns), first, tags),
+        1 => alike_of::<1>(frames, station, Headers::Mpls(columns), first, tags),
+        _ => alike_of::<2>(frames, station, Headers::Mpls(columns), first, tags),
+    }
 }
 
 /// See [`super::tagged_ip4`].
@@ -158,7 +275,7 @@ pub(super) fn tagged_ip4(
         let depths = unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(shapes[..count].as_ptr().add(at).cast())) };
         let tags = _mm512_slli_epi32::<2>(_mm512_and_si512(depths, number(Shape::DEPTH.into())));
         let link = _mm512_add_epi32(tags, number(14));
-        union = _mm512_or_si512(union, pass.judge(&fields, link, &mut columns, at));
+        union = _mm512_or_si512(union, pass.judge::<true>(&fields, link, &mut columns, at));
         at += LANES;
     }
     _mm512_reduce_or_epi32(union) as u32 | scalar::ethernet_ip4(frames, station, &mut columns, at, |i| shapes[i].tags())
@@ -200,6 +317,7 @@ pub(super) fn alike_ip6(
 enum Headers<'a> {
     Ip4(EthernetColumns<'a>),
     Ip6(ip6::Columns6<'a>),
+    Mpls(EthernetColumns<'a>),
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
@@ -216,6 +334,7 @@ fn alike_of<const TAGS: usize>(
     let pick = load(match headers {
         Headers::Ip4(_) => &PICKS[TAGS],
         Headers::Ip6(_) => &PICKS6[TAGS],
+        Headers::Mpls(_) => &LABEL_PICKS[TAGS],
     });
     let link = number(14 + 4 * TAGS as u32);
     // The types of the tags are compared where they stand in the heads.
@@ -227,9 +346,12 @@ fn alike_of<const TAGS: usize>(
     let (mut others, mut at) = (0, 0);
     while at + LANES <= count {
         prefetch(frames, at);
-        let fields = transposed(frames, at, |_| pick);
+        let fields = match headers {
+            Headers::Mpls(_) => label_fields(frames, at, pick),
+            _ => transposed(frames, at, |_| pick),
+        };
         let lengths = match &headers {
-            Headers::Ip4(columns) => &columns.length[..count],
+            Headers::Ip4(columns) | Headers::Mpls(columns) => &columns.length[..count],
             Headers::Ip6(columns) => &columns.length[..count],
         };
         // SAFETY: 16 lengths from `at`, below `count`, the column's length.
@@ -244,8 +366,9 @@ fn alike_of<const TAGS: usize>(
             break;
         }
         let faults = match &mut headers {
-            Headers::Ip4(columns) => pass.judge(&fields, link, columns, at),
-            Headers::Ip6(columns) => pass.judge6(&fields, link, columns, at),
+            Headers::Ip4(columns) => pass.judge::<true>(&fields, link, columns, at),
+            Headers::Ip6(columns) => pass.judge6::<true>(&fields, link, columns, at),
+            Headers::Mpls(columns) => pass.judge_label(&fields, link, columns, at),
         };
         union = _mm512_or_si512(union, faults);
         if TAGS > 0 {
@@ -259,6 +382,7 @@ fn alike_of<const TAGS: usize>(
     let rest = match headers {
         Headers::Ip4(columns) => scalar::alike_ip4(frames, station, columns, first, tags, at),
         Headers::Ip6(columns) => ip6::alike(frames, station, columns, first, tags, at),
+        Headers::Mpls(columns) => mpls::alike(frames, station, columns, first, tags, at),
     };
     Alike {
         done: rest.done,
@@ -311,10 +435,16 @@ impl Pass {
     }
 
     /// All checks of 16 packets, into the columns from `at` on; `link` is the length of their
-    /// link headers. Gives the bits of their faults.
+    /// link headers, which are looked at with `LINK` only. Gives the bits of their faults.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     #[inline]
-    fn judge(&self, fields: &[__m512i; 8], link: __m512i, columns: &mut EthernetColumns<'_>, at: usize) -> __m512i {
+    fn judge<const LINK: bool>(
+        &self,
+        fields: &[__m512i; 8],
+        link: __m512i,
+        columns: &mut EthernetColumns<'_>,
+        at: usize,
+    ) -> __m512i {
         let [mac_low, mac_high, first, second, third, source, target, _] = *fields;
         // SAFETY: 16 lengths and flags from `at`; the caller has seen to it that there are as many.
         let (length, flags) = unsafe {
@@ -329,6 +459,7 @@ impl Pass {
             | _mm512_cmpneq_epi32_mask(_mm512_and_si512(mac_high, number(0xffff)), self.station_high);
         let ethertype = _mm512_srli_epi32::<16>(mac_high);
         let not_ip4 = _mm512_cmpneq_epi32_mask(ethertype, number(0x0008));
+        let (group, foreign, not_ip4) = if LINK { (group, foreign, not_ip4) } else { (0, 0, 0) };
         let short = _mm512_cmplt_epu32_mask(length, _mm512_add_epi32(link, number(20))) & !not_ip4;
         let ip4 = !(not_ip4 | short);
 
@@ -398,7 +529,13 @@ impl Pass {
     /// All checks of 16 IPv6 packets, as [`Pass::judge`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     #[inline]
-    fn judge6(&self, fields: &[__m512i; 8], link: __m512i, columns: &mut ip6::Columns6<'_>, at: usize) -> __m512i {
+    fn judge6<const LINK: bool>(
+        &self,
+        fields: &[__m512i; 8],
+        link: __m512i,
+        columns: &mut ip6::Columns6<'_>,
+        at: usize,
+    ) -> __m512i {
         let [mac_low, mac_high, first, second, source, target, ..] = *fields;
         let (flags, lengths) = (&mut columns.flags[at..at + LANES], &mut columns.length[at..at + LANES]);
         // SAFETY: 16 lengths and flags, as just cut out.
@@ -412,6 +549,7 @@ impl Pass {
         let foreign = _mm512_cmpneq_epi32_mask(mac_low, self.station_low)
             | _mm512_cmpneq_epi32_mask(_mm512_and_si512(mac_high, number(0xffff)), self.station_high);
         let not_ip6 = _mm512_cmpneq_epi32_mask(_mm512_srli_epi32::<16>(mac_high), number(0xdd86));
+        let (group, foreign, not_ip6) = if LINK { (group, foreign, not_ip6) } else { (0, 0, 0) };
         let headers = _mm512_add_epi32(link, number(40));
         let short = _mm512_cmplt_epu32_mask(length, headers) & !not_ip6;
         let ip6 = !(not_ip6 | short);
@@ -454,6 +592,49 @@ impl Pass {
     }
 }
 
+impl Pass {
+    /// The checks of 16 frames with a label, as [`Pass::judge`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+    #[inline]
+    fn judge_label(
+        &self,
+        fields: &[__m512i; 8],
+        link: __m512i,
+        columns: &mut EthernetColumns<'_>,
+        at: usize,
+    ) -> __m512i {
+        let [mac_low, mac_high, entry, ..] = *fields;
+        let (flags, targets) = (&mut columns.flags[at..at + LANES], &mut columns.target[at..at + LANES]);
+        let lengths = &columns.length[at..at + LANES];
+        // SAFETY: 16 lengths and flags, as just cut out.
+        let (length, old) = unsafe {
+            (
+                _mm512_cvtepu16_epi32(_mm256_loadu_si256(lengths.as_ptr().cast())),
+                _mm512_loadu_si512(flags.as_ptr().cast()),
+            )
+        };
+        let group = _mm512_test_epi32_mask(mac_low, number(1));
+        let foreign = _mm512_cmpneq_epi32_mask(mac_low, self.station_low)
+            | _mm512_cmpneq_epi32_mask(_mm512_and_si512(mac_high, number(0xffff)), self.station_high);
+        let not_mpls = _mm512_cmpneq_epi32_mask(_mm512_srli_epi32::<16>(mac_high), number(0x4788));
+        let short = _mm512_cmplt_epu32_mask(length, _mm512_add_epi32(link, number(4))) & !not_mpls;
+        // The last byte of the entry is the uppermost.
+        let ttl = _mm512_cmple_epu32_mask(_mm512_srli_epi32::<24>(entry), number(1)) & !(not_mpls | short);
+        let mut bits = _mm512_maskz_set1_epi32(foreign & !group, check::OTHER_STATION as i32);
+        for (mask, bit) in
+            [(group, check::GROUP), (not_mpls, check::NOT_MPLS), (short, check::SHORT), (ttl, check::TTL)]
+        {
+            bits = _mm512_mask_or_epi32(bits, mask, bits, number(bit));
+        }
+        // SAFETY: 16 flags and targets, as cut out above.
+        unsafe {
+            _mm512_storeu_si512(flags.as_mut_ptr().cast(), _mm512_or_si512(old, bits));
+            _mm512_storeu_si512(targets.as_mut_ptr().cast(), _mm512_shuffle_epi8(entry, self.swap));
+        }
+        bits
+    }
+}
+
 /// Which of 16 addresses are in ff00::/8, fe80::/10 or ::/32, by the dwords that they begin with, as they lie in memory.
 #[target_feature(enable = "avx512f")]
 #[inline]
@@ -482,6 +663,27 @@ fn total_bytes() -> __m512i {
     };
     // SAFETY: a load of 64 bytes from an array of 64 bytes.
     unsafe { _mm512_loadu_si512(ORDER.as_ptr().cast()) }
+}
+
+/// As [`transposed`], of frames with labels: what is in their first 32 bytes, so that half as much has to be moved. The fields
+/// are those of station and ethertype, the label, and last the tags' control information; the others are zeros.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+#[inline]
+fn label_fields(frames: &Frames<'_>, at: usize, pick: __m512i) -> [__m512i; 8] {
+    let zero = _mm512_setzero_si512();
+    let mut rows = [zero; 4];
+    for (j, row) in rows.iter_mut().enumerate() {
+        // SAFETY: 64 bytes are readable at each head.
+        let [a, b, c, d] = [0, 4, 8, 12].map(|i| unsafe { _mm256_loadu_si256(frames.head(at + i + j).cast()) });
+        let (low, high) = (
+            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b),
+            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(c), d),
+        );
+        *row = _mm512_permutex2var_epi8(low, pick, high);
+    }
+    // Lane k of row j is packet 4 k + j: one transposition within lanes leaves packets in order.
+    let [station, rest, entry, tags] = fields_of(rows);
+    [station, rest, entry, zero, zero, zero, zero, tags]
 }
 
 /// The heads of packets `at..at + 16` as columns: station low, station high with ethertype, the five

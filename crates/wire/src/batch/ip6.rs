@@ -10,7 +10,7 @@ use crate::ipv6::HEADER_LEN;
 /// Bytes of Ethernet and IPv6 headers.
 const LEN: u16 = 14 + HEADER_LEN as u16;
 /// With any of these the payload length says nothing about the frame.
-const NOT_TRIMMED: u32 = check::NOT_IP6 | check::SHORT | check::VERSION | check::TOTAL_LENGTH;
+pub(super) const NOT_TRIMMED: u32 = check::NOT_IP6 | check::SHORT | check::VERSION | check::TOTAL_LENGTH;
 
 /// Columns6 that [`ethernet_ip6`] reads and writes, one entry a packet.
 pub struct Columns6<'a> {
@@ -22,7 +22,7 @@ pub struct Columns6<'a> {
 
 impl Columns6<'_> {
     /// Those of the first packets.
-    fn first(self, count: usize) -> Self {
+    pub(super) fn first(self, count: usize) -> Self {
         Columns6 { flags: &mut self.flags[..count], length: &mut self.length[..count] }
     }
 }
@@ -139,7 +139,7 @@ fn one(frames: &Frames<'_>, i: usize, station: scalar::Station, columns: &mut Co
 
 /// The faults of a frame with so many bytes of VLAN tags, and how long its payload says that it is.
 #[inline(always)]
-fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: scalar::Station) -> (u32, u16) {
+pub(super) fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: scalar::Station) -> (u32, u16) {
     let bit = |is: bool, bit: u32| if is { bit } else { 0 };
     let group = head[0] & 1 != 0;
     let link = bit(group, check::GROUP) | bit(!group && !station.is(head), check::OTHER_STATION);

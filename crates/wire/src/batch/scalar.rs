@@ -116,7 +116,7 @@ pub(super) const NOT_TRIMMED: u32 =
 
 /// The faults of a frame with so many bytes of VLAN tags, its IPv4 packet's total length and destination.
 #[inline(always)]
-fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: Station) -> (u32, u16, u32) {
+pub(super) fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: Station) -> (u32, u16, u32) {
     match plain::<TAGS>(head, length, station.word) {
         Some(found) => found,
         None => in_full::<TAGS>(head, length, station.address),

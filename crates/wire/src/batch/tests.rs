@@ -10,12 +10,12 @@ pub(super) const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
 /// Packets in memory with the columns of a vector.
 pub(super) struct Bed {
-    memory: Vec<u8>,
+    pub(super) memory: Vec<u8>,
     packets: Vec<u32>,
     offsets: Vec<u16>,
     pub(super) flags: Vec<u32>,
     pub(super) length: Vec<u16>,
-    target: Vec<u32>,
+    pub(super) target: Vec<u32>,
 }
 
 impl Bed {

@@ -48,7 +48,13 @@ impl Router {
                     Way::Local(_) | Way::LocalAnywhere => {
                         return Ok(WayOut { source: Some(destination), interface: None, mtu: None });
                     }
-                    Way::Drop | Way::Punt | Way::Unreachable | Way::Prohibit | Way::Broadcast(_) => {
+                    Way::Drop
+                    | Way::Punt
+                    | Way::Unreachable
+                    | Way::Prohibit
+                    | Way::Broadcast(_)
+                    | Way::LookupIn(..)
+                    | Way::LookupLabel(_) => {
                         return Err(PingError::Refused(destination, prefix));
                     }
                     Way::Attached(index) => vec![(index, destination)],

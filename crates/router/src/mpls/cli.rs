@@ -1,0 +1,219 @@
+//! Commands on MPLS, as VPP has them.
+
+use super::control::{LabelBatch, MplsError, check_labels};
+use super::labels::{OutLabels, Stated};
+use crate::ip::control::{LabelTableIndex, Path, Source, TableIndex, Way};
+use crate::ip::next_hop::NextHopError;
+use crate::{Error, Router};
+use command::{Args, Command, CommandError, CommandSet, Done, fail, reply};
+use std::net::IpAddr;
+use tables::LabelKey;
+use tables::labels::LABELS;
+use wire::Family;
+
+/// What a path puts before packets.
+pub(crate) const OUT_LABELS: &str = "[out-labels (<label:u32 0..1048575> : labels)+] [{pipe | uniform : model}] [ttl <ttl:u32 1..255>] [exp <exp:u32 0..7>]";
+
+/// In which table, and how many labels side by side.
+const WHERE: &str = "{{ [table <table:u32>] | [count <count:u32 1..1048560>] }}";
+/// Which labels: at the bottom of stacks, above others, or both.
+const WHICH: &str = "[{eos | non-eos : before}] <label:u32 0..1048575> [{eos | non-eos : behind}]";
+/// What is done with them.
+const PATH: &str = "[via] {drop | blackhole | ip4-lookup-in-table <other:u32> | ip6-lookup-in-table <other6:u32> | mpls-lookup-in-table <labels:u32> | <hop:ip> [{next-hop-table <hop-table:u32> | <interface:interface>}] [{onlink | offlink : insist}] : way}";
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "MPLS",
+        "Labels that packets come with are looked up in an MPLS table, which must be made first (`mpls table add 0`), on interfaces \
+         that take them. A label at the bottom of its stack (`eos`) leads elsewhere than above others (`non-eos`); without a word \
+         both are meant. A path without `out-labels` takes the label off: what is inside goes to the next hop, or to where \
+         a table leads. With them it is changed for the last of these, and the others are put on top. Routes put labels on packets \
+         in the same words. `uniform` has time to live and traffic class copied between labels and what is inside (RFC \
+         3443), else labels have their own: `ttl` (64) and `exp` (0).",
+    );
+    set.add(
+        table("mpls table add <table:u32>", "Make an MPLS table; packets are looked up in table 0.", |router, id| {
+            router.add_label_table(id).map(drop)
+        })
+        .example("mpls table add 0"),
+    );
+    set.add(
+        table("mpls table del <table:u32>", "Remove an MPLS table, with its labels.", Router::remove_label_table)
+            .example("mpls table del 0"),
+    );
+    set.add(
+        Command::new(
+            "set interface mpls <interface:interface> {enable | disable : switch}",
+            "Take labelled packets that an interface receives, or drop them.",
+            |router: &mut Router, args: &Args| {
+                let index = router.interfaces.find(args.text("interface")?)?;
+                router.set_mpls(index, args.text("switch")? == "enable")?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set interface mpls e0 enable"),
+    );
+    set.add(
+        Command::new(
+            &format!("mpls local-label add {WHERE} {WHICH} ({PATH} {OUT_LABELS} [weight <weight:u32 1..255>] [preference <preference:u32 0..255>] : paths)+"),
+            "Say where a label leads, or add paths to that.",
+            |router: &mut Router, args: &Args| change(router, args, false),
+        )
+        .configures()
+        .example("mpls local-label add 16 eos via 100.64.2.2 e1 out-labels 17")
+        .example("mpls local-label add 16 eos via 100.64.2.2 e1")
+        .example("mpls local-label add 100 eos via ip4-lookup-in-table 10"),
+    );
+    set.add(
+        Command::new(
+            &format!("mpls local-label replace {WHERE} {WHICH} ({PATH} {OUT_LABELS} [weight <weight:u32 1..255>] [preference <preference:u32 0..255>] : paths)+"),
+            "Make these the only paths of a label, new or not, in one step.",
+            |router: &mut Router, args: &Args| change(router, args, true),
+        )
+        .configures()
+        .example("mpls local-label replace 16 eos via 100.64.1.2 e0 out-labels 18"),
+    );
+    set.add(
+        Command::new(
+            &format!("mpls local-label del {WHERE} {WHICH} ({PATH} {OUT_LABELS} : paths)*"),
+            "Take paths off a label, or remove it.",
+            remove,
+        )
+        .configures()
+        .example("mpls local-label del 16 eos"),
+    );
+    super::show::register(set);
+}
+
+fn table(
+    words: &str,
+    help: &str,
+    change: impl Fn(&mut Router, u32) -> Result<(), Error> + Send + Sync + 'static,
+) -> Command<Router> {
+    Command::new(words, help, move |router: &mut Router, args: &Args| {
+        change(router, args.parse("table")?)?;
+        reply(Done)
+    })
+    .configures()
+}
+
+/// The labels that a path puts before packets.
+pub(crate) fn out_labels(path: &Args) -> Result<OutLabels, CommandError> {
+    let labels = path.groups("labels").map(|label| label.parse("label")).collect::<Result<Vec<u32>, _>>()?;
+    let (ttl, traffic_class) = (path.optional("ttl")?, path.optional("exp")?);
+    let is_uniform = path.optional_text("model") == Some("uniform");
+    if is_uniform && (ttl.is_some() || traffic_class.is_some()) {
+        return fail("`uniform' has ttl and exp copied: leave those out, or say `pipe'");
+    }
+    Ok(Stated { labels, is_uniform, ttl, traffic_class }.shared())
+}
+
+/// The table that a command is about.
+fn table_of(router: &Router, args: &Args) -> Result<LabelTableIndex, CommandError> {
+    Ok(router.find_label_table(args.optional("table")?.unwrap_or(0))?)
+}
+
+/// The labels that a command is about. Those of paths that make sense at the bottom only, or above others only, are meant there.
+fn keys(args: &Args, paths: &[Path]) -> Result<Vec<LabelKey>, CommandError> {
+    let (first, count): (u32, u32) = (args.parse("label")?, args.optional("count")?.unwrap_or(1));
+    if first as usize + count as usize > LABELS {
+        return Err(Error::from(MplsError::BeyondLast(count, first)).into());
+    }
+    let is_lookup = |path: &Path| matches!(path.way, Way::LookupIn(..));
+    let ends = match (args.optional_text("before"), args.optional_text("behind")) {
+        (Some(_), Some(_)) => return fail("`eos' or `non-eos' once: before the label or behind it"),
+        (Some("eos"), _) | (_, Some("eos")) => vec![true],
+        (Some(_), _) | (_, Some(_)) => vec![false],
+        _ if paths.iter().any(is_lookup) => vec![true],
+        _ if paths.iter().any(|path| matches!(path.way, Way::LookupLabel(_))) => vec![false],
+        _ => vec![true, false],
+    };
+    Ok((first..first + count).flat_map(|label| ends.iter().map(move |end| LabelKey::new(label, *end))).collect())
+}
+
+fn change(router: &mut Router, args: &Args, replace: bool) -> Result<Box<dyn command::Reply>, CommandError> {
+    let table = table_of(router, args)?;
+    let paths = paths(router, args, true)?;
+    let keys = keys(args, &paths)?;
+    let mut batch = LabelBatch::default();
+    let mut lists: Vec<(Vec<Path>, usize)> = Vec::new();
+    for key in keys {
+        let known = router.ip.label_paths(table, key).filter(|_| !replace).map_or(Vec::new(), <[Path]>::to_vec);
+        // Most have the same.
+        let at = match lists.iter().find(|(before, _)| *before == known) {
+            Some((_, at)) => *at,
+            None => {
+                let all = crate::ip::control::join_paths(known.clone(), paths.clone());
+                lists.push((known, batch.paths(all)));
+                lists.len() - 1
+            }
+        };
+        batch.put(key, at);
+    }
+    router.change_labels(table, Source::Config, batch)?;
+    reply(Done)
+}
+
+fn remove(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply>, CommandError> {
+    let table = table_of(router, args)?;
+    let paths = paths(router, args, false)?;
+    let says_which = args.has("before") || args.has("behind");
+    let mut found = keys(args, &paths)?;
+    // Without a word those go that are there.
+    let is_there = |key: &LabelKey| router.ip.label_paths(table, *key).is_some();
+    if !says_which && found.iter().any(is_there) {
+        found.retain(is_there);
+    }
+    let before: Vec<(LabelKey, Option<Vec<Path>>)> =
+        found.iter().map(|key| (*key, router.ip.label_paths(table, *key).map(<[Path]>::to_vec))).collect();
+    for (done, key) in found.iter().enumerate() {
+        if let Err(error) = router.remove_label(table, *key, &paths) {
+            for (key, paths) in before.into_iter().take(done) {
+                let back = paths.map(|paths| router.add_label(table, key, Source::Config, paths, true));
+                if let Some(Err(error)) = back {
+                    log::error!("label {} is not as it was: {error}", key.label());
+                }
+            }
+            return Err(error.into());
+        }
+    }
+    reply(Done)
+}
+
+/// What a command says of a label's paths. Those that are stated are checked, unless it says `offlink`.
+fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, CommandError> {
+    let path = |path: &Args| {
+        let interface = path.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
+        let insist = path.optional_text("insist");
+        let table = |family, name| Ok::<_, CommandError>(router.find_table(family, path.parse(name)?)?);
+        let way = match path.text("way")? {
+            "drop" | "blackhole" => Way::Drop,
+            "ip4-lookup-in-table" => Way::LookupIn(Family::Ip4, table(Family::Ip4, "other")?),
+            "ip6-lookup-in-table" => Way::LookupIn(Family::Ip6, table(Family::Ip6, "other6")?),
+            "mpls-lookup-in-table" => Way::LookupLabel(router.find_label_table(path.parse("labels")?)?),
+            _ => {
+                let next_hop: IpAddr = path.parse("hop")?;
+                match interface {
+                    None if insist == Some("onlink") => {
+                        return Err(Error::from(NextHopError::OnWhichLink { hop: next_hop }).into());
+                    }
+                    Some(interface) if insist == Some("onlink") => Way::OnLink { next_hop, interface },
+                    None if path.has("hop-table") => {
+                        Way::ViaIn { next_hop, table: table(Family::of(next_hop), "hop-table")? }
+                    }
+                    _ => Way::Via { next_hop, interface },
+                }
+            }
+        };
+        let weight = path.optional("weight")?.unwrap_or(1);
+        let preference = path.optional("preference")?.unwrap_or(0);
+        let path = Path { way, weight, preference, labels: out_labels(path)? };
+        if are_stated {
+            router.check_next_hop_of(TableIndex::DEFAULT, &path, insist == Some("offlink"))?;
+            check_labels(&path)?;
+        }
+        Ok(path)
+    };
+    args.groups("paths").map(path).collect()
+}

@@ -1,0 +1,55 @@
+//! MPLS as the commands that state it: tables come before interfaces, labels after what their paths rest on.
+
+use super::control::end;
+use crate::Router;
+use crate::config::Statement;
+use crate::interface::config::removal as interface_removal;
+use crate::ip::config::{Networks, write_path};
+use crate::ip::control::{LabelTableIndex, TableIndex};
+use wire::Family;
+
+/// The command that takes a table away: what other statements name it by.
+pub(crate) fn removal(id: u32) -> String {
+    format!("mpls table del {id}")
+}
+
+/// The tables.
+pub(crate) fn tables(router: &Router, into: &mut Vec<Statement>) {
+    for (_, labels) in router.ip.labels.iter() {
+        let id = labels.id;
+        into.push(Statement::new(format!("mpls table add {id}"), removal(id)));
+    }
+}
+
+/// Which interfaces take labelled packets.
+pub(crate) fn interface(name: &str, into: &mut Vec<Statement>) {
+    let command = format!("set interface mpls {name}");
+    let statement = Statement::new(format!("{command} enable"), format!("{command} disable"));
+    into.push(statement.needing(interface_removal(name)).needing(removal(0)));
+}
+
+/// Where labels lead.
+pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+    let mut networks = Networks::new();
+    for (table, labels) in router.ip.labels.iter() {
+        let named = match table {
+            LabelTableIndex::DEFAULT => String::new(),
+            _ => format!("table {} ", labels.id),
+        };
+        for (key, _) in labels.routes() {
+            let (mut ways, mut needs) = (String::new(), vec![removal(labels.id)]);
+            for path in router.ip.label_paths(table, key).unwrap_or_default() {
+                // Lookups name their family.
+                write_path(router, Family::Ip4, TableIndex::DEFAULT, path, &mut ways, &mut needs, &mut networks);
+            }
+            needs.sort();
+            needs.dedup();
+            let label = format!("{named}{} {}", key.label(), end(key));
+            let mut statement =
+                Statement::new(format!("mpls local-label add {label}{ways}"), format!("mpls local-label del {label}"));
+            statement.replace = Some(format!("mpls local-label replace {label}{ways}"));
+            statement.needs = needs;
+            into.push(statement);
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! `ip4-mpls-label-disposition-pipe`, `-uniform`, and the same of IPv6: take the last label off and look at what is inside.
+//!
+//! Nobody has looked at that header yet: the checks of an IP packet that came by itself are made here (RFC 3031 3.10, RFC 1812
+//! 5.2.2). In the uniform model the label's time to live, when that is less, and its traffic class are the packet's (RFC 3443 5.4).
+//!
+//! Reads: `target` (the label's leaf), the label and the header behind it. Writes: `l3`, check bits; `target`, the adjacency, the table or
+//! the destination; `rx_interface`: a packet that is looked up in another table than its interface's is from now on one of an
+//! interface of that table, so that answers find their way. Next: `ip4-rewrite` with what the label sends to a next hop, `lookup-ip4-dst`
+//! or `ip4-lookup` with what is looked up, by `ip4-input` if there is more to look at.
+
+use super::pop;
+use crate::headers::visible;
+use crate::interface::{FactsTable, SharedFacts};
+use crate::ip::adjacency::object_of;
+use crate::ip4::input::bad_fragment;
+use graph::vector::one_value;
+use graph::{Context, EdgeSpec, InterfaceIndex, Map, NodeSpec, Row, VECTOR_SIZE, Vector, flag};
+use tables::{Leaf, kind};
+use wire::batch::{self, Before, Columns6, EthernetColumns, Frames, check};
+use wire::mpls::ENTRY_LEN;
+use wire::{Family, ipv4, ipv6};
+
+graph::edges! {
+    pub enum Edge {
+        Rewrite => next "ip4-rewrite",
+        InTable => next "lookup-ip4-dst",
+        Lookup => next "ip4-lookup",
+        Input => next "ip4-input",
+        /// Behind the last label is no IPv4 header that is as it should be: version, lengths or checksum (RFC 1812 5.2.2). The
+        /// router where the packet was labelled, or one on the way, is at fault, or the label is another's.
+        Unsound => drop "ip4 header behind the label is unsound",
+        /// The packet behind the label is from or to an address that no host has (RFC 1812 5.3.7), or for a group.
+        NoHost => drop "ip4 address behind the label is no host's",
+    }
+}
+
+/// The same of IPv6, in the same order.
+mod edge6 {
+    graph::edges! {
+        pub enum Edge {
+            Rewrite => next "ip6-rewrite",
+            InTable => next "lookup-ip6-dst",
+            Lookup => next "ip6-lookup",
+            Input => next "ip6-input",
+            /// Behind the last label is no IPv6 header that is as it should be: version or length (RFC 8200 3). The router where
+            /// the packet was labelled, or one on the way, is at fault, or the label is another's.
+            Unsound => drop "ip6 header behind the label is unsound",
+            /// The packet behind the label is from or to an address that is no host's, or of one link only (RFC 4291 2.5).
+            NoHost => drop "ip6 address behind the label is no host's",
+        }
+    }
+}
+
+const _: () =
+    assert!(Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16 && Edge::NoHost as u16 == edge6::Edge::NoHost as u16);
+
+pub fn spec(family: Family, is_uniform: bool) -> NodeSpec {
+    let (word, edges): (_, &[EdgeSpec]) = match family {
+        Family::Ip4 => ("ip4", Edge::EDGES),
+        Family::Ip6 => ("ip6", edge6::Edge::EDGES),
+    };
+    let model = if is_uniform { "uniform" } else { "pipe" };
+    let name = format!("{word}-mpls-label-disposition-{model}");
+    NodeSpec { name, edges, counters: &[], trace: crate::headers::trace_of(family) }
+}
+
+pub struct Disposition {
+    family: Family,
+    is_uniform: bool,
+    facts: SharedFacts,
+}
+
+impl Disposition {
+    pub fn new(family: Family, is_uniform: bool, facts: SharedFacts) -> Disposition {
+        Disposition { family, is_uniform, facts }
+    }
+
+    /// Bytes of the least header of its family.
+    fn header_length(&self) -> usize {
+        match self.family {
+            Family::Ip4 => ipv4::HEADER_LEN,
+            Family::Ip6 => ipv6::HEADER_LEN,
+        }
+    }
+}
+
+/// What makes a header no plain one.
+const UNSOUND: u32 = check::SHORT | check::VERSION | check::TOTAL_LENGTH | check::CHECKSUM;
+const NO_HOST: u32 = check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION;
+const REMARKABLE: u32 = UNSOUND | NO_HOST | check::HEADER_LENGTH | check::FRAGMENT | check::CHAINED;
+
+impl Map for Disposition {
+    #[inline]
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let one = one_value(vector.targets()).map(Leaf);
+        // Where it goes is the label's matter: nobody is told of a better way.
+        let is_behind = one.is_some_and(|leaf| leaf.kind() == kind::POP);
+        let marks = flag::REDIRECTED | if is_behind { flag::BEHIND_LABEL } else { 0 };
+        let columns = vector.columns();
+        for (flags, l3) in columns.flags.iter_mut().zip(columns.l3.iter_mut()) {
+            *flags = *flags & !check::ALL | marks;
+            *l3 = l3.wrapping_add(ENTRY_LEN as u16);
+        }
+        if self.is_uniform {
+            self.take_over(cx, vector);
+        }
+        let mut found = [0; VECTOR_SIZE];
+        let faults = self.examine(cx, vector, &mut found);
+        let facts = self.facts.load(cx.round);
+        if (faults | vector.any_flags()) & REMARKABLE == 0
+            && let Some(leaf) = one
+        {
+            return self.all(vector, leaf, facts, &found);
+        }
+        for (i, found) in found.into_iter().enumerate().take(vector.len()) {
+            let mut row = vector.row(i);
+            let to = self.one(cx, &mut row, facts, found);
+            vector.set_row(i, row);
+            vector.set_edge(i, to.into());
+        }
+    }
+}
+
+/// What stands before the network headers of all packets, if it is the same and kernels know it.
+fn before_all(vector: &mut Vector) -> Option<Before> {
+    let columns = vector.columns();
+    let (begin, end) = (one_value(columns.l2)?, one_value(columns.l3)?);
+    Before::of(end.wrapping_sub(begin)).filter(|before| *before != Before::Nothing)
+}
+
+impl Disposition {
+    /// Looks at the headers behind the labels: check bits, lengths without padding, and the destinations of IPv4. The union of
+    /// all faults.
+    #[inline]
+    fn examine(&self, cx: &mut Context<'_>, vector: &mut Vector, found: &mut [u32]) -> u32 {
+        if let Some(before) = before_all(vector) {
+            let all = 0..vector.len();
+            let (frames, sides) = vector.l2_frames(cx.buffers, all);
+            return self.judge_all(&frames, before, sides.flags, sides.length, found);
+        }
+        // From the headers on.
+        let mut lengths = [0; VECTOR_SIZE];
+        let columns = vector.columns();
+        let ends = columns.length.iter().zip(columns.l2.iter()).zip(columns.l3.iter());
+        for (own, ((length, l2), l3)) in lengths.iter_mut().zip(ends) {
+            *own = length.wrapping_add(*l2).saturating_sub(*l3);
+        }
+        let lengths = &mut lengths[..vector.len()];
+        let (frames, sides) = vector.l3_frames(cx.buffers);
+        let faults = self.judge_all(&frames, Before::Nothing, sides.flags, lengths, found);
+        let columns = vector.columns();
+        let begins = columns.l2.iter().zip(columns.l3.iter());
+        for (length, (own, (l2, l3))) in columns.length.iter_mut().zip(lengths.iter().zip(begins)) {
+            *length = own.wrapping_add(*l3).wrapping_sub(*l2);
+        }
+        faults
+    }
+
+    #[inline]
+    fn judge_all(
+        &self,
+        frames: &Frames<'_>,
+        before: Before,
+        flags: &mut [u32],
+        length: &mut [u16],
+        target: &mut [u32],
+    ) -> u32 {
+        match self.family {
+            Family::Ip4 => batch::ip4_headers(frames, before, EthernetColumns { flags, length, target }),
+            Family::Ip6 => batch::ip6_headers(frames, before, Columns6 { flags, length }),
+        }
+    }
+
+    /// What the labels say of hops and class, into the headers behind them.
+    fn take_over(&self, cx: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let row = vector.row(i);
+            if visible(cx, &row).len() < self.header_length() {
+                continue;
+            }
+            let at = row.l3 as usize;
+            let entry = cx.buffers.bytes(row.packet)[at - ENTRY_LEN..].first_chunk().expect("the label was there");
+            let entry = u32::from_be_bytes(*entry);
+            let (mut frames, _) = vector.l3_frames(cx.buffers);
+            frames.copy_from_label(i, self.family == Family::Ip6, entry);
+        }
+    }
+
+    /// Plain packets with the same leaf.
+    #[inline]
+    fn all(&self, vector: &mut Vector, leaf: Leaf, facts: &FactsTable, found: &[u32]) {
+        let one_rx = vector.one_rx_interface();
+        let columns = vector.columns();
+        if leaf.kind() == kind::POP {
+            columns.target.fill(Leaf::new(kind::ADJACENCY, object_of(leaf)).0);
+            return vector.set_edges(Edge::Rewrite.into());
+        }
+        if let Some(table) = pop::table_of(leaf) {
+            let all = match one_rx {
+                Some(rx) => {
+                    let rx = facts.in_table(self.family, table, rx);
+                    columns.rx_interface.fill(rx);
+                    facts.table_of(self.family, rx) == table
+                }
+                None => {
+                    let of_table = |rx: &mut InterfaceIndex| {
+                        *rx = facts.in_table(self.family, table, *rx);
+                        facts.table_of(self.family, *rx) == table
+                    };
+                    columns.rx_interface.iter_mut().map(of_table).fold(true, |all, one| all & one)
+                }
+            };
+            if !all {
+                columns.target.fill(Leaf::new(kind::LOOKUP, table.0.into()).0);
+                return vector.set_edges(Edge::InTable.into());
+            }
+        }
+        if self.family == Family::Ip4 {
+            columns.target.copy_from_slice(&found[..columns.target.len()]);
+        }
+        vector.set_edges(Edge::Lookup.into());
+    }
+
+    /// One packet, with all that can be special about it.
+    fn one(&self, cx: &Context<'_>, row: &mut Row, facts: &FactsTable, found: u32) -> Edge {
+        let leaf = Leaf(row.target);
+        if visible(cx, row).len() < self.header_length() {
+            return Edge::Unsound;
+        }
+        let is_plain = row.flags & REMARKABLE == 0;
+        if leaf.kind() == kind::POP {
+            if !is_plain {
+                match self.judge(cx, row) {
+                    Edge::Rewrite => {}
+                    fault => return fault,
+                }
+            }
+            row.target = Leaf::new(kind::ADJACENCY, object_of(leaf)).0;
+            row.flags |= flag::BEHIND_LABEL;
+            return Edge::Rewrite;
+        }
+        let table = pop::table_of(leaf);
+        if let Some(table) = table {
+            row.rx_interface = facts.in_table(self.family, table, row.rx_interface);
+        }
+        let is_of_table = match table {
+            None => true,
+            Some(table) => facts.table_of(self.family, row.rx_interface) == table,
+        };
+        match table {
+            // What there is to be said of it is said there.
+            _ if !is_plain && is_of_table => {
+                row.flags &= !check::ALL;
+                Edge::Input
+            }
+            Some(_) if !is_plain => self.judge(cx, row).into_table(row, leaf),
+            Some(table) if !is_of_table => {
+                row.target = Leaf::new(kind::LOOKUP, table.0.into()).0;
+                Edge::InTable
+            }
+            _ => {
+                if self.family == Family::Ip4 {
+                    row.target = found;
+                }
+                Edge::Lookup
+            }
+        }
+    }
+
+    /// Whether a header about which something is not plain is sound all the same.
+    fn judge(&self, cx: &Context<'_>, row: &mut Row) -> Edge {
+        let whole = row.l3_length();
+        let bytes = visible(cx, row);
+        let is_sound = match self.family {
+            Family::Ip4 => {
+                let is_sound = match ipv4::Header::new_checked(bytes) {
+                    // A chained packet's bytes are not all here.
+                    Ok(_) => true,
+                    Err(ipv4::ParseError::TotalLengthBeyondData { total_len, .. }) => usize::from(total_len) <= whole,
+                    Err(_) => false,
+                };
+                is_sound && ipv4::Header::new_unchecked(bytes).verify_checksum()
+            }
+            Family::Ip6 => match ipv6::Header::new_checked(bytes) {
+                Ok(_) => true,
+                Err(ipv6::ParseError::PayloadBeyondData { payload_len, .. }) => {
+                    ipv6::HEADER_LEN + usize::from(payload_len) <= whole
+                }
+                Err(_) => false,
+            },
+        };
+        if !is_sound {
+            return Edge::Unsound;
+        }
+        let is_ip4 = self.family == Family::Ip4;
+        if is_ip4 && row.flags & check::FRAGMENT != 0 && bad_fragment(cx, row).is_some() {
+            return Edge::Unsound;
+        }
+        if row.flags & NO_HOST != 0 {
+            return Edge::NoHost;
+        }
+        if is_ip4 && row.flags & flag::CHAINED == 0 {
+            // With options the header pass did not cut padding off.
+            row.length = row.l3 - row.l2 + ipv4::Header::new_unchecked(bytes).total_len();
+        }
+        Edge::Rewrite
+    }
+}
+
+impl Edge {
+    /// What is found sound is looked up where a leaf says.
+    fn into_table(self, row: &mut Row, leaf: Leaf) -> Edge {
+        if self != Edge::Rewrite {
+            return self;
+        }
+        row.target = Leaf::new(kind::LOOKUP, leaf.index() & 0xffff).0;
+        Edge::InTable
+    }
+}

@@ -1,0 +1,227 @@
+//! `mpls-icmp-error`: tells the sender of a labelled packet why it went no further.
+//!
+//! A router in the middle of a label switched path knows no way to the sender, who may be a customer's with addresses of his
+//! own. So the message is labelled as the packet was and goes on along its path, from whose end it finds back (RFC 3032 2.3.2).
+//! It tells the label stack with which the packet came (RFC 4884, RFC 4950).
+//!
+//! Reads: `l3`, the label stack; in the scratch word an [`icmp::Report`] of what to say, of too long a packet with the length that
+//! fits from the top label on. Writes: the labelled message in place of the packet. Next: `mpls-lookup`.
+
+use crate::headers::{trace_mpls, visible};
+use crate::icmp::{self, SharedPolicy, error as icmp4, report::keep_first_buffer};
+use crate::icmp6::error as icmp6;
+use crate::interface::SharedFacts;
+use crate::ip6::OUR_HOP_LIMIT;
+use crate::rate::TokenBucket;
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Vector, flag};
+use wire::icmpv4::Type;
+use wire::icmpv6;
+use wire::ipv4::{self, Protocol};
+use wire::ipv6;
+use wire::mpls::{ENTRY_LEN, EXTENSION_LEN, QUOTED, Stack, StackEntry, emit_extension, quoted_words};
+
+graph::edges! {
+    pub enum Edge {
+        Lookup => next "mpls-lookup",
+        /// A labelled packet went no further, its time to live used up or too long for its way, and is no IP packet, or none
+        /// that is sound: there is nobody to tell.
+        NotIp => drop "mpls packet without a sender goes no further",
+        /// A labelled IPv4 packet is too long for its way out with its labels, and its sender allows that it be cut. That is
+        /// done where packets get their labels, and not on the way (RFC 3032 3.4): the links of the path must carry what its
+        /// ingress sends and its labels.
+        TooLong => drop "mpls packet too long for its way out",
+        /// A labelled packet went no further, and is an ICMP error, a later fragment, or one whose source is no single host:
+        /// nobody is told (RFC 1812 4.3.2.7, RFC 4443 2.4 (e)).
+        Untold => end "no ICMP error about such a labelled packet",
+        /// More packets went no further than senders are told of (RFC 1812 4.3.2.8; `set ip icmp error-rate`).
+        RateLimited => end "ICMP errors limited by rate",
+        /// No interface that is up has an address to send an ICMP error from: `set interface ip address`.
+        NoAddress => drop "no address to send an ICMP error from",
+    }
+}
+
+const fn sent(name: &'static str, meaning: &'static str) -> CounterSpec {
+    CounterSpec(name, Severity::Info, meaning)
+}
+
+const COUNTERS: &[CounterSpec] = &[
+    sent(
+        "ICMP time exceeded sent",
+        "A label's time to live was used up (RFC 3032 2.4.2) and the sender of its packet told along the path: traceroute, or a \
+         loop.",
+    ),
+    sent(
+        "ICMP fragmentation needed sent",
+        "A packet too long for its way out with its labels, that must not be cut; the sender was told the length that fits \
+         (RFC 3032 3.4).",
+    ),
+    sent("ICMPv6 hop limit exceeded sent", "As `ICMP time exceeded sent`, of IPv6."),
+    sent("ICMPv6 packet too big sent", "As `ICMP fragmentation needed sent`, of IPv6."),
+];
+
+/// Labels that are looked past: more are no stack of anybody's.
+const MAX_LABELS: usize = 16;
+const TTL: u8 = 255;
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "mpls-icmp-error".into(), edges: Edge::EDGES, counters: COUNTERS, trace: trace_mpls }
+}
+
+pub struct MplsIcmpError {
+    facts: SharedFacts,
+    policy: SharedPolicy,
+    bucket: TokenBucket,
+    /// Identification of the next message.
+    next_id: u16,
+}
+
+impl MplsIcmpError {
+    pub(crate) fn new(facts: SharedFacts, policy: SharedPolicy) -> MplsIcmpError {
+        MplsIcmpError { facts, policy, bucket: TokenBucket::full(), next_id: 0 }
+    }
+
+    fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
+        let Some(packet) = Labelled::of(cx, row) else { return Edge::NotIp };
+        let report = icmp::Report::from(row.scratch);
+        let is_too_long = report.kind == Type::DESTINATION_UNREACHABLE;
+        // The report's length counts labels.
+        let mtu = report.rest.saturating_sub((packet.stack.len() * ENTRY_LEN) as u32);
+        let inside = Row { l3: row.l3 + (packet.stack.len() * ENTRY_LEN) as u16, ..*row };
+        let policy = self.policy.load(cx.round);
+        let facts = self.facts.load(cx.round).get(row.rx_interface);
+        let message = match packet.is_ip6 {
+            false => {
+                let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[inside.l3 as usize..]);
+                if is_too_long && !header.dont_fragment() {
+                    return Edge::TooLong;
+                }
+                let to = header.src();
+                if icmp4::forbidden(cx, &inside, policy).is_some() {
+                    return Edge::Untold;
+                }
+                let from = facts.and_then(|facts| facts.address_towards(to)).or(policy.router_id);
+                let Some(from) = from else { return Edge::NoAddress };
+                let words = u32::from(quoted_words(to.into())) << 16;
+                let rest = words | if is_too_long { mtu } else { 0 };
+                Message::V4 { from, to, report: icmp::Report { rest, ..report } }
+            }
+            true => {
+                let header = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[inside.l3 as usize..]);
+                let to = header.src();
+                if icmp6::forbidden(cx, &inside, is_too_long).is_some() || to.is_unicast_link_local() {
+                    return Edge::Untold;
+                }
+                let from = facts.and_then(|facts| facts.ip6.address_towards(to)).or(policy.router_id6);
+                let Some(from) = from else { return Edge::NoAddress };
+                let report = match is_too_long {
+                    // It says no more: there is no room for the length of a quote (RFC 4884 4.6).
+                    true => crate::icmp6::Report { rest: mtu, ..crate::icmp6::Report::packet_too_big(0) },
+                    false => crate::icmp6::Report {
+                        rest: u32::from(quoted_words(to.into())) << 24,
+                        ..crate::icmp6::Report::hop_limit_exceeded()
+                    },
+                };
+                Message::V6 { from, to, report, is_extended: !is_too_long }
+            }
+        };
+        if !self.bucket.take(policy.limit, cx.now) {
+            return Edge::RateLimited;
+        }
+        cx.count(2 * usize::from(packet.is_ip6) + usize::from(is_too_long), 1);
+        self.next_id = self.next_id.wrapping_add(1);
+        write(cx, row, &packet, &message, self.next_id);
+        Edge::Lookup
+    }
+}
+
+/// What there is to be told, of which family, and how.
+enum Message {
+    V4 { from: std::net::Ipv4Addr, to: std::net::Ipv4Addr, report: icmp::Report },
+    V6 { from: std::net::Ipv6Addr, to: std::net::Ipv6Addr, report: crate::icmp6::Report, is_extended: bool },
+}
+
+/// A packet with its labels, as far as it is quoted.
+struct Labelled {
+    stack: Vec<StackEntry>,
+    quote: [u8; QUOTED],
+    is_ip6: bool,
+}
+
+impl Labelled {
+    fn of(cx: &Context<'_>, row: &Row) -> Option<Labelled> {
+        let bytes = visible(cx, row);
+        let bytes = &bytes[..bytes.len().min(row.l3_length())];
+        let stack: Vec<StackEntry> = Stack::new(bytes).take(MAX_LABELS).collect();
+        stack.last().filter(|entry| entry.is_bottom())?;
+        let inside = &bytes[stack.len() * ENTRY_LEN..];
+        let is_ip6 = match inside.first()? >> 4 {
+            4 => {
+                let header = ipv4::Header::new_unchecked(inside.get(..ipv4::HEADER_LEN)?);
+                let whole = inside.get(..header.header_len())?;
+                if whole.len() < ipv4::HEADER_LEN || !ipv4::Header::new_unchecked(whole).verify_checksum() {
+                    return None;
+                }
+                false
+            }
+            6 => inside.get(..ipv6::HEADER_LEN).map(|_| true)?,
+            _ => return None,
+        };
+        let mut quote = [0; QUOTED];
+        let there = inside.len().min(QUOTED);
+        quote[..there].copy_from_slice(&inside[..there]);
+        Some(Labelled { stack, quote, is_ip6 })
+    }
+}
+
+/// Puts the labelled message in the packet's place.
+fn write(cx: &mut Context<'_>, row: &mut Row, packet: &Labelled, message: &Message, id: u16) {
+    keep_first_buffer(cx, row);
+    let labels = packet.stack.len() * ENTRY_LEN;
+    let (headers, is_extended) = match message {
+        Message::V4 { .. } => (icmp4::HEADERS, true),
+        Message::V6 { is_extended, .. } => (ipv6::HEADER_LEN + icmpv6::HEADER_LEN, *is_extended),
+    };
+    let extension = if is_extended { EXTENSION_LEN + labels } else { 0 };
+    let length = labels + headers + QUOTED + extension;
+    // Well before a buffer's end: link headers and labels are few, and it has 2 kB.
+    let begin = (row.l3 as usize).min(graph::buffer::STRIDE - length);
+    let bytes = &mut cx.buffers.bytes_mut(row.packet)[begin..begin + length];
+    let (stack, ip) = bytes.split_at_mut(labels);
+    for (place, entry) in stack.chunks_exact_mut(ENTRY_LEN).zip(&packet.stack) {
+        let entry = StackEntry::new(entry.label(), entry.traffic_class(), entry.is_bottom(), TTL);
+        place.copy_from_slice(&entry.to_bytes());
+    }
+    ip[headers..headers + QUOTED].copy_from_slice(&packet.quote);
+    if is_extended {
+        emit_extension(&mut ip[headers + QUOTED..], &packet.stack);
+    }
+    match *message {
+        Message::V4 { from, to, report } => icmp4::emit(ip, report, from, to, id),
+        Message::V6 { from, to, report, .. } => {
+            let (ip, message) = ip.split_at_mut(ipv6::HEADER_LEN);
+            wire::icmp::emit(message, report.kind, report.code, report.rest);
+            icmpv6::Header::new_checked(&mut message[..]).expect("it has a header").fill_checksum(from, to);
+            ipv6::Repr {
+                src: from,
+                dst: to,
+                next_header: Protocol::ICMP6,
+                hop_limit: OUR_HOP_LIMIT,
+                traffic_class: 0,
+                flow_label: 0,
+                payload_len: message.len() as u16,
+            }
+            .emit(ip);
+        }
+    }
+    let top = stack.first_chunk().expect("there is a label");
+    row.target = u32::from_be_bytes(*top);
+    (row.l2, row.l3, row.length) = (begin as u16, begin as u16, length as u16);
+    row.scratch = 0;
+    row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED;
+}
+
+impl Map for MplsIcmpError {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        vector.each_row(|row| self.one(cx, row));
+    }
+}

@@ -1,0 +1,98 @@
+//! `mpls-input`: labelled packets of interfaces that take them.
+//!
+//! Reads: check bits in `flags`, `target` (the top entry of the label stack, as `ethernet-input` found it). Writes: for packets that
+//! its header pass did not see, the same facts. Checksums that a sender left to its device are finished: nothing behind labels
+//! could say where they are. Next: `mpls-lookup`, or a drop by name (RFC 3032).
+
+use crate::headers::{trace_mpls, visible};
+use crate::interface::{FactsTable, SharedFacts};
+use drivers::offload;
+use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
+use std::sync::Arc;
+use wire::batch::check;
+use wire::mpls::{ENTRY_LEN, StackEntry};
+
+graph::edges! {
+    pub enum Edge {
+        Lookup => next "mpls-lookup",
+        /// The interface takes no labelled packets: `set interface mpls NAME enable`. Else a neighbour sends labels to where
+        /// nobody gave it any.
+        NotEnabled => drop "mpls not enabled",
+        /// The frame ends before its first label does (RFC 3032 2.1): it was cut, or its sender is at fault.
+        TooShort => drop "mpls label stack cut short",
+        /// A labelled packet in a frame for many. Labels are given by one router to one neighbour (RFC 3031 3.1), who sends
+        /// frames to that router.
+        Group => drop "mpls in a group-addressed frame",
+        /// The sender asked its virtual NIC to cut the packet or to finish a checksum, which behind labels cannot be: a broken
+        /// or hostile guest or host driver.
+        Malformed => drop "offload request makes no sense",
+    }
+}
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "mpls-input".into(), edges: Edge::EDGES, counters: &[], trace: trace_mpls }
+}
+
+pub struct MplsInput {
+    facts: SharedFacts,
+    /// Labelled packets, by receiving interface.
+    mpls: Arc<CounterTable>,
+}
+
+impl MplsInput {
+    pub fn new(facts: SharedFacts, mpls: Arc<CounterTable>) -> MplsInput {
+        MplsInput { facts, mpls }
+    }
+
+    fn count(&self, cx: &Context<'_>, rx: InterfaceIndex, packets: usize) {
+        self.mpls.add(cx.thread, rx.0 as usize, 0, packets as u64);
+    }
+}
+
+/// The header pass looked for something else, or found what is no plain packet.
+const NOT_SEEN: u32 = check::NOT_IP4 | check::NOT_IP6;
+const REMARKABLE: u32 = NOT_SEEN | check::SHORT | check::GROUP | check::CHAINED | flag::OFFLOAD;
+
+fn is_enabled(facts: &FactsTable, rx: InterfaceIndex) -> bool {
+    facts.get(rx).is_some_and(|facts| facts.mpls)
+}
+
+impl Map for MplsInput {
+    #[inline]
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let facts = self.facts.load(cx.round);
+        if let Some(rx) = vector.one_rx_interface()
+            && (vector.any_flags() & REMARKABLE == 0 || !is_enabled(facts, rx))
+        {
+            self.count(cx, rx, vector.len());
+            let to = if is_enabled(facts, rx) { Edge::Lookup } else { Edge::NotEnabled };
+            return vector.set_edges(to.into());
+        }
+        vector.each_row(|row| {
+            self.count(cx, row.rx_interface, 1);
+            match is_enabled(facts, row.rx_interface) {
+                true => one(cx, row),
+                false => Edge::NotEnabled,
+            }
+        });
+    }
+}
+
+/// One packet, with all that can be special about it.
+fn one(cx: &mut Context<'_>, row: &mut Row) -> Edge {
+    if row.flags & check::GROUP != 0 {
+        return Edge::Group;
+    }
+    let is_short = row.flags & check::SHORT != 0 || row.l3_length() < ENTRY_LEN;
+    let Some(entry) = visible(cx, row).first_chunk().filter(|_| !is_short) else { return Edge::TooShort };
+    let entry = StackEntry::from_bytes(*entry);
+    row.target = entry.0;
+    row.flags &= !check::ALL;
+    row.flags |= if entry.ttl() <= 1 { check::TTL } else { 0 };
+    let is_finished = match row.flags & flag::OFFLOAD {
+        0 => true,
+        flag::PARTIAL_CHECKSUM => offload::finish_checksum(cx.buffers, row).is_ok(),
+        _ => false,
+    };
+    if is_finished { Edge::Lookup } else { Edge::Malformed }
+}

@@ -1,0 +1,250 @@
+//! `mpls-lookup`: where labels lead (the incoming label map of RFC 3031 3.11).
+//!
+//! Reads: `target`, the top entry of the label stack; `l3`, where it is. Writes: `target`, the leaf that it resolves to; in the
+//! scratch word, the label that it is changed for; `l3`, behind labels that were taken off to look at the next one; for `mpls-icmp-error`, what to say in the scratch word. Next: by the
+//! leaf's kind; a packet whose time to live is used up goes on only where its label is taken off at the end of its path.
+
+use super::pop;
+use super::table::{ENTROPY, SharedLabels};
+use crate::headers::visible;
+use crate::icmp;
+use crate::ip::control::LabelTableIndex;
+use graph::vector::one_value;
+use graph::{Context, EdgeIndex, EdgeSpec, Map, NodeSpec, Row, Snapshot, Vector};
+use std::fmt;
+use tables::{LabelKey, LabelLookup, LabelWay, Leaf, kind};
+use wire::Family;
+use wire::batch::check;
+use wire::mpls::{ENTROPY_INDICATOR, ENTRY_LEN, StackEntry};
+use wire::pretty::Summary;
+
+graph::edges! {
+    /// Of all nodes that look at leaves of labels.
+    pub enum Edge {
+        Output => next "mpls-output",
+        LoadBalance => next "mpls-load-balance",
+        Pop4 => next "ip4-mpls-label-disposition-pipe",
+        Pop6 => next "ip6-mpls-label-disposition-pipe",
+        Uniform4 => next "ip4-mpls-label-disposition-uniform",
+        Uniform6 => next "ip6-mpls-label-disposition-uniform",
+        IcmpError => next "mpls-icmp-error",
+        /// Nobody said where this label leads, or none of its paths works at present: `show mpls fib LABEL`. Its neighbour
+        /// sends what this router did not give it, or the label lies above others while only `eos` was said, or the other
+        /// way round (RFC 3031 3.18).
+        Unknown => drop "mpls label leads nowhere",
+        /// A packet whose label says `drop`. `show mpls fib LABEL` names it.
+        Drop => drop "blackholed packets",
+        /// The label asks each router on the way to look at the packet (RFC 3032 2.1, router alert). Nothing here does.
+        RouterAlert => drop "mpls router alert label",
+        /// The top label was taken off to look at the next one, but the packet ends before that does, or the last label said
+        /// that it was not the last (RFC 3032 2.1).
+        CutShort => drop "mpls label stack cut short",
+        /// Labels sent a packet from table to table, and after four of them it was still not done: most likely they form a
+        /// circle. `show mpls fib` names the path of each.
+        TooMany => drop "too many labels in a row",
+        /// A label was being changed when a packet met it, and no forwarding object was behind it. A few around a change are
+        /// no harm; when it goes on counting, report it together with `show mpls fib`.
+        Broken => drop "label leads to nothing",
+    }
+}
+
+/// Most labels that are taken off one packet here to look at the next.
+const MAX_IN_A_ROW: usize = 4;
+
+pub fn spec() -> NodeSpec {
+    NodeSpec { name: "mpls-lookup".into(), edges: Edge::EDGES, counters: &[], trace }
+}
+
+pub const EDGES: &[EdgeSpec] = Edge::EDGES;
+
+/// By the upper six bits of a leaf: its kind, and of labels taken off which node lets out what is inside.
+const CLASSES: usize = 64;
+
+static BY_CLASS: [EdgeIndex; CLASSES] = by_class();
+
+const fn by_class() -> [EdgeIndex; CLASSES] {
+    let mut edges = [Edge::Broken as EdgeIndex; CLASSES];
+    const POPS: [Edge; 4] = [Edge::Pop4, Edge::Pop6, Edge::Uniform4, Edge::Uniform6];
+    let mut class = 0;
+    while class < CLASSES {
+        let leaf = Leaf((class as u32) << 26);
+        let to = match leaf.kind() {
+            kind::MISS => Edge::Unknown,
+            kind::DROP | kind::UNREACHABLE | kind::PROHIBIT => Edge::Drop,
+            kind::PUNT => Edge::RouterAlert,
+            kind::ADJACENCY | kind::SWAP => Edge::Output,
+            kind::LOAD_BALANCE => Edge::LoadBalance,
+            kind::POP | kind::POP_LOOKUP => POPS[pop::node_of(leaf)],
+            _ => Edge::Broken,
+        };
+        edges[class] = to as EdgeIndex;
+        class += 1;
+    }
+    edges
+}
+
+/// The edge for a leaf.
+#[inline(always)]
+pub(super) fn edge_of(leaf: u32) -> EdgeIndex {
+    BY_CLASS[(leaf >> 26) as usize & (CLASSES - 1)]
+}
+
+/// Sends each packet on by its leaf.
+#[inline]
+pub(super) fn dispatch(vector: &mut Vector) {
+    let columns = vector.columns();
+    let Some(&first) = columns.target.first() else { return };
+    let differ = columns.target.iter().fold(0, |all, leaf| all | (leaf ^ first));
+    if differ >> 26 == 0 {
+        return vector.set_edges(edge_of(first));
+    }
+    columns.target.iter().zip(columns.edge).for_each(|(leaf, edge)| *edge = edge_of(*leaf));
+}
+
+pub struct MplsLookup {
+    tables: SharedLabels,
+}
+
+impl MplsLookup {
+    pub fn new(tables: SharedLabels) -> MplsLookup {
+        MplsLookup { tables }
+    }
+}
+
+/// Whether labels have to be looked at one by one: one is taken off to look at the next, or something may be about entropy.
+#[inline(always)]
+fn is_strange(leaf: u32) -> bool {
+    // No branches: they are compared many at a time.
+    (leaf >> 28 == kind::LOOKUP as u32) | (leaf >> 28 == kind::MISS as u32)
+}
+
+impl Map for MplsLookup {
+    #[inline]
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let tables = &self.tables.load(cx.round)[..];
+        let Some(table) = find(tables, LabelTableIndex::DEFAULT) else {
+            return vector.set_edges(Edge::Unknown.into());
+        };
+        let any_expires = vector.any_flags() & check::TTL != 0;
+        let (targets, swaps) = vector.targets_and_scratch();
+        match one_value(targets) {
+            // One path, and nothing that differs on it: most often so between two routers.
+            Some(entry) => {
+                let way = table.lookup(cx.round, LabelKey::of_entry(entry));
+                targets.fill(way.leaf.0);
+                swaps.fill(way.swap.into());
+            }
+            None => table.lookup_batch(cx.round, targets, swaps),
+        }
+        let any_strange = targets.iter().fold(false, |any, leaf| any | is_strange(*leaf));
+        dispatch(vector);
+        if !(any_strange || any_expires) {
+            return;
+        }
+        for i in 0..vector.len() {
+            let leaf = vector.targets()[i];
+            let expires = vector.columns().flags[i] & check::TTL != 0;
+            if !is_strange(leaf) && !expires {
+                continue;
+            }
+            let mut row = vector.row(i);
+            let to = one(cx, tables, &mut row);
+            vector.set_row(i, row);
+            vector.set_edge(i, to);
+        }
+    }
+}
+
+fn find(tables: &[Option<LabelLookup>], index: LabelTableIndex) -> Option<&LabelLookup> {
+    tables.get(usize::from(index.0))?.as_ref()
+}
+
+/// The entry of a packet's label stack so many bytes behind its network header; none where the packet ends before.
+fn entry_at(cx: &Context<'_>, row: &Row, at: usize) -> Option<StackEntry> {
+    let is_there = at + ENTRY_LEN <= row.l3_length();
+    let bytes = visible(cx, row).get(at..)?.first_chunk().filter(|_| is_there)?;
+    Some(StackEntry::from_bytes(*bytes))
+}
+
+/// One packet, from its top label on.
+fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> EdgeIndex {
+    let mut index = LabelTableIndex::DEFAULT;
+    for _ in 0..MAX_IN_A_ROW {
+        let Some(entry) = entry_at(cx, row, 0) else { return Edge::CutShort.into() };
+        let Some(table) = find(tables, index) else { return Edge::Unknown.into() };
+        let (LabelWay { leaf, swap }, behind) = resolve(cx, table, row, entry);
+        (row.target, row.scratch) = (leaf.0, swap.into());
+        let ends_here = matches!(leaf.kind(), kind::POP | kind::POP_LOOKUP);
+        match leaf.kind() {
+            kind::MISS => return Edge::Unknown.into(),
+            _ if entry.ttl() == 0 => return expired(row),
+            // Whoever looks into the packet looks at its hops.
+            kind::LOOKUP => {}
+            _ if entry.ttl() == 1 && !ends_here => return expired(row),
+            _ => {
+                if behind > ENTRY_LEN {
+                    // In the place of the last: what takes a label off takes one.
+                    row.l3 += (behind - ENTRY_LEN) as u16;
+                    let entry = StackEntry::new(entry.label(), entry.traffic_class(), true, entry.ttl());
+                    let place = row.l3 as usize..row.l3 as usize + ENTRY_LEN;
+                    cx.buffers.bytes_mut(row.packet)[place].copy_from_slice(&entry.to_bytes());
+                }
+                return edge_of(leaf.0);
+            }
+        }
+        if entry.is_bottom() {
+            return Edge::CutShort.into();
+        }
+        row.l3 += ENTRY_LEN as u16;
+        if leaf != ENTROPY {
+            index = LabelTableIndex(leaf.index() as u16);
+            continue;
+        }
+        match entry_at(cx, row, 0) {
+            None => return Edge::CutShort.into(),
+            // Whoever sent it here took the label off that told what is inside (RFC 3031 3.16).
+            Some(entropy) if entropy.is_bottom() => {
+                let family = match visible(cx, row).get(ENTRY_LEN).map(|byte| byte >> 4) {
+                    Some(4) => Family::Ip4,
+                    Some(6) => Family::Ip6,
+                    _ => return Edge::Unknown.into(),
+                };
+                row.target = pop::into_table(family, None, false).0;
+                return edge_of(row.target);
+            }
+            Some(_) => row.l3 += ENTRY_LEN as u16,
+        }
+    }
+    Edge::TooMany.into()
+}
+
+/// Where a label leads, and how many bytes of the stack are done with that. An entropy label at the bottom is as if it were not
+/// there: the label above it tells what is inside (RFC 6790 4.2).
+fn resolve(cx: &Context<'_>, table: &LabelLookup, row: &Row, entry: StackEntry) -> (LabelWay, usize) {
+    let way = table.lookup(cx.round, LabelKey::of_entry(entry.0));
+    if entry.is_bottom() || !is_strange(way.leaf.0) || way.leaf == ENTROPY {
+        return (way, ENTRY_LEN);
+    }
+    let is_indicator = |entry: &StackEntry| entry.label() == ENTROPY_INDICATOR && !entry.is_bottom();
+    let entropy = entry_at(cx, row, ENTRY_LEN).filter(is_indicator).and_then(|_| entry_at(cx, row, 2 * ENTRY_LEN));
+    if !entropy.is_some_and(StackEntry::is_bottom) {
+        return (way, ENTRY_LEN);
+    }
+    let inside = table.lookup(cx.round, LabelKey::new(entry.label(), true));
+    match inside.leaf.kind() {
+        kind::POP | kind::POP_LOOKUP => (inside, 3 * ENTRY_LEN),
+        _ => (way, ENTRY_LEN),
+    }
+}
+
+/// RFC 3032 2.4.2: not sent on, and the sender is told if it can be.
+fn expired(row: &mut Row) -> EdgeIndex {
+    row.scratch = icmp::Report::ttl_expired().into();
+    Edge::IcmpError.into()
+}
+
+/// VPP's words.
+pub(super) fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "  dpo-idx {}", Leaf(snapshot.row.target).index())?;
+    writeln!(f, "{}", Summary::mpls(snapshot.l3()).indented(2))
+}

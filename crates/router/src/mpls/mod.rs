@@ -1,0 +1,119 @@
+//! MPLS (RFC 3031, RFC 3032): labels that are changed, put on and taken off.
+//!
+//! The packet's way: `mpls-input` -> `mpls-lookup` (-> `mpls-load-balance`) -> `mpls-output` -> the interface's output, with another
+//! label; or, when the last one is taken off, `ip4-mpls-label-disposition-pipe` -> `ip4-rewrite` or `lookup-ip4-dst`. What goes no
+//! further is answered by `mpls-icmp-error`. Labels that routes put on IP packets are part of the adjacency's link header: that costs
+//! nothing more than a longer header, but for the uniform model, which has a node behind `ip4-rewrite`.
+
+pub mod cli;
+pub(crate) mod config;
+pub mod control;
+mod disposition;
+mod icmp_error;
+mod imposition;
+mod input;
+pub mod labels;
+mod load_balance;
+mod lookup;
+mod output;
+pub(crate) mod pop;
+mod show;
+pub(crate) mod table;
+
+pub use control::MplsError;
+
+use crate::capability::{Capability, Stage};
+use crate::icmp::SharedPolicy;
+use crate::interface::{Interface, InterfaceCounters, SharedFacts};
+use disposition::Disposition;
+use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use imposition::Imposition;
+use table::SharedLabels;
+use tables::ObjectHandle;
+use wire::Family;
+
+/// For `show plugins` and `show features`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "mpls",
+    description: "Multiprotocol Label Switching (RFC 3031): swap, push, pop, label switched paths",
+    stages: &[
+        Stage::new("mpls-input", "mpls-input", when_enabled),
+        Stage::new("mpls-input", "mpls-lookup", when_enabled),
+        Stage::new("mpls-input", "mpls-load-balance", when_enabled),
+        Stage::new("mpls-output", "mpls-output", when_up),
+        Stage::new("mpls-error", "mpls-icmp-error", when_enabled),
+        Stage::new("ip4-mpls-pipe", "ip4-mpls-label-disposition-pipe", when_enabled),
+        Stage::new("ip6-mpls-pipe", "ip6-mpls-label-disposition-pipe", when_enabled),
+        Stage::new("ip4-mpls-uniform", "ip4-mpls-label-disposition-uniform", when_enabled),
+        Stage::new("ip6-mpls-uniform", "ip6-mpls-label-disposition-uniform", when_enabled),
+        Stage::new("ip4-mpls-output", "ip4-mpls-label-imposition-uniform", when_up),
+        Stage::new("ip6-mpls-output", "ip6-mpls-label-imposition-uniform", when_up),
+    ],
+};
+
+/// It works on packets of interfaces that take labelled ones.
+fn when_enabled(interface: &Interface) -> Option<String> {
+    (interface.is_up() && interface.mpls).then(String::new)
+}
+
+/// What is labelled may leave by any.
+fn when_up(interface: &Interface) -> Option<String> {
+    crate::capability::when_up(interface)
+}
+
+/// Nodes that others connect to.
+pub(crate) struct Nodes {
+    pub output: NodeIndex,
+}
+
+/// The edges of `mpls-output` to the nodes that resolve neighbours.
+pub(crate) const ARP_EDGE: u16 = output::Edge::Arp as u16;
+pub(crate) const DISCOVER_EDGE: u16 = output::Edge::Discover as u16;
+/// That to the node that tells control of packets to a neighbour in doubt.
+pub(crate) const STALE_EDGE: u16 = output::Edge::Stale as u16;
+
+/// What control and the capability's nodes share.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a> {
+    pub facts: &'a SharedFacts,
+    pub labels: &'a SharedLabels,
+    pub objects: &'a ObjectHandle,
+    pub counters: &'a InterfaceCounters,
+    pub policy: &'a SharedPolicy,
+}
+
+/// Registers the capability's nodes.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
+    let Shared { facts, labels, objects, counters, policy } = shared;
+    let (seen, mpls) = (facts.clone(), counters.mpls.clone());
+    let input = move || input::MplsInput::new(seen.clone(), mpls.clone());
+    graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input())))?;
+    let tables = labels.clone();
+    graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::MplsLookup::new(tables.clone()))))?;
+    let handle = objects.clone();
+    graph.register(load_balance::spec(), move |_| {
+        Behaviour::Map(Box::new(load_balance::MplsLoadBalance::new(handle.clone(), seed)))
+    })?;
+    for (family, is_uniform) in pop::NODES {
+        let seen = facts.clone();
+        graph.register(disposition::spec(family, is_uniform), move |_| {
+            Behaviour::Map(Box::new(Disposition::new(family, is_uniform, seen.clone())))
+        })?;
+    }
+    for family in Family::ALL {
+        let handle = objects.clone();
+        graph.register(imposition::spec(family), move |_| {
+            Behaviour::Map(Box::new(Imposition::new(family, handle.clone())))
+        })?;
+    }
+    let (seen, policy) = (facts.clone(), policy.clone());
+    let error = move || icmp_error::MplsIcmpError::new(seen.clone(), policy.clone());
+    graph.register(icmp_error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
+    let handle = objects.clone();
+    let output =
+        graph.register(output::spec(), move |_| Behaviour::Map(Box::new(output::MplsOutput::new(handle.clone()))))?;
+    Ok(Nodes { output })
+}

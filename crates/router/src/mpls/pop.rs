@@ -1,0 +1,72 @@
+//! Leaves of labels that are taken off to let out what is inside: how control writes them, and nodes read them.
+
+use crate::ip::control::TableIndex;
+use tables::{Leaf, kind};
+use wire::Family;
+
+/// Time to live and traffic class of the label are those of what is inside.
+const UNIFORM: u32 = 1 << 27;
+/// IPv6 is inside.
+const IP6: u32 = 1 << 26;
+/// In place of a table: that of the interface by which the packet came.
+const OF_INTERFACE: u32 = 0xffff;
+
+fn leaf(kind: u8, family: Family, index: u32, is_uniform: bool) -> Leaf {
+    let family = if family == Family::Ip6 { IP6 } else { 0 };
+    Leaf::new(kind, index | family | if is_uniform { UNIFORM } else { 0 })
+}
+
+/// On by an adjacency.
+pub(crate) fn by_adjacency(family: Family, object: u32, is_uniform: bool) -> Leaf {
+    leaf(kind::POP, family, object, is_uniform)
+}
+
+/// On by what a table says; without one, that of the interface by which the packet came.
+pub(crate) fn into_table(family: Family, table: Option<TableIndex>, is_uniform: bool) -> Leaf {
+    leaf(kind::POP_LOOKUP, family, table.map_or(OF_INTERFACE, |table| table.0.into()), is_uniform)
+}
+
+/// How a leaf says what is inside: the number of its node among [`NODES`].
+pub(super) const fn node_of(leaf: Leaf) -> usize {
+    (leaf.0 >> 26) as usize & 3
+}
+
+/// Which node lets out what.
+pub(super) const NODES: [(Family, bool); 4] =
+    [(Family::Ip4, false), (Family::Ip6, false), (Family::Ip4, true), (Family::Ip6, true)];
+
+pub(crate) fn family_of(leaf: Leaf) -> Family {
+    NODES[node_of(leaf)].0
+}
+
+pub(crate) fn is_uniform(leaf: Leaf) -> bool {
+    NODES[node_of(leaf)].1
+}
+
+/// The table of a leaf of [`into_table`].
+pub(crate) fn table_of(leaf: Leaf) -> Option<TableIndex> {
+    let index = leaf.index() & 0xffff;
+    (index != OF_INTERFACE).then_some(TableIndex(index as u16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ip::adjacency::object_of;
+
+    #[test]
+    fn a_leaf_says_what_it_was_told() {
+        for (family, uniform) in NODES {
+            let by = by_adjacency(family, 0xfffff, uniform);
+            assert_eq!(
+                (by.kind(), object_of(by), family_of(by), is_uniform(by)),
+                (kind::POP, 0xfffff, family, uniform)
+            );
+            for table in [None, Some(TableIndex(4095))] {
+                let into = into_table(family, table, uniform);
+                assert_eq!((into.kind(), table_of(into)), (kind::POP_LOOKUP, table));
+                assert_eq!((family_of(into), is_uniform(into)), (family, uniform));
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Tables of labels as control keeps them, and as nodes read them.
+
+use crate::ip::control::{LabelTableIndex, Source};
+use crate::ip::leaving::Leaving;
+use crate::ip::path_list::{ListId, PathList, User};
+use crate::mpls::pop;
+use graph::Graph;
+use rcu::Published;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tables::{LabelKey, LabelLookup, LabelTable, LabelWay, Leaf, kind};
+use wire::Family;
+use wire::mpls::{ENTROPY_INDICATOR, FIRST_UNRESERVED, IPV4_EXPLICIT_NULL, IPV6_EXPLICIT_NULL, ROUTER_ALERT};
+
+/// Most tables, the default one included.
+pub const MAX_TABLES: usize = 256;
+
+/// The tables by index, as control publishes them; none where there is none.
+pub(crate) type SharedLabels = Arc<Published<Vec<Option<LabelLookup>>>>;
+
+/// Of the entropy label indicator: it and the label behind it are taken off, and what was on top of them is looked up again.
+pub(crate) const ENTROPY: Leaf = Leaf::new(kind::LOOKUP, 1 << 16);
+
+/// Who wants a label, and by which paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LabelRoute {
+    pub source: Source,
+    pub list: ListId,
+}
+
+/// One table.
+pub(crate) struct Labels {
+    pub id: u32,
+    table: LabelTable,
+    routes: BTreeMap<LabelKey, LabelRoute>,
+}
+
+impl Labels {
+    fn new(id: u32) -> std::io::Result<Labels> {
+        let mut table = LabelTable::new()?;
+        for (key, leaf) in reserved() {
+            table.set(key, LabelWay::to(leaf));
+        }
+        Ok(Labels { id, table, routes: BTreeMap::new() })
+    }
+
+    pub fn routes(&self) -> impl Iterator<Item = (LabelKey, LabelRoute)> + '_ {
+        self.routes.iter().map(|(key, route)| (*key, *route))
+    }
+
+    pub fn get(&self, key: LabelKey) -> Option<LabelRoute> {
+        self.routes.get(&key).copied()
+    }
+
+    /// What lookups find.
+    pub fn shown(&self, key: LabelKey) -> LabelWay {
+        self.table.get(key)
+    }
+
+    /// Gives a label other paths, or none. What it had.
+    pub fn set(&mut self, key: LabelKey, route: Option<LabelRoute>, way: LabelWay) -> Option<LabelRoute> {
+        self.table.set(key, way);
+        match route {
+            Some(route) => self.routes.insert(key, route),
+            None => self.routes.remove(&key),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.routes.len()
+    }
+}
+
+/// What labels mean of themselves (RFC 3032 2.1, RFC 6790).
+pub(crate) fn reserved() -> impl Iterator<Item = (LabelKey, Leaf)> {
+    let key = LabelKey::new;
+    [
+        (key(IPV4_EXPLICIT_NULL, true), pop::into_table(Family::Ip4, None, false)),
+        (key(IPV6_EXPLICIT_NULL, true), pop::into_table(Family::Ip6, None, false)),
+        // RFC 4182: not at the bottom only.
+        (key(IPV4_EXPLICIT_NULL, false), Leaf::new(kind::LOOKUP, 0)),
+        (key(IPV6_EXPLICIT_NULL, false), Leaf::new(kind::LOOKUP, 0)),
+        (key(ROUTER_ALERT, false), Leaf::new(kind::PUNT, 0)),
+        (key(ENTROPY_INDICATOR, false), ENTROPY),
+    ]
+    .into_iter()
+}
+
+/// Whether operators may say where a label leads.
+pub(crate) fn is_free(label: u32) -> bool {
+    label >= FIRST_UNRESERVED
+}
+
+/// All of them.
+pub struct LabelTables {
+    places: Vec<Option<Labels>>,
+    shared: SharedLabels,
+    leaving: Leaving<u16>,
+}
+
+impl LabelTables {
+    pub(crate) fn new(shared: SharedLabels) -> LabelTables {
+        LabelTables { places: Vec::new(), shared, leaving: Leaving::default() }
+    }
+
+    pub(crate) fn get(&self, index: LabelTableIndex) -> Option<&Labels> {
+        self.places.get(index.0 as usize)?.as_ref()
+    }
+
+    /// # Panics
+    /// When there is no such table. Those that lists and callers have from [`LabelTables::find`] are there.
+    pub(crate) fn get_mut(&mut self, index: LabelTableIndex) -> &mut Labels {
+        self.places[index.0 as usize].as_mut().expect("tables in use are there")
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LabelTableIndex, &Labels)> {
+        (0..).map(LabelTableIndex).zip(&self.places).filter_map(|(index, labels)| Some((index, labels.as_ref()?)))
+    }
+
+    /// The table of an identifier.
+    pub fn find(&self, id: u32) -> Option<LabelTableIndex> {
+        self.iter().find(|(_, labels)| labels.id == id).map(|(index, _)| index)
+    }
+
+    /// What operators know a table by.
+    pub fn id_of(&self, index: LabelTableIndex) -> u32 {
+        self.get(index).map_or(0, |labels| labels.id)
+    }
+
+    /// Makes a table. None: there are too many.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub(crate) fn add(&mut self, id: u32) -> std::io::Result<Option<LabelTableIndex>> {
+        self.leaving.settled().for_each(drop);
+        // The default table has the first place, so that packets need not be told which theirs is.
+        let range = if id == 0 { 0..1 } else { 1..MAX_TABLES as u16 };
+        let is_free = |index: &u16| {
+            self.places.get(usize::from(*index)).is_none_or(Option::is_none) && !self.leaving.holds(index)
+        };
+        let Some(index) = range.into_iter().find(is_free) else { return Ok(None) };
+        let at = usize::from(index);
+        let labels = Labels::new(id)?;
+        self.places.resize_with(self.places.len().max(at + 1), || None);
+        self.places[at] = Some(labels);
+        self.publish();
+        Ok(Some(LabelTableIndex(index)))
+    }
+
+    /// Takes a table away that is empty.
+    pub(crate) fn remove(&mut self, graph: &Graph, index: LabelTableIndex) {
+        self.places[index.0 as usize] = None;
+        self.publish();
+        if index != LabelTableIndex::DEFAULT {
+            self.leaving.add(graph, index.0);
+        }
+    }
+
+    fn publish(&self) {
+        let handle = |labels: &Option<Labels>| labels.as_ref().map(|labels| labels.table.handle());
+        self.shared.publish(self.places.iter().map(handle).collect());
+    }
+
+    /// Has lookups find what has become of a list.
+    pub(crate) fn lead(&mut self, table: LabelTableIndex, list: &PathList, id: ListId, way: LabelWay) {
+        let Labels { table, routes, .. } = self.get_mut(table);
+        match list.few_users() {
+            Some(users) => users.iter().filter_map(User::label).for_each(|key| {
+                table.set(key, way);
+            }),
+            None => {
+                let of_list = routes.iter().filter(|(_, route)| route.list == id);
+                of_list.for_each(|(key, _)| {
+                    table.set(*key, way);
+                });
+            }
+        }
+    }
+}
