@@ -134,7 +134,7 @@ pub enum Error {
     TooManyMacs(String),
     #[error("{0} is a loopback interface: it has no neighbours")]
     NoNeighbours(String),
-    #[error("{0} is a sub-interface: copies are made of what whole interfaces receive and send")]
+    #[error("{0} is a sub-interface or a tunnel: copies are made of what whole interfaces receive and send")]
     SpanOfSub(String),
     #[error("{0} is a sub-interface itself")]
     SubInterfaceOfOne(String),

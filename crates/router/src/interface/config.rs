@@ -20,7 +20,14 @@ pub(crate) fn address_removal(name: &str, prefix: impl Into<Prefix>) -> String {
 /// One interface after the other, each with its settings and its sub-interfaces, in the order of
 /// their indices.
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    for parent in router.interfaces.iter().filter(|interface| interface.sub.is_none()) {
+    // Tunnels lead by others.
+    let all = || router.interfaces.iter().filter(|interface| interface.sub.is_none());
+    let is_tunnel = |interface: &&Interface| router.ip.tunnels.contains_key(&interface.index);
+    let devices = all().filter(|interface| !is_tunnel(interface));
+    for parent in devices.chain(all().filter(is_tunnel)) {
+        if is_tunnel(&parent) {
+            crate::mpls::config::tunnel(router, parent, into);
+        }
         of_interface(&router.ip, parent, into);
         // Theirs come after it, though an index that was given again may be lower.
         router.interfaces.sub_interfaces_of(parent.index).for_each(|sub| of_interface(&router.ip, sub, into));

@@ -7,6 +7,7 @@ use super::queues::{OWNER, TransmitQueues};
 use super::{Facts, FactsTable, InterfaceCounters, Mtus};
 use crate::ip::control::Source;
 use crate::ip6::Facts6;
+use crate::mpls::tunnel;
 use crate::vlan::control::Sub;
 use crate::{Error, Router};
 use drivers::output::DeviceOutput;
@@ -47,6 +48,7 @@ impl Router {
         let owner = receive_queues.first().map_or(OWNER, |queue| queue.thread);
         let transmit_queues = TransmitQueues::of(&*transmit, owner);
         let registered = match &sub {
+            None if driver == tunnel::DRIVER => self.register_tunnel_output(name, index, finishes),
             None => self.register_output(name, index, finishes, transmit, owner),
             Some(sub) => self.register_sub_output(name, index, sub.parent),
         };
@@ -152,6 +154,31 @@ impl Router {
                 self.graph.register_owned(spec, owner, || node(only.take().expect("asked for once")))?
             }
         };
+        self.register_way_out(name, index, finishes, tx_node)
+    }
+
+    /// The same of a tunnel, whose packets leave by other interfaces.
+    fn register_tunnel_output(
+        &mut self,
+        name: &str,
+        index: InterfaceIndex,
+        finishes: Finishes,
+    ) -> Result<(NodeIndex, NodeIndex), Error> {
+        let (objects, tx) = (self.ip.objects.handle(), self.counters.tx.clone());
+        let tx_node = self.graph.register(tunnel::spec(name), move |_| {
+            Behaviour::Map(Box::new(tunnel::TunnelOutput::new(index, objects.clone(), tx.clone())))
+        })?;
+        self.register_way_out(name, index, finishes, tx_node)
+    }
+
+    /// The node ahead of a tx node.
+    fn register_way_out(
+        &mut self,
+        name: &str,
+        index: InterfaceIndex,
+        finishes: Finishes,
+        tx_node: NodeIndex,
+    ) -> Result<(NodeIndex, NodeIndex), Error> {
         let facts = self.facts.clone();
         // The only edge beyond the drops leads to the tx node.
         let tx_edge = Output::spec(name).edges.len() as u16;
@@ -185,6 +212,8 @@ impl Router {
         self.flush_neighbours(index, true);
         self.remove_paths_of(index);
         self.remove_label_paths_of(index);
+        self.remove_tunnel_paths_of(index);
+        self.forget_tunnel(index);
         self.forget_proxied_hosts(index);
         self.forget_listener(index);
         let interface = self.interfaces.slots[index.0 as usize].take().expect("looked up above");

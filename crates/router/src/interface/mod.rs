@@ -14,7 +14,7 @@ mod known;
 pub(crate) mod link_watch;
 mod mtu;
 pub mod names;
-mod output;
+pub(crate) mod output;
 pub mod queues;
 mod station;
 pub mod unnumbered;

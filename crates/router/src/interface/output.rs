@@ -149,7 +149,7 @@ impl Expand for Output {
 }
 
 /// Whether labels stand before a packet's network header: no device looks behind them to finish anything.
-fn is_labelled(cx: &Context<'_>, row: &Row) -> bool {
+pub(crate) fn is_labelled(cx: &Context<'_>, row: &Row) -> bool {
     let header = &cx.buffers.bytes(row.packet)[row.l2 as usize..];
     let types = [12, 16, 20].map(|at| EtherType(u16::from_be_bytes([header[at], header[at + 1]])));
     types.into_iter().find(|ethertype| !ethertype.is_tag()) == Some(EtherType::MPLS)

@@ -2,6 +2,7 @@
 //! there with the same labels. They follow the neighbours.
 
 use super::control::{Ip, TableIndex};
+use crate::interface::Interface;
 use crate::mpls::labels::OutLabel;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
@@ -32,11 +33,19 @@ pub(crate) struct AdjacencyKey {
     pub push: Vec<OutLabel>,
     /// A label that is taken off leaves what it has to the one below.
     pub is_uniform: bool,
+    /// The tunnel that its packets are counted for.
+    pub tunnel: Option<InterfaceIndex>,
 }
 
 impl From<NeighbourKey> for AdjacencyKey {
     fn from(neighbour: NeighbourKey) -> AdjacencyKey {
-        AdjacencyKey { neighbour, inside: Inside::Ip(neighbour.family()), push: Vec::new(), is_uniform: false }
+        AdjacencyKey {
+            neighbour,
+            inside: Inside::Ip(neighbour.family()),
+            push: Vec::new(),
+            is_uniform: false,
+            tunnel: None,
+        }
     }
 }
 
@@ -92,15 +101,6 @@ impl Ip {
         self.adjacencies.by_object.iter().map(of)
     }
 
-    /// One more holds what a leaf names, if that is shared.
-    pub(super) fn hold(&mut self, leaf: Leaf) {
-        if let Some(key) = self.adjacency_of(leaf).cloned()
-            && let Some(shared) = self.adjacencies.by_key.get_mut(&key)
-        {
-            shared.users += 1;
-        }
-    }
-
     /// Gives up a leaf's share of its object.
     pub(crate) fn release(&mut self, leaf: Leaf) {
         let Some(key) = self.adjacency_of(leaf).cloned() else { return };
@@ -140,15 +140,14 @@ impl Router {
 
     /// Whether so many labels fit behind the link header of an interface.
     pub(super) fn has_room_for_labels(&self, interface: InterfaceIndex, labels: usize) -> bool {
-        let header = |interface: &crate::interface::Interface| {
-            interface.link_header(MacAddress::BROADCAST, EtherType::MPLS).len()
-        };
+        let header = |interface: &Interface| interface.link_header(MacAddress::BROADCAST, EtherType::MPLS).len();
         self.interfaces.get(interface).is_ok_and(|there| header(there) + labels * ENTRY_LEN <= MAX_REWRITE)
     }
 
     /// What an adjacency is at present: complete when the neighbour's address is known.
     fn describe_adjacency(&self, key: &AdjacencyKey) -> Adjacency {
-        let AdjacencyKey { neighbour, inside, ref push, is_uniform } = *key;
+        let AdjacencyKey { neighbour, inside, ref push, is_uniform, tunnel } = *key;
+        let tunnel = tunnel.and_then(|tunnel| self.interfaces.get(tunnel).ok());
         let interface = self.interfaces.get(neighbour.interface).ok();
         let loopback = interface.filter(|interface| interface.is_loopback());
         let mac = match neighbour.address == Ipv4Addr::BROADCAST {
@@ -156,8 +155,10 @@ impl Router {
             false => loopback.map(|interface| interface.mac).or_else(|| self.neighbours.mac_in_use(&neighbour)),
         };
         let resolving = match (inside, neighbour.family()) {
-            (Inside::Ip(Family::Ip4), _) => crate::ip4::ARP_EDGE,
-            (Inside::Ip(Family::Ip6), _) => crate::ip6::DISCOVER_EDGE,
+            (Inside::Ip(Family::Ip4), Family::Ip4) => crate::ip4::ARP_EDGE,
+            (Inside::Ip(Family::Ip4), Family::Ip6) => crate::ip4::DISCOVER_EDGE,
+            (Inside::Ip(Family::Ip6), Family::Ip4) => crate::ip6::ARP_EDGE,
+            (Inside::Ip(Family::Ip6), Family::Ip6) => crate::ip6::DISCOVER_EDGE,
             (Inside::Labelled, Family::Ip4) => crate::mpls::ARP_EDGE,
             (Inside::Labelled, Family::Ip6) => crate::mpls::DISCOVER_EDGE,
         };
@@ -168,6 +169,11 @@ impl Router {
             // From the label on that is taken off.
             Inside::Labelled => (interface.mpls_mtu + ENTRY_LEN as u16).saturating_sub(labels),
         });
+        let own = |tunnel: &Interface| match inside {
+            Inside::Ip(family) => tunnel.ip_mtu(family),
+            Inside::Labelled => tunnel.mpls_mtu,
+        };
+        let mtu = tunnel.map_or(mtu, |tunnel| mtu.min(own(tunnel)));
         let copies = key.copies();
         let is_stale = self.neighbours.is_stale(&neighbour);
         let mut adjacency = Adjacency {
@@ -186,10 +192,11 @@ impl Router {
             adjacency.edge = match (inside, neighbour.family()) {
                 (Inside::Ip(Family::Ip4), _) if copies > 0 => crate::ip4::IMPOSE_EDGE,
                 (Inside::Ip(Family::Ip6), _) if copies > 0 => crate::ip6::IMPOSE_EDGE,
+                (Inside::Ip(Family::Ip4), _) if is_stale => crate::ip4::STALE_EDGE,
                 (Inside::Ip(Family::Ip6), _) if is_stale => crate::ip6::STALE_EDGE,
-                (Inside::Labelled, Family::Ip6) if is_stale => crate::mpls::STALE_EDGE,
-                (Inside::Ip(family), _) => interface.rewrite_edge(family),
-                (Inside::Labelled, _) => interface.mpls_edge,
+                (Inside::Labelled, _) if is_stale => crate::mpls::STALE_EDGE,
+                (Inside::Ip(family), _) => tunnel.unwrap_or(interface).rewrite_edge(family),
+                (Inside::Labelled, _) => tunnel.unwrap_or(interface).mpls_edge,
             };
             let ethertype = match inside {
                 _ if key.is_labelled() => EtherType::MPLS,

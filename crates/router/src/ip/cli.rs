@@ -263,6 +263,7 @@ fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableInde
     let path = |path: &Args| {
         let named = |name: &str| path.optional_text(name).map(|name| router.interfaces.find(name)).transpose();
         let insist = path.optional_text("insist");
+        let labels = out_labels(path)?;
         let way = match path.text("way")? {
             // VPP's and Linux's words beside ours.
             "drop" | "blackhole" => Way::Drop,
@@ -280,7 +281,8 @@ fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableInde
                 return fail(format!("{prefix} is of the other family: it cannot be looked up in such a table"));
             }
             _ => match (path.optional::<IpAddr>("hop")?, named("interface")?) {
-                (Some(hop), _) if Family::of(hop) != family => {
+                // RFC 4798: labels carry either family to next hops of either.
+                (Some(hop), _) if Family::of(hop) != family && labels.is_none() => {
                     return Err(Error::from(NextHopError::OtherFamily { hop, prefix }).into());
                 }
                 (Some(hop), None) if insist == Some("onlink") => {
@@ -297,7 +299,7 @@ fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableInde
         };
         let weight = path.optional("weight")?.unwrap_or(1);
         let preference = path.optional("preference")?.unwrap_or(0);
-        let path = Path { way, weight, preference, labels: out_labels(path)? };
+        let path = Path { way, weight, preference, labels };
         if are_stated {
             check_labels(&path)?;
             router.check_next_hop_of(table, &path, insist == Some("offlink"))?;

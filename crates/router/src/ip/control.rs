@@ -16,11 +16,12 @@ use super::route::Hop;
 pub use super::route::{LabelTableIndex, MAX_PATHS, Path, Route, Source, TableIndex, Way};
 use super::table::{Fib, Table, TableFull, Vrfs};
 use super::vrf::TableError;
+use crate::mpls::MplsError;
 use crate::mpls::table::LabelTables;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tables::fib4::Memory;
@@ -49,6 +50,8 @@ pub struct Ip {
     pub(super) dependents: Dependents,
     pub(super) adjacencies: Adjacencies,
     pub(crate) labels: LabelTables,
+    /// The list of each tunnel's paths.
+    pub(crate) tunnels: BTreeMap<InterfaceIndex, ListId>,
     /// The list of each load balance.
     pub(super) balances: HashMap<u32, ListId>,
     pub(crate) objects: Objects,
@@ -104,6 +107,7 @@ impl Ip {
             dependents: Dependents::default(),
             adjacencies: Adjacencies::default(),
             labels,
+            tunnels: BTreeMap::new(),
             balances: HashMap::new(),
             objects,
         };
@@ -339,6 +343,9 @@ impl Ip {
     /// The first difference.
     pub fn audit(&self) -> Result<(), String> {
         let mut users: HashMap<ListId, Vec<User>> = HashMap::new();
+        for (index, list) in &self.tunnels {
+            users.entry(*list).or_default().push(User::Tunnel(*index));
+        }
         for (_, table) in self.labels.iter() {
             for (key, route) in table.routes() {
                 users.entry(route.list).or_default().push(key.into());
@@ -522,6 +529,12 @@ impl Router {
             }
             if path.way == Way::Lookup(table) {
                 return Err(TableError::IntoItself(self.ip.id_of(table)).into());
+            }
+            if let Way::Attached(index) = path.way
+                && path.labels.is_some()
+                && !self.ip.tunnels.contains_key(&index)
+            {
+                return Err(MplsError::LabelsWithoutHop.into());
             }
         }
         Ok(())

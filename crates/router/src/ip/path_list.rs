@@ -2,6 +2,7 @@
 //! its prefixes lead to: when a next hop moves, the list's forwarding object changes, and not a million routes.
 
 use super::route::{Hop, LabelTableIndex, Path, TableIndex};
+use graph::InterfaceIndex;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
@@ -37,13 +38,15 @@ pub(crate) enum Of {
     Prefixes(Family),
     /// Labels of a table, at the bottom of stacks or above others.
     Labels { table: LabelTableIndex, is_bottom: bool },
+    /// A tunnel: what routes that lead onto it take over.
+    Tunnel(InterfaceIndex),
 }
 
 impl Of {
     pub fn family(self) -> Option<Family> {
         match self {
             Of::Prefixes(family) => Some(family),
-            Of::Labels { .. } => None,
+            Of::Labels { .. } | Of::Tunnel(_) => None,
         }
     }
 }
@@ -53,20 +56,21 @@ impl Of {
 pub(crate) enum User {
     Prefix(Prefix),
     Label(LabelKey),
+    Tunnel(InterfaceIndex),
 }
 
 impl User {
     pub fn prefix(&self) -> Option<Prefix> {
         match *self {
             User::Prefix(prefix) => Some(prefix),
-            User::Label(_) => None,
+            User::Label(_) | User::Tunnel(_) => None,
         }
     }
 
     pub fn label(&self) -> Option<LabelKey> {
         match *self {
             User::Label(key) => Some(key),
-            User::Prefix(_) => None,
+            User::Prefix(_) | User::Tunnel(_) => None,
         }
     }
 }

@@ -89,6 +89,9 @@ impl Ip {
         while let Some(list) = left.pop() {
             let key = &self.lists.get(list).key;
             for path in &*key.paths {
+                if let Way::Attached(interface) = path.way {
+                    left.extend(self.tunnels.get(&interface).filter(|list| seen.insert(**list)));
+                }
                 let Some(hop) = path.way.open_hop(key.table) else { continue };
                 let through = self.dependents.hop(hop).and_then(|state| state.through);
                 needed.push((hop, through.map(|(key, _)| key)));
@@ -206,7 +209,15 @@ impl Router {
     fn add_dependents(&self, id: ListId, changed: &Changed, due: &mut BTreeSet<ListId>) {
         let list = self.ip.lists.get(id);
         let dependents = &self.ip.dependents;
-        let on = |list: ListId| self.ip.lists.get(list).carries.iter().flat_map(|hop| dependents.of_hop(*hop));
+        let on = |id: ListId| {
+            let list = self.ip.lists.get(id);
+            let onto = match list.key.of {
+                Of::Tunnel(index) => Some(index),
+                _ => None,
+            };
+            let hops = list.carries.iter().flat_map(|hop| dependents.of_hop(*hop));
+            hops.chain(onto.into_iter().flat_map(|index| dependents.of_interface(index)))
+        };
         if !changed.moved.is_empty() {
             // Circles open and close anywhere along the chain.
             let mut left: Vec<ListId> = changed.moved.iter().flat_map(|hop| dependents.of_hop(*hop)).collect();
@@ -257,7 +268,7 @@ impl Router {
             self.ip.balances.insert(*object, id);
         }
         let new_object = balance.as_ref().map(|(object, _)| *object);
-        let swap = if key.of.family().is_none() { self.swap_of(leaf) } else { None };
+        let swap = if matches!(key.of, Of::Labels { .. }) { self.swap_of(leaf) } else { None };
         let list = self.ip.lists.get_mut(id);
         let swap_before = std::mem::replace(&mut list.swap, swap);
         list.balance = balance;
@@ -306,6 +317,8 @@ impl Router {
         let family = match list.key.of {
             Of::Prefixes(family) => family,
             Of::Labels { table, .. } => return labels.lead(table, list, id, lists.label_way(id)),
+            // Who leads onto it is refreshed.
+            Of::Tunnel(_) => return,
         };
         let table = tables.get_mut(family, list.key.table);
         for (of, prefix, place) in counted.iter() {
@@ -390,10 +403,19 @@ impl Router {
             }
             Way::LookupLabel(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
             Way::Local(index) => self.is_usable(index).then(|| Leaf::new(kind::RECEIVE, index.0)),
+            Way::Attached(interface) if self.ip.tunnels.contains_key(&interface) => {
+                let list = self.ip.tunnels[&interface];
+                let through =
+                    if self.is_usable(interface) { self.ip.lists.get(list).members.clone() } else { Members::new() };
+                let members = self.members_through(key, path, through, Some(interface))?;
+                let sum: f64 = members.iter().map(|(_, weight)| weight).sum();
+                let scaled = members.into_iter().map(|(leaf, part)| (leaf, weight * part / sum));
+                return Ok(Found { members: scaled.collect(), is_recursive: true, moved });
+            }
             // An attached host is a neighbour, known or not.
             Way::Attached(interface) if key.host.is_some() => {
                 let next_hop = key.host.expect("just looked at");
-                self.lead_to(key, path, NeighbourKey { interface, address: next_hop }, &[])?
+                self.lead_to(key, path, NeighbourKey { interface, address: next_hop }, (&[], None))?
             }
             Way::Attached(interface) => {
                 let Some(family) = key.of.family() else { return Ok(Found::default()) };
@@ -410,7 +432,7 @@ impl Router {
                 self.share_if_usable(NeighbourKey { interface, address: Ipv4Addr::BROADCAST.into() }, kind::ADJACENCY)?
             }
             Way::OnLink { next_hop, interface } => {
-                self.lead_to(key, path, NeighbourKey { interface, address: next_hop }, &[])?
+                self.lead_to(key, path, NeighbourKey { interface, address: next_hop }, (&[], None))?
             }
             Way::Via { .. } | Way::ViaIn { .. } => match self.way_of(&path.way, key.table) {
                 Some(neighbour) => {
@@ -419,7 +441,7 @@ impl Router {
                     {
                         moved.push(hop);
                     }
-                    self.lead_to(key, path, neighbour, &[])?
+                    self.lead_to(key, path, neighbour, (&[], None))?
                 }
                 None => {
                     let Some(hop) = path.way.open_hop(key.table) else { return Ok(Found::default()) };
@@ -455,28 +477,31 @@ impl Router {
         Some(LabelWay { leaf: Leaf::new(kind::SWAP, object), swap: label.entry.0 })
     }
 
-    /// The leaf of a path's packets to a neighbour, with labels on top of the path's own; none when they cannot go there.
+    /// The leaf of a path's packets to a neighbour, with labels on top of the path's own and by a tunnel, if by one; none when
+    /// they cannot go there.
     fn lead_to(
         &mut self,
         key: &ListKey,
         path: &Path,
         neighbour: NeighbourKey,
-        over: &[OutLabel],
+        (over, tunnel): (&[OutLabel], Option<InterfaceIndex>),
     ) -> Result<Option<Leaf>, Error> {
         if !self.is_usable(neighbour.interface) {
             return Ok(None);
         }
         let stated = path.labels.as_deref();
-        let own = stated.map_or(Vec::new(), |stated| stated.pushed(key.of.family().is_none()));
+        let own = stated.map_or(Vec::new(), |stated| stated.pushed(matches!(key.of, Of::Labels { .. })));
         let is_uniform = stated.is_some_and(|stated| stated.is_uniform);
         let mut adjacency = AdjacencyKey::from(neighbour);
         let is_popped = matches!(key.of, Of::Labels { is_bottom: true, .. }) && own.is_empty();
         match key.of {
             Of::Prefixes(family) => adjacency.inside = Inside::Ip(family),
             Of::Labels { .. } if is_popped => {}
+            Of::Tunnel(_) => {}
             Of::Labels { .. } => adjacency.inside = Inside::Labelled,
         }
         adjacency.push = on_top(over, &own);
+        adjacency.tunnel = tunnel;
         adjacency.is_uniform = is_uniform && adjacency.inside == Inside::Labelled && adjacency.push.is_empty();
         if !adjacency.push.is_empty() && !self.has_room_for_labels(neighbour.interface, adjacency.push.len()) {
             log::warn!("{} labels to {}: more than fit a link header", adjacency.push.len(), neighbour.address);
@@ -498,25 +523,32 @@ impl Router {
         };
         let members = &self.ip.lists.get(list).members;
         let through: Members = members.iter().filter(|(leaf, _)| leads_on(*leaf)).copied().collect();
-        let is_plain = path.labels.is_none() && key.of.family().is_some();
+        Ok((self.members_through(key, path, through, None)?, changed))
+    }
+
+    /// The single paths of another list, for a path's packets, that go by a tunnel, if by one.
+    fn members_through(
+        &mut self,
+        key: &ListKey,
+        path: &Path,
+        through: Members,
+        tunnel: Option<InterfaceIndex>,
+    ) -> Result<Members, Error> {
         let mut members = Members::new();
         for (leaf, weight) in through {
             let leaf = match self.ip.adjacency_of(leaf).cloned() {
-                Some(way) if !is_plain => match self.lead_to(key, path, way.neighbour, &way.push) {
+                Some(way) => match self.lead_to(key, path, way.neighbour, (&way.push, tunnel.or(way.tunnel))) {
                     Ok(leaf) => leaf,
                     Err(error) => {
                         members.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
                         return Err(error);
                     }
                 },
-                _ => {
-                    self.ip.hold(leaf);
-                    Some(leaf)
-                }
+                None => Some(leaf),
             };
             members.extend(leaf.map(|leaf| (leaf, weight)));
         }
-        Ok((members, changed))
+        Ok(members)
     }
 
     /// Whether a next hop that is on no attached network is reached through a route.

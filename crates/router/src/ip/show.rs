@@ -336,6 +336,7 @@ fn shown_buckets(router: &Router, of: Of, leaf: Leaf) -> Vec<ShownBucket> {
             let to = match of {
                 Of::Prefixes(family) => router.adjacency_text(family, leaf),
                 Of::Labels { .. } => router.label_leaf_text(leaf),
+                Of::Tunnel(_) => router.adjacency_text(Family::Ip4, leaf),
             };
             buckets.push(ShownBucket { first: at, last: at, to });
             previous = Some(leaf);

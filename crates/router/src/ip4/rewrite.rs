@@ -2,7 +2,8 @@
 //!
 //! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and
 //! the TTL into the packet; `l2` and `length`; for `ip4-frag`, the MTU in the scratch word.
-//! Next: the adjacency's interface output; `ip4-arp` when the next hop is not known;
+//! Next: the adjacency's interface output; `ip4-arp` when the next hop is not known (`ip6-discover-neighbor` when it has an IPv6
+//! address, which those of labelled packets may);
 //! `ip4-frag` when the packet is too long; `ip4-icmp-error` when it must not be cut, or when
 //! the TTL is used up; `ip4-redirect` when it turns back where its sender is to be told.
 
@@ -28,6 +29,8 @@ graph::edges! {
         Loopback => drop "loopback address would leave the router",
         Fragment => next "ip4-frag",
         Impose => next "ip4-mpls-label-imposition-uniform",
+        Discover => next "ip6-discover-neighbor",
+        Stale => next "ip6-stale-neighbor",
         /// The packet begins so far at the front of its buffer that the link header does not fit before it. No device
         /// brings such packets: please report it.
         NoRoom => drop "no room for the link header",
@@ -147,7 +150,7 @@ fn one(
     }
     if !object.is_complete() {
         // Whole, if it is long: its fragments would take up the place of others that wait.
-        return Edge::Arp.into();
+        return object.edge();
     }
     let turns_back = object.interface() == row.rx_interface.0 && policy.redirects.on(row.rx_interface);
     if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {

@@ -109,6 +109,8 @@ pub(crate) struct Nodes {
 pub(crate) const DISCOVER_EDGE: u16 = rewrite::Edge::Discover as u16;
 /// That to the node that tells control of packets to a neighbour in doubt.
 pub(crate) const STALE_EDGE: u16 = rewrite::Edge::Stale as u16;
+/// The same of next hops of the other family, of labelled packets.
+pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
 /// That to the node that has labels say what packets say.
 pub(crate) const IMPOSE_EDGE: u16 = rewrite::Edge::Impose as u16;
 

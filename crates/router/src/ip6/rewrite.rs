@@ -3,7 +3,8 @@
 //! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the hop limit into the packet;
 //! `l2` and `length`; for `ip6-frag`, the MTU in the scratch word. Next: the adjacency's interface output, by
 //! `ip6-stale-neighbor` when the next hop was not confirmed lately;
-//! `ip6-discover-neighbor` when the next hop is not known; `ip6-frag` when a packet of this router's own is too long;
+//! `ip6-discover-neighbor` when the next hop is not known (`ip4-arp` when it has an IPv4 address, which those of labelled packets
+//! may); `ip6-frag` when a packet of this router's own is too long;
 //! `ip6-icmp-error` when one of others is, its hops are used up, or its source is of its link only; `ip6-redirect` when it
 //! turns back where its sender is to be told.
 
@@ -27,6 +28,7 @@ graph::edges! {
         Fragment => next "ip6-frag",
         Stale => next "ip6-stale-neighbor",
         Impose => next "ip6-mpls-label-imposition-uniform",
+        Arp => next "ip4-arp",
         /// The packet begins so far at the front of its buffer that the link header does not fit before it. No device
         /// brings such packets: please report it.
         NoRoom => drop "no room for the link header",
@@ -116,7 +118,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     }
     if !object.is_complete() {
         // Whole, if it is long: its fragments would take up the place of others that wait.
-        return Edge::Discover.into();
+        return object.edge();
     }
     let turns_back = object.interface() == row.rx_interface.0 && redirects.on(row.rx_interface);
     if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {

@@ -5,7 +5,7 @@ use super::labels::{OutLabels, Stated};
 use crate::ip::control::{LabelTableIndex, Path, Source, TableIndex, Way};
 use crate::ip::next_hop::NextHopError;
 use crate::{Error, Router};
-use command::{Args, Command, CommandError, CommandSet, Done, fail, reply};
+use command::{Args, Command, CommandError, CommandSet, Done, Text, fail, reply};
 use std::net::IpAddr;
 use tables::LabelKey;
 use tables::labels::LABELS;
@@ -19,7 +19,7 @@ const WHERE: &str = "{{ [table <table:u32>] | [count <count:u32 1..1048560>] }}"
 /// Which labels: at the bottom of stacks, above others, or both.
 const WHICH: &str = "[{eos | non-eos : before}] <label:u32 0..1048575> [{eos | non-eos : behind}]";
 /// What is done with them.
-const PATH: &str = "[via] {drop | blackhole | ip4-lookup-in-table <other:u32> | ip6-lookup-in-table <other6:u32> | mpls-lookup-in-table <labels:u32> | <hop:ip> [{next-hop-table <hop-table:u32> | <interface:interface>}] [{onlink | offlink : insist}] : way}";
+const PATH: &str = "{via {drop | blackhole | ip4-lookup-in-table <other:u32> | ip6-lookup-in-table <other6:u32> | mpls-lookup-in-table <labels:u32> | <hop:ip> [{next-hop-table <hop-table:u32> | <interface:interface>}] [{onlink | offlink : insist}] | <onto:interface> : way} | ip4-lookup-in-table <alone:u32> | ip6-lookup-in-table <alone6:u32> | mpls-lookup-in-table <labels-alone:u32> : how}";
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
@@ -83,7 +83,63 @@ pub fn register(set: &mut CommandSet<Router>) {
         .configures()
         .example("mpls local-label del 16 eos"),
     );
+    register_tunnels(set);
     super::show::register(set);
+}
+
+fn register_tunnels(set: &mut CommandSet<Router>) {
+    const SHARE: &str = "[weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
+    set.section(
+        "MPLS tunnels",
+        "Interfaces behind which is a label switched path: `ip route add ... via mpls-tunnel0' sends packets of either family by it.",
+    );
+    set.add(
+        Command::new(
+            &format!("mpls tunnel add [<tunnel:interface>] ({PATH} {OUT_LABELS} {SHARE} : paths)*"),
+            "Make an MPLS tunnel over paths with labels, or add paths to one.",
+            |router: &mut Router, args: &Args| {
+                let (name, paths) = (args.optional_text("tunnel"), paths(router, args, true)?);
+                if let Some(index) = name.and_then(|name| router.interfaces.find(name).ok()) {
+                    router.add_tunnel_paths(index, paths, false)?;
+                    return reply(Done);
+                }
+                let index = router.add_tunnel(name, paths)?;
+                reply(Text(format!("{}\n", router.interfaces.get(index)?.name)))
+            },
+        )
+        .configures()
+        .example("mpls tunnel add via 100.64.2.2 e1 out-labels 17 18"),
+    );
+    set.add(
+        Command::new(
+            &format!("mpls tunnel replace <tunnel:interface> ({PATH} {OUT_LABELS} {SHARE} : paths)*"),
+            "Make these the only paths of an MPLS tunnel, in one step.",
+            |router: &mut Router, args: &Args| {
+                let (index, paths) = (router.interfaces.find(args.text("tunnel")?)?, paths(router, args, true)?);
+                router.add_tunnel_paths(index, paths, true)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("mpls tunnel replace mpls-tunnel0 via 100.64.1.2 e0 out-labels 19"),
+    );
+    set.add(
+        Command::new(
+            &format!("mpls tunnel del <tunnel:interface> ({PATH} {OUT_LABELS} : paths)*"),
+            "Take paths off an MPLS tunnel, or remove it.",
+            |router: &mut Router, args: &Args| {
+                let (index, paths) = (router.interfaces.find(args.text("tunnel")?)?, paths(router, args, false)?);
+                router.tunnel_paths(index)?;
+                match paths.is_empty() {
+                    true => router.delete_interface(index)?,
+                    false => router.remove_tunnel_paths(index, &paths)?,
+                }
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("mpls tunnel del mpls-tunnel0"),
+    );
 }
 
 fn table(
@@ -186,12 +242,15 @@ fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, Co
     let path = |path: &Args| {
         let interface = path.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
         let insist = path.optional_text("insist");
-        let table = |family, name| Ok::<_, CommandError>(router.find_table(family, path.parse(name)?)?);
-        let way = match path.text("way")? {
+        // With `via' or without it.
+        let number = |name: &str, alone: &str| path.optional(name)?.map_or_else(|| path.parse(alone), Ok);
+        let table = |family, name, alone| Ok::<_, CommandError>(router.find_table(family, number(name, alone)?)?);
+        let way = match path.optional_text("way").map_or_else(|| path.text("how"), Ok)? {
             "drop" | "blackhole" => Way::Drop,
-            "ip4-lookup-in-table" => Way::LookupIn(Family::Ip4, table(Family::Ip4, "other")?),
-            "ip6-lookup-in-table" => Way::LookupIn(Family::Ip6, table(Family::Ip6, "other6")?),
-            "mpls-lookup-in-table" => Way::LookupLabel(router.find_label_table(path.parse("labels")?)?),
+            "ip4-lookup-in-table" => Way::LookupIn(Family::Ip4, table(Family::Ip4, "other", "alone")?),
+            "ip6-lookup-in-table" => Way::LookupIn(Family::Ip6, table(Family::Ip6, "other6", "alone6")?),
+            "mpls-lookup-in-table" => Way::LookupLabel(router.find_label_table(number("labels", "labels-alone")?)?),
+            _ if !path.has("hop") => Way::Attached(router.interfaces.find(path.text("onto")?)?),
             _ => {
                 let next_hop: IpAddr = path.parse("hop")?;
                 match interface {
@@ -200,7 +259,7 @@ fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, Co
                     }
                     Some(interface) if insist == Some("onlink") => Way::OnLink { next_hop, interface },
                     None if path.has("hop-table") => {
-                        Way::ViaIn { next_hop, table: table(Family::of(next_hop), "hop-table")? }
+                        Way::ViaIn { next_hop, table: table(Family::of(next_hop), "hop-table", "hop-table")? }
                     }
                     _ => Way::Via { next_hop, interface },
                 }

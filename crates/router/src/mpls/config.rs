@@ -3,6 +3,7 @@
 use super::control::end;
 use crate::Router;
 use crate::config::Statement;
+use crate::interface::Interface;
 use crate::interface::config::removal as interface_removal;
 use crate::ip::config::{Networks, write_path};
 use crate::ip::control::{LabelTableIndex, TableIndex};
@@ -19,6 +20,21 @@ pub(crate) fn tables(router: &Router, into: &mut Vec<Statement>) {
         let id = labels.id;
         into.push(Statement::new(format!("mpls table add {id}"), removal(id)));
     }
+}
+
+/// A tunnel, with its paths.
+pub(crate) fn tunnel(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
+    let (mut ways, mut needs, mut networks) = (String::new(), Vec::new(), Networks::new());
+    for path in router.tunnel_paths(interface.index).unwrap_or_default() {
+        write_path(router, Family::Ip4, TableIndex::DEFAULT, path, &mut ways, &mut needs, &mut networks);
+    }
+    needs.sort();
+    needs.dedup();
+    let name = &interface.name;
+    let mut statement = Statement::new(format!("mpls tunnel add {name}{ways}"), interface_removal(name));
+    statement.replace = Some(format!("mpls tunnel replace {name}{ways}"));
+    statement.needs = needs;
+    into.push(statement);
 }
 
 /// Which interfaces take labelled packets.

@@ -45,6 +45,18 @@ pub enum MplsError {
     LabelsWithoutHop,
     #[error("{0} labels from {1} on: labels end with 1048575")]
     BeyondLast(u32, u32),
+    #[error("{0} is no MPLS tunnel: a label leads onto one, or to a next hop, as in `via 192.0.2.1 {0}'")]
+    OntoNoTunnel(String),
+    #[error("{0} is no MPLS tunnel (`show mpls tunnel' lists them)")]
+    NoTunnel(String),
+    #[error("{0} has no such path (`show mpls tunnel' lists them)")]
+    NoSuchTunnelPath(String),
+    #[error(
+        "a tunnel's path leads to a next hop with labels of the pipe model, as in `via 192.0.2.1 e0 out-labels 17'; what is          inside it may have labels of its own"
+    )]
+    NotForTunnels,
+    #[error("a tunnel would lead into itself: name another interface")]
+    TunnelIntoItself,
 }
 
 /// What commands call where a label is.
@@ -232,6 +244,9 @@ impl Router {
             match path.way {
                 Way::LookupIn(..) if !key.is_bottom() => return Err(MplsError::NeedsBottom.into()),
                 Way::LookupLabel(_) if key.is_bottom() => return Err(MplsError::NeedsOthers.into()),
+                Way::Attached(index) if !self.ip.tunnels.contains_key(&index) => {
+                    return Err(MplsError::OntoNoTunnel(self.interfaces.get(index)?.name.clone()).into());
+                }
                 _ => {}
             }
             check_labels(path)?;
@@ -316,8 +331,8 @@ pub(crate) fn check_labels(path: &Path) -> Result<(), Error> {
     if labels.len() > MAX_LABELS {
         return Err(MplsError::TooManyLabels(labels.len()).into());
     }
-    let has_hop = matches!(path.way, Way::Via { .. } | Way::ViaIn { .. } | Way::OnLink { .. });
-    if !labels.is_empty() && !has_hop {
+    // What an interface is that a path leads onto is for others to say: behind a tunnel is a next hop.
+    if !labels.is_empty() && !path.way.has_hop() && !matches!(path.way, Way::Attached(_)) {
         return Err(MplsError::LabelsWithoutHop.into());
     }
     if let Some(label) = labels.iter().find(|label| matches!(**label, ROUTER_ALERT | ENTROPY_INDICATOR)) {

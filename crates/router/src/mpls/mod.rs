@@ -19,6 +19,7 @@ mod output;
 pub(crate) mod pop;
 mod show;
 pub(crate) mod table;
+pub mod tunnel;
 
 pub use control::MplsError;
 

@@ -41,6 +41,29 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
             reply(ShowInterfaces { interfaces: chosen.map(shown).collect() })
         },
     ));
+    set.add(
+        Command::new(
+            "show mpls tunnel [<tunnel:interface>]",
+            "Show MPLS tunnels, their paths, and where they lead.",
+            |router: &mut Router, args: &Args| {
+                let router = &*router;
+                let only = args.optional_text("tunnel").map(|name| router.interfaces.find(name)).transpose()?;
+                only.map_or(Ok(()), |only| router.tunnel_paths(only).map(drop))?;
+                let chosen = router.ip.tunnels.iter().filter(|(index, _)| only.is_none_or(|only| only == **index));
+                let shown = chosen.filter_map(|(index, list)| {
+                    let interface = router.interfaces.get(*index).ok()?;
+                    Some(ShownTunnel {
+                        name: interface.name.clone(),
+                        sw_if_index: index.0,
+                        path_list: shown_list(router, *list),
+                        forwarding: shown_balance(router, Of::Tunnel(*index), router.ip.lists.leaf(*list), None),
+                    })
+                });
+                reply(ShowTunnels { tunnels: shown.collect() })
+            },
+        )
+        .example("show mpls tunnel mpls-tunnel0"),
+    );
     set.add(Command::new("show mpls table", "Show which MPLS tables there are.", |router: &mut Router, _| {
         let shown = |(index, labels): (LabelTableIndex, &Labels)| ShownTable {
             index: index.0,
@@ -258,6 +281,36 @@ impl fmt::Display for ShowInterfaces {
         self.interfaces.iter().try_for_each(|ShownInterface { name, mpls_enabled }| {
             writeln!(f, "{name}\n  MPLS {}", if *mpls_enabled { "enabled" } else { "disabled" })
         })
+    }
+}
+
+#[derive(Serialize)]
+struct ShownTunnel {
+    name: String,
+    sw_if_index: u32,
+    path_list: ShownList,
+    forwarding: ShownBalance,
+}
+
+#[derive(Serialize)]
+struct ShowTunnels {
+    tunnels: Vec<ShownTunnel>,
+}
+
+impl fmt::Display for ShowTunnels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.tunnels.is_empty() {
+            writeln!(f, "No MPLS tunnels configured...")?;
+        }
+        for (at, ShownTunnel { name, sw_if_index, path_list, forwarding }) in self.tunnels.iter().enumerate() {
+            write!(f, "[@{at}] {name}: sw_if_index:{sw_if_index}\n{path_list}")?;
+            if forwarding.is_empty() {
+                writeln!(f, " forwarding:  unresolved")?;
+            } else {
+                write!(f, " forwarding:\n{forwarding}")?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -49,6 +49,8 @@ graph::edges! {
         /// The next hop of a label switched path does not answer. Its packets' senders, who may be anybody's, are not told.
         /// `show ip neighbors`.
         LabelRefused => drop "next hop of a label did not answer",
+        OtherLookup => next "ip6-lookup",
+        OtherIcmpError => next "ip6-icmp-error",
     }
 }
 
@@ -75,6 +77,8 @@ mod edge6 {
             /// The next hop of a label switched path does not answer. Its packets' senders, who may be anybody's, are not told.
             /// `show ip6 neighbors`.
             LabelRefused => drop "next hop of a label did not answer",
+            OtherLookup => next "ip4-lookup",
+            OtherIcmpError => next "ip4-icmp-error",
             OnLink => next "ip6-glean",
         }
     }
@@ -86,6 +90,8 @@ const _: () = assert!(
         && Edge::ControlBusy as u16 == edge6::Edge::ControlBusy as u16
         && Edge::Label as u16 == edge6::Edge::Label as u16
         && Edge::LabelRefused as u16 == edge6::Edge::LabelRefused as u16
+        && Edge::OtherLookup as u16 == edge6::Edge::OtherLookup as u16
+        && Edge::OtherIcmpError as u16 == edge6::Edge::OtherIcmpError as u16
 );
 
 /// Packets that wait for one neighbour.
@@ -155,8 +161,6 @@ struct Share {
 /// The node on one worker.
 pub struct Resolve {
     family: Family,
-    /// What senders are told when nobody answers, as their protocol's node for errors wants it.
-    refusal: u64,
     objects: ObjectHandle,
     events: EventSender,
     known: Arc<Shared>,
@@ -192,10 +196,6 @@ impl Resolve {
     ) -> Resolve {
         Resolve {
             family,
-            refusal: match family {
-                Family::Ip4 => icmp::Report::unreachable(icmpv4::unreachable::HOST).into(),
-                Family::Ip6 => icmp6::Report::unreachable(icmpv6::unreachable::ADDRESS).into(),
-            },
             objects,
             events,
             known,
@@ -234,7 +234,7 @@ impl Resolve {
                     let to = look_again(self.family, x.cx, &mut row);
                     x.emit(row, to);
                 } else {
-                    let to = refused(&mut row, self.refusal);
+                    let to = refused(self.family, x.cx, &mut row);
                     x.emit(row, to.into());
                 }
             }
@@ -247,7 +247,7 @@ impl Resolve {
         if share.sources.is_empty() {
             share.sources.resize_with(SOURCES, OfSource::default);
         }
-        let number = self.seed.hash_one(source(self.family, cx, row)) as usize % SOURCES;
+        let number = self.seed.hash_one(source(family_of(self.family, cx, row), cx, row)) as usize % SOURCES;
         let of_source = &mut share.sources[number];
         let others = self.waiting.get_mut(&key);
         if others.as_ref().is_some_and(|others| others.len() >= HELD_PER_NEIGHBOUR) {
@@ -255,7 +255,7 @@ impl Resolve {
         }
         if others.is_none() && self.known.get(cx.round, &key).is_some_and(|entry| entry.word().is_silent()) {
             let told = share.refusals.take(cx.now, REFUSALS);
-            return if told { refused(row, self.refusal) } else { Edge::Silent }.into();
+            return if told { refused(self.family, cx, row) } else { Edge::Silent }.into();
         }
         let buffers = buffers_of(cx, row);
         let Bounds { all, of_interface, of_source: own } = self.bounds;
@@ -287,13 +287,26 @@ impl Resolve {
     }
 }
 
+/// The family of a packet whose next hop is of one: with labels a packet may have a next hop of the other.
+fn family_of(hop: Family, cx: &Context<'_>, row: &Row) -> Family {
+    match bytes_at::<1>(cx, row, 0)[0] >> 4 {
+        4 => Family::Ip4,
+        6 => Family::Ip6,
+        _ => hop,
+    }
+}
+
 /// Has a packet's sender told that its next hop does not answer.
-fn refused(row: &mut Row, refusal: u64) -> Edge {
+fn refused(family: Family, cx: &Context<'_>, row: &mut Row) -> Edge {
     if row.flags & flag::BEHIND_LABEL != 0 {
         return Edge::LabelRefused;
     }
-    row.scratch = refusal;
-    Edge::IcmpError
+    let own = family_of(family, cx, row);
+    row.scratch = match own {
+        Family::Ip4 => icmp::Report::unreachable(icmpv4::unreachable::HOST).into(),
+        Family::Ip6 => icmp6::Report::unreachable(icmpv6::unreachable::ADDRESS).into(),
+    };
+    if own == family { Edge::IcmpError } else { Edge::OtherIcmpError }
 }
 
 /// How many buffers a packet lies in.
@@ -333,6 +346,13 @@ fn look_again(family: Family, cx: &Context<'_>, row: &mut Row) -> EdgeIndex {
         row.l3 -= ENTRY_LEN as u16;
         row.target = u32::from_be_bytes(bytes_at(cx, row, 0));
         return Edge::Label.into();
+    }
+    let own = family_of(family, cx, row);
+    if own != family {
+        if let IpAddr::V4(to) = destination(own, cx, row) {
+            row.target = to.into();
+        }
+        return Edge::OtherLookup.into();
     }
     let is_of_link = |address: IpAddr| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
     match destination(family, cx, row) {

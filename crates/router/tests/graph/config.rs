@@ -44,7 +44,14 @@ impl Desk {
 
     /// All that a refused command could have changed, as far as an operator can see it.
     fn state(&mut self) -> String {
-        let shows = ["show interface", "show interface address", "show ip fib detail", "show node"];
+        let shows = [
+            "show interface",
+            "show interface address",
+            "show ip fib detail",
+            "show mpls fib detail",
+            "show mpls tunnel",
+            "show node",
+        ];
         let shown: Vec<String> = shows.iter().map(|line| self.must(line)).collect();
         let neighbours: Vec<String> =
             self.router.neighbours.iter().map(|(key, neighbour)| format!("{key:?} {:?}", neighbour.state)).collect();
@@ -134,6 +141,19 @@ const EVERYTHING: &[&str] = &[
     "set ip neighbor-config ip6 limit 100",
     "set ip6 nd rate replies 7",
     "ip route add table 6 2001:db8:16::/48 via 2001:db8:6::9",
+    "ip table add 7",
+    "mpls table add 0",
+    "mpls table add 5",
+    "set interface mpls e0 enable",
+    "set interface mtu mpls 1300 e0",
+    "ip route add 24.0.0.0/8 via 10.0.1.9 e0 out-labels 17 18 ttl 9 exp 2 weight 2",
+    "ip route add 25.0.0.0/8 via 10.0.1.9 out-labels 17 uniform",
+    "mpls local-label add 16 via 10.0.1.9 e0 out-labels 17 weight 2 via 10.0.1.8 e0 preference 1",
+    "mpls local-label add 18 eos via ip4-lookup-in-table 7 uniform",
+    "mpls local-label add table 5 18 non-eos via mpls-lookup-in-table 0",
+    "mpls tunnel add via 10.0.1.9 e0 out-labels 17",
+    "set interface state mpls-tunnel0 up",
+    "ip route add 26.0.0.0/8 via mpls-tunnel0 out-labels 20",
     "packet-generator new {\n  name s0\n  limit 10\n  rate 1e6\n  size 64-128\n  maxframe 16\n  interface pg0\n  node ip4-input\n  worker 0\n  data {\n UDP: 1.2.3.4 -> 10.0.0.1\n UDP: 1 -> 2\n   incrementing 8 } }",
 ];
 
@@ -167,6 +187,9 @@ fn every_object_comes_back_and_a_fresh_router_says_the_same() {
         "ip route add 16.0.0.0/8 via 10.0.1.9 e0 weight 3 via 10.0.2.0\n",
         "ip route add 0.0.0.0/0 via sink\n",
         "ip route add 20.0.0.1/32 via local\n",
+        "ip route add 24.0.0.0/8 via 10.0.1.9 e0 out-labels 17 18 ttl 9 exp 2 weight 2\n",
+        "mpls local-label add table 5 18 non-eos via mpls-lookup-in-table 0\n",
+        "mpls tunnel add mpls-tunnel0 via 10.0.1.9 e0 out-labels 17\nset interface state mpls-tunnel0 up\n",
         "packet-generator new {\n  name s0\n  interface pg0\n  limit 10\n  rate 1e6\n  size 64-128\n  maxframe 16\n  node ip4-input\n  worker 0\n  data {\n    UDP: 1.2.3.4 -> 10.0.0.1\n    UDP: 1 -> 2\n    incrementing 8\n  }\n}\n",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
@@ -191,7 +214,7 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
         let (name, other) = (format!("n{}", random.below(4)), format!("n{}", random.below(4)));
         let (low, high) = (random.below(4), random.below(4));
         let (table, into) = (random.below(3), random.below(3));
-        let line = match random.below(42) {
+        let line = match random.below(54) {
             0 => format!("create null interface name {name}"),
             1 => format!("create tap id {low} name {name}"),
             2 => format!("create host-interface eth{low} name {name}"),
@@ -233,6 +256,19 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
             37 => format!("ip6 nd {name} {} ra-suppress", random.of(&["no", ""])),
             38 => format!("set ip6 mld querier {name} {}", random.of(&["enable", "disable"])),
             39 => format!("ip6 punt redirect add rx {other} via 2001:db8:{low}::{} {name}", high + 1),
+            41 | 42 => format!("mpls table {} {table}", random.of(&["add", "add", "del"])),
+            43 => format!("set interface mpls {name} {}", random.of(&["enable", "disable"])),
+            44 | 45 => format!("mpls local-label add {} via 10.0.{high}.9 {name} out-labels 3{low}", 16 + low),
+            46 => format!("mpls local-label add table {table} {} eos via ip4-lookup-in-table {into}", 16 + low),
+            47 => format!("mpls local-label replace {} non-eos mpls-lookup-in-table {into} via drop", 16 + low),
+            48 => format!("mpls local-label del {} {}", 16 + low, random.of(&["", "eos", "non-eos"])),
+            49 => format!(
+                "ip route add 18.{low}.0.0/16 via 10.0.{high}.9 offlink out-labels 4{low} {}",
+                random.of(&["", "uniform"])
+            ),
+            50 | 51 => format!("mpls tunnel add mpls-tunnel{low} via 10.0.{high}.9 {name} out-labels 5{low}"),
+            52 => format!("ip route add 19.{low}.0.0/16 via mpls-tunnel{high}"),
+            53 => format!("mpls tunnel del mpls-tunnel{low}"),
             40 => format!("set urpf ip6 {} {name}", random.of(&["strict", "loose", "off"])),
             _ => format!("set interface name {name} {other}"),
         };
@@ -311,6 +347,7 @@ fn a_load_makes_any_state_of_any_other() {
         assert_eq!(sorted(&from.router.running_config()), sorted(&wanted));
         assert_eq!(addresses(&from.router), addresses(&to.router));
         assert!(from.router.compare_config(&wanted).is_empty());
+        from.router.ip.audit().unwrap();
         if difference.is_empty() {
             continue;
         }

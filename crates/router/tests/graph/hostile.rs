@@ -34,6 +34,7 @@ fn bed(random: &mut Random) -> (Bed, Vec<Port>) {
     bed.router.set_mtu(ports[4].index, 9000).unwrap();
     any_routes(&mut bed, &ports, random);
     hostile6::speak(&mut bed, &ports);
+    any_labels(&mut bed, random);
     bed.run();
     (bed, ports)
 }
@@ -63,6 +64,52 @@ fn any_routes(bed: &mut Bed, ports: &[Port], random: &mut Random) {
         let added = bed.router.add_route(prefix, Source::Config, paths, true);
         assert!(matches!(added, Ok(()) | Err(Error::RouteLoop(_))), "{added:?}");
     }
+}
+
+/// Labels that lead everywhere, and routes that put some on.
+fn any_labels(bed: &mut Bed, random: &mut Random) {
+    let mut lines: Vec<String> = vec!["mpls table add 0".into()];
+    lines.extend((0..5).map(|port| format!("set interface mpls e{port} enable")));
+    for label in 16..48 {
+        let (one, other) = (random.below(6), random.below(5));
+        let hop = format!("10.0.{one}.{}", 2 + random.below(3));
+        let path = match random.below(8) {
+            0 => format!("via {hop} offlink"),
+            1 => format!("via {hop} offlink out-labels {}", 16 + random.below(40)),
+            2 => format!("via {hop} offlink out-labels 17 18 19 20 ttl 3"),
+            3 => format!("via {hop} offlink uniform via 10.0.{other}.2 out-labels 21"),
+            4 => "eos via ip4-lookup-in-table 0".into(),
+            5 => "eos via ip6-lookup-in-table 0 uniform".into(),
+            6 => "non-eos via mpls-lookup-in-table 0".into(),
+            _ => format!("eos via 2001:db8:{other}::2 e{other} onlink"),
+        };
+        lines.push(format!("mpls local-label add {label} {path}"));
+    }
+    for route in 0..6 {
+        let said = random.of(&["17", "17 18 uniform", "0", "40 41 ttl 2"]);
+        lines.push(format!("ip route replace 10.0.{route}.128/25 via 10.0.{}.2 out-labels {said}", random.below(5)));
+    }
+    lines.iter().for_each(|line| drop(bed.command(line).unwrap_or_else(|error| panic!("{line}: {error}"))));
+}
+
+/// Behind some labels, of those that lead somewhere most often.
+fn labelled(random: &mut Random, port: &Port) -> Vec<u8> {
+    let mut frame = of_both(random, port);
+    if frame.len() < 14 || random.one_in(8) {
+        return frame;
+    }
+    frame[12..14].copy_from_slice(&[0x88, 0x47]);
+    let depth = 1 + random.below(4);
+    let entries: Vec<u8> = (0..depth)
+        .flat_map(|at| {
+            let label = if random.one_in(6) { random.below(16) } else { 16 + random.below(34) } as u32;
+            let is_bottom = at + 1 == depth && !random.one_in(20);
+            let ttl = *random.of(&[0, 1, 2, 64, 255]);
+            (label << 12 | (random.next() as u32 & 7) << 9 | u32::from(is_bottom) << 8 | ttl).to_be_bytes()
+        })
+        .collect();
+    frame.splice(14..14, entries);
+    frame
 }
 
 /// What makes frames in good faith.
@@ -212,7 +259,9 @@ fn check_sent(ports: &[Port], with_offloads: bool) -> usize {
     for (number, port) in ports.iter().enumerate() {
         for sent in port.sent_whole() {
             let frame = &sent.frame;
-            assert!(frame.len() >= 42 - 14, "a whole header at least: {}", frame.len());
+            // What is below a label that is swapped or popped is the next router's.
+            let least = if frame[12..14] == [0x88, 0x47] { 14 } else { 28 };
+            assert!(frame.len() >= least, "a whole header at least: {}", frame.len());
             assert_eq!(frame[6..12], port.mac.0);
             if number < 3 {
                 assert_eq!(sent.flags, 0, "nothing is left to a device that cannot");
@@ -284,12 +333,22 @@ fn so_are_frames_of_both_families_with_nonsense_left_to_finish() {
 }
 
 #[test]
+fn so_are_labelled_frames() {
+    survives(6, labelled, false, FRAMES * 3 / 5);
+}
+
+#[test]
+fn so_are_labelled_frames_with_nonsense_left_to_finish() {
+    survives(7, labelled, true, FRAMES * 2 / 5);
+}
+
+#[test]
 fn frames_at_the_edges_of_a_buffer_are_survived() {
     let random = &mut Random::new(3);
     let (mut bed, ports) = bed(random);
     for offset in [128, HEADROOM, 2000, 2200] {
         for _ in 0..500 {
-            let mut frame = of_both(random, &ports[0]);
+            let mut frame = if random.one_in(3) { labelled(random, &ports[0]) } else { of_both(random, &ports[0]) };
             frame.truncate(HEADROOM + DATA_SIZE - offset);
             ports[0].receive(Arrival { offset, ..Arrival::from(frame) });
         }

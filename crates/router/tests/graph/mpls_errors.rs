@@ -393,7 +393,6 @@ fn what_a_sender_left_to_its_device_is_finished_before_labels_hide_it() {
         header_length: 40,
         checksum_start: 20,
         checksum_offset: 16,
-        ..Default::default()
     };
     let length = arrival.frame.len();
     ports[0].receive(arrival.in_parts(&[1500, length - 1500]));

@@ -1,0 +1,230 @@
+//! Tunnels: interfaces behind which is a label switched path. What routes send onto one gets the labels of its paths; control
+//! sees to that beforehand, so that packets cost no more than with labels of their routes.
+//!
+//! `NAME-tx` of a tunnel counts its packets, and sends them on by the interface of their adjacency. Reads: `target`, the adjacency,
+//! whose link header and labels the packet has. Writes: the interface into the scratch word. Next: `interface-output`.
+
+use super::control::{MplsError, check_labels};
+use crate::interface::output::is_labelled;
+use crate::ip::control::{MAX_PATHS, Path, TableIndex, Way, join_paths};
+use crate::ip::path_list::{ListId, ListRef, Of, User};
+use crate::{Error, Router};
+use drivers::{Device, Finishes, Link, REFUSED, Transmit};
+use graph::{Buffers, Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector};
+use std::fmt;
+use std::sync::Arc;
+use tables::{Leaf, ObjectHandle};
+use wire::MacAddress;
+
+/// What a tunnel's interface is called, with its number, and by what driver it is known.
+pub const DRIVER: &str = "mpls-tunnel";
+/// Whatever fits the links of its paths.
+const MTU: u16 = 9216;
+
+graph::edges! {
+    pub enum Edge {
+        Output => next "interface-output",
+        /// This router speaks for itself on a tunnel, such as to announce an address: behind it is nobody to hear that. Harmless.
+        NotLabelled => end "nobody is behind a tunnel to be told",
+    }
+}
+
+pub fn spec(name: &str) -> NodeSpec {
+    NodeSpec { name: format!("{name}-tx"), edges: Edge::EDGES, counters: &[], trace }
+}
+
+pub struct TunnelOutput {
+    index: InterfaceIndex,
+    objects: ObjectHandle,
+    /// Packets and bytes sent, by interface.
+    tx: Arc<CounterTable>,
+}
+
+impl TunnelOutput {
+    pub fn new(index: InterfaceIndex, objects: ObjectHandle, tx: Arc<CounterTable>) -> TunnelOutput {
+        TunnelOutput { index, objects, tx }
+    }
+}
+
+impl Map for TunnelOutput {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let (mut sent, mut bytes) = (0, 0);
+        for i in 0..vector.len() {
+            let row = vector.row(i);
+            if !is_labelled(cx, &row) {
+                vector.set_edge(i, Edge::NotLabelled.into());
+                continue;
+            }
+            let object = self.objects.get(cx.round, Leaf(row.target).index());
+            vector.set_scratch(i, object.interface().into());
+            vector.set_edge(i, Edge::Output.into());
+            (sent, bytes) = (sent + 1, bytes + u64::from(row.length));
+        }
+        self.tx.add(cx.thread, self.index.0 as usize, 0, sent);
+        self.tx.add(cx.thread, self.index.0 as usize, 1, bytes);
+    }
+
+    fn interface(&self) -> Option<InterfaceIndex> {
+        Some(self.index)
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))
+}
+
+/// In place of a device: packets go by its paths, which are up when they are.
+struct NoDevice;
+
+impl Transmit for NoDevice {
+    fn transmit(&mut self, _: &mut Buffers, vector: &mut Vector) {
+        vector.set_edges(REFUSED);
+    }
+}
+
+impl Link for NoDevice {
+    fn is_up(&self) -> bool {
+        true
+    }
+}
+
+fn device(number: u32) -> Device {
+    let [_, _, high, low] = number.to_be_bytes();
+    Device {
+        driver: DRIVER,
+        input_node: "",
+        description: "labels that are put before packets".into(),
+        host: None,
+        mac: MacAddress([2, 0xfd, 0, 0, high, low]),
+        mtu: MTU,
+        // Whoever sends them sees to that.
+        finishes: Finishes { checksum: true, segmentation: true },
+        receive: Vec::new(),
+        transmit: Box::new(NoDevice),
+        link: Box::new(NoDevice),
+    }
+}
+
+fn list_ref(index: InterfaceIndex, paths: &[Path]) -> ListRef<'_> {
+    ListRef { of: Of::Tunnel(index), table: TableIndex::DEFAULT, host: None, holds_itself: false, paths }
+}
+
+impl Router {
+    /// Makes a tunnel over some paths, each with its labels; it starts administratively down. Without a name it gets the next
+    /// one that is free.
+    ///
+    /// # Errors
+    /// When the name is malformed or taken, or a path makes no sense for a tunnel; then nothing has changed.
+    pub fn add_tunnel(&mut self, name: Option<&str>, paths: Vec<Path>) -> Result<InterfaceIndex, Error> {
+        let number = |name: &str| name.strip_prefix(DRIVER)?.parse::<u32>().ok();
+        let taken = |wanted: u32| self.interfaces.iter().any(|interface| number(&interface.name) == Some(wanted));
+        let free = || (0..).find(|number| !taken(*number)).expect("there are fewer interfaces than numbers");
+        let number = name.and_then(number).unwrap_or_else(free);
+        let name = name.map_or_else(|| format!("{DRIVER}{number}"), String::from);
+        self.check_tunnel_paths(&paths)?;
+        let index = self.create_interface(&name, device(number))?;
+        self.put_tunnel(index, paths).inspect_err(|_| {
+            if let Err(error) = self.delete_interface(index) {
+                log::error!("{name} is left over: {error}");
+            }
+        })?;
+        Ok(index)
+    }
+
+    /// Adds paths to a tunnel; with `replace` these become its only ones.
+    ///
+    /// # Errors
+    /// When the interface is no tunnel, or a path makes no sense for one; then nothing has changed.
+    pub fn add_tunnel_paths(&mut self, index: InterfaceIndex, paths: Vec<Path>, replace: bool) -> Result<(), Error> {
+        let known = self.tunnel_paths(index)?;
+        let known = if replace { Vec::new() } else { known.to_vec() };
+        self.put_tunnel(index, join_paths(known, paths))
+    }
+
+    /// Takes paths off a tunnel.
+    ///
+    /// # Errors
+    /// When the interface is no tunnel, or has no such path.
+    pub fn remove_tunnel_paths(&mut self, index: InterfaceIndex, paths: &[Path]) -> Result<(), Error> {
+        let known = self.tunnel_paths(index)?;
+        if !paths.iter().all(|gone| known.iter().any(|path| gone.means(path))) {
+            return Err(MplsError::NoSuchTunnelPath(self.interfaces.get(index)?.name.clone()).into());
+        }
+        let left = known.iter().filter(|path| !paths.iter().any(|gone| gone.means(path))).cloned().collect();
+        self.put_tunnel(index, left)
+    }
+
+    /// The paths of a tunnel.
+    ///
+    /// # Errors
+    /// When the interface is none.
+    pub fn tunnel_paths(&self, index: InterfaceIndex) -> Result<&[Path], Error> {
+        match self.ip.tunnels.get(&index) {
+            Some(list) => Ok(&self.ip.lists.get(*list).key.paths),
+            None => Err(MplsError::NoTunnel(self.interfaces.get(index)?.name.clone()).into()),
+        }
+    }
+
+    fn check_tunnel_paths(&self, paths: &[Path]) -> Result<(), Error> {
+        if paths.len() > MAX_PATHS {
+            return Err(Error::TooManyPaths);
+        }
+        for path in paths {
+            check_labels(path)?;
+            let stated = path.labels.as_ref().filter(|stated| !stated.labels.is_empty());
+            if stated.is_none_or(|stated| stated.is_uniform) || !path.way.has_hop() {
+                return Err(MplsError::NotForTunnels.into());
+            }
+        }
+        self.check_paths(TableIndex::DEFAULT, paths)
+    }
+
+    fn put_tunnel(&mut self, index: InterfaceIndex, paths: Vec<Path>) -> Result<(), Error> {
+        self.check_tunnel_paths(&paths)?;
+        if paths.iter().any(|path| path.way.interface() == Some(index)) {
+            return Err(MplsError::TunnelIntoItself.into());
+        }
+        let list = self.acquire_list(list_ref(index, &paths))?;
+        let before = self.ip.tunnels.insert(index, list);
+        if before != Some(list) {
+            self.ip.lists.add_user(list, || User::Tunnel(index));
+            before.into_iter().for_each(|before| self.leave_list(before, index));
+            self.install_by(index);
+        }
+        Ok(())
+    }
+
+    fn leave_list(&mut self, list: ListId, index: InterfaceIndex) {
+        self.ip.lists.remove_user(list, || User::Tunnel(index));
+        self.drop_unused(list);
+    }
+
+    /// An interface goes, perhaps a tunnel.
+    pub(crate) fn forget_tunnel(&mut self, index: InterfaceIndex) {
+        if let Some(list) = self.ip.tunnels.remove(&index) {
+            self.leave_list(list, index);
+        }
+    }
+
+    /// An interface goes: tunnels have no path by it any more.
+    pub(crate) fn remove_tunnel_paths_of(&mut self, gone: InterfaceIndex) {
+        let over = |(index, list): (&InterfaceIndex, &ListId)| {
+            let paths = &self.ip.lists.get(*list).key.paths;
+            let by: Vec<Path> = paths.iter().filter(|path| path.way.interface() == Some(gone)).cloned().collect();
+            (*index, by)
+        };
+        let tunnels: Vec<(InterfaceIndex, Vec<Path>)> = self.ip.tunnels.iter().map(over).collect();
+        for (index, by) in tunnels.into_iter().filter(|(_, by)| !by.is_empty()) {
+            if let Err(error) = self.remove_tunnel_paths(index, &by) {
+                log::error!("a tunnel's paths are not up to date: {error}");
+            }
+        }
+    }
+}
+
+impl Way {
+    /// Whether it leads to a next hop.
+    pub(crate) fn has_hop(&self) -> bool {
+        matches!(self, Way::Via { .. } | Way::ViaIn { .. } | Way::OnLink { .. })
+    }
+}
