@@ -82,27 +82,6 @@ const fn bare(is_ip6: bool) -> [u8; 64] {
     pick
 }
 
-/// Of four packets' first 32 bytes each, which make a row of four dwords: station and ethertype, the label behind it, and the
-/// control information of both tags; by the number of tags.
-const LABEL_PICKS: [[u8; 64]; 3] = [pick_label(0), pick_label(1), pick_label(2)];
-
-const fn pick_label(tags: u8) -> [u8; 64] {
-    let mut pick = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        let byte = match i % 16 {
-            at @ 0..6 => at,
-            at @ 6..12 => at + 6 + 4 * tags,
-            at @ 12..14 => at - 12 + 14,
-            at => at - 14 + 18,
-        };
-        // 32 bytes of each packet, two packets a register.
-        pick[i as usize] = byte + 32 * (i / 16);
-        i += 1;
-    }
-    pick
-}
-
 /// Swaps the bytes of each dword.
 const SWAP: [u8; 64] = {
     let mut swap = [0; 64];
@@ -216,12 +195,12 @@ pub(super) fn ip6_headers(frames: &Frames<'_>, before: bare::Before, mut columns
 pub(super) fn ethernet_mpls(frames: &Frames<'_>, station: MacAddress, mut columns: EthernetColumns<'_>) -> u32 {
     let count = frames.len();
     let pass = Pass::new(station);
-    let pick = load(&LABEL_PICKS[0]);
+    let pick = load(&PICKS[0]);
     let mut union = _mm512_setzero_si512();
     let mut at = 0;
     while at + LANES <= count {
         prefetch(frames, at);
-        let fields = label_fields(frames, at, pick);
+        let fields = transposed(frames, at, |_| pick);
         union = _mm512_or_si512(union, pass.judge_label(&fields, number(14), &mut columns, at));
         at += LANES;
     }
@@ -332,9 +311,9 @@ fn alike_of<const TAGS: usize>(
     let count = frames.len();
     let pass = Pass::new(station);
     let pick = load(match headers {
-        Headers::Ip4(_) => &PICKS[TAGS],
+        // A label is where the first word of an IPv4 header would be.
+        Headers::Ip4(_) | Headers::Mpls(_) => &PICKS[TAGS],
         Headers::Ip6(_) => &PICKS6[TAGS],
-        Headers::Mpls(_) => &LABEL_PICKS[TAGS],
     });
     let link = number(14 + 4 * TAGS as u32);
     // The types of the tags are compared where they stand in the heads.
@@ -346,10 +325,7 @@ fn alike_of<const TAGS: usize>(
     let (mut others, mut at) = (0, 0);
     while at + LANES <= count {
         prefetch(frames, at);
-        let fields = match headers {
-            Headers::Mpls(_) => label_fields(frames, at, pick),
-            _ => transposed(frames, at, |_| pick),
-        };
+        let fields = transposed(frames, at, |_| pick);
         let lengths = match &headers {
             Headers::Ip4(columns) | Headers::Mpls(columns) => &columns.length[..count],
             Headers::Ip6(columns) => &columns.length[..count],
@@ -663,27 +639,6 @@ fn total_bytes() -> __m512i {
     };
     // SAFETY: a load of 64 bytes from an array of 64 bytes.
     unsafe { _mm512_loadu_si512(ORDER.as_ptr().cast()) }
-}
-
-/// As [`transposed`], of frames with labels: what is in their first 32 bytes, so that half as much has to be moved. The fields
-/// are those of station and ethertype, the label, and last the tags' control information; the others are zeros.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-#[inline]
-fn label_fields(frames: &Frames<'_>, at: usize, pick: __m512i) -> [__m512i; 8] {
-    let zero = _mm512_setzero_si512();
-    let mut rows = [zero; 4];
-    for (j, row) in rows.iter_mut().enumerate() {
-        // SAFETY: 64 bytes are readable at each head.
-        let [a, b, c, d] = [0, 4, 8, 12].map(|i| unsafe { _mm256_loadu_si256(frames.head(at + i + j).cast()) });
-        let (low, high) = (
-            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b),
-            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(c), d),
-        );
-        *row = _mm512_permutex2var_epi8(low, pick, high);
-    }
-    // Lane k of row j is packet 4 k + j: one transposition within lanes leaves packets in order.
-    let [station, rest, entry, tags] = fields_of(rows);
-    [station, rest, entry, zero, zero, zero, zero, tags]
 }
 
 /// The heads of packets `at..at + 16` as columns: station low, station high with ethertype, the five
