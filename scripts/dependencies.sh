@@ -25,6 +25,7 @@ need iperf3 command -v iperf3
 need dnsmasq-base command -v dnsmasq
 need ethtool command -v ethtool
 need tcpdump command -v tcpdump
+need tshark command -v tshark
 need qemu-system-x86 command -v qemu-system-x86_64
 need busybox-static test -x /bin/busybox
 need cpio command -v cpio
