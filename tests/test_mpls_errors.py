@@ -1,0 +1,253 @@
+"""Every named error and counter of MPLS, as `test_errors` has those of IPv4: how a frame from outside provokes it, and what
+goes out. And every label operation, to the byte.
+
+    h1 (10.0.1.2, 2001:db8:1::2) ---- e0 [ router ] e1 ---- h2 (10.0.2.2, 2001:db8:2::2)
+"""
+
+import pytest
+
+from lab import Lab, wait_until
+from test_errors import DATA, E0, E1, EVERYBODY, H1, H2, Bench, Case, check_names, provoke, program_names, scapy
+
+SECTIONS = {"MPLS"}
+MPLS = 0x8847
+#: Customers' addresses, which the router knows nothing of.
+HERE, THERE = "192.0.2.1", "198.51.100.1"
+HERE6, THERE6 = "2001:db8:aa::1", "2001:db8:bb::1"
+
+COMMANDS = """
+set ip6 dad transmits 0
+mpls table add 0
+set interface mpls e0 enable
+set interface ip address e0 2001:db8:1::1/64
+set interface ip address e1 2001:db8:2::1/64
+ip6 neighbor e1 2001:db8:2::2 02:aa:00:00:00:02
+set interface mtu mpls 1000 e1
+ip table add 7
+ip route add table 7 198.51.100.0/24 via 10.0.2.2 next-hop-table 0
+mpls local-label add 16 via 10.0.2.2 e1 out-labels 17
+mpls local-label add 18 via 10.0.2.2 e1
+mpls local-label add 19 eos via 2001:db8:2::2 e1
+mpls local-label add 20 eos via 10.0.2.2 e1 uniform
+mpls local-label add 21 eos via 2001:db8:2::2 e1 uniform
+mpls local-label add 22 non-eos via mpls-lookup-in-table 0
+mpls local-label add 23 eos via drop
+mpls local-label add 24 eos via 10.0.2.2 e1 out-labels 30 31 17
+mpls local-label add 25 eos via ip4-lookup-in-table 7
+mpls local-label add 26 eos via ip4-lookup-in-table 7 uniform
+mpls local-label add 27 eos via 10.0.2.2 e1 out-labels 0
+mpls local-label add 28 eos via 10.0.2.2 e1 out-labels 3
+mpls local-label add 29 eos via 10.0.2.2 e1 out-labels 40 via 10.0.2.2 e1 out-labels 40
+mpls local-label add 50 eos via 10.0.2.98 e1
+mpls local-label add 51 eos via 2001:db8:2::98 e1
+ip route add 48.0.0.0/24 via 10.0.2.2 e1 out-labels 17 18
+ip route add 49.0.0.0/24 via 10.0.2.2 e1 out-labels 17 18 ttl 7 exp 3
+ip route add 50.0.0.0/24 via 10.0.2.2 e1 out-labels 17 18 uniform
+ip route add 2001:db8:48::/48 via 2001:db8:2::2 e1 out-labels 17 2
+ip route add 2001:db8:49::/48 via 10.0.2.2 e1 out-labels 17 2
+""".strip().splitlines()
+
+NOT_FROM_OUTSIDE = {
+    ("mpls-load-balance", "*"): "its buckets are single paths, and those lead somewhere",
+    ("*", "label leads to nothing"): "a guard against tables that contradict each other",
+    ("mpls-input", "offload request makes no sense"): "Linux lets nobody ask for it: graph tests",
+    ("mpls-icmp-error", "no address to send an ICMP error from"): "the bench has addresses: graph tests",
+    ("mpls-icmp-error", "ICMP errors limited by rate"): "graph tests",
+}
+
+
+def stack(*entries):
+    """A label stack of (label, class, time to live), or (label, class, time to live, bottom)."""
+    packed = b""
+    for number, (label, klass, ttl, *told) in enumerate(entries, 1):
+        bottom = told[0] if told else number == len(entries)
+        packed += (label << 12 | klass << 9 | int(bottom) << 8 | ttl).to_bytes(4, "big")
+    return packed
+
+
+def labelled(inner, *entries, src=H1, dst=E0):
+    return bytes(scapy.Ether(src=src, dst=dst, type=MPLS)) + stack(*entries) + bytes(inner)
+
+
+def out(inner, *entries):
+    """To h2: labelled, or a packet that has lost its last label."""
+    if entries:
+        return [(1, labelled(inner, *entries, src=E1, dst=H2))]
+    return [(1, bytes(scapy.Ether(src=E1, dst=H2, type=0x86DD if bytes(inner)[0] >> 4 == 6 else 0x800)) + bytes(inner))]
+
+
+def udp(src=HERE, dst=THERE, data=DATA, **more):
+    return scapy.IP(src=src, dst=dst, **more) / scapy.UDP(sport=1000, dport=2000) / data
+
+
+def udp6(src=HERE6, dst=THERE6, data=DATA, **more):
+    return scapy.IPv6(src=src, dst=dst, **more) / scapy.UDP(sport=1000, dport=2000) / data
+
+
+def with_(packet, **fields):
+    """A packet as it was made, with some fields of its header changed and the checksum right."""
+    made = type(packet)(bytes(packet))
+    if isinstance(made, scapy.IP):
+        del made.chksum
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+def spoilt(packet, at, value):
+    raw = bytearray(bytes(packet))
+    raw[at] = value
+    return bytes(raw)
+
+
+def extended(packet, *entries):
+    """What is told of a stack behind 128 bytes of a packet (RFC 4884, RFC 4950)."""
+    labels = stack(*entries)
+    extension = b"\x20\0\0\0" + (4 + len(labels)).to_bytes(2, "big") + b"\x01\x01" + labels
+    total = scapy.checksum(extension)
+    return bytes(packet)[:128].ljust(128, b"\0") + extension[:2] + total.to_bytes(2, "big") + extension[4:]
+
+
+def told(packet, kind, code, *came, mtu=0):
+    """The ICMP error about a labelled packet, which goes on along its path: label 16 becomes 17."""
+    message = bytes([kind, code, 0, 0, 0, 32]) + mtu.to_bytes(2, "big") + extended(packet, *came)
+    message = message[:2] + scapy.checksum(message).to_bytes(2, "big") + message[4:]
+    answer = scapy.IP(src="10.0.1.1", dst=packet.src, tos=0xC0, ttl=64, id=0, proto=1) / message
+    return out(answer, *along(came))
+
+
+def told6(packet, kind, word, data, *came):
+    message = bytes([kind, 0, 0, 0]) + word + data
+    answer = scapy.IPv6(src="2001:db8:1::1", dst=packet.src, hlim=64, nh=58)
+    message = message[:2] + scapy.in6_chksum(58, answer / message, message).to_bytes(2, "big") + message[4:]
+    return out(answer / message, *along(came))
+
+
+def along(came):
+    (_, klass, _), *others = came
+    return [(17, klass, 254)] + [(label, klass, 255) for label, klass, _ in others]
+
+
+PIPE4, PIPE6 = (f"ip{version}-mpls-label-disposition-pipe" for version in (4, 6))
+UNIFORM4, UNIFORM6 = (f"ip{version}-mpls-label-disposition-uniform" for version in (4, 6))
+LEADS_NOWHERE, TOLD_NOBODY = "mpls label leads nowhere", "no ICMP error about such a labelled packet"
+NO_SENDER = "mpls packet without a sender goes no further"
+LONG = udp(data=bytes(1000 - 28), id=7)
+DF = with_(LONG, flags="DF")
+LONG6 = udp6(data=bytes(1000 - 48))
+TOO_BIG = {("mpls-output", "mpls packets too big"): 1}
+
+
+def case(node, name, *frames, out=(), **more):
+    return Case(node, name, [(0, made) for made in frames], list(out), **more)
+
+
+CASES = [
+    case("mpls-input", "mpls not enabled", labelled(udp(), (16, 0, 9)),
+         given=["set interface mpls e0 disable"], undo=["set interface mpls e0 enable"]),
+    case("mpls-input", "mpls label stack cut short", labelled(b"", (16, 0, 9))[:17]),
+    case("mpls-input", "mpls in a group-addressed frame", labelled(udp(), (16, 0, 9), dst=EVERYBODY)),
+    case("mpls-lookup", LEADS_NOWHERE, labelled(udp(), (999, 0, 9))),
+    case("mpls-lookup", "mpls router alert label", labelled(udp(), (1, 0, 9), (16, 0, 9))),
+    case("mpls-lookup", "mpls label stack cut short", labelled(b"\0\1", (22, 0, 9, False))),
+    case("mpls-lookup", "blackholed packets", labelled(udp(), (23, 0, 9))),
+    case("mpls-lookup", "too many labels in a row", labelled(udp(), *[(22, 0, 9)] * 4, (16, 0, 9))),
+    case("mpls-icmp-error", NO_SENDER, labelled(b"\x10" * 40, (16, 0, 1))),
+    case("mpls-icmp-error", TOLD_NOBODY, labelled(udp("224.0.0.1"), (16, 0, 1))),
+    case("mpls-icmp-error", "ICMP time exceeded sent", labelled(udp(ttl=9), (16, 5, 1)),
+         out=told(udp(ttl=9), 11, 0, (16, 5, 1))),
+    case("mpls-icmp-error", "ICMPv6 hop limit exceeded sent", labelled(udp6(hlim=9), (16, 5, 1)),
+         out=told6(udp6(hlim=9), 3, b"\x10\0\0\0", extended(udp6(hlim=9), (16, 5, 1)), (16, 5, 1))),
+    case("mpls-icmp-error", "mpls packet too long for its way out", labelled(LONG, (16, 0, 9)), also=TOO_BIG),
+    case("mpls-icmp-error", "ICMP fragmentation needed sent", labelled(DF, (16, 0, 9)), also=TOO_BIG,
+         out=told(DF, 3, 4, (16, 0, 9), mtu=996)),
+    case("mpls-icmp-error", "ICMPv6 packet too big sent", labelled(LONG6, (16, 0, 9)), also=TOO_BIG,
+         out=told6(LONG6, 2, (996).to_bytes(4, "big"), bytes(LONG6)[:128], (16, 0, 9))),
+    *(case(node, "ip4 header behind the label is unsound", labelled(spoilt(udp(), 10, 0), (label, 0, 9)))
+      for node, label in ((PIPE4, 18), (UNIFORM4, 20))),
+    *(case(node, "ip4 address behind the label is no host's", labelled(udp("127.0.0.1"), (label, 0, 9)))
+      for node, label in ((PIPE4, 18), (UNIFORM4, 20))),
+    *(case(node, "ip6 header behind the label is unsound", labelled(spoilt(udp6(), 4, 9), (label, 0, 9)))
+      for node, label in ((PIPE6, 19), (UNIFORM6, 21))),
+    *(case(node, "ip6 address behind the label is no host's", labelled(udp6("ff02::1"), (label, 0, 9)))
+      for node, label in ((PIPE6, 19), (UNIFORM6, 21))),
+]
+
+#: What comes, and what goes out. Where the last label goes the packet is forwarded as one of IP, and loses a hop.
+OPERATIONS = {
+    "swap": (labelled(udp(), (16, 5, 9)), out(udp(), (17, 5, 8))),
+    "swap, above others": (labelled(udp(), (16, 5, 9), (99, 2, 7)), out(udp(), (17, 5, 8), (99, 2, 7))),
+    "swap of what is no packet of IP": (labelled(b"\x10abc", (16, 0, 255)), out(b"\x10abc", (17, 0, 254))),
+    "swap and push": (labelled(udp(), (24, 5, 9)), out(udp(), (30, 5, 8), (31, 5, 8), (17, 5, 8))),
+    "one of two ways": (labelled(udp(), (29, 1, 9)), out(udp(), (40, 1, 8))),
+    "pop": (labelled(udp(ttl=33), (18, 5, 9)), out(with_(udp(), ttl=32))),
+    "pop, ip6": (labelled(udp6(hlim=33), (19, 5, 9)), out(udp6(hlim=32))),
+    "pop, above others": (labelled(udp(), (18, 5, 9), (99, 2, 77)), out(udp(), (99, 2, 77))),
+    "pop, uniform": (labelled(udp(ttl=33), (20, 5, 9)), out(with_(udp(), ttl=8, tos=5 << 5))),
+    "pop, uniform, ip6": (labelled(udp6(hlim=33), (21, 5, 9)), out(with_(udp6(), hlim=8, tc=5 << 5))),
+    "pop and lookup": (labelled(udp(ttl=33), (25, 5, 9)), out(with_(udp(), ttl=32))),
+    "pop and lookup, uniform": (labelled(udp(ttl=33), (26, 5, 9)), out(with_(udp(), ttl=8, tos=5 << 5))),
+    "pop twice": (labelled(udp(ttl=33), (22, 0, 9), (25, 5, 9)), out(with_(udp(), ttl=32))),
+    "explicit null comes": (labelled(udp(dst="10.0.2.2", ttl=33), (0, 0, 9)), out(with_(udp(dst="10.0.2.2"), ttl=32))),
+    "explicit null goes": (labelled(udp(), (27, 5, 9)), out(udp(), (0, 5, 8))),
+    "implicit null": (labelled(udp(ttl=33), (28, 5, 9)), out(with_(udp(), ttl=32))),
+    "push": (scapy.Ether(src=H1, dst=E0) / udp(dst="48.0.0.1", ttl=33),
+             out(udp(dst="48.0.0.1", ttl=32), (17, 0, 64), (18, 0, 64))),
+    "push with values": (scapy.Ether(src=H1, dst=E0) / udp(dst="49.0.0.1", ttl=33),
+                         out(udp(dst="49.0.0.1", ttl=32), (17, 3, 7), (18, 3, 7))),
+    "push, uniform": (scapy.Ether(src=H1, dst=E0) / udp(dst="50.0.0.1", ttl=33, tos=5 << 5),
+                      out(udp(dst="50.0.0.1", ttl=32, tos=5 << 5), (17, 5, 32), (18, 5, 32))),
+    "push, ip6": (scapy.Ether(src=H1, dst=E0) / udp6(dst="2001:db8:48::1", hlim=33),
+                  out(udp6(dst="2001:db8:48::1", hlim=32), (17, 0, 64), (2, 0, 64))),
+    "push, ip6 over ip4": (scapy.Ether(src=H1, dst=E0) / udp6(dst="2001:db8:49::1", hlim=33),
+                           out(udp6(dst="2001:db8:49::1", hlim=32), (17, 0, 64), (2, 0, 64))),
+}
+
+
+@pytest.fixture(scope="module")
+def bench(privileges):
+    lab = Lab()
+    try:
+        made = Bench(lab)
+        made.give(COMMANDS)
+        made.is_set = made.setting()
+        yield made
+        lab.finish()
+    finally:
+        lab.tear_down()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.node}: {case.name}")
+def test_a_frame_moves_its_counter_by_one_and_no_other(bench, case):
+    try:
+        provoke(bench, case)
+    finally:
+        bench.give(case.undo)
+    before, bench.is_set = bench.is_set, bench.setting()
+    assert bench.is_set == before, "the case puts back what it changed"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_operation_is_right_to_the_byte(bench, operation):
+    frame, expected = OPERATIONS[operation]
+    before = bench.counts()
+    bench.wires[0].send(bytes(frame))
+    came = bench.fence()
+    bench.gather(came, {1: 1})
+    assert [bytes(made).hex() for made in came[1]] == [bytes(made).hex() for _, made in expected]
+    assert not came[0] and not bench.moved(before)
+
+
+@pytest.mark.parametrize("label, node", [(50, "ip4-arp"), (51, "ip6-discover-neighbor")])
+def test_a_next_hop_of_a_label_that_does_not_answer_is_counted(bench, label, node):
+    """Nobody is told: the path's end is elsewhere."""
+    before = bench.counts()
+    bench.wires[0].send(labelled(udp() if label == 50 else udp6(), (label, 0, 9)))
+    wait_until(lambda: bench.moved(before), "it is given up", seconds=10)
+    assert bench.moved(before) == {(node, "next hop of a label did not answer"): 1}
+    came = bench.fence()
+    assert not came[0] and 1 <= len(came[1]) <= 4
+
+
+def test_every_name_has_a_frame_or_a_reason(privileges):
+    check_names(program_names(SECTIONS), CASES, set(), set(NOT_FROM_OUTSIDE))
