@@ -7,7 +7,8 @@ goes out. And every label operation, to the byte.
 import pytest
 
 from lab import Lab, wait_until
-from test_errors import DATA, E0, E1, EVERYBODY, H1, H2, Bench, Case, check_names, provoke, program_names, scapy
+from test_errors import DATA, E0, E1, EVERYBODY, H1, H2, LISTENERS_MAC, Bench, Case, check_names
+from test_errors import program_names, provoke, scapy
 
 SECTIONS = {"MPLS"}
 MPLS = 0x8847
@@ -227,6 +228,11 @@ def test_a_frame_moves_its_counter_by_one_and_no_other(bench, case):
     assert bench.is_set == before, "the case puts back what it changed"
 
 
+def without_reports(frames):
+    """Those of listeners come at times of chance."""
+    return [made for made in frames if not made.startswith(LISTENERS_MAC)]
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_an_operation_is_right_to_the_byte(bench, operation):
     frame, expected = OPERATIONS[operation]
@@ -234,7 +240,8 @@ def test_an_operation_is_right_to_the_byte(bench, operation):
     bench.wires[0].send(bytes(frame))
     came = bench.fence()
     bench.gather(came, {1: 1})
-    assert [bytes(made).hex() for made in came[1]] == [bytes(made).hex() for _, made in expected]
+    came = [without_reports(frames) for frames in came]
+    assert [made.hex() for made in came[1]] == [bytes(made).hex() for _, made in expected]
     assert not came[0] and not bench.moved(before)
 
 
@@ -245,7 +252,7 @@ def test_a_next_hop_of_a_label_that_does_not_answer_is_counted(bench, label, nod
     bench.wires[0].send(labelled(udp() if label == 50 else udp6(), (label, 0, 9)))
     wait_until(lambda: bench.moved(before), "it is given up", seconds=10)
     assert bench.moved(before) == {(node, "next hop of a label did not answer"): 1}
-    came = bench.fence()
+    came = [without_reports(frames) for frames in bench.fence()]
     assert not came[0] and 1 <= len(came[1]) <= 4
 
 
