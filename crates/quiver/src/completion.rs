@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn without_a_router_the_grammar_completes() {
         assert_eq!(from_router(Path::new("/nonexistent/cli.sock"), "sh"), None);
-        assert_eq!(from_grammar("set interface m"), ["mac", "mtu"]);
+        assert_eq!(from_grammar("set interface m"), ["mac", "mpls", "mtu"]);
         assert_eq!(from_grammar("set terminal ansi "), ["off", "on"]);
     }
 }
