@@ -231,8 +231,9 @@ def test_a_switch_that_looks_for_listeners_finds_the_router(lab, driver):
     router.cli("set interface state e0 up")
     router.wait_for_addresses6()
     h1.set("net/ipv6/conf/default/disable_ipv6", 0)
+    # It asks each second for as long as the test goes: what it asks before it has an address of its own is lost.
     h1.ip("link", "add", "br0", "type", "bridge", "mcast_snooping", "1", "mcast_querier", "1", "mcast_startup_query_interval", "100",
-          "mcast_query_response_interval", "100")
+          "mcast_startup_query_count", "100", "mcast_query_response_interval", "100")
     h1.ip("link", "set", "eth0", "master", "br0")
     h1.ip("link", "set", "br0", "up")
     groups = lambda: h1.run("bridge", "mdb", "show").stdout

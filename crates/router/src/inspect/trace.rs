@@ -11,6 +11,8 @@ use std::fmt::{self, Write};
 
 /// Packets that `show trace` prints unless told otherwise, as VPP.
 const SHOWN: usize = 50;
+/// Steps that a worker looks through at a time.
+const PAGE: usize = 4096;
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(
@@ -41,12 +43,7 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
     let most = args.optional::<usize>("max")?.unwrap_or(SHOWN);
     let mut threads = Vec::new();
     for thread in 0..router.graph.workers() {
-        // The worker copies what is shown, no more: a full buffer is hundreds of megabytes.
-        let shown = move |step: &&Snapshot| step.packet as usize <= most;
-        let copy = move |core: &mut Core| core.tracer.steps().iter().filter(shown).cloned().collect::<Vec<_>>();
-        let answer = router.graph.ask(thread, copy);
-        let unheard = answer.as_ref().err().map(ToString::to_string);
-        let steps = answer.unwrap_or_default();
+        let (steps, unheard) = recorded(router, thread, most);
         let mut packets: BTreeMap<u32, Vec<&Snapshot>> = BTreeMap::new();
         for step in &steps {
             packets.entry(step.packet).or_default().push(step);
@@ -59,6 +56,31 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
         threads.push(TracedThread { thread: number, name, unheard, packets: packets.collect() });
     }
     reply(ShowTrace { filter: router.trace_filter.as_ref().map(notice), threads })
+}
+
+/// What a worker recorded of its first packets, and why there is no more.
+///
+/// The worker copies what is shown, a page at a time, and forwards in between: a full buffer is hundreds of megabytes.
+fn recorded(router: &Router, thread: usize, most: usize) -> (Vec<Snapshot>, Option<String>) {
+    let shown = move |step: &&Snapshot| step.packet as usize <= most;
+    let (mut steps, mut from, mut end) = (Vec::new(), 0, usize::MAX);
+    while from < end {
+        let page = move |core: &mut Core| {
+            let all = core.tracer.steps();
+            let page: Vec<Snapshot> = all.iter().skip(from).take(PAGE).filter(shown).cloned().collect();
+            (page, all.len())
+        };
+        match router.graph.ask(thread, page) {
+            Ok((page, there)) => {
+                steps.extend(page);
+                // What is recorded meanwhile comes next time.
+                end = end.min(there);
+                from += PAGE;
+            }
+            Err(error) => return (steps, Some(error.to_string())),
+        }
+    }
+    (steps, None)
 }
 
 fn traced(router: &Router, step: &Snapshot) -> TracedStep {
