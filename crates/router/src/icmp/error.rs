@@ -21,6 +21,7 @@ use crate::rate::TokenBucket;
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;
 use tables::{ObjectHandle, kind};
+use wire::Family;
 use wire::batch::check;
 use wire::checksum;
 use wire::icmp;
@@ -220,7 +221,13 @@ impl IcmpError {
             kind::ADJACENCY | kind::GLEAN => {
                 let object = self.objects.get(cx.round, leaf.index());
                 let next_hop = Some(object.next_hop()).filter(|hop| !hop.is_unspecified()).unwrap_or(sender);
-                facts.get(InterfaceIndex(object.interface()))?.address_towards(next_hop)
+                let out = InterfaceIndex(object.interface());
+                let there = || facts.get(out)?.address_towards(next_hop);
+                match facts.table_of(Family::Ip4, out) == facts.table_of(Family::Ip4, row.rx_interface) {
+                    true => there(),
+                    // The sender's table knows nothing of that interface's network.
+                    false => facts.get(row.rx_interface)?.address_towards(sender).or_else(there),
+                }
             }
             _ => facts.get(row.rx_interface)?.address_towards(sender),
         }

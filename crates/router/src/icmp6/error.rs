@@ -20,6 +20,7 @@ use crate::rate::TokenBucket;
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv6Addr;
 use tables::{ObjectHandle, kind};
+use wire::Family;
 use wire::batch::check;
 use wire::icmpv6::{self, Message, Type, parameter_problem, time_exceeded, unreachable};
 use wire::ipv4::Protocol;
@@ -250,8 +251,13 @@ impl Icmp6Error {
         let leaf = self.fibs.first_way(cx.round, row.rx_interface, sender.into(), &self.objects);
         match leaf.kind() {
             kind::ADJACENCY | kind::GLEAN => {
-                let interface = self.objects.get(cx.round, leaf.index()).interface();
-                facts.get(InterfaceIndex(interface))?.ip6.address_towards(sender)
+                let out = InterfaceIndex(self.objects.get(cx.round, leaf.index()).interface());
+                let there = || facts.get(out)?.ip6.address_towards(sender);
+                match facts.table_of(Family::Ip6, out) == facts.table_of(Family::Ip6, row.rx_interface) {
+                    true => there(),
+                    // The sender's table knows nothing of that interface's network.
+                    false => here.address_towards(sender).or_else(there),
+                }
             }
             _ => here.address_towards(sender),
         }

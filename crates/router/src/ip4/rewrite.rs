@@ -152,7 +152,9 @@ fn one(
         // Whole, if it is long: its fragments would take up the place of others that wait.
         return object.edge();
     }
-    let turns_back = object.interface() == row.rx_interface.0 && policy.redirects.on(row.rx_interface);
+    // Who went there by himself would bring no labels.
+    let is_plain = object.labels() == 0 && object.interface() == row.rx_interface.0;
+    let turns_back = is_plain && policy.redirects.on(row.rx_interface);
     if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {
         return Edge::Redirect.into();
     }

@@ -120,7 +120,9 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         // Whole, if it is long: its fragments would take up the place of others that wait.
         return object.edge();
     }
-    let turns_back = object.interface() == row.rx_interface.0 && redirects.on(row.rx_interface);
+    // Who went there by himself would bring no labels.
+    let is_plain = object.labels() == 0 && object.interface() == row.rx_interface.0;
+    let turns_back = is_plain && redirects.on(row.rx_interface);
     if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {
         return Edge::Redirect.into();
     }

@@ -18,7 +18,9 @@ use wire::icmpv4::Type;
 use wire::icmpv6;
 use wire::ipv4::{self, Protocol};
 use wire::ipv6;
-use wire::mpls::{ENTRY_LEN, EXTENSION_LEN, QUOTED, Stack, StackEntry, emit_extension, quoted_words};
+use wire::mpls::{
+    ENTROPY_INDICATOR, ENTRY_LEN, EXTENSION_LEN, QUOTED, Stack, StackEntry, emit_extension, quoted_words,
+};
 
 graph::edges! {
     pub enum Edge {
@@ -85,8 +87,9 @@ impl MplsIcmpError {
         let report = icmp::Report::from(row.scratch);
         let is_too_long = report.kind == Type::DESTINATION_UNREACHABLE;
         // The report's length counts labels.
-        let mtu = report.rest.saturating_sub((packet.stack.len() * ENTRY_LEN) as u32);
-        let inside = Row { l3: row.l3 + (packet.stack.len() * ENTRY_LEN) as u16, ..*row };
+        let labels = packet.stack().len() * ENTRY_LEN;
+        let mtu = report.rest.saturating_sub(labels as u32);
+        let inside = Row { l3: row.l3 + labels as u16, ..*row };
         let policy = self.policy.load(cx.round);
         let facts = self.facts.load(cx.round).get(row.rx_interface);
         let message = match packet.is_ip6 {
@@ -121,7 +124,7 @@ impl MplsIcmpError {
                         ..crate::icmp6::Report::hop_limit_exceeded()
                     },
                 };
-                Message::V6 { from, to, report, is_extended: !is_too_long }
+                Message::V6 { from, to, report, too_long_for: is_too_long.then_some(mtu as usize) }
             }
         };
         if !self.bucket.take(policy.limit, cx.now) {
@@ -137,13 +140,15 @@ impl MplsIcmpError {
 /// What there is to be told, of which family, and how.
 enum Message {
     V4 { from: std::net::Ipv4Addr, to: std::net::Ipv4Addr, report: icmp::Report },
-    V6 { from: std::net::Ipv6Addr, to: std::net::Ipv6Addr, report: crate::icmp6::Report, is_extended: bool },
+    V6 { from: std::net::Ipv6Addr, to: std::net::Ipv6Addr, report: crate::icmp6::Report, too_long_for: Option<usize> },
 }
 
-/// A packet with its labels, as far as it is quoted.
+/// What is known of a packet behind labels.
 struct Labelled {
-    stack: Vec<StackEntry>,
-    quote: [u8; QUOTED],
+    entries: [StackEntry; MAX_LABELS],
+    depth: usize,
+    /// Bytes of the packet inside that there are to quote.
+    inside: usize,
     is_ip6: bool,
 }
 
@@ -151,9 +156,13 @@ impl Labelled {
     fn of(cx: &Context<'_>, row: &Row) -> Option<Labelled> {
         let bytes = visible(cx, row);
         let bytes = &bytes[..bytes.len().min(row.l3_length())];
-        let stack: Vec<StackEntry> = Stack::new(bytes).take(MAX_LABELS).collect();
-        stack.last().filter(|entry| entry.is_bottom())?;
-        let inside = &bytes[stack.len() * ENTRY_LEN..];
+        let (mut entries, mut depth) = ([StackEntry(0); MAX_LABELS], 0);
+        for (place, entry) in entries.iter_mut().zip(Stack::new(bytes)) {
+            *place = entry;
+            depth += 1;
+        }
+        entries[..depth].last().filter(|entry| entry.is_bottom())?;
+        let inside = &bytes[depth * ENTRY_LEN..];
         let is_ip6 = match inside.first()? >> 4 {
             4 => {
                 let header = ipv4::Header::new_unchecked(inside.get(..ipv4::HEADER_LEN)?);
@@ -166,34 +175,51 @@ impl Labelled {
             6 => inside.get(..ipv6::HEADER_LEN).map(|_| true)?,
             _ => return None,
         };
-        let mut quote = [0; QUOTED];
-        let there = inside.len().min(QUOTED);
-        quote[..there].copy_from_slice(&inside[..there]);
-        Some(Labelled { stack, quote, is_ip6 })
+        Some(Labelled { entries, depth, inside: inside.len(), is_ip6 })
+    }
+
+    fn stack(&self) -> &[StackEntry] {
+        &self.entries[..self.depth]
+    }
+
+    /// Where what is told of the packet goes: as it came, with all hops before it. Nothing is forwarded by an entropy label, so
+    /// that it has none (RFC 6790 4.2).
+    fn way(&self) -> impl Iterator<Item = StackEntry> {
+        let above = std::iter::once(None).chain(self.stack().iter().map(|entry| Some(entry.label())));
+        self.stack().iter().zip(above).map(|(entry, above)| {
+            let ttl = if above == Some(ENTROPY_INDICATOR) { 0 } else { TTL };
+            StackEntry::new(entry.label(), entry.traffic_class(), entry.is_bottom(), ttl)
+        })
     }
 }
 
 /// Puts the labelled message in the packet's place.
 fn write(cx: &mut Context<'_>, row: &mut Row, packet: &Labelled, message: &Message, id: u16) {
     keep_first_buffer(cx, row);
-    let labels = packet.stack.len() * ENTRY_LEN;
-    let (headers, is_extended) = match message {
-        Message::V4 { .. } => (icmp4::HEADERS, true),
-        Message::V6 { is_extended, .. } => (ipv6::HEADER_LEN + icmpv6::HEADER_LEN, *is_extended),
+    let labels = packet.stack().len() * ENTRY_LEN;
+    let headers6 = ipv6::HEADER_LEN + icmpv6::HEADER_LEN;
+    let (headers, quoted, is_extended) = match message {
+        Message::V4 { .. } => (icmp4::HEADERS, QUOTED, true),
+        Message::V6 { too_long_for: None, .. } => (headers6, QUOTED, true),
+        // As much as any link of IPv6 carries (RFC 4443 2.4 (c)), and this one.
+        Message::V6 { too_long_for: Some(mtu), .. } => {
+            (headers6, packet.inside.min(usize::from(ipv6::MIN_MTU).min(*mtu).saturating_sub(headers6)), false)
+        }
     };
     let extension = if is_extended { EXTENSION_LEN + labels } else { 0 };
-    let length = labels + headers + QUOTED + extension;
+    let length = labels + headers + quoted + extension;
     // Well before a buffer's end: link headers and labels are few, and it has 2 kB.
     let begin = (row.l3 as usize).min(graph::buffer::STRIDE - length);
-    let bytes = &mut cx.buffers.bytes_mut(row.packet)[begin..begin + length];
-    let (stack, ip) = bytes.split_at_mut(labels);
-    for (place, entry) in stack.chunks_exact_mut(ENTRY_LEN).zip(&packet.stack) {
-        let entry = StackEntry::new(entry.label(), entry.traffic_class(), entry.is_bottom(), TTL);
+    let (inside, there) = (row.l3 as usize + labels, packet.inside.min(quoted));
+    let bytes = cx.buffers.bytes_mut(row.packet);
+    bytes.copy_within(inside..inside + there, begin + labels + headers);
+    let (stack, ip) = bytes[begin..begin + length].split_at_mut(labels);
+    for (place, entry) in stack.chunks_exact_mut(ENTRY_LEN).zip(packet.way()) {
         place.copy_from_slice(&entry.to_bytes());
     }
-    ip[headers..headers + QUOTED].copy_from_slice(&packet.quote);
+    ip[headers + there..headers + quoted].fill(0);
     if is_extended {
-        emit_extension(&mut ip[headers + QUOTED..], &packet.stack);
+        emit_extension(&mut ip[headers + quoted..], packet.stack());
     }
     match *message {
         Message::V4 { from, to, report } => icmp4::emit(ip, report, from, to, id),

@@ -161,7 +161,8 @@ impl Frames<'_> {
 
     /// Takes the label at the offset of packet `i` off and puts `rewrite` in its place: a link header, at whose end so many
     /// `labels` are. The lowest `copies` of these get its time to live, one less, and its traffic class, the last one the
-    /// bottom of the stack too. Without labels, and `uniform`, the entry below gets both.
+    /// bottom of the stack too. Without labels, and `uniform`, the entry below gets both, the time to live when that is
+    /// less than its own.
     ///
     /// # Panics
     /// When `rewrite` is longer than [`WRITABLE_BEFORE`], or has not so many labels.
@@ -189,7 +190,9 @@ impl Frames<'_> {
             if labels == 0 && uniform {
                 let place = end.cast::<u32>();
                 let entry = u32::from_be(place.read_unaligned());
-                place.write_unaligned((entry & !PASSED_ON | passed_on).to_be());
+                // Hops do not grow.
+                let ttl = (entry & 0xff).min(passed_on & 0xff);
+                place.write_unaligned((entry & !PASSED_ON | passed_on & !0xff | ttl).to_be());
             }
         }
     }
@@ -396,8 +399,10 @@ mod tests {
             let expected = [&HEADER[..], &first.to_bytes(), &second.to_bytes(), &[0x45]].concat();
             assert_eq!(bytes(&bed, 18, 23), expected, "{copies}");
         }
-        for (uniform, exposed) in [(false, below), (true, entry(99, 5, true, 63))] {
-            let mut bed = at_label(&[entry(16, 5, false, 64), below]);
+        for (uniform, ttl, exposed) in
+            [(false, 64, below), (true, 64, entry(99, 5, true, 63)), (true, 250, entry(99, 5, true, 200))]
+        {
+            let mut bed = at_label(&[entry(16, 5, false, ttl), below]);
             bed.frames().0.relabel(0, &HEADER, 0, 0, uniform);
             assert_eq!(bytes(&bed, 10, 18), [&HEADER[..], &exposed.to_bytes()].concat());
         }

@@ -272,6 +272,8 @@ impl Router {
             Some(index) => self.source_towards(index, destination),
             None => out.source,
         };
+        // A request has both ends of one family.
+        let source = source.filter(|source| Family::of(*source) == family);
         let source = source.ok_or_else(|| self.no_source(wanted.source.or(out.interface), destination))?;
         self.member_of(family, table).ok_or(PingError::NobodysTable(self.ip.id_of(table)))?;
         let (lines, receiver) = crossbeam_channel::bounded(LINES);

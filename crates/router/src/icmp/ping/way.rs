@@ -78,7 +78,7 @@ impl Router {
                     let first = found.and_then(|out| Some((out.source?, out.interface)));
                     let (source, interface) = match first {
                         Some((source, interface)) => (Some(source), interface),
-                        None => (self.source_on_way(index, towards, destination), Some(index)),
+                        None => (self.source_of_table(table, index, towards, destination), Some(index)),
                     };
                     found = Some(WayOut { source, interface, mtu: Some(mtu) });
                 }
@@ -90,11 +90,33 @@ impl Router {
         Err(PingError::NoRoute(destination))
     }
 
+    /// The address to send from to a host of a table by a next hop. Where the way there leads out of the table, one of another
+    /// interface of the table: the host knows no others.
+    fn source_of_table(
+        &self,
+        table: TableIndex,
+        index: InterfaceIndex,
+        next_hop: IpAddr,
+        destination: IpAddr,
+    ) -> Option<IpAddr> {
+        let family = Family::of(destination);
+        let is_of_table = self.table_of(index, family) == table;
+        let members = self.interfaces.iter().filter(|member| member.table(family) == table && member.is_up());
+        let home = || members.map(|member| member.index).find_map(|member| self.source_towards(member, destination));
+        let home = if is_of_table { None } else { home() };
+        home.or_else(|| self.source_on_way(index, next_hop, destination))
+    }
+
     /// The address to send from to a host by a next hop: one on the next hop's network, if there is one. A router speaks
-    /// IPv6 beyond the link from an address of another interface, if need be (RFC 6724 section 5).
+    /// IPv6 beyond the link from an address of another interface, if need be (RFC 6724 section 5), and so it does where a next
+    /// hop is of the other family (RFC 4798).
     fn source_on_way(&self, index: InterfaceIndex, next_hop: IpAddr, destination: IpAddr) -> Option<IpAddr> {
-        let peer = if is_link_local(next_hop) { destination } else { next_hop };
-        let other = || self.router_id6().filter(|_| destination.is_ipv6()).map(IpAddr::from);
+        let is_alike = Family::of(next_hop) == Family::of(destination);
+        let peer = if !is_alike || is_link_local(next_hop) { destination } else { next_hop };
+        let other = || match destination {
+            IpAddr::V4(_) => self.router_id().filter(|_| !is_alike).map(IpAddr::from),
+            IpAddr::V6(_) => self.router_id6().map(IpAddr::from),
+        };
         self.source_towards(index, peer).or_else(other)
     }
 
