@@ -8,7 +8,9 @@ import pytest
 
 from lab import Lab, wait_until
 from test_errors import DATA, E0, E1, EVERYBODY, H1, H2, LISTENERS_MAC, Bench, Case, check_names
-from test_errors import program_names, provoke, scapy
+from test_errors import program_names, provoke, same, scapy
+
+Label = pytest.importorskip("scapy.contrib.mpls", reason="needs python3-scapy (make deps)").MPLS
 
 SECTIONS = {"MPLS"}
 MPLS = 0x8847
@@ -46,6 +48,16 @@ ip route add 49.0.0.0/24 via 10.0.2.2 e1 out-labels 17 18 ttl 7 exp 3
 ip route add 50.0.0.0/24 via 10.0.2.2 e1 out-labels 17 18 uniform
 ip route add 2001:db8:48::/48 via 2001:db8:2::2 e1 out-labels 17 2
 ip route add 2001:db8:49::/48 via 10.0.2.2 e1 out-labels 17 2
+mpls local-label add 30 eos via 10.0.2.2 e1 out-labels 30 31 ttl 9 exp 2
+mpls local-label add 31 eos via 10.0.2.2 e1 out-labels 30 31 uniform
+mpls local-label add 32 non-eos via 10.0.2.2 e1 uniform
+ip route add 51.0.0.0/24 via 10.0.2.2 e1 out-labels 17 18 19
+ip route add 52.0.0.0/24 via 10.0.2.2 e1 out-labels 17 18 19 20 21
+ip route add 53.0.0.0/24 via 10.0.2.2 e1 out-labels 0
+ip route add 54.0.0.0/24 via 10.0.2.2 e1 out-labels 3
+ip route add 192.0.2.9/32 via 10.0.2.2 e1 out-labels 17
+ip route add 55.0.0.0/24 via 192.0.2.9 out-labels 100
+mpls local-label add 33 eos via 192.0.2.9 out-labels 200
 """.strip().splitlines()
 
 NOT_FROM_OUTSIDE = {
@@ -62,7 +74,7 @@ def stack(*entries):
     packed = b""
     for number, (label, klass, ttl, *told) in enumerate(entries, 1):
         bottom = told[0] if told else number == len(entries)
-        packed += (label << 12 | klass << 9 | int(bottom) << 8 | ttl).to_bytes(4, "big")
+        packed += bytes(Label(label=label, cos=klass, s=int(bottom), ttl=ttl))
     return packed
 
 
@@ -93,6 +105,10 @@ def with_(packet, **fields):
     for name, value in fields.items():
         setattr(made, name, value)
     return made
+
+
+def onto_e0(packet):
+    return scapy.Ether(src=H1, dst=E0) / packet
 
 
 def spoilt(packet, at, value):
@@ -200,6 +216,31 @@ OPERATIONS = {
                       out(udp(dst="50.0.0.1", ttl=32, tos=5 << 5), (17, 5, 32), (18, 5, 32))),
     "push, ip6": (scapy.Ether(src=H1, dst=E0) / udp6(dst="2001:db8:48::1", hlim=33),
                   out(udp6(dst="2001:db8:48::1", hlim=32), (17, 0, 64), (2, 0, 64))),
+    "swap and push, with values": (labelled(udp(), (30, 5, 9)), out(udp(), (30, 2, 9), (31, 5, 8))),
+    "swap and push, uniform": (labelled(udp(), (31, 5, 9)), out(udp(), (30, 5, 8), (31, 5, 8))),
+    "swap behind another path": (labelled(udp(), (33, 6, 9)), out(udp(), (17, 0, 64), (200, 6, 8))),
+    "swap keeps padding": (labelled(bytes(udp()) + bytes(9), (16, 0, 9)), out(bytes(udp()) + bytes(9), (17, 0, 8))),
+    "pop drops padding": (labelled(bytes(udp(ttl=33)) + bytes(9), (18, 0, 9)), out(with_(udp(), ttl=32))),
+    "pop, options": (labelled(udp(ttl=33, options=scapy.IPOption_NOP() * 4), (18, 0, 9)),
+                     out(udp(ttl=32, options=scapy.IPOption_NOP() * 4))),
+    "pop above others, uniform": (labelled(udp(), (32, 5, 9), (99, 1, 200)), out(udp(), (99, 5, 8))),
+    "pop, uniform, of a longer life": (labelled(udp(ttl=33), (20, 5, 200)), out(with_(udp(), ttl=32, tos=5 << 5))),
+    "pop, uniform, ip6, of a longer life": (labelled(udp6(hlim=33), (21, 5, 200)), out(with_(udp6(), hlim=32, tc=5 << 5))),
+    "pop, uniform, keeps congestion": (labelled(udp(ttl=33, tos=0xBB), (20, 2, 9)), out(with_(udp(), ttl=8, tos=0x5B))),
+    "explicit null of ip6 comes": (labelled(udp6(dst="2001:db8:2::2", hlim=33), (2, 0, 9)),
+                                   out(udp6(dst="2001:db8:2::2", hlim=32))),
+    "explicit null above others": (labelled(udp(ttl=33), (0, 5, 9), (18, 1, 7)), out(with_(udp(), ttl=32))),
+    "entropy label on its way": (labelled(udp(), (16, 5, 9), (7, 5, 9), (777, 0, 0)),
+                                 out(udp(), (17, 5, 8), (7, 5, 9), (777, 0, 0))),
+    "entropy label at the end": (labelled(udp(ttl=33), (25, 5, 9), (7, 5, 9), (777, 0, 0)), out(with_(udp(), ttl=32))),
+    "push of three": (onto_e0(udp(dst="51.0.0.1", ttl=33)),
+                      out(udp(dst="51.0.0.1", ttl=32), *[(label, 0, 64) for label in (17, 18, 19)])),
+    "push of five": (onto_e0(udp(dst="52.0.0.1", ttl=33)),
+                     out(udp(dst="52.0.0.1", ttl=32), *[(label, 0, 64) for label in (17, 18, 19, 20, 21)])),
+    "push of explicit null": (onto_e0(udp(dst="53.0.0.1", ttl=33)), out(udp(dst="53.0.0.1", ttl=32), (0, 0, 64))),
+    "push of implicit null": (onto_e0(udp(dst="54.0.0.1", ttl=33)), out(udp(dst="54.0.0.1", ttl=32))),
+    "push below another path": (onto_e0(udp(dst="55.0.0.1", ttl=33)),
+                                out(udp(dst="55.0.0.1", ttl=32), (17, 0, 64), (100, 0, 64))),
     "push, ip6 over ip4": (scapy.Ether(src=H1, dst=E0) / udp6(dst="2001:db8:49::1", hlim=33),
                            out(udp6(dst="2001:db8:49::1", hlim=32), (17, 0, 64), (2, 0, 64))),
 }
@@ -243,6 +284,65 @@ def test_an_operation_is_right_to_the_byte(bench, operation):
     came = [without_reports(frames) for frames in came]
     assert [made.hex() for made in came[1]] == [bytes(made).hex() for _, made in expected]
     assert not came[0] and not bench.moved(before)
+
+
+@pytest.mark.parametrize("network, kept", [(48, [(17, 0, 64), (18, 0, 64)]), (50, [(17, 5, 32), (18, 5, 32)])])
+def test_each_part_of_a_cut_packet_is_labelled(bench, network, kept):
+    """As long as the link carries with the labels."""
+    packet = udp(dst=f"{network}.0.0.1", ttl=33, tos=0xA0, id=77, data=bytes(range(256)) * 5)
+    bench.wires[0].send(bytes(onto_e0(packet)))
+    came = bench.fence()
+    bench.gather(came, {1: 2})
+    onward = scapy.IP(bytes(with_(packet, ttl=32)))
+    parts = scapy.fragment(onward, (1000 - 8 - 20) // 8 * 8)
+    assert [made.hex() for made in without_reports(came[1])] == [bytes(out(part, *kept)[0][1]).hex() for part in parts]
+
+
+@pytest.mark.parametrize("label, inner, left", [
+    (20, udp(ttl=33), with_(udp(ttl=33), ttl=1, tos=5 << 5)),
+    (18, udp(ttl=1), udp(ttl=1)),
+], ids=["uniform", "pipe"])
+def test_a_packet_whose_hops_end_with_its_path_is_answered_onward(bench, label, inner, left):
+    """By ICMP of IP, as no label is left; it is not for this router to know the way back."""
+    before = bench.counts()
+    bench.wires[0].send(labelled(inner, (label, 5, 1 if label == 20 else 9)))
+    wait_until(lambda: bench.moved(before), "it is counted")
+    came = bench.fence()
+    bench.gather(came, {1: 1})
+    assert bench.moved(before) == {("ip4-icmp-error", "ICMP time exceeded sent"): 1}
+    [answer] = without_reports(came[1])
+    answer = scapy.Ether(answer)[scapy.IP]
+    assert (answer.src, answer.dst, answer[scapy.ICMP].type, answer[scapy.ICMP].code) == ("10.0.1.1", HERE, 11, 0)
+    assert bytes(answer[scapy.ICMP])[8:] == bytes(left)
+
+
+@pytest.mark.parametrize("how, frame, expected", [
+    ("ip route add 58.0.0.0/24 via 10.0.2.60 e1 out-labels 17 uniform",
+     onto_e0(udp(dst="58.0.0.1", ttl=33, tos=3 << 5)), out(udp(dst="58.0.0.1", ttl=32, tos=3 << 5), (17, 3, 32))),
+    ("mpls local-label add 60 eos via 10.0.2.60 e1 out-labels 30 31",
+     labelled(udp(), (60, 5, 9)), out(udp(), (30, 5, 8), (31, 5, 8))),
+    ("mpls local-label add 60 eos via 10.0.2.60 e1 uniform",
+     labelled(udp(ttl=33), (60, 5, 9)), out(with_(udp(), ttl=8, tos=5 << 5))),
+    ("mpls local-label add 60 non-eos via 10.0.2.60 e1 uniform",
+     labelled(udp(), (60, 5, 9), (99, 1, 77)), out(udp(), (99, 5, 8))),
+], ids=["push", "swap and push", "pop", "pop above others"])
+def test_who_waits_for_his_next_hop_goes_as_if_he_had_not(bench, how, frame, expected):
+    bench.give([how])
+    try:
+        bench.wires[0].send(bytes(frame))
+        came = bench.fence()
+        bench.gather(came, {1: 1})
+        [asked] = [scapy.Ether(made) for made in without_reports(came[1])]
+        assert asked[scapy.ARP].pdst == "10.0.2.60"
+        answer = scapy.ARP(op=2, hwsrc=H2, psrc="10.0.2.60", hwdst=E1, pdst="10.0.2.1")
+        bench.wires[1].send(bytes(scapy.Ether(src=H2, dst=E1) / answer))
+        came = bench.fence()
+        bench.gather(came, {1: 1})
+        [went] = without_reports(came[1])
+        assert same(went, expected[0][1])
+    finally:
+        undo = how.replace(" add ", " del ")
+        bench.give([undo.split(" via ")[0], "ip neighbor del e1 10.0.2.60"])
 
 
 @pytest.mark.parametrize("label, node", [(50, "ip4-arp"), (51, "ip6-discover-neighbor")])
