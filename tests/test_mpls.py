@@ -7,6 +7,7 @@
 import os
 import re
 import struct
+import subprocess
 
 import pytest
 
@@ -308,6 +309,44 @@ def test_in_the_uniform_model_the_router_that_takes_the_label_off_shows(row):
     row.core.cli("mpls local-label replace 26 eos via 100.64.1.1 down1 uniform")
     assert left.reaches("10.2.0.2", count=4) and right.reaches("10.1.0.2", count=4)
     assert [address for address, _ in hops(left, "10.2.0.2")] == ["10.1.0.1", "100.64.1.2", "100.64.2.2", "10.2.0.2"]
+
+
+def test_a_path_is_replaced_without_a_loss(row):
+    (west, _), _ = customers_paths(row)
+    pinging = west.start("ping", "-n", "-q", "-i", 0.02, "-c", 150, "10.2.0.2", stdout=subprocess.PIPE)
+    for number in range(60):
+        row.core.cli(f"mpls local-label replace {EAST[0]} non-eos via 100.64.2.2 up2 weight {1 + number % 2}")
+        row.west.cli(f"ip route replace 192.0.2.3/32 via 100.64.1.2 up1 out-labels {EAST[0]} ttl {64 + number % 2}")
+    shown = pinging.communicate(timeout=30)[0]
+    assert "150 received, 0% packet loss" in shown, shown
+
+
+def test_labels_that_form_a_loop_let_packets_die(row):
+    (west, _), _ = customers_paths(row)
+    row.core.cli(f"mpls local-label replace {EAST[0]} non-eos via 100.64.1.1 down1 out-labels 40")
+    row.west.cli(f"mpls local-label add 40 non-eos via 100.64.1.2 up1 out-labels {EAST[0]}")
+    sent = row.core.counters("down1")["tx_packets"]
+    assert not west.reaches("10.2.0.2", count=1, wait=1)
+    errors = [router.errors() for router in (row.west, row.core)]
+    # What is told of it goes round as well, and of that nothing is told.
+    for name in ("ICMP time exceeded sent", "no ICMP error about such a labelled packet"):
+        assert sum(counts.get(name, 0) for counts in errors) == 1, name
+    # The packet half of 64 times, and the message half of 254.
+    gone_round = row.core.counters("down1")["tx_packets"] - sent
+    assert 64 // 2 <= gone_round - 254 // 2 <= 64 // 2 + 8, gone_round
+
+
+def test_routers_ping_each_other_over_their_own_path(row):
+    customers_paths(row)
+    row.core.cli(f"mpls local-label add {EAST[0]} eos via 100.64.2.2 up2")
+    row.core.cli(f"mpls local-label add {WEST[0]} eos via 100.64.1.1 down1")
+    for line in (
+        "ping 192.0.2.3 source lo0 repeat 2 interval 0.1",
+        "ping 10.2.0.2 source c20 table-id 20 repeat 2 interval 0.1",
+        "ping 2001:db8:2::2 source c20 table-id 20 repeat 2 interval 0.1",
+        "ping 10.2.0.1 source c10 table-id 10 repeat 2 interval 0.1 size 4000",
+    ):
+        assert "2 received, 0% packet loss" in row.west.cli(line), line
 
 
 def test_a_tunnel_carries_routes_and_labels(row):
