@@ -440,7 +440,7 @@ def test_paths_come_back_with_their_configuration(row):
     assert left.reaches("10.2.0.2", count=3)
 
 
-def test_hosts_of_ip6_reach_each_other_between_routers_of_ip4(row):
+def paths_of_ip6(row):
     """RFC 4798, with the explicit null of IPv6 at the bottom."""
     left, right = plain_paths(row)
     for router, host, number, hop, far, label in (
@@ -454,7 +454,18 @@ def test_hosts_of_ip6_reach_each_other_between_routers_of_ip4(row):
         router.wait_for_addresses6()
         host.speak_ip6(f"2001:db8:{number}::2/64", router=f"2001:db8:{number}::1")
     wait_until(lambda: left.reaches("2001:db8:2::2", count=1), "the path is walked")
+    return left, right
+
+
+def test_hosts_of_ip6_reach_each_other_between_routers_of_ip4(row):
+    left, right = paths_of_ip6(row)
     assert left.reaches("2001:db8:2::2", count=4) and right.reaches("2001:db8:1::2", count=4)
+
+
+def test_a_router_pings_by_a_next_hop_of_the_other_family(row):
+    """From an address of the family of whom it pings, though the next hop has none."""
+    paths_of_ip6(row)
+    assert "2 received, 0% packet loss" in row.west.cli("ping 2001:db8:2::2 repeat 2 interval 0.1")
 
 
 def test_another_program_reads_the_same(row, tmp_path):

@@ -286,6 +286,38 @@ def test_an_operation_is_right_to_the_byte(bench, operation):
     assert not came[0] and not bench.moved(before)
 
 
+def test_nobody_is_redirected_to_a_next_hop_that_wants_labels(bench):
+    """Who went there by himself would bring none."""
+    bench.give([
+        "ip neighbor e0 10.0.1.3 02:bb:00:00:00:09", "set interface ip redirects e0 enable",
+        "ip route add 59.0.0.0/24 via 10.0.1.3 e0 out-labels 17",
+    ])
+    try:
+        before = bench.counts()
+        bench.wires[0].send(bytes(onto_e0(udp(src="10.0.1.2", dst="59.0.0.1", ttl=33))))
+        came = bench.fence()
+        bench.gather(came, {0: 1})
+        came = [earlier + later for earlier, later in zip(came, bench.fence(), strict=True)]
+        expected = labelled(udp(src="10.0.1.2", dst="59.0.0.1", ttl=32), (17, 0, 64), src=E0, dst="02:bb:00:00:00:09")
+        assert [made.hex() for made in without_reports(came[0])] == [expected.hex()]
+        assert not bench.moved(before)
+    finally:
+        bench.give([
+            "ip route del 59.0.0.0/24", "set interface ip redirects e0 disable", "ip neighbor del e0 10.0.1.3",
+        ])
+
+
+def test_an_entropy_label_has_no_hops_in_what_is_told_along_its_path_either(bench):
+    """RFC 6790 4.2: nobody is to forward by it."""
+    bench.wires[0].send(labelled(udp(), (16, 5, 1), (7, 5, 1), (777, 0, 0)))
+    came = bench.fence()
+    bench.gather(came, {1: 1})
+    [told_of] = without_reports(came[1])
+    entries = [Label(told_of[at : at + 4]) for at in (14, 18, 22)]
+    assert [(entry.label, entry.s) for entry in entries] == [(17, 0), (7, 0), (777, 1)]
+    assert entries[2].ttl == 0
+
+
 @pytest.mark.parametrize("network, kept", [(48, [(17, 0, 64), (18, 0, 64)]), (50, [(17, 5, 32), (18, 5, 32)])])
 def test_each_part_of_a_cut_packet_is_labelled(bench, network, kept):
     """As long as the link carries with the labels."""
