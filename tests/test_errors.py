@@ -9,6 +9,7 @@ each has a case here or is in `NOT_FROM_OUTSIDE` with the reason.
                  10.0.1.1          10.0.2.1
 """
 
+import contextlib
 import json
 import socket
 import struct
@@ -653,7 +654,6 @@ class Bench:
             self.wires.append(host.frames(timeout=0))
             self.offloading.append(self.socket_with_vnet_header(lab, host))
         self.fence()
-        self.is_set = self.setting()
 
     def join(self, host, name, interface, mac, network, neighbour):
         """A wire from a host, whose kernel takes no part, to a new interface of the router."""
@@ -741,14 +741,23 @@ class Bench:
             time.sleep(0.001)
 
 
-@pytest.fixture(scope="module")
-def bench(privileges):
+@contextlib.contextmanager
+def made_bench(commands=()):
     lab = Lab()
     try:
-        yield Bench(lab)
+        made = Bench(lab)
+        made.give(commands)
+        made.is_set = made.setting()
+        yield made
         lab.finish()
     finally:
         lab.tear_down()
+
+
+@pytest.fixture(scope="module")
+def bench(privileges):
+    with made_bench() as made:
+        yield made
 
 
 def program_names(sections=SECTIONS):

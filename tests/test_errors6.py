@@ -7,9 +7,8 @@ and what goes out.
 
 import pytest
 
-from lab import Lab
-from test_errors import DATA, E0, E1, EVERYBODY, H1, H2, STRANGER, Bench, Case, check_names, frame, on_e0, provoke
-from test_errors import changed, program_names, scapy
+from test_errors import DATA, E0, E1, EVERYBODY, H1, H2, STRANGER, Case, check_names, frame, on_e0, provoke
+from test_errors import changed, made_bench, program_names, scapy
 
 SECTIONS = {"Neighbor Discovery", "Multicast listeners", "IPv6", "ICMPv6"}
 US, US2, HOST1, HOST2 = "2001:db8:1::1", "2001:db8:2::1", "2001:db8:1::2", "2001:db8:2::2"
@@ -429,15 +428,8 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def bench(privileges):
-    lab = Lab()
-    try:
-        made = Bench(lab)
-        made.give(COMMANDS)
-        made.is_set = made.setting()
+    with made_bench(COMMANDS) as made:
         yield made
-        lab.finish()
-    finally:
-        lab.tear_down()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.node}: {case.name}")

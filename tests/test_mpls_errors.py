@@ -6,9 +6,9 @@ goes out. And every label operation, to the byte.
 
 import pytest
 
-from lab import Lab, wait_until
-from test_errors import DATA, E0, E1, EVERYBODY, H1, H2, LISTENERS_MAC, Bench, Case, check_names
-from test_errors import program_names, provoke, same, scapy
+from lab import wait_until
+from test_errors import DATA, E0, E1, EVERYBODY, H1, H2, LISTENERS_MAC, Case, check_names
+from test_errors import made_bench, program_names, provoke, same, scapy
 
 Label = pytest.importorskip("scapy.contrib.mpls", reason="needs python3-scapy (make deps)").MPLS
 
@@ -40,12 +40,13 @@ mpls local-label add 25 eos via ip4-lookup-in-table 7
 mpls local-label add 26 eos via ip4-lookup-in-table 7 uniform
 mpls local-label add 27 eos via 10.0.2.2 e1 out-labels 0
 mpls local-label add 28 eos via 10.0.2.2 e1 out-labels 3
-mpls local-label add 29 eos via 10.0.2.2 e1 out-labels 40 via 10.0.2.2 e1 out-labels 40
+mpls local-label add 29 via 10.0.2.2 e1 out-labels 40 via 10.0.2.2 e1 out-labels 41
 mpls local-label add 50 eos via 10.0.2.98 e1
 mpls local-label add 51 eos via 2001:db8:2::98 e1
 ip route add 48.0.0.0/24 via 10.0.2.2 e1 out-labels 17 18
 ip route add 49.0.0.0/24 via 10.0.2.2 e1 out-labels 17 18 ttl 7 exp 3
 ip route add 50.0.0.0/24 via 10.0.2.2 e1 out-labels 17 18 uniform
+ip route add 2001:db8:50::/48 via 2001:db8:2::2 e1 out-labels 17 2 uniform
 ip route add 2001:db8:48::/48 via 2001:db8:2::2 e1 out-labels 17 2
 ip route add 2001:db8:49::/48 via 10.0.2.2 e1 out-labels 17 2
 mpls local-label add 30 eos via 10.0.2.2 e1 out-labels 30 31 ttl 9 exp 2
@@ -64,8 +65,6 @@ NOT_FROM_OUTSIDE = {
     ("mpls-load-balance", "*"): "its buckets are single paths, and those lead somewhere",
     ("*", "label leads to nothing"): "a guard against tables that contradict each other",
     ("mpls-input", "offload request makes no sense"): "Linux lets nobody ask for it: graph tests",
-    ("mpls-icmp-error", "no address to send an ICMP error from"): "the bench has addresses: graph tests",
-    ("mpls-icmp-error", "ICMP errors limited by rate"): "graph tests",
 }
 
 
@@ -95,6 +94,14 @@ def udp(src=HERE, dst=THERE, data=DATA, **more):
 
 def udp6(src=HERE6, dst=THERE6, data=DATA, **more):
     return scapy.IPv6(src=src, dst=dst, **more) / scapy.UDP(sport=1000, dport=2000) / data
+
+
+def udp_of(flow):
+    return scapy.IP(src=HERE, dst=THERE) / scapy.UDP(sport=1000 + flow, dport=2000) / DATA
+
+
+def udp6_of(flow):
+    return scapy.IPv6(src=HERE6, dst=THERE6) / scapy.UDP(sport=1000 + flow, dport=2000) / DATA
 
 
 def with_(packet, **fields):
@@ -152,6 +159,7 @@ NO_SENDER = "mpls packet without a sender goes no further"
 LONG = udp(data=bytes(1000 - 28), id=7)
 DF = with_(LONG, flags="DF")
 LONG6 = udp6(data=bytes(1000 - 48))
+ADDRESSES6 = "e0 2001:db8:1::1/64", "e1 2001:db8:2::1/64"
 TOO_BIG = {("mpls-output", "mpls packets too big"): 1}
 
 
@@ -179,7 +187,13 @@ CASES = [
     case("mpls-icmp-error", "ICMP fragmentation needed sent", labelled(DF, (16, 0, 9)), also=TOO_BIG,
          out=told(DF, 3, 4, (16, 0, 9), mtu=996)),
     case("mpls-icmp-error", "ICMPv6 packet too big sent", labelled(LONG6, (16, 0, 9)), also=TOO_BIG,
-         out=told6(LONG6, 2, (996).to_bytes(4, "big"), bytes(LONG6)[:128], (16, 0, 9))),
+         out=told6(LONG6, 2, (996).to_bytes(4, "big"), bytes(LONG6)[: 996 - 48], (16, 0, 9))),
+    case("mpls-icmp-error", "ICMP errors limited by rate", *[labelled(udp(), (16, 0, 1))] * 2, out=told(udp(), 11, 0, (16, 0, 1)),
+         given=["set ip icmp error-rate 1 burst 1"], undo=["set ip icmp error-rate default"],
+         also={("mpls-icmp-error", "ICMP time exceeded sent"): 1}),
+    case("mpls-icmp-error", "no address to send an ICMP error from", labelled(udp6(), (16, 0, 1)),
+         given=[f"set interface ip address del {there}" for there in ADDRESSES6],
+         undo=[f"set interface ip address {there}" for there in ADDRESSES6]),
     *(case(node, "ip4 header behind the label is unsound", labelled(spoilt(udp(), 10, 0), (label, 0, 9)))
       for node, label in ((PIPE4, 18), (UNIFORM4, 20))),
     *(case(node, "ip4 address behind the label is no host's", labelled(udp("127.0.0.1"), (label, 0, 9)))
@@ -196,9 +210,10 @@ OPERATIONS = {
     "swap, above others": (labelled(udp(), (16, 5, 9), (99, 2, 7)), out(udp(), (17, 5, 8), (99, 2, 7))),
     "swap of what is no packet of IP": (labelled(b"\x10abc", (16, 0, 255)), out(b"\x10abc", (17, 0, 254))),
     "swap and push": (labelled(udp(), (24, 5, 9)), out(udp(), (30, 5, 8), (31, 5, 8), (17, 5, 8))),
-    "one of two ways": (labelled(udp(), (29, 1, 9)), out(udp(), (40, 1, 8))),
     "pop": (labelled(udp(ttl=33), (18, 5, 9)), out(with_(udp(), ttl=32))),
     "pop, ip6": (labelled(udp6(hlim=33), (19, 5, 9)), out(udp6(hlim=32))),
+    "pop keeps the class": (labelled(udp(ttl=33, tos=0xBB), (18, 5, 9)), out(with_(udp(tos=0xBB), ttl=32))),
+    "pop keeps the class, ip6": (labelled(udp6(hlim=33, tc=0xBB), (19, 5, 9)), out(udp6(hlim=32, tc=0xBB))),
     "pop, above others": (labelled(udp(), (18, 5, 9), (99, 2, 77)), out(udp(), (99, 2, 77))),
     "pop, uniform": (labelled(udp(ttl=33), (20, 5, 9)), out(with_(udp(), ttl=8, tos=5 << 5))),
     "pop, uniform, ip6": (labelled(udp6(hlim=33), (21, 5, 9)), out(with_(udp6(), hlim=8, tc=5 << 5))),
@@ -214,6 +229,8 @@ OPERATIONS = {
                          out(udp(dst="49.0.0.1", ttl=32), (17, 3, 7), (18, 3, 7))),
     "push, uniform": (scapy.Ether(src=H1, dst=E0) / udp(dst="50.0.0.1", ttl=33, tos=5 << 5),
                       out(udp(dst="50.0.0.1", ttl=32, tos=5 << 5), (17, 5, 32), (18, 5, 32))),
+    "push, uniform, ip6": (onto_e0(udp6(dst="2001:db8:50::1", hlim=33, tc=5 << 5)),
+                           out(udp6(dst="2001:db8:50::1", hlim=32, tc=5 << 5), (17, 5, 32), (2, 5, 32))),
     "push, ip6": (scapy.Ether(src=H1, dst=E0) / udp6(dst="2001:db8:48::1", hlim=33),
                   out(udp6(dst="2001:db8:48::1", hlim=32), (17, 0, 64), (2, 0, 64))),
     "swap and push, with values": (labelled(udp(), (30, 5, 9)), out(udp(), (30, 2, 9), (31, 5, 8))),
@@ -224,6 +241,7 @@ OPERATIONS = {
     "pop, options": (labelled(udp(ttl=33, options=scapy.IPOption_NOP() * 4), (18, 0, 9)),
                      out(udp(ttl=32, options=scapy.IPOption_NOP() * 4))),
     "pop above others, uniform": (labelled(udp(), (32, 5, 9), (99, 1, 200)), out(udp(), (99, 5, 8))),
+    "pop above others, uniform, of a longer life": (labelled(udp(), (32, 5, 200), (99, 1, 9)), out(udp(), (99, 5, 9))),
     "pop, uniform, of a longer life": (labelled(udp(ttl=33), (20, 5, 200)), out(with_(udp(), ttl=32, tos=5 << 5))),
     "pop, uniform, ip6, of a longer life": (labelled(udp6(hlim=33), (21, 5, 200)), out(with_(udp6(), hlim=32, tc=5 << 5))),
     "pop, uniform, keeps congestion": (labelled(udp(ttl=33, tos=0xBB), (20, 2, 9)), out(with_(udp(), ttl=8, tos=0x5B))),
@@ -248,15 +266,8 @@ OPERATIONS = {
 
 @pytest.fixture(scope="module")
 def bench(privileges):
-    lab = Lab()
-    try:
-        made = Bench(lab)
-        made.give(COMMANDS)
-        made.is_set = made.setting()
+    with made_bench(COMMANDS) as made:
         yield made
-        lab.finish()
-    finally:
-        lab.tear_down()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.node}: {case.name}")
@@ -284,6 +295,45 @@ def test_an_operation_is_right_to_the_byte(bench, operation):
     came = [without_reports(frames) for frames in came]
     assert [made.hex() for made in came[1]] == [bytes(made).hex() for _, made in expected]
     assert not came[0] and not bench.moved(before)
+
+
+#: Packets that differ in so many ways; by one of them, or by none, the way is chosen.
+FLOWS = range(40)
+SPREAD = {
+    "ports": [(udp_of(number), []) for number in FLOWS],
+    "ports, ip6": [(udp6_of(number), []) for number in FLOWS],
+    "ports, below others": [(udp_of(number), [(99, 0, 9)]) for number in FLOWS],
+    "labels of what is no packet of IP": [(b"\x10abc", [(100 + number, 0, 9)]) for number in FLOWS],
+    "entropy labels": [(udp(), [(7, 0, 9), (1000 + number, 0, 0)]) for number in FLOWS],
+}
+TOGETHER = {
+    "one flow": [(udp(ttl=number + 9, id=number, data=bytes(number)), []) for number in FLOWS],
+    "one flow, ip6": [(udp6(hlim=number + 9, data=bytes(number)), []) for number in FLOWS],
+    "one entropy label": [(udp_of(number), [(7, 0, 9), (1000, 0, 0)]) for number in FLOWS],
+}
+
+
+@pytest.mark.parametrize("differ", [*SPREAD, *TOGETHER])
+def test_flows_are_spread_over_two_ways_and_none_is_split(bench, differ):
+    """By what is inside and the labels, or by the entropy label alone (RFC 6790 4.3)."""
+    before = bench.counts()
+    packets = (SPREAD | TOGETHER)[differ]
+    for inner, below in packets * 2:
+        bench.wires[0].send(labelled(inner, (29, 1, 9), *below))
+    came = bench.fence()
+    bench.gather(came, {1: 2 * len(packets)})
+    came = without_reports(came[1])
+    labels = [Label(made[14:18]).label for made in came]
+    assert [made.hex() for made in came] == [
+        out(inner, (label, 1, 8), *below)[0][1].hex() for (inner, below), label in zip(packets * 2, labels, strict=True)
+    ]
+    assert labels[: len(packets)] == labels[len(packets) :]
+    if differ in SPREAD:
+        assert set(labels) == {40, 41}
+        assert min(labels.count(40), labels.count(41)) >= len(labels) // 5
+    else:
+        assert set(labels) in ({40}, {41})
+    assert not bench.moved(before)
 
 
 def test_nobody_is_redirected_to_a_next_hop_that_wants_labels(bench):
