@@ -68,12 +68,12 @@ def test_hosts_learn_the_mtu(two_hosts, mtu):
     assert router.errors()["ip4 MTU exceeded and DF set"] >= 1
 
 
-def iperf(server, client, *options):
+def iperf(server, client, *options, address="10.0.2.2"):
     """Runs iperf3 between two hosts; gives the client's report."""
     require("iperf3")
-    process = server.start("iperf3", "--server", "--one-off", "--bind", "10.0.2.2")
+    process = server.start("iperf3", "--server", "--one-off", "--bind", address)
     wait_until(lambda: ":5201" in server.run("ss", "-Hltn").stdout, "iperf3 listens")
-    report = client.run("iperf3", "--json", "--client", "10.0.2.2", *options, check=False, timeout=60).stdout
+    report = client.run("iperf3", "--json", "--client", address, *options, check=False, timeout=60).stdout
     process.wait(timeout=20)
     return json.loads(report)["end"]
 

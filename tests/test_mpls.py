@@ -14,6 +14,7 @@ import pytest
 from conftest import require
 from lab import CommandFailed, run, wait_until
 from test_transport import transfer
+from test_workers import TWO, flows_arrive, vectors_by_thread
 
 scapy = pytest.importorskip("scapy.all", reason="needs python3-scapy (make deps)")
 
@@ -24,9 +25,11 @@ EAST, WEST = (16, 17), (26, 27)
 class Row:
     """Three routers in a row, the outer ones with labelled links to the middle one."""
 
-    def __init__(self, lab):
-        self.lab = lab
-        self.west, self.core, self.east = self.all = [lab.router(unix="startup-config DIR/saved.cli") for _ in range(3)]
+    def __init__(self, lab, extra="", tag=None):
+        """`extra` is of the core's startup.conf; with a tag the links are sub-interfaces."""
+        self.lab, self.tag = lab, tag
+        started = [lab.router(unix="startup-config DIR/saved.cli", extra=more) for more in ("", extra, "")]
+        self.west, self.core, self.east = self.all = started
         self.join(self.west, self.core, 1)
         self.join(self.core, self.east, 2)
 
@@ -34,13 +37,20 @@ class Row:
         """A wire, `up<N>` at one router and `down<N>` at the other, which have .1 and .2 of 100.64.N.0/24."""
         one.host.ip("link", "add", f"up{number}", "type", "veth", "peer", "name", f"down{number}", "netns", other.host.namespace)
         for router, name, address in ((one, f"up{number}", 1), (other, f"down{number}", 2)):
+            router.batch(f"create host-interface {name} name {name}\nset interface state {name} up\n")
+            if self.tag:
+                router.cli(f"create sub-interfaces {name} {self.tag}")
+            name = self.link(name)
             router.batch(
-                f"create host-interface {name} name {name}\n"
                 f"set interface ip address {name} 100.64.{number}.{address}/24\n"
                 f"set interface state {name} up\n"
                 f"{'mpls table add 0' if 'table_id' not in router.cli('show mpls table') else 'show version'}\n"
                 f"set interface mpls {name} enable\n"
             )
+
+    def link(self, name):
+        """The interface that a link has at one of its ends."""
+        return f"{name}.{self.tag}" if self.tag else name
 
     def customer(self, router, name, network, table=0):
         """A host behind an interface `name` of an outer router: .2 of a network whose .1 the router is."""
@@ -55,8 +65,8 @@ class Row:
     def swap(self):
         """The middle of both paths."""
         self.core.batch(
-            f"mpls local-label add {EAST[0]} via 100.64.2.2 up2 out-labels {EAST[1]}\n"
-            f"mpls local-label add {WEST[0]} via 100.64.1.1 down1 out-labels {WEST[1]}\n"
+            f"mpls local-label add {EAST[0]} via 100.64.2.2 {self.link('up2')} out-labels {EAST[1]}\n"
+            f"mpls local-label add {WEST[0]} via 100.64.1.1 {self.link('down1')} out-labels {WEST[1]}\n"
         )
 
 
@@ -70,11 +80,11 @@ def plain_paths(row, model=""):
     left, right = row.customer(row.west, "left", "10.1.0"), row.customer(row.east, "right", "10.2.0")
     row.swap()
     row.west.batch(
-        f"ip route add 10.2.0.0/24 via 100.64.1.2 up1 out-labels {EAST[0]} {model}\n"
+        f"ip route add 10.2.0.0/24 via 100.64.1.2 {row.link('up1')} out-labels {EAST[0]} {model}\n"
         f"mpls local-label add {WEST[1]} eos via ip4-lookup-in-table 0 {model}\n"
     )
     row.east.batch(
-        f"ip route add 10.1.0.0/24 via 100.64.2.1 down2 out-labels {WEST[0]} {model}\n"
+        f"ip route add 10.1.0.0/24 via 100.64.2.1 {row.link('down2')} out-labels {WEST[0]} {model}\n"
         f"mpls local-label add {EAST[1]} eos via ip4-lookup-in-table 0 {model}\n"
     )
     # Whoever is asked for first keeps a packet waiting, or loses it.
@@ -351,6 +361,33 @@ def test_routers_ping_each_other_over_their_own_path(row):
         assert "2 received, 0% packet loss" in row.west.cli(line), line
 
 
+def test_a_path_goes_over_tagged_links(lab):
+    row = Row(lab, tag=100)
+    left, right = plain_paths(row, "uniform")
+    sniffer = row.core.host.frames("down1")
+    assert left.reaches("10.2.0.2", count=2) and right.reaches("10.1.0.2", count=2)
+    frames = [frame for frame in (sniffer.recv(2000) for _ in range(4)) if frame[12:14] == b"\x88\x47"]
+    assert min(row.core.counters(row.link(name))["rx_packets"] for name in ("down1", "up2")) >= 4
+    # A socket gets the tag apart from the frame.
+    assert [frame[14:18].hex() for frame in frames[:1]] == [(16 << 12 | 1 << 8 | 63).to_bytes(4, "big").hex()]
+    assert [address for address, _ in hops(left, "10.2.0.2")] == ["10.1.0.1", "100.64.1.2", "100.64.2.2", "10.2.0.2"]
+    data = os.urandom(1_000_000)
+    assert transfer(left, right, "10.2.0.2", data) == data
+
+
+def test_flows_of_one_label_are_shared_among_workers(lab):
+    """By what is inside: of the labels all are alike."""
+    row = Row(lab, extra=TWO)
+    left, right = plain_paths(row)
+    for name in ("down1", "up2"):
+        row.core.batch(f"set interface rx-placement {name} worker 0\nset interface handoff {name} workers 0-1\n")
+    row.core.cli("clear runtime")
+    flows_arrive(right, left, flows=16, packets=250, address="10.2.0.2")
+    looked_up = vectors_by_thread(row.core, "mpls-lookup")
+    assert min(looked_up) > 500, looked_up
+    assert vectors_by_thread(row.core, "af-packet-input")[1] == 0
+
+
 def test_a_tunnel_carries_routes_and_labels(row):
     left, right = plain_paths(row)
     row.west.cli("ip route del 10.2.0.0/24")
@@ -367,6 +404,15 @@ def test_senders_learn_what_fits_with_labels(row):
     assert left.reaches("10.2.0.2", "-M", "do", "-s", 1468, count=2)
     # Who lets his packets be cut has them cut where the label is put on.
     assert left.reaches("10.2.0.2", "-M", "dont", "-s", 2000, count=2)
+
+
+def test_senders_of_ip6_learn_what_fits_with_two_labels(row):
+    left, right = paths_of_ip6(row)
+    assert not left.reaches("2001:db8:2::2", "-M", "do", "-s", 1493 - 48, count=1)
+    assert "mtu 1492" in left.ip("-6", "route", "get", "2001:db8:2::2")
+    assert left.reaches("2001:db8:2::2", "-M", "do", "-s", 1492 - 48, count=2)
+    data = os.urandom(1_000_000)
+    assert transfer(right, left, "2001:db8:1::2", data) == data
 
 
 def test_senders_learn_what_the_core_carries(row):

@@ -46,11 +46,11 @@ def meanwhile(change):
         raise failed[0]
 
 
-def flows_arrive(server, client, seconds=3, flows=8, packets=500):
+def flows_arrive(server, client, seconds=3, flows=8, packets=500, address="10.0.2.2"):
     """So many flows of UDP, so many packets a second each: none is lost, each stays in order."""
     rate = packets * 200 * 8
     end = iperf(server, client, "--udp", "--length", "200", "--parallel", str(flows), "--bitrate", str(rate),
-                "--time", str(seconds))
+                "--time", str(seconds), address=address)
     streams = [stream["udp"] for stream in end["streams"]]
     assert len(streams) == flows and all(stream["packets"] > 0.8 * seconds * packets for stream in streams), streams
     for stream in streams:
