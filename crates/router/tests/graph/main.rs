@@ -29,6 +29,7 @@ mod local6;
 mod mld;
 mod mpls;
 mod mpls_errors;
+mod mpls_paths;
 mod nd;
 mod offload;
 mod options;

@@ -301,9 +301,14 @@ impl<'a> Parser<'a> {
     }
 
     fn icmp6(&mut self) -> Result<Option<String>, String> {
+        self.echo(128, 129)
+    }
+
+    /// The header of an echo request or reply, if it is one: these are their types.
+    fn echo(&mut self, request: u8, reply: u8) -> Result<Option<String>, String> {
         let kind = match self.peek() {
-            Some("echo_request") => 128,
-            Some("echo_reply") => 129,
+            Some("echo_request") => request,
+            Some("echo_reply") => reply,
             _ => return Ok(Some("payload".into())),
         };
         self.at += 1;
@@ -347,17 +352,7 @@ impl<'a> Parser<'a> {
 
     fn icmp(&mut self) -> Result<Option<String>, String> {
         let _ = self.accept("ICMP:") || self.accept("ICMP");
-        let kind = match self.peek() {
-            Some("echo_request") => 8,
-            Some("echo_reply") => 0,
-            _ => return Ok(Some("payload".into())),
-        };
-        self.at += 1;
-        let start = self.template.bytes.len();
-        self.template.bytes.resize(start + 8, 0);
-        self.template.bytes[start] = kind;
-        self.template.icmp = Some(start);
-        Ok(Some("payload".into()))
+        self.echo(8, 0)
     }
 
     fn payload(&mut self) -> Result<(), String> {
