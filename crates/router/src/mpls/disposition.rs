@@ -1,7 +1,7 @@
 //! `ip4-mpls-label-disposition-pipe`, `-uniform`, and the same of IPv6: take the last label off and look at what is inside.
 //!
-//! Nobody has looked at that header yet: the checks of an IP packet that came by itself are made here (RFC 3031 3.10, RFC 1812
-//! 5.2.2). In the uniform model the label's time to live, when that is less, and its traffic class are the packet's (RFC 3443 5.4).
+//! The checks of an IP packet that came by itself are made here (RFC 3031 3.10, RFC 1812 5.2.2), unless `ethernet-input` has
+//! found all packets plain. In the uniform model the label's time to live, when that is less, and its traffic class are the packet's (RFC 3443 5.4).
 //!
 //! Reads: `target` (the label's leaf), the label and the header behind it. Writes: `l3`, check bits; `target`, the adjacency, the table or
 //! the destination; `rx_interface`: a packet that is looked up in another table than its interface's is from now on one of an
@@ -96,17 +96,29 @@ impl Map for Disposition {
         // Where it goes is the label's matter: nobody is told of a better way.
         let is_behind = one.is_some_and(|leaf| leaf.kind() == kind::POP);
         let marks = flag::REDIRECTED | if is_behind { flag::BEHIND_LABEL } else { 0 };
+        let is_examined = vector.common_flags() & check::EXAMINED != 0;
         let columns = vector.columns();
         for (flags, l3) in columns.flags.iter_mut().zip(columns.l3.iter_mut()) {
             *flags = *flags & !check::ALL | marks;
             *l3 = l3.wrapping_add(ENTRY_LEN as u16);
         }
+        let facts = self.facts.load(cx.round);
+        let mut found = [0; VECTOR_SIZE];
+        if is_examined
+            && !self.is_uniform
+            && self.family == Family::Ip4
+            && let Some(leaf) = one
+        {
+            columns.flags.iter_mut().for_each(|flags| *flags |= check::EXAMINED);
+            if leaf.kind() != kind::POP {
+                destinations(cx, vector, &mut found);
+            }
+            return self.all(vector, leaf, facts, &found);
+        }
         if self.is_uniform {
             self.take_over(cx, vector);
         }
-        let mut found = [0; VECTOR_SIZE];
         let faults = self.examine(cx, vector, &mut found);
-        let facts = self.facts.load(cx.round);
         if (faults | vector.any_flags()) & REMARKABLE == 0
             && let Some(leaf) = one
         {
@@ -118,6 +130,14 @@ impl Map for Disposition {
             vector.set_row(i, row);
             vector.set_edge(i, to.into());
         }
+    }
+}
+
+/// The destinations of packets of IPv4.
+fn destinations(cx: &mut Context<'_>, vector: &mut Vector, found: &mut [u32]) {
+    let (frames, _) = vector.l3_frames(cx.buffers);
+    for (i, found) in found.iter_mut().enumerate().take(frames.len()) {
+        *found = u32::from_be_bytes(*frames.bytes(i)[16..].first_chunk().expect("64 bytes are there"));
     }
 }
 

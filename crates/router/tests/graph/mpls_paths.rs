@@ -277,3 +277,67 @@ fn labels_follow_interfaces_and_tables() {
     bed.router.ip.audit().unwrap();
     assert_eq!(bed.router.ip.objects(), bed.command("show adj").unwrap().lines().count());
 }
+
+#[test]
+fn one_remarkable_packet_among_plain_ones_is_seen_and_they_go_as_without_it() {
+    let (mut bed, ports) = bed();
+    all(
+        &mut bed,
+        &[
+            "mpls local-label add 16 eos via 10.0.1.2 e1",
+            "mpls local-label add 17 eos via ip4-lookup-in-table 0",
+            "ip table add 7",
+            "mpls local-label add 18 eos via ip4-lookup-in-table 7",
+            "ip route add 198.51.100.0/24 via 10.0.1.2",
+            "ip route add table 7 198.51.100.0/24 via 10.0.1.2 next-hop-table 0",
+        ],
+    );
+    let plain = udp().bytes();
+    let spoilt = |at: usize, byte: u8| {
+        let mut bytes = udp().bytes();
+        bytes[at] = byte;
+        bytes
+    };
+    let from = |source: &str| Packet::udp(source, "198.51.100.1", b"some data").bytes();
+    let odd = [
+        spoilt(10, 0),
+        spoilt(0, 0x65),
+        from("127.0.0.1"),
+        from("224.0.0.1"),
+        Packet::udp("192.0.2.1", "224.0.0.1", b"some data").bytes(),
+        [plain.clone(), vec![0; 9]].concat(),
+        plain[..plain.len() - 1].to_vec(),
+        udp().options(&[1, 1, 1, 0]).bytes(),
+        udp().ttl(1).bytes(),
+        udp().fragment(MORE_FRAGMENTS).bytes(),
+        Packet6::udp("2001:db8:aa::1", "2001:db8:bb::1", b"some data").bytes(),
+        Packet::udp("192.0.2.1", "203.0.113.1", b"no way there").bytes(),
+        b"".to_vec(),
+    ];
+    let become_of = |bed: &mut Bed, label: u32, packets: &[&[u8]]| {
+        let mut got = Vec::new();
+        let errors = bed.errors_of(|bed| {
+            for packet in packets {
+                ports[0].receive(labelled(&ports[0], &[(label, 5, true, 9)], packet));
+            }
+            bed.run();
+            got = ports.iter().flat_map(|port| port.sent()).collect();
+        });
+        (got, errors)
+    };
+    for label in [16, 17, 18] {
+        let (alone, none) = become_of(&mut bed, label, &[&plain]);
+        assert_eq!((alone.len(), none), (1, Default::default()), "{label}");
+        for odd in &odd {
+            let (others, errors) = become_of(&mut bed, label, &[odd]);
+            let mut packets = vec![&plain[..]; 40];
+            packets[20] = odd;
+            let (got, all_errors) = become_of(&mut bed, label, &packets);
+            assert_eq!(all_errors, errors, "{label} {odd:x?}");
+            let plain_of = |frames: &[Vec<u8>]| frames.iter().filter(|frame| **frame == alone[0]).count();
+            let (whole, with_others) = ((got.len(), plain_of(&got)), (others.len(), plain_of(&others)));
+            assert_eq!(whole, (39 + with_others.0, 39 + with_others.1), "{label} {odd:x?}");
+            assert!(!errors.is_empty() || !others.is_empty());
+        }
+    }
+}

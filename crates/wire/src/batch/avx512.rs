@@ -62,6 +62,19 @@ const fn pick6(tags: u8) -> [u8; 64] {
     pick
 }
 
+/// Of frames with one label: station and ethertype, the label, the IPv4 header behind it.
+const PICK_LABEL: [u8; 64] = {
+    let mut pick = [0; 64];
+    let mut i = 0;
+    while i < 32 {
+        let byte = if i < 6 { i } else { i + 6 };
+        pick[i as usize] = byte;
+        pick[i as usize + 32] = byte + 64;
+        i += 1;
+    }
+    pick
+};
+
 /// The same of headers that begin where the packets do: nothing of Ethernet.
 const BARE: [u8; 64] = bare(false);
 const BARE6: [u8; 64] = bare(true);
@@ -192,19 +205,23 @@ pub(super) fn ip6_headers(frames: &Frames<'_>, before: bare::Before, mut columns
 
 /// See [`super::ethernet_mpls`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-pub(super) fn ethernet_mpls(frames: &Frames<'_>, station: MacAddress, mut columns: EthernetColumns<'_>) -> u32 {
+pub(super) fn ethernet_mpls<const INSIDE: bool>(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    mut columns: EthernetColumns<'_>,
+) -> u32 {
     let count = frames.len();
     let pass = Pass::new(station);
-    let pick = load(&PICKS[0]);
+    let pick = load(&PICK_LABEL);
     let mut union = _mm512_setzero_si512();
     let mut at = 0;
     while at + LANES <= count {
         prefetch(frames, at);
         let fields = transposed(frames, at, |_| pick);
-        union = _mm512_or_si512(union, pass.judge_label(&fields, number(14), &mut columns, at));
+        union = _mm512_or_si512(union, pass.judge_label::<INSIDE>(&fields, number(14), &mut columns, at));
         at += LANES;
     }
-    _mm512_reduce_or_epi32(union) as u32 | mpls::each(frames, station, &mut columns, at)
+    _mm512_reduce_or_epi32(union) as u32 | mpls::each::<INSIDE>(frames, station, &mut columns, at)
 }
 
 /// See [`super::alike_mpls`].
@@ -344,7 +361,7 @@ fn alike_of<const TAGS: usize>(
         let faults = match &mut headers {
             Headers::Ip4(columns) => pass.judge::<true>(&fields, link, columns, at),
             Headers::Ip6(columns) => pass.judge6::<true>(&fields, link, columns, at),
-            Headers::Mpls(columns) => pass.judge_label(&fields, link, columns, at),
+            Headers::Mpls(columns) => pass.judge_label::<false>(&fields, link, columns, at),
         };
         union = _mm512_or_si512(union, faults);
         if TAGS > 0 {
@@ -446,27 +463,13 @@ impl Pass {
         let too_long = _mm512_cmpgt_epu32_mask(_mm512_add_epi32(total, link), length);
         let bad_total = (_mm512_cmplt_epu32_mask(total, number(20)) | too_long) & ip4;
 
-        // One's complement sum of the ten words; its byte order does not matter.
-        let words = |v: __m512i| _mm512_add_epi32(_mm512_and_si512(v, number(0xffff)), _mm512_srli_epi32::<16>(v));
-        let sum = _mm512_add_epi32(
-            _mm512_add_epi32(
-                _mm512_add_epi32(words(first), words(second)),
-                _mm512_add_epi32(words(third), words(source)),
-            ),
-            words(target),
-        );
-        let folded = words(words(sum));
-        let bad_sum = _mm512_cmpneq_epi32_mask(folded, number(0xffff)) & ip4 & !options;
+        let bad_sum = !is_summed([first, second, third, source, target]) & ip4 & !options;
 
         let ttl = _mm512_cmple_epu32_mask(_mm512_and_si512(third, number(0xff)), number(1)) & ip4;
         // Flags and offset are the upper half, bytes swapped: 0x3fff reads 0xff3f.
         let fragment = _mm512_test_epi32_mask(second, number(0xff3f_0000)) & ip4;
 
-        // Addresses of no host: 0/8, 127/8, 224/3, of all sources and destinations at once.
-        let octets = _mm512_castsi512_si256(_mm512_permutex2var_epi8(source, self.first_octets, target));
-        let no_host = _mm256_cmpge_epu8_mask(octets, _mm256_set1_epi8(224u8 as i8))
-            | _mm256_cmpeq_epi8_mask(octets, _mm256_set1_epi8(127))
-            | _mm256_testn_epi8_mask(octets, octets);
+        let no_host = self.no_host(source, target);
         let (bad_source, special) = (no_host as u16 & ip4, (no_host >> 16) as u16 & ip4);
 
         let mut bits = _mm512_maskz_set1_epi32(foreign & !group, check::OTHER_STATION as i32);
@@ -502,6 +505,35 @@ impl Pass {
 }
 
 impl Pass {
+    /// Whose addresses are no host's, of 16 sources and, in the upper half, 16 destinations: 0/8, 127/8, 224/3.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+    #[inline]
+    fn no_host(&self, source: __m512i, target: __m512i) -> u32 {
+        let octets = _mm512_castsi512_si256(_mm512_permutex2var_epi8(source, self.first_octets, target));
+        _mm256_cmpge_epu8_mask(octets, _mm256_set1_epi8(224u8 as i8))
+            | _mm256_cmpeq_epi8_mask(octets, _mm256_set1_epi8(127))
+            | _mm256_testn_epi8_mask(octets, octets)
+    }
+
+    /// Behind whose label, the last of its stack, is an IPv4 packet about which nothing is remarkable, and nothing else. Of
+    /// frames that are not labelled it means nothing.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+    #[inline]
+    fn is_plain_inside(&self, fields: &[__m512i; 8], length: __m512i, link: __m512i) -> u16 {
+        let [_, _, entry, first, second, third, source, target] = *fields;
+        let total = _mm512_srli_epi32::<16>(_mm512_shuffle_epi8(first, total_bytes()));
+        let end = _mm512_add_epi32(total, _mm512_add_epi32(link, number(4)));
+        let no_host = self.no_host(source, target);
+        _mm512_test_epi32_mask(entry, number(0x1_0000))
+            & _mm512_cmpeq_epi32_mask(_mm512_and_si512(first, number(0xff)), number(0x45))
+            & _mm512_cmpge_epu32_mask(total, number(20))
+            & _mm512_cmpeq_epi32_mask(end, length)
+            & _mm512_testn_epi32_mask(second, number(0xff3f_0000))
+            & _mm512_cmpgt_epu32_mask(_mm512_and_si512(third, number(0xff)), number(1))
+            & is_summed([first, second, third, source, target])
+            & !(no_host as u16 | (no_host >> 16) as u16)
+    }
+
     /// All checks of 16 IPv6 packets, as [`Pass::judge`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     #[inline]
@@ -572,7 +604,7 @@ impl Pass {
     /// The checks of 16 frames with a label, as [`Pass::judge`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     #[inline]
-    fn judge_label(
+    fn judge_label<const INSIDE: bool>(
         &self,
         fields: &[__m512i; 8],
         link: __m512i,
@@ -602,13 +634,37 @@ impl Pass {
         {
             bits = _mm512_mask_or_epi32(bits, mask, bits, number(bit));
         }
+        let mut all = bits;
+        if INSIDE {
+            let split = not_mpls | _mm512_test_epi32_mask(old, number(check::CHAINED));
+            let plain = self.is_plain_inside(fields, length, link) & !split;
+            all = _mm512_mask_or_epi32(all, plain, all, number(check::EXAMINED));
+        }
         // SAFETY: 16 flags and targets, as cut out above.
         unsafe {
-            _mm512_storeu_si512(flags.as_mut_ptr().cast(), _mm512_or_si512(old, bits));
+            _mm512_storeu_si512(flags.as_mut_ptr().cast(), _mm512_or_si512(old, all));
             _mm512_storeu_si512(targets.as_mut_ptr().cast(), _mm512_shuffle_epi8(entry, self.swap));
         }
         bits
     }
+}
+
+/// Whose ten words have the one's complement sum of a sound IPv4 header (RFC 1071); the order of bytes does not matter.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn is_summed([first, second, third, source, target]: [__m512i; 5]) -> u16 {
+    let sum = _mm512_add_epi32(
+        _mm512_add_epi32(_mm512_add_epi32(words(first), words(second)), _mm512_add_epi32(words(third), words(source))),
+        words(target),
+    );
+    _mm512_cmpeq_epi32_mask(words(words(sum)), number(0xffff))
+}
+
+/// The sums of both words of each dword.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn words(dwords: __m512i) -> __m512i {
+    _mm512_add_epi32(_mm512_and_si512(dwords, number(0xffff)), _mm512_srli_epi32::<16>(dwords))
 }
 
 /// Which of 16 addresses are in ff00::/8, fe80::/10 or ::/32, by the dwords that they begin with, as they lie in memory.

@@ -91,6 +91,16 @@ fn framed<const HEADER: usize>(head: &[u8; 64], before: Before, ethertype: [u8; 
     framed
 }
 
+/// Whether behind one word is an IPv4 packet about which there is nothing to say, and nothing behind that.
+#[inline(always)]
+pub(super) fn is_plain(head: &[u8; 64], length: u16) -> bool {
+    let before = Before::OneWord;
+    let head = framed::<{ ipv4::HEADER_LEN }>(head, before, [8, 0]);
+    let own = length.saturating_sub(before.bytes());
+    let (bits, total, _) = scalar::judge::<0>(&head, own.saturating_add(ETHERNET as u16), scalar::Station::new(OURS));
+    bits == 0 && total == own
+}
+
 /// The packets from one on, each by itself.
 pub(super) fn each4(frames: &Frames<'_>, before: Before, columns: &mut EthernetColumns<'_>, from: usize) -> u32 {
     let station = scalar::Station::new(OURS);

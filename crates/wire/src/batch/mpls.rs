@@ -2,7 +2,9 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
-use super::{Alike, EthernetColumns, FEW, Frames, Shape, Simd, WRITABLE_BEFORE, avx512_available, check, scalar, word};
+use super::{
+    Alike, EthernetColumns, FEW, Frames, Shape, Simd, WRITABLE_BEFORE, avx512_available, bare, check, scalar, word,
+};
 use crate::addr::MacAddress;
 use crate::ethernet::EtherType;
 use crate::mpls::ENTRY_LEN;
@@ -12,38 +14,58 @@ const LEN: u16 = 14 + ENTRY_LEN as u16;
 
 /// Station, EtherType and the top entry of the label stack of frames, into the columns: `target` is that entry in host order.
 /// Says the union of all faults. Bits of [`check`] mean here: `SHORT`: shorter than header and entry; `TTL`: the entry's time
-/// to live is 0 or 1.
+/// to live is 0 or 1. `EXAMINED`, no fault and only of who looks `inside`: behind the label, the last of its stack, is an IPv4
+/// packet about which [`super::ip4_headers`] would find nothing to say, and nothing behind that.
 ///
 /// # Panics
 /// When a column is shorter than the frames are many.
-pub fn ethernet_mpls(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
-    ethernet_mpls_with(Simd::detected(), frames, station, columns)
+pub fn ethernet_mpls(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>, inside: bool) -> u32 {
+    ethernet_mpls_with(Simd::detected(), frames, station, columns, inside)
 }
 
 /// [`ethernet_mpls`] by a chosen instruction set (which the processor must have). There is none for AVX2 alone.
-pub fn ethernet_mpls_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
+pub fn ethernet_mpls_with(
+    simd: Simd,
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: EthernetColumns<'_>,
+    inside: bool,
+) -> u32 {
     let mut columns = columns.first(frames.len());
     match simd {
         #[cfg(target_arch = "x86_64")]
         Simd::Avx512 if frames.len() >= FEW => {
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::ethernet_mpls(frames, station, columns) }
+            unsafe {
+                match inside {
+                    true => avx512::ethernet_mpls::<true>(frames, station, columns),
+                    false => avx512::ethernet_mpls::<false>(frames, station, columns),
+                }
+            }
         }
-        _ => each(frames, station, &mut columns, 0),
+        _ if inside => each::<true>(frames, station, &mut columns, 0),
+        _ => each::<false>(frames, station, &mut columns, 0),
     }
 }
 
 /// The packets from one on, each by itself.
 #[inline(always)]
-pub(super) fn each(frames: &Frames<'_>, station: MacAddress, columns: &mut EthernetColumns<'_>, from: usize) -> u32 {
+pub(super) fn each<const INSIDE: bool>(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: &mut EthernetColumns<'_>,
+    from: usize,
+) -> u32 {
     let station = scalar::Station::new(station);
     let sides = columns.flags.iter_mut().zip(columns.length.iter()).zip(columns.target.iter_mut());
     let mut union = 0;
     for (i, ((flags, length), target)) in sides.enumerate().skip(from) {
         frames.prefetch(i + scalar::AHEAD);
         let (bits, entry) = judge::<0>(frames.bytes(i), *length, station);
-        (*flags, *target) = (*flags | bits, entry);
+        let split = bits & check::NOT_MPLS | *flags & check::CHAINED;
+        let plain = INSIDE && split == 0 && entry & BOTTOM != 0 && bare::is_plain(frames.bytes(i), *length);
+        (*flags, *target) = (*flags | bits | if plain { check::EXAMINED } else { 0 }, entry);
         union |= bits;
     }
     union
@@ -306,7 +328,7 @@ mod tests {
             for simd in sets() {
                 let mut bed = Bed::new(&vec![plain.clone(); 37]);
                 let (frames, columns) = bed.frames();
-                assert_eq!(ethernet_mpls_with(simd, &frames, STATION, columns), bit, "{simd:?}");
+                assert_eq!(ethernet_mpls_with(simd, &frames, STATION, columns, false), bit, "{simd:?}");
                 assert_eq!(bed.flags, [bit; 37], "{simd:?}");
                 assert!(bit != 0 || bed.target == [entry(16, 5, true, 64).0; 37], "{simd:?}");
                 for (tags, control) in all_tags {
@@ -326,22 +348,99 @@ mod tests {
         }
     }
 
+    /// A packet of IPv4.
+    fn packet() -> Vec<u8> {
+        let header = [0x45, 0, 0, 28, 0, 1, 0x40, 0, 9, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 1];
+        let mut whole = frame(&[entry(16, 5, true, 64)], &[&header[..], &[7; 8]].concat());
+        sum(&mut whole);
+        whole.split_off(18)
+    }
+
+    /// Makes the checksum of the header behind the label of a frame right.
+    fn sum(frame: &mut [u8]) {
+        frame[28..30].fill(0);
+        let sum = checksum::checksum(&frame[18..38]);
+        frame[28..30].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    #[test]
+    fn who_looks_inside_finds_plain_packets() {
+        type Spoil = fn(&mut Vec<u8>);
+        let remarkable: [Spoil; 17] = [
+            |f| f[16] &= !1, // not the last label
+            |f| f[18] = 0x65,
+            |f| f[18] = 0x46,
+            |f| f[21] = 19,
+            |f| f[21] = 27,
+            |f| f[21] = 29,
+            |f| f.push(0),
+            |f| f.truncate(45),
+            |f| f[24] = 0x20,
+            |f| f[25] = 1,
+            |f| f[26] = 1,
+            |f| f[26] = 0,
+            |f| f[30] = 127,
+            |f| f[30] = 0,
+            |f| f[34] = 224,
+            |f| f[34] = 255,
+            |f| f[13] = 0x48,
+        ];
+        let whole = frame(&[entry(16, 5, true, 64)], &packet());
+        let with = |spoil: Spoil| {
+            let mut frame = whole.clone();
+            spoil(&mut frame);
+            sum(&mut frame);
+            frame
+        };
+        let mut cases: Vec<(Vec<u8>, bool)> = remarkable.iter().map(|spoil| (with(*spoil), false)).collect();
+        // Its time to live is the label's matter, and whose frame it is that of the link.
+        let plain: [Spoil; 5] = [|_| {}, |f| f[17] = 1, |f| f[0] = 1, |f| f[24] = 0x40, |f| f[26] = 2];
+        cases.extend(plain.iter().map(|spoil| (with(*spoil), true)));
+        let mut wrong = whole.clone();
+        wrong[29] ^= 1;
+        cases.push((wrong, false));
+        for (number, (frame, is_plain)) in cases.iter().enumerate() {
+            for simd in sets() {
+                for (inside, chained) in [(true, 0), (true, check::CHAINED), (false, 0)] {
+                    let mut bed = Bed::new(&vec![frame.clone(); 37]);
+                    bed.flags.fill(chained);
+                    let (frames, columns) = bed.frames();
+                    let union = ethernet_mpls_with(simd, &frames, STATION, columns, inside);
+                    assert_eq!(union & check::EXAMINED, 0);
+                    let found = *is_plain && inside && chained == 0;
+                    let expected = if found { check::EXAMINED } else { 0 };
+                    let of = |flags: &u32| flags & check::EXAMINED;
+                    assert!(
+                        bed.flags.iter().all(|flags| of(flags) == expected),
+                        "{number} {simd:?} {inside} {chained}"
+                    );
+                }
+            }
+        }
+    }
+
     proptest! {
         #[test]
-        fn instruction_sets_agree(frames in prop::collection::vec((0..20usize, any::<u8>(), 12..40usize), 40)) {
-            let frames: Vec<Vec<u8>> = frames.into_iter().map(|(at, byte, length)| {
-                let mut frame = frame(&[entry(16, 5, true, 64)], &[9; 22]);
+        fn instruction_sets_agree(
+            frames in prop::collection::vec((0..42usize, any::<u8>(), 12..60usize, any::<bool>()), 40),
+            inside in any::<bool>(),
+        ) {
+            let frames: Vec<Vec<u8>> = frames.into_iter().map(|(at, byte, length, summed)| {
+                let mut frame = frame(&[entry(16, 5, true, 64)], &packet());
                 frame[at] = byte;
+                if summed {
+                    sum(&mut frame);
+                }
                 frame.truncate(length);
                 frame
             }).collect();
             let mut expected = Bed::new(&frames);
             let (heads, columns) = expected.frames();
-            let union = ethernet_mpls_with(Simd::Scalar, &heads, STATION, columns);
+            let union = ethernet_mpls_with(Simd::Scalar, &heads, STATION, columns, inside);
             for simd in sets() {
                 let mut bed = Bed::new(&frames);
                 let (heads, columns) = bed.frames();
-                prop_assert_eq!(ethernet_mpls_with(simd, &heads, STATION, columns), union);
+                prop_assert_eq!(ethernet_mpls_with(simd, &heads, STATION, columns, inside), union);
                 prop_assert_eq!(&bed.flags, &expected.flags);
                 prop_assert_eq!(&bed.target, &expected.target);
                 prop_assert_eq!(&bed.length, &expected.length);
