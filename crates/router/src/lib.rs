@@ -397,13 +397,12 @@ impl Router {
         let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Vec::new()));
         let places = Places::new(options.workers)?;
         let labels: mpls::table::SharedLabels = Arc::new(Published::new(&domain, Vec::new()));
-        let openers = mpls::Openers::default();
         let fibs = Fibs4::new(tables4.clone(), facts.clone(), places.clone());
         let fibs6 = Fibs6::new(tables6.clone(), facts.clone(), places.clone());
 
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
-        ethernet::register(&mut graph, &facts, &fibs, &openers, &counters)?;
+        ethernet::register(&mut graph, &facts, &fibs, &counters)?;
         let (arp, neighbours) = arp::register(&mut graph, &facts, &fibs, &objects.handle(), &sender)?;
         let ip4 = ip4::register(
             &mut graph,
@@ -458,7 +457,7 @@ impl Router {
             closing: HashSet::new(),
             lives: 0,
             interfaces: Interfaces::default(),
-            ip: Ip::new((fib4, tables4), (fib6, tables6), LabelTables::new(labels, openers), objects, places),
+            ip: Ip::new((fib4, tables4), (fib6, tables6), LabelTables::new(labels), objects, places),
             neighbours,
             detection: Detection::default(),
             proxied: Proxied::new(),

@@ -6,13 +6,12 @@
 //! Reads: `l2`, `length`, `rx_interface`. Writes: check bits into `flags`, `target` (IPv4
 //! destination, or top label), `l3`; `rx_interface`, when a sub-interface takes the frame by its VLAN tags;
 //! cuts Ethernet padding off `length`. Next: `ip4-input`, `ip6-input`, `mpls-input`, `arp-input`, `llc-input`,
-//! or a drop by name. While it looks at headers it has what their destinations need of a large routing table fetched. Where labels
-//! are taken off it looks at the IPv4 header behind a label at once, for the node that does so.
+//! or a drop by name. While it looks at headers it has what their destinations need of a large routing table fetched; behind a
+//! label it looks at the IPv4 header, too, for the node that takes the label off.
 
 use super::station;
 use crate::interface::{Facts, FactsTable, SharedFacts};
 use crate::ip::Fibs4;
-use crate::mpls::Openers;
 use crate::vlan::{Found, Inner};
 use graph::vector::VECTOR_SIZE;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, flag};
@@ -77,7 +76,6 @@ pub struct EthernetInput {
 /// What frames are judged with.
 struct Intake {
     fibs: Fibs4,
-    openers: Openers,
     /// Packets and bytes received, by interface: devices count their own, we the sub-interfaces'.
     rx: Arc<CounterTable>,
     scratch: Box<Scratch>,
@@ -93,10 +91,10 @@ struct Scratch {
 }
 
 impl EthernetInput {
-    pub fn new(facts: SharedFacts, fibs: Fibs4, openers: Openers, rx: Arc<CounterTable>) -> EthernetInput {
+    pub fn new(facts: SharedFacts, fibs: Fibs4, rx: Arc<CounterTable>) -> EthernetInput {
         let scratch =
             Scratch { shapes: [Shape::PLAIN; VECTOR_SIZE], tags: [0; VECTOR_SIZE], lengths: [0; VECTOR_SIZE] };
-        EthernetInput { facts, intake: Intake { fibs, openers, rx, scratch: Box::new(scratch) } }
+        EthernetInput { facts, intake: Intake { fibs, rx, scratch: Box::new(scratch) } }
     }
 }
 
@@ -169,7 +167,7 @@ impl Intake {
         }
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
         if ethertype == EtherType::MPLS {
-            let faults = batch::ethernet_mpls(&frames, facts.mac, columns, self.openers.is_any());
+            let faults = batch::ethernet_mpls(&frames, facts.mac, columns);
             return self.examined(cx, vector, range, (table, facts), Looked { faults, ..Looked::MPLS });
         }
         // Few packets are through before anything has come.

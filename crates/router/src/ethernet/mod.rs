@@ -9,7 +9,6 @@ mod station;
 use crate::capability::{self, Capability, Stage};
 use crate::interface::{InterfaceCounters, SharedFacts};
 use crate::ip::Fibs4;
-use crate::mpls::Openers;
 use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
 
 /// For `show plugins` and `show features`.
@@ -27,21 +26,19 @@ pub(crate) const CAPABILITY: Capability = Capability {
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(
+pub fn register(
     graph: &mut Graph,
     facts: &SharedFacts,
     fibs: &Fibs4,
-    openers: &Openers,
     counters: &InterfaceCounters,
 ) -> Result<NodeIndex, GraphError> {
     let punts = counters.punts.clone();
     graph.register(llc::spec(), move |_| Behaviour::Map(Box::new(llc::LlcInput::new(punts.clone()))))?;
     let punts = counters.punts.clone();
     graph.register(snap::spec(), move |_| Behaviour::Map(Box::new(snap::SnapInput::new(punts.clone()))))?;
-    let (facts, fibs, openers, rx) = (facts.clone(), fibs.clone(), openers.clone(), counters.rx.clone());
+    let (facts, fibs, rx) = (facts.clone(), fibs.clone(), counters.rx.clone());
     graph.register(input::spec(), move |_| {
-        let input = input::EthernetInput::new(facts.clone(), fibs.clone(), openers.clone(), rx.clone());
-        Behaviour::Map(Box::new(input))
+        Behaviour::Map(Box::new(input::EthernetInput::new(facts.clone(), fibs.clone(), rx.clone())))
     })
 }
 

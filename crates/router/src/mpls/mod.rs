@@ -22,7 +22,6 @@ pub(crate) mod table;
 pub mod tunnel;
 
 pub use control::MplsError;
-pub(crate) use table::Openers;
 
 use crate::capability::{Capability, Stage};
 use crate::icmp::SharedPolicy;

@@ -43,11 +43,6 @@ pub(crate) fn is_uniform(leaf: Leaf) -> bool {
     NODES[node_of(leaf)].1
 }
 
-/// Whether it lets out IPv4 with its own time to live.
-pub(crate) fn is_of_ip4_pipe(leaf: Leaf) -> bool {
-    matches!(leaf.kind(), kind::POP | kind::POP_LOOKUP) && NODES[node_of(leaf)] == (Family::Ip4, false)
-}
-
 /// The table of a leaf of [`into_table`].
 pub(crate) fn table_of(leaf: Leaf) -> Option<TableIndex> {
     let index = leaf.index() & 0xffff;

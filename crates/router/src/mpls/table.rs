@@ -8,7 +8,6 @@ use graph::Graph;
 use rcu::Published;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tables::{LabelKey, LabelLookup, LabelTable, LabelWay, Leaf, kind};
 use wire::Family;
 use wire::mpls::{ENTROPY_INDICATOR, FIRST_UNRESERVED, IPV4_EXPLICIT_NULL, IPV6_EXPLICIT_NULL, ROUTER_ALERT};
@@ -18,28 +17,6 @@ pub const MAX_TABLES: usize = 256;
 
 /// The tables by index, as control publishes them; none where there is none.
 pub(crate) type SharedLabels = Arc<Published<Vec<Option<LabelLookup>>>>;
-
-/// How many labels let out packets of IPv4 by the pipe model: while there are some, `ethernet-input` looks behind labels at
-/// once. A hint: nothing depends on whether it did.
-#[derive(Clone, Default)]
-pub(crate) struct Openers(Arc<AtomicUsize>);
-
-impl Openers {
-    #[inline]
-    pub fn is_any(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    fn changed(&self, key: LabelKey, before: LabelWay, now: LabelWay) {
-        // What labels mean of themselves most routers never see.
-        let opens = |way: LabelWay| usize::from(is_free(key.label()) && pop::is_of_ip4_pipe(way.leaf));
-        match (opens(before), opens(now)) {
-            (0, 1) => self.0.fetch_add(1, Ordering::Relaxed),
-            (1, 0) => self.0.fetch_sub(1, Ordering::Relaxed),
-            _ => 0,
-        };
-    }
-}
 
 /// Of the entropy label indicator: it and the label behind it are taken off, and what was on top of them is looked up again.
 pub(crate) const ENTROPY: Leaf = Leaf::new(kind::LOOKUP, 1 << 16);
@@ -56,21 +33,15 @@ pub(crate) struct Labels {
     pub id: u32,
     table: LabelTable,
     routes: BTreeMap<LabelKey, LabelRoute>,
-    openers: Openers,
 }
 
 impl Labels {
-    fn new(id: u32, openers: &Openers) -> std::io::Result<Labels> {
-        let (table, routes) = (LabelTable::new()?, BTreeMap::new());
-        let mut labels = Labels { id, table, routes, openers: openers.clone() };
-        reserved().for_each(|(key, leaf)| labels.lead(key, LabelWay::to(leaf)));
-        Ok(labels)
-    }
-
-    /// Has lookups find something else.
-    fn lead(&mut self, key: LabelKey, way: LabelWay) {
-        let before = self.table.set(key, way);
-        self.openers.changed(key, before, way);
+    fn new(id: u32) -> std::io::Result<Labels> {
+        let mut table = LabelTable::new()?;
+        for (key, leaf) in reserved() {
+            table.set(key, LabelWay::to(leaf));
+        }
+        Ok(Labels { id, table, routes: BTreeMap::new() })
     }
 
     pub fn routes(&self) -> impl Iterator<Item = (LabelKey, LabelRoute)> + '_ {
@@ -88,7 +59,7 @@ impl Labels {
 
     /// Gives a label other paths, or none. What it had.
     pub fn set(&mut self, key: LabelKey, route: Option<LabelRoute>, way: LabelWay) -> Option<LabelRoute> {
-        self.lead(key, way);
+        self.table.set(key, way);
         match route {
             Some(route) => self.routes.insert(key, route),
             None => self.routes.remove(&key),
@@ -124,13 +95,12 @@ pub(crate) fn is_free(label: u32) -> bool {
 pub struct LabelTables {
     places: Vec<Option<Labels>>,
     shared: SharedLabels,
-    openers: Openers,
     leaving: Leaving<u16>,
 }
 
 impl LabelTables {
-    pub(crate) fn new(shared: SharedLabels, openers: Openers) -> LabelTables {
-        LabelTables { places: Vec::new(), shared, openers, leaving: Leaving::default() }
+    pub(crate) fn new(shared: SharedLabels) -> LabelTables {
+        LabelTables { places: Vec::new(), shared, leaving: Leaving::default() }
     }
 
     pub(crate) fn get(&self, index: LabelTableIndex) -> Option<&Labels> {
@@ -170,7 +140,7 @@ impl LabelTables {
         };
         let Some(index) = range.into_iter().find(is_free) else { return Ok(None) };
         let at = usize::from(index);
-        let labels = Labels::new(id, &self.openers)?;
+        let labels = Labels::new(id)?;
         self.places.resize_with(self.places.len().max(at + 1), || None);
         self.places[at] = Some(labels);
         self.publish();
@@ -193,13 +163,16 @@ impl LabelTables {
 
     /// Has lookups find what has become of a list.
     pub(crate) fn lead(&mut self, table: LabelTableIndex, list: &PathList, id: ListId, way: LabelWay) {
-        let labels = self.get_mut(table);
+        let Labels { table, routes, .. } = self.get_mut(table);
         match list.few_users() {
-            Some(users) => users.iter().filter_map(User::label).for_each(|key| labels.lead(key, way)),
+            Some(users) => users.iter().filter_map(User::label).for_each(|key| {
+                table.set(key, way);
+            }),
             None => {
-                let of_list = labels.routes.iter().filter(|(_, route)| route.list == id);
-                let keys: Vec<LabelKey> = of_list.map(|(key, _)| *key).collect();
-                keys.into_iter().for_each(|key| labels.lead(key, way));
+                let of_list = routes.iter().filter(|(_, route)| route.list == id);
+                of_list.for_each(|(key, _)| {
+                    table.set(*key, way);
+                });
             }
         }
     }

@@ -205,11 +205,7 @@ pub(super) fn ip6_headers(frames: &Frames<'_>, before: bare::Before, mut columns
 
 /// See [`super::ethernet_mpls`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
-pub(super) fn ethernet_mpls<const INSIDE: bool>(
-    frames: &Frames<'_>,
-    station: MacAddress,
-    mut columns: EthernetColumns<'_>,
-) -> u32 {
+pub(super) fn ethernet_mpls(frames: &Frames<'_>, station: MacAddress, mut columns: EthernetColumns<'_>) -> u32 {
     let count = frames.len();
     let pass = Pass::new(station);
     let pick = load(&PICK_LABEL);
@@ -218,10 +214,10 @@ pub(super) fn ethernet_mpls<const INSIDE: bool>(
     while at + LANES <= count {
         prefetch(frames, at);
         let fields = transposed(frames, at, |_| pick);
-        union = _mm512_or_si512(union, pass.judge_label::<INSIDE>(&fields, number(14), &mut columns, at));
+        union = _mm512_or_si512(union, pass.judge_label::<true>(&fields, number(14), &mut columns, at));
         at += LANES;
     }
-    _mm512_reduce_or_epi32(union) as u32 | mpls::each::<INSIDE>(frames, station, &mut columns, at)
+    _mm512_reduce_or_epi32(union) as u32 | mpls::each::<true>(frames, station, &mut columns, at)
 }
 
 /// See [`super::alike_mpls`].
