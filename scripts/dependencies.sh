@@ -26,6 +26,8 @@ need dnsmasq-base command -v dnsmasq
 need ethtool command -v ethtool
 need tcpdump command -v tcpdump
 need tshark command -v tshark
+need dpdk-dev command -v dpdk-testpmd
+need librte-net-memif23 sh -c "ls /usr/lib/*/dpdk/pmds-*/librte_net_memif.so.*"
 need qemu-system-x86 command -v qemu-system-x86_64
 need busybox-static test -x /bin/busybox
 need cpio command -v cpio

@@ -119,8 +119,14 @@ impl Queue {
     /// Polls it, until it is empty for long enough; for ever, when nobody would say that it has something.
     fn begin(&mut self, mode: Mode) {
         self.mode = if self.is_watched { mode } else { Mode::Polling };
+        self.resume(time::ticks());
+    }
+
+    /// Polls it from now on.
+    fn resume(&mut self, now: u64) {
         self.waits = false;
-        self.busy_at = time::ticks();
+        self.busy_at = now;
+        self.receive.end_wait();
     }
 
     /// What it is called where its descriptor is watched.
@@ -320,8 +326,7 @@ impl DeviceInput {
         let queues = &mut self.queues;
         ready.each(|key| {
             if let Some(queue) = queues.iter_mut().find(|queue| queue.waits && queue.key() == key) {
-                queue.waits = false;
-                queue.busy_at = now;
+                queue.resume(now);
             }
         });
     }
@@ -334,6 +339,9 @@ impl DeviceInput {
             Mode::Interrupt => true,
             Mode::Adaptive => now.saturating_sub(queue.busy_at) > self.patience,
         };
+        if queue.waits && !queue.receive.begin_wait() {
+            queue.resume(now);
+        }
         if queue.waits && queue.receive.is_gone() {
             // Its descriptor would say for ever that there is something.
             self.forget(&self.queues[at]);

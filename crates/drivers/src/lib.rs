@@ -14,6 +14,7 @@ mod host;
 mod host_tests;
 pub mod input;
 pub mod loopback;
+pub mod memif;
 pub mod null;
 pub mod offload;
 pub mod output;
@@ -42,7 +43,7 @@ pub struct Finishes {
 
 /// An open device.
 pub struct Device {
-    /// The driver's name: `tap`, `af_packet`, `pg`, `null`, `loopback`.
+    /// The driver's name: `tap`, `af_packet`, `memif`, `pg`, `null`, `loopback`.
     pub driver: &'static str,
     /// The node that its packets come in by, as VPP calls it.
     pub input_node: &'static str,
@@ -110,6 +111,10 @@ pub trait Link: Send {
     fn set_admin(&mut self, _up: bool) -> std::io::Result<()> {
         Ok(())
     }
+    /// What is behind a memif.
+    fn memif(&self) -> Option<&memif::Care> {
+        None
+    }
 }
 
 /// A receive queue, owned by one worker.
@@ -120,6 +125,13 @@ pub trait Receive: Send {
     fn receive(&mut self, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts);
     /// Readable when something has arrived; none: nobody can wait for it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+    /// It is not polled until its descriptor says that something has come: has the other side say so. False: something has
+    /// come just now, and it is to be polled.
+    fn begin_wait(&mut self) -> bool {
+        true
+    }
+    /// It is polled again.
+    fn end_wait(&mut self) {}
     /// Whether it will never bring anything again. Nobody waits for it any more.
     fn is_gone(&self) -> bool {
         false

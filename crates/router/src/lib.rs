@@ -24,6 +24,7 @@ pub mod ip4;
 pub mod ip6;
 pub mod local;
 pub mod logging;
+pub mod memif;
 pub mod mld;
 pub mod mpls;
 pub mod nd;
@@ -55,6 +56,7 @@ use ip::fibs::SharedTables;
 use ip::{Fibs4, Fibs6};
 use local::UdpListeners;
 use logging::Logging;
+use memif::{Memif, MemifError};
 use mld::control::Listening;
 use mpls::table::LabelTables;
 use nd::dad::Detection;
@@ -166,6 +168,8 @@ pub enum Error {
     AddressThere { prefix: Prefix, name: String },
     #[error("{name} does not have the address {prefix}")]
     NoSuchAddress { prefix: Prefix, name: String },
+    #[error(transparent)]
+    Memif(#[from] MemifError),
     #[error(transparent)]
     Ip6(#[from] ip6::Ip6Error),
     #[error(transparent)]
@@ -319,6 +323,7 @@ pub struct Router {
     pub icmp: Icmp,
     icmp_policy: icmp::SharedPolicy,
     pub(crate) links: LinkWatch,
+    pub memif: Memif,
     stalls: StallWatch,
     /// Where packets for the host go.
     pub punts: Punts,
@@ -490,6 +495,7 @@ impl Router {
             icmp: Icmp::default(),
             icmp_policy,
             links: LinkWatch::default(),
+            memif: Memif::default(),
             stalls: StallWatch::default(),
             punts: Punts::default(),
             punt_table,
@@ -564,6 +570,7 @@ pub fn commands() -> CommandSet<Router> {
     let mut set = CommandSet::new();
     interface::cli::register(&mut set);
     vlan::cli::register(&mut set);
+    memif::cli::register(&mut set);
     ip::cli::register(&mut set);
     ip6::cli::register(&mut set);
     mpls::cli::register(&mut set);

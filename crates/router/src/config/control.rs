@@ -120,6 +120,7 @@ impl Router {
         crate::nd::config::statements(self, &mut statements);
         crate::ip::vrf::statements(self, &mut statements);
         crate::mpls::config::tables(self, &mut statements);
+        crate::memif::config::statements(self, &mut statements);
         interface::config::statements(self, &mut statements);
         span::config::statements(self, &mut statements);
         handoff::config::statements(self, &mut statements);

@@ -378,7 +378,7 @@ fn create_loopback(router: &mut Router, args: &Args) -> Answer {
 }
 
 /// `delete tap` and its like: only what they say.
-fn delete_of_driver(router: &mut Router, args: &Args, driver: &str, what: &str) -> Answer {
+pub(crate) fn delete_of_driver(router: &mut Router, args: &Args, driver: &str, what: &str) -> Answer {
     let index = find(router, args)?;
     let interface = router.interfaces.get(index)?;
     if interface.driver != driver {

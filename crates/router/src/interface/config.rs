@@ -64,6 +64,7 @@ fn of_interface(ip: &Ip, interface: &Interface, into: &mut Vec<Statement>) {
     if let Some(creation) = &interface.creation {
         let mut made = Statement::new(creation.command(name), removal(name));
         made.claims = creation.claims();
+        made.needs.extend(creation.needs());
         into.push(made);
     }
     if let Some(sub) = &interface.sub {

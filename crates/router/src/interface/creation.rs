@@ -1,8 +1,10 @@
 //! How an interface is made: what it takes to open its device, and the command that says
 //! the same, so that a saved configuration makes it again.
 
+use crate::memif::Memif;
 use crate::{Devices, Error, Router};
 use drivers::af_packet::{self, AfPacketOptions};
+use drivers::memif::{self, Role};
 use drivers::tap::{self, TapOptions};
 use drivers::{Device, OpenError, loopback, null, pg, stand_in};
 use graph::InterfaceIndex;
@@ -18,6 +20,7 @@ pub enum Creation {
     PacketGenerator,
     Null,
     Loopback(LoopbackOptions),
+    Memif(memif::Options),
 }
 
 /// What a loopback interface shall be.
@@ -37,6 +40,7 @@ impl Creation {
             Creation::PacketGenerator => router.free_name("pg"),
             Creation::Null => router.free_name("null"),
             Creation::Loopback(options) => format!("loop{}", options.instance),
+            Creation::Memif(options) => options.name(),
         }
     }
 
@@ -69,6 +73,20 @@ impl Creation {
                 let mac = option("mac", options.mac.map(|mac| mac.to_string()));
                 format!("create loopback interface instance {}{mac} name {name}", options.instance)
             }
+            Creation::Memif(options) => {
+                let role = if options.role == Role::Master { "master" } else { "slave" };
+                let text =
+                    |secret: [u8; memif::SECRET]| String::from_utf8_lossy(&secret).trim_end_matches('\0').to_string();
+                [
+                    format!("create interface memif id {} socket-id {} {role}", options.id, options.socket_id),
+                    format!(" ring-size {} buffer-size {}", 1u32 << options.log2_ring_size, options.buffer_size),
+                    format!(" rx-queues {} tx-queues {}", options.rx_queues, options.tx_queues),
+                    option("hw-addr", options.hw_address.map(|mac| mac.to_string())),
+                    option("secret", options.secret.map(text)),
+                    format!(" name {name}"),
+                ]
+                .concat()
+            }
         }
     }
 
@@ -83,7 +101,20 @@ impl Creation {
             }
             Creation::HostInterface(options) => vec![format!(" {}", options.host_interface)],
             Creation::Loopback(options) => vec![format!("loopback instance {}", options.instance)],
+            Creation::Memif(options) => {
+                vec![format!("memif {} {:?} on {}", options.id, options.role, options.socket)]
+            }
             Creation::PacketGenerator | Creation::Null => vec![],
+        }
+    }
+
+    /// The commands that remove what must be there first.
+    pub fn needs(&self) -> Option<String> {
+        match self {
+            Creation::Memif(options) if options.socket_id != 0 => {
+                Some(crate::memif::config::removal(options.socket_id))
+            }
+            _ => None,
         }
     }
 
@@ -94,6 +125,7 @@ impl Creation {
             Creation::PacketGenerator => "pg",
             Creation::Null => "null",
             Creation::Loopback(_) => "loopback",
+            Creation::Memif(_) => "memif",
         }
     }
 
@@ -103,6 +135,7 @@ impl Creation {
             Creation::Tap(options) => options.hw_address,
             Creation::HostInterface(options) => options.hw_address,
             Creation::Loopback(options) => options.mac,
+            Creation::Memif(options) => options.hw_address,
             Creation::PacketGenerator | Creation::Null => None,
         }
     }
@@ -114,17 +147,18 @@ impl Creation {
                 Some(options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id)))
             }
             Creation::HostInterface(options) => Some(options.host_interface.clone()),
-            Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) => None,
+            Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) | Creation::Memif(_) => None,
         }
     }
 
-    fn open(&self, number: u32) -> Result<Device, OpenError> {
+    fn open(&self, number: u32, memifs: &mut Memif) -> Result<Device, OpenError> {
         Ok(match self {
             Creation::Tap(options) => tap::open(options.clone())?,
             Creation::HostInterface(options) => af_packet::open(options.clone())?,
             Creation::PacketGenerator => pg::open(number),
             Creation::Null => null::open(number),
             Creation::Loopback(options) => loopback::open(options.instance, options.mac),
+            Creation::Memif(options) => memifs.open(options.clone())?,
         })
     }
 
@@ -136,6 +170,7 @@ impl Creation {
         let queues = match self {
             Creation::Tap(options) => options.queues,
             Creation::HostInterface(options) => options.queues,
+            Creation::Memif(options) => options.rx_queues,
             Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) => 0,
         };
         stand_in::open(self.driver(), self.host(), queues)
@@ -199,7 +234,7 @@ impl Router {
             true => self.await_closing(),
             false => None,
         };
-        match (creation.open(number), unheard) {
+        match (creation.open(number, &mut self.memif), unheard) {
             (Err(OpenError::System { what, source }), Some(worker)) if source.kind() == ErrorKind::ResourceBusy => {
                 Err(OpenError::Refused(format!(
                     "{what}: worker {worker}, which is stuck (`show threads'), has it open still"

@@ -204,6 +204,14 @@ impl Interface {
         }
     }
 
+    /// The number of the socket on which a memif's sides meet.
+    pub fn memif_socket(&self) -> Option<u32> {
+        match &self.creation {
+            Some(Creation::Memif(options)) => Some(options.socket_id),
+            _ => None,
+        }
+    }
+
     /// Whether it lies on top of that interface of the host.
     pub fn is_on_host(&self, host: &str) -> bool {
         self.driver == "af_packet" && self.host.as_deref() == Some(host)

@@ -1,7 +1,7 @@
 //! From the module that logs to the class that operators know.
 
 /// Classes that can be set before they have said anything.
-pub(super) const KNOWN: [&str; 23] = [
+pub(super) const KNOWN: [&str; 24] = [
     "af_packet",
     "buffers",
     "capture",
@@ -18,6 +18,7 @@ pub(super) const KNOWN: [&str; 23] = [
     "ip",
     "ip4",
     "logging",
+    "memif",
     "neighbor",
     "pg",
     "quiver",

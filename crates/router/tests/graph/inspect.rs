@@ -523,7 +523,7 @@ fn the_usual_abbreviations_are_understood() {
         "sh run max",
         "sh ver",
         "sh thr",
-        "sh mem",
+        "sh memo",
         "sh buf",
         "sh ip fib",
         "sh ip neighbor",

@@ -1,0 +1,166 @@
+//! memif: packets by memory that two processes share (version 2.0 of the protocol, as VPP, DPDK and libmemif speak it).
+//!
+//! One side, the master, listens on a socket; the other, the slave, connects, brings the memory and rings in it. [`channel`] is what they
+//! tell each other, [`keeper`] the thread that does so, [`ring`] and [`memory`] what they share, [`queue`] what workers do with it.
+//! Neither side trusts the other.
+
+mod channel;
+mod keeper;
+mod memory;
+mod message;
+mod queue;
+mod ring;
+mod slot;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+pub use keeper::{Care, Keeper};
+pub use message::SECRET;
+pub use queue::Role;
+pub use ring::{Descriptor, MAX_LOG2};
+pub use socket::check as check_socket;
+
+use crate::host::random_mac;
+use crate::{Device, Finishes, Link, OpenError, Receive};
+use keeper::Interface;
+use queue::{MemifReceive, MemifTransmit};
+use rustix::fd::OwnedFd;
+use std::sync::Arc;
+use wire::MacAddress;
+
+/// Most queues each way.
+pub const MAX_QUEUES: u16 = 255;
+/// Least and most bytes of a buffer.
+pub const MIN_BUFFER: u32 = 64;
+pub const MAX_BUFFER: u32 = 65536;
+/// Bytes of network-layer packet that it carries unless somebody says otherwise.
+const MTU: u16 = 9000;
+/// A region's offsets have 32 bits.
+const MAX_MEMORY: u64 = 1 << 32;
+
+/// What an interface shall be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Tells interfaces on a socket apart.
+    pub id: u32,
+    /// What operators know the socket by.
+    pub socket_id: u32,
+    /// A path, or `@` and an abstract name.
+    pub socket: String,
+    pub role: Role,
+    pub secret: Option<[u8; SECRET]>,
+    /// As a slave: slots of a ring, as a power of two.
+    pub log2_ring_size: u8,
+    /// As a slave: bytes of a buffer.
+    pub buffer_size: u32,
+    pub rx_queues: u16,
+    pub tx_queues: u16,
+    pub hw_address: Option<MacAddress>,
+}
+
+impl Options {
+    /// What it is called unless somebody says otherwise, as VPP does.
+    pub fn name(&self) -> String {
+        format!("memif{}/{}", self.socket_id, self.id)
+    }
+
+    /// # Errors
+    /// What cannot be.
+    pub fn check(&self) -> Result<(), OpenError> {
+        let queues = u64::from(self.rx_queues) + u64::from(self.tx_queues);
+        let memory =
+            queues * ((u64::from(self.buffer_size) << self.log2_ring_size) + (20 << self.log2_ring_size) + 4096);
+        if memory >= MAX_MEMORY {
+            let ring = 1u64 << self.log2_ring_size;
+            return Err(OpenError::Refused(format!(
+                "{queues} queues of {ring} buffers of {} bytes: more than the 4 GiB that offsets reach",
+                self.buffer_size
+            )));
+        }
+        check_socket(&self.socket)
+    }
+}
+
+/// How an interface is doing.
+#[derive(Debug, Clone)]
+pub struct MemifStatus {
+    pub options: Options,
+    pub connected: bool,
+    /// What the other side calls itself, and its interface.
+    pub remote_name: String,
+    pub remote_interface: String,
+    /// Why we, or it, last disconnected.
+    pub local_reason: String,
+    pub remote_reason: String,
+    pub listener_descriptor: i32,
+    pub connection_descriptor: i32,
+    pub regions: Vec<RegionStatus>,
+    pub receive: Vec<RingStatus>,
+    pub transmit: Vec<RingStatus>,
+}
+
+#[derive(Debug, Clone)]
+pub struct RegionStatus {
+    pub size: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct RingStatus {
+    pub region: u16,
+    pub offset: u32,
+    pub size: u16,
+    pub interrupt_descriptor: i32,
+    pub head: u16,
+    pub tail: u16,
+    pub flags: u16,
+    /// How often its receiver was woken.
+    pub interrupts: u64,
+    pub descriptors: Vec<Descriptor>,
+}
+
+/// Makes an interface, which is connected as soon as there is another side.
+///
+/// # Errors
+/// When the options contradict each other, or the socket cannot be listened on.
+pub fn open(keeper: &Keeper, options: Options) -> Result<Device, OpenError> {
+    options.check()?;
+    let interface = Arc::new(Interface::new(options)?);
+    let care = keeper.add(interface.clone())?;
+    let options = &interface.options;
+    let receive = |(number, waiter): (usize, &Arc<OwnedFd>)| {
+        Box::new(MemifReceive::new(interface.slot.clone(), number, waiter.clone())) as Box<dyn Receive>
+    };
+    let role = if options.role == Role::Master { "master" } else { "slave" };
+    Ok(Device {
+        driver: "memif",
+        input_node: "memif-input",
+        description: format!("{role}, id {} on socket {} ({})", options.id, options.socket_id, options.socket),
+        host: None,
+        mac: options.hw_address.unwrap_or_else(random_mac),
+        mtu: MTU,
+        finishes: Finishes::default(),
+        receive: interface.waiters.iter().enumerate().map(receive).collect(),
+        transmit: Box::new(MemifTransmit::new(interface.slot.clone(), options.tx_queues.into(), 0)),
+        link: Box::new(MemifLink(care)),
+    })
+}
+
+struct MemifLink(Care);
+
+impl Link for MemifLink {
+    fn is_up(&self) -> bool {
+        self.0.interface.slot.is_up()
+    }
+
+    fn memif(&self) -> Option<&Care> {
+        Some(&self.0)
+    }
+}
+
+impl Care {
+    /// How the interface is doing.
+    pub fn status(&self, keeper: &Keeper) -> MemifStatus {
+        self.interface.shown(keeper.listener(&self.interface.options.socket))
+    }
+}

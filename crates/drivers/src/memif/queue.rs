@@ -1,0 +1,517 @@
+//! The queues that workers have: packets copied out of rings, and into them.
+//!
+//! Packets are copied, so that a peer can change nothing that was looked at. A peer whose rings make no sense is given up:
+//! the connection is marked broken, and closed by who keeps it.
+#![allow(unsafe_code)]
+
+use super::ring::{Descriptor, Memory, NEXT, Ring};
+use super::slot::{Bell, Slot};
+use crate::chain::{Chain, link};
+use crate::{FULL, REFUSED, Receive, ReceiveCounts, TOO_LONG, Transmit, borrowed};
+use graph::buffer::{DATA_SIZE, HEADROOM};
+use graph::vector::VECTOR_SIZE;
+use graph::{Buffers, EdgeIndex, PacketIndex, Row, Vector, edge, flag};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Buffers that one packet of a peer's may be in.
+const MAX_PARTS: usize = 256;
+
+/// Which side we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Listens, and uses the other's memory.
+    Master,
+    /// Connects, and brings the memory.
+    Slave,
+}
+
+/// The slave's buffers of a ring: one a slot, side by side.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnBuffers {
+    pub region: u16,
+    pub offset: u32,
+    pub size: u32,
+}
+
+impl OwnBuffers {
+    /// The empty buffer of a slot of a ring with that mask.
+    fn descriptor(&self, slot: u16) -> Descriptor {
+        let offset = self.offset + u32::from(slot) * self.size;
+        Descriptor { flags: 0, region: self.region, length: self.size, offset }
+    }
+}
+
+/// One ring of a connection.
+pub struct Way {
+    pub ring: Ring,
+    pub region: u16,
+    pub offset: u32,
+    /// Ours to use, when we are the slave.
+    pub own: Option<OwnBuffers>,
+    /// Wakes who receives by it.
+    pub interrupt: OwnedFd,
+    /// Somebody sends by it at this moment.
+    pub busy: AtomicBool,
+    /// Its receiver is to be woken.
+    pub kicked: AtomicBool,
+    /// How often that was so.
+    pub kicks: AtomicU64,
+}
+
+impl Way {
+    /// Where the bytes of a packet in a slot are, which the descriptor says are so many.
+    #[inline(always)]
+    fn source(&self, memory: &Memory, slot: u16, said: Descriptor) -> Option<NonNull<u8>> {
+        let place = self.place(slot, said);
+        if self.own.is_some_and(|own| said.length > own.size) {
+            return None;
+        }
+        memory.buffer(place.region, place.offset, said.length as usize)
+    }
+
+    /// The buffer of a slot. Of our own buffers we know where they are.
+    #[inline(always)]
+    fn place(&self, slot: u16, said: Descriptor) -> Descriptor {
+        match &self.own {
+            Some(own) => own.descriptor(slot & (self.ring.size() - 1)),
+            None => said,
+        }
+    }
+}
+
+/// Rings and memory that both sides have agreed on.
+pub struct Connection {
+    pub role: Role,
+    pub memory: Arc<Memory>,
+    pub receive: Vec<Way>,
+    pub transmit: Vec<Way>,
+    /// Has who keeps the connection wake peers, or look whether it is broken.
+    pub bell: Arc<Bell>,
+    pub broken: AtomicBool,
+}
+
+impl Connection {
+    /// What is in the rings makes no sense.
+    #[cold]
+    fn give_up(&self) {
+        if !self.broken.swap(true, Ordering::Relaxed) {
+            self.bell.ring();
+        }
+    }
+
+    /// Makes a slave's memory rings.
+    pub fn begin(&self) {
+        self.transmit.iter().chain(&self.receive).for_each(|way| way.ring.begin());
+    }
+
+    /// Offers a slave's buffers, once the master is ready: DPDK's begins with making all rings empty.
+    pub fn offer_all(&self) {
+        for way in &self.receive {
+            let size = way.ring.size();
+            (0..size).for_each(|slot| offer(way, slot));
+            way.ring.set_head(size);
+        }
+    }
+}
+
+fn offer(way: &Way, slot: u16) {
+    if let Some(own) = &way.own {
+        way.ring.put(slot, own.descriptor(slot & (way.ring.size() - 1)));
+    }
+}
+
+/// The connection as a queue knows it.
+struct Known {
+    slot: Arc<Slot>,
+    seen: u32,
+    connection: Option<Arc<Connection>>,
+}
+
+impl Known {
+    fn new(slot: Arc<Slot>) -> Known {
+        Known { slot, seen: 0, connection: None }
+    }
+
+    /// Looks for another one; whether there was.
+    #[inline(always)]
+    fn refresh(&mut self) -> bool {
+        let is_other = self.slot.generation() != self.seen;
+        if is_other {
+            self.adopt();
+        }
+        is_other
+    }
+
+    #[cold]
+    fn adopt(&mut self) {
+        (self.seen, self.connection) = self.slot.connection();
+    }
+}
+
+/// A receive queue.
+pub struct MemifReceive {
+    known: Known,
+    number: usize,
+    /// The slot that is read next.
+    next: u16,
+    /// Readable when the peer, or the connection's keeper, has something to say.
+    waiter: Arc<OwnedFd>,
+    is_waiting: bool,
+}
+
+impl MemifReceive {
+    pub fn new(slot: Arc<Slot>, number: usize, waiter: Arc<OwnedFd>) -> MemifReceive {
+        MemifReceive { known: Known::new(slot), number, next: 0, waiter, is_waiting: false }
+    }
+
+    /// Packets that have come.
+    #[inline(always)]
+    fn available(way: &Way, role: Role, next: u16) -> u16 {
+        let end = if role == Role::Master { way.ring.head() } else { way.ring.tail() };
+        end.wrapping_sub(next)
+    }
+}
+
+impl Receive for MemifReceive {
+    fn receive(&mut self, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts) {
+        if self.known.refresh() {
+            self.next = 0;
+            if let Some(way) = self.known.connection.as_ref().and_then(|it| it.receive.get(self.number)) {
+                way.ring.set_wakes(self.is_waiting);
+            }
+        }
+        let Some(connection) = &self.known.connection else { return };
+        let Some(way) = connection.receive.get(self.number) else { return };
+        let there = MemifReceive::available(way, connection.role, self.next);
+        if there == 0 {
+            return;
+        }
+        if there > way.ring.size() || connection.broken.load(Ordering::Relaxed) {
+            counts.malformed += u64::from(!connection.broken.load(Ordering::Relaxed));
+            return connection.give_up();
+        }
+        let done = take(connection, way, (self.next, there), buffers, out, counts);
+        let from = self.next;
+        self.next = from.wrapping_add(done);
+        match connection.role {
+            Role::Master => way.ring.set_tail(self.next),
+            Role::Slave => {
+                (0..done).for_each(|i| offer(way, from.wrapping_add(i)));
+                way.ring.set_head(self.next.wrapping_add(way.ring.size()));
+            }
+        }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        borrowed(&self.waiter)
+    }
+
+    fn begin_wait(&mut self) -> bool {
+        self.is_waiting = true;
+        if self.known.slot.generation() != self.known.seen {
+            return false;
+        }
+        let Some(connection) = &self.known.connection else { return true };
+        let Some(way) = connection.receive.get(self.number) else { return true };
+        way.ring.set_wakes(true);
+        MemifReceive::available(way, connection.role, self.next) == 0
+    }
+
+    fn end_wait(&mut self) {
+        self.is_waiting = false;
+        if let Some(way) = self.known.connection.as_ref().and_then(|it| it.receive.get(self.number)) {
+            way.ring.set_wakes(false);
+        }
+        // It is told once of each time that the descriptors in it become readable.
+        let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 4];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let _ = epoll::wait(&*self.waiter, &mut events, Some(&now));
+    }
+}
+
+/// Takes packets out of a ring, from a slot on, where so many are filled; says how many slots are done with.
+fn take(
+    connection: &Connection,
+    way: &Way,
+    (next, there): (u16, u16),
+    buffers: &mut Buffers,
+    out: &mut Vector,
+    counts: &mut ReceiveCounts,
+) -> u16 {
+    let mut fresh = [PacketIndex::default(); VECTOR_SIZE];
+    let mut lengths = [0u16; VECTOR_SIZE];
+    let wanted = out.room().min(there.into());
+    let got = buffers.allocate(&mut fresh[..wanted]);
+    if got < wanted {
+        counts.no_buffer += 1;
+    }
+    let first = out.len();
+    // Packets of one buffer, which most are.
+    let (mut used, mut done) = (0, 0);
+    while used < got && done < there {
+        let slot = next.wrapping_add(done);
+        let said = way.ring.descriptor(slot);
+        let is_single = said.flags & NEXT == 0 && said.length as usize <= DATA_SIZE;
+        let Some(from) = way.source(&connection.memory, slot, said).filter(|_| is_single && said.length > 0) else {
+            break;
+        };
+        let to = &mut buffers.bytes_mut(fresh[used])[HEADROOM..][..said.length as usize];
+        // SAFETY: so many bytes are at `from`, as `source` has found, and at `to`, which is ours alone.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), to.len()) };
+        lengths[used] = said.length as u16;
+        used += 1;
+        done += 1;
+    }
+    let alike = Row { l2: HEADROOM as u16, l3: HEADROOM as u16, ..Row::default() };
+    out.extend_alike(&fresh[..used], alike, 0);
+    out.columns().length[first..].copy_from_slice(&lengths[..used]);
+    // What stopped it: a longer packet, or nonsense.
+    if used < got && done < there {
+        done += odd(connection, way, (next.wrapping_add(done), there - done), buffers, out, counts);
+    }
+    buffers.free(&fresh[used..got]);
+    done
+}
+
+/// One packet that is not plain; the slots that are done with.
+#[cold]
+fn odd(
+    connection: &Connection,
+    way: &Way,
+    (next, there): (u16, u16),
+    buffers: &mut Buffers,
+    out: &mut Vector,
+    counts: &mut ReceiveCounts,
+) -> u16 {
+    // All descriptors are read, once, before anything is copied.
+    let mut parts = [(NonNull::<u8>::dangling(), 0usize); MAX_PARTS];
+    let (mut total, mut count, mut is_sound) = (0usize, 0, true);
+    loop {
+        if count == there {
+            if there >= way.ring.size() {
+                // No room is left in which it could end.
+                counts.malformed += 1;
+                connection.give_up();
+            }
+            // The rest is on its way.
+            return 0;
+        }
+        let slot = next.wrapping_add(count);
+        let said = way.ring.descriptor(slot);
+        match (way.source(&connection.memory, slot, said), parts.get_mut(usize::from(count))) {
+            (Some(from), Some(part)) => *part = (from, said.length as usize),
+            _ => is_sound = false,
+        }
+        total += said.length as usize;
+        count += 1;
+        if said.flags & NEXT == 0 {
+            break;
+        }
+    }
+    if !is_sound || total == 0 {
+        counts.malformed += 1;
+        return count;
+    }
+    let Ok(length) = u16::try_from(total) else {
+        counts.too_long += 1;
+        return count;
+    };
+    let mut packets = [PacketIndex::default(); u16::MAX as usize / DATA_SIZE + 1];
+    let packets = &mut packets[..total.div_ceil(DATA_SIZE)];
+    let got = buffers.allocate(packets);
+    if got < packets.len() {
+        buffers.free(&packets[..got]);
+        counts.no_buffer += 1;
+        return count;
+    }
+    link(buffers, packets, total);
+    let mut at = 0;
+    for &(from, length) in &parts[..usize::from(count)] {
+        let mut from = from;
+        let mut rest = length;
+        while rest > 0 {
+            let (packet, begin) = (packets[at / DATA_SIZE], at % DATA_SIZE);
+            let n = rest.min(DATA_SIZE - begin);
+            let to = &mut buffers.bytes_mut(packet)[HEADROOM + begin..][..n];
+            // SAFETY: `rest` bytes are at `from`, as `source` has found; `to` is ours alone.
+            unsafe {
+                std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), n);
+                from = from.add(n);
+            }
+            (at, rest) = (at + n, rest - n);
+        }
+    }
+    let flags = if packets.len() > 1 { flag::CHAINED } else { 0 };
+    let row = Row { packet: packets[0], l2: HEADROOM as u16, l3: HEADROOM as u16, length, flags, ..Row::default() };
+    out.push(row, 0);
+    count
+}
+
+/// A transmit queue.
+pub struct MemifTransmit {
+    known: Known,
+    queues: usize,
+    /// The one that this sends by, of those that there are.
+    number: usize,
+}
+
+impl MemifTransmit {
+    pub fn new(slot: Arc<Slot>, queues: usize, number: usize) -> MemifTransmit {
+        MemifTransmit { known: Known::new(slot), queues, number }
+    }
+}
+
+impl Transmit for MemifTransmit {
+    fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector) {
+        self.known.refresh();
+        let connection = self.known.connection.as_ref().filter(|it| !it.broken.load(Ordering::Relaxed));
+        let Some(connection) = connection.filter(|it| !it.transmit.is_empty()) else {
+            return vector.set_edges(REFUSED);
+        };
+        let way = &connection.transmit[self.number % connection.transmit.len()];
+        let Some(_turn) = Turn::of(&way.busy) else { return vector.set_edges(FULL) };
+        put(connection, way, buffers, vector);
+        if way.ring.wakes() && !way.kicked.swap(true, Ordering::Relaxed) {
+            connection.bell.ring();
+        }
+    }
+
+    fn queues(&self) -> usize {
+        self.queues
+    }
+
+    fn another(&self, worker: usize) -> Option<Box<dyn Transmit>> {
+        Some(Box::new(MemifTransmit::new(self.known.slot.clone(), self.queues, worker)))
+    }
+}
+
+/// How often a worker looks whether the other one is done.
+const PATIENCE: u32 = 10_000;
+
+/// A worker's use of a ring, for a vector. With as many rings as workers nobody else ever wants it.
+struct Turn<'a>(&'a AtomicBool);
+
+impl<'a> Turn<'a> {
+    /// None: another worker keeps it for longer than a vector takes.
+    #[inline]
+    fn of(busy: &'a AtomicBool) -> Option<Turn<'a>> {
+        for _ in 0..PATIENCE {
+            if !busy.swap(true, Ordering::Acquire) {
+                return Some(Turn(busy));
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Puts packets into a ring and writes their edges.
+fn put(connection: &Connection, way: &Way, buffers: &Buffers, vector: &mut Vector) {
+    let ring = &way.ring;
+    let (head, tail) = (ring.head(), ring.tail());
+    let filled = head.wrapping_sub(tail);
+    if filled > ring.size() {
+        connection.give_up();
+        return vector.set_edges(REFUSED);
+    }
+    // The master fills buffers that were offered, the slave free slots.
+    let (mut next, mut room) = match connection.role {
+        Role::Master => (tail, filled),
+        Role::Slave => (head, ring.size() - filled),
+    };
+    for i in 0..vector.len() {
+        let row = vector.row(i);
+        let (to, used) = put_one(connection, way, (next, room), buffers, &row);
+        vector.set_edge(i, to);
+        next = next.wrapping_add(used);
+        room -= used;
+    }
+    match connection.role {
+        Role::Master => ring.set_tail(next),
+        Role::Slave => ring.set_head(next),
+    }
+}
+
+/// One packet into the slots from `next` on, of which `room` are free. Its edge, and the slots that it took.
+#[inline]
+fn put_one(
+    connection: &Connection,
+    way: &Way,
+    (next, room): (u16, u16),
+    buffers: &Buffers,
+    row: &Row,
+) -> (EdgeIndex, u16) {
+    if room == 0 {
+        return (FULL, 0);
+    }
+    let length = usize::from(row.length);
+    let first = way.place(next, way.ring.descriptor(next));
+    if row.flags & flag::CHAINED != 0 || length > first.length as usize {
+        return put_long(connection, way, (next, room), buffers, row);
+    }
+    let Some(to) = connection.memory.buffer(first.region, first.offset, length) else {
+        connection.give_up();
+        return (REFUSED, 0);
+    };
+    let Some(from) = buffers.bytes(row.packet)[usize::from(row.l2)..].get(..length) else { return (REFUSED, 0) };
+    // SAFETY: so many bytes are at `to`, as just found; nobody here has a reference to them.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), length) };
+    way.ring.put(next, Descriptor { flags: 0, length: length as u32, ..first });
+    (edge::SENT, 1)
+}
+
+/// A packet that is in several buffers, or wants several of the peer's.
+#[cold]
+fn put_long(
+    connection: &Connection,
+    way: &Way,
+    (next, room): (u16, u16),
+    buffers: &Buffers,
+    row: &Row,
+) -> (EdgeIndex, u16) {
+    let Some(chain) = Chain::of(buffers, row) else { return (REFUSED, 0) };
+    let (mut used, mut filled) = (0u16, 0usize);
+    let mut place = way.place(next, way.ring.descriptor(next));
+    for slice in chain.slices(buffers) {
+        let mut rest = slice;
+        while !rest.is_empty() {
+            if filled == place.length as usize {
+                if used + 1 >= way.ring.size() || place.length == 0 {
+                    return (TOO_LONG, 0);
+                }
+                if used + 1 >= room {
+                    // Those behind may be shorter. What was written is not seen by anybody.
+                    return (FULL, 0);
+                }
+                way.ring.put(next.wrapping_add(used), Descriptor { flags: NEXT, length: filled as u32, ..place });
+                used += 1;
+                let slot = next.wrapping_add(used);
+                (place, filled) = (way.place(slot, way.ring.descriptor(slot)), 0);
+                continue;
+            }
+            let n = rest.len().min(place.length as usize - filled);
+            let to =
+                place.offset.checked_add(filled as u32).and_then(|at| connection.memory.buffer(place.region, at, n));
+            let Some(to) = to else {
+                connection.give_up();
+                return (REFUSED, 0);
+            };
+            // SAFETY: as in `put_one`.
+            unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), to.as_ptr(), n) };
+            (rest, filled) = (&rest[n..], filled + n);
+        }
+    }
+    way.ring.put(next.wrapping_add(used), Descriptor { flags: 0, length: filled as u32, ..place });
+    (edge::SENT, used + 1)
+}

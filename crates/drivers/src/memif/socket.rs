@@ -1,0 +1,203 @@
+//! Sockets on which sides of memifs meet: packets of one message each, with at most one descriptor.
+
+use super::message::{LENGTH, Message};
+use crate::OpenError;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs;
+use rustix::io::Errno;
+use rustix::net::{
+    self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 16;
+/// Who may connect to a socket file: its owner and group.
+const FILE_MODE: u32 = 0o660;
+/// Descriptors of which a message can bring so many; all but one are closed.
+const MAX_DESCRIPTORS: usize = 4;
+
+/// The abstract name in a file name, if it is one: behind `@`, or VPP's `abstract:`.
+fn abstract_name(filename: &str) -> Option<&str> {
+    filename.strip_prefix('@').or_else(|| filename.strip_prefix("abstract:"))
+}
+
+fn address(filename: &str) -> Result<SocketAddrUnix, OpenError> {
+    let address = match abstract_name(filename) {
+        Some("") => return Err(OpenError::Refused("an abstract socket has a name".into())),
+        Some(name) => SocketAddrUnix::new_abstract_name(name.as_bytes()),
+        None => SocketAddrUnix::new(filename),
+    };
+    address.map_err(|error| OpenError::system(format!("socket `{filename}'"), error))
+}
+
+fn socket() -> Result<OwnedFd, Errno> {
+    net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+}
+
+/// Listens. A file that a dead process left is removed.
+///
+/// # Errors
+/// When somebody else listens, or the system refuses.
+pub fn listen(filename: &str) -> Result<OwnedFd, OpenError> {
+    let failed = |error: Errno| OpenError::system(format!("listening on `{filename}'"), error);
+    let address = address(filename)?;
+    let fd = socket().map_err(failed)?;
+    match net::bind(&fd, &address) {
+        Err(Errno::ADDRINUSE) if abstract_name(filename).is_none() => {
+            let other = socket().map_err(failed)?;
+            match net::connect(&other, &address) {
+                Err(Errno::CONNREFUSED) => {}
+                _ => return Err(OpenError::Refused(format!("socket `{filename}' is in use by another process"))),
+            }
+            let kind = fs::stat(filename).map(|stat| fs::FileType::from_raw_mode(stat.st_mode)).map_err(failed)?;
+            if kind != fs::FileType::Socket {
+                return Err(OpenError::Refused(format!("`{filename}' is there already, and no socket")));
+            }
+            fs::unlink(filename).map_err(failed)?;
+            net::bind(&fd, &address).map_err(failed)?;
+        }
+        outcome => outcome.map_err(failed)?,
+    }
+    if abstract_name(filename).is_none() {
+        fs::chmod(filename, fs::Mode::from_raw_mode(FILE_MODE)).map_err(failed)?;
+    }
+    net::listen(&fd, BACKLOG).map_err(failed)?;
+    Ok(fd)
+}
+
+/// Removes what [`listen`] made.
+pub fn forget(filename: &str) {
+    if abstract_name(filename).is_none() {
+        let _ = fs::unlink(Path::new(filename));
+    }
+}
+
+/// Whether a socket can have such a name.
+///
+/// # Errors
+/// Why not.
+pub fn check(filename: &str) -> Result<(), OpenError> {
+    if abstract_name(filename).is_none() && !filename.starts_with('/') {
+        return Err(OpenError::Refused(format!(
+            "`{filename}' is no socket: expected an absolute path, or @NAME for an abstract one"
+        )));
+    }
+    address(filename).map(|_| ())
+}
+
+/// # Errors
+/// When nobody listens.
+pub fn connect(filename: &str) -> io::Result<OwnedFd> {
+    let address = address(filename).map_err(io::Error::other)?;
+    let fd = socket()?;
+    net::connect(&fd, &address)?;
+    Ok(fd)
+}
+
+/// The next who has connected, if there is one.
+pub fn accept(listener: BorrowedFd<'_>) -> Option<OwnedFd> {
+    net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).ok()
+}
+
+/// # Errors
+/// When it cannot be sent at once.
+pub fn send(fd: BorrowedFd<'_>, message: &Message, descriptor: Option<&OwnedFd>) -> io::Result<()> {
+    let bytes = message.to_bytes();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = descriptor.map(|descriptor| [descriptor.as_fd()]);
+    if let Some(descriptors) = &descriptors {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    net::sendmsg(fd, &[IoSlice::new(&bytes)], &mut control, flags)?;
+    Ok(())
+}
+
+/// What came.
+pub enum Received {
+    Nothing,
+    /// The other end is closed.
+    End,
+    /// A message, to be parsed, and the descriptor that came with it.
+    Bytes(Vec<u8>, Option<OwnedFd>),
+}
+
+/// # Errors
+/// When the socket is broken.
+pub fn receive(fd: BorrowedFd<'_>) -> io::Result<Received> {
+    // Room for more than a message has, so that longer ones are told.
+    let mut bytes = [0; LENGTH + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let got = match net::recvmsg(fd, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+        Ok(got) => got.bytes,
+        Err(Errno::AGAIN | Errno::INTR) => return Ok(Received::Nothing),
+        Err(error) => return Err(error.into()),
+    };
+    if got == 0 {
+        return Ok(Received::End);
+    }
+    let mut descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    let descriptor = descriptors.next().and_then(|mut descriptors| descriptors.next());
+    Ok(Received::Bytes(bytes[..got].to_vec(), descriptor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_sockets_are_paths_or_abstract() {
+        for name in ["/run/x.sock", "@x", "abstract:x"] {
+            check(name).unwrap();
+        }
+        for name in ["x.sock", "@", "abstract:", &format!("/{}", "x".repeat(200)), ""] {
+            assert!(check(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_dead_process_file_is_taken_over_and_a_live_ones_is_not() {
+        let directory = std::env::temp_dir().join(format!("quiver-memif-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let file = directory.join("a.sock");
+        let name = file.to_str().unwrap();
+        let first = listen(name).unwrap();
+        assert!(listen(name).unwrap_err().to_string().contains("in use by another process"));
+        drop(first);
+        let again = listen(name).unwrap();
+        assert!(connect(name).is_ok() && accept(again.as_fd()).is_some() && accept(again.as_fd()).is_none());
+        forget(name);
+        assert!(!file.exists() && connect(name).is_err());
+        // What is no socket of ours stays.
+        std::fs::write(&file, "text").unwrap();
+        assert!(listen(name).is_err() && file.exists());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_message_brings_one_descriptor() {
+        let name = format!("@quiver-memif-test-{}", std::process::id());
+        let listener = listen(&name).unwrap();
+        let one = connect(&name).unwrap();
+        let other = accept(listener.as_fd()).unwrap();
+        assert!(matches!(receive(other.as_fd()), Ok(Received::Nothing)));
+        send(one.as_fd(), &Message::Ack, Some(&listener)).unwrap();
+        send(one.as_fd(), &Message::Connect("x".into()), None).unwrap();
+        let Ok(Received::Bytes(bytes, Some(_))) = receive(other.as_fd()) else { panic!("no descriptor") };
+        assert_eq!(Message::parse(&bytes), Ok(Message::Ack));
+        let Ok(Received::Bytes(bytes, None)) = receive(other.as_fd()) else { panic!("a descriptor") };
+        assert_eq!(Message::parse(&bytes), Ok(Message::Connect("x".into())));
+        drop(one);
+        assert!(matches!(receive(other.as_fd()), Ok(Received::End)));
+    }
+}

@@ -1,0 +1,109 @@
+//! Commands on memifs, as VPP has them.
+
+use super::show::show;
+use crate::Router;
+use crate::interface::Creation;
+use crate::interface::cli::{create, delete_of_driver};
+use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
+use drivers::memif::{MAX_BUFFER, MAX_LOG2, MAX_QUEUES, MIN_BUFFER, Options, Role, SECRET};
+
+type Answer = Result<Box<dyn Reply>, CommandError>;
+
+/// VPP's.
+const RING_SIZE: u32 = 1024;
+const BUFFER_SIZE: u32 = 2048;
+
+pub fn register(set: &mut CommandSet<Router>) {
+    set.section(
+        "Shared memory (memif)",
+        "Interfaces whose other end is another process on this machine: VPP, a DPDK program, a second router. The master listens \
+         on a socket, the slave connects and brings the memory.",
+    );
+    set.add(
+        Command::new(
+            "create memif socket {{ id <id:u32 1..> | filename <file:word> }}",
+            "Give a socket a number: a path, or @NAME for an abstract one.",
+            |router: &mut Router, args: &Args| {
+                router.add_memif_socket(args.parse("id")?, args.text("file")?)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("create memif socket id 1 filename /run/vpp/memif1.sock"),
+    );
+    set.add(
+        Command::new(
+            "delete memif socket id <id:u32>",
+            "Forget a socket that no interface uses.",
+            |router: &mut Router, args: &Args| {
+                router.remove_memif_socket(args.parse("id")?)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("delete memif socket id 1"),
+    );
+    let largest = 1u32 << MAX_LOG2;
+    let interface = format!(
+        "create interface memif {{{{ [id <id:u32>] | [socket-id <socket:u32>] | [{{master|slave:role}}] | \
+         [ring-size <ring:u32 1..{largest}>] | [buffer-size <buffer:u32 {MIN_BUFFER}..{MAX_BUFFER}>] | \
+         [rx-queues <rx:u32 1..{MAX_QUEUES}>] | [tx-queues <tx:u32 1..{MAX_QUEUES}>] | [hw-addr <mac:mac>] | \
+         [secret <secret:word>] | [name <name:word>] }}}}"
+    );
+    set.add(
+        Command::new(&interface, "Create an interface to another process by shared memory.", create_memif)
+            .configures()
+            .example("create interface memif id 0 socket-id 1 master name e0")
+            .example(
+                "create interface memif id 0 socket-id 1 slave ring-size 2048 rx-queues 2 tx-queues 2 secret psst",
+            ),
+    );
+    set.add(
+        Command::new(
+            "delete interface memif <interface:interface>",
+            "Remove a memif.",
+            |router: &mut Router, args: &Args| delete_of_driver(router, args, "memif", "memif"),
+        )
+        .configures()
+        .example("delete interface memif memif1/0"),
+    );
+    set.add(
+        Command::new(
+            "show memif [<interface:interface>] [descriptors]",
+            "Sockets, who is connected, and the rings between both.",
+            show,
+        )
+        .example("show memif"),
+    );
+}
+
+fn create_memif(router: &mut Router, args: &Args) -> Answer {
+    let socket_id = args.optional("socket")?.unwrap_or(0);
+    let ring: u32 = args.optional("ring")?.unwrap_or(RING_SIZE);
+    if !ring.is_power_of_two() {
+        return fail(format!("ring-size {ring}: expected a power of two"));
+    }
+    let secret = args.optional_text("secret").map(|text| {
+        let mut secret = [0; SECRET];
+        match secret.get_mut(..text.len()) {
+            Some(place) => {
+                place.copy_from_slice(text.as_bytes());
+                Ok(secret)
+            }
+            None => fail(format!("a secret has at most {SECRET} bytes")),
+        }
+    });
+    let options = Options {
+        id: args.optional("id")?.unwrap_or(0),
+        socket_id,
+        socket: router.memif.socket(socket_id).map_err(crate::Error::from)?.into(),
+        role: if args.optional_text("role") == Some("master") { Role::Master } else { Role::Slave },
+        secret: secret.transpose()?,
+        log2_ring_size: ring.trailing_zeros() as u8,
+        buffer_size: args.optional("buffer")?.unwrap_or(BUFFER_SIZE),
+        rx_queues: args.optional("rx")?.unwrap_or(1),
+        tx_queues: args.optional("tx")?.unwrap_or(1),
+        hw_address: args.optional("mac")?,
+    };
+    create(router, args.optional_text("name"), Creation::Memif(options))
+}

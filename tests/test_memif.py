@@ -1,0 +1,463 @@
+"""Shared memory: two routers that share it, and dpdk-testpmd as either side.
+
+    h1 ---- e0 [ near ] m0 ==== m0 [ far ] e0 ---- h2
+       10.0.1.0/24     10.0.9.0/24        10.0.2.0/24
+"""
+
+import array
+import mmap
+import os
+import re
+import socket
+import struct
+import subprocess
+import threading
+
+import pytest
+
+from conftest import require
+from lab import CommandFailed, wait_until
+from test_transport import transfer
+from test_workers import TWO, flows_arrive, vectors_by_thread
+
+ROLES = ("master", "slave")
+
+
+def other(role):
+    return ROLES[1 - ROLES.index(role)]
+
+
+def memif(router, role, filename, more="", name="m0"):
+    """A memif on the socket of number 1, which is made if need be."""
+    if f" 1   " not in router.cli("show memif"):
+        router.cli(f"create memif socket id 1 filename {filename}")
+    router.cli(f"create interface memif id 0 socket-id 1 {role} {more} name {name}")
+
+
+def is_connected(router):
+    return lambda: all(shown["connected"] for shown in router.cli_json("show memif")["interfaces"])
+
+
+def two_routers(lab, role="master", filename=None, more="", extra=""):
+    """Two hosts, each behind a router; between these a memif."""
+    near, far = routers = [lab.router(extra=extra, unix="startup-config DIR/saved.cli") for _ in range(2)]
+    filename = filename or f"{near.directory}/memif.sock"
+    hosts = []
+    for number, router, side in ((1, near, role), (2, far, other(role))):
+        host = lab.host(f"h{number}")
+        router.attach(host, "e0", "tap", f"10.0.{number}.2/24")
+        memif(router, side, filename, more)
+        router.batch(
+            f"set interface ip address e0 10.0.{number}.1/24\n"
+            f"set interface ip address m0 10.0.9.{number}/24\n"
+            "set interface state e0 up\nset interface state m0 up\n"
+            f"ip route add 10.0.{3 - number}.0/24 via 10.0.9.{3 - number} m0\n"
+        )
+        host.ip("route", "add", "default", "via", f"10.0.{number}.1")
+        hosts.append(host)
+    for router in routers:
+        wait_until(is_connected(router), "both sides are connected", seconds=10)
+        wait_until(lambda router=router: "up" in router.cli("show hardware-interfaces m0").split("m0")[1], "and the link is up")
+    wait_until(lambda: hosts[0].reaches("10.0.2.2", count=1), "the way is walked")
+    return routers, hosts
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_hosts_reach_each_other_by_shared_memory(lab, role):
+    routers, (h1, h2) = two_routers(lab, role)
+    assert h1.reaches("10.0.2.2", count=10, interval=0.02) and h2.reaches("10.0.1.2", count=10, interval=0.02)
+    data = os.urandom(5_000_000)
+    assert transfer(h1, h2, "10.0.2.2", data) == data
+    assert transfer(h2, h1, "10.0.1.2", data) == data
+    for host in (h1, h2):
+        assert host.counter("TcpInCsumErrors") == 0
+    shown = routers[0].cli("show memif m0")
+    assert re.search(r"interface m0\n  remote-name \"Quiver [0-9.]+\"", shown), shown
+    assert f"  flags admin-up{' slave' if role == 'slave' else ''} connected\n" in shown, shown
+    assert "num-s2m-rings 1 num-m2s-rings 1" in shown and "ring-size 1024" in shown, shown
+    assert routers[0].cli("show memif m0 descriptors").count("\n") > 2 * 1024
+
+
+@pytest.mark.parametrize("more", ["buffer-size 512", "ring-size 64 buffer-size 16384", "ring-size 4096"])
+def test_packets_of_any_length_pass(lab, more):
+    (near, far), (h1, h2) = two_routers(lab, more=more)
+    for router in (near, far):
+        router.cli("set interface mtu 9000 e0")
+    for size in (0, 1, 18, 470, 471, 1472, 2006, 2007, 4000, 8972):
+        assert h1.reaches("10.0.2.2", "-M", "do", "-s", size, count=2), size
+    assert h1.reaches("10.0.2.2", "-M", "dont", "-s", 20000, count=2)
+    data = os.urandom(3_000_000)
+    assert transfer(h1, h2, "10.0.2.2", data) == data
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_either_side_may_die_and_come_back(lab, role):
+    (near, far), (h1, h2) = two_routers(lab, role)
+    for router in (near, far):
+        router.cli("save")
+    for router, host, end in ((near, h1, "stop"), (far, h2, "kill"), (near, h1, "kill")):
+        still = far if router is near else near
+        getattr(router, end)()
+        wait_until(lambda still=still: not is_connected(still)(), "the other one notices")
+        host.ip("link", "delete", "eth0", check=False)
+        router.start()
+        wait_until(is_connected(still), "and they have each other again", seconds=10)
+        number = 1 if host is h1 else 2
+        host.ip("address", "replace", f"10.0.{number}.2/24", "dev", "eth0")
+        host.ip("route", "replace", "default", "via", f"10.0.{number}.1")
+        wait_until(lambda: h1.reaches("10.0.2.2", count=1), "the way is walked again", seconds=10)
+        assert h1.reaches("10.0.2.2", count=5, interval=0.02)
+
+
+def test_flows_are_shared_among_queues_and_workers(lab):
+    (near, far), (h1, h2) = two_routers(lab, more="rx-queues 2 tx-queues 2", extra=TWO)
+    near.batch("set interface rx-placement e0 worker 0\nset interface handoff e0 workers 0-1\n")
+    rings = far.cli_json("show memif")["interfaces"][0]["rings"]
+    before = [ring["head"] for ring in rings]
+    far.cli("clear runtime")
+    flows_arrive(h2, h1, flows=16, packets=250)
+    # Each worker of the near one has a ring of its own, and the far one reads them with both of its workers.
+    came = vectors_by_thread(far, "memif-input")
+    assert min(came) > 500, came
+    after = [ring["tail"] for ring in far.cli_json("show memif")["interfaces"][0]["rings"]]
+    assert before != after
+
+
+def test_who_has_nothing_to_do_sleeps(lab):
+    (near, far), (h1, _) = two_routers(lab)
+
+    def used():
+        stat = open(f"/proc/{near.process.pid}/stat").read().rsplit(")", 1)[1].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+    assert h1.reaches("10.0.2.2", count=3, interval=0.5)
+    before = used()
+    threading.Event().wait(2)
+    assert used() - before < 0.3, "of two seconds"
+    assert h1.reaches("10.0.2.2", count=3, interval=0.3)
+    assert sum(ring["interrupts"] for ring in near.cli_json("show memif")["interfaces"][0]["rings"]) > 0
+
+
+def test_a_secret_and_an_abstract_socket(lab):
+    """And what is told when they do not agree."""
+    near, far = lab.router(), lab.router()
+    name = f"{near.directory}/memif.sock"
+    memif(near, "master", name, "secret psst")
+    memif(far, "slave", name, "secret other")
+    wait_until(lambda: "wrong secret" in far.cli("show memif"), "it is told why not")
+    assert "local-disc-reason \"wrong secret\"" in near.cli("show memif") or not is_connected(near)()
+    assert "secret psst" in near.cli("show running-config")
+    far.cli("delete interface memif m0")
+    far.cli("create interface memif socket-id 1 slave secret psst")
+    wait_until(is_connected(far), "now they agree")
+    assert "memif1/0" in far.cli("show interface")
+    # Abstract sockets belong to a network namespace: both sides in one router.
+    far.cli(f"create memif socket id 2 filename @quiver-test-{os.getpid()}")
+    far.cli("create interface memif socket-id 2 id 5 master name one")
+    far.cli("create interface memif socket-id 2 id 5 slave name other")
+    wait_until(is_connected(far), "both sides are connected")
+
+
+@pytest.mark.parametrize(("command", "answer"), [
+    ("create memif socket id 1 filename x.sock", "`x.sock' is no socket: expected an absolute path, or @NAME"),
+    ("create memif socket id 0 filename /tmp/x.sock", "expected number from 1"),
+    ("create interface memif socket-id 7", "there is no memif socket 7"),
+    ("create interface memif socket-id 2 ring-size 1000", "expected a power of two"),
+    ("create interface memif socket-id 2 ring-size 32768", "expected number 1..16384"),
+    ("create interface memif socket-id 2 ring-size 16384 buffer-size 65536 rx-queues 4", "4 GiB"),
+    ("create interface memif socket-id 2 secret 1234567890123456789012345", "at most 24 bytes"),
+    ("create interface memif socket-id 2 id 3 master", "has id 3 on socket"),
+    ("create memif socket id 2 filename /tmp/other.sock", "memif socket 2 is `@quiver-test"),
+    ("create memif socket id 3 filename SOCKET", "is memif socket 2 already"),
+    ("delete memif socket id 2", "in use by m3"),
+    ("delete memif socket id 0", "memif socket 0 is `/run/vpp/memif.sock' and stays"),
+    ("delete memif socket id 9", "there is no memif socket 9"),
+    ("delete interface memif t0", "t0 is no memif but of the driver tap"),
+    ("show memif t0", "t0 is no memif"),
+    ("create interface memif socket-id 4 master", "listening on `/nowhere/at/all'"),
+])
+def test_what_cannot_be_is_told(lab_with_memif, command, answer):
+    router, name = lab_with_memif
+    before = router.cli("show running-config")
+    with pytest.raises(CommandFailed) as failure:
+        router.cli(command.replace("SOCKET", name))
+    assert answer in str(failure.value), str(failure.value)
+    assert router.cli("show running-config") == before
+
+
+@pytest.fixture
+def lab_with_memif(lab):
+    router, name = lab.router(), f"@quiver-test-refused-{os.getpid()}"
+    router.batch(
+        f"create memif socket id 2 filename {name}\ncreate memif socket id 4 filename /nowhere/at/all\n"
+        "create interface memif socket-id 2 id 3 master name m3\ncreate tap name t0\n"
+    )
+    return router, name
+
+
+class Testpmd:
+    """DPDK's test program as the other side."""
+
+    __test__ = False
+
+    def __init__(self, lab, role, filename, mode, queues=1, more=""):
+        require("dpdk-testpmd")
+        device = f"net_memif0,role={'server' if role == 'master' else 'client'},id=0,socket={filename},socket-abstract=no{more}"
+        command = [
+            "stdbuf", "-oL", "dpdk-testpmd", "--no-huge", "-m", "256", "--no-pci", "--no-telemetry", "--file-prefix", f"quiver-{os.getpid()}-{id(self)}",
+            "-l", "0,1", "--vdev", device, "--", "-i", "--total-num-mbufs=4096", f"--rxq={queues}", f"--txq={queues}",
+            f"--forward-mode={mode}", "--port-topology=loop", "--no-mlockall",
+        ]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        lab.stack.callback(self.kill)
+        self.said = []
+        threading.Thread(target=lambda: self.said.extend(iter(lambda: self.process.stdout.read(1), "")), daemon=True).start()
+        wait_until(lambda: self.prompts() > 0, "testpmd takes commands", seconds=30)
+
+    def output(self):
+        return "".join(self.said)
+
+    def prompts(self):
+        assert self.process.poll() is None, self.output()
+        return self.output().count("testpmd> ")
+
+    def tell(self, command):
+        before, at = self.prompts(), len(self.said)
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        wait_until(lambda: self.prompts() > before, f"testpmd has done `{command}'", seconds=10)
+        return "".join(self.said[at:])
+
+    def counts(self):
+        """Packets received and sent."""
+        shown = self.tell("show port stats 0")
+        return tuple(int(re.search(rf"{word}-packets:\s+(\d+)", shown)[1]) for word in ("RX", "TX"))
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def with_testpmd(lab, role, mode, more="", **options):
+    """A router that is `role`, and testpmd as the other side."""
+    router = lab.router()
+    filename = f"{router.directory}/memif.sock"
+    memif(router, role, filename, more)
+    router.batch("set interface ip address m0 10.0.9.1/24\nset interface state m0 up\nset interface mtu packet 9000 m0\n")
+    started = lambda: Testpmd(lab, other(role), filename, mode, **options)
+    testpmd = started()
+    wait_until(is_connected(router), "testpmd is connected", seconds=10)
+    testpmd.tell("start")
+    return router, testpmd, started
+
+
+def is_answered(router, size, count=2):
+    try:
+        said = router.cli(f"ping 10.0.9.2 repeat {count} interval 0.05 size {size}")
+    except CommandFailed:
+        return False
+    return f"{count} received, 0% packet loss" in said
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_testpmd_answers_packets_of_all_lengths(lab, role):
+    """It answers ARP and ICMP echo requests itself."""
+    router, testpmd, started = with_testpmd(lab, role, "icmpecho")
+    wait_until(lambda: is_answered(router, 56, 1), "testpmd answers", seconds=10)
+    for size in (36, 56, 100, 1472, 2006, 2007, 4000, 8900):
+        assert is_answered(router, size), size
+    received, sent = testpmd.counts()
+    assert received == sent >= 17
+    # It goes without a word, and another one comes.
+    for _ in range(2):
+        testpmd.kill()
+        wait_until(lambda: not is_connected(router)(), "the router notices")
+        wait_until(lambda: "down" in router.cli("show hardware-interfaces m0"), "and that the link is down")
+        with pytest.raises(CommandFailed, match="no route to 10.0.9.2"):
+            router.cli("ping 10.0.9.2 repeat 1")
+        if role == "slave":
+            os.unlink(f"{router.directory}/memif.sock")
+        testpmd = started()
+        wait_until(is_connected(router), "the next is connected", seconds=10)
+        testpmd.tell("start")
+        wait_until(lambda: is_answered(router, 56, 1), "it answers", seconds=10)
+        assert is_answered(router, 1000, 5)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_testpmd_and_the_router_count_the_same(lab, role):
+    """Two queues each way, as fast as testpmd sends: what it says to have sent has come."""
+    router, testpmd, _ = with_testpmd(lab, role, "txonly", "rx-queues 2 tx-queues 2 ring-size 1024", queues=2)
+    rings = router.cli_json("show memif")["interfaces"][0]["rings"]
+    assert sorted((ring["to_master"], ring["number"]) for ring in rings) == [(False, 0), (False, 1), (True, 0), (True, 1)]
+    wait_until(lambda: router.counters("m0")["rx_packets"] > 100_000, "packets come", seconds=10)
+    testpmd.tell("stop")
+    _, sent = testpmd.counts()
+    wait_until(lambda: router.counters("m0")["rx_packets"] == sent, "all have come")
+    counters = router.counters("m0")
+    assert counters["rx_bytes"] == 64 * sent
+    assert router.errors().get("malformed device header", 0) == 0
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_what_the_router_sends_has_come_to_testpmd(lab, role):
+    router, testpmd, _ = with_testpmd(lab, role, "rxonly", "rx-queues 2 tx-queues 2", queues=2)
+    router.cli("create packet-generator interface pg0")
+    router.batch(
+        "set interface ip address pg0 10.0.8.1/24\nset interface state pg0 up\n"
+        "ip neighbor m0 10.0.9.2 02:00:00:00:00:02\nip route add 16.0.0.0/8 via 10.0.9.2 m0\n"
+        "packet-generator new { name s0 limit 200000 rate 1e6 size 60-1500 interface pg0 node ip4-input data { "
+        "UDP: 10.0.8.2 -> 16.0.0.1 UDP: 1 -> 2 incrementing 18 } }\n"
+    )
+    before, _ = testpmd.counts()
+    router.cli("packet-generator enable-stream s0")
+    wait_until(lambda: router.counters("pg0")["rx_packets"] == 200_000, "all are made", seconds=20)
+    wait_until(lambda: sum(router.counters("m0")[name] for name in ("tx_packets",)) > 0, "some are sent")
+    sent = lambda: router.counters("m0")["tx_packets"]
+    wait_until(lambda: testpmd.counts()[0] == sent(), "what was sent has come")
+    full = router.errors().get("device has no room", 0)
+    assert 200_000 - full <= sent() <= 200_000 + 10
+
+
+class Liar:
+    """A slave by hand: memory, rings and messages as one likes. A ring each way of 16 slots, and 16 buffers of 2048 bytes
+    behind each."""
+
+    __test__ = False
+    HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(2, 9)
+    RING = 128 + 16 * 16
+
+    def __init__(self, lab, filename):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(5)
+        lab.stack.callback(self.socket.close)
+        self.socket.connect(filename)
+        assert self.hear() == self.HELLO
+        self.file = os.memfd_create("liar")
+        lab.stack.callback(os.close, self.file)
+        os.truncate(self.file, 4096 + 2 * 16 * 2048)
+        self.memory = mmap.mmap(self.file, 4096 + 2 * 16 * 2048)
+        self.event = os.eventfd(0)
+        lab.stack.callback(os.close, self.event)
+
+    def hear(self):
+        said = self.socket.recv(200)
+        return struct.unpack_from("<H", said)[0] if said else None
+
+    def say(self, kind, body=b"", descriptor=None):
+        told = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))] if descriptor is not None else []
+        self.socket.sendmsg([(struct.pack("<H", kind) + body).ljust(128, b"\0")], told)
+
+    def agree(self):
+        """As it should be, up to the point where packets flow."""
+        for to_master in (1, 0):
+            struct.pack_into("<I", self.memory, (1 - to_master) * self.RING, 0x3E31F20)
+        said = [
+            (self.INIT, struct.pack("<HIB24s32s", 0x200, 0, 0, b"", b"liar"), None),
+            (self.ADD_REGION, struct.pack("<HQ", 0, len(self.memory)), self.file),
+            (self.ADD_RING, struct.pack("<HHHIBH", 1, 0, 0, 0, 4, 0), self.event),
+            (self.ADD_RING, struct.pack("<HHHIBH", 0, 0, 0, self.RING, 4, 0), self.event),
+        ]
+        for message in said:
+            self.say(*message)
+            assert self.hear() == 1, message
+        self.say(self.CONNECT, b"liar0")
+        assert self.hear() == self.CONNECTED
+        return self
+
+    def describe(self, slot, length, offset=4096, flags=0, region=0, ring=0):
+        struct.pack_into("<HHIII", self.memory, ring * self.RING + 128 + 16 * slot, flags, region, length, offset, 0)
+
+    def head(self, value, ring=0):
+        struct.pack_into("<H", self.memory, ring * self.RING + 6, value)
+
+    def tail(self, ring=0):
+        return struct.unpack_from("<H", self.memory, ring * self.RING + 64)[0]
+
+
+@pytest.fixture
+def lied_to(lab):
+    """A router between two hosts, with a memif on which somebody lies."""
+    router, h1, _ = lab.two_hosts("tap")
+    filename = f"{router.directory}/memif.sock"
+    memif(router, "master", filename)
+    router.cli("set interface state m0 up")
+    return router, h1, lambda: Liar(lab, filename)
+
+
+def names(router):
+    return {name: count for name, count in router.errors().items() if count}
+
+
+def test_a_peer_may_be_honest(lied_to):
+    router, _, liar = lied_to
+    peer = liar().agree()
+    peer.memory[4096:4156] = bytes(range(60))
+    peer.describe(0, 60)
+    peer.head(1)
+    os.eventfd_write(peer.event, 1)
+    wait_until(lambda: router.counters("m0")["rx_packets"] == 1, "it has come")
+    assert peer.tail() == 1 and names(router).get("malformed device header", 0) == 0
+
+
+@pytest.mark.parametrize(("name", "lie", "goes_on"), [
+    ("malformed device header", lambda peer: (peer.describe(0, 60, region=1), peer.head(1)), True),
+    ("malformed device header", lambda peer: (peer.describe(0, 60, offset=0xFFFFFFF0), peer.head(1)), True),
+    ("malformed device header", lambda peer: (peer.describe(0, 0xFFFFFFFF), peer.head(1)), True),
+    ("malformed device header", lambda peer: (peer.describe(0, 0), peer.head(1)), True),
+    ("malformed device header", lambda peer: peer.head(17), False),
+    ("malformed device header", lambda peer: peer.head(40000), False),
+    ("malformed device header", lambda peer: ([peer.describe(slot, 60, flags=1) for slot in range(16)], peer.head(16)), False),
+    ("frame too long", lambda peer: ([peer.describe(slot, 6000, flags=slot < 11) for slot in range(12)], peer.head(12)), True),
+], ids=["region", "offset", "length", "nothing", "head", "far head", "endless", "too long"])
+def test_a_peer_that_lies_is_counted_and_others_are_unhurt(lied_to, name, lie, goes_on):
+    router, h1, liar = lied_to
+    peer = liar().agree()
+    lie(peer)
+    os.eventfd_write(peer.event, 1)
+    wait_until(lambda: names(router).get(name) == 1, "it is counted")
+    if goes_on:
+        assert is_connected(router)()
+    else:
+        wait_until(lambda: not is_connected(router)(), "it is shown the door")
+        assert peer.hear() == Liar.DISCONNECT and peer.hear() is None
+        assert "a ring makes no sense" in router.cli("show memif")
+        liar().agree()
+        assert is_connected(router)()
+    assert h1.reaches("10.0.2.2", count=5, interval=0.02)
+    assert router.counters("m0")["rx_packets"] == 0
+
+
+def test_a_peer_takes_its_memory_away(lied_to):
+    """While packets are in it."""
+    router, h1, liar = lied_to
+    peer = liar().agree()
+    for slot in range(16):
+        peer.describe(slot, 60)
+    peer.memory.close()
+    os.truncate(peer.file, 0)
+    os.eventfd_write(peer.event, 1)
+    wait_until(lambda: not is_connected(router)(), "it is shown the door")
+    assert "shared memory is gone" in router.cli("show memif")
+    assert h1.reaches("10.0.2.2", count=5, interval=0.02)
+    liar().agree()
+    assert is_connected(router)()
+
+
+def test_a_peer_that_does_not_speak_keeps_nobody_out(lied_to):
+    router, _, liar = lied_to
+    silent = [liar() for _ in range(10)]
+    liar().agree()
+    assert is_connected(router)() and silent[0].memory is not None
+    silent[9].socket.settimeout(20)
+    assert silent[9].hear() == Liar.DISCONNECT and silent[9].hear() is None
+
+
+def test_a_frame_for_an_interface_that_is_down(lied_to):
+    router, _, liar = lied_to
+    router.cli("set interface state m0 down")
+    peer = liar().agree()
+    peer.describe(0, 60)
+    peer.head(1)
+    os.eventfd_write(peer.event, 1)
+    wait_until(lambda: names(router).get("interface is down") == 1, "it is counted")
