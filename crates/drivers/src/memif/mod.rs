@@ -161,6 +161,8 @@ impl Link for MemifLink {
 impl Care {
     /// How the interface is doing.
     pub fn status(&self, keeper: &Keeper) -> MemifStatus {
-        self.interface.shown(keeper.listener(&self.interface.options.socket))
+        let options = &self.interface.options;
+        let listener = if options.role == Role::Master { keeper.listener(&options.socket) } else { None };
+        self.interface.shown(listener)
     }
 }
