@@ -108,7 +108,7 @@ impl Master {
             Message::AddRing(ring) => self.add_ring(ring, descriptor).map(|()| Answer::say(Message::Ack)),
             Message::Connect(_) => {
                 let connection = self.connect(bell)?;
-                let said = Message::Connected(self.options.name());
+                let said = Message::Connected(self.options.name.clone());
                 Ok(Answer { send: Some((said, None)), connected: Some(connection) })
             }
             _ => Err("unexpected message".into()),
@@ -230,7 +230,7 @@ impl Slave {
                 AddRing { to_master: is_to_master, index, region: 0, offset, log2_ring_size: log2, private_header: 0 };
             self.queue.push_back((Message::AddRing(said), Some(theirs)));
         }
-        self.queue.push_back((Message::Connect(options.name()), None));
+        self.queue.push_back((Message::Connect(options.name.clone()), None));
         let [transmit, receive] = ways;
         let (bell, broken) = (bell.clone(), AtomicBool::new(false));
         let connection = Connection { role: Role::Slave, memory, receive, transmit, bell, broken };

@@ -183,7 +183,7 @@ impl Keeper {
             (&other.socket, other.id, other.role) == (&options.socket, options.id, options.role)
         };
         if let Some(other) = state.interfaces.iter().find(is_taken) {
-            let other = other.options.name();
+            let other = &other.options.name;
             return Err(OpenError::Refused(format!(
                 "{other} has id {} on socket `{}' already",
                 options.id, options.socket
@@ -429,7 +429,7 @@ impl Shared {
             let mut status = interface.status();
             status.remote_interface = remote.unwrap_or_default();
             (status.local_reason, status.remote_reason) = (String::new(), String::new());
-            let (name, remote) = (interface.options.name(), status.remote_interface.clone());
+            let (name, remote) = (&interface.options.name, status.remote_interface.clone());
             log::info!("{name}: connected with `{remote}' of {}", status.remote_name);
             drop(status);
             state.parting.extend(interface.slot.set(Some(connection)));
@@ -461,9 +461,9 @@ impl Shared {
         let told = reason.unwrap_or(&status.remote_reason);
         let told = if told.is_empty() { "the other side is gone" } else { told };
         if link.connection.is_some() {
-            log::info!("{}: disconnected: {told}", interface.options.name());
+            log::info!("{}: disconnected: {told}", interface.options.name);
         } else {
-            log::warn!("{}: not connected: {told}", interface.options.name());
+            log::warn!("{}: not connected: {told}", interface.options.name);
         }
         drop(status);
         if let Some(connection) = link.connection {

@@ -42,6 +42,8 @@ const MAX_MEMORY: u64 = 1 << 32;
 /// What an interface shall be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
+    /// What the other side is told that the interface is called.
+    pub name: String,
     /// Tells interfaces on a socket apart.
     pub id: u32,
     /// What operators know the socket by.
@@ -61,7 +63,7 @@ pub struct Options {
 
 impl Options {
     /// What it is called unless somebody says otherwise, as VPP does.
-    pub fn name(&self) -> String {
+    pub fn usual_name(&self) -> String {
         format!("memif{}/{}", self.socket_id, self.id)
     }
 

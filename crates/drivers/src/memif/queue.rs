@@ -251,22 +251,28 @@ fn take(
         counts.no_buffer += 1;
     }
     let first = out.len();
-    // Packets of one buffer, which most are.
-    let (mut used, mut done) = (0, 0);
-    while used < got && done < there {
-        let slot = next.wrapping_add(done);
+    // Packets of one buffer, which most are. The other core has written all of it: everything is asked for before anything is
+    // waited for.
+    way.ring.lines(next, got as u16).for_each(fetch);
+    let mut places = [NonNull::<u8>::dangling(); VECTOR_SIZE];
+    let mut used = 0;
+    while used < got {
+        let slot = next.wrapping_add(used as u16);
         let said = way.ring.descriptor(slot);
         let is_single = said.flags & NEXT == 0 && said.length as usize <= DATA_SIZE;
         let Some(from) = way.source(&connection.memory, slot, said).filter(|_| is_single && said.length > 0) else {
             break;
         };
-        let to = &mut buffers.bytes_mut(fresh[used])[HEADROOM..][..said.length as usize];
+        fetch(from);
+        (places[used], lengths[used]) = (from, said.length as u16);
+        used += 1;
+    }
+    for ((from, packet), length) in places.iter().zip(&fresh).zip(&lengths).take(used) {
+        let to = &mut buffers.bytes_mut(*packet)[HEADROOM..][..usize::from(*length)];
         // SAFETY: so many bytes are at `from`, as `source` has found, and at `to`, which is ours alone.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), to.len()) };
-        lengths[used] = said.length as u16;
-        used += 1;
-        done += 1;
     }
+    let mut done = used as u16;
     let alike = Row { l2: HEADROOM as u16, l3: HEADROOM as u16, ..Row::default() };
     out.extend_alike(&fresh[..used], alike, 0);
     out.columns().length[first..].copy_from_slice(&lengths[..used]);
@@ -276,6 +282,30 @@ fn take(
     }
     buffers.free(&fresh[used..got]);
     done
+}
+
+/// Has a cache line brought here.
+#[inline(always)]
+fn fetch(place: NonNull<u8>) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; it touches nothing.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(place.as_ptr().cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// The same, for what is written next.
+#[inline(always)]
+fn fetch_to_write(place: NonNull<u8>) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; it touches nothing.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(place.as_ptr().cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
 }
 
 /// One packet that is not plain; the slots that are done with.
@@ -430,6 +460,14 @@ fn put(connection: &Connection, way: &Way, buffers: &Buffers, vector: &mut Vecto
         Role::Master => (tail, filled),
         Role::Slave => (head, ring.size() - filled),
     };
+    let first = room.min(vector.len() as u16);
+    ring.lines(next, first).for_each(fetch_to_write);
+    for slot in (0..first).map(|i| next.wrapping_add(i)) {
+        let place = way.place(slot, ring.descriptor(slot));
+        if let Some(place) = connection.memory.buffer(place.region, place.offset, 64) {
+            fetch_to_write(place);
+        }
+    }
     for i in 0..vector.len() {
         let row = vector.row(i);
         let (to, used) = put_one(connection, way, (next, room), buffers, &row);

@@ -187,6 +187,16 @@ impl Ring {
         Descriptor::of_words(self.place(slot).map(|word| word.load(Ordering::Relaxed)))
     }
 
+    /// The cache lines in which the descriptors of so many slots are.
+    #[inline(always)]
+    pub fn lines(&self, slot: u16, count: u16) -> impl Iterator<Item = NonNull<u8>> {
+        const A_LINE: usize = 64 / Descriptor::LENGTH;
+        (0..count).step_by(A_LINE).map(move |i| {
+            let slot = usize::from(slot.wrapping_add(i) & (self.size() - 1));
+            self.word(HEADER + slot * Descriptor::LENGTH)
+        })
+    }
+
     #[inline(always)]
     pub fn put(&self, slot: u16, descriptor: Descriptor) {
         for (place, word) in self.place(slot).into_iter().zip(descriptor.words()) {

@@ -40,7 +40,7 @@ impl Creation {
             Creation::PacketGenerator => router.free_name("pg"),
             Creation::Null => router.free_name("null"),
             Creation::Loopback(options) => format!("loop{}", options.instance),
-            Creation::Memif(options) => options.name(),
+            Creation::Memif(options) => options.usual_name(),
         }
     }
 
@@ -151,14 +151,14 @@ impl Creation {
         }
     }
 
-    fn open(&self, number: u32, memifs: &mut Memif) -> Result<Device, OpenError> {
+    fn open(&self, name: &str, number: u32, memifs: &mut Memif) -> Result<Device, OpenError> {
         Ok(match self {
             Creation::Tap(options) => tap::open(options.clone())?,
             Creation::HostInterface(options) => af_packet::open(options.clone())?,
             Creation::PacketGenerator => pg::open(number),
             Creation::Null => null::open(number),
             Creation::Loopback(options) => loopback::open(options.instance, options.mac),
-            Creation::Memif(options) => memifs.open(options.clone())?,
+            Creation::Memif(options) => memifs.open(memif::Options { name: name.into(), ..options.clone() })?,
         })
     }
 
@@ -207,7 +207,7 @@ impl Router {
             return Err(Error::BadInterfaceMac(mac));
         }
         let device = match self.devices {
-            Devices::Real => self.open(&creation)?,
+            Devices::Real => self.open(name, &creation)?,
             Devices::StandIns => creation.stand_in(),
         };
         let index = self.create_interface(name, device)?;
@@ -227,14 +227,14 @@ impl Router {
     /// Opens a device. One that was removed just now is given up by the workers when they get to it, and closed by the
     /// janitor; until then the host keeps it, and would refuse another of its name or give out the old one: so they are
     /// waited for.
-    fn open(&mut self, creation: &Creation) -> Result<Device, OpenError> {
+    fn open(&mut self, name: &str, creation: &Creation) -> Result<Device, OpenError> {
         let number = self.free_number(creation.driver());
         let host = creation.host();
         let unheard = match host.as_ref().is_some_and(|host| self.closing.contains(host)) {
             true => self.await_closing(),
             false => None,
         };
-        match (creation.open(number, &mut self.memif), unheard) {
+        match (creation.open(name, number, &mut self.memif), unheard) {
             (Err(OpenError::System { what, source }), Some(worker)) if source.kind() == ErrorKind::ResourceBusy => {
                 Err(OpenError::Refused(format!(
                     "{what}: worker {worker}, which is stuck (`show threads'), has it open still"

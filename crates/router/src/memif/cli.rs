@@ -94,6 +94,7 @@ fn create_memif(router: &mut Router, args: &Args) -> Answer {
         }
     });
     let options = Options {
+        name: String::new(),
         id: args.optional("id")?.unwrap_or(0),
         socket_id,
         socket: router.memif.socket(socket_id).map_err(crate::Error::from)?.into(),
