@@ -11,6 +11,7 @@ log and CLI socket.
 
 import contextlib
 import ctypes
+import fcntl
 import itertools
 import json
 import os
@@ -31,6 +32,14 @@ ETH_P_ALL = 3
 SO_RCVBUFFORCE = 33
 _libc = ctypes.CDLL(None, use_errno=True)
 _numbers = itertools.count(1)
+
+
+@contextlib.contextmanager
+def huge_pages_to_oneself():
+    """Nobody else of the tests reserves any meanwhile, or looks how many there are."""
+    with open("/tmp/quiver-test-huge-pages.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def wait_until(condition, what, seconds=5.0, pause=0.02):

@@ -12,6 +12,7 @@ mod configuration;
 mod filter;
 mod frames;
 mod headers;
+mod memif;
 mod offload;
 mod ports;
 mod session;
@@ -37,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     ("session", session::run),
     ("capture_file", capture_file::run),
     ("template", template::run),
+    ("memif", memif::run),
 ];
 
 /// Gives bytes to a target.

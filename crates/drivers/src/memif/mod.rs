@@ -8,6 +8,7 @@ mod channel;
 mod keeper;
 mod memory;
 mod message;
+pub mod peerless;
 mod queue;
 mod ring;
 mod slot;

@@ -3,16 +3,16 @@
 
 use super::channel::Slave;
 use super::message::{AddRegion, AddRing, Message};
-use super::queue::{Connection, MemifReceive, MemifTransmit};
+use super::peerless::Peerless;
 use super::ring::{Descriptor, Ring};
-use super::slot::{Bell, Slot};
+use super::slot::Bell;
 use super::socket::{self, Received};
 use super::*;
 use crate::test_frames::{buffers, bytes, packet, plain};
 use crate::{FULL, REFUSED, ReceiveCounts, TOO_LONG, Transmit};
 use graph::{Buffers, EdgeIndex, Row, Vector, edge, flag};
 use proptest::prelude::*;
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -414,38 +414,6 @@ fn a_slave_that_breaks_the_rules_is_shown_the_door() {
     wait_for("both", || master.link.is_up() && slave.link.is_up());
 }
 
-/// A connection of one ring each way, without a socket, and the queues of one side.
-struct Alone {
-    connection: Arc<Connection>,
-    receive: MemifReceive,
-    transmit: MemifTransmit,
-}
-
-fn alone(role: Role) -> Alone {
-    let bell = Arc::new(Bell::new().unwrap());
-    let mut slave = Slave::new(Options { log2_ring_size: 3, ..options(Role::Slave) });
-    let mut said = Some(super::channel::hello());
-    let mut connection = None;
-    let mut master = super::channel::Master::new(options(Role::Master));
-    while let Some(message) = said.take() {
-        let answer = slave.take(message, &bell).unwrap();
-        match answer.send {
-            Some((Message::Init(_), None)) => said = Some(Message::Ack),
-            Some((message, descriptor)) => {
-                let answer = master.take(message, descriptor, &bell).unwrap();
-                (said, connection) = (answer.send.map(|(message, _)| message), connection.or(answer.connected));
-            }
-            None if role == Role::Slave => connection = answer.connected,
-            None => {}
-        }
-    }
-    let (connection, slot) = (Arc::new(connection.unwrap()), Arc::new(Slot::default()));
-    slot.set(Some(connection.clone()));
-    let waiter = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
-    let receive = MemifReceive::new(slot.clone(), 0, waiter);
-    Alone { connection, receive, transmit: MemifTransmit::new(slot, 1, 0) }
-}
-
 /// What a peer may do to memory.
 #[derive(Debug, Clone)]
 enum Lie {
@@ -476,17 +444,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
     fn no_lie_in_shared_memory_does_harm(lies in prop::collection::vec(lie(), 1..80), is_master in any::<bool>()) {
-        let mut side = alone(if is_master { Role::Master } else { Role::Slave });
+        let mut side = Peerless::new(if is_master { Role::Master } else { Role::Slave }, 3, 2048);
         let mut buffers = buffers();
-        let rings = [&side.connection.receive[0].ring, &side.connection.transmit[0].ring];
         for lie in lies {
             match lie {
-                Lie::Head(head) => rings.iter().for_each(|ring| ring.set_head(head)),
-                Lie::Tail(tail) => rings.iter().for_each(|ring| ring.set_tail(tail)),
-                Lie::Flags(flags) => rings.iter().for_each(|ring| ring.set_wakes(flags & 1 == 0)),
+                Lie::Head(head) => side.set_head(head),
+                Lie::Tail(tail) => side.set_tail(tail),
+                Lie::Flags(flags) => side.set_wakes(flags & 1 == 0),
                 Lie::Descriptor(slot, flags, region, length, offset) => {
-                    let descriptor = Descriptor { flags, region, length, offset };
-                    rings.iter().for_each(|ring| ring.put(slot, descriptor));
+                    side.describe(slot, Descriptor { flags, region, length, offset });
                 }
                 Lie::Receive => {
                     let (mut vector, mut counts) = (Vector::new(), ReceiveCounts::default());
@@ -512,7 +478,7 @@ proptest! {
 #[test]
 fn a_ring_that_makes_no_sense_ends_the_connection() {
     for role in [Role::Master, Role::Slave] {
-        let mut side = alone(role);
+        let mut side = Peerless::new(role, 3, 2048);
         let mut buffers = buffers();
         let ring = &side.connection.receive[0].ring;
         ring.set_head(ring.tail().wrapping_add(9));
@@ -522,19 +488,19 @@ fn a_ring_that_makes_no_sense_ends_the_connection() {
             assert!(receive(&mut side.receive, &mut buffers, &mut counts).is_empty());
         }
         assert_eq!(counts, ReceiveCounts { malformed: 1, ..ReceiveCounts::default() }, "{role:?}");
-        assert!(side.connection.broken.load(Ordering::Relaxed));
+        assert!(side.is_broken());
         let row = plain(&mut buffers, &frame(60, 1));
         assert_eq!(send(&mut side.transmit, &mut buffers, &[row]), [REFUSED]);
     }
     // A packet that goes on for ever.
-    let mut side = alone(Role::Master);
+    let mut side = Peerless::new(Role::Master, 3, 2048);
     let ring = &side.connection.receive[0].ring;
     (0..8).for_each(|slot| ring.put(slot, Descriptor { flags: 1, region: 0, length: 10, offset: 0 }));
     ring.set_head(8);
     let mut counts = ReceiveCounts::default();
     let mut buffers = buffers();
     assert!(receive(&mut side.receive, &mut buffers, &mut counts).is_empty());
-    assert_eq!((counts.malformed, side.connection.broken.load(Ordering::Relaxed)), (1, true));
+    assert_eq!((counts.malformed, side.is_broken()), (1, true));
 }
 
 #[test]
