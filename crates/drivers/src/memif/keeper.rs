@@ -23,9 +23,11 @@ const RETRY: Duration = Duration::from_millis(500);
 /// How long two sides may take to agree.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Sides that may be about to agree at a time.
-const MAX_HANDSHAKES: usize = 64;
+const MAX_HANDSHAKES: usize = 16;
 /// How often memory is looked after while there is a connection.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long nobody is let in when the system has no descriptor left.
+const SHORTAGE: Duration = Duration::from_millis(100);
 
 /// One interface, as the keeper and its queues know it.
 pub struct Interface {
@@ -67,13 +69,14 @@ impl Interface {
     }
 
     /// For `show memif`.
-    pub fn shown(&self, listener: Option<i32>) -> MemifStatus {
+    pub fn shown(&self, listener: Option<i32>, with_descriptors: bool) -> MemifStatus {
         let (_, connection) = self.slot.connection();
         let status = self.status();
         let regions = connection.as_ref().map_or(Vec::new(), |it| {
             it.memory.0.iter().map(|region| RegionStatus { size: region.len() as u64 }).collect()
         });
-        let rings = |ways: Option<&Vec<Way>>| ways.into_iter().flatten().map(shown_ring).collect();
+        let rings =
+            |ways: Option<&Vec<Way>>| ways.into_iter().flatten().map(|way| shown_ring(way, with_descriptors)).collect();
         MemifStatus {
             options: self.options.clone(),
             connected: connection.is_some(),
@@ -90,8 +93,9 @@ impl Interface {
     }
 }
 
-fn shown_ring(way: &Way) -> RingStatus {
+fn shown_ring(way: &Way, with_descriptors: bool) -> RingStatus {
     let (ring, size) = (&way.ring, way.ring.size());
+    let shown = if with_descriptors { size } else { 0 };
     RingStatus {
         region: way.region,
         offset: way.offset,
@@ -101,7 +105,7 @@ fn shown_ring(way: &Way) -> RingStatus {
         tail: ring.tail(),
         flags: ring.flags(),
         interrupts: way.kicks.load(Ordering::Relaxed),
-        descriptors: (0..size).map(|slot| ring.descriptor(slot)).collect(),
+        descriptors: (0..shown).map(|slot| ring.descriptor(slot)).collect(),
     }
 }
 
@@ -340,8 +344,15 @@ impl Shared {
     fn hear(&self, state: &mut State, key: u64) {
         let listener = state.listeners.iter().find(|(_, listener)| listener.key == key);
         if let Some((filename, listener)) = listener {
-            let (filename, fd) = (filename.clone(), socket::accept(listener.fd.as_fd()));
-            let Some(fd) = fd else { return };
+            let filename = filename.clone();
+            let fd = match socket::accept(listener.fd.as_fd()) {
+                Ok(Some(fd)) => fd,
+                Ok(None) => return,
+                Err(error) => {
+                    log::warn!("memif: nobody can connect on {filename}: {error}");
+                    return std::thread::sleep(SHORTAGE);
+                }
+            };
             let unsettled = state.links.values().filter(|link| link.connection.is_none()).count();
             if unsettled < MAX_HANDSHAKES && socket::send(fd.as_fd(), &channel::hello(), None).is_ok() {
                 self.watch(state, fd, Side::Greeted(filename), None);

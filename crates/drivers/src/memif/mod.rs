@@ -119,6 +119,7 @@ pub struct RingStatus {
     pub flags: u16,
     /// How often its receiver was woken.
     pub interrupts: u64,
+    /// When they were asked for.
     pub descriptors: Vec<Descriptor>,
 }
 
@@ -163,9 +164,9 @@ impl Link for MemifLink {
 
 impl Care {
     /// How the interface is doing.
-    pub fn status(&self, keeper: &Keeper) -> MemifStatus {
+    pub fn status(&self, keeper: &Keeper, with_descriptors: bool) -> MemifStatus {
         let options = &self.interface.options;
         let listener = if options.role == Role::Master { keeper.listener(&options.socket) } else { None };
-        self.interface.shown(listener)
+        self.interface.shown(listener, with_descriptors)
     }
 }

@@ -468,10 +468,12 @@ fn put(connection: &Connection, way: &Way, buffers: &Buffers, vector: &mut Vecto
             fetch_to_write(place);
         }
     }
-    for i in 0..vector.len() {
-        let row = vector.row(i);
+    let columns = vector.columns();
+    let sides = columns.packets.iter().zip(columns.flags.iter()).zip(columns.l2.iter()).zip(columns.length.iter());
+    for ((((packet, flags), l2), length), edge) in sides.zip(columns.edge) {
+        let row = Row { packet: *packet, flags: *flags, l2: *l2, length: *length, ..Row::default() };
         let (to, used) = put_one(connection, way, (next, room), buffers, &row);
-        vector.set_edge(i, to);
+        *edge = to;
         next = next.wrapping_add(used);
         room -= used;
     }

@@ -99,8 +99,15 @@ pub fn connect(filename: &str) -> io::Result<OwnedFd> {
 }
 
 /// The next who has connected, if there is one.
-pub fn accept(listener: BorrowedFd<'_>) -> Option<OwnedFd> {
-    net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).ok()
+///
+/// # Errors
+/// When there is one who cannot be had: no descriptor is left.
+pub fn accept(listener: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
+    match net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// # Errors
@@ -175,7 +182,8 @@ mod tests {
         assert!(listen(name).unwrap_err().to_string().contains("in use by another process"));
         drop(first);
         let again = listen(name).unwrap();
-        assert!(connect(name).is_ok() && accept(again.as_fd()).is_some() && accept(again.as_fd()).is_none());
+        assert!(connect(name).is_ok());
+        assert!(accept(again.as_fd()).unwrap().is_some() && accept(again.as_fd()).unwrap().is_none());
         forget(name);
         assert!(!file.exists() && connect(name).is_err());
         // What is no socket of ours stays.
@@ -189,7 +197,7 @@ mod tests {
         let name = format!("@quiver-memif-test-{}", std::process::id());
         let listener = listen(&name).unwrap();
         let one = connect(&name).unwrap();
-        let other = accept(listener.as_fd()).unwrap();
+        let other = accept(listener.as_fd()).unwrap().unwrap();
         assert!(matches!(receive(other.as_fd()), Ok(Received::Nothing)));
         send(one.as_fd(), &Message::Ack, Some(&listener)).unwrap();
         send(one.as_fd(), &Message::Connect("x".into()), None).unwrap();

@@ -69,7 +69,7 @@ impl Pair {
     }
 
     fn status(&self, device: &Device) -> MemifStatus {
-        device.link.memif().unwrap().status(&self.keeper)
+        device.link.memif().unwrap().status(&self.keeper, false)
     }
 }
 
@@ -273,7 +273,7 @@ fn a_secret_keeps_others_out() {
     let master = open(&keeper, wanted.clone()).unwrap();
     for (told, reason) in [(None, "the interface wants a secret"), (secret("psss"), "wrong secret")] {
         let slave = open(&keeper, Options { role: Role::Slave, secret: told, ..wanted.clone() }).unwrap();
-        let said = || slave.link.memif().unwrap().status(&keeper).remote_reason;
+        let said = || slave.link.memif().unwrap().status(&keeper, false).remote_reason;
         wait_for("a reason", || said() == reason);
         assert!(!master.link.is_up() && !slave.link.is_up());
     }
@@ -283,9 +283,11 @@ fn a_secret_keeps_others_out() {
     let again = open(&keeper, wanted).err().unwrap().to_string();
     assert!(again.contains("has id 7 on socket") && again.contains("memif-"), "{again}");
     let other = Keeper::start().unwrap();
-    let status = slave.link.memif().unwrap().status(&keeper);
+    let status = slave.link.memif().unwrap().status(&keeper, false);
     let third = open(&other, status.options).unwrap();
-    wait_for("a reason", || third.link.memif().unwrap().status(&other).remote_reason.contains("connected already"));
+    wait_for("a reason", || {
+        third.link.memif().unwrap().status(&other, false).remote_reason.contains("connected already")
+    });
     assert!(master.link.is_up() && slave.link.is_up());
 }
 

@@ -249,7 +249,7 @@ mod tests {
     fn nodes_that_count_alike_stand_together() {
         let page = errors_guide("").unwrap();
         for heading in [
-            "### af-packet-input, virtio-input\n",
+            "### af-packet-input, memif-input, virtio-input\n",
             "### ip4-load-balance, ip4-lookup, ip4-route-counters, lookup-ip4-dst\n",
             "### INTERFACE-tx\n",
         ] {

@@ -105,9 +105,9 @@ impl Router {
     ///
     /// # Errors
     /// When there is no such interface.
-    pub fn memif_status(&self, index: InterfaceIndex) -> Result<Option<MemifStatus>, Error> {
+    pub fn memif_status(&self, index: InterfaceIndex, with_descriptors: bool) -> Result<Option<MemifStatus>, Error> {
         let interface = self.interfaces.get(index)?;
         let care = interface.link.memif().zip(self.memif.keeper.as_ref());
-        Ok(care.map(|(care, keeper)| care.status(keeper)))
+        Ok(care.map(|(care, keeper)| care.status(keeper, with_descriptors)))
     }
 }

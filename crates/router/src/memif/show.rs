@@ -73,8 +73,8 @@ pub(super) fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, C
     };
     let mut interfaces = Vec::new();
     for interface in router.interfaces.iter().filter(|it| chosen.is_none_or(|index| it.index == index)) {
-        match router.memif_status(interface.index)? {
-            Some(status) => interfaces.push(shown(&interface.name, interface.admin_up, status, with_descriptors)),
+        match router.memif_status(interface.index, with_descriptors)? {
+            Some(status) => interfaces.push(shown(&interface.name, interface.admin_up, status)),
             None if chosen.is_some() => return command::fail(format!("{} is no memif", interface.name)),
             None => {}
         }
@@ -92,7 +92,7 @@ pub(super) fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, C
     reply(ShowMemif { sockets, interfaces })
 }
 
-fn shown(name: &str, admin_up: bool, status: MemifStatus, with_descriptors: bool) -> ShownMemif {
+fn shown(name: &str, admin_up: bool, status: MemifStatus) -> ShownMemif {
     let is_master = status.options.role == Role::Master;
     let rings = |rings: Vec<RingStatus>, to_master: bool| {
         rings.into_iter().enumerate().map(move |(number, ring)| ShownRing {
@@ -106,7 +106,7 @@ fn shown(name: &str, admin_up: bool, status: MemifStatus, with_descriptors: bool
             tail: ring.tail,
             flags: ring.flags,
             interrupts: ring.interrupts,
-            descriptors: if with_descriptors { ring.descriptors.iter().map(descriptor).collect() } else { Vec::new() },
+            descriptors: ring.descriptors.iter().map(descriptor).collect(),
         })
     };
     ShownMemif {
