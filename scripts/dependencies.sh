@@ -23,6 +23,7 @@ need mtr-tiny command -v mtr
 need nmap command -v nping
 need iperf3 command -v iperf3
 need dnsmasq-base command -v dnsmasq
+need clang command -v clang
 need ethtool command -v ethtool
 need tcpdump command -v tcpdump
 need tshark command -v tshark

@@ -7,7 +7,7 @@ import pytest
 
 import lab as bench
 
-DRIVERS = ["tap", "af_packet"]
+DRIVERS = ["tap", "af_packet", "af_xdp"]
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A build with debug assertions: it checks its packet ledger every round.
 QUIVER = pathlib.Path(os.environ.get("QUIVER", ROOT / "target/debug/quiver"))
 
+# The node that packets come in by, by the driver of their interface.
+INPUT_NODES = {"tap": "virtio-input", "af_packet": "af-packet-input", "af_xdp": "af_xdp-input"}
+
 CLONE_NEWNET = 0x40000000
 ETH_P_ALL = 3
 SO_RCVBUFFORCE = 33
@@ -258,17 +261,22 @@ class Router:
     def attach(self, host, name, driver, address, interface="eth0", queues=1):
         """A wire from a host's `interface`, which gets an address (or none), to a new
         interface of the router with so many receive queues."""
+        many = queues
         queues = f"num-rx-queues {queues}" if queues > 1 else ""
         if driver == "tap":
             numbered = f"host-ip4-addr {address}" if address else ""
             self.cli(f"create tap name {name} host-if-name {interface} host-ns {host.namespace} {numbered} {queues}")
         else:
-            peer = ("peer", "name", f"to-{name}", "netns", self.host.namespace)
-            host.ip("link", "add", interface, "type", "veth", *peer)
+            wide = ("numtxqueues", many, "numrxqueues", many)
+            peer = ("peer", "name", f"to-{name}", *wide, "netns", self.host.namespace)
+            host.ip("link", "add", interface, *wide, "type", "veth", *peer)
             if address:
                 host.ip("address", "add", address, "dev", interface)
             host.ip("link", "set", interface, "up")
-            self.cli(f"create host-interface to-{name} name {name} {queues}")
+            if driver == "af_xdp":
+                self.cli(f"create interface af_xdp host-if to-{name} name {name} {queues}")
+            else:
+                self.cli(f"create host-interface to-{name} name {name} {queues}")
 
     def interface(self, name):
         """What `show interface` says of one."""
@@ -303,7 +311,7 @@ class Router:
 
         def settled():
             ledger, pool = self.cli_json("show ledger"), self.cli_json("show buffers")
-            return ledger["balanced"] and ledger["held"] == held and pool["used"] == held
+            return ledger["balanced"] and ledger["held"] == held and pool["used"] - pool["lent"] == held
 
         try:
             wait_until(settled, f"all packets are accounted for and {held} held", seconds=4)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from conftest import require
-from lab import CommandFailed, run, wait_until
+from lab import CommandFailed, INPUT_NODES, run, wait_until
 
 scapy_all = pytest.importorskip("scapy.utils", reason="needs scapy (make deps)")
 
@@ -167,7 +167,7 @@ def test_segments_that_are_cut_later_are_captured_whole(lab, file):
 
 def test_only_packets_of_a_trace_filter_are_traced(two_hosts, driver):
     router, h1, _ = two_hosts
-    entry = "virtio-input" if driver == "tap" else "af-packet-input"
+    entry = INPUT_NODES[driver]
     assert h1.reaches("10.0.2.2", count=1)
     router.cli("trace filter include icmp and host 10.0.2.2 and len >= 500")
     router.cli(f"trace add {entry} 2")

@@ -49,6 +49,7 @@ ip route add 27.0.0.0/8 via prohibit
 #: Names that no packet from outside can provoke, by node and name (`*`: all of it), and why.
 NOT_FROM_OUTSIDE = {
     ("virtio-input", "*"): "the same code as af-packet-input",
+    ("af_xdp-input", "*"): "the same code as af-packet-input; what is its own: tests of the driver",
     ("memif-input", "*"): "its frames come by shared memory: test_memif",
     ("pg-input", "*"): "of the packet generator: graph tests",
     ("pg-stall", "*"): "of the packet generator: test_workers",

@@ -3,6 +3,8 @@
 import pathlib
 import re
 
+from lab import INPUT_NODES
+
 
 def test_show_threads_has_the_kernels_numbers(lab):
     router = lab.router()
@@ -32,7 +34,7 @@ def test_show_unix_files_names_sockets_and_devices(lab, driver):
     files = router.cli_json("show unix files")["files"]
     described = {file["description"]: file for file in files if file["description"]}
     assert str(router.socket) in described
-    node = "virtio-input" if driver == "tap" else "af-packet-input"
+    node = INPUT_NODES[driver]
     queue = described[f"e0 queue 0 ({node})"]
     assert queue["thread"] == 1
     assert queue["file"] == "/dev/net/tun" if driver == "tap" else queue["file"].startswith("socket:[")
@@ -49,8 +51,9 @@ def test_show_hardware_interfaces_tells_what_the_device_knows(lab, driver):
         # What the kernel says of a veth.
         assert "  Link speed: 10 Gbps\n  Duplex: full\n" in shown
     assert re.search(r"^    0 +quiver_wk_0 \(1\) +adaptive +$", shown, re.M)
-    assert "  MTU 1500, tx offloads: checksum segmentation\n" in shown
-    node = "virtio-input" if driver == "tap" else "af-packet-input"
+    finished = "none" if driver == "af_xdp" else "checksum segmentation"
+    assert f"  MTU 1500, tx offloads: {finished}\n" in shown
+    node = INPUT_NODES[driver]
     expected = f"Thread 1 (quiver_wk_0):\n  node {node}:\n    e0 queue 0 (adaptive)\n    e1 queue 0 (adaptive)\n"
     assert router.cli("show interface rx-placement") == expected
 

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from lab import INPUT_NODES
+
 TITLES = {
     "show interface": "              Name               Idx    State  MTU (L3/IP4/IP6/MPLS)     Counter          Count",
     "show hardware-interfaces": "              Name                Idx   Link  Hardware",
@@ -106,7 +108,7 @@ def test_show_version(busy):
 def test_show_trace_follows_a_packet_from_node_to_node(lab, driver):
     router, h1, _ = lab.two_hosts(driver)
     assert h1.reaches("10.0.2.2")
-    entry = "virtio-input" if driver == "tap" else "af-packet-input"
+    entry = INPUT_NODES[driver]
     router.cli("clear trace")
     router.cli(f"trace add {entry} 1")
     assert h1.reaches("10.0.2.2", count=1)

@@ -15,7 +15,7 @@ def listened(two_hosts, lab, driver):
     router, h1, h2 = two_hosts
     ear = lab.host("ear")
     router.attach(ear, "e2", driver, None)
-    if driver == "af_packet":
+    if driver != "tap":
         ear.ip("link", "set", "eth0", "up")
     router.cli("set interface state e2 up")
     return router, h1, h2, ear

@@ -11,7 +11,7 @@ from socket import SOCK_DGRAM
 
 import pytest
 
-from lab import CommandFailed, wait_until
+from lab import CommandFailed, INPUT_NODES, wait_until
 from test_fragments import iperf
 
 TWO = "cpu { workers 2 }\n"
@@ -64,7 +64,7 @@ def vectors_by_thread(router, name):
 
 
 def input_node(driver):
-    return "virtio-input" if driver == "tap" else "af-packet-input"
+    return INPUT_NODES[driver]
 
 
 def placement(router):
@@ -93,7 +93,7 @@ def test_both_ways_cross_from_worker_to_worker(two_workers):
     # Each worker has received and sent.
     for thread in router.cli_json("show runtime")["threads"]:
         calls = {node["name"]: node["vectors"] for node in thread["nodes"]}
-        received = [packets for name, packets in calls.items() if name in ("virtio-input", "af-packet-input")]
+        received = [packets for name, packets in calls.items() if name in INPUT_NODES.values()]
         sent = [packets for name, packets in calls.items() if name.endswith("-tx")]
         assert sum(received) > 1000 and sum(sent) > 1000, thread
 
@@ -390,6 +390,8 @@ STUCK = (
 )
 
 
+# Where a queue of AF_XDP's is one worker's, so is what is sent by it.
+@pytest.mark.parametrize("driver", ["tap", "af_packet"])
 def test_a_worker_that_is_stuck_is_named_and_hinders_nobody(lab, driver):
     """Control answers, the other worker forwards, and the log says what it is stuck with."""
     router, h1, _ = lab.two_hosts(driver, extra=TWO)

@@ -19,9 +19,10 @@
 
 use crate::chain::{Chain, Frame, Fresh};
 use crate::host::{self, Interface};
+use crate::stations::Stations;
 use crate::{
     Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, StationFilter, TOO_LONG, Transmit,
-    borrowed, vnet,
+    borrowed, socket_option, vnet,
 };
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
@@ -97,7 +98,8 @@ pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
     let sockets = sockets(name, &interface, options.queues)?;
     let fds: Arc<[Arc<OwnedFd>]> = sockets.iter().map(|receive| receive.fd.clone()).collect();
     let mac = options.hw_address.unwrap_or_else(host::random_mac);
-    let mut link = PacketLink { interface, fd: fds[0].clone(), memberships: Vec::new() };
+    let stations = Stations::new(fds[0].clone(), interface.index);
+    let mut link = PacketLink { interface, stations };
     link.set_filter(&StationFilter { stations: vec![mac], promiscuous: false })
         .map_err(|error| OpenError::system(format!("asking host interface `{name}' for frames"), error))?;
     Ok(Device {
@@ -129,12 +131,12 @@ fn sockets(name: &str, interface: &Interface, count: u16) -> Result<Vec<PacketRe
             let hint = if interface.is_running() { "" } else { " (it is down; some kernels want it up)" };
             let what = format!("sharing flows of host interface `{name}' out among sockets{hint}");
             let failed = |error| OpenError::system(what.clone(), error);
-            let join = |flags: u32| set_option(&fd, libc::SOL_PACKET, PACKET_FANOUT, &(group | flags));
+            let join = |flags: u32| socket_option::set(&fd, libc::SOL_PACKET, PACKET_FANOUT, &(group | flags));
             if join(flags).is_err() {
                 flags = 0;
                 join(flags).map_err(failed)?;
             }
-            let [joined] = take_option(&fd, libc::SOL_PACKET, PACKET_FANOUT).map_err(failed)?;
+            let [joined]: [u32; 1] = socket_option::get(&fd, libc::SOL_PACKET, PACKET_FANOUT).map_err(failed)?;
             group = joined & 0xffff | PACKET_FANOUT_HASH;
         }
         sockets.push(PacketReceive { fd: Arc::new(fd), ring, polls: 0 });
@@ -164,19 +166,19 @@ fn socket() -> Result<OwnedFd, OpenError> {
     let packet = libc::SOL_PACKET;
     // The version and the virtio-net header decide the layout of the ring: they come first.
     let options = [
-        ("PACKET_VERSION", set_option(&fd, packet, libc::PACKET_VERSION, &version)),
-        ("PACKET_VNET_HDR", set_option(&fd, packet, libc::PACKET_VNET_HDR, &1i32)),
-        ("PACKET_COPY_THRESH", set_option(&fd, packet, libc::PACKET_COPY_THRESH, &1i32)),
-        ("PACKET_IGNORE_OUTGOING", set_option(&fd, packet, libc::PACKET_IGNORE_OUTGOING, &1i32)),
-        ("PACKET_RX_RING", set_option(&fd, packet, libc::PACKET_RX_RING, &ring)),
+        ("PACKET_VERSION", socket_option::set(&fd, packet, libc::PACKET_VERSION, &version)),
+        ("PACKET_VNET_HDR", socket_option::set(&fd, packet, libc::PACKET_VNET_HDR, &1i32)),
+        ("PACKET_COPY_THRESH", socket_option::set(&fd, packet, libc::PACKET_COPY_THRESH, &1i32)),
+        ("PACKET_IGNORE_OUTGOING", socket_option::set(&fd, packet, libc::PACKET_IGNORE_OUTGOING, &1i32)),
+        ("PACKET_RX_RING", socket_option::set(&fd, packet, libc::PACKET_RX_RING, &ring)),
     ];
     for (name, result) in options {
         result.map_err(|error| OpenError::system(format!("setting {name} of a packet socket"), error))?;
     }
     // Beyond the system's limit when we may, else up to it.
     for (forced, limited) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
-        if set_option(&fd, libc::SOL_SOCKET, forced, &SOCKET_BUFFER).is_err() {
-            let _ = set_option(&fd, libc::SOL_SOCKET, limited, &SOCKET_BUFFER);
+        if socket_option::set(&fd, libc::SOL_SOCKET, forced, &SOCKET_BUFFER).is_err() {
+            let _ = socket_option::set(&fd, libc::SOL_SOCKET, limited, &SOCKET_BUFFER);
         }
     }
     Ok(fd)
@@ -202,81 +204,9 @@ fn bind(fd: &OwnedFd, interface: &Interface) -> io::Result<()> {
     Ok(())
 }
 
-fn set_option<T>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes of the value.
-    let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
-/// Numbers that reading clears: an error, or packets and drops.
-fn take_option<const N: usize>(fd: &OwnedFd, level: i32, name: i32) -> io::Result<[u32; N]> {
-    let mut value = [0u32; N];
-    let mut length = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes of the value.
-    let result = unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &mut length) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(value)
-}
-
-/// A kind of frames that the host's interface is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Membership {
-    Station(MacAddress),
-    Groups,
-    All,
-}
-
 struct PacketLink {
     interface: Interface,
-    fd: Arc<OwnedFd>,
-    /// What the socket asks for now; the kernel forgets it with the socket.
-    memberships: Vec<Membership>,
-}
-
-impl PacketLink {
-    fn change(&self, option: i32, membership: Membership) -> io::Result<()> {
-        let (kind, address) = match membership {
-            Membership::Station(mac) => (libc::PACKET_MR_UNICAST, Some(mac)),
-            Membership::Groups => (libc::PACKET_MR_ALLMULTI, None),
-            Membership::All => (libc::PACKET_MR_PROMISC, None),
-        };
-        let mut request = libc::packet_mreq {
-            mr_ifindex: self.interface.index as i32,
-            mr_type: kind as u16,
-            mr_alen: 0,
-            mr_address: [0; 8],
-        };
-        if let Some(mac) = address {
-            request.mr_alen = mac.0.len() as u16;
-            request.mr_address[..mac.0.len()].copy_from_slice(&mac.0);
-        }
-        set_option(&self.fd, libc::SOL_PACKET, option, &request)
-    }
-
-    /// Asks for what is not asked for yet, then no longer for the rest.
-    fn ask_for(&mut self, wanted: Vec<Membership>) -> io::Result<()> {
-        let before = self.memberships.clone();
-        for &membership in wanted.iter().filter(|membership| !before.contains(membership)) {
-            if let Err(error) = self.change(libc::PACKET_ADD_MEMBERSHIP, membership) {
-                let added = self.memberships.split_off(before.len());
-                added.into_iter().for_each(|added| drop(self.change(libc::PACKET_DROP_MEMBERSHIP, added)));
-                return Err(error);
-            }
-            self.memberships.push(membership);
-        }
-        for &membership in before.iter().filter(|membership| !wanted.contains(membership)) {
-            // It may have gone with the interface; too much is no harm.
-            let _ = self.change(libc::PACKET_DROP_MEMBERSHIP, membership);
-        }
-        self.memberships = wanted;
-        Ok(())
-    }
+    stations: Stations,
 }
 
 impl Link for PacketLink {
@@ -288,16 +218,8 @@ impl Link for PacketLink {
         self.interface.speed()
     }
 
-    /// The kernel takes care of NICs that filter fewer addresses than they are given; of an
-    /// interface that takes none at all everything is asked for.
     fn set_filter(&mut self, filter: &StationFilter) -> io::Result<()> {
-        let stations = filter.stations.iter().copied().map(Membership::Station);
-        let mut wanted: Vec<Membership> = std::iter::once(Membership::Groups).chain(stations).collect();
-        wanted.extend(filter.promiscuous.then_some(Membership::All));
-        match self.ask_for(wanted) {
-            Err(_) if !filter.promiscuous => self.ask_for(vec![Membership::Groups, Membership::All]),
-            outcome => outcome,
-        }
+        self.stations.set(filter)
     }
 
     fn mtu(&self) -> Option<u16> {
@@ -470,10 +392,9 @@ impl PacketReceive {
     /// interface goes down.
     #[cold]
     fn check(&self, counts: &mut ReceiveCounts) {
-        if let Ok([_packets, drops]) = take_option(&self.fd, libc::SOL_PACKET, libc::PACKET_STATISTICS) {
-            counts.missed += u64::from(drops);
-        }
-        let _: io::Result<[u32; 1]> = take_option(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR);
+        let told: io::Result<[u32; 2]> = socket_option::get(&self.fd, libc::SOL_PACKET, libc::PACKET_STATISTICS);
+        counts.missed += told.map_or(0, |[_packets, drops]| u64::from(drops));
+        let _: io::Result<[u32; 1]> = socket_option::get(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR);
     }
 
     /// Reads the whole frame of a slot off the socket's queue, where it was put before the

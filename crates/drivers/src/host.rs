@@ -87,6 +87,7 @@ pub fn random_mac() -> MacAddress {
 
 const ETHTOOL_GSET: u32 = 1;
 const ETHTOOL_GLINK: u32 = 10;
+const ETHTOOL_GCHANNELS: u32 = 60;
 
 /// `struct ethtool_cmd`.
 #[repr(C, align(8))]
@@ -196,10 +197,23 @@ impl Interface {
         let address = std::ptr::from_mut(&mut command).expose_provenance();
         let mut request = Request::new(&self.name().ok()?, &address.to_ne_bytes());
         // SAFETY: a `struct ifreq` with the address of the command, which outlives the call; for
-        // ETHTOOL_GSET the kernel reads and writes one `struct ethtool_cmd` there, for ETHTOOL_GLINK
-        // one `struct ethtool_value`, which is shorter.
+        // ETHTOOL_GSET the kernel reads and writes one `struct ethtool_cmd` there, for the others
+        // one `struct ethtool_value` or `struct ethtool_channels`, which are shorter.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
         if result < 0 { None } else { Some(command) }
+    }
+
+    /// How many queues it receives by, when its driver tells (ethtool's `ETHTOOL_GCHANNELS`).
+    pub fn receive_queues(&self) -> Option<u32> {
+        let told = self.ethtool(ETHTOOL_GCHANNELS)?.0;
+        let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| told[at + i]));
+        // Those that only receive, and those that do both.
+        Some(word(20).saturating_add(word(32)))
+    }
+
+    pub fn mac(&self) -> io::Result<MacAddress> {
+        let [_, _, address @ ..]: [u8; 8] = self.get(libc::SIOCGIFHWADDR)?;
+        Ok(MacAddress(address))
     }
 
     pub fn set_ip4(&self, prefix: Prefix4) -> io::Result<()> {

@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod af_packet;
+pub mod af_xdp;
 pub mod chain;
 mod host;
 #[cfg(test)]
@@ -15,12 +16,15 @@ mod host_tests;
 pub mod input;
 pub mod loopback;
 pub mod memif;
+mod namespace;
 pub mod null;
 pub mod offload;
 pub mod output;
 pub mod pg;
 mod ready;
+mod socket_option;
 pub mod stand_in;
+mod stations;
 pub mod tap;
 #[cfg(test)]
 mod test_frames;
@@ -111,6 +115,14 @@ pub trait Link: Send {
     fn set_admin(&mut self, _up: bool) -> std::io::Result<()> {
         Ok(())
     }
+    /// Buffers that the device has: to write what arrives to, and being sent.
+    fn lent(&self) -> u64 {
+        0
+    }
+    /// What else an operator may want to know, in lines.
+    fn details(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// What is behind a memif.
     fn memif(&self) -> Option<&memif::Care> {
         None
@@ -153,8 +165,8 @@ pub struct ReceiveCounts {
 
 /// A way to transmit. One worker owns it, to which others hand packets over; or each has [another](Transmit::another).
 pub trait Transmit: Send {
-    /// Sends the packets and writes each one's edge: [`graph::edge::SENT`], or
-    /// [`FULL`], [`REFUSED`] or [`TOO_LONG`] when it could not be sent.
+    /// Sends the packets and writes each one's edge: [`graph::edge::SENT`], [`graph::edge::LENT`] when they are sent from
+    /// where they lie, or [`FULL`], [`REFUSED`] or [`TOO_LONG`] when it could not be sent.
     fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector);
     /// Why it drops packets, when its reasons are others than those three.
     fn edges(&self) -> &'static [EdgeSpec] {
@@ -164,8 +176,12 @@ pub trait Transmit: Send {
     fn queues(&self) -> usize {
         1
     }
+    /// Whether each of so many workers can have [another](Transmit::another).
+    fn is_for_all(&self, _workers: usize) -> bool {
+        self.another(0).is_some()
+    }
     /// Another of it for another worker, by its number, when nothing about it has to have one owner: it
-    /// sends by the queue of that number, counted round.
+    /// sends by the queue of that number, counted round. Each worker asks for its own once.
     fn another(&self, _worker: usize) -> Option<Box<dyn Transmit>> {
         None
     }

@@ -44,7 +44,7 @@ impl Map for DeviceOutput {
         self.transmit.transmit(cx.buffers, vector);
         let (mut sent, mut bytes) = (0, 0u64);
         for (&to, &length) in vector.edges().iter().zip(vector.lengths()) {
-            let taken = (to == edge::SENT) as u32;
+            let taken = (to == edge::SENT || to == edge::LENT) as u32;
             sent += taken;
             bytes += (taken * length as u32) as u64;
         }
@@ -59,6 +59,7 @@ impl Map for DeviceOutput {
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    writeln!(f, "  length {}{}", snapshot.row.length, if snapshot.edge == edge::SENT { "" } else { ", not sent" })?;
+    let is_sent = [edge::SENT, edge::LENT].contains(&snapshot.edge);
+    writeln!(f, "  length {}{}", snapshot.row.length, if is_sent { "" } else { ", not sent" })?;
     writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))
 }

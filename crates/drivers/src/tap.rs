@@ -12,16 +12,16 @@
 
 use crate::chain::{Chain, Fresh};
 use crate::host::{self, Interface, Request};
-use crate::{Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Transmit, borrowed, vnet};
+use crate::{
+    Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Transmit, borrowed, namespace, vnet,
+};
 use graph::buffer::MAX_SEGMENTS;
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::io::IoSlice;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wire::{MacAddress, Prefix4};
 
@@ -85,17 +85,8 @@ struct HostEnd {
 /// # Errors
 /// When the system refuses, which it does without `CAP_NET_ADMIN`.
 pub fn open(options: TapOptions) -> Result<Device, OpenError> {
-    let HostEnd { descriptors, mtu, name, interface } = match namespace_path(&options)? {
-        None => host_end(&options)?,
-        // Namespaces belong to threads; the descriptors stay ours when this one ends.
-        Some(path) => std::thread::scope(|scope| {
-            let inside = || {
-                enter(&path)?;
-                host_end(&options)
-            };
-            scope.spawn(inside).join().expect("setting up a TAP does not panic")
-        })?,
-    };
+    let HostEnd { descriptors, mtu, name, interface } =
+        namespace::inside(options.host_namespace.as_deref(), || host_end(&options))?;
     let queues: Arc<[Arc<OwnedFd>]> = descriptors.into_iter().map(Arc::new).collect();
     let place = options.host_namespace.map_or(String::new(), |namespace| format!(" in namespace {namespace}"));
     let receive = |fd: &Arc<OwnedFd>| Box::new(TapReceive { fd: fd.clone(), gone: false }) as Box<dyn Receive>;
@@ -111,23 +102,6 @@ pub fn open(options: TapOptions) -> Result<Device, OpenError> {
         transmit: Box::new(TapTransmit { queues: queues.clone(), own: 0 }),
         link: Box::new(TapLink { fd: queues[0].clone(), interface }),
     })
-}
-
-fn namespace_path(options: &TapOptions) -> Result<Option<PathBuf>, OpenError> {
-    match options.host_namespace.as_deref() {
-        None => Ok(None),
-        Some(path) if path.starts_with('/') => Ok(Some(path.into())),
-        Some(name) if name.is_empty() || name.contains('/') => Err(OpenError::Refused(format!(
-            "`{name}' is not a network namespace: expected a name under /var/run/netns or an absolute path"
-        ))),
-        Some(name) => Ok(Some(Path::new("/var/run/netns").join(name))),
-    }
-}
-
-fn enter(path: &Path) -> Result<(), OpenError> {
-    let failed = |error| OpenError::system(format!("network namespace {}", path.display()), error);
-    let namespace = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
-    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).map_err(failed)
 }
 
 /// Makes the host's end in the current namespace.

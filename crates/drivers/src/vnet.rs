@@ -26,7 +26,7 @@ const SEGMENT_UDP: u8 = 5;
 const SEGMENT_ECN: u8 = 0x80;
 
 /// Bytes ahead of the network header.
-fn link_header_length(frame: &[u8]) -> Option<usize> {
+pub(crate) fn link_header_length(frame: &[u8]) -> Option<usize> {
     let mut at = ethernet::HEADER_LEN;
     for _ in 0..=MAX_TAGS {
         let &[high, low] = frame.get(at - 2..at)? else {

@@ -21,7 +21,7 @@ use rustix::fd::OwnedFd;
 use rustix::{fs, mm};
 use std::io;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use wire::batch::Frames;
 
 /// Bytes before the data of a fresh packet: room for the headers that encapsulation
@@ -166,6 +166,15 @@ pub struct Pool {
     /// Full magazines, and empty ones to fill.
     full: ArrayQueue<Box<[PacketIndex; MAGAZINE]>>,
     empty: ArrayQueue<Box<[PacketIndex; MAGAZINE]>>,
+    returned: Mutex<Returned>,
+}
+
+/// Buffers that came back from devices that are closed.
+#[derive(Default)]
+struct Returned {
+    /// Fewer than make a magazine.
+    loose: Vec<PacketIndex>,
+    total: u64,
 }
 
 // SAFETY: the mappings are plain memory. A buffer and its segment are touched only by
@@ -201,6 +210,7 @@ impl Pool {
             huge,
             full: ArrayQueue::new(magazines),
             empty: ArrayQueue::new(magazines),
+            returned: Mutex::default(),
         };
         for magazine in apart(capacity / MAGAZINE as u32) {
             let indices = std::array::from_fn(|i| PacketIndex(magazine * MAGAZINE as u32 + i as u32));
@@ -248,6 +258,33 @@ impl Pool {
     /// Buffers that lie in the pool itself, not in a worker's cache or a packet.
     pub fn available(&self) -> usize {
         self.full.len() * MAGAZINE
+    }
+
+    /// Where all buffers lie, side by side from number 0 on, [`STRIDE`] bytes each: for devices that are given them.
+    pub fn memory(&self) -> (NonNull<u8>, usize) {
+        (self.data.base, self.capacity as usize * STRIDE)
+    }
+
+    /// Takes buffers back that no worker has.
+    pub(crate) fn give_back(&self, packets: &[PacketIndex]) {
+        let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
+        returned.total += packets.len() as u64;
+        for &packet in packets {
+            // SAFETY: in bounds by `segment`; the device that had the buffer is closed, and nobody else knows of it.
+            let segment = unsafe { &mut *self.segment(packet) };
+            segment.set_next(None);
+            segment.in_use = false;
+            returned.loose.push(packet);
+            if let Some(magazine) = returned.loose.last_chunk::<MAGAZINE>() {
+                self.full.push(Box::new(*magazine)).expect("sized for all magazines");
+                returned.loose.clear();
+            }
+        }
+    }
+
+    /// How many buffers came back that way, ever: workers count them as in use.
+    pub fn returned(&self) -> u64 {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner).total
     }
 
     #[inline]

@@ -12,6 +12,7 @@ pub mod counter;
 pub mod doorbell;
 mod head;
 pub mod janitor;
+pub mod lent;
 mod mailbox;
 pub mod node;
 mod parting;
@@ -29,6 +30,7 @@ pub use buffer::{Buffers, PacketIndex, Pool};
 pub use counter::CounterTable;
 pub use head::{Head, Predicate};
 pub use janitor::Janitor;
+pub use lent::Lent;
 pub use node::{
     Behaviour, Context, CounterSpec, EdgeSpec, Expand, Expansion, Ledger, Map, NodeIndex, NodeSpec, Severity, Source,
     Wake,

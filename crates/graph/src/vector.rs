@@ -77,6 +77,8 @@ pub mod edge {
     pub const SENT: EdgeIndex = 0xffff;
     /// The node has taken the packet (only *expand* nodes may).
     pub const TAKEN: EdgeIndex = 0xfffe;
+    /// The device sends the packet from where it lies, and its driver frees the buffers then.
+    pub const LENT: EdgeIndex = 0xfffd;
     /// Most edges of one node.
     pub const MAX: usize = 0xff00;
 }

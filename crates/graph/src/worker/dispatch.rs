@@ -44,6 +44,7 @@ impl Core {
             worked = true;
         }
         let before = self.ledger.received + self.ledger.taken;
+        let in_use = self.buffers.in_use();
         worked |= self.take_over();
         for i in 0..self.sources.len() {
             let (n, after) = self.poll(self.sources[i], round, clock);
@@ -55,7 +56,8 @@ impl Core {
         worked |= self.run_pending(round, clock);
         self.sampling.share(|node, clocks| self.nodes_lane.at(node)[node_word::CLOCKS].add(clocks));
         self.lane.at(0)[worker_word::ROUNDS].add(1);
-        if worked {
+        // A device may take buffers although nothing came.
+        if worked || self.buffers.in_use() != in_use {
             self.publish();
         }
         worked
@@ -364,12 +366,14 @@ impl Core {
     #[inline]
     fn deliver(&mut self, from: NodeIndex, edge: EdgeIndex, vector: Box<Vector>) {
         match edge {
-            edge::SENT => {
+            edge::SENT | edge::LENT => {
                 if self.capture.wants(Point::Sent) {
                     self.capture_sent(from, &vector);
                 }
                 self.ledger.sent += vector.len() as u64;
-                self.free(&vector);
+                if edge == edge::SENT {
+                    self.free(&vector);
+                }
                 self.spare.push(vector);
             }
             edge::TAKEN => self.spare.push(vector),
@@ -432,7 +436,8 @@ impl Core {
         while mask.count() > 0 {
             // Into the open vector of the next node, when there is one and no hop backwards
             // has to be counted.
-            let target = if edge == edge::SENT { Target::Nowhere } else { self.target(from, edge) };
+            let target =
+                if [edge::SENT, edge::LENT].contains(&edge) { Target::Nowhere } else { self.target(from, edge) };
             if let Target::Node(to) = target {
                 let rank_from = self.nodes[from.0 as usize].as_ref().map_or(0, |node| node.rank);
                 if let Some(Some(node)) = self.nodes.get_mut(to.0 as usize)

@@ -96,6 +96,8 @@ struct ShownHardware {
     transmit_queues: Vec<TransmitQueue>,
     /// What the device finishes by itself; we finish the rest.
     finishes: Vec<&'static str>,
+    /// What the driver has to say.
+    details: Vec<String>,
     /// What its own nodes dropped or did, zeros included.
     counters: Vec<Counted>,
 }
@@ -137,6 +139,7 @@ impl ShownHardware {
             receive_queues: queues.collect(),
             transmit_queues: transmit_queues.collect(),
             finishes: finishes.into_iter().filter(|(_, can)| *can).map(|(name, _)| name).collect(),
+            details: interface.link.details(),
             counters: counters.collect(),
         }
     }
@@ -175,6 +178,7 @@ impl ShownHardware {
             writeln!(f, "  Promiscuous: every frame that the device sees is received")?;
         }
         writeln!(f, "  {}: {}", self.driver, self.description)?;
+        self.details.iter().try_for_each(|line| writeln!(f, "    {line}"))?;
         let finishes = if self.finishes.is_empty() { "none".into() } else { self.finishes.join(" ") };
         writeln!(f, "  MTU {}, tx offloads: {finishes}", self.mtu)
     }

@@ -40,7 +40,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "Devices, receiving",
         about: "What a driver could not take from its device, and the packet generator from its streams.",
-        of: &[VIRTIO_INPUT, AF_PACKET_INPUT, MEMIF_INPUT, "pg-input", "packet-generator"],
+        of: &[VIRTIO_INPUT, AF_PACKET_INPUT, AF_XDP_INPUT, MEMIF_INPUT, "pg-input", "packet-generator"],
     },
     Section { title: "Ethernet", about: "Frames as they come from a device.", of: &["ethernet"] },
     Section {
@@ -96,6 +96,7 @@ const SECTIONS: &[Section] = &[
 const VIRTIO_INPUT: &str = "virtio-input";
 const AF_PACKET_INPUT: &str = "af-packet-input";
 const MEMIF_INPUT: &str = "memif-input";
+const AF_XDP_INPUT: &str = "af_xdp-input";
 
 const INTRODUCTION: &str = "\
 A packet that goes no further ends under a name, and each name is counted. `show errors` lists what was counted, by node
@@ -131,7 +132,7 @@ pub fn meanings() -> Result<Vec<Meaning>, Error> {
     let device = router.create("null0", Creation::Null)?;
     router.create_sub_interface(device, 1, by_number(1))?;
     router.create("loop0", Creation::Loopback(LoopbackOptions { instance: 0, mac: None }))?;
-    for node in [VIRTIO_INPUT, AF_PACKET_INPUT, MEMIF_INPUT] {
+    for node in [VIRTIO_INPUT, AF_PACKET_INPUT, AF_XDP_INPUT, MEMIF_INPUT] {
         let rx = router.counters.rx.clone();
         router
             .graph
@@ -249,7 +250,7 @@ mod tests {
     fn nodes_that_count_alike_stand_together() {
         let page = errors_guide("").unwrap();
         for heading in [
-            "### af-packet-input, memif-input, virtio-input\n",
+            "### af-packet-input, af_xdp-input, memif-input, virtio-input\n",
             "### ip4-load-balance, ip4-lookup, ip4-route-counters, lookup-ip4-dst\n",
             "### INTERFACE-tx\n",
         ] {

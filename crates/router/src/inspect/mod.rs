@@ -95,7 +95,7 @@ fn buffers(router: &Router) -> ShowBuffers {
     // A worker may have freed more than it took: packets change workers.
     let of = |word| (0..router.graph.workers()).map(move |thread| router.graph.counters().workers.raw(thread, word, 0));
     let sum = |word| of(word).fold(0, u64::wrapping_add);
-    let (cached, used): (u64, u64) = (sum(BUFFERS_CACHED), sum(BUFFERS_IN_USE));
+    let (cached, used) = (sum(BUFFERS_CACHED), sum(BUFFERS_IN_USE).wrapping_sub(pool.returned()));
     ShowBuffers {
         pool: "default-numa-0",
         size: graph::buffer::STRIDE,
@@ -104,6 +104,7 @@ fn buffers(router: &Router) -> ShowBuffers {
         available: (pool.capacity() as u64).saturating_sub(cached + used),
         cached,
         used,
+        lent: router.interfaces.iter().map(|interface| interface.link.lent()).sum(),
         pages: if pool.huge { "huge" } else { "plain" },
     }
 }
@@ -117,19 +118,25 @@ struct ShowBuffers {
     available: u64,
     cached: u64,
     used: u64,
+    /// Of those used: which devices have, to write what arrives to and being sent.
+    lent: u64,
     pages: &'static str,
 }
 
 impl fmt::Display for ShowBuffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ShowBuffers { pool, size, data_size, total, available, cached, used, .. } = self;
+        let ShowBuffers { pool, size, data_size, total, available, cached, used, lent, .. } = self;
         writeln!(f, "Pool Name            Index NUMA  Size  Data Size  Total  Avail  Cached   Used  ")?;
         write!(f, "{pool:<20}{}{}", centred("0", 6), centred("0", 6))?;
         write!(f, "{}{}", centred(&size.to_string(), 7), centred(&data_size.to_string(), 11))?;
         for (count, width) in [(total, 7), (available, 7), (cached, 8), (used, 8)] {
             write!(f, "{}", centred(&count.to_string(), width))?;
         }
-        writeln!(f)
+        writeln!(f)?;
+        if *lent > 0 {
+            writeln!(f, "  {lent} of those used are with devices, to receive by or being sent")?;
+        }
+        Ok(())
     }
 }
 

@@ -248,6 +248,7 @@ fn register_creation(set: &mut CommandSet<Router>) {
         .configures()
         .example("create host-interface eth0 name e0"),
     );
+    super::af_xdp::register(set);
     set.add(
         Command::new(
             "create null interface [name <name:word>]",

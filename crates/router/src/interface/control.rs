@@ -46,7 +46,7 @@ impl Router {
         let Device { driver, input_node, description, host, mac, mtu, finishes, receive, transmit, link } = device;
         let receive_queues = self.attach_receive(input_node, index, receive)?;
         let owner = receive_queues.first().map_or(OWNER, |queue| queue.thread);
-        let transmit_queues = TransmitQueues::of(&*transmit, owner);
+        let transmit_queues = TransmitQueues::of(&*transmit, owner, self.graph.workers());
         let registered = match &sub {
             None if driver == tunnel::DRIVER => self.register_tunnel_output(name, index, finishes),
             None => self.register_output(name, index, finishes, transmit, owner),
@@ -144,12 +144,12 @@ impl Router {
         let spec = DeviceOutput::spec(name, transmit.edges());
         let node = |queue| Behaviour::Map(Box::new(DeviceOutput::new(index, queue, tx.clone())) as Box<dyn graph::Map>);
         // Each worker has its own, where that makes sense; else one owns it.
-        let tx_node = match transmit.another(owner) {
-            Some(_) => {
+        let tx_node = match transmit.is_for_all(self.graph.workers()) {
+            true => {
                 let own = |worker| transmit.another(worker).expect("as there was one");
                 self.graph.register(spec, |worker| node(own(worker)))?
             }
-            None => {
+            false => {
                 let only = RefCell::new(Some(transmit));
                 self.graph.register_owned(spec, owner, || node(only.take().expect("asked for once")))?
             }

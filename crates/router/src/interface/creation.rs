@@ -1,15 +1,18 @@
 //! How an interface is made: what it takes to open its device, and the command that says
 //! the same, so that a saved configuration makes it again.
 
+use super::Interface;
 use crate::memif::Memif;
 use crate::{Devices, Error, Router};
 use drivers::af_packet::{self, AfPacketOptions};
+use drivers::af_xdp;
 use drivers::memif::{self, Role};
 use drivers::tap::{self, TapOptions};
 use drivers::{Device, OpenError, loopback, null, pg, stand_in};
-use graph::InterfaceIndex;
+use graph::{InterfaceIndex, Pool};
 use std::collections::HashSet;
 use std::io::ErrorKind;
+use std::sync::Arc;
 use wire::MacAddress;
 
 /// What kind of interface, with what it was asked for.
@@ -17,6 +20,7 @@ use wire::MacAddress;
 pub enum Creation {
     Tap(TapOptions),
     HostInterface(AfPacketOptions),
+    AfXdp(af_xdp::Options),
     PacketGenerator,
     Null,
     Loopback(LoopbackOptions),
@@ -37,6 +41,7 @@ impl Creation {
         match self {
             Creation::Tap(options) => format!("tap{}", options.id),
             Creation::HostInterface(options) => format!("host-{}", options.host_interface),
+            Creation::AfXdp(options) => format!("{}/0", options.host_interface),
             Creation::PacketGenerator => router.free_name("pg"),
             Creation::Null => router.free_name("null"),
             Creation::Loopback(options) => format!("loop{}", options.instance),
@@ -67,6 +72,7 @@ impl Creation {
                 // VPP's long form: a host interface may be called `name`.
                 format!("create host-interface name {}{mac}{queues} interface-name {name}", options.host_interface)
             }
+            Creation::AfXdp(options) => format!("{} name {name}", super::af_xdp::command(options)),
             Creation::PacketGenerator => format!("create packet-generator interface {name}"),
             Creation::Null => format!("create null interface name {name}"),
             Creation::Loopback(options) => {
@@ -100,6 +106,9 @@ impl Creation {
                 vec![on_host, format!("tap id {}", options.id)]
             }
             Creation::HostInterface(options) => vec![format!(" {}", options.host_interface)],
+            Creation::AfXdp(options) => {
+                vec![format!("{} {}", options.namespace.as_deref().unwrap_or(""), options.host_interface)]
+            }
             Creation::Loopback(options) => vec![format!("loopback instance {}", options.instance)],
             Creation::Memif(options) => {
                 vec![format!("memif {} {:?} on {}", options.id, options.role, options.socket)]
@@ -122,6 +131,7 @@ impl Creation {
         match self {
             Creation::Tap(_) => "tap",
             Creation::HostInterface(_) => "af_packet",
+            Creation::AfXdp(_) => "af_xdp",
             Creation::PacketGenerator => "pg",
             Creation::Null => "null",
             Creation::Loopback(_) => "loopback",
@@ -134,6 +144,7 @@ impl Creation {
         match self {
             Creation::Tap(options) => options.hw_address,
             Creation::HostInterface(options) => options.hw_address,
+            Creation::AfXdp(options) => options.hw_address,
             Creation::Loopback(options) => options.mac,
             Creation::Memif(options) => options.hw_address,
             Creation::PacketGenerator | Creation::Null => None,
@@ -147,14 +158,16 @@ impl Creation {
                 Some(options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id)))
             }
             Creation::HostInterface(options) => Some(options.host_interface.clone()),
+            Creation::AfXdp(options) => Some(options.host_interface.clone()),
             Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) | Creation::Memif(_) => None,
         }
     }
 
-    fn open(&self, name: &str, number: u32, memifs: &mut Memif) -> Result<Device, OpenError> {
+    fn open(&self, name: &str, number: u32, memifs: &mut Memif, pool: &Arc<Pool>) -> Result<Device, OpenError> {
         Ok(match self {
             Creation::Tap(options) => tap::open(options.clone())?,
             Creation::HostInterface(options) => af_packet::open(options.clone())?,
+            Creation::AfXdp(options) => af_xdp::open(options, pool)?,
             Creation::PacketGenerator => pg::open(number),
             Creation::Null => null::open(number),
             Creation::Loopback(options) => loopback::open(options.instance, options.mac),
@@ -170,6 +183,8 @@ impl Creation {
         let queues = match self {
             Creation::Tap(options) => options.queues,
             Creation::HostInterface(options) => options.queues,
+            // How many all are, only the device knows.
+            Creation::AfXdp(options) => options.queues.unwrap_or(af_xdp::MAX_QUEUES),
             Creation::Memif(options) => options.rx_queues,
             Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) => 0,
         };
@@ -190,6 +205,14 @@ impl Router {
             let on_host = self.interfaces.iter().find(|interface| interface.is_on_host(host));
             if let Some(interface) = on_host {
                 return Err(Error::HostInterfaceTaken { host: host.clone(), name: interface.name.clone() });
+            }
+        }
+        if let Creation::AfXdp(options) = &creation {
+            let claims = creation.claims();
+            let has_it = |other: &&Interface| other.creation.as_ref().is_some_and(|other| other.claims() == claims);
+            if let Some(taken) = self.interfaces.iter().find(has_it) {
+                let host = options.host_interface.clone();
+                return Err(Error::HostInterfaceTaken { host, name: taken.name.clone() });
             }
         }
         if let Creation::Tap(options) = &creation
@@ -234,7 +257,7 @@ impl Router {
             true => self.await_closing(),
             false => None,
         };
-        match (creation.open(name, number, &mut self.memif), unheard) {
+        match (creation.open(name, number, &mut self.memif, self.graph.pool()), unheard) {
             (Err(OpenError::System { what, source }), Some(worker)) if source.kind() == ErrorKind::ResourceBusy => {
                 Err(OpenError::Refused(format!(
                     "{what}: worker {worker}, which is stuck (`show threads'), has it open still"

@@ -4,6 +4,7 @@
 //! in by its driver's input node.
 
 mod addresses;
+mod af_xdp;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "interface",
-    description: "Interfaces on null, loopback, pg, tap and af_packet devices",
+    description: "Interfaces on null, loopback, pg, tap, af_packet, af_xdp and memif devices",
     stages: &[
         Stage::new("interface-output", "interface-output", capability::when_up),
         Stage::new("interface-output", capability::OUTPUT, finished_here),

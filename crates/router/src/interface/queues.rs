@@ -38,8 +38,9 @@ pub struct TransmitQueues {
 }
 
 impl TransmitQueues {
-    pub(super) fn of(transmit: &dyn Transmit, owner: usize) -> TransmitQueues {
-        let owner = transmit.another(owner).is_none().then_some(owner);
+    /// With so many workers, of which `owner` has what only one can have.
+    pub(super) fn of(transmit: &dyn Transmit, owner: usize, workers: usize) -> TransmitQueues {
+        let owner = (!transmit.is_for_all(workers)).then_some(owner);
         TransmitQueues { count: transmit.queues(), owner }
     }
 

@@ -1,8 +1,9 @@
 //! From the module that logs to the class that operators know.
 
 /// Classes that can be set before they have said anything.
-pub(super) const KNOWN: [&str; 24] = [
+pub(super) const KNOWN: [&str; 25] = [
     "af_packet",
+    "af_xdp",
     "buffers",
     "capture",
     "cli",

@@ -1,0 +1,111 @@
+//! Commands on interfaces of the host that are taken by AF_XDP, as VPP has them.
+
+use super::Creation;
+use super::cli::{create, delete_of_driver};
+use crate::Router;
+use command::{Args, Command, CommandError, CommandSet, Reply, fail};
+use drivers::af_xdp::{BUDGET, Copying, MAX_QUEUES, MAX_RING, MIN_RING, Options, RING};
+
+type Answer = Result<Box<dyn Reply>, CommandError>;
+
+/// Longest time that a busy poll may take, in microseconds.
+const MAX_BUSY_POLL: u32 = 10_000;
+/// Most packets of a busy poll; the kernel wants no more.
+const MAX_BUDGET: u32 = 256;
+
+pub(super) fn register(set: &mut CommandSet<Router>) {
+    let ring = format!("u32 {MIN_RING}..{MAX_RING}");
+    let create = format!(
+        "create interface af_xdp {{{{ host-if <host:word> | [name <name:word>] | \
+         [num-rx-queues {{all | <queues:u32 1..{MAX_QUEUES}> : many}}] | [rx-queue-size <rx:{ring}>] | \
+         [tx-queue-size <tx:{ring}>] | [prog <file:path>] | [netns <namespace:word>] | [{{zero-copy|no-zero-copy:copying}}] | \
+         [busy-poll-usecs <usecs:u32 1..{MAX_BUSY_POLL}>] | [busy-poll-budget <budget:u32 1..{MAX_BUDGET}>] | \
+         [no-syscall-lock] | [mac-reuse] | [hw-addr <mac:mac>] }}}}"
+    );
+    set.add(
+        Command::new(
+            &create,
+            "Create an interface on top of one of the host's, past its network stack (AF_XDP).",
+            create_af_xdp,
+        )
+        .configures()
+        .example("create interface af_xdp host-if eth0 name e0")
+        .example("create interface af_xdp host-if eth0 num-rx-queues all rx-queue-size 2048 name e0"),
+    );
+    set.add(
+        Command::new(
+            "delete interface af_xdp <interface:interface>",
+            "Remove an interface made by AF_XDP.",
+            |router: &mut Router, args: &Args| delete_of_driver(router, args, "af_xdp", "AF_XDP interface"),
+        )
+        .configures()
+        .example("delete interface af_xdp eth0/0"),
+    );
+}
+
+fn create_af_xdp(router: &mut Router, args: &Args) -> Answer {
+    let ring = |word: &str, name: &str| {
+        let size = args.optional(name)?.unwrap_or(RING);
+        if size.is_power_of_two() { Ok(size) } else { fail(format!("{word} {size}: expected a power of two")) }
+    };
+    let budget: Option<u32> = args.optional("budget")?;
+    let busy_poll = match (args.optional("usecs")?, budget) {
+        (Some(usecs), budget) => Some((usecs, budget.unwrap_or(BUDGET))),
+        (None, Some(_)) => return fail("busy-poll-budget says how much a busy poll brings: it takes busy-poll-usecs"),
+        (None, None) => None,
+    };
+    let options = Options {
+        namespace: args.optional_text("namespace").map(str::to_string),
+        queues: if args.optional_text("many") == Some("all") {
+            None
+        } else {
+            Some(args.optional("queues")?.unwrap_or(1))
+        },
+        receive_ring: ring("rx-queue-size", "rx")?,
+        transmit_ring: ring("tx-queue-size", "tx")?,
+        program: args.optional_text("file").map(str::to_string),
+        copying: match args.optional_text("copying") {
+            Some("zero-copy") => Copying::Never,
+            Some(_) => Copying::Always,
+            None => Copying::Auto,
+        },
+        busy_poll,
+        no_syscall_lock: args.flag("no-syscall-lock"),
+        reuses_mac: args.flag("mac-reuse"),
+        hw_address: args.optional("mac")?,
+        ..Options::new(args.text("host")?)
+    };
+    create(router, args.optional_text("name"), Creation::AfXdp(options))
+}
+
+/// The command that makes such an interface, but for its name.
+pub(super) fn command(options: &Options) -> String {
+    let Options { host_interface, receive_ring, transmit_ring, busy_poll, .. } = options;
+    let option = |word: &str, value: Option<String>| value.map_or(String::new(), |value| format!(" {word} {value}"));
+    let flag = |word: &str, is_set: bool| if is_set { format!(" {word}") } else { String::new() };
+    let unless_usual = |size: u32| (size != RING).then(|| size.to_string());
+    let queues = match options.queues {
+        None => Some("all".to_string()),
+        Some(1) => None,
+        Some(queues) => Some(queues.to_string()),
+    };
+    [
+        format!("create interface af_xdp host-if {host_interface}"),
+        option("netns", options.namespace.clone()),
+        option("num-rx-queues", queues),
+        option("rx-queue-size", unless_usual(*receive_ring)),
+        option("tx-queue-size", unless_usual(*transmit_ring)),
+        option("prog", options.program.clone()),
+        flag("zero-copy", options.copying == Copying::Never),
+        flag("no-zero-copy", options.copying == Copying::Always),
+        option("busy-poll-usecs", busy_poll.map(|(usecs, _)| usecs.to_string())),
+        option(
+            "busy-poll-budget",
+            busy_poll.filter(|(_, budget)| *budget != BUDGET).map(|(_, budget)| budget.to_string()),
+        ),
+        flag("no-syscall-lock", options.no_syscall_lock),
+        flag("mac-reuse", options.reuses_mac),
+        option("hw-addr", options.hw_address.map(|mac| mac.to_string())),
+    ]
+    .concat()
+}
