@@ -256,6 +256,10 @@ fn what_is_sent_is_read_where_it_lies_and_freed_when_the_kernel_is_done() {
             assert_eq!(bed.send(&[]), []);
             assert_eq!((bed.buffers.in_use(), bed.transmit.is_idle()), (0, true));
         }
+        let mut all = vec![PacketIndex::default(); 2048];
+        assert_eq!(bed.buffers.allocate(&mut all), 2048);
+        assert!(all.iter().all(|packet| bed.buffers.segment(*packet).next().is_none()), "no trace of a chain is left");
+        bed.buffers.free(&all);
         bed.close();
     }
 }
@@ -325,6 +329,21 @@ fn zero_copy_uses_no_buffer_that_lies_on_two_huge_pages() {
     let row = Row { packet: bad, l2: HEADROOM as u16, length: 60, ..Row::default() };
     assert_eq!(bed.send(&[row]), [edge::SENT], "a copy of it");
     assert_eq!(bed.sent(false), [frame(60)]);
+    bed.close();
+
+    // One that is of no use is not taken again and again.
+    let mut bed = Bed::new(Service { zero_copy: true, busy_poll: false });
+    bed.poll();
+    let mut all = vec![PacketIndex::default(); 2048];
+    let got = bed.buffers.allocate(&mut all);
+    let at = all[..got].iter().position(|packet| useless(packet.as_u32())).unwrap();
+    all.swap(at, got - 1);
+    bed.buffers.free(&all[..got]);
+    bed.bring(&frame(60));
+    let out = bed.poll();
+    bed.poll();
+    assert_eq!(bed.filled.len(), SIZE as usize);
+    bed.buffers.free(out.packets());
     bed.close();
 }
 
