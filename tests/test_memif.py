@@ -5,6 +5,7 @@
 """
 
 import array
+import json
 import mmap
 import os
 import pathlib
@@ -17,7 +18,7 @@ import threading
 import pytest
 
 from conftest import require
-from lab import CommandFailed, huge_pages_to_oneself, wait_until
+from lab import QUIVER, CommandFailed, huge_pages_to_oneself, run, wait_until
 from test_transport import transfer
 from test_workers import TWO, flows_arrive, vectors_by_thread
 
@@ -61,6 +62,15 @@ def two_routers(lab, role="master", filename=None, more="", extra=""):
         wait_until(lambda router=router: "up" in router.cli("show hardware-interfaces m0").split("m0")[1], "and the link is up")
     wait_until(lambda: hosts[0].reaches("10.0.2.2", count=1), "the way is walked")
     return routers, hosts
+
+
+def test_the_benchmark_loses_nothing_at_a_rate_that_is_none():
+    done = run(QUIVER, "bench", "memif", "--rate", "2000", "--repeat", "2", "--json")
+    results = json.loads(done.stdout)["memif"]
+    assert [result["scenario"] for result in results] == ["dumb", "ip4-1", "ip4-1m"]
+    for result in results:
+        # A machine that stands still for a while has its packets come late.
+        assert result["lost"] < 0.05 and result["mpps"]["max"] > 0, result
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -7,7 +7,8 @@
 use crate::ready::Ready;
 use crate::{Receive, ReceiveCounts};
 use graph::{
-    Context, CounterSpec, CounterTable, InterfaceIndex, NodeSpec, Severity, Snapshot, Source, Vector, Wake, time,
+    Context, CounterSpec, CounterTable, EdgeIndex, InterfaceIndex, NodeSpec, Severity, Snapshot, Source, Vector, Wake,
+    time,
 };
 use rustix::fd::AsFd;
 use std::cell::Cell;
@@ -143,16 +144,19 @@ struct State {
     mirrored: bool,
     /// They are shared out among workers.
     handed: bool,
+    /// They leave as they came, by this edge.
+    patch: Option<EdgeIndex>,
 }
 
 impl State {
-    fn edge(self) -> Edge {
-        match (self.up, self.mirrored, self.handed) {
+    fn edge(self) -> EdgeIndex {
+        let edge = match (self.up, self.mirrored, self.handed) {
             (false, ..) => Edge::Down,
             (true, true, _) => Edge::SpanInput,
             (true, false, true) => Edge::WorkerHandoff,
             (true, false, false) => Edge::EthernetInput,
-        }
+        };
+        self.patch.filter(|_| self.up).unwrap_or(edge.into())
     }
 }
 
@@ -310,6 +314,11 @@ impl DeviceInput {
         self.change(interface, |state| state.handed = handed);
     }
 
+    /// Has packets of an interface leave by an edge as they came, whatever is in them; or no longer.
+    pub fn set_patch(&mut self, interface: InterfaceIndex, patch: Option<EdgeIndex>) {
+        self.change(interface, |state| state.patch = patch);
+    }
+
     fn change(&mut self, interface: InterfaceIndex, change: impl Fn(&mut State)) {
         if let Some(Some(known)) = self.known.get_mut(interface.0 as usize) {
             change(&mut known.state);
@@ -370,7 +379,7 @@ impl Source for DeviceInput {
                 queue.busy_at = cx.now;
                 let interface = queue.id.interface;
                 columns.rx_interface[from..].fill(interface);
-                columns.edge[from..].fill(queue.state.edge().into());
+                columns.edge[from..].fill(queue.state.edge());
                 let bytes = columns.length[from..].iter().map(|&length| length as u64).sum();
                 self.rx.add(cx.thread, interface.0 as usize, 0, n as u64);
                 self.rx.add(cx.thread, interface.0 as usize, 1, bytes);

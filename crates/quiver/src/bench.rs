@@ -7,6 +7,7 @@
 //! writes nothing into them.
 
 mod churn;
+mod memif;
 mod pic;
 mod programming;
 mod rounds;
@@ -64,6 +65,15 @@ pub struct Options {
     /// The sources of packets are checked (`set urpf ... strict').
     #[arg(long)]
     urpf: bool,
+    /// Of `memif': frames of many sizes.
+    #[arg(long, conflicts_with = "size")]
+    sweep: bool,
+    /// Of `memif': packets a second, if not both 20 million and as many as go.
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Of `memif': another program is measured, which listens as master at DIR/in.sock (id 0) and DIR/out.sock (id 1).
+    #[arg(long, value_name = "DIR")]
+    device: Option<String>,
     /// Measuring windows; minimum, median and maximum are printed.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
@@ -110,6 +120,7 @@ struct Report {
     programming: Vec<programming::Outcome>,
     pic: Vec<pic::Outcome>,
     churn: Option<churn::Outcome>,
+    memif: Vec<memif::Outcome>,
 }
 
 #[derive(Serialize)]
@@ -186,17 +197,32 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.handoff && (options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == "dumb")) {
         return Err("--handoff goes with ip4-1 and ip4-1k: what `dumb' sends on meets no flow".into());
     }
-    let known: Vec<&str> = scenario::ALL.into_iter().chain(programming::ALL).chain([pic::NAME, churn::NAME]).collect();
+    let known: Vec<&str> =
+        scenario::ALL.into_iter().chain(programming::ALL).chain([pic::NAME, churn::NAME, memif::NAME]).collect();
     if let Some(unknown) = options.scenarios.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("no scenario `{unknown}' (there are: {})", known.join(", ")));
     }
     let all: Vec<String> = USUAL.map(String::from).to_vec();
     let chosen = if options.scenarios.is_empty() { &all } else { &options.scenarios };
     let machine = machine();
-    let mut report = Report { machine, results: Vec::new(), programming: Vec::new(), pic: Vec::new(), churn: None };
+    let mut report = Report {
+        machine,
+        results: Vec::new(),
+        programming: Vec::new(),
+        pic: Vec::new(),
+        churn: None,
+        memif: Vec::new(),
+    };
     for scenario in chosen {
         if scenario == churn::NAME {
             report.churn = Some(churn::measure(options.repeat).map_err(|error| error.to_string())?);
+            continue;
+        }
+        if scenario == memif::NAME {
+            let device = options.device.clone().map(|directory| (directory, "device".to_string()));
+            let size = (!options.sweep).then_some(options.size);
+            let plan = memif::Plan { size, repeat: options.repeat, rate: options.rate, device };
+            report.memif = memif::measure(&plan)?;
             continue;
         }
         if scenario == pic::NAME {
@@ -607,6 +633,36 @@ fn text(report: &Report) -> String {
     text
 }
 
+fn write_memif(f: &mut String, results: &[memif::Outcome]) -> fmt::Result {
+    if results.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\nmemif: from another core and back to it; median (min-max) of windows")?;
+    writeln!(
+        f,
+        "  scenario   bytes  offered  Mpps back             Gbit/s  clocks/packet         vector      lost  ready  line from core to core"
+    )?;
+    for result in results {
+        let spread =
+            |it: &Spread, digits: usize| format!("{:.digits$} ({:.digits$}-{:.digits$})", it.median, it.min, it.max);
+        let offered = result.offered_mpps.map_or("all".into(), |mpps| format!("{mpps:.1}"));
+        let clocks = result.clocks_per_packet.as_ref().map_or("-".into(), |it| spread(it, 1));
+        writeln!(
+            f,
+            "  {:<10} {:>5}  {offered:>7}  {:<20}  {:>6.1}  {clocks:<20}  {:>6}  {:>7.4}%  {:>4.0}%  {}",
+            result.scenario,
+            result.size,
+            spread(&result.mpps, 2),
+            result.mpps.median * f64::from(result.size) * 8e-3,
+            result.vector.map_or("-".into(), |packets| format!("{packets:.0}")),
+            result.lost * 100.0,
+            result.ready * 100.0,
+            spread(&result.line_clocks, 0),
+        )?;
+    }
+    Ok(())
+}
+
 fn write_churn(f: &mut String, result: &churn::Outcome) -> fmt::Result {
     writeln!(f, "\n{}: median (min-max) of windows", churn::NAME)?;
     let rows = [
@@ -646,6 +702,7 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
     if m.build == "debug" {
         writeln!(f, "This is a debug build: its figures say nothing.")?;
     }
+    write_memif(f, &report.memif)?;
     for result in &report.pic {
         let (outage, control, lost) = (&result.outage_us, &result.control_us, &result.lost_packets);
         writeln!(

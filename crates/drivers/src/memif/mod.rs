@@ -5,6 +5,7 @@
 //! Neither side trusts the other.
 
 mod channel;
+pub mod generator;
 mod keeper;
 mod memory;
 mod message;
