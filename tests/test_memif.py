@@ -18,11 +18,14 @@ import threading
 import pytest
 
 from conftest import require
+from liar import Liar, torment
 from lab import QUIVER, CommandFailed, huge_pages_to_oneself, run, wait_until
 from test_transport import transfer
 from test_workers import TWO, flows_arrive, vectors_by_thread
 
 ROLES = ("master", "slave")
+# What a side may be; a slave that lends its packet memory copies nothing.
+SIDES = [("master", ""), ("slave", ""), ("slave", "zero-copy")]
 
 
 def other(role):
@@ -31,6 +34,8 @@ def other(role):
 
 def memif(router, role, filename, more="", name="m0"):
     """A memif on the socket of number 1, which is made if need be."""
+    if role == "master":
+        more = more.replace("zero-copy", "")
     if f" 1   " not in router.cli("show memif"):
         router.cli(f"create memif socket id 1 filename {filename}")
     router.cli(f"create interface memif id 0 socket-id 1 {role} {more} name {name}")
@@ -38,6 +43,11 @@ def memif(router, role, filename, more="", name="m0"):
 
 def is_connected(router):
     return lambda: all(shown["connected"] for shown in router.cli_json("show memif")["interfaces"])
+
+
+def router_lends(routers):
+    """Buffers that either lends, at rest."""
+    return max(router.cli_json("show buffers")["lent"] for router in routers)
 
 
 def two_routers(lab, role="master", filename=None, more="", extra=""):
@@ -73,9 +83,9 @@ def test_the_benchmark_loses_nothing_at_a_rate_that_is_none():
         assert result["lost"] < 0.05 and result["mpps"]["max"] > 0, result
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_hosts_reach_each_other_by_shared_memory(lab, role):
-    routers, (h1, h2) = two_routers(lab, role)
+@pytest.mark.parametrize(("role", "more"), SIDES)
+def test_hosts_reach_each_other_by_shared_memory(lab, role, more):
+    routers, (h1, h2) = two_routers(lab, role, more=more)
     assert h1.reaches("10.0.2.2", count=10, interval=0.02) and h2.reaches("10.0.1.2", count=10, interval=0.02)
     data = os.urandom(5_000_000)
     assert transfer(h1, h2, "10.0.2.2", data) == data
@@ -85,11 +95,12 @@ def test_hosts_reach_each_other_by_shared_memory(lab, role):
     shown = routers[0].cli("show memif m0")
     assert re.search(r"interface m0\n  remote-name \"Quiver [0-9.]+\"", shown), shown
     assert f"  flags admin-up{' slave' if role == 'slave' else ''} connected\n" in shown, shown
+    assert (1024 <= router_lends(routers) < 2048) if more else (router_lends(routers) == 0)
     assert "num-s2m-rings 1 num-m2s-rings 1" in shown and "ring-size 1024" in shown, shown
     assert routers[0].cli("show memif m0 descriptors").count("\n") > 2 * 1024
 
 
-@pytest.mark.parametrize("more", ["buffer-size 512", "ring-size 64 buffer-size 16384", "ring-size 4096"])
+@pytest.mark.parametrize("more", ["buffer-size 512", "ring-size 64 buffer-size 16384", "ring-size 4096", "zero-copy", "ring-size 64 zero-copy"])
 def test_packets_of_any_length_pass(lab, more):
     (near, far), (h1, h2) = two_routers(lab, more=more)
     for router in (near, far):
@@ -101,9 +112,9 @@ def test_packets_of_any_length_pass(lab, more):
     assert transfer(h1, h2, "10.0.2.2", data) == data
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_either_side_may_die_and_come_back(lab, role):
-    (near, far), (h1, h2) = two_routers(lab, role)
+@pytest.mark.parametrize(("role", "more"), SIDES)
+def test_either_side_may_die_and_come_back(lab, role, more):
+    (near, far), (h1, h2) = two_routers(lab, role, more=more)
     for router in (near, far):
         router.cli("save")
     for router, host, end in ((near, h1, "stop"), (far, h2, "kill"), (near, h1, "kill")):
@@ -156,10 +167,12 @@ def test_a_secret_and_an_abstract_socket(lab):
     memif(near, "master", name, "secret psst")
     memif(far, "slave", name, "secret other")
     wait_until(lambda: "wrong secret" in far.cli("show memif"), "it is told why not")
+    assert "wrong secret" in near.cli("show memif"), "and its operator sees whom it refused"
     assert not is_connected(near)() and "a connection was refused: wrong secret" in near.log()
     assert "secret psst" in near.cli("show running-config")
     far.cli("delete interface memif m0")
-    far.cli("create interface memif socket-id 1 slave secret psst")
+    far.cli("create interface memif socket-id 1 slave secret psst zero-copy")
+    assert " zero-copy secret psst " in far.cli("show running-config")
     wait_until(is_connected(far), "now they agree")
     assert "memif1/0" in far.cli("show interface")
     # Abstract sockets belong to a network namespace: both sides in one router.
@@ -178,6 +191,7 @@ def test_a_secret_and_an_abstract_socket(lab):
     ("create interface memif socket-id 2 ring-size 16384 buffer-size 65536 rx-queues 4", "4 GiB"),
     ("create interface memif socket-id 2 secret 1234567890123456789012345", "at most 24 bytes"),
     ("create interface memif socket-id 2 id 3 master", "has id 3 on socket"),
+    ("create interface memif socket-id 2 id 4 master zero-copy", "zero-copy: it is the slave who brings the memory"),
     ("create memif socket id 2 filename /tmp/other.sock", "memif socket 2 is `@quiver-test"),
     ("create memif socket id 3 filename SOCKET", "is memif socket 2 already"),
     ("delete memif socket id 2", "in use by m3"),
@@ -270,10 +284,10 @@ def is_answered(router, size, count=2):
     return f"{count} received, 0% packet loss" in said
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_testpmd_answers_packets_of_all_lengths(lab, role):
+@pytest.mark.parametrize(("role", "more"), SIDES)
+def test_testpmd_answers_packets_of_all_lengths(lab, role, more):
     """It answers ARP and ICMP echo requests itself."""
-    router, testpmd, started = with_testpmd(lab, role, "icmpecho")
+    router, testpmd, started = with_testpmd(lab, role, "icmpecho", more)
     wait_until(lambda: is_answered(router, 56, 1), "testpmd answers", seconds=10)
     for size in (36, 56, 100, 1472, 2006, 2007, 4000, 8900):
         assert is_answered(router, size), size
@@ -321,10 +335,10 @@ def test_testpmd_shares_its_own_buffers(lab, hugepages):
     wait_until(lambda: not is_connected(router)(), "the router notices")
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_testpmd_and_the_router_count_the_same(lab, role):
+@pytest.mark.parametrize(("role", "more"), SIDES)
+def test_testpmd_and_the_router_count_the_same(lab, role, more):
     """Two queues each way, as fast as testpmd sends: what it says to have sent has come."""
-    router, testpmd, _ = with_testpmd(lab, role, "txonly", "rx-queues 2 tx-queues 2 ring-size 1024", queues=2)
+    router, testpmd, _ = with_testpmd(lab, role, "txonly", f"rx-queues 2 tx-queues 2 ring-size 1024 {more}", queues=2)
     rings = router.cli_json("show memif")["interfaces"][0]["rings"]
     assert sorted((ring["to_master"], ring["number"]) for ring in rings) == [(False, 0), (False, 1), (True, 0), (True, 1)]
     wait_until(lambda: router.counters("m0")["rx_packets"] > 100_000, "packets come", seconds=10)
@@ -336,9 +350,9 @@ def test_testpmd_and_the_router_count_the_same(lab, role):
     assert router.errors().get("malformed device header", 0) == 0
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_what_the_router_sends_has_come_to_testpmd(lab, role):
-    router, testpmd, _ = with_testpmd(lab, role, "rxonly", "rx-queues 2 tx-queues 2", queues=2)
+@pytest.mark.parametrize(("role", "more"), SIDES)
+def test_what_the_router_sends_has_come_to_testpmd(lab, role, more):
+    router, testpmd, _ = with_testpmd(lab, role, "rxonly", f"rx-queues 2 tx-queues 2 {more}", queues=2)
     router.cli("create packet-generator interface pg0")
     router.batch(
         "set interface ip address pg0 10.0.8.1/24\nset interface state pg0 up\n"
@@ -356,62 +370,6 @@ def test_what_the_router_sends_has_come_to_testpmd(lab, role):
     assert sent() + full() <= 200_000 + 10
 
 
-class Liar:
-    """A slave by hand: memory, rings and messages as one likes. A ring each way of 16 slots, and 16 buffers of 2048 bytes
-    behind each."""
-
-    __test__ = False
-    HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(2, 9)
-    RING = 128 + 16 * 16
-
-    def __init__(self, lab, filename):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(5)
-        lab.stack.callback(self.socket.close)
-        self.socket.connect(filename)
-        assert self.hear() == self.HELLO
-        self.file = os.memfd_create("liar")
-        lab.stack.callback(os.close, self.file)
-        os.truncate(self.file, 4096 + 2 * 16 * 2048)
-        self.memory = mmap.mmap(self.file, 4096 + 2 * 16 * 2048)
-        self.event = os.eventfd(0)
-        lab.stack.callback(os.close, self.event)
-
-    def hear(self):
-        said = self.socket.recv(200)
-        return struct.unpack_from("<H", said)[0] if said else None
-
-    def say(self, kind, body=b"", descriptor=None):
-        told = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))] if descriptor is not None else []
-        self.socket.sendmsg([(struct.pack("<H", kind) + body).ljust(128, b"\0")], told)
-
-    def agree(self):
-        """As it should be, up to the point where packets flow."""
-        for to_master in (1, 0):
-            struct.pack_into("<I", self.memory, (1 - to_master) * self.RING, 0x3E31F20)
-        said = [
-            (self.INIT, struct.pack("<HIB24s32s", 0x200, 0, 0, b"", b"liar"), None),
-            (self.ADD_REGION, struct.pack("<HQ", 0, len(self.memory)), self.file),
-            (self.ADD_RING, struct.pack("<HHHIBH", 1, 0, 0, 0, 4, 0), self.event),
-            (self.ADD_RING, struct.pack("<HHHIBH", 0, 0, 0, self.RING, 4, 0), self.event),
-        ]
-        for message in said:
-            self.say(*message)
-            assert self.hear() == 1, message
-        self.say(self.CONNECT, b"liar0")
-        assert self.hear() == self.CONNECTED
-        return self
-
-    def describe(self, slot, length, offset=4096, flags=0, region=0, ring=0):
-        struct.pack_into("<HHIII", self.memory, ring * self.RING + 128 + 16 * slot, flags, region, length, offset, 0)
-
-    def head(self, value, ring=0):
-        struct.pack_into("<H", self.memory, ring * self.RING + 6, value)
-
-    def tail(self, ring=0):
-        return struct.unpack_from("<H", self.memory, ring * self.RING + 64)[0]
-
-
 @pytest.fixture
 def lied_to(lab):
     """A router between two hosts, with a memif on which somebody lies."""
@@ -419,7 +377,7 @@ def lied_to(lab):
     filename = f"{router.directory}/memif.sock"
     memif(router, "master", filename)
     router.cli("set interface state m0 up")
-    return router, h1, lambda: Liar(lab, filename)
+    return router, h1, lambda: Liar(lab.stack, filename)
 
 
 def names(router):
@@ -498,3 +456,35 @@ def test_a_frame_for_an_interface_that_is_down(lied_to):
     peer.head(1)
     os.eventfd_write(peer.event, 1)
     wait_until(lambda: names(router).get("interface is down") == 1, "it is counted")
+
+
+# A longer time, such as the ten minutes under an address sanitizer of docs/decisions/017: HOSTILE_SECONDS=600 QUIVER=...
+HOSTILE_SECONDS = float(os.environ.get("HOSTILE_SECONDS", 10))
+
+
+def test_peers_that_do_what_they_like_hurt_nobody_else(lab):
+    """As slaves and as masters, one after the other; all the while others are forwarded for, and none of theirs is lost."""
+    router, h1, h2 = lab.two_hosts("tap")
+    here, there = f"{router.directory}/here.sock", f"{router.directory}/there.sock"
+    router.batch(
+        f"create memif socket id 1 filename {here}\ncreate memif socket id 2 filename {there}\n"
+        "create interface memif id 0 socket-id 1 master name m1\ncreate interface memif id 0 socket-id 2 slave ring-size 16 name m2\n"
+        "set interface ip address m1 10.0.8.1/24\nset interface ip address m2 10.0.9.1/24\n"
+        "set interface state m1 up\nset interface state m2 up\n"
+        # Somewhere for what they send: to the other one, too.
+        "ip route add 10.0.3.0/24 via 10.0.9.7 m2\nset ip neighbor m2 10.0.9.7 02:00:00:00:00:07\n"
+        "ip route add 10.0.0.0/24 via 10.0.8.7 m1\nset ip neighbor m1 10.0.8.7 02:00:00:00:00:07\n"
+    )
+    station = bytes.fromhex(router.cli_json("show hardware-interfaces m1")["interfaces"][0]["mac"].replace(":", ""))
+    seed = int.from_bytes(os.urandom(4), "little")
+    print("seed", seed)
+    pings = h1.start("ping", "-n", "-q", "-i", "0.02", "-w", str(int(HOSTILE_SECONDS)), "10.0.2.2", stdout=subprocess.PIPE)
+    lives = torment(here, there, station, HOSTILE_SECONDS, seed)
+    sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", pings.communicate()[0]).groups())
+    came = [router.counters(name)["rx_packets"] for name in ("m1", "m2")]
+    print(f"{lives} lives, {sent} pings, {received} answered; packets of theirs: {came}; {names(router)}")
+    assert min(lives) > HOSTILE_SECONDS / 2 and min(came) > 0, (lives, came)
+    assert received >= sent - 1 and sent > 40 * HOSTILE_SECONDS, (sent, received)
+    # It is as useful as before.
+    Liar(lab.stack, here).agree()
+    wait_until(lambda: router.cli_json("show memif m1")["interfaces"][0]["connected"], "an honest one connects")

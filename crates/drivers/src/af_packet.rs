@@ -480,7 +480,7 @@ impl Transmit for PacketTransmit {
         self.fds.len()
     }
 
-    fn another(&self, worker: usize) -> Option<Box<dyn Transmit>> {
+    fn another(&self, worker: usize, _workers: usize) -> Option<Box<dyn Transmit>> {
         Some(Box::new(PacketTransmit { fds: self.fds.clone(), own: worker % self.fds.len() }))
     }
 }

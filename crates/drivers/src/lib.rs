@@ -177,12 +177,12 @@ pub trait Transmit: Send {
         1
     }
     /// Whether each of so many workers can have [another](Transmit::another).
-    fn is_for_all(&self, _workers: usize) -> bool {
-        self.another(0).is_some()
+    fn is_for_all(&self, workers: usize) -> bool {
+        self.another(0, workers).is_some()
     }
-    /// Another of it for another worker, by its number, when nothing about it has to have one owner: it
+    /// Another of it for another worker, by its number and how many there are, when nothing about it has to have one owner: it
     /// sends by the queue of that number, counted round. Each worker asks for its own once.
-    fn another(&self, _worker: usize) -> Option<Box<dyn Transmit>> {
+    fn another(&self, _worker: usize, _workers: usize) -> Option<Box<dyn Transmit>> {
         None
     }
 }

@@ -46,7 +46,7 @@ impl Transmit for Loopback {
         Edge::EDGES
     }
 
-    fn another(&self, _: usize) -> Option<Box<dyn Transmit>> {
+    fn another(&self, _: usize, _: usize) -> Option<Box<dyn Transmit>> {
         Some(Box::new(Loopback))
     }
 }

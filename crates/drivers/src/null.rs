@@ -31,7 +31,7 @@ impl Transmit for Null {
         vector.set_edges(edge::SENT);
     }
 
-    fn another(&self, _: usize) -> Option<Box<dyn Transmit>> {
+    fn another(&self, _: usize, _: usize) -> Option<Box<dyn Transmit>> {
         Some(Box::new(Null))
     }
 }

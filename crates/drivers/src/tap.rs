@@ -232,7 +232,7 @@ impl Transmit for TapTransmit {
         self.queues.len()
     }
 
-    fn another(&self, worker: usize) -> Option<Box<dyn Transmit>> {
+    fn another(&self, worker: usize, _workers: usize) -> Option<Box<dyn Transmit>> {
         Some(Box::new(TapTransmit { queues: self.queues.clone(), own: worker % self.queues.len() }))
     }
 }

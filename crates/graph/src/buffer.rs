@@ -17,7 +17,7 @@
 #![allow(unsafe_code)]
 
 use crossbeam_queue::ArrayQueue;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::{fs, mm};
 use std::io;
 use std::ptr::NonNull;
@@ -39,6 +39,8 @@ const _: () = assert!(STRIDE.is_multiple_of(64) && (STRIDE / 64) % 2 == 1);
 pub const MAX_SEGMENTS: usize = 36;
 /// Buffers exchanged with the pool at a time.
 const MAGAZINE: usize = 256;
+/// Whoever is given the pool's file cannot take its memory away.
+const SEALS: fs::SealFlags = fs::SealFlags::SHRINK.union(fs::SealFlags::GROW).union(fs::SealFlags::SEAL);
 /// Least and most buffers that a pool can have.
 pub const MIN_BUFFERS: u32 = 1024;
 pub const MAX_BUFFERS: u32 = 1 << 24;
@@ -222,19 +224,21 @@ impl Pool {
     fn map_data(length: usize, huge: bool) -> io::Result<(Mapping, OwnedFd, bool)> {
         const HUGE_PAGE: usize = 2 << 20;
         if huge {
-            let flags = fs::MemfdFlags::CLOEXEC | fs::MemfdFlags::HUGETLB;
+            let flags = fs::MemfdFlags::CLOEXEC | fs::MemfdFlags::ALLOW_SEALING | fs::MemfdFlags::HUGETLB;
             let length = length.next_multiple_of(HUGE_PAGE);
             if let Ok(file) = fs::memfd_create("quiver-buffers", flags)
                 && fs::ftruncate(&file, length as u64).is_ok()
                 // Without a reservation a page fault could end the process later.
                 && fs::fallocate(&file, fs::FallocateFlags::empty(), 0, length as u64).is_ok()
+                && fs::fcntl_add_seals(&file, SEALS).is_ok()
                 && let Ok(mapping) = Mapping::shared(&file, length)
             {
                 return Ok((mapping, file, true));
             }
         }
-        let file = fs::memfd_create("quiver-buffers", fs::MemfdFlags::CLOEXEC)?;
+        let file = fs::memfd_create("quiver-buffers", fs::MemfdFlags::CLOEXEC | fs::MemfdFlags::ALLOW_SEALING)?;
         fs::ftruncate(&file, length as u64)?;
+        fs::fcntl_add_seals(&file, SEALS)?;
         Ok((Mapping::shared(&file, length)?, file, false))
     }
 
@@ -263,6 +267,11 @@ impl Pool {
     /// Where all buffers lie, side by side from number 0 on, [`STRIDE`] bytes each: for devices that are given them.
     pub fn memory(&self) -> (NonNull<u8>, usize) {
         (self.data.base, self.capacity as usize * STRIDE)
+    }
+
+    /// What they lie in, for who is to have all of it. Nobody can make it shorter.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     /// Takes buffers back that no worker has.
@@ -589,6 +598,17 @@ mod tests {
         assert_eq!(buffers.cached(), 1024);
         drop(buffers);
         assert_eq!(pool.available(), 1024);
+    }
+
+    #[test]
+    fn nobody_who_has_the_file_makes_it_shorter_or_longer() {
+        let pool = Pool::new(1024, false).unwrap();
+        let file = pool.file().try_clone_to_owned().unwrap();
+        let length = fs::fstat(&file).unwrap().st_size as u64;
+        assert_eq!(length, pool.memory().1 as u64);
+        for other in [0, length - 4096, length + 4096] {
+            assert!(fs::ftruncate(&file, other).is_err(), "{other}");
+        }
     }
 
     #[test]

@@ -334,7 +334,7 @@ impl Transmit for Transmitters {
         workers <= self.0.len()
     }
 
-    fn another(&self, worker: usize) -> Option<Box<dyn Transmit>> {
+    fn another(&self, worker: usize, _workers: usize) -> Option<Box<dyn Transmit>> {
         Some(Box::new(self.queue(worker).take()?))
     }
 }

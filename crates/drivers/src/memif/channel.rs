@@ -3,17 +3,19 @@
 //! The master greets; the slave answers with the interface that it wants, shares its memory and rings one by one, and says that it
 //! is ready. Each is acknowledged before the next is sent.
 
+use super::lending::{self, Loan};
 use super::memory::Region;
 use super::message::{AddRegion, AddRing, Hello, Init, Message, Mode, SECRET, VERSION};
 use super::queue::{Connection, OwnBuffers, Role, Way};
 use super::ring::{MAX_LOG2, Memory, Ring};
 use super::slot::Bell;
 use super::{MAX_QUEUES, Options};
+use graph::Pool;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex};
 
 /// Regions that a slave may share.
 const MAX_REGIONS: u16 = 256;
@@ -40,6 +42,7 @@ pub fn own_name() -> String {
 fn way(ring: Ring, place: (u16, u32), own: Option<OwnBuffers>, interrupt: OwnedFd) -> Way {
     let (region, offset) = place;
     Way {
+        loan: None,
         ring,
         region,
         offset,
@@ -155,21 +158,23 @@ impl Master {
             return Err("no rings".into());
         }
         let bell = bell.clone();
-        Ok(Connection { role: Role::Master, memory, receive, transmit, bell, broken: AtomicBool::new(false) })
+        let (broken, lent) = (AtomicBool::new(false), AtomicU32::new(0));
+        Ok(Connection { role: Role::Master, memory, receive, transmit, bell, broken, lent })
     }
 }
 
 /// The slave's side, from its socket's connection on.
 pub struct Slave {
     options: Options,
+    lender: Option<Arc<Pool>>,
     /// What is still to be said, one for each acknowledgement.
     queue: VecDeque<(Message, Option<OwnedFd>)>,
     ready: Option<Connection>,
 }
 
 impl Slave {
-    pub fn new(options: Options) -> Slave {
-        Slave { options, queue: VecDeque::new(), ready: None }
+    pub fn new(options: Options, lender: Option<Arc<Pool>>) -> Slave {
+        Slave { options, lender, queue: VecDeque::new(), ready: None }
     }
 
     /// # Errors
@@ -207,7 +212,9 @@ impl Slave {
         let to_master = options.tx_queues.min(hello.last_s2m_ring.saturating_add(1));
         let to_slave = options.rx_queues.min(hello.last_m2s_ring.saturating_add(1));
         let log2 = options.log2_ring_size.min(hello.log2_ring_size).min(MAX_LOG2);
-        let (count, size) = (usize::from(to_master + to_slave), options.buffer_size as usize);
+        let (count, size) = (usize::from(to_master) + usize::from(to_slave), options.buffer_size as usize);
+        // With those of the pool it needs none of its own.
+        let size = if self.lender.is_some() { 0 } else { size };
         let (ring_bytes, buffers) = (Ring::bytes(log2).next_multiple_of(64), size << log2);
         let begin = (count * ring_bytes).next_multiple_of(4096);
         let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
@@ -216,6 +223,11 @@ impl Slave {
         let length = region.len() as u64;
         let memory = Arc::new(Memory(vec![region]));
         self.queue.push_back((Message::AddRegion(AddRegion { index: 0, size: length }), Some(file)));
+        if let Some(pool) = &self.lender {
+            let file = pool.file().try_clone_to_owned().map_err(|error| failed("packet memory", error))?;
+            let said = AddRegion { index: lending::REGION, size: pool.memory().1 as u64 };
+            self.queue.push_back((Message::AddRegion(said), Some(file)));
+        }
         let mut ways = [Vec::new(), Vec::new()];
         let numbers = (0..to_master).map(|index| (true, index)).chain((0..to_slave).map(|index| (false, index)));
         for (at, (is_to_master, index)) in numbers.enumerate() {
@@ -225,15 +237,17 @@ impl Slave {
             let interrupt = interrupt.map_err(|error| failed("a descriptor", error.into()))?;
             let theirs = interrupt.try_clone().map_err(|error| failed("a descriptor", error))?;
             let ring = Ring::at(&memory, 0, offset, log2).expect("the region is as long as all rings");
-            ways[usize::from(!is_to_master)].push(way(ring, (0, offset), Some(own), interrupt));
+            let own = Some(own).filter(|_| self.lender.is_none());
+            let loan = self.lender.as_ref().map(|pool| Mutex::new(Some(Loan::new(pool, log2))));
+            ways[usize::from(!is_to_master)].push(Way { loan, ..way(ring, (0, offset), own, interrupt) });
             let said =
                 AddRing { to_master: is_to_master, index, region: 0, offset, log2_ring_size: log2, private_header: 0 };
             self.queue.push_back((Message::AddRing(said), Some(theirs)));
         }
         self.queue.push_back((Message::Connect(options.name.clone()), None));
         let [transmit, receive] = ways;
-        let (bell, broken) = (bell.clone(), AtomicBool::new(false));
-        let connection = Connection { role: Role::Slave, memory, receive, transmit, bell, broken };
+        let (bell, broken, lent) = (bell.clone(), AtomicBool::new(false), AtomicU32::new(0));
+        let connection = Connection { role: Role::Slave, memory, receive, transmit, bell, broken, lent };
         connection.begin();
         self.ready = Some(connection);
         Ok(())

@@ -44,7 +44,7 @@ impl Generator {
     pub fn new(keeper: &Keeper, options: Options) -> Result<Generator, OpenError> {
         assert_eq!(options.role, Role::Slave);
         options.check()?;
-        let interface = Arc::new(Interface::new(options)?);
+        let interface = Arc::new(Interface::new(options, None)?);
         let care = keeper.add(interface.clone())?;
         Ok(Generator { interface, _care: care, connection: None, seen: 0, next: 0, coming: 0 })
     }

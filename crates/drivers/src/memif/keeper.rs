@@ -8,6 +8,7 @@ use super::slot::{Bell, Slot};
 use super::socket::{self, Received};
 use super::{MemifStatus, Options, RegionStatus, RingStatus};
 use crate::OpenError;
+use graph::Pool;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -35,6 +36,8 @@ pub struct Interface {
     pub slot: Arc<Slot>,
     /// One a receive queue: what its worker waits for.
     pub waiters: Vec<Arc<OwnedFd>>,
+    /// Whose buffers the other side gets, when nothing is to be copied.
+    lender: Option<Arc<Pool>>,
     /// In all of these: something about the connection has changed.
     changed: Bell,
     status: Mutex<Status>,
@@ -52,7 +55,7 @@ struct Status {
 }
 
 impl Interface {
-    pub fn new(options: Options) -> Result<Interface, OpenError> {
+    pub fn new(options: Options, lender: Option<Arc<Pool>>) -> Result<Interface, OpenError> {
         let failed = |error: io::Error| OpenError::system("a descriptor for a memif", error);
         let changed = Bell::new().map_err(failed)?;
         let mut waiters = Vec::new();
@@ -61,7 +64,7 @@ impl Interface {
             watch_edge(&waiter, &changed).map_err(failed)?;
             waiters.push(Arc::new(waiter));
         }
-        Ok(Interface { options, slot: Arc::default(), waiters, changed, status: Mutex::default() })
+        Ok(Interface { options, slot: Arc::default(), waiters, lender, changed, status: Mutex::default() })
     }
 
     fn status(&self) -> MutexGuard<'_, Status> {
@@ -307,7 +310,7 @@ impl Shared {
             if interface.options.role == Role::Slave && status.link.is_none() && is_due {
                 status.next_try = Some(now + RETRY);
                 if let Ok(fd) = socket::connect(&interface.options.socket) {
-                    let side = Side::Slave(Slave::new(interface.options.clone()));
+                    let side = Side::Slave(Slave::new(interface.options.clone(), interface.lender.clone()));
                     let descriptor = fd.as_raw_fd();
                     if let Some(key) = self.watch(state, fd, side, Some(interface.clone())) {
                         (status.link, status.connection_descriptor) = (Some(key), descriptor);
@@ -398,8 +401,13 @@ impl Shared {
                 };
                 let wanted = state.interfaces.iter().find(is_wanted).cloned();
                 let Some(interface) = wanted else { return Err(format!("no interface of id {} here", init.id)) };
-                channel::admit(&init, &interface.options)?;
                 let mut status = interface.status();
+                channel::admit(&init, &interface.options).inspect_err(|reason| {
+                    // It is not its link that ends, and yet it is what its operator looks for.
+                    if status.link.is_none() {
+                        (status.local_reason, status.remote_name) = (reason.clone(), init.name.clone());
+                    }
+                })?;
                 if status.link.is_some() {
                     return Err("the interface is connected already".into());
                 }
@@ -481,6 +489,7 @@ impl Shared {
             for (waiter, way) in interface.waiters.iter().zip(&connection.receive) {
                 let _ = epoll::delete(&**waiter, &way.interrupt);
             }
+            connection.end_loans();
             state.parting.extend(interface.slot.set(None));
             interface.changed.ring();
         }

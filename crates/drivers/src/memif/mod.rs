@@ -7,6 +7,7 @@
 mod channel;
 pub mod generator;
 mod keeper;
+mod lending;
 mod memory;
 mod message;
 pub mod peerless;
@@ -25,10 +26,12 @@ pub use socket::check as check_socket;
 
 use crate::host::random_mac;
 use crate::{Device, Finishes, Link, OpenError, Receive};
+use graph::Pool;
 use keeper::Interface;
 use queue::{MemifReceive, MemifTransmit};
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use wire::MacAddress;
 
 /// Most queues each way.
@@ -61,6 +64,8 @@ pub struct Options {
     pub rx_queues: u16,
     pub tx_queues: u16,
     pub hw_address: Option<MacAddress>,
+    /// As a slave: the other side gets our packet memory, so that nothing is copied here.
+    pub zero_copy: bool,
 }
 
 impl Options {
@@ -72,6 +77,9 @@ impl Options {
     /// # Errors
     /// What cannot be.
     pub fn check(&self) -> Result<(), OpenError> {
+        if self.zero_copy && self.role == Role::Master {
+            return Err(OpenError::Refused("zero-copy: it is the slave who brings the memory".into()));
+        }
         let queues = u64::from(self.rx_queues) + u64::from(self.tx_queues);
         let memory =
             queues * ((u64::from(self.buffer_size) << self.log2_ring_size) + (20 << self.log2_ring_size) + 4096);
@@ -128,9 +136,13 @@ pub struct RingStatus {
 ///
 /// # Errors
 /// When the options contradict each other, or the socket cannot be listened on.
-pub fn open(keeper: &Keeper, options: Options) -> Result<Device, OpenError> {
+pub fn open(keeper: &Keeper, options: Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
     options.check()?;
-    let interface = Arc::new(Interface::new(options)?);
+    let lender = options.zero_copy.then(|| pool.clone());
+    if lender.is_some() && pool.memory().1 as u64 >= MAX_MEMORY {
+        return Err(OpenError::Refused("zero-copy: packet memory is more than the 4 GiB that offsets reach".into()));
+    }
+    let interface = Arc::new(Interface::new(options, lender)?);
     let care = keeper.add(interface.clone())?;
     let options = &interface.options;
     let receive = |(number, waiter): (usize, &Arc<OwnedFd>)| {
@@ -146,7 +158,7 @@ pub fn open(keeper: &Keeper, options: Options) -> Result<Device, OpenError> {
         mtu: MTU,
         finishes: Finishes::default(),
         receive: interface.waiters.iter().enumerate().map(receive).collect(),
-        transmit: Box::new(MemifTransmit::new(interface.slot.clone(), options.tx_queues.into(), 0)),
+        transmit: Box::new(MemifTransmit::new(interface.slot.clone(), options.tx_queues.into(), 0, 1)),
         link: Box::new(MemifLink(care)),
     })
 }
@@ -156,6 +168,11 @@ struct MemifLink(Care);
 impl Link for MemifLink {
     fn is_up(&self) -> bool {
         self.0.interface.slot.is_up()
+    }
+
+    fn lent(&self) -> u64 {
+        let connection = self.0.interface.slot.connection().1;
+        connection.map_or(0, |connection| connection.lent.load(Ordering::Relaxed).into())
     }
 
     fn memif(&self) -> Option<&Care> {

@@ -36,9 +36,10 @@ impl Peerless {
             rx_queues: 1,
             tx_queues: 1,
             hw_address: None,
+            zero_copy: false,
         };
         let bell = Arc::new(Bell::new().expect("a descriptor"));
-        let (mut slave, mut master) = (Slave::new(options(Role::Slave)), Master::new(options(Role::Master)));
+        let (mut slave, mut master) = (Slave::new(options(Role::Slave), None), Master::new(options(Role::Master)));
         let (mut said, mut connection) = (Some(hello()), None);
         while let Some(message) = said.take() {
             let answer = slave.take(message, &bell).expect("both agree");
@@ -56,7 +57,7 @@ impl Peerless {
         slot.set(Some(connection.clone()));
         let waiter = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).expect("a descriptor"));
         let receive = MemifReceive::new(slot.clone(), 0, waiter);
-        Peerless { connection, receive, transmit: MemifTransmit::new(slot, 1, 0) }
+        Peerless { connection, receive, transmit: MemifTransmit::new(slot, 1, 0, 1) }
     }
 
     pub fn receive(&mut self) -> &mut dyn Receive {

@@ -4,6 +4,7 @@
 //! the connection is marked broken, and closed by who keeps it.
 #![allow(unsafe_code)]
 
+use super::lending::{self, Loan};
 use super::ring::{Descriptor, Memory, NEXT, Ring};
 use super::slot::{Bell, Slot};
 use crate::chain::{Chain, link};
@@ -15,8 +16,8 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Buffers that one packet of a peer's may be in.
 const MAX_PARTS: usize = 256;
@@ -53,6 +54,8 @@ pub struct Way {
     pub offset: u32,
     /// Ours to use, when we are the slave.
     pub own: Option<OwnBuffers>,
+    /// In their place: those of the pool that the master has, until the connection ends.
+    pub loan: Option<Mutex<Option<Loan>>>,
     /// Wakes who receives by it.
     pub interrupt: OwnedFd,
     /// Somebody sends by it at this moment.
@@ -93,9 +96,35 @@ pub struct Connection {
     /// Has who keeps the connection wake peers, or look whether it is broken.
     pub bell: Arc<Bell>,
     pub broken: AtomicBool,
+    /// Buffers of the pool that the master has.
+    pub lent: AtomicU32,
 }
 
 impl Connection {
+    /// Takes back what the master has of the pool, whoever still has the connection.
+    pub fn end_loans(&self) {
+        for loan in self.receive.iter().chain(&self.transmit).filter_map(|way| way.loan.as_ref()) {
+            *lock(loan) = None;
+        }
+    }
+
+    /// Works with a ring whose slots hold the pool's buffers. Of those who do, nobody ever waits for another.
+    fn with_loan<T>(
+        &self,
+        loan: &Mutex<Option<Loan>>,
+        work: impl FnOnce(&mut Loan) -> Result<T, lending::Nonsense>,
+    ) -> Option<T> {
+        let mut loan = lock(loan);
+        let loan = loan.as_mut()?;
+        let before = loan.count() as u32;
+        let outcome = work(loan);
+        let more = (loan.count() as u32).wrapping_sub(before);
+        if more != 0 {
+            self.lent.fetch_add(more, Ordering::Relaxed);
+        }
+        outcome.map_err(|_| self.give_up()).ok()
+    }
+
     /// What is in the rings makes no sense.
     #[cold]
     fn give_up(&self) {
@@ -123,6 +152,10 @@ fn offer(way: &Way, slot: u16) {
     if let Some(own) = &way.own {
         way.ring.put(slot, own.descriptor(slot & (way.ring.size() - 1)));
     }
+}
+
+fn lock(loan: &Mutex<Option<Loan>>) -> MutexGuard<'_, Option<Loan>> {
+    loan.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The connection as a queue knows it.
@@ -187,6 +220,17 @@ impl Receive for MemifReceive {
         }
         let Some(connection) = &self.known.connection else { return };
         let Some(way) = connection.receive.get(self.number) else { return };
+        if let Some(loan) = &way.loan {
+            if connection.broken.load(Ordering::Relaxed) {
+                return;
+            }
+            let received = |loan: &mut Loan| loan.receive(way, buffers, out, counts).map(|()| loan.done());
+            match connection.with_loan(loan, received) {
+                Some(done) => self.next = done,
+                None => counts.malformed += u64::from(connection.broken.load(Ordering::Relaxed)),
+            }
+            return;
+        }
         let there = MemifReceive::available(way, connection.role, self.next);
         if there == 0 {
             return;
@@ -219,6 +263,11 @@ impl Receive for MemifReceive {
         let Some(connection) = &self.known.connection else { return true };
         let Some(way) = connection.receive.get(self.number) else { return true };
         way.ring.set_wakes(true);
+        // What the master is to have it gets by and by.
+        let is_ready = |loan: &Mutex<Option<Loan>>| lock(loan).as_ref().is_none_or(Loan::is_full);
+        if !connection.broken.load(Ordering::Relaxed) && !way.loan.as_ref().is_none_or(is_ready) {
+            return false;
+        }
         MemifReceive::available(way, connection.role, self.next) == 0
     }
 
@@ -388,11 +437,13 @@ pub struct MemifTransmit {
     queues: usize,
     /// The one that this sends by, of those that there are.
     number: usize,
+    /// How many send.
+    workers: usize,
 }
 
 impl MemifTransmit {
-    pub fn new(slot: Arc<Slot>, queues: usize, number: usize) -> MemifTransmit {
-        MemifTransmit { known: Known::new(slot), queues, number }
+    pub fn new(slot: Arc<Slot>, queues: usize, number: usize, workers: usize) -> MemifTransmit {
+        MemifTransmit { known: Known::new(slot), queues, number, workers }
     }
 }
 
@@ -405,7 +456,16 @@ impl Transmit for MemifTransmit {
         };
         let way = &connection.transmit[self.number % connection.transmit.len()];
         let Some(_turn) = Turn::of(&way.busy) else { return vector.set_edges(FULL) };
-        put(connection, way, buffers, vector);
+        match &way.loan {
+            None => put(connection, way, buffers, vector),
+            Some(loan) => {
+                // What another worker may take back must not be what this one still looks at.
+                let is_shared = self.workers > connection.transmit.len();
+                if connection.with_loan(loan, |loan| loan.send(way, buffers, vector, is_shared)).is_none() {
+                    return vector.set_edges(REFUSED);
+                }
+            }
+        }
         if way.ring.wakes() && !way.kicked.swap(true, Ordering::Relaxed) {
             connection.bell.ring();
         }
@@ -415,8 +475,8 @@ impl Transmit for MemifTransmit {
         self.queues
     }
 
-    fn another(&self, worker: usize) -> Option<Box<dyn Transmit>> {
-        Some(Box::new(MemifTransmit::new(self.known.slot.clone(), self.queues, worker)))
+    fn another(&self, worker: usize, workers: usize) -> Option<Box<dyn Transmit>> {
+        Some(Box::new(MemifTransmit::new(self.known.slot.clone(), self.queues, worker, workers)))
     }
 }
 

@@ -32,6 +32,7 @@ fn options(role: Role) -> Options {
         rx_queues: 1,
         tx_queues: 1,
         hw_address: None,
+        zero_copy: false,
     }
 }
 
@@ -41,6 +42,10 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+fn opened(keeper: &Keeper, options: Options) -> Result<Device, OpenError> {
+    open(keeper, options, &graph::Pool::new(1024, false).unwrap())
 }
 
 /// A master and a slave that are connected, with the keeper of both.
@@ -53,8 +58,8 @@ struct Pair {
 impl Pair {
     fn new(master: Options, slave: Options) -> Pair {
         let keeper = Keeper::start().unwrap();
-        let master = open(&keeper, master).unwrap();
-        let slave = open(&keeper, slave).unwrap();
+        let master = opened(&keeper, master).unwrap();
+        let slave = opened(&keeper, slave).unwrap();
         wait_for("both sides", || master.link.is_up() && slave.link.is_up());
         Pair { keeper, master, slave }
     }
@@ -171,6 +176,114 @@ fn a_full_ring_takes_no_more_and_too_long_is_told_apart() {
     }
 }
 
+/// A slave that lends the buffers of a pool, and a master that does not know.
+struct Lending {
+    pair: Pair,
+    pool: Arc<graph::Pool>,
+    buffers: Buffers,
+    theirs: Buffers,
+}
+
+impl Lending {
+    fn new() -> Lending {
+        let pool = graph::Pool::new(4096, false).unwrap();
+        let keeper = Keeper::start().unwrap();
+        let options = Options { zero_copy: true, ..options(Role::Slave) };
+        let master = opened(&keeper, Options { role: Role::Master, zero_copy: false, ..options.clone() }).unwrap();
+        let slave = open(&keeper, options, &pool).unwrap();
+        wait_for("both sides", || master.link.is_up() && slave.link.is_up());
+        let (own, theirs) = (Buffers::new(&pool, 4096), buffers());
+        let mut lending = Lending { pair: Pair { keeper, master, slave }, pool, buffers: own, theirs };
+        assert_eq!(received(&mut lending.pair.slave, &mut lending.buffers), [[0u8; 0]; 0]);
+        lending
+    }
+
+    /// Sends, and does with what is not lent as the graph would.
+    fn send(&mut self, rows: &[Row]) -> Vec<EdgeIndex> {
+        let mut vector = Vector::new();
+        rows.iter().for_each(|row| vector.push(*row, FULL));
+        self.pair.slave.transmit.transmit(&mut self.buffers, &mut vector);
+        let left = rows.iter().zip(vector.edges()).filter(|(_, to)| **to != edge::LENT);
+        left.for_each(|(row, _)| self.buffers.free_chain(row.packet));
+        vector.edges().to_vec()
+    }
+}
+
+#[test]
+fn a_slave_that_lends_its_buffers_copies_nothing() {
+    let mut lending = Lending::new();
+    assert_eq!(lending.pair.slave.link.lent(), 16);
+    for (round, length) in [1, 60, 64, 1514, 2048, 2049, 9000, 9018].into_iter().cycle().take(40).enumerate() {
+        // To the slave: in its own buffers, as many as it takes.
+        let frames = [frame(60, round), frame(length, round), frame(61, round)];
+        assert_eq!(send_frames(&mut lending.pair.master, &mut lending.theirs, &frames), [edge::SENT; 3]);
+        assert_eq!(received(&mut lending.pair.slave, &mut lending.buffers), frames);
+        // From it: where they lie, whatever the cut.
+        let rows = [
+            plain(&mut lending.buffers, &frames[0]),
+            packet(&mut lending.buffers, &frames[1], 700, &[900, 2000, 1500]),
+            plain(&mut lending.buffers, &frames[2]),
+        ];
+        assert_eq!(lending.send(&rows), [edge::LENT; 3]);
+        assert_eq!(received(&mut lending.pair.master, &mut lending.theirs), frames);
+        assert_eq!(lending.send(&[]), []);
+        assert_eq!((lending.buffers.in_use(), lending.pair.slave.link.lent()), (16, 16), "round {round}");
+    }
+    let mut all = vec![graph::PacketIndex::default(); 4096];
+    let got = lending.buffers.allocate(&mut all);
+    assert_eq!(got, 4096 - 16);
+    assert!(all[..got].iter().all(|packet| lending.buffers.segment(*packet).next().is_none()), "no trace of a chain");
+    lending.buffers.free(&all[..got]);
+    let Lending { pair, pool, buffers, theirs } = lending;
+    assert_eq!(theirs.in_use(), 0);
+    drop(pair);
+    wait_for("what the master had", || pool.returned() == 16);
+    assert_eq!(buffers.in_use() - pool.returned(), 0);
+}
+
+#[test]
+fn a_ring_that_several_send_by_has_copies() {
+    let mut lending = Lending::new();
+    let mut second = lending.pair.slave.transmit.another(1, 2).unwrap();
+    let rows = [plain(&mut lending.buffers, &frame(60, 1)), plain(&mut lending.buffers, &frame(5000, 2))];
+    assert_eq!(send(&mut *second, &mut lending.buffers, &rows), [edge::SENT; 2]);
+    assert_eq!(received(&mut lending.pair.master, &mut lending.theirs), [frame(60, 1), frame(5000, 2)]);
+    assert_eq!(send(&mut *second, &mut lending.buffers, &[]), []);
+    assert_eq!(lending.buffers.in_use(), 16);
+}
+
+#[test]
+fn a_full_ring_of_lent_buffers_takes_no_more() {
+    let mut lending = Lending::new();
+    let rows: Vec<Row> = (0..20).map(|n| plain(&mut lending.buffers, &frame(60 + n, n))).collect();
+    assert_eq!(lending.send(&rows), [vec![edge::LENT; 16], vec![FULL; 4]].concat());
+    let long = packet(&mut lending.buffers, &frame(3000, 1), 100, &[170]);
+    assert_eq!(lending.send(&[long]), [TOO_LONG], "it would never fit");
+    assert_eq!(received(&mut lending.pair.master, &mut lending.theirs).len(), 16);
+    // And the other way round: the pool is dry, so that what came is not made up for.
+    let mut all = vec![graph::PacketIndex::default(); 4096];
+    lending.send(&[]);
+    let got = lending.buffers.allocate(&mut all);
+    let frames: Vec<Vec<u8>> = (0..17).map(|n| frame(100, n)).collect();
+    let edges = send_frames(&mut lending.pair.master, &mut lending.theirs, &frames);
+    assert_eq!(edges, [vec![edge::SENT; 16], vec![FULL]].concat());
+    let (mut counts, mut out) = (ReceiveCounts::default(), Vector::new());
+    lending.pair.slave.receive[0].receive(&mut lending.buffers, &mut out, &mut counts);
+    assert_eq!((out.len(), counts.no_buffer), (16, 1));
+    assert!(!lending.pair.slave.receive[0].begin_wait(), "it wants to be asked again");
+    lending.buffers.free(out.packets());
+    lending.buffers.free(&all[..got]);
+    assert_eq!(received(&mut lending.pair.slave, &mut lending.buffers), [[0u8; 0]; 0]);
+    assert_eq!(lending.pair.slave.link.lent(), 16);
+}
+
+#[test]
+fn only_a_slave_can_lend() {
+    let keeper = Keeper::start().unwrap();
+    let error = opened(&keeper, Options { zero_copy: true, ..options(Role::Master) }).err().unwrap().to_string();
+    assert!(error.starts_with("zero-copy: it is the slave who brings the memory"), "{error}");
+}
+
 #[test]
 fn queues_are_as_many_as_both_sides_have() {
     let slave = Options { rx_queues: 3, tx_queues: 2, ..options(Role::Slave) };
@@ -180,7 +293,7 @@ fn queues_are_as_many_as_both_sides_have() {
     let status = pair.status(&pair.slave);
     assert_eq!((status.receive.len(), status.transmit.len(), pair.slave.transmit.queues()), (3, 2, 2));
     for queue in 0..3 {
-        let mut own = pair.master.transmit.another(queue).unwrap();
+        let mut own = pair.master.transmit.another(queue, 3).unwrap();
         let row = plain(&mut buffers, &frame(100, queue));
         assert_eq!(send(&mut *own, &mut buffers, &[row]), [edge::SENT]);
         let mut counts = ReceiveCounts::default();
@@ -191,7 +304,7 @@ fn queues_are_as_many_as_both_sides_have() {
         }
     }
     // More workers than rings take turns.
-    let mut fourth = pair.master.transmit.another(3).unwrap();
+    let mut fourth = pair.master.transmit.another(3, 4).unwrap();
     let row = plain(&mut buffers, &frame(100, 3));
     assert_eq!(send(&mut *fourth, &mut buffers, &[row]), [edge::SENT]);
     assert_eq!(received(&mut pair.slave, &mut buffers), [frame(100, 3)]);
@@ -239,16 +352,16 @@ fn either_side_may_go_and_come_back() {
         send_frames(&mut pair.master, &mut buffers, &[frame(60, 1)]);
         let gone = options(Role::Slave);
         if round % 2 == 0 {
-            pair.slave = open(&pair.keeper, gone).unwrap();
+            pair.slave = opened(&pair.keeper, gone).unwrap();
             wait_for("the master to notice", || !pair.master.link.is_up());
             assert_eq!(send_frames(&mut pair.master, &mut buffers, &[frame(60, 2)]), [REFUSED]);
             assert_eq!(pair.status(&pair.master).remote_reason, "the interface is deleted");
-            pair.slave = open(&pair.keeper, slave_options.clone()).unwrap();
+            pair.slave = opened(&pair.keeper, slave_options.clone()).unwrap();
         } else {
-            pair.master = open(&pair.keeper, Options { role: Role::Master, ..gone }).unwrap();
+            pair.master = opened(&pair.keeper, Options { role: Role::Master, ..gone }).unwrap();
             wait_for("the slave to notice", || !pair.slave.link.is_up());
             assert!(received(&mut pair.slave, &mut buffers).is_empty());
-            pair.master = open(&pair.keeper, master_options.clone()).unwrap();
+            pair.master = opened(&pair.keeper, master_options.clone()).unwrap();
         }
         wait_for("both again", || pair.master.link.is_up() && pair.slave.link.is_up());
         for side in 0..2 {
@@ -270,21 +383,21 @@ fn a_secret_keeps_others_out() {
     };
     let keeper = Keeper::start().unwrap();
     let wanted = Options { secret: secret("psst"), ..options(Role::Master) };
-    let master = open(&keeper, wanted.clone()).unwrap();
+    let master = opened(&keeper, wanted.clone()).unwrap();
     for (told, reason) in [(None, "the interface wants a secret"), (secret("psss"), "wrong secret")] {
-        let slave = open(&keeper, Options { role: Role::Slave, secret: told, ..wanted.clone() }).unwrap();
+        let slave = opened(&keeper, Options { role: Role::Slave, secret: told, ..wanted.clone() }).unwrap();
         let said = || slave.link.memif().unwrap().status(&keeper, false).remote_reason;
         wait_for("a reason", || said() == reason);
         assert!(!master.link.is_up() && !slave.link.is_up());
     }
-    let slave = open(&keeper, Options { role: Role::Slave, ..wanted.clone() }).unwrap();
+    let slave = opened(&keeper, Options { role: Role::Slave, ..wanted.clone() }).unwrap();
     wait_for("both", || master.link.is_up() && slave.link.is_up());
     // A second one of the same number, here and there.
-    let again = open(&keeper, wanted).err().unwrap().to_string();
+    let again = opened(&keeper, wanted).err().unwrap().to_string();
     assert!(again.contains("has id 7 on socket") && again.contains("memif-"), "{again}");
     let other = Keeper::start().unwrap();
     let status = slave.link.memif().unwrap().status(&keeper, false);
-    let third = open(&other, status.options).unwrap();
+    let third = opened(&other, status.options).unwrap();
     wait_for("a reason", || {
         third.link.memif().unwrap().status(&other, false).remote_reason.contains("connected already")
     });
@@ -295,11 +408,11 @@ fn a_secret_keeps_others_out() {
 fn what_cannot_be_is_refused() {
     let keeper = Keeper::start().unwrap();
     let too_much = Options { log2_ring_size: 14, buffer_size: 65536, rx_queues: 4, ..options(Role::Slave) };
-    assert!(open(&keeper, too_much).err().unwrap().to_string().contains("4 GiB"));
+    assert!(opened(&keeper, too_much).err().unwrap().to_string().contains("4 GiB"));
     let nowhere = Options { socket: "/nowhere/at/all".into(), ..options(Role::Master) };
-    assert!(open(&keeper, nowhere).err().unwrap().to_string().starts_with("listening on `/nowhere/at/all': "));
+    assert!(opened(&keeper, nowhere).err().unwrap().to_string().starts_with("listening on `/nowhere/at/all': "));
     // A slave without a master waits.
-    let slave = open(&keeper, Options { socket: "/nowhere/at/all".into(), ..options(Role::Slave) }).unwrap();
+    let slave = opened(&keeper, Options { socket: "/nowhere/at/all".into(), ..options(Role::Slave) }).unwrap();
     assert!(!slave.link.is_up());
 }
 
@@ -343,10 +456,10 @@ impl Speaker {
 fn a_slave_that_breaks_the_rules_is_shown_the_door() {
     let keeper = Keeper::start().unwrap();
     let wanted = options(Role::Master);
-    let master = open(&keeper, wanted.clone()).unwrap();
+    let master = opened(&keeper, wanted.clone()).unwrap();
     let bell = Arc::new(Bell::new().unwrap());
     let hello = super::channel::hello();
-    let mut slave = Slave::new(Options { role: Role::Slave, ..wanted.clone() });
+    let mut slave = Slave::new(Options { role: Role::Slave, ..wanted.clone() }, None);
     let Some((init, None)) = slave.take(hello, &bell).unwrap().send else { panic!("no init") };
     let Message::Init(right) = init.clone() else { panic!("no init") };
     let fresh = || Speaker::new(&wanted.socket);
@@ -412,7 +525,7 @@ fn a_slave_that_breaks_the_rules_is_shown_the_door() {
     assert!(matches!(speaker.hear(), Some(Message::Disconnect { .. })));
     assert!(!master.link.is_up());
     // Who leaves room for others is let in.
-    let slave = open(&keeper, Options { role: Role::Slave, ..wanted }).unwrap();
+    let slave = opened(&keeper, Options { role: Role::Slave, ..wanted }).unwrap();
     wait_for("both", || master.link.is_up() && slave.link.is_up());
 }
 

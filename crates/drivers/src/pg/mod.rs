@@ -49,7 +49,7 @@ impl Transmit for Discard {
         vector.set_edges(edge::SENT);
     }
 
-    fn another(&self, _: usize) -> Option<Box<dyn Transmit>> {
+    fn another(&self, _: usize, _: usize) -> Option<Box<dyn Transmit>> {
         Some(Box::new(Discard))
     }
 }

@@ -235,6 +235,7 @@ fn options(id: u32, socket: &str) -> MemifOptions {
         rx_queues: 1,
         tx_queues: 1,
         hw_address: None,
+        zero_copy: false,
     }
 }
 

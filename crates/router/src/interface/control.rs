@@ -146,7 +146,8 @@ impl Router {
         // Each worker has its own, where that makes sense; else one owns it.
         let tx_node = match transmit.is_for_all(self.graph.workers()) {
             true => {
-                let own = |worker| transmit.another(worker).expect("as there was one");
+                let workers = self.graph.workers();
+                let own = |worker| transmit.another(worker, workers).expect("as there was one");
                 self.graph.register(spec, |worker| node(own(worker)))?
             }
             false => {

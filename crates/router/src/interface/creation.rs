@@ -88,6 +88,7 @@ impl Creation {
                     format!(" ring-size {} buffer-size {}", 1u32 << options.log2_ring_size, options.buffer_size),
                     format!(" rx-queues {} tx-queues {}", options.rx_queues, options.tx_queues),
                     option("hw-addr", options.hw_address.map(|mac| mac.to_string())),
+                    if options.zero_copy { " zero-copy" } else { "" }.to_string(),
                     option("secret", options.secret.map(text)),
                     format!(" name {name}"),
                 ]
@@ -171,7 +172,7 @@ impl Creation {
             Creation::PacketGenerator => pg::open(number),
             Creation::Null => null::open(number),
             Creation::Loopback(options) => loopback::open(options.instance, options.mac),
-            Creation::Memif(options) => memifs.open(memif::Options { name: name.into(), ..options.clone() })?,
+            Creation::Memif(options) => memifs.open(memif::Options { name: name.into(), ..options.clone() }, pool)?,
         })
     }
 

@@ -48,7 +48,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         "create interface memif {{{{ [id <id:u32>] | [socket-id <socket:u32>] | [{{master|slave:role}}] | \
          [ring-size <ring:u32 1..{largest}>] | [buffer-size <buffer:u32 {MIN_BUFFER}..{MAX_BUFFER}>] | \
          [rx-queues <rx:u32 1..{MAX_QUEUES}>] | [tx-queues <tx:u32 1..{MAX_QUEUES}>] | [hw-addr <mac:mac>] | \
-         [secret <secret:word>] | [name <name:word>] }}}}"
+         [{{zero-copy|no-zero-copy:copying}}] | [secret <secret:word>] | [name <name:word>] }}}}"
     );
     set.add(
         Command::new(&interface, "Create an interface to another process by shared memory.", create_memif)
@@ -105,6 +105,7 @@ fn create_memif(router: &mut Router, args: &Args) -> Answer {
         rx_queues: args.optional("rx")?.unwrap_or(1),
         tx_queues: args.optional("tx")?.unwrap_or(1),
         hw_address: args.optional("mac")?,
+        zero_copy: args.optional_text("copying") == Some("zero-copy"),
     };
     create(router, args.optional_text("name"), Creation::Memif(options))
 }

@@ -3,8 +3,9 @@
 use crate::{Error, Router};
 use drivers::memif::{Keeper, MemifStatus, check_socket};
 use drivers::{Device, OpenError, memif};
-use graph::InterfaceIndex;
+use graph::{InterfaceIndex, Pool};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The socket of number 0, which is always there: VPP's.
 pub const DEFAULT_SOCKET: &str = "/run/vpp/memif.sock";
@@ -50,7 +51,7 @@ impl Memif {
         self.sockets.get(&id).map(String::as_str).ok_or(MemifError::NoSuchSocket(id))
     }
 
-    pub(crate) fn open(&mut self, options: memif::Options) -> Result<Device, OpenError> {
+    pub(crate) fn open(&mut self, options: memif::Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
         if options.socket == DEFAULT_SOCKET {
             // Its directory is VPP's, and may not be there; what is wrong with it is said when it is listened on.
             let _ = std::fs::create_dir_all("/run/vpp");
@@ -59,7 +60,7 @@ impl Memif {
             Some(keeper) => keeper,
             none => none.insert(Keeper::start()?),
         };
-        memif::open(keeper, options)
+        memif::open(keeper, options, pool)
     }
 
     /// Whether somebody may connect at a socket.
