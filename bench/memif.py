@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Forwarding from one memif to another: this router, dpdk-testpmd and DPDK's l3fwd, all between the same generator's rings, in turns.
+"""Forwarding from one memif to another: this router, in the same process and in one of its own, dpdk-testpmd and DPDK's l3fwd, all between the same generator's rings, in turns.
 
   memif.py run     a table of all that are installed
   memif.py keep    the same and frames of many sizes, kept in bench/memif.json and drawn into docs/guide/memif-sizes.svg
@@ -53,6 +53,21 @@ def l3fwd(directory):
             *devices(directory), "--", "-p", "0x3", "-P", "--config=(0,0,0),(1,0,0)", "--parse-ptype", "--lookup=lpm"]
 
 
+def second_quiver(directory):
+    """A router of its own: one route, and nothing else."""
+    (directory / "commands").write_text("".join(
+        f"create memif socket id {number + 1} filename {directory}/{name}.sock\n"
+        f"create interface memif id {number} socket-id {number + 1} master hw-addr 02:00:00:00:00:0{number + 1} name m{number}\n"
+        f"set interface ip address m{number} 100.64.{number + 1}.1/24\nset interface state m{number} up\n"
+        f"set interface rx-mode m{number} polling\n"
+        for name, number in (("in", 0), ("out", 1))
+    ) + "set ip neighbor m1 100.64.2.2 02:00:00:00:00:bb\nip route add 198.18.1.0/24 via 100.64.2.2 m1\n")
+    (directory / "startup.conf").write_text(
+        f"unix {{\n  nodaemon\n  cli-listen {directory}/cli.sock\n  log {directory}/quiver.log\n  exec {directory}/commands\n}}\n"
+        "cpu { workers 1 corelist-workers 0 }\n")
+    return [BINARY, "run", "--config", directory / "startup.conf"]
+
+
 def build_l3fwd():
     made = ROOT / "target/l3fwd/l3fwd/build/l3fwd"
     if not made.exists():
@@ -88,7 +103,7 @@ def running(command):
 
 
 def rivals():
-    found = {}
+    found = {"two Quivers": second_quiver}
     if shutil.which("dpdk-testpmd"):
         found["testpmd io"] = testpmd
         if (EXAMPLES / "l3fwd/main.c").exists():

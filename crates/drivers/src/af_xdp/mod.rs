@@ -159,9 +159,9 @@ fn open_here(options: &Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
     let facts = Arc::new(Facts::default());
     let service = Service { zero_copy: way.zero_copy, busy_poll: options.busy_poll.is_some() };
     let sizes = (options.receive_ring, options.transmit_ring);
-    let multi_buffer = served.program.is_multi_buffer() && served.sockets.iter().all(|(socket, _)| socket.multi_buffer);
+    let multi_buffer = served.program.is_multi_buffer() && served.sockets.iter().all(|(_, socket)| socket.multi_buffer);
     let ends =
-        served.sockets.into_iter().map(|(socket, rings)| queue::split(socket, rings, sizes, pool, &facts, service));
+        served.sockets.into_iter().map(|(rings, socket)| queue::split(socket, rings, sizes, pool, &facts, service));
     let (receive, transmit): (Vec<XdpReceive>, Vec<XdpTransmit>) = ends.unzip();
     let link = XdpLink {
         name: name.clone(),
@@ -173,6 +173,7 @@ fn open_here(options: &Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
         queues_there: there,
         told_unattended: Cell::new(false),
         told_unfinished: Cell::new(false),
+        told_invalid: Cell::new(false),
         manner: format!(
             "{}{}{}",
             way.name(),
@@ -222,7 +223,7 @@ fn queues(options: &Options, there: u32, pool: &Pool) -> Result<u32, OpenError> 
 /// A program that runs, and the sockets that it leads to.
 struct Served {
     program: Attached,
-    sockets: Vec<(Socket, socket::Rings)>,
+    sockets: Vec<(socket::Rings, Socket)>,
 }
 
 /// Serves the interface in the best way that goes.
@@ -288,20 +289,20 @@ fn sockets(
     queues: u32,
     pool: &Arc<Pool>,
     program: &Attached,
-) -> Result<Vec<(Socket, socket::Rings)>, OpenError> {
-    let mut sockets: Vec<(Socket, socket::Rings)> = Vec::new();
+) -> Result<Vec<(socket::Rings, Socket)>, OpenError> {
+    let mut sockets: Vec<(socket::Rings, Socket)> = Vec::new();
     let sizes = (options.receive_ring, options.transmit_ring);
     for queue in 0..queues {
         let binding = Binding { interface: interface.index, queue, zero_copy: way.zero_copy };
-        let first = sockets.first().map(|(socket, _)| socket);
-        let (socket, rings) = Socket::open(binding, sizes, pool, first)?;
+        let first = sockets.first().map(|(_, socket)| socket);
+        let (rings, socket) = Socket::open(binding, sizes, pool, first)?;
         if let Some((microseconds, budget)) = options.busy_poll {
             socket
                 .set_busy_poll(microseconds, budget)
                 .map_err(|error| OpenError::system("busy polling (it takes Linux 5.11)", error))?;
         }
-        program.lead(queue, std::os::fd::AsFd::as_fd(&socket))?;
-        sockets.push((socket, rings));
+        program.lead(queue, socket.socket())?;
+        sockets.push((rings, socket));
     }
     Ok(sockets)
 }
@@ -350,6 +351,7 @@ struct XdpLink {
     queues_there: u32,
     told_unattended: Cell<bool>,
     told_unfinished: Cell<bool>,
+    told_invalid: Cell<bool>,
     /// How it is served.
     manner: String,
 }
@@ -381,6 +383,14 @@ impl XdpLink {
         if !self.told_unfinished.get() && self.facts.unfinished.load(Ordering::Relaxed) {
             self.told_unfinished.set(true);
             log::warn!("host interface {name}: {UNFINISHED}");
+        }
+        let refuses = |socket: &Arc<Socket>| (socket.statistics().rx_invalid, socket.statistics().tx_invalid) != (0, 0);
+        if !self.told_invalid.get() && self.sockets.iter().any(refuses) {
+            self.told_invalid.set(true);
+            log::error!(
+                "host interface {name}: the kernel refuses buffers of ours, which are lost to it; behind an IOMMU zero-copy may \
+                 not be possible: `no-zero-copy' does without"
+            );
         }
     }
 }

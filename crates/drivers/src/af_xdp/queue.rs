@@ -17,6 +17,8 @@ use wire::ethernet;
 
 /// Where a buffer's data ends.
 const DATA_END: usize = HEADROOM + DATA_SIZE;
+/// A program may have put something ahead of a frame; so much is left for us to do so.
+const LEAST_HEADROOM: usize = 128;
 /// Polls between two looks at the kernel's counts.
 const POLLS_PER_CHECK: u32 = 1024;
 /// Buffers that a frame may be sent from: what a kernel's packet has room for (`MAX_SKB_FRAGS`).
@@ -79,6 +81,7 @@ pub fn split(
     let transmit = XdpTransmit {
         ring: rings.transmit,
         completion: rings.completion,
+        most: sizes.1 as usize,
         lent: Some(Lent::new(pool)),
         linked: 0,
         is_stuck: false,
@@ -287,7 +290,8 @@ fn odd(
             is_sound = false;
             continue;
         };
-        is_sound &= said.len > 0 && usize::from(offset) + said.len as usize <= DATA_END;
+        let place = usize::from(offset);
+        is_sound &= said.len > 0 && place >= LEAST_HEADROOM && place + said.len as usize <= DATA_END;
         total += said.len as usize;
         parts.push((packet, offset, said.len as u16));
     }
@@ -312,6 +316,8 @@ fn odd(
 pub struct XdpTransmit {
     ring: Producer<libc::xdp_desc>,
     completion: Consumer<u64>,
+    /// What the ring of those that were sent has room for: more must not be under way.
+    most: usize,
     /// Buffers that the kernel has.
     lent: Option<Lent>,
     /// How many of them are followed by another of the same packet.
@@ -359,7 +365,7 @@ impl XdpTransmit {
         if (row.length as usize) < ethernet::HEADER_LEN || usize::from(row.l2) + row.length as usize > DATA_END {
             return (REFUSED, written);
         }
-        if self.ring.room(written + 1) <= written {
+        if self.ring.room(written + 1) <= written || lent.count() >= self.most {
             return (FULL, written);
         }
         let number = row.packet.as_u32();
@@ -384,7 +390,7 @@ impl XdpTransmit {
         if !is_usable || !takes_all || parts.len() < chain.parts().len() {
             return self.write_copy(written, buffers, row, &chain);
         }
-        if self.ring.room(written + count) < written + count {
+        if self.ring.room(written + count) < written + count || lent.count() + parts.len() > self.most {
             return (FULL, written);
         }
         for (part, i) in parts.iter().zip(0..) {
@@ -415,7 +421,8 @@ impl XdpTransmit {
             }
         }
         buffers.free(&useless);
-        if copies.len() < count as usize || self.ring.room(written + count) < written + count {
+        let is_full = self.ring.room(written + count) < written + count || lent.count() + copies.len() > self.most;
+        if copies.len() < count as usize || is_full {
             buffers.free(&copies);
             return (FULL, written);
         }

@@ -9,7 +9,7 @@ use rustix::mm;
 use std::io;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// Which of a socket's rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +110,8 @@ impl<T: Entry> Map<T> {
 
     #[inline(always)]
     fn needs_wakeup(&self) -> bool {
+        // What was published is seen by who sets the flag, or the flag is seen here.
+        fence(Ordering::SeqCst);
         self.word(3).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 

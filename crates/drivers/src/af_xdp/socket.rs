@@ -9,12 +9,14 @@ use super::ring::{Consumer, Entry, Kind, Offsets, Producer};
 use crate::{OpenError, socket_option};
 use graph::buffer::{DATA_SIZE, HEADROOM, STRIDE};
 use graph::{Lent, Pool};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the kernel leaves free ahead of a frame (`XDP_PACKET_HEADROOM`).
 const KERNEL_HEADROOM: usize = 256;
@@ -66,8 +68,12 @@ pub struct Socket {
     zero_copy: bool,
     /// Whether a frame may lie in several buffers.
     pub multi_buffer: bool,
-    /// The device had no room for all that is in the transmit ring.
+    /// The device had no room for all that is in the transmit ring. Who receives by this socket is told by the bell, for
+    /// he may be asleep.
     unsent: AtomicBool,
+    bell: OwnedFd,
+    /// Readable when frames have come, or the bell was rung.
+    waiter: OwnedFd,
     /// Buffers that the kernel has, to receive and to send.
     pub lent: [AtomicU32; 2],
     /// What the kernel had of our buffers when their queue was given up: it has them until this is closed.
@@ -98,7 +104,7 @@ impl Socket {
         (receive, transmit): (u32, u32),
         pool: &Pool,
         first: Option<&Socket>,
-    ) -> Result<(Socket, Rings), OpenError> {
+    ) -> Result<(Rings, Socket), OpenError> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no memory is passed.
         let fd = unsafe { libc::socket(libc::AF_XDP, kind, 0) };
@@ -125,20 +131,14 @@ impl Socket {
             transmit: producer(&fd, Kind::Transmit, transmit, &offsets).map_err(&mapping)?,
             completion: consumer(&fd, Kind::Completion, transmit, &offsets).map_err(&mapping)?,
         };
-        let multi_buffer = bind(&fd, binding, first).map_err(|error| {
+        let multi_buffer = bind_soon(&fd, binding, first).map_err(|error| {
             let taken =
                 if error.raw_os_error() == Some(libc::EBUSY) { " (another program has that queue)" } else { "" };
             OpenError::system(format!("queue {}{taken}", binding.queue), error)
         })?;
-        let socket = Socket {
-            fd,
-            zero_copy: binding.zero_copy,
-            multi_buffer,
-            unsent: AtomicBool::new(false),
-            lent: Default::default(),
-            left: Mutex::default(),
-        };
-        Ok((socket, rings))
+        let socket = Socket::of(fd, binding.zero_copy, multi_buffer).map_err(failed("a descriptor to wait for"))?;
+        // Whoever drops both drops the rings first, which would keep the socket open.
+        Ok((rings, socket))
     }
 
     /// Has the kernel send what is in the transmit ring.
@@ -159,13 +159,17 @@ impl Socket {
     }
 
     /// The device had no room; whoever receives by this socket tries again.
+    #[cold]
     pub fn set_unsent(&self) {
         self.unsent.store(true, Ordering::Relaxed);
+        // Full means that it has been rung.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
     /// Tries again.
     #[cold]
     pub fn send_rest(&self) {
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         self.unsent.store(false, Ordering::Relaxed);
         if let Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS) = self.kick_transmit() {
             self.set_unsent();
@@ -208,28 +212,45 @@ impl Socket {
     }
 }
 
-#[cfg(test)]
 impl Socket {
-    /// No socket, for tests of what uses one.
-    pub fn of(fd: OwnedFd) -> Socket {
+    /// Of a bound socket; in tests, of a file with rings.
+    pub fn of(fd: OwnedFd, zero_copy: bool, multi_buffer: bool) -> io::Result<Socket> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let waiter = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&waiter, &bell, EventData::new_u64(0), EventFlags::IN)?;
+        // A file is always ready, and cannot be waited for.
+        match epoll::add(&waiter, &fd, EventData::new_u64(1), EventFlags::IN) {
+            Ok(()) | Err(Errno::PERM) => {}
+            Err(error) => return Err(error.into()),
+        }
         let (unsent, lent) = (AtomicBool::new(false), Default::default());
-        Socket { fd, zero_copy: false, multi_buffer: true, unsent, lent, left: Mutex::default() }
+        Ok(Socket { fd, zero_copy, multi_buffer, unsent, bell, waiter, lent, left: Mutex::default() })
+    }
+
+    /// The socket itself, for the program that leads to it.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
 impl AsFd for Socket {
+    /// What a receiver waits for.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.waiter.as_fd()
     }
 }
 
 impl Drop for Socket {
     /// Closes the socket before the buffers go back to the pool.
     fn drop(&mut self) {
-        if let Ok(nowhere) = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC) {
+        if let Ok(nowhere) = eventfd(0, EventfdFlags::CLOEXEC) {
+            let _ = epoll::delete(&self.waiter, &self.fd);
             drop(std::mem::replace(&mut self.fd, nowhere));
         }
-        if self.zero_copy {
+        // What is being sent may be read from where it lies without zero-copy, too (virtio-net).
+        let is_used = self.zero_copy || self.lent[1].load(Ordering::Relaxed) > 0;
+        let left = self.left.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if is_used && left.iter().any(|lent| lent.count() > 0) {
             std::thread::sleep(GRACE);
         }
     }
@@ -266,6 +287,19 @@ fn register(fd: &OwnedFd, pool: &Pool) -> Result<(), OpenError> {
         };
         OpenError::system(format!("registering {} MiB of buffers{advice}", length >> 20), error)
     })
+}
+
+/// Binds to a queue, from which the kernel may not be done with taking away another socket that was closed just now.
+fn bind_soon(fd: &OwnedFd, binding: Binding, first: Option<&Socket>) -> io::Result<bool> {
+    let end = Instant::now() + GRACE;
+    loop {
+        match bind(fd, binding, first) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// Binds to a queue; says whether frames may lie in several buffers.

@@ -225,7 +225,9 @@ impl Slave {
         self.queue.push_back((Message::AddRegion(AddRegion { index: 0, size: length }), Some(file)));
         if let Some(pool) = &self.lender {
             let file = pool.file().try_clone_to_owned().map_err(|error| failed("packet memory", error))?;
-            let said = AddRegion { index: lending::REGION, size: pool.memory().1 as u64 };
+            // Of whole pages, as it can be mapped and unmapped.
+            let size = rustix::fs::fstat(&file).map_err(|error| failed("packet memory", error.into()))?.st_size as u64;
+            let said = AddRegion { index: lending::REGION, size };
             self.queue.push_back((Message::AddRegion(said), Some(file)));
         }
         let mut ways = [Vec::new(), Vec::new()];

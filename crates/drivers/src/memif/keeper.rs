@@ -2,6 +2,7 @@
 //! when the other side goes. Workers and control never wait for a peer.
 
 use super::channel::{self, Answer, Master, Slave};
+use super::lending::Loan;
 use super::message::{Message, Nonsense};
 use super::queue::{Connection, Role, Way};
 use super::slot::{Bell, Slot};
@@ -25,6 +26,8 @@ const RETRY: Duration = Duration::from_millis(500);
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Sides that may be about to agree at a time.
 const MAX_HANDSHAKES: usize = 16;
+/// A master hears that the connection has ended, and lets go of buffers of ours.
+const GRACE: Duration = Duration::from_millis(200);
 /// How often memory is looked after while there is a connection.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long nobody is let in when the system has no descriptor left.
@@ -145,6 +148,8 @@ struct State {
     interfaces: Vec<Arc<Interface>>,
     /// Connections that workers may still look at: their memory is unmapped when none does.
     parting: Vec<Arc<Connection>>,
+    /// Buffers of the pool that a master had, and until when it may not know yet that they are no longer its.
+    loans: Vec<(Instant, Vec<Loan>)>,
     ends: bool,
 }
 
@@ -266,7 +271,7 @@ impl State {
         let tries = self.interfaces.iter().filter(|it| it.options.role == Role::Slave);
         let tries = tries.map(|it| it.status()).filter(|status| status.link.is_none());
         let tries = tries.map(|status| status.next_try.map_or(Duration::ZERO, |at| at.saturating_duration_since(now)));
-        let looks = !self.links.is_empty() || !self.parting.is_empty();
+        let looks = !self.links.is_empty() || !self.parting.is_empty() || !self.loans.is_empty();
         tries.chain(looks.then_some(LOOK)).min()
     }
 }
@@ -335,6 +340,7 @@ impl Shared {
         }
         ends.into_iter().for_each(|(key, reason)| self.close(state, key, Some(reason)));
         state.parting.retain(|connection| Arc::strong_count(connection) > 1);
+        state.loans.retain(|(until, _)| now < *until);
     }
 
     fn watch(&self, state: &mut State, fd: OwnedFd, side: Side, interface: Option<Arc<Interface>>) -> Option<u64> {
@@ -489,7 +495,10 @@ impl Shared {
             for (waiter, way) in interface.waiters.iter().zip(&connection.receive) {
                 let _ = epoll::delete(&**waiter, &way.interrupt);
             }
-            connection.end_loans();
+            let loans = connection.end_loans();
+            if !loans.is_empty() {
+                state.loans.push((Instant::now() + GRACE, loans));
+            }
             state.parting.extend(interface.slot.set(None));
             interface.changed.ring();
         }

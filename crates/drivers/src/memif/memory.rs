@@ -16,10 +16,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Most bytes of a region that are mapped: more than a peer has reason to share.
 pub const MAX_REGION: u64 = 64 << 30;
 
+/// What `statfs' says of files on huge pages.
+const HUGETLBFS: u64 = 0x9584_58f6;
+
 /// A mapping of memory that a peer has, too.
 pub struct Region {
     base: NonNull<u8>,
+    /// Bytes that may be used, and those that are mapped: whole pages.
     length: usize,
+    mapped: usize,
     guard: Guard,
 }
 
@@ -51,16 +56,20 @@ impl Region {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
         }
         let length = length as usize;
+        // Huge pages are mapped, unmapped and replaced whole.
+        let about = fs::fstatfs(file)?;
+        let page = if about.f_type as u64 == HUGETLBFS { about.f_bsize as usize } else { 4096 };
+        let mapped = length.next_multiple_of(page);
         let access = mm::ProtFlags::READ | mm::ProtFlags::WRITE;
         let flags = mm::MapFlags::SHARED | mm::MapFlags::NORESERVE;
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
-        let base = unsafe { mm::mmap(std::ptr::null_mut(), length, access, flags, file, 0)? };
+        let base = unsafe { mm::mmap(std::ptr::null_mut(), mapped, access, flags, file, 0)? };
         let base = NonNull::new(base.cast::<u8>()).expect("mmap gives no null");
-        match Guard::over(base, length) {
-            Some(guard) => Ok(Region { base, length, guard }),
+        match Guard::over(base, mapped) {
+            Some(guard) => Ok(Region { base, length, mapped, guard }),
             None => {
                 // SAFETY: the mapping was just made, and nobody else knows of it.
-                let _ = unsafe { mm::munmap(base.as_ptr().cast(), length) };
+                let _ = unsafe { mm::munmap(base.as_ptr().cast(), mapped) };
                 Err(io::Error::new(io::ErrorKind::OutOfMemory, "too many regions of shared memory"))
             }
         }
@@ -91,7 +100,7 @@ impl Drop for Region {
     fn drop(&mut self) {
         self.guard.lift();
         // SAFETY: the mapping is ours, and who had a pointer into it had a reference to this, too.
-        let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.length) };
+        let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.mapped) };
     }
 }
 
@@ -221,5 +230,23 @@ mod tests {
         };
         assert_eq!(back, 8);
         drop(region);
+    }
+
+    #[test]
+    fn a_part_of_a_huge_page_that_nobody_has_or_that_goes_leaves_zeros() {
+        const PAGE: u64 = 2 << 20;
+        let Ok(file) = fs::memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB) else {
+            return eprintln!("skipped: this kernel has no huge pages");
+        };
+        fs::ftruncate(&file, PAGE).unwrap();
+        let region = Region::map(file.as_fd(), PAGE - 4096).unwrap();
+        assert!(region.place(0, PAGE as usize - 4096).is_some() && region.place(0, PAGE as usize - 4095).is_none());
+        let place = region.place(0, 1).unwrap();
+        // SAFETY: within the region. None may be free: the access fails, and is made good.
+        assert_eq!(unsafe { place.read_volatile() }, 0);
+        fs::ftruncate(&file, 0).unwrap();
+        // SAFETY: as above.
+        assert_eq!(unsafe { place.read_volatile() }, 0);
+        assert!(region.is_torn());
     }
 }

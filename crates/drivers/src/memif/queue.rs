@@ -101,11 +101,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Takes back what the master has of the pool, whoever still has the connection.
-    pub fn end_loans(&self) {
-        for loan in self.receive.iter().chain(&self.transmit).filter_map(|way| way.loan.as_ref()) {
-            *lock(loan) = None;
-        }
+    /// What the master has of the pool, whoever still has the connection: nobody lends it more.
+    pub fn end_loans(&self) -> Vec<Loan> {
+        let loans = self.receive.iter().chain(&self.transmit).filter_map(|way| way.loan.as_ref());
+        loans.filter_map(|loan| lock(loan).take()).collect()
     }
 
     /// Works with a ring whose slots hold the pool's buffers. Of those who do, nobody ever waits for another.
@@ -140,7 +139,7 @@ impl Connection {
 
     /// Offers a slave's buffers, once the master is ready: DPDK's begins with making all rings empty.
     pub fn offer_all(&self) {
-        for way in &self.receive {
+        for way in self.receive.iter().filter(|way| way.loan.is_none()) {
             let size = way.ring.size();
             (0..size).for_each(|slot| offer(way, slot));
             way.ring.set_head(size);

@@ -576,6 +576,10 @@ impl Core {
             let mut kept = all;
             if !is_source {
                 kept.remove(&vector.mask_of(edge::TAKEN, &all));
+                // These are on their way.
+                let lent = vector.mask_of(edge::LENT, &all);
+                self.ledger.sent += lent.count() as u64;
+                kept.remove(&lent);
             }
             vector.keep(&kept, Alike::default());
             lost.push(vector);

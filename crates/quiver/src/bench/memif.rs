@@ -39,6 +39,8 @@ const WINDOW: Duration = Duration::from_millis(200);
 /// Before the first window, and until what is under way has come.
 const WARM_UP: Duration = Duration::from_millis(100);
 const DRAIN: Duration = Duration::from_millis(20);
+/// The address that packets for another program have: a router has to be told that it is its own.
+const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 /// Who is to connect has this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Rounds of the router between two looks whether it is to end.
@@ -103,7 +105,8 @@ pub fn measure(plan: &Plan) -> Result<Vec<Outcome>, String> {
             let (inward, outward) = (format!("{directory}/in.sock"), format!("{directory}/out.sock"));
             let mut bench = Bench::new(&inward, &outward)?;
             for (size, rate) in cases() {
-                bench.frame = frame(size, MacAddress::ZERO, "l3fwd");
+                bench.frame = frame(size, STATION, "l3fwd");
+                bench.await_way()?;
                 outcomes.push(bench.run(name, plan, rate, None));
             }
         }
@@ -295,6 +298,18 @@ impl Bench {
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(Bench { _keeper: keeper, into, back, frame: Vec::new(), routes: 1, random: Random::new(1) })
+    }
+
+    /// Another program may have to see that its links are up before it sends by them.
+    fn await_way(&mut self) -> Result<(), String> {
+        let end = Instant::now() + PATIENCE;
+        while self.pass(Some(1e5), DRAIN).0.came == 0 {
+            if Instant::now() > end {
+                return Err("memif: nothing comes back (UDP to 198.18.1.1, Ethernet address 02:00:00:00:00:01)".into());
+            }
+        }
+        self.drain();
+        Ok(())
     }
 
     fn run(&mut self, scenario: &str, plan: &Plan, rate: Option<f64>, device: Option<&Shared>) -> Outcome {
