@@ -5,7 +5,7 @@
 //! headroom.
 #![allow(unsafe_code)]
 
-use super::ring::{Consumer, Entry, Kind, Offsets, Producer};
+use super::ring::{Consumer, Kind, Offsets, Producer};
 use crate::{OpenError, socket_option};
 use graph::buffer::{DATA_SIZE, HEADROOM, STRIDE};
 use graph::{Lent, Pool};
@@ -126,10 +126,10 @@ impl Socket {
             socket_option::get(&fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS).map_err(failed("asking where rings lie"))?;
         let mapping = failed("mapping a ring");
         let rings = Rings {
-            receive: consumer(&fd, Kind::Receive, receive, &offsets).map_err(&mapping)?,
-            fill: producer(&fd, Kind::Fill, receive, &offsets).map_err(&mapping)?,
-            transmit: producer(&fd, Kind::Transmit, transmit, &offsets).map_err(&mapping)?,
-            completion: consumer(&fd, Kind::Completion, transmit, &offsets).map_err(&mapping)?,
+            receive: Consumer::of(&fd, Kind::Receive, receive, &offsets).map_err(&mapping)?,
+            fill: Producer::of(&fd, Kind::Fill, receive, &offsets).map_err(&mapping)?,
+            transmit: Producer::of(&fd, Kind::Transmit, transmit, &offsets).map_err(&mapping)?,
+            completion: Consumer::of(&fd, Kind::Completion, transmit, &offsets).map_err(&mapping)?,
         };
         let multi_buffer = bind_soon(&fd, binding, first).map_err(|error| {
             let taken =
@@ -258,14 +258,6 @@ impl Drop for Socket {
 
 fn last_error() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
-}
-
-fn producer<T: Entry>(fd: &OwnedFd, kind: Kind, size: u32, offsets: &Offsets) -> io::Result<Producer<T>> {
-    Producer::of(fd, kind, size, offsets)
-}
-
-fn consumer<T: Entry>(fd: &OwnedFd, kind: Kind, size: u32, offsets: &Offsets) -> io::Result<Consumer<T>> {
-    Consumer::of(fd, kind, size, offsets)
 }
 
 /// Tells the kernel where our buffers are. It holds on to their memory, all of it.
