@@ -123,8 +123,9 @@ def test_errors_are_limited_in_rate(lab):
     for _ in range(3000):
         sender.sendto(b"flood", ("192.0.2.1", 4000))
     passed = time.monotonic() - start
-    limited = wait_until(lambda: router.errors().get("ICMP errors limited by rate"), "errors are limited")
-    assert 3000 - limited < 100 + 1000 * (passed + 0.5)
+    wait_until(lambda: router.errors().get("ICMP errors limited by rate"), "errors are limited")
+    # Not all have come: the wire's queue is short.
+    assert router.errors()["ICMP net unreachable sent"] < 100 + 1000 * (passed + 0.5)
 
 
 def test_no_error_is_sent_about_an_error(lab):
