@@ -1,6 +1,7 @@
 //! How the system's scheduler treats a thread (sched(7)).
 #![allow(unsafe_code)]
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
 /// Which threads run before which.
@@ -15,6 +16,25 @@ pub enum Policy {
     Fifo(u8),
     /// The same, in turns with those of its priority.
     RoundRobin(u8),
+}
+
+/// Keeps the calling thread on a core.
+///
+/// # Errors
+/// When there is no such core, or this process may not use it.
+pub fn pin(core: u32) -> io::Result<()> {
+    let mut cores = CpuSet::new();
+    if core as usize >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    cores.set(core as usize);
+    Ok(sched_setaffinity(None, &cores)?)
+}
+
+/// Cores that this process may use.
+pub fn available_cores() -> Vec<u32> {
+    let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).map(|core| core as u32).collect()
 }
 
 /// Has the calling thread scheduled by a policy.

@@ -2,22 +2,15 @@
 
 use control::startup::{Cpu, SchedulerPolicy};
 use graph::schedule::{self, Policy};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The core of each worker, as the section `cpu` says; none: wherever the system puts it.
 pub fn of_workers(cpu: &Cpu, workers: usize) -> Vec<Option<u32>> {
-    let cores = plan(cpu, &available(), workers);
+    let cores = plan(cpu, &schedule::available_cores(), workers);
     let without = cores.iter().filter(|core| core.is_none()).count();
     if cpu.workers > 0 && without > 0 {
         log::warn!("cpu: there are too few cores: {without} of {workers} workers run on any");
     }
     cores
-}
-
-/// Cores that this process may use.
-fn available() -> Vec<u32> {
-    let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
-    (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).map(|core| core as u32).collect()
 }
 
 /// Those of the list; else, when their number was given, the first that are available, after those to
@@ -38,9 +31,7 @@ fn plan(cpu: &Cpu, available: &[u32], workers: usize) -> Vec<Option<u32>> {
 /// Keeps the calling thread on a core, when one is given.
 pub fn pin(what: &str, core: Option<u32>) {
     let Some(core) = core else { return };
-    let mut cores = CpuSet::new();
-    cores.set(core as usize);
-    if let Err(error) = sched_setaffinity(None, &cores) {
+    if let Err(error) = schedule::pin(core) {
         log::warn!("{what} is not kept on core {core}: {error}");
     }
 }

@@ -9,6 +9,7 @@ mod crash;
 mod daemon;
 mod desk;
 mod generate;
+mod loadtest;
 mod log_sink;
 mod notify;
 mod reach;
@@ -63,6 +64,8 @@ enum Action {
     },
     /// Measure what a packet costs in the graph. Needs no privileges.
     Bench(bench::Options),
+    /// Test a router under load: send packets through it, receive them, account for each.
+    Loadtest(loadtest::Options),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Action::Complete(options) => completion::run(&options),
         Action::Generate { document } => generate::run(document, &Arguments::command()),
         Action::Bench(options) => bench::run(&options),
+        Action::Loadtest(options) => loadtest::run(&options),
     })
 }
 

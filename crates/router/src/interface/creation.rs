@@ -248,10 +248,13 @@ impl Router {
         (0..).find(|number| !taken.contains(number)).expect("there are fewer interfaces than numbers")
     }
 
-    /// Opens a device. One that was removed just now is given up by the workers when they get to it, and closed by the
+    /// Opens the device of an interface that is to be created ([`Router::create_interface`]). One that was removed just now is given up by the workers when they get to it, and closed by the
     /// janitor; until then the host keeps it, and would refuse another of its name or give out the old one: so they are
     /// waited for.
-    fn open(&mut self, name: &str, creation: &Creation) -> Result<Device, OpenError> {
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn open(&mut self, name: &str, creation: &Creation) -> Result<Device, OpenError> {
         let number = self.free_number(creation.driver());
         let host = creation.host();
         let unheard = match host.as_ref().is_some_and(|host| self.closing.contains(host)) {

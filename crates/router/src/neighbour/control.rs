@@ -338,8 +338,8 @@ impl Router {
         });
     }
 
-    /// Packets wait for a neighbour.
-    fn resolve_neighbour(&mut self, key: NeighbourKey) {
+    /// Asks for a neighbour on the link, unless it is known: packets wait for it, or somebody else wants to know.
+    pub fn resolve_neighbour(&mut self, key: NeighbourKey) {
         let known = self.neighbours.by_key.get(&key);
         // Packets to one that has no route of its own would come back here for ever.
         if known.is_some_and(|known| known.no_fib_entry && known.state.mac().is_some()) {

@@ -1,0 +1,119 @@
+//! This program's own router as the device under test: on a core of its own, with the load tester behind two memifs.
+//!
+//! It has the networks and routes of the usual profiles: `docs/guide/load-tester.md` lists them.
+
+use command::CommandSet;
+use drivers::memif::{self, Role};
+use graph::schedule;
+use router::interface::Creation;
+use router::{Options as RouterOptions, Router};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+
+/// What its interfaces are, and where packets go: even ports send from 16.0.0.0/8 to 48.0.0.0/8, odd ones back.
+pub const CONFIGURATION: &str = "\
+set interface state e0 up
+set interface state e1 up
+set interface ip address e0 100.64.1.1/30
+set interface ip address e1 100.64.2.1/30
+set interface ip address e0 2001:2:0:1::1/64
+set interface ip address e1 2001:2:0:2::1/64
+ip route add 16.0.0.0/8 via 100.64.1.2
+ip route add 48.0.0.0/8 via 100.64.2.2
+ip route add 2001:2:0:16::/64 via 2001:2:0:1::2
+ip route add 2001:2:0:48::/64 via 2001:2:0:2::2
+mpls table add 0
+set interface mpls e0 enable
+set interface mpls e1 enable
+mpls local-label add 16 eos via 100.64.2.2 e1
+mpls local-label add 17 eos via 100.64.1.2 e0
+";
+
+/// The router, running.
+pub struct QuiverDevice {
+    pub router: Router,
+    pub commands: CommandSet<Router>,
+    workers: Vec<JoinHandle<()>>,
+    /// How the load tester's ports are to be opened, as [`crate::port::PortSpec`]s.
+    pub ports: [String; 2],
+}
+
+impl QuiverDevice {
+    /// Starts one, its workers on these cores.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn start(cores: &[Option<u32>]) -> Result<QuiverDevice, String> {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let started = STARTED.fetch_add(1, Ordering::Relaxed);
+        let text = |error: router::Error| format!("the router under test: {error}");
+        let workers = cores.len().max(1);
+        let mut router = Router::new(RouterOptions { workers, ..RouterOptions::default() }).map_err(text)?;
+        let mut ports = [String::new(), String::new()];
+        for (number, port) in ports.iter_mut().enumerate() {
+            let socket = format!("@quiver-loadtest-{}-{started}-{number}", std::process::id());
+            let name = format!("e{number}");
+            let options = memif::Options {
+                name: name.clone(),
+                id: 0,
+                socket_id: number as u32 + 1,
+                socket: socket.clone(),
+                role: Role::Master,
+                secret: None,
+                log2_ring_size: 10,
+                buffer_size: 2048,
+                rx_queues: workers as u16,
+                tx_queues: workers as u16,
+                hw_address: None,
+                zero_copy: false,
+            };
+            let index = router.create(&name, Creation::Memif(options)).map_err(text)?;
+            router.set_receive_mode(index, None, drivers::input::Mode::Polling).map_err(text)?;
+            let (net, host) = (number + 1, 2);
+            *port = format!("memif:{socket},queues={workers},ip=100.64.{net}.{host}/30,gw=100.64.{net}.1");
+        }
+        let commands = router::commands();
+        for line in CONFIGURATION.lines() {
+            commands.execute(&mut router, line).map_err(|error| format!("the router under test: {line}: {error}"))?;
+        }
+        let mut device = QuiverDevice { router, commands, workers: Vec::new(), ports };
+        for number in 0..workers {
+            let worker = device.router.graph.worker(number).map_err(|error| error.to_string())?;
+            let core = cores.get(number).copied().flatten();
+            let run = move || {
+                pin("the router under test", core);
+                worker.run();
+            };
+            let thread = std::thread::Builder::new().name(format!("dut_{number}"));
+            device.workers.push(thread.spawn(run).map_err(|error| error.to_string())?);
+        }
+        Ok(device)
+    }
+
+    /// Lets its control do what is due.
+    pub fn tick(&mut self) {
+        let events = self.router.events().clone();
+        while let Ok(event) = events.try_recv() {
+            self.router.handle(event);
+        }
+        self.router.tick();
+    }
+}
+
+/// Keeps the calling thread on a core, when one is given and the system does not refuse.
+pub(crate) fn pin(what: &str, core: Option<u32>) {
+    if let Some(core) = core
+        && let Err(error) = schedule::pin(core)
+    {
+        log::warn!("{what} is not kept on core {core}: {error}");
+    }
+}
+
+impl Drop for QuiverDevice {
+    fn drop(&mut self) {
+        self.router.graph.stop();
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! A device that is known: a wire between two ports, in this process, that loses, delays, doubles and disorders packets
+//! exactly as it was told, and counts what it did. What the load tester says of it can be checked.
+
+use drivers::{Device, FULL, Finishes, Link, Receive, ReceiveCounts, Transmit};
+use graph::buffer::{DATA_SIZE, HEADROOM};
+use graph::ring::{Consumer, Producer, ring};
+use graph::{Buffers, Row, Vector, edge, time};
+use rustix::fd::BorrowedFd;
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use wire::MacAddress;
+
+/// Vectors on their way in one direction.
+const RING: usize = 4096;
+/// How long one that is held back waits for others to overtake it.
+const HELD: Duration = Duration::from_millis(5);
+/// Over which time the rate is taken that decides whether packets are lost.
+const WINDOW: Duration = Duration::from_millis(1);
+
+/// What it does to packets, in each direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Impairments {
+    /// Loses every n-th packet.
+    pub lose: Option<u64>,
+    /// But only while more packets a second come than this.
+    pub above: f64,
+    /// Forwards so many packets a second at most,
+    pub capacity: Option<f64>,
+    /// and lets so many wait for it.
+    pub queue: u32,
+    pub delay: Duration,
+    /// Sends every n-th packet twice.
+    pub duplicate: Option<u64>,
+    /// Holds every n-th packet back until `by` others have gone by.
+    pub reorder: Option<u64>,
+    pub by: u64,
+}
+
+impl Default for Impairments {
+    fn default() -> Impairments {
+        Impairments {
+            lose: None,
+            above: 0.0,
+            capacity: None,
+            queue: 1024,
+            delay: Duration::ZERO,
+            duplicate: None,
+            reorder: None,
+            by: 3,
+        }
+    }
+}
+
+impl FromStr for Impairments {
+    type Err = String;
+
+    /// `lose=1000,above=1mpps,capacity=2mpps,queue=1024,delay=100us,duplicate=500,reorder=700,by=3`.
+    fn from_str(text: &str) -> Result<Impairments, String> {
+        let mut impairments = Impairments::default();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            let wrong = |what: &str| format!("`{part}': {what}");
+            let count = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(|| wrong("a number from 1 on"));
+            let rate = || match value.parse() {
+                Ok(crate::rate::Rate::Packets(rate)) if rate > 0.0 => Ok(rate),
+                _ => Err(wrong("packets a second, as 1mpps")),
+            };
+            match key {
+                "lose" => impairments.lose = Some(count()?),
+                "above" => impairments.above = rate()?,
+                "capacity" => impairments.capacity = Some(rate()?),
+                "queue" => impairments.queue = count()?.try_into().map_err(|_| wrong("too many"))?,
+                "delay" => impairments.delay = duration(value).ok_or_else(|| wrong("a time up to 10 s, as 100us"))?,
+                "duplicate" => impairments.duplicate = Some(count()?),
+                "reorder" => impairments.reorder = Some(count()?),
+                "by" => impairments.by = count()?,
+                _ => {
+                    return Err(wrong(
+                        "the reference device knows lose, above, capacity, queue, delay, duplicate, reorder and by",
+                    ));
+                }
+            }
+        }
+        Ok(impairments)
+    }
+}
+
+/// `100us`, `1.5ms`, `2s`.
+pub fn duration(text: &str) -> Option<Duration> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let scale = match &text[end..] {
+        "ns" => 1e-9,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return None,
+    };
+    let seconds = text[..end].parse::<f64>().ok()? * scale;
+    (0.0..=10.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// What it did, in one direction.
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub came: AtomicU64,
+    pub lost: AtomicU64,
+    pub duplicated: AtomicU64,
+    pub reordered: AtomicU64,
+    pub delivered: AtomicU64,
+}
+
+impl Counts {
+    fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [came, lost, duplicated, reordered, delivered] =
+            [&self.came, &self.lost, &self.duplicated, &self.reordered, &self.delivered].map(|n| n.load(Ordering::Relaxed));
+        write!(f, "{came} came, {lost} lost, {duplicated} doubled, {reordered} held back, {delivered} delivered")
+    }
+}
+
+/// Packets that are on their way together.
+#[derive(Default)]
+struct Burst {
+    /// When each is due, and its bytes.
+    frames: Vec<(u64, u16)>,
+    bytes: Vec<u8>,
+}
+
+/// The wire: both its ends, what it did by direction, and its plug.
+pub struct Wire {
+    pub ends: [Device; 2],
+    /// From the first end to the second, and back.
+    pub counts: [Arc<Counts>; 2],
+    pub plug: Arc<AtomicBool>,
+}
+
+/// A wire that does so to packets.
+pub fn wire(impairments: &Impairments) -> Wire {
+    let plug = Arc::new(AtomicBool::new(true));
+    let [(to_second, from_first, there), (to_first, from_second, back)] = [(); 2].map(|()| {
+        let (producer, consumer) = ring(RING, Box::<Burst>::default);
+        let counts = Arc::new(Counts::default());
+        (Ingress::new(impairments, producer, &counts, &plug), Egress::new(impairments, consumer, &counts), counts)
+    });
+    let device = |number: u8, transmit: Ingress, receive: Egress| Device {
+        driver: "reference",
+        input_node: "reference-input",
+        description: "end of a wire in this process".into(),
+        host: None,
+        mac: MacAddress([2, 0x51, 0xee, 0, 0, number]),
+        mtu: 9000,
+        finishes: Finishes { checksum: false, segmentation: false },
+        receive: vec![Box::new(receive)],
+        transmit: Box::new(transmit),
+        link: Box::new(Plug(plug.clone())),
+    };
+    Wire { ends: [device(0, to_second, from_second), device(1, to_first, from_first)], counts: [there, back], plug }
+}
+
+struct Plug(Arc<AtomicBool>);
+
+impl Link for Plug {
+    fn is_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Where packets come in: their fate is decided here.
+struct Ingress {
+    impairments: Impairments,
+    ring: Producer<Box<Burst>>,
+    burst: Box<Burst>,
+    counts: Arc<Counts>,
+    plug: Arc<AtomicBool>,
+    meter: Meter,
+    /// Packets that came while some are lost, and that were forwarded.
+    eligible: u64,
+    forwarded: u64,
+    /// When the last one leaves, in ticks.
+    busy_until: f64,
+    delay: u64,
+}
+
+/// Packets a second, of the last window that was full.
+struct Meter {
+    start: u64,
+    packets: u64,
+    window: u64,
+    is_above: bool,
+}
+
+impl Ingress {
+    fn new(impairments: &Impairments, ring: Producer<Box<Burst>>, counts: &Arc<Counts>, plug: &Arc<AtomicBool>) -> Ingress {
+        Ingress {
+            impairments: *impairments,
+            ring,
+            burst: Box::default(),
+            counts: counts.clone(),
+            plug: plug.clone(),
+            meter: Meter { start: 0, packets: 0, window: time::to_ticks(WINDOW), is_above: impairments.above == 0.0 },
+            eligible: 0,
+            forwarded: 0,
+            busy_until: 0.0,
+            delay: time::to_ticks(impairments.delay),
+        }
+    }
+
+    /// When a packet is to come out; none: it is lost.
+    fn decide(&mut self, now: u64) -> Option<u64> {
+        if self.impairments.above > 0.0 {
+            self.meter.packets += 1;
+            let passed = now.saturating_sub(self.meter.start);
+            if passed >= self.meter.window {
+                let rate = self.meter.packets as f64 / passed as f64 * time::ticks_per_second();
+                self.meter.is_above = rate > self.impairments.above;
+                (self.meter.start, self.meter.packets) = (now, 0);
+            }
+        }
+        if let Some(every) = self.impairments.lose.filter(|_| self.meter.is_above) {
+            self.eligible += 1;
+            if self.eligible.is_multiple_of(every) {
+                return None;
+            }
+        }
+        let mut leaves = now;
+        if let Some(capacity) = self.impairments.capacity {
+            let each = time::ticks_per_second() / capacity;
+            let begins = self.busy_until.max(now as f64);
+            if begins - now as f64 > each * f64::from(self.impairments.queue) {
+                return None;
+            }
+            self.busy_until = begins + each;
+            leaves = self.busy_until as u64;
+        }
+        Some(leaves + self.delay)
+    }
+
+    fn put(&mut self, due: u64, frame: &[u8]) {
+        self.burst.frames.push((due, frame.len() as u16));
+        self.burst.bytes.extend_from_slice(frame);
+    }
+}
+
+impl Transmit for Ingress {
+    fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector) {
+        if !self.plug.load(Ordering::Relaxed) {
+            return vector.set_edges(drivers::REFUSED);
+        }
+        let now = time::ticks();
+        self.burst.frames.clear();
+        self.burst.bytes.clear();
+        for i in 0..vector.len() {
+            let row = vector.row(i);
+            let (from, length) = (usize::from(row.l2), usize::from(row.length));
+            let Some(frame) = buffers.bytes(row.packet).get(from..from + length) else {
+                vector.set_edge(i, drivers::TOO_LONG);
+                continue;
+            };
+            vector.set_edge(i, edge::SENT);
+            Counts::add(&self.counts.came);
+            let Some(due) = self.decide(now) else {
+                Counts::add(&self.counts.lost);
+                continue;
+            };
+            self.put(due, frame);
+            self.forwarded += 1;
+            if self.impairments.duplicate.is_some_and(|every| self.forwarded.is_multiple_of(every)) {
+                Counts::add(&self.counts.duplicated);
+                self.put(due, frame);
+            }
+        }
+        if !self.burst.frames.is_empty() && !self.ring.push(&mut self.burst) {
+            // Nobody fetches them: it is the wire that has no room, and it says so.
+            let came = vector.len() as u64;
+            self.counts.came.fetch_sub(came, Ordering::Relaxed);
+            vector.set_edges(FULL);
+        }
+    }
+}
+
+/// Where they come out, when they are due.
+struct Egress {
+    reorder: Option<u64>,
+    by: u64,
+    ring: Consumer<Box<Burst>>,
+    burst: Box<Burst>,
+    /// The next frame of the burst, and where its bytes are.
+    at: usize,
+    offset: usize,
+    counts: Arc<Counts>,
+    passed: u64,
+    /// Held back: how many are still to overtake it, until when at most, and its bytes.
+    held: VecDeque<(u64, u64, Vec<u8>)>,
+    patience: u64,
+}
+
+impl Egress {
+    fn new(impairments: &Impairments, ring: Consumer<Box<Burst>>, counts: &Arc<Counts>) -> Egress {
+        Egress {
+            reorder: impairments.reorder,
+            by: impairments.by,
+            ring,
+            burst: Box::default(),
+            at: 0,
+            offset: 0,
+            counts: counts.clone(),
+            passed: 0,
+            held: VecDeque::new(),
+            patience: time::to_ticks(HELD),
+        }
+    }
+
+    fn deliver(&self, buffers: &mut Buffers, frame: &[u8], out: &mut Vector) -> bool {
+        let Some(packet) = buffers.allocate_one() else { return false };
+        let length = frame.len().min(DATA_SIZE);
+        buffers.bytes_mut(packet)[HEADROOM..HEADROOM + length].copy_from_slice(&frame[..length]);
+        const L2: u16 = HEADROOM as u16;
+        out.push(Row { packet, l2: L2, l3: L2, length: length as u16, ..Row::default() }, 0);
+        Counts::add(&self.counts.delivered);
+        true
+    }
+}
+
+impl Receive for Egress {
+    fn receive(&mut self, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts) {
+        let now = time::ticks();
+        while out.room() > 0 {
+            if let Some((left, until, _)) = self.held.front()
+                && (*left == 0 || *until <= now)
+            {
+                let (_, _, frame) = self.held.pop_front().expect("it is there");
+                counts.no_buffer += u64::from(!self.deliver(buffers, &frame, out));
+                continue;
+            }
+            if self.at == self.burst.frames.len() {
+                if !self.ring.pop(&mut self.burst) {
+                    return;
+                }
+                (self.at, self.offset) = (0, 0);
+            }
+            let (due, length) = self.burst.frames[self.at];
+            if due > now {
+                return;
+            }
+            let frame = self.offset..self.offset + usize::from(length);
+            (self.at, self.offset) = (self.at + 1, frame.end);
+            self.passed += 1;
+            if self.reorder.is_some_and(|every| self.passed.is_multiple_of(every)) {
+                Counts::add(&self.counts.reordered);
+                self.held.push_back((self.by, now + self.patience, self.burst.bytes[frame].to_vec()));
+                continue;
+            }
+            self.held.iter_mut().for_each(|(left, ..)| *left = left.saturating_sub(1));
+            let is_delivered = self.deliver(buffers, &self.burst.bytes[frame], out);
+            counts.no_buffer += u64::from(!is_delivered);
+        }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impairments_are_read() {
+        let read: Impairments = "lose=1000,above=1mpps,delay=100us,duplicate=500,reorder=700,by=5,capacity=2Mpps,queue=64".parse().unwrap();
+        assert_eq!((read.lose, read.above, read.delay), (Some(1000), 1e6, Duration::from_micros(100)));
+        assert_eq!((read.duplicate, read.reorder, read.by, read.capacity, read.queue), (Some(500), Some(700), 5, Some(2e6), 64));
+        assert_eq!("".parse(), Ok(Impairments::default()));
+        for (text, wrong) in [("lose=0", "from 1 on"), ("above=fast", "packets a second"), ("delay=3", "a time"), ("noise=1", "knows lose,")] {
+            assert!(text.parse::<Impairments>().unwrap_err().contains(wrong), "{text}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Frames from layers: lengths, types and checksums follow from what is in them.
+
+use crate::layout::{Layout, VXLAN_PORT};
+use crate::profile::Layer;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use wire::MacAddress;
+
+/// Who sends a frame to whom, where its layers do not say.
+#[derive(Debug, Clone, Copy)]
+pub struct Ends {
+    pub source: MacAddress,
+    pub destination: MacAddress,
+}
+
+/// What an encapsulated frame has that says nothing of its ends.
+const INNER: Ends = Ends { source: MacAddress([2, 0, 0, 0, 0, 1]), destination: MacAddress([2, 0, 0, 0, 0, 2]) };
+
+/// A frame of `size` bytes, without frame check sequence: its layers, and zeros behind them.
+///
+/// # Errors
+/// When the layers do not fit each other, or into the size.
+pub fn build(layers: &[Layer], size: usize, ends: Ends) -> Result<Vec<u8>, String> {
+    let needed = smallest(layers);
+    if size < needed {
+        return Err(format!("{size} bytes are too few: the headers alone have {needed}"));
+    }
+    let mut frame = Vec::with_capacity(size);
+    // Every frame starts with Ethernet, whether it is said or not.
+    let begins_so = matches!(layers.first(), Some(Layer::Ethernet(_) | Layer::Raw(_)));
+    if !begins_so {
+        ethernet(&mut frame, &Default::default(), ends);
+    }
+    for (at, layer) in layers.iter().enumerate() {
+        let (left, next) = (size - frame.len(), layers.get(at + 1));
+        let ends = if frame.is_empty() { ends } else { INNER };
+        // What stands ahead says what comes.
+        announce(&mut frame, at.checked_sub(1).map(|before| &layers[before]), layer, next)?;
+        write(&mut frame, layer, left, next, ends)?;
+    }
+    if !layers.iter().any(|layer| matches!(layer, Layer::Payload(_))) {
+        frame.resize(size, 0);
+    }
+    for sum in Layout::of(&frame).sums {
+        sum.mend(&mut frame);
+    }
+    Ok(frame)
+}
+
+fn smallest(layers: &[Layer]) -> usize {
+    let own = |layer: &Layer| match layer {
+        Layer::Ethernet(_) => 14,
+        Layer::Vlan(_) | Layer::Mpls(_) => 4,
+        Layer::Ipv4(_) | Layer::Tcp(_) => 20,
+        Layer::Ipv6(_) => 40,
+        Layer::Udp(_) | Layer::Icmp(_) | Layer::Vxlan(_) => 8,
+        Layer::Raw(bytes) => bytes.0.len(),
+        Layer::Payload(_) => 0,
+    };
+    let implied = if matches!(layers.first(), Some(Layer::Ethernet(_) | Layer::Raw(_))) { 0 } else { 14 };
+    implied + layers.iter().map(own).sum::<usize>()
+}
+
+fn ethernet(frame: &mut Vec<u8>, layer: &crate::profile::EthernetLayer, ends: Ends) {
+    frame.extend(layer.destination.map_or(ends.destination, |mac| mac.0).0);
+    frame.extend(layer.source.map_or(ends.source, |mac| mac.0).0);
+    frame.extend(layer.ethertype.unwrap_or(0).to_be_bytes());
+}
+
+/// Writes into the header before what follows it.
+fn announce(frame: &mut [u8], before: Option<&Layer>, layer: &Layer, next: Option<&Layer>) -> Result<(), String> {
+    let ethertype = match layer {
+        // The outer one of two is a service tag (IEEE 802.1Q, 9.5).
+        Layer::Vlan(vlan) => Some(vlan.tpid.unwrap_or(match next {
+            Some(Layer::Vlan(_)) => 0x88a8,
+            _ => 0x8100,
+        })),
+        Layer::Mpls(_) => Some(0x8847),
+        Layer::Ipv4(_) => Some(0x0800),
+        Layer::Ipv6(_) => Some(0x86dd),
+        _ => None,
+    };
+    let n = frame.len();
+    match before {
+        None | Some(Layer::Ethernet(_) | Layer::Vlan(_)) => match ethertype {
+            Some(ethertype) if n >= 14 => frame[n - 2..].copy_from_slice(&ethertype.to_be_bytes()),
+            None if matches!(layer, Layer::Ethernet(_) | Layer::Raw(_) | Layer::Payload(_)) => {}
+            _ => return Err(format!("{} cannot follow Ethernet", name(layer))),
+        },
+        Some(Layer::Mpls(_)) => match layer {
+            Layer::Mpls(_) => {}
+            _ => frame[n - 2] |= 1,
+        },
+        Some(Layer::Ipv4(_) | Layer::Ipv6(_)) => {
+            let is_v6 = matches!(before, Some(Layer::Ipv6(_)));
+            let protocol = match layer {
+                Layer::Udp(_) => Some(17),
+                Layer::Tcp(_) => Some(6),
+                Layer::Icmp(_) => Some(if is_v6 { 58 } else { 1 }),
+                Layer::Ipv4(_) => Some(4),
+                Layer::Ipv6(_) => Some(41),
+                Layer::Payload(_) | Layer::Raw(_) => None,
+                _ => return Err(format!("{} cannot follow IP", name(layer))),
+            };
+            if let Some(protocol) = protocol {
+                frame[n - if is_v6 { 34 } else { 11 }] = protocol;
+            }
+        }
+        Some(Layer::Vxlan(_)) if !matches!(layer, Layer::Ethernet(_)) => {
+            return Err("a VXLAN header is followed by `ethernet'".into());
+        }
+        Some(Layer::Udp(_)) if !matches!(layer, Layer::Vxlan(_) | Layer::Payload(_) | Layer::Raw(_)) => {
+            return Err(format!("{} cannot follow UDP", name(layer)));
+        }
+        Some(Layer::Tcp(_) | Layer::Icmp(_)) if !matches!(layer, Layer::Payload(_) | Layer::Raw(_)) => {
+            return Err(format!("{} cannot follow a transport header", name(layer)));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn name(layer: &Layer) -> &'static str {
+    match layer {
+        Layer::Ethernet(_) => "`ethernet'",
+        Layer::Vlan(_) => "`vlan'",
+        Layer::Mpls(_) => "`mpls'",
+        Layer::Ipv4(_) => "`ipv4'",
+        Layer::Ipv6(_) => "`ipv6'",
+        Layer::Udp(_) => "`udp'",
+        Layer::Tcp(_) => "`tcp'",
+        Layer::Icmp(_) => "`icmp'",
+        Layer::Vxlan(_) => "`vxlan'",
+        Layer::Raw(_) => "`raw'",
+        Layer::Payload(_) => "`payload'",
+    }
+}
+
+fn write(frame: &mut Vec<u8>, layer: &Layer, left: usize, next: Option<&Layer>, ends: Ends) -> Result<(), String> {
+    let length = u16::try_from(left).map_err(|_| "longer than a packet can be".to_string())?;
+    match layer {
+        Layer::Ethernet(layer) => ethernet(frame, layer, ends),
+        Layer::Vlan(layer) => {
+            let tag = u16::from(layer.pcp) << 13 | u16::from(layer.dei) << 12 | layer.id;
+            frame.extend(tag.to_be_bytes());
+            frame.extend([0, 0]);
+        }
+        Layer::Mpls(layer) => {
+            let last = u32::from(next.is_none());
+            let entry = layer.label << 12 | u32::from(layer.tc) << 9 | last << 8 | u32::from(layer.ttl);
+            frame.extend(entry.to_be_bytes());
+        }
+        Layer::Ipv4(layer) => {
+            frame.extend([0x45, layer.dscp << 2 | layer.ecn]);
+            frame.extend(length.to_be_bytes());
+            frame.extend(layer.id.to_be_bytes());
+            frame.extend([if layer.df { 0x40 } else { 0 }, 0, layer.ttl, layer.protocol, 0, 0]);
+            frame.extend(Ipv4Addr::octets(&layer.source));
+            frame.extend(layer.destination.octets());
+        }
+        Layer::Ipv6(layer) => {
+            let class = u32::from(layer.dscp << 2 | layer.ecn);
+            frame.extend((6 << 28 | class << 20 | layer.flow_label).to_be_bytes());
+            frame.extend((length - 40).to_be_bytes());
+            frame.extend([layer.next_header, layer.hop_limit]);
+            frame.extend(Ipv6Addr::octets(&layer.source));
+            frame.extend(layer.destination.octets());
+        }
+        Layer::Udp(layer) => {
+            let is_vxlan = matches!(next, Some(Layer::Vxlan(_)));
+            let destination = if is_vxlan { VXLAN_PORT } else { layer.destination };
+            frame.extend(layer.source.to_be_bytes());
+            frame.extend(destination.to_be_bytes());
+            frame.extend(length.to_be_bytes());
+            // Anything but zero: there is one. An encapsulation over IPv4 has none (RFC 7348, section 5).
+            frame.extend(u16::from(layer.checksum.unwrap_or(!is_vxlan)).to_be_bytes());
+        }
+        Layer::Tcp(layer) => {
+            frame.extend(layer.source.to_be_bytes());
+            frame.extend(layer.destination.to_be_bytes());
+            frame.extend(layer.sequence.to_be_bytes());
+            frame.extend(layer.acknowledgement.to_be_bytes());
+            frame.extend([5 << 4, layer.flags.0]);
+            frame.extend(layer.window.to_be_bytes());
+            frame.extend([0; 4]);
+        }
+        Layer::Icmp(layer) => {
+            // An echo request, of the version of IP that it is in.
+            let usual = if is_within_v6(frame) { 128 } else { 8 };
+            frame.extend([layer.kind.unwrap_or(usual), layer.code, 0, 0]);
+            frame.extend(layer.id.to_be_bytes());
+            frame.extend(layer.sequence.to_be_bytes());
+        }
+        Layer::Vxlan(layer) => {
+            frame.extend([8, 0, 0, 0]);
+            frame.extend((layer.vni << 8).to_be_bytes());
+        }
+        Layer::Raw(bytes) => frame.extend(&bytes.0),
+        Layer::Payload(bytes) => {
+            if next.is_some() {
+                return Err("nothing can follow a payload".into());
+            }
+            frame.extend(bytes.0.iter().copied().cycle().take(left));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the header that was written last is IPv6.
+fn is_within_v6(frame: &[u8]) -> bool {
+    // Of the two that can precede ICMP only this one has its protocol 34 bytes from its end.
+    frame.len() >= 54 && frame[frame.len() - 40] >> 4 == 6 && frame[frame.len() - 34] == 58
+}

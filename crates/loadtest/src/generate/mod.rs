@@ -1,0 +1,353 @@
+//! The node that makes packets, and what stands between it and a device: a count of what the device did not take.
+
+pub mod schedule;
+
+use crate::program::Maker;
+use crate::tag;
+use drivers::Transmit;
+use graph::buffer::HEADROOM;
+use graph::{
+    Buffers, Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, NodeSpec, PacketIndex, Row, Severity,
+    Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, time,
+};
+use hdrhistogram::Histogram;
+use schedule::{Pace, Schedule};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+pub const NODE: &str = "loadtest-input";
+/// In the target of a packet of ours, above the number of its stream, until it has left.
+const OURS: u32 = 0x5156_0000;
+const OURS_MASK: u32 = 0xffff_0000;
+
+/// What is counted of each share of a stream: what was made, and why some of it did not leave.
+pub mod word {
+    pub const PACKETS: usize = 0;
+    pub const BYTES: usize = 1;
+    /// The device took them not.
+    pub const REFUSED: usize = 2;
+    pub const REFUSED_BYTES: usize = 3;
+    /// Never made, as their time had passed.
+    pub const LATE: usize = 4;
+    /// Never made, for want of a buffer.
+    pub const STARVED: usize = 5;
+    pub const WIDTH: usize = 8;
+}
+
+/// How much a device took of what it was given last, for who makes packets on the same worker.
+#[derive(Default)]
+pub struct Taken {
+    refused: AtomicU32,
+}
+
+/// What a worker sends by a port.
+pub struct PortShare {
+    pub interface: InterfaceIndex,
+    /// To its tx node.
+    pub edge: EdgeIndex,
+    pub schedule: Schedule,
+    /// In the order of the schedule's streams.
+    pub makers: Vec<Maker>,
+    /// What they are called in counters and tags.
+    pub numbers: Vec<u16>,
+    pub taken: Arc<Taken>,
+    /// Packets that are tried at once when as many as go are wanted.
+    batch: usize,
+}
+
+impl PortShare {
+    pub fn new(
+        interface: InterfaceIndex,
+        edge: EdgeIndex,
+        schedule: Schedule,
+        makers: Vec<Maker>,
+        numbers: Vec<u16>,
+        taken: Arc<Taken>,
+    ) -> PortShare {
+        PortShare { interface, edge, schedule, makers, numbers, taken, batch: VECTOR_SIZE }
+    }
+
+    /// How many are to be tried at once.
+    fn most(&mut self, room: usize) -> usize {
+        if self.schedule.is_limited() {
+            return room;
+        }
+        // Those that are refused have been made for nothing.
+        let refused = self.taken.refused.swap(0, Ordering::Relaxed) as usize;
+        self.batch = match refused {
+            0 => (self.batch * 2).min(VECTOR_SIZE),
+            _ => self.batch.saturating_sub(refused).max(8),
+        };
+        self.batch.min(room)
+    }
+}
+
+/// The source node of one worker.
+pub struct Generator {
+    shares: Vec<PortShare>,
+    turn: usize,
+    tx: Arc<CounterTable>,
+    /// How late packets were made, in ticks: the first of each vector.
+    lateness: Histogram<u64>,
+    pauses: Pauses,
+}
+
+const COUNTERS: &[CounterSpec] = &[CounterSpec(
+    "no free buffer",
+    Severity::Error,
+    "Packet memory is used up (`show buffers`): more `--buffers`.",
+)];
+
+impl Generator {
+    pub fn new(tx: Arc<CounterTable>) -> Generator {
+        Generator {
+            shares: Vec::new(),
+            turn: 0,
+            tx,
+            lateness: Histogram::new_with_bounds(1, 1 << 40, 2).expect("the bounds make sense"),
+            pauses: Pauses::new(),
+        }
+    }
+
+    pub fn spec() -> NodeSpec {
+        const NO_EDGES: &[EdgeSpec] = &[];
+        NodeSpec { name: NODE.into(), edges: NO_EDGES, counters: COUNTERS, trace }
+    }
+
+    /// Sends these from now on, in place of all others.
+    pub fn start(&mut self, shares: Vec<PortShare>) {
+        self.shares = shares;
+        self.lateness.reset();
+        self.pauses = Pauses::new();
+    }
+
+    /// Has one port, or all, go on at another pace.
+    pub fn set_pace(&mut self, port: Option<InterfaceIndex>, pace: Pace) {
+        let now = time::ticks();
+        for share in self.shares.iter_mut().filter(|share| port.is_none_or(|port| share.interface == port)) {
+            share.schedule.set_pace(pace, now);
+        }
+    }
+
+    /// Makes no more packets. How late they were, when the worker was away, and when that was, in ticks.
+    pub fn stop(&mut self) -> (Histogram<u64>, Vec<Pause>, u64) {
+        self.shares.clear();
+        (self.lateness.clone(), std::mem::take(&mut self.pauses.seen), time::ticks())
+    }
+
+    /// Whether there is nothing left to send.
+    pub fn has_ended(&self) -> bool {
+        self.shares.iter().all(|share| share.schedule.has_ended())
+    }
+}
+
+/// A worker's time from one round to the next that is taken for a pause, when the round made no packets, and when it did:
+/// to hand many to the system takes a while.
+const PAUSE: Duration = Duration::from_micros(100);
+const BUSY_PAUSE: Duration = Duration::from_millis(1);
+/// Most that are kept.
+const MAX_PAUSES: usize = 10_000;
+
+/// A time during which a worker did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    /// Ticks.
+    pub began: u64,
+    pub length: u64,
+}
+
+struct Pauses {
+    last: u64,
+    /// Rounds are shorter: those that make no packets, and others.
+    longest: [u64; 2],
+    was_busy: bool,
+    seen: Vec<Pause>,
+}
+
+impl Pauses {
+    fn new() -> Pauses {
+        Pauses { last: 0, longest: [PAUSE, BUSY_PAUSE].map(time::to_ticks), was_busy: false, seen: Vec::new() }
+    }
+
+    #[inline(always)]
+    fn look(&mut self, now: u64) {
+        let length = now.wrapping_sub(self.last);
+        if length > self.longest[usize::from(self.was_busy)] {
+            self.note(now, length);
+        }
+        self.last = now;
+        self.was_busy = false;
+    }
+
+    #[cold]
+    fn note(&mut self, now: u64, length: u64) {
+        if self.last > 0 && self.seen.len() < MAX_PAUSES {
+            self.seen.push(Pause { began: now - length, length });
+        }
+    }
+}
+
+impl Source for Generator {
+    fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector) {
+        let shares = self.shares.len();
+        if shares == 0 {
+            return;
+        }
+        self.pauses.look(cx.now);
+        for n in 0..shares {
+            let at = if self.turn + n < shares { self.turn + n } else { self.turn + n - shares };
+            let share = &mut self.shares[at];
+            let most = share.most(out.room());
+            let mut order = [0u16; VECTOR_SIZE];
+            let (tx, numbers) = (&self.tx, &share.numbers);
+            let due = share.schedule.due(cx.now, &mut order[..most], |stream, missed| {
+                tx.add(cx.thread, numbers[usize::from(stream)].into(), word::LATE, missed);
+            });
+            if due.packets > 0 {
+                self.pauses.was_busy = true;
+                self.lateness.saturating_record(due.late.max(1));
+                fill(share, tx, cx, out, &order[..due.packets]);
+            }
+            if out.room() == 0 {
+                break;
+            }
+        }
+        self.turn = if self.turn + 1 < shares { self.turn + 1 } else { 0 };
+    }
+
+    fn wake(&self) -> Wake<'_> {
+        if self.shares.is_empty() { Wake::Never } else { Wake::Poll }
+    }
+
+    fn waits(&self) -> bool {
+        self.shares.is_empty()
+    }
+}
+
+/// Appends packets of a port's streams in an order.
+#[inline]
+fn fill(share: &mut PortShare, tx: &CounterTable, cx: &mut Context<'_>, out: &mut Vector, order: &[u16]) {
+    let mut fresh = [PacketIndex::default(); VECTOR_SIZE];
+    let got = cx.buffers.allocate(&mut fresh[..order.len()]);
+    if got < order.len() {
+        starve(share, tx, cx, &order[got..]);
+    }
+    let (fresh, order, from) = (&fresh[..got], &order[..got], out.len());
+    let Some(&first) = order.first() else { return };
+    const L2: u16 = HEADROOM as u16;
+    // Whose a packet is, is in the target until it has left.
+    let number = share.numbers[usize::from(first)];
+    let alike = Row { rx_interface: share.interface, target: OURS | u32::from(number), l2: L2, l3: L2, ..Row::default() };
+    out.extend_alike(fresh, alike, share.edge);
+    let columns = out.columns();
+    let (lengths, targets) = (&mut columns.length[from..], &mut columns.target[from..]);
+    let stamp = tag::stamp(time::ticks());
+    if share.makers.len() == 1 {
+        share.makers[0].make(cx.buffers, fresh, lengths, stamp);
+        count(tx, cx.thread, number, lengths);
+        return;
+    }
+    let (mut own, mut places, mut own_lengths) = ([PacketIndex::default(); VECTOR_SIZE], [0u16; VECTOR_SIZE], [0u16; VECTOR_SIZE]);
+    let mut done = [0u64; VECTOR_SIZE / 64];
+    for start in 0..got {
+        if done[start / 64] >> (start % 64) & 1 == 1 {
+            continue;
+        }
+        // All of this one's stream.
+        let (stream, mut n) = (order[start], 0);
+        for at in (start..got).filter(|at| order[*at] == stream) {
+            (own[n], places[n]) = (fresh[at], at as u16);
+            done[at / 64] |= 1 << (at % 64);
+            n += 1;
+        }
+        let number = share.numbers[usize::from(stream)];
+        share.makers[usize::from(stream)].make(cx.buffers, &own[..n], &mut own_lengths[..n], stamp);
+        count(tx, cx.thread, number, &own_lengths[..n]);
+        for (&place, &length) in places[..n].iter().zip(&own_lengths) {
+            lengths[usize::from(place)] = length;
+            targets[usize::from(place)] = OURS | u32::from(number);
+        }
+    }
+}
+
+#[inline(always)]
+fn count(tx: &CounterTable, thread: usize, number: u16, lengths: &[u16]) {
+    let bytes: u32 = lengths.iter().map(|&length| u32::from(length)).sum();
+    tx.add(thread, number.into(), word::PACKETS, lengths.len() as u64);
+    tx.add(thread, number.into(), word::BYTES, bytes.into());
+}
+
+#[cold]
+fn starve(share: &PortShare, tx: &CounterTable, cx: &mut Context<'_>, order: &[u16]) {
+    cx.count(0, order.len() as u64);
+    for &stream in order {
+        tx.add(cx.thread, share.numbers[usize::from(stream)].into(), word::STARVED, 1);
+    }
+}
+
+/// A device's transmit side, watched.
+pub struct Watched {
+    inner: Box<dyn Transmit>,
+    /// Its row of the table: nobody else writes there of this port's streams.
+    thread: usize,
+    tx: Arc<CounterTable>,
+    taken: Arc<Vec<Arc<Taken>>>,
+}
+
+impl Watched {
+    /// `taken`: of each worker, for its own packets.
+    pub fn new(inner: Box<dyn Transmit>, tx: &Arc<CounterTable>, taken: &Arc<Vec<Arc<Taken>>>) -> Watched {
+        Watched { inner, thread: 0, tx: tx.clone(), taken: taken.clone() }
+    }
+
+    #[cold]
+    fn count_refused(&self, vector: &Vector) {
+        let mut refused = 0;
+        for i in 0..vector.len() {
+            let (to, row) = (vector.edges()[i], vector.row(i));
+            if to != edge::SENT && to != edge::LENT && row.target & OURS_MASK == OURS {
+                let number = (row.target & !OURS_MASK) as usize;
+                refused += 1;
+                self.tx.add(self.thread, number, word::REFUSED, 1);
+                self.tx.add(self.thread, number, word::REFUSED_BYTES, row.length.into());
+            }
+        }
+        self.taken[self.thread].refused.fetch_add(refused, Ordering::Relaxed);
+    }
+}
+
+impl Transmit for Watched {
+    #[inline]
+    fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector) {
+        self.inner.transmit(buffers, vector);
+        // None has both bits less than those two.
+        const WELL: EdgeIndex = edge::SENT & edge::LENT;
+        if !vector.edges().iter().all(|to| to & WELL == WELL) {
+            self.count_refused(vector);
+        }
+    }
+
+    fn edges(&self) -> &'static [EdgeSpec] {
+        self.inner.edges()
+    }
+
+    fn queues(&self) -> usize {
+        self.inner.queues()
+    }
+
+    fn is_for_all(&self, workers: usize) -> bool {
+        self.inner.is_for_all(workers)
+    }
+
+    fn another(&self, worker: usize, workers: usize) -> Option<Box<dyn Transmit>> {
+        let inner = self.inner.another(worker, workers)?;
+        Some(Box::new(Watched { inner, thread: worker, tx: self.tx.clone(), taken: self.taken.clone() }))
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "  stream {}, {} bytes", snapshot.row.target, snapshot.row.length)?;
+    writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))
+}

@@ -1,0 +1,391 @@
+//! When packets are due.
+//!
+//! Each stream has a time of its next packet, in fractions of a tick, that moves on by its interval: so a rate is met for
+//! hours, whenever the schedule is asked. Packets of several streams come out in the order of their times.
+
+use crate::profile::Mode;
+use graph::time;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::time::Duration;
+
+/// Bits behind the point of a tick. Six days fit before it at 2.6 GHz, and at 60 Mpps an interval is rounded by less than a
+/// millionth.
+const FRACTION: u32 = 13;
+/// What is due for longer is not sent any more: after a pause the device under test shall not get a burst that nobody asked
+/// for.
+const PATIENCE: Duration = Duration::from_micros(100);
+/// Of packets, when as many as go are wanted.
+const MEAN_INTERVAL: f64 = (1 << 18) as f64;
+/// Later than any packet.
+const NEVER: u64 = u64::MAX;
+
+/// How fast all streams of a port are, in turn to their rates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// So many times what the profile says; nothing: they pause.
+    Factor(f64),
+    /// As many as go.
+    Maximum,
+}
+
+/// One worker's share of a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct Line {
+    /// Packets a second when nothing is multiplied.
+    pub rate: f64,
+    pub mode: Mode,
+    /// Seconds to the first packet.
+    pub isg: f64,
+    pub share: usize,
+    pub shares: usize,
+}
+
+struct Times {
+    line: Line,
+    interval: u64,
+    gap: u64,
+    /// Packets until a burst ends, and bursts after it.
+    left: u64,
+    bursts: u64,
+}
+
+/// The times of a port's streams on one worker.
+pub struct Schedule {
+    times: Vec<Times>,
+    /// The next packet of each stream that goes on: when, and whose.
+    next: BinaryHeap<Reverse<(u64, u16)>>,
+    pace: Pace,
+    /// When it began, in ticks.
+    start: u64,
+    patience: u64,
+}
+
+/// What is due.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Due {
+    pub packets: usize,
+    /// How late the first of them is, in ticks.
+    pub late: u64,
+}
+
+impl Schedule {
+    /// One that starts at a time in ticks.
+    pub fn new(lines: &[Line], pace: Pace, start: u64) -> Schedule {
+        let mut schedule = Schedule {
+            times: lines.iter().map(|line| Times::new(*line)).collect(),
+            next: BinaryHeap::new(),
+            pace,
+            start,
+            patience: time::to_ticks(PATIENCE) << FRACTION,
+        };
+        schedule.set_intervals();
+        for (stream, times) in schedule.times.iter().enumerate() {
+            let first = (times.line.isg * time::ticks_per_second() * f64::from(1 << FRACTION)) as u64;
+            // Shares take turns.
+            let turn = times.interval / times.line.shares as u64 * times.line.share as u64;
+            schedule.next.push(Reverse((first.saturating_add(turn), stream as u16)));
+        }
+        schedule
+    }
+
+    fn set_intervals(&mut self) {
+        let factor = match self.pace {
+            Pace::Factor(factor) => factor,
+            // Only the order of times matters. They last for as many packets as there will ever be.
+            Pace::Maximum => {
+                let rate: f64 = self.times.iter().map(|times| times.line.rate / times.line.shares as f64).sum();
+                time::ticks_per_second() * f64::from(1 << FRACTION) / MEAN_INTERVAL / rate.max(f64::MIN_POSITIVE)
+            }
+        };
+        self.times.iter_mut().for_each(|times| times.interval = times.interval(factor));
+    }
+
+    /// Goes on at another pace from now on.
+    pub fn set_pace(&mut self, pace: Pace, now: u64) {
+        let now = self.place(now);
+        let before: Vec<u64> = self.times.iter().map(|times| times.interval).collect();
+        let paused = self.is_paused();
+        self.pace = pace;
+        if self.is_paused() {
+            return;
+        }
+        self.set_intervals();
+        let next = std::mem::take(&mut self.next).into_iter().map(|Reverse((at, stream))| {
+            let (old, new) = (before[usize::from(stream)], self.times[usize::from(stream)].interval);
+            // What is left of an interval is changed as it is; a gap stays.
+            let ahead = at.saturating_sub(now);
+            let at = match () {
+                () if paused => now.max(at),
+                () if ahead <= old => now + (ahead as f64 / old as f64 * new as f64) as u64,
+                () => at,
+            };
+            Reverse((at, stream))
+        });
+        self.next = next.collect();
+    }
+
+    pub fn is_paused(&self) -> bool {
+        matches!(self.pace, Pace::Factor(factor) if factor <= 0.0)
+    }
+
+    pub fn is_limited(&self) -> bool {
+        self.pace != Pace::Maximum
+    }
+
+    /// Whether nothing will be due ever again.
+    pub fn has_ended(&self) -> bool {
+        self.next.is_empty()
+    }
+
+    fn place(&self, ticks: u64) -> u64 {
+        ticks.saturating_sub(self.start) << FRACTION
+    }
+
+    /// Writes whose packets are due to `order`, as many as it has places at most; `missed` is told of those that are too late
+    /// to be sent.
+    #[inline]
+    pub fn due(&mut self, now: u64, order: &mut [u16], mut missed: impl FnMut(u16, u64)) -> Due {
+        if self.is_paused() || now < self.start {
+            return Due::default();
+        }
+        let now = if self.is_limited() { self.place(now) } else { NEVER - 1 };
+        let is_limited = self.is_limited();
+        let mut due = Due::default();
+        if self.next.len() == 1 {
+            // One stream: all at once.
+            let mut top = self.next.peek_mut().expect("there is one");
+            let Reverse((at, stream)) = &mut *top;
+            let times = &mut self.times[usize::from(*stream)];
+            if *at > now {
+                return due;
+            }
+            if is_limited {
+                *at = times.skip(*at, now, self.patience, |n| missed(*stream, n));
+                due.late = now.saturating_sub(*at) >> FRACTION;
+            }
+            let most = order.len() as u64;
+            let packets = if is_limited { ((now - *at) / times.interval + 1).min(most) } else { most };
+            let packets = packets.min(times.left);
+            order[..packets as usize].fill(*stream);
+            due.packets = packets as usize;
+            match times.advance(*at, packets) {
+                Some(then) => *at = then,
+                None => {
+                    PeekMut::pop(top);
+                }
+            }
+            return due;
+        }
+        while due.packets < order.len() {
+            let Some(mut top) = self.next.peek_mut() else { break };
+            let Reverse((at, stream)) = &mut *top;
+            if *at > now {
+                break;
+            }
+            let times = &mut self.times[usize::from(*stream)];
+            if is_limited {
+                *at = times.skip(*at, now, self.patience, |n| missed(*stream, n));
+            }
+            if due.packets == 0 && is_limited {
+                due.late = now.saturating_sub(*at) >> FRACTION;
+            }
+            order[due.packets] = *stream;
+            due.packets += 1;
+            match times.advance(*at, 1) {
+                Some(then) => *at = then,
+                None => {
+                    PeekMut::pop(top);
+                }
+            }
+        }
+        due
+    }
+}
+
+impl Times {
+    fn new(line: Line) -> Times {
+        let (left, bursts, gap) = match line.mode {
+            Mode::Continuous => (u64::MAX, 0, 0.0),
+            Mode::Burst { packets } => (packets, 0, 0.0),
+            Mode::MultiBurst { packets, gap, bursts } => (packets, bursts.unwrap_or(u64::MAX).saturating_sub(1), gap),
+        };
+        let gap = (gap * time::ticks_per_second() * f64::from(1 << FRACTION)) as u64;
+        let mut times = Times { line, interval: NEVER, gap, left, bursts };
+        times.left = times.own(left);
+        times
+    }
+
+    /// How many of a stream's packets are this share's.
+    fn own(&self, packets: u64) -> u64 {
+        if packets == u64::MAX {
+            return packets;
+        }
+        let (share, shares) = (self.line.share as u64, self.line.shares as u64);
+        packets / shares + u64::from(share < packets % shares)
+    }
+
+    fn interval(&self, factor: f64) -> u64 {
+        let rate = self.line.rate * factor / self.line.shares as f64;
+        let ticks = time::ticks_per_second() / rate * f64::from(1 << FRACTION);
+        // Of a rate of nothing: never.
+        (ticks.round() as u64).max(1)
+    }
+
+    /// Leaves out what is too late.
+    #[inline(always)]
+    fn skip(&mut self, at: u64, now: u64, patience: u64, missed: impl FnOnce(u64)) -> u64 {
+        let late = now - at;
+        if late <= patience {
+            return at;
+        }
+        // Up to the end of a burst, not beyond.
+        let skipped = ((late - patience) / self.interval).min(self.left.saturating_sub(1));
+        if self.left != u64::MAX {
+            self.left -= skipped;
+        }
+        if skipped > 0 {
+            missed(skipped);
+        }
+        at + skipped * self.interval
+    }
+
+    /// The time of the next packet after so many; none: there is none.
+    #[inline(always)]
+    fn advance(&mut self, at: u64, packets: u64) -> Option<u64> {
+        let then = at.saturating_add(packets.saturating_mul(self.interval));
+        if self.left == u64::MAX {
+            return Some(then);
+        }
+        self.left -= packets;
+        if self.left > 0 {
+            return Some(then);
+        }
+        if self.bursts == 0 {
+            return None;
+        }
+        self.bursts -= u64::from(self.bursts != u64::MAX);
+        let Mode::MultiBurst { packets, .. } = self.line.mode else { return None };
+        self.left = self.own(packets);
+        // From the last of one burst to the first of the next.
+        Some((then - self.interval).saturating_add(self.gap).max(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(rate: f64) -> Line {
+        Line { rate, mode: Mode::Continuous, isg: 0.0, share: 0, shares: 1 }
+    }
+
+    /// Asks every `step` seconds for `length` seconds; whose packets came when.
+    fn run(schedule: &mut Schedule, length: f64, step: f64) -> (Vec<(f64, u16)>, u64) {
+        let (mut came, mut skipped) = (Vec::new(), 0);
+        for n in 0..(length / step) as u64 {
+            let now = n as f64 * step;
+            let ticks = schedule.start + (now * time::ticks_per_second()) as u64;
+            let mut order = [0; 256];
+            let due = schedule.due(ticks, &mut order, |_, n| skipped += n);
+            came.extend(order[..due.packets].iter().map(|stream| (now, *stream)));
+        }
+        (came, skipped)
+    }
+
+    #[test]
+    fn a_rate_is_met_whenever_it_is_asked_for() {
+        for (rate, step) in [(1000.0, 1e-5), (1e6, 1e-6), (1e6, 3.3e-5), (10e6, 1e-5)] {
+            let mut schedule = Schedule::new(&[line(rate)], Pace::Factor(1.0), 1000);
+            let (came, skipped) = run(&mut schedule, 0.5, step);
+            assert!((came.len() as f64 / rate / 0.5 - 1.0).abs() < 1e-3, "{rate}: {}", came.len());
+            assert_eq!(skipped, 0);
+        }
+    }
+
+    #[test]
+    fn streams_come_in_the_order_of_their_times() {
+        let lines = [line(2000.0), Line { isg: 0.1, ..line(1000.0) }];
+        let mut schedule = Schedule::new(&lines, Pace::Factor(1.0), 0);
+        let (came, _) = run(&mut schedule, 0.2, 1e-5);
+        assert!(came.iter().all(|(at, stream)| *stream == 0 || *at >= 0.1));
+        let late: String = came.iter().filter(|(at, _)| *at > 0.15).take(9).map(|(_, stream)| stream.to_string()).collect();
+        assert!(late.contains("001001"), "{late}");
+        assert_eq!(came.iter().filter(|(_, stream)| *stream == 1).count(), 100);
+    }
+
+    #[test]
+    fn what_is_too_late_is_left_out_and_told() {
+        for lines in [vec![line(1e6)], vec![line(5e5), line(5e5)]] {
+            let mut schedule = Schedule::new(&lines, Pace::Factor(1.0), 0);
+            let (mut skipped, mut order) = (0, [0; 256]);
+            let after = |seconds: f64| (seconds * time::ticks_per_second()) as u64;
+            assert_eq!(schedule.due(after(0.0), &mut order, |_, n| skipped += n).packets, lines.len());
+            // Ten milliseconds are ten thousand packets; a hundred are sent yet.
+            let due = schedule.due(after(0.010), &mut order, |_, n| skipped += n);
+            assert!((99..=103).contains(&due.packets), "{}", due.packets);
+            assert!((9_890..=9_902).contains(&skipped), "{skipped}");
+            assert!(due.late <= after(103e-6) && due.late >= after(97e-6), "{}", due.late);
+        }
+    }
+
+    #[test]
+    fn bursts_have_their_packets_and_their_gaps() {
+        let burst = Line { mode: Mode::Burst { packets: 25 }, ..line(1e4) };
+        let mut schedule = Schedule::new(&[burst], Pace::Factor(1.0), 0);
+        let (came, _) = run(&mut schedule, 0.1, 1e-5);
+        assert_eq!(came.len(), 25);
+        assert!(schedule.has_ended());
+        let mode = Mode::MultiBurst { packets: 10, gap: 0.01, bursts: Some(3) };
+        for lines in [vec![Line { mode, ..line(1e4) }], vec![Line { mode, ..line(1e4) }, Line { isg: 50.0, ..line(1.0) }]] {
+            let mut schedule = Schedule::new(&lines, Pace::Factor(1.0), 0);
+            let (came, _) = run(&mut schedule, 0.2, 1e-5);
+            let times: Vec<f64> = came.iter().map(|(at, _)| *at).collect();
+            assert_eq!(times.len(), 30);
+            assert!((times[10] - times[9] - 0.01).abs() < 3e-5 && (times[1] - times[0] - 1e-4).abs() < 3e-5, "{times:?}");
+        }
+    }
+
+    #[test]
+    fn workers_share_a_stream_out() {
+        let mut counts = Vec::new();
+        for share in 0..3 {
+            let line = Line { share, shares: 3, mode: Mode::Burst { packets: 100 }, ..line(3e4) };
+            let (came, _) = run(&mut Schedule::new(&[line], Pace::Factor(1.0), 0), 0.1, 1e-6);
+            assert!((came[0].0 - share as f64 / 3e4).abs() < 2e-5);
+            counts.push(came.len());
+        }
+        assert_eq!(counts, [34, 33, 33]);
+    }
+
+    #[test]
+    fn the_pace_changes_at_once_and_stops_at_nothing() {
+        let mut schedule = Schedule::new(&[line(10.0)], Pace::Factor(1.0), 0);
+        let after = |seconds: f64| (seconds * time::ticks_per_second()) as u64;
+        let mut order = [0; 256];
+        let mut due = |schedule: &mut Schedule, at: f64| schedule.due(after(at), &mut order, |_, _| {}).packets;
+        assert_eq!(due(&mut schedule, 0.0), 1);
+        // The next would come at 0.1; ten times as fast at 0.0505.
+        schedule.set_pace(Pace::Factor(10.0), after(0.045));
+        assert_eq!(due(&mut schedule, 0.05), 0);
+        assert_eq!(due(&mut schedule, 0.051), 1);
+        schedule.set_pace(Pace::Factor(0.0), after(0.052));
+        assert_eq!(due(&mut schedule, 5.0), 0);
+        schedule.set_pace(Pace::Factor(10.0), after(6.0));
+        assert_eq!(due(&mut schedule, 6.001), 1, "it has waited long enough");
+        assert_eq!(due(&mut schedule, 6.002), 0);
+    }
+
+    #[test]
+    fn as_many_as_go_keep_their_shares() {
+        let mut schedule = Schedule::new(&[line(28.0), line(16.0), line(4.0)], Pace::Maximum, 0);
+        let mut counts = [0; 3];
+        for now in 0..48 {
+            let mut order = [0; 100];
+            assert_eq!(schedule.due(now, &mut order, |_, _| panic!("nothing is late")).packets, 100);
+            order.iter().for_each(|stream| counts[usize::from(*stream)] += 1);
+        }
+        assert!([2800, 1600, 400].iter().zip(counts).all(|(wanted, is): (&i32, i32)| (wanted - is).abs() <= 2), "{counts:?}");
+    }
+}

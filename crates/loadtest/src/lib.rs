@@ -1,0 +1,26 @@
+//! The load tester: makes packets, receives them, and accounts for each.
+//!
+//! It is a second router beside the one under test, with ports of its own: any driver, and the same graph. One source
+//! node makes packets ([`generate`]), one node takes those that come back and are ours ([`receive`]); all else that a port
+//! brings (ARP, neighbour discovery, pings) goes the way that it goes in any router.
+//!
+//! Read in this order: [`arithmetic`] (what sizes mean), [`profile`] (what is sent), [`tag`] (how a packet is known again),
+//! [`generate`], [`receive`], [`port`], [`device`] (what is under test), [`run`], [`report`].
+#![forbid(unsafe_code)]
+
+pub mod arithmetic;
+pub mod linerate;
+pub mod rate;
+pub mod receive;
+pub mod report;
+pub mod run;
+pub mod tag;
+pub mod tester;
+pub mod device;
+pub mod frame;
+pub mod generate;
+pub mod layout;
+pub mod port;
+pub mod probe;
+pub mod profile;
+pub mod program;

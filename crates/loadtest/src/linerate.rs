@@ -1,0 +1,173 @@
+//! The calculator: what a line, or a slot for a card, carries.
+
+use crate::arithmetic::{Bits, FCS, FrameSize, PREAMBLE_AND_GAP, scaled, significant};
+use serde::Serialize;
+use std::fmt;
+
+/// Frames of one size on a full line.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct FullLine {
+    pub buffer_bytes: u32,
+    pub frame_bytes: u32,
+    pub wire_bytes: u32,
+    /// Bits a second of the line.
+    pub speed_bps: f64,
+    pub packets_per_second: f64,
+    /// From the start of one frame to that of the next.
+    pub ns_per_packet: f64,
+    /// Clocks that a processor has for each.
+    pub clocks_per_packet: Option<f64>,
+    #[serde(flatten)]
+    pub bits: Bits,
+    /// What comes out when preamble and gap are counted and the frame check sequence is not: a figure that is often
+    /// quoted, and that no line carries.
+    pub packets_per_second_without_fcs: f64,
+}
+
+impl FullLine {
+    /// `hertz`: the processor's clock, when it is asked for.
+    pub fn new(size: FrameSize, speed_bps: f64, hertz: Option<f64>) -> FullLine {
+        let packets_per_second = size.packets_per_second(speed_bps);
+        FullLine {
+            buffer_bytes: size.buffer(),
+            frame_bytes: size.frame(),
+            wire_bytes: size.wire(),
+            speed_bps,
+            packets_per_second,
+            ns_per_packet: 1e9 / packets_per_second,
+            clocks_per_packet: hertz.map(|hertz| hertz / packets_per_second),
+            bits: Bits::of(packets_per_second, packets_per_second * f64::from(size.buffer())),
+            packets_per_second_without_fcs: speed_bps / f64::from(8 * (size.buffer() + PREAMBLE_AND_GAP)),
+        }
+    }
+}
+
+impl fmt::Display for FullLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes = FrameSize(self.buffer_bytes);
+        writeln!(f, "Frames of {sizes} bytes (buffer/frame/wire) on a line of {}bit/s", scaled(self.speed_bps))?;
+        let mut line = |name: &str, value: String| writeln!(f, "  {name:<22}{value}");
+        line("packets", format!("{}pps ({:.0} pps)", scaled(self.packets_per_second), self.packets_per_second.floor()))?;
+        line("time for each", format!("{} ns", significant(self.ns_per_packet)))?;
+        if let Some(clocks) = self.clocks_per_packet {
+            line("clocks for each", significant(clocks))?;
+        }
+        line("layer 1, on the wire", format!("{}bit/s", scaled(self.bits.l1_bps)))?;
+        line("layer 2, frames", format!("{}bit/s", scaled(self.bits.l2_bps)))?;
+        line("in buffers", format!("{}bit/s, which T-Rex calls L2", scaled(self.bits.buffer_bps)))?;
+        write!(
+            f,
+            "  Of its {} bytes on the wire {} are in the buffer, {FCS} are the frame check sequence, 8 preamble and start\n  \
+             delimiter, 12 the least gap. Who forgets the {FCS} reckons with {} bytes and gets {:.0} pps, which the line\n  \
+             does not carry.",
+            self.wire_bytes,
+            self.buffer_bytes,
+            self.wire_bytes - FCS,
+            self.packets_per_second_without_fcs.floor(),
+        )
+    }
+}
+
+/// Generations of PCI Express: transfers a second and lane, and bits of payload in how many of a symbol (PCI Express Base
+/// Specification 2.0 and 3.0, 4.2).
+const GENERATIONS: [(f64, u32, u32); 5] =
+    [(2.5e9, 8, 10), (5e9, 8, 10), (8e9, 128, 130), (16e9, 128, 130), (32e9, 128, 130)];
+
+/// A slot for a card, in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Slot {
+    pub generation: usize,
+    pub lanes: u32,
+    /// Of each lane.
+    pub transfers_per_second: f64,
+    /// Bits that mean something, and in how many that are sent.
+    pub coding: (u32, u32),
+    /// What is left for packets of the bus, which have headers of their own.
+    pub usable_bps: f64,
+}
+
+impl Slot {
+    /// # Errors
+    /// When there is no such generation, or a slot cannot have so many lanes.
+    pub fn new(generation: usize, lanes: u32) -> Result<Slot, String> {
+        let Some(&(transfers_per_second, payload, symbol)) = generation.checked_sub(1).and_then(|at| GENERATIONS.get(at))
+        else {
+            return Err(format!("PCI Express {generation}: generations 1 to {} are known", GENERATIONS.len()));
+        };
+        if ![1, 2, 4, 8, 12, 16, 32].contains(&lanes) {
+            return Err(format!("x{lanes}: slots have 1, 2, 4, 8, 12, 16 or 32 lanes"));
+        }
+        let usable_bps = transfers_per_second * f64::from(lanes) * f64::from(payload) / f64::from(symbol);
+        Ok(Slot { generation, lanes, transfers_per_second, coding: (payload, symbol), usable_bps })
+    }
+
+    /// `3x4`, generation and lanes, or `8x4` GT/s and lanes as data sheets have it, which is told apart by a `gt`: `8gtx4`.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn parse(text: &str) -> Result<Slot, String> {
+        let wrong = || format!("`{text}' is no slot: write generation and lanes (`3x4'), or GT/s and lanes (`8gtx4')");
+        let lower = text.trim().to_ascii_lowercase();
+        let (speed, lanes) = lower.split_once('x').ok_or_else(wrong)?;
+        let lanes = lanes.trim().parse().map_err(|_| wrong())?;
+        let generation = match speed.trim().strip_suffix("gt") {
+            None => speed.trim().parse().map_err(|_| wrong())?,
+            Some(transfers) => {
+                let transfers: f64 = transfers.trim().parse().map_err(|_| wrong())?;
+                let known = GENERATIONS.iter().position(|(each, ..)| *each == transfers * 1e9);
+                known.map(|at| at + 1).ok_or_else(|| format!("{transfers} GT/s: there are 2.5, 5, 8, 16 and 32"))?
+            }
+        };
+        Slot::new(generation, lanes)
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (payload, symbol) = self.coding;
+        write!(
+            f,
+            "PCI Express {} x{}: {} GT/s a lane, {payload}b/{symbol}b: {} Gbit/s each way",
+            self.generation,
+            self.lanes,
+            self.transfers_per_second / 1e9,
+            significant(self.usable_bps / 1e9),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_carry_what_the_standard_says() {
+        let line = |size, speed| FullLine::new(FrameSize(size), speed, Some(2e9));
+        assert_eq!((line(60, 2.5e9).packets_per_second / 1e4).round(), 372.0);
+        let ten = line(60, 10e9);
+        assert_eq!((ten.packets_per_second / 1e4).round(), 1488.0);
+        assert_eq!((ten.ns_per_packet * 10.0).round(), 672.0);
+        assert_eq!(ten.clocks_per_packet.unwrap().round(), 134.0);
+        assert_eq!((line(60, 40e9).ns_per_packet * 10.0).round(), 168.0);
+        assert_eq!((line(60, 100e9).ns_per_packet * 10.0).round(), 67.0);
+        assert_eq!(line(60, 100e9).clocks_per_packet.unwrap().round(), 13.0);
+    }
+
+    #[test]
+    fn who_forgets_the_frame_check_sequence_gets_another_figure() {
+        let line = FullLine::new(FrameSize(1514), 2.5e9, None);
+        assert_eq!(line.packets_per_second_without_fcs.floor(), 203_715.0);
+        assert_eq!(line.packets_per_second.floor(), 203_185.0);
+        assert!(line.to_string().contains("203715 pps, which the line"), "{line}");
+    }
+
+    #[test]
+    fn slots_carry_less_than_their_transfers() {
+        assert_eq!(Slot::parse("5GTx4").unwrap().usable_bps, 16e9);
+        assert_eq!(Slot::parse("2x4"), Slot::parse("5gtx4"));
+        assert_eq!(Slot::parse("3 x 4").unwrap().to_string(), "PCI Express 3 x4: 8 GT/s a lane, 128b/130b: 31.51 Gbit/s each way");
+        for wrong in ["", "x4", "3x", "9x4", "0x4", "3x5", "7gtx4", "3"] {
+            assert!(Slot::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

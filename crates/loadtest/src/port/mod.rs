@@ -1,0 +1,180 @@
+//! Where packets leave and come back: any driver of this program, and who is behind it.
+
+mod trex;
+
+pub use trex::read as read_trex;
+
+use crate::rate;
+use drivers::af_packet::AfPacketOptions;
+use drivers::af_xdp;
+use drivers::memif::{self, Role};
+use drivers::tap::TapOptions;
+use router::interface::Creation;
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use wire::{MacAddress, Prefix};
+
+/// A port as operators write it: a driver with what it is bound to, and `key=value` behind commas.
+///
+/// ```
+/// let port: quiver_loadtest::port::PortSpec = "af_packet:eth0,ip=192.0.2.2/24,gw=192.0.2.1,speed=10g".parse().unwrap();
+/// assert_eq!(port.line, Some(10e9));
+/// ```
+#[derive(Debug, Clone)]
+pub struct PortSpec {
+    /// What was written.
+    pub text: String,
+    pub creation: Creation,
+    /// Its own address, and who its packets go to.
+    pub address: Option<Prefix>,
+    pub gateway: Option<IpAddr>,
+    pub source: Option<MacAddress>,
+    pub destination: Option<MacAddress>,
+    /// Bits a second of the line, when the device does not know or is not believed.
+    pub line: Option<f64>,
+}
+
+/// What a port cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortError(String);
+
+impl std::error::Error for PortError {}
+impl fmt::Display for PortError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+const DRIVERS: &str = "`null', `tap:NAME', `af_packet:INTERFACE', `af_xdp:INTERFACE' or `memif:SOCKET'";
+const LOG2_RING: u8 = 10;
+const BUFFER: u32 = 2048;
+
+impl FromStr for PortSpec {
+    type Err = PortError;
+
+    fn from_str(text: &str) -> Result<PortSpec, PortError> {
+        let wrong = |message: String| PortError(format!("port `{text}': {message}"));
+        let mut parts = text.split(',').map(str::trim);
+        let device = parts.next().unwrap_or_default();
+        let (driver, bound) = device.split_once(':').unwrap_or((device, ""));
+        let mut creation = match (driver, bound) {
+            ("null", "") => Creation::Null,
+            ("tap", name) if !name.is_empty() => {
+                Creation::Tap(TapOptions { host_interface_name: Some(name.into()), ..TapOptions::default() })
+            }
+            ("af_packet", name) if !name.is_empty() => {
+                Creation::HostInterface(AfPacketOptions { host_interface: name.into(), hw_address: None, queues: 1 })
+            }
+            ("af_xdp", name) if !name.is_empty() => Creation::AfXdp(af_xdp::Options::new(name)),
+            ("memif", socket) if !socket.is_empty() => Creation::Memif(memif::Options {
+                name: "loadtest".into(),
+                id: 0,
+                socket_id: 1,
+                socket: socket.into(),
+                role: Role::Slave,
+                secret: None,
+                log2_ring_size: LOG2_RING,
+                buffer_size: BUFFER,
+                rx_queues: 1,
+                tx_queues: 1,
+                hw_address: None,
+                zero_copy: false,
+            }),
+            _ => return Err(wrong(format!("write {DRIVERS}"))),
+        };
+        let (mut address, mut gateway, mut source, mut destination, mut line) = (None, None, None, None, None);
+        for part in parts {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            let no = |what: &str| wrong(format!("`{part}': {what}"));
+            match key {
+                "ip" => address = Some(value.parse::<Prefix>().map_err(|_| no("an address with its network, as 192.0.2.2/24"))?),
+                "gw" => gateway = Some(value.parse::<IpAddr>().map_err(|_| no("an address"))?),
+                "src" => source = Some(value.parse::<MacAddress>().map_err(|_| no("an Ethernet address"))?),
+                "dst" => destination = Some(value.parse::<MacAddress>().map_err(|_| no("an Ethernet address"))?),
+                "speed" => line = Some(rate::speed(value).map_err(|error| wrong(error.to_string()))?),
+                _ => set(&mut creation, key, value).map_err(|message| no(&message))?,
+            }
+        }
+        match (&address, &gateway, &destination) {
+            (Some(address), Some(gateway), _) if !address.contains(*gateway) => {
+                return Err(wrong(format!("the gateway {gateway} is not in the port's network {address}")));
+            }
+            (None, Some(_), _) => return Err(wrong("who asks for a gateway has an address itself: `ip=ADDRESS/LENGTH'".into())),
+            _ => {}
+        }
+        Ok(PortSpec { text: text.into(), creation, address, gateway, source, destination, line })
+    }
+}
+
+/// Sets an option of one driver.
+fn set(creation: &mut Creation, key: &str, value: &str) -> Result<(), String> {
+    let number = |most: u32| match value.parse::<u32>() {
+        Ok(number) if (1..=most).contains(&number) => Ok(number),
+        _ => Err(format!("a number from 1 to {most}")),
+    };
+    match (creation, key) {
+        (Creation::Tap(options), "netns") => options.host_namespace = Some(value.into()),
+        (Creation::Tap(options), "queues") => options.queues = number(64)? as u16,
+        (Creation::Tap(options), "id") => options.id = number(1 << 20)?,
+        (Creation::HostInterface(options), "queues") => options.queues = number(64)? as u16,
+        (Creation::AfXdp(options), "netns") => options.namespace = Some(value.into()),
+        (Creation::AfXdp(options), "queues") => options.queues = Some(number(64)? as u16),
+        (Creation::Memif(options), "id") => options.id = value.parse().map_err(|_| "a number")?,
+        (Creation::Memif(options), "role") => {
+            options.role = match value {
+                "master" => Role::Master,
+                "slave" => Role::Slave,
+                _ => return Err("`master' or `slave'".into()),
+            }
+        }
+        (Creation::Memif(options), "queues") => {
+            options.rx_queues = number(64)? as u16;
+            options.tx_queues = options.rx_queues;
+        }
+        (Creation::Memif(options), "ring") => {
+            let size = number(1 << 14)?;
+            if !size.is_power_of_two() {
+                return Err("a power of two".into());
+            }
+            options.log2_ring_size = size.ilog2() as u8;
+        }
+        (Creation::Memif(options), "buffer") => options.buffer_size = number(1 << 16)?,
+        (_, _) => return Err("not known of this driver: there are ip, gw, src, dst, speed, and of most drivers queues".into()),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read() {
+        let port: PortSpec = "memif:/run/x.sock,id=3,role=master,ring=512,dst=02:00:00:00:00:01".parse().unwrap();
+        let Creation::Memif(options) = port.creation else { panic!("a memif") };
+        assert_eq!((options.id, options.role, options.log2_ring_size), (3, Role::Master, 9));
+        assert_eq!(port.destination, Some(MacAddress([2, 0, 0, 0, 0, 1])));
+        let port: PortSpec = "tap:left,netns=hosts,ip=2001:db8::2/64,gw=2001:db8::1".parse().unwrap();
+        assert_eq!(port.gateway, Some("2001:db8::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_none_is_refused_with_advice() {
+        for (text, wrong) in [
+            ("", "write `null', `tap:NAME'"),
+            ("eth0", "write `null'"),
+            ("memif:", "write `null'"),
+            ("null,ip=192.0.2.1", "an address with its network"),
+            ("null,gw=192.0.2.1", "who asks for a gateway has an address itself"),
+            ("null,ip=192.0.2.2/24,gw=192.0.3.1", "is not in the port's network"),
+            ("null,colour=red", "`colour=red': not known of this driver"),
+            ("memif:x,ring=100", "a power of two"),
+            ("af_packet:eth0,queues=0", "a number from 1 to 64"),
+            ("null,speed=fast", "is not a speed"),
+        ] {
+            let error = text.parse::<PortSpec>().unwrap_err().to_string();
+            assert!(error.contains(wrong), "{error}");
+        }
+    }
+}

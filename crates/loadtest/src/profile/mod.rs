@@ -1,0 +1,489 @@
+//! What is sent: streams of packets, in a TOML file.
+//!
+//! `docs/guide/load-tester.md` has the schema with examples; the profiles that come along are in `profiles/`. What is wrong
+//! with a file is said with its line and column.
+
+mod shipped;
+mod text;
+
+pub use shipped::{NAMES, shipped};
+pub use text::{Bytes, Flags, Mac, Number};
+
+use crate::rate::Rate;
+use serde::Deserialize;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// Most bytes of a profile.
+const MOST: u64 = 1 << 20;
+/// Most streams of one.
+pub const MAX_STREAMS: usize = 1024;
+/// Sizes of frames, without frame check sequence: shorter ones are padded by Ethernet.
+pub const MIN_SIZE: u16 = 60;
+pub const MAX_SIZE: u16 = graph::buffer::DATA_SIZE as u16;
+
+/// A set of streams.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Profile {
+    #[serde(skip)]
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(rename = "stream")]
+    streams: Vec<Spanned<Stream>>,
+    #[serde(skip)]
+    source: Source,
+}
+
+/// The text that a profile was read from.
+#[derive(Debug, Clone, Default)]
+struct Source {
+    file: String,
+    text: String,
+}
+
+/// Packets that are made alike.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Stream {
+    #[serde(default)]
+    pub name: String,
+    /// Bytes in the buffer: the frame without frame check sequence.
+    pub size: Option<Spanned<u16>>,
+    /// Several sizes, by turns as often as their weights say.
+    pub sizes: Option<Spanned<Vec<Weighted>>>,
+    /// At which rate when nothing is multiplied.
+    #[serde(default = "text::one_packet", deserialize_with = "text::rate")]
+    pub rate: Rate,
+    #[serde(default)]
+    pub mode: Mode,
+    /// Seconds after the start that the first packet goes at: T-Rex's inter-stream gap.
+    #[serde(default)]
+    pub isg: f64,
+    #[serde(default)]
+    pub ports: Ports,
+    /// Ports with odd numbers send it with the ends changed.
+    #[serde(default = "yes")]
+    pub mirror: bool,
+    /// Headers from the outside in.
+    #[serde(default)]
+    pub layers: Vec<Layer>,
+    /// Frames of a capture in their place, one after the other.
+    pub pcap: Option<PathBuf>,
+    #[serde(default)]
+    pub vary: Vec<Spanned<Vary>>,
+    /// Its packets are told apart; without, they are counted by port only.
+    #[serde(default = "yes")]
+    pub tag: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A size, and how often it comes.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weighted {
+    pub size: u16,
+    pub weight: u16,
+}
+
+/// How a stream goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Mode {
+    #[default]
+    Continuous,
+    /// So many packets, and no more.
+    Burst { packets: u64 },
+    /// Bursts of so many packets; from the last of one to the first of the next, `gap` seconds. `bursts` of them, or without
+    /// end.
+    MultiBurst {
+        packets: u64,
+        gap: f64,
+        #[serde(default)]
+        bursts: Option<u64>,
+    },
+}
+
+/// Which ports send a stream.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ports {
+    #[default]
+    All,
+    Even,
+    Odd,
+    These(Vec<usize>),
+}
+
+impl Ports {
+    pub fn has(&self, port: usize) -> bool {
+        match self {
+            Ports::All => true,
+            Ports::Even => port.is_multiple_of(2),
+            Ports::Odd => !port.is_multiple_of(2),
+            Ports::These(ports) => ports.contains(&port),
+        }
+    }
+}
+
+/// A header, or bytes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    Ethernet(EthernetLayer),
+    Vlan(VlanLayer),
+    Mpls(MplsLayer),
+    Ipv4(Ipv4Layer),
+    Ipv6(Ipv6Layer),
+    Udp(UdpLayer),
+    Tcp(TcpLayer),
+    Icmp(IcmpLayer),
+    Vxlan(VxlanLayer),
+    /// As they are.
+    Raw(Bytes),
+    /// Again and again, to the end of the frame.
+    Payload(Bytes),
+}
+
+macro_rules! layers {
+    ($($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty = $default:expr),* $(,)? })*) => { $(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+        pub struct $name { $(pub $field: $type),* }
+        impl Default for $name {
+            fn default() -> $name { $name { $($field: $default),* } }
+        }
+    )* };
+}
+
+layers! {
+    /// Without addresses: from the port to its gateway.
+    EthernetLayer { source: Option<Mac> = None, destination: Option<Mac> = None, ethertype: Option<u16> = None }
+    VlanLayer { id: u16 = 1, pcp: u8 = 0, dei: bool = false, tpid: Option<u16> = None }
+    MplsLayer { label: u32 = 16, tc: u8 = 0, ttl: u8 = 64 }
+    Ipv4Layer {
+        source: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 1),
+        destination: Ipv4Addr = Ipv4Addr::new(48, 0, 0, 1),
+        dscp: u8 = 0,
+        ecn: u8 = 0,
+        id: u16 = 0,
+        df: bool = false,
+        ttl: u8 = 64,
+        protocol: u8 = 253,
+    }
+    Ipv6Layer {
+        source: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x16, 0, 0, 0, 1),
+        destination: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x48, 0, 0, 0, 1),
+        dscp: u8 = 0,
+        ecn: u8 = 0,
+        flow_label: u32 = 0,
+        hop_limit: u8 = 64,
+        next_header: u8 = 253,
+    }
+    UdpLayer { source: u16 = 1025, destination: u16 = 12, checksum: Option<bool> = None }
+    TcpLayer {
+        source: u16 = 1025,
+        destination: u16 = 80,
+        sequence: u32 = 1,
+        acknowledgement: u32 = 0,
+        flags: Flags = Flags::SYN,
+        window: u16 = 65_535,
+    }
+    IcmpLayer { kind: Option<u8> = None, code: u8 = 0, id: u16 = 1, sequence: u16 = 1 }
+    VxlanLayer { vni: u32 = 1 }
+}
+
+/// A field whose value changes from packet to packet.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Vary {
+    /// By name, as in `ipv4.source`; or by place.
+    pub field: Option<String>,
+    /// Bytes from the start of the frame, and how many: 1, 2, 4 or 8.
+    pub offset: Option<usize>,
+    pub width: Option<usize>,
+    #[serde(default)]
+    pub how: How,
+    pub from: Number,
+    pub to: Number,
+    #[serde(default = "one")]
+    pub step: u64,
+    /// Of random values: the same come again.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Of a tuple: a second field, which goes on when the first begins anew.
+    #[serde(rename = "with")]
+    pub second: Option<Second>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// The second field of a tuple.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Second {
+    pub field: String,
+    pub from: Number,
+    pub to: Number,
+}
+
+/// How a field goes from value to value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    #[default]
+    Increment,
+    Decrement,
+    Random,
+    Tuple,
+}
+
+/// What is wrong with a profile, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct ProfileError {
+    pub file: String,
+    /// Line and column, from 1.
+    pub place: Option<(usize, usize)>,
+    pub message: String,
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.file, self.message),
+            None => write!(f, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+impl Source {
+    fn error(&self, at: Option<usize>, message: impl Into<String>) -> ProfileError {
+        let place = at.map(|at| {
+            let before = &self.text[..self.text.floor_char_boundary(at)];
+            let line = before.rsplit('\n').next().expect("there is one at least");
+            (before.matches('\n').count() + 1, line.chars().count() + 1)
+        });
+        ProfileError { file: self.file.clone(), place, message: message.into() }
+    }
+}
+
+impl Profile {
+    /// One that comes along, by its name, or that of a file.
+    ///
+    /// # Errors
+    /// What is wrong, with line and column.
+    pub fn load(name: &str) -> Result<Profile, ProfileError> {
+        if let Some(text) = shipped(name) {
+            return Profile::parse(name, text);
+        }
+        let source = Source { file: name.into(), text: String::new() };
+        let path = Path::new(name);
+        if !path.exists() {
+            let near = command::nearest::likely(name, NAMES.iter().copied());
+            let advice = near.map_or(String::new(), |near| format!(" (did you mean `{near}'?)"));
+            return Err(source.error(
+                None,
+                format!("no such file, and no profile of this name comes along: see `quiver loadtest profiles'{advice}"),
+            ));
+        }
+        let file = std::fs::File::open(path).map_err(|error| source.error(None, error.to_string()))?;
+        let mut text = String::new();
+        let read = std::io::Read::read_to_string(&mut std::io::Read::take(file, MOST + 1), &mut text);
+        read.map_err(|error| source.error(None, error.to_string()))?;
+        if text.len() as u64 > MOST {
+            return Err(source.error(None, format!("longer than {MOST} bytes")));
+        }
+        let mut profile = Profile::parse(name, &text)?;
+        // Captures lie beside it.
+        let beside = path.parent().unwrap_or(Path::new(""));
+        for stream in &mut profile.streams {
+            if let Some(pcap) = &mut stream.get_mut().pcap {
+                *pcap = beside.join(&*pcap);
+            }
+        }
+        Ok(profile)
+    }
+
+    /// Reads the text of one; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// What is wrong, with line and column.
+    pub fn parse(file: &str, text: &str) -> Result<Profile, ProfileError> {
+        let source = Source { file: file.into(), text: text.into() };
+        let mut profile: Profile = toml::from_str(text)
+            .map_err(|error| source.error(error.span().map(|span| span.start), error.message().replace('\n', "; ")))?;
+        profile.name = Path::new(file).file_stem().map_or(file.into(), |stem| stem.to_string_lossy().into());
+        profile.source = source;
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// What can be said without ports.
+    fn check(&mut self) -> Result<(), ProfileError> {
+        if self.streams.is_empty() || self.streams.len() > MAX_STREAMS {
+            return Err(self.source.error(None, format!("a profile has 1 to {MAX_STREAMS} of `[[stream]]'")));
+        }
+        for at in 0..self.streams.len() {
+            let span = self.streams[at].span();
+            if self.streams[at].get_ref().name.is_empty() {
+                self.streams[at].get_mut().name = format!("stream-{}", at + 1);
+            }
+            let stream = self.streams[at].get_ref();
+            let name = &stream.name;
+            if self.streams[..at].iter().any(|other| other.get_ref().name == *name) {
+                return Err(self.source.error(Some(span.start), format!("there are two streams called `{name}'")));
+            }
+            if let Err((place, message)) = stream.check() {
+                let place = place.unwrap_or(span.start);
+                return Err(self.source.error(Some(place), format!("stream `{name}': {message}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Its streams, as they were written.
+    pub fn streams(&self) -> impl Iterator<Item = &Stream> {
+        self.streams.iter().map(Spanned::get_ref)
+    }
+
+    /// An error of the n-th stream, at a place of the text if one is known.
+    pub(crate) fn error(&self, stream: usize, at: Option<usize>, message: impl fmt::Display) -> ProfileError {
+        let stream = &self.streams[stream];
+        let at = at.unwrap_or(stream.span().start);
+        self.source.error(Some(at), format!("stream `{}': {message}", stream.get_ref().name))
+    }
+}
+
+impl Stream {
+    fn check(&self) -> Result<(), (Option<usize>, String)> {
+        let wrong = |message: &str| Err((None, message.to_string()));
+        if !(0.0..=86_400.0).contains(&self.isg) {
+            return wrong("`isg' is 0 to 86400 seconds");
+        }
+        match self.rate {
+            Rate::Packets(rate) | Rate::Bits(rate) | Rate::WireBits(rate) if rate > 0.0 && rate.is_finite() => {}
+            _ => return wrong("its rate is in packets or bits a second (`28pps', `1gbps'), and not nothing"),
+        }
+        match self.mode {
+            Mode::Burst { packets: 0 } | Mode::MultiBurst { packets: 0, .. } => return wrong("a burst has packets"),
+            Mode::MultiBurst { gap, .. } if !(0.0..=86_400.0).contains(&gap) => {
+                return wrong("the gap between bursts is 0 to 86400 seconds");
+            }
+            _ => {}
+        }
+        let has_sizes = usize::from(self.size.is_some()) + usize::from(self.sizes.is_some());
+        match &self.pcap {
+            Some(_) if has_sizes > 0 || !self.layers.is_empty() => {
+                return wrong("`pcap' brings frames with their sizes: it goes without `size', `sizes' and `layers'");
+            }
+            None if self.layers.is_empty() => return wrong("it has no packets: give `layers', or a `pcap'"),
+            None if has_sizes != 1 => return wrong("it has either a `size' or `sizes'"),
+            _ => {}
+        }
+        if let Some(sizes) = &self.sizes {
+            let total: u32 = sizes.get_ref().iter().map(|size| u32::from(size.weight)).sum();
+            if !(1..=1000).contains(&total) || sizes.get_ref().iter().any(|size| size.weight == 0) {
+                return Err((Some(sizes.span().start), "weights are 1 or more, and 1000 at most together".into()));
+            }
+        }
+        for (at, size) in self.spanned_sizes() {
+            if !(MIN_SIZE..=MAX_SIZE).contains(&size) {
+                let message = format!("{size} bytes: frames have {MIN_SIZE} to {MAX_SIZE} without frame check sequence");
+                return Err((Some(at), message));
+            }
+        }
+        for layer in &self.layers {
+            layer.check().map_err(|message| (None, message.to_string()))?;
+        }
+        for vary in &self.vary {
+            vary.get_ref().check().map_err(|message| (Some(vary.span().start), message.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn spanned_sizes(&self) -> Vec<(usize, u16)> {
+        let one = self.size.iter().map(|size| (size.span().start, *size.get_ref()));
+        let many = self.sizes.iter().flat_map(|sizes| {
+            let start = sizes.span().start;
+            sizes.get_ref().iter().map(move |size| (start, size.size))
+        });
+        one.chain(many).collect()
+    }
+
+    /// Sizes with their weights.
+    pub fn weighted(&self) -> Vec<Weighted> {
+        let one = self.size.iter().map(|size| Weighted { size: *size.get_ref(), weight: 1 });
+        one.chain(self.sizes.iter().flat_map(|sizes| sizes.get_ref().iter().copied())).collect()
+    }
+}
+
+impl Layer {
+    fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Layer::Vlan(VlanLayer { id, pcp, .. }) if *id > 4095 || *pcp > 7 => Err("a VLAN has an id up to 4095 and a pcp up to 7"),
+            Layer::Mpls(MplsLayer { label, tc, .. }) if *label > 0xf_ffff || *tc > 7 => {
+                Err("an MPLS label is up to 1048575, its tc up to 7")
+            }
+            Layer::Ipv4(Ipv4Layer { dscp, ecn, .. }) | Layer::Ipv6(Ipv6Layer { dscp, ecn, .. }) if *dscp > 63 || *ecn > 3 => {
+                Err("dscp is up to 63, ecn up to 3")
+            }
+            Layer::Ipv6(layer) if layer.flow_label > 0xf_ffff => Err("a flow label is up to 1048575"),
+            Layer::Vxlan(layer) if layer.vni > 0xff_ffff => Err("a vni is up to 16777215"),
+            Layer::Payload(bytes) | Layer::Raw(bytes) if bytes.0.is_empty() => Err("`payload' and `raw' have bytes"),
+            _ => Ok(()),
+        }
+    }
+
+    /// With its ends changed.
+    #[must_use]
+    pub fn mirrored(&self) -> Layer {
+        let mut layer = self.clone();
+        match &mut layer {
+            Layer::Ethernet(layer) => std::mem::swap(&mut layer.source, &mut layer.destination),
+            Layer::Ipv4(layer) => std::mem::swap(&mut layer.source, &mut layer.destination),
+            Layer::Ipv6(layer) => std::mem::swap(&mut layer.source, &mut layer.destination),
+            Layer::Udp(layer) => std::mem::swap(&mut layer.source, &mut layer.destination),
+            Layer::Tcp(layer) => std::mem::swap(&mut layer.source, &mut layer.destination),
+            _ => {}
+        }
+        layer
+    }
+}
+
+impl Vary {
+    fn check(&self) -> Result<(), &'static str> {
+        match (&self.field, self.offset, self.width) {
+            (Some(_), None, None) => {}
+            (None, Some(_), Some(1 | 2 | 4 | 8)) => {}
+            _ => return Err("say a `field', or an `offset' with a `width' of 1, 2, 4 or 8"),
+        }
+        if self.step == 0 {
+            return Err("a step is 1 or more");
+        }
+        match (self.how, &self.second) {
+            (How::Tuple, None) => Err("a tuple goes on in a second field: `with = { field, from, to }'"),
+            (How::Tuple, Some(_)) => Ok(()),
+            (_, Some(_)) => Err("`with' belongs to `how = \"tuple\"'"),
+            (_, None) => Ok(()),
+        }
+    }
+}
+
+/// The name of a field when both ends are changed.
+pub(crate) fn mirrored_field(name: &str) -> String {
+    // What an address or port goes to, the other comes from; MPLS labels and such stay.
+    match name.rsplit_once('.') {
+        Some((layer, "source")) => format!("{layer}.destination"),
+        Some((layer, "destination")) => format!("{layer}.source"),
+        _ => name.into(),
+    }
+}

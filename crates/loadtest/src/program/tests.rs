@@ -1,0 +1,205 @@
+use super::*;
+use graph::Pool;
+use wire::MacAddress;
+
+const ENDS: Ends = Ends { source: MacAddress([2, 0, 0, 0, 0, 0xa]), destination: MacAddress([2, 0, 0, 0, 0, 0xb]) };
+
+fn programs(text: &str, port: usize) -> Result<Vec<Arc<Program>>, ProfileError> {
+    Program::of_port(&Profile::parse("test.toml", text)?, port, ENDS)
+}
+
+/// The next frames of a share of the first stream.
+fn make(program: &Arc<Program>, (share, shares): (usize, usize), count: usize) -> Vec<Vec<u8>> {
+    let pool = Pool::new(1024, false).unwrap();
+    let mut buffers = Buffers::new(&pool, 1024);
+    let mut maker = Maker::new(program, 7, share, shares);
+    let mut frames = Vec::new();
+    while frames.len() < count {
+        let mut packets = [PacketIndex::default(); 100];
+        assert_eq!(buffers.allocate(&mut packets), 100);
+        let mut lengths = [0; 100];
+        maker.make(&mut buffers, &packets, &mut lengths, 0x1234_5678);
+        let frame = |(packet, length): (&PacketIndex, &u16)| buffers.bytes(*packet)[HEADROOM..][..usize::from(*length)].to_vec();
+        frames.extend(packets.iter().zip(&lengths).map(frame));
+        buffers.free(&packets);
+    }
+    frames.truncate(count);
+    frames
+}
+
+/// Every checksum of a frame is what it would be if it were reckoned anew.
+fn assert_right(frame: &[u8], what: &str) {
+    let layout = Layout::of(frame);
+    for sum in &layout.sums {
+        let mut mended = frame.to_vec();
+        sum.mend(&mut mended);
+        let (is, should) = (&frame[sum.at..sum.at + 2], &mended[sum.at..sum.at + 2]);
+        // Zero has two forms.
+        let same = is == should || [is, should].iter().all(|sum| [[0, 0], [0xff, 0xff]].contains(&[sum[0], sum[1]]));
+        assert!(same, "{what}: checksum at {}: {is:x?}, not {should:x?} in {frame:x?}", sum.at);
+    }
+}
+
+#[test]
+fn frames_of_all_profiles_are_right_in_both_directions() {
+    for name in crate::profile::NAMES {
+        let profile = Profile::load(name).unwrap();
+        for port in [0, 1] {
+            for program in Program::of_port(&profile, port, ENDS).unwrap() {
+                let frames = make(&program, (0, 1), 600);
+                for frame in &frames {
+                    assert_right(frame, name);
+                    let layout = Layout::of(frame);
+                    assert!(layout.find(&[Kind::Ipv4, Kind::Ipv6]).is_some(), "{name}: {layout:?}");
+                    assert!(program.is_tagged(), "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fields_go_from_value_to_value() {
+    let text = r#"
+        [[stream]]
+        size = 100
+        layers = [{ vlan = { id = 5, pcp = 3 } }, { mpls = { label = 20 } }, { ipv4 = {} }, { udp = {} }]
+        vary = [
+            { field = "vlan.id", from = 10, to = 12 },
+            { field = "mpls.label", how = "decrement", from = 100, to = 104, step = 2 },
+            { field = "ipv4.source", how = "tuple", from = "10.0.0.1", to = "10.0.0.2", with = { field = "udp.source", from = 1, to = 2 } },
+            { field = "ipv4.destination", how = "random", from = "10.1.0.0", to = "10.1.0.7", seed = 3 },
+            { offset = 71, width = 1, from = 1, to = 255 },
+            { offset = 75, width = 4, from = 0, to = 0xffffffff, how = "random" },
+        ]
+    "#;
+    let program = &programs(text, 0).unwrap()[0];
+    let frames = make(program, (0, 1), 300);
+    let read = |name: &str| -> Vec<u64> {
+        let field = Layout::of(&frames[0]).field(name).unwrap();
+        let value = |frame: &Vec<u8>| frame[field.bytes()].iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        frames.iter().map(|frame| (value(frame) & field.mask()) >> field.shift).collect()
+    };
+    assert_eq!(read("vlan.id")[..5], [10, 11, 12, 10, 11]);
+    assert_eq!(read("vlan.pcp")[..5], [3; 5]);
+    assert_eq!(read("mpls.label")[..4], [104, 102, 100, 104]);
+    assert_eq!(read("mpls.ttl")[..2], [64; 2]);
+    assert_eq!(read("ipv4.source")[..5], [0x0a00_0001, 0x0a00_0002, 0x0a00_0001, 0x0a00_0002, 0x0a00_0001]);
+    assert_eq!(read("udp.source")[..6], [1, 1, 2, 2, 1, 1]);
+    let random = read("ipv4.destination");
+    for value in 0..8 {
+        let often = random.iter().filter(|each| **each == 0x0a01_0000 + value).count();
+        assert!((15..70).contains(&often), "{value}: {often} of 300");
+    }
+    assert_eq!(frames.iter().map(|frame| frame[71]).collect::<Vec<_>>()[253..257], [254, 255, 1, 2]);
+    frames.iter().for_each(|frame| assert_right(frame, "all sorts"));
+    assert_eq!(make(program, (0, 1), 300), frames, "the same seed, the same packets");
+}
+
+#[test]
+fn shares_of_workers_are_together_what_one_would_send() {
+    let text = r#"
+        [[stream]]
+        sizes = [{ size = 60, weight = 1 }]
+        layers = [{ ipv4 = {} }, { udp = {} }]
+        vary = [
+            { field = "ipv4.source", how = "tuple", from = "10.0.0.1", to = "10.0.0.5", with = { field = "udp.source", from = 1, to = 3 } },
+            { field = "ipv4.destination", how = "random", from = "10.1.0.0", to = "10.1.255.255" },
+        ]
+    "#;
+    let program = &programs(text, 0).unwrap()[0];
+    let addresses = |frames: Vec<Vec<u8>>| frames.into_iter().map(|frame| frame[26..36].to_vec()).collect::<Vec<_>>();
+    let all = addresses(make(program, (0, 1), 900));
+    let shares = [0, 1, 2].map(|share| addresses(make(program, (share, 3), 300)));
+    for (n, one) in all.iter().enumerate() {
+        assert_eq!(&shares[n % 3][n / 3], one, "{n}");
+    }
+    for (n, one) in all.iter().enumerate() {
+        let address = program.varied[0].series.at(n as u64) as u32;
+        assert_eq!(one[..4], address.to_be_bytes());
+    }
+}
+
+#[test]
+fn outer_checksums_follow_what_varies_inside() {
+    for checksum in [true, false] {
+        let text = format!(
+            r#"
+            [[stream]]
+            size = 140
+            layers = [
+                {{ ipv6 = {{}} }}, {{ udp = {{ checksum = {checksum} }} }}, {{ vxlan = {{}} }}, {{ ethernet = {{}} }},
+                {{ ipv4 = {{}} }}, {{ udp = {{}} }},
+            ]
+            vary = [{{ field = "ipv4.source", how = "random", from = 0, to = 0xffffffff }}]
+            "#
+        );
+        let program = &programs(&text, 0).unwrap()[0];
+        let frames = make(program, (0, 1), 200);
+        frames.iter().for_each(|frame| assert_right(frame, "vxlan"));
+        assert_eq!(Layout::of(&frames[0]).headers.iter().filter(|(kind, _)| *kind == Kind::Udp).count(), 2);
+    }
+}
+
+#[test]
+fn tags_are_small_where_there_is_little_room() {
+    let text = |size| format!("[[stream]]\nsize = {size}\nlayers = [{{ ipv6 = {{}} }}, {{ udp = {{}} }}]");
+    let full = make(&programs(&text(76), 0).unwrap()[0], (0, 1), 3);
+    let bytes = full[2].last_chunk().unwrap();
+    assert_eq!(tag::read(bytes), Some(tag::Tag { stream: 7, sequence: 2, stamp: 0x1234_5678 }));
+    let small = make(&programs(&text(66), 0).unwrap()[0], (0, 1), 3);
+    assert_eq!(tag::read_small(small[2].last_chunk().unwrap()), Some(2));
+    assert_eq!(small[2][14..18], (6 << 28 | tag::FLOW_LABEL | 7).to_be_bytes());
+    let none = &programs(&text(64), 0).unwrap()[0];
+    assert!(!none.is_tagged());
+}
+
+#[test]
+fn sizes_come_by_turns_as_often_as_they_weigh() {
+    assert_eq!(by_turns(&[7, 4, 1]).len(), 12);
+    assert_eq!(by_turns(&[2, 1]), [0, 1, 0]);
+    let program = &Program::of_port(&Profile::load("ip4-imix-rfc").unwrap(), 0, ENDS).unwrap()[0];
+    let frames = make(program, (0, 1), 1200);
+    for (size, often) in [(60, 700), (566, 400), (1514, 100)] {
+        assert_eq!(frames.iter().filter(|frame| frame.len() == size).count(), often, "{size}");
+    }
+    assert!((program.mean_size() - (7.0 * 60.0 + 4.0 * 566.0 + 1514.0) / 12.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let stream = "[[stream]]\nname = \"a\"\nsize = 60\nlayers = [{ ipv4 = {} }, { udp = {} }]\n";
+    let all_of = |more: &str| format!("{stream}{more}");
+    for (text, wrong) in [
+        ("".to_string(), "test.toml:1:1: missing field `stream`"),
+        ("[[stream]]\nsize = 60\n".into(), "test.toml:1:1: stream `stream-1': it has no packets: give `layers', or a `pcap'"),
+        ("[[stream]]\nsize = 59\nlayers = [{ udp = {} }]".into(), "test.toml:2:8: stream `stream-1': 59 bytes: frames have 60 to 2048 without frame check sequence"),
+        ("[[stream]]\nsize = 60\nlayers = [{ udp = {} }]".into(), "test.toml:1:1: stream `stream-1': `udp' cannot follow Ethernet"),
+        ("[[stream]]\nsize = 60\nlayers = [{ ipv4 = { source = \"16.0.0\" } }]".into(), "test.toml:3:31: invalid IPv4 address syntax"),
+        ("[[stream]]\nsize = 60\nlayer = []".into(), "test.toml:3:1: unknown field `layer`, expected one of"),
+        (all_of("rate = \"fast\""), "test.toml:5:8: `fast' is not a rate"),
+        (all_of("rate = \"50%\""), "its rate is in packets or bits a second"),
+        (all_of("vary = [{ field = \"ipv4.colour\", from = 1, to = 2 }]"), "test.toml:5:9: stream `a': ipv4 has no field `colour' that can vary: there are source,"),
+        (all_of("vary = [{ field = \"ipv6.source\", from = 1, to = 2 }]"), "there is no `ipv6.source': the packet has ethernet, ipv4, udp"),
+        (all_of("vary = [{ field = \"udp.source\", from = 1, to = 65536 }]"), "the field has 16 bits: its values go up to 65535"),
+        (all_of("vary = [{ field = \"udp.source\", from = 2, to = 1 }]"), "`from' is beyond `to'"),
+        (all_of("vary = [{ offset = 24, width = 2, from = 2, to = 3 }]"), "a checksum lies there"),
+        (all_of("vary = [{ offset = 50, width = 2, from = 2, to = 3 }]"), "lies where the tag goes"),
+        (all_of("vary = [{ offset = 59, width = 2, from = 2, to = 3 }]"), "the shortest frame has 60 bytes"),
+        (all_of("vary = [{ field = \"udp.source\", how = \"tuple\", from = 2, to = 3 }]"), "a tuple goes on in a second field"),
+        (all_of("vary = [{ field = \"udp.source\", how = \"sideways\", from = 2, to = 3 }]"), "unknown variant `sideways`"),
+        (all_of("mode = { burst = { packets = 0 } }"), "a burst has packets"),
+        (format!("{stream}{stream}"), "test.toml:5:1: there are two streams called `a'"),
+    ] {
+        let error = programs(&text, 0).unwrap_err().to_string();
+        assert!(error.contains(wrong), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn odd_ports_send_the_other_way() {
+    let program = &Program::of_port(&Profile::load("bench-var2-64b").unwrap(), 1, ENDS).unwrap()[0];
+    let frames = make(program, (0, 1), 3);
+    assert_eq!(frames[2][26..34], [48, 0, 0, 3, 16, 0, 0, 3]);
+    assert_eq!(frames[0][34..38], [0, 12, 4, 1]);
+}

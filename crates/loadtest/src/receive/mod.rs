@@ -1,0 +1,174 @@
+//! The node that takes what comes back: packets of ours end here, all others go on as in any router.
+
+mod tracker;
+
+pub use tracker::{Received, Tracker};
+
+use crate::layout::{Kind, Layout};
+use crate::tag;
+use graph::buffer::STRIDE;
+use graph::{Buffers, Context, CounterTable, EdgeIndex, Map, NodeSpec, Row, Snapshot, Vector, flag, time};
+use std::fmt;
+use std::sync::Arc;
+
+pub const NODE: &str = "loadtest-receive";
+
+/// What is counted of each stream while it runs.
+pub mod word {
+    pub const PACKETS: usize = 0;
+    pub const BYTES: usize = 1;
+    pub const WIDTH: usize = 2;
+}
+
+graph::edges! {
+    pub enum Edge {
+        Accounted => end "packets accounted for",
+        /// Of a run that is over: it was on its way for longer than that waited.
+        Stale => end "packets of an earlier run",
+        EthernetInput => next "ethernet-input",
+    }
+}
+
+/// The node of one worker.
+pub struct Receiver {
+    /// By the number of a stream's share.
+    trackers: Vec<Option<Box<Tracker>>>,
+    /// Whether a number was ever given out.
+    issued: u32,
+    /// Trackers with packets that are not accounted for yet.
+    touched: Vec<u16>,
+    rx: Arc<CounterTable>,
+}
+
+impl Receiver {
+    pub fn new(rx: Arc<CounterTable>) -> Receiver {
+        Receiver { trackers: Vec::new(), issued: 0, touched: Vec::with_capacity(graph::VECTOR_SIZE), rx }
+    }
+
+    pub fn spec() -> NodeSpec {
+        NodeSpec { name: NODE.into(), edges: Edge::EDGES, counters: &[], trace }
+    }
+
+    /// Accounts for streams of these numbers, in place of all others. Each: the interface by which its packets are to come.
+    pub fn start(&mut self, expected: &[(u16, u32)]) {
+        self.trackers.clear();
+        for &(number, interface) in expected {
+            let at = usize::from(number);
+            if self.trackers.len() <= at {
+                self.trackers.resize_with(at + 1, || None);
+            }
+            self.trackers[at] = Some(Box::new(Tracker::new(interface)));
+            self.issued = self.issued.max(u32::from(number) + 1);
+        }
+    }
+
+    /// What came of each, by number. What comes from now on is of an earlier run.
+    pub fn stop(&mut self) -> Vec<(u16, Received)> {
+        let trackers = std::mem::take(&mut self.trackers).into_iter().enumerate();
+        trackers.filter_map(|(number, tracker)| Some((number as u16, tracker?.received))).collect()
+    }
+
+    /// A packet that does not go with those that came just before.
+    #[inline(never)]
+    fn take(&mut self, buffers: &Buffers, row: Row, found: Option<tag::Tag>, now: u64) -> Edge {
+        let found = match found {
+            Some(tag) => Some((tag.stream, Found::Full(tag))),
+            None => find(buffers, &row),
+        };
+        let Some((stream, found)) = found else { return Edge::EthernetInput };
+        let Some(Some(tracker)) = self.trackers.get_mut(usize::from(stream)) else {
+            return match found {
+                Found::Full(_) if u32::from(stream) < self.issued => Edge::Stale,
+                _ => Edge::EthernetInput,
+            };
+        };
+        tracker.received.elsewhere += u64::from(row.rx_interface.0 != tracker.expected);
+        let before = tracker.pending.count;
+        match found {
+            Found::Full(tag) => tracker.take(tag.sequence, Some(tag.stamp), row.length, now),
+            Found::Small(low) => tracker.take_small(low, row.length, now),
+        }
+        if before == 0 {
+            self.touched.push(stream);
+        }
+        Edge::Accounted
+    }
+}
+
+/// A tag, of either kind.
+enum Found {
+    Full(tag::Tag),
+    Small(u16),
+}
+
+/// Looks for a tag where it is when a frame was padded, lies in several buffers, or has the small one.
+fn find(buffers: &Buffers, row: &Row) -> Option<(u16, Found)> {
+    let mut whole = Vec::new();
+    let bytes = buffers.bytes(row.packet);
+    let (from, length) = (usize::from(row.l2), row.first_length(buffers));
+    let mut frame = bytes.get(from..(from + length).min(STRIDE))?;
+    if row.flags & flag::CHAINED != 0 {
+        whole.extend_from_slice(frame);
+        let mut at = buffers.segment(row.packet).next();
+        while let Some(index) = at {
+            let segment = buffers.segment(index);
+            let start = usize::from(segment.offset);
+            whole.extend_from_slice(buffers.bytes(index).get(start..start + usize::from(segment.length))?);
+            at = segment.next();
+        }
+        frame = &whole;
+    }
+    let layout = Layout::of(frame);
+    let payload = &frame[layout.payload.clone()];
+    if let Some(tag) = payload.last_chunk().and_then(tag::read) {
+        return Some((tag.stream, Found::Full(tag)));
+    }
+    let low = payload.last_chunk().and_then(tag::read_small)?;
+    let &(kind, ip) = layout.headers.iter().rev().find(|(kind, _)| matches!(kind, Kind::Ipv4 | Kind::Ipv6))?;
+    let stream = match kind {
+        Kind::Ipv4 => u16::from_be_bytes(frame[ip + 4..ip + 6].try_into().expect("two bytes")),
+        _ => {
+            let label = u32::from_be_bytes(frame[ip..ip + 4].try_into().expect("four bytes")) & 0xf_ffff;
+            u16::try_from(label.checked_sub(tag::FLOW_LABEL)?).ok()?
+        }
+    };
+    Some((stream, Found::Small(low)))
+}
+
+impl Map for Receiver {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let now = time::ticks();
+        for i in 0..vector.len() {
+            let row = vector.row(i);
+            let end = usize::from(row.l2) + usize::from(row.length);
+            let bytes = cx.buffers.bytes(row.packet);
+            let found = match bytes[..end.min(STRIDE)].last_chunk() {
+                Some(last) if row.flags & flag::CHAINED == 0 => tag::read(last),
+                _ => None,
+            };
+            if let Some(tag) = found
+                && let Some(Some(tracker)) = self.trackers.get_mut(usize::from(tag.stream))
+                && tracker.expected == row.rx_interface.0
+                && tracker.joins(tag.sequence, tag.stamp, row.length)
+            {
+                vector.set_edge(i, Edge::Accounted.into());
+                continue;
+            }
+            let to = self.take(cx.buffers, row, found, now);
+            vector.set_edge(i, EdgeIndex::from(to));
+        }
+        for number in self.touched.drain(..) {
+            if let Some(Some(tracker)) = self.trackers.get_mut(usize::from(number)) {
+                tracker.settle(now);
+                let Received { packets, bytes, .. } = tracker.received;
+                self.rx.set(cx.thread, number.into(), word::PACKETS, packets);
+                self.rx.set(cx.thread, number.into(), word::BYTES, bytes);
+            }
+        }
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    let what = if snapshot.edge == EdgeIndex::from(Edge::EthernetInput) { "not ours" } else { "ours" };
+    writeln!(f, "  {what}, {} bytes", snapshot.row.length)
+}

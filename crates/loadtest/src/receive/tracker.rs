@@ -1,0 +1,400 @@
+//! What is known of one worker's share of a stream, as it arrives on one worker.
+//!
+//! Packets that come in turn and were sent together cost a comparison and a count each; what they mean for histograms and
+//! for the window of numbers seen is settled once for all of them.
+
+use crate::tag::TIME_SHIFT;
+use graph::time;
+use hdrhistogram::Histogram;
+use std::collections::VecDeque;
+
+/// Sequence numbers below the highest that are remembered: a copy of one that is further behind is not known as one.
+const WINDOW: u64 = 1 << 18;
+/// Gaps in the sequence that are remembered, to say how late a packet is that fills one.
+const GAPS: usize = 4096;
+/// The longest delay that can be told: the stamp goes round.
+const LONGEST_NS: u64 = 60_000_000_000;
+
+/// Packets that came in turn, with the same stamp.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pending {
+    pub count: u32,
+    stamp: u32,
+    bytes: u32,
+}
+
+/// Numbers that were jumped over, and how many packets had come by then.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    from: u64,
+    to: u64,
+    arrivals: u64,
+}
+
+/// What came of a stream.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// Packets that had not come before, and their bytes.
+    pub packets: u64,
+    pub bytes: u64,
+    pub duplicates: u64,
+    /// Behind one that was sent later (RFC 4737, section 3.3).
+    pub reordered: u64,
+    /// Packets between the first that was sent later and one that is reordered, at most (RFC 4737, section 4.2.2).
+    pub reordering_extent: u64,
+    /// So far behind that it is not known whether they came before: among `packets` they are not.
+    pub too_old: u64,
+    /// At another port than was expected.
+    pub elsewhere: u64,
+    /// How often numbers were left out, and how many at most in a row: lost, or still to come.
+    pub gaps: u64,
+    pub longest_gap: u64,
+    /// One way, in nanoseconds.
+    pub latency: Histogram<u64>,
+    /// Its differences from one packet to the next, without sign (IPDV, RFC 5481 section 3.1).
+    pub ipdv: Histogram<u64>,
+    /// When the longest delay was seen, in ticks.
+    pub worst_at: u64,
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds make sense")
+}
+
+impl Default for Received {
+    fn default() -> Received {
+        Received {
+            packets: 0,
+            bytes: 0,
+            duplicates: 0,
+            reordered: 0,
+            reordering_extent: 0,
+            too_old: 0,
+            elsewhere: 0,
+            gaps: 0,
+            longest_gap: 0,
+            latency: histogram(),
+            ipdv: histogram(),
+            worst_at: 0,
+        }
+    }
+}
+
+impl Received {
+    /// Adds what another worker has received of the same stream.
+    pub fn add(&mut self, other: &Received) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.duplicates += other.duplicates;
+        self.reordered += other.reordered;
+        self.reordering_extent = self.reordering_extent.max(other.reordering_extent);
+        self.too_old += other.too_old;
+        self.elsewhere += other.elsewhere;
+        self.gaps += other.gaps;
+        self.longest_gap = self.longest_gap.max(other.longest_gap);
+        if other.latency.max() > self.latency.max() {
+            self.worst_at = other.worst_at;
+        }
+        self.latency.add(&other.latency).expect("they have the same bounds");
+        self.ipdv.add(&other.ipdv).expect("they have the same bounds");
+    }
+}
+
+/// Accounts for one stream.
+pub struct Tracker {
+    pub received: Received,
+    pub pending: Pending,
+    /// The interface that its packets come by.
+    pub expected: u32,
+    /// The number after the highest that came.
+    next: u64,
+    /// Where the pending ones start.
+    first: u64,
+    /// A bit for each of the last numbers: whether it came.
+    seen: Box<[u64]>,
+    gaps: VecDeque<Gap>,
+    arrivals: u64,
+    /// The last packet that was timed: its number and its delay in units of the stamp.
+    last: Option<(u64, u32)>,
+    ns_per_unit: f64,
+    longest: u32,
+}
+
+impl Tracker {
+    /// Of a stream whose packets come by an interface.
+    pub fn new(expected: u32) -> Tracker {
+        Tracker {
+            received: Received::default(),
+            pending: Pending::default(),
+            expected,
+            next: 0,
+            first: 0,
+            seen: vec![0; (WINDOW / 64) as usize].into(),
+            gaps: VecDeque::new(),
+            arrivals: 0,
+            last: None,
+            ns_per_unit: f64::from(1 << TIME_SHIFT) / time::ticks_per_second() * 1e9,
+            longest: 0,
+        }
+    }
+
+    /// Whether a packet goes with the pending ones; then it is among them.
+    #[inline(always)]
+    pub fn joins(&mut self, sequence: u32, stamp: u32, length: u16) -> bool {
+        let joins = self.pending.count > 0 && sequence == self.next as u32 && stamp == self.pending.stamp;
+        if joins {
+            self.next += 1;
+            self.pending.count += 1;
+            self.pending.bytes += u32::from(length);
+        }
+        joins
+    }
+
+    /// A packet that does not go with those that came before it, or comes after none. `stamp`: when it was sent, if it says.
+    pub fn take(&mut self, sequence: u32, stamp: Option<u32>, length: u16, now: u64) {
+        self.settle(now);
+        let ahead = sequence.wrapping_sub(self.next as u32).cast_signed();
+        let Some(sequence) = self.next.checked_add_signed(ahead.into()) else {
+            // Before the first.
+            self.received.too_old += 1;
+            return;
+        };
+        if sequence < self.next {
+            return self.take_late(sequence, stamp, length, now);
+        }
+        if sequence > self.next {
+            self.jump(sequence);
+        }
+        (self.first, self.next) = (sequence, sequence + 1);
+        match stamp {
+            Some(stamp) => self.pending = Pending { count: 1, stamp, bytes: length.into() },
+            None => {
+                self.mark(sequence, self.next);
+                self.count(1, length.into());
+            }
+        }
+    }
+
+    /// A packet of the small tag, of whose number the lower half is known.
+    pub fn take_small(&mut self, low: u16, length: u16, now: u64) {
+        let ahead = low.wrapping_sub(self.next as u16).cast_signed();
+        let sequence = (self.next as u32).wrapping_add_signed(ahead.into());
+        self.take(sequence, None, length, now);
+    }
+
+    fn count(&mut self, packets: u64, bytes: u64) {
+        self.arrivals += packets;
+        self.received.packets += packets;
+        self.received.bytes += bytes;
+    }
+
+    /// Numbers have been left out.
+    #[cold]
+    fn jump(&mut self, to: u64) {
+        self.received.gaps += 1;
+        self.received.longest_gap = self.received.longest_gap.max(to - self.next);
+        if self.gaps.len() == GAPS {
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back(Gap { from: self.next, to, arrivals: self.arrivals });
+        // They have not come, whatever stood in their places.
+        let from = self.next.max(to.saturating_sub(WINDOW));
+        self.each_word(from, to, |word, bits| *word &= !bits);
+    }
+
+    /// One that was sent before another that has come.
+    #[cold]
+    fn take_late(&mut self, sequence: u64, stamp: Option<u32>, length: u16, now: u64) {
+        if self.next - sequence > WINDOW {
+            self.received.too_old += 1;
+            return;
+        }
+        let (word, bit) = ((sequence / 64 % (WINDOW / 64)) as usize, 1 << (sequence % 64));
+        if self.seen[word] & bit != 0 {
+            self.received.duplicates += 1;
+            return;
+        }
+        self.seen[word] |= bit;
+        // Of the packets that came since somebody jumped over it.
+        let at = self.gaps.partition_point(|gap| gap.to <= sequence);
+        if let Some(gap) = self.gaps.get(at).filter(|gap| gap.from <= sequence) {
+            let extent = self.arrivals - gap.arrivals;
+            self.received.reordering_extent = self.received.reordering_extent.max(extent);
+        }
+        self.received.reordered += 1;
+        self.count(1, length.into());
+        if let Some(stamp) = stamp {
+            self.time(stamp, 1, now);
+        }
+    }
+
+    /// Numbers that came in turn.
+    fn mark(&mut self, from: u64, to: u64) {
+        // What comes first into a word takes the place of what stood there a window ago.
+        self.each_word(from, to, |word, bits| *word |= bits);
+    }
+
+    /// The words of the window that hold numbers, and their bits. Words whose first number is among them are cleared.
+    #[inline]
+    fn each_word(&mut self, from: u64, to: u64, mut act: impl FnMut(&mut u64, u64)) {
+        let mut at = from;
+        while at < to {
+            let end = ((at | 63) + 1).min(to);
+            let bits = u64::MAX >> (64 - (end - at)) << (at % 64);
+            let word = &mut self.seen[(at / 64 % (WINDOW / 64)) as usize];
+            if at.is_multiple_of(64) {
+                *word = 0;
+            }
+            act(word, bits);
+            at = end;
+        }
+    }
+
+    /// Accounts for the pending ones.
+    pub fn settle(&mut self, now: u64) {
+        let Pending { count, stamp, bytes } = std::mem::take(&mut self.pending);
+        if count == 0 {
+            return;
+        }
+        self.mark(self.first, self.next);
+        self.count(count.into(), bytes.into());
+        let delay = self.time(stamp, count.into(), now);
+        if let Some((last, before)) = self.last
+            && last + 1 == self.first
+        {
+            let change = (f64::from(delay.abs_diff(before)) * self.ns_per_unit) as u64;
+            self.received.ipdv.saturating_record(change);
+        }
+        if count > 1 {
+            self.received.ipdv.saturating_record_n(0, u64::from(count) - 1);
+        }
+        self.last = Some((self.next - 1, delay));
+    }
+
+    /// Notes how long packets were on their way.
+    #[inline]
+    fn time(&mut self, stamp: u32, packets: u64, now: u64) -> u32 {
+        let units = crate::tag::stamp(now).wrapping_sub(stamp);
+        if units > self.longest {
+            (self.longest, self.received.worst_at) = (units, now);
+        }
+        let ns = (f64::from(units) * self.ns_per_unit) as u64;
+        self.received.latency.saturating_record_n(ns, packets);
+        units
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    /// A tracker that was given numbers, one after the other.
+    fn track(numbers: &[u32]) -> Received {
+        let mut tracker = Tracker::new(0);
+        for &n in numbers {
+            if !tracker.joins(n, 5, 100) {
+                tracker.take(n, Some(5), 100, 1 << 20);
+            }
+        }
+        tracker.settle(1 << 20);
+        tracker.received
+    }
+
+    #[test]
+    fn what_comes_in_turn_is_counted_once_each() {
+        let numbers: Vec<u32> = (0..1_000_000).collect();
+        let received = track(&numbers);
+        assert_eq!((received.packets, received.bytes), (1_000_000, 100_000_000));
+        assert_eq!((received.duplicates, received.reordered, received.gaps, received.too_old), (0, 0, 0, 0));
+        assert_eq!(received.latency.len(), 1_000_000);
+        assert_eq!(received.ipdv.max(), 0);
+    }
+
+    #[test]
+    fn late_ones_and_copies_are_told_apart() {
+        let received = track(&[0, 1, 2, 5, 6, 3, 3, 7, 4, 6, 8]);
+        assert_eq!((received.packets, received.duplicates, received.reordered), (9, 2, 2));
+        // 3 came behind 5 and 6; 4 behind 5, 6, 3 and 7.
+        assert_eq!((received.reordering_extent, received.gaps, received.longest_gap), (4, 1, 2));
+    }
+
+    #[test]
+    fn numbers_go_round() {
+        let mut tracker = Tracker::new(0);
+        tracker.next = u64::from(u32::MAX) - 1;
+        for n in [u32::MAX - 1, u32::MAX, 0, 1, 3, 2] {
+            tracker.take(n, Some(0), 1, 0);
+        }
+        tracker.settle(0);
+        assert_eq!(tracker.next, (1 << 32) + 4);
+        assert_eq!((tracker.received.packets, tracker.received.reordered), (6, 1));
+        for n in 4..100_000u32 {
+            tracker.take_small(n as u16, 1, 0);
+        }
+        assert_eq!(tracker.next, (1 << 32) + 100_000);
+        assert_eq!((tracker.received.packets, tracker.received.gaps), (100_002, 1));
+    }
+
+    #[test]
+    fn what_is_older_than_the_window_is_not_taken_for_anything() {
+        let mut tracker = Tracker::new(0);
+        tracker.take(0, Some(0), 1, 0);
+        tracker.take(WINDOW as u32 + 10, Some(0), 1, 0);
+        tracker.take(5, Some(0), 1, 0);
+        tracker.take(11, Some(0), 1, 0);
+        tracker.settle(0);
+        let Received { packets, too_old, reordered, longest_gap, .. } = tracker.received;
+        assert_eq!((packets, too_old, reordered, longest_gap), (3, 1, 1, WINDOW + 9));
+    }
+
+    #[test]
+    fn delays_and_their_changes_are_in_nanoseconds() {
+        let mut tracker = Tracker::new(0);
+        let units = |ns: f64| (ns / tracker.ns_per_unit) as u32;
+        let (ten, fifteen) = (units(10_000.0), units(15_000.0));
+        let now = u64::from(u32::MAX) << TIME_SHIFT;
+        for (n, delay) in [(0, ten), (1, ten), (2, fifteen), (4, ten)] {
+            tracker.take(n, Some(u32::MAX - delay), 1, now);
+        }
+        tracker.settle(now);
+        let Received { latency, ipdv, worst_at, .. } = &tracker.received;
+        assert!((9_980..10_020).contains(&latency.min()) && (14_970..15_030).contains(&latency.max()));
+        // From 0 to 1 none, from 1 to 2 five microseconds; 3 is missing.
+        assert_eq!(ipdv.len(), 2);
+        assert!((4_950..5_050).contains(&ipdv.max()));
+        assert_eq!(*worst_at, now);
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_is_accounted_for_as_by_a_set(steps in prop::collection::vec((-300i64..300, 1u32..200), 1..400)) {
+            let mut at = 400i64;
+            let mut numbers = Vec::new();
+            for (jump, run) in steps {
+                at = (at + jump).max(0);
+                for _ in 0..run {
+                    numbers.push(at as u32);
+                    at += 1;
+                }
+            }
+            let (mut seen, mut highest) = (HashSet::new(), -1i64);
+            let (mut duplicates, mut reordered) = (0, 0);
+            for &n in &numbers {
+                if !seen.insert(n) {
+                    duplicates += 1;
+                } else if i64::from(n) < highest {
+                    reordered += 1;
+                }
+                highest = highest.max(n.into());
+            }
+            let received = track(&numbers);
+            prop_assert_eq!(received.packets, seen.len() as u64);
+            prop_assert_eq!(received.duplicates, duplicates);
+            prop_assert_eq!(received.reordered, reordered);
+            prop_assert_eq!(received.too_old, 0);
+            prop_assert_eq!(received.latency.len(), seen.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! One run: what is sent, for how long, through what; and its report.
+
+use crate::device::quiver::QuiverDevice;
+use crate::device::reference::{Counts, Impairments, wire};
+use crate::port::PortSpec;
+use crate::probe::probe;
+use crate::profile::Profile;
+use crate::rate::Rate;
+use crate::report::{FORMAT, Machine, PauseReport, Percentiles, Report, Sample, SamplePort, StreamReport, TOLERANCE, share};
+use crate::tester::{Counted, Options, Outcome, TestError, Tester};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long each core is watched before a run.
+const PROBE: Duration = Duration::from_millis(100);
+/// How often it is looked whether the run has to end.
+const LOOK: Duration = Duration::from_millis(50);
+/// Most samples of a run.
+const MAX_SAMPLES: usize = 100_000;
+/// Pauses that a report has one by one.
+const MAX_PAUSES: usize = 1000;
+
+/// What is between the ports.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DeviceSpec {
+    /// Whatever is behind the ports that are given.
+    Outside,
+    /// This program's router, in this process.
+    Quiver,
+    /// The known device, in this process.
+    Reference(Impairments),
+    /// Ports that discard: how fast packets are made.
+    Null,
+}
+
+impl FromStr for DeviceSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DeviceSpec, String> {
+        match text.split_once(':').unwrap_or((text, "")) {
+            ("quiver", "") => Ok(DeviceSpec::Quiver),
+            ("null", "") => Ok(DeviceSpec::Null),
+            ("reference", impairments) => impairments.parse().map(DeviceSpec::Reference),
+            _ => Err(format!("`{text}' is no device: there are `quiver', `null' and `reference[:lose=1000,delay=1ms,...]'")),
+        }
+    }
+}
+
+/// A run as it is asked for.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub profile: Profile,
+    pub device: DeviceSpec,
+    /// Behind which an outside device is.
+    pub ports: Vec<PortSpec>,
+    /// Of every port, in place of what it knows.
+    pub line: Option<f64>,
+    pub rate: Rate,
+    /// Both ports of each pair send.
+    pub is_bidirectional: bool,
+    pub duration: Duration,
+    pub interval: Duration,
+    /// It is over when nothing has come for so long after the last was sent.
+    pub drain: Duration,
+    /// Of the load tester's workers, and of the router's under test; none: they are chosen.
+    pub cores: Option<Vec<u32>>,
+    pub device_cores: Option<Vec<u32>>,
+    pub buffers: u32,
+}
+
+/// The load tester with the device under test, ready to run.
+pub struct Bench {
+    pub tester: Tester,
+    pub device: Option<QuiverDevice>,
+    reference: Vec<Arc<Counts>>,
+    pub cores: Vec<Option<u32>>,
+    probe: Vec<crate::probe::Probe>,
+}
+
+impl Bench {
+    /// Opens ports and devices, and waits until packets can go.
+    ///
+    /// # Errors
+    /// What cannot be opened, or does not answer.
+    pub fn new(plan: &Plan) -> Result<Bench, TestError> {
+        let (cores, device_cores) = choose(plan);
+        let probe = probe(&cores, PROBE);
+        let mut device = match plan.device {
+            DeviceSpec::Quiver => Some(QuiverDevice::start(&device_cores).map_err(TestError::Other)?),
+            _ => None,
+        };
+        let mut tester = Tester::new(&Options { cores: cores.clone(), buffers: plan.buffers })?;
+        let mut reference = Vec::new();
+        let own: Vec<String> = match (&plan.device, &device) {
+            (DeviceSpec::Quiver, Some(device)) => device.ports.to_vec(),
+            (DeviceSpec::Null, _) => vec!["null".into(), "null".into()],
+            (DeviceSpec::Reference(impairments), _) => {
+                let wire = wire(impairments);
+                for (number, end) in wire.ends.into_iter().enumerate() {
+                    tester.add_device(&format!("reference:{number}"), end)?;
+                }
+                reference = wire.counts.into();
+                Vec::new()
+            }
+            _ => Vec::new(),
+        };
+        if plan.device == DeviceSpec::Outside && plan.ports.is_empty() {
+            return Err(TestError::Other("there are no ports: name some (`--port'), or a device in this process (`--dut')".into()));
+        }
+        for port in own {
+            let spec = port.parse::<PortSpec>().map_err(|error| TestError::Other(error.to_string()))?;
+            tester.add_port(&spec)?;
+        }
+        if plan.device == DeviceSpec::Outside {
+            for spec in &plan.ports {
+                tester.add_port(spec)?;
+            }
+        }
+        for number in 0..tester.ports().len() {
+            let port = tester.port_mut(number);
+            port.line = plan.line.or(port.line);
+        }
+        tester.await_ready(&mut || device.iter_mut().for_each(QuiverDevice::tick))?;
+        Ok(Bench { tester, device, reference, cores, probe })
+    }
+
+    /// Runs once. `interrupted`: somebody wants it to end; `watch` is told of each sample.
+    ///
+    /// # Errors
+    /// When there is nothing to run. What fails once it runs ends it, and is in the report.
+    pub fn run(&mut self, plan: &Plan, interrupted: &AtomicBool, watch: &mut dyn FnMut(&Sample)) -> Result<Report, TestError> {
+        let ports = self.tester.ports().len();
+        let senders: Vec<usize> = (0..ports).filter(|port| plan.is_bidirectional || port % 2 == 0).collect();
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        self.tester.start(&plan.profile, &senders, plan.rate)?;
+        let (mut samples, begun, mut sampled) = (Vec::new(), Instant::now(), 1);
+        let ended = loop {
+            let device = &mut self.device;
+            let next_sample = begun + plan.interval * sampled;
+            let until = (begun + plan.duration).min(next_sample).min(Instant::now() + LOOK);
+            self.tester.wait(until, &mut || device.iter_mut().for_each(QuiverDevice::tick));
+            if Instant::now() >= next_sample {
+                sampled += 1;
+                let sample = self.sample();
+                watch(&sample);
+                if samples.len() < MAX_SAMPLES {
+                    samples.push(sample);
+                }
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                break "interrupt".to_string();
+            }
+            if let Some(number) = self.tester.down() {
+                break format!("port {number} ({}): its link went down after {:.1} s", self.tester.ports()[number].name, self.tester.elapsed());
+            }
+            if begun.elapsed() >= plan.duration {
+                break "duration".into();
+            }
+            if self.tester.has_ended() {
+                break "sent".into();
+            }
+        };
+        let device = &mut self.device;
+        let outcome = self.tester.stop(plan.drain, &mut || device.iter_mut().for_each(QuiverDevice::tick))?;
+        Ok(self.report(plan, outcome, started, ended, samples))
+    }
+
+    fn sample(&self) -> Sample {
+        let counted = self.tester.counted();
+        let at = self.tester.elapsed();
+        let streams = || self.tester.running().iter().zip(&counted);
+        let mut ports: Vec<usize> = streams().map(|(stream, _)| stream.port).collect();
+        ports.dedup();
+        let port = |port: usize| {
+            let sum = |of: fn(&Counted) -> u64| streams().filter(|(stream, _)| stream.port == port).map(|(_, c)| of(c)).sum();
+            SamplePort {
+                port,
+                sent_packets: sum(|counted| counted.sent),
+                sent_bytes: sum(|counted| counted.sent_bytes),
+                received_packets: sum(|counted| counted.received),
+                received_bytes: sum(|counted| counted.received_bytes),
+                not_sent: sum(|counted| counted.refused + counted.late + counted.starved),
+            }
+        };
+        Sample { at, ports: ports.into_iter().map(port).collect() }
+    }
+
+    fn report(&self, plan: &Plan, outcome: Outcome, started: f64, ended: String, samples: Vec<Sample>) -> Report {
+        let Outcome { streams, seconds, lateness, pauses, began, drained } = outcome;
+        let named = |number: usize| {
+            let port = &self.tester.ports()[number];
+            (port.name.clone(), port.line)
+        };
+        let ports = Report::ports_of(&streams, named, seconds);
+        let is_limited = plan.rate != Rate::Maximum;
+        let not_sent = ports.iter().map(|port| port.counts.not_sent_share()).fold(0.0, f64::max);
+        let kept_rate = !is_limited || not_sent <= TOLERANCE;
+        let mut notes = Vec::new();
+        if !kept_rate {
+            notes.push(format!(
+                "THE GENERATOR DID NOT KEEP ITS RATE: {} of what was due was not sent. Loss is of what was sent.",
+                share(not_sent)
+            ));
+        } else if is_limited && not_sent > 0.0 {
+            notes.push(format!("{} of what was due was not sent; that is no loss of the device.", share(not_sent)));
+        }
+        if self.probe.iter().any(|probe| probe.pauses > 0) || !pauses.is_empty() {
+            let longest = pauses.iter().map(|(.., length)| length.as_secs_f64() * 1e6).fold(0.0, f64::max);
+            let bare = self.probe.iter().map(|probe| probe.longest_us).fold(0.0, f64::max);
+            notes.push(format!(
+                "The machine pauses: {} times the generator was away, {longest:.0} us at most; with nothing to do, before the run, \
+                 {bare:.0} us at most.",
+                pauses.len()
+            ));
+        }
+        for stream in streams.iter().filter(|stream| !stream.running.program.is_tagged()) {
+            notes.push(format!("Stream {}: its packets have no room for a tag: only what is sent is known.", stream.running.program.name));
+        }
+        let unheard = streams.iter().filter(|stream| !stream.running.is_heard).map(|stream| stream.running.to);
+        for port in unheard.collect::<std::collections::BTreeSet<_>>() {
+            notes.push(format!("Port {port} brings nothing: what became of packets to it is not known."));
+        }
+        for (counts, way) in self.reference.iter().zip(["0>1", "1>0"]) {
+            notes.push(format!("The reference device itself, {way}: {counts}."));
+        }
+        Report {
+            format: FORMAT,
+            program: format!("quiver {}", env!("CARGO_PKG_VERSION")),
+            machine: Machine::here(&self.cores),
+            started,
+            profile: plan.profile.name.clone(),
+            description: plan.profile.description.clone(),
+            device: match &plan.device {
+                DeviceSpec::Outside => "outside".into(),
+                DeviceSpec::Quiver => "quiver".into(),
+                DeviceSpec::Reference(_) => "reference".into(),
+                DeviceSpec::Null => "null".into(),
+            },
+            rate: plan.rate.to_string(),
+            seconds,
+            drained_seconds: drained.as_secs_f64(),
+            ended,
+            kept_rate,
+            ports,
+            streams: streams.iter().map(|stream| StreamReport::new(stream, seconds, began)).collect(),
+            samples,
+            lateness: is_limited.then(|| Percentiles::of(&lateness, 0)).flatten(),
+            probe: self.probe.clone(),
+            pauses: pauses
+                .iter()
+                .take(MAX_PAUSES)
+                .map(|(worker, at, length)| PauseReport { worker: *worker, at: *at, us: length.as_secs_f64() * 1e6 })
+                .collect(),
+            notes,
+        }
+    }
+}
+
+/// Cores of the load tester's workers and of the router's under test: one each, not the same, while there are enough.
+fn choose(plan: &Plan) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
+    let available = graph::schedule::available_cores();
+    let given = |cores: &Option<Vec<u32>>| cores.as_ref().map(|cores| cores.iter().copied().map(Some).collect::<Vec<_>>());
+    let own = given(&plan.cores).unwrap_or_else(|| vec![available.first().copied().filter(|_| available.len() > 1)]);
+    let device = given(&plan.device_cores).unwrap_or_else(|| vec![available.iter().rev().copied().find(|core| !own.contains(&Some(*core)))]);
+    (own, device)
+}

@@ -1,0 +1,128 @@
+//! How a packet is known again: its last bytes say whose it is, which it is, and when it was sent.
+//!
+//! ```text
+//!  0        2        4                 8                12       14
+//! +--------+--------+-----------------+-----------------+--------+
+//! | magic  | stream | sequence number | time            | compl. |
+//! +--------+--------+-----------------+-----------------+--------+
+//! ```
+//!
+//! All in network byte order; time in units of 16 ticks of the sender's clock. The last word has the sum of all seven, in
+//! one's complement, be all ones: that is zero, so the tag changes no checksum that covers it, wherever it stands, and a
+//! packet whose bytes changed on the way is not taken for one of ours.
+//!
+//! Where a packet has no room for it, the small tag stands instead: 16 bits of the sequence number and their complement; the
+//! stream is then in the IPv4 header's identification or the IPv6 header's flow label, and there is no time.
+
+/// Bytes of the tag, and of the small one.
+pub const LENGTH: usize = 14;
+pub const SMALL: usize = 4;
+/// Ticks of a unit of time, as a power of two.
+pub const TIME_SHIFT: u32 = 4;
+const MAGIC: u64 = 0x5156;
+/// Ahead of the stream's number in a flow label.
+pub const FLOW_LABEL: u32 = 0x5_0000;
+
+/// The first eight bytes.
+#[inline(always)]
+pub fn head(stream: u16, sequence: u32) -> u64 {
+    MAGIC << 48 | u64::from(stream) << 32 | u64::from(sequence)
+}
+
+/// Ticks in the tag's units.
+#[inline(always)]
+pub fn stamp(ticks: u64) -> u32 {
+    (ticks >> TIME_SHIFT) as u32
+}
+
+/// The last eight bytes, of which two are the last of [`head`].
+#[inline(always)]
+pub fn tail(head: u64, stamp: u32) -> u64 {
+    (head & 0xffff) << 48 | u64::from(stamp) << 16 | (fold(head, stamp) ^ 0xffff)
+}
+
+/// The one's complement sum of all words but the last.
+#[inline(always)]
+fn fold(head: u64, stamp: u32) -> u64 {
+    let sum = (head >> 32) + (head & 0xffff_ffff) + u64::from(stamp);
+    let sum = (sum >> 32) + (sum & 0xffff_ffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    (sum & 0xffff) + (sum >> 16)
+}
+
+/// Writes the tag to the first bytes of `at`.
+#[inline(always)]
+pub fn write(at: &mut [u8; LENGTH], head: u64, stamp: u32) {
+    at[6..].copy_from_slice(&tail(head, stamp).to_be_bytes());
+    at[..8].copy_from_slice(&head.to_be_bytes());
+}
+
+/// What a tag says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    pub stream: u16,
+    pub sequence: u32,
+    pub stamp: u32,
+}
+
+/// Reads a tag; none: it is none, or bytes of it have changed.
+#[inline(always)]
+pub fn read(at: &[u8; LENGTH]) -> Option<Tag> {
+    let head = u64::from_be_bytes(*at.first_chunk().expect("it is longer"));
+    let last = u64::from_be_bytes(*at.last_chunk().expect("it is longer"));
+    let stamp = (last >> 16) as u32;
+    let is_one = head >> 48 == MAGIC && last & 0xffff == fold(head, stamp) ^ 0xffff;
+    is_one.then_some(Tag { stream: (head >> 32) as u16, sequence: head as u32, stamp })
+}
+
+/// The small tag of a sequence number.
+#[inline(always)]
+pub fn small(sequence: u32) -> [u8; SMALL] {
+    let low = sequence & 0xffff;
+    (low << 16 | low ^ 0xffff).to_be_bytes()
+}
+
+/// The low half of the sequence number that a small tag has, if it is one.
+#[inline(always)]
+pub fn read_small(at: &[u8; SMALL]) -> Option<u16> {
+    let word = u32::from_be_bytes(*at);
+    (word >> 16 == (word & 0xffff) ^ 0xffff).then_some((word >> 16) as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tag(stream: u16, sequence: u32, time: u32) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        write(&mut bytes, head(stream, sequence), time);
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_and_sums_up_to_nothing(stream: u16, sequence: u32, stamp: u32) {
+            let bytes = tag(stream, sequence, stamp);
+            prop_assert_eq!(read(&bytes), Some(Tag { stream, sequence, stamp }));
+            prop_assert_eq!(wire::checksum::checksum(&bytes), 0);
+        }
+
+        #[test]
+        fn no_byte_changes_unseen(stream: u16, sequence: u32, stamp: u32, at in 0..LENGTH, change in 1u8..) {
+            let mut bytes = tag(stream, sequence, stamp);
+            bytes[at] ^= change;
+            // The two zeros of one's complement are the same to any checksum.
+            prop_assert_eq!(read(&bytes), None);
+        }
+
+        #[test]
+        fn the_small_one_as_well(sequence: u32, at in 0..SMALL, change in 1u8..) {
+            let mut bytes = small(sequence);
+            prop_assert_eq!(read_small(&bytes), Some(sequence as u16));
+            prop_assert_eq!(wire::checksum::checksum(&bytes), 0);
+            bytes[at] ^= change;
+            prop_assert_eq!(read_small(&bytes), None);
+        }
+    }
+}

@@ -1,0 +1,631 @@
+//! The load tester itself: a router with ports, that makes packets and accounts for what comes back.
+
+use crate::device::quiver::pin;
+use crate::frame::Ends;
+use crate::generate::schedule::{Line, Pace, Schedule};
+use crate::generate::{self, Generator, Pause, PortShare, Taken, Watched};
+use crate::port::PortSpec;
+use crate::profile::{Profile, ProfileError};
+use crate::program::{Maker, Program, mix_of};
+use crate::rate::{Mix, Rate, RateError};
+use crate::receive::{self, Received, Receiver};
+use command::CommandSet;
+use drivers::Device;
+use drivers::input::{DeviceInput, Mode};
+use graph::{Behaviour, CounterTable, GraphError, InterfaceIndex, NodeIndex, time};
+use hdrhistogram::Histogram;
+use router::neighbour::NeighbourKey;
+use router::{Options as RouterOptions, Router};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use wire::{MacAddress, Prefix};
+
+/// Numbers of streams: as many as tags can say.
+const NUMBERS: usize = 1 << 16;
+/// How long links and gateways are waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// After which packets begin, so that every worker is ready.
+const AHEAD: Duration = Duration::from_millis(2);
+/// How often control looks what is new.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Why there is no test.
+#[derive(Debug, thiserror::Error)]
+pub enum TestError {
+    #[error("{0}")]
+    Router(#[from] router::Error),
+    #[error("{0}")]
+    Graph(#[from] GraphError),
+    #[error("{0}")]
+    Profile(#[from] ProfileError),
+    #[error("{0}")]
+    Rate(#[from] RateError),
+    #[error("port {number} ({name}): {source}")]
+    Open { number: usize, name: String, source: drivers::OpenError },
+    #[error("port {number} ({name}): {why}")]
+    Port { number: usize, name: String, why: String },
+    #[error("{0}")]
+    Other(String),
+}
+
+/// What a load tester is made of.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The core of each worker; none: wherever the system puts it.
+    pub cores: Vec<Option<u32>>,
+    /// Packet buffers.
+    pub buffers: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { cores: vec![None], buffers: 32_768 }
+    }
+}
+
+/// A port.
+pub struct Port {
+    pub name: String,
+    pub interface: InterfaceIndex,
+    /// Bits a second of its line.
+    pub line: Option<f64>,
+    gateway: Option<IpAddr>,
+    pub source: MacAddress,
+    destination: Option<MacAddress>,
+    /// It brings packets.
+    is_heard: bool,
+    /// Workers that can send by it without another's help.
+    workers: Vec<usize>,
+    /// How much it took of what each worker gave it.
+    taken: Arc<Vec<Arc<Taken>>>,
+}
+
+/// A worker's share of a stream, while it runs.
+struct Part {
+    number: u16,
+    stream: usize,
+}
+
+/// A stream of a port, while it runs.
+pub struct Running {
+    pub port: usize,
+    /// Where its packets are to come.
+    pub to: usize,
+    pub program: Arc<Program>,
+    /// Packets a second that it is to send; none: as many as go.
+    pub wanted: Option<f64>,
+    /// There the device brings packets: else nobody knows what became of them.
+    pub is_heard: bool,
+}
+
+impl Running {
+    /// Whether its packets are known again when they come.
+    pub fn is_accounted(&self) -> bool {
+        self.is_heard && self.program.is_tagged()
+    }
+}
+
+/// What was counted of a stream at some time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Handed to the device, and taken by it.
+    pub sent: u64,
+    pub sent_bytes: u64,
+    pub received: u64,
+    pub received_bytes: u64,
+    /// Not sent, though they were due: the device took them not, their time had passed, there was no buffer.
+    pub refused: u64,
+    pub late: u64,
+    pub starved: u64,
+}
+
+/// What a stream came to.
+pub struct Finished {
+    pub running: Running,
+    pub counted: Counted,
+    pub received: Received,
+}
+
+/// What a run came to.
+pub struct Outcome {
+    pub streams: Vec<Finished>,
+    /// Seconds from the first packet that was due to the end.
+    pub seconds: f64,
+    /// How late packets were made, in nanoseconds.
+    pub lateness: Histogram<u64>,
+    /// When workers were away: the worker, seconds from the start, and how long.
+    pub pauses: Vec<(usize, f64, Duration)>,
+    /// When the run began, in ticks.
+    pub began: u64,
+    /// How long it took until nothing came any more.
+    pub drained: Duration,
+}
+
+/// The load tester.
+pub struct Tester {
+    router: Router,
+    commands: CommandSet<Router>,
+    ports: Vec<Port>,
+    workers: Vec<JoinHandle<()>>,
+    cores: Vec<Option<u32>>,
+    generator: NodeIndex,
+    receiver: NodeIndex,
+    tx: Arc<CounterTable>,
+    rx: Arc<CounterTable>,
+    next_number: u16,
+    running: Vec<Running>,
+    parts: Vec<Part>,
+    began: u64,
+}
+
+impl Tester {
+    /// One without ports.
+    ///
+    /// # Errors
+    /// When the system refuses memory or threads.
+    pub fn new(options: &Options) -> Result<Tester, TestError> {
+        let workers = options.cores.len().max(1);
+        let mut router = Router::new(RouterOptions { workers, buffers: options.buffers, ..RouterOptions::default() })?;
+        let io = |error: std::io::Error| TestError::Other(error.to_string());
+        let tx = CounterTable::new("/loadtest/tx", workers, NUMBERS, generate::word::WIDTH).map_err(io)?;
+        let rx = CounterTable::new("/loadtest/rx", workers, NUMBERS, receive::word::WIDTH).map_err(io)?;
+        let (own_tx, own_rx) = (tx.clone(), rx.clone());
+        let generator = router.graph.register(Generator::spec(), move |_| {
+            Behaviour::Source(Box::new(Generator::new(own_tx.clone())))
+        })?;
+        let receiver =
+            router.graph.register(Receiver::spec(), move |_| Behaviour::Map(Box::new(Receiver::new(own_rx.clone()))))?;
+        let mut tester = Tester {
+            router,
+            commands: router::commands(),
+            ports: Vec::new(),
+            workers: Vec::new(),
+            cores: options.cores.clone(),
+            generator,
+            receiver,
+            tx,
+            rx,
+            next_number: 1,
+            running: Vec::new(),
+            parts: Vec::new(),
+            began: 0,
+        };
+        tester.cores.resize(workers, None);
+        for (number, core) in tester.cores.iter().copied().enumerate() {
+            let worker = tester.router.graph.worker(number).map_err(|error| TestError::Other(error.to_string()))?;
+            let run = move || {
+                pin("the load tester", core);
+                worker.run();
+            };
+            let thread = std::thread::Builder::new().name(format!("loadtest_{number}"));
+            tester.workers.push(thread.spawn(run).map_err(io)?);
+        }
+        Ok(tester)
+    }
+
+    /// Opens a port.
+    ///
+    /// # Errors
+    /// When the system refuses, or the router.
+    pub fn add_port(&mut self, spec: &PortSpec) -> Result<usize, TestError> {
+        let number = self.ports.len();
+        let device = self.router.open(&port_name(number), &spec.creation).map_err(|source| TestError::Open {
+            number,
+            name: spec.text.clone(),
+            source,
+        })?;
+        let number = self.add_device(&spec.text, device)?;
+        let port = &mut self.ports[number];
+        (port.gateway, port.destination) = (spec.gateway, spec.destination);
+        port.line = spec.line.or(port.line);
+        let index = port.interface;
+        if let Some(mac) = spec.source {
+            self.router.set_mac(index, mac)?;
+            self.ports[number].source = mac;
+        }
+        if let Some(address) = spec.address {
+            self.set_address(number, address)?;
+        }
+        Ok(number)
+    }
+
+    /// Makes a port of a device.
+    ///
+    /// # Errors
+    /// When the router has no place for it.
+    pub fn add_device(&mut self, text: &str, mut device: Device) -> Result<usize, TestError> {
+        let (number, workers) = (self.ports.len(), self.router.graph.workers());
+        let name = port_name(number);
+        let taken: Vec<Arc<Taken>> = (0..workers).map(|_| Arc::default()).collect();
+        let taken = Arc::new(taken);
+        let is_for_all = device.transmit.is_for_all(workers);
+        device.transmit = Box::new(Watched::new(device.transmit, &self.tx, &taken));
+        let (input_node, has_queues) = (device.input_node, !device.receive.is_empty());
+        let line = device.link.speed().map(|speed| f64::from(speed.megabits) * 1e6);
+        let interface = self.router.create_interface(&name, device)?;
+        let known = self.router.interfaces.get(interface)?;
+        let owner = known.transmit_queues.owner.unwrap_or(0);
+        let source = known.mac;
+        let users = if is_for_all { (0..workers).collect() } else { vec![owner] };
+        // Nothing is routed from port to port.
+        let table = number + 1;
+        for line in [
+            format!("ip table add {table}"),
+            format!("ip6 table add {table}"),
+            format!("set interface ip table {name} {table}"),
+            format!("set interface ip6 table {name} {table}"),
+        ] {
+            self.execute(&line)?;
+        }
+        self.router.set_admin(interface, true)?;
+        if has_queues {
+            self.router.set_receive_mode(interface, None, Mode::Polling)?;
+            let input = self.router.graph.find(input_node)?;
+            let edge = self.router.graph.connect(input, receive::NODE)?;
+            for worker in 0..workers {
+                self.router.graph.call_one(worker, move |core| {
+                    if let Some(input) = core.node::<DeviceInput>(input) {
+                        input.set_patch(interface, Some(edge));
+                    }
+                });
+            }
+        }
+        self.ports.push(Port {
+            name: text.into(),
+            interface,
+            line,
+            gateway: None,
+            source,
+            destination: None,
+            is_heard: has_queues,
+            workers: users,
+            taken,
+        });
+        Ok(number)
+    }
+
+    fn set_address(&mut self, number: usize, address: Prefix) -> Result<(), TestError> {
+        self.execute(&format!("set interface ip address {} {address}", port_name(number)))
+    }
+
+    fn execute(&mut self, line: &str) -> Result<(), TestError> {
+        let done = self.commands.execute(&mut self.router, line);
+        done.map(drop).map_err(|error| TestError::Other(format!("{line}: {error}")))
+    }
+
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// Sets what nobody knows of a port: the speed of its line, who its packets go to.
+    pub fn port_mut(&mut self, number: usize) -> &mut Port {
+        &mut self.ports[number]
+    }
+
+    /// Where what a port sends is to come: ports go in pairs, and one alone hears itself.
+    pub fn peer(&self, number: usize) -> usize {
+        if number ^ 1 < self.ports.len() { number ^ 1 } else { number }
+    }
+
+    /// Lets control do what is due until then; `others` is called now and then.
+    pub fn wait(&mut self, until: Instant, others: &mut dyn FnMut()) {
+        loop {
+            self.tick();
+            others();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+    }
+
+    fn tick(&mut self) {
+        let events = self.router.events().clone();
+        while let Ok(event) = events.try_recv() {
+            self.router.handle(event);
+        }
+        self.router.tick();
+    }
+
+    /// Waits until all links are up and all gateways have answered.
+    ///
+    /// # Errors
+    /// Which is not, and what may be the reason.
+    pub fn await_ready(&mut self, others: &mut dyn FnMut()) -> Result<(), TestError> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            self.router.check_links();
+            let Some((number, why)) = self.unready() else { return Ok(()) };
+            if Instant::now() > end {
+                let name = self.ports[number].name.clone();
+                return Err(TestError::Port { number, name, why });
+            }
+            self.wait(Instant::now() + 2 * LOOK, others);
+        }
+    }
+
+    /// A port that is not ready, and why.
+    fn unready(&mut self) -> Option<(usize, String)> {
+        for number in 0..self.ports.len() {
+            if !self.is_link_up(number) {
+                let what = "its link is down: is the other side there, and up?";
+                return Some((number, what.into()));
+            }
+        }
+        for number in 0..self.ports.len() {
+            let Port { interface, gateway, destination, .. } = self.ports[number];
+            let Some(gateway) = gateway.filter(|_| destination.is_none()) else { continue };
+            let key = NeighbourKey::new(interface, gateway);
+            match self.router.neighbours.mac_of(&key) {
+                Some(mac) => self.ports[number].destination = Some(mac),
+                None => {
+                    self.router.resolve_neighbour(key);
+                    let protocol = if gateway.is_ipv4() { "ARP requests" } else { "neighbour solicitations" };
+                    let why = format!(
+                        "{gateway} does not answer {protocol}: is the device up, is that its address, and is it on this port? \
+                         (`dst=MAC' goes without)"
+                    );
+                    return Some((number, why));
+                }
+            }
+        }
+        None
+    }
+
+    pub fn is_link_up(&self, number: usize) -> bool {
+        let interface = self.router.interfaces.get(self.ports[number].interface);
+        interface.is_ok_and(|interface| self.router.interfaces.link_up(interface))
+    }
+
+    /// The first port whose link is down.
+    pub fn down(&mut self) -> Option<usize> {
+        self.router.check_links();
+        (0..self.ports.len()).find(|number| !self.is_link_up(*number))
+    }
+
+    fn ends(&self, number: usize) -> Ends {
+        let peer = &self.ports[self.peer(number)];
+        // Where nobody is asked, the wire leads to the other port.
+        let destination = self.ports[number].destination.unwrap_or(peer.source);
+        Ends { source: self.ports[number].source, destination }
+    }
+
+    /// The streams that ports send of a profile, before they do.
+    ///
+    /// # Errors
+    /// What does not fit together in the profile.
+    pub fn programs(&self, profile: &Profile, port: usize) -> Result<(Vec<Arc<Program>>, Mix), TestError> {
+        let programs = Program::of_port(profile, port, self.ends(port))?;
+        let mix = mix_of(&programs, self.ports[port].line);
+        Ok((programs, mix))
+    }
+
+    /// Sends a profile by these ports.
+    ///
+    /// # Errors
+    /// What does not fit together in the profile, or a rate of a line that nobody knows; then nothing is sent.
+    pub fn start(&mut self, profile: &Profile, senders: &[usize], rate: Rate) -> Result<(), TestError> {
+        let workers = self.router.graph.workers();
+        let (mut running, mut parts, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+        let mut planned = Vec::new();
+        for &port in senders {
+            let (programs, mix) = self.programs(profile, port)?;
+            planned.push((port, rate.pace(&mix)?, programs));
+        }
+        if planned.iter().all(|(.., programs)| programs.is_empty()) {
+            return Err(TestError::Other(format!("profile `{}' has no stream for any port that is to send", profile.name)));
+        }
+        let began = time::ticks() + time::to_ticks(AHEAD);
+        let mut shares: Vec<Vec<PortShare>> = (0..workers).map(|_| Vec::new()).collect();
+        for (port, pace, programs) in planned.into_iter().filter(|(.., programs)| !programs.is_empty()) {
+            let (to, known) = (self.peer(port), &self.ports[port]);
+            let tx_node = format!("{}-tx", port_name(port));
+            let edge = self.router.graph.connect(self.generator, &tx_node)?;
+            let senders = known.workers.clone();
+            let first = running.len();
+            for program in &programs {
+                let wanted = match pace {
+                    Pace::Factor(factor) => Some(program.rate * factor),
+                    Pace::Maximum => None,
+                };
+                running.push(Running { port, to, program: program.clone(), wanted, is_heard: self.ports[to].is_heard });
+            }
+            for (share, &worker) in senders.iter().enumerate() {
+                let (mut makers, mut numbers, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+                for (at, program) in programs.iter().enumerate() {
+                    let number = self.next_number;
+                    self.next_number = self.next_number.checked_add(1).unwrap_or(1);
+                    makers.push(Maker::new(program, number, share, senders.len()));
+                    numbers.push(number);
+                    lines.push(Line { rate: program.rate, mode: program.mode, isg: program.isg, share, shares: senders.len() });
+                    parts.push(Part { number, stream: first + at });
+                    expected.push((number, self.ports[to].interface.0));
+                }
+                let schedule = Schedule::new(&lines, pace, began);
+                let taken = self.ports[port].taken[worker].clone();
+                shares[worker].push(PortShare::new(self.ports[port].interface, edge, schedule, makers, numbers, taken));
+            }
+        }
+        let numbers = || parts.iter().map(|part| usize::from(part.number));
+        self.tx.clear(numbers());
+        self.rx.clear(numbers());
+        let (receiver, generator) = (self.receiver, self.generator);
+        for worker in 0..workers {
+            let expected = expected.clone();
+            self.router.graph.ask(worker, move |core| {
+                if let Some(receiver) = core.node::<Receiver>(receiver) {
+                    receiver.start(&expected);
+                }
+            })?;
+        }
+        for (worker, shares) in shares.into_iter().enumerate() {
+            self.router.graph.call_one(worker, move |core| {
+                if let Some(generator) = core.node::<Generator>(generator) {
+                    generator.start(shares);
+                }
+            });
+        }
+        (self.running, self.parts, self.began) = (running, parts, began);
+        Ok(())
+    }
+
+    /// Has one port, or all, go on at another rate.
+    ///
+    /// # Errors
+    /// When it is a share of a line that nobody knows.
+    pub fn set_rate(&mut self, port: Option<usize>, rate: Rate) -> Result<(), TestError> {
+        for number in (0..self.ports.len()).filter(|number| port.is_none_or(|port| port == *number)) {
+            let programs: Vec<Arc<Program>> =
+                self.running.iter().filter(|stream| stream.port == number).map(|stream| stream.program.clone()).collect();
+            if programs.is_empty() {
+                continue;
+            }
+            let pace = rate.pace(&mix_of(&programs, self.ports[number].line))?;
+            for stream in self.running.iter_mut().filter(|stream| stream.port == number) {
+                stream.wanted = match pace {
+                    Pace::Factor(factor) => Some(stream.program.rate * factor),
+                    Pace::Maximum => None,
+                };
+            }
+            let (generator, interface) = (self.generator, self.ports[number].interface);
+            for worker in 0..self.router.graph.workers() {
+                self.router.graph.call_one(worker, move |core| {
+                    if let Some(generator) = core.node::<Generator>(generator) {
+                        generator.set_pace(Some(interface), pace);
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The streams that run.
+    pub fn running(&self) -> &[Running] {
+        &self.running
+    }
+
+    /// What is counted of each stream by now. What is on its way is in `sent` only: no figure to judge a device by.
+    pub fn counted(&self) -> Vec<Counted> {
+        let mut all = vec![Counted::default(); self.running.len()];
+        for part in &self.parts {
+            let at = usize::from(part.number);
+            let (tx, rx) = (|word| self.tx.sum(at, word), |word| self.rx.sum(at, word));
+            let counted = &mut all[part.stream];
+            let refused = tx(generate::word::REFUSED);
+            counted.sent += tx(generate::word::PACKETS).saturating_sub(refused);
+            counted.sent_bytes += tx(generate::word::BYTES).saturating_sub(tx(generate::word::REFUSED_BYTES));
+            counted.refused += refused;
+            counted.late += tx(generate::word::LATE);
+            counted.starved += tx(generate::word::STARVED);
+            counted.received += rx(receive::word::PACKETS);
+            counted.received_bytes += rx(receive::word::BYTES);
+        }
+        all
+    }
+
+    /// Packets and bytes that a port's device has brought and taken, ours and others, since the program began.
+    pub fn port_counted(&self, number: usize) -> [(u64, u64); 2] {
+        let at = self.ports[number].interface.0 as usize;
+        let counters = &self.router.counters;
+        [&counters.rx, &counters.tx].map(|table| (table.sum(at, 0), table.sum(at, 1)))
+    }
+
+    /// Seconds since the first packet was due.
+    pub fn elapsed(&self) -> f64 {
+        time::seconds(time::ticks().saturating_sub(self.began))
+    }
+
+    /// Whether all streams have sent what they had to.
+    pub fn has_ended(&self) -> bool {
+        let generator = self.generator;
+        (0..self.router.graph.workers()).all(|worker| {
+            let asked = self.router.graph.ask(worker, move |core| core.node::<Generator>(generator).is_none_or(|node| node.has_ended()));
+            asked.unwrap_or(false)
+        })
+    }
+
+    /// Stops, waits until nothing has come for as long as `drain`, and reads what there is to read.
+    ///
+    /// # Errors
+    /// When a worker does not answer.
+    pub fn stop(&mut self, drain: Duration, others: &mut dyn FnMut()) -> Result<Outcome, TestError> {
+        let (generator, receiver) = (self.generator, self.receiver);
+        let mut lateness = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds make sense");
+        let (mut pauses, mut ended) = (Vec::new(), self.began);
+        for worker in 0..self.router.graph.workers() {
+            let stopped = self.router.graph.ask(worker, move |core| core.node::<Generator>(generator).map(Generator::stop))?;
+            let Some((late, away, at)) = stopped else { continue };
+            ended = ended.max(at);
+            for late in late.iter_recorded() {
+                let ns = time::seconds(late.value_iterated_to()) * 1e9;
+                lateness.saturating_record_n(ns as u64, late.count_at_value());
+            }
+            pauses.extend(away.into_iter().filter(|pause| pause.began >= self.began).map(|Pause { began, length }| {
+                (worker, time::seconds(began - self.began), Duration::from_secs_f64(time::seconds(length)))
+            }));
+        }
+        let drained = self.drain(drain, others);
+        let counted = self.counted();
+        let mut received: BTreeMap<usize, Received> = BTreeMap::new();
+        for worker in 0..self.router.graph.workers() {
+            let stopped = self.router.graph.ask(worker, move |core| core.node::<Receiver>(receiver).map(Receiver::stop))?;
+            for (number, of_worker) in stopped.into_iter().flatten() {
+                if let Some(part) = self.parts.iter().find(|part| part.number == number) {
+                    received.entry(part.stream).or_default().add(&of_worker);
+                }
+            }
+        }
+        self.parts.clear();
+        let running = std::mem::take(&mut self.running);
+        let streams = running.into_iter().zip(counted).enumerate();
+        let streams = streams.map(|(at, (running, counted))| {
+            let received = received.remove(&at).unwrap_or_default();
+            Finished { running, counted: Counted { received: received.packets, received_bytes: received.bytes, ..counted }, received }
+        });
+        Ok(Outcome {
+            streams: streams.collect(),
+            seconds: time::seconds(ended.saturating_sub(self.began)),
+            lateness,
+            pauses,
+            began: self.began,
+            drained,
+        })
+    }
+
+    /// Waits until nothing has come for so long, or all has come; how long that took.
+    fn drain(&mut self, quiet: Duration, others: &mut dyn FnMut()) -> Duration {
+        const MOST: Duration = Duration::from_secs(30);
+        let begun = Instant::now();
+        let (mut last, mut changed) = (self.counted(), Instant::now());
+        while changed.elapsed() < quiet && begun.elapsed() < MOST {
+            self.wait(Instant::now() + LOOK, others);
+            let now = self.counted();
+            if now != last {
+                (last, changed) = (now, Instant::now());
+            }
+        }
+        begun.elapsed().saturating_sub(quiet)
+    }
+
+    /// The router that it is made of, to look into.
+    pub fn router(&mut self) -> &mut Router {
+        &mut self.router
+    }
+}
+
+fn port_name(number: usize) -> String {
+    format!("port{number}")
+}
+
+impl Drop for Tester {
+    fn drop(&mut self) {
+        self.router.graph.stop();
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What is said of devices that are known, in this process: exactly what they did.
+
+use quiver_loadtest::device::reference::{Impairments, wire};
+use quiver_loadtest::profile::Profile;
+use quiver_loadtest::rate::Rate;
+use quiver_loadtest::tester::{Finished, Options, Outcome, Tester};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A load tester at both ends of a wire.
+struct Bench {
+    tester: Tester,
+    counts: [Arc<quiver_loadtest::device::reference::Counts>; 2],
+    plug: Arc<AtomicBool>,
+}
+
+impl Bench {
+    fn new(impairments: &str) -> Bench {
+        let wire = wire(&impairments.parse::<Impairments>().unwrap());
+        let mut tester = Tester::new(&Options::default()).unwrap();
+        for (number, end) in wire.ends.into_iter().enumerate() {
+            tester.add_device(&format!("end {number}"), end).unwrap();
+        }
+        tester.await_ready(&mut || {}).unwrap();
+        Bench { tester, counts: wire.counts, plug: wire.plug }
+    }
+
+    /// Sends a profile by these ports, for so long.
+    fn run(&mut self, profile: &str, senders: &[usize], rate: &str, length: Duration) -> Outcome {
+        let profile = match profile.contains('\n') {
+            true => Profile::parse("test.toml", profile).unwrap(),
+            false => Profile::load(profile).unwrap(),
+        };
+        self.tester.start(&profile, senders, rate.parse::<Rate>().unwrap()).unwrap();
+        self.tester.wait(Instant::now() + length, &mut || {});
+        self.tester.stop(Duration::from_millis(200), &mut || {}).unwrap()
+    }
+}
+
+/// A burst of so many packets of 60 bytes, at 100 kpps.
+fn burst(packets: u64) -> String {
+    format!(
+        "[[stream]]\nsize = 60\nrate = \"100kpps\"\nmode = {{ burst = {{ packets = {packets} }} }}\n\
+         layers = [{{ ipv4 = {{}} }}, {{ udp = {{}} }}]\n"
+    )
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+/// Of a stream that had so many packets to send: all are accounted for, by the machine's own pauses if not sent.
+fn assert_due(stream: &Finished, packets: u64) {
+    assert_eq!(stream.counted.sent + stream.counted.late, packets, "{:?}", stream.counted);
+    assert_eq!((stream.counted.refused, stream.counted.starved), (0, 0));
+}
+
+#[test]
+fn a_good_wire_loses_nothing_in_both_directions() {
+    let mut bench = Bench::new("");
+    let outcome = bench.run("bench-var2-imix", &[0, 1], "200kpps", Duration::from_millis(500));
+    assert_eq!(outcome.streams.len(), 6);
+    for stream in &outcome.streams {
+        let received = &stream.received;
+        assert!(stream.counted.sent > 0, "{}", stream.running.program.name);
+        assert_eq!(stream.counted.sent, received.packets);
+        assert_eq!(stream.counted.sent_bytes, received.bytes);
+        assert_eq!((received.duplicates, received.reordered, received.elsewhere, received.too_old), (0, 0, 0, 0));
+        assert_eq!(received.gaps, 0);
+        assert_eq!(received.latency.len(), received.packets);
+    }
+    for way in 0..2 {
+        let of_way = outcome.streams.iter().filter(|stream| stream.running.port == way);
+        assert_eq!(of_way.map(|stream| stream.counted.sent).sum::<u64>(), read(&bench.counts[way].came));
+    }
+}
+
+#[test]
+fn one_in_a_thousand_is_one_in_a_thousand() {
+    let mut bench = Bench::new("lose=1000");
+    let outcome = bench.run(&burst(50_500), &[0], "1", Duration::from_millis(700));
+    let stream = &outcome.streams[0];
+    assert_due(stream, 50_500);
+    assert_eq!(stream.counted.sent - stream.received.packets, stream.counted.sent / 1000);
+    assert_eq!(stream.received.gaps, stream.counted.sent / 1000);
+    assert_eq!(stream.received.longest_gap, 1);
+    assert_eq!(read(&bench.counts[0].lost), stream.counted.sent / 1000);
+}
+
+#[test]
+fn what_is_lost_above_a_rate_is_lost_there_only() {
+    let mut bench = Bench::new("lose=10,above=100kpps");
+    let slow = bench.run("bench", &[0], "50kpps", Duration::from_millis(300));
+    assert_eq!(slow.streams[0].counted.sent, slow.streams[0].received.packets);
+    let before = read(&bench.counts[0].lost);
+    assert_eq!(before, 0);
+    let fast = bench.run("bench", &[0], "300kpps", Duration::from_millis(300));
+    let lost = fast.streams[0].counted.sent - fast.streams[0].received.packets;
+    assert_eq!(lost, read(&bench.counts[0].lost));
+    // All but what came before the wire had seen the rate.
+    let share = lost as f64 / fast.streams[0].counted.sent as f64;
+    assert!((0.05..=0.1).contains(&share), "{share}");
+}
+
+#[test]
+fn copies_are_counted_and_are_no_packets() {
+    let mut bench = Bench::new("duplicate=50");
+    let outcome = bench.run(&burst(10_000), &[0], "1", Duration::from_millis(250));
+    let stream = &outcome.streams[0];
+    assert_due(stream, 10_000);
+    assert_eq!(stream.received.packets, stream.counted.sent);
+    assert_eq!(stream.received.duplicates, stream.counted.sent / 50);
+}
+
+#[test]
+fn disorder_is_counted_with_its_extent() {
+    let mut bench = Bench::new("reorder=100,by=4");
+    let outcome = bench.run(&burst(10_050), &[0], "1", Duration::from_millis(250));
+    let stream = &outcome.streams[0];
+    assert_due(stream, 10_050);
+    assert_eq!(stream.received.packets, stream.counted.sent);
+    assert_eq!(stream.received.reordered, read(&bench.counts[0].reordered));
+    assert_eq!(stream.received.reordered, stream.counted.sent / 100);
+    assert_eq!(stream.received.reordering_extent, 4);
+    assert_eq!(stream.received.duplicates, 0);
+}
+
+#[test]
+fn a_delay_is_seen_as_it_is() {
+    let mut bench = Bench::new("delay=20ms");
+    let outcome = bench.run(&burst(2_000), &[0, 1], "1", Duration::from_millis(100));
+    for stream in &outcome.streams {
+        let latency = &stream.received.latency;
+        assert_eq!(stream.received.packets, stream.counted.sent);
+        // What is added is the time between two looks; a loaded machine may take longer, never less.
+        let [least, half] = [latency.min(), latency.value_at_quantile(0.5)].map(|ns| ns as f64 / 1e6);
+        assert!((19.99..30.0).contains(&least), "{least} ms");
+        assert!((19.99..60.0).contains(&half), "{half} ms");
+    }
+}
+
+#[test]
+fn what_a_device_cannot_carry_is_its_loss() {
+    let mut bench = Bench::new("capacity=50kpps,queue=16");
+    let outcome = bench.run("bench", &[0], "100kpps", Duration::from_millis(400));
+    let stream = &outcome.streams[0];
+    assert_eq!(stream.counted.sent - stream.received.packets, read(&bench.counts[0].lost));
+    let share = stream.received.packets as f64 / outcome.seconds / 50e3;
+    assert!((0.8..1.05).contains(&share), "{share}");
+    // Sixteen wait for a 50000th of a second each.
+    assert!(stream.received.latency.value_at_quantile(0.5) > 300_000);
+}
+
+#[test]
+fn runs_follow_each_other_at_other_rates() {
+    let mut bench = Bench::new("");
+    let first = bench.run("bench-var2-64b", &[0], "10kpps", Duration::from_millis(100));
+    assert_eq!(first.streams[0].counted.sent, first.streams[0].received.packets);
+    bench.tester.start(&Profile::load("tcp-syn").unwrap(), &[0], "10kpps".parse().unwrap()).unwrap();
+    bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
+    bench.tester.set_rate(None, "0".parse().unwrap()).unwrap();
+    bench.tester.wait(Instant::now() + Duration::from_millis(20), &mut || {});
+    let paused = bench.tester.counted();
+    bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
+    assert_eq!(bench.tester.counted(), paused);
+    bench.tester.set_rate(Some(0), "50kpps".parse().unwrap()).unwrap();
+    bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
+    let outcome = bench.tester.stop(Duration::from_millis(50), &mut || {}).unwrap();
+    let stream = &outcome.streams[0];
+    assert!(stream.counted.sent > paused[0].sent + 1000);
+    // The small tag: counted and in order, not timed.
+    assert_eq!(stream.counted.sent, stream.received.packets);
+    assert_eq!((stream.received.latency.len(), stream.received.gaps), (0, 0));
+}
+
+#[test]
+fn as_many_as_go_are_made_without_loss_of_the_wire() {
+    let mut bench = Bench::new("");
+    let outcome = bench.run("bench", &[0], "max", Duration::from_millis(200));
+    let stream = &outcome.streams[0];
+    assert_eq!(stream.counted.sent, stream.received.packets, "{:?}", stream.counted);
+    assert!(stream.counted.sent > 1000);
+}
+
+#[test]
+fn a_wire_that_is_pulled_out_is_seen_and_the_rest_is_kept() {
+    let mut bench = Bench::new("");
+    let profile = Profile::load("bench").unwrap();
+    bench.tester.start(&profile, &[0], "10kpps".parse().unwrap()).unwrap();
+    bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
+    assert_eq!(bench.tester.down(), None);
+    bench.plug.store(false, Ordering::Relaxed);
+    bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
+    assert_eq!(bench.tester.down(), Some(0));
+    let outcome = bench.tester.stop(Duration::from_millis(50), &mut || {}).unwrap();
+    let counted = outcome.streams[0].counted;
+    assert!(counted.sent > 500 && counted.refused > 100, "{counted:?}");
+    assert_eq!(counted.sent, outcome.streams[0].received.packets);
+}
+
+#[test]
+fn no_port_no_link_no_speed_is_said() {
+    let profile = Profile::load("bench").unwrap();
+    let mut bench = Bench::new("");
+    let error = bench.tester.start(&profile, &[0], "50%".parse().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("say `speed=10g' for the port"), "{error}");
+    bench.plug.store(false, Ordering::Relaxed);
+    let error = bench.tester.await_ready(&mut || {}).unwrap_err().to_string();
+    assert!(error.contains("port 0 (end 0): its link is down"), "{error}");
+}
