@@ -2,6 +2,7 @@
 
 use crate::arithmetic::{Bits, FrameSize, scaled, significant};
 use crate::probe::Probe;
+use crate::receive::Received;
 use crate::tester::{Counted, Finished};
 use graph::time;
 use hdrhistogram::Histogram;
@@ -41,6 +42,8 @@ pub struct Report {
     pub lateness: Option<Percentiles>,
     pub probe: Vec<Probe>,
     pub pauses: Vec<PauseReport>,
+    /// What the router under test says of its nodes (`show runtime`) just before packets stop, when it is in this process.
+    pub runtime: Option<String>,
     pub notes: Vec<String>,
 }
 
@@ -208,8 +211,8 @@ impl StreamReport {
             elsewhere: received.elsewhere,
             gaps: received.gaps,
             longest_gap: received.longest_gap,
-            latency: Percentiles::of(&received.latency, 0),
-            pdv: Percentiles::of(&received.latency, received.latency.min()),
+            latency: Percentiles::of(&received.latency, 0).map(|latency| latency.between(received, 0)),
+            pdv: Percentiles::of(&received.latency, received.least).map(|pdv| pdv.between(received, received.least)),
             ipdv: Percentiles::of(&received.ipdv, 0),
             worst_at: (!received.latency.is_empty()).then(|| time::seconds(received.worst_at.saturating_sub(began))),
         }
@@ -247,6 +250,15 @@ impl Percentiles {
             p99_99: at(0.9999),
             max: us(histogram.max()),
         })
+    }
+
+    /// With the least and the longest delay as they were, and not to three digits.
+    fn between(self, received: &Received, less: u64) -> Percentiles {
+        let [min, max] = [received.least, received.longest].map(|ns| (ns - less) as f64 / 1e3);
+        let within = |value: f64| value.clamp(min, max);
+        let Percentiles { samples, mean, p50, p99, p99_9, p99_99, .. } = self;
+        let [mean, p50, p99, p99_9, p99_99] = [mean, p50, p99, p99_9, p99_99].map(within);
+        Percentiles { samples, min, mean, p50, p99, p99_9, p99_99, max }
     }
 }
 

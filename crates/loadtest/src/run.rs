@@ -134,6 +134,7 @@ impl Bench {
         let ports = self.tester.ports().len();
         let senders: Vec<usize> = (0..ports).filter(|port| plan.is_bidirectional || port % 2 == 0).collect();
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        self.show("clear runtime");
         self.tester.start(&plan.profile, &senders, plan.rate)?;
         let (mut samples, begun, mut sampled) = (Vec::new(), Instant::now(), 1);
         let ended = loop {
@@ -162,9 +163,16 @@ impl Bench {
                 break "sent".into();
             }
         };
+        let runtime = self.show("show runtime");
         let device = &mut self.device;
         let outcome = self.tester.stop(plan.drain, &mut || device.iter_mut().for_each(QuiverDevice::tick))?;
-        Ok(self.report(plan, outcome, started, ended, samples))
+        Ok(Report { runtime, ..self.report(plan, outcome, started, ended, samples) })
+    }
+
+    /// What the router under test answers to a command, when it is in this process.
+    fn show(&mut self, command: &str) -> Option<String> {
+        let device = self.device.as_mut()?;
+        Some(device.commands.execute(&mut device.router, command).map_or_else(|error| error.to_string(), |reply| reply.text()))
     }
 
     fn sample(&self) -> Sample {
@@ -253,6 +261,7 @@ impl Bench {
                 .take(MAX_PAUSES)
                 .map(|(worker, at, length)| PauseReport { worker: *worker, at: *at, us: length.as_secs_f64() * 1e6 })
                 .collect(),
+            runtime: None,
             notes,
         }
     }

@@ -5,13 +5,13 @@ use crate::frame::Ends;
 use crate::generate::schedule::{Line, Pace, Schedule};
 use crate::generate::{self, Generator, Pause, PortShare, Taken, Watched};
 use crate::port::PortSpec;
-use crate::profile::{Profile, ProfileError};
+use crate::profile::{Mode, Profile, ProfileError};
 use crate::program::{Maker, Program, mix_of};
 use crate::rate::{Mix, Rate, RateError};
 use crate::receive::{self, Received, Receiver};
 use command::CommandSet;
 use drivers::Device;
-use drivers::input::{DeviceInput, Mode};
+use drivers::input::{self, DeviceInput};
 use graph::{Behaviour, CounterTable, GraphError, InterfaceIndex, NodeIndex, time};
 use hdrhistogram::Histogram;
 use router::neighbour::NeighbourKey;
@@ -262,7 +262,7 @@ impl Tester {
         }
         self.router.set_admin(interface, true)?;
         if has_queues {
-            self.router.set_receive_mode(interface, None, Mode::Polling)?;
+            self.router.set_receive_mode(interface, None, input::Mode::Polling)?;
             let input = self.router.graph.find(input_node)?;
             let edge = self.router.graph.connect(input, receive::NODE)?;
             for worker in 0..workers {
@@ -319,7 +319,8 @@ impl Tester {
             if left.is_zero() {
                 return;
             }
-            std::thread::sleep(left.min(LOOK));
+            // Whoever works on this core is away for as long as control looks.
+            std::thread::sleep(left.min(4 * LOOK));
         }
     }
 
@@ -541,6 +542,10 @@ impl Tester {
 
     /// Whether all streams have sent what they had to.
     pub fn has_ended(&self) -> bool {
+        let goes_on = |mode: Mode| matches!(mode, Mode::Continuous | Mode::MultiBurst { bursts: None, .. });
+        if self.running.iter().any(|stream| goes_on(stream.program.mode)) {
+            return false;
+        }
         let generator = self.generator;
         (0..self.router.graph.workers()).all(|worker| {
             let asked = self.router.graph.ask(worker, move |core| core.node::<Generator>(generator).is_none_or(|node| node.has_ended()));

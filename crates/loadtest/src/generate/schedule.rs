@@ -13,9 +13,10 @@ use std::time::Duration;
 /// Bits behind the point of a tick. Six days fit before it at 2.6 GHz, and at 60 Mpps an interval is rounded by less than a
 /// millionth.
 const FRACTION: u32 = 13;
-/// What is due for longer is not sent any more: after a pause the device under test shall not get a burst that nobody asked
-/// for.
+/// What is due for longer is not sent any more, unless it is a few packets: after a pause the device under test shall not get
+/// a burst that nobody asked for.
 const PATIENCE: Duration = Duration::from_micros(100);
+const FEW: u64 = 32;
 /// Of packets, when as many as go are wanted.
 const MEAN_INTERVAL: f64 = (1 << 18) as f64;
 /// Later than any packet.
@@ -78,7 +79,7 @@ impl Schedule {
             next: BinaryHeap::new(),
             pace,
             start,
-            patience: time::to_ticks(PATIENCE) << FRACTION,
+            patience: 0,
         };
         schedule.set_intervals();
         for (stream, times) in schedule.times.iter().enumerate() {
@@ -100,6 +101,8 @@ impl Schedule {
             }
         };
         self.times.iter_mut().for_each(|times| times.interval = times.interval(factor));
+        let rate: f64 = self.times.iter().map(|times| 1.0 / times.interval as f64).sum();
+        self.patience = (time::to_ticks(PATIENCE) << FRACTION).max((FEW as f64 / rate) as u64);
     }
 
     /// Goes on at another pace from now on.

@@ -49,8 +49,11 @@ pub struct Received {
     /// How often numbers were left out, and how many at most in a row: lost, or still to come.
     pub gaps: u64,
     pub longest_gap: u64,
-    /// One way, in nanoseconds.
+    /// One way, in nanoseconds: three digits of each.
     pub latency: Histogram<u64>,
+    /// The least and the longest of them, exactly.
+    pub least: u64,
+    pub longest: u64,
     /// Its differences from one packet to the next, without sign (IPDV, RFC 5481 section 3.1).
     pub ipdv: Histogram<u64>,
     /// When the longest delay was seen, in ticks.
@@ -74,6 +77,8 @@ impl Default for Received {
             gaps: 0,
             longest_gap: 0,
             latency: histogram(),
+            least: u64::MAX,
+            longest: 0,
             ipdv: histogram(),
             worst_at: 0,
         }
@@ -92,9 +97,10 @@ impl Received {
         self.elsewhere += other.elsewhere;
         self.gaps += other.gaps;
         self.longest_gap = self.longest_gap.max(other.longest_gap);
-        if other.latency.max() > self.latency.max() {
-            self.worst_at = other.worst_at;
+        if other.longest > self.longest {
+            (self.longest, self.worst_at) = (other.longest, other.worst_at);
         }
+        self.least = self.least.min(other.least);
         self.latency.add(&other.latency).expect("they have the same bounds");
         self.ipdv.add(&other.ipdv).expect("they have the same bounds");
     }
@@ -117,7 +123,6 @@ pub struct Tracker {
     /// The last packet that was timed: its number and its delay in units of the stamp.
     last: Option<(u64, u32)>,
     ns_per_unit: f64,
-    longest: u32,
 }
 
 impl Tracker {
@@ -134,7 +139,6 @@ impl Tracker {
             arrivals: 0,
             last: None,
             ns_per_unit: f64::from(1 << TIME_SHIFT) / time::ticks_per_second() * 1e9,
-            longest: 0,
         }
     }
 
@@ -275,10 +279,11 @@ impl Tracker {
     #[inline]
     fn time(&mut self, stamp: u32, packets: u64, now: u64) -> u32 {
         let units = crate::tag::stamp(now).wrapping_sub(stamp);
-        if units > self.longest {
-            (self.longest, self.received.worst_at) = (units, now);
-        }
         let ns = (f64::from(units) * self.ns_per_unit) as u64;
+        if ns > self.received.longest {
+            (self.received.longest, self.received.worst_at) = (ns, now);
+        }
+        self.received.least = self.received.least.min(ns);
         self.received.latency.saturating_record_n(ns, packets);
         units
     }
@@ -359,8 +364,8 @@ mod tests {
             tracker.take(n, Some(u32::MAX - delay), 1, now);
         }
         tracker.settle(now);
-        let Received { latency, ipdv, worst_at, .. } = &tracker.received;
-        assert!((9_980..10_020).contains(&latency.min()) && (14_970..15_030).contains(&latency.max()));
+        let Received { least, longest, ipdv, worst_at, .. } = &tracker.received;
+        assert!((9_980..10_001).contains(least) && (14_980..15_001).contains(longest), "{least} {longest}");
         // From 0 to 1 none, from 1 to 2 five microseconds; 3 is missing.
         assert_eq!(ipdv.len(), 2);
         assert!((4_950..5_050).contains(&ipdv.max()));
