@@ -225,13 +225,13 @@ class Testpmd:
 
     __test__ = False
 
-    def __init__(self, lab, role, filename, mode, queues=1, more="", memory="--no-huge"):
+    def __init__(self, lab, role, filename, mode, queues=1, more="", memory="--no-huge", topology="loop"):
         require("dpdk-testpmd")
         device = f"net_memif0,role={'server' if role == 'master' else 'client'},id=0,socket={filename},socket-abstract=no{more}"
         command = [
             "stdbuf", "-oL", "dpdk-testpmd", *memory.split(), "-m", "128", "--no-pci", "--no-telemetry", *([] if "in-memory" in memory else ["--file-prefix", f"quiver-{os.getpid()}-{id(self)}"]),
             "-l", "0,1", "--vdev", device, "--", "-i", "--total-num-mbufs=4096", f"--rxq={queues}", f"--txq={queues}",
-            f"--forward-mode={mode}", "--port-topology=loop", "--no-mlockall",
+            f"--forward-mode={mode}", f"--port-topology={topology}", "--no-mlockall", "--no-flush-rx",
         ]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         lab.stack.callback(self.kill)
@@ -253,9 +253,9 @@ class Testpmd:
         wait_until(lambda: self.prompts() > before, f"testpmd has done `{command}'", seconds=10)
         return "".join(self.said[at:])
 
-    def counts(self):
+    def counts(self, port=0):
         """Packets received and sent."""
-        shown = self.tell("show port stats 0")
+        shown = self.tell(f"show port stats {port}")
         return tuple(int(re.search(rf"{word}-packets:\s+(\d+)", shown)[1]) for word in ("RX", "TX"))
 
     def kill(self):

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long each core is watched before a run.
 const PROBE: Duration = Duration::from_millis(100);
+/// How long a router under test may take to find its neighbours.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked whether the run has to end.
 const LOOK: Duration = Duration::from_millis(50);
 /// Most samples of a run.
@@ -123,6 +125,15 @@ impl Bench {
             port.line = plan.line.or(port.line);
         }
         tester.await_ready(&mut || device.iter_mut().for_each(QuiverDevice::tick))?;
+        if let Some(device) = &mut device {
+            let end = Instant::now() + PATIENCE;
+            while !device.is_ready() {
+                if Instant::now() > end {
+                    return Err(TestError::Other("the router under test does not find its neighbours".into()));
+                }
+                tester.wait(Instant::now() + LOOK / 5, &mut || device.tick());
+            }
+        }
         Ok(Bench { tester, device, reference, cores, probe })
     }
 

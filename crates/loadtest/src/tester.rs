@@ -21,7 +21,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use wire::{MacAddress, Prefix};
+use wire::MacAddress;
 
 /// Numbers of streams: as many as tags can say.
 const NUMBERS: usize = 1 << 16;
@@ -226,8 +226,8 @@ impl Tester {
             self.router.set_mac(index, mac)?;
             self.ports[number].source = mac;
         }
-        if let Some(address) = spec.address {
-            self.set_address(number, address)?;
+        for address in &spec.addresses {
+            self.execute(&format!("set interface ip address {} {address}", port_name(number)))?;
         }
         Ok(number)
     }
@@ -285,10 +285,6 @@ impl Tester {
             taken,
         });
         Ok(number)
-    }
-
-    fn set_address(&mut self, number: usize, address: Prefix) -> Result<(), TestError> {
-        self.execute(&format!("set interface ip address {} {address}", port_name(number)))
     }
 
     fn execute(&mut self, line: &str) -> Result<(), TestError> {

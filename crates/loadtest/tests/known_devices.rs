@@ -3,7 +3,7 @@
 use quiver_loadtest::device::reference::{Impairments, wire};
 use quiver_loadtest::profile::Profile;
 use quiver_loadtest::rate::Rate;
-use quiver_loadtest::tester::{Finished, Options, Outcome, Tester};
+use quiver_loadtest::tester::{Counted, Finished, Options, Outcome, Tester};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -33,7 +33,10 @@ impl Bench {
             false => Profile::load(profile).unwrap(),
         };
         self.tester.start(&profile, senders, rate.parse::<Rate>().unwrap()).unwrap();
-        self.tester.wait(Instant::now() + length, &mut || {});
+        let end = Instant::now() + length;
+        while Instant::now() < end && !self.tester.has_ended() {
+            self.tester.wait(Instant::now() + Duration::from_millis(10), &mut || {});
+        }
         self.tester.stop(Duration::from_millis(200), &mut || {}).unwrap()
     }
 }
@@ -50,10 +53,10 @@ fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-/// Of a stream that had so many packets to send: all are accounted for, by the machine's own pauses if not sent.
+/// Of a stream that had so many packets to send.
 fn assert_due(stream: &Finished, packets: u64) {
-    assert_eq!(stream.counted.sent + stream.counted.late, packets, "{:?}", stream.counted);
-    assert_eq!((stream.counted.refused, stream.counted.starved), (0, 0));
+    let Counted { sent, refused, late, starved, .. } = stream.counted;
+    assert_eq!((sent, refused, late, starved), (packets, 0, 0, 0));
 }
 
 #[test]
@@ -79,7 +82,7 @@ fn a_good_wire_loses_nothing_in_both_directions() {
 #[test]
 fn one_in_a_thousand_is_one_in_a_thousand() {
     let mut bench = Bench::new("lose=1000");
-    let outcome = bench.run(&burst(50_500), &[0], "1", Duration::from_millis(700));
+    let outcome = bench.run(&burst(50_500), &[0], "1", Duration::from_secs(20));
     let stream = &outcome.streams[0];
     assert_due(stream, 50_500);
     assert_eq!(stream.counted.sent - stream.received.packets, stream.counted.sent / 1000);
@@ -106,7 +109,7 @@ fn what_is_lost_above_a_rate_is_lost_there_only() {
 #[test]
 fn copies_are_counted_and_are_no_packets() {
     let mut bench = Bench::new("duplicate=50");
-    let outcome = bench.run(&burst(10_000), &[0], "1", Duration::from_millis(250));
+    let outcome = bench.run(&burst(10_000), &[0], "1", Duration::from_secs(20));
     let stream = &outcome.streams[0];
     assert_due(stream, 10_000);
     assert_eq!(stream.received.packets, stream.counted.sent);
@@ -116,7 +119,7 @@ fn copies_are_counted_and_are_no_packets() {
 #[test]
 fn disorder_is_counted_with_its_extent() {
     let mut bench = Bench::new("reorder=100,by=4");
-    let outcome = bench.run(&burst(10_050), &[0], "1", Duration::from_millis(250));
+    let outcome = bench.run(&burst(10_050), &[0], "1", Duration::from_secs(20));
     let stream = &outcome.streams[0];
     assert_due(stream, 10_050);
     assert_eq!(stream.received.packets, stream.counted.sent);
@@ -129,7 +132,7 @@ fn disorder_is_counted_with_its_extent() {
 #[test]
 fn a_delay_is_seen_as_it_is() {
     let mut bench = Bench::new("delay=20ms");
-    let outcome = bench.run(&burst(2_000), &[0, 1], "1", Duration::from_millis(100));
+    let outcome = bench.run(&burst(2_000), &[0, 1], "1", Duration::from_secs(20));
     for stream in &outcome.streams {
         let latency = &stream.received.latency;
         assert_eq!(stream.received.packets, stream.counted.sent);

@@ -6,7 +6,9 @@ use command::CommandSet;
 use drivers::memif::{self, Role};
 use graph::schedule;
 use router::interface::Creation;
+use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
@@ -69,8 +71,10 @@ impl QuiverDevice {
             };
             let index = router.create(&name, Creation::Memif(options)).map_err(text)?;
             router.set_receive_mode(index, None, drivers::input::Mode::Polling).map_err(text)?;
-            let (net, host) = (number + 1, 2);
-            *port = format!("memif:{socket},queues={workers},ip=100.64.{net}.{host}/30,gw=100.64.{net}.1");
+            let net = number + 1;
+            *port = format!(
+                "memif:{socket},queues={workers},ip=100.64.{net}.2/30,ip=2001:2:0:{net}::2/64,gw=100.64.{net}.1"
+            );
         }
         let commands = router::commands();
         for line in CONFIGURATION.lines() {
@@ -88,6 +92,27 @@ impl QuiverDevice {
             device.workers.push(thread.spawn(run).map_err(|error| error.to_string())?);
         }
         Ok(device)
+    }
+
+    /// Whether its links are up, and it knows who is behind them: it asks for those that it does not.
+    pub fn is_ready(&mut self) -> bool {
+        self.router.check_links();
+        let (mut known, mut down) = (true, false);
+        for (number, name) in ["e0", "e1"].into_iter().enumerate() {
+            let index = self.router.interfaces.find(name).expect("it was made with both");
+            down |= !self.router.interfaces.get(index).is_ok_and(|interface| self.router.interfaces.link_up(interface));
+            let net = number as u16 + 1;
+            for hop in [IpAddr::from([100, 64, net as u8, 2]), IpAddr::from([0x2001, 2, 0, net, 0, 0, 0, 2])] {
+                let key = NeighbourKey::new(index, hop);
+                if self.router.neighbours.mac_of(&key).is_none() {
+                    known = false;
+                    if !down {
+                        self.router.resolve_neighbour(key);
+                    }
+                }
+            }
+        }
+        known && !down
     }
 
     /// Lets its control do what is due.

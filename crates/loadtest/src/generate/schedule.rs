@@ -243,11 +243,11 @@ impl Times {
         if late <= patience {
             return at;
         }
-        // Up to the end of a burst, not beyond.
-        let skipped = ((late - patience) / self.interval).min(self.left.saturating_sub(1));
         if self.left != u64::MAX {
-            self.left -= skipped;
+            // A burst has all its packets, later.
+            return now;
         }
+        let skipped = (late - patience) / self.interval;
         if skipped > 0 {
             missed(skipped);
         }
@@ -330,6 +330,23 @@ mod tests {
             assert!((99..=103).contains(&due.packets), "{}", due.packets);
             assert!((9_890..=9_902).contains(&skipped), "{skipped}");
             assert!(due.late <= after(103e-6) && due.late >= after(97e-6), "{}", due.late);
+        }
+    }
+
+    #[test]
+    fn bursts_have_all_their_packets_however_late() {
+        for streams in [1, 2] {
+            let burst = Line { mode: Mode::Burst { packets: 1000 }, ..line(1e6) };
+            let mut schedule = Schedule::new(&vec![burst; streams], Pace::Factor(1.0), 0);
+            let (mut order, mut sent) = ([0; 256], 0);
+            // Half a millisecond too late, then every ten microseconds.
+            for n in 0..1000 {
+                let now = ((500e-6 + f64::from(n) * 10e-6) * time::ticks_per_second()) as u64;
+                let due = schedule.due(now, &mut order, |_, _| panic!("nothing is left out"));
+                assert!(due.packets <= 11 * streams, "{} at once", due.packets);
+                sent += due.packets;
+            }
+            assert_eq!(sent, 1000 * streams);
         }
     }
 

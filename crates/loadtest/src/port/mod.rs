@@ -26,8 +26,8 @@ pub struct PortSpec {
     /// What was written.
     pub text: String,
     pub creation: Creation,
-    /// Its own address, and who its packets go to.
-    pub address: Option<Prefix>,
+    /// Its own addresses, and who its packets go to.
+    pub addresses: Vec<Prefix>,
     pub gateway: Option<IpAddr>,
     pub source: Option<MacAddress>,
     pub destination: Option<MacAddress>,
@@ -83,12 +83,13 @@ impl FromStr for PortSpec {
             }),
             _ => return Err(wrong(format!("write {DRIVERS}"))),
         };
-        let (mut address, mut gateway, mut source, mut destination, mut line) = (None, None, None, None, None);
+        let (mut gateway, mut source, mut destination, mut line) = (None, None, None, None);
+        let mut addresses: Vec<Prefix> = Vec::new();
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             let no = |what: &str| wrong(format!("`{part}': {what}"));
             match key {
-                "ip" => address = Some(value.parse::<Prefix>().map_err(|_| no("an address with its network, as 192.0.2.2/24"))?),
+                "ip" => addresses.push(value.parse().map_err(|_| no("an address with its network, as 192.0.2.2/24"))?),
                 "gw" => gateway = Some(value.parse::<IpAddr>().map_err(|_| no("an address"))?),
                 "src" => source = Some(value.parse::<MacAddress>().map_err(|_| no("an Ethernet address"))?),
                 "dst" => destination = Some(value.parse::<MacAddress>().map_err(|_| no("an Ethernet address"))?),
@@ -96,14 +97,13 @@ impl FromStr for PortSpec {
                 _ => set(&mut creation, key, value).map_err(|message| no(&message))?,
             }
         }
-        match (&address, &gateway, &destination) {
-            (Some(address), Some(gateway), _) if !address.contains(*gateway) => {
-                return Err(wrong(format!("the gateway {gateway} is not in the port's network {address}")));
-            }
-            (None, Some(_), _) => return Err(wrong("who asks for a gateway has an address itself: `ip=ADDRESS/LENGTH'".into())),
-            _ => {}
+        if let Some(gateway) = gateway.filter(|gateway| !addresses.iter().any(|network| network.contains(*gateway))) {
+            return Err(wrong(match addresses.is_empty() {
+                true => "who asks for a gateway has an address itself: `ip=ADDRESS/LENGTH'".into(),
+                false => format!("the gateway {gateway} is not in a network of the port"),
+            }));
         }
-        Ok(PortSpec { text: text.into(), creation, address, gateway, source, destination, line })
+        Ok(PortSpec { text: text.into(), creation, addresses, gateway, source, destination, line })
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
             ("memif:", "write `null'"),
             ("null,ip=192.0.2.1", "an address with its network"),
             ("null,gw=192.0.2.1", "who asks for a gateway has an address itself"),
-            ("null,ip=192.0.2.2/24,gw=192.0.3.1", "is not in the port's network"),
+            ("null,ip=192.0.2.2/24,gw=192.0.3.1", "is not in a network of the port"),
             ("null,colour=red", "`colour=red': not known of this driver"),
             ("memif:x,ring=100", "a power of two"),
             ("af_packet:eth0,queues=0", "a number from 1 to 64"),

@@ -75,7 +75,7 @@ fn ports(text: &str, interface_of: &dyn Fn(&str) -> Result<String, String>) -> R
         };
         let mut spec: PortSpec = device.parse()?;
         if let (Some(ip), Some(gateway)) = (info.ip, info.default_gw) {
-            spec.address = Some(wire::Prefix::V4(network(ip, gateway)));
+            spec.addresses = vec![wire::Prefix::V4(network(ip, gateway))];
             spec.gateway = Some(gateway.into());
         }
         spec.source = info.src_mac.as_ref().map(Mac::address).transpose()?;
@@ -151,7 +151,7 @@ mod tests {
 ";
         let ports = ports(text, &found).unwrap();
         assert_eq!(ports[0].text, "af_xdp:eth-0000:05:00.0");
-        assert_eq!(ports[1].address.unwrap().to_string(), "100.65.2.2/30");
+        assert_eq!(ports[1].addresses[0].to_string(), "100.65.2.2/30");
         assert_eq!(ports[1].gateway, Some("100.65.2.1".parse().unwrap()));
         let text = "\
 - version: 2
