@@ -412,7 +412,8 @@ impl Maker {
         if !self.program.varied.is_empty() {
             self.vary(n);
         }
-        let mut sequence = self.made as u32;
+        let sequence = self.made as u32;
+        let mut words = tag::Words::new(self.number, sequence, stamp);
         self.made += n as u64;
         let Program { cycle, varied, changing, .. } = &*self.program;
         let mut turn = if cycle.len() == 1 { 0 } else { (self.made - n as u64) as usize % cycle.len() };
@@ -443,14 +444,14 @@ impl Maker {
             match frame.tag {
                 TagPlace::Full(at) => {
                     let place = bytes[usize::from(at)..].first_chunk_mut().expect("the frame has room");
-                    tag::write(place, tag::head(self.number, sequence), stamp);
+                    words.write(place);
                 }
                 TagPlace::Small { at, .. } => {
-                    bytes[usize::from(at)..][..tag::SMALL].copy_from_slice(&tag::small(sequence));
+                    bytes[usize::from(at)..][..tag::SMALL].copy_from_slice(&tag::small(words.head as u32));
                 }
                 TagPlace::None => {}
             }
-            sequence = sequence.wrapping_add(1);
+            words = if words.head as u32 == u32::MAX { tag::Words::new(self.number, 0, stamp) } else { words.next() };
             *length = frame.length;
         }
     }

@@ -42,6 +42,8 @@ pub struct Report {
     pub lateness: Option<Percentiles>,
     pub probe: Vec<Probe>,
     pub pauses: Vec<PauseReport>,
+    /// By port.
+    pub carried: Vec<Carried>,
     /// What the router under test says of its nodes (`show runtime`) just before packets stop, when it is in this process.
     pub runtime: Option<String>,
     pub notes: Vec<String>,
@@ -280,6 +282,14 @@ pub struct SamplePort {
     pub received_packets: u64,
     pub received_bytes: u64,
     pub not_sent: u64,
+}
+
+/// All that a port's device carried during the run, the load tester's packets and others.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Carried {
+    pub port: usize,
+    pub received_packets: u64,
+    pub sent_packets: u64,
 }
 
 /// A worker of the load tester that was away.

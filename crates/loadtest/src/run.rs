@@ -6,7 +6,7 @@ use crate::port::PortSpec;
 use crate::probe::probe;
 use crate::profile::Profile;
 use crate::rate::Rate;
-use crate::report::{FORMAT, Machine, PauseReport, Percentiles, Report, Sample, SamplePort, StreamReport, TOLERANCE, share};
+use crate::report::{Carried, FORMAT, Machine, PauseReport, Percentiles, Report, Sample, SamplePort, StreamReport, TOLERANCE, share};
 use crate::tester::{Counted, Options, Outcome, TestError, Tester};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -70,6 +70,8 @@ pub struct Plan {
     pub cores: Option<Vec<u32>>,
     pub device_cores: Option<Vec<u32>>,
     pub buffers: u32,
+    /// Packets are told apart and accounted for; else only ports count.
+    pub accounts: bool,
 }
 
 /// The load tester with the device under test, ready to run.
@@ -146,6 +148,9 @@ impl Bench {
         let senders: Vec<usize> = (0..ports).filter(|port| plan.is_bidirectional || port % 2 == 0).collect();
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         self.show("clear runtime");
+        let before: Vec<_> = (0..ports).map(|port| self.tester.port_counted(port)).collect();
+        // What gateways are asked is not ours to leave unread: only the run is blind.
+        self.tester.set_blind(!plan.accounts)?;
         self.tester.start(&plan.profile, &senders, plan.rate)?;
         let (mut samples, begun, mut sampled) = (Vec::new(), Instant::now(), 1);
         let ended = loop {
@@ -177,7 +182,14 @@ impl Bench {
         let runtime = self.show("show runtime");
         let device = &mut self.device;
         let outcome = self.tester.stop(plan.drain, &mut || device.iter_mut().for_each(QuiverDevice::tick))?;
-        Ok(Report { runtime, ..self.report(plan, outcome, started, ended, samples) })
+        self.tester.set_blind(false)?;
+        let carried = |(port, before): (usize, [(u64, u64); 2])| {
+            let [received, sent] = self.tester.port_counted(port);
+            let [had_received, had_sent] = before;
+            Carried { port, received_packets: received.0 - had_received.0, sent_packets: sent.0 - had_sent.0 }
+        };
+        let carried = before.into_iter().enumerate().map(carried).collect();
+        Ok(Report { runtime, carried, ..self.report(plan, outcome, started, ended, samples) })
     }
 
     /// What the router under test answers to a command, when it is in this process.
@@ -234,7 +246,10 @@ impl Bench {
                 pauses.len()
             ));
         }
-        for stream in streams.iter().filter(|stream| !stream.running.program.is_tagged()) {
+        if !plan.accounts {
+            notes.push("Nothing was accounted for, as was asked: only ports count.".into());
+        }
+        for stream in streams.iter().filter(|stream| plan.accounts && !stream.running.program.is_tagged()) {
             notes.push(format!("Stream {}: its packets have no room for a tag: only what is sent is known.", stream.running.program.name));
         }
         let unheard = streams.iter().filter(|stream| !stream.running.is_heard).map(|stream| stream.running.to);
@@ -272,6 +287,7 @@ impl Bench {
                 .take(MAX_PAUSES)
                 .map(|(worker, at, length)| PauseReport { worker: *worker, at: *at, us: length.as_secs_f64() * 1e6 })
                 .collect(),
+            carried: Vec::new(),
             runtime: None,
             notes,
         }

@@ -50,11 +50,55 @@ fn fold(head: u64, stamp: u32) -> u64 {
     (sum & 0xffff) + (sum >> 16)
 }
 
-/// Writes the tag to the first bytes of `at`.
-#[inline(always)]
-pub fn write(at: &mut [u8; LENGTH], head: u64, stamp: u32) {
-    at[6..].copy_from_slice(&tail(head, stamp).to_be_bytes());
-    at[..8].copy_from_slice(&head.to_be_bytes());
+/// The words of one packet's tag, from which those of the next follow: their sum has one more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Words {
+    pub head: u64,
+    pub tail: u64,
+}
+
+impl Words {
+    #[inline(always)]
+    pub fn new(stream: u16, sequence: u32, stamp: u32) -> Words {
+        let head = head(stream, sequence);
+        Words { head, tail: tail(head, stamp) }
+    }
+
+    /// Of the next packet, sent at the same time. (The numbers of a stream start anew after 2^32: `new` is to be asked then.)
+    #[inline(always)]
+    pub fn next(self) -> Words {
+        let head = self.head + 1;
+        let rounds = head & 0xffff == 0 || self.tail & 0xffff == 0;
+        let tail = if rounds { tail(head, (self.tail >> 16) as u32) } else { self.tail + (1 << 48) - 1 };
+        Words { head, tail }
+    }
+
+    /// Writes the tag to the first bytes of `at`.
+    #[inline(always)]
+    pub fn write(self, at: &mut [u8; LENGTH]) {
+        at[6..].copy_from_slice(&self.tail.to_be_bytes());
+        at[..8].copy_from_slice(&self.head.to_be_bytes());
+    }
+
+    /// What stands there, be it a tag or not.
+    #[inline(always)]
+    pub fn read(at: &[u8; LENGTH]) -> Words {
+        let head = u64::from_be_bytes(*at.first_chunk().expect("it is longer"));
+        Words { head, tail: u64::from_be_bytes(*at.last_chunk().expect("it is longer")) }
+    }
+
+    #[inline(always)]
+    pub fn stream(self) -> u16 {
+        (self.head >> 32) as u16
+    }
+
+    /// What they say; none: they are no tag, or have changed.
+    #[inline(always)]
+    pub fn tag(self) -> Option<Tag> {
+        let stamp = (self.tail >> 16) as u32;
+        let is_one = self.head >> 48 == MAGIC && self.tail & 0xffff == fold(self.head, stamp) ^ 0xffff;
+        is_one.then_some(Tag { stream: self.stream(), sequence: self.head as u32, stamp })
+    }
 }
 
 /// What a tag says.
@@ -68,11 +112,7 @@ pub struct Tag {
 /// Reads a tag; none: it is none, or bytes of it have changed.
 #[inline(always)]
 pub fn read(at: &[u8; LENGTH]) -> Option<Tag> {
-    let head = u64::from_be_bytes(*at.first_chunk().expect("it is longer"));
-    let last = u64::from_be_bytes(*at.last_chunk().expect("it is longer"));
-    let stamp = (last >> 16) as u32;
-    let is_one = head >> 48 == MAGIC && last & 0xffff == fold(head, stamp) ^ 0xffff;
-    is_one.then_some(Tag { stream: (head >> 32) as u16, sequence: head as u32, stamp })
+    Words::read(at).tag()
 }
 
 /// The small tag of a sequence number.
@@ -96,7 +136,7 @@ mod tests {
 
     fn tag(stream: u16, sequence: u32, time: u32) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
-        write(&mut bytes, head(stream, sequence), time);
+        Words::new(stream, sequence, time).write(&mut bytes);
         bytes
     }
 
@@ -106,6 +146,12 @@ mod tests {
             let bytes = tag(stream, sequence, stamp);
             prop_assert_eq!(read(&bytes), Some(Tag { stream, sequence, stamp }));
             prop_assert_eq!(wire::checksum::checksum(&bytes), 0);
+        }
+
+        #[test]
+        fn one_follows_from_the_other(stream: u16, sequence in 0..u32::MAX, stamp: u32) {
+            let next = Words::new(stream, sequence, stamp).next();
+            prop_assert_eq!(next.tag(), Words::new(stream, sequence + 1, stamp).tag());
         }
 
         #[test]

@@ -470,6 +470,22 @@ impl Tester {
         Ok(())
     }
 
+    /// Lets all that comes end unread, or not: to see what accounting costs. Nothing but the ports' own counts is known then.
+    ///
+    /// # Errors
+    /// When a worker does not answer.
+    pub fn set_blind(&mut self, is_blind: bool) -> Result<(), TestError> {
+        let receiver = self.receiver;
+        for worker in 0..self.router.graph.workers() {
+            self.router.graph.ask(worker, move |core| {
+                if let Some(receiver) = core.node::<Receiver>(receiver) {
+                    receiver.set_blind(is_blind);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
     /// Has one port, or all, go on at another rate.
     ///
     /// # Errors

@@ -82,6 +82,9 @@ struct RunOptions {
     /// Packet buffers of the load tester.
     #[arg(long, default_value_t = 32_768, value_name = "N")]
     buffers: u32,
+    /// Account for nothing, to see what accounting costs.
+    #[arg(long)]
+    no_accounting: bool,
     /// Write all figures as JSON to a file, or to standard output (-).
     #[arg(short, long, value_name = "FILE")]
     output: Option<String>,
@@ -182,8 +185,9 @@ fn test(options: &RunOptions) -> Result<(), String> {
         Some(file) => read_trex(file).map_err(|error| error.to_string())?,
         None => options.port.clone(),
     };
+    let profile = Profile::load(&options.profile).map_err(|error| error.to_string())?;
     let plan = Plan {
-        profile: Profile::load(&options.profile).map_err(|error| error.to_string())?,
+        profile: if options.no_accounting { profile.untagged() } else { profile },
         device: options.dut.clone().unwrap_or(DeviceSpec::Outside),
         ports,
         line: options.speed,
@@ -195,6 +199,7 @@ fn test(options: &RunOptions) -> Result<(), String> {
         cores: options.cores.clone(),
         device_cores: options.dut_cores.clone(),
         buffers: options.buffers,
+        accounts: !options.no_accounting,
     };
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

@@ -350,6 +350,13 @@ impl Profile {
         Ok(())
     }
 
+    /// The same with packets that are not told apart.
+    #[must_use]
+    pub fn untagged(mut self) -> Profile {
+        self.streams.iter_mut().for_each(|stream| stream.get_mut().tag = false);
+        self
+    }
+
     /// Its streams, as they were written.
     pub fn streams(&self) -> impl Iterator<Item = &Stream> {
         self.streams.iter().map(Spanned::get_ref)

@@ -2,6 +2,7 @@
 
 mod tracker;
 
+use tracker::Run;
 pub use tracker::{Received, Tracker};
 
 use crate::layout::{Kind, Layout};
@@ -35,6 +36,8 @@ pub struct Receiver {
     trackers: Vec<Option<Box<Tracker>>>,
     /// Whether a number was ever given out.
     issued: u32,
+    /// All that comes ends here unread.
+    is_blind: bool,
     /// Trackers with packets that are not accounted for yet.
     touched: Vec<u16>,
     rx: Arc<CounterTable>,
@@ -42,7 +45,7 @@ pub struct Receiver {
 
 impl Receiver {
     pub fn new(rx: Arc<CounterTable>) -> Receiver {
-        Receiver { trackers: Vec::new(), issued: 0, touched: Vec::with_capacity(graph::VECTOR_SIZE), rx }
+        Receiver { trackers: Vec::new(), issued: 0, is_blind: false, touched: Vec::with_capacity(graph::VECTOR_SIZE), rx }
     }
 
     pub fn spec() -> NodeSpec {
@@ -62,10 +65,51 @@ impl Receiver {
         }
     }
 
+    /// Lets all that comes end here unread, or not: to see what accounting costs.
+    pub fn set_blind(&mut self, is_blind: bool) {
+        self.is_blind = is_blind;
+    }
+
     /// What came of each, by number. What comes from now on is of an earlier run.
     pub fn stop(&mut self) -> Vec<(u16, Received)> {
         let trackers = std::mem::take(&mut self.trackers).into_iter().enumerate();
         trackers.filter_map(|(number, tracker)| Some((number as u16, tracker?.received))).collect()
+    }
+
+    /// Counts packets from `at` on that go with those that came just before, each with its stream; the first that does not,
+    /// with its tag.
+    #[inline]
+    fn pass(&mut self, buffers: &Buffers, vector: &mut Vector, at: usize) -> Option<(usize, Option<tag::Tag>)> {
+        let columns = vector.columns();
+        let sides = columns.packets[at..].iter().zip(&columns.l2[at..]).zip(&columns.length[at..]);
+        let sides = sides.zip(&columns.flags[at..]).zip(&columns.rx_interface[at..]);
+        // The stream that packets are of, taken out of its tracker as long as they are.
+        let (mut own, mut run) = (0, Run::default());
+        let mut odd = None;
+        for (i, ((((&packet, &l2), &length), &flags), &interface)) in sides.enumerate() {
+            let end = usize::from(l2) + usize::from(length);
+            let last = if flags & flag::CHAINED == 0 { buffers.bytes(packet)[..end.min(STRIDE)].last_chunk() } else { None };
+            let Some(words) = last.map(tag::Words::read) else {
+                odd = Some((at + i, None));
+                break;
+            };
+            if run.joins(words, interface.0, length) {
+                continue;
+            }
+            if let Some(Some(tracker)) = self.trackers.get_mut(own) {
+                tracker.put_back(run);
+            }
+            own = usize::from(words.stream());
+            run = self.trackers.get(own).and_then(Option::as_ref).map_or(Run::default(), |tracker| tracker.run());
+            if !run.joins(words, interface.0, length) {
+                odd = Some((at + i, words.tag()));
+                break;
+            }
+        }
+        if let Some(Some(tracker)) = self.trackers.get_mut(own) {
+            tracker.put_back(run);
+        }
+        odd
     }
 
     /// A packet that does not go with those that came just before.
@@ -85,8 +129,8 @@ impl Receiver {
         tracker.received.elsewhere += u64::from(row.rx_interface.0 != tracker.expected);
         let before = tracker.pending.count;
         match found {
-            Found::Full(tag) => tracker.take(tag.sequence, Some(tag.stamp), row.length, now),
-            Found::Small(low) => tracker.take_small(low, row.length, now),
+            Found::Full(tag) => tracker.take(stream, tag.sequence, Some(tag.stamp), row.length, now),
+            Found::Small(low) => tracker.take_small(stream, low, row.length, now),
         }
         if before == 0 {
             self.touched.push(stream);
@@ -137,25 +181,18 @@ fn find(buffers: &Buffers, row: &Row) -> Option<(u16, Found)> {
 
 impl Map for Receiver {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        if self.is_blind {
+            return vector.set_edges(Edge::Accounted.into());
+        }
         let now = time::ticks();
-        for i in 0..vector.len() {
-            let row = vector.row(i);
-            let end = usize::from(row.l2) + usize::from(row.length);
-            let bytes = cx.buffers.bytes(row.packet);
-            let found = match bytes[..end.min(STRIDE)].last_chunk() {
-                Some(last) if row.flags & flag::CHAINED == 0 => tag::read(last),
-                _ => None,
-            };
-            if let Some(tag) = found
-                && let Some(Some(tracker)) = self.trackers.get_mut(usize::from(tag.stream))
-                && tracker.expected == row.rx_interface.0
-                && tracker.joins(tag.sequence, tag.stamp, row.length)
-            {
-                vector.set_edge(i, Edge::Accounted.into());
-                continue;
+        vector.set_edges(Edge::Accounted.into());
+        let mut at = 0;
+        while let Some((odd, found)) = self.pass(cx.buffers, vector, at) {
+            let to = self.take(cx.buffers, vector.row(odd), found, now);
+            if to != Edge::Accounted {
+                vector.set_edge(odd, to.into());
             }
-            let to = self.take(cx.buffers, row, found, now);
-            vector.set_edge(i, EdgeIndex::from(to));
+            at = odd + 1;
         }
         for number in self.touched.drain(..) {
             if let Some(Some(tracker)) = self.trackers.get_mut(usize::from(number)) {

@@ -3,7 +3,7 @@
 //! Packets that come in turn and were sent together cost a comparison and a count each; what they mean for histograms and
 //! for the window of numbers seen is settled once for all of them.
 
-use crate::tag::TIME_SHIFT;
+use crate::tag::{TIME_SHIFT, Words};
 use graph::time;
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
@@ -19,8 +19,33 @@ const LONGEST_NS: u64 = 60_000_000_000;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pending {
     pub count: u32,
-    stamp: u32,
     bytes: u32,
+    stamp: u32,
+    /// The tag of one that goes with them.
+    next: Words,
+}
+
+/// Packets that go with the pending ones, while no other stream's come between.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Run {
+    next: Words,
+    expected: u32,
+    count: u32,
+    bytes: u32,
+}
+
+impl Run {
+    /// Whether a packet goes with them; then it is among them.
+    #[inline(always)]
+    pub fn joins(&mut self, tag: Words, interface: u32, length: u16) -> bool {
+        let joins = tag == self.next && interface == self.expected;
+        if joins {
+            self.count += 1;
+            self.bytes += u32::from(length);
+            self.next = tag.next();
+        }
+        joins
+    }
 }
 
 /// Numbers that were jumped over, and how many packets had come by then.
@@ -142,20 +167,23 @@ impl Tracker {
         }
     }
 
-    /// Whether a packet goes with the pending ones; then it is among them.
+    /// What goes with the pending ones. To be [put back](Tracker::put_back) before anything else is done with them.
     #[inline(always)]
-    pub fn joins(&mut self, sequence: u32, stamp: u32, length: u16) -> bool {
-        let joins = self.pending.count > 0 && sequence == self.next as u32 && stamp == self.pending.stamp;
-        if joins {
-            self.next += 1;
-            self.pending.count += 1;
-            self.pending.bytes += u32::from(length);
-        }
-        joins
+    pub fn run(&self) -> Run {
+        Run { next: self.pending.next, expected: self.expected, count: 0, bytes: 0 }
+    }
+
+    /// Those of a run are pending, too.
+    #[inline(always)]
+    pub fn put_back(&mut self, run: Run) {
+        self.next += u64::from(run.count);
+        self.pending.count += run.count;
+        self.pending.bytes += run.bytes;
+        self.pending.next = run.next;
     }
 
     /// A packet that does not go with those that came before it, or comes after none. `stamp`: when it was sent, if it says.
-    pub fn take(&mut self, sequence: u32, stamp: Option<u32>, length: u16, now: u64) {
+    pub fn take(&mut self, stream: u16, sequence: u32, stamp: Option<u32>, length: u16, now: u64) {
         self.settle(now);
         let ahead = sequence.wrapping_sub(self.next as u32).cast_signed();
         let Some(sequence) = self.next.checked_add_signed(ahead.into()) else {
@@ -171,7 +199,10 @@ impl Tracker {
         }
         (self.first, self.next) = (sequence, sequence + 1);
         match stamp {
-            Some(stamp) => self.pending = Pending { count: 1, stamp, bytes: length.into() },
+            Some(stamp) => {
+                let next = Words::new(stream, self.next as u32, stamp);
+                self.pending = Pending { count: 1, bytes: length.into(), stamp, next };
+            }
             None => {
                 self.mark(sequence, self.next);
                 self.count(1, length.into());
@@ -180,10 +211,10 @@ impl Tracker {
     }
 
     /// A packet of the small tag, of whose number the lower half is known.
-    pub fn take_small(&mut self, low: u16, length: u16, now: u64) {
+    pub fn take_small(&mut self, stream: u16, low: u16, length: u16, now: u64) {
         let ahead = low.wrapping_sub(self.next as u16).cast_signed();
         let sequence = (self.next as u32).wrapping_add_signed(ahead.into());
-        self.take(sequence, None, length, now);
+        self.take(stream, sequence, None, length, now);
     }
 
     fn count(&mut self, packets: u64, bytes: u64) {
@@ -256,7 +287,7 @@ impl Tracker {
 
     /// Accounts for the pending ones.
     pub fn settle(&mut self, now: u64) {
-        let Pending { count, stamp, bytes } = std::mem::take(&mut self.pending);
+        let Pending { count, stamp, bytes, .. } = std::mem::take(&mut self.pending);
         if count == 0 {
             return;
         }
@@ -299,8 +330,11 @@ mod tests {
     fn track(numbers: &[u32]) -> Received {
         let mut tracker = Tracker::new(0);
         for &n in numbers {
-            if !tracker.joins(n, 5, 100) {
-                tracker.take(n, Some(5), 100, 1 << 20);
+            let mut run = tracker.run();
+            if run.joins(Words::new(3, n, 5), 0, 100) {
+                tracker.put_back(run);
+            } else {
+                tracker.take(3, n, Some(5), 100, 1 << 20);
             }
         }
         tracker.settle(1 << 20);
@@ -330,13 +364,13 @@ mod tests {
         let mut tracker = Tracker::new(0);
         tracker.next = u64::from(u32::MAX) - 1;
         for n in [u32::MAX - 1, u32::MAX, 0, 1, 3, 2] {
-            tracker.take(n, Some(0), 1, 0);
+            tracker.take(3, n, Some(0), 1, 0);
         }
         tracker.settle(0);
         assert_eq!(tracker.next, (1 << 32) + 4);
         assert_eq!((tracker.received.packets, tracker.received.reordered), (6, 1));
         for n in 4..100_000u32 {
-            tracker.take_small(n as u16, 1, 0);
+            tracker.take_small(3, n as u16, 1, 0);
         }
         assert_eq!(tracker.next, (1 << 32) + 100_000);
         assert_eq!((tracker.received.packets, tracker.received.gaps), (100_002, 1));
@@ -345,10 +379,10 @@ mod tests {
     #[test]
     fn what_is_older_than_the_window_is_not_taken_for_anything() {
         let mut tracker = Tracker::new(0);
-        tracker.take(0, Some(0), 1, 0);
-        tracker.take(WINDOW as u32 + 10, Some(0), 1, 0);
-        tracker.take(5, Some(0), 1, 0);
-        tracker.take(11, Some(0), 1, 0);
+        tracker.take(3, 0, Some(0), 1, 0);
+        tracker.take(3, WINDOW as u32 + 10, Some(0), 1, 0);
+        tracker.take(3, 5, Some(0), 1, 0);
+        tracker.take(3, 11, Some(0), 1, 0);
         tracker.settle(0);
         let Received { packets, too_old, reordered, longest_gap, .. } = tracker.received;
         assert_eq!((packets, too_old, reordered, longest_gap), (3, 1, 1, WINDOW + 9));
@@ -361,7 +395,7 @@ mod tests {
         let (ten, fifteen) = (units(10_000.0), units(15_000.0));
         let now = u64::from(u32::MAX) << TIME_SHIFT;
         for (n, delay) in [(0, ten), (1, ten), (2, fifteen), (4, ten)] {
-            tracker.take(n, Some(u32::MAX - delay), 1, now);
+            tracker.take(3, n, Some(u32::MAX - delay), 1, now);
         }
         tracker.settle(now);
         let Received { least, longest, ipdv, worst_at, .. } = &tracker.received;
