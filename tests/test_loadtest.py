@@ -148,7 +148,7 @@ def test_every_profile_arrives_as_it_was_made(linux, tmp_path):
         bad = capture.count("ip.checksum.status == 0 || udp.checksum.status == 0 || tcp.checksum.status == 0 || _ws.malformed")
         ours = capture.count("ip.src == 16.0.0.0/8 || ipv6.src == 2001:2:0:16::/64")
         seen[name] = (bad, ours - report["ports"][0]["sent_packets"])
-    assert len(seen) == 11
+    assert len(seen) == 12
     assert set(seen.values()) == {(0, 0)}, seen
 
 

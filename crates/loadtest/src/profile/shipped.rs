@@ -20,6 +20,7 @@ profiles![
     "bench-var2-64b",
     "bench-var2-1514b",
     "bench-var2-imix",
+    "bench-random-64b",
     "mpls",
     "ip4-imix-rfc",
     "ip6-cimix",
