@@ -177,7 +177,7 @@ impl Layout {
         }
         let end = at + length;
         let next = self.begin(Kind::Ipv4, at, 20, end)?;
-        self.sums.push(Sum { at: at + 10, covers: vec![at..at + 20], besides: 0, zero_is_none: false });
+        self.sums.push(Sum::of(at + 10, at..at + 20));
         let protocol = *frame.get(at + 9)?;
         if fragment != 0 {
             return None;
@@ -198,7 +198,8 @@ impl Layout {
     fn transport(&mut self, frame: &[u8], at: usize, end: usize, protocol: u8, addresses: Range<usize>) -> Option<()> {
         let is_v6 = addresses.len() == 32;
         let besides = u32::from(protocol) + (end - at) as u32;
-        let pseudo = |sum: usize, zero_is_none| Sum { at: at + sum, covers: vec![addresses, at..end], besides, zero_is_none };
+        let pseudo =
+            |sum: usize, zero_is_none| Sum { at: at + sum, covers: vec![addresses, at..end], besides, zero_is_none };
         match protocol {
             17 => {
                 let next = self.begin(Kind::Udp, at, 8, end)?;
@@ -223,7 +224,7 @@ impl Layout {
             }
             1 if !is_v6 => {
                 self.begin(Kind::Icmp, at, 8, end)?;
-                self.sums.push(Sum { at: at + 2, covers: vec![at..end], besides: 0, zero_is_none: false });
+                self.sums.push(Sum::of(at + 2, at..end));
                 Some(())
             }
             58 if is_v6 => {
@@ -271,6 +272,11 @@ fn half(frame: &[u8], at: usize) -> Option<u16> {
 }
 
 impl Sum {
+    /// One over these bytes alone.
+    pub fn of(at: usize, bytes: Range<usize>) -> Sum {
+        Sum { at, covers: Vec::from_iter([bytes]), besides: 0, zero_is_none: false }
+    }
+
     /// What it sums up to now, its own bytes left out.
     pub fn base(&self, frame: &[u8]) -> u32 {
         let covered = self.covers.iter().fold(self.besides, |sum, range| {

@@ -9,18 +9,18 @@
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
+pub mod device;
+pub mod frame;
+pub mod generate;
+pub mod layout;
 pub mod linerate;
+pub mod port;
+pub mod probe;
+pub mod profile;
+pub mod program;
 pub mod rate;
 pub mod receive;
 pub mod report;
 pub mod run;
 pub mod tag;
 pub mod tester;
-pub mod device;
-pub mod frame;
-pub mod generate;
-pub mod layout;
-pub mod port;
-pub mod probe;
-pub mod profile;
-pub mod program;

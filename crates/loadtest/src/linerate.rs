@@ -47,7 +47,10 @@ impl fmt::Display for FullLine {
         let sizes = FrameSize(self.buffer_bytes);
         writeln!(f, "Frames of {sizes} bytes (buffer/frame/wire) on a line of {}bit/s", scaled(self.speed_bps))?;
         let mut line = |name: &str, value: String| writeln!(f, "  {name:<22}{value}");
-        line("packets", format!("{}pps ({:.0} pps)", scaled(self.packets_per_second), self.packets_per_second.floor()))?;
+        line(
+            "packets",
+            format!("{}pps ({:.0} pps)", scaled(self.packets_per_second), self.packets_per_second.floor()),
+        )?;
         line("time for each", format!("{} ns", significant(self.ns_per_packet)))?;
         if let Some(clocks) = self.clocks_per_packet {
             line("clocks for each", significant(clocks))?;
@@ -90,7 +93,8 @@ impl Slot {
     /// # Errors
     /// When there is no such generation, or a slot cannot have so many lanes.
     pub fn new(generation: usize, lanes: u32) -> Result<Slot, String> {
-        let Some(&(transfers_per_second, payload, symbol)) = generation.checked_sub(1).and_then(|at| GENERATIONS.get(at))
+        let Some(&(transfers_per_second, payload, symbol)) =
+            generation.checked_sub(1).and_then(|at| GENERATIONS.get(at))
         else {
             return Err(format!("PCI Express {generation}: generations 1 to {} are known", GENERATIONS.len()));
         };
@@ -165,7 +169,10 @@ mod tests {
     fn slots_carry_less_than_their_transfers() {
         assert_eq!(Slot::parse("5GTx4").unwrap().usable_bps, 16e9);
         assert_eq!(Slot::parse("2x4"), Slot::parse("5gtx4"));
-        assert_eq!(Slot::parse("3 x 4").unwrap().to_string(), "PCI Express 3 x4: 8 GT/s a lane, 128b/130b: 31.51 Gbit/s each way");
+        assert_eq!(
+            Slot::parse("3 x 4").unwrap().to_string(),
+            "PCI Express 3 x4: 8 GT/s a lane, 128b/130b: 31.51 Gbit/s each way"
+        );
         for wrong in ["", "x4", "3x", "9x4", "0x4", "3x5", "7gtx4", "3"] {
             assert!(Slot::parse(wrong).is_err(), "{wrong}");
         }

@@ -3,6 +3,7 @@
 use crate::device::quiver::pin;
 use graph::time;
 use serde::Serialize;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// From one reading of the clock to the next: more is a pause.
@@ -29,6 +30,39 @@ pub fn probe(cores: &[Option<u32>], length: Duration) -> Vec<Probe> {
         std::thread::spawn(look).join().expect("it does nothing that panics")
     };
     cores.iter().map(|core| one(*core)).collect()
+}
+
+/// Clocks that a cache line takes from one core to another: the fastest of many, for others may work there, too.
+pub fn line_clocks(here: u32, there: u32) -> f64 {
+    const PINGS: u64 = 2000;
+    let line = AtomicU64::new(0);
+    let await_value = |value| {
+        while line.load(Ordering::Acquire) != value {
+            std::hint::spin_loop();
+        }
+    };
+    let answer = || {
+        pin("the probe", Some(there));
+        for n in (1..2 * PINGS).step_by(2) {
+            await_value(n);
+            line.store(n + 1, Ordering::Release);
+        }
+    };
+    let ask = || {
+        pin("the probe", Some(here));
+        let mut fastest = u64::MAX;
+        for n in (0..2 * PINGS).step_by(2) {
+            let before = time::ticks();
+            line.store(n + 1, Ordering::Release);
+            await_value(n + 2);
+            fastest = fastest.min(time::ticks().saturating_sub(before));
+        }
+        fastest as f64 / 2.0
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(answer);
+        scope.spawn(ask).join().expect("it does nothing that panics")
+    })
 }
 
 fn watch(core: Option<u32>, length: Duration) -> Probe {

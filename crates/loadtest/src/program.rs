@@ -31,7 +31,11 @@ struct Frame {
 enum TagPlace {
     Full(u16),
     /// The stream's number is in an IPv4 header at `ip`, or in an IPv6 header.
-    Small { at: u16, ip: u16, is_v6: bool },
+    Small {
+        at: u16,
+        ip: u16,
+        is_v6: bool,
+    },
     None,
 }
 
@@ -93,7 +97,8 @@ impl Series {
 /// Bits that look random of the n-th packet (SplitMix64, Steele et al., OOPSLA 2014).
 #[inline(always)]
 fn mix(seed: u64, n: u64) -> u64 {
-    let z = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let z =
+        seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
@@ -140,7 +145,11 @@ impl Program {
                 }
                 for frame in &mut frames {
                     if frame.len() > usize::from(MAX_SIZE) {
-                        return Err(plain(format!("{}: has a frame of {} bytes; {MAX_SIZE} is the most", path.display(), frame.len())));
+                        return Err(plain(format!(
+                            "{}: has a frame of {} bytes; {MAX_SIZE} is the most",
+                            path.display(),
+                            frame.len()
+                        )));
                     }
                     frame.resize(frame.len().max(MIN_SIZE.into()), 0);
                 }
@@ -159,7 +168,10 @@ impl Program {
             }
         };
         if stream.pcap.is_some() && !stream.vary.is_empty() {
-            return Err((Some(stream.vary[0].span().start), "frames of a capture are sent as they are: nothing varies".into()));
+            return Err((
+                Some(stream.vary[0].span().start),
+                "frames of a capture are sent as they are: nothing varies".into(),
+            ));
         }
         let mut program = Program {
             name: stream.name.clone(),
@@ -174,7 +186,9 @@ impl Program {
         let first = Layout::of(&raw[0]);
         for vary in &stream.vary {
             let place = Some(vary.span().start);
-            program.add_varied(vary.get_ref(), mirror, &first, raw.iter().map(Vec::len).min().unwrap_or(0)).map_err(|message| (place, message))?;
+            program
+                .add_varied(vary.get_ref(), mirror, &first, raw.iter().map(Vec::len).min().unwrap_or(0))
+                .map_err(|message| (place, message))?;
         }
         for bytes in raw {
             program.add_frame(bytes, stream.tag).map_err(plain)?;
@@ -184,10 +198,18 @@ impl Program {
         Ok(program)
     }
 
-    fn add_varied(&mut self, vary: &crate::profile::Vary, mirror: bool, layout: &Layout, shortest: usize) -> Result<(), String> {
+    fn add_varied(
+        &mut self,
+        vary: &crate::profile::Vary,
+        mirror: bool,
+        layout: &Layout,
+        shortest: usize,
+    ) -> Result<(), String> {
         let field = match (&vary.field, vary.offset, vary.width) {
             (Some(name), ..) => layout.field(&if mirror { mirrored_field(name) } else { name.clone() })?,
-            (None, Some(at), Some(width)) if at + width <= shortest => Field { at, width, shift: 0, bits: 8 * width as u32 },
+            (None, Some(at), Some(width)) if at + width <= shortest => {
+                Field { at, width, shift: 0, bits: 8 * width as u32 }
+            }
             _ => return Err(format!("the shortest frame has {shortest} bytes: the field is beyond")),
         };
         let series = series(vary.how, field, vary.from, vary.to, vary.step, vary.seed)?;
@@ -230,7 +252,10 @@ impl Program {
         if let TagPlace::Small { ip, is_v6, .. } = tag {
             // The number of the stream is not known yet.
             match is_v6 {
-                true => bytes[usize::from(ip) + 1..][..3].iter_mut().zip([0xf0, 0, 0]).for_each(|(byte, keep)| *byte &= keep),
+                true => bytes[usize::from(ip) + 1..][..3]
+                    .iter_mut()
+                    .zip([0xf0, 0, 0])
+                    .for_each(|(byte, keep)| *byte &= keep),
                 false => bytes[usize::from(ip) + 4..][..2].fill(0),
             }
         }
@@ -238,7 +263,9 @@ impl Program {
             sum.mend(&mut bytes);
         }
         if self.varied.iter().any(|varied| overlap(&varied.field.bytes(), &tag.bytes())) {
-            return Err("a field that varies lies where the tag goes, at the packet's end (or say `tag = false')".into());
+            return Err(
+                "a field that varies lies where the tag goes, at the packet's end (or say `tag = false')".into()
+            );
         }
         // Of what varies, nothing is in the base.
         for varied in &mut self.varied {
@@ -350,7 +377,8 @@ fn by_turns(weights: &[u16]) -> Vec<u16> {
     (0..total)
         .map(|_| {
             credit.iter_mut().zip(weights).for_each(|(credit, weight)| *credit += i64::from(*weight));
-            let next = (0..credit.len()).max_by_key(|at| (credit[*at], std::cmp::Reverse(*at))).expect("there are weights");
+            let next =
+                (0..credit.len()).max_by_key(|at| (credit[*at], std::cmp::Reverse(*at))).expect("there are weights");
             credit[next] -= total;
             next as u16
         })
@@ -525,7 +553,7 @@ fn number_small(frame: &mut Frame, number: u16, program: &Program) {
     match program.changing.iter().position(|sum| sum.at == at) {
         Some(sum) => frame.bases[sum] += u32::from(number),
         None => {
-            let header = Sum { at, covers: vec![ip..ip + 20], besides: 0, zero_is_none: false };
+            let header = Sum::of(at, ip..ip + 20);
             header.mend(&mut frame.bytes);
         }
     }

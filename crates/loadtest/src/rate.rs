@@ -85,7 +85,8 @@ pub fn speed(text: &str) -> Result<f64, RateError> {
     let wrong = || RateError::NotASpeed(text.into());
     let lower = text.trim().to_ascii_lowercase();
     let (number, unit) = split(&lower).ok_or_else(wrong)?;
-    let scale = match unit.strip_suffix("bit/s").or(unit.strip_suffix("bps")).or(unit.strip_suffix("b")).unwrap_or(unit) {
+    let scale = match unit.strip_suffix("bit/s").or(unit.strip_suffix("bps")).or(unit.strip_suffix("b")).unwrap_or(unit)
+    {
         "" if unit.is_empty() => 1e6,
         "" => 1.0,
         letter if letter.len() == 1 => letter.chars().next().and_then(prefix).ok_or_else(wrong)?,
@@ -186,7 +187,14 @@ mod tests {
 
     #[test]
     fn speeds_are_bits_or_linux_megabits() {
-        for (text, bits) in [("10g", 10e9), ("2.5G", 2.5e9), ("2.5gbps", 2.5e9), ("100Mbit/s", 1e8), ("25000", 25e9), ("64000bps", 64e3)] {
+        for (text, bits) in [
+            ("10g", 10e9),
+            ("2.5G", 2.5e9),
+            ("2.5gbps", 2.5e9),
+            ("100Mbit/s", 1e8),
+            ("25000", 25e9),
+            ("64000bps", 64e3),
+        ] {
             assert_eq!(speed(text), Ok(bits), "{text}");
         }
         for text in ["", "g", "10x", "10gg", "0", "-1g", "10 apples"] {
@@ -198,7 +206,13 @@ mod tests {
     fn all_ways_to_say_it_meet_at_a_full_line() {
         let mix = Mix { packets: 1.0, buffer: 60.0, line: Some(10e9) };
         let full = 10e9 / 8.0 / 84.0;
-        for rate in [Rate::Percent(100.0), Rate::WireBits(10e9), Rate::Packets(full), Rate::Bits(full * 480.0), Rate::Factor(full)] {
+        for rate in [
+            Rate::Percent(100.0),
+            Rate::WireBits(10e9),
+            Rate::Packets(full),
+            Rate::Bits(full * 480.0),
+            Rate::Factor(full),
+        ] {
             let packets = rate.packets(&mix).unwrap().unwrap();
             assert!((packets - full).abs() < 1e-3, "{rate}: {packets}");
         }

@@ -46,6 +46,10 @@ pub struct Report {
     pub carried: Vec<Carried>,
     /// What the router under test says of its nodes (`show runtime`) just before packets stop, when it is in this process.
     pub runtime: Option<String>,
+    /// The same of the load tester's own nodes.
+    pub own_runtime: String,
+    /// Clocks that a cache line takes from the load tester's first core to the first of the router under test.
+    pub line_clocks: Option<f64>,
     pub notes: Vec<String>,
 }
 
@@ -302,7 +306,11 @@ pub struct PauseReport {
 
 impl Report {
     /// Sums streams up by the port that sends them.
-    pub fn ports_of(streams: &[Finished], name: impl Fn(usize) -> (String, Option<f64>), seconds: f64) -> Vec<PortReport> {
+    pub fn ports_of(
+        streams: &[Finished],
+        name: impl Fn(usize) -> (String, Option<f64>),
+        seconds: f64,
+    ) -> Vec<PortReport> {
         let mut numbers: Vec<usize> = streams.iter().map(|stream| stream.running.port).collect();
         numbers.dedup();
         let seconds = seconds.max(f64::MIN_POSITIVE);
@@ -342,7 +350,14 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.profile, self.description)?;
-        writeln!(f, "Device {}, rate {}, {} s, ended: {}", self.device, self.rate, significant(self.seconds), self.ended)?;
+        writeln!(
+            f,
+            "Device {}, rate {}, {} s, ended: {}",
+            self.device,
+            self.rate,
+            significant(self.seconds),
+            self.ended
+        )?;
         writeln!(f)?;
         writeln!(
             f,
@@ -415,7 +430,10 @@ impl fmt::Display for Report {
         if let Some(lateness) = &self.lateness {
             writeln!(f, "{}", line("sent after it was due", lateness))?;
         }
-        writeln!(f, "L1 is counted on the wire, with frame check sequence, preamble and gap: 24 bytes more than in the buffer.")?;
+        writeln!(
+            f,
+            "L1 is counted on the wire, with frame check sequence, preamble and gap: 24 bytes more than in the buffer."
+        )?;
         for note in &self.notes {
             writeln!(f, "Note: {note}")?;
         }

@@ -3,10 +3,12 @@
 use crate::device::quiver::QuiverDevice;
 use crate::device::reference::{Counts, Impairments, wire};
 use crate::port::PortSpec;
-use crate::probe::probe;
+use crate::probe::{line_clocks, probe};
 use crate::profile::Profile;
 use crate::rate::Rate;
-use crate::report::{Carried, FORMAT, Machine, PauseReport, Percentiles, Report, Sample, SamplePort, StreamReport, TOLERANCE, share};
+use crate::report::{
+    Carried, FORMAT, Machine, PauseReport, Percentiles, Report, Sample, SamplePort, StreamReport, TOLERANCE, share,
+};
 use crate::tester::{Counted, Options, Outcome, TestError, Tester};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -45,7 +47,9 @@ impl FromStr for DeviceSpec {
             ("quiver", "") => Ok(DeviceSpec::Quiver),
             ("null", "") => Ok(DeviceSpec::Null),
             ("reference", impairments) => impairments.parse().map(DeviceSpec::Reference),
-            _ => Err(format!("`{text}' is no device: there are `quiver', `null' and `reference[:lose=1000,delay=1ms,...]'")),
+            _ => Err(format!(
+                "`{text}' is no device: there are `quiver', `null' and `reference[:lose=1000,delay=1ms,...]'"
+            )),
         }
     }
 }
@@ -81,6 +85,7 @@ pub struct Bench {
     reference: Vec<Arc<Counts>>,
     pub cores: Vec<Option<u32>>,
     probe: Vec<crate::probe::Probe>,
+    line_clocks: Option<f64>,
 }
 
 impl Bench {
@@ -91,6 +96,12 @@ impl Bench {
     pub fn new(plan: &Plan) -> Result<Bench, TestError> {
         let (cores, device_cores) = choose(plan);
         let probe = probe(&cores, PROBE);
+        let line_clocks = match (&plan.device, cores.first(), device_cores.first()) {
+            (DeviceSpec::Quiver, Some(Some(own)), Some(Some(device))) if own != device => {
+                Some(line_clocks(*own, *device))
+            }
+            _ => None,
+        };
         let mut device = match plan.device {
             DeviceSpec::Quiver => Some(QuiverDevice::start(&device_cores).map_err(TestError::Other)?),
             _ => None,
@@ -111,7 +122,9 @@ impl Bench {
             _ => Vec::new(),
         };
         if plan.device == DeviceSpec::Outside && plan.ports.is_empty() {
-            return Err(TestError::Other("there are no ports: name some (`--port'), or a device in this process (`--dut')".into()));
+            return Err(TestError::Other(
+                "there are no ports: name some (`--port'), or a device in this process (`--dut')".into(),
+            ));
         }
         for port in own {
             let spec = port.parse::<PortSpec>().map_err(|error| TestError::Other(error.to_string()))?;
@@ -136,18 +149,24 @@ impl Bench {
                 tester.wait(Instant::now() + LOOK / 5, &mut || device.tick());
             }
         }
-        Ok(Bench { tester, device, reference, cores, probe })
+        Ok(Bench { tester, device, reference, cores, probe, line_clocks })
     }
 
     /// Runs once. `interrupted`: somebody wants it to end; `watch` is told of each sample.
     ///
     /// # Errors
     /// When there is nothing to run. What fails once it runs ends it, and is in the report.
-    pub fn run(&mut self, plan: &Plan, interrupted: &AtomicBool, watch: &mut dyn FnMut(&Sample)) -> Result<Report, TestError> {
+    pub fn run(
+        &mut self,
+        plan: &Plan,
+        interrupted: &AtomicBool,
+        watch: &mut dyn FnMut(&Sample),
+    ) -> Result<Report, TestError> {
         let ports = self.tester.ports().len();
         let senders: Vec<usize> = (0..ports).filter(|port| plan.is_bidirectional || port % 2 == 0).collect();
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         self.show("clear runtime");
+        self.tester.execute("clear runtime")?;
         let before: Vec<_> = (0..ports).map(|port| self.tester.port_counted(port)).collect();
         // What gateways are asked is not ours to leave unread: only the run is blind.
         self.tester.set_blind(!plan.accounts)?;
@@ -170,7 +189,11 @@ impl Bench {
                 break "interrupt".to_string();
             }
             if let Some(number) = self.tester.down() {
-                break format!("port {number} ({}): its link went down after {:.1} s", self.tester.ports()[number].name, self.tester.elapsed());
+                break format!(
+                    "port {number} ({}): its link went down after {:.1} s",
+                    self.tester.ports()[number].name,
+                    self.tester.elapsed()
+                );
             }
             if begun.elapsed() >= plan.duration {
                 break "duration".into();
@@ -180,6 +203,7 @@ impl Bench {
             }
         };
         let runtime = self.show("show runtime");
+        let own_runtime = self.tester.execute("show runtime")?;
         let device = &mut self.device;
         let outcome = self.tester.stop(plan.drain, &mut || device.iter_mut().for_each(QuiverDevice::tick))?;
         self.tester.set_blind(false)?;
@@ -189,13 +213,18 @@ impl Bench {
             Carried { port, received_packets: received.0 - had_received.0, sent_packets: sent.0 - had_sent.0 }
         };
         let carried = before.into_iter().enumerate().map(carried).collect();
-        Ok(Report { runtime, carried, ..self.report(plan, outcome, started, ended, samples) })
+        Ok(Report { runtime, own_runtime, carried, ..self.report(plan, outcome, started, ended, samples) })
     }
 
     /// What the router under test answers to a command, when it is in this process.
     fn show(&mut self, command: &str) -> Option<String> {
         let device = self.device.as_mut()?;
-        Some(device.commands.execute(&mut device.router, command).map_or_else(|error| error.to_string(), |reply| reply.text()))
+        Some(
+            device
+                .commands
+                .execute(&mut device.router, command)
+                .map_or_else(|error| error.to_string(), |reply| reply.text()),
+        )
     }
 
     fn sample(&self) -> Sample {
@@ -205,7 +234,8 @@ impl Bench {
         let mut ports: Vec<usize> = streams().map(|(stream, _)| stream.port).collect();
         ports.dedup();
         let port = |port: usize| {
-            let sum = |of: fn(&Counted) -> u64| streams().filter(|(stream, _)| stream.port == port).map(|(_, c)| of(c)).sum();
+            let sum =
+                |of: fn(&Counted) -> u64| streams().filter(|(stream, _)| stream.port == port).map(|(_, c)| of(c)).sum();
             SamplePort {
                 port,
                 sent_packets: sum(|counted| counted.sent),
@@ -250,7 +280,10 @@ impl Bench {
             notes.push("Nothing was accounted for, as was asked: only ports count.".into());
         }
         for stream in streams.iter().filter(|stream| plan.accounts && !stream.running.program.is_tagged()) {
-            notes.push(format!("Stream {}: its packets have no room for a tag: only what is sent is known.", stream.running.program.name));
+            notes.push(format!(
+                "Stream {}: its packets have no room for a tag: only what is sent is known.",
+                stream.running.program.name
+            ));
         }
         let unheard = streams.iter().filter(|stream| !stream.running.is_heard).map(|stream| stream.running.to);
         for port in unheard.collect::<std::collections::BTreeSet<_>>() {
@@ -289,6 +322,8 @@ impl Bench {
                 .collect(),
             carried: Vec::new(),
             runtime: None,
+            own_runtime: String::new(),
+            line_clocks: self.line_clocks,
             notes,
         }
     }
@@ -297,8 +332,10 @@ impl Bench {
 /// Cores of the load tester's workers and of the router's under test: one each, not the same, while there are enough.
 fn choose(plan: &Plan) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
     let available = graph::schedule::available_cores();
-    let given = |cores: &Option<Vec<u32>>| cores.as_ref().map(|cores| cores.iter().copied().map(Some).collect::<Vec<_>>());
+    let given =
+        |cores: &Option<Vec<u32>>| cores.as_ref().map(|cores| cores.iter().copied().map(Some).collect::<Vec<_>>());
     let own = given(&plan.cores).unwrap_or_else(|| vec![available.first().copied().filter(|_| available.len() > 1)]);
-    let device = given(&plan.device_cores).unwrap_or_else(|| vec![available.iter().rev().copied().find(|core| !own.contains(&Some(*core)))]);
+    let device = given(&plan.device_cores)
+        .unwrap_or_else(|| vec![available.iter().rev().copied().find(|core| !own.contains(&Some(*core)))]);
     (own, device)
 }

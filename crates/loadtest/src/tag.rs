@@ -73,6 +73,25 @@ impl Words {
         Words { head, tail }
     }
 
+    /// So many further on, while no half of them has to be carried into another.
+    #[inline(always)]
+    pub fn ahead(self, n: u64) -> Option<Words> {
+        let carries = (self.head & 0xffff) + n > 0xffff || self.tail & 0xffff < n;
+        (!carries).then(|| self.plus(n))
+    }
+
+    /// The same, of who knows that nothing is carried.
+    #[inline(always)]
+    pub fn plus(self, n: u64) -> Words {
+        Words { head: self.head + n, tail: self.tail.wrapping_add(n * ((1 << 48) - 1)) }
+    }
+
+    /// Zero when both are the same.
+    #[inline(always)]
+    pub fn differ(self, other: Words) -> u64 {
+        (self.head ^ other.head) | (self.tail ^ other.tail)
+    }
+
     /// Writes the tag to the first bytes of `at`.
     #[inline(always)]
     pub fn write(self, at: &mut [u8; LENGTH]) {
@@ -152,6 +171,14 @@ mod tests {
         fn one_follows_from_the_other(stream: u16, sequence in 0..u32::MAX, stamp: u32) {
             let next = Words::new(stream, sequence, stamp).next();
             prop_assert_eq!(next.tag(), Words::new(stream, sequence + 1, stamp).tag());
+        }
+
+        #[test]
+        fn several_further_on_is_one_after_the_other(stream: u16, sequence in 0..u32::MAX - 64, stamp: u32, n in 0u64..64) {
+            let first = Words::new(stream, sequence, stamp);
+            if let Some(ahead) = first.ahead(n) {
+                prop_assert_eq!(ahead, (0..n).fold(first, |words, _| words.next()));
+            }
         }
 
         #[test]

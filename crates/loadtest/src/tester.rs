@@ -173,11 +173,12 @@ impl Tester {
         let tx = CounterTable::new("/loadtest/tx", workers, NUMBERS, generate::word::WIDTH).map_err(io)?;
         let rx = CounterTable::new("/loadtest/rx", workers, NUMBERS, receive::word::WIDTH).map_err(io)?;
         let (own_tx, own_rx) = (tx.clone(), rx.clone());
-        let generator = router.graph.register(Generator::spec(), move |_| {
-            Behaviour::Source(Box::new(Generator::new(own_tx.clone())))
-        })?;
-        let receiver =
-            router.graph.register(Receiver::spec(), move |_| Behaviour::Map(Box::new(Receiver::new(own_rx.clone()))))?;
+        let generator = router
+            .graph
+            .register(Generator::spec(), move |_| Behaviour::Source(Box::new(Generator::new(own_tx.clone()))))?;
+        let receiver = router
+            .graph
+            .register(Receiver::spec(), move |_| Behaviour::Map(Box::new(Receiver::new(own_rx.clone()))))?;
         let mut tester = Tester {
             router,
             commands: router::commands(),
@@ -287,9 +288,13 @@ impl Tester {
         Ok(number)
     }
 
-    fn execute(&mut self, line: &str) -> Result<(), TestError> {
+    /// What its own router answers to a command.
+    ///
+    /// # Errors
+    /// When it refuses.
+    pub fn execute(&mut self, line: &str) -> Result<String, TestError> {
         let done = self.commands.execute(&mut self.router, line);
-        done.map(drop).map_err(|error| TestError::Other(format!("{line}: {error}")))
+        done.map(|reply| reply.text()).map_err(|error| TestError::Other(format!("{line}: {error}")))
     }
 
     pub fn ports(&self) -> &[Port] {
@@ -414,7 +419,10 @@ impl Tester {
             planned.push((port, rate.pace(&mix)?, programs));
         }
         if planned.iter().all(|(.., programs)| programs.is_empty()) {
-            return Err(TestError::Other(format!("profile `{}' has no stream for any port that is to send", profile.name)));
+            return Err(TestError::Other(format!(
+                "profile `{}' has no stream for any port that is to send",
+                profile.name
+            )));
         }
         let began = time::ticks() + time::to_ticks(AHEAD);
         let mut shares: Vec<Vec<PortShare>> = (0..workers).map(|_| Vec::new()).collect();
@@ -438,7 +446,13 @@ impl Tester {
                     self.next_number = self.next_number.checked_add(1).unwrap_or(1);
                     makers.push(Maker::new(program, number, share, senders.len()));
                     numbers.push(number);
-                    lines.push(Line { rate: program.rate, mode: program.mode, isg: program.isg, share, shares: senders.len() });
+                    lines.push(Line {
+                        rate: program.rate,
+                        mode: program.mode,
+                        isg: program.isg,
+                        share,
+                        shares: senders.len(),
+                    });
                     parts.push(Part { number, stream: first + at });
                     expected.push((number, self.ports[to].interface.0));
                 }
@@ -492,8 +506,12 @@ impl Tester {
     /// When it is a share of a line that nobody knows.
     pub fn set_rate(&mut self, port: Option<usize>, rate: Rate) -> Result<(), TestError> {
         for number in (0..self.ports.len()).filter(|number| port.is_none_or(|port| port == *number)) {
-            let programs: Vec<Arc<Program>> =
-                self.running.iter().filter(|stream| stream.port == number).map(|stream| stream.program.clone()).collect();
+            let programs: Vec<Arc<Program>> = self
+                .running
+                .iter()
+                .filter(|stream| stream.port == number)
+                .map(|stream| stream.program.clone())
+                .collect();
             if programs.is_empty() {
                 continue;
             }
@@ -560,7 +578,10 @@ impl Tester {
         }
         let generator = self.generator;
         (0..self.router.graph.workers()).all(|worker| {
-            let asked = self.router.graph.ask(worker, move |core| core.node::<Generator>(generator).is_none_or(|node| node.has_ended()));
+            let asked = self
+                .router
+                .graph
+                .ask(worker, move |core| core.node::<Generator>(generator).is_none_or(|node| node.has_ended()));
             asked.unwrap_or(false)
         })
     }
@@ -574,7 +595,8 @@ impl Tester {
         let mut lateness = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds make sense");
         let (mut pauses, mut ended) = (Vec::new(), self.began);
         for worker in 0..self.router.graph.workers() {
-            let stopped = self.router.graph.ask(worker, move |core| core.node::<Generator>(generator).map(Generator::stop))?;
+            let stopped =
+                self.router.graph.ask(worker, move |core| core.node::<Generator>(generator).map(Generator::stop))?;
             let Some((late, away, at)) = stopped else { continue };
             ended = ended.max(at);
             for late in late.iter_recorded() {
@@ -589,7 +611,8 @@ impl Tester {
         let counted = self.counted();
         let mut received: BTreeMap<usize, Received> = BTreeMap::new();
         for worker in 0..self.router.graph.workers() {
-            let stopped = self.router.graph.ask(worker, move |core| core.node::<Receiver>(receiver).map(Receiver::stop))?;
+            let stopped =
+                self.router.graph.ask(worker, move |core| core.node::<Receiver>(receiver).map(Receiver::stop))?;
             for (number, of_worker) in stopped.into_iter().flatten() {
                 if let Some(part) = self.parts.iter().find(|part| part.number == number) {
                     received.entry(part.stream).or_default().add(&of_worker);
@@ -601,7 +624,11 @@ impl Tester {
         let streams = running.into_iter().zip(counted).enumerate();
         let streams = streams.map(|(at, (running, counted))| {
             let received = received.remove(&at).unwrap_or_default();
-            Finished { running, counted: Counted { received: received.packets, received_bytes: received.bytes, ..counted }, received }
+            Finished {
+                running,
+                counted: Counted { received: received.packets, received_bytes: received.bytes, ..counted },
+                received,
+            }
         });
         Ok(Outcome {
             streams: streams.collect(),

@@ -24,7 +24,7 @@ pub struct Options {
 #[derive(Subcommand)]
 enum Action {
     /// Send a profile for a while, and say what came of it.
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Reckon what a line carries, or a slot for a card.
     Linerate(LinerateOptions),
     /// List the profiles that come along, or print one.
@@ -124,7 +124,8 @@ pub fn run(options: &Options) -> Result<(), String> {
         Action::Linerate(options) => linerate(options),
         Action::Profiles { name: None } => list(),
         Action::Profiles { name: Some(name) } => {
-            let text = shipped(name).ok_or_else(|| format!("no profile `{name}' comes along: there are {}", NAMES.join(", ")))?;
+            let text = shipped(name)
+                .ok_or_else(|| format!("no profile `{name}' comes along: there are {}", NAMES.join(", ")))?;
             super::say(text.as_bytes())
         }
         Action::Check { file } => {
@@ -132,9 +133,11 @@ pub fn run(options: &Options) -> Result<(), String> {
             let ends = loadtest::frame::Ends { source: Default::default(), destination: Default::default() };
             let mut text = String::new();
             for port in [0, 1] {
-                let programs = loadtest::program::Program::of_port(&profile, port, ends).map_err(|error| error.to_string())?;
+                let programs =
+                    loadtest::program::Program::of_port(&profile, port, ends).map_err(|error| error.to_string())?;
                 for program in programs {
-                    let sizes: Vec<String> = program.sizes().iter().map(|size| FrameSize((*size).into()).to_string()).collect();
+                    let sizes: Vec<String> =
+                        program.sizes().iter().map(|size| FrameSize((*size).into()).to_string()).collect();
                     let tag = match (program.is_tagged(), program.is_timed()) {
                         (true, true) => "counted and timed",
                         (true, false) => "counted, not timed",
@@ -168,7 +171,8 @@ fn linerate(options: &LinerateOptions) -> Result<(), String> {
         line: FullLine,
         slot: Option<Slot>,
     }
-    let both = Both { line: FullLine::new(FrameSize(options.size), options.speed, options.frequency), slot: options.pcie };
+    let both =
+        Both { line: FullLine::new(FrameSize(options.size), options.speed, options.frequency), slot: options.pcie };
     let mut text = match options.json {
         true => serde_json::to_string_pretty(&both).map_err(|error| error.to_string())?,
         false => both.line.to_string(),

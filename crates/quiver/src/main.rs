@@ -63,7 +63,7 @@ enum Action {
         document: generate::Document,
     },
     /// Measure what a packet costs in the graph. Needs no privileges.
-    Bench(bench::Options),
+    Bench(Box<bench::Options>),
     /// Test a router under load: send packets through it, receive them, account for each.
     Loadtest(loadtest::Options),
 }

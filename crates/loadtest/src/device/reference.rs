@@ -122,7 +122,8 @@ impl Counts {
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [came, lost, duplicated, reordered, delivered] =
-            [&self.came, &self.lost, &self.duplicated, &self.reordered, &self.delivered].map(|n| n.load(Ordering::Relaxed));
+            [&self.came, &self.lost, &self.duplicated, &self.reordered, &self.delivered]
+                .map(|n| n.load(Ordering::Relaxed));
         write!(f, "{came} came, {lost} lost, {duplicated} doubled, {reordered} held back, {delivered} delivered")
     }
 }
@@ -199,7 +200,12 @@ struct Meter {
 }
 
 impl Ingress {
-    fn new(impairments: &Impairments, ring: Producer<Box<Burst>>, counts: &Arc<Counts>, plug: &Arc<AtomicBool>) -> Ingress {
+    fn new(
+        impairments: &Impairments,
+        ring: Producer<Box<Burst>>,
+        counts: &Arc<Counts>,
+        plug: &Arc<AtomicBool>,
+    ) -> Ingress {
         Ingress {
             impairments: *impairments,
             ring,
@@ -376,11 +382,20 @@ mod tests {
 
     #[test]
     fn impairments_are_read() {
-        let read: Impairments = "lose=1000,above=1mpps,delay=100us,duplicate=500,reorder=700,by=5,capacity=2Mpps,queue=64".parse().unwrap();
+        let read: Impairments =
+            "lose=1000,above=1mpps,delay=100us,duplicate=500,reorder=700,by=5,capacity=2Mpps,queue=64".parse().unwrap();
         assert_eq!((read.lose, read.above, read.delay), (Some(1000), 1e6, Duration::from_micros(100)));
-        assert_eq!((read.duplicate, read.reorder, read.by, read.capacity, read.queue), (Some(500), Some(700), 5, Some(2e6), 64));
+        assert_eq!(
+            (read.duplicate, read.reorder, read.by, read.capacity, read.queue),
+            (Some(500), Some(700), 5, Some(2e6), 64)
+        );
         assert_eq!("".parse(), Ok(Impairments::default()));
-        for (text, wrong) in [("lose=0", "from 1 on"), ("above=fast", "packets a second"), ("delay=3", "a time"), ("noise=1", "knows lose,")] {
+        for (text, wrong) in [
+            ("lose=0", "from 1 on"),
+            ("above=fast", "packets a second"),
+            ("delay=3", "a time"),
+            ("noise=1", "knows lose,"),
+        ] {
             assert!(text.parse::<Impairments>().unwrap_err().contains(wrong), "{text}");
         }
     }

@@ -7,8 +7,8 @@ use crate::tag;
 use drivers::Transmit;
 use graph::buffer::HEADROOM;
 use graph::{
-    Buffers, Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, NodeSpec, PacketIndex, Row, Severity,
-    Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, time,
+    Buffers, Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, NodeSpec, PacketIndex, Row,
+    Severity, Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, time,
 };
 use hdrhistogram::Histogram;
 use schedule::{Pace, Schedule};
@@ -94,11 +94,8 @@ pub struct Generator {
     pauses: Pauses,
 }
 
-const COUNTERS: &[CounterSpec] = &[CounterSpec(
-    "no free buffer",
-    Severity::Error,
-    "Packet memory is used up (`show buffers`): more `--buffers`.",
-)];
+const COUNTERS: &[CounterSpec] =
+    &[CounterSpec("no free buffer", Severity::Error, "Packet memory is used up (`show buffers`): more `--buffers`.")];
 
 impl Generator {
     pub fn new(tx: Arc<CounterTable>) -> Generator {
@@ -239,7 +236,8 @@ fn fill(share: &mut PortShare, tx: &CounterTable, cx: &mut Context<'_>, out: &mu
     const L2: u16 = HEADROOM as u16;
     // Whose a packet is, is in the target until it has left.
     let number = share.numbers[usize::from(first)];
-    let alike = Row { rx_interface: share.interface, target: OURS | u32::from(number), l2: L2, l3: L2, ..Row::default() };
+    let alike =
+        Row { rx_interface: share.interface, target: OURS | u32::from(number), l2: L2, l3: L2, ..Row::default() };
     out.extend_alike(fresh, alike, share.edge);
     let columns = out.columns();
     let (lengths, targets) = (&mut columns.length[from..], &mut columns.target[from..]);
@@ -249,7 +247,8 @@ fn fill(share: &mut PortShare, tx: &CounterTable, cx: &mut Context<'_>, out: &mu
         count(tx, cx.thread, number, lengths);
         return;
     }
-    let (mut own, mut places, mut own_lengths) = ([PacketIndex::default(); VECTOR_SIZE], [0u16; VECTOR_SIZE], [0u16; VECTOR_SIZE]);
+    let (mut own, mut places, mut own_lengths) =
+        ([PacketIndex::default(); VECTOR_SIZE], [0u16; VECTOR_SIZE], [0u16; VECTOR_SIZE]);
     let mut done = [0u64; VECTOR_SIZE / 64];
     for start in 0..got {
         if done[start / 64] >> (start % 64) & 1 == 1 {

@@ -313,7 +313,8 @@ mod tests {
         let mut schedule = Schedule::new(&lines, Pace::Factor(1.0), 0);
         let (came, _) = run(&mut schedule, 0.2, 1e-5);
         assert!(came.iter().all(|(at, stream)| *stream == 0 || *at >= 0.1));
-        let late: String = came.iter().filter(|(at, _)| *at > 0.15).take(9).map(|(_, stream)| stream.to_string()).collect();
+        let late: String =
+            came.iter().filter(|(at, _)| *at > 0.15).take(9).map(|(_, stream)| stream.to_string()).collect();
         assert!(late.contains("001001"), "{late}");
         assert_eq!(came.iter().filter(|(_, stream)| *stream == 1).count(), 100);
     }
@@ -358,12 +359,17 @@ mod tests {
         assert_eq!(came.len(), 25);
         assert!(schedule.has_ended());
         let mode = Mode::MultiBurst { packets: 10, gap: 0.01, bursts: Some(3) };
-        for lines in [vec![Line { mode, ..line(1e4) }], vec![Line { mode, ..line(1e4) }, Line { isg: 50.0, ..line(1.0) }]] {
+        for lines in
+            [vec![Line { mode, ..line(1e4) }], vec![Line { mode, ..line(1e4) }, Line { isg: 50.0, ..line(1.0) }]]
+        {
             let mut schedule = Schedule::new(&lines, Pace::Factor(1.0), 0);
             let (came, _) = run(&mut schedule, 0.2, 1e-5);
             let times: Vec<f64> = came.iter().map(|(at, _)| *at).collect();
             assert_eq!(times.len(), 30);
-            assert!((times[10] - times[9] - 0.01).abs() < 3e-5 && (times[1] - times[0] - 1e-4).abs() < 3e-5, "{times:?}");
+            assert!(
+                (times[10] - times[9] - 0.01).abs() < 3e-5 && (times[1] - times[0] - 1e-4).abs() < 3e-5,
+                "{times:?}"
+            );
         }
     }
 
@@ -406,6 +412,9 @@ mod tests {
             assert_eq!(schedule.due(now, &mut order, |_, _| panic!("nothing is late")).packets, 100);
             order.iter().for_each(|stream| counts[usize::from(*stream)] += 1);
         }
-        assert!([2800, 1600, 400].iter().zip(counts).all(|(wanted, is): (&i32, i32)| (wanted - is).abs() <= 2), "{counts:?}");
+        assert!(
+            [2800, 1600, 400].iter().zip(counts).all(|(wanted, is): (&i32, i32)| (wanted - is).abs() <= 2),
+            "{counts:?}"
+        );
     }
 }

@@ -140,7 +140,11 @@ fn set(creation: &mut Creation, key: &str, value: &str) -> Result<(), String> {
             options.log2_ring_size = size.ilog2() as u8;
         }
         (Creation::Memif(options), "buffer") => options.buffer_size = number(1 << 16)?,
-        (_, _) => return Err("not known of this driver: there are ip, gw, src, dst, speed, and of most drivers queues".into()),
+        (_, _) => {
+            return Err(
+                "not known of this driver: there are ip, gw, src, dst, speed, and of most drivers queues".into()
+            );
+        }
     }
     Ok(())
 }

@@ -58,31 +58,40 @@ fn ports(text: &str, interface_of: &dyn Fn(&str) -> Result<String, String>) -> R
         return Err(PortError(format!("version {}: version 2 is known", entry.version)));
     }
     if entry.port_info.len() > entry.interfaces.len() {
-        return Err(PortError(format!("{} `port_info' for {} `interfaces'", entry.port_info.len(), entry.interfaces.len())));
+        return Err(PortError(format!(
+            "{} `port_info' for {} `interfaces'",
+            entry.port_info.len(),
+            entry.interfaces.len()
+        )));
     }
     let default = Info::default();
     let infos = entry.port_info.iter().chain(std::iter::repeat(&default));
-    entry.interfaces.iter().zip(infos).map(|(name, info)| {
-        let device = match name.as_str() {
-            // An odd number of ports is made even with it.
-            "dummy" => "null".into(),
-            name if name.contains(':') && name.starts_with(|c: char| c.is_ascii_hexdigit()) && is_pci(name) => {
-                format!("af_xdp:{}", interface_of(name).map_err(PortError)?)
+    entry
+        .interfaces
+        .iter()
+        .zip(infos)
+        .map(|(name, info)| {
+            let device = match name.as_str() {
+                // An odd number of ports is made even with it.
+                "dummy" => "null".into(),
+                name if name.contains(':') && name.starts_with(|c: char| c.is_ascii_hexdigit()) && is_pci(name) => {
+                    format!("af_xdp:{}", interface_of(name).map_err(PortError)?)
+                }
+                // Our own drivers may be named, too.
+                name if name.contains(':') => name.into(),
+                name => format!("af_xdp:{name}"),
+            };
+            let mut spec: PortSpec = device.parse()?;
+            if let (Some(ip), Some(gateway)) = (info.ip, info.default_gw) {
+                spec.addresses = vec![wire::Prefix::V4(network(ip, gateway))];
+                spec.gateway = Some(gateway.into());
             }
-            // Our own drivers may be named, too.
-            name if name.contains(':') => name.into(),
-            name => format!("af_xdp:{name}"),
-        };
-        let mut spec: PortSpec = device.parse()?;
-        if let (Some(ip), Some(gateway)) = (info.ip, info.default_gw) {
-            spec.addresses = vec![wire::Prefix::V4(network(ip, gateway))];
-            spec.gateway = Some(gateway.into());
-        }
-        spec.source = info.src_mac.as_ref().map(Mac::address).transpose()?;
-        spec.destination = info.dest_mac.as_ref().map(Mac::address).transpose()?;
-        spec.line = entry.port_bandwidth_gb.map(|gigabits| gigabits * 1e9);
-        Ok(spec)
-    }).collect()
+            spec.source = info.src_mac.as_ref().map(Mac::address).transpose()?;
+            spec.destination = info.dest_mac.as_ref().map(Mac::address).transpose()?;
+            spec.line = entry.port_bandwidth_gb.map(|gigabits| gigabits * 1e9);
+            Ok(spec)
+        })
+        .collect()
 }
 
 /// The address in the smallest network that has the gateway, too, and in which both are hosts.
@@ -92,7 +101,8 @@ fn network(ip: Ipv4Addr, gateway: Ipv4Addr) -> wire::Prefix4 {
         address & rest != 0 && address & rest != rest
     };
     let (a, b) = (ip.to_bits(), gateway.to_bits());
-    let length = (1..=30).rev().find(|length| (a ^ b) >> (32 - length) == 0 && is_host(a, *length) && is_host(b, *length));
+    let length =
+        (1..=30).rev().find(|length| (a ^ b) >> (32 - length) == 0 && is_host(a, *length) && is_host(b, *length));
     wire::Prefix4::new(ip, length.unwrap_or(1)).expect("a length of 1 to 30")
 }
 
@@ -109,7 +119,13 @@ fn pci(text: &str) -> Option<String> {
     }
     let [domain, bus, device] = parts[..] else { return None };
     let hex = |text: &str, most| u32::from_str_radix(text, 16).ok().filter(|number| *number <= most);
-    Some(format!("{:04x}:{:02x}:{:02x}.{:x}", hex(domain, 0xffff)?, hex(bus, 0xff)?, hex(device, 0x1f)?, hex(function, 7)?))
+    Some(format!(
+        "{:04x}:{:02x}:{:02x}.{:x}",
+        hex(domain, 0xffff)?,
+        hex(bus, 0xff)?,
+        hex(device, 0x1f)?,
+        hex(function, 7)?
+    ))
 }
 
 /// The interface of Linux that lies on a PCI device.
@@ -165,7 +181,10 @@ mod tests {
         dest_mac  : 0a:0b:0c:01:02:aa
 ";
         let ports = super::ports(text, &found).unwrap();
-        assert_eq!(ports.iter().map(|port| &port.text[..]).collect::<Vec<_>>(), ["af_xdp:eth-0000:05:00.0", "af_xdp:veth1", "null", "memif:/run/x.sock"]);
+        assert_eq!(
+            ports.iter().map(|port| &port.text[..]).collect::<Vec<_>>(),
+            ["af_xdp:eth-0000:05:00.0", "af_xdp:veth1", "null", "memif:/run/x.sock"]
+        );
         assert_eq!(ports[0].source, Some(MacAddress([10, 11, 12, 1, 2, 0xaa])));
         assert_eq!(ports[1].destination, Some(MacAddress([10, 11, 12, 1, 2, 0xaa])));
         assert_eq!(ports[0].line, Some(10e9));
@@ -188,7 +207,10 @@ mod tests {
             ("- version: 2\n", "interfaces"),
             ("- version: 3\n  interfaces: []\n", "version 2 is known"),
             ("- version: 2\n  interfaces: [a]\n  port_info:\n    - ip: 1.2.3\n", "line 4"),
-            ("- version: 2\n  interfaces: [a]\n  port_info:\n    - src_mac: nonsense\n", "`nonsense' is not an Ethernet address"),
+            (
+                "- version: 2\n  interfaces: [a]\n  port_info:\n    - src_mac: nonsense\n",
+                "`nonsense' is not an Ethernet address",
+            ),
             ("- version: 2\n  interfaces: [a]\n  port_info: [{}, {}]\n", "2 `port_info' for 1 `interfaces'"),
             ("hello", ""),
         ] {

@@ -292,7 +292,9 @@ impl Profile {
             let advice = near.map_or(String::new(), |near| format!(" (did you mean `{near}'?)"));
             return Err(source.error(
                 None,
-                format!("no such file, and no profile of this name comes along: see `quiver loadtest profiles'{advice}"),
+                format!(
+                    "no such file, and no profile of this name comes along: see `quiver loadtest profiles'{advice}"
+                ),
             ));
         }
         let file = std::fs::File::open(path).map_err(|error| source.error(None, error.to_string()))?;
@@ -404,7 +406,8 @@ impl Stream {
         }
         for (at, size) in self.spanned_sizes() {
             if !(MIN_SIZE..=MAX_SIZE).contains(&size) {
-                let message = format!("{size} bytes: frames have {MIN_SIZE} to {MAX_SIZE} without frame check sequence");
+                let message =
+                    format!("{size} bytes: frames have {MIN_SIZE} to {MAX_SIZE} without frame check sequence");
                 return Err((Some(at), message));
             }
         }
@@ -436,11 +439,15 @@ impl Stream {
 impl Layer {
     fn check(&self) -> Result<(), &'static str> {
         match self {
-            Layer::Vlan(VlanLayer { id, pcp, .. }) if *id > 4095 || *pcp > 7 => Err("a VLAN has an id up to 4095 and a pcp up to 7"),
+            Layer::Vlan(VlanLayer { id, pcp, .. }) if *id > 4095 || *pcp > 7 => {
+                Err("a VLAN has an id up to 4095 and a pcp up to 7")
+            }
             Layer::Mpls(MplsLayer { label, tc, .. }) if *label > 0xf_ffff || *tc > 7 => {
                 Err("an MPLS label is up to 1048575, its tc up to 7")
             }
-            Layer::Ipv4(Ipv4Layer { dscp, ecn, .. }) | Layer::Ipv6(Ipv6Layer { dscp, ecn, .. }) if *dscp > 63 || *ecn > 3 => {
+            Layer::Ipv4(Ipv4Layer { dscp, ecn, .. }) | Layer::Ipv6(Ipv6Layer { dscp, ecn, .. })
+                if *dscp > 63 || *ecn > 3 =>
+            {
                 Err("dscp is up to 63, ecn up to 3")
             }
             Layer::Ipv6(layer) if layer.flow_label > 0xf_ffff => Err("a flow label is up to 1048575"),

@@ -19,7 +19,9 @@ fn make(program: &Arc<Program>, (share, shares): (usize, usize), count: usize) -
         assert_eq!(buffers.allocate(&mut packets), 100);
         let mut lengths = [0; 100];
         maker.make(&mut buffers, &packets, &mut lengths, 0x1234_5678);
-        let frame = |(packet, length): (&PacketIndex, &u16)| buffers.bytes(*packet)[HEADROOM..][..usize::from(*length)].to_vec();
+        let frame = |(packet, length): (&PacketIndex, &u16)| {
+            buffers.bytes(*packet)[HEADROOM..][..usize::from(*length)].to_vec()
+        };
         frames.extend(packets.iter().zip(&lengths).map(frame));
         buffers.free(&packets);
     }
@@ -172,22 +174,49 @@ fn what_is_wrong_is_said_with_its_place() {
     let all_of = |more: &str| format!("{stream}{more}");
     for (text, wrong) in [
         ("".to_string(), "test.toml:1:1: missing field `stream`"),
-        ("[[stream]]\nsize = 60\n".into(), "test.toml:1:1: stream `stream-1': it has no packets: give `layers', or a `pcap'"),
-        ("[[stream]]\nsize = 59\nlayers = [{ udp = {} }]".into(), "test.toml:2:8: stream `stream-1': 59 bytes: frames have 60 to 2048 without frame check sequence"),
-        ("[[stream]]\nsize = 60\nlayers = [{ udp = {} }]".into(), "test.toml:1:1: stream `stream-1': `udp' cannot follow Ethernet"),
-        ("[[stream]]\nsize = 60\nlayers = [{ ipv4 = { source = \"16.0.0\" } }]".into(), "test.toml:3:31: invalid IPv4 address syntax"),
+        (
+            "[[stream]]\nsize = 60\n".into(),
+            "test.toml:1:1: stream `stream-1': it has no packets: give `layers', or a `pcap'",
+        ),
+        (
+            "[[stream]]\nsize = 59\nlayers = [{ udp = {} }]".into(),
+            "test.toml:2:8: stream `stream-1': 59 bytes: frames have 60 to 2048 without frame check sequence",
+        ),
+        (
+            "[[stream]]\nsize = 60\nlayers = [{ udp = {} }]".into(),
+            "test.toml:1:1: stream `stream-1': `udp' cannot follow Ethernet",
+        ),
+        (
+            "[[stream]]\nsize = 60\nlayers = [{ ipv4 = { source = \"16.0.0\" } }]".into(),
+            "test.toml:3:31: invalid IPv4 address syntax",
+        ),
         ("[[stream]]\nsize = 60\nlayer = []".into(), "test.toml:3:1: unknown field `layer`, expected one of"),
         (all_of("rate = \"fast\""), "test.toml:5:8: `fast' is not a rate"),
         (all_of("rate = \"50%\""), "its rate is in packets or bits a second"),
-        (all_of("vary = [{ field = \"ipv4.colour\", from = 1, to = 2 }]"), "test.toml:5:9: stream `a': ipv4 has no field `colour' that can vary: there are source,"),
-        (all_of("vary = [{ field = \"ipv6.source\", from = 1, to = 2 }]"), "there is no `ipv6.source': the packet has ethernet, ipv4, udp"),
-        (all_of("vary = [{ field = \"udp.source\", from = 1, to = 65536 }]"), "the field has 16 bits: its values go up to 65535"),
+        (
+            all_of("vary = [{ field = \"ipv4.colour\", from = 1, to = 2 }]"),
+            "test.toml:5:9: stream `a': ipv4 has no field `colour' that can vary: there are source,",
+        ),
+        (
+            all_of("vary = [{ field = \"ipv6.source\", from = 1, to = 2 }]"),
+            "there is no `ipv6.source': the packet has ethernet, ipv4, udp",
+        ),
+        (
+            all_of("vary = [{ field = \"udp.source\", from = 1, to = 65536 }]"),
+            "the field has 16 bits: its values go up to 65535",
+        ),
         (all_of("vary = [{ field = \"udp.source\", from = 2, to = 1 }]"), "`from' is beyond `to'"),
         (all_of("vary = [{ offset = 24, width = 2, from = 2, to = 3 }]"), "a checksum lies there"),
         (all_of("vary = [{ offset = 50, width = 2, from = 2, to = 3 }]"), "lies where the tag goes"),
         (all_of("vary = [{ offset = 59, width = 2, from = 2, to = 3 }]"), "the shortest frame has 60 bytes"),
-        (all_of("vary = [{ field = \"udp.source\", how = \"tuple\", from = 2, to = 3 }]"), "a tuple goes on in a second field"),
-        (all_of("vary = [{ field = \"udp.source\", how = \"sideways\", from = 2, to = 3 }]"), "unknown variant `sideways`"),
+        (
+            all_of("vary = [{ field = \"udp.source\", how = \"tuple\", from = 2, to = 3 }]"),
+            "a tuple goes on in a second field",
+        ),
+        (
+            all_of("vary = [{ field = \"udp.source\", how = \"sideways\", from = 2, to = 3 }]"),
+            "unknown variant `sideways`",
+        ),
         (all_of("mode = { burst = { packets = 0 } }"), "a burst has packets"),
         (format!("{stream}{stream}"), "test.toml:5:1: there are two streams called `a'"),
     ] {

@@ -6,8 +6,10 @@ use tracker::Run;
 pub use tracker::{Received, Tracker};
 
 use crate::layout::{Kind, Layout};
-use crate::tag;
+use crate::tag::{self, Words};
+use graph::PacketIndex;
 use graph::buffer::STRIDE;
+use graph::vector::Columns;
 use graph::{Buffers, Context, CounterTable, EdgeIndex, Map, NodeSpec, Row, Snapshot, Vector, flag, time};
 use std::fmt;
 use std::sync::Arc;
@@ -45,7 +47,13 @@ pub struct Receiver {
 
 impl Receiver {
     pub fn new(rx: Arc<CounterTable>) -> Receiver {
-        Receiver { trackers: Vec::new(), issued: 0, is_blind: false, touched: Vec::with_capacity(graph::VECTOR_SIZE), rx }
+        Receiver {
+            trackers: Vec::new(),
+            issued: 0,
+            is_blind: false,
+            touched: Vec::with_capacity(graph::VECTOR_SIZE),
+            rx,
+        }
     }
 
     pub fn spec() -> NodeSpec {
@@ -81,30 +89,37 @@ impl Receiver {
     #[inline]
     fn pass(&mut self, buffers: &Buffers, vector: &mut Vector, at: usize) -> Option<(usize, Option<tag::Tag>)> {
         let columns = vector.columns();
-        let sides = columns.packets[at..].iter().zip(&columns.l2[at..]).zip(&columns.length[at..]);
-        let sides = sides.zip(&columns.flags[at..]).zip(&columns.rx_interface[at..]);
+        let n = columns.packets.len();
+        let alike = Shape::of_all(&columns, at);
         // The stream that packets are of, taken out of its tracker as long as they are.
         let (mut own, mut run) = (0, Run::default());
         let mut odd = None;
-        for (i, ((((&packet, &l2), &length), &flags), &interface)) in sides.enumerate() {
-            let end = usize::from(l2) + usize::from(length);
-            let last = if flags & flag::CHAINED == 0 { buffers.bytes(packet)[..end.min(STRIDE)].last_chunk() } else { None };
-            let Some(words) = last.map(tag::Words::read) else {
-                odd = Some((at + i, None));
-                break;
-            };
-            if run.joins(words, interface.0, length) {
+        let mut i = at;
+        while i < n {
+            if let Some(shape) = alike
+                && let Some(block) = columns.packets[i..].first_chunk::<BLOCK>()
+                && run.joins_all(block.map(|packet| shape.words(buffers, packet)), shape.interface, shape.length)
+            {
+                i += BLOCK;
                 continue;
             }
-            if let Some(Some(tracker)) = self.trackers.get_mut(own) {
-                tracker.put_back(run);
-            }
-            own = usize::from(words.stream());
-            run = self.trackers.get(own).and_then(Option::as_ref).map_or(Run::default(), |tracker| tracker.run());
-            if !run.joins(words, interface.0, length) {
-                odd = Some((at + i, words.tag()));
+            let shape = alike.or_else(|| Shape::of(&columns, i));
+            let Some((shape, words)) = shape.map(|shape| (shape, shape.words(buffers, columns.packets[i]))) else {
+                odd = Some((i, None));
                 break;
+            };
+            if !run.joins(words, shape.interface, shape.length) {
+                if let Some(Some(tracker)) = self.trackers.get_mut(own) {
+                    tracker.put_back(run);
+                }
+                own = usize::from(words.stream());
+                run = self.trackers.get(own).and_then(Option::as_ref).map_or(Run::default(), |tracker| tracker.run());
+                if !run.joins(words, shape.interface, shape.length) {
+                    odd = Some((i, words.tag()));
+                    break;
+                }
             }
+            i += 1;
         }
         if let Some(Some(tracker)) = self.trackers.get_mut(own) {
             tracker.put_back(run);
@@ -136,6 +151,50 @@ impl Receiver {
             self.touched.push(stream);
         }
         Edge::Accounted
+    }
+}
+
+/// Packets that are compared at once, when all of a vector are alike.
+const BLOCK: usize = 8;
+
+/// Where the tag of a packet that lies in one buffer ends, and what else matters of it.
+#[derive(Clone, Copy)]
+struct Shape {
+    end: usize,
+    length: u16,
+    interface: u32,
+}
+
+impl Shape {
+    /// None: it lies in several buffers, or is too short for a tag.
+    #[inline(always)]
+    fn of(columns: &Columns<'_>, i: usize) -> Option<Shape> {
+        let (l2, length) = (columns.l2[i], columns.length[i]);
+        let end = usize::from(l2) + usize::from(length);
+        let has_room = columns.flags[i] & flag::CHAINED == 0 && (tag::LENGTH..=STRIDE).contains(&end);
+        has_room.then(|| Shape { end, length, interface: columns.rx_interface[i].0 })
+    }
+
+    /// Of all from `at` on, when they have the same.
+    #[inline]
+    fn of_all(columns: &Columns<'_>, at: usize) -> Option<Shape> {
+        if at == columns.packets.len() {
+            return None;
+        }
+        let shape = Shape::of(columns, at)?;
+        let l2 = columns.l2[at];
+        let differ = columns.l2[at..].iter().fold(0, |differ, &it| differ | (it ^ l2))
+            | columns.length[at..].iter().fold(0, |differ, &it| differ | (it ^ shape.length));
+        let chained = columns.flags[at..].iter().fold(0, |any, &flags| any | flags) & flag::CHAINED;
+        let elsewhere = columns.rx_interface[at..].iter().fold(0, |differ, &it| differ | (it.0 ^ shape.interface));
+        (differ == 0 && chained == 0 && elsewhere == 0).then_some(shape)
+    }
+
+    /// What stands where the tag should be.
+    #[inline(always)]
+    fn words(self, buffers: &Buffers, packet: PacketIndex) -> Words {
+        let start = (self.end - tag::LENGTH).min(STRIDE - tag::LENGTH);
+        Words::read(buffers.bytes(packet)[start..].first_chunk().expect("a tag fits behind it"))
     }
 }
 

@@ -46,6 +46,22 @@ impl Run {
         }
         joins
     }
+
+    /// Whether all of these go with them, each of the same length; then they are among them.
+    #[inline(always)]
+    pub fn joins_all<const N: usize>(&mut self, tags: [Words; N], interface: u32, length: u16) -> bool {
+        const { assert!(N > 0 && N < 1 << 16) }
+        let Some(next) = self.next.ahead(N as u64) else { return false };
+        let first = self.next;
+        let differ = (0..N).fold(0, |differ, i| differ | tags[i].differ(first.plus(i as u64)));
+        let join = differ == 0 && interface == self.expected;
+        if join {
+            self.count += N as u32;
+            self.bytes += N as u32 * u32::from(length);
+            self.next = next;
+        }
+        join
+    }
 }
 
 /// Numbers that were jumped over, and how many packets had come by then.

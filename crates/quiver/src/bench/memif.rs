@@ -11,6 +11,7 @@ use drivers::input::Mode;
 use drivers::memif::generator::{Generator, HEAD};
 use drivers::memif::{Keeper, Options as MemifOptions, Role};
 use graph::{InterfaceIndex, Worker, time};
+use loadtest::probe::line_clocks;
 use router::interface::Creation;
 use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
@@ -48,8 +49,6 @@ const ROUNDS: usize = 64;
 /// The cores of the generator and of what is measured.
 const GENERATOR: u32 = 1;
 const MEASURED: u32 = 0;
-/// A cache line goes there and back so often.
-const PINGS: u64 = 2000;
 
 /// What is to be measured.
 pub struct Plan {
@@ -320,7 +319,7 @@ impl Bench {
                 self.pass(rate, WARM_UP);
                 self.drain();
                 for _ in 0..plan.repeat {
-                    let line = line_clocks();
+                    let line = line_clocks(GENERATOR, MEASURED);
                     windows.push(Window { line, ..self.window(rate, device) });
                 }
             };
@@ -421,33 +420,6 @@ fn readdress(line: &mut [u8; HEAD], route: u32) {
     sum = (sum & 0xffff) + (sum >> 16);
     line[CHECKSUM..CHECKSUM + 2].copy_from_slice(&(!sum as u16).to_be_bytes());
     line[DESTINATION..DESTINATION + 4].copy_from_slice(&to.to_be_bytes());
-}
-
-/// Clocks that a cache line takes from one core to the other: the fastest of many, for what is measured is there, too.
-fn line_clocks() -> f64 {
-    let line = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        let answer = || {
-            pin("probe", Some(MEASURED));
-            for n in (1..2 * PINGS).step_by(2) {
-                while line.load(Ordering::Acquire) != n {
-                    std::hint::spin_loop();
-                }
-                line.store(n + 1, Ordering::Release);
-            }
-        };
-        scope.spawn(answer);
-        let mut fastest = u64::MAX;
-        for n in (0..2 * PINGS).step_by(2) {
-            let before = time::ticks();
-            line.store(n + 1, Ordering::Release);
-            while line.load(Ordering::Acquire) != n + 2 {
-                std::hint::spin_loop();
-            }
-            fastest = fastest.min(time::ticks() - before);
-        }
-        fastest as f64 / 2.0
-    })
 }
 
 #[cfg(test)]
