@@ -442,6 +442,7 @@ impl Maker {
         }
         let sequence = self.made as u32;
         let mut words = tag::Words::new(self.number, sequence, stamp);
+        let is_plain = words.has_ahead(n as u64);
         self.made += n as u64;
         let Program { cycle, varied, changing, .. } = &*self.program;
         let mut turn = if cycle.len() == 1 { 0 } else { (self.made - n as u64) as usize % cycle.len() };
@@ -475,11 +476,11 @@ impl Maker {
                     words.write(place);
                 }
                 TagPlace::Small { at, .. } => {
-                    bytes[usize::from(at)..][..tag::SMALL].copy_from_slice(&tag::small(words.head as u32));
+                    bytes[usize::from(at)..][..tag::SMALL].copy_from_slice(&tag::small(words.sequence()));
                 }
                 TagPlace::None => {}
             }
-            words = if words.head as u32 == u32::MAX { tag::Words::new(self.number, 0, stamp) } else { words.next() };
+            words = if is_plain { words.plus(1) } else { words.next() };
             *length = frame.length;
         }
     }

@@ -1,15 +1,18 @@
 //! How a packet is known again: its last bytes say whose it is, which it is, and when it was sent.
 //!
 //! ```text
-//!  0        2        4                 8                12       14
-//! +--------+--------+-----------------+-----------------+--------+
-//! | magic  | stream | sequence number | time            | compl. |
-//! +--------+--------+-----------------+-----------------+--------+
+//!  0        2        4        6        8        10               14
+//! +--------+--------+--------+--------+--------+-----------------+
+//! | magic  | number | compl. | stream | number | time            |
+//! |        | (high) |        |        | (low)  |                 |
+//! +--------+--------+--------+--------+--------+-----------------+
 //! ```
 //!
-//! All in network byte order; time in units of 16 ticks of the sender's clock. The last word has the sum of all seven, in
-//! one's complement, be all ones: that is zero, so the tag changes no checksum that covers it, wherever it stands, and a
-//! packet whose bytes changed on the way is not taken for one of ours.
+//! All little endian, so that counting on is an addition; time in units of 16 ticks of the sender's clock. The complement has
+//! the sum of all seven words, in one's complement, be all ones: that is zero, so the tag changes no checksum that covers it,
+//! wherever it stands (RFC 1071: the order of bytes does not matter to it), and what is no tag, or one whose bytes changed on
+//! the way, is told from one. Of a packet that comes in turn the last eight bytes are compared alone: no number comes again
+//! within a unit of time.
 //!
 //! Where a packet has no room for it, the small tag stands instead: 16 bits of the sequence number and their complement; the
 //! stream is then in the IPv4 header's identification or the IPv6 header's flow label, and there is no time.
@@ -23,101 +26,121 @@ const MAGIC: u64 = 0x5156;
 /// Ahead of the stream's number in a flow label.
 pub const FLOW_LABEL: u32 = 0x5_0000;
 
-/// The first eight bytes.
-#[inline(always)]
-pub fn head(stream: u16, sequence: u32) -> u64 {
-    MAGIC << 48 | u64::from(stream) << 32 | u64::from(sequence)
-}
-
 /// Ticks in the tag's units.
 #[inline(always)]
 pub fn stamp(ticks: u64) -> u32 {
     (ticks >> TIME_SHIFT) as u32
 }
 
-/// The last eight bytes, of which two are the last of [`head`].
-#[inline(always)]
-pub fn tail(head: u64, stamp: u32) -> u64 {
-    (head & 0xffff) << 48 | u64::from(stamp) << 16 | (fold(head, stamp) ^ 0xffff)
-}
+/// The last eight bytes of a tag: by them a packet is known for the one that comes next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mark(u64);
 
-/// The one's complement sum of all words but the last.
-#[inline(always)]
-fn fold(head: u64, stamp: u32) -> u64 {
-    let sum = (head >> 32) + (head & 0xffff_ffff) + u64::from(stamp);
-    let sum = (sum >> 32) + (sum & 0xffff_ffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    (sum & 0xffff) + (sum >> 16)
+/// Bytes of a mark.
+pub const MARK: usize = 8;
+const NUMBER: u64 = 0xffff << 16;
+
+impl Mark {
+    #[inline(always)]
+    pub fn new(stream: u16, sequence: u32, stamp: u32) -> Mark {
+        Mark(u64::from(stamp) << 32 | u64::from(sequence & 0xffff) << 16 | u64::from(stream))
+    }
+
+    #[inline(always)]
+    pub fn read(at: &[u8; MARK]) -> Mark {
+        Mark(u64::from_le_bytes(*at))
+    }
+
+    #[inline(always)]
+    pub fn stream(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// Of the next packet, sent at the same time.
+    #[inline(always)]
+    pub fn next(self) -> Mark {
+        Mark(self.0 & !NUMBER | (self.0 + (1 << 16)) & NUMBER)
+    }
+
+    /// So many further on, unless the numbers go round on the way.
+    #[inline(always)]
+    pub fn ahead(self, n: u64) -> Option<Mark> {
+        ((self.0 & NUMBER) >> 16 < 0x1_0000 - n).then(|| self.plus(n))
+    }
+
+    /// The same, of who knows that they do not.
+    #[inline(always)]
+    pub fn plus(self, n: u64) -> Mark {
+        Mark(self.0 + (n << 16))
+    }
+
+    /// Zero when both are the same.
+    #[inline(always)]
+    pub fn differ(self, other: Mark) -> u64 {
+        self.0 ^ other.0
+    }
 }
 
 /// The words of one packet's tag, from which those of the next follow: their sum has one more.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Words {
-    pub head: u64,
-    pub tail: u64,
+    /// The first eight bytes, of which two are the first of the mark.
+    head: u64,
+    mark: Mark,
 }
 
 impl Words {
     #[inline(always)]
     pub fn new(stream: u16, sequence: u32, stamp: u32) -> Words {
-        let head = head(stream, sequence);
-        Words { head, tail: tail(head, stamp) }
+        let words = u64::from(stream) << 48 | u64::from(sequence >> 16) << 16 | MAGIC;
+        let mark = Mark::new(stream, sequence, stamp);
+        Words { head: words | complement(words, mark) << 32, mark }
     }
 
-    /// Of the next packet, sent at the same time. (The numbers of a stream start anew after 2^32: `new` is to be asked then.)
+    /// Of the next packet, sent at the same time.
     #[inline(always)]
     pub fn next(self) -> Words {
-        let head = self.head + 1;
-        let rounds = head & 0xffff == 0 || self.tail & 0xffff == 0;
-        let tail = if rounds { tail(head, (self.tail >> 16) as u32) } else { self.tail + (1 << 48) - 1 };
-        Words { head, tail }
+        match self.has_ahead(1) {
+            true => self.plus(1),
+            false => Words::new(self.mark.stream(), self.sequence().wrapping_add(1), (self.mark.0 >> 32) as u32),
+        }
     }
 
-    /// So many further on, while no half of them has to be carried into another.
+    /// Whether so many further on no half of a word has to be carried into another.
     #[inline(always)]
-    pub fn ahead(self, n: u64) -> Option<Words> {
-        let carries = (self.head & 0xffff) + n > 0xffff || self.tail & 0xffff < n;
-        (!carries).then(|| self.plus(n))
+    pub fn has_ahead(self, n: u64) -> bool {
+        self.mark.ahead(n).is_some() && self.head >> 32 & 0xffff >= n
     }
 
-    /// The same, of who knows that nothing is carried.
+    /// So many further on, of who knows that nothing is carried.
     #[inline(always)]
     pub fn plus(self, n: u64) -> Words {
-        Words { head: self.head + n, tail: self.tail.wrapping_add(n * ((1 << 48) - 1)) }
-    }
-
-    /// Zero when both are the same.
-    #[inline(always)]
-    pub fn differ(self, other: Words) -> u64 {
-        (self.head ^ other.head) | (self.tail ^ other.tail)
+        Words { head: self.head.wrapping_sub(n << 32), mark: self.mark.plus(n) }
     }
 
     /// Writes the tag to the first bytes of `at`.
     #[inline(always)]
     pub fn write(self, at: &mut [u8; LENGTH]) {
-        at[6..].copy_from_slice(&self.tail.to_be_bytes());
-        at[..8].copy_from_slice(&self.head.to_be_bytes());
+        at[..8].copy_from_slice(&self.head.to_le_bytes());
+        at[LENGTH - MARK..].copy_from_slice(&self.mark.0.to_le_bytes());
     }
 
-    /// What stands there, be it a tag or not.
+    /// The number of the packet.
     #[inline(always)]
-    pub fn read(at: &[u8; LENGTH]) -> Words {
-        let head = u64::from_be_bytes(*at.first_chunk().expect("it is longer"));
-        Words { head, tail: u64::from_be_bytes(*at.last_chunk().expect("it is longer")) }
+    pub fn sequence(self) -> u32 {
+        (self.head >> 16 & 0xffff) as u32 * 0x1_0000 | (self.mark.0 >> 16 & 0xffff) as u32
     }
+}
 
-    #[inline(always)]
-    pub fn stream(self) -> u16 {
-        (self.head >> 32) as u16
-    }
-
-    /// What they say; none: they are no tag, or have changed.
-    #[inline(always)]
-    pub fn tag(self) -> Option<Tag> {
-        let stamp = (self.tail >> 16) as u32;
-        let is_one = self.head >> 48 == MAGIC && self.tail & 0xffff == fold(self.head, stamp) ^ 0xffff;
-        is_one.then_some(Tag { stream: self.stream(), sequence: self.head as u32, stamp })
-    }
+/// What the word is that has all of them sum up to all ones.
+#[inline(always)]
+fn complement(head: u64, Mark(mark): Mark) -> u64 {
+    // The stream is in both.
+    let sum = (head & 0xffff_ffff) + (mark >> 32) + (mark & 0xffff_ffff);
+    let sum = (sum >> 32) + (sum & 0xffff_ffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    sum ^ 0xffff
 }
 
 /// What a tag says.
@@ -131,7 +154,11 @@ pub struct Tag {
 /// Reads a tag; none: it is none, or bytes of it have changed.
 #[inline(always)]
 pub fn read(at: &[u8; LENGTH]) -> Option<Tag> {
-    Words::read(at).tag()
+    let head = u64::from_le_bytes(*at.first_chunk().expect("it is longer"));
+    let mark = Mark::read(at.last_chunk().expect("it is longer"));
+    let words = Words { head, mark };
+    let is_one = head & 0xffff == MAGIC && head >> 32 & 0xffff == complement(head, mark);
+    is_one.then(|| Tag { stream: mark.stream(), sequence: words.sequence(), stamp: (mark.0 >> 32) as u32 })
 }
 
 /// The small tag of a sequence number.
@@ -168,24 +195,33 @@ mod tests {
         }
 
         #[test]
-        fn one_follows_from_the_other(stream: u16, sequence in 0..u32::MAX, stamp: u32) {
+        fn one_follows_from_the_other(stream: u16, sequence: u32, stamp: u32) {
             let next = Words::new(stream, sequence, stamp).next();
-            prop_assert_eq!(next.tag(), Words::new(stream, sequence + 1, stamp).tag());
+            let same = Words::new(stream, sequence.wrapping_add(1), stamp);
+            // The two zeros of one's complement are the same to any checksum.
+            prop_assert_eq!(next.mark, same.mark);
+            prop_assert_eq!(next.sequence(), same.sequence());
+            prop_assert_eq!(next.mark, Mark::new(stream, sequence, stamp).next());
+            let mut bytes = [0; LENGTH];
+            next.write(&mut bytes);
+            prop_assert_eq!(wire::checksum::checksum(&bytes), 0);
+            prop_assert_eq!(read(&bytes), Some(Tag { stream, sequence: sequence.wrapping_add(1), stamp }));
         }
 
         #[test]
-        fn several_further_on_is_one_after_the_other(stream: u16, sequence in 0..u32::MAX - 64, stamp: u32, n in 0u64..64) {
+        fn several_further_on_is_one_after_the_other(stream: u16, sequence: u32, stamp: u32, n in 1u64..300) {
             let first = Words::new(stream, sequence, stamp);
-            if let Some(ahead) = first.ahead(n) {
-                prop_assert_eq!(ahead, (0..n).fold(first, |words, _| words.next()));
+            if first.has_ahead(n) {
+                prop_assert_eq!(first.plus(n), (0..n).fold(first, |words, _| words.next()));
+                prop_assert_eq!(first.mark.ahead(n), Some(first.plus(n).mark));
             }
+            prop_assert_eq!(first.mark.ahead(n).is_some(), (sequence & 0xffff) + (n as u32) < 0x1_0000);
         }
 
         #[test]
         fn no_byte_changes_unseen(stream: u16, sequence: u32, stamp: u32, at in 0..LENGTH, change in 1u8..) {
             let mut bytes = tag(stream, sequence, stamp);
             bytes[at] ^= change;
-            // The two zeros of one's complement are the same to any checksum.
             prop_assert_eq!(read(&bytes), None);
         }
 

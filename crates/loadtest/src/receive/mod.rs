@@ -6,7 +6,7 @@ use tracker::Run;
 pub use tracker::{Received, Tracker};
 
 use crate::layout::{Kind, Layout};
-use crate::tag::{self, Words};
+use crate::tag::{self, MARK, Mark};
 use graph::PacketIndex;
 use graph::buffer::STRIDE;
 use graph::vector::Columns;
@@ -98,24 +98,24 @@ impl Receiver {
         while i < n {
             if let Some(shape) = alike
                 && let Some(block) = columns.packets[i..].first_chunk::<BLOCK>()
-                && run.joins_all(block.map(|packet| shape.words(buffers, packet)), shape.interface, shape.length)
+                && run.joins_all(block.map(|packet| shape.mark(buffers, packet)), shape.interface, shape.length)
             {
                 i += BLOCK;
                 continue;
             }
             let shape = alike.or_else(|| Shape::of(&columns, i));
-            let Some((shape, words)) = shape.map(|shape| (shape, shape.words(buffers, columns.packets[i]))) else {
+            let Some((shape, mark)) = shape.map(|shape| (shape, shape.mark(buffers, columns.packets[i]))) else {
                 odd = Some((i, None));
                 break;
             };
-            if !run.joins(words, shape.interface, shape.length) {
+            if !run.joins(mark, shape.interface, shape.length) {
                 if let Some(Some(tracker)) = self.trackers.get_mut(own) {
                     tracker.put_back(run);
                 }
-                own = usize::from(words.stream());
+                own = usize::from(mark.stream());
                 run = self.trackers.get(own).and_then(Option::as_ref).map_or(Run::default(), |tracker| tracker.run());
-                if !run.joins(words, shape.interface, shape.length) {
-                    odd = Some((i, words.tag()));
+                if !run.joins(mark, shape.interface, shape.length) {
+                    odd = Some((i, shape.tag(buffers, columns.packets[i])));
                     break;
                 }
             }
@@ -190,11 +190,15 @@ impl Shape {
         (differ == 0 && chained == 0 && elsewhere == 0).then_some(shape)
     }
 
-    /// What stands where the tag should be.
+    /// What stands where the mark should be.
     #[inline(always)]
-    fn words(self, buffers: &Buffers, packet: PacketIndex) -> Words {
-        let start = (self.end - tag::LENGTH).min(STRIDE - tag::LENGTH);
-        Words::read(buffers.bytes(packet)[start..].first_chunk().expect("a tag fits behind it"))
+    fn mark(self, buffers: &Buffers, packet: PacketIndex) -> Mark {
+        let start = (self.end - MARK).min(STRIDE - MARK);
+        Mark::read(buffers.bytes(packet)[start..].first_chunk().expect("a mark fits behind it"))
+    }
+
+    fn tag(self, buffers: &Buffers, packet: PacketIndex) -> Option<tag::Tag> {
+        buffers.bytes(packet)[..self.end].last_chunk().and_then(tag::read)
     }
 }
 

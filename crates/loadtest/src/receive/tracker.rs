@@ -3,7 +3,7 @@
 //! Packets that come in turn and were sent together cost a comparison and a count each; what they mean for histograms and
 //! for the window of numbers seen is settled once for all of them.
 
-use crate::tag::{TIME_SHIFT, Words};
+use crate::tag::{Mark, TIME_SHIFT};
 use graph::time;
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
@@ -21,39 +21,48 @@ pub struct Pending {
     pub count: u32,
     bytes: u32,
     stamp: u32,
-    /// The tag of one that goes with them.
-    next: Words,
+    /// Of one that goes with them.
+    next: Option<Mark>,
 }
 
 /// Packets that go with the pending ones, while no other stream's come between.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Run {
-    next: Words,
+    next: Mark,
     expected: u32,
     count: u32,
     bytes: u32,
 }
 
+/// No interface has this number: by it nothing comes that could be joined.
+const NOWHERE: u32 = u32::MAX;
+
+impl Default for Run {
+    fn default() -> Run {
+        Run { next: Mark::default(), expected: NOWHERE, count: 0, bytes: 0 }
+    }
+}
+
 impl Run {
     /// Whether a packet goes with them; then it is among them.
     #[inline(always)]
-    pub fn joins(&mut self, tag: Words, interface: u32, length: u16) -> bool {
-        let joins = tag == self.next && interface == self.expected;
+    pub fn joins(&mut self, mark: Mark, interface: u32, length: u16) -> bool {
+        let joins = mark == self.next && interface == self.expected;
         if joins {
             self.count += 1;
             self.bytes += u32::from(length);
-            self.next = tag.next();
+            self.next = mark.next();
         }
         joins
     }
 
     /// Whether all of these go with them, each of the same length; then they are among them.
     #[inline(always)]
-    pub fn joins_all<const N: usize>(&mut self, tags: [Words; N], interface: u32, length: u16) -> bool {
-        const { assert!(N > 0 && N < 1 << 16) }
+    pub fn joins_all<const N: usize>(&mut self, marks: [Mark; N], interface: u32, length: u16) -> bool {
+        const { assert!(N > 0 && N < 1 << 15) }
         let Some(next) = self.next.ahead(N as u64) else { return false };
         let first = self.next;
-        let differ = (0..N).fold(0, |differ, i| differ | tags[i].differ(first.plus(i as u64)));
+        let differ = (0..N).fold(0, |differ, i| differ | marks[i].differ(first.plus(i as u64)));
         let join = differ == 0 && interface == self.expected;
         if join {
             self.count += N as u32;
@@ -186,7 +195,10 @@ impl Tracker {
     /// What goes with the pending ones. To be [put back](Tracker::put_back) before anything else is done with them.
     #[inline(always)]
     pub fn run(&self) -> Run {
-        Run { next: self.pending.next, expected: self.expected, count: 0, bytes: 0 }
+        match self.pending.next {
+            Some(next) => Run { next, expected: self.expected, count: 0, bytes: 0 },
+            None => Run::default(),
+        }
     }
 
     /// Those of a run are pending, too.
@@ -195,7 +207,9 @@ impl Tracker {
         self.next += u64::from(run.count);
         self.pending.count += run.count;
         self.pending.bytes += run.bytes;
-        self.pending.next = run.next;
+        if run.count > 0 {
+            self.pending.next = Some(run.next);
+        }
     }
 
     /// A packet that does not go with those that came before it, or comes after none. `stamp`: when it was sent, if it says.
@@ -216,7 +230,7 @@ impl Tracker {
         (self.first, self.next) = (sequence, sequence + 1);
         match stamp {
             Some(stamp) => {
-                let next = Words::new(stream, self.next as u32, stamp);
+                let next = Some(Mark::new(stream, self.next as u32, stamp));
                 self.pending = Pending { count: 1, bytes: length.into(), stamp, next };
             }
             None => {
@@ -342,12 +356,45 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
+    #[test]
+    fn nothing_joins_packets_that_have_not_come() {
+        let tracker = Tracker::new(0);
+        for mut run in [tracker.run(), Run::default()] {
+            assert!(!run.joins(Mark::default(), 0, 100));
+            assert!(!run.joins_all(std::array::from_fn::<_, 8, _>(|n| Mark::new(0, n as u32, 0)), 0, 100));
+        }
+    }
+
+    #[test]
+    fn those_that_are_alike_join_at_once_or_not_at_all() {
+        let block = |first: u32| std::array::from_fn::<_, 8, _>(|n| Mark::new(3, first.wrapping_add(n as u32), 5));
+        let mut tracker = Tracker::new(9);
+        tracker.take(3, 100, Some(5), 60, 0);
+        let mut run = tracker.run();
+        assert!(run.joins_all(block(101), 9, 60));
+        assert!(!run.joins_all(block(110), 9, 60), "one is missing");
+        assert!(!run.joins_all(block(109), 8, 60), "they came elsewhere");
+        let mut changed = block(109);
+        changed[7] = Mark::new(4, 116, 5);
+        assert!(!run.joins_all(changed, 9, 60), "the last is of another stream");
+        assert!(run.joins_all(block(109), 9, 60));
+        tracker.put_back(run);
+        tracker.settle(0);
+        assert_eq!((tracker.received.packets, tracker.received.bytes), (17, 17 * 60));
+        // Where the low half of the number goes round they are looked at one by one.
+        let mut tracker = Tracker::new(9);
+        tracker.take(3, 0xfffb, Some(5), 60, 0);
+        let mut run = tracker.run();
+        assert!(!run.joins_all(block(0xfffc), 9, 60));
+        assert!(block(0xfffc).into_iter().all(|mark| run.joins(mark, 9, 60)));
+    }
+
     /// A tracker that was given numbers, one after the other.
     fn track(numbers: &[u32]) -> Received {
         let mut tracker = Tracker::new(0);
         for &n in numbers {
             let mut run = tracker.run();
-            if run.joins(Words::new(3, n, 5), 0, 100) {
+            if run.joins(Mark::new(3, n, 5), 0, 100) {
                 tracker.put_back(run);
             } else {
                 tracker.take(3, n, Some(5), 100, 1 << 20);
