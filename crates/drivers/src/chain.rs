@@ -115,6 +115,14 @@ pub fn link(buffers: &mut Buffers, packets: &[PacketIndex], length: usize) {
     }
 }
 
+/// Copies bytes into buffers, as many as they need, and links these into one packet.
+pub fn write(buffers: &mut Buffers, packets: &[PacketIndex], bytes: &[u8]) {
+    for (&packet, part) in packets.iter().zip(bytes.chunks(DATA_SIZE)) {
+        buffers.bytes_mut(packet)[HEADROOM..HEADROOM + part.len()].copy_from_slice(part);
+    }
+    link(buffers, packets, bytes.len());
+}
+
 /// Buffers that hold the longest frame, and some more bytes by which a longer one is told.
 const FRAME_BUFFERS: usize = 32;
 const _: () = assert!(FRAME_BUFFERS * DATA_SIZE > u16::MAX as usize && FRAME_BUFFERS <= MAX_SEGMENTS);

@@ -4,8 +4,12 @@
 //! Ethernet, VLAN tags, MPLS, IPv4 without options or fragments, IPv6 without extension headers, UDP, TCP, ICMP, and
 //! through VXLAN to the frame inside.
 
+use arrayvec::ArrayVec;
 use std::ops::Range;
 use wire::checksum;
+
+/// Headers that are followed: what is behind is payload. None has more than one checksum.
+pub const MAX_HEADERS: usize = 24;
 
 /// UDP port of VXLAN (RFC 7348, section 4.1).
 pub const VXLAN_PORT: u16 = 4789;
@@ -106,7 +110,7 @@ impl Field {
 pub struct Sum {
     pub at: usize,
     /// Bytes that it covers, its own among them.
-    pub covers: Vec<Range<usize>>,
+    pub covers: ArrayVec<Range<usize>, 2>,
     /// The part of the pseudo header that is in no header.
     pub besides: u32,
     /// Zero says that there is none (RFC 768).
@@ -117,9 +121,9 @@ pub struct Sum {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Headers and where they start, the outermost first.
-    pub headers: Vec<(Kind, usize)>,
+    pub headers: ArrayVec<(Kind, usize), MAX_HEADERS>,
     /// The innermost first.
-    pub sums: Vec<Sum>,
+    pub sums: ArrayVec<Sum, MAX_HEADERS>,
     /// Bytes behind the last header that is known, up to the end of the packet: padding is beyond.
     pub payload: Range<usize>,
 }
@@ -139,7 +143,7 @@ impl Layout {
         if payload > end {
             return None;
         }
-        self.headers.push((kind, at));
+        self.headers.try_push((kind, at)).ok()?;
         self.payload = payload..end;
         Some(payload)
     }
@@ -198,8 +202,12 @@ impl Layout {
     fn transport(&mut self, frame: &[u8], at: usize, end: usize, protocol: u8, addresses: Range<usize>) -> Option<()> {
         let is_v6 = addresses.len() == 32;
         let besides = u32::from(protocol) + (end - at) as u32;
-        let pseudo =
-            |sum: usize, zero_is_none| Sum { at: at + sum, covers: vec![addresses, at..end], besides, zero_is_none };
+        let pseudo = |sum: usize, zero_is_none| Sum {
+            at: at + sum,
+            covers: ArrayVec::from([addresses, at..end]),
+            besides,
+            zero_is_none,
+        };
         match protocol {
             17 => {
                 let next = self.begin(Kind::Udp, at, 8, end)?;
@@ -274,7 +282,7 @@ fn half(frame: &[u8], at: usize) -> Option<u16> {
 impl Sum {
     /// One over these bytes alone.
     pub fn of(at: usize, bytes: Range<usize>) -> Sum {
-        Sum { at, covers: Vec::from_iter([bytes]), besides: 0, zero_is_none: false }
+        Sum { at, covers: ArrayVec::from_iter([bytes]), besides: 0, zero_is_none: false }
     }
 
     /// What it sums up to now, its own bytes left out.

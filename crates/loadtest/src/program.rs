@@ -9,6 +9,7 @@ use crate::layout::{Field, Kind, Layout, Sum, fold};
 use crate::profile::{How, Layer, MAX_SIZE, MIN_SIZE, Mode, Number, Profile, ProfileError, Stream, mirrored_field};
 use crate::rate::Mix;
 use crate::tag;
+use drivers::chain;
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{Buffers, PacketIndex, VECTOR_SIZE};
 use std::fs::File;
@@ -212,6 +213,9 @@ impl Program {
             }
             _ => return Err(format!("the shortest frame has {shortest} bytes: the field is beyond")),
         };
+        if field.bytes().end > DATA_SIZE {
+            return Err(format!("fields vary within the first {DATA_SIZE} bytes"));
+        }
         let series = series(vary.how, field, vary.from, vary.to, vary.step, vary.seed)?;
         self.push_varied(field, series, vary.from, layout)?;
         if let Some(second) = &vary.second {
@@ -429,13 +433,30 @@ impl Maker {
         }
     }
 
+    /// Buffers that its longest packet needs besides the first.
+    pub fn more_buffers(&self) -> usize {
+        let longest = self.frames.iter().map(|frame| usize::from(frame.length)).max().unwrap_or(0);
+        longest.div_ceil(DATA_SIZE).max(1) - 1
+    }
+
     /// Packets made so far.
     pub fn made(&self) -> u64 {
         self.made
     }
 
-    /// Writes the next packets into buffers, from the headroom's end on, and their lengths; what `stamp` says is when.
-    pub fn make(&mut self, buffers: &mut Buffers, packets: &[PacketIndex], lengths: &mut [u16], stamp: u32) {
+    /// Writes the next packets into buffers, from the headroom's end on, and their lengths; what `stamp` says is when. A long
+    /// one goes on in buffers of `more`, which has [`Maker::more_buffers`] for each packet.
+    ///
+    /// # Panics
+    /// When it has fewer.
+    pub fn make(
+        &mut self,
+        buffers: &mut Buffers,
+        packets: &[PacketIndex],
+        lengths: &mut [u16],
+        stamp: u32,
+        more: &mut Vec<PacketIndex>,
+    ) {
         let n = packets.len().min(VECTOR_SIZE);
         if !self.program.varied.is_empty() {
             self.vary(n);
@@ -447,18 +468,25 @@ impl Maker {
         let Program { cycle, varied, changing, .. } = &*self.program;
         let mut turn = if cycle.len() == 1 { 0 } else { (self.made - n as u64) as usize % cycle.len() };
         for (i, (&packet, length)) in packets.iter().zip(lengths).enumerate().take(n) {
-            let frame = &self.frames[usize::from(cycle[turn])];
+            let frame = &mut self.frames[usize::from(cycle[turn])];
             turn += 1;
             if turn == cycle.len() {
                 turn = 0;
             }
-            let bytes: &mut [u8; DATA_SIZE] =
-                (&mut buffers.bytes_mut(packet)[HEADROOM..HEADROOM + DATA_SIZE]).try_into().expect("so many bytes");
-            // One line at once, without asking how many bytes there are.
-            match frame.bytes.as_array::<64>() {
-                Some(line) => *bytes.first_chunk_mut::<64>().expect("it is longer") = *line,
-                None => bytes[..frame.bytes.len()].copy_from_slice(&frame.bytes),
-            }
+            let is_long = frame.bytes.len() > DATA_SIZE;
+            let bytes: &mut [u8; DATA_SIZE] = if is_long {
+                // What lies in several buffers is made in the template.
+                frame.bytes.first_chunk_mut().expect("it is longer")
+            } else {
+                let bytes: &mut [u8; DATA_SIZE] =
+                    (&mut buffers.bytes_mut(packet)[HEADROOM..HEADROOM + DATA_SIZE]).try_into().expect("so many bytes");
+                // One line at once, without asking how many bytes there are.
+                match frame.bytes.as_array::<64>() {
+                    Some(line) => *bytes.first_chunk_mut::<64>().expect("it is longer") = *line,
+                    None => bytes[..frame.bytes.len()].copy_from_slice(&frame.bytes),
+                }
+                bytes
+            };
             for (varied, values) in varied.iter().zip(&self.values) {
                 store(bytes, varied.field, values[i]);
             }
@@ -472,8 +500,8 @@ impl Maker {
             }
             match frame.tag {
                 TagPlace::Full(at) => {
-                    let place = bytes[usize::from(at)..].first_chunk_mut().expect("the frame has room");
-                    words.write(place);
+                    let bytes: &mut [u8] = if is_long { &mut frame.bytes } else { bytes };
+                    words.write(bytes[usize::from(at)..].first_chunk_mut().expect("the frame has room"));
                 }
                 TagPlace::Small { at, .. } => {
                     bytes[usize::from(at)..][..tag::SMALL].copy_from_slice(&tag::small(words.sequence()));
@@ -482,6 +510,9 @@ impl Maker {
             }
             words = if is_plain { words.plus(1) } else { words.next() };
             *length = frame.length;
+            if is_long {
+                spread(buffers, packet, &frame.bytes[..frame.length.into()], more);
+            }
         }
     }
 
@@ -537,6 +568,20 @@ impl Series {
         }
         *at = (place, left);
     }
+}
+
+/// Buffers of the longest packet.
+pub const MAX_BUFFERS: usize = (MAX_SIZE as usize).div_ceil(DATA_SIZE);
+
+/// Has a packet of this buffer and some of `more`.
+#[inline(never)]
+fn spread(buffers: &mut Buffers, first: PacketIndex, bytes: &[u8], more: &mut Vec<PacketIndex>) {
+    let mut parts = [first; MAX_BUFFERS];
+    let n = bytes.len().div_ceil(DATA_SIZE);
+    for part in &mut parts[1..n] {
+        *part = more.pop().expect("there is one for each part");
+    }
+    chain::write(buffers, &parts[..n], bytes);
 }
 
 /// Puts the stream's number where a small tag has it, and mends the header's checksum.

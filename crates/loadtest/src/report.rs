@@ -3,6 +3,7 @@
 use crate::arithmetic::{Bits, FrameSize, scaled, significant};
 use crate::probe::Probe;
 use crate::receive::Received;
+use crate::receive::heard::Heard;
 use crate::tester::{Counted, Finished};
 use graph::time;
 use hdrhistogram::Histogram;
@@ -44,6 +45,8 @@ pub struct Report {
     pub pauses: Vec<PauseReport>,
     /// By port.
     pub carried: Vec<Carried>,
+    /// How the load tester read each port: whether it kept up.
+    pub heard: Vec<Heard>,
     /// What the router under test says of its nodes (`show runtime`) just before packets stop, when it is in this process.
     pub runtime: Option<String>,
     /// The same of the load tester's own nodes.
@@ -347,9 +350,13 @@ impl Report {
     }
 }
 
+/// Sizes of a stream that are printed.
+const MOST_SIZES: usize = 8;
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.profile, self.description)?;
+        let about = if self.description.is_empty() { String::new() } else { format!(": {}", self.description) };
+        writeln!(f, "{}{about}", self.profile)?;
         writeln!(
             f,
             "Device {}, rate {}, {} s, ended: {}",
@@ -393,15 +400,14 @@ impl fmt::Display for Report {
             "Streams", "ports", "buffer/frame/wire", "sent", "received", "lost", "copies", "late", "extent"
         )?;
         for stream in &self.streams {
-            let sizes: Vec<String> = stream.sizes.iter().take(2).map(|[a, b, c]| format!("{a}/{b}/{c}")).collect();
-            let more = if stream.sizes.len() > 2 { ".." } else { "" };
+            let mut sizes = stream.sizes.iter().map(|[buffer, frame, wire]| format!("{buffer}/{frame}/{wire}"));
             let lost = if stream.accounted { stream.counts.lost_packets.to_string() } else { "unknown".into() };
             writeln!(
                 f,
                 "{:<14}{:>6}{:>18}{:>12}{:>12}{:>9}{:>9}{:>8}{:>8}",
                 stream.name,
                 format!("{}>{}", stream.port, stream.to),
-                sizes.join(" ") + more,
+                sizes.next().unwrap_or_default(),
                 stream.counts.sent_packets,
                 stream.counts.received_packets,
                 lost,
@@ -409,6 +415,14 @@ impl fmt::Display for Report {
                 stream.reordered,
                 stream.reordering_extent
             )?;
+            // Of a capture with many there is no end.
+            let more = stream.sizes.len().saturating_sub(MOST_SIZES);
+            for size in sizes.by_ref().take(MOST_SIZES - 1) {
+                writeln!(f, "{size:>38}")?;
+            }
+            if more > 0 {
+                writeln!(f, "{:>38}", format!("and {more} more"))?;
+            }
         }
         writeln!(f)?;
         writeln!(

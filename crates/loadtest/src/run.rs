@@ -7,7 +7,8 @@ use crate::probe::{line_clocks, probe};
 use crate::profile::Profile;
 use crate::rate::Rate;
 use crate::report::{
-    Carried, FORMAT, Machine, PauseReport, Percentiles, Report, Sample, SamplePort, StreamReport, TOLERANCE, share,
+    Carried, FORMAT, Machine, PauseReport, Percentiles, PortReport, Report, Sample, SamplePort, StreamReport,
+    TOLERANCE, share,
 };
 use crate::tester::{Counted, Options, Outcome, TestError, Tester};
 use std::str::FromStr;
@@ -249,7 +250,7 @@ impl Bench {
     }
 
     fn report(&self, plan: &Plan, outcome: Outcome, started: f64, ended: String, samples: Vec<Sample>) -> Report {
-        let Outcome { streams, seconds, lateness, pauses, began, drained } = outcome;
+        let Outcome { streams, seconds, lateness, pauses, began, drained, heard } = outcome;
         let named = |number: usize| {
             let port = &self.tester.ports()[number];
             (port.name.clone(), port.line)
@@ -275,6 +276,22 @@ impl Bench {
                  {bare:.0} us at most.",
                 pauses.len()
             ));
+        }
+        for (number, heard) in heard.iter().enumerate() {
+            let lost = |port: &PortReport| port.to == number && port.counts.lost_packets > 0;
+            if heard.missed_packets > 0 {
+                notes.push(format!(
+                    "Port {number}: {} packets came that the load tester did not get: the system dropped them, or buffers ran \
+                     out. That is its own loss: more `--cores', more `--buffers', or a lower rate.",
+                    heard.missed_packets
+                ));
+            } else if heard.is_full() && ports.iter().any(lost) {
+                notes.push(format!(
+                    "Port {number}: nearly always a whole vector was waiting, {} of {} times: the load tester was at its \
+                     limit, and loss may be for want of room in front of it.",
+                    heard.full_rounds, heard.rounds
+                ));
+            }
         }
         if !plan.accounts {
             notes.push("Nothing was accounted for, as was asked: only ports count.".into());
@@ -322,6 +339,7 @@ impl Bench {
                 .collect(),
             carried: Vec::new(),
             runtime: None,
+            heard,
             own_runtime: String::new(),
             line_clocks: self.line_clocks,
             notes,

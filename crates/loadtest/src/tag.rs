@@ -128,7 +128,7 @@ impl Words {
     /// The number of the packet.
     #[inline(always)]
     pub fn sequence(self) -> u32 {
-        (self.head >> 16 & 0xffff) as u32 * 0x1_0000 | (self.mark.0 >> 16 & 0xffff) as u32
+        ((self.head >> 16 & 0xffff) << 16 | self.mark.0 >> 16 & 0xffff) as u32
     }
 }
 

@@ -8,6 +8,7 @@ use crate::port::PortSpec;
 use crate::profile::{Mode, Profile, ProfileError};
 use crate::program::{Maker, Program, mix_of};
 use crate::rate::{Mix, Rate, RateError};
+use crate::receive::heard::{Ear, Heard, Listener};
 use crate::receive::{self, Received, Receiver};
 use command::CommandSet;
 use drivers::Device;
@@ -81,6 +82,9 @@ pub struct Port {
     workers: Vec<usize>,
     /// How much it took of what each worker gave it.
     taken: Arc<Vec<Arc<Taken>>>,
+    /// How its queues are read, and how they had been when the run began.
+    ears: Vec<Arc<Ear>>,
+    heard_before: Heard,
 }
 
 /// A worker's share of a stream, while it runs.
@@ -142,6 +146,8 @@ pub struct Outcome {
     pub began: u64,
     /// How long it took until nothing came any more.
     pub drained: Duration,
+    /// How each port was read.
+    pub heard: Vec<Heard>,
 }
 
 /// The load tester.
@@ -244,6 +250,9 @@ impl Tester {
         let taken = Arc::new(taken);
         let is_for_all = device.transmit.is_for_all(workers);
         device.transmit = Box::new(Watched::new(device.transmit, &self.tx, &taken));
+        let ears: Vec<Arc<Ear>> = device.receive.iter().map(|_| Arc::default()).collect();
+        let queues = std::mem::take(&mut device.receive).into_iter().zip(&ears);
+        device.receive = queues.map(|(queue, ear)| Box::new(Listener::new(queue, ear)) as _).collect();
         let (input_node, has_queues) = (device.input_node, !device.receive.is_empty());
         let line = device.link.speed().map(|speed| f64::from(speed.megabits) * 1e6);
         let interface = self.router.create_interface(&name, device)?;
@@ -284,6 +293,8 @@ impl Tester {
             is_heard: has_queues,
             workers: users,
             taken,
+            ears,
+            heard_before: Heard::default(),
         });
         Ok(number)
     }
@@ -424,6 +435,7 @@ impl Tester {
                 profile.name
             )));
         }
+        self.ports.iter_mut().for_each(|port| port.heard_before = Ear::sum(&port.ears));
         let began = time::ticks() + time::to_ticks(AHEAD);
         let mut shares: Vec<Vec<PortShare>> = (0..workers).map(|_| Vec::new()).collect();
         for (port, pace, programs) in planned.into_iter().filter(|(.., programs)| !programs.is_empty()) {
@@ -637,6 +649,7 @@ impl Tester {
             pauses,
             began: self.began,
             drained,
+            heard: self.ports.iter().map(|port| Ear::sum(&port.ears) - port.heard_before).collect(),
         })
     }
 

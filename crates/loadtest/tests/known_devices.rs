@@ -60,6 +60,37 @@ fn assert_due(stream: &Finished, packets: u64) {
 }
 
 #[test]
+fn long_frames_go_through_several_buffers() {
+    let mut bench = Bench::new("lose=100");
+    let text = "[[stream]]\nsizes = [{ size = 9014, weight = 1 }, { size = 2049, weight = 1 }, { size = 60, weight = 1 }]\n\
+                mode = { burst = { packets = 3000 } }\nrate = \"20kpps\"\nlayers = [{ ipv4 = {} }, { udp = {} }]\n";
+    let outcome = bench.run(text, &[0], "1", Duration::from_secs(5));
+    let stream = &outcome.streams[0];
+    assert_due(stream, 3000);
+    assert_eq!(stream.counted.sent_bytes, 1000 * (9014 + 2049 + 60));
+    // Of the last nothing shows that it is missing: a gap has two ends.
+    assert_eq!((stream.received.packets, stream.received.gaps), (2970, 29));
+    assert_eq!(stream.received.latency.len(), 2970);
+}
+
+#[test]
+fn small_tags_are_known_again_and_put_in_order() {
+    let mut bench = Bench::new("lose=50,duplicate=70,reorder=90,by=3");
+    let outcome = bench.run("ip6-cimix", &[0, 1], "20kpps", Duration::from_millis(500));
+    for stream in outcome.streams.iter().filter(|stream| !stream.running.program.is_timed()) {
+        let received = &stream.received;
+        assert!(received.duplicates > 0 && received.reordered > 0 && received.packets < stream.counted.sent);
+        assert_eq!(received.latency.len(), 0);
+    }
+    for (way, counts) in bench.counts.iter().enumerate() {
+        let of_way: Vec<_> = outcome.streams.iter().filter(|stream| stream.running.port == way).collect();
+        let sum = |what: fn(&Finished) -> u64| of_way.iter().map(|stream| what(stream)).sum::<u64>();
+        assert_eq!(sum(|stream| stream.counted.sent - stream.received.packets), read(&counts.lost));
+        assert_eq!(sum(|stream| stream.received.duplicates), read(&counts.duplicated));
+    }
+}
+
+#[test]
 fn a_good_wire_loses_nothing_in_both_directions() {
     let mut bench = Bench::new("");
     let outcome = bench.run("bench-var2-imix", &[0, 1], "200kpps", Duration::from_millis(500));

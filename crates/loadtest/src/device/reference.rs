@@ -1,10 +1,11 @@
 //! A device that is known: a wire between two ports, in this process, that loses, delays, doubles and disorders packets
 //! exactly as it was told, and counts what it did. What the load tester says of it can be checked.
 
+use drivers::chain::{self, Chain};
 use drivers::{Device, FULL, Finishes, Link, Receive, ReceiveCounts, Transmit};
-use graph::buffer::{DATA_SIZE, HEADROOM};
+use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::ring::{Consumer, Producer, ring};
-use graph::{Buffers, Row, Vector, edge, time};
+use graph::{Buffers, PacketIndex, Row, Vector, edge, flag, time};
 use rustix::fd::BorrowedFd;
 use std::collections::VecDeque;
 use std::fmt;
@@ -250,9 +251,10 @@ impl Ingress {
         Some(leaves + self.delay)
     }
 
-    fn put(&mut self, due: u64, frame: &[u8]) {
-        self.burst.frames.push((due, frame.len() as u16));
-        self.burst.bytes.extend_from_slice(frame);
+    fn put(&mut self, due: u64, buffers: &Buffers, frame: &Chain) {
+        let before = self.burst.bytes.len();
+        frame.slices(buffers).for_each(|bytes| self.burst.bytes.extend_from_slice(bytes));
+        self.burst.frames.push((due, (self.burst.bytes.len() - before) as u16));
     }
 }
 
@@ -266,8 +268,7 @@ impl Transmit for Ingress {
         self.burst.bytes.clear();
         for i in 0..vector.len() {
             let row = vector.row(i);
-            let (from, length) = (usize::from(row.l2), usize::from(row.length));
-            let Some(frame) = buffers.bytes(row.packet).get(from..from + length) else {
+            let Some(frame) = Chain::of(buffers, &row) else {
                 vector.set_edge(i, drivers::TOO_LONG);
                 continue;
             };
@@ -277,11 +278,11 @@ impl Transmit for Ingress {
                 Counts::add(&self.counts.lost);
                 continue;
             };
-            self.put(due, frame);
+            self.put(due, buffers, &frame);
             self.forwarded += 1;
             if self.impairments.duplicate.is_some_and(|every| self.forwarded.is_multiple_of(every)) {
                 Counts::add(&self.counts.duplicated);
-                self.put(due, frame);
+                self.put(due, buffers, &frame);
             }
         }
         if !self.burst.frames.is_empty() && !self.ring.push(&mut self.burst) {
@@ -326,11 +327,18 @@ impl Egress {
     }
 
     fn deliver(&self, buffers: &mut Buffers, frame: &[u8], out: &mut Vector) -> bool {
-        let Some(packet) = buffers.allocate_one() else { return false };
-        let length = frame.len().min(DATA_SIZE);
-        buffers.bytes_mut(packet)[HEADROOM..HEADROOM + length].copy_from_slice(&frame[..length]);
+        let mut parts = [PacketIndex::default(); MAX_SEGMENTS];
+        let parts = &mut parts[..frame.len().div_ceil(DATA_SIZE)];
+        let got = buffers.allocate(parts);
+        if got < parts.len() {
+            buffers.free(&parts[..got]);
+            return false;
+        }
+        chain::write(buffers, parts, frame);
         const L2: u16 = HEADROOM as u16;
-        out.push(Row { packet, l2: L2, l3: L2, length: length as u16, ..Row::default() }, 0);
+        let flags = if parts.len() > 1 { flag::CHAINED } else { 0 };
+        let row = Row { packet: parts[0], l2: L2, l3: L2, length: frame.len() as u16, flags, ..Row::default() };
+        out.push(row, 0);
         Counts::add(&self.counts.delivered);
         true
     }

@@ -2,13 +2,13 @@
 
 pub mod schedule;
 
-use crate::program::Maker;
+use crate::program::{MAX_BUFFERS, Maker};
 use crate::tag;
 use drivers::Transmit;
-use graph::buffer::HEADROOM;
+use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{
     Buffers, Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, NodeSpec, PacketIndex, Row,
-    Severity, Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, time,
+    Severity, Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, flag, time,
 };
 use hdrhistogram::Histogram;
 use schedule::{Pace, Schedule};
@@ -55,6 +55,8 @@ pub struct PortShare {
     pub taken: Arc<Taken>,
     /// Packets that are tried at once when as many as go are wanted.
     batch: usize,
+    /// Buffers that the longest packet needs besides the first.
+    more: usize,
 }
 
 impl PortShare {
@@ -66,7 +68,8 @@ impl PortShare {
         numbers: Vec<u16>,
         taken: Arc<Taken>,
     ) -> PortShare {
-        PortShare { interface, edge, schedule, makers, numbers, taken, batch: VECTOR_SIZE }
+        let more = makers.iter().map(Maker::more_buffers).max().unwrap_or(0);
+        PortShare { interface, edge, schedule, makers, numbers, taken, batch: VECTOR_SIZE, more }
     }
 
     /// How many are to be tried at once.
@@ -92,6 +95,8 @@ pub struct Generator {
     /// How late packets were made, in ticks: the first of each vector.
     lateness: Histogram<u64>,
     pauses: Pauses,
+    /// For packets that do not fit into one buffer; empty between rounds.
+    more: Vec<PacketIndex>,
 }
 
 const COUNTERS: &[CounterSpec] =
@@ -105,6 +110,7 @@ impl Generator {
             tx,
             lateness: Histogram::new_with_bounds(1, 1 << 40, 2).expect("the bounds make sense"),
             pauses: Pauses::new(),
+            more: Vec::with_capacity(VECTOR_SIZE * (MAX_BUFFERS - 1)),
         }
     }
 
@@ -205,7 +211,7 @@ impl Source for Generator {
             if due.packets > 0 {
                 self.pauses.was_busy = true;
                 self.lateness.saturating_record(due.late.max(1));
-                fill(share, tx, cx, out, &order[..due.packets]);
+                fill(share, tx, cx, out, &order[..due.packets], &mut self.more);
             }
             if out.room() == 0 {
                 break;
@@ -223,16 +229,34 @@ impl Source for Generator {
     }
 }
 
-/// Appends packets of a port's streams in an order.
+/// Appends packets of a port's streams in an order. `more`: empty, for buffers that long ones take.
 #[inline]
-fn fill(share: &mut PortShare, tx: &CounterTable, cx: &mut Context<'_>, out: &mut Vector, order: &[u16]) {
+fn fill(
+    share: &mut PortShare,
+    tx: &CounterTable,
+    cx: &mut Context<'_>,
+    out: &mut Vector,
+    order: &[u16],
+    more: &mut Vec<PacketIndex>,
+) {
     let mut fresh = [PacketIndex::default(); VECTOR_SIZE];
-    let got = cx.buffers.allocate(&mut fresh[..order.len()]);
+    let mut got = cx.buffers.allocate(&mut fresh[..order.len()]);
+    if share.more > 0 {
+        more.resize(got * share.more, PacketIndex::default());
+        let some = cx.buffers.allocate(more);
+        more.truncate(some);
+        let enough = got.min(some / share.more);
+        cx.buffers.free(&fresh[enough..got]);
+        got = enough;
+    }
     if got < order.len() {
         starve(share, tx, cx, &order[got..]);
     }
     let (fresh, order, from) = (&fresh[..got], &order[..got], out.len());
-    let Some(&first) = order.first() else { return };
+    let Some(&first) = order.first() else {
+        cx.buffers.free(more);
+        return more.clear();
+    };
     const L2: u16 = HEADROOM as u16;
     // Whose a packet is, is in the target until it has left.
     let number = share.numbers[usize::from(first)];
@@ -240,11 +264,15 @@ fn fill(share: &mut PortShare, tx: &CounterTable, cx: &mut Context<'_>, out: &mu
         Row { rx_interface: share.interface, target: OURS | u32::from(number), l2: L2, l3: L2, ..Row::default() };
     out.extend_alike(fresh, alike, share.edge);
     let columns = out.columns();
-    let (lengths, targets) = (&mut columns.length[from..], &mut columns.target[from..]);
+    let (lengths, targets, flags) =
+        (&mut columns.length[from..], &mut columns.target[from..], &mut columns.flags[from..]);
     let stamp = tag::stamp(time::ticks());
     if share.makers.len() == 1 {
-        share.makers[0].make(cx.buffers, fresh, lengths, stamp);
+        share.makers[0].make(cx.buffers, fresh, lengths, stamp, more);
         count(tx, cx.thread, number, lengths);
+        if share.more > 0 {
+            mark_chains(cx.buffers, lengths, flags, more);
+        }
         return;
     }
     let (mut own, mut places, mut own_lengths) =
@@ -262,13 +290,27 @@ fn fill(share: &mut PortShare, tx: &CounterTable, cx: &mut Context<'_>, out: &mu
             n += 1;
         }
         let number = share.numbers[usize::from(stream)];
-        share.makers[usize::from(stream)].make(cx.buffers, &own[..n], &mut own_lengths[..n], stamp);
+        share.makers[usize::from(stream)].make(cx.buffers, &own[..n], &mut own_lengths[..n], stamp, more);
         count(tx, cx.thread, number, &own_lengths[..n]);
         for (&place, &length) in places[..n].iter().zip(&own_lengths) {
             lengths[usize::from(place)] = length;
             targets[usize::from(place)] = OURS | u32::from(number);
         }
     }
+    if share.more > 0 {
+        mark_chains(cx.buffers, lengths, flags, more);
+    }
+}
+
+/// Says of packets which lie in several buffers, and gives back those that were not needed.
+fn mark_chains(buffers: &mut Buffers, lengths: &[u16], flags: &mut [u32], more: &mut Vec<PacketIndex>) {
+    for (flags, &length) in flags.iter_mut().zip(lengths) {
+        if usize::from(length) > DATA_SIZE {
+            *flags |= flag::CHAINED;
+        }
+    }
+    buffers.free(more);
+    more.clear();
 }
 
 #[inline(always)]

@@ -22,7 +22,7 @@ const MOST: u64 = 1 << 20;
 pub const MAX_STREAMS: usize = 1024;
 /// Sizes of frames, without frame check sequence: shorter ones are padded by Ethernet.
 pub const MIN_SIZE: u16 = 60;
-pub const MAX_SIZE: u16 = graph::buffer::DATA_SIZE as u16;
+pub const MAX_SIZE: u16 = 9216;
 
 /// A set of streams.
 #[derive(Debug, Clone, Deserialize)]

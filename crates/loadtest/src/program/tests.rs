@@ -1,5 +1,5 @@
 use super::*;
-use graph::Pool;
+use graph::{Pool, Row, flag};
 use wire::MacAddress;
 
 const ENDS: Ends = Ends { source: MacAddress([2, 0, 0, 0, 0, 0xa]), destination: MacAddress([2, 0, 0, 0, 0, 0xb]) };
@@ -18,12 +18,23 @@ fn make(program: &Arc<Program>, (share, shares): (usize, usize), count: usize) -
         let mut packets = [PacketIndex::default(); 100];
         assert_eq!(buffers.allocate(&mut packets), 100);
         let mut lengths = [0; 100];
-        maker.make(&mut buffers, &packets, &mut lengths, 0x1234_5678);
-        let frame = |(packet, length): (&PacketIndex, &u16)| {
-            buffers.bytes(*packet)[HEADROOM..][..usize::from(*length)].to_vec()
-        };
-        frames.extend(packets.iter().zip(&lengths).map(frame));
-        buffers.free(&packets);
+        let mut more = vec![PacketIndex::default(); 100 * maker.more_buffers()];
+        assert_eq!(buffers.allocate(&mut more), more.len());
+        maker.make(&mut buffers, &packets, &mut lengths, 0x1234_5678, &mut more);
+        for (&packet, &length) in packets.iter().zip(&lengths) {
+            let flags = if usize::from(length) > DATA_SIZE { flag::CHAINED } else { 0 };
+            let row = Row { packet, length, l2: HEADROOM as u16, flags, ..Row::default() };
+            frames.push(
+                chain::Chain::of(&buffers, &row).expect("it is whole").slices(&buffers).collect::<Vec<_>>().concat(),
+            );
+            if flags != 0 {
+                buffers.free_chain(packet);
+            } else {
+                buffers.free(&[packet]);
+            }
+        }
+        buffers.free(&more);
+        assert_eq!(buffers.in_use(), 0);
     }
     frames.truncate(count);
     frames
@@ -157,6 +168,26 @@ fn tags_are_small_where_there_is_little_room() {
 }
 
 #[test]
+fn long_frames_are_right_wherever_buffers_end() {
+    for size in [2047, 2048, 2049, 2050, 2055, 2062, 2063, 4096, 4100, 6145, 9014, 9216] {
+        let text = format!(
+            r#"
+            [[stream]]
+            sizes = [{{ size = {size}, weight = 2 }}, {{ size = 60, weight = 1 }}]
+            layers = [{{ ipv4 = {{}} }}, {{ udp = {{ checksum = true }} }}]
+            vary = [{{ field = "ipv4.source", how = "random", from = 0, to = 0xffffffff }}]
+            "#
+        );
+        let frames = make(&programs(&text, 0).unwrap()[0], (0, 1), 30);
+        for (n, frame) in frames.iter().enumerate() {
+            assert_eq!(frame.len(), if n % 3 == 1 { 60 } else { size }, "{n}");
+            assert_right(frame, "long");
+            assert_eq!(tag::read(frame.last_chunk().unwrap()).map(|tag| tag.sequence), Some(n as u32), "{size}");
+        }
+    }
+}
+
+#[test]
 fn sizes_come_by_turns_as_often_as_they_weigh() {
     assert_eq!(by_turns(&[7, 4, 1]).len(), 12);
     assert_eq!(by_turns(&[2, 1]), [0, 1, 0]);
@@ -180,7 +211,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ),
         (
             "[[stream]]\nsize = 59\nlayers = [{ udp = {} }]".into(),
-            "test.toml:2:8: stream `stream-1': 59 bytes: frames have 60 to 2048 without frame check sequence",
+            "test.toml:2:8: stream `stream-1': 59 bytes: frames have 60 to 9216 without frame check sequence",
         ),
         (
             "[[stream]]\nsize = 60\nlayers = [{ udp = {} }]".into(),

@@ -1,5 +1,6 @@
 //! The node that takes what comes back: packets of ours end here, all others go on as in any router.
 
+pub mod heard;
 mod tracker;
 
 use tracker::Run;
@@ -7,10 +8,10 @@ pub use tracker::{Received, Tracker};
 
 use crate::layout::{Kind, Layout};
 use crate::tag::{self, MARK, Mark};
-use graph::PacketIndex;
+use drivers::chain::Chain;
 use graph::buffer::STRIDE;
 use graph::vector::Columns;
-use graph::{Buffers, Context, CounterTable, EdgeIndex, Map, NodeSpec, Row, Snapshot, Vector, flag, time};
+use graph::{Buffers, Context, CounterTable, EdgeIndex, Map, NodeSpec, PacketIndex, Row, Snapshot, Vector, flag, time};
 use std::fmt;
 use std::sync::Arc;
 
@@ -210,21 +211,19 @@ enum Found {
 
 /// Looks for a tag where it is when a frame was padded, lies in several buffers, or has the small one.
 fn find(buffers: &Buffers, row: &Row) -> Option<(u16, Found)> {
-    let mut whole = Vec::new();
-    let bytes = buffers.bytes(row.packet);
-    let (from, length) = (usize::from(row.l2), row.first_length(buffers));
-    let mut frame = bytes.get(from..(from + length).min(STRIDE))?;
+    let chain = Chain::of(buffers, row)?;
     if row.flags & flag::CHAINED != 0 {
-        whole.extend_from_slice(frame);
-        let mut at = buffers.segment(row.packet).next();
-        while let Some(index) = at {
-            let segment = buffers.segment(index);
-            let start = usize::from(segment.offset);
-            whole.extend_from_slice(buffers.bytes(index).get(start..start + usize::from(segment.length))?);
-            at = segment.next();
+        // So long a packet has room for the tag at its end, which may be in two buffers.
+        let mut last = [0; tag::LENGTH];
+        for bytes in chain.slices(buffers) {
+            let n = bytes.len().min(tag::LENGTH);
+            last.copy_within(n.., 0);
+            last[tag::LENGTH - n..].copy_from_slice(&bytes[bytes.len() - n..]);
         }
-        frame = &whole;
+        let tag = tag::read(&last)?;
+        return Some((tag.stream, Found::Full(tag)));
     }
+    let frame = chain.head(buffers);
     let layout = Layout::of(frame);
     let payload = &frame[layout.payload.clone()];
     if let Some(tag) = payload.last_chunk().and_then(tag::read) {
