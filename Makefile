@@ -13,7 +13,7 @@ BINARY ?= target/release/quiver
 .DEFAULT_GOAL := help
 # One after the other: two things that are timed at once on few cores mislead.
 .NOTPARALLEL:
-.PHONY: help deps build demo test test-rust test-models test-e2e bench bench-memif bench-keep bench-check figures fuzz graph lint clean install uninstall
+.PHONY: help deps build demo test test-rust test-models test-e2e bench bench-memif bench-loadtest bench-keep bench-check figures fuzz graph lint clean install uninstall
 
 help: ## List these targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -43,12 +43,16 @@ test-e2e: ## Only the end-to-end tests
 	@if $(PYTHON) -c 'import pytest, xdist' 2>/dev/null; then $(PYTHON) -m pytest -n $(AT_ONCE) $(PYTEST); \
 	else echo 'pytest or pytest-xdist is not installed (make deps): end-to-end tests skipped'; fi
 
-bench: build ## Measure what a packet costs: all scenarios; hot, cold, small vectors, AVX2, portable, two workers; memif
+bench: build ## Measure what a packet costs: all scenarios; hot, cold, small vectors, AVX2, portable, two workers; memif; the load tester
 	@$(PYTHON) bench/bench.py run
 	@$(PYTHON) bench/memif.py run
+	@$(PYTHON) bench/loadtest.py run
 
 bench-memif: build ## Forwarding between two memifs, against dpdk-testpmd and l3fwd (KEEP=1: kept, and drawn into the guide)
 	@$(PYTHON) bench/memif.py $(if $(KEEP),keep,run)
+
+bench-loadtest: build ## The load tester itself: rate, pacing, the cost of accounting (KEEP=1: kept)
+	@$(PYTHON) bench/loadtest.py $(if $(KEEP),keep,run)
 
 bench-keep: build ## The same, kept under bench/results by commit, and drawn into docs/fast-path.svg
 	@$(PYTHON) bench/bench.py keep

@@ -6,6 +6,7 @@ The tester's ports are in one namespace, what it tests in another.
 """
 
 import json
+import pathlib
 import re
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from conftest import require
 from lab import QUIVER, run, wait_until
 from test_memif import Testpmd
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 PORT0 = "ip=100.64.1.2/30,gw=100.64.1.1"
 PORT1 = "ip=100.64.2.2/30,gw=100.64.2.1"
 
@@ -351,6 +353,65 @@ def test_this_router_in_the_same_process_forwards_all_profiles():
         for port in report["ports"]:
             assert port["sent_packets"] > 1000, name
             assert port["lost_packets"] == 0, (name, port)
+
+
+def test_jumbo_frames_go_through_this_router(tmp_path):
+    profile = tmp_path / "jumbo.toml"
+    profile.write_text(
+        '[[stream]]\nsizes = [{ size = 9014, weight = 1 }, { size = 2049, weight = 2 }, { size = 60, weight = 3 }]\n'
+        "layers = [{ ipv4 = {} }, { udp = { checksum = true } }]\n"
+    )
+    report = measure("--dut", "quiver", "-p", profile, "-m", "3kpps", "-d", "1", "--direction", "bi")
+    for port in report["ports"]:
+        assert port["sent_packets"] > 2000 and port["lost_packets"] == 0, port
+    for stream in report["streams"]:
+        assert stream["sizes"] == [[size, size + 4, size + 24] for size in (60, 2049, 9014)]
+        assert stream["received_bytes"] == stream["sent_bytes"] > 2000 * (9014 + 2 * 2049 + 3 * 60) / 6
+
+
+def test_two_workers_share_streams_and_the_router_has_two():
+    report = measure("--dut", "quiver", "-p", "bench-var2-imix", "-m", "20kpps", "-d", "1", "--direction", "bi", "--cores", "0,1", "--dut-cores", "0,1")
+    for port in report["ports"]:
+        assert port["sent_packets"] > 5000 and port["lost_packets"] == 0, port
+    for stream in report["streams"]:
+        assert stream["duplicates"] == 0 and stream["received_packets"] == stream["sent_packets"]
+    # Each of them made packets, and each of the router's had some.
+    for runtime, node in ((report["own_runtime"], "loadtest-input"), (report["runtime"], "ip4-rewrite")):
+        vectors = [int(line.split()[3]) for line in runtime.splitlines() if line.startswith(node)]
+        assert len(vectors) == 2 and all(vectors), runtime
+
+
+def test_taps_are_ports(lab):
+    dut = lab.host("dut")
+    dut.set("net/ipv4/ip_forward", 1)
+    said = dut.start(
+        QUIVER, "loadtest", "run", "--port", f"tap:t0,{PORT0}", "--port", f"tap:t1,{PORT1}", "-m", "2kpps", "-d", "1", "-o", "-", stdout=subprocess.PIPE
+    )
+    for number in (0, 1):
+        wait_until(lambda: dut.run("ip", "link", "show", f"t{number}", check=False).returncode == 0, "the tap is there")
+        dut.ip("address", "add", f"100.64.{number + 1}.1/30", "dev", f"t{number}")
+        dut.ip("link", "set", f"t{number}", "up")
+    dut.ip("route", "add", "16.0.0.0/8", "via", "100.64.1.2")
+    dut.ip("route", "add", "48.0.0.0/8", "via", "100.64.2.2")
+    port = json.loads(said.communicate(timeout=60)[0])["ports"][0]
+    assert port["sent_packets"] > 1500 and port["lost_packets"] == 0, port
+
+
+def test_the_guide_is_right(tmp_path):
+    guide = (ROOT / "docs/guide/load-tester.md").read_text()
+    profiles = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert len(profiles) == 2
+    for number, text in enumerate(profiles):
+        (tmp_path / f"{number}.toml").write_text(text)
+        assert "counted and timed" in loadtest("check", tmp_path / f"{number}.toml").stdout
+    # What it says that the calculator prints, and each option of a run.
+    command, said = re.search(r"^```sh\nquiver (loadtest linerate .*)\n```\n\n```\n(.*?)^```", guide, re.MULTILINE | re.DOTALL).groups()
+    assert run(QUIVER, *command.split()).stdout == said
+    for option in re.findall(r"^ +(?:-., )?(--[a-z-]+)", loadtest("run", "--help").stdout, re.MULTILINE):
+        assert option == "--help" or f"`{option}`" in guide, option
+    # The router's configuration is the one that it has.
+    configuration = re.search(r"^```\n(set interface state e0 up\n.*?)^```", guide, re.MULTILINE | re.DOTALL)[1]
+    assert configuration.replace("\n", "\\n") in (ROOT / "crates/loadtest/src/device/quiver.rs").read_text().replace("\n", "\\n")
 
 
 def test_a_known_device_is_told_exactly():

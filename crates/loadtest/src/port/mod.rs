@@ -139,6 +139,12 @@ fn set(creation: &mut Creation, key: &str, value: &str) -> Result<(), String> {
             }
             options.log2_ring_size = size.ilog2() as u8;
         }
+        (Creation::Memif(options), "secret") => {
+            let mut secret = [0; memif::SECRET];
+            let place = secret.get_mut(..value.len()).filter(|place| !place.is_empty());
+            place.ok_or("1 to 24 bytes")?.copy_from_slice(value.as_bytes());
+            options.secret = Some(secret);
+        }
         (Creation::Memif(options), "buffer") => options.buffer_size = number(1 << 16)?,
         (_, _) => {
             return Err(

@@ -111,8 +111,7 @@ pub enum Mode {
 }
 
 /// Which ports send a stream.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum Ports {
     #[default]
     All,

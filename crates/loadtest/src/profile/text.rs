@@ -1,8 +1,9 @@
 //! How values of a profile are written.
 
+use super::Ports;
 use crate::rate::Rate;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, Visitor};
+use serde::de::{Deserializer, Error, SeqAccess, Unexpected, Visitor};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -29,6 +30,36 @@ pub struct Mac(pub MacAddress);
 impl<'de> Deserialize<'de> for Mac {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Mac, D::Error> {
         of_text(from).map(Mac)
+    }
+}
+
+/// `all`, `even`, `odd`, or a list of numbers.
+impl<'de> Deserialize<'de> for Ports {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Ports, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Ports;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"all\", \"even\", \"odd\", or a list of ports, as in [0, 3]")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Ports, E> {
+                match text {
+                    "all" => Ok(Ports::All),
+                    "even" => Ok(Ports::Even),
+                    "odd" => Ok(Ports::Odd),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Ports, A::Error> {
+                let mut ports = Vec::new();
+                while let Some(port) = list.next_element()? {
+                    ports.push(port);
+                }
+                Ok(Ports::These(ports))
+            }
+        }
+        from.deserialize_any(Reader)
     }
 }
 

@@ -249,10 +249,25 @@ fn what_is_wrong_is_said_with_its_place() {
             "unknown variant `sideways`",
         ),
         (all_of("mode = { burst = { packets = 0 } }"), "a burst has packets"),
+        (
+            all_of("ports = \"some\""),
+            "test.toml:5:9: invalid value: string \"some\", expected \"all\", \"even\", \"odd\", or a list of ports",
+        ),
+        (all_of("ports = [0, -1]"), "test.toml:5:13: invalid value: integer `-1`"),
         (format!("{stream}{stream}"), "test.toml:5:1: there are two streams called `a'"),
     ] {
         let error = programs(&text, 0).unwrap_err().to_string();
         assert!(error.contains(wrong), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn a_stream_is_sent_by_its_ports() {
+    for (ports, sent) in
+        [("\"all\"", [true; 4]), ("\"odd\"", [false, true, false, true]), ("[0, 3]", [true, false, false, true])]
+    {
+        let text = format!("[[stream]]\nsize = 60\nports = {ports}\nlayers = [{{ ipv4 = {{}} }}]");
+        assert_eq!([0, 1, 2, 3].map(|port| !programs(&text, port).unwrap().is_empty()), sent, "{ports}");
     }
 }
 
