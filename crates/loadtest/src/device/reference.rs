@@ -1,6 +1,7 @@
 //! A device that is known: a wire between two ports, in this process, that loses, delays, doubles and disorders packets
 //! exactly as it was told, and counts what it did. What the load tester says of it can be checked.
 
+use arrayvec::ArrayVec;
 use drivers::chain::{self, Chain};
 use drivers::{Device, FULL, Finishes, Link, Receive, ReceiveCounts, Transmit};
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
@@ -251,11 +252,20 @@ impl Ingress {
         Some(leaves + self.delay)
     }
 
-    fn put(&mut self, due: u64, buffers: &Buffers, frame: &Chain) {
-        let before = self.burst.bytes.len();
-        frame.slices(buffers).for_each(|bytes| self.burst.bytes.extend_from_slice(bytes));
-        self.burst.frames.push((due, (self.burst.bytes.len() - before) as u16));
+    fn put(&mut self, due: u64, frame: &[&[u8]]) {
+        frame.iter().for_each(|bytes| self.burst.bytes.extend_from_slice(bytes));
+        self.burst.frames.push((due, frame.iter().map(|bytes| bytes.len() as u16).sum()));
     }
+}
+
+/// The bytes of a frame, buffer by buffer.
+#[inline]
+fn parts<'a>(buffers: &'a Buffers, row: &Row) -> Option<ArrayVec<&'a [u8], MAX_SEGMENTS>> {
+    if row.flags & flag::CHAINED != 0 {
+        return Some(Chain::of(buffers, row)?.slices(buffers).collect());
+    }
+    let start = usize::from(row.l2);
+    Some(ArrayVec::from_iter([buffers.bytes(row.packet).get(start..start + usize::from(row.length))?]))
 }
 
 impl Transmit for Ingress {
@@ -268,7 +278,7 @@ impl Transmit for Ingress {
         self.burst.bytes.clear();
         for i in 0..vector.len() {
             let row = vector.row(i);
-            let Some(frame) = Chain::of(buffers, &row) else {
+            let Some(frame) = parts(buffers, &row) else {
                 vector.set_edge(i, drivers::TOO_LONG);
                 continue;
             };
@@ -278,11 +288,11 @@ impl Transmit for Ingress {
                 Counts::add(&self.counts.lost);
                 continue;
             };
-            self.put(due, buffers, &frame);
+            self.put(due, &frame);
             self.forwarded += 1;
             if self.impairments.duplicate.is_some_and(|every| self.forwarded.is_multiple_of(every)) {
                 Counts::add(&self.counts.duplicated);
-                self.put(due, buffers, &frame);
+                self.put(due, &frame);
             }
         }
         if !self.burst.frames.is_empty() && !self.ring.push(&mut self.burst) {
@@ -327,18 +337,23 @@ impl Egress {
     }
 
     fn deliver(&self, buffers: &mut Buffers, frame: &[u8], out: &mut Vector) -> bool {
-        let mut parts = [PacketIndex::default(); MAX_SEGMENTS];
-        let parts = &mut parts[..frame.len().div_ceil(DATA_SIZE)];
-        let got = buffers.allocate(parts);
-        if got < parts.len() {
-            buffers.free(&parts[..got]);
-            return false;
-        }
-        chain::write(buffers, parts, frame);
+        let (packet, flags) = if frame.len() <= DATA_SIZE {
+            let Some(packet) = buffers.allocate_one() else { return false };
+            buffers.bytes_mut(packet)[HEADROOM..HEADROOM + frame.len()].copy_from_slice(frame);
+            (packet, 0)
+        } else {
+            let mut parts = [PacketIndex::default(); MAX_SEGMENTS];
+            let parts = &mut parts[..frame.len().div_ceil(DATA_SIZE)];
+            let got = buffers.allocate(parts);
+            if got < parts.len() {
+                buffers.free(&parts[..got]);
+                return false;
+            }
+            chain::write(buffers, parts, frame);
+            (parts[0], flag::CHAINED)
+        };
         const L2: u16 = HEADROOM as u16;
-        let flags = if parts.len() > 1 { flag::CHAINED } else { 0 };
-        let row = Row { packet: parts[0], l2: L2, l3: L2, length: frame.len() as u16, flags, ..Row::default() };
-        out.push(row, 0);
+        out.push(Row { packet, l2: L2, l3: L2, length: frame.len() as u16, flags, ..Row::default() }, 0);
         Counts::add(&self.counts.delivered);
         true
     }
