@@ -64,15 +64,15 @@ put_config() {
 config $sum $to"
 }
 
-# The name that scripts call, unless it is somebody else's.
-put_vppctl() {
-    link=$bindir/vppctl
+# put_name NAME: one that scripts call, unless it is somebody else's.
+put_name() {
+    link=$bindir/$1
     if [ "$(readlink "$DESTDIR$link" 2>/dev/null)" != quiver ]; then
         other=$DESTDIR$link
         [ -e "$other" ] || [ -L "$other" ] || other=""
-        [ -n "$other$DESTDIR" ] || other=$(command -v vppctl || true)
+        [ -n "$other$DESTDIR" ] || other=$(command -v "$1" || true)
         if [ -n "$other" ]; then
-            say "vppctl is not linked to quiver: there is $other"
+            say "$1 is not linked to quiver: there is $other"
             return
         fi
         ln -s quiver "$DESTDIR$link"
@@ -100,7 +100,8 @@ do_install() {
     made=""
     directory "$(dirname "$manifest")"
     put 755 "$binary" "$bindir/quiver"
-    put_vppctl
+    put_name vppctl
+    put_name trex-loadtest
     sed "s|@bindir@|$bindir|; s|@sysconfdir@|$SYSCONFDIR|" "$here/packaging/quiver.service" >"$work/quiver.service"
     put 644 "$work/quiver.service" "$unitdir/quiver.service"
     generated "$PREFIX/share/bash-completion/completions/quiver" completion bash

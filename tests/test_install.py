@@ -49,6 +49,7 @@ def test_each_file_is_where_it_belongs(root):
     expected = [
         CONFIG,
         f"{PREFIX}/bin/quiver",
+        f"{PREFIX}/bin/trex-loadtest",
         f"{PREFIX}/bin/vppctl",
         UNIT,
         f"{PREFIX}/share/quiver/manifest",
@@ -58,7 +59,8 @@ def test_each_file_is_where_it_belongs(root):
     if prints("generate", "man"):
         expected.append(f"{PREFIX}/share/man/man1/quiver.1")
     assert files(root) == sorted(expected)
-    assert os.readlink(root / f"{PREFIX}/bin/vppctl") == "quiver"
+    for name in ("vppctl", "trex-loadtest"):
+        assert os.readlink(root / f"{PREFIX}/bin/{name}") == "quiver"
     assert (root / f"{PREFIX}/bin/quiver").read_bytes() == QUIVER.read_bytes()
     modes = {name: stat.S_IMODE((root / name).stat().st_mode) for name in (CONFIG, UNIT, f"{PREFIX}/bin/quiver")}
     assert modes == {CONFIG: 0o640, UNIT: 0o644, f"{PREFIX}/bin/quiver": 0o755}

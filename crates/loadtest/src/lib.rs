@@ -5,7 +5,7 @@
 //! brings (ARP, neighbour discovery, pings) goes the way that it goes in any router.
 //!
 //! Read in this order: [`arithmetic`] (what sizes mean), [`profile`] (what is sent), [`tag`] (how a packet is known again),
-//! [`generate`], [`receive`], [`port`], [`device`] (what is under test), [`run`], [`report`].
+//! [`generate`], [`receive`], [`port`], [`device`] (what is under test), [`run`], [`report`]; then [`method`] and [`session`], with [`load`] and [`verdict`].
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
@@ -14,6 +14,8 @@ pub mod frame;
 pub mod generate;
 pub mod layout;
 pub mod linerate;
+pub mod load;
+pub mod method;
 pub mod port;
 pub mod probe;
 pub mod profile;
@@ -22,5 +24,7 @@ pub mod rate;
 pub mod receive;
 pub mod report;
 pub mod run;
+pub mod session;
 pub mod tag;
 pub mod tester;
+pub mod verdict;

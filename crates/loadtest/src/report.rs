@@ -1,13 +1,14 @@
 //! What a run came to, as data that others read (JSON) and as text.
 
 use crate::arithmetic::{Bits, FrameSize, scaled, significant};
+use crate::load::{Lost, WorkerLoad};
 use crate::probe::Probe;
 use crate::receive::Received;
 use crate::receive::heard::Heard;
 use crate::tester::{Counted, Finished};
 use graph::time;
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 
 /// Of the data: changes when what is there means something else.
@@ -53,11 +54,15 @@ pub struct Report {
     pub own_runtime: String,
     /// Clocks that a cache line takes from the load tester's first core to the first of the router under test.
     pub line_clocks: Option<f64>,
+    /// What workers of the router under test did, what it dropped, and what the load tester's own did.
+    pub device_load: Vec<WorkerLoad>,
+    pub device_drops: Vec<Lost>,
+    pub own_load: Vec<WorkerLoad>,
     pub notes: Vec<String>,
 }
 
 /// What it ran on.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
     pub cores: usize,
@@ -229,7 +234,7 @@ impl StreamReport {
 }
 
 /// A distribution, in microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     pub samples: u64,
     pub min: f64,
@@ -288,6 +293,8 @@ pub struct SamplePort {
     /// Of what it sent.
     pub received_packets: u64,
     pub received_bytes: u64,
+    /// Of those that were sent, those up to the last that came: the rest is on its way, or lost.
+    pub reached_packets: u64,
     pub not_sent: u64,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::device::quiver::QuiverDevice;
 use crate::device::reference::{Counts, Impairments, wire};
+use crate::load::{Lost, WorkerLoad};
 use crate::port::PortSpec;
 use crate::probe::{line_clocks, probe};
 use crate::profile::Profile;
@@ -13,7 +14,6 @@ use crate::report::{
 use crate::tester::{Counted, Options, Outcome, TestError, Tester};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long each core is watched before a run.
@@ -71,12 +71,29 @@ pub struct Plan {
     pub interval: Duration,
     /// It is over when nothing has come for so long after the last was sent.
     pub drain: Duration,
+    /// Receive queues of the router under test, and its workers, when no cores are given: as many as workers, and one.
+    pub device_queues: Option<u16>,
+    pub device_workers: Option<usize>,
     /// Of the load tester's workers, and of the router's under test; none: they are chosen.
     pub cores: Option<Vec<u32>>,
     pub device_cores: Option<Vec<u32>>,
     pub buffers: u32,
     /// Packets are told apart and accounted for; else only ports count.
     pub accounts: bool,
+}
+
+/// Who is asked and told while a run goes on.
+pub trait Conduct {
+    /// The rate from now on, so many seconds after the start; none: as before. Asked twenty times a second.
+    fn rate(&mut self, _at: f64) -> Option<Rate> {
+        None
+    }
+    /// A sample was taken.
+    fn sampled(&mut self, _sample: &Sample) {}
+    /// Whether somebody wants it to end.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
 }
 
 /// The load tester with the device under test, ready to run.
@@ -104,7 +121,9 @@ impl Bench {
             _ => None,
         };
         let mut device = match plan.device {
-            DeviceSpec::Quiver => Some(QuiverDevice::start(&device_cores).map_err(TestError::Other)?),
+            DeviceSpec::Quiver => {
+                Some(QuiverDevice::start(&device_cores, plan.device_queues).map_err(TestError::Other)?)
+            }
             _ => None,
         };
         let mut tester = Tester::new(&Options { cores: cores.clone(), buffers: plan.buffers })?;
@@ -153,26 +172,27 @@ impl Bench {
         Ok(Bench { tester, device, reference, cores, probe, line_clocks })
     }
 
-    /// Runs once. `interrupted`: somebody wants it to end; `watch` is told of each sample.
+    /// What it runs on.
+    pub fn machine(&self) -> Machine {
+        Machine::here(&self.cores)
+    }
+
+    /// Runs once.
     ///
     /// # Errors
     /// When there is nothing to run. What fails once it runs ends it, and is in the report.
-    pub fn run(
-        &mut self,
-        plan: &Plan,
-        interrupted: &AtomicBool,
-        watch: &mut dyn FnMut(&Sample),
-    ) -> Result<Report, TestError> {
+    pub fn run(&mut self, plan: &Plan, conduct: &mut dyn Conduct) -> Result<Report, TestError> {
         let ports = self.tester.ports().len();
         let senders: Vec<usize> = (0..ports).filter(|port| plan.is_bidirectional || port % 2 == 0).collect();
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         self.show("clear runtime");
+        self.show("clear errors");
         self.tester.execute("clear runtime")?;
         let before: Vec<_> = (0..ports).map(|port| self.tester.port_counted(port)).collect();
         // What gateways are asked is not ours to leave unread: only the run is blind.
         self.tester.set_blind(!plan.accounts)?;
         self.tester.start(&plan.profile, &senders, plan.rate)?;
-        let (mut samples, begun, mut sampled) = (Vec::new(), Instant::now(), 1);
+        let (mut samples, begun, mut sampled, mut rate) = (Vec::new(), Instant::now(), 1, plan.rate);
         let ended = loop {
             let device = &mut self.device;
             let next_sample = begun + plan.interval * sampled;
@@ -181,12 +201,16 @@ impl Bench {
             if Instant::now() >= next_sample {
                 sampled += 1;
                 let sample = self.sample();
-                watch(&sample);
+                conduct.sampled(&sample);
                 if samples.len() < MAX_SAMPLES {
                     samples.push(sample);
                 }
             }
-            if interrupted.load(Ordering::Relaxed) {
+            if let Some(other) = conduct.rate(begun.elapsed().as_secs_f64()).filter(|other| *other != rate) {
+                rate = other;
+                self.tester.set_rate(None, rate)?;
+            }
+            if conduct.is_interrupted() {
                 break "interrupt".to_string();
             }
             if let Some(number) = self.tester.down() {
@@ -204,17 +228,32 @@ impl Bench {
             }
         };
         let runtime = self.show("show runtime");
+        let seconds = begun.elapsed().as_secs_f64();
+        let device_load =
+            self.device.as_ref().map(|device| WorkerLoad::of(&device.router, seconds)).unwrap_or_default();
+        let own_load = WorkerLoad::of(self.tester.router(), seconds);
         let own_runtime = self.tester.execute("show runtime")?;
+        let mut last = self.sample();
         let device = &mut self.device;
         let outcome = self.tester.stop(plan.drain, &mut || device.iter_mut().for_each(QuiverDevice::tick))?;
         self.tester.set_blind(false)?;
+        // Now it is known of all what became of them, of those on their way at the last sample, too.
+        for port in &mut last.ports {
+            let own = outcome.streams.iter().filter(|stream| stream.running.port == port.port);
+            let lost = own.map(|stream| stream.counted.sent.saturating_sub(stream.counted.received)).sum::<u64>();
+            port.reached_packets = port.received_packets + lost;
+        }
+        samples.pop_if(|sample| sample.at > last.at - plan.interval.as_secs_f64() / 2.0);
+        samples.push(last);
         let carried = |(port, before): (usize, [(u64, u64); 2])| {
             let [received, sent] = self.tester.port_counted(port);
             let [had_received, had_sent] = before;
             Carried { port, received_packets: received.0 - had_received.0, sent_packets: sent.0 - had_sent.0 }
         };
         let carried = before.into_iter().enumerate().map(carried).collect();
-        Ok(Report { runtime, own_runtime, carried, ..self.report(plan, outcome, started, ended, samples) })
+        let device_drops = self.device.as_ref().map(|device| Lost::of(&device.router)).unwrap_or_default();
+        let report = self.report(plan, outcome, started, ended, samples);
+        Ok(Report { runtime, own_runtime, carried, device_load, own_load, device_drops, ..report })
     }
 
     /// What the router under test answers to a command, when it is in this process.
@@ -229,24 +268,8 @@ impl Bench {
     }
 
     fn sample(&self) -> Sample {
-        let counted = self.tester.counted();
-        let at = self.tester.elapsed();
-        let streams = || self.tester.running().iter().zip(&counted);
-        let mut ports: Vec<usize> = streams().map(|(stream, _)| stream.port).collect();
-        ports.dedup();
-        let port = |port: usize| {
-            let sum =
-                |of: fn(&Counted) -> u64| streams().filter(|(stream, _)| stream.port == port).map(|(_, c)| of(c)).sum();
-            SamplePort {
-                port,
-                sent_packets: sum(|counted| counted.sent),
-                sent_bytes: sum(|counted| counted.sent_bytes),
-                received_packets: sum(|counted| counted.received),
-                received_bytes: sum(|counted| counted.received_bytes),
-                not_sent: sum(|counted| counted.refused + counted.late + counted.starved),
-            }
-        };
-        Sample { at, ports: ports.into_iter().map(port).collect() }
+        let ports = self.tester.running().iter().map(|stream| stream.port);
+        sample(self.tester.elapsed(), &ports.zip(self.tester.counted()).collect::<Vec<_>>())
     }
 
     fn report(&self, plan: &Plan, outcome: Outcome, started: f64, ended: String, samples: Vec<Sample>) -> Report {
@@ -341,10 +364,33 @@ impl Bench {
             runtime: None,
             heard,
             own_runtime: String::new(),
+            device_load: Vec::new(),
+            own_load: Vec::new(),
+            device_drops: Vec::new(),
             line_clocks: self.line_clocks,
             notes,
         }
     }
+}
+
+/// What streams came to by a time, by port.
+fn sample(at: f64, streams: &[(usize, Counted)]) -> Sample {
+    let mut ports: Vec<usize> = streams.iter().map(|(port, _)| *port).collect();
+    ports.dedup();
+    let port = |port: usize| {
+        let own = || streams.iter().filter(|(of, _)| *of == port);
+        let sum = |of: fn(&Counted) -> u64| own().map(|(_, counted)| of(counted)).sum();
+        SamplePort {
+            port,
+            sent_packets: sum(|counted| counted.sent),
+            sent_bytes: sum(|counted| counted.sent_bytes),
+            received_packets: sum(|counted| counted.received),
+            received_bytes: sum(|counted| counted.received_bytes),
+            reached_packets: sum(|counted| counted.reached),
+            not_sent: sum(|counted| counted.refused + counted.late + counted.starved),
+        }
+    };
+    Sample { at, ports: ports.into_iter().map(port).collect() }
 }
 
 /// Cores of the load tester's workers and of the router's under test: one each, not the same, while there are enough.
@@ -353,7 +399,9 @@ fn choose(plan: &Plan) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
     let given =
         |cores: &Option<Vec<u32>>| cores.as_ref().map(|cores| cores.iter().copied().map(Some).collect::<Vec<_>>());
     let own = given(&plan.cores).unwrap_or_else(|| vec![available.first().copied().filter(|_| available.len() > 1)]);
-    let device = given(&plan.device_cores)
-        .unwrap_or_else(|| vec![available.iter().rev().copied().find(|core| !own.contains(&Some(*core)))]);
+    let device = given(&plan.device_cores).unwrap_or_else(|| {
+        let mut free = available.iter().rev().copied().filter(|core| !own.contains(&Some(*core)));
+        (0..plan.device_workers.unwrap_or(1)).map(|_| free.next()).collect()
+    });
     (own, device)
 }

@@ -3,6 +3,7 @@
 use crate::device::quiver::pin;
 use crate::frame::Ends;
 use crate::generate::schedule::{Line, Pace, Schedule};
+use crate::generate::spread::Spread;
 use crate::generate::{self, Generator, Pause, PortShare, Taken, Watched};
 use crate::port::PortSpec;
 use crate::profile::{Mode, Profile, ProfileError};
@@ -120,6 +121,8 @@ pub struct Counted {
     pub sent_bytes: u64,
     pub received: u64,
     pub received_bytes: u64,
+    /// Packets up to the last that came, lost ones among them: of these it is known what became of them.
+    pub reached: u64,
     /// Not sent, though they were due: the device took them not, their time had passed, there was no buffer.
     pub refused: u64,
     pub late: u64,
@@ -249,6 +252,9 @@ impl Tester {
         let taken: Vec<Arc<Taken>> = (0..workers).map(|_| Arc::default()).collect();
         let taken = Arc::new(taken);
         let is_for_all = device.transmit.is_for_all(workers);
+        if workers == 1 && device.input_node == "memif-input" {
+            device.transmit = Spread::over(device.transmit);
+        }
         device.transmit = Box::new(Watched::new(device.transmit, &self.tx, &taken));
         let ears: Vec<Arc<Ear>> = device.receive.iter().map(|_| Arc::default()).collect();
         let queues = std::mem::take(&mut device.receive).into_iter().zip(&ears);
@@ -564,6 +570,10 @@ impl Tester {
             counted.refused += refused;
             counted.late += tx(generate::word::LATE);
             counted.starved += tx(generate::word::STARVED);
+            let threads = 0..self.router.graph.workers();
+            let reached = threads.map(|thread| self.rx.value(thread, at, receive::word::REACHED)).max();
+            // Those that the device refused have numbers, too.
+            counted.reached += reached.unwrap_or(0).saturating_sub(refused);
             counted.received += rx(receive::word::PACKETS);
             counted.received_bytes += rx(receive::word::BYTES);
         }

@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     if vppctl::is_our_name() {
         return report(vppctl::run());
     }
-    report(match Arguments::parse().action {
+    report(match Arguments::parse_from(loadtest::spelled(std::env::args_os())).action {
         Action::Run { config, foreground } => daemon::run(config.as_deref(), foreground),
         Action::Cli(options) => cli::run(&options),
         Action::Completion { .. } => completion::script(&Arguments::command()),

@@ -41,15 +41,16 @@ pub struct QuiverDevice {
 }
 
 impl QuiverDevice {
-    /// Starts one, its workers on these cores.
+    /// Starts one, its workers on these cores; with as many queues as workers unless told.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn start(cores: &[Option<u32>]) -> Result<QuiverDevice, String> {
+    pub fn start(cores: &[Option<u32>], queues: Option<u16>) -> Result<QuiverDevice, String> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let started = STARTED.fetch_add(1, Ordering::Relaxed);
         let text = |error: router::Error| format!("the router under test: {error}");
         let workers = cores.len().max(1);
+        let queues = queues.unwrap_or(workers as u16);
         let mut router = Router::new(RouterOptions { workers, ..RouterOptions::default() }).map_err(text)?;
         let mut ports = [String::new(), String::new()];
         for (number, port) in ports.iter_mut().enumerate() {
@@ -64,8 +65,8 @@ impl QuiverDevice {
                 secret: None,
                 log2_ring_size: 10,
                 buffer_size: 2048,
-                rx_queues: workers as u16,
-                tx_queues: workers as u16,
+                rx_queues: queues,
+                tx_queues: queues,
                 hw_address: None,
                 zero_copy: false,
             };
@@ -73,7 +74,7 @@ impl QuiverDevice {
             router.set_receive_mode(index, None, drivers::input::Mode::Polling).map_err(text)?;
             let net = number + 1;
             *port = format!(
-                "memif:{socket},queues={workers},ip=100.64.{net}.2/30,ip=2001:2:0:{net}::2/64,gw=100.64.{net}.1"
+                "memif:{socket},queues={queues},ip=100.64.{net}.2/30,ip=2001:2:0:{net}::2/64,gw=100.64.{net}.1"
             );
         }
         let commands = router::commands();

@@ -1,6 +1,7 @@
 //! The node that makes packets, and what stands between it and a device: a count of what the device did not take.
 
 pub mod schedule;
+pub mod spread;
 
 use crate::program::{MAX_BUFFERS, Maker};
 use crate::tag;

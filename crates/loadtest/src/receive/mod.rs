@@ -21,7 +21,9 @@ pub const NODE: &str = "loadtest-receive";
 pub mod word {
     pub const PACKETS: usize = 0;
     pub const BYTES: usize = 1;
-    pub const WIDTH: usize = 2;
+    /// The number after the highest that came: those below that did not come are lost, or late.
+    pub const REACHED: usize = 2;
+    pub const WIDTH: usize = 4;
 }
 
 graph::edges! {
@@ -262,6 +264,7 @@ impl Map for Receiver {
                 let Received { packets, bytes, .. } = tracker.received;
                 self.rx.set(cx.thread, number.into(), word::PACKETS, packets);
                 self.rx.set(cx.thread, number.into(), word::BYTES, bytes);
+                self.rx.set(cx.thread, number.into(), word::REACHED, tracker.reached());
             }
         }
     }

@@ -201,6 +201,11 @@ impl Tracker {
         }
     }
 
+    /// The number after the highest that came.
+    pub fn reached(&self) -> u64 {
+        self.next
+    }
+
     /// Those of a run are pending, too.
     #[inline(always)]
     pub fn put_back(&mut self, run: Run) {

@@ -1,19 +1,21 @@
 //! `quiver loadtest`: makes packets, receives them, and accounts for each. Needs no router that runs.
 
-use clap::{Args, Subcommand, ValueEnum};
+mod ramp;
+mod setup;
+
+pub use ramp::spelled;
+
+use clap::{Args, Subcommand};
 use loadtest::arithmetic::{FrameSize, scaled};
 use loadtest::linerate::{FullLine, Slot};
-use loadtest::port::{PortSpec, read_trex};
 use loadtest::profile::{NAMES, Profile, shipped};
 use loadtest::rate::{self, Rate};
 use loadtest::report::Sample;
-use loadtest::run::{Bench, DeviceSpec, Plan};
+use loadtest::run::{Bench, Conduct, Plan};
 use serde::Serialize;
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use setup::{Direction, Progress, SetUp, interruption, seconds};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Args)]
 pub struct Options {
@@ -25,6 +27,8 @@ pub struct Options {
 enum Action {
     /// Send a profile for a while, and say what came of it.
     Run(Box<RunOptions>),
+    /// Raise the rate to a share of the line's, and see where loss begins (T-Rex's method 2).
+    Ramp(Box<ramp::Options>),
     /// Reckon what a line carries, or a slot for a card.
     Linerate(LinerateOptions),
     /// List the profiles that come along, or print one.
@@ -33,29 +37,11 @@ enum Action {
     Check { file: String },
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Direction {
-    /// Ports 0, 2, ... send.
-    Uni,
-    /// All ports send.
-    Bi,
-}
-
 #[derive(Args)]
 struct RunOptions {
     /// What is sent: a profile that comes along, or a file.
     #[arg(short, long, default_value = "bench", value_name = "NAME|FILE")]
     profile: String,
-    /// A device in this process: quiver, null, or reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...].
-    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["port", "config"])]
-    dut: Option<DeviceSpec>,
-    /// A port: null, tap:NAME, af_packet:INTERFACE, af_xdp:INTERFACE or memif:SOCKET, and behind commas ip=, gw=, src=, dst=,
-    /// speed=, queues=. Give it once for each port.
-    #[arg(long, value_name = "PORT")]
-    port: Vec<PortSpec>,
-    /// Ports of a T-Rex configuration.
-    #[arg(long, value_name = "FILE", conflicts_with = "port")]
-    config: Option<PathBuf>,
     /// How much each port sends: 1kpps, 10Mpps, 1gbps, 1gbpsl1, 100%, max, or so many times the profile.
     #[arg(short = 'm', long = "rate", default_value = "1", value_name = "RATE")]
     rate: Rate,
@@ -64,35 +50,14 @@ struct RunOptions {
     duration: f64,
     #[arg(long, value_enum, default_value = "uni")]
     direction: Direction,
-    /// The line's speed, when the device does not know it: 10g, 2.5g, 100m.
-    #[arg(long, value_name = "SPEED", value_parser = rate::speed)]
-    speed: Option<f64>,
-    /// Cores of the load tester's workers, each a worker: 0, or 2,3.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    cores: Option<Vec<u32>>,
-    /// Cores of the router under test, each a worker.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    dut_cores: Option<Vec<u32>>,
-    /// Seconds between samples.
-    #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = seconds)]
-    interval: f64,
-    /// It is over when nothing has come for so many seconds after the last was sent.
-    #[arg(long, default_value_t = 0.2, value_name = "SECONDS", value_parser = seconds)]
-    drain: f64,
-    /// Packet buffers of the load tester.
-    #[arg(long, default_value_t = 32_768, value_name = "N")]
-    buffers: u32,
     /// Account for nothing, to see what accounting costs.
     #[arg(long)]
     no_accounting: bool,
     /// Write all figures as JSON to a file, or to standard output (-).
     #[arg(short, long, value_name = "FILE")]
     output: Option<String>,
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: Option<f64> = text.trim_end_matches('s').parse().ok();
-    seconds.filter(|seconds| (0.001..=31_536_000.0).contains(seconds)).ok_or_else(|| "seconds, 0.001 or more".into())
+    #[command(flatten)]
+    setup: SetUp,
 }
 
 #[derive(Args)]
@@ -121,6 +86,7 @@ struct LinerateOptions {
 pub fn run(options: &Options) -> Result<(), String> {
     match &options.action {
         Action::Run(options) => test(options),
+        Action::Ramp(options) => ramp::run(options),
         Action::Linerate(options) => linerate(options),
         Action::Profiles { name: None } => list(),
         Action::Profiles { name: Some(name) } => {
@@ -183,45 +149,34 @@ fn linerate(options: &LinerateOptions) -> Result<(), String> {
     super::say((text + "\n").as_bytes())
 }
 
+/// Shows how it goes, until it is over or somebody wants it to end.
+struct Watcher {
+    interrupted: Arc<AtomicBool>,
+    progress: Progress,
+    duration: f64,
+}
+
+impl Conduct for Watcher {
+    fn sampled(&mut self, sample: &Sample) {
+        self.progress.show("run", self.duration - sample.at, sample);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
 fn test(options: &RunOptions) -> Result<(), String> {
     let text = |error: loadtest::tester::TestError| error.to_string();
-    let ports = match &options.config {
-        Some(file) => read_trex(file).map_err(|error| error.to_string())?,
-        None => options.port.clone(),
-    };
     let profile = Profile::load(&options.profile).map_err(|error| error.to_string())?;
-    let plan = Plan {
-        profile: if options.no_accounting { profile.untagged() } else { profile },
-        device: options.dut.clone().unwrap_or(DeviceSpec::Outside),
-        ports,
-        line: options.speed,
-        rate: options.rate,
-        is_bidirectional: matches!(options.direction, Direction::Bi),
-        duration: Duration::from_secs_f64(options.duration),
-        interval: Duration::from_secs_f64(options.interval),
-        drain: Duration::from_secs_f64(options.drain),
-        cores: options.cores.clone(),
-        device_cores: options.dut_cores.clone(),
-        buffers: options.buffers,
-        accounts: !options.no_accounting,
-    };
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, interrupted.clone()).map_err(|error| error.to_string())?;
-    }
+    let profile = if options.no_accounting { profile.untagged() } else { profile };
+    let plan = options.setup.plan(profile, options.direction, options.rate, options.duration)?;
+    let plan = Plan { accounts: !options.no_accounting, ..plan };
+    let mut watcher =
+        Watcher { interrupted: interruption()?, progress: Progress::default(), duration: options.duration };
     let mut bench = Bench::new(&plan).map_err(text)?;
-    let mut before: Option<Sample> = None;
-    let is_shown = std::io::stderr().is_terminal();
-    let mut watch = |sample: &Sample| {
-        if is_shown {
-            show(sample, before.as_ref(), options.duration);
-        }
-        before = Some(sample.clone());
-    };
-    let report = bench.run(&plan, &interrupted, &mut watch).map_err(text)?;
-    if is_shown {
-        eprint!("\r\x1b[K");
-    }
+    let report = bench.run(&plan, &mut watcher).map_err(text)?;
+    drop(watcher);
     let json = || serde_json::to_vec_pretty(&report).map_err(|error| error.to_string());
     match options.output.as_deref() {
         Some("-") => super::say(&[json()?, b"\n".to_vec()].concat())?,
@@ -235,22 +190,4 @@ fn test(options: &RunOptions) -> Result<(), String> {
         "duration" | "sent" | "interrupt" => Ok(()),
         failure => Err(format!("{failure}; what was counted until then is above")),
     }
-}
-
-/// How it goes, on one line.
-fn show(now: &Sample, before: Option<&Sample>, duration: f64) {
-    let mut line = format!("{:.0} of {duration:.0} s", now.at);
-    for (at, port) in now.ports.iter().enumerate() {
-        let last = before.and_then(|sample| sample.ports.get(at));
-        let passed = now.at - before.map_or(0.0, |sample| sample.at);
-        let rate = |count: u64, before: u64| scaled((count - before) as f64 / passed.max(1e-9));
-        line += &format!(
-            "; port {}: {}pps sent, {}pps come back",
-            port.port,
-            rate(port.sent_packets, last.map_or(0, |last| last.sent_packets)),
-            rate(port.received_packets, last.map_or(0, |last| last.received_packets))
-        );
-    }
-    eprint!("\r\x1b[K{line}");
-    let _ = std::io::stderr().flush();
 }

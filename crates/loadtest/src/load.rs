@@ -1,0 +1,179 @@
+//! What a router's workers did in a run: the figures that verdicts and charts are made of.
+
+use graph::registry::Outcome;
+use graph::time;
+use graph::worker::worker_word;
+use router::Router;
+use serde::{Deserialize, Serialize};
+
+/// A worker, since its router's counters were cleared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkerLoad {
+    pub worker: usize,
+    pub seconds: f64,
+    /// Clocks that it had in this time.
+    pub clocks: f64,
+    pub rounds: u64,
+    /// Times that it waited for a device, as nothing had come.
+    pub sleeps: u64,
+    /// Nodes that did something.
+    pub nodes: Vec<NodeLoad>,
+}
+
+/// A node on one worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeLoad {
+    pub name: String,
+    pub kind: Kind,
+    pub calls: u64,
+    /// Of these, those of a source that brought nothing.
+    pub empty: u64,
+    pub packets: u64,
+    pub clocks: u64,
+}
+
+/// What a node is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// It asks devices.
+    Input,
+    /// It hands packets to devices.
+    Output,
+    /// All between.
+    Graph,
+}
+
+/// Parts of a worker's time; together they are one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Shares {
+    /// Taking packets from devices.
+    pub input: f64,
+    pub graph: f64,
+    pub output: f64,
+    /// Asking devices that had nothing: idle polls.
+    pub polling: f64,
+    /// Asleep until a device has something (epoll), and between nodes.
+    pub waiting: f64,
+}
+
+impl NodeLoad {
+    /// Packets of a call that brought some.
+    pub fn vectors_per_call(&self) -> f64 {
+        self.packets as f64 / ((self.calls - self.empty.min(self.calls)) as f64).max(1.0)
+    }
+
+    /// Clocks of calls that brought nothing, as if each cost as much as any.
+    fn idle_clocks(&self) -> f64 {
+        self.clocks as f64 * self.empty as f64 / (self.calls as f64).max(1.0)
+    }
+}
+
+impl WorkerLoad {
+    /// What a router's workers did since its counters were cleared, so many seconds ago.
+    pub fn of(router: &Router, seconds: f64) -> Vec<WorkerLoad> {
+        let graph = &router.graph;
+        let of_worker = |worker: usize| {
+            let nodes = graph.nodes().into_iter().filter_map(|node| {
+                let run = graph.runtime(worker, node.index);
+                let kind = kind(&node.name, node.kind == "input");
+                (run.calls > 0).then(|| NodeLoad {
+                    name: node.name.clone(),
+                    kind,
+                    calls: run.calls,
+                    empty: run.empty,
+                    packets: run.packets,
+                    clocks: run.clocks,
+                })
+            });
+            let word = |word| graph.counters().workers.value(worker, word, 0);
+            WorkerLoad {
+                worker,
+                seconds,
+                clocks: seconds * time::ticks_per_second(),
+                rounds: word(worker_word::ROUNDS),
+                sleeps: word(worker_word::SLEEPS),
+                nodes: nodes.collect(),
+            }
+        };
+        (0..graph.workers()).map(of_worker).collect()
+    }
+
+    /// Packets that devices brought.
+    pub fn received(&self) -> u64 {
+        self.inputs().map(|node| node.packets).sum()
+    }
+
+    fn inputs(&self) -> impl Iterator<Item = &NodeLoad> {
+        self.nodes.iter().filter(|node| node.kind == Kind::Input)
+    }
+
+    /// Packets in a call of the busiest input: 256 is as many as a vector holds.
+    pub fn vectors_per_call(&self) -> f64 {
+        self.inputs().max_by_key(|node| node.packets).map_or(0.0, NodeLoad::vectors_per_call)
+    }
+
+    /// Rounds in which the busiest input found nothing, of all.
+    pub fn idle_polls(&self) -> f64 {
+        let busiest = self.inputs().max_by_key(|node| node.packets);
+        busiest.map_or(0.0, |node| node.empty as f64 / (node.calls as f64).max(1.0))
+    }
+
+    /// Clocks of each packet, node by node, without those that were spent on asking in vain.
+    pub fn clocks_per_packet(&self) -> f64 {
+        let busy: f64 = self.nodes.iter().map(|node| node.clocks as f64 - node.idle_clocks()).sum();
+        busy / (self.received() as f64).max(1.0)
+    }
+
+    /// Clocks of each packet with all that the worker did and waited.
+    pub fn clocks_per_packet_in_all(&self) -> f64 {
+        self.clocks / (self.received() as f64).max(1.0)
+    }
+
+    pub fn shares(&self) -> Shares {
+        let mut shares = Shares::default();
+        for node in &self.nodes {
+            let (all, idle) = (node.clocks as f64 / self.clocks, node.idle_clocks() / self.clocks);
+            shares.polling += idle;
+            match node.kind {
+                Kind::Input => shares.input += all - idle,
+                Kind::Graph => shares.graph += all - idle,
+                Kind::Output => shares.output += all - idle,
+            }
+        }
+        shares.waiting = (1.0 - shares.input - shares.graph - shares.output - shares.polling).max(0.0);
+        shares
+    }
+}
+
+fn kind(name: &str, is_source: bool) -> Kind {
+    match name {
+        _ if is_source => Kind::Input,
+        _ if name.ends_with("-tx") || name.ends_with("-output") => Kind::Output,
+        _ => Kind::Graph,
+    }
+}
+
+/// Packets that a router lost by one name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    pub node: String,
+    pub reason: String,
+    pub packets: u64,
+}
+
+impl Lost {
+    /// What a router dropped since its error counters were cleared.
+    pub fn of(router: &Router) -> Vec<Lost> {
+        let counters = &router.graph.counters().errors;
+        let errors = router.graph.errors();
+        let counted = errors.iter().enumerate().map(|(number, error)| (error, counters.sum(number, 0)));
+        let lost = counted.filter(|(error, packets)| *packets > 0 && error.outcome == Outcome::Dropped);
+        lost.map(|(error, packets)| Lost { node: error.node.clone(), reason: error.reason.clone(), packets }).collect()
+    }
+
+    /// It was to leave.
+    pub fn is_output(&self) -> bool {
+        self.node.ends_with("-tx")
+    }
+}

@@ -1,0 +1,82 @@
+//! A run at one rate, as methods keep it: what was offered, what came, and what the router under test did.
+
+use crate::load::WorkerLoad;
+use crate::report::{Percentiles, Report};
+use crate::verdict::Verdict;
+use serde::{Deserialize, Serialize};
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    pub device: String,
+    pub profile: String,
+    /// As it was asked for.
+    pub rate: String,
+    pub bidirectional: bool,
+    pub seconds: f64,
+    /// All ports together.
+    pub sent_packets: u64,
+    pub received_packets: u64,
+    pub lost_packets: u64,
+    pub lost_share: f64,
+    pub sent_pps: f64,
+    pub received_pps: f64,
+    /// Of what came: on the wire, and as T-Rex counts layer 2, without frame check sequence.
+    pub l1_bps: f64,
+    pub l2_bps: f64,
+    /// Of the lines of all ports that send.
+    pub percent_of_line: Option<f64>,
+    /// The generator sent all that was due, but for a thousandth.
+    pub kept_rate: bool,
+    pub not_sent_share: f64,
+    /// Of the stream whose delay is the longest at 99 %.
+    pub latency: Option<Percentiles>,
+    pub pdv: Option<Percentiles>,
+    pub ipdv: Option<Percentiles>,
+    /// What the router under test did, when it is in this process, and the load tester itself.
+    pub device_load: Vec<WorkerLoad>,
+    pub own_load: Vec<WorkerLoad>,
+    pub verdict: Verdict,
+    pub notes: Vec<String>,
+}
+
+impl Trial {
+    pub fn of(report: &Report, bidirectional: bool) -> Trial {
+        let sum = |of: fn(&crate::report::PortReport) -> f64| report.ports.iter().map(of).sum::<f64>();
+        let count =
+            |of: fn(&crate::report::Counts) -> u64| report.ports.iter().map(|port| of(&port.counts)).sum::<u64>();
+        let (sent, lost) = (count(|counts| counts.sent_packets), count(|counts| counts.lost_packets));
+        let lines: Option<Vec<f64>> = report.ports.iter().map(|port| port.line_bps).collect();
+        let l1_bps = sum(|port| port.received.l1_bps);
+        let worst = report.streams.iter().filter(|stream| stream.latency.is_some());
+        let worst = worst.max_by(|a, b| {
+            let p99 = |of: &Option<Percentiles>| of.map_or(0.0, |of| of.p99);
+            p99(&a.latency).total_cmp(&p99(&b.latency))
+        });
+        Trial {
+            device: report.device.clone(),
+            profile: report.profile.clone(),
+            rate: report.rate.clone(),
+            bidirectional,
+            seconds: report.seconds,
+            sent_packets: sent,
+            received_packets: count(|counts| counts.received_packets),
+            lost_packets: lost,
+            lost_share: lost as f64 / (sent as f64).max(1.0),
+            sent_pps: sum(|port| port.sent_pps),
+            received_pps: sum(|port| port.received_pps),
+            l1_bps,
+            l2_bps: sum(|port| port.received.buffer_bps),
+            percent_of_line: lines.map(|lines| 100.0 * l1_bps / lines.iter().sum::<f64>().max(f64::MIN_POSITIVE)),
+            kept_rate: report.kept_rate,
+            not_sent_share: report.ports.iter().map(|port| port.counts.not_sent_share()).fold(0.0, f64::max),
+            latency: worst.and_then(|stream| stream.latency),
+            pdv: worst.and_then(|stream| stream.pdv),
+            ipdv: worst.and_then(|stream| stream.ipdv),
+            device_load: report.device_load.clone(),
+            own_load: report.own_load.clone(),
+            verdict: Verdict::of(report),
+            notes: report.notes.clone(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a command measured, as it is kept (JSON) and drawn ([`crate::page`]).
+
+use crate::method::ramp::Ramp;
+use crate::report::Machine;
+use serde::{Deserialize, Serialize};
+
+/// Of the data: changes when what is there means something else.
+pub const FORMAT: &str = "quiver-loadtest-session/1";
+/// The longest file that is read.
+const MOST: u64 = 256 << 20;
+
+/// Tests that belong together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    pub format: String,
+    pub program: String,
+    /// As it was typed.
+    pub command: String,
+    /// Seconds since 1970.
+    pub started: f64,
+    pub machine: Machine,
+    pub tests: Vec<Test>,
+    pub notes: Vec<String>,
+}
+
+/// What was done, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "method", rename_all = "kebab-case")]
+pub enum Test {
+    Ramp(Ramp),
+}
+
+impl Session {
+    pub fn new(command: String, machine: Machine) -> Session {
+        let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Session {
+            format: FORMAT.into(),
+            program: format!("quiver {}", env!("CARGO_PKG_VERSION")),
+            command,
+            started: started.map_or(0.0, |since| since.as_secs_f64()),
+            machine,
+            tests: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Reads one that was kept.
+    ///
+    /// # Errors
+    /// What is wrong with the file, in words.
+    pub fn read(path: &str) -> Result<Session, String> {
+        let wrong = |error: &dyn std::fmt::Display| format!("{path}: {error}");
+        let file = std::fs::File::open(path).map_err(|error| wrong(&error))?;
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut std::io::Read::take(file, MOST), &mut text)
+            .map_err(|error| wrong(&error))?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        match value.get("format").and_then(serde_json::Value::as_str) {
+            Some(FORMAT) => serde_json::from_value(value).map_err(|error| wrong(&error)),
+            Some(other) => Err(wrong(&format!("its format is `{other}', not `{FORMAT}'"))),
+            None => Err(wrong(&format!("it has no `format': sessions have `{FORMAT}'"))),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What held a device back, and how one sees it: the reading of `show runtime` that its operators do by eye.
+
+use crate::arithmetic::{scaled, significant};
+use crate::load::{Lost, WorkerLoad};
+use crate::report::Report;
+use graph::VECTOR_SIZE;
+use serde::{Deserialize, Serialize};
+
+/// Vectors that are this full on average mean that more was always waiting.
+const FULL: f64 = 0.9 * VECTOR_SIZE as f64;
+/// Of the polls of a worker that is busy all the time, so many find nothing, at most.
+const BUSY: f64 = 0.02;
+/// Loss below is none: a packet or two at the ends of a run.
+const NOTHING: f64 = 1e-6;
+
+/// What a device's rate is bound by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// All came: nothing held it back at this rate.
+    Nothing,
+    /// Its workers have no time left.
+    Cpu,
+    /// Packets are lost before its workers ask for them, who have time: the card, its bus, or its driver.
+    Device,
+    /// What is to leave finds its queue full, while its workers have time.
+    Queue,
+    /// The load tester could not send or take more.
+    Generator,
+    /// Frames end in the middle of a cache line.
+    CacheLine,
+    /// Something was lost, and nothing is known of the inside.
+    Unknown,
+}
+
+impl Bound {
+    pub fn words(self) -> &'static str {
+        match self {
+            Bound::Nothing => "not at its limit",
+            Bound::Cpu => "CPU-bound",
+            Bound::Device => "NIC- or PCIe-bound",
+            Bound::Queue => "queue-bound",
+            Bound::Generator => "generator-bound",
+            Bound::CacheLine => "bound by partial cache lines",
+            Bound::Unknown => "bound by something inside",
+        }
+    }
+}
+
+/// What it is, and by which figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub bound: Bound,
+    pub evidence: Vec<String>,
+}
+
+/// What a verdict is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Facts<'a> {
+    /// As many as go were sent.
+    pub is_maximum: bool,
+    pub kept_rate: bool,
+    pub sent: u64,
+    pub lost: u64,
+    /// The load tester's ports had no room for so many.
+    pub refused: u64,
+    /// The load tester found more than it could take, and missed so many.
+    pub own_is_full: bool,
+    pub own_missed: u64,
+    /// Of the router under test: its workers, and what it counted as lost.
+    pub workers: &'a [WorkerLoad],
+    pub drops: &'a [Lost],
+}
+
+impl Verdict {
+    pub fn of(report: &Report) -> Verdict {
+        let count =
+            |of: fn(&crate::report::Counts) -> u64| report.ports.iter().map(|port| of(&port.counts)).sum::<u64>();
+        Verdict::from(&Facts {
+            is_maximum: report.rate == "max",
+            kept_rate: report.kept_rate,
+            sent: count(|counts| counts.sent_packets),
+            lost: count(|counts| counts.lost_packets),
+            refused: count(|counts| counts.not_sent.refused),
+            own_is_full: report.heard.iter().any(|heard| heard.rounds > 0 && heard.is_full()),
+            own_missed: report.heard.iter().map(|heard| heard.missed_packets).sum(),
+            workers: &report.device_load,
+            drops: &report.device_drops,
+        })
+    }
+
+    pub fn from(facts: &Facts<'_>) -> Verdict {
+        let share = facts.lost as f64 / (facts.sent as f64).max(1.0);
+        let is_lossy = share > NOTHING;
+        let mut evidence = Vec::new();
+        let busiest =
+            facts.workers.iter().max_by_key(|worker| worker.received()).filter(|worker| worker.received() > 0);
+        if let Some(worker) = busiest {
+            evidence.push(said(worker));
+            evidence.push(check(worker));
+        }
+        if is_lossy {
+            evidence.push(format!(
+                "{} of {} packets were lost: {} %",
+                facts.lost,
+                facts.sent,
+                significant(100.0 * share)
+            ));
+        }
+        let worst = facts.drops.iter().max_by_key(|drop| drop.packets);
+        if let Some(drop) = worst {
+            evidence.push(format!("the router dropped {} at {}: {}", drop.packets, drop.node, drop.reason));
+        }
+        let is_pressed = is_lossy || facts.is_maximum || !facts.kept_rate;
+        let is_busy = busiest.is_some_and(|worker| worker.idle_polls() < BUSY && worker.vectors_per_call() > FULL);
+        let outputs: u64 = facts.drops.iter().filter(|drop| drop.is_output()).map(|drop| drop.packets).sum();
+        let bound = if facts.own_missed > 0 {
+            evidence.push(format!("the load tester itself missed {}", facts.own_missed));
+            Bound::Generator
+        } else if is_pressed && is_busy {
+            Bound::Cpu
+        } else if is_lossy && outputs * 2 > facts.lost {
+            match facts.own_is_full {
+                // Who takes them is too slow.
+                true => {
+                    evidence.push("the load tester had always more waiting than it could take".into());
+                    Bound::Generator
+                }
+                false => Bound::Queue,
+            }
+        } else if (is_lossy || facts.is_maximum && facts.refused > 0) && busiest.is_some() {
+            evidence.push("its workers had time left: what was lost was lost ahead of them".into());
+            Bound::Device
+        } else if is_lossy {
+            Bound::Unknown
+        } else if facts.is_maximum || !facts.kept_rate {
+            evidence.push("all that the load tester could send came".into());
+            Bound::Generator
+        } else {
+            Bound::Nothing
+        };
+        Verdict { bound, evidence }
+    }
+
+    /// On one line.
+    pub fn line(&self) -> String {
+        let mut line = self.bound.words().to_string();
+        if !self.evidence.is_empty() {
+            line += &format!(": {}", self.evidence.join("; "));
+        }
+        line
+    }
+}
+
+fn said(worker: &WorkerLoad) -> String {
+    format!(
+        "worker {}: {:.2} packets a call, {} % of its polls find nothing",
+        worker.worker,
+        worker.vectors_per_call(),
+        significant(100.0 * worker.idle_polls())
+    )
+}
+
+/// Rate times cost is the clock, for who has no time left.
+fn check(worker: &WorkerLoad) -> String {
+    let (pps, clocks) = (worker.received() as f64 / worker.seconds.max(f64::MIN_POSITIVE), worker.clocks_per_packet());
+    let frequency = worker.clocks / worker.seconds.max(f64::MIN_POSITIVE);
+    format!(
+        "{}pps x {} clocks = {}Hz of {}Hz: {:.0} % of the clock",
+        scaled(pps),
+        significant(clocks),
+        scaled(pps * clocks),
+        scaled(frequency),
+        100.0 * pps * clocks / frequency
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Kind, NodeLoad};
+
+    /// A worker that was asked so often, in vain so often, and brought so many packets at 100 clocks each.
+    fn worker(calls: u64, empty: u64, packets: u64) -> WorkerLoad {
+        let input =
+            NodeLoad { name: "memif-input".into(), kind: Kind::Input, calls, empty, packets, clocks: 40 * packets };
+        let lookup =
+            NodeLoad { name: "ip4-lookup".into(), kind: Kind::Graph, clocks: 60 * packets, empty: 0, ..input.clone() };
+        WorkerLoad { worker: 0, seconds: 1.0, clocks: 2.6e9, rounds: calls, sleeps: 0, nodes: vec![input, lookup] }
+    }
+
+    fn bound(facts: Facts<'_>) -> Bound {
+        Verdict::from(&facts).bound
+    }
+
+    #[test]
+    fn what_holds_a_device_back_is_seen_by_its_figures() {
+        let busy = [worker(100_000, 10, 25_600_000)];
+        let idle = [worker(5_000_000, 4_000_000, 10_000_000)];
+        let lossy = Facts { kept_rate: true, sent: 30_000_000, lost: 4_400_000, ..Facts::default() };
+        let full = [Lost { node: "e1-tx".into(), reason: "device has no room".into(), packets: 4_400_000 }];
+        assert_eq!(bound(Facts { workers: &busy, ..lossy.clone() }), Bound::Cpu);
+        assert_eq!(bound(Facts { workers: &idle, ..lossy.clone() }), Bound::Device);
+        assert_eq!(bound(Facts { workers: &idle, drops: &full, ..lossy.clone() }), Bound::Queue);
+        assert_eq!(bound(Facts { workers: &idle, drops: &full, own_is_full: true, ..lossy.clone() }), Bound::Generator);
+        assert_eq!(bound(Facts { own_missed: 1, ..lossy.clone() }), Bound::Generator);
+        assert_eq!(bound(lossy), Bound::Unknown);
+        let good = Facts { kept_rate: true, sent: 10_000_000, workers: &idle, ..Facts::default() };
+        assert_eq!(bound(good.clone()), Bound::Nothing);
+        assert_eq!(bound(Facts { is_maximum: true, ..good.clone() }), Bound::Generator);
+        assert_eq!(bound(Facts { kept_rate: false, ..good.clone() }), Bound::Generator);
+        assert_eq!(bound(Facts { is_maximum: true, refused: 1, ..good }), Bound::Device);
+    }
+
+    #[test]
+    fn rate_times_cost_is_the_clock() {
+        let facts = Facts { kept_rate: true, sent: 30_000_000, lost: 4_000_000, ..Facts::default() };
+        let busy = [worker(100_000, 0, 26_000_000)];
+        let verdict = Verdict::from(&Facts { workers: &busy, ..facts });
+        assert_eq!(
+            verdict.evidence[..2],
+            [
+                "worker 0: 260.00 packets a call, 0 % of its polls find nothing",
+                "26 Mpps x 100 clocks = 2.6 GHz of 2.6 GHz: 100 % of the clock"
+            ]
+        );
+        assert!(verdict.line().starts_with("CPU-bound: worker 0"), "{}", verdict.line());
+    }
+}

@@ -1,0 +1,171 @@
+//! What every test is given: a device or ports, cores, and how it goes while it runs.
+
+use clap::{Args, ValueEnum};
+use loadtest::arithmetic::scaled;
+use loadtest::port::{PortSpec, read_trex};
+use loadtest::profile::Profile;
+use loadtest::rate::{self, Rate};
+use loadtest::report::{Machine, Sample};
+use loadtest::run::{DeviceSpec, Plan};
+use loadtest::session::Session;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Direction {
+    /// Ports 0, 2, ... send.
+    Uni,
+    /// All ports send.
+    Bi,
+}
+
+#[derive(Args, Clone)]
+pub struct SetUp {
+    /// A device in this process: quiver, null, or reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...].
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["port", "config"])]
+    pub dut: Option<DeviceSpec>,
+    /// A port: null, tap:NAME, af_packet:INTERFACE, af_xdp:INTERFACE or memif:SOCKET, and behind commas ip=, gw=, src=, dst=,
+    /// speed=, queues=. Give it once for each port.
+    #[arg(long, value_name = "PORT")]
+    pub port: Vec<PortSpec>,
+    /// Ports of a T-Rex configuration.
+    #[arg(long, value_name = "FILE", conflicts_with = "port")]
+    pub config: Option<PathBuf>,
+    /// The line's speed, when the device does not know it: 10g, 2.5g, 100m.
+    #[arg(long, value_name = "SPEED", value_parser = rate::speed)]
+    pub speed: Option<f64>,
+    /// Cores of the load tester's workers, each a worker: 0, or 2,3.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub cores: Option<Vec<u32>>,
+    /// Cores of the router under test, each a worker.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub dut_cores: Option<Vec<u32>>,
+    /// Seconds between samples.
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = seconds)]
+    pub interval: f64,
+    /// It is over when nothing has come for so many seconds after the last was sent.
+    #[arg(long, default_value_t = 0.2, value_name = "SECONDS", value_parser = seconds)]
+    pub drain: f64,
+    /// Packet buffers of the load tester.
+    #[arg(long, default_value_t = 32_768, value_name = "N")]
+    pub buffers: u32,
+}
+
+pub fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: Option<f64> = text.trim_end_matches('s').parse().ok();
+    seconds.filter(|seconds| (0.001..=31_536_000.0).contains(seconds)).ok_or_else(|| "seconds, 0.001 or more".into())
+}
+
+/// A rate that the lines of devices in this process have, which have none of their own.
+const ASSUMED_LINE: f64 = 10e9;
+
+impl SetUp {
+    /// What is to be run, at a rate for so long.
+    ///
+    /// # Errors
+    /// What is wrong with the ports.
+    pub fn plan(&self, profile: Profile, direction: Direction, rate: Rate, seconds: f64) -> Result<Plan, String> {
+        let ports = match &self.config {
+            Some(file) => read_trex(file).map_err(|error| error.to_string())?,
+            None => self.port.clone(),
+        };
+        Ok(Plan {
+            profile,
+            device: self.dut.clone().unwrap_or(DeviceSpec::Outside),
+            device_queues: None,
+            device_workers: None,
+            ports,
+            line: self.speed,
+            rate,
+            is_bidirectional: direction == Direction::Bi,
+            duration: Duration::from_secs_f64(seconds),
+            interval: Duration::from_secs_f64(self.interval),
+            drain: Duration::from_secs_f64(self.drain),
+            cores: self.cores.clone(),
+            device_cores: self.dut_cores.clone(),
+            buffers: self.buffers,
+            accounts: true,
+        })
+    }
+
+    /// Of a method that speaks of the line's rate: memory has none, so one is assumed and said.
+    pub fn assume_line(&mut self, notes: &mut Vec<String>) {
+        if self.speed.is_none() && self.dut.is_some() {
+            self.speed = Some(ASSUMED_LINE);
+            notes.push(format!(
+                "The device is behind shared memory, which has no speed: percents are of {}bit/s (`--speed').",
+                scaled(ASSUMED_LINE)
+            ));
+        }
+    }
+}
+
+/// Set when somebody wants it to end.
+///
+/// # Errors
+/// The system's.
+pub fn interruption() -> Result<Arc<AtomicBool>, String> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, interrupted.clone()).map_err(|error| error.to_string())?;
+    }
+    Ok(interrupted)
+}
+
+/// A session of what was typed.
+pub fn session() -> Session {
+    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    Session::new(command.join(" "), Machine::here(&[]))
+}
+
+/// Keeps a session, when a file is named.
+///
+/// # Errors
+/// The system's.
+pub fn keep(session: &Session, file: Option<&str>) -> Result<(), String> {
+    let Some(file) = file else { return Ok(()) };
+    let json = serde_json::to_vec_pretty(session).map_err(|error| error.to_string())?;
+    std::fs::write(file, json).map_err(|error| format!("{file}: {error}"))
+}
+
+/// How it goes, on one line of a terminal.
+#[derive(Default)]
+pub struct Progress {
+    before: Option<Sample>,
+}
+
+impl Progress {
+    /// `what` is being done, for `left` seconds more.
+    pub fn show(&mut self, what: &str, left: f64, now: &Sample) {
+        if !std::io::stderr().is_terminal() {
+            return;
+        }
+        let mut line = format!("{what}, {left:.0} s left");
+        let before = self.before.as_ref().filter(|before| before.at < now.at);
+        for (at, port) in now.ports.iter().enumerate() {
+            let last = before.and_then(|sample| sample.ports.get(at));
+            let passed = now.at - before.map_or(0.0, |sample| sample.at);
+            let rate = |count: u64, before: u64| scaled(count.saturating_sub(before) as f64 / passed.max(1e-9));
+            line += &format!(
+                "; port {}: {}pps sent, {}pps come back",
+                port.port,
+                rate(port.sent_packets, last.map_or(0, |last| last.sent_packets)),
+                rate(port.received_packets, last.map_or(0, |last| last.received_packets))
+            );
+        }
+        eprint!("\r\x1b[K{line}");
+        let _ = std::io::stderr().flush();
+        self.before = Some(now.clone());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.before.is_some() {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
