@@ -26,10 +26,11 @@ def test_a_ramp_finds_the_capacity_that_was_planted(tmp_path):
     for overload in (test["first_loss"], test["overload"]):
         assert 90e3 < overload["sent_pps"] < 200e3 and overload["loss"] > 0.001, overload
     assert 90e3 < test["max_pps"] < 110e3
-    # In a straight line up to the whole line, and it stays there.
-    sent = [point["ports"][0]["sent_percent"] for point in test["points"]]
+    # In a straight line up to the whole line, and it stays there: what was due, as a machine with other things to do sends less.
+    ports = [point["ports"][0] for point in test["points"]]
+    sent = [port["sent_percent"] * (1 + port["not_sent_pps"] / port["sent_pps"]) for port in ports]
     assert sent[0] < 0.3 and all(a <= b + 20 for a, b in zip(sent, sent[1:])), sent
-    assert 80 < max(sent) < 103
+    assert 95 < max(sent) < 105
 
 
 def test_a_ramp_without_loss_says_never(tmp_path):
@@ -56,8 +57,8 @@ def test_the_json_is_what_readers_of_trex_loadtest_expect(tmp_path):
             assert all(isinstance(value, float) for value in port.values())
     last = max(list(data["stats"].values())[-3:], key=lambda ports: ports["0"]["tx_util"])
     for mine, other in (("0", "1"), ("1", "0")):
-        # Less where the machine was away.
-        assert 30 < last[mine]["tx_util"] < 52
+        # Less where the machine had other things to do.
+        assert 20 < last[mine]["tx_util"] < 52
         assert last[other]["rx_pps"] == pytest.approx(last[mine]["tx_pps"], rel=0.1)
         # 4 of 5 packets are short: 24 bytes on the wire beside what is in the buffer.
         assert last[mine]["tx_bps_L1"] - last[mine]["tx_bps"] == pytest.approx(last[mine]["tx_pps"] * 24 * 8, rel=1e-6)
