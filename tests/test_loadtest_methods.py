@@ -2,9 +2,11 @@
 
 import json
 import pathlib
+import re
 
 import pytest
 
+from conftest import require
 from lab import QUIVER, run
 
 # Quick ones: what is looked at is not how long they take.
@@ -119,3 +121,118 @@ def test_a_ramp_for_each_number_of_queues(tmp_path):
 def test_what_cannot_be_is_refused_in_words(words, wrong):
     done = ramp(*words, check=False)
     assert done.returncode != 0 and wrong in done.stderr, done.stderr
+
+
+def matrix(*words, check=True):
+    return run(QUIVER, "loadtest", "matrix", *words, check=check, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A short table of two devices, with its page."""
+    directory = tmp_path_factory.mktemp("report")
+    said = matrix("--dut", "quiver,reference:capacity=20kpps,queue=100", "-d", "0.3", "-o", directory, "--speed", "30m").stdout
+    return said, json.loads((directory / "report.json").read_text()), directory / "report.html"
+
+
+def test_the_table_has_each_test_of_each_device(report):
+    said, session, _ = report
+    assert [test["device"] for test in session["tests"]] == ["quiver", "reference"]
+    names = [f"{way} {test}" for way in ("Unidirectional", "Bidirectional") for test in ("1514b", "64b Multi", "64b Single", "64b MPLS")]
+    for test in session["tests"]:
+        assert [row["name"] for row in test["rows"]] == names and test["line_bps"] == 30e6
+        for row in test["rows"]:
+            trial = row["trial"]
+            # Of lines of both ports, when both send.
+            lines = 60e6 if trial["bidirectional"] else 30e6
+            assert trial["percent_of_line"] == pytest.approx(100 * trial["l1_bps"] / lines)
+            assert f'{row["name"]} ' in said
+    assert "L2 bits/sec" in said and "% of Line-Rate" in said
+    quiver, reference = ({row["name"]: row["trial"] for row in test["rows"]} for test in session["tests"])
+    # 44.6 kpps are a full line of 64-byte frames: the device that carries 20 loses half of them, the router nothing.
+    for name in names[1:4]:
+        assert quiver[name]["lost_packets"] == 0 and quiver[name]["device_load"], name
+        # Less where the machine had other things to do than to send.
+        assert 0.1 < reference[name]["lost_share"] < 0.7, name
+        assert reference[name]["verdict"]["bound"] == "unknown"
+    nodes = {node["name"] for node in quiver["Unidirectional 64b MPLS"]["device_load"][0]["nodes"]}
+    assert "mpls-lookup" in nodes
+
+
+def test_the_page_is_drawn_and_asks_nobody(report, tmp_path):
+    _, session, page = report
+    require("chromium")
+    text = page.read_text()
+    assert "<script" not in text and "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    log = tmp_path / "net.json"
+    done = run(
+        "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+        "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path}/profile", "--enable-logging=stderr", f"--log-net-log={log}",
+        "--virtual-time-budget=2000", "--dump-dom", page.as_uri(),
+    )  # fmt: skip
+    assert "CONSOLE" not in done.stderr, done.stderr
+    asked = set(re.findall(r'"url":"(\w+:[^"]*)"', log.read_text()))
+    # The browser itself asks its maker for the time and for updates.
+    own = re.compile(r"https?://[^/]*\.(google|googleapis|gstatic)\.com/")
+    assert not [url for url in asked if url.startswith(("http", "ws")) and not own.match(url)], asked
+    # Each chart is there, and has something in it: bars or lines, axes with words.
+    figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', done.stdout, re.DOTALL))
+    assert set(figures) == {"comparison", "timeline-quiver", "clocks-quiver", "cpu-quiver", "latency-quiver", "timeline-reference", "latency-reference"}
+    for name, figure in figures.items():
+        assert figure.count("<rect") + figure.count("<polyline") > 5 and figure.count("<text") > 5, name
+        assert "<li>" in figure, name
+    for row in session["tests"][0]["rows"]:
+        assert f'<td>{row["name"]}</td>' in done.stdout
+    assert "loadtest matrix" in done.stdout
+
+
+def test_sessions_are_laid_over_each_other(report, tmp_path):
+    _, _, page = report
+    files = [page.with_name("report.json")]
+    for name, capacity in (("a", "20kpps"), ("b", "40kpps")):
+        files.append(tmp_path / f"{name}.json")
+        ramp("--dut", f"reference:capacity={capacity}", "-p", "bench", "--speed", "40m", *SHORT, "-o", tmp_path / "out.json", "--session", files[-1])
+    run(QUIVER, "loadtest", "report", *files, "-o", tmp_path / "all.html")
+    text = (tmp_path / "all.html").read_text()
+    for name in ("comparison", "ramp-bench", "loss-bench"):
+        assert f'<figure id="{name}">' in text
+    assert text.count("reference received</li>") == 2
+    files[1].write_text('{"format": "other/1"}')
+    done = run(QUIVER, "loadtest", "report", files[1], check=False)
+    assert f"{files[1]}: its format is `other/1'" in done.stderr
+
+
+def test_linux_is_a_device_and_leaves_nothing_behind(tmp_path):
+    def left():
+        return [line for line in run("ip", "netns").stdout.splitlines() if "quiver-loadtest" in line] + re.findall(r"qlt\w+", run("ip", "link").stdout)
+
+    before = left()
+    said = matrix("--dut", "kernel", "-d", "0.3", "-o", tmp_path, "--speed", "10m").stdout
+    session = json.loads((tmp_path / "report.json").read_text())
+    for row in session["tests"][0]["rows"]:
+        if row["trial"] is None:
+            assert "MPLS" in row["name"] and "no MPLS" in row["left_out"]
+        else:
+            assert row["trial"]["lost_packets"] == 0 and row["trial"]["received_packets"] > 100, row
+    assert "L2 bits/sec" in said
+    assert left() == before
+
+
+def test_testpmd_is_a_device(tmp_path):
+    require("dpdk-testpmd")
+    matrix("--dut", "testpmd", "-d", "0.3", "-o", tmp_path, "--speed", "30m")
+    for row in json.loads((tmp_path / "report.json").read_text())["tests"][0]["rows"]:
+        assert row["trial"]["lost_packets"] == 0 and row["trial"]["received_packets"] > 500, row
+
+
+def test_a_program_of_ones_own_is_a_device_until_it_ends():
+    done = run(QUIVER, "loadtest", "run", "--dut", "exec:sh -c 'sleep 0.5; echo worn out; exit 3'", "--port", "null", "--port", "null", "-d", "20", check=False)
+    assert done.returncode == 1
+    assert "exit status: 3: worn out" in done.stderr and "what was counted until then is above" in done.stderr
+    assert "exec:sh" not in run("ps", "axo", "args").stdout
+
+
+def test_a_device_that_cannot_be_is_left_out_and_said(tmp_path):
+    done = matrix("--dut", "quiver,exec:true", "-d", "0.2", "-o", tmp_path)
+    assert "Note: true is left out: there are no ports" in done.stdout
+    assert len(json.loads((tmp_path / "report.json").read_text())["tests"]) == 1

@@ -16,6 +16,7 @@ pub mod layout;
 pub mod linerate;
 pub mod load;
 pub mod method;
+pub mod page;
 pub mod port;
 pub mod probe;
 pub mod profile;

@@ -64,7 +64,7 @@ impl NodeLoad {
     }
 
     /// Clocks of calls that brought nothing, as if each cost as much as any.
-    fn idle_clocks(&self) -> f64 {
+    pub fn idle_clocks(&self) -> f64 {
         self.clocks as f64 * self.empty as f64 / (self.calls as f64).max(1.0)
     }
 }

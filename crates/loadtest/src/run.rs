@@ -1,7 +1,10 @@
 //! One run: what is sent, for how long, through what; and its report.
 
+use crate::device::kernel::KernelDevice;
+use crate::device::process::Process;
 use crate::device::quiver::QuiverDevice;
 use crate::device::reference::{Counts, Impairments, wire};
+use crate::device::testpmd::TestpmdDevice;
 use crate::load::{Lost, WorkerLoad};
 use crate::port::PortSpec;
 use crate::probe::{line_clocks, probe};
@@ -12,6 +15,8 @@ use crate::report::{
     TOLERANCE, share,
 };
 use crate::tester::{Counted, Options, Outcome, TestError, Tester};
+use std::fmt;
+use std::process::Command;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -38,6 +43,26 @@ pub enum DeviceSpec {
     Reference(Impairments),
     /// Ports that discard: how fast packets are made.
     Null,
+    /// Linux, in a network namespace.
+    Kernel,
+    /// DPDK's dpdk-testpmd.
+    Testpmd,
+    /// What a command starts, behind the ports that are given.
+    Command(String),
+}
+
+impl fmt::Display for DeviceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            DeviceSpec::Outside => "outside",
+            DeviceSpec::Quiver => "quiver",
+            DeviceSpec::Reference(_) => "reference",
+            DeviceSpec::Null => "null",
+            DeviceSpec::Kernel => "kernel",
+            DeviceSpec::Testpmd => "testpmd",
+            DeviceSpec::Command(command) => command,
+        })
+    }
 }
 
 impl FromStr for DeviceSpec {
@@ -48,8 +73,12 @@ impl FromStr for DeviceSpec {
             ("quiver", "") => Ok(DeviceSpec::Quiver),
             ("null", "") => Ok(DeviceSpec::Null),
             ("reference", impairments) => impairments.parse().map(DeviceSpec::Reference),
+            ("kernel", "") => Ok(DeviceSpec::Kernel),
+            ("testpmd", "") => Ok(DeviceSpec::Testpmd),
+            ("exec", command) if !command.is_empty() => Ok(DeviceSpec::Command(command.into())),
             _ => Err(format!(
-                "`{text}' is no device: there are `quiver', `null' and `reference[:lose=1000,delay=1ms,...]'"
+                "`{text}' is no device: there are `quiver', `kernel', `testpmd', `null', `reference[:lose=1000,delay=1ms,...]' \
+                 and, behind ports, `exec:COMMAND'"
             )),
         }
     }
@@ -82,6 +111,22 @@ pub struct Plan {
     pub accounts: bool,
 }
 
+/// A device that was started beside this process.
+#[derive(Default)]
+struct Started {
+    kernel: Option<KernelDevice>,
+    testpmd: Option<TestpmdDevice>,
+    process: Option<Process>,
+}
+
+impl Started {
+    /// Says why, when it is not there any more.
+    fn check(&mut self) -> Result<(), String> {
+        self.testpmd.as_mut().map_or(Ok(()), TestpmdDevice::check)?;
+        self.process.as_mut().map_or(Ok(()), Process::check)
+    }
+}
+
 /// Who is asked and told while a run goes on.
 pub trait Conduct {
     /// The rate from now on, so many seconds after the start; none: as before. Asked twenty times a second.
@@ -100,6 +145,7 @@ pub trait Conduct {
 pub struct Bench {
     pub tester: Tester,
     pub device: Option<QuiverDevice>,
+    started: Started,
     reference: Vec<Arc<Counts>>,
     pub cores: Vec<Option<u32>>,
     probe: Vec<crate::probe::Probe>,
@@ -128,8 +174,21 @@ impl Bench {
         };
         let mut tester = Tester::new(&Options { cores: cores.clone(), buffers: plan.buffers })?;
         let mut reference = Vec::new();
+        let wrong = TestError::Other;
+        let mut started = Started::default();
         let own: Vec<String> = match (&plan.device, &device) {
             (DeviceSpec::Quiver, Some(device)) => device.ports.to_vec(),
+            (DeviceSpec::Kernel, _) => started.kernel.insert(KernelDevice::start().map_err(wrong)?).ports.to_vec(),
+            (DeviceSpec::Testpmd, _) => {
+                let core = device_cores.first().copied().flatten();
+                started.testpmd.insert(TestpmdDevice::new(core)).ports.to_vec()
+            }
+            (DeviceSpec::Command(line), _) => {
+                let mut command = Command::new("sh");
+                command.args(["-c", &format!("exec {line}")]);
+                started.process = Some(Process::start(command).map_err(wrong)?);
+                Vec::new()
+            }
             (DeviceSpec::Null, _) => vec!["null".into(), "null".into()],
             (DeviceSpec::Reference(impairments), _) => {
                 let wire = wire(impairments);
@@ -141,7 +200,8 @@ impl Bench {
             }
             _ => Vec::new(),
         };
-        if plan.device == DeviceSpec::Outside && plan.ports.is_empty() {
+        let is_outside = matches!(plan.device, DeviceSpec::Outside | DeviceSpec::Command(_));
+        if is_outside && plan.ports.is_empty() {
             return Err(TestError::Other(
                 "there are no ports: name some (`--port'), or a device in this process (`--dut')".into(),
             ));
@@ -150,7 +210,7 @@ impl Bench {
             let spec = port.parse::<PortSpec>().map_err(|error| TestError::Other(error.to_string()))?;
             tester.add_port(&spec)?;
         }
-        if plan.device == DeviceSpec::Outside {
+        if is_outside {
             for spec in &plan.ports {
                 tester.add_port(spec)?;
             }
@@ -159,7 +219,13 @@ impl Bench {
             let port = tester.port_mut(number);
             port.line = plan.line.or(port.line);
         }
-        tester.await_ready(&mut || device.iter_mut().for_each(QuiverDevice::tick))?;
+        if let Some(testpmd) = &mut started.testpmd {
+            testpmd.start().map_err(wrong)?;
+        }
+        let ready = tester.await_ready(&mut || device.iter_mut().for_each(QuiverDevice::tick));
+        // Who ended says more than that nobody answers.
+        started.check().map_err(wrong)?;
+        ready?;
         if let Some(device) = &mut device {
             let end = Instant::now() + PATIENCE;
             while !device.is_ready() {
@@ -169,7 +235,7 @@ impl Bench {
                 tester.wait(Instant::now() + LOOK / 5, &mut || device.tick());
             }
         }
-        Ok(Bench { tester, device, reference, cores, probe, line_clocks })
+        Ok(Bench { tester, device, started, reference, cores, probe, line_clocks })
     }
 
     /// What it runs on.
@@ -209,6 +275,9 @@ impl Bench {
             if let Some(other) = conduct.rate(begun.elapsed().as_secs_f64()).filter(|other| *other != rate) {
                 rate = other;
                 self.tester.set_rate(None, rate)?;
+            }
+            if let Err(why) = self.started.check() {
+                break why;
             }
             if conduct.is_interrupted() {
                 break "interrupt".to_string();
@@ -339,12 +408,7 @@ impl Bench {
             started,
             profile: plan.profile.name.clone(),
             description: plan.profile.description.clone(),
-            device: match &plan.device {
-                DeviceSpec::Outside => "outside".into(),
-                DeviceSpec::Quiver => "quiver".into(),
-                DeviceSpec::Reference(_) => "reference".into(),
-                DeviceSpec::Null => "null".into(),
-            },
+            device: plan.device.to_string(),
             rate: plan.rate.to_string(),
             seconds,
             drained_seconds: drained.as_secs_f64(),

@@ -1,5 +1,6 @@
 //! What a command measured, as it is kept (JSON) and drawn ([`crate::page`]).
 
+use crate::method::matrix::Matrix;
 use crate::method::ramp::Ramp;
 use crate::report::Machine;
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,8 @@ pub struct Session {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", rename_all = "kebab-case")]
 pub enum Test {
-    Ramp(Ramp),
+    Ramp(Box<Ramp>),
+    Matrix(Matrix),
 }
 
 impl Session {

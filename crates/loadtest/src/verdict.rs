@@ -66,6 +66,8 @@ pub struct Facts<'a> {
     pub refused: u64,
     /// The load tester found more than it could take, and missed so many.
     pub own_is_full: bool,
+    /// The device forwards in the time of who sends: Linux does, behind a veth.
+    pub in_senders_time: bool,
     pub own_missed: u64,
     /// Of the router under test: its workers, and what it counted as lost.
     pub workers: &'a [WorkerLoad],
@@ -83,6 +85,7 @@ impl Verdict {
             lost: count(|counts| counts.lost_packets),
             refused: count(|counts| counts.not_sent.refused),
             own_is_full: report.heard.iter().any(|heard| heard.rounds > 0 && heard.is_full()),
+            in_senders_time: report.device == "kernel",
             own_missed: report.heard.iter().map(|heard| heard.missed_packets).sum(),
             workers: &report.device_load,
             drops: &report.device_drops,
@@ -133,6 +136,11 @@ impl Verdict {
             Bound::Device
         } else if is_lossy {
             Bound::Unknown
+        } else if facts.in_senders_time && (facts.is_maximum || !facts.kept_rate) {
+            evidence.push(
+                "Linux forwards what comes by a veth in the time of who sends: what could not be sent it could not forward".into(),
+            );
+            Bound::Cpu
         } else if facts.is_maximum || !facts.kept_rate {
             evidence.push("all that the load tester could send came".into());
             Bound::Generator
@@ -209,6 +217,7 @@ mod tests {
         assert_eq!(bound(good.clone()), Bound::Nothing);
         assert_eq!(bound(Facts { is_maximum: true, ..good.clone() }), Bound::Generator);
         assert_eq!(bound(Facts { kept_rate: false, ..good.clone() }), Bound::Generator);
+        assert_eq!(bound(Facts { kept_rate: false, workers: &[], in_senders_time: true, ..good.clone() }), Bound::Cpu);
         assert_eq!(bound(Facts { is_maximum: true, refused: 1, ..good }), Bound::Device);
     }
 

@@ -4,6 +4,7 @@
 //! [`crate::session::Session`] keeps together.
 
 pub mod contract;
+pub mod matrix;
 pub mod ramp;
 pub mod trial;
 

@@ -1,7 +1,7 @@
 //! A run at one rate, as methods keep it: what was offered, what came, and what the router under test did.
 
 use crate::load::WorkerLoad;
-use crate::report::{Percentiles, Report};
+use crate::report::{Percentiles, Report, Sample, SamplePort};
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,35 @@ pub struct Trial {
     /// What the router under test did, when it is in this process, and the load tester itself.
     pub device_load: Vec<WorkerLoad>,
     pub own_load: Vec<WorkerLoad>,
+    /// Second by second: seconds from the start, packets a second that came, and the share that was lost.
+    pub timeline: Vec<Moment>,
     pub verdict: Verdict,
     pub notes: Vec<String>,
+}
+
+/// From one sample to the next, all ports together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    pub at: f64,
+    pub sent_pps: f64,
+    pub received_pps: f64,
+}
+
+impl Moment {
+    fn of(report: &Report) -> Vec<Moment> {
+        let sum = |sample: &Sample, of: fn(&SamplePort) -> u64| sample.ports.iter().map(of).sum::<u64>();
+        let pair = |pair: &[Sample]| {
+            let seconds = pair[1].at - pair[0].at;
+            let rate =
+                |of: fn(&SamplePort) -> u64| sum(&pair[1], of).saturating_sub(sum(&pair[0], of)) as f64 / seconds;
+            Moment {
+                at: pair[1].at,
+                sent_pps: rate(|port| port.sent_packets),
+                received_pps: rate(|port| port.received_packets),
+            }
+        };
+        report.samples.windows(2).filter(|pair| pair[1].at > pair[0].at).map(pair).collect()
+    }
 }
 
 impl Trial {
@@ -75,6 +102,7 @@ impl Trial {
             ipdv: worst.and_then(|stream| stream.ipdv),
             device_load: report.device_load.clone(),
             own_load: report.own_load.clone(),
+            timeline: Moment::of(report),
             verdict: Verdict::of(report),
             notes: report.notes.clone(),
         }

@@ -1,6 +1,8 @@
 //! `quiver loadtest`: makes packets, receives them, and accounts for each. Needs no router that runs.
 
+mod matrix;
 mod ramp;
+mod report;
 mod setup;
 
 pub use ramp::spelled;
@@ -13,7 +15,7 @@ use loadtest::rate::{self, Rate};
 use loadtest::report::Sample;
 use loadtest::run::{Bench, Conduct, Plan};
 use serde::Serialize;
-use setup::{Direction, Progress, SetUp, interruption, seconds};
+use setup::{Direction, Progress, SetUp, Target, interruption, seconds};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,6 +31,10 @@ enum Action {
     Run(Box<RunOptions>),
     /// Raise the rate to a share of the line's, and see where loss begins (T-Rex's method 2).
     Ramp(Box<ramp::Options>),
+    /// Large and small packets, in one direction and in both, through one device or several: a table, and a page.
+    Matrix(Box<matrix::Options>),
+    /// Draw what was kept as one page.
+    Report(report::Options),
     /// Reckon what a line carries, or a slot for a card.
     Linerate(LinerateOptions),
     /// List the profiles that come along, or print one.
@@ -56,6 +62,8 @@ struct RunOptions {
     /// Write all figures as JSON to a file, or to standard output (-).
     #[arg(short, long, value_name = "FILE")]
     output: Option<String>,
+    #[command(flatten)]
+    target: Target,
     #[command(flatten)]
     setup: SetUp,
 }
@@ -87,6 +95,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     match &options.action {
         Action::Run(options) => test(options),
         Action::Ramp(options) => ramp::run(options),
+        Action::Matrix(options) => matrix::run(options),
+        Action::Report(options) => report::run(options),
         Action::Linerate(options) => linerate(options),
         Action::Profiles { name: None } => list(),
         Action::Profiles { name: Some(name) } => {
@@ -170,7 +180,8 @@ fn test(options: &RunOptions) -> Result<(), String> {
     let text = |error: loadtest::tester::TestError| error.to_string();
     let profile = Profile::load(&options.profile).map_err(|error| error.to_string())?;
     let profile = if options.no_accounting { profile.untagged() } else { profile };
-    let plan = options.setup.plan(profile, options.direction, options.rate, options.duration)?;
+    let plan =
+        options.setup.plan(options.target.device(), profile, options.direction, options.rate, options.duration)?;
     let plan = Plan { accounts: !options.no_accounting, ..plan };
     let mut watcher =
         Watcher { interrupted: interruption()?, progress: Progress::default(), duration: options.duration };

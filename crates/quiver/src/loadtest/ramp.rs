@@ -1,7 +1,7 @@
 //! `quiver loadtest ramp`, and `trex-loadtest`: the same under the name and with the flags of the script that made the
 //! method known.
 
-use super::setup::{Direction, Progress, SetUp, interruption, keep, seconds, session};
+use super::setup::{Direction, Progress, SetUp, Target, interruption, keep, seconds, session};
 use clap::Args;
 use loadtest::arithmetic::scaled;
 use loadtest::method::Watch;
@@ -55,6 +55,8 @@ pub struct Options {
     /// Keep all figures as JSON, for `quiver loadtest report'.
     #[arg(long, value_name = "FILE")]
     session: Option<String>,
+    #[command(flatten)]
+    target: Target,
     #[command(flatten)]
     setup: SetUp,
 }
@@ -129,11 +131,16 @@ pub fn run(options: &Options) -> Result<(), String> {
         ));
     }
     let mut setup = options.setup.clone();
-    if setup.dut.is_none() && setup.port.is_empty() && setup.config.is_none() && Path::new(TREX_CONFIG).exists() {
+    let device = options.target.device();
+    if device == DeviceSpec::Outside
+        && setup.port.is_empty()
+        && setup.config.is_none()
+        && Path::new(TREX_CONFIG).exists()
+    {
         setup.config = Some(TREX_CONFIG.into());
     }
     let mut session = session();
-    setup.assume_line(&mut session.notes);
+    setup.assume_line(&device, &mut session.notes);
     let slope = Slope {
         warmup_rate: options.warmup_mult.parse::<Rate>().map_err(|error| error.to_string())?,
         warmup: Duration::from_secs_f64(options.warmup_duration),
@@ -141,7 +148,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         rampup: Duration::from_secs_f64(options.rampup_duration),
         hold: Duration::from_secs_f64(options.hold_duration),
     };
-    let plan = setup.plan(profile(&options.profile)?, options.direction, slope.warmup_rate, 1.0)?;
+    let plan = setup.plan(device, profile(&options.profile)?, options.direction, slope.warmup_rate, 1.0)?;
     let is_quiver = plan.device == DeviceSpec::Quiver;
     if (!options.rx_queues.is_empty() || options.workers.is_some()) && !is_quiver {
         return Err("`--rx-queues' and `--workers' are of the router under test: `--dut quiver'".into());
@@ -174,7 +181,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         let ramp = ramp::run(&mut bench, &plan, slope, &label, &mut watch).map_err(|error| error.to_string())?;
         drop(progress);
         eprint!("{}", summary(&ramp, ramps.first()));
-        session.tests.push(Test::Ramp(ramp.clone()));
+        session.tests.push(Test::Ramp(Box::new(ramp.clone())));
         ramps.push(ramp);
         if interrupted.load(std::sync::atomic::Ordering::Relaxed) {
             break;

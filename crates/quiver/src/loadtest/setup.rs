@@ -23,10 +23,21 @@ pub enum Direction {
 }
 
 #[derive(Args, Clone)]
-pub struct SetUp {
-    /// A device in this process: quiver, null, or reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...].
-    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["port", "config"])]
+pub struct Target {
+    /// What is tested: quiver (this program's router), kernel (Linux in a namespace), testpmd, null,
+    /// reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...], or behind ports exec:COMMAND.
+    #[arg(long, value_name = "DEVICE")]
     pub dut: Option<DeviceSpec>,
+}
+
+impl Target {
+    pub fn device(&self) -> DeviceSpec {
+        self.dut.clone().unwrap_or(DeviceSpec::Outside)
+    }
+}
+
+#[derive(Args, Clone)]
+pub struct SetUp {
     /// A port: null, tap:NAME, af_packet:INTERFACE, af_xdp:INTERFACE or memif:SOCKET, and behind commas ip=, gw=, src=, dst=,
     /// speed=, queues=. Give it once for each port.
     #[arg(long, value_name = "PORT")]
@@ -63,18 +74,29 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 const ASSUMED_LINE: f64 = 10e9;
 
 impl SetUp {
-    /// What is to be run, at a rate for so long.
+    /// What is to be run through a device, at a rate for so long.
     ///
     /// # Errors
     /// What is wrong with the ports.
-    pub fn plan(&self, profile: Profile, direction: Direction, rate: Rate, seconds: f64) -> Result<Plan, String> {
+    pub fn plan(
+        &self,
+        device: DeviceSpec,
+        profile: Profile,
+        direction: Direction,
+        rate: Rate,
+        seconds: f64,
+    ) -> Result<Plan, String> {
+        let is_outside = matches!(device, DeviceSpec::Outside | DeviceSpec::Command(_));
+        if !is_outside && (self.config.is_some() || !self.port.is_empty()) {
+            return Err("`--port' and `--config' are for a device behind them; this `--dut' has its own ports".into());
+        }
         let ports = match &self.config {
             Some(file) => read_trex(file).map_err(|error| error.to_string())?,
             None => self.port.clone(),
         };
         Ok(Plan {
             profile,
-            device: self.dut.clone().unwrap_or(DeviceSpec::Outside),
+            device,
             device_queues: None,
             device_workers: None,
             ports,
@@ -92,11 +114,12 @@ impl SetUp {
     }
 
     /// Of a method that speaks of the line's rate: memory has none, so one is assumed and said.
-    pub fn assume_line(&mut self, notes: &mut Vec<String>) {
-        if self.speed.is_none() && self.dut.is_some() {
+    pub fn assume_line(&mut self, device: &DeviceSpec, notes: &mut Vec<String>) {
+        let has_none = !matches!(device, DeviceSpec::Outside | DeviceSpec::Command(_) | DeviceSpec::Kernel);
+        if self.speed.is_none() && has_none {
             self.speed = Some(ASSUMED_LINE);
             notes.push(format!(
-                "The device is behind shared memory, which has no speed: percents are of {}bit/s (`--speed').",
+                "{device} is behind shared memory, which has no speed: percents are of {}bit/s (`--speed').",
                 scaled(ASSUMED_LINE)
             ));
         }

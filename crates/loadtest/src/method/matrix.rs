@@ -1,0 +1,127 @@
+//! The table by which routers are compared: large and small packets of many flows, of one, and with labels, in one direction
+//! and in both, each at the line's rate.
+
+use super::Watch;
+use super::trial::Trial;
+use crate::arithmetic::{scaled, significant};
+use crate::device::kernel::has_mpls;
+use crate::profile::Profile;
+use crate::rate::Rate;
+use crate::report::Sample;
+use crate::run::{Bench, Conduct, DeviceSpec, Plan};
+use crate::tester::TestError;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::atomic::Ordering;
+
+/// What is sent, and how operators call it.
+pub const TESTS: [(&str, &str); 4] =
+    [("1514b", "bench-var2-1514b"), ("64b Multi", "bench-var2-64b"), ("64b Single", "bench"), ("64b MPLS", "mpls")];
+
+/// A device's table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Matrix {
+    pub device: String,
+    /// Of each port's line.
+    pub line_bps: f64,
+    pub rows: Vec<Row>,
+}
+
+/// A test of it: what came of it, or why it was not run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// `Unidirectional 64b Multi`.
+    pub name: String,
+    pub trial: Option<Trial>,
+    pub left_out: Option<String>,
+}
+
+struct Cell<'a, 'b> {
+    name: String,
+    done: f64,
+    part: f64,
+    seconds: f64,
+    watch: &'a mut Watch<'b>,
+}
+
+impl Conduct for Cell<'_, '_> {
+    fn sampled(&mut self, sample: &Sample) {
+        let share = self.done + self.part * (sample.at / self.seconds).min(1.0);
+        (self.watch.progress)(&self.name, share, Some(sample));
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.watch.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs all of it through one device. The plan's profile, rate and direction do not count. Interrupted, it has what was run.
+///
+/// # Errors
+/// When the device cannot be opened, or the line's speed is not known.
+pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
+    let mut bench = Bench::new(plan)?;
+    let line = bench.tester.ports().first().and_then(|port| port.line).ok_or_else(|| {
+        TestError::Other("the table has shares of the line's rate, which is not known: give `--speed'".into())
+    })?;
+    let mut matrix = Matrix { device: plan.device.to_string(), line_bps: line, rows: Vec::new() };
+    let count = 2 * TESTS.len();
+    for (number, (direction, (test, profile))) in
+        ["Unidirectional", "Bidirectional"].into_iter().flat_map(|way| TESTS.map(|test| (way, test))).enumerate()
+    {
+        let name = format!("{direction} {test}");
+        let left_out = (plan.device == DeviceSpec::Kernel && profile == "mpls" && !has_mpls())
+            .then(|| "this kernel has no MPLS (the modules mpls_router and mpls_iptunnel)".to_string());
+        if left_out.is_some() {
+            matrix.rows.push(Row { name, trial: None, left_out });
+            continue;
+        }
+        let plan = Plan {
+            profile: Profile::load(profile).map_err(TestError::Profile)?,
+            rate: Rate::Percent(100.0),
+            is_bidirectional: direction == "Bidirectional",
+            ..plan.clone()
+        };
+        let mut cell = Cell {
+            name: format!("{}: {name}", plan.device),
+            done: number as f64 / count as f64,
+            part: 1.0 / count as f64,
+            seconds: plan.duration.as_secs_f64(),
+            watch,
+        };
+        let report = bench.run(&plan, &mut cell)?;
+        let is_interrupted = report.ended == "interrupt";
+        matrix.rows.push(Row { name, trial: Some(Trial::of(&report, plan.is_bidirectional)), left_out });
+        if is_interrupted {
+            break;
+        }
+    }
+    Ok(matrix)
+}
+
+impl fmt::Display for Matrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<28}{:>14}{:>14}{:>16}{:>10}  verdict",
+            self.device, "L2 bits/sec", "Packets/sec", "% of Line-Rate", "lost"
+        )?;
+        for row in &self.rows {
+            let Some(trial) = &row.trial else {
+                writeln!(f, "{:<28}left out: {}", row.name, row.left_out.as_deref().unwrap_or("unknown"))?;
+                continue;
+            };
+            let percent = trial.percent_of_line.map_or("-".into(), |percent| format!("{percent:.1}%"));
+            writeln!(
+                f,
+                "{:<28}{:>14}{:>14}{percent:>16}{:>10}  {}",
+                row.name,
+                format!("{}bps", scaled(trial.l2_bps).replace(' ', "")),
+                format!("{}pps", scaled(trial.received_pps).replace(' ', "")),
+                format!("{}%", significant(100.0 * trial.lost_share)),
+                trial.verdict.bound.words(),
+            )?;
+        }
+        Ok(())
+    }
+}

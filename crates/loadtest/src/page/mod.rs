@@ -1,0 +1,236 @@
+//! Sessions as one page: charts that are drawn here, tables, and what it all ran on. It asks nobody for anything.
+
+mod charts;
+
+use crate::arithmetic::{scaled, significant};
+use crate::method::matrix::Matrix;
+use crate::method::ramp::{Overload, Ramp};
+use crate::session::{Session, Test};
+use charts::Chart;
+use plotters::style::RGBColor;
+use std::fmt::Write;
+
+const STYLE: &str = "\
+body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em;color:#1a1f24;background:#fff}\
+h1{font-size:1.6em}h2{margin-top:2em;border-bottom:2px solid #d0d7de;padding-bottom:.2em}h3{margin-bottom:.3em}\
+table{border-collapse:collapse;margin:1em 0}th,td{padding:.25em .8em;border-bottom:1px solid #d0d7de;text-align:right}\
+th:first-child,td:first-child,td.words{text-align:left}th{background:#f3f5f7}\
+figure{margin:1.5em 0}figure svg{max-width:100%;height:auto;border:1px solid #d0d7de}\
+ul.legend{list-style:none;padding:0;margin:.3em 0;display:flex;flex-wrap:wrap;gap:.2em 1.4em}\
+ul.legend span{display:inline-block;width:.9em;height:.9em;margin-right:.4em;vertical-align:-.1em}\
+figcaption,.small{color:#57606a;font-size:.9em}code{background:#f3f5f7;padding:.1em .3em}";
+
+/// The page of sessions; several are laid over each other.
+pub fn page(sessions: &[Session]) -> String {
+    let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
+    out += "<meta name=\"viewport\" content=\"width=device-width\"><title>Load test</title>";
+    out += "<link rel=\"icon\" href=\"data:,\">";
+    let _ = writeln!(out, "<style>{STYLE}</style></head><body>\n<h1>Load test</h1>");
+    let matrices: Vec<&Matrix> =
+        tests(sessions, |test| if let Test::Matrix(matrix) = test { Some(matrix) } else { None });
+    let ramps: Vec<&Ramp> = tests(sessions, |test| if let Test::Ramp(ramp) = test { Some(&**ramp) } else { None });
+    if !matrices.is_empty() {
+        of_matrices(&mut out, &matrices);
+    }
+    if !ramps.is_empty() {
+        of_ramps(&mut out, &ramps);
+    }
+    provenance(&mut out, sessions);
+    out + "</body></html>\n"
+}
+
+fn tests<'a, T>(sessions: &'a [Session], which: impl Fn(&'a Test) -> Option<&'a T>) -> Vec<&'a T> {
+    sessions.iter().flat_map(|session| &session.tests).filter_map(which).collect()
+}
+
+/// Text that is no markup.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '&' => out += "&amp;",
+            '"' => out += "&quot;",
+            c if c.is_control() && c != '\n' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn figure(out: &mut String, name: &str, chart: &Chart, caption: &str) {
+    let _ = write!(out, "<figure id=\"{name}\">{}<ul class=\"legend\">", chart.svg);
+    for (name, colour) in &chart.legend {
+        let RGBColor(red, green, blue) = colour;
+        let _ = write!(out, "<li><span style=\"background:rgb({red},{green},{blue})\"></span>{}</li>", escaped(name));
+    }
+    let _ = writeln!(out, "</ul><figcaption>{}</figcaption></figure>", escaped(caption));
+}
+
+fn of_matrices(out: &mut String, matrices: &[&Matrix]) {
+    *out += "<h2>Large and small packets, one way and both</h2>\n";
+    figure(
+        out,
+        "comparison",
+        &charts::comparison(matrices),
+        "Packets a second that came through, all ports together. The line's rate was offered; marks show what could be sent.",
+    );
+    for matrix in matrices {
+        let _ = writeln!(
+            out,
+            "<h3>{}</h3>\n<table><tr><th>{}</th><th>L2 bits/sec</th><th>Packets/sec</th><th>% of Line-Rate</th><th>lost, %</th>\
+             <th>p50, us</th><th>p99, us</th><th>max, us</th><th>verdict</th></tr>",
+            escaped(&matrix.device),
+            escaped(&format!("of {}bit/s lines", scaled(matrix.line_bps)))
+        );
+        for row in &matrix.rows {
+            let Some(trial) = &row.trial else {
+                let why = row.left_out.as_deref().unwrap_or("not run");
+                let _ = writeln!(
+                    out,
+                    "<tr><td>{}</td><td class=\"words\" colspan=\"8\">left out: {}</td></tr>",
+                    escaped(&row.name),
+                    escaped(why)
+                );
+                continue;
+            };
+            let us = |of: fn(&crate::report::Percentiles) -> f64| {
+                trial.latency.as_ref().map_or("-".into(), |all| significant(of(all)))
+            };
+            let _ = writeln!(
+                out,
+                "<tr><td>{}</td><td>{}bps</td><td>{}pps</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"words\" title=\"{}\">{}</td></tr>",
+                escaped(&row.name),
+                scaled(trial.l2_bps),
+                scaled(trial.received_pps),
+                trial.percent_of_line.map_or("-".into(), |percent| format!("{percent:.1}")),
+                significant(100.0 * trial.lost_share),
+                us(|all| all.p50),
+                us(|all| all.p99),
+                us(|all| all.max),
+                escaped(&trial.verdict.evidence.join("; ")),
+                escaped(trial.verdict.bound.words()),
+            );
+        }
+        *out += "</table>\n";
+        let id = escaped(&matrix.device);
+        figure(
+            out,
+            &format!("timeline-{id}"),
+            &charts::timeline(matrix),
+            "Packets a second, one test after the other, on a logarithmic scale.",
+        );
+        if matrix.rows.iter().any(|row| row.trial.as_ref().is_some_and(|trial| !trial.device_load.is_empty())) {
+            figure(
+                out,
+                &format!("clocks-{id}"),
+                &charts::clocks(matrix),
+                "Clocks of the processor for each packet, node by node; asking devices that had nothing is left out.",
+            );
+            figure(
+                out,
+                &format!("cpu-{id}"),
+                &charts::shares(matrix),
+                "What the workers' time went into: input, graph, output, asking in vain (driver polling), waiting (epoll) and between nodes.",
+            );
+        }
+        figure(
+            out,
+            &format!("latency-{id}"),
+            &charts::latency(matrix),
+            "Delay, one way, of the slowest stream, on a logarithmic scale.",
+        );
+        *out += "<details><summary>Verdicts with their evidence</summary><ul>\n";
+        for row in &matrix.rows {
+            if let Some(trial) = &row.trial {
+                let _ = writeln!(out, "<li><b>{}</b>: {}</li>", escaped(&row.name), escaped(&trial.verdict.line()));
+            }
+        }
+        *out += "</ul></details>\n";
+    }
+}
+
+fn of_ramps(out: &mut String, ramps: &[&Ramp]) {
+    *out += "<h2>Up to the line's rate</h2>\n<table><tr><th>device, profile</th><th>overload at</th><th>sent there</th><th>% of line</th>\
+             <th>most that came</th><th>% of line</th><th>scaling</th><th>verdict</th></tr>\n";
+    for ramp in ramps {
+        let at = |of: fn(&Overload) -> String| ramp.overload.as_ref().map_or("never".into(), of);
+        let first = ramps
+            .iter()
+            .find(|other| other.total.device == ramp.total.device && other.total.profile == ramp.total.profile);
+        let scaling = first.filter(|first| first.max_pps > 0.0).map_or(1.0, |first| ramp.max_pps / first.max_pps);
+        let _ = writeln!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}pps</td><td>{:.1}</td><td>{scaling:.2}</td><td class=\"words\" title=\"{}\">{}</td></tr>",
+            escaped(&name(ramp)),
+            at(|at| format!("{:.1} s", at.at)),
+            at(|at| format!("{}pps", scaled(at.sent_pps))),
+            at(|at| format!("{:.1}", at.percent)),
+            scaled(ramp.max_pps),
+            ramp.max_percent,
+            escaped(&ramp.total.verdict.evidence.join("; ")),
+            escaped(ramp.total.verdict.bound.words()),
+        );
+    }
+    *out += "</table>\n";
+    let mut profiles: Vec<&str> = ramps.iter().map(|ramp| ramp.total.profile.as_str()).collect();
+    profiles.sort_unstable();
+    profiles.dedup();
+    for profile in profiles {
+        let of_profile: Vec<&Ramp> = ramps.iter().copied().filter(|ramp| ramp.total.profile == profile).collect();
+        let _ = writeln!(out, "<h3>{}</h3>", escaped(profile));
+        let id = escaped(profile);
+        figure(
+            out,
+            &format!("ramp-{id}"),
+            &charts::ramp(&of_profile),
+            "Packets a second that were sent and that came, and on the right the share of the lines. The mark is where loss begins that goes on to the end.",
+        );
+        figure(out, &format!("loss-{id}"), &charts::loss(&of_profile), "Loss, in percent of what was sent.");
+    }
+}
+
+/// What tells a ramp from others.
+fn name(ramp: &Ramp) -> String {
+    let way = if ramp.total.bidirectional { "both ways" } else { "one way" };
+    let label = if ramp.label.is_empty() { String::new() } else { format!(", {}", ramp.label) };
+    format!("{}, {}, {way}{label}", ramp.total.device, ramp.total.profile)
+}
+
+fn provenance(out: &mut String, sessions: &[Session]) {
+    *out += "<h2>What it ran on</h2>\n";
+    for session in sessions {
+        let machine = &session.machine;
+        let _ = writeln!(
+            out,
+            "<p><code>{}</code></p>\n<p class=\"small\">{}; {}, {} cores, {} MHz, Linux {}; {} s after 1970.</p>",
+            escaped(&session.command),
+            escaped(&session.program),
+            escaped(&machine.processor),
+            machine.cores,
+            (machine.ticks_per_second / 1e6).round(),
+            escaped(&machine.kernel),
+            session.started.round(),
+        );
+        if !session.notes.is_empty() {
+            *out += "<ul>";
+            for note in &session.notes {
+                let _ = writeln!(out, "<li>{}</li>", escaped(note));
+            }
+            *out += "</ul>\n";
+        }
+    }
+    *out += "<p class=\"small\">L2 bits are those of frames without frame check sequence, as T-Rex counts them; shares of the line are counted on the wire, \
+             with frame check sequence, preamble and gap: 24 bytes more for each packet. Of a test in both directions the line is that of all ports.</p>\n";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_no_markup() {
+        assert_eq!(escaped("<b a=\"x\">&\u{1b}[1m"), "&lt;b a=&quot;x&quot;&gt;&amp; [1m");
+    }
+}

@@ -1,0 +1,103 @@
+//! `quiver loadtest matrix`: the table of devices, and its page.
+
+use super::setup::{Progress, SetUp, interruption, keep, seconds, session};
+use clap::Args;
+use loadtest::method::Watch;
+use loadtest::method::matrix::{self, TESTS};
+use loadtest::page;
+use loadtest::profile::Profile;
+use loadtest::rate::Rate;
+use loadtest::run::{DeviceSpec, Plan};
+use loadtest::session::Test;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// Seconds of each test, and of a quick one.
+const FULL: f64 = 30.0;
+const QUICK: f64 = 2.0;
+
+#[derive(Args)]
+pub struct Options {
+    /// Devices, one after the other: quiver, kernel, testpmd, ...
+    #[arg(long, value_name = "LIST", default_value = "quiver", value_parser = devices)]
+    dut: Devices,
+    /// Two seconds for each test.
+    #[arg(long, conflicts_with = "duration")]
+    quick: bool,
+    /// Seconds of each test.
+    #[arg(short, long, default_value_t = FULL, value_name = "SECONDS", value_parser = seconds)]
+    duration: f64,
+    /// Where report.json and report.html go.
+    #[arg(short, long, default_value = ".", value_name = "DIRECTORY")]
+    output: PathBuf,
+    #[command(flatten)]
+    setup: SetUp,
+}
+
+#[derive(Clone)]
+struct Devices(Vec<DeviceSpec>);
+
+/// A list, in which commas may belong to a device, too: `quiver,reference:lose=10,delay=1ms,kernel`.
+fn devices(text: &str) -> Result<Devices, String> {
+    let mut list: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        match list.last_mut() {
+            Some(last) if part.contains('=') && !part.contains(':') => *last += &format!(",{part}"),
+            _ => list.push(part.into()),
+        }
+    }
+    list.iter().map(|device| device.parse()).collect::<Result<_, _>>().map(Devices)
+}
+
+/// Does it.
+///
+/// # Errors
+/// What failed, in words.
+pub fn run(options: &Options) -> Result<(), String> {
+    let seconds = if options.quick { QUICK } else { options.duration };
+    let mut session = session();
+    let interrupted = interruption()?;
+    let first = Profile::load(TESTS[0].1).map_err(|error| error.to_string())?;
+    std::fs::create_dir_all(&options.output).map_err(|error| format!("{}: {error}", options.output.display()))?;
+    let mut failed = Vec::new();
+    for device in &options.dut.0 {
+        let mut setup = options.setup.clone();
+        setup.assume_line(device, &mut session.notes);
+        let plan =
+            setup.plan(device.clone(), first.clone(), super::setup::Direction::Uni, Rate::Percent(100.0), seconds)?;
+        // A quick one has samples, too.
+        let plan = Plan { interval: plan.interval.min(plan.duration / 4), ..plan };
+        let mut progress = Progress::default();
+        let length = 2.0 * TESTS.len() as f64 * (seconds + setup.drain);
+        let mut show = |what: &str, share: f64, sample: Option<&_>| {
+            if let Some(sample) = sample {
+                progress.show(what, length * (1.0 - share), sample);
+            }
+        };
+        let mut watch = Watch { interrupted: &interrupted, progress: &mut show };
+        let matrix = matrix::run(&plan, &mut watch);
+        drop(progress);
+        match matrix {
+            Ok(matrix) => {
+                super::super::say(format!("{matrix}\n").as_bytes())?;
+                session.tests.push(Test::Matrix(matrix));
+            }
+            Err(error) => failed.push(format!("{device} is left out: {error}")),
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    session.notes.dedup();
+    session.notes.extend(failed.iter().cloned());
+    for note in &session.notes {
+        super::super::say(format!("Note: {note}\n").as_bytes())?;
+    }
+    if session.tests.is_empty() {
+        return Err("no device could be tested".into());
+    }
+    let (json, html) = (options.output.join("report.json"), options.output.join("report.html"));
+    keep(&session, Some(&json.to_string_lossy()))?;
+    std::fs::write(&html, page::page(&[session])).map_err(|error| format!("{}: {error}", html.display()))?;
+    super::super::say(format!("The page: {}, its data: {}\n", html.display(), json.display()).as_bytes())
+}
