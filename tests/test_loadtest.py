@@ -409,6 +409,10 @@ def test_the_guide_is_right(tmp_path):
     assert run(QUIVER, *command.split()).stdout == said
     for option in re.findall(r"^ +(?:-., )?(--[a-z-]+)", loadtest("run", "--help").stdout, re.MULTILINE):
         assert option == "--help" or f"`{option}`" in guide, option
+    for option in re.findall(r"^ +(?:-., )?(--[a-z_-]+)", loadtest("ramp", "--help").stdout, re.MULTILINE):
+        assert option in ("--help", "--session", "--html") or f"`{option}`" in guide, option
+    for action in re.findall(r"^  ([a-z]+)  ", run(QUIVER, "loadtest", "--help").stdout, re.MULTILINE):
+        assert action == "help" or f"`quiver loadtest {action}" in guide, action
     # The router's configuration is the one that it has.
     configuration = re.search(r"^```\n(set interface state e0 up\n.*?)^```", guide, re.MULTILINE | re.DOTALL)[1]
     assert configuration.replace("\n", "\\n") in (ROOT / "crates/loadtest/src/device/quiver.rs").read_text().replace("\n", "\\n")

@@ -236,3 +236,49 @@ def test_a_device_that_cannot_be_is_left_out_and_said(tmp_path):
     done = matrix("--dut", "quiver,exec:true", "-d", "0.2", "-o", tmp_path)
     assert "Note: true is left out: there are no ports" in done.stdout
     assert len(json.loads((tmp_path / "report.json").read_text())["tests"]) == 1
+
+
+def test_one_core_is_saturated_step_by_step(tmp_path):
+    done = run(
+        QUIVER, "loadtest", "saturate", "--dut", "quiver", "--rates", "1kpps,50kpps,max", "-d", "0.4", "--runtime",
+        "--session", tmp_path / "session.json", "--html", tmp_path / "page.html",
+    )  # fmt: skip
+    (test,) = json.loads((tmp_path / "session.json").read_text())["tests"]
+    assert [step["rate"] for step in test["steps"]] == ["1kpps", "50kpps", "max"]
+    received = [step["trial"]["received_pps"] for step in test["steps"]]
+    assert 500 < received[0] < 1100 and received[0] < received[1] < received[2]
+    for step in test["steps"]:
+        assert step["trial"]["bidirectional"] is False
+        # One worker, and it polls.
+        (worker,) = step["trial"]["device_load"]
+        (node,) = (node for node in worker["nodes"] if node["name"] == "memif-input")
+        assert "memif-input" in step["runtime"] and re.search(r"^memif-input +polling", step["runtime"], re.MULTILINE)
+        # Packets of other sorts are a handful.
+        assert node["packets"] >= step["trial"]["received_packets"] > 0.9 * node["packets"] - 50
+
+    def cost(step):
+        (worker,) = step["trial"]["device_load"]
+        packets = sum(node["packets"] for node in worker["nodes"] if node["kind"] == "input")
+        return sum(node["clocks"] * (1 - node["empty"] / node["calls"]) for node in worker["nodes"]) / packets
+
+    # A few packets at a time cost much more each than full vectors.
+    assert cost(test["steps"][0]) > 3 * cost(test["steps"][2])
+    assert f"{cost(test['steps'][0]):.0f}"[:2] in done.stdout and "Max PPS per core:" in done.stdout
+    assert "Hz of " in done.stdout and "of the clock" in done.stdout
+    page = (tmp_path / "page.html").read_text()
+    assert '<figure id="saturate-clocks-quiver">' in page and '<figure id="saturate-cpu-quiver">' in page and "memif-input" in page
+
+
+def test_frames_of_many_sizes(tmp_path):
+    done = run(
+        QUIVER, "loadtest", "sweep", "--dut", "reference:", "--sizes", "64,65,128,1518", "-d", "0.3", "--speed", "20m",
+        "--session", tmp_path / "session.json", "--html", tmp_path / "page.html",
+    )  # fmt: skip
+    (test,) = json.loads((tmp_path / "session.json").read_text())["tests"]
+    for step in test["steps"]:
+        assert step["twice_wire_speed"] == pytest.approx(2 * 20e6 / 8 / (step["frame"] + 20))
+        assert step["trial"]["lost_packets"] == 0
+        assert 0.5 * step["twice_wire_speed"] < step["trial"]["received_pps"] < 1.05 * step["twice_wire_speed"]
+    assert [step["frame"] for step in test["steps"]] == [64, 65, 128, 1518]
+    assert "2x wire speed" in done.stdout and "No dips" in done.stdout
+    assert '<figure id="sweep">' in (tmp_path / "page.html").read_text()

@@ -2,6 +2,8 @@
 
 use crate::method::matrix::Matrix;
 use crate::method::ramp::Ramp;
+use crate::method::saturate::Saturation;
+use crate::method::sweep::Sweep;
 use crate::report::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,8 @@ pub struct Session {
 pub enum Test {
     Ramp(Box<Ramp>),
     Matrix(Matrix),
+    Saturate(Saturation),
+    Sweep(Sweep),
 }
 
 impl Session {

@@ -7,12 +7,10 @@ use crate::arithmetic::{scaled, significant};
 use crate::device::kernel::has_mpls;
 use crate::profile::Profile;
 use crate::rate::Rate;
-use crate::report::Sample;
-use crate::run::{Bench, Conduct, DeviceSpec, Plan};
+use crate::run::{Bench, DeviceSpec, Plan};
 use crate::tester::TestError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::atomic::Ordering;
 
 /// What is sent, and how operators call it.
 pub const TESTS: [(&str, &str); 4] =
@@ -34,25 +32,6 @@ pub struct Row {
     pub name: String,
     pub trial: Option<Trial>,
     pub left_out: Option<String>,
-}
-
-struct Cell<'a, 'b> {
-    name: String,
-    done: f64,
-    part: f64,
-    seconds: f64,
-    watch: &'a mut Watch<'b>,
-}
-
-impl Conduct for Cell<'_, '_> {
-    fn sampled(&mut self, sample: &Sample) {
-        let share = self.done + self.part * (sample.at / self.seconds).min(1.0);
-        (self.watch.progress)(&self.name, share, Some(sample));
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.watch.interrupted.load(Ordering::Relaxed)
-    }
 }
 
 /// Runs all of it through one device. The plan's profile, rate and direction do not count. Interrupted, it has what was run.
@@ -82,14 +61,9 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
             is_bidirectional: direction == "Bidirectional",
             ..plan.clone()
         };
-        let mut cell = Cell {
-            name: format!("{}: {name}", plan.device),
-            done: number as f64 / count as f64,
-            part: 1.0 / count as f64,
-            seconds: plan.duration.as_secs_f64(),
-            watch,
-        };
-        let report = bench.run(&plan, &mut cell)?;
+        let share = 1.0 / count as f64;
+        let report =
+            watch.part(&mut bench, &plan, &format!("{}: {name}", plan.device), number as f64 * share, share)?;
         let is_interrupted = report.ended == "interrupt";
         matrix.rows.push(Row { name, trial: Some(Trial::of(&report, plan.is_bidirectional)), left_out });
         if is_interrupted {

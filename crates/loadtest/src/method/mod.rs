@@ -6,14 +6,59 @@
 pub mod contract;
 pub mod matrix;
 pub mod ramp;
+pub mod saturate;
+pub mod sweep;
 pub mod trial;
 
-use crate::report::Sample;
-use std::sync::atomic::AtomicBool;
+use crate::report::{Report, Sample};
+use crate::run::{Bench, Conduct, Plan};
+use crate::tester::TestError;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who watches a method, and may end it.
 pub struct Watch<'a> {
     pub interrupted: &'a AtomicBool,
     /// Is told how it goes: what is being done, the share of the whole that is done, and the last sample.
     pub progress: &'a mut dyn FnMut(&str, f64, Option<&Sample>),
+}
+
+impl Watch<'_> {
+    /// Runs once, as so large a part of the whole, of which a share is done.
+    ///
+    /// # Errors
+    /// As [`Bench::run`].
+    pub fn part(
+        &mut self,
+        bench: &mut Bench,
+        plan: &Plan,
+        name: &str,
+        done: f64,
+        part: f64,
+    ) -> Result<Report, TestError> {
+        let seconds = plan.duration.as_secs_f64();
+        bench.run(plan, &mut Part { name, done, part, seconds, watch: self })
+    }
+
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+struct Part<'a, 'b> {
+    name: &'a str,
+    done: f64,
+    part: f64,
+    seconds: f64,
+    watch: &'a mut Watch<'b>,
+}
+
+impl Conduct for Part<'_, '_> {
+    fn sampled(&mut self, sample: &Sample) {
+        let share = self.done + self.part * (sample.at / self.seconds).min(1.0);
+        (self.watch.progress)(self.name, share, Some(sample));
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.watch.is_interrupted()
+    }
 }

@@ -4,6 +4,7 @@ use crate::arithmetic::scaled;
 use crate::load::Shares;
 use crate::method::matrix::{Matrix, Row};
 use crate::method::ramp::{PortPoint, Ramp};
+use crate::method::sweep::Sweep;
 use crate::method::trial::Trial;
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -142,19 +143,25 @@ pub fn comparison(matrices: &[&Matrix]) -> Chart {
     bars("Packets a second", "packets/s", &names, top, rate, &all, legend)
 }
 
+/// Trials and their names.
+pub type Named<'a> = Vec<(String, &'a Trial)>;
+
+/// Those of a table.
+pub fn of_matrix(matrix: &Matrix) -> Named<'_> {
+    tested(matrix).map(|(row, trial)| (short(&row.name), trial)).collect()
+}
+
 /// Parts of each test, one on the other.
 fn stacked(
-    matrix: &Matrix,
+    trials: &Named<'_>,
     title: &str,
     unit: &str,
     label: impl Fn(&f64) -> String,
     top: Option<f64>,
     parts: impl Fn(&Trial) -> Vec<(String, f64)>,
 ) -> Chart {
-    let rows: Vec<(String, Vec<(String, f64)>)> = tested(matrix)
-        .filter(|(_, trial)| !trial.device_load.is_empty())
-        .map(|(row, trial)| (short(&row.name), parts(trial)))
-        .collect();
+    let known = trials.iter().filter(|(_, trial)| !trial.device_load.is_empty());
+    let rows: Vec<(String, Vec<(String, f64)>)> = known.map(|(name, trial)| (name.clone(), parts(trial))).collect();
     // The largest of all get colours of their own.
     let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
     for (name, value) in rows.iter().flat_map(|(_, parts)| parts) {
@@ -186,7 +193,7 @@ fn stacked(
 }
 
 /// Clocks of each packet by node.
-pub fn clocks(matrix: &Matrix) -> Chart {
+pub fn clocks(device: &str, trials: &Named<'_>) -> Chart {
     let parts = |trial: &Trial| {
         let received: u64 = trial.device_load.iter().map(|worker| worker.received()).sum();
         let nodes = trial.device_load.iter().flat_map(|worker| &worker.nodes);
@@ -194,18 +201,11 @@ pub fn clocks(matrix: &Matrix) -> Chart {
             |node: &crate::load::NodeLoad| (node.clocks as f64 - node.idle_clocks()) / (received as f64).max(1.0);
         nodes.map(|node| (node.name.clone(), busy(node))).filter(|(_, clocks)| *clocks > 0.05).collect()
     };
-    stacked(
-        matrix,
-        &format!("Clocks of a packet in {}", matrix.device),
-        "clocks",
-        |value| format!("{value:.0}"),
-        None,
-        parts,
-    )
+    stacked(trials, &format!("Clocks of a packet in {device}"), "clocks", |value| format!("{value:.0}"), None, parts)
 }
 
 /// What the workers did, in shares of their time.
-pub fn shares(matrix: &Matrix) -> Chart {
+pub fn shares(device: &str, trials: &Named<'_>) -> Chart {
     let parts = |trial: &Trial| {
         let workers = trial.device_load.len().max(1) as f64;
         let sum =
@@ -221,8 +221,8 @@ pub fn shares(matrix: &Matrix) -> Chart {
         .to_vec()
     };
     stacked(
-        matrix,
-        &format!("Time of the workers of {}", matrix.device),
+        trials,
+        &format!("Time of the workers of {device}"),
         "%",
         |value| format!("{value:.0} %"),
         Some(100.0),
@@ -374,6 +374,30 @@ pub fn timeline(matrix: &Matrix) -> Chart {
     let lines = vec![("sent".into(), sent, RGBColor(150, 150, 150)), ("received".into(), received, colour(0))];
     let title = format!("Packets a second through {}", matrix.device);
     Lines { title: &title, across: "seconds of tests", up: "packets/s", lines, is_log: true, right: None, marks }.draw()
+}
+
+/// Packets a second by size of frames, beside what both lines carry.
+pub fn sweep(sweeps: &[&Sweep]) -> Chart {
+    let mut lines = Vec::new();
+    if let Some(first) = sweeps.first() {
+        let wire = first.steps.iter().map(|step| (f64::from(step.frame), step.twice_wire_speed)).collect();
+        lines.push(("2x wire speed".to_string(), wire, RGBColor(150, 150, 150)));
+    }
+    for (number, sweep) in sweeps.iter().enumerate() {
+        let carried = sweep.steps.iter().map(|step| (f64::from(step.frame), step.trial.received_pps)).collect();
+        lines.push((sweep.device.clone(), carried, colour(number)));
+    }
+    let across = "bytes of a frame, with frame check sequence";
+    Lines {
+        title: "Packets a second by size",
+        across,
+        up: "packets/s",
+        lines,
+        is_log: false,
+        right: None,
+        marks: Vec::new(),
+    }
+    .draw()
 }
 
 /// Delays by percentile, a line for each test.

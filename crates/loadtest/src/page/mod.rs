@@ -3,10 +3,13 @@
 mod charts;
 
 use crate::arithmetic::{scaled, significant};
+use crate::load::WorkerLoad;
 use crate::method::matrix::Matrix;
 use crate::method::ramp::{Overload, Ramp};
+use crate::method::saturate::Saturation;
+use crate::method::sweep::Sweep;
 use crate::session::{Session, Test};
-use charts::Chart;
+use charts::{Chart, Named};
 use plotters::style::RGBColor;
 use std::fmt::Write;
 
@@ -18,6 +21,7 @@ th:first-child,td:first-child,td.words{text-align:left}th{background:#f3f5f7}\
 figure{margin:1.5em 0}figure svg{max-width:100%;height:auto;border:1px solid #d0d7de}\
 ul.legend{list-style:none;padding:0;margin:.3em 0;display:flex;flex-wrap:wrap;gap:.2em 1.4em}\
 ul.legend span{display:inline-block;width:.9em;height:.9em;margin-right:.4em;vertical-align:-.1em}\
+pre{overflow-x:auto;font-size:.8em}\
 figcaption,.small{color:#57606a;font-size:.9em}code{background:#f3f5f7;padding:.1em .3em}";
 
 /// The page of sessions; several are laid over each other.
@@ -29,11 +33,20 @@ pub fn page(sessions: &[Session]) -> String {
     let matrices: Vec<&Matrix> =
         tests(sessions, |test| if let Test::Matrix(matrix) = test { Some(matrix) } else { None });
     let ramps: Vec<&Ramp> = tests(sessions, |test| if let Test::Ramp(ramp) = test { Some(&**ramp) } else { None });
+    let saturations: Vec<&Saturation> =
+        tests(sessions, |test| if let Test::Saturate(saturation) = test { Some(saturation) } else { None });
+    let sweeps: Vec<&Sweep> = tests(sessions, |test| if let Test::Sweep(sweep) = test { Some(sweep) } else { None });
     if !matrices.is_empty() {
         of_matrices(&mut out, &matrices);
     }
     if !ramps.is_empty() {
         of_ramps(&mut out, &ramps);
+    }
+    for saturation in saturations {
+        of_saturation(&mut out, saturation);
+    }
+    if !sweeps.is_empty() {
+        of_sweeps(&mut out, &sweeps);
     }
     provenance(&mut out, sessions);
     out + "</body></html>\n"
@@ -125,13 +138,13 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix]) {
             figure(
                 out,
                 &format!("clocks-{id}"),
-                &charts::clocks(matrix),
+                &charts::clocks(&matrix.device, &charts::of_matrix(matrix)),
                 "Clocks of the processor for each packet, node by node; asking devices that had nothing is left out.",
             );
             figure(
                 out,
                 &format!("cpu-{id}"),
-                &charts::shares(matrix),
+                &charts::shares(&matrix.device, &charts::of_matrix(matrix)),
                 "What the workers' time went into: input, graph, output, asking in vain (driver polling), waiting (epoll) and between nodes.",
             );
         }
@@ -188,6 +201,82 @@ fn of_ramps(out: &mut String, ramps: &[&Ramp]) {
             "Packets a second that were sent and that came, and on the right the share of the lines. The mark is where loss begins that goes on to the end.",
         );
         figure(out, &format!("loss-{id}"), &charts::loss(&of_profile), "Loss, in percent of what was sent.");
+    }
+}
+
+fn of_saturation(out: &mut String, found: &Saturation) {
+    let _ = writeln!(
+        out,
+        "<h2>One core of {}</h2>\n<p>{}pps at most, with {}: one worker, one queue, receive mode polling.</p>\n<table><tr><th>rate</th>\
+         <th>received</th><th>lost, %</th><th>cycles/packet</th><th>vectors/call</th><th>idle polls, %</th><th>verdict</th></tr>",
+        escaped(&found.device),
+        scaled(found.max_pps()),
+        escaped(&found.profile)
+    );
+    for step in &found.steps {
+        let of =
+            |figure: fn(&WorkerLoad) -> f64| step.worker().map_or("-".into(), |worker| significant(figure(worker)));
+        let _ = writeln!(
+            out,
+            "<tr><td>{}</td><td>{}pps</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"words\" title=\"{}\">{}</td></tr>",
+            escaped(&step.rate),
+            scaled(step.trial.received_pps),
+            significant(100.0 * step.trial.lost_share),
+            of(WorkerLoad::clocks_per_packet),
+            of(WorkerLoad::vectors_per_call),
+            of(|worker| 100.0 * worker.idle_polls()),
+            escaped(&step.trial.verdict.evidence.join("; ")),
+            escaped(step.trial.verdict.bound.words()),
+        );
+    }
+    *out += "</table>\n";
+    let trials: Named<'_> = found.steps.iter().map(|step| (step.rate.clone(), &step.trial)).collect();
+    let id = escaped(&found.device);
+    if found.steps.iter().any(|step| step.worker().is_some()) {
+        let caption =
+            "Clocks of the processor for each packet, node by node; asking devices that had nothing is left out.";
+        figure(out, &format!("saturate-clocks-{id}"), &charts::clocks(&found.device, &trials), caption);
+        let caption = "What the worker's time went into.";
+        figure(out, &format!("saturate-cpu-{id}"), &charts::shares(&found.device, &trials), caption);
+    }
+    for step in &found.steps {
+        if let Some(runtime) = &step.runtime {
+            let _ = writeln!(
+                out,
+                "<details><summary><code>show runtime</code> at {}</summary><pre>{}</pre></details>",
+                escaped(&step.rate),
+                escaped(runtime)
+            );
+        }
+    }
+}
+
+fn of_sweeps(out: &mut String, sweeps: &[&Sweep]) {
+    *out += "<h2>Frames of many sizes, both directions</h2>\n";
+    figure(out, "sweep", &charts::sweep(sweeps), "Packets a second of both ports together, and what both lines carry.");
+    for sweep in sweeps {
+        let _ = writeln!(
+            out,
+            "<h3>{}</h3>\n<table><tr><th>Packet size bytes</th><th>received</th><th>2xWirespeed</th><th>% of it</th><th>lost, %</th><th>verdict</th></tr>",
+            escaped(&sweep.device)
+        );
+        for step in &sweep.steps {
+            let _ = writeln!(
+                out,
+                "<tr><td>{}</td><td>{}pps</td><td>{}pps</td><td>{:.1}</td><td>{}</td><td class=\"words\" title=\"{}\">{}</td></tr>",
+                step.frame,
+                scaled(step.trial.received_pps),
+                scaled(step.twice_wire_speed),
+                100.0 * step.trial.received_pps / step.twice_wire_speed,
+                significant(100.0 * step.trial.lost_share),
+                escaped(&step.trial.verdict.evidence.join("; ")),
+                escaped(step.trial.verdict.bound.words()),
+            );
+        }
+        *out += "</table>\n";
+        if !sweep.verdict.evidence.is_empty() {
+            let _ = writeln!(out, "<p>{}</p>", escaped(&sweep.verdict.line()));
+        }
     }
 }
 

@@ -69,11 +69,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         let plan = Plan { interval: plan.interval.min(plan.duration / 4), ..plan };
         let mut progress = Progress::default();
         let length = 2.0 * TESTS.len() as f64 * (seconds + setup.drain);
-        let mut show = |what: &str, share: f64, sample: Option<&_>| {
-            if let Some(sample) = sample {
-                progress.show(what, length * (1.0 - share), sample);
-            }
-        };
+        let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, length * (1.0 - share), sample);
         let mut watch = Watch { interrupted: &interrupted, progress: &mut show };
         let matrix = matrix::run(&plan, &mut watch);
         drop(progress);

@@ -3,7 +3,9 @@
 mod matrix;
 mod ramp;
 mod report;
+mod saturate;
 mod setup;
+mod sweep;
 
 pub use ramp::spelled;
 
@@ -31,6 +33,10 @@ enum Action {
     Run(Box<RunOptions>),
     /// Raise the rate to a share of the line's, and see where loss begins (T-Rex's method 2).
     Ramp(Box<ramp::Options>),
+    /// What one core carries, and what a packet costs at each rate (method 1).
+    Saturate(Box<saturate::Options>),
+    /// Frames of many sizes, in both directions.
+    Sweep(Box<sweep::Options>),
     /// Large and small packets, in one direction and in both, through one device or several: a table, and a page.
     Matrix(Box<matrix::Options>),
     /// Draw what was kept as one page.
@@ -95,6 +101,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     match &options.action {
         Action::Run(options) => test(options),
         Action::Ramp(options) => ramp::run(options),
+        Action::Saturate(options) => saturate::run(options),
+        Action::Sweep(options) => sweep::run(options),
         Action::Matrix(options) => matrix::run(options),
         Action::Report(options) => report::run(options),
         Action::Linerate(options) => linerate(options),

@@ -1,7 +1,7 @@
 //! `quiver loadtest ramp`, and `trex-loadtest`: the same under the name and with the flags of the script that made the
 //! method known.
 
-use super::setup::{Direction, Progress, SetUp, Target, interruption, keep, seconds, session};
+use super::setup::{Direction, Kept, Progress, SetUp, Target, interruption, seconds, session};
 use clap::Args;
 use loadtest::arithmetic::scaled;
 use loadtest::method::Watch;
@@ -52,9 +52,8 @@ pub struct Options {
     /// Workers of the router under test; as many as queues unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64), conflicts_with = "dut_cores")]
     workers: Option<u16>,
-    /// Keep all figures as JSON, for `quiver loadtest report'.
-    #[arg(long, value_name = "FILE")]
-    session: Option<String>,
+    #[command(flatten)]
+    kept: Kept,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -172,11 +171,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         session.machine = bench.machine();
         let mut progress = Progress::default();
         let length = slope.length().as_secs_f64();
-        let mut show = |what: &str, share: f64, sample: Option<&_>| {
-            if let Some(sample) = sample {
-                progress.show(what, length * (1.0 - share), sample);
-            }
-        };
+        let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, length * (1.0 - share), sample);
         let mut watch = Watch { interrupted: &interrupted, progress: &mut show };
         let ramp = ramp::run(&mut bench, &plan, slope, &label, &mut watch).map_err(|error| error.to_string())?;
         drop(progress);
@@ -190,7 +185,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     for note in &session.notes {
         eprintln!("Note: {note}");
     }
-    keep(&session, options.session.as_deref())?;
+    options.kept.keep(&session)?;
     for (number, ramp) in ramps.iter().enumerate() {
         let contract = Contract::new(ramp, &options.profile, &options.warmup_mult);
         let json = serde_json::to_vec(&contract).map_err(|error| error.to_string())?;

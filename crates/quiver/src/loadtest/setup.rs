@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use loadtest::arithmetic::scaled;
+use loadtest::page;
 use loadtest::port::{PortSpec, read_trex};
 use loadtest::profile::Profile;
 use loadtest::rate::{self, Rate};
@@ -154,6 +155,29 @@ pub fn keep(session: &Session, file: Option<&str>) -> Result<(), String> {
     std::fs::write(file, json).map_err(|error| format!("{file}: {error}"))
 }
 
+/// Where figures go beside the terminal.
+#[derive(Args, Clone)]
+pub struct Kept {
+    /// Keep all figures as JSON, for `quiver loadtest report'.
+    #[arg(long, value_name = "FILE")]
+    session: Option<String>,
+    /// Draw them as a page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<String>,
+}
+
+impl Kept {
+    /// Keeps a session as was asked for.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn keep(&self, session: &Session) -> Result<(), String> {
+        keep(session, self.session.as_deref())?;
+        let Some(file) = &self.html else { return Ok(()) };
+        std::fs::write(file, page::page(std::slice::from_ref(session))).map_err(|error| format!("{file}: {error}"))
+    }
+}
+
 /// How it goes, on one line of a terminal.
 #[derive(Default)]
 pub struct Progress {
@@ -161,6 +185,13 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// The same, when there is a sample.
+    pub fn step(&mut self, what: &str, left: f64, now: Option<&Sample>) {
+        if let Some(now) = now {
+            self.show(what, left, now);
+        }
+    }
+
     /// `what` is being done, for `left` seconds more.
     pub fn show(&mut self, what: &str, left: f64, now: &Sample) {
         if !std::io::stderr().is_terminal() {

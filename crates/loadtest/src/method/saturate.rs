@@ -1,0 +1,104 @@
+//! Method 1: one worker, one queue, one direction. What a packet costs when there are few and when there are many, and how
+//! many one core carries.
+
+use super::Watch;
+use super::trial::Trial;
+use crate::arithmetic::{scaled, significant};
+use crate::load::WorkerLoad;
+use crate::rate::Rate;
+use crate::run::{Bench, Plan};
+use crate::tester::TestError;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The rates that are asked for, and as many as go.
+pub const RATES: [Rate; 4] = [Rate::Packets(1e3), Rate::Packets(1e6), Rate::Packets(1e7), Rate::Maximum];
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Saturation {
+    pub device: String,
+    pub profile: String,
+    pub steps: Vec<Step>,
+}
+
+/// A rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// As it was asked for: `1 Mpps`, `max`.
+    pub rate: String,
+    pub trial: Trial,
+    /// What the router under test said of its nodes while packets came.
+    pub runtime: Option<String>,
+}
+
+impl Step {
+    /// The worker that had the packets.
+    pub fn worker(&self) -> Option<&WorkerLoad> {
+        self.trial.device_load.iter().max_by_key(|worker| worker.received()).filter(|worker| worker.received() > 0)
+    }
+}
+
+/// Runs it. The plan's rate and direction do not count. Interrupted, it has what was run.
+///
+/// # Errors
+/// When the device cannot be opened.
+pub fn run(plan: &Plan, rates: &[Rate], watch: &mut Watch<'_>) -> Result<Saturation, TestError> {
+    let plan = Plan { is_bidirectional: false, device_queues: Some(1), device_workers: Some(1), ..plan.clone() };
+    let mut bench = Bench::new(&plan)?;
+    let mut found =
+        Saturation { device: plan.device.to_string(), profile: plan.profile.name.clone(), steps: Vec::new() };
+    for (number, &rate) in rates.iter().enumerate() {
+        let part = 1.0 / rates.len() as f64;
+        let plan = Plan { rate, ..plan.clone() };
+        let report = watch.part(&mut bench, &plan, &format!("{}: {rate}", plan.device), number as f64 * part, part)?;
+        found.steps.push(Step {
+            rate: rate.to_string(),
+            trial: Trial::of(&report, false),
+            runtime: report.runtime.clone(),
+        });
+        if watch.is_interrupted() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+impl Saturation {
+    /// The most that one core carried.
+    pub fn max_pps(&self) -> f64 {
+        self.steps.iter().map(|step| step.trial.received_pps).fold(0.0, f64::max)
+    }
+}
+
+impl fmt::Display for Saturation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}, one worker, one queue, receive mode polling, {}", self.device, self.profile)?;
+        writeln!(
+            f,
+            "{:<12}{:>14}{:>14}{:>10}{:>16}{:>14}{:>13}",
+            "rate", "sent", "received", "lost", "cycles/packet", "vectors/call", "idle polls"
+        )?;
+        for step in &self.steps {
+            let trial = &step.trial;
+            let of =
+                |figure: fn(&WorkerLoad) -> f64| step.worker().map_or("-".into(), |worker| significant(figure(worker)));
+            writeln!(
+                f,
+                "{:<12}{:>14}{:>14}{:>10}{:>16}{:>14}{:>13}",
+                step.rate,
+                format!("{}pps", scaled(trial.sent_pps)),
+                format!("{}pps", scaled(trial.received_pps)),
+                format!("{} %", significant(100.0 * trial.lost_share)),
+                of(WorkerLoad::clocks_per_packet),
+                of(WorkerLoad::vectors_per_call),
+                step.worker().map_or("-".into(), |worker| format!("{} %", significant(100.0 * worker.idle_polls()))),
+            )?;
+        }
+        writeln!(f, "Max PPS per core: {}pps", scaled(self.max_pps()))?;
+        for step in &self.steps {
+            writeln!(f, "  {:<8} {}", step.rate, step.trial.verdict.line())?;
+        }
+        Ok(())
+    }
+}
