@@ -282,3 +282,46 @@ def test_frames_of_many_sizes(tmp_path):
     assert [step["frame"] for step in test["steps"]] == [64, 65, 128, 1518]
     assert "2x wire speed" in done.stdout and "No dips" in done.stdout
     assert '<figure id="sweep">' in (tmp_path / "page.html").read_text()
+
+
+def search(tmp_path, *words):
+    file = tmp_path / "session.json"
+    done = run(
+        QUIVER, "loadtest", "search", "-p", "bench", "--direction", "uni", "--trial", "0.2", "--duration-sum", "0.6", "--width", "2", "--drain", "0.05",
+        "--session", file, *words, timeout=200,
+    )  # fmt: skip
+    (test,) = json.loads(file.read_text())["tests"]
+    return done.stdout, test
+
+
+@pytest.mark.alone
+def test_a_search_finds_the_planted_rate_within_its_width(tmp_path):
+    # Of 29.8 kpps it carries 12; what comes at once for a moment is held, not lost.
+    said, test = search(tmp_path, "--dut", "reference:capacity=12kpps,queue=100", "--speed", "20m", "--latency", "--loss-rate", "--html", tmp_path / "page.html")
+    assert test["most_pps"] == pytest.approx(20e6 / 8 / 84)
+    ndr, pdr = test["found"]
+    assert [ndr["goal"]["name"], pdr["goal"]["name"]] == ["NDR", "PDR"]
+    for found in (ndr, pdr):
+        assert (found["upper"] - found["lower"]) / found["upper"] <= 0.0200001, found
+    # A queue of 100 takes 500 more each second for a fifth of one.
+    assert 11e3 < ndr["lower"] < 12.8e3 and ndr["lower"] <= pdr["lower"] < 13e3, (ndr, pdr)
+    assert pdr["conditional_throughput"] == pytest.approx(12.2e3, rel=0.06)
+    assert [at["percent"] for at in test["latency"]] == [0, 10, 50, 90, 100]
+    assert all(at["latency"]["p50"] > 0 for at in test["latency"])
+    loss = [trial["loss_ratio"] for trial in test["curve"]]
+    assert loss[0] == pytest.approx(1 - 12e3 / test["most_pps"], abs=0.03) and loss[-2:] == [0, 0] and loss == sorted(loss, reverse=True)
+    assert "conditional throughput" in said and "Loss at 100.0 % of the line" in said
+    page = (tmp_path / "page.html").read_text()
+    assert '<figure id="search">' in page and '<figure id="search-latency">' in page
+
+
+@pytest.mark.alone
+def test_what_is_lost_at_all_rates_keeps_ndr_from_being_pdr(tmp_path):
+    said, test = search(tmp_path, "--dut", "reference:lose=333", "--speed", "20m", "--mrr")
+    ndr, pdr = test["found"]
+    # 0.3 % are lost at any rate: none is without loss, all of the line within half a percent.
+    assert ndr["lower"] is None and ndr["conditional_throughput"] is None
+    assert pdr["lower"] == pytest.approx(test["most_pps"]) and pdr["upper"] is None
+    assert pdr["conditional_throughput"] == pytest.approx(test["most_pps"] * (1 - 1 / 333), rel=0.001)
+    assert test["mrr"]["trials"] == 10 and test["mrr"]["mean"] == pytest.approx(pdr["conditional_throughput"], rel=0.02)
+    assert "MRR" in said

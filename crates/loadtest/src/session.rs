@@ -3,6 +3,7 @@
 use crate::method::matrix::Matrix;
 use crate::method::ramp::Ramp;
 use crate::method::saturate::Saturation;
+use crate::method::search::Search;
 use crate::method::sweep::Sweep;
 use crate::report::Machine;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,7 @@ pub enum Test {
     Matrix(Matrix),
     Saturate(Saturation),
     Sweep(Sweep),
+    Search(Box<Search>),
 }
 
 impl Session {

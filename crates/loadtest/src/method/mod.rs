@@ -7,6 +7,7 @@ pub mod contract;
 pub mod matrix;
 pub mod ramp;
 pub mod saturate;
+pub mod search;
 pub mod sweep;
 pub mod trial;
 

@@ -4,6 +4,7 @@ use crate::arithmetic::scaled;
 use crate::load::Shares;
 use crate::method::matrix::{Matrix, Row};
 use crate::method::ramp::{PortPoint, Ramp};
+use crate::method::search::Search;
 use crate::method::sweep::Sweep;
 use crate::method::trial::Trial;
 use plotters::coord::Shift;
@@ -398,6 +399,31 @@ pub fn sweep(sweeps: &[&Sweep]) -> Chart {
         marks: Vec::new(),
     }
     .draw()
+}
+
+/// Loss by load, of all trials of searches.
+pub fn trials(searches: &[&Search]) -> Chart {
+    let line = |(number, search): (usize, &&Search)| {
+        let all = search.trials.iter().chain(&search.curve);
+        let mut points: Vec<(f64, f64)> =
+            all.map(|trial| (100.0 * trial.load / search.most_pps, 100.0 * trial.loss_ratio)).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        (format!("{}, {}", search.device, search.profile), points, colour(number))
+    };
+    let lines = searches.iter().enumerate().map(line).collect();
+    let across = "load, % of the line";
+    Lines { title: "Loss by load", across, up: "% lost", lines, is_log: false, right: None, marks: Vec::new() }.draw()
+}
+
+/// Delay by load.
+pub fn latency_by_load(searches: &[&Search]) -> Chart {
+    let line = |(number, search): (usize, &&Search)| {
+        let points = search.latency.iter().filter_map(|at| Some((100.0 * at.load / search.most_pps, at.latency?.p99)));
+        (format!("{}, {}", search.device, search.profile), points.collect(), colour(number))
+    };
+    let lines = searches.iter().enumerate().map(line).collect();
+    let (across, up) = ("load, % of the line", "microseconds");
+    Lines { title: "Delay by load", across, up, lines, is_log: true, right: None, marks: Vec::new() }.draw()
 }
 
 /// Delays by percentile, a line for each test.

@@ -7,6 +7,7 @@ use crate::load::WorkerLoad;
 use crate::method::matrix::Matrix;
 use crate::method::ramp::{Overload, Ramp};
 use crate::method::saturate::Saturation;
+use crate::method::search::Search;
 use crate::method::sweep::Sweep;
 use crate::session::{Session, Test};
 use charts::{Chart, Named};
@@ -47,6 +48,11 @@ pub fn page(sessions: &[Session]) -> String {
     }
     if !sweeps.is_empty() {
         of_sweeps(&mut out, &sweeps);
+    }
+    let searches: Vec<&Search> =
+        tests(sessions, |test| if let Test::Search(search) = test { Some(&**search) } else { None });
+    if !searches.is_empty() {
+        of_searches(&mut out, &searches);
     }
     provenance(&mut out, sessions);
     out + "</body></html>\n"
@@ -277,6 +283,47 @@ fn of_sweeps(out: &mut String, sweeps: &[&Sweep]) {
         if !sweep.verdict.evidence.is_empty() {
             let _ = writeln!(out, "<p>{}</p>", escaped(&sweep.verdict.line()));
         }
+    }
+}
+
+fn of_searches(out: &mut String, searches: &[&Search]) {
+    *out += "<h2>Throughput</h2>\n<table><tr><th>device, profile</th><th>goal</th><th>loss, at most %</th><th>found</th>\
+             <th>conditional throughput</th><th>upper bound</th><th>% of line</th><th>trials</th><th></th></tr>\n";
+    for search in searches {
+        let (way, ports) = if search.bidirectional { ("both ways", 2.0) } else { ("one way", 1.0) };
+        let pps = |load: Option<f64>| load.map_or("none".into(), |load| format!("{}pps", scaled(load * ports)));
+        for found in &search.found {
+            let _ = writeln!(
+                out,
+                "<tr><td>{}, {}, {way}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>",
+                escaped(&search.device),
+                escaped(&search.profile),
+                escaped(&found.goal.name),
+                significant(100.0 * found.goal.loss_ratio),
+                pps(found.lower),
+                pps(found.conditional_throughput),
+                pps(found.upper),
+                found.lower.map_or("-".into(), |load| format!("{:.1}", 100.0 * load / search.most_pps)),
+                found.trials,
+                if search.is_own(found) { "the load tester's own limit" } else { "" },
+            );
+        }
+        if let Some(mrr) = &search.mrr {
+            let _ = writeln!(
+                out,
+                "<tr><td>{}, {}, {way}</td><td>MRR</td><td>-</td><td>{}pps</td><td colspan=\"5\">standard deviation {}pps of {} trials</td></tr>",
+                escaped(&search.device),
+                escaped(&search.profile),
+                scaled(mrr.mean),
+                scaled(mrr.deviation),
+                mrr.trials
+            );
+        }
+    }
+    *out += "</table>\n";
+    figure(out, "search", &charts::trials(searches), "Each trial: what was lost of what load.");
+    if searches.iter().any(|search| !search.latency.is_empty()) {
+        figure(out, "search-latency", &charts::latency_by_load(searches), "Delay at 99 %, by load.");
     }
 }
 

@@ -4,6 +4,7 @@ mod matrix;
 mod ramp;
 mod report;
 mod saturate;
+mod search;
 mod setup;
 mod sweep;
 
@@ -35,6 +36,8 @@ enum Action {
     Ramp(Box<ramp::Options>),
     /// What one core carries, and what a packet costs at each rate (method 1).
     Saturate(Box<saturate::Options>),
+    /// Throughput with and without a little loss (MLRsearch, RFC 9971; RFC 2544), delay and loss by load.
+    Search(Box<search::Options>),
     /// Frames of many sizes, in both directions.
     Sweep(Box<sweep::Options>),
     /// Large and small packets, in one direction and in both, through one device or several: a table, and a page.
@@ -102,6 +105,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         Action::Run(options) => test(options),
         Action::Ramp(options) => ramp::run(options),
         Action::Saturate(options) => saturate::run(options),
+        Action::Search(options) => search::run(options),
         Action::Sweep(options) => sweep::run(options),
         Action::Matrix(options) => matrix::run(options),
         Action::Report(options) => report::run(options),

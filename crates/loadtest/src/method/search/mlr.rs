@@ -1,0 +1,350 @@
+//! Multiple Loss Ratio Search (RFC 9971): the highest loads at which no more is lost than each goal allows, found by many
+//! short trials. A load is judged by all its trials together, so one bad second does not decide.
+//!
+//! Throughput as RFC 2544 (section 26.1) has it is the goal of one long trial without loss.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What is looked for (RFC 9971, section 4.6).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    pub name: String,
+    /// A trial with more loss is a bad one.
+    pub loss_ratio: f64,
+    /// Trials of a load may be bad for this share of their time.
+    pub exceed_ratio: f64,
+    /// Seconds of a trial, and of all trials that a load needs.
+    pub final_trial: f64,
+    pub duration_sum: f64,
+    /// Seconds of the first trials.
+    pub initial_trial: f64,
+    /// Upper and lower bound are to be so near, as a share of the upper one.
+    pub width: f64,
+    /// Coarser searches before it, each of twice the width.
+    pub preceding: u32,
+    /// How much wider each step outwards is.
+    pub expansion: f64,
+}
+
+impl Goal {
+    /// The goals of CSIT: no loss, and half a percent of it.
+    pub fn csit() -> [Goal; 2] {
+        let goal = |name: &str, loss_ratio| Goal {
+            name: name.into(),
+            loss_ratio,
+            exceed_ratio: 0.5,
+            final_trial: 1.0,
+            duration_sum: 21.0,
+            initial_trial: 1.0,
+            width: 0.005,
+            preceding: 2,
+            expansion: 2.0,
+        };
+        [goal("NDR", 0.0), goal("PDR", 0.005)]
+    }
+
+    /// One long trial without loss: throughput as RFC 2544 has it.
+    pub fn rfc2544(trial: f64) -> Goal {
+        let [ndr, _] = Goal::csit();
+        Goal { name: "RFC 2544".into(), exceed_ratio: 0.0, final_trial: trial, duration_sum: trial, ..ndr }
+    }
+}
+
+/// What a trial came to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Packets a second that were to be sent.
+    pub load: f64,
+    pub seconds: f64,
+    pub loss_ratio: f64,
+}
+
+/// What is known of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    Lower,
+    Upper,
+    Undecided,
+}
+
+/// What a search for a goal came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    pub goal: Goal,
+    /// The relevant bounds, in packets a second; none: even the least load is too much, or the most is not.
+    pub lower: Option<f64>,
+    pub upper: Option<f64>,
+    /// What the device forwards at the lower bound, but for the share of time that may be bad.
+    pub conditional_throughput: Option<f64>,
+    pub trials: usize,
+    pub seconds: f64,
+}
+
+/// Judges a load for a goal by its trials (RFC 9971, appendix A). Short trials count only as far as they are worse than the
+/// goal allows.
+pub fn classify(goal: &Goal, trials: &[Measured], load: f64) -> Class {
+    let own = || trials.iter().filter(|trial| same(trial.load, load));
+    let sum = |full: bool, bad: bool| -> f64 {
+        let wanted = |trial: &&Measured| is_full(goal, trial) == full && (trial.loss_ratio > goal.loss_ratio) == bad;
+        own().filter(wanted).map(|trial| trial.seconds).sum()
+    };
+    let balancing = match goal.exceed_ratio < 1.0 {
+        true => sum(false, false) * goal.exceed_ratio / (1.0 - goal.exceed_ratio),
+        false => f64::INFINITY,
+    };
+    let bad = sum(true, true) + (sum(false, true) - balancing).max(0.0);
+    let known = sum(true, false) + bad;
+    let whole = known.max(goal.duration_sum);
+    let allowed = whole * goal.exceed_ratio;
+    let (optimistic, pessimistic) = (bad <= allowed + EPSILON, bad + whole - known <= allowed + EPSILON);
+    match (optimistic, pessimistic) {
+        (true, true) => Class::Lower,
+        (false, false) => Class::Upper,
+        _ => Class::Undecided,
+    }
+}
+
+const EPSILON: f64 = 1e-9;
+
+/// As long as the goal says: clocks have no end of digits.
+fn is_full(goal: &Goal, trial: &Measured) -> bool {
+    trial.seconds >= goal.final_trial * (1.0 - 1e-6)
+}
+
+fn same(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-6 * a.max(b)
+}
+
+/// What is forwarded at a load, but for the share of time that may be bad (RFC 9971, appendix B).
+fn conditional_throughput(goal: &Goal, trials: &[Measured], load: f64) -> f64 {
+    let mut own: Vec<&Measured> =
+        trials.iter().filter(|trial| same(trial.load, load) && is_full(goal, trial)).collect();
+    own.sort_by(|a, b| a.loss_ratio.total_cmp(&b.loss_ratio));
+    let known: f64 = own.iter().map(|trial| trial.seconds).sum();
+    let mut left = known.max(goal.duration_sum) * (1.0 - goal.exceed_ratio);
+    let mut loss = 0.0;
+    for trial in own {
+        if left <= EPSILON {
+            break;
+        }
+        loss = trial.loss_ratio;
+        left -= trial.seconds;
+    }
+    load * (1.0 - loss)
+}
+
+/// Searches for goals, one after the other: what is measured for one counts for the next. `measure` runs a trial of a load and
+/// a length; none of it: it was interrupted. Loads are from `least` to `most`.
+///
+/// # Errors
+/// What `measure` says.
+pub fn search<E>(
+    goals: &[Goal],
+    least: f64,
+    most: f64,
+    measure: &mut dyn FnMut(f64, Duration) -> Result<Option<Measured>, E>,
+) -> Result<(Vec<Found>, Vec<Measured>), E> {
+    let mut trials: Vec<Measured> = Vec::new();
+    let mut found = Vec::new();
+    // At the most that there is: what comes through tells where to look.
+    let Some(first) = measure(most, Duration::from_secs_f64(goals.first().map_or(1.0, |goal| goal.initial_trial)))?
+    else {
+        return Ok((found, trials));
+    };
+    trials.push(first);
+    let mut start = (first.load * (1.0 - first.loss_ratio)).clamp(least, most);
+    for goal in goals {
+        let before = trials.len();
+        let mut is_whole = true;
+        for step in (0..=goal.preceding).rev() {
+            // Coarse and short first; the last one is the goal itself.
+            let share = f64::from(step) / f64::from(goal.preceding.max(1));
+            let seconds = goal.final_trial * (goal.initial_trial / goal.final_trial).powf(share);
+            let target = Goal {
+                width: goal.width * f64::from(1u32 << step),
+                final_trial: seconds,
+                duration_sum: if step == 0 { goal.duration_sum } else { seconds },
+                ..goal.clone()
+            };
+            match refine(&target, (least, most), start, &mut trials, measure)? {
+                Some(load) => start = load,
+                None => {
+                    is_whole = false;
+                    break;
+                }
+            }
+        }
+        let (lower, upper) = bounds(goal, &trials);
+        found.push(Found {
+            lower,
+            upper,
+            conditional_throughput: lower.map(|load| conditional_throughput(goal, &trials, load)),
+            trials: trials.len() - before,
+            seconds: trials[before..].iter().fold(0.0, |sum, trial| sum + trial.seconds),
+            goal: goal.clone(),
+        });
+        if !is_whole {
+            break;
+        }
+    }
+    Ok((found, trials))
+}
+
+/// The relevant bounds: the least load that is too much, and the highest below it that is not.
+fn bounds(goal: &Goal, trials: &[Measured]) -> (Option<f64>, Option<f64>) {
+    let mut loads: Vec<f64> = trials.iter().map(|trial| trial.load).collect();
+    loads.sort_by(f64::total_cmp);
+    loads.dedup_by(|a, b| same(*a, *b));
+    let of = |class| move |load: &f64| classify(goal, trials, *load) == class;
+    let upper = loads.iter().copied().find(of(Class::Upper));
+    let below = |load: &f64| upper.is_none_or(|upper| *load < upper);
+    let lower = loads.iter().copied().filter(below).rfind(of(Class::Lower));
+    (lower, upper)
+}
+
+/// Brings the bounds of a goal as near as it says, from a load on. The load to go on from; none: it was interrupted.
+fn refine<E>(
+    goal: &Goal,
+    (least, most): (f64, f64),
+    start: f64,
+    trials: &mut Vec<Measured>,
+    measure: &mut dyn FnMut(f64, Duration) -> Result<Option<Measured>, E>,
+) -> Result<Option<f64>, E> {
+    let mut next = start;
+    let mut step = goal.width;
+    loop {
+        // Until it is known on which side it is.
+        while classify(goal, trials, next) == Class::Undecided {
+            let Some(measured) = measure(next, Duration::from_secs_f64(goal.final_trial))? else { return Ok(None) };
+            trials.push(measured);
+        }
+        next = match bounds(goal, trials) {
+            (Some(lower), Some(upper)) if (upper - lower) / upper <= goal.width + EPSILON => return Ok(Some(lower)),
+            // In the middle of the wider ones, as far as steps go.
+            (Some(lower), Some(upper)) => (lower * upper).sqrt(),
+            (Some(lower), None) if same(lower, most) => return Ok(Some(lower)),
+            (None, Some(upper)) if same(upper, least) => return Ok(Some(least)),
+            (Some(lower), None) => {
+                let out = (lower / (1.0 - step).max(0.1)).min(most);
+                step = (step * goal.expansion).min(0.9);
+                out
+            }
+            (None, Some(upper)) => {
+                let out = (upper * (1.0 - step).max(0.1)).max(least);
+                step = (step * goal.expansion).min(0.9);
+                out
+            }
+            (None, None) => unreachable!("a load was judged just now"),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    /// Searches a device whose loss at a load is known; `n` counts its trials.
+    fn run(goals: &[Goal], most: f64, device: impl Fn(f64, usize) -> f64) -> (Vec<Found>, Vec<Measured>) {
+        let mut n = 0;
+        let mut measure = |load: f64, length: Duration| {
+            n += 1;
+            assert!(n < 2000, "it has an end");
+            Ok::<_, Infallible>(Some(Measured { load, seconds: length.as_secs_f64(), loss_ratio: device(load, n) }))
+        };
+        let Ok(found) = search(goals, 1000.0, most, &mut measure);
+        found
+    }
+
+    fn capacity(load: f64) -> impl Fn(f64, usize) -> f64 {
+        move |offered, _| (1.0 - load / offered).max(0.0)
+    }
+
+    fn assert_near(found: &Found, load: f64) {
+        let (Some(lower), Some(upper)) = (found.lower, found.upper) else { panic!("{found:?}, {load}") };
+        assert!(
+            lower <= load * (1.0 + 1e-6) && upper > load && (upper - lower) / upper <= found.goal.width + 1e-9,
+            "{found:?}, {load}"
+        );
+    }
+
+    #[test]
+    fn the_planted_rate_is_found_within_the_width() {
+        for planted in [1500.0, 7.3e4, 1e6, 3.33e6, 9.5e6] {
+            let (found, trials) = run(&Goal::csit(), 1e7, capacity(planted));
+            assert_near(&found[0], planted);
+            // Half a percent of loss is had a little above.
+            assert_near(&found[1], planted / 0.995);
+            let throughput = found[1].conditional_throughput.unwrap();
+            assert!((throughput / planted - 1.0).abs() < 0.006, "{throughput} {planted}");
+            assert_eq!(found[0].conditional_throughput, found[0].lower);
+            assert!(trials.len() < 200, "{}", trials.len());
+        }
+    }
+
+    #[test]
+    fn a_device_that_always_loses_a_little_has_no_rate_without_loss() {
+        let (found, _) = run(&Goal::csit(), 1e7, |offered, _| 0.003f64.max(1.0 - 2e6 / offered));
+        assert_eq!((found[0].lower, found[0].upper), (None, Some(1000.0)));
+        assert_eq!(found[0].conditional_throughput, None);
+        assert_near(&found[1], 2e6 / 0.995);
+        // What comes is less than what is sent.
+        let (lower, throughput) = (found[1].lower.unwrap(), found[1].conditional_throughput.unwrap());
+        assert!(throughput <= lower * 0.997 + 1.0, "{lower} {throughput}");
+    }
+
+    #[test]
+    fn a_device_without_limit_is_good_for_the_most_there_is() {
+        let (found, _) = run(&Goal::csit(), 1e6, |_, _| 0.0);
+        for found in found {
+            assert_eq!((found.lower, found.upper, found.conditional_throughput), (Some(1e6), None, Some(1e6)));
+        }
+    }
+
+    #[test]
+    fn less_than_half_of_the_trials_may_be_bad() {
+        // Each third trial loses something at any load.
+        let noisy = |offered: f64, n: usize| if n.is_multiple_of(3) { 0.01 } else { (1.0 - 1e6 / offered).max(0.0) };
+        let (found, _) = run(&Goal::csit(), 1e7, noisy);
+        assert_near(&found[0], 1e6);
+        // For who demands that none is, that is no rate at all.
+        let strict = Goal { exceed_ratio: 0.0, ..Goal::csit()[0].clone() };
+        let (found, _) = run(&[strict], 1e7, noisy);
+        assert!(found[0].lower.is_none_or(|lower| lower < 1e6));
+    }
+
+    #[test]
+    fn throughput_of_rfc_2544_is_one_long_trial() {
+        let (found, trials) = run(&[Goal::rfc2544(60.0)], 1e7, capacity(4.2e6));
+        assert_near(&found[0], 4.2e6);
+        let long = trials.iter().filter(|trial| trial.seconds == 60.0).count();
+        assert!((2..12).contains(&long), "{long} of {}", trials.len());
+    }
+
+    #[test]
+    fn loads_are_judged_by_all_their_trials() {
+        let [goal, _] = Goal::csit();
+        let trials = |good: usize, bad: usize| {
+            let trial = |loss_ratio| Measured { load: 5.0, seconds: 1.0, loss_ratio };
+            [vec![trial(0.0); good], vec![trial(0.1); bad]].concat()
+        };
+        for (good, bad, class) in [
+            (0, 0, Class::Undecided),
+            (10, 0, Class::Undecided),
+            (11, 0, Class::Lower),
+            (0, 10, Class::Undecided),
+            (0, 11, Class::Upper),
+            (10, 10, Class::Undecided),
+            (11, 10, Class::Lower),
+            (10, 11, Class::Upper),
+        ] {
+            assert_eq!(classify(&goal, &trials(good, bad), 5.0), class, "{good} good, {bad} bad");
+        }
+        // Short trials that are bad weigh as far as good ones do not make up for them.
+        let short = |count: usize, loss_ratio| vec![Measured { load: 5.0, seconds: 0.5, loss_ratio }; count];
+        assert_eq!(classify(&goal, &short(40, 0.1), 5.0), Class::Upper);
+        assert_eq!(classify(&goal, &[short(40, 0.1), short(40, 0.0)].concat(), 5.0), Class::Undecided);
+        assert_eq!(classify(&goal, &short(100, 0.0), 5.0), Class::Undecided);
+    }
+}

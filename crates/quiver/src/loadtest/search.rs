@@ -1,0 +1,97 @@
+//! `quiver loadtest search`: throughput, with and without a little loss.
+
+use super::setup::{Direction, Kept, Progress, SetUp, Target, interruption, seconds, session};
+use clap::Args;
+use loadtest::method::Watch;
+use loadtest::method::search::mlr::Goal;
+use loadtest::method::search::{self, Wanted};
+use loadtest::profile::Profile;
+use loadtest::rate::Rate;
+use loadtest::run::Plan;
+use loadtest::session::Test;
+
+#[derive(Args)]
+pub struct Options {
+    /// What is sent.
+    #[arg(short, long, default_value = "bench-var2-64b", value_name = "NAME|FILE")]
+    profile: String,
+    /// Throughput as RFC 2544 has it, too: one trial of so many seconds without loss.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, num_args = 0..=1, default_missing_value = "60")]
+    rfc2544: Option<f64>,
+    /// Seconds of a trial (MLRsearch's final trial duration).
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = seconds)]
+    trial: f64,
+    /// Seconds of all trials that a load needs.
+    #[arg(long, default_value_t = 21.0, value_name = "SECONDS", value_parser = seconds)]
+    duration_sum: f64,
+    /// Percent of this time that may be bad.
+    #[arg(long, default_value_t = 50.0, value_name = "PERCENT", value_parser = share)]
+    exceed: f64,
+    /// How near the bounds are to be, in percent.
+    #[arg(long, default_value_t = 0.5, value_name = "PERCENT", value_parser = share)]
+    width: f64,
+    /// Loss that PDR allows, in percent.
+    #[arg(long, default_value_t = 0.5, value_name = "PERCENT", value_parser = share)]
+    pdr: f64,
+    /// What comes of as much as the line carries, ten times.
+    #[arg(long)]
+    mrr: bool,
+    /// Delay at 0, 10, 50, 90 and 100 % of what goes without loss.
+    #[arg(long)]
+    latency: bool,
+    /// Loss from the line's rate down by tenths.
+    #[arg(long)]
+    loss_rate: bool,
+    #[arg(long, value_enum, default_value = "bi")]
+    direction: Direction,
+    #[command(flatten)]
+    kept: Kept,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    setup: SetUp,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: Option<f64> = text.trim_end_matches('%').parse().ok();
+    share.filter(|share| (0.001..100.0).contains(share)).ok_or_else(|| "percent, more than 0 and less than 100".into())
+}
+
+/// Does it.
+///
+/// # Errors
+/// What failed, in words.
+pub fn run(options: &Options) -> Result<(), String> {
+    let (mut session, mut setup, device) = (session(), options.setup.clone(), options.target.device());
+    setup.assume_line(&device, &mut session.notes);
+    let profile = Profile::load(&options.profile).map_err(|error| error.to_string())?;
+    let plan = setup.plan(device, profile, options.direction, Rate::Factor(1.0), options.trial)?;
+    let plan = Plan { interval: plan.interval.min(plan.duration / 2), ..plan };
+    let mut goals: Vec<Goal> = Goal::csit()
+        .into_iter()
+        .map(|goal| Goal {
+            loss_ratio: if goal.loss_ratio == 0.0 { 0.0 } else { options.pdr / 100.0 },
+            exceed_ratio: options.exceed / 100.0,
+            final_trial: options.trial,
+            initial_trial: options.trial.min(1.0),
+            duration_sum: options.duration_sum.max(options.trial),
+            width: options.width / 100.0,
+            ..goal
+        })
+        .collect();
+    goals.extend(options.rfc2544.map(Goal::rfc2544));
+    let wanted = Wanted { goals, mrr: options.mrr, latency: options.latency, curve: options.loss_rate };
+    let interrupted = interruption()?;
+    let mut progress = Progress::default();
+    let mut show =
+        |what: &str, share: f64, sample: Option<&_>| progress.step(what, options.trial * (1.0 - share), sample);
+    let mut watch = Watch { interrupted: &interrupted, progress: &mut show };
+    let found = search::run(&plan, &wanted, &mut watch).map_err(|error| error.to_string())?;
+    drop(progress);
+    super::super::say(found.to_string().as_bytes())?;
+    for note in &session.notes {
+        super::super::say(format!("Note: {note}\n").as_bytes())?;
+    }
+    session.tests.push(Test::Search(Box::new(found)));
+    options.kept.keep(&session)
+}
