@@ -264,7 +264,9 @@ mod tests {
     fn assert_near(found: &Found, load: f64) {
         let (Some(lower), Some(upper)) = (found.lower, found.upper) else { panic!("{found:?}, {load}") };
         assert!(
-            lower <= load * (1.0 + 1e-6) && upper > load && (upper - lower) / upper <= found.goal.width + 1e-9,
+            lower <= load * (1.0 + 1e-6)
+                && upper >= load * (1.0 - 1e-6)
+                && (upper - lower) / upper <= found.goal.width + 1e-9,
             "{found:?}, {load}"
         );
     }
