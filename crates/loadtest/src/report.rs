@@ -194,6 +194,16 @@ pub struct StreamReport {
     pub ipdv: Option<Percentiles>,
     /// Seconds from the start to the longest delay.
     pub worst_at: Option<f64>,
+    /// The longest delays.
+    pub outliers: Vec<Outlier>,
+}
+
+/// A delay that stands out, and when it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Outlier {
+    /// Seconds from the start.
+    pub at: f64,
+    pub us: f64,
 }
 
 impl StreamReport {
@@ -228,6 +238,11 @@ impl StreamReport {
             latency: Percentiles::of(&received.latency, 0).map(|latency| latency.between(received, 0)),
             pdv: Percentiles::of(&received.latency, received.least).map(|pdv| pdv.between(received, received.least)),
             ipdv: Percentiles::of(&received.ipdv, 0),
+            outliers: received
+                .outliers
+                .iter()
+                .map(|&(ns, at)| Outlier { at: time::seconds(at.saturating_sub(began)), us: ns as f64 / 1e3 })
+                .collect(),
             worst_at: (!received.latency.is_empty()).then(|| time::seconds(received.worst_at.saturating_sub(began))),
         }
     }

@@ -103,6 +103,8 @@ pub struct Plan {
     /// Receive queues of the router under test, and its workers, when no cores are given: as many as workers, and one.
     pub device_queues: Option<u16>,
     pub device_workers: Option<usize>,
+    /// Routes that the router under test is to have beside its own: as many prefixes as the Internet would have them.
+    pub routes: Option<usize>,
     /// Of the load tester's workers, and of the router's under test; none: they are chosen.
     pub cores: Option<Vec<u32>>,
     pub device_cores: Option<Vec<u32>>,
@@ -172,6 +174,9 @@ impl Bench {
             }
             _ => None,
         };
+        if let (Some(device), Some(routes)) = (&mut device, plan.routes) {
+            device.add_routes(routes).map_err(TestError::Other)?;
+        }
         let mut tester = Tester::new(&Options { cores: cores.clone(), buffers: plan.buffers })?;
         let mut reference = Vec::new();
         let wrong = TestError::Other;

@@ -4,6 +4,7 @@ use crate::method::matrix::Matrix;
 use crate::method::ramp::Ramp;
 use crate::method::saturate::Saturation;
 use crate::method::search::Search;
+use crate::method::soak::Soak;
 use crate::method::sweep::Sweep;
 use crate::report::Machine;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,7 @@ pub enum Test {
     Saturate(Saturation),
     Sweep(Sweep),
     Search(Box<Search>),
+    Soak(Box<Soak>),
 }
 
 impl Session {

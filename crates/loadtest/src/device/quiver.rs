@@ -6,11 +6,18 @@ use command::CommandSet;
 use drivers::memif::{self, Role};
 use graph::schedule;
 use router::interface::Creation;
+use router::ip::bulk::Batch;
+use router::ip::control::{Path, Source, TableIndex, Way};
 use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
+use tables::synthetic;
+use wire::{Family, Prefix4};
+
+/// Of tables: the same each time.
+const SEED: u64 = 1;
 
 /// What its interfaces are, and where packets go: even ports send from 16.0.0.0/8 to 48.0.0.0/8, odd ones back.
 pub const CONFIGURATION: &str = "\
@@ -93,6 +100,25 @@ impl QuiverDevice {
             device.workers.push(thread.spawn(run).map_err(|error| error.to_string())?);
         }
         Ok(device)
+    }
+
+    /// Gives it so many prefixes as the Internet has them, and a default route beside them, all by port 1.
+    ///
+    /// # Errors
+    /// When the router has no room for them.
+    pub fn add_routes(&mut self, count: usize) -> Result<(), String> {
+        let text = |error: router::Error| format!("routes of the router under test: {error}");
+        let next_hop = IpAddr::from([100, 64, 2, 2]);
+        let mut batch = Batch::new(Family::Ip4, TableIndex::DEFAULT);
+        let paths = batch.paths(vec![Path::new(Way::Via { next_hop, interface: None })]);
+        // Not those behind port 0, nor the router's own.
+        let keys = synthetic::internet(count, SEED).into_iter().filter(|key| !matches!(key.address() >> 24, 16 | 100));
+        for key in keys {
+            let prefix = Prefix4::new(key.address().into(), key.length()).expect("a key has a prefix's length");
+            batch.put(prefix, paths);
+        }
+        batch.put(Prefix4::new([0, 0, 0, 0].into(), 0).expect("the default route"), paths);
+        self.router.change_routes(Source::Api, batch).map(drop).map_err(text)
     }
 
     /// Whether its links are up, and it knows who is behind them: it asks for those that it does not.

@@ -8,6 +8,7 @@ pub mod matrix;
 pub mod ramp;
 pub mod saturate;
 pub mod search;
+pub mod soak;
 pub mod sweep;
 pub mod trial;
 

@@ -5,8 +5,9 @@ use crate::load::Shares;
 use crate::method::matrix::{Matrix, Row};
 use crate::method::ramp::{PortPoint, Ramp};
 use crate::method::search::Search;
+use crate::method::soak::Soak;
 use crate::method::sweep::Sweep;
-use crate::method::trial::Trial;
+use crate::method::trial::{Moment, Trial};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::collections::BTreeMap;
@@ -399,6 +400,18 @@ pub fn sweep(sweeps: &[&Sweep]) -> Chart {
         marks: Vec::new(),
     }
     .draw()
+}
+
+/// Packets a second over time, with the longest delays.
+pub fn soak(soak: &Soak) -> Chart {
+    let rate = |of: fn(&Moment) -> f64| soak.total.timeline.iter().map(|moment| (moment.at, of(moment))).collect();
+    let lines = vec![
+        ("sent".into(), rate(|moment| moment.sent_pps), RGBColor(150, 150, 150)),
+        ("received".into(), rate(|moment| moment.received_pps), colour(0)),
+    ];
+    let marks = soak.outliers.iter().take(5).map(|outlier| (outlier.at, format!("{:.0} us", outlier.us))).collect();
+    let title = format!("Packets a second through {}", soak.total.device);
+    Lines { title: &title, across: "seconds", up: "packets/s", lines, is_log: false, right: None, marks }.draw()
 }
 
 /// Loss by load, of all trials of searches.

@@ -8,6 +8,7 @@ use crate::method::matrix::Matrix;
 use crate::method::ramp::{Overload, Ramp};
 use crate::method::saturate::Saturation;
 use crate::method::search::Search;
+use crate::method::soak::Soak;
 use crate::method::sweep::Sweep;
 use crate::session::{Session, Test};
 use charts::{Chart, Named};
@@ -49,6 +50,8 @@ pub fn page(sessions: &[Session]) -> String {
     if !sweeps.is_empty() {
         of_sweeps(&mut out, &sweeps);
     }
+    let soaks: Vec<&Soak> = tests(sessions, |test| if let Test::Soak(soak) = test { Some(&**soak) } else { None });
+    soaks.into_iter().enumerate().for_each(|(number, soak)| of_soak(&mut out, number, soak));
     let searches: Vec<&Search> =
         tests(sessions, |test| if let Test::Search(search) = test { Some(&**search) } else { None });
     if !searches.is_empty() {
@@ -284,6 +287,50 @@ fn of_sweeps(out: &mut String, sweeps: &[&Sweep]) {
             let _ = writeln!(out, "<p>{}</p>", escaped(&sweep.verdict.line()));
         }
     }
+}
+
+fn of_soak(out: &mut String, number: usize, soak: &Soak) {
+    let total = &soak.total;
+    let _ = writeln!(
+        out,
+        "<h2>{} s at {} through {}</h2>\n<p>{}, {} routes: {} packets sent, {} lost ({} %). The load tester was away {} times, {:.0} us at most.</p>",
+        significant(total.seconds),
+        escaped(&total.rate),
+        escaped(&total.device),
+        escaped(&total.profile),
+        soak.routes,
+        total.sent_packets,
+        total.lost_packets,
+        significant(100.0 * total.lost_share),
+        soak.pauses,
+        soak.longest_pause_us
+    );
+    *out += "<table><tr><th>microseconds</th><th>min</th><th>p50</th><th>p99</th><th>p99.9</th><th>p99.99</th><th>max</th></tr>\n";
+    for (name, all) in [("delay", total.latency), ("PDV", total.pdv), ("IPDV", total.ipdv)] {
+        let Some(all) = all else { continue };
+        let cells = [all.min, all.p50, all.p99, all.p99_9, all.p99_99, all.max]
+            .map(|us| format!("<td>{}</td>", significant(us)));
+        let _ = writeln!(out, "<tr><td>{name}</td>{}</tr>", cells.concat());
+    }
+    *out += "</table>\n";
+    figure(
+        out,
+        &format!("soak-{number}"),
+        &charts::soak(soak),
+        "Packets a second, and when the longest delays were seen.",
+    );
+    *out += "<table><tr><th>at, s</th><th>delay, us</th><th>stream</th><th></th></tr>\n";
+    for outlier in &soak.outliers {
+        let near = if outlier.near_pause { "the machine was away" } else { "" };
+        let _ = writeln!(
+            out,
+            "<tr><td>{:.3}</td><td>{}</td><td>{}</td><td class=\"words\">{near}</td></tr>",
+            outlier.at,
+            significant(outlier.us),
+            escaped(&outlier.stream)
+        );
+    }
+    let _ = writeln!(out, "</table>\n<p>{}</p>", escaped(&total.verdict.line()));
 }
 
 fn of_searches(out: &mut String, searches: &[&Search]) {

@@ -21,6 +21,7 @@ profiles![
     "bench-var2-1514b",
     "bench-var2-imix",
     "bench-random-64b",
+    "full-table",
     "mpls",
     "ip4-imix-rfc",
     "ip6-cimix",

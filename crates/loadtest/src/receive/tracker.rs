@@ -7,11 +7,15 @@ use crate::tag::{Mark, TIME_SHIFT};
 use graph::time;
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Sequence numbers below the highest that are remembered: a copy of one that is further behind is not known as one.
 const WINDOW: u64 = 1 << 18;
 /// Gaps in the sequence that are remembered, to say how late a packet is that fills one.
 const GAPS: usize = 4096;
+/// Longest delays that are kept, each so far from the others.
+const OUTLIERS: usize = 16;
+const APART: Duration = Duration::from_millis(10);
 /// The longest delay that can be told: the stamp goes round.
 const LONGEST_NS: u64 = 60_000_000_000;
 
@@ -108,6 +112,8 @@ pub struct Received {
     pub ipdv: Histogram<u64>,
     /// When the longest delay was seen, in ticks.
     pub worst_at: u64,
+    /// The longest delays, and when they were seen, in ticks; those close to each other are one.
+    pub outliers: Vec<(u64, u64)>,
 }
 
 fn histogram() -> Histogram<u64> {
@@ -131,11 +137,33 @@ impl Default for Received {
             longest: 0,
             ipdv: histogram(),
             worst_at: 0,
+            outliers: Vec::with_capacity(OUTLIERS),
         }
     }
 }
 
 impl Received {
+    /// Notes a delay, if it is among the longest.
+    #[cold]
+    fn stand_out(&mut self, ns: u64, at: u64) {
+        let apart = time::to_ticks(APART);
+        if let Some(near) = self.outliers.iter_mut().find(|(_, other)| at.abs_diff(*other) < apart) {
+            *near = (*near).max((ns, at));
+        } else if self.outliers.len() < OUTLIERS {
+            self.outliers.push((ns, at));
+        } else if let Some(least) = self.outliers.iter_mut().min()
+            && least.0 < ns
+        {
+            *least = (ns, at);
+        }
+    }
+
+    /// What a delay has to be longer than to be among the longest.
+    #[inline]
+    fn stands_out_above(&self) -> u64 {
+        if self.outliers.len() < OUTLIERS { 0 } else { self.outliers.iter().map(|(ns, _)| *ns).min().unwrap_or(0) }
+    }
+
     /// Adds what another worker has received of the same stream.
     pub fn add(&mut self, other: &Received) {
         self.packets += other.packets;
@@ -147,6 +175,7 @@ impl Received {
         self.elsewhere += other.elsewhere;
         self.gaps += other.gaps;
         self.longest_gap = self.longest_gap.max(other.longest_gap);
+        other.outliers.iter().for_each(|&(ns, at)| self.stand_out(ns, at));
         if other.longest > self.longest {
             (self.longest, self.worst_at) = (other.longest, other.worst_at);
         }
@@ -173,6 +202,8 @@ pub struct Tracker {
     /// The last packet that was timed: its number and its delay in units of the stamp.
     last: Option<(u64, u32)>,
     ns_per_unit: f64,
+    /// A delay has to be longer to be among the longest.
+    floor: u64,
 }
 
 impl Tracker {
@@ -182,6 +213,7 @@ impl Tracker {
             received: Received::default(),
             pending: Pending::default(),
             expected,
+            floor: 0,
             next: 0,
             first: 0,
             seen: vec![0; (WINDOW / 64) as usize].into(),
@@ -349,6 +381,10 @@ impl Tracker {
         if ns > self.received.longest {
             (self.received.longest, self.received.worst_at) = (ns, now);
         }
+        if ns > self.floor {
+            self.received.stand_out(ns, now);
+            self.floor = self.received.stands_out_above();
+        }
         self.received.least = self.received.least.min(ns);
         self.received.latency.saturating_record_n(ns, packets);
         units
@@ -360,6 +396,42 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashSet;
+
+    #[test]
+    fn the_longest_delays_are_kept_with_their_time_and_those_close_by_are_one() {
+        let ms = time::to_ticks(Duration::from_millis(1));
+        let unit = 1u64 << TIME_SHIFT;
+        let mut tracker = Tracker::new(0);
+        // Every 20 ms one packet; the 50th and the 70th are late, and two right behind the 70th as well.
+        let mut n = 0;
+        let mut take = |tracker: &mut Tracker, at: u64, late: u64| {
+            let sent = at - late;
+            tracker.take(1, n, Some(crate::tag::stamp(sent)), 60, at);
+            tracker.settle(at);
+            n += 1;
+        };
+        for k in 1..100u64 {
+            let at = k * 20 * ms / unit * unit;
+            let late = match k {
+                50 => 5 * ms,
+                70 => 7 * ms,
+                _ => k * unit,
+            };
+            take(&mut tracker, at, late);
+            if k == 70 {
+                take(&mut tracker, at + ms, 6 * ms);
+                take(&mut tracker, at + 2 * ms, 7 * ms + ms / 2);
+            }
+        }
+        let mut outliers = tracker.received.outliers.clone();
+        outliers.sort_unstable();
+        assert_eq!(outliers.len(), OUTLIERS);
+        let [.., (second, at_second), (first, at_first)] = outliers[..] else { panic!("{outliers:?}") };
+        assert!(first.abs_diff(7_500_000) < 10_000 && second.abs_diff(5_000_000) < 10_000, "{outliers:?}");
+        assert!(at_first.abs_diff(70 * 20 * ms + 2 * ms) <= unit && at_second.abs_diff(50 * 20 * ms) <= unit);
+        // Of the others the longest: those that came last.
+        assert!(outliers[..OUTLIERS - 2].iter().all(|(_, at)| *at > 80 * 20 * ms), "{outliers:?}");
+    }
 
     #[test]
     fn nothing_joins_packets_that_have_not_come() {

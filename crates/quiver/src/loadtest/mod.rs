@@ -6,6 +6,7 @@ mod report;
 mod saturate;
 mod search;
 mod setup;
+mod soak;
 mod sweep;
 
 pub use ramp::spelled;
@@ -36,6 +37,8 @@ enum Action {
     Ramp(Box<ramp::Options>),
     /// What one core carries, and what a packet costs at each rate (method 1).
     Saturate(Box<saturate::Options>),
+    /// Hours at one rate: what is lost, what is late, and when.
+    Soak(Box<soak::Options>),
     /// Throughput with and without a little loss (MLRsearch, RFC 9971; RFC 2544), delay and loss by load.
     Search(Box<search::Options>),
     /// Frames of many sizes, in both directions.
@@ -105,6 +108,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         Action::Run(options) => test(options),
         Action::Ramp(options) => ramp::run(options),
         Action::Saturate(options) => saturate::run(options),
+        Action::Soak(options) => soak::run(options),
         Action::Search(options) => search::run(options),
         Action::Sweep(options) => sweep::run(options),
         Action::Matrix(options) => matrix::run(options),

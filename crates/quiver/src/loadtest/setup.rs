@@ -100,6 +100,7 @@ impl SetUp {
             device,
             device_queues: None,
             device_workers: None,
+            routes: None,
             ports,
             line: self.speed,
             rate,
