@@ -357,3 +357,27 @@ def test_what_a_soak_cannot_have_is_refused():
     ):
         done = run(QUIVER, "loadtest", "soak", *words, check=False)
         assert done.returncode != 0 and wrong in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    "text, wrong",
+    [
+        ("", "EOF"),
+        ("[]", "it has no `format'"),
+        ('{"format": "quiver-loadtest-session/1"}', "missing field"),
+        ('{"format": "quiver-loadtest-session/1", "started": 1e300}', "a number beyond 1e18"),
+    ],
+)
+def test_rubbish_is_no_session(tmp_path, text, wrong):
+    file = tmp_path / "session.json"
+    file.write_text(text)
+    done = run(QUIVER, "loadtest", "report", file, "-o", tmp_path / "page.html", check=False)
+    assert done.returncode == 1 and f"{file}: " in done.stderr and wrong in done.stderr, done.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_device_that_goes_away_ends_each_method_and_is_told():
+    ports = ("--dut", "exec:sleep 0.4", "--port", "null", "--port", "null", "--speed", "10m")
+    for words in (("search", "--trial", "0.5"), ("sweep", "-d", "1"), ("saturate", "-d", "1"), ("ramp", "-wd", "2", "-rd", "1"), ("soak", "-d", "5")):
+        done = run(QUIVER, "loadtest", *words, *ports, check=False)
+        assert done.returncode == 1 and "ended with exit status: 0" in done.stderr, (words, done.stderr)

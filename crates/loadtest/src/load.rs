@@ -125,11 +125,6 @@ impl WorkerLoad {
         busy / (self.received() as f64).max(1.0)
     }
 
-    /// Clocks of each packet with all that the worker did and waited.
-    pub fn clocks_per_packet_in_all(&self) -> f64 {
-        self.clocks / (self.received() as f64).max(1.0)
-    }
-
     pub fn shares(&self) -> Shares {
         let mut shares = Shares::default();
         for node in &self.nodes {

@@ -330,6 +330,12 @@ pub struct PauseReport {
 }
 
 impl Report {
+    /// Why it ended before its time, unless somebody wanted it to.
+    pub fn failure(&self) -> Option<&str> {
+        let ended = self.ended.as_str();
+        (!matches!(ended, "duration" | "sent" | "interrupt")).then_some(ended)
+    }
+
     /// Sums streams up by the port that sends them.
     pub fn ports_of(
         streams: &[Finished],

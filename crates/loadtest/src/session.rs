@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 /// Of the data: changes when what is there means something else.
 pub const FORMAT: &str = "quiver-loadtest-session/1";
+/// Charts and sums have room for figures up to this.
+const LARGEST: f64 = 1e18;
 /// The longest file that is read.
 const MOST: u64 = 256 << 20;
 
@@ -65,10 +67,23 @@ impl Session {
         std::io::Read::read_to_string(&mut std::io::Read::take(file, MOST), &mut text)
             .map_err(|error| wrong(&error))?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        if !is_bounded(&value) {
+            return Err(wrong(&format!("it has a number beyond {LARGEST:e}: no figure of a test is so large")));
+        }
         match value.get("format").and_then(serde_json::Value::as_str) {
             Some(FORMAT) => serde_json::from_value(value).map_err(|error| wrong(&error)),
             Some(other) => Err(wrong(&format!("its format is `{other}', not `{FORMAT}'"))),
             None => Err(wrong(&format!("it has no `format': sessions have `{FORMAT}'"))),
         }
+    }
+}
+
+/// Whether all numbers are such that they can be summed up and drawn.
+fn is_bounded(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() <= LARGEST),
+        serde_json::Value::Array(values) => values.iter().all(is_bounded),
+        serde_json::Value::Object(values) => values.values().all(is_bounded),
+        _ => true,
     }
 }

@@ -62,8 +62,15 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
             ..plan.clone()
         };
         let share = 1.0 / count as f64;
-        let report =
-            watch.part(&mut bench, &plan, &format!("{}: {name}", plan.device), number as f64 * share, share)?;
+        let title = format!("{}: {name}", plan.device);
+        let report = match watch.part(&mut bench, &plan, &title, number as f64 * share, share) {
+            Ok(report) => report,
+            // What was run until then is kept.
+            Err(error) => {
+                matrix.rows.push(Row { name, trial: None, left_out: Some(error.to_string()) });
+                break;
+            }
+        };
         let is_interrupted = report.ended == "interrupt";
         matrix.rows.push(Row { name, trial: Some(Trial::of(&report, plan.is_bidirectional)), left_out });
         if is_interrupted {

@@ -28,7 +28,7 @@ impl Watch<'_> {
     /// Runs once, as so large a part of the whole, of which a share is done.
     ///
     /// # Errors
-    /// As [`Bench::run`].
+    /// As [`Bench::run`]; and when the device or a port goes away: what is counted from then on is no figure of a method.
     pub fn part(
         &mut self,
         bench: &mut Bench,
@@ -38,7 +38,20 @@ impl Watch<'_> {
         part: f64,
     ) -> Result<Report, TestError> {
         let seconds = plan.duration.as_secs_f64();
-        bench.run(plan, &mut Part { name, done, part, seconds, watch: self })
+        let report = bench.run(plan, &mut Part { name, done, part, seconds, watch: self })?;
+        match report.failure() {
+            Some(why) => Err(TestError::Other(why.into())),
+            None => Ok(report),
+        }
+    }
+
+    /// Runs once, and that is all: what was counted until it ended is kept, whatever ended it.
+    ///
+    /// # Errors
+    /// As [`Bench::run`].
+    pub fn whole(&mut self, bench: &mut Bench, plan: &Plan, name: &str) -> Result<Report, TestError> {
+        let seconds = plan.duration.as_secs_f64();
+        bench.run(plan, &mut Part { name, done: 0.0, part: 1.0, seconds, watch: self })
     }
 
     pub fn is_interrupted(&self) -> bool {

@@ -60,6 +60,8 @@ pub struct Ramp {
     /// The most that came in one sample, all ports together.
     pub max_pps: f64,
     pub max_percent: f64,
+    /// Why it ended too early, if it did.
+    pub failure: Option<String>,
     /// All of it in one.
     pub total: Trial,
 }
@@ -209,6 +211,7 @@ pub fn run(
         line_bps: line,
         max_pps: most(|port| port.received_pps),
         max_percent: most(|port| port.received_percent) / (peers.len() as f64).max(1.0),
+        failure: report.failure().map(String::from),
         first_loss,
         overload,
         points,

@@ -43,7 +43,7 @@ pub struct Outlier {
 pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Soak, TestError> {
     let mut bench = Bench::new(plan)?;
     let name = format!("{}: soak at {}", plan.device, plan.rate);
-    let report = watch.part(&mut bench, plan, &name, 0.0, 1.0)?;
+    let report = watch.whole(&mut bench, plan, &name)?;
     let is_near =
         |at: f64| report.pauses.iter().any(|pause| (pause.at - NEAR..=pause.at + pause.us / 1e6 + NEAR).contains(&at));
     let of_stream = |stream: &crate::report::StreamReport| {

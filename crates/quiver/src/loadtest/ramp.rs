@@ -178,7 +178,8 @@ pub fn run(options: &Options) -> Result<(), String> {
         eprint!("{}", summary(&ramp, ramps.first()));
         session.tests.push(Test::Ramp(Box::new(ramp.clone())));
         ramps.push(ramp);
-        if interrupted.load(std::sync::atomic::Ordering::Relaxed) {
+        let has_failed = ramps.last().is_some_and(|ramp| ramp.failure.is_some());
+        if has_failed || interrupted.load(std::sync::atomic::Ordering::Relaxed) {
             break;
         }
     }
@@ -198,7 +199,10 @@ pub fn run(options: &Options) -> Result<(), String> {
             }
         }
     }
-    Ok(())
+    match ramps.iter().find_map(|ramp| ramp.failure.as_ref()) {
+        Some(failure) => Err(format!("{failure}; what was counted until then is kept")),
+        None => Ok(()),
+    }
 }
 
 /// `ramp.json` of `2 rx queues`: `ramp-2-rx-queues.json`.
