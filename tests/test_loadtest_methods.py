@@ -278,7 +278,9 @@ def test_frames_of_many_sizes(tmp_path):
     for step in test["steps"]:
         assert step["twice_wire_speed"] == pytest.approx(2 * 20e6 / 8 / (step["frame"] + 20))
         assert step["trial"]["lost_packets"] == 0
-        assert 0.5 * step["twice_wire_speed"] < step["trial"]["received_pps"] < 1.05 * step["twice_wire_speed"]
+        # What was due: a machine with other things to do sends less.
+        due = step["trial"]["received_pps"] / (1 - step["trial"]["not_sent_share"])
+        assert due == pytest.approx(step["twice_wire_speed"], rel=0.25)
     assert [step["frame"] for step in test["steps"]] == [64, 65, 128, 1518]
     assert "2x wire speed" in done.stdout and "No dips" in done.stdout
     assert '<figure id="sweep">' in (tmp_path / "page.html").read_text()

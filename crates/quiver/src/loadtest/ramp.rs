@@ -1,7 +1,7 @@
 //! `quiver loadtest ramp`, and `trex-loadtest`: the same under the name and with the flags of the script that made the
 //! method known.
 
-use super::setup::{Direction, Kept, Progress, SetUp, Target, interruption, seconds, session};
+use super::setup::{Common, Direction, Progress, interruption, seconds, session};
 use clap::Args;
 use loadtest::arithmetic::scaled;
 use loadtest::method::Watch;
@@ -53,11 +53,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64), conflicts_with = "dut_cores")]
     workers: Option<u16>,
     #[command(flatten)]
-    kept: Kept,
-    #[command(flatten)]
-    target: Target,
-    #[command(flatten)]
-    setup: SetUp,
+    common: Common,
 }
 
 fn from_none(text: &str) -> Result<f64, String> {
@@ -129,8 +125,8 @@ pub fn run(options: &Options) -> Result<(), String> {
             options.server
         ));
     }
-    let mut setup = options.setup.clone();
-    let device = options.target.device();
+    let mut setup = options.common.setup.clone();
+    let device = options.common.target.device();
     if device == DeviceSpec::Outside
         && setup.port.is_empty()
         && setup.config.is_none()
@@ -186,7 +182,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     for note in &session.notes {
         eprintln!("Note: {note}");
     }
-    options.kept.keep(&session)?;
+    options.common.kept.keep(&session)?;
     for (number, ramp) in ramps.iter().enumerate() {
         let contract = Contract::new(ramp, &options.profile, &options.warmup_mult);
         let json = serde_json::to_vec(&contract).map_err(|error| error.to_string())?;

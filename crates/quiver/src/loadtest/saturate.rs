@@ -1,8 +1,7 @@
 //! `quiver loadtest saturate`: what one core carries, and what a packet costs at each rate.
 
-use super::setup::{Direction, Kept, Progress, SetUp, Target, interruption, seconds, session};
+use super::setup::{Common, Direction, seconds, session, watched};
 use clap::Args;
-use loadtest::method::Watch;
 use loadtest::method::saturate::{self, RATES};
 use loadtest::profile::Profile;
 use loadtest::rate::Rate;
@@ -24,11 +23,7 @@ pub struct Options {
     #[arg(long)]
     runtime: bool,
     #[command(flatten)]
-    kept: Kept,
-    #[command(flatten)]
-    target: Target,
-    #[command(flatten)]
-    setup: SetUp,
+    common: Common,
 }
 
 /// Does it.
@@ -39,15 +34,15 @@ pub fn run(options: &Options) -> Result<(), String> {
     let rates = if options.rates.is_empty() { RATES.to_vec() } else { options.rates.clone() };
     let mut session = session();
     let profile = Profile::load(&options.profile).map_err(|error| error.to_string())?;
-    let plan = options.setup.plan(options.target.device(), profile, Direction::Uni, rates[0], options.duration)?;
+    let plan = options.common.setup.plan(
+        options.common.target.device(),
+        profile,
+        Direction::Uni,
+        rates[0],
+        options.duration,
+    )?;
     let plan = Plan { interval: plan.interval.min(plan.duration / 4), ..plan };
-    let interrupted = interruption()?;
-    let mut progress = Progress::default();
-    let length = rates.len() as f64 * options.duration;
-    let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, length * (1.0 - share), sample);
-    let mut watch = Watch { interrupted: &interrupted, progress: &mut show };
-    let found = saturate::run(&plan, &rates, &mut watch).map_err(|error| error.to_string())?;
-    drop(progress);
+    let found = watched(rates.len() as f64 * options.duration, |watch| saturate::run(&plan, &rates, watch))?;
     super::super::say(found.to_string().as_bytes())?;
     if options.runtime {
         for step in &found.steps {
@@ -56,5 +51,5 @@ pub fn run(options: &Options) -> Result<(), String> {
         }
     }
     session.tests.push(Test::Saturate(found));
-    options.kept.keep(&session)
+    options.common.kept.keep(&session)
 }

@@ -1,8 +1,7 @@
 //! `quiver loadtest search`: throughput, with and without a little loss.
 
-use super::setup::{Direction, Kept, Progress, SetUp, Target, interruption, seconds, session};
+use super::setup::{Common, Direction, seconds, session, watched};
 use clap::Args;
-use loadtest::method::Watch;
 use loadtest::method::search::mlr::Goal;
 use loadtest::method::search::{self, Wanted};
 use loadtest::profile::Profile;
@@ -45,11 +44,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "bi")]
     direction: Direction,
     #[command(flatten)]
-    kept: Kept,
-    #[command(flatten)]
-    target: Target,
-    #[command(flatten)]
-    setup: SetUp,
+    common: Common,
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -62,7 +57,7 @@ fn share(text: &str) -> Result<f64, String> {
 /// # Errors
 /// What failed, in words.
 pub fn run(options: &Options) -> Result<(), String> {
-    let (mut session, mut setup, device) = (session(), options.setup.clone(), options.target.device());
+    let (mut session, mut setup, device) = (session(), options.common.setup.clone(), options.common.target.device());
     setup.assume_line(&device, &mut session.notes);
     let profile = Profile::load(&options.profile).map_err(|error| error.to_string())?;
     let plan = setup.plan(device, profile, options.direction, Rate::Factor(1.0), options.trial)?;
@@ -81,17 +76,11 @@ pub fn run(options: &Options) -> Result<(), String> {
         .collect();
     goals.extend(options.rfc2544.map(Goal::rfc2544));
     let wanted = Wanted { goals, mrr: options.mrr, latency: options.latency, curve: options.loss_rate };
-    let interrupted = interruption()?;
-    let mut progress = Progress::default();
-    let mut show =
-        |what: &str, share: f64, sample: Option<&_>| progress.step(what, options.trial * (1.0 - share), sample);
-    let mut watch = Watch { interrupted: &interrupted, progress: &mut show };
-    let found = search::run(&plan, &wanted, &mut watch).map_err(|error| error.to_string())?;
-    drop(progress);
+    let found = watched(options.trial, |watch| search::run(&plan, &wanted, watch))?;
     super::super::say(found.to_string().as_bytes())?;
     for note in &session.notes {
         super::super::say(format!("Note: {note}\n").as_bytes())?;
     }
     session.tests.push(Test::Search(Box::new(found)));
-    options.kept.keep(&session)
+    options.common.kept.keep(&session)
 }

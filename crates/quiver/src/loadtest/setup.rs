@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use loadtest::arithmetic::scaled;
+use loadtest::method::Watch;
 use loadtest::page;
 use loadtest::port::{PortSpec, read_trex};
 use loadtest::profile::Profile;
@@ -9,6 +10,7 @@ use loadtest::rate::{self, Rate};
 use loadtest::report::{Machine, Sample};
 use loadtest::run::{DeviceSpec, Plan};
 use loadtest::session::Session;
+use loadtest::tester::TestError;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -154,6 +156,28 @@ pub fn keep(session: &Session, file: Option<&str>) -> Result<(), String> {
     let Some(file) = file else { return Ok(()) };
     let json = serde_json::to_vec_pretty(session).map_err(|error| error.to_string())?;
     std::fs::write(file, json).map_err(|error| format!("{file}: {error}"))
+}
+
+/// What every method is given.
+#[derive(Args, Clone)]
+pub struct Common {
+    #[command(flatten)]
+    pub kept: Kept,
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub setup: SetUp,
+}
+
+/// Runs a method of so many seconds, shows how it goes, and lets it be interrupted.
+///
+/// # Errors
+/// What failed, in words.
+pub fn watched<T>(seconds: f64, method: impl FnOnce(&mut Watch<'_>) -> Result<T, TestError>) -> Result<T, String> {
+    let interrupted = interruption()?;
+    let mut progress = Progress::default();
+    let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, seconds * (1.0 - share), sample);
+    method(&mut Watch { interrupted: &interrupted, progress: &mut show }).map_err(|error| error.to_string())
 }
 
 /// Where figures go beside the terminal.

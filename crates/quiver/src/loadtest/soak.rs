@@ -1,8 +1,7 @@
 //! `quiver loadtest soak`: hours at one rate.
 
-use super::setup::{Direction, Kept, Progress, SetUp, Target, interruption, seconds, session};
+use super::setup::{Common, Direction, seconds, session, watched};
 use clap::Args;
-use loadtest::method::Watch;
 use loadtest::method::soak;
 use loadtest::profile::Profile;
 use loadtest::rate::Rate;
@@ -29,11 +28,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "uni")]
     direction: Direction,
     #[command(flatten)]
-    kept: Kept,
-    #[command(flatten)]
-    target: Target,
-    #[command(flatten)]
-    setup: SetUp,
+    common: Common,
 }
 
 fn routes(text: &str) -> Result<usize, String> {
@@ -55,11 +50,11 @@ fn time(text: &str) -> Result<f64, String> {
 /// # Errors
 /// What failed, in words.
 pub fn run(options: &Options) -> Result<(), String> {
-    let device = options.target.device();
+    let device = options.common.target.device();
     if options.routes.is_some() && device != DeviceSpec::Quiver {
         return Err("`--routes' are of the router under test: `--dut quiver'".into());
     }
-    let (mut session, mut setup) = (session(), options.setup.clone());
+    let (mut session, mut setup) = (session(), options.common.setup.clone());
     if matches!(options.rate, Rate::Percent(_)) {
         setup.assume_line(&device, &mut session.notes);
     }
@@ -67,21 +62,14 @@ pub fn run(options: &Options) -> Result<(), String> {
     let profile = Profile::load(options.profile.as_deref().unwrap_or(usual)).map_err(|error| error.to_string())?;
     let plan = setup.plan(device, profile, options.direction, options.rate, options.duration)?;
     let plan = Plan { routes: options.routes, ..plan };
-    let interrupted = interruption()?;
-    let mut progress = Progress::default();
-    let mut show = |what: &str, share: f64, sample: Option<&_>| {
-        progress.step(what, options.duration * (1.0 - share), sample);
-    };
-    let mut watch = Watch { interrupted: &interrupted, progress: &mut show };
-    let found = soak::run(&plan, &mut watch).map_err(|error| error.to_string())?;
-    drop(progress);
+    let found = watched(options.duration, |watch| soak::run(&plan, watch))?;
     super::super::say(found.to_string().as_bytes())?;
     for note in found.total.notes.iter().chain(&session.notes) {
         super::super::say(format!("Note: {note}\n").as_bytes())?;
     }
     let ended = found.ended.clone();
     session.tests.push(Test::Soak(Box::new(found)));
-    options.kept.keep(&session)?;
+    options.common.kept.keep(&session)?;
     match ended.as_str() {
         "duration" | "sent" | "interrupt" => Ok(()),
         failure => Err(format!("{failure}; what was counted until then is above")),

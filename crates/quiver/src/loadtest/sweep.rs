@@ -1,8 +1,7 @@
 //! `quiver loadtest sweep`: frames of many sizes.
 
-use super::setup::{Direction, Kept, Progress, SetUp, Target, interruption, seconds, session};
+use super::setup::{Common, Direction, seconds, session, watched};
 use clap::Args;
-use loadtest::method::Watch;
 use loadtest::method::sweep::{self, SIZES};
 use loadtest::profile::Profile;
 use loadtest::rate::Rate;
@@ -18,11 +17,7 @@ pub struct Options {
     #[arg(short, long, default_value_t = 2.0, value_name = "SECONDS", value_parser = seconds)]
     duration: f64,
     #[command(flatten)]
-    kept: Kept,
-    #[command(flatten)]
-    target: Target,
-    #[command(flatten)]
-    setup: SetUp,
+    common: Common,
 }
 
 /// Does it.
@@ -31,23 +26,17 @@ pub struct Options {
 /// What failed, in words.
 pub fn run(options: &Options) -> Result<(), String> {
     let sizes = if options.sizes.is_empty() { SIZES.to_vec() } else { options.sizes.clone() };
-    let (mut session, mut setup, device) = (session(), options.setup.clone(), options.target.device());
+    let (mut session, mut setup, device) = (session(), options.common.setup.clone(), options.common.target.device());
     setup.assume_line(&device, &mut session.notes);
     // Each size has its own.
     let profile = Profile::load("bench").map_err(|error| error.to_string())?;
     let plan = setup.plan(device, profile, Direction::Bi, Rate::Percent(100.0), options.duration)?;
     let plan = Plan { interval: plan.interval.min(plan.duration / 4), ..plan };
-    let interrupted = interruption()?;
-    let mut progress = Progress::default();
-    let length = sizes.len() as f64 * options.duration;
-    let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, length * (1.0 - share), sample);
-    let mut watch = Watch { interrupted: &interrupted, progress: &mut show };
-    let found = sweep::run(&plan, &sizes, &mut watch).map_err(|error| error.to_string())?;
-    drop(progress);
+    let found = watched(sizes.len() as f64 * options.duration, |watch| sweep::run(&plan, &sizes, watch))?;
     super::super::say(found.to_string().as_bytes())?;
     for note in &session.notes {
         super::super::say(format!("Note: {note}\n").as_bytes())?;
     }
     session.tests.push(Test::Sweep(found));
-    options.kept.keep(&session)
+    options.common.kept.keep(&session)
 }
