@@ -221,6 +221,14 @@ impl Vector {
         self.scratch_live = false;
     }
 
+    /// Forgets the packets from a place on: whoever calls has taken or freed them.
+    #[inline]
+    pub fn truncate(&mut self, length: usize) {
+        if length < self.len() {
+            self.length_of_vector = length as u16;
+        }
+    }
+
     #[inline]
     pub fn packets(&self) -> &[PacketIndex] {
         &self.packets[..self.len()]

@@ -99,8 +99,13 @@ impl Core {
             self.enqueue(index, vector);
         }
         let after = ticks();
-        self.count_call(index.0 as usize, n, Some(after.wrapping_sub(before)));
-        self.nodes_lane.at(index.0 as usize)[node_word::EMPTY].add((n == 0) as u64);
+        let clocks = after.wrapping_sub(before);
+        self.count_call(index.0 as usize, n, Some(clocks));
+        if n == 0 {
+            let words = self.nodes_lane.at(index.0 as usize);
+            words[node_word::EMPTY].add(1);
+            words[node_word::EMPTY_CLOCKS].add(clocks);
+        }
         (n, after)
     }
 
