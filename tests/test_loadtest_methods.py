@@ -259,7 +259,7 @@ def test_one_core_is_saturated_step_by_step(tmp_path):
     def cost(step):
         (worker,) = step["trial"]["device_load"]
         packets = sum(node["packets"] for node in worker["nodes"] if node["kind"] == "input")
-        return sum(node["clocks"] * (1 - node["empty"] / node["calls"]) for node in worker["nodes"]) / packets
+        return sum(node["clocks"] - node["empty_clocks"] for node in worker["nodes"]) / packets
 
     # A few packets at a time cost much more each than full vectors.
     assert cost(test["steps"][0]) > 3 * cost(test["steps"][2])
@@ -286,10 +286,10 @@ def test_frames_of_many_sizes(tmp_path):
     assert '<figure id="sweep">' in (tmp_path / "page.html").read_text()
 
 
-def search(tmp_path, *words):
+def search(tmp_path, *words, width=2):
     file = tmp_path / "session.json"
     done = run(
-        QUIVER, "loadtest", "search", "-p", "bench", "--direction", "uni", "--trial", "0.2", "--duration-sum", "0.6", "--width", "2", "--drain", "0.05",
+        QUIVER, "loadtest", "search", "-p", "bench", "--direction", "uni", "--trial", "0.2", "--duration-sum", "0.6", "--width", width, "--drain", "0.05",
         "--session", file, *words, timeout=200,
     )  # fmt: skip
     (test,) = json.loads(file.read_text())["tests"]
@@ -327,6 +327,38 @@ def test_what_is_lost_at_all_rates_keeps_ndr_from_being_pdr(tmp_path):
     assert pdr["conditional_throughput"] == pytest.approx(test["most_pps"] * (1 - 1 / 333), rel=0.001)
     assert test["mrr"]["trials"] == 10 and test["mrr"]["mean"] == pytest.approx(pdr["conditional_throughput"], rel=0.02)
     assert "MRR" in said
+
+
+@pytest.mark.alone
+def test_the_longest_burst_tells_what_a_device_holds(tmp_path):
+    # 29.8 kpps come and 12 go: a queue of 100 is full after 167.6 packets, which are 100 more than went meanwhile.
+    said, test = search(tmp_path, "--dut", "reference:capacity=12kpps,queue=100", "--speed", "20m", "--back-to-back", "4", width=5)
+    found = test["back_to_back"]
+    assert found["times"] == 4 and found["limit"] == int(2 * test["most_pps"])
+    assert 150 < found["least"] <= found["mean"] <= found["most"] < 190, found
+    assert found["implied"] == pytest.approx(found["mean"] / test["most_pps"])
+    assert found["corrected"] * test["most_pps"] == pytest.approx(100, rel=0.15)
+    assert "Back-to-back, each port: 1" in said
+
+
+@pytest.mark.alone
+def test_a_device_that_carries_the_line_has_no_longest_burst(tmp_path):
+    said, test = search(tmp_path, "--dut", "reference:", "--speed", "1m", "--back-to-back", "3", width=20)
+    assert test["back_to_back"]["least"] == test["back_to_back"]["limit"] and test["back_to_back"]["times"] == 1
+    assert "no burst is too long" in said
+
+
+@pytest.mark.alone
+def test_recovery_is_as_long_as_was_planted(tmp_path):
+    said, test = search(tmp_path, "--dut", "reference:lose=2,above=100kpps,recover=300ms", "--speed", "200m", "--recovery", "0.5", "--html", tmp_path / "page.html")
+    found = test["recovery"]
+    assert 85e3 < test["found"][0]["lower"] < 101e3, test["found"]
+    assert found["overload"] == pytest.approx(1.1 * test["found"][0]["lower"]) and found["reduced"] == pytest.approx(found["overload"] / 2)
+    assert found["lost"] > 1000 and len(found["times"]) == 3
+    # The device looks each millisecond how much came.
+    assert all(0.28 < time < 0.31 for time in found["times"]), found
+    assert "Recovery from 0 s" in said or "Recovery from 1 s" in said
+    assert "packets are lost after an overload for" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.alone
@@ -383,3 +415,38 @@ def test_a_device_that_goes_away_ends_each_method_and_is_told():
     for words in (("search", "--trial", "0.5"), ("sweep", "-d", "1"), ("saturate", "-d", "1"), ("ramp", "-wd", "2", "-rd", "1"), ("soak", "-d", "5")):
         done = run(QUIVER, "loadtest", *words, *ports, check=False)
         assert done.returncode == 1 and "ended with exit status: 0" in done.stderr, (words, done.stderr)
+
+
+def test_what_was_measured_until_a_device_went_away_is_kept(tmp_path):
+    ports = ("--dut", "exec:sleep 2.5", "--port", "null", "--port", "null", "--speed", "10m")
+    for words in (("sweep", "-d", "0.5"), ("saturate", "--rates", "1,2,3,4,5,6,7,8", "-d", "0.5"), ("search", "--trial", "0.3", "--mrr")):
+        file = tmp_path / f"{words[0]}.json"
+        done = run(QUIVER, "loadtest", *words, *ports, "--session", file, "--html", tmp_path / "page.html", check=False)
+        assert done.returncode == 1 and "what was counted until then is above" in done.stderr, done.stderr
+        (test,) = json.loads(file.read_text())["tests"]
+        assert "ended with exit status: 0" in test["failure"]
+        measured = test["mrr"]["trials"] if words[0] == "search" else len(test["steps"])
+        assert 1 <= measured <= 4, (words, measured)
+        assert (tmp_path / "page.html").exists()
+
+
+def test_energy_is_what_a_meter_said_by_packet(tmp_path):
+    done = run(QUIVER, "loadtest", "run", "--dut", "reference:", "-m", "20kpps", "-d", "0.5", "--watts", "12,17W", "-o", tmp_path / "run.json")
+    report = json.loads((tmp_path / "run.json").read_text())
+    pps = sum(port["received_pps"] for port in report["ports"])
+    assert report["energy"]["microjoules"] == pytest.approx(17e6 / pps, rel=0.05)
+    assert report["energy"]["microjoules_above_idle"] == pytest.approx(5e6 / pps, rel=0.05)
+    assert "Energy: 17 W, 12 W when idle: " in done.stdout
+    matrix("--dut", "quiver", "-d", "0.2", "-o", tmp_path, "--speed", "10m", "--watts", "12,17")
+    rows = json.loads((tmp_path / "report.json").read_text())["tests"][0]["rows"]
+    assert all(row["trial"]["energy"]["idle_watts"] == 12 for row in rows)
+    assert "<th>energy, as was told</th>" in (tmp_path / "report.html").read_text()
+    done = run(QUIVER, "loadtest", "run", "--dut", "null", "--watts", "17,12", check=False)
+    assert done.returncode != 0 and "and no fewer under load" in done.stderr
+
+
+def test_a_port_ends_after_as_many_packets_as_it_is_told():
+    report = json.loads(run(QUIVER, "loadtest", "run", "--dut", "reference:", "-p", "imix", "-m", "30kpps", "--direction", "bi", "--packets", "1234", "-o", "-").stdout)
+    assert report["ended"] == "sent"
+    assert [port["sent_packets"] + port["not_sent"]["refused"] for port in report["ports"]] == [1234, 1234]
+    assert [port["lost_packets"] for port in report["ports"]] == [0, 0]

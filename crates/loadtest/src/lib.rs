@@ -5,11 +5,12 @@
 //! brings (ARP, neighbour discovery, pings) goes the way that it goes in any router.
 //!
 //! Read in this order: [`arithmetic`] (what sizes mean), [`profile`] (what is sent), [`tag`] (how a packet is known again),
-//! [`generate`], [`receive`], [`port`], [`device`] (what is under test), [`run`], [`report`]; then [`method`] and [`session`], with [`load`] and [`verdict`].
+//! [`generate`], [`receive`], [`port`], [`device`] (what is under test), [`run`], [`report`]; then [`method`] and [`session`], with [`load`] and [`verdict`];
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
 pub mod device;
+pub mod energy;
 pub mod frame;
 pub mod generate;
 pub mod layout;

@@ -30,6 +30,9 @@ pub struct NodeLoad {
     pub empty: u64,
     pub packets: u64,
     pub clocks: u64,
+    /// Of these, those of calls that brought nothing.
+    #[serde(default)]
+    pub empty_clocks: u64,
 }
 
 /// What a node is for.
@@ -57,15 +60,22 @@ pub struct Shares {
     pub waiting: f64,
 }
 
+impl Shares {
+    /// All but asking in vain and waiting.
+    pub fn busy(&self) -> f64 {
+        self.input + self.graph + self.output
+    }
+}
+
 impl NodeLoad {
     /// Packets of a call that brought some.
     pub fn vectors_per_call(&self) -> f64 {
         self.packets as f64 / ((self.calls - self.empty.min(self.calls)) as f64).max(1.0)
     }
 
-    /// Clocks of calls that brought nothing, as if each cost as much as any.
-    pub fn idle_clocks(&self) -> f64 {
-        self.clocks as f64 * self.empty as f64 / (self.calls as f64).max(1.0)
+    /// Clocks of calls that brought something.
+    pub fn busy_clocks(&self) -> f64 {
+        self.clocks.saturating_sub(self.empty_clocks) as f64
     }
 }
 
@@ -84,6 +94,7 @@ impl WorkerLoad {
                     empty: run.empty,
                     packets: run.packets,
                     clocks: run.clocks,
+                    empty_clocks: if kind == Kind::Input { run.empty_clocks } else { 0 },
                 })
             });
             let word = |word| graph.counters().workers.value(worker, word, 0);
@@ -97,6 +108,26 @@ impl WorkerLoad {
             }
         };
         (0..graph.workers()).map(of_worker).collect()
+    }
+
+    /// What it did since an earlier time, so many seconds ago.
+    pub fn since(&self, before: Option<&WorkerLoad>, seconds: f64) -> WorkerLoad {
+        let node = |node: &NodeLoad| {
+            let was = before.and_then(|before| before.nodes.iter().find(|was| was.name == node.name));
+            let less = |of: fn(&NodeLoad) -> u64| of(node).saturating_sub(was.map_or(0, of));
+            let (calls, empty) = (less(|node| node.calls), less(|node| node.empty));
+            let (packets, clocks) = (less(|node| node.packets), less(|node| node.clocks));
+            let empty_clocks = less(|node| node.empty_clocks);
+            NodeLoad { name: node.name.clone(), kind: node.kind, calls, empty, packets, clocks, empty_clocks }
+        };
+        WorkerLoad {
+            worker: self.worker,
+            seconds,
+            clocks: seconds * time::ticks_per_second(),
+            rounds: self.rounds.saturating_sub(before.map_or(0, |before| before.rounds)),
+            sleeps: self.sleeps.saturating_sub(before.map_or(0, |before| before.sleeps)),
+            nodes: self.nodes.iter().map(node).collect(),
+        }
     }
 
     /// Packets that devices brought.
@@ -113,27 +144,26 @@ impl WorkerLoad {
         self.inputs().max_by_key(|node| node.packets).map_or(0.0, NodeLoad::vectors_per_call)
     }
 
-    /// Rounds in which the busiest input found nothing, of all.
+    /// The share of its time in which it asked devices that had nothing. Not of its polls: a vector takes the time of thousands
+    /// that find nothing.
     pub fn idle_polls(&self) -> f64 {
-        let busiest = self.inputs().max_by_key(|node| node.packets);
-        busiest.map_or(0.0, |node| node.empty as f64 / (node.calls as f64).max(1.0))
+        self.inputs().map(|node| node.empty_clocks as f64).sum::<f64>() / self.clocks.max(1.0)
     }
 
     /// Clocks of each packet, node by node, without those that were spent on asking in vain.
     pub fn clocks_per_packet(&self) -> f64 {
-        let busy: f64 = self.nodes.iter().map(|node| node.clocks as f64 - node.idle_clocks()).sum();
-        busy / (self.received() as f64).max(1.0)
+        self.nodes.iter().map(NodeLoad::busy_clocks).sum::<f64>() / (self.received() as f64).max(1.0)
     }
 
     pub fn shares(&self) -> Shares {
         let mut shares = Shares::default();
         for node in &self.nodes {
-            let (all, idle) = (node.clocks as f64 / self.clocks, node.idle_clocks() / self.clocks);
-            shares.polling += idle;
+            let busy = node.busy_clocks() / self.clocks;
+            shares.polling += node.empty_clocks as f64 / self.clocks;
             match node.kind {
-                Kind::Input => shares.input += all - idle,
-                Kind::Graph => shares.graph += all - idle,
-                Kind::Output => shares.output += all - idle,
+                Kind::Input => shares.input += busy,
+                Kind::Graph => shares.graph += busy,
+                Kind::Output => shares.output += busy,
             }
         }
         shares.waiting = (1.0 - shares.input - shares.graph - shares.output - shares.polling).max(0.0);

@@ -95,6 +95,14 @@ pub fn speed(text: &str) -> Result<f64, RateError> {
     Some(number * scale).filter(|speed| (1e3..=1e15).contains(speed)).ok_or_else(wrong)
 }
 
+/// Packets a second, more than none: `1mpps`.
+pub fn packets_a_second(text: &str) -> Option<f64> {
+    match text.parse() {
+        Ok(Rate::Packets(rate)) if rate > 0.0 => Some(rate),
+        _ => None,
+    }
+}
+
 fn prefix(letter: char) -> Option<f64> {
     match letter {
         'k' => Some(1e3),
@@ -113,6 +121,18 @@ fn split(text: &str) -> Option<(f64, &str)> {
 }
 
 impl Rate {
+    /// One of so many equal parts; as many as go stay as many as go.
+    pub fn divided(self, parts: f64) -> Rate {
+        match self {
+            Rate::Factor(value) => Rate::Factor(value / parts),
+            Rate::Packets(value) => Rate::Packets(value / parts),
+            Rate::Bits(value) => Rate::Bits(value / parts),
+            Rate::WireBits(value) => Rate::WireBits(value / parts),
+            Rate::Percent(value) => Rate::Percent(value / parts),
+            Rate::Maximum => Rate::Maximum,
+        }
+    }
+
     /// How a port's streams go on at it.
     ///
     /// # Errors

@@ -1,11 +1,13 @@
 //! What a run came to, as data that others read (JSON) and as text.
 
 use crate::arithmetic::{Bits, FrameSize, scaled, significant};
+use crate::energy::Energy;
 use crate::load::{Lost, WorkerLoad};
 use crate::probe::Probe;
 use crate::receive::Received;
 use crate::receive::heard::Heard;
 use crate::tester::{Counted, Finished};
+use crate::verdict::Verdict;
 use graph::time;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -27,12 +29,16 @@ pub struct Report {
     pub profile: String,
     pub description: String,
     pub device: String,
+    /// How it is run, as far as it is known.
+    pub device_mode: Option<String>,
     /// As it was asked for.
     pub rate: String,
     /// From the first packet that was due to the last.
     pub seconds: f64,
     /// How long packets were waited for after that.
     pub drained_seconds: f64,
+    /// Seconds from the start to the last change of the rate, if it was changed.
+    pub rate_changed_at: Option<f64>,
     /// Why it ended: `duration`, `sent`, `interrupt`, or what failed.
     pub ended: String,
     /// All that was due was sent, but for a thousandth. If not, what was lost says nothing of this rate.
@@ -43,7 +49,11 @@ pub struct Report {
     /// How late packets were made: the first of each vector.
     pub lateness: Option<Percentiles>,
     pub probe: Vec<Probe>,
+    /// Times that workers of the load tester were away: the longest, a thousand of each. And how many there were, and how long all
+    /// together.
     pub pauses: Vec<PauseReport>,
+    pub pause_count: u64,
+    pub away_seconds: f64,
     /// By port.
     pub carried: Vec<Carried>,
     /// How the load tester read each port: whether it kept up.
@@ -58,6 +68,10 @@ pub struct Report {
     pub device_load: Vec<WorkerLoad>,
     pub device_drops: Vec<Lost>,
     pub own_load: Vec<WorkerLoad>,
+    /// What it took, where that can be read, or was told.
+    pub energy: Option<Energy>,
+    /// What held it back.
+    pub verdict: Verdict,
     pub notes: Vec<String>,
 }
 
@@ -192,6 +206,9 @@ pub struct StreamReport {
     pub pdv: Option<Percentiles>,
     /// From one packet to the next, without sign (IPDV, RFC 5481 section 3.1).
     pub ipdv: Option<Percentiles>,
+    /// Seconds from the start to the time when the last packet was sent that is lost, or the one that came behind it; the end, when
+    /// nothing came behind it.
+    pub last_loss_at: Option<f64>,
     /// Seconds from the start to the longest delay.
     pub worst_at: Option<f64>,
     /// The longest delays.
@@ -243,6 +260,7 @@ impl StreamReport {
                 .iter()
                 .map(|&(ns, at)| Outlier { at: time::seconds(at.saturating_sub(began)), us: ns as f64 / 1e3 })
                 .collect(),
+            last_loss_at: received.last_loss.map(|at| time::seconds(at.saturating_sub(began))),
             worst_at: (!received.latency.is_empty()).then(|| time::seconds(received.worst_at.saturating_sub(began))),
         }
     }
@@ -329,11 +347,15 @@ pub struct PauseReport {
     pub us: f64,
 }
 
+/// What is no end that somebody wanted.
+pub fn failure(ended: &str) -> Option<&str> {
+    (!matches!(ended, "duration" | "sent" | "interrupt")).then_some(ended)
+}
+
 impl Report {
     /// Why it ended before its time, unless somebody wanted it to.
     pub fn failure(&self) -> Option<&str> {
-        let ended = self.ended.as_str();
-        (!matches!(ended, "duration" | "sent" | "interrupt")).then_some(ended)
+        failure(&self.ended)
     }
 
     /// Sums streams up by the port that sends them.
@@ -393,6 +415,9 @@ impl fmt::Display for Report {
             significant(self.seconds),
             self.ended
         )?;
+        if let Some(mode) = &self.device_mode {
+            writeln!(f, "Device under test: {mode}")?;
+        }
         writeln!(f)?;
         writeln!(
             f,
@@ -476,6 +501,10 @@ impl fmt::Display for Report {
             f,
             "L1 is counted on the wire, with frame check sequence, preamble and gap: 24 bytes more than in the buffer."
         )?;
+        if let Some(energy) = &self.energy {
+            writeln!(f, "Energy: {energy}")?;
+        }
+        writeln!(f, "Verdict: {}", self.verdict.line())?;
         for note in &self.notes {
             writeln!(f, "Note: {note}")?;
         }

@@ -1,10 +1,12 @@
 //! One run: what is sent, for how long, through what; and its report.
 
 use crate::device::kernel::KernelDevice;
+use crate::device::plant::Plant;
 use crate::device::process::Process;
 use crate::device::quiver::QuiverDevice;
 use crate::device::reference::{Counts, Impairments, wire};
 use crate::device::testpmd::TestpmdDevice;
+use crate::energy::{Energy, Meters, Watts};
 use crate::load::{Lost, WorkerLoad};
 use crate::port::PortSpec;
 use crate::probe::{line_clocks, probe};
@@ -15,6 +17,8 @@ use crate::report::{
     TOLERANCE, share,
 };
 use crate::tester::{Counted, Options, Outcome, TestError, Tester};
+use crate::verdict::Verdict;
+use graph::time;
 use std::fmt;
 use std::process::Command;
 use std::str::FromStr;
@@ -29,16 +33,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// Most samples of a run.
 const MAX_SAMPLES: usize = 100_000;
-/// Pauses that a report has one by one.
-const MAX_PAUSES: usize = 1000;
 
 /// What is between the ports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceSpec {
     /// Whatever is behind the ports that are given.
     Outside,
-    /// This program's router, in this process.
-    Quiver,
+    /// This program's router, in this process, with what is wrong with it.
+    Quiver(Plant),
     /// The known device, in this process.
     Reference(Impairments),
     /// Ports that discard: how fast packets are made.
@@ -55,7 +57,8 @@ impl fmt::Display for DeviceSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             DeviceSpec::Outside => "outside",
-            DeviceSpec::Quiver => "quiver",
+            DeviceSpec::Quiver(plant) if *plant != Plant::default() => return write!(f, "quiver:{plant}"),
+            DeviceSpec::Quiver(_) => "quiver",
             DeviceSpec::Reference(_) => "reference",
             DeviceSpec::Null => "null",
             DeviceSpec::Kernel => "kernel",
@@ -70,17 +73,28 @@ impl FromStr for DeviceSpec {
 
     fn from_str(text: &str) -> Result<DeviceSpec, String> {
         match text.split_once(':').unwrap_or((text, "")) {
-            ("quiver", "") => Ok(DeviceSpec::Quiver),
+            ("quiver", plant) => plant.parse().map(DeviceSpec::Quiver),
             ("null", "") => Ok(DeviceSpec::Null),
             ("reference", impairments) => impairments.parse().map(DeviceSpec::Reference),
             ("kernel", "") => Ok(DeviceSpec::Kernel),
             ("testpmd", "") => Ok(DeviceSpec::Testpmd),
             ("exec", command) if !command.is_empty() => Ok(DeviceSpec::Command(command.into())),
             _ => Err(format!(
-                "`{text}' is no device: there are `quiver', `kernel', `testpmd', `null', `reference[:lose=1000,delay=1ms,...]' \
-                 and, behind ports, `exec:COMMAND'"
+                "`{text}' is no device: there are `quiver[:card=1mpps,...]', `kernel', `testpmd', `null', \
+                 `reference[:lose=1000,delay=1ms,...]' and, behind ports, `exec:COMMAND'"
             )),
         }
+    }
+}
+
+impl DeviceSpec {
+    pub fn is_quiver(&self) -> bool {
+        matches!(self, DeviceSpec::Quiver(_))
+    }
+
+    /// Behind ports that are given.
+    pub fn is_outside(&self) -> bool {
+        matches!(self, DeviceSpec::Outside | DeviceSpec::Command(_))
     }
 }
 
@@ -96,6 +110,8 @@ pub struct Plan {
     pub rate: Rate,
     /// Both ports of each pair send.
     pub is_bidirectional: bool,
+    /// Each port ends after so many packets.
+    pub packets: Option<u64>,
     pub duration: Duration,
     pub interval: Duration,
     /// It is over when nothing has come for so long after the last was sent.
@@ -111,6 +127,8 @@ pub struct Plan {
     pub buffers: u32,
     /// Packets are told apart and accounted for; else only ports count.
     pub accounts: bool,
+    /// What a meter at the plug said.
+    pub watts: Option<Watts>,
 }
 
 /// A device that was started beside this process.
@@ -152,6 +170,7 @@ pub struct Bench {
     pub cores: Vec<Option<u32>>,
     probe: Vec<crate::probe::Probe>,
     line_clocks: Option<f64>,
+    meters: Option<Meters>,
 }
 
 impl Bench {
@@ -161,16 +180,17 @@ impl Bench {
     /// What cannot be opened, or does not answer.
     pub fn new(plan: &Plan) -> Result<Bench, TestError> {
         let (cores, device_cores) = choose(plan);
+        let meters = if plan.watts.is_none() { Meters::here() } else { None };
         let probe = probe(&cores, PROBE);
         let line_clocks = match (&plan.device, cores.first(), device_cores.first()) {
-            (DeviceSpec::Quiver, Some(Some(own)), Some(Some(device))) if own != device => {
+            (DeviceSpec::Quiver(_), Some(Some(own)), Some(Some(device))) if own != device => {
                 Some(line_clocks(*own, *device))
             }
             _ => None,
         };
         let mut device = match plan.device {
-            DeviceSpec::Quiver => {
-                Some(QuiverDevice::start(&device_cores, plan.device_queues).map_err(TestError::Other)?)
+            DeviceSpec::Quiver(plant) => {
+                Some(QuiverDevice::start(&device_cores, plan.device_queues, plant).map_err(TestError::Other)?)
             }
             _ => None,
         };
@@ -182,7 +202,7 @@ impl Bench {
         let wrong = TestError::Other;
         let mut started = Started::default();
         let own: Vec<String> = match (&plan.device, &device) {
-            (DeviceSpec::Quiver, Some(device)) => device.ports.to_vec(),
+            (DeviceSpec::Quiver(_), Some(device)) => device.ports.to_vec(),
             (DeviceSpec::Kernel, _) => started.kernel.insert(KernelDevice::start().map_err(wrong)?).ports.to_vec(),
             (DeviceSpec::Testpmd, _) => {
                 let core = device_cores.first().copied().flatten();
@@ -205,7 +225,7 @@ impl Bench {
             }
             _ => Vec::new(),
         };
-        let is_outside = matches!(plan.device, DeviceSpec::Outside | DeviceSpec::Command(_));
+        let is_outside = plan.device.is_outside();
         if is_outside && plan.ports.is_empty() {
             return Err(TestError::Other(
                 "there are no ports: name some (`--port'), or a device in this process (`--dut')".into(),
@@ -240,7 +260,25 @@ impl Bench {
                 tester.wait(Instant::now() + LOOK / 5, &mut || device.tick());
             }
         }
-        Ok(Bench { tester, device, started, reference, cores, probe, line_clocks })
+        Ok(Bench { tester, device, started, reference, cores, probe, line_clocks, meters })
+    }
+
+    /// Says why, when a device that was started has ended.
+    ///
+    /// # Errors
+    /// Its exit code and its last words.
+    pub fn check(&mut self) -> Result<(), String> {
+        self.started.check()
+    }
+
+    /// How the device under test is run, as far as it is known: its version, its workers, how they ask for packets.
+    pub fn device_mode(&self) -> Option<String> {
+        if self.started.kernel.is_some() {
+            let kernel = Machine::here(&[]).kernel;
+            return Some(format!("Linux {kernel}, routing in a network namespace behind two pairs of veth"));
+        }
+        let testpmd = self.started.testpmd.as_ref().map(TestpmdDevice::mode);
+        testpmd.or_else(|| self.device.as_ref().map(QuiverDevice::mode))
     }
 
     /// What it runs on.
@@ -262,7 +300,8 @@ impl Bench {
         let before: Vec<_> = (0..ports).map(|port| self.tester.port_counted(port)).collect();
         // What gateways are asked is not ours to leave unread: only the run is blind.
         self.tester.set_blind(!plan.accounts)?;
-        self.tester.start(&plan.profile, &senders, plan.rate)?;
+        self.meters.iter_mut().for_each(Meters::start);
+        self.tester.start(&plan.profile, &senders, plan.rate, plan.packets)?;
         let (mut samples, begun, mut sampled, mut rate) = (Vec::new(), Instant::now(), 1, plan.rate);
         let ended = loop {
             let device = &mut self.device;
@@ -271,6 +310,7 @@ impl Bench {
             self.tester.wait(until, &mut || device.iter_mut().for_each(QuiverDevice::tick));
             if Instant::now() >= next_sample {
                 sampled += 1;
+                self.meters.iter_mut().for_each(Meters::poll);
                 let sample = self.sample();
                 conduct.sampled(&sample);
                 if samples.len() < MAX_SAMPLES {
@@ -306,6 +346,11 @@ impl Bench {
         let device_load =
             self.device.as_ref().map(|device| WorkerLoad::of(&device.router, seconds)).unwrap_or_default();
         let own_load = WorkerLoad::of(self.tester.router(), seconds);
+        let forwarded = self.tester.counted().iter().map(|stream| stream.received).sum::<u64>() as f64 / seconds;
+        let energy = match (plan.watts, &mut self.meters) {
+            (Some(watts), _) => Energy::given(watts, forwarded),
+            (None, meters) => meters.as_mut().and_then(|meters| meters.energy(forwarded)),
+        };
         let own_runtime = self.tester.execute("show runtime")?;
         let mut last = self.sample();
         let device = &mut self.device;
@@ -327,7 +372,8 @@ impl Bench {
         let carried = before.into_iter().enumerate().map(carried).collect();
         let device_drops = self.device.as_ref().map(|device| Lost::of(&device.router)).unwrap_or_default();
         let report = self.report(plan, outcome, started, ended, samples);
-        Ok(Report { runtime, own_runtime, carried, device_load, own_load, device_drops, ..report })
+        let report = Report { runtime, own_runtime, carried, device_load, own_load, device_drops, energy, ..report };
+        Ok(Report { verdict: Verdict::of(&report), ..report })
     }
 
     /// What the router under test answers to a command, when it is in this process.
@@ -347,7 +393,8 @@ impl Bench {
     }
 
     fn report(&self, plan: &Plan, outcome: Outcome, started: f64, ended: String, samples: Vec<Sample>) -> Report {
-        let Outcome { streams, seconds, lateness, pauses, began, drained, heard } = outcome;
+        let Outcome { streams, seconds, lateness, pauses, pause_count, away, began, rate_changed, drained, heard } =
+            outcome;
         let named = |number: usize| {
             let port = &self.tester.ports()[number];
             (port.name.clone(), port.line)
@@ -365,13 +412,12 @@ impl Bench {
         } else if is_limited && not_sent > 0.0 {
             notes.push(format!("{} of what was due was not sent; that is no loss of the device.", share(not_sent)));
         }
-        if self.probe.iter().any(|probe| probe.pauses > 0) || !pauses.is_empty() {
+        if self.probe.iter().any(|probe| probe.pauses > 0) || pause_count > 0 {
             let longest = pauses.iter().map(|(.., length)| length.as_secs_f64() * 1e6).fold(0.0, f64::max);
             let bare = self.probe.iter().map(|probe| probe.longest_us).fold(0.0, f64::max);
             notes.push(format!(
-                "The machine pauses: {} times the generator was away, {longest:.0} us at most; with nothing to do, before the run, \
-                 {bare:.0} us at most.",
-                pauses.len()
+                "The machine pauses: {pause_count} times the generator was away, {longest:.0} us at most; with nothing to do, before \
+                 the run, {bare:.0} us at most."
             ));
         }
         for (number, heard) in heard.iter().enumerate() {
@@ -414,9 +460,11 @@ impl Bench {
             profile: plan.profile.name.clone(),
             description: plan.profile.description.clone(),
             device: plan.device.to_string(),
+            device_mode: self.device_mode(),
             rate: plan.rate.to_string(),
             seconds,
             drained_seconds: drained.as_secs_f64(),
+            rate_changed_at: rate_changed.map(|at| time::seconds(at.saturating_sub(began))),
             ended,
             kept_rate,
             ports,
@@ -426,9 +474,10 @@ impl Bench {
             probe: self.probe.clone(),
             pauses: pauses
                 .iter()
-                .take(MAX_PAUSES)
                 .map(|(worker, at, length)| PauseReport { worker: *worker, at: *at, us: length.as_secs_f64() * 1e6 })
                 .collect(),
+            pause_count,
+            away_seconds: away,
             carried: Vec::new(),
             runtime: None,
             heard,
@@ -437,6 +486,8 @@ impl Bench {
             own_load: Vec::new(),
             device_drops: Vec::new(),
             line_clocks: self.line_clocks,
+            energy: None,
+            verdict: Verdict::default(),
             notes,
         }
     }

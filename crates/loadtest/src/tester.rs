@@ -4,13 +4,13 @@ use crate::device::quiver::pin;
 use crate::frame::Ends;
 use crate::generate::schedule::{Line, Pace, Schedule};
 use crate::generate::spread::Spread;
-use crate::generate::{self, Generator, Pause, PortShare, Taken, Watched};
+use crate::generate::{self, Generator, Pause, PortShare, Stopped, Taken, Watched};
 use crate::port::PortSpec;
 use crate::profile::{Mode, Profile, ProfileError};
 use crate::program::{Maker, Program, mix_of};
 use crate::rate::{Mix, Rate, RateError};
 use crate::receive::heard::{Ear, Heard, Listener};
-use crate::receive::{self, Received, Receiver};
+use crate::receive::{self, Received, Receiver, Tracker};
 use command::CommandSet;
 use drivers::Device;
 use drivers::input::{self, DeviceInput};
@@ -102,6 +102,10 @@ pub struct Running {
     pub program: Arc<Program>,
     /// Packets a second that it is to send; none: as many as go.
     pub wanted: Option<f64>,
+    /// When its first packet was due, in ticks.
+    pub began: u64,
+    /// Its port ends after so many packets.
+    limit: Option<u64>,
     /// There the device brings packets: else nobody knows what became of them.
     pub is_heard: bool,
 }
@@ -110,6 +114,12 @@ impl Running {
     /// Whether its packets are known again when they come.
     pub fn is_accounted(&self) -> bool {
         self.is_heard && self.program.is_tagged()
+    }
+
+    /// Only who stops it ends it.
+    fn goes_on(&self) -> bool {
+        let is_endless = matches!(self.program.mode, Mode::Continuous | Mode::MultiBurst { bursts: None, .. });
+        is_endless && self.limit.is_none()
     }
 }
 
@@ -127,6 +137,10 @@ pub struct Counted {
     pub refused: u64,
     pub late: u64,
     pub starved: u64,
+    /// Delays of so many packets, all together and the longest, in nanoseconds.
+    pub timed: u64,
+    pub delays: u64,
+    pub longest: u64,
 }
 
 /// What a stream came to.
@@ -143,10 +157,15 @@ pub struct Outcome {
     pub seconds: f64,
     /// How late packets were made, in nanoseconds.
     pub lateness: Histogram<u64>,
-    /// When workers were away: the worker, seconds from the start, and how long.
+    /// When workers were away: the worker, seconds from the start, and how long; the longest. And how many there were, and how
+    /// long all together, in seconds.
     pub pauses: Vec<(usize, f64, Duration)>,
+    pub pause_count: u64,
+    pub away: f64,
     /// When the run began, in ticks.
     pub began: u64,
+    /// When the rate was changed last, in ticks; none: never.
+    pub rate_changed: Option<u64>,
     /// How long it took until nothing came any more.
     pub drained: Duration,
     /// How each port was read.
@@ -423,13 +442,17 @@ impl Tester {
         Ok((programs, mix))
     }
 
-    /// Sends a profile by these ports.
+    /// Sends a profile by these ports, which are idle, beside what others send; each ends after so many packets, if it is told.
     ///
     /// # Errors
     /// What does not fit together in the profile, or a rate of a line that nobody knows; then nothing is sent.
-    pub fn start(&mut self, profile: &Profile, senders: &[usize], rate: Rate) -> Result<(), TestError> {
-        let workers = self.router.graph.workers();
-        let (mut running, mut parts, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    pub fn start(
+        &mut self,
+        profile: &Profile,
+        senders: &[usize],
+        rate: Rate,
+        limit: Option<u64>,
+    ) -> Result<(), TestError> {
         let mut planned = Vec::new();
         for &port in senders {
             let (programs, mix) = self.programs(profile, port)?;
@@ -441,27 +464,39 @@ impl Tester {
                 profile.name
             )));
         }
-        self.ports.iter_mut().for_each(|port| port.heard_before = Ear::sum(&port.ears));
+        let more: usize = planned.iter().map(|(port, _, all)| all.len() * self.ports[*port].workers.len()).sum();
+        // None is called 0.
+        if self.parts.len() + more >= NUMBERS {
+            return Err(TestError::Other(format!(
+                "{more} streams, each counted once for each worker that sends it, are too many: {NUMBERS} have numbers"
+            )));
+        }
         let began = time::ticks() + time::to_ticks(AHEAD);
+        if self.running.is_empty() {
+            self.began = began;
+            self.ports.iter_mut().for_each(|port| port.heard_before = Ear::sum(&port.ears));
+        }
+        let workers = self.router.graph.workers();
         let mut shares: Vec<Vec<PortShare>> = (0..workers).map(|_| Vec::new()).collect();
+        let mut expected = Vec::new();
         for (port, pace, programs) in planned.into_iter().filter(|(.., programs)| !programs.is_empty()) {
             let (to, known) = (self.peer(port), &self.ports[port]);
             let tx_node = format!("{}-tx", port_name(port));
             let edge = self.router.graph.connect(self.generator, &tx_node)?;
             let senders = known.workers.clone();
-            let first = running.len();
+            let first = self.running.len();
             for program in &programs {
                 let wanted = match pace {
                     Pace::Factor(factor) => Some(program.rate * factor),
                     Pace::Maximum => None,
                 };
-                running.push(Running { port, to, program: program.clone(), wanted, is_heard: self.ports[to].is_heard });
+                let is_heard = self.ports[to].is_heard;
+                self.running.push(Running { port, to, program: program.clone(), wanted, began, limit, is_heard });
             }
             for (share, &worker) in senders.iter().enumerate() {
                 let (mut makers, mut numbers, mut lines) = (Vec::new(), Vec::new(), Vec::new());
                 for (at, program) in programs.iter().enumerate() {
-                    let number = self.next_number;
-                    self.next_number = self.next_number.checked_add(1).unwrap_or(1);
+                    let number = self.free_number();
                     makers.push(Maker::new(program, number, share, senders.len()));
                     numbers.push(number);
                     lines.push(Line {
@@ -471,23 +506,29 @@ impl Tester {
                         share,
                         shares: senders.len(),
                     });
-                    parts.push(Part { number, stream: first + at });
+                    self.parts.push(Part { number, stream: first + at });
                     expected.push((number, self.ports[to].interface.0));
                 }
-                let schedule = Schedule::new(&lines, pace, began);
+                let mut schedule = Schedule::new(&lines, pace, began);
+                if let Some(limit) = limit {
+                    let (share, shares) = (share as u64, senders.len() as u64);
+                    schedule = schedule.limited_to(limit / shares + u64::from(share < limit % shares));
+                }
                 let taken = self.ports[port].taken[worker].clone();
                 shares[worker].push(PortShare::new(self.ports[port].interface, edge, schedule, makers, numbers, taken));
             }
         }
-        let numbers = || parts.iter().map(|part| usize::from(part.number));
+        let numbers = || expected.iter().map(|(number, _)| usize::from(*number));
         self.tx.clear(numbers());
         self.rx.clear(numbers());
         let (receiver, generator) = (self.receiver, self.generator);
         for worker in 0..workers {
-            let expected = expected.clone();
+            // Made here: a worker that has others to account for is not kept.
+            let tracker = |&(number, interface): &(u16, u32)| (number, Box::new(Tracker::new(interface)));
+            let trackers: Vec<(u16, Box<Tracker>)> = expected.iter().map(tracker).collect();
             self.router.graph.ask(worker, move |core| {
                 if let Some(receiver) = core.node::<Receiver>(receiver) {
-                    receiver.start(&expected);
+                    receiver.start(trackers);
                 }
             })?;
         }
@@ -498,8 +539,18 @@ impl Tester {
                 }
             });
         }
-        (self.running, self.parts, self.began) = (running, parts, began);
         Ok(())
+    }
+
+    /// A number for a share of a stream that none has which runs. There is one.
+    fn free_number(&mut self) -> u16 {
+        loop {
+            let number = self.next_number;
+            self.next_number = number.checked_add(1).unwrap_or(1);
+            if !self.parts.iter().any(|part| part.number == number) {
+                return number;
+            }
+        }
     }
 
     /// Lets all that comes end unread, or not: to see what accounting costs. Nothing but the ports' own counts is known then.
@@ -524,16 +575,10 @@ impl Tester {
     /// When it is a share of a line that nobody knows.
     pub fn set_rate(&mut self, port: Option<usize>, rate: Rate) -> Result<(), TestError> {
         for number in (0..self.ports.len()).filter(|number| port.is_none_or(|port| port == *number)) {
-            let programs: Vec<Arc<Program>> = self
-                .running
-                .iter()
-                .filter(|stream| stream.port == number)
-                .map(|stream| stream.program.clone())
-                .collect();
-            if programs.is_empty() {
+            if self.running.iter().all(|stream| stream.port != number) {
                 continue;
             }
-            let pace = rate.pace(&mix_of(&programs, self.ports[number].line))?;
+            let pace = rate.pace(&self.running_mix(number))?;
             for stream in self.running.iter_mut().filter(|stream| stream.port == number) {
                 stream.wanted = match pace {
                     Pace::Factor(factor) => Some(stream.program.rate * factor),
@@ -550,6 +595,13 @@ impl Tester {
             }
         }
         Ok(())
+    }
+
+    /// What a port sends, taken together.
+    pub fn running_mix(&self, port: usize) -> Mix {
+        let own = self.running.iter().filter(|stream| stream.port == port);
+        let programs: Vec<Arc<Program>> = own.map(|stream| stream.program.clone()).collect();
+        mix_of(&programs, self.ports[port].line)
     }
 
     /// The streams that run.
@@ -576,6 +628,11 @@ impl Tester {
             counted.reached += reached.unwrap_or(0).saturating_sub(refused);
             counted.received += rx(receive::word::PACKETS);
             counted.received_bytes += rx(receive::word::BYTES);
+            counted.timed += rx(receive::word::TIMED);
+            counted.delays = counted.delays.wrapping_add(rx(receive::word::DELAYS));
+            let threads = 0..self.router.graph.workers();
+            let longest = threads.map(|thread| self.rx.value(thread, at, receive::word::LONGEST)).max();
+            counted.longest = counted.longest.max(longest.unwrap_or(0));
         }
         all
     }
@@ -594,83 +651,141 @@ impl Tester {
 
     /// Whether all streams have sent what they had to.
     pub fn has_ended(&self) -> bool {
-        let goes_on = |mode: Mode| matches!(mode, Mode::Continuous | Mode::MultiBurst { bursts: None, .. });
-        if self.running.iter().any(|stream| goes_on(stream.program.mode)) {
+        (0..self.ports.len()).all(|port| self.port_has_ended(port))
+    }
+
+    /// The same of a port's.
+    pub fn port_has_ended(&self, port: usize) -> bool {
+        if self.running.iter().any(|stream| stream.port == port && stream.goes_on()) {
             return false;
         }
-        let generator = self.generator;
+        let (generator, interface) = (self.generator, self.ports[port].interface);
         (0..self.router.graph.workers()).all(|worker| {
-            let asked = self
-                .router
-                .graph
-                .ask(worker, move |core| core.node::<Generator>(generator).is_none_or(|node| node.has_ended()));
+            let asked = self.router.graph.ask(worker, move |core| {
+                core.node::<Generator>(generator).is_none_or(|node| node.has_ended(interface))
+            });
             asked.unwrap_or(false)
         })
     }
 
-    /// Stops, waits until nothing has come for as long as `drain`, and reads what there is to read.
+    /// Stops all, waits until nothing has come for as long as `drain`, and reads what there is to read.
     ///
     /// # Errors
     /// When a worker does not answer.
     pub fn stop(&mut self, drain: Duration, others: &mut dyn FnMut()) -> Result<Outcome, TestError> {
+        let all: Vec<usize> = (0..self.ports.len()).collect();
+        self.stop_ports(&all, drain, others)
+    }
+
+    /// The same of some ports, while others go on.
+    ///
+    /// # Errors
+    /// When a worker does not answer.
+    pub fn stop_ports(
+        &mut self,
+        ports: &[usize],
+        drain: Duration,
+        others: &mut dyn FnMut(),
+    ) -> Result<Outcome, TestError> {
         let (generator, receiver) = (self.generator, self.receiver);
         let mut lateness = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds make sense");
-        let (mut pauses, mut ended) = (Vec::new(), self.began);
+        let began = self.running.iter().filter(|stream| ports.contains(&stream.port)).map(|stream| stream.began).min();
+        let began = began.unwrap_or(self.began);
+        let (mut pauses, mut pause_count, mut away) = (Vec::new(), 0, 0.0);
+        let (mut ended, mut rate_changed) = (began, None);
+        let interfaces: Vec<InterfaceIndex> = ports.iter().map(|port| self.ports[*port].interface).collect();
         for worker in 0..self.router.graph.workers() {
-            let stopped =
-                self.router.graph.ask(worker, move |core| core.node::<Generator>(generator).map(Generator::stop))?;
-            let Some((late, away, at)) = stopped else { continue };
+            let interfaces = interfaces.clone();
+            let stopped = self.router.graph.ask(worker, move |core| {
+                core.node::<Generator>(generator).map(|generator| generator.stop(&interfaces))
+            })?;
+            let Some(Stopped { lateness: late, away: seen, at, paced_at }) = stopped else { continue };
+            pause_count += seen.count;
+            away += time::seconds(seen.ticks);
             ended = ended.max(at);
+            rate_changed = rate_changed.max(paced_at);
             for late in late.iter_recorded() {
                 let ns = time::seconds(late.value_iterated_to()) * 1e9;
                 lateness.saturating_record_n(ns as u64, late.count_at_value());
             }
-            pauses.extend(away.into_iter().filter(|pause| pause.began >= self.began).map(|Pause { began, length }| {
-                (worker, time::seconds(began - self.began), Duration::from_secs_f64(time::seconds(length)))
+            pauses.extend(seen.longest().filter(|pause| pause.began >= began).map(|Pause { began: at, length }| {
+                (worker, time::seconds(at - began), Duration::from_secs_f64(time::seconds(length)))
             }));
         }
-        let drained = self.drain(drain, others);
-        let counted = self.counted();
+        pauses.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let drained = self.drain(ports, drain, others);
+        let (gone, parts) = self.take(ports);
+        let numbers: Vec<u16> = parts.iter().map(|part| part.number).collect();
         let mut received: BTreeMap<usize, Received> = BTreeMap::new();
         for worker in 0..self.router.graph.workers() {
-            let stopped =
-                self.router.graph.ask(worker, move |core| core.node::<Receiver>(receiver).map(Receiver::stop))?;
-            for (number, of_worker) in stopped.into_iter().flatten() {
-                if let Some(part) = self.parts.iter().find(|part| part.number == number) {
-                    received.entry(part.stream).or_default().add(&of_worker);
+            let numbers = numbers.clone();
+            let stopped = self
+                .router
+                .graph
+                .ask(worker, move |core| core.node::<Receiver>(receiver).map(|receiver| receiver.stop(&numbers)))?;
+            for (number, tracker) in stopped.into_iter().flatten() {
+                if let Some(part) = parts.iter().find(|part| part.number == number) {
+                    received.entry(part.stream).or_default().add(&tracker.finish());
                 }
             }
         }
-        self.parts.clear();
-        let running = std::mem::take(&mut self.running);
-        let streams = running.into_iter().zip(counted).enumerate();
-        let streams = streams.map(|(at, (running, counted))| {
-            let received = received.remove(&at).unwrap_or_default();
-            Finished {
-                running,
-                counted: Counted { received: received.packets, received_bytes: received.bytes, ..counted },
-                received,
+        let streams = gone.into_iter().enumerate().map(|(at, (running, counted))| {
+            let mut received = received.remove(&at).unwrap_or_default();
+            let counted = Counted { received: received.packets, received_bytes: received.bytes, ..counted };
+            // Behind the last that came nothing shows that there were more.
+            if running.is_accounted() && counted.sent > counted.received && counted.sent > counted.reached {
+                received.last_loss = Some(ended);
             }
+            Finished { running, counted, received }
         });
         Ok(Outcome {
             streams: streams.collect(),
-            seconds: time::seconds(ended.saturating_sub(self.began)),
+            seconds: time::seconds(ended.saturating_sub(began)),
             lateness,
             pauses,
-            began: self.began,
+            pause_count,
+            away,
+            began,
+            rate_changed,
             drained,
             heard: self.ports.iter().map(|port| Ear::sum(&port.ears) - port.heard_before).collect(),
         })
     }
 
-    /// Waits until nothing has come for so long, or all has come; how long that took.
-    fn drain(&mut self, quiet: Duration, others: &mut dyn FnMut()) -> Duration {
+    /// Takes the streams of some ports out, with what was counted of them, and their shares.
+    fn take(&mut self, ports: &[usize]) -> (Vec<(Running, Counted)>, Vec<Part>) {
+        let counted = self.counted();
+        let (mut gone, mut places) = (Vec::new(), Vec::new());
+        let running = std::mem::take(&mut self.running);
+        for (stream, counted) in running.into_iter().zip(counted) {
+            let is_gone = ports.contains(&stream.port);
+            places.push((is_gone, if is_gone { gone.len() } else { self.running.len() }));
+            match is_gone {
+                true => gone.push((stream, counted)),
+                false => self.running.push(stream),
+            }
+        }
+        let mut parts = Vec::new();
+        for Part { number, stream } in std::mem::take(&mut self.parts) {
+            let (is_gone, stream) = places[stream];
+            let to = if is_gone { &mut parts } else { &mut self.parts };
+            to.push(Part { number, stream });
+        }
+        (gone, parts)
+    }
+
+    /// Waits until nothing has come of these ports' for so long, or all has come; how long that took.
+    fn drain(&mut self, ports: &[usize], quiet: Duration, others: &mut dyn FnMut()) -> Duration {
         const MOST: Duration = Duration::from_secs(30);
         let begun = Instant::now();
-        let (mut last, mut changed) = (self.counted(), Instant::now());
+        let own = |tester: &Tester| {
+            let counted = tester.running.iter().zip(tester.counted());
+            counted.filter(|(stream, _)| ports.contains(&stream.port)).map(|(_, counted)| counted).collect::<Vec<_>>()
+        };
+        let (mut last, mut changed) = (own(self), Instant::now());
         while changed.elapsed() < quiet && begun.elapsed() < MOST {
             self.wait(Instant::now() + LOOK, others);
-            let now = self.counted();
+            let now = own(self);
             if now != last {
                 (last, changed) = (now, Instant::now());
             }

@@ -32,7 +32,7 @@ impl Bench {
             true => Profile::parse("test.toml", profile).unwrap(),
             false => Profile::load(profile).unwrap(),
         };
-        self.tester.start(&profile, senders, rate.parse::<Rate>().unwrap()).unwrap();
+        self.tester.start(&profile, senders, rate.parse::<Rate>().unwrap(), None).unwrap();
         let end = Instant::now() + length;
         while Instant::now() < end && !self.tester.has_ended() {
             self.tester.wait(Instant::now() + Duration::from_millis(10), &mut || {});
@@ -191,7 +191,7 @@ fn runs_follow_each_other_at_other_rates() {
     let mut bench = Bench::new("");
     let first = bench.run("bench-var2-64b", &[0], "10kpps", Duration::from_millis(100));
     assert_eq!(first.streams[0].counted.sent, first.streams[0].received.packets);
-    bench.tester.start(&Profile::load("tcp-syn").unwrap(), &[0], "10kpps".parse().unwrap()).unwrap();
+    bench.tester.start(&Profile::load("tcp-syn").unwrap(), &[0], "10kpps".parse().unwrap(), None).unwrap();
     bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
     bench.tester.set_rate(None, "0".parse().unwrap()).unwrap();
     bench.tester.wait(Instant::now() + Duration::from_millis(20), &mut || {});
@@ -221,7 +221,7 @@ fn as_many_as_go_are_made_without_loss_of_the_wire() {
 fn a_wire_that_is_pulled_out_is_seen_and_the_rest_is_kept() {
     let mut bench = Bench::new("");
     let profile = Profile::load("bench").unwrap();
-    bench.tester.start(&profile, &[0], "10kpps".parse().unwrap()).unwrap();
+    bench.tester.start(&profile, &[0], "10kpps".parse().unwrap(), None).unwrap();
     bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
     assert_eq!(bench.tester.down(), None);
     bench.plug.store(false, Ordering::Relaxed);
@@ -237,9 +237,92 @@ fn a_wire_that_is_pulled_out_is_seen_and_the_rest_is_kept() {
 fn no_port_no_link_no_speed_is_said() {
     let profile = Profile::load("bench").unwrap();
     let mut bench = Bench::new("");
-    let error = bench.tester.start(&profile, &[0], "50%".parse().unwrap()).unwrap_err().to_string();
+    let error = bench.tester.start(&profile, &[0], "50%".parse().unwrap(), None).unwrap_err().to_string();
     assert!(error.contains("say `speed=10g' for the port"), "{error}");
     bench.plug.store(false, Ordering::Relaxed);
     let error = bench.tester.await_ready(&mut || {}).unwrap_err().to_string();
     assert!(error.contains("port 0 (end 0): its link is down"), "{error}");
+}
+
+#[test]
+fn ports_begin_and_end_one_by_one() {
+    let mut bench = Bench::new("lose=10,delay=2ms");
+    let profile = Profile::load("bench").unwrap();
+    let wait = |bench: &mut Bench, ms| bench.tester.wait(Instant::now() + Duration::from_millis(ms), &mut || {});
+    bench.tester.start(&profile, &[0], "10kpps".parse().unwrap(), None).unwrap();
+    wait(&mut bench, 200);
+    bench.tester.start(&profile, &[1], "5kpps".parse().unwrap(), Some(1000)).unwrap();
+    assert_eq!(bench.tester.running().iter().map(|stream| stream.port).collect::<Vec<_>>(), [0, 1]);
+    wait(&mut bench, 100);
+    // What is known while it runs: delays are those that were planted.
+    let counted = bench.tester.counted();
+    assert!(counted.iter().all(|stream| stream.timed > 100 && stream.received > 100), "{counted:?}");
+    // They are read one after the other while they change.
+    for Counted { timed, delays, longest, .. } in counted {
+        assert!(delays / timed > 1_900_000 && longest >= 2_000_000, "{delays} {timed} {longest}");
+    }
+    let first = bench.tester.stop_ports(&[0], Duration::from_millis(100), &mut || {}).unwrap();
+    let [stream] = &first.streams[..] else { panic!("{}", first.streams.len()) };
+    assert_eq!((stream.running.port, stream.counted.sent), (0, read(&bench.counts[0].came)));
+    assert_eq!(stream.counted.received, stream.counted.sent - stream.counted.sent / 10);
+    // The other goes on to its end, and a third begins meanwhile.
+    assert_eq!(bench.tester.running().len(), 1);
+    bench.tester.start(&profile, &[0], "1kpps".parse().unwrap(), Some(10)).unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    while !bench.tester.has_ended() && Instant::now() < end {
+        wait(&mut bench, 5);
+    }
+    assert!(bench.tester.port_has_ended(0) && bench.tester.port_has_ended(1));
+    let second = bench.tester.stop(Duration::from_millis(100), &mut || {}).unwrap();
+    let mut ended: Vec<_> = second
+        .streams
+        .iter()
+        .map(|stream| (stream.running.port, stream.counted.sent, stream.received.packets))
+        .collect();
+    ended.sort_unstable();
+    // Each tenth of all that came was lost, of which the first stream had its share.
+    let before = stream.counted.sent;
+    assert_eq!(ended, [(0, 10, 10 - ((before + 10) / 10 - before / 10)), (1, 1000, 900)]);
+    assert!(bench.tester.running().is_empty());
+}
+
+#[test]
+fn a_limit_is_of_a_ports_streams_together() {
+    let mut bench = Bench::new("");
+    let stream = |size| format!("[[stream]]\nsize = {size}\nlayers = [{{ ipv4 = {{}} }}, {{ udp = {{}} }}]\n");
+    let profile = Profile::parse("test.toml", &(stream(60) + &stream(1514))).unwrap();
+    bench.tester.start(&profile, &[0, 1], "100kpps".parse().unwrap(), Some(777)).unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    while !bench.tester.has_ended() && Instant::now() < end {
+        bench.tester.wait(Instant::now() + Duration::from_millis(5), &mut || {});
+    }
+    let outcome = bench.tester.stop(Duration::from_millis(100), &mut || {}).unwrap();
+    for port in [0, 1] {
+        let own = || outcome.streams.iter().filter(|stream| stream.running.port == port);
+        assert_eq!(own().map(|stream| stream.counted.sent + stream.counted.refused).sum::<u64>(), 777);
+        assert_eq!(
+            own().map(|stream| stream.received.packets).sum::<u64>(),
+            own().map(|stream| stream.counted.sent).sum::<u64>()
+        );
+        assert!(own().all(|stream| stream.counted.sent > 300));
+    }
+}
+
+#[test]
+fn the_last_loss_after_an_overload_has_its_time() {
+    let mut bench = Bench::new("lose=2,above=50kpps,recover=50ms");
+    let profile = Profile::load("bench").unwrap();
+    let wait = |bench: &mut Bench, ms| bench.tester.wait(Instant::now() + Duration::from_millis(ms), &mut || {});
+    bench.tester.start(&profile, &[0], "200kpps".parse().unwrap(), None).unwrap();
+    wait(&mut bench, 200);
+    bench.tester.set_rate(None, "20kpps".parse().unwrap()).unwrap();
+    wait(&mut bench, 400);
+    let outcome = bench.tester.stop(Duration::from_millis(100), &mut || {}).unwrap();
+    let [stream] = &outcome.streams[..] else { panic!("{}", outcome.streams.len()) };
+    let fell = outcome.rate_changed.expect("it was changed");
+    let last = stream.received.last_loss.expect("half of it was lost");
+    let after = graph::time::seconds(last.saturating_sub(fell));
+    // The device looks each millisecond how much comes; the machine may have been away meanwhile.
+    assert!((0.048..0.060).contains(&after) || !outcome.pauses.is_empty(), "{after} {:?}", outcome.pauses);
+    assert_eq!(stream.counted.sent - stream.received.packets, read(&bench.counts[0].lost));
 }

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(3);
 /// What is kept of its words when it ends too early.
 const WORDS: u64 = 500;
+/// Of the beginning of its words so much is searched.
+const MOST_SEARCHED: usize = 16 << 10;
 
 /// A program that runs; dropping it ends it.
 #[derive(Debug)]
@@ -49,6 +51,14 @@ impl Process {
             Ok(None) => Ok(()),
             Err(error) => Err(format!("{}: {error}", self.name)),
         }
+    }
+
+    /// The first line that it wrote with a word in it, so far.
+    pub fn line_with(&self, word: &str) -> Option<String> {
+        let mut text = vec![0; MOST_SEARCHED];
+        let n = std::os::unix::fs::FileExt::read_at(&self.output, &mut text, 0).ok()?;
+        let text = String::from_utf8_lossy(&text[..n]);
+        text.lines().find(|line| line.contains(word)).map(String::from)
     }
 
     fn words(&mut self) -> String {

@@ -2,6 +2,7 @@
 //!
 //! It has the networks and routes of the usual profiles: `docs/guide/load-tester.md` lists them.
 
+use super::plant::Plant;
 use command::CommandSet;
 use drivers::memif::{self, Role};
 use graph::schedule;
@@ -48,11 +49,11 @@ pub struct QuiverDevice {
 }
 
 impl QuiverDevice {
-    /// Starts one, its workers on these cores; with as many queues as workers unless told.
+    /// Starts one, its workers on these cores; with as many queues as workers unless told. What is planted is wrong with it.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn start(cores: &[Option<u32>], queues: Option<u16>) -> Result<QuiverDevice, String> {
+    pub fn start(cores: &[Option<u32>], queues: Option<u16>, plant: Plant) -> Result<QuiverDevice, String> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let started = STARTED.fetch_add(1, Ordering::Relaxed);
         let text = |error: router::Error| format!("the router under test: {error}");
@@ -77,7 +78,9 @@ impl QuiverDevice {
                 hw_address: None,
                 zero_copy: false,
             };
-            let index = router.create(&name, Creation::Memif(options)).map_err(text)?;
+            let device = router.open(&name, &Creation::Memif(options));
+            let device = device.map_err(|error| format!("the router under test: {name}: {error}"))?;
+            let index = router.create_interface(&name, plant.into(device)).map_err(text)?;
             router.set_receive_mode(index, None, drivers::input::Mode::Polling).map_err(text)?;
             let net = number + 1;
             *port = format!(
@@ -140,6 +143,22 @@ impl QuiverDevice {
             }
         }
         known && !down
+    }
+
+    /// How it is run: its workers, its queues and how they are asked.
+    pub fn mode(&self) -> String {
+        let queues = || self.router.interfaces.iter().flat_map(|interface| &interface.receive_queues);
+        let mut modes: Vec<&str> = queues().map(|queue| queue.mode.name()).collect();
+        modes.sort_unstable();
+        modes.dedup();
+        let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let (workers, count) = (self.router.graph.workers(), queues().count());
+        format!(
+            "{}, {}, receive mode {}",
+            plural(workers, "worker"),
+            plural(count, "receive queue"),
+            modes.join(" and ")
+        )
     }
 
     /// Lets its control do what is due.

@@ -1,6 +1,8 @@
 //! A device that is known: a wire between two ports, in this process, that loses, delays, doubles and disorders packets
 //! exactly as it was told, and counts what it did. What the load tester says of it can be checked.
 
+use crate::arithmetic::FrameSize;
+use crate::rate::packets_a_second;
 use arrayvec::ArrayVec;
 use drivers::chain::{self, Chain};
 use drivers::{Device, FULL, Finishes, Link, Receive, ReceiveCounts, Transmit};
@@ -22,6 +24,8 @@ const RING: usize = 4096;
 const HELD: Duration = Duration::from_millis(5);
 /// Over which time the rate is taken that decides whether packets are lost.
 const WINDOW: Duration = Duration::from_millis(1);
+/// Frames end in the middle of one, or not, with their frame check sequence.
+const CACHE_LINE: u32 = 64;
 
 /// What it does to packets, in each direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,8 +34,12 @@ pub struct Impairments {
     pub lose: Option<u64>,
     /// But only while more packets a second come than this.
     pub above: f64,
+    /// And for so long after it.
+    pub recover: Duration,
     /// Forwards so many packets a second at most,
     pub capacity: Option<f64>,
+    /// those whose frames end within a cache line more slowly,
+    pub partial: Option<f64>,
     /// and lets so many wait for it.
     pub queue: u32,
     pub delay: Duration,
@@ -47,7 +55,9 @@ impl Default for Impairments {
         Impairments {
             lose: None,
             above: 0.0,
+            recover: Duration::ZERO,
             capacity: None,
+            partial: None,
             queue: 1024,
             delay: Duration::ZERO,
             duplicate: None,
@@ -60,29 +70,30 @@ impl Default for Impairments {
 impl FromStr for Impairments {
     type Err = String;
 
-    /// `lose=1000,above=1mpps,capacity=2mpps,queue=1024,delay=100us,duplicate=500,reorder=700,by=3`.
+    /// `lose=1000,above=1mpps,recover=5ms,capacity=2mpps,partial=1mpps,queue=1024,delay=100us,duplicate=500,reorder=700,by=3`.
     fn from_str(text: &str) -> Result<Impairments, String> {
         let mut impairments = Impairments::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             let wrong = |what: &str| format!("`{part}': {what}");
             let count = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(|| wrong("a number from 1 on"));
-            let rate = || match value.parse() {
-                Ok(crate::rate::Rate::Packets(rate)) if rate > 0.0 => Ok(rate),
-                _ => Err(wrong("packets a second, as 1mpps")),
-            };
+            let rate = || packets_a_second(value).ok_or_else(|| wrong("packets a second, as 1mpps"));
+            let time = || duration(value).ok_or_else(|| wrong("a time up to 10 s, as 100us"));
             match key {
                 "lose" => impairments.lose = Some(count()?),
                 "above" => impairments.above = rate()?,
                 "capacity" => impairments.capacity = Some(rate()?),
                 "queue" => impairments.queue = count()?.try_into().map_err(|_| wrong("too many"))?,
-                "delay" => impairments.delay = duration(value).ok_or_else(|| wrong("a time up to 10 s, as 100us"))?,
+                "partial" => impairments.partial = Some(rate()?),
+                "recover" => impairments.recover = time()?,
+                "delay" => impairments.delay = time()?,
                 "duplicate" => impairments.duplicate = Some(count()?),
                 "reorder" => impairments.reorder = Some(count()?),
                 "by" => impairments.by = count()?,
                 _ => {
                     return Err(wrong(
-                        "the reference device knows lose, above, capacity, queue, delay, duplicate, reorder and by",
+                        "the reference device knows lose, above, recover, capacity, partial, queue, delay, duplicate, reorder \
+                         and by",
                     ));
                 }
             }
@@ -199,6 +210,9 @@ struct Meter {
     packets: u64,
     window: u64,
     is_above: bool,
+    /// When the rate was too high last, and for how long that is felt.
+    was_above: u64,
+    recover: u64,
 }
 
 impl Ingress {
@@ -214,7 +228,14 @@ impl Ingress {
             burst: Box::default(),
             counts: counts.clone(),
             plug: plug.clone(),
-            meter: Meter { start: 0, packets: 0, window: time::to_ticks(WINDOW), is_above: impairments.above == 0.0 },
+            meter: Meter {
+                start: 0,
+                packets: 0,
+                window: time::to_ticks(WINDOW),
+                is_above: impairments.above == 0.0,
+                was_above: 0,
+                recover: time::to_ticks(impairments.recover),
+            },
             eligible: 0,
             forwarded: 0,
             busy_until: 0.0,
@@ -223,13 +244,16 @@ impl Ingress {
     }
 
     /// When a packet is to come out; none: it is lost.
-    fn decide(&mut self, now: u64) -> Option<u64> {
+    fn decide(&mut self, now: u64, length: u16) -> Option<u64> {
         if self.impairments.above > 0.0 {
             self.meter.packets += 1;
             let passed = now.saturating_sub(self.meter.start);
             if passed >= self.meter.window {
                 let rate = self.meter.packets as f64 / passed as f64 * time::ticks_per_second();
-                self.meter.is_above = rate > self.impairments.above;
+                if rate > self.impairments.above {
+                    self.meter.was_above = now;
+                }
+                self.meter.is_above = self.meter.was_above > 0 && now - self.meter.was_above <= self.meter.recover;
                 (self.meter.start, self.meter.packets) = (now, 0);
             }
         }
@@ -240,7 +264,8 @@ impl Ingress {
             }
         }
         let mut leaves = now;
-        if let Some(capacity) = self.impairments.capacity {
+        let is_partial = !FrameSize(length.into()).frame().is_multiple_of(CACHE_LINE);
+        if let Some(capacity) = self.impairments.partial.filter(|_| is_partial).or(self.impairments.capacity) {
             let each = time::ticks_per_second() / capacity;
             let begins = self.busy_until.max(now as f64);
             if begins - now as f64 > each * f64::from(self.impairments.queue) {
@@ -284,7 +309,7 @@ impl Transmit for Ingress {
             };
             vector.set_edge(i, edge::SENT);
             Counts::add(&self.counts.came);
-            let Some(due) = self.decide(now) else {
+            let Some(due) = self.decide(now, row.length) else {
                 Counts::add(&self.counts.lost);
                 continue;
             };
@@ -413,7 +438,10 @@ mod tests {
             (Some(500), Some(700), 5, Some(2e6), 64)
         );
         assert_eq!("".parse(), Ok(Impairments::default()));
+        let read: Impairments = "lose=2,above=1mpps,recover=5ms,capacity=2mpps,partial=1mpps".parse().unwrap();
+        assert_eq!((read.recover, read.partial), (Duration::from_millis(5), Some(1e6)));
         for (text, wrong) in [
+            ("partial=0pps", "packets a second"),
             ("lose=0", "from 1 on"),
             ("above=fast", "packets a second"),
             ("delay=3", "a time"),

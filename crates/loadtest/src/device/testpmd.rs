@@ -37,7 +37,7 @@ impl TestpmdDevice {
         let mut command = Command::new("dpdk-testpmd");
         // It wants a core for itself beside the one that forwards.
         let core = self.core.unwrap_or(0);
-        command.args(["--no-huge", "-m", "256", "--no-pci", "--no-telemetry"]);
+        command.args(["-v", "--no-huge", "-m", "256", "--no-pci", "--no-telemetry"]);
         command.args(["--file-prefix", &format!("quiver-loadtest-{}", std::process::id())]);
         command.args(["--lcores", &format!("0@{core},1@{core}")]);
         for (port, socket) in self.sockets.iter().enumerate() {
@@ -56,6 +56,14 @@ impl TestpmdDevice {
         self.process =
             Some(Process::start(command).map_err(|error| format!("dpdk-testpmd (package dpdk-dev): {error}"))?);
         Ok(())
+    }
+
+    /// Its version, and what it does.
+    pub fn mode(&self) -> String {
+        let version = self.process.as_ref().and_then(|process| process.line_with("DPDK "));
+        // EAL: RTE Version: 'DPDK 22.11.9'
+        let version = version.and_then(|line| line.split('\'').nth(1).map(String::from));
+        format!("{}, forward mode io, one core", version.unwrap_or_else(|| "DPDK".into()))
     }
 
     /// Says why, when it has ended.

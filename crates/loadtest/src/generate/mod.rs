@@ -13,6 +13,8 @@ use graph::{
 };
 use hdrhistogram::Histogram;
 use schedule::{Pace, Schedule};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -96,6 +98,8 @@ pub struct Generator {
     /// How late packets were made, in ticks: the first of each vector.
     lateness: Histogram<u64>,
     pauses: Pauses,
+    /// When the pace was changed last, in ticks.
+    paced_at: u64,
     /// For packets that do not fit into one buffer; empty between rounds.
     more: Vec<PacketIndex>,
 }
@@ -111,6 +115,7 @@ impl Generator {
             tx,
             lateness: Histogram::new_with_bounds(1, 1 << 40, 2).expect("the bounds make sense"),
             pauses: Pauses::new(),
+            paced_at: 0,
             more: Vec::with_capacity(VECTOR_SIZE * (MAX_BUFFERS - 1)),
         }
     }
@@ -120,46 +125,96 @@ impl Generator {
         NodeSpec { name: NODE.into(), edges: NO_EDGES, counters: COUNTERS, trace }
     }
 
-    /// Sends these from now on, in place of all others.
+    /// Sends these from now on, beside all others.
     pub fn start(&mut self, shares: Vec<PortShare>) {
-        self.shares = shares;
-        self.lateness.reset();
-        self.pauses = Pauses::new();
+        if self.shares.is_empty() {
+            self.lateness.reset();
+            self.pauses = Pauses::new();
+            self.paced_at = 0;
+        }
+        self.shares.extend(shares);
     }
 
     /// Has one port, or all, go on at another pace.
     pub fn set_pace(&mut self, port: Option<InterfaceIndex>, pace: Pace) {
         let now = time::ticks();
+        self.paced_at = now;
         for share in self.shares.iter_mut().filter(|share| port.is_none_or(|port| share.interface == port)) {
             share.schedule.set_pace(pace, now);
         }
     }
 
-    /// Makes no more packets. How late they were, when the worker was away, and when that was, in ticks.
-    pub fn stop(&mut self) -> (Histogram<u64>, Vec<Pause>, u64) {
-        self.shares.clear();
-        (self.lateness.clone(), std::mem::take(&mut self.pauses.seen), time::ticks())
+    /// Makes no more packets for these ports.
+    pub fn stop(&mut self, ports: &[InterfaceIndex]) -> Stopped {
+        self.shares.retain(|share| !ports.contains(&share.interface));
+        Stopped {
+            lateness: self.lateness.clone(),
+            away: std::mem::replace(&mut self.pauses.seen, Away::new()),
+            at: time::ticks(),
+            paced_at: Some(self.paced_at).filter(|at| *at > 0),
+        }
     }
 
-    /// Whether there is nothing left to send.
-    pub fn has_ended(&self) -> bool {
-        self.shares.iter().all(|share| share.schedule.has_ended())
+    /// Whether a port has nothing left to send.
+    pub fn has_ended(&self, port: InterfaceIndex) -> bool {
+        self.shares.iter().filter(|share| share.interface == port).all(|share| share.schedule.has_ended())
     }
+}
+
+/// What is known of a worker that makes no more packets for a port.
+pub struct Stopped {
+    /// How late packets were, in ticks.
+    pub lateness: Histogram<u64>,
+    /// When the worker was away.
+    pub away: Away,
+    /// When it stopped, and when its pace was changed last, in ticks.
+    pub at: u64,
+    pub paced_at: Option<u64>,
 }
 
 /// A worker's time from one round to the next that is taken for a pause, when the round made no packets, and when it did:
 /// to hand many to the system takes a while.
 const PAUSE: Duration = Duration::from_micros(100);
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
-/// Most that are kept.
-const MAX_PAUSES: usize = 10_000;
+/// Most that are kept: the longest.
+const MAX_PAUSES: usize = 1000;
 
 /// A time during which a worker did not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pause {
     /// Ticks.
-    pub began: u64,
     pub length: u64,
+    pub began: u64,
+}
+
+/// Those of a run.
+#[derive(Default)]
+pub struct Away {
+    /// How many there were, and how long all together, in ticks.
+    pub count: u64,
+    pub ticks: u64,
+    /// The longest, the shortest of them first to be forgotten.
+    longest: BinaryHeap<Reverse<Pause>>,
+}
+
+impl Away {
+    fn new() -> Away {
+        Away { longest: BinaryHeap::with_capacity(MAX_PAUSES + 1), ..Away::default() }
+    }
+
+    fn note(&mut self, pause: Pause) {
+        self.count += 1;
+        self.ticks += pause.length;
+        self.longest.push(Reverse(pause));
+        if self.longest.len() > MAX_PAUSES {
+            self.longest.pop();
+        }
+    }
+
+    /// The longest, in no order.
+    pub fn longest(&self) -> impl Iterator<Item = Pause> {
+        self.longest.iter().map(|Reverse(pause)| *pause)
+    }
 }
 
 struct Pauses {
@@ -167,12 +222,12 @@ struct Pauses {
     /// Rounds are shorter: those that make no packets, and others.
     longest: [u64; 2],
     was_busy: bool,
-    seen: Vec<Pause>,
+    seen: Away,
 }
 
 impl Pauses {
     fn new() -> Pauses {
-        Pauses { last: 0, longest: [PAUSE, BUSY_PAUSE].map(time::to_ticks), was_busy: false, seen: Vec::new() }
+        Pauses { last: 0, longest: [PAUSE, BUSY_PAUSE].map(time::to_ticks), was_busy: false, seen: Away::new() }
     }
 
     #[inline(always)]
@@ -187,8 +242,8 @@ impl Pauses {
 
     #[cold]
     fn note(&mut self, now: u64, length: u64) {
-        if self.last > 0 && self.seen.len() < MAX_PAUSES {
-            self.seen.push(Pause { began: now - length, length });
+        if self.last > 0 {
+            self.seen.note(Pause { began: now - length, length });
         }
     }
 }
@@ -392,4 +447,30 @@ impl Transmit for Watched {
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "  stream {}, {} bytes", snapshot.row.target, snapshot.row.length)?;
     writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_pauses_the_longest_are_kept_and_all_are_counted() {
+        let mut pauses = Pauses::new();
+        let (ms, mut now) = (time::to_ticks(Duration::from_millis(1)), 1_000_000);
+        pauses.look(now);
+        for n in 0..3000u64 {
+            // A busy round, which may be long, and then one that is too long.
+            pauses.was_busy = true;
+            now += ms / 2;
+            pauses.look(now);
+            now += ms + n;
+            pauses.look(now);
+        }
+        assert_eq!((pauses.seen.count, pauses.seen.ticks), (3000, 3000 * ms + 2999 * 3000 / 2));
+        let mut lengths: Vec<u64> = pauses.seen.longest().map(|pause| pause.length - ms).collect();
+        lengths.sort_unstable();
+        assert_eq!(lengths, (2000..3000).collect::<Vec<u64>>());
+        let last = pauses.seen.longest().max().unwrap();
+        assert_eq!(last.began + last.length, now);
+    }
 }

@@ -61,6 +61,8 @@ pub struct Schedule {
     /// When it began, in ticks.
     start: u64,
     patience: u64,
+    /// Packets that may be sent yet, of all streams together.
+    left: u64,
 }
 
 /// What is due.
@@ -80,6 +82,7 @@ impl Schedule {
             pace,
             start,
             patience: 0,
+            left: u64::MAX,
         };
         schedule.set_intervals();
         for (stream, times) in schedule.times.iter().enumerate() {
@@ -89,6 +92,12 @@ impl Schedule {
             schedule.next.push(Reverse((first.saturating_add(turn), stream as u16)));
         }
         schedule
+    }
+
+    /// The same, that ends after so many packets, of all streams together.
+    pub fn limited_to(mut self, packets: u64) -> Schedule {
+        self.left = packets;
+        self
     }
 
     fn set_intervals(&mut self) {
@@ -139,7 +148,7 @@ impl Schedule {
 
     /// Whether nothing will be due ever again.
     pub fn has_ended(&self) -> bool {
-        self.next.is_empty()
+        self.next.is_empty() || self.left == 0
     }
 
     fn place(&self, ticks: u64) -> u64 {
@@ -149,10 +158,21 @@ impl Schedule {
     /// Writes whose packets are due to `order`, as many as it has places at most; `missed` is told of those that are too late
     /// to be sent.
     #[inline]
-    pub fn due(&mut self, now: u64, order: &mut [u16], mut missed: impl FnMut(u16, u64)) -> Due {
-        if self.is_paused() || now < self.start {
+    pub fn due(&mut self, now: u64, order: &mut [u16], missed: impl FnMut(u16, u64)) -> Due {
+        if self.is_paused() || now < self.start || self.left == 0 {
             return Due::default();
         }
+        if self.left == u64::MAX {
+            return self.next_due(now, order, missed);
+        }
+        let most = usize::try_from(self.left).map_or(order.len(), |left| left.min(order.len()));
+        let due = self.next_due(now, &mut order[..most], missed);
+        self.left -= due.packets as u64;
+        due
+    }
+
+    #[inline]
+    fn next_due(&mut self, now: u64, order: &mut [u16], mut missed: impl FnMut(u16, u64)) -> Due {
         let now = if self.is_limited() { self.place(now) } else { NEVER - 1 };
         let is_limited = self.is_limited();
         let mut due = Due::default();
@@ -317,6 +337,17 @@ mod tests {
             came.iter().filter(|(at, _)| *at > 0.15).take(9).map(|(_, stream)| stream.to_string()).collect();
         assert!(late.contains("001001"), "{late}");
         assert_eq!(came.iter().filter(|(_, stream)| *stream == 1).count(), 100);
+    }
+
+    #[test]
+    fn a_limit_is_of_all_streams_together() {
+        for lines in [vec![line(1e6)], vec![line(3e5), line(7e5)]] {
+            let mut schedule = Schedule::new(&lines, Pace::Factor(1.0), 1000).limited_to(1000);
+            assert!(!schedule.has_ended());
+            let (came, skipped) = run(&mut schedule, 0.01, 1e-5);
+            assert_eq!((came.len(), skipped, schedule.has_ended()), (1000, 0, true));
+            assert!(came.last().unwrap().0 < 1.1e-3);
+        }
     }
 
     #[test]

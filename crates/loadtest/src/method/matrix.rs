@@ -23,6 +23,9 @@ pub struct Matrix {
     /// Of each port's line.
     pub line_bps: f64,
     pub rows: Vec<Row>,
+    /// Why it ended too early, if it did.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 /// A test of it: what came of it, or why it was not run.
@@ -43,7 +46,7 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
     let line = bench.tester.ports().first().and_then(|port| port.line).ok_or_else(|| {
         TestError::Other("the table has shares of the line's rate, which is not known: give `--speed'".into())
     })?;
-    let mut matrix = Matrix { device: plan.device.to_string(), line_bps: line, rows: Vec::new() };
+    let mut matrix = Matrix { device: plan.device.to_string(), line_bps: line, rows: Vec::new(), failure: None };
     let count = 2 * TESTS.len();
     for (number, (direction, (test, profile))) in
         ["Unidirectional", "Bidirectional"].into_iter().flat_map(|way| TESTS.map(|test| (way, test))).enumerate()
@@ -63,13 +66,10 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
         };
         let share = 1.0 / count as f64;
         let title = format!("{}: {name}", plan.device);
-        let report = match watch.part(&mut bench, &plan, &title, number as f64 * share, share) {
-            Ok(report) => report,
-            // What was run until then is kept.
-            Err(error) => {
-                matrix.rows.push(Row { name, trial: None, left_out: Some(error.to_string()) });
-                break;
-            }
+        let Some(report) = watch.part(&mut bench, &plan, &title, number as f64 * share, share)? else {
+            matrix.failure = watch.failure.take();
+            matrix.rows.push(Row { name, trial: None, left_out: matrix.failure.clone() });
+            break;
         };
         let is_interrupted = report.ended == "interrupt";
         matrix.rows.push(Row { name, trial: Some(Trial::of(&report, plan.is_bidirectional)), left_out });
@@ -87,6 +87,10 @@ impl fmt::Display for Matrix {
             "{:<28}{:>14}{:>14}{:>16}{:>10}  verdict",
             self.device, "L2 bits/sec", "Packets/sec", "% of Line-Rate", "lost"
         )?;
+        let mode = self.rows.iter().find_map(|row| row.trial.as_ref()?.device_mode.as_ref());
+        if let Some(mode) = mode {
+            writeln!(f, "{mode}")?;
+        }
         for row in &self.rows {
             let Some(trial) = &row.trial else {
                 writeln!(f, "{:<28}left out: {}", row.name, row.left_out.as_deref().unwrap_or("unknown"))?;
@@ -102,6 +106,11 @@ impl fmt::Display for Matrix {
                 format!("{}%", significant(100.0 * trial.lost_share)),
                 trial.verdict.bound.words(),
             )?;
+        }
+        for row in &self.rows {
+            if let Some(energy) = row.trial.as_ref().and_then(|trial| trial.energy.as_ref()) {
+                writeln!(f, "  {:<26}{energy}", row.name)?;
+            }
         }
         Ok(())
     }

@@ -22,13 +22,20 @@ pub struct Watch<'a> {
     pub interrupted: &'a AtomicBool,
     /// Is told how it goes: what is being done, the share of the whole that is done, and the last sample.
     pub progress: &'a mut dyn FnMut(&str, f64, Option<&Sample>),
+    /// Why a method ended before it was done, though nobody wanted it to: the device or a port went away.
+    pub failure: Option<String>,
 }
 
-impl Watch<'_> {
-    /// Runs once, as so large a part of the whole, of which a share is done.
+impl<'a> Watch<'a> {
+    pub fn new(interrupted: &'a AtomicBool, progress: &'a mut dyn FnMut(&str, f64, Option<&Sample>)) -> Watch<'a> {
+        Watch { interrupted, progress, failure: None }
+    }
+
+    /// Runs once, as so large a part of the whole, of which a share is done. None: the device or a port went away, which
+    /// [`Watch::failure`] says; what was counted by then is no figure of a method.
     ///
     /// # Errors
-    /// As [`Bench::run`]; and when the device or a port goes away: what is counted from then on is no figure of a method.
+    /// As [`Bench::run`].
     pub fn part(
         &mut self,
         bench: &mut Bench,
@@ -36,13 +43,11 @@ impl Watch<'_> {
         name: &str,
         done: f64,
         part: f64,
-    ) -> Result<Report, TestError> {
+    ) -> Result<Option<Report>, TestError> {
         let seconds = plan.duration.as_secs_f64();
         let report = bench.run(plan, &mut Part { name, done, part, seconds, watch: self })?;
-        match report.failure() {
-            Some(why) => Err(TestError::Other(why.into())),
-            None => Ok(report),
-        }
+        self.failure = report.failure().map(String::from);
+        Ok(self.failure.is_none().then_some(report))
     }
 
     /// Runs once, and that is all: what was counted until it ended is kept, whatever ended it.

@@ -20,6 +20,9 @@ pub struct Saturation {
     pub device: String,
     pub profile: String,
     pub steps: Vec<Step>,
+    /// Why it ended too early, if it did.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 /// A rate.
@@ -39,19 +42,20 @@ impl Step {
     }
 }
 
-/// Runs it. The plan's rate and direction do not count. Interrupted, it has what was run.
+/// Runs it. The plan's rate and direction do not count. Interrupted, or without its device, it has what was run.
 ///
 /// # Errors
 /// When the device cannot be opened.
 pub fn run(plan: &Plan, rates: &[Rate], watch: &mut Watch<'_>) -> Result<Saturation, TestError> {
     let plan = Plan { is_bidirectional: false, device_queues: Some(1), device_workers: Some(1), ..plan.clone() };
     let mut bench = Bench::new(&plan)?;
-    let mut found =
-        Saturation { device: plan.device.to_string(), profile: plan.profile.name.clone(), steps: Vec::new() };
+    let (device, profile) = (plan.device.to_string(), plan.profile.name.clone());
+    let mut found = Saturation { device, profile, steps: Vec::new(), failure: None };
     for (number, &rate) in rates.iter().enumerate() {
         let part = 1.0 / rates.len() as f64;
         let plan = Plan { rate, ..plan.clone() };
-        let report = watch.part(&mut bench, &plan, &format!("{}: {rate}", plan.device), number as f64 * part, part)?;
+        let name = format!("{}: {rate}", plan.device);
+        let Some(report) = watch.part(&mut bench, &plan, &name, number as f64 * part, part)? else { break };
         found.steps.push(Step {
             rate: rate.to_string(),
             trial: Trial::of(&report, false),
@@ -61,6 +65,7 @@ pub fn run(plan: &Plan, rates: &[Rate], watch: &mut Watch<'_>) -> Result<Saturat
             break;
         }
     }
+    found.failure = watch.failure.take();
     Ok(found)
 }
 
@@ -73,7 +78,8 @@ impl Saturation {
 
 impl fmt::Display for Saturation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}, one worker, one queue, receive mode polling, {}", self.device, self.profile)?;
+        let mode = self.steps.first().and_then(|step| step.trial.device_mode.as_deref());
+        writeln!(f, "{} ({}), {}", self.device, mode.unwrap_or("what is inside is not known"), self.profile)?;
         writeln!(
             f,
             "{:<12}{:>14}{:>14}{:>10}{:>16}{:>14}{:>13}",
@@ -98,6 +104,9 @@ impl fmt::Display for Saturation {
         writeln!(f, "Max PPS per core: {}pps", scaled(self.max_pps()))?;
         for step in &self.steps {
             writeln!(f, "  {:<8} {}", step.rate, step.trial.verdict.line())?;
+            if let Some(energy) = &step.trial.energy {
+                writeln!(f, "  {:<8} {energy}", "")?;
+            }
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::Watch;
 use super::trial::Trial;
 use crate::arithmetic::{scaled, significant};
+use crate::report::failure;
 use crate::run::{Bench, Plan};
 use crate::tester::TestError;
 use serde::{Deserialize, Serialize};
@@ -61,10 +62,17 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Soak, TestError> {
         routes: plan.routes.unwrap_or(0),
         ended: report.ended.clone(),
         outliers,
-        pauses: report.pauses.len(),
+        pauses: report.pause_count as usize,
         longest_pause_us: report.pauses.iter().map(|pause| pause.us).fold(0.0, f64::max),
         total: Trial::of(&report, plan.is_bidirectional),
     })
+}
+
+impl Soak {
+    /// Why it ended before its time, unless somebody wanted it to.
+    pub fn failure(&self) -> Option<&str> {
+        failure(&self.ended)
+    }
 }
 
 impl fmt::Display for Soak {
@@ -80,6 +88,9 @@ impl fmt::Display for Soak {
             significant(total.seconds),
             self.ended
         )?;
+        if let Some(mode) = &total.device_mode {
+            writeln!(f, "{mode}")?;
+        }
         writeln!(
             f,
             "{} packets sent ({}pps), {} lost: {} %",
@@ -107,6 +118,9 @@ impl fmt::Display for Soak {
             writeln!(f, "{:>12.3} s{:>12} us  {}{near}", outlier.at, significant(outlier.us), outlier.stream)?;
         }
         writeln!(f, "The load tester was away {} times, {:.0} us at most.", self.pauses, self.longest_pause_us)?;
+        if let Some(energy) = &total.energy {
+            writeln!(f, "Energy: {energy}")?;
+        }
         writeln!(f, "Verdict: {}", total.verdict.line())
     }
 }

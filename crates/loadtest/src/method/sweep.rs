@@ -25,6 +25,9 @@ pub struct Sweep {
     pub line_bps: f64,
     pub steps: Vec<Step>,
     pub verdict: Verdict,
+    /// Why it ended too early, if it did.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 /// A size.
@@ -37,7 +40,8 @@ pub struct Step {
     pub trial: Trial,
 }
 
-/// Runs it. The plan's profile, rate and direction do not count. Interrupted, it has what was run.
+/// Runs it. The plan's profile, rate and direction do not count. Interrupted, or without its device, it has
+/// what was run.
 ///
 /// # Errors
 /// When the device cannot be opened, or the line's speed is not known.
@@ -59,7 +63,7 @@ pub fn run(plan: &Plan, sizes: &[u32], watch: &mut Watch<'_>) -> Result<Sweep, T
         let plan = Plan { profile, rate: Rate::Percent(100.0), is_bidirectional: true, ..plan.clone() };
         let part = 1.0 / sizes.len() as f64;
         let name = format!("{}: frames of {frame}", plan.device);
-        let report = watch.part(&mut bench, &plan, &name, number as f64 * part, part)?;
+        let Some(report) = watch.part(&mut bench, &plan, &name, number as f64 * part, part)? else { break };
         let twice_wire_speed = 2.0 * line / (8.0 * f64::from(size.wire()));
         steps.push(Step { frame, twice_wire_speed, trial: Trial::of(&report, true) });
         if watch.is_interrupted() {
@@ -70,7 +74,7 @@ pub fn run(plan: &Plan, sizes: &[u32], watch: &mut Watch<'_>) -> Result<Sweep, T
     let known = steps.iter().filter(|step| step.trial.verdict.bound != Bound::Generator);
     let rates: Vec<(u32, f64)> = known.map(|step| (step.frame, step.trial.received_pps)).collect();
     let verdict = judge(&rates);
-    Ok(Sweep { device: plan.device.to_string(), line_bps: line, steps, verdict })
+    Ok(Sweep { device: plan.device.to_string(), line_bps: line, steps, verdict, failure: watch.failure.take() })
 }
 
 /// Longer frames cost no less than shorter ones, whether packets are the limit or bytes. Where one is carried faster all the
@@ -95,6 +99,9 @@ pub fn judge(rates: &[(u32, f64)]) -> Verdict {
 impl fmt::Display for Sweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}, both directions on lines of {}bit/s", self.device, scaled(self.line_bps))?;
+        if let Some(mode) = self.steps.first().and_then(|step| step.trial.device_mode.as_ref()) {
+            writeln!(f, "{mode}")?;
+        }
         writeln!(f, "{:>8}{:>14}{:>16}{:>14}{:>10}  verdict", "frame", "received", "2x wire speed", "% of it", "lost")?;
         for step in &self.steps {
             let trial = &step.trial;

@@ -1,5 +1,6 @@
 //! A run at one rate, as methods keep it: what was offered, what came, and what the router under test did.
 
+use crate::energy::Energy;
 use crate::load::WorkerLoad;
 use crate::report::{Percentiles, Report, Sample, SamplePort};
 use crate::verdict::Verdict;
@@ -9,6 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     pub device: String,
+    /// How it is run, as far as it is known.
+    #[serde(default)]
+    pub device_mode: Option<String>,
     pub profile: String,
     /// As it was asked for.
     pub rate: String,
@@ -38,6 +42,9 @@ pub struct Trial {
     pub own_load: Vec<WorkerLoad>,
     /// Second by second: seconds from the start, packets a second that came, and the share that was lost.
     pub timeline: Vec<Moment>,
+    /// What it took, where that can be read, or was told.
+    #[serde(default)]
+    pub energy: Option<Energy>,
     pub verdict: Verdict,
     pub notes: Vec<String>,
 }
@@ -82,6 +89,7 @@ impl Trial {
         });
         Trial {
             device: report.device.clone(),
+            device_mode: report.device_mode.clone(),
             profile: report.profile.clone(),
             rate: report.rate.clone(),
             bidirectional,
@@ -103,7 +111,8 @@ impl Trial {
             device_load: report.device_load.clone(),
             own_load: report.own_load.clone(),
             timeline: Moment::of(report),
-            verdict: Verdict::of(report),
+            energy: report.energy.clone(),
+            verdict: report.verdict.clone(),
             notes: report.notes.clone(),
         }
     }

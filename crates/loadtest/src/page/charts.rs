@@ -199,8 +199,7 @@ pub fn clocks(device: &str, trials: &Named<'_>) -> Chart {
     let parts = |trial: &Trial| {
         let received: u64 = trial.device_load.iter().map(|worker| worker.received()).sum();
         let nodes = trial.device_load.iter().flat_map(|worker| &worker.nodes);
-        let busy =
-            |node: &crate::load::NodeLoad| (node.clocks as f64 - node.idle_clocks()) / (received as f64).max(1.0);
+        let busy = |node: &crate::load::NodeLoad| node.busy_clocks() / (received as f64).max(1.0);
         nodes.map(|node| (node.name.clone(), busy(node))).filter(|(_, clocks)| *clocks > 0.05).collect()
     };
     stacked(trials, &format!("Clocks of a packet in {device}"), "clocks", |value| format!("{value:.0}"), None, parts)

@@ -99,11 +99,13 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix]) {
         "Packets a second that came through, all ports together. The line's rate was offered; marks show what could be sent.",
     );
     for matrix in matrices {
+        let mode = matrix.rows.iter().find_map(|row| row.trial.as_ref()?.device_mode.as_deref());
         let _ = writeln!(
             out,
-            "<h3>{}</h3>\n<table><tr><th>{}</th><th>L2 bits/sec</th><th>Packets/sec</th><th>% of Line-Rate</th><th>lost, %</th>\
+            "<h3>{}</h3>\n<p>{}</p>\n<table><tr><th>{}</th><th>L2 bits/sec</th><th>Packets/sec</th><th>% of Line-Rate</th><th>lost, %</th>\
              <th>p50, us</th><th>p99, us</th><th>max, us</th><th>verdict</th></tr>",
             escaped(&matrix.device),
+            escaped(mode.unwrap_or_default()),
             escaped(&format!("of {}bit/s lines", scaled(matrix.line_bps)))
         );
         for row in &matrix.rows {
@@ -163,6 +165,7 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix]) {
             &charts::latency(matrix),
             "Delay, one way, of the slowest stream, on a logarithmic scale.",
         );
+        energies(out, &charts::of_matrix(matrix));
         *out += "<details><summary>Verdicts with their evidence</summary><ul>\n";
         for row in &matrix.rows {
             if let Some(trial) = &row.trial {
@@ -171,6 +174,23 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix]) {
         }
         *out += "</ul></details>\n";
     }
+}
+
+/// What packets cost in energy, where it is known.
+fn energies(out: &mut String, trials: &Named<'_>) {
+    let known: Vec<_> = trials.iter().filter_map(|(name, trial)| Some((name, trial.energy.as_ref()?))).collect();
+    let Some((_, first)) = known.first() else { return };
+    let _ = writeln!(
+        out,
+        "<table><tr><th>energy, {}</th><th>W</th><th>W when idle</th><th>uJ a packet</th><th>above idle</th></tr>",
+        escaped(&first.source)
+    );
+    for (name, energy) in &known {
+        let cells = [energy.watts, energy.idle_watts, energy.microjoules, energy.microjoules_above_idle]
+            .map(|value| format!("<td>{}</td>", significant(value)));
+        let _ = writeln!(out, "<tr><td>{}</td>{}</tr>", escaped(name), cells.concat());
+    }
+    *out += "</table>\n";
 }
 
 fn of_ramps(out: &mut String, ramps: &[&Ramp]) {
@@ -216,11 +236,18 @@ fn of_ramps(out: &mut String, ramps: &[&Ramp]) {
 fn of_saturation(out: &mut String, found: &Saturation) {
     let _ = writeln!(
         out,
-        "<h2>One core of {}</h2>\n<p>{}pps at most, with {}: one worker, one queue, receive mode polling.</p>\n<table><tr><th>rate</th>\
+        "<h2>One core of {}</h2>\n<p>{}pps at most, with {}: {}.</p>\n<table><tr><th>rate</th>\
          <th>received</th><th>lost, %</th><th>cycles/packet</th><th>vectors/call</th><th>idle polls, %</th><th>verdict</th></tr>",
         escaped(&found.device),
         scaled(found.max_pps()),
-        escaped(&found.profile)
+        escaped(&found.profile),
+        escaped(
+            found
+                .steps
+                .first()
+                .and_then(|step| step.trial.device_mode.as_deref())
+                .unwrap_or("what is inside is not known")
+        ),
     );
     for step in &found.steps {
         let of =
@@ -248,6 +275,7 @@ fn of_saturation(out: &mut String, found: &Saturation) {
         let caption = "What the worker's time went into.";
         figure(out, &format!("saturate-cpu-{id}"), &charts::shares(&found.device, &trials), caption);
     }
+    energies(out, &trials);
     for step in &found.steps {
         if let Some(runtime) = &step.runtime {
             let _ = writeln!(
@@ -331,6 +359,7 @@ fn of_soak(out: &mut String, number: usize, soak: &Soak) {
         );
     }
     let _ = writeln!(out, "</table>\n<p>{}</p>", escaped(&total.verdict.line()));
+    energies(out, &vec![(total.rate.clone(), total)]);
 }
 
 fn of_searches(out: &mut String, searches: &[&Search]) {
@@ -368,6 +397,23 @@ fn of_searches(out: &mut String, searches: &[&Search]) {
         }
     }
     *out += "</table>\n";
+    for search in searches {
+        let name = escaped(&format!("{}, {}", search.device, search.profile));
+        if let Some(bursts) = &search.back_to_back {
+            let _ = writeln!(
+                out,
+                "<p>{name}: longest burst that comes through whole: {}</p>",
+                escaped(&bursts.to_string())
+            );
+        }
+        if let Some(recovery) = &search.recovery {
+            let _ = writeln!(
+                out,
+                "<p>{name}: packets are lost after an overload for: {}</p>",
+                escaped(&recovery.to_string())
+            );
+        }
+    }
     figure(out, "search", &charts::trials(searches), "Each trial: what was lost of what load.");
     if searches.iter().any(|search| !search.latency.is_empty()) {
         figure(out, "search-latency", &charts::latency_by_load(searches), "Delay at 99 %, by load.");

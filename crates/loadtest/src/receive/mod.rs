@@ -23,7 +23,11 @@ pub mod word {
     pub const BYTES: usize = 1;
     /// The number after the highest that came: those below that did not come are lost, or late.
     pub const REACHED: usize = 2;
-    pub const WIDTH: usize = 4;
+    /// Of the delays so far, in nanoseconds: all together, of how many packets, and the longest.
+    pub const DELAYS: usize = 3;
+    pub const TIMED: usize = 4;
+    pub const LONGEST: usize = 5;
+    pub const WIDTH: usize = 8;
 }
 
 graph::edges! {
@@ -63,15 +67,14 @@ impl Receiver {
         NodeSpec { name: NODE.into(), edges: Edge::EDGES, counters: &[], trace }
     }
 
-    /// Accounts for streams of these numbers, in place of all others. Each: the interface by which its packets are to come.
-    pub fn start(&mut self, expected: &[(u16, u32)]) {
-        self.trackers.clear();
-        for &(number, interface) in expected {
+    /// Accounts for streams of these numbers from now on, beside all others.
+    pub fn start(&mut self, trackers: Vec<(u16, Box<Tracker>)>) {
+        for (number, tracker) in trackers {
             let at = usize::from(number);
             if self.trackers.len() <= at {
                 self.trackers.resize_with(at + 1, || None);
             }
-            self.trackers[at] = Some(Box::new(Tracker::new(interface)));
+            self.trackers[at] = Some(tracker);
             self.issued = self.issued.max(u32::from(number) + 1);
         }
     }
@@ -81,10 +84,10 @@ impl Receiver {
         self.is_blind = is_blind;
     }
 
-    /// What came of each, by number. What comes from now on is of an earlier run.
-    pub fn stop(&mut self) -> Vec<(u16, Received)> {
-        let trackers = std::mem::take(&mut self.trackers).into_iter().enumerate();
-        trackers.filter_map(|(number, tracker)| Some((number as u16, tracker?.received))).collect()
+    /// What came of each of these numbers. What comes of them from now on is of an earlier run.
+    pub fn stop(&mut self, numbers: &[u16]) -> Vec<(u16, Box<Tracker>)> {
+        let take = |number: &u16| Some((*number, self.trackers.get_mut(usize::from(*number))?.take()?));
+        numbers.iter().filter_map(take).collect()
     }
 
     /// Counts packets from `at` on that go with those that came just before, each with its stream; the first that does not,
@@ -261,10 +264,14 @@ impl Map for Receiver {
         for number in self.touched.drain(..) {
             if let Some(Some(tracker)) = self.trackers.get_mut(usize::from(number)) {
                 tracker.settle(now);
-                let Received { packets, bytes, .. } = tracker.received;
-                self.rx.set(cx.thread, number.into(), word::PACKETS, packets);
-                self.rx.set(cx.thread, number.into(), word::BYTES, bytes);
-                self.rx.set(cx.thread, number.into(), word::REACHED, tracker.reached());
+                let Received { packets, bytes, delays, timed, longest, .. } = tracker.received;
+                let set = |word, value| self.rx.set(cx.thread, number.into(), word, value);
+                set(word::PACKETS, packets);
+                set(word::BYTES, bytes);
+                set(word::REACHED, tracker.reached());
+                set(word::DELAYS, delays);
+                set(word::TIMED, timed);
+                set(word::LONGEST, longest);
             }
         }
     }

@@ -77,12 +77,13 @@ impl Run {
     }
 }
 
-/// Numbers that were jumped over, and how many packets had come by then.
+/// Numbers that were jumped over, how many packets had come by then, and when the one behind them was sent, in ticks.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     from: u64,
     to: u64,
     arrivals: u64,
+    sent: u64,
 }
 
 /// What came of a stream.
@@ -110,6 +111,11 @@ pub struct Received {
     pub longest: u64,
     /// Its differences from one packet to the next, without sign (IPDV, RFC 5481 section 3.1).
     pub ipdv: Histogram<u64>,
+    /// All delays together, in nanoseconds, and of how many packets.
+    pub delays: u64,
+    pub timed: u64,
+    /// When the last packet was sent that is lost, in ticks, or the one that came behind it; none: none is.
+    pub last_loss: Option<u64>,
     /// When the longest delay was seen, in ticks.
     pub worst_at: u64,
     /// The longest delays, and when they were seen, in ticks; those close to each other are one.
@@ -136,6 +142,9 @@ impl Default for Received {
             least: u64::MAX,
             longest: 0,
             ipdv: histogram(),
+            delays: 0,
+            timed: 0,
+            last_loss: None,
             worst_at: 0,
             outliers: Vec::with_capacity(OUTLIERS),
         }
@@ -180,6 +189,9 @@ impl Received {
             (self.longest, self.worst_at) = (other.longest, other.worst_at);
         }
         self.least = self.least.min(other.least);
+        self.delays = self.delays.wrapping_add(other.delays);
+        self.timed += other.timed;
+        self.last_loss = self.last_loss.max(other.last_loss);
         self.latency.add(&other.latency).expect("they have the same bounds");
         self.ipdv.add(&other.ipdv).expect("they have the same bounds");
     }
@@ -262,7 +274,9 @@ impl Tracker {
             return self.take_late(sequence, stamp, length, now);
         }
         if sequence > self.next {
-            self.jump(sequence);
+            // Where it does not say, it was not long ago.
+            let units = stamp.map_or(0, |stamp| crate::tag::stamp(now).wrapping_sub(stamp));
+            self.jump(sequence, now.saturating_sub(u64::from(units) << TIME_SHIFT));
         }
         (self.first, self.next) = (sequence, sequence + 1);
         match stamp {
@@ -292,13 +306,13 @@ impl Tracker {
 
     /// Numbers have been left out.
     #[cold]
-    fn jump(&mut self, to: u64) {
+    fn jump(&mut self, to: u64, sent: u64) {
         self.received.gaps += 1;
         self.received.longest_gap = self.received.longest_gap.max(to - self.next);
         if self.gaps.len() == GAPS {
             self.gaps.pop_front();
         }
-        self.gaps.push_back(Gap { from: self.next, to, arrivals: self.arrivals });
+        self.gaps.push_back(Gap { from: self.next, to, arrivals: self.arrivals, sent });
         // They have not come, whatever stood in their places.
         let from = self.next.max(to.saturating_sub(WINDOW));
         self.each_word(from, to, |word, bits| *word &= !bits);
@@ -328,6 +342,15 @@ impl Tracker {
         if let Some(stamp) = stamp {
             self.time(stamp, 1, now);
         }
+    }
+
+    /// What came, when nothing more will.
+    pub fn finish(mut self) -> Received {
+        let remembered = self.next.saturating_sub(WINDOW);
+        let has_come = |number: u64| self.seen[(number / 64 % (WINDOW / 64)) as usize] >> (number % 64) & 1 == 1;
+        let is_open = |gap: &&Gap| gap.from < remembered || (gap.from..gap.to).any(|number| !has_come(number));
+        self.received.last_loss = self.gaps.iter().rev().find(is_open).map(|gap| gap.sent);
+        self.received
     }
 
     /// Numbers that came in turn.
@@ -386,6 +409,8 @@ impl Tracker {
             self.floor = self.received.stands_out_above();
         }
         self.received.least = self.received.least.min(ns);
+        self.received.delays = self.received.delays.wrapping_add(ns.wrapping_mul(packets));
+        self.received.timed += packets;
         self.received.latency.saturating_record_n(ns, packets);
         units
     }
@@ -526,6 +551,29 @@ mod tests {
         tracker.settle(0);
         let Received { packets, too_old, reordered, longest_gap, .. } = tracker.received;
         assert_eq!((packets, too_old, reordered, longest_gap), (3, 1, 1, WINDOW + 9));
+    }
+
+    #[test]
+    fn the_last_loss_is_told_by_the_packet_behind_it_and_what_was_late_is_not_lost() {
+        // Each packet is sent a unit of time after the one before, and comes two later.
+        let unit = 1u64 << TIME_SHIFT;
+        let track = |numbers: &[u32]| {
+            let mut tracker = Tracker::new(0);
+            for &n in numbers {
+                let sent = 1000 * unit + u64::from(n) * unit;
+                tracker.take(1, n, Some(crate::tag::stamp(sent)), 60, sent + 2 * unit);
+            }
+            let last = Box::new(tracker).finish().last_loss;
+            last.map(|at| at / unit - 1000)
+        };
+        assert_eq!(track(&[0, 1, 2, 3]), None);
+        assert_eq!(track(&[0, 1, 4, 5, 8, 9]), Some(8));
+        // 6 and 7 were late, 2 and 3 are lost.
+        assert_eq!(track(&[0, 1, 4, 5, 8, 6, 7, 9]), Some(4));
+        assert_eq!(track(&[0, 1, 4, 5, 8, 6, 9]), Some(8));
+        assert_eq!(track(&[0, 2, 1]), None);
+        // So long ago that nobody knows: lost it is.
+        assert_eq!(track(&[0, 2, WINDOW as u32 + 10]), Some(u64::from(WINDOW as u32) + 10));
     }
 
     #[test]

@@ -70,12 +70,13 @@ pub fn run(options: &Options) -> Result<(), String> {
         let mut progress = Progress::default();
         let length = 2.0 * TESTS.len() as f64 * (seconds + setup.drain);
         let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, length * (1.0 - share), sample);
-        let mut watch = Watch { interrupted: &interrupted, progress: &mut show };
+        let mut watch = Watch::new(&interrupted, &mut show);
         let matrix = matrix::run(&plan, &mut watch);
         drop(progress);
         match matrix {
             Ok(matrix) => {
                 super::super::say(format!("{matrix}\n").as_bytes())?;
+                failed.extend(matrix.failure.iter().map(|why| format!("{device} was not tested to the end: {why}")));
                 session.tests.push(Test::Matrix(matrix));
             }
             Err(error) => failed.push(format!("{device} is left out: {error}")),

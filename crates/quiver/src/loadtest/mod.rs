@@ -19,7 +19,7 @@ use loadtest::rate::{self, Rate};
 use loadtest::report::Sample;
 use loadtest::run::{Bench, Conduct, Plan};
 use serde::Serialize;
-use setup::{Direction, Progress, SetUp, Target, interruption, seconds};
+use setup::{Direction, Progress, SetUp, Target, ended, interruption, profile, seconds};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -68,6 +68,9 @@ struct RunOptions {
     duration: f64,
     #[arg(long, value_enum, default_value = "uni")]
     direction: Direction,
+    /// Each port ends after so many packets.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    packets: Option<u64>,
     /// Account for nothing, to see what accounting costs.
     #[arg(long)]
     no_accounting: bool,
@@ -194,11 +197,11 @@ impl Conduct for Watcher {
 
 fn test(options: &RunOptions) -> Result<(), String> {
     let text = |error: loadtest::tester::TestError| error.to_string();
-    let profile = Profile::load(&options.profile).map_err(|error| error.to_string())?;
+    let profile = profile(&options.profile)?;
     let profile = if options.no_accounting { profile.untagged() } else { profile };
     let plan =
         options.setup.plan(options.target.device(), profile, options.direction, options.rate, options.duration)?;
-    let plan = Plan { accounts: !options.no_accounting, ..plan };
+    let plan = Plan { accounts: !options.no_accounting, packets: options.packets, ..plan };
     let mut watcher =
         Watcher { interrupted: interruption()?, progress: Progress::default(), duration: options.duration };
     let mut bench = Bench::new(&plan).map_err(text)?;
@@ -213,8 +216,5 @@ fn test(options: &RunOptions) -> Result<(), String> {
         }
         None => super::say(report.to_string().as_bytes())?,
     }
-    match report.failure() {
-        None => Ok(()),
-        Some(failure) => Err(format!("{failure}; what was counted until then is above")),
-    }
+    ended(report.failure())
 }

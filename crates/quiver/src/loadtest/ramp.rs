@@ -1,13 +1,12 @@
 //! `quiver loadtest ramp`, and `trex-loadtest`: the same under the name and with the flags of the script that made the
 //! method known.
 
-use super::setup::{Common, Direction, Progress, interruption, seconds, session};
+use super::setup::{Common, Direction, Progress, interruption, profile, seconds, session};
 use clap::Args;
 use loadtest::arithmetic::scaled;
 use loadtest::method::Watch;
 use loadtest::method::contract::Contract;
 use loadtest::method::ramp::{self, Overload, Ramp, Slope};
-use loadtest::profile::{Profile, shipped};
 use loadtest::rate::Rate;
 use loadtest::run::{Bench, DeviceSpec, Plan};
 use loadtest::session::Test;
@@ -101,19 +100,6 @@ pub fn spelled(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// A profile by the name that T-Rex has for it, too.
-fn profile(name: &str) -> Result<Profile, String> {
-    let stem = Path::new(name).file_name().map_or(name.into(), |name| name.to_string_lossy());
-    let stem = stem.strip_suffix(".py").unwrap_or(&stem);
-    let own = match stem {
-        "imix" => "bench-var2-imix",
-        "udp_1pkt_simple_bdir" => "udp_1pkt_simple",
-        _ => stem,
-    };
-    let known = shipped(own).is_some() && (name.ends_with(".py") || !Path::new(name).exists());
-    Profile::load(if known { own } else { name }).map_err(|error| error.to_string())
-}
-
 /// Does it.
 ///
 /// # Errors
@@ -144,8 +130,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         hold: Duration::from_secs_f64(options.hold_duration),
     };
     let plan = setup.plan(device, profile(&options.profile)?, options.direction, slope.warmup_rate, 1.0)?;
-    let is_quiver = plan.device == DeviceSpec::Quiver;
-    if (!options.rx_queues.is_empty() || options.workers.is_some()) && !is_quiver {
+    if (!options.rx_queues.is_empty() || options.workers.is_some()) && !plan.device.is_quiver() {
         return Err("`--rx-queues' and `--workers' are of the router under test: `--dut quiver'".into());
     }
     let interrupted = interruption()?;
@@ -168,7 +153,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         let mut progress = Progress::default();
         let length = slope.length().as_secs_f64();
         let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, length * (1.0 - share), sample);
-        let mut watch = Watch { interrupted: &interrupted, progress: &mut show };
+        let mut watch = Watch::new(&interrupted, &mut show);
         let ramp = ramp::run(&mut bench, &plan, slope, &label, &mut watch).map_err(|error| error.to_string())?;
         drop(progress);
         eprint!("{}", summary(&ramp, ramps.first()));
@@ -221,6 +206,7 @@ fn summary(ramp: &Ramp, first: Option<&Ramp>) -> String {
         scaled(ramp.line_bps),
         ramp.rampup
     );
+    text.extend(trial.device_mode.iter().map(|mode| format!("  {mode}\n")));
     let said = |overload: &Option<Overload>| match overload {
         Some(at) => format!(
             "at {:.1} s, port {} sent {}pps ({:.1} % of the line), {}pps came: {:.2} % were lost",

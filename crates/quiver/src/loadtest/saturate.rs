@@ -1,9 +1,8 @@
 //! `quiver loadtest saturate`: what one core carries, and what a packet costs at each rate.
 
-use super::setup::{Common, Direction, seconds, session, watched};
+use super::setup::{Common, Direction, ended, profile, seconds, session, watched};
 use clap::Args;
 use loadtest::method::saturate::{self, RATES};
-use loadtest::profile::Profile;
 use loadtest::rate::Rate;
 use loadtest::run::Plan;
 use loadtest::session::Test;
@@ -33,7 +32,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), String> {
     let rates = if options.rates.is_empty() { RATES.to_vec() } else { options.rates.clone() };
     let mut session = session();
-    let profile = Profile::load(&options.profile).map_err(|error| error.to_string())?;
+    let profile = profile(&options.profile)?;
     let plan = options.common.setup.plan(
         options.common.target.device(),
         profile,
@@ -50,6 +49,8 @@ pub fn run(options: &Options) -> Result<(), String> {
             super::super::say(format!("\nshow runtime at {}:\n{text}", step.rate).as_bytes())?;
         }
     }
+    let failure = found.failure.clone();
     session.tests.push(Test::Saturate(found));
-    options.common.kept.keep(&session)
+    options.common.kept.keep(&session)?;
+    ended(failure.as_deref())
 }

@@ -1,13 +1,13 @@
 //! `quiver loadtest search`: throughput, with and without a little loss.
 
-use super::setup::{Common, Direction, seconds, session, watched};
+use super::setup::{Common, Direction, ended, profile, seconds, session, watched};
 use clap::Args;
 use loadtest::method::search::mlr::Goal;
 use loadtest::method::search::{self, Wanted};
-use loadtest::profile::Profile;
 use loadtest::rate::Rate;
 use loadtest::run::Plan;
 use loadtest::session::Test;
+use std::time::Duration;
 
 #[derive(Args)]
 pub struct Options {
@@ -41,6 +41,13 @@ pub struct Options {
     /// Loss from the line's rate down by tenths.
     #[arg(long)]
     loss_rate: bool,
+    /// The longest burst at the line's rate that comes through whole (back-to-back frames, RFC 9004): so many times, and their
+    /// mean.
+    #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "50", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    back_to_back: Option<u16>,
+    /// How long packets are lost after an overload of so many seconds (system recovery, RFC 2544).
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, num_args = 0..=1, default_missing_value = "60")]
+    recovery: Option<f64>,
     #[arg(long, value_enum, default_value = "bi")]
     direction: Direction,
     #[command(flatten)]
@@ -59,7 +66,7 @@ fn share(text: &str) -> Result<f64, String> {
 pub fn run(options: &Options) -> Result<(), String> {
     let (mut session, mut setup, device) = (session(), options.common.setup.clone(), options.common.target.device());
     setup.assume_line(&device, &mut session.notes);
-    let profile = Profile::load(&options.profile).map_err(|error| error.to_string())?;
+    let profile = profile(&options.profile)?;
     let plan = setup.plan(device, profile, options.direction, Rate::Factor(1.0), options.trial)?;
     let plan = Plan { interval: plan.interval.min(plan.duration / 2), ..plan };
     let mut goals: Vec<Goal> = Goal::csit()
@@ -75,12 +82,21 @@ pub fn run(options: &Options) -> Result<(), String> {
         })
         .collect();
     goals.extend(options.rfc2544.map(Goal::rfc2544));
-    let wanted = Wanted { goals, mrr: options.mrr, latency: options.latency, curve: options.loss_rate };
+    let wanted = Wanted {
+        goals,
+        mrr: options.mrr,
+        latency: options.latency,
+        curve: options.loss_rate,
+        bursts: options.back_to_back.unwrap_or(0).into(),
+        recovery: options.recovery.map(Duration::from_secs_f64),
+    };
     let found = watched(options.trial, |watch| search::run(&plan, &wanted, watch))?;
     super::super::say(found.to_string().as_bytes())?;
     for note in &session.notes {
         super::super::say(format!("Note: {note}\n").as_bytes())?;
     }
+    let failure = found.failure.clone();
     session.tests.push(Test::Search(Box::new(found)));
-    options.common.kept.keep(&session)
+    options.common.kept.keep(&session)?;
+    ended(failure.as_deref())
 }

@@ -2,17 +2,18 @@
 
 use clap::{Args, ValueEnum};
 use loadtest::arithmetic::scaled;
+use loadtest::energy::Watts;
 use loadtest::method::Watch;
 use loadtest::page;
 use loadtest::port::{PortSpec, read_trex};
-use loadtest::profile::Profile;
+use loadtest::profile::{Profile, shipped};
 use loadtest::rate::{self, Rate};
 use loadtest::report::{Machine, Sample};
 use loadtest::run::{DeviceSpec, Plan};
 use loadtest::session::Session;
 use loadtest::tester::TestError;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -27,8 +28,9 @@ pub enum Direction {
 
 #[derive(Args, Clone)]
 pub struct Target {
-    /// What is tested: quiver (this program's router), kernel (Linux in a namespace), testpmd, null,
-    /// reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...], or behind ports exec:COMMAND.
+    /// What is tested: quiver[:card=1mpps,line=1mpps,work=1000] (this program's router, and what is to be wrong with it),
+    /// kernel (Linux in a namespace), testpmd, null, reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...],
+    /// or behind ports exec:COMMAND.
     #[arg(long, value_name = "DEVICE")]
     pub dut: Option<DeviceSpec>,
 }
@@ -63,6 +65,10 @@ pub struct SetUp {
     /// It is over when nothing has come for so many seconds after the last was sent.
     #[arg(long, default_value_t = 0.2, value_name = "SECONDS", value_parser = seconds)]
     pub drain: f64,
+    /// Watts of the machine when it is idle and under load, as a meter at the plug says, for the energy of a packet: 12,17. Where
+    /// the processor has meters that may be read (RAPL), they are read.
+    #[arg(long, value_name = "IDLE,LOAD")]
+    pub watts: Option<Watts>,
     /// Packet buffers of the load tester.
     #[arg(long, default_value_t = 32_768, value_name = "N")]
     pub buffers: u32,
@@ -89,8 +95,7 @@ impl SetUp {
         rate: Rate,
         seconds: f64,
     ) -> Result<Plan, String> {
-        let is_outside = matches!(device, DeviceSpec::Outside | DeviceSpec::Command(_));
-        if !is_outside && (self.config.is_some() || !self.port.is_empty()) {
+        if !device.is_outside() && (self.config.is_some() || !self.port.is_empty()) {
             return Err("`--port' and `--config' are for a device behind them; this `--dut' has its own ports".into());
         }
         let ports = match &self.config {
@@ -106,6 +111,7 @@ impl SetUp {
             ports,
             line: self.speed,
             rate,
+            packets: None,
             is_bidirectional: direction == Direction::Bi,
             duration: Duration::from_secs_f64(seconds),
             interval: Duration::from_secs_f64(self.interval),
@@ -114,12 +120,13 @@ impl SetUp {
             device_cores: self.dut_cores.clone(),
             buffers: self.buffers,
             accounts: true,
+            watts: self.watts,
         })
     }
 
     /// Of a method that speaks of the line's rate: memory has none, so one is assumed and said.
     pub fn assume_line(&mut self, device: &DeviceSpec, notes: &mut Vec<String>) {
-        let has_none = !matches!(device, DeviceSpec::Outside | DeviceSpec::Command(_) | DeviceSpec::Kernel);
+        let has_none = !device.is_outside() && *device != DeviceSpec::Kernel;
         if self.speed.is_none() && has_none {
             self.speed = Some(ASSUMED_LINE);
             notes.push(format!(
@@ -128,6 +135,22 @@ impl SetUp {
             ));
         }
     }
+}
+
+/// A profile by the name that T-Rex has for it, too.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn profile(name: &str) -> Result<Profile, String> {
+    let stem = Path::new(name).file_name().map_or(name.into(), |name| name.to_string_lossy());
+    let stem = stem.strip_suffix(".py").unwrap_or(&stem);
+    let own = match stem {
+        "imix" => "bench-var2-imix",
+        "udp_1pkt_simple_bdir" => "udp_1pkt_simple",
+        _ => stem,
+    };
+    let known = shipped(own).is_some() && (name.ends_with(".py") || !Path::new(name).exists());
+    Profile::load(if known { own } else { name }).map_err(|error| error.to_string())
 }
 
 /// Set when somebody wants it to end.
@@ -177,7 +200,15 @@ pub fn watched<T>(seconds: f64, method: impl FnOnce(&mut Watch<'_>) -> Result<T,
     let interrupted = interruption()?;
     let mut progress = Progress::default();
     let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, seconds * (1.0 - share), sample);
-    method(&mut Watch { interrupted: &interrupted, progress: &mut show }).map_err(|error| error.to_string())
+    method(&mut Watch::new(&interrupted, &mut show)).map_err(|error| error.to_string())
+}
+
+/// Whether a test came to its end.
+///
+/// # Errors
+/// Why it did not.
+pub fn ended(failure: Option<&str>) -> Result<(), String> {
+    failure.map_or(Ok(()), |failure| Err(format!("{failure}; what was counted until then is above")))
 }
 
 /// Where figures go beside the terminal.

@@ -1,11 +1,10 @@
 //! `quiver loadtest soak`: hours at one rate.
 
-use super::setup::{Common, Direction, seconds, session, watched};
+use super::setup::{Common, Direction, ended, profile, seconds, session, watched};
 use clap::Args;
 use loadtest::method::soak;
-use loadtest::profile::Profile;
 use loadtest::rate::Rate;
-use loadtest::run::{DeviceSpec, Plan};
+use loadtest::run::Plan;
 use loadtest::session::Test;
 
 /// More routes than the largest table that is spoken of.
@@ -51,7 +50,7 @@ fn time(text: &str) -> Result<f64, String> {
 /// What failed, in words.
 pub fn run(options: &Options) -> Result<(), String> {
     let device = options.common.target.device();
-    if options.routes.is_some() && device != DeviceSpec::Quiver {
+    if options.routes.is_some() && !device.is_quiver() {
         return Err("`--routes' are of the router under test: `--dut quiver'".into());
     }
     let (mut session, mut setup) = (session(), options.common.setup.clone());
@@ -59,7 +58,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         setup.assume_line(&device, &mut session.notes);
     }
     let usual = if options.routes.is_some() { "full-table" } else { "bench-var2-64b" };
-    let profile = Profile::load(options.profile.as_deref().unwrap_or(usual)).map_err(|error| error.to_string())?;
+    let profile = profile(options.profile.as_deref().unwrap_or(usual))?;
     let plan = setup.plan(device, profile, options.direction, options.rate, options.duration)?;
     let plan = Plan { routes: options.routes, ..plan };
     let found = watched(options.duration, |watch| soak::run(&plan, watch))?;
@@ -67,11 +66,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     for note in found.total.notes.iter().chain(&session.notes) {
         super::super::say(format!("Note: {note}\n").as_bytes())?;
     }
-    let ended = found.ended.clone();
+    let failure = found.failure().map(String::from);
     session.tests.push(Test::Soak(Box::new(found)));
     options.common.kept.keep(&session)?;
-    match ended.as_str() {
-        "duration" | "sent" | "interrupt" => Ok(()),
-        failure => Err(format!("{failure}; what was counted until then is above")),
-    }
+    ended(failure.as_deref())
 }

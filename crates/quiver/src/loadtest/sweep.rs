@@ -1,6 +1,6 @@
 //! `quiver loadtest sweep`: frames of many sizes.
 
-use super::setup::{Common, Direction, seconds, session, watched};
+use super::setup::{Common, Direction, ended, seconds, session, watched};
 use clap::Args;
 use loadtest::method::sweep::{self, SIZES};
 use loadtest::profile::Profile;
@@ -37,6 +37,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     for note in &session.notes {
         super::super::say(format!("Note: {note}\n").as_bytes())?;
     }
+    let failure = found.failure.clone();
     session.tests.push(Test::Sweep(found));
-    options.common.kept.keep(&session)
+    options.common.kept.keep(&session)?;
+    ended(failure.as_deref())
 }

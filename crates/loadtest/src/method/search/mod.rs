@@ -1,7 +1,10 @@
 //! How much a device forwards: throughput without loss and with a little ([`mlr`]), what comes through at most (MRR), loss by
-//! load (RFC 2544, section 26.3), and delay at shares of the throughput.
+//! load (RFC 2544, section 26.3), delay at shares of the throughput, what a device can hold ([`burst`]) and how it gets over too
+//! much ([`recovery`]).
 
+pub mod burst;
 pub mod mlr;
+pub mod recovery;
 
 use super::Watch;
 use crate::arithmetic::{scaled, significant};
@@ -10,7 +13,9 @@ use crate::rate::Rate;
 use crate::report::{Percentiles, Report};
 use crate::run::{Bench, Plan};
 use crate::tester::TestError;
+use burst::BackToBack;
 use mlr::{Found, Goal, Measured};
+use recovery::{Fall, Recovery};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -33,12 +38,19 @@ pub struct Wanted {
     pub mrr: bool,
     pub latency: bool,
     pub curve: bool,
+    /// Times that the longest burst is looked for; none: it is not.
+    pub bursts: usize,
+    /// How long an overload is that is to be recovered from.
+    pub recovery: Option<Duration>,
 }
 
 /// What came of it. Loads are of one port; all ports of a direction send as much.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     pub device: String,
+    /// How it is run, as far as it is known.
+    #[serde(default)]
+    pub device_mode: Option<String>,
     pub profile: String,
     pub bidirectional: bool,
     pub line_bps: f64,
@@ -51,6 +63,13 @@ pub struct Search {
     pub curve: Vec<Measured>,
     /// The least load that the load tester itself did not keep: what is found above says nothing of the device.
     pub own_limit: Option<f64>,
+    #[serde(default)]
+    pub back_to_back: Option<BackToBack>,
+    #[serde(default)]
+    pub recovery: Option<Recovery>,
+    /// Why it ended too early, if it did.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 /// The maximum receive rate: what comes of as much as the line carries.
@@ -83,16 +102,24 @@ struct Trials<'a, 'b> {
 }
 
 impl Trials<'_, '_> {
-    /// One at a load, which the load tester kept, if it can. None: it was interrupted.
+    /// Somebody wants it to end, or the device went away.
+    fn has_ended(&self) -> bool {
+        self.watch.is_interrupted() || self.watch.failure.is_some()
+    }
+
+    /// One run, as so large a part of what is being done. None: it has ended.
+    fn part(&mut self, plan: &Plan, name: &str, done: f64, part: f64) -> Result<Option<Report>, TestError> {
+        let report = self.watch.part(self.bench, plan, name, done, part)?;
+        Ok(report.filter(|_| !self.watch.is_interrupted()))
+    }
+
+    /// One at a load, which the load tester kept, if it can. None: it has ended.
     fn run(&mut self, load: f64, length: Duration) -> Result<Option<(Measured, Report)>, TestError> {
         for attempt in 1.. {
             self.count += 1;
             let plan = Plan { rate: Rate::Packets(load), duration: length, ..self.plan.clone() };
             let name = format!("trial {} at {}pps", self.count, scaled(load));
-            let report = self.watch.part(self.bench, &plan, &name, 0.0, 1.0)?;
-            if self.watch.is_interrupted() {
-                break;
-            }
+            let Some(report) = self.part(&plan, &name, 0.0, 1.0)? else { break };
             if !report.kept_rate && attempt < TRIES {
                 continue;
             }
@@ -111,9 +138,70 @@ impl Trials<'_, '_> {
         }
         Ok(None)
     }
+
+    /// Whether a burst of so many packets of each port, at the line's rate, comes through whole; and whether the load tester sent
+    /// it without gaps.
+    fn burst(&mut self, most: f64, packets: u64, name: &str, done: f64) -> Result<Option<(bool, bool)>, TestError> {
+        // Longer than it takes: it ends when all is sent.
+        let duration = burst::LONGEST + Duration::from_secs(1);
+        let plan = Plan { rate: Rate::Packets(most), packets: Some(packets), duration, ..self.plan.clone() };
+        for attempt in 1.. {
+            let Some(report) = self.part(&plan, name, done, 0.0)? else { break };
+            if report.kept_rate || attempt == TRIES {
+                let is_whole = report.ports.iter().all(|port| port.counts.lost_packets == 0);
+                return Ok(Some((is_whole, report.kept_rate)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The longest burst, looked for so many times.
+    fn bursts(&mut self, most: f64, times: usize, throughput: Option<f64>) -> Result<Option<BackToBack>, TestError> {
+        let limit = ((most * burst::LONGEST.as_secs_f64()) as u64).max(1);
+        let (mut found, mut is_own) = (Vec::new(), false);
+        while found.len() < times {
+            let done = found.len() as f64 / times as f64;
+            let mut whole = |packets| {
+                let name = format!("burst of {packets}, {} of {times}", found.len() + 1);
+                let sent = self.burst(most, packets, &name, done)?;
+                is_own |= sent.is_some_and(|(_, is_kept)| !is_kept);
+                Ok::<_, TestError>(sent.map(|(is_whole, _)| is_whole))
+            };
+            let Some(longest) = burst::longest(limit, found.last().copied(), &mut whole)? else { break };
+            found.push(longest);
+            // Of what has no end one finds no more by looking again.
+            if longest == limit {
+                break;
+            }
+        }
+        Ok(BackToBack::of(&found, limit, most, throughput, is_own))
+    }
+
+    /// How long a device loses packets after an overload.
+    fn recovery(&mut self, most: f64, throughput: f64, length: Duration) -> Result<Recovery, TestError> {
+        let overload = (throughput * recovery::OVER).min(most);
+        let reduced = overload * recovery::FALL;
+        let seconds = length.as_secs_f64();
+        let mut found = Recovery { overload, seconds, reduced, times: Vec::new(), lost: 0 };
+        let plan = Plan { rate: Rate::Packets(overload), duration: length + recovery::AFTER, ..self.plan.clone() };
+        while found.times.len() < recovery::TIMES {
+            let part = 1.0 / recovery::TIMES as f64;
+            let done = found.times.len() as f64 * part;
+            let mut part =
+                super::Part { name: "recovery", done, part, seconds: plan.duration.as_secs_f64(), watch: self.watch };
+            let mut fall = Fall { at: seconds, to: Rate::Packets(reduced), part: &mut part };
+            let report = self.bench.run(&plan, &mut fall)?;
+            self.watch.failure = report.failure().map(String::from);
+            if self.has_ended() {
+                break;
+            }
+            found.note(&report);
+        }
+        Ok(found)
+    }
 }
 
-/// Runs it. The plan's rate and duration do not count. Interrupted, it has what was found.
+/// Runs it. The plan's rate and duration do not count. Interrupted, or without its device, it has what was found.
 ///
 /// # Errors
 /// When the device cannot be opened, the line's speed is not known, or the profile has ends of its own.
@@ -128,9 +216,11 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
     let most = line / (8.0 * (mix.buffer + 24.0));
     let shortest = wanted.goals.iter().map(|goal| goal.initial_trial.min(goal.final_trial)).fold(1.0, f64::min);
     let least = (most * LEAST).max(LEAST_PACKETS / shortest).min(most);
+    let device_mode = bench.device_mode();
     let mut trials = Trials { bench: &mut bench, plan, watch, own_limit: None, count: 0 };
     let mut search = Search {
         device: plan.device.to_string(),
+        device_mode,
         profile: plan.profile.name.clone(),
         bidirectional: plan.is_bidirectional,
         line_bps: line,
@@ -141,47 +231,57 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
         latency: Vec::new(),
         curve: Vec::new(),
         own_limit: None,
+        back_to_back: None,
+        recovery: None,
+        failure: None,
     };
     let second = Duration::from_secs(1);
     if wanted.mrr {
         let mut rates = Vec::new();
         while rates.len() < MRR_TRIALS {
             let plan = Plan { rate: Rate::Packets(most), duration: second, ..plan.clone() };
-            let done = rates.len() as f64 / MRR_TRIALS as f64;
-            let report =
-                trials.watch.part(trials.bench, &plan, "maximum receive rate", done, 1.0 / MRR_TRIALS as f64)?;
-            if trials.watch.is_interrupted() {
-                break;
-            }
+            let part = 1.0 / MRR_TRIALS as f64;
+            let name = "maximum receive rate";
+            let Some(report) = trials.part(&plan, name, rates.len() as f64 * part, part)? else { break };
             rates.push(report.ports.iter().map(|port| port.received_pps).sum::<f64>());
         }
         search.mrr = Mrr::of(&rates);
     }
-    let mut measure = |load, length| trials.run(load, length).map(|trial| trial.map(|(measured, _)| measured));
-    (search.found, search.trials) = mlr::search(&wanted.goals, least, most, &mut measure)?;
+    if !trials.has_ended() {
+        let mut measure = |load, length| trials.run(load, length).map(|trial| trial.map(|(measured, _)| measured));
+        (search.found, search.trials) = mlr::search(&wanted.goals, least, most, &mut measure)?;
+    }
     let base = search.found.iter().find(|found| found.goal.loss_ratio == 0.0).or(search.found.first());
-    if wanted.latency
-        && let Some(throughput) = base.and_then(|found| found.lower)
-    {
-        for percent in SHARES {
-            let load = (throughput * f64::from(percent) / 100.0).max(least);
-            let Some((_, report)) = trials.run(load, second)? else { break };
-            let trial = super::trial::Trial::of(&report, plan.is_bidirectional);
-            let (latency, pdv, ipdv) = (trial.latency, trial.pdv, trial.ipdv);
-            search.latency.push(LatencyAt { percent, load, latency, pdv, ipdv });
+    let throughput = base.and_then(|found| found.lower);
+    for percent in SHARES.into_iter().filter(|_| wanted.latency) {
+        let Some(throughput) = throughput.filter(|_| !trials.has_ended()) else { break };
+        let load = (throughput * f64::from(percent) / 100.0).max(least);
+        let Some((_, report)) = trials.run(load, second)? else { break };
+        let trial = super::trial::Trial::of(&report, plan.is_bidirectional);
+        let (latency, pdv, ipdv) = (trial.latency, trial.pdv, trial.ipdv);
+        search.latency.push(LatencyAt { percent, load, latency, pdv, ipdv });
+    }
+    // From the line's rate down by tenths, until twice nothing is lost.
+    for tenth in (1..=10).rev().filter(|_| wanted.curve) {
+        if trials.has_ended() {
+            break;
+        }
+        let Some((measured, _)) = trials.run(most * f64::from(tenth) / 10.0, second)? else { break };
+        search.curve.push(measured);
+        if search.curve.iter().rev().take(2).filter(|trial| trial.loss_ratio == 0.0).count() == 2 {
+            break;
         }
     }
-    if wanted.curve {
-        // From the line's rate down by tenths, until twice nothing is lost.
-        for tenth in (1..=10).rev() {
-            let Some((measured, _)) = trials.run(most * f64::from(tenth) / 10.0, second)? else { break };
-            search.curve.push(measured);
-            if search.curve.iter().rev().take(2).filter(|trial| trial.loss_ratio == 0.0).count() == 2 {
-                break;
-            }
-        }
+    if wanted.bursts > 0 && !trials.has_ended() {
+        search.back_to_back = trials.bursts(most, wanted.bursts, throughput)?;
+    }
+    if let (Some(length), Some(throughput)) = (wanted.recovery, throughput)
+        && !trials.has_ended()
+    {
+        search.recovery = Some(trials.recovery(most, throughput, length)?);
     }
     search.own_limit = trials.own_limit;
+    search.failure = watch.failure.take();
     Ok(search)
 }
 
@@ -216,6 +316,9 @@ impl fmt::Display for Search {
             self.profile,
             scaled(self.most_pps * self.ports())
         )?;
+        if let Some(mode) = &self.device_mode {
+            writeln!(f, "{mode}")?;
+        }
         if let Some(mrr) = &self.mrr {
             writeln!(
                 f,
@@ -265,6 +368,21 @@ impl fmt::Display for Search {
                 100.0 * trial.load / self.most_pps,
                 format!("{}pps", scaled(trial.load * self.ports())),
                 significant(100.0 * trial.loss_ratio)
+            )?;
+        }
+        if let Some(bursts) = &self.back_to_back {
+            writeln!(f, "Back-to-back, each port: {bursts}")?;
+            if bursts.is_own {
+                writeln!(f, "          The load tester did not send all of these without gaps itself.")?;
+            }
+        }
+        if let Some(recovery) = &self.recovery {
+            writeln!(
+                f,
+                "Recovery from {:.0} s of {}pps, at {}pps: {recovery}",
+                recovery.seconds,
+                scaled(recovery.overload * self.ports()),
+                scaled(recovery.reduced * self.ports())
             )?;
         }
         Ok(())
