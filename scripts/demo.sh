@@ -157,6 +157,11 @@ cli show trace
 
 "$quiver" cli -s "$work/cli.sock" show ledger | grep -q '^balanced' || fail "packets are not accounted for"
 
+say "6. How much does a router carry? The load tester sends eight kinds of traffic through Quiver, then through Linux."
+"$quiver" loadtest matrix --dut quiver,kernel --duration 0.5 --output target/demo || fail "the load tester"
+[ -s target/demo/report.html ] || fail "the load tester drew no page"
+
+say "The charts of that, to look at in a browser: $PWD/target/demo/report.html"
 if [ "$play" = no ]; then
     say "All of it has passed. To stay and play on: make demo PLAY=1"
     exit 0

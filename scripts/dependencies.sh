@@ -28,6 +28,7 @@ need ethtool command -v ethtool
 need tcpdump command -v tcpdump
 need tshark command -v tshark
 need chromium command -v chromium
+need tmux command -v tmux
 need dpdk-dev command -v dpdk-testpmd
 need librte-net-memif23 sh -c "ls /usr/lib/*/dpdk/pmds-*/librte_net_memif.so.*"
 need qemu-system-x86 command -v qemu-system-x86_64

@@ -6,9 +6,11 @@
 //!
 //! Read in this order: [`arithmetic`] (what sizes mean), [`profile`] (what is sent), [`tag`] (how a packet is known again),
 //! [`generate`], [`receive`], [`port`], [`device`] (what is under test), [`run`], [`report`]; then [`method`] and [`session`], with [`load`] and [`verdict`];
+//! [`console`] is the same, steered by hand.
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
+pub mod console;
 pub mod device;
 pub mod energy;
 pub mod frame;

@@ -1,5 +1,6 @@
 //! `quiver loadtest`: makes packets, receives them, and accounts for each. Needs no router that runs.
 
+mod console;
 mod matrix;
 mod ramp;
 mod report;
@@ -33,6 +34,8 @@ pub struct Options {
 enum Action {
     /// Send a profile for a while, and say what came of it.
     Run(Box<RunOptions>),
+    /// Steer a test by hand, port by port, and see how it goes (in the manner of T-Rex's console).
+    Console(Box<console::Options>),
     /// Raise the rate to a share of the line's, and see where loss begins (T-Rex's method 2).
     Ramp(Box<ramp::Options>),
     /// What one core carries, and what a packet costs at each rate (method 1).
@@ -109,6 +112,7 @@ struct LinerateOptions {
 pub fn run(options: &Options) -> Result<(), String> {
     match &options.action {
         Action::Run(options) => test(options),
+        Action::Console(options) => console::run(options),
         Action::Ramp(options) => ramp::run(options),
         Action::Saturate(options) => saturate::run(options),
         Action::Soak(options) => soak::run(options),

@@ -1,0 +1,384 @@
+//! A test that somebody steers while it runs: ports begin, change their rate, pause and stop one by one, and what they do is
+//! looked at second by second, as in T-Rex's console.
+//!
+//! What is typed is read elsewhere; here are the operations. Each happens whole or is refused.
+
+mod view;
+
+pub use view::{Activity, PortView, View};
+
+use crate::arithmetic::significant;
+use crate::load::WorkerLoad;
+use crate::profile::Profile;
+use crate::rate::Rate;
+use crate::report::{Report, StreamReport, share};
+use crate::run::Bench;
+use crate::tester::{Outcome, TestError};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+use view::Look;
+
+/// A test that is steered.
+pub struct Console {
+    bench: Bench,
+    ports: Vec<PortState>,
+    drain: Duration,
+    look: Look,
+    view: View,
+}
+
+/// What a port does, and did.
+#[derive(Default)]
+struct PortState {
+    job: Option<Job>,
+    /// Of tests that are over, since counters were cleared.
+    lost: u64,
+    not_sent: u64,
+}
+
+/// What it was told to send.
+#[derive(Clone)]
+struct Job {
+    profile: String,
+    rate: Rate,
+    is_paused: bool,
+    until: Option<Instant>,
+}
+
+/// What is to be sent.
+pub struct Start {
+    pub profile: Profile,
+    pub rate: Rate,
+    /// It ends by itself after so long, or after so many packets of each port.
+    pub duration: Option<Duration>,
+    pub packets: Option<u64>,
+    /// Ports that send already are stopped first.
+    pub force: bool,
+}
+
+/// A change of a rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    To(Rate),
+    More(Rate),
+    Less(Rate),
+}
+
+impl std::str::FromStr for Change {
+    type Err = crate::rate::RateError;
+
+    /// `1mpps`; `+10%` and `-100kpps`: so much more or less than now.
+    fn from_str(text: &str) -> Result<Change, Self::Err> {
+        match (text.strip_prefix('+'), text.strip_prefix('-')) {
+            (Some(more), _) => more.parse().map(Change::More),
+            (_, Some(less)) => less.parse().map(Change::Less),
+            _ => text.parse().map(Change::To),
+        }
+    }
+}
+
+fn refused(why: String) -> TestError {
+    TestError::Other(why)
+}
+
+impl Console {
+    /// `drain`: a port is done when nothing has come of it for so long after it stopped.
+    pub fn new(mut bench: Bench, drain: Duration) -> Console {
+        let ports = (0..bench.tester.ports().len()).map(|_| PortState::default()).collect();
+        let look = Look::new(&mut bench);
+        let mut console = Console { bench, ports, drain, look, view: View::default() };
+        console.look();
+        console
+    }
+
+    /// How many there are.
+    pub fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Those that send, or pause.
+    pub fn busy(&self) -> Vec<usize> {
+        (0..self.ports.len()).filter(|port| self.ports[*port].job.is_some()).collect()
+    }
+
+    /// All that are told of are there.
+    fn check(&self, ports: &[usize]) -> Result<(), TestError> {
+        match ports.iter().find(|port| **port >= self.ports.len()) {
+            Some(port) => Err(refused(format!("there is no port {port}: there are 0 to {}", self.ports.len() - 1))),
+            None => Ok(()),
+        }
+    }
+
+    /// What they were told to send: all of them send, or pause.
+    fn jobs(&self, ports: &[usize]) -> Result<Vec<Job>, TestError> {
+        self.check(ports)?;
+        let job = |port: &usize| {
+            let job = self.ports[*port].job.clone();
+            job.ok_or_else(|| refused(format!("port {port} sends nothing: `start' it first")))
+        };
+        ports.iter().map(job).collect()
+    }
+
+    /// Has ports send.
+    ///
+    /// # Errors
+    /// A port that is not there or sends already, and what the profile or the rate has that cannot be.
+    pub fn start(&mut self, ports: &[usize], start: &Start) -> Result<String, TestError> {
+        self.check(ports)?;
+        let busy: Vec<usize> = ports.iter().copied().filter(|port| self.ports[*port].job.is_some()).collect();
+        if let Some(port) = busy.first()
+            && !start.force
+        {
+            return Err(refused(format!("port {port} sends already: `stop' it first, or `--force'")));
+        }
+        // What cannot be sent shall not stop what is sent.
+        for &port in ports {
+            let (_, mix) = self.bench.tester.programs(&start.profile, port)?;
+            start.rate.pace(&mix)?;
+        }
+        let mut said = if busy.is_empty() { String::new() } else { self.stop(&busy)? };
+        self.bench.tester.start(&start.profile, ports, start.rate, start.packets)?;
+        for &port in ports {
+            self.ports[port].job = Some(Job {
+                profile: start.profile.name.clone(),
+                rate: start.rate,
+                is_paused: false,
+                until: start.duration.map(|duration| Instant::now() + duration),
+            });
+        }
+        self.note_jobs();
+        let _ = write!(said, "{} by {} at {}", start.profile.name, named(ports), start.rate);
+        Ok(said)
+    }
+
+    /// Has ports stop, and tells what came of it.
+    ///
+    /// # Errors
+    /// A port that sends nothing, or a worker that does not answer.
+    pub fn stop(&mut self, ports: &[usize]) -> Result<String, TestError> {
+        self.jobs(ports)?;
+        let device = &mut self.bench.device;
+        let outcome = self.bench.tester.stop_ports(ports, self.drain, &mut || {
+            device.iter_mut().for_each(crate::device::quiver::QuiverDevice::tick);
+        })?;
+        let summary = summary(&outcome);
+        for &port in ports {
+            let state = &mut self.ports[port];
+            state.job = None;
+            let (mut lost, mut not_sent) = (0, 0);
+            let own = outcome.streams.iter().filter(|stream| stream.running.port == port);
+            for stream in own {
+                let counted = &stream.counted;
+                if stream.running.is_accounted() {
+                    lost += counted.sent.saturating_sub(counted.received);
+                }
+                not_sent += counted.refused + counted.late + counted.starved;
+            }
+            let (had_lost, had_not_sent) = self.look.end(port);
+            state.lost += lost.saturating_sub(had_lost);
+            state.not_sent += not_sent.saturating_sub(had_not_sent);
+        }
+        self.note_jobs();
+        Ok(summary)
+    }
+
+    /// Has ports wait, and go on again.
+    ///
+    /// # Errors
+    /// A port that sends nothing.
+    pub fn set_paused(&mut self, ports: &[usize], is_paused: bool) -> Result<String, TestError> {
+        let jobs = self.jobs(ports)?;
+        for (&port, job) in ports.iter().zip(jobs) {
+            let rate = if is_paused { Rate::Factor(0.0) } else { job.rate };
+            self.bench.tester.set_rate(Some(port), rate)?;
+            self.ports[port].job = Some(Job { is_paused, ..job });
+        }
+        self.note_jobs();
+        Ok(format!("{} {}", named(ports), if is_paused { "paused" } else { "goes on" }))
+    }
+
+    /// Has ports go on at another rate.
+    ///
+    /// # Errors
+    /// A port that sends nothing, a rate of a line that nobody knows, or one below nothing; then none is changed.
+    pub fn update(&mut self, ports: &[usize], change: Change) -> Result<String, TestError> {
+        let jobs = self.jobs(ports)?;
+        let mut rates = Vec::new();
+        for (&port, job) in ports.iter().zip(&jobs) {
+            let mix = self.bench.tester.running_mix(port);
+            let packets = |rate: Rate| {
+                let packets = rate.packets(&mix)?;
+                packets.ok_or_else(|| refused("`max' is not so much more or less than something".into()))
+            };
+            rates.push(match change {
+                Change::To(rate) => rate,
+                Change::More(more) => Rate::Packets(packets(job.rate)? + packets(more)?),
+                Change::Less(less) => {
+                    let rate = packets(job.rate)? - packets(less)?;
+                    if rate < 0.0 {
+                        return Err(refused(format!("port {port} sends no more than that: `pause' lets it wait")));
+                    }
+                    Rate::Packets(rate)
+                }
+            });
+            rates.last().copied().unwrap_or(job.rate).pace(&mix)?;
+        }
+        for ((&port, job), rate) in ports.iter().zip(jobs).zip(&rates) {
+            if !job.is_paused {
+                self.bench.tester.set_rate(Some(port), *rate)?;
+            }
+            self.ports[port].job = Some(Job { rate: *rate, ..job });
+        }
+        self.note_jobs();
+        let rate = rates.first().map_or(String::new(), Rate::to_string);
+        Ok(format!("{} at {rate}", named(ports)))
+    }
+
+    /// Counts from nothing again.
+    pub fn clear(&mut self) {
+        self.look.clear(&mut self.bench);
+        for state in &mut self.ports {
+            (state.lost, state.not_sent) = (0, 0);
+        }
+        self.look();
+    }
+
+    /// What the router under test answers to a command.
+    ///
+    /// # Errors
+    /// When there is none in this process, or it refuses.
+    pub fn ask_device(&mut self, command: &str) -> Result<String, TestError> {
+        let Some(device) = &mut self.bench.device else {
+            return Err(refused("the device under test is not in this process: ask it by its own means".into()));
+        };
+        let answer = device.commands.execute(&mut device.router, command);
+        answer.map(|reply| reply.text()).map_err(|error| refused(error.to_string()))
+    }
+
+    /// Lets control do what is due, and ends what has come to its end; what there is to say of that.
+    ///
+    /// # Errors
+    /// When a device or a port goes away: what was sent then is told.
+    pub fn tick(&mut self) -> Result<Vec<String>, TestError> {
+        let Bench { tester, device, .. } = &mut self.bench;
+        tester.wait(Instant::now(), &mut || device.iter_mut().for_each(crate::device::quiver::QuiverDevice::tick));
+        self.bench.check().map_err(refused)?;
+        self.bench.tester.down();
+        let mut said = Vec::new();
+        for port in self.busy() {
+            let is_over =
+                self.ports[port].job.as_ref().and_then(|job| job.until).is_some_and(|end| Instant::now() >= end);
+            let is_down = !self.bench.tester.is_link_up(port);
+            if is_over || is_down || self.bench.tester.port_has_ended(port) {
+                let why = if is_down { ", whose link went down" } else { "" };
+                said.push(format!("port {port} stopped{why}"));
+                said.push(self.stop(&[port])?);
+            }
+        }
+        Ok(said)
+    }
+
+    /// Looks what was done since the last look.
+    pub fn look(&mut self) {
+        self.view = self.look.view(&mut self.bench, &self.ports);
+    }
+
+    /// Has what was seen last say what ports do by now; rates are those of then.
+    fn note_jobs(&mut self) {
+        for (view, state) in self.view.ports.iter_mut().zip(&self.ports) {
+            view.set_job(state);
+        }
+    }
+
+    /// What was seen last.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The streams that are sent.
+    pub fn streams(&self) -> String {
+        let tester = &self.bench.tester;
+        let mut text = format!(
+            "{:<6}{:<18}{:>14}{:>14}{:>14}{:>10}\n",
+            "port", "stream", "wanted pps", "sent", "received", "lost"
+        );
+        for (stream, counted) in tester.running().iter().zip(tester.counted()) {
+            let wanted = stream.wanted.map_or("max".into(), significant);
+            let lost = match stream.is_accounted() {
+                true => counted.reached.saturating_sub(counted.received).to_string(),
+                false => "unknown".into(),
+            };
+            let _ = writeln!(
+                text,
+                "{:<6}{:<18}{:>14}{:>14}{:>14}{:>10}",
+                stream.port, stream.program.name, wanted, counted.sent, counted.received, lost
+            );
+        }
+        text
+    }
+}
+
+/// `ports 0 and 1`.
+fn named(ports: &[usize]) -> String {
+    let numbers: Vec<String> = ports.iter().map(usize::to_string).collect();
+    match numbers.as_slice() {
+        [one] => format!("port {one}"),
+        [all @ .., last] => format!("ports {} and {last}", all.join(", ")),
+        [] => "no port".into(),
+    }
+}
+
+/// What came of ports that stopped, a line for each, and one for each stream with delays.
+fn summary(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for port in Report::ports_of(&outcome.streams, |_| (String::new(), None), outcome.seconds) {
+        let counts = &port.counts;
+        let _ = writeln!(
+            text,
+            "port {}: {} packets sent in {} s, {} came by port {}, {} lost ({}), {} not sent",
+            port.port,
+            counts.sent_packets,
+            significant(outcome.seconds),
+            counts.received_packets,
+            port.to,
+            counts.lost_packets,
+            share(counts.lost_share),
+            counts.not_sent.total()
+        );
+        for stream in outcome.streams.iter().filter(|stream| stream.running.port == port.port) {
+            let report = StreamReport::new(stream, outcome.seconds, outcome.began);
+            if let Some(delay) = report.latency {
+                let [min, p50, p99, max] = [delay.min, delay.p50, delay.p99, delay.max].map(significant);
+                let _ = writeln!(
+                    text,
+                    "  {}: delay {min} us at least, {p50} median, {p99} at 99 %, {max} at most; {} late, {} copies",
+                    report.name, report.reordered, report.duplicates
+                );
+            }
+        }
+    }
+    text
+}
+
+/// What workers did between two looks.
+fn between(before: &[WorkerLoad], now: &[WorkerLoad], seconds: f64) -> Vec<WorkerLoad> {
+    now.iter().map(|now| now.since(before.iter().find(|before| before.worker == now.worker), seconds)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_read() {
+        assert_eq!("1mpps".parse(), Ok(Change::To(Rate::Packets(1e6))));
+        assert_eq!("+10%".parse(), Ok(Change::More(Rate::Percent(10.0))));
+        assert_eq!("-5kpps".parse(), Ok(Change::Less(Rate::Packets(5e3))));
+        assert!("--5kpps".parse::<Change>().is_err() && "+".parse::<Change>().is_err());
+    }
+
+    #[test]
+    fn ports_are_named() {
+        assert_eq!([named(&[1]), named(&[0, 1]), named(&[0, 1, 2])], ["port 1", "ports 0 and 1", "ports 0, 1 and 2"]);
+    }
+}
