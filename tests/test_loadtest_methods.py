@@ -259,7 +259,7 @@ def test_one_core_is_saturated_step_by_step(tmp_path):
     def cost(step):
         (worker,) = step["trial"]["device_load"]
         packets = sum(node["packets"] for node in worker["nodes"] if node["kind"] == "input")
-        return sum(node["clocks"] - node["empty_clocks"] for node in worker["nodes"]) / packets
+        return sum(node["clocks"] - node["idle_clocks"] for node in worker["nodes"]) / packets
 
     # A few packets at a time cost much more each than full vectors.
     assert cost(test["steps"][0]) > 3 * cost(test["steps"][2])

@@ -134,9 +134,9 @@ pub struct NodeRuntime {
     pub calls: u64,
     pub packets: u64,
     pub clocks: u64,
-    /// Calls that brought nothing, and, of a source, their clocks.
+    /// Calls that brought nothing, and clocks of a source that no packet had.
     pub empty: u64,
-    pub empty_clocks: u64,
+    pub idle_clocks: u64,
     /// The most clocks of one call, and the packets of that call.
     pub max_clocks: u64,
     pub max_packets: u64,

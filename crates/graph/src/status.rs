@@ -62,7 +62,7 @@ impl Graph {
             packets: word(node_word::PACKETS),
             clocks: word(node_word::CLOCKS),
             empty: word(node_word::EMPTY),
-            empty_clocks: word(node_word::EMPTY_CLOCKS),
+            idle_clocks: word(node_word::IDLE_CLOCKS),
             max_clocks: maximum(node_word::MAX_CLOCKS),
             max_packets: maximum(node_word::MAX_PACKETS),
         }

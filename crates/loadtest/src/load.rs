@@ -30,9 +30,9 @@ pub struct NodeLoad {
     pub empty: u64,
     pub packets: u64,
     pub clocks: u64,
-    /// Of these, those of calls that brought nothing.
+    /// Of these, those that no packet had: of calls that brought nothing, or during which the machine was away.
     #[serde(default)]
-    pub empty_clocks: u64,
+    pub idle_clocks: u64,
 }
 
 /// What a node is for.
@@ -73,9 +73,9 @@ impl NodeLoad {
         self.packets as f64 / ((self.calls - self.empty.min(self.calls)) as f64).max(1.0)
     }
 
-    /// Clocks of calls that brought something.
+    /// Clocks that packets had.
     pub fn busy_clocks(&self) -> f64 {
-        self.clocks.saturating_sub(self.empty_clocks) as f64
+        self.clocks.saturating_sub(self.idle_clocks) as f64
     }
 }
 
@@ -94,7 +94,7 @@ impl WorkerLoad {
                     empty: run.empty,
                     packets: run.packets,
                     clocks: run.clocks,
-                    empty_clocks: if kind == Kind::Input { run.empty_clocks } else { 0 },
+                    idle_clocks: if kind == Kind::Input { run.idle_clocks } else { 0 },
                 })
             });
             let word = |word| graph.counters().workers.value(worker, word, 0);
@@ -117,8 +117,8 @@ impl WorkerLoad {
             let less = |of: fn(&NodeLoad) -> u64| of(node).saturating_sub(was.map_or(0, of));
             let (calls, empty) = (less(|node| node.calls), less(|node| node.empty));
             let (packets, clocks) = (less(|node| node.packets), less(|node| node.clocks));
-            let empty_clocks = less(|node| node.empty_clocks);
-            NodeLoad { name: node.name.clone(), kind: node.kind, calls, empty, packets, clocks, empty_clocks }
+            let idle_clocks = less(|node| node.idle_clocks);
+            NodeLoad { name: node.name.clone(), kind: node.kind, calls, empty, packets, clocks, idle_clocks }
         };
         WorkerLoad {
             worker: self.worker,
@@ -147,7 +147,7 @@ impl WorkerLoad {
     /// The share of its time in which it asked devices that had nothing. Not of its polls: a vector takes the time of thousands
     /// that find nothing.
     pub fn idle_polls(&self) -> f64 {
-        self.inputs().map(|node| node.empty_clocks as f64).sum::<f64>() / self.clocks.max(1.0)
+        self.inputs().map(|node| node.idle_clocks as f64).sum::<f64>() / self.clocks.max(1.0)
     }
 
     /// Clocks of each packet, node by node, without those that were spent on asking in vain.
@@ -159,7 +159,7 @@ impl WorkerLoad {
         let mut shares = Shares::default();
         for node in &self.nodes {
             let busy = node.busy_clocks() / self.clocks;
-            shares.polling += node.empty_clocks as f64 / self.clocks;
+            shares.polling += node.idle_clocks as f64 / self.clocks;
             match node.kind {
                 Kind::Input => shares.input += busy,
                 Kind::Graph => shares.graph += busy,

@@ -209,6 +209,11 @@ pub struct StreamReport {
     /// Seconds from the start to the time when the last packet was sent that is lost, or the one that came behind it; the end, when
     /// nothing came behind it.
     pub last_loss_at: Option<f64>,
+    /// The times of the last ones, a few thousand, and whether there were more before.
+    #[serde(skip)]
+    pub losses_at: Vec<f64>,
+    #[serde(skip)]
+    pub lost_before: bool,
     /// Seconds from the start to the longest delay.
     pub worst_at: Option<f64>,
     /// The longest delays.
@@ -227,6 +232,7 @@ impl StreamReport {
     pub fn new(stream: &Finished, seconds: f64, began: u64) -> StreamReport {
         let (program, received) = (&stream.running.program, &stream.received);
         let is_timed = program.is_timed();
+        let since = |at: u64| time::seconds(at.saturating_sub(began));
         let sizes = program.sizes().into_iter().map(|size| {
             let size = FrameSize(size.into());
             [size.buffer(), size.frame(), size.wire()]
@@ -260,7 +266,9 @@ impl StreamReport {
                 .iter()
                 .map(|&(ns, at)| Outlier { at: time::seconds(at.saturating_sub(began)), us: ns as f64 / 1e3 })
                 .collect(),
-            last_loss_at: received.last_loss.map(|at| time::seconds(at.saturating_sub(began))),
+            last_loss_at: received.losses.last().copied().map(since),
+            losses_at: received.losses.iter().copied().map(since).collect(),
+            lost_before: received.lost_before,
             worst_at: (!received.latency.is_empty()).then(|| time::seconds(received.worst_at.saturating_sub(began))),
         }
     }

@@ -734,7 +734,7 @@ impl Tester {
             let counted = Counted { received: received.packets, received_bytes: received.bytes, ..counted };
             // Behind the last that came nothing shows that there were more.
             if running.is_accounted() && counted.sent > counted.received && counted.sent > counted.reached {
-                received.last_loss = Some(ended);
+                received.losses.push(ended);
             }
             Finished { running, counted, received }
         });

@@ -320,7 +320,7 @@ fn the_last_loss_after_an_overload_has_its_time() {
     let outcome = bench.tester.stop(Duration::from_millis(100), &mut || {}).unwrap();
     let [stream] = &outcome.streams[..] else { panic!("{}", outcome.streams.len()) };
     let fell = outcome.rate_changed.expect("it was changed");
-    let last = stream.received.last_loss.expect("half of it was lost");
+    let last = *stream.received.losses.last().expect("half of it was lost");
     let after = graph::time::seconds(last.saturating_sub(fell));
     // The device looks each millisecond how much comes; the machine may have been away meanwhile.
     assert!((0.048..0.060).contains(&after) || !outcome.pauses.is_empty(), "{after} {:?}", outcome.pauses);

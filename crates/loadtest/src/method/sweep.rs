@@ -70,25 +70,37 @@ pub fn run(plan: &Plan, sizes: &[u32], watch: &mut Watch<'_>) -> Result<Sweep, T
             break;
         }
     }
-    // What the load tester could not make or take says nothing of the device.
-    let known = steps.iter().filter(|step| step.trial.verdict.bound != Bound::Generator);
-    let rates: Vec<(u32, f64)> = known.map(|step| (step.frame, step.trial.received_pps)).collect();
-    let verdict = judge(&rates);
+    let rate = |step: &Step| Carried {
+        frame: step.frame,
+        pps: step.trial.received_pps,
+        is_own: step.trial.verdict.bound == Bound::Generator,
+    };
+    let verdict = judge(&steps.iter().map(rate).collect::<Vec<_>>());
     Ok(Sweep { device: plan.device.to_string(), line_bps: line, steps, verdict, failure: watch.failure.take() })
+}
+
+/// What came of a size.
+#[derive(Debug, Clone, Copy)]
+pub struct Carried {
+    pub frame: u32,
+    pub pps: f64,
+    /// The load tester could not make or take more: the device may carry more.
+    pub is_own: bool,
 }
 
 /// Longer frames cost no less than shorter ones, whether packets are the limit or bytes. Where one is carried faster all the
 /// same, the shorter one ends where it is dear: in the middle of a cache line.
-pub fn judge(rates: &[(u32, f64)]) -> Verdict {
+pub fn judge(rates: &[Carried]) -> Verdict {
     let mut evidence = Vec::new();
-    for (at, &(frame, pps)) in rates.iter().enumerate() {
-        let faster =
-            rates[at + 1..].iter().filter(|(_, longer)| *longer > pps * DIP).max_by(|a, b| a.1.total_cmp(&b.1));
-        if let Some((longer, more)) = faster {
+    for (at, slow) in rates.iter().enumerate().filter(|(_, slow)| !slow.is_own) {
+        let longer = rates[at + 1..].iter().filter(|longer| longer.pps > slow.pps * DIP);
+        if let Some(longer) = longer.max_by(|a, b| a.pps.total_cmp(&b.pps)) {
             evidence.push(format!(
-                "frames of {frame} bytes: {}pps, less than the {}pps of {longer} bytes",
-                scaled(pps),
-                scaled(*more)
+                "frames of {} bytes: {}pps, less than the {}pps of {} bytes",
+                slow.frame,
+                scaled(slow.pps),
+                scaled(longer.pps),
+                longer.frame
             ));
         }
     }
@@ -132,7 +144,10 @@ mod tests {
 
     #[test]
     fn partial_cache_lines_are_seen_in_the_figures_that_they_were_found_with() {
-        let mpps = |all: &[(u32, f64)]| all.iter().map(|(frame, mpps)| (*frame, mpps * 1e6)).collect::<Vec<_>>();
+        let mpps = |all: &[(u32, f64)]| {
+            let carried = |&(frame, mpps): &(u32, f64)| Carried { frame, pps: mpps * 1e6, is_own: false };
+            all.iter().map(carried).collect::<Vec<_>>()
+        };
         let found = judge(&mpps(&[(64, 21.7), (65, 8.2), (124, 10.8), (128, 16.1), (129, 8.9)]));
         assert_eq!(found.bound, Bound::CacheLine);
         assert_eq!(
@@ -145,6 +160,10 @@ mod tests {
         // Bound by packets first, by bytes then.
         let fine = judge(&mpps(&[(64, 20.0), (65, 19.8), (128, 19.9), (512, 4.6), (1518, 1.6)]));
         assert_eq!((fine.bound, fine.evidence.len()), (Bound::Nothing, 0));
+        // Of a size at which the load tester was at its limit nothing is known but that the device carries as much.
+        let mut own = mpps(&[(64, 5.0), (65, 8.0), (128, 16.0)]);
+        (own[0].is_own, own[2].is_own) = (true, true);
+        assert_eq!(judge(&own).evidence, ["frames of 65 bytes: 8 Mpps, less than the 16 Mpps of 128 bytes"]);
     }
 
     #[test]

@@ -114,8 +114,10 @@ pub struct Received {
     /// All delays together, in nanoseconds, and of how many packets.
     pub delays: u64,
     pub timed: u64,
-    /// When the last packet was sent that is lost, in ticks, or the one that came behind it; none: none is.
-    pub last_loss: Option<u64>,
+    /// When packets were sent that are lost, in ticks, or the one that came behind them: the last times, in their order.
+    pub losses: Vec<u64>,
+    /// There were more before.
+    pub lost_before: bool,
     /// When the longest delay was seen, in ticks.
     pub worst_at: u64,
     /// The longest delays, and when they were seen, in ticks; those close to each other are one.
@@ -144,7 +146,8 @@ impl Default for Received {
             ipdv: histogram(),
             delays: 0,
             timed: 0,
-            last_loss: None,
+            losses: Vec::new(),
+            lost_before: false,
             worst_at: 0,
             outliers: Vec::with_capacity(OUTLIERS),
         }
@@ -191,7 +194,9 @@ impl Received {
         self.least = self.least.min(other.least);
         self.delays = self.delays.wrapping_add(other.delays);
         self.timed += other.timed;
-        self.last_loss = self.last_loss.max(other.last_loss);
+        self.losses.extend(&other.losses);
+        self.losses.sort_unstable();
+        self.lost_before |= other.lost_before;
         self.latency.add(&other.latency).expect("they have the same bounds");
         self.ipdv.add(&other.ipdv).expect("they have the same bounds");
     }
@@ -349,7 +354,8 @@ impl Tracker {
         let remembered = self.next.saturating_sub(WINDOW);
         let has_come = |number: u64| self.seen[(number / 64 % (WINDOW / 64)) as usize] >> (number % 64) & 1 == 1;
         let is_open = |gap: &&Gap| gap.from < remembered || (gap.from..gap.to).any(|number| !has_come(number));
-        self.received.last_loss = self.gaps.iter().rev().find(is_open).map(|gap| gap.sent);
+        self.received.losses = self.gaps.iter().filter(is_open).map(|gap| gap.sent).collect();
+        self.received.lost_before = self.received.gaps > self.gaps.len() as u64;
         self.received
     }
 
@@ -563,8 +569,9 @@ mod tests {
                 let sent = 1000 * unit + u64::from(n) * unit;
                 tracker.take(1, n, Some(crate::tag::stamp(sent)), 60, sent + 2 * unit);
             }
-            let last = Box::new(tracker).finish().last_loss;
-            last.map(|at| at / unit - 1000)
+            let received = Box::new(tracker).finish();
+            assert!(!received.lost_before);
+            received.losses.last().map(|at| at / unit - 1000)
         };
         assert_eq!(track(&[0, 1, 2, 3]), None);
         assert_eq!(track(&[0, 1, 4, 5, 8, 9]), Some(8));

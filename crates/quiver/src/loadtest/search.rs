@@ -32,6 +32,9 @@ pub struct Options {
     /// Loss that PDR allows, in percent.
     #[arg(long, default_value_t = 0.5, value_name = "PERCENT", value_parser = share)]
     pdr: f64,
+    /// Percent of what is due that the load tester may leave out; more counts as lost (RFC 9971: all of it).
+    #[arg(long, default_value_t = 1.0, value_name = "PERCENT", value_parser = unsent)]
+    unsent: f64,
     /// What comes of as much as the line carries, ten times.
     #[arg(long)]
     mrr: bool,
@@ -57,6 +60,10 @@ pub struct Options {
 fn share(text: &str) -> Result<f64, String> {
     let share: Option<f64> = text.trim_end_matches('%').parse().ok();
     share.filter(|share| (0.001..100.0).contains(share)).ok_or_else(|| "percent, more than 0 and less than 100".into())
+}
+
+fn unsent(text: &str) -> Result<f64, String> {
+    if text.trim_end_matches('%').parse() == Ok(0.0) { Ok(0.0) } else { share(text) }
 }
 
 /// Does it.
@@ -87,6 +94,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         mrr: options.mrr,
         latency: options.latency,
         curve: options.loss_rate,
+        unsent: options.unsent / 100.0,
         bursts: options.back_to_back.unwrap_or(0).into(),
         recovery: options.recovery.map(Duration::from_secs_f64),
     };

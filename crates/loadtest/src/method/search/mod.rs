@@ -38,6 +38,9 @@ pub struct Wanted {
     pub mrr: bool,
     pub latency: bool,
     pub curve: bool,
+    /// Of what was due the load tester may leave out such a share: the moments in which its machine was away. What is left out beyond
+    /// counts as lost, as in RFC 9971 all of it does.
+    pub unsent: f64,
     /// Times that the longest burst is looked for; none: it is not.
     pub bursts: usize,
     /// How long an overload is that is to be recovered from.
@@ -97,6 +100,7 @@ struct Trials<'a, 'b> {
     bench: &'a mut Bench,
     plan: &'a Plan,
     watch: &'a mut Watch<'b>,
+    unsent: f64,
     own_limit: Option<f64>,
     count: usize,
 }
@@ -120,14 +124,16 @@ impl Trials<'_, '_> {
             let plan = Plan { rate: Rate::Packets(load), duration: length, ..self.plan.clone() };
             let name = format!("trial {} at {}pps", self.count, scaled(load));
             let Some(report) = self.part(&plan, &name, 0.0, 1.0)? else { break };
-            if !report.kept_rate && attempt < TRIES {
+            let not_sent = report.ports.iter().map(|port| port.counts.not_sent_share()).fold(0.0, f64::max);
+            let is_kept = not_sent <= self.unsent;
+            if !is_kept && attempt < TRIES {
                 continue;
             }
             let count = |of: fn(&crate::report::Counts) -> u64| {
                 report.ports.iter().map(|port| of(&port.counts)).sum::<u64>() as f64
             };
             let mut loss_ratio = count(|counts| counts.lost_packets) / count(|counts| counts.sent_packets).max(1.0);
-            if !report.kept_rate {
+            if !is_kept {
                 // What was not sent cannot be said to come through.
                 self.own_limit = Some(self.own_limit.map_or(load, |limit| limit.min(load)));
                 let due = load * report.seconds * report.ports.len() as f64;
@@ -217,7 +223,7 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
     let shortest = wanted.goals.iter().map(|goal| goal.initial_trial.min(goal.final_trial)).fold(1.0, f64::min);
     let least = (most * LEAST).max(LEAST_PACKETS / shortest).min(most);
     let device_mode = bench.device_mode();
-    let mut trials = Trials { bench: &mut bench, plan, watch, own_limit: None, count: 0 };
+    let mut trials = Trials { bench: &mut bench, plan, watch, unsent: wanted.unsent, own_limit: None, count: 0 };
     let mut search = Search {
         device: plan.device.to_string(),
         device_mode,

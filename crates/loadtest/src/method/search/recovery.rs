@@ -14,8 +14,8 @@ pub const OVER: f64 = 1.1;
 pub const FALL: f64 = 0.5;
 /// How long the lower rate is watched.
 pub const AFTER: Duration = Duration::from_secs(2);
-/// Who still loses packets in so late a part of that has not recovered.
-const LATE: f64 = 0.95;
+/// Seconds without loss after which a device has recovered: what is lost later has another reason.
+const QUIET: f64 = 0.1;
 /// Times that it is looked for.
 pub const TIMES: usize = 3;
 
@@ -26,7 +26,8 @@ pub struct Recovery {
     pub overload: f64,
     pub seconds: f64,
     pub reduced: f64,
-    /// Seconds from the fall of the rate to the last loss, each time; none: it had no end while it was watched.
+    /// Seconds from the fall of the rate to the last loss before a tenth of a second without any, each time; none: it had no end
+    /// while it was watched.
     pub times: Vec<Option<f64>>,
     /// Packets that were lost, all times together: without loss it was no overload.
     pub lost: u64,
@@ -36,8 +37,15 @@ impl Recovery {
     /// Notes a run that fell to the lower rate.
     pub fn note(&mut self, report: &Report) {
         let Some(fell) = report.rate_changed_at else { return };
-        let last = report.streams.iter().filter_map(|stream| stream.last_loss_at).fold(fell, f64::max);
-        self.times.push(Some(last - fell).filter(|time| *time < LATE * AFTER.as_secs_f64()));
+        let losses = report.streams.iter().flat_map(|stream| stream.losses_at.iter().copied());
+        let mut after: Vec<f64> = losses.map(|at| at - fell).filter(|at| *at > 0.0).collect();
+        after.sort_by(f64::total_cmp);
+        // There may have been losses before the first that is remembered.
+        let is_whole = !report
+            .streams
+            .iter()
+            .any(|stream| stream.lost_before && stream.losses_at.first().is_some_and(|first| *first > fell));
+        self.times.push(recovered(&after, is_whole, AFTER.as_secs_f64()));
         self.lost += report.ports.iter().map(|port| port.counts.lost_packets).sum::<u64>();
     }
 
@@ -60,6 +68,18 @@ impl fmt::Display for Recovery {
             None => write!(f, "not within {} s ({})", AFTER.as_secs(), times.join(", ")),
         }
     }
+}
+
+/// When losses end, of which these times are known; `is_whole`: all of them. None: they do not, while it was watched.
+fn recovered(losses: &[f64], is_whole: bool, watched: f64) -> Option<f64> {
+    let mut end = if is_whole { 0.0 } else { losses.first().copied().unwrap_or(0.0) };
+    for &at in losses {
+        if at - end > QUIET {
+            break;
+        }
+        end = at;
+    }
+    Some(end).filter(|end| end + QUIET <= watched)
 }
 
 /// Lets the rate fall once.
@@ -87,6 +107,19 @@ impl Conduct for Fall<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_over_when_nothing_was_lost_for_a_while() {
+        assert_eq!(recovered(&[], true, 2.0), Some(0.0));
+        assert_eq!(recovered(&[0.01, 0.05, 0.14], true, 2.0), Some(0.14));
+        // One is lost much later, for another reason.
+        assert_eq!(recovered(&[0.01, 0.05, 1.3], true, 2.0), Some(0.05));
+        assert_eq!(recovered(&[1.3], true, 2.0), Some(0.0));
+        // So many were lost that the first are not remembered.
+        assert_eq!(recovered(&[0.5, 0.55], false, 2.0), Some(0.55));
+        let all: Vec<f64> = (0..40).map(|n| f64::from(n) * 0.05).collect();
+        assert_eq!(recovered(&all, true, 2.0), None);
+    }
 
     #[test]
     fn times_without_an_end_are_no_part_of_the_mean() {
