@@ -415,6 +415,9 @@ def test_the_guide_is_right(tmp_path):
         assert option in ("--help", "--session", "--html") or f"`{option}`" in guide, option
     for action in re.findall(r"^  ([a-z]+)  ", run(QUIVER, "loadtest", "--help").stdout, re.MULTILINE):
         assert action == "help" or f"`quiver loadtest {action}" in guide, action
+    # The example can be drawn still, and its page is the one beside it.
+    run(QUIVER, "loadtest", "report", ROOT / "docs/examples/soak.json", "-o", tmp_path / "soak.html")
+    assert (tmp_path / "soak.html").read_text() == (ROOT / "docs/examples/soak.html").read_text()
     # The router's configuration is the one that it has.
     configuration = re.search(r"^```\n(set interface state e0 up\n.*?)^```", guide, re.MULTILINE | re.DOTALL)[1]
     assert configuration.replace("\n", "\\n") in (ROOT / "crates/loadtest/src/device/quiver.rs").read_text().replace("\n", "\\n")

@@ -136,7 +136,9 @@ impl Meters {
         for entry in std::fs::read_dir(directory).ok()?.flatten() {
             let path = entry.path();
             let name = std::fs::read_to_string(path.join("name")).unwrap_or_default().trim().to_string();
-            if !name.starts_with("package") && name != "dram" {
+            // By `mmio' the same processors are metered again.
+            let is_another_way = entry.file_name().to_string_lossy().contains("mmio");
+            if is_another_way || !name.starts_with("package") && name != "dram" {
                 continue;
             }
             let file = path.join("energy_uj");
@@ -213,6 +215,7 @@ mod tests {
             ("intel-rapl:0:0", "core"),
             ("intel-rapl:0:1", "dram"),
             ("intel-rapl:1", "psys"),
+            ("intel-rapl-mmio:0", "package-0"),
         ] {
             write(domain, "name", &format!("{name}\n"));
             write(domain, "max_energy_range_uj", "1000000\n");

@@ -333,6 +333,11 @@ impl Program {
         sizes
     }
 
+    /// It goes on until somebody stops it.
+    pub fn is_endless(&self) -> bool {
+        matches!(self.mode, Mode::Continuous | Mode::MultiBurst { bursts: None, .. })
+    }
+
     /// Whether packets are told apart, and whether all of them are timed.
     pub fn is_tagged(&self) -> bool {
         self.frames.iter().any(|frame| frame.tag != TagPlace::None)

@@ -116,7 +116,8 @@ fn prefix(letter: char) -> Option<f64> {
 /// A number that is not negative, and what stands behind it.
 fn split(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number = text[..end].parse().ok()?;
+    // More than 1e18 of anything is no rate, and cannot be reckoned with.
+    let number = text[..end].parse().ok().filter(|number| *number <= 1e18)?;
     Some((number, text[end..].trim_start()))
 }
 

@@ -154,7 +154,7 @@ impl Counts {
     fn new(all: &[Counted]) -> Counts {
         let sum = |of: fn(&Counted) -> u64| all.iter().map(of).sum::<u64>();
         let (sent, received) = (sum(|counted| counted.sent), sum(|counted| counted.received));
-        let lost = sent.saturating_sub(received);
+        let lost = sum(Counted::lost);
         Counts {
             sent_packets: sent,
             sent_bytes: sum(|counted| counted.sent_bytes),

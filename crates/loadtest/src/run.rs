@@ -346,7 +346,9 @@ impl Bench {
         let device_load =
             self.device.as_ref().map(|device| WorkerLoad::of(&device.router, seconds)).unwrap_or_default();
         let own_load = WorkerLoad::of(self.tester.router(), seconds);
-        let forwarded = self.tester.counted().iter().map(|stream| stream.received).sum::<u64>() as f64 / seconds;
+        // By ports: it is known without accounting, too.
+        let brought = |(port, before): (usize, &[(u64, u64); 2])| self.tester.port_counted(port)[0].0 - before[0].0;
+        let forwarded = before.iter().enumerate().map(brought).sum::<u64>() as f64 / seconds;
         let energy = match (plan.watts, &mut self.meters) {
             (Some(watts), _) => Energy::given(watts, forwarded),
             (None, meters) => meters.as_mut().and_then(|meters| meters.energy(forwarded)),
@@ -393,8 +395,9 @@ impl Bench {
     }
 
     fn report(&self, plan: &Plan, outcome: Outcome, started: f64, ended: String, samples: Vec<Sample>) -> Report {
-        let Outcome { streams, seconds, lateness, pauses, pause_count, away, began, rate_changed, drained, heard } =
-            outcome;
+        let Outcome {
+            streams, seconds, lateness, pauses, pause_count, away, began, rate_changed, drained, heard, ..
+        } = outcome;
         let named = |number: usize| {
             let port = &self.tester.ports()[number];
             (port.name.clone(), port.line)
@@ -507,7 +510,7 @@ fn sample(at: f64, streams: &[(usize, Counted)]) -> Sample {
             received_packets: sum(|counted| counted.received),
             received_bytes: sum(|counted| counted.received_bytes),
             reached_packets: sum(|counted| counted.reached),
-            not_sent: sum(|counted| counted.refused + counted.late + counted.starved),
+            not_sent: sum(Counted::not_sent),
         }
     };
     Sample { at, ports: ports.into_iter().map(port).collect() }

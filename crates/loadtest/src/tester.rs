@@ -6,7 +6,7 @@ use crate::generate::schedule::{Line, Pace, Schedule};
 use crate::generate::spread::Spread;
 use crate::generate::{self, Generator, Pause, PortShare, Stopped, Taken, Watched};
 use crate::port::PortSpec;
-use crate::profile::{Mode, Profile, ProfileError};
+use crate::profile::{Profile, ProfileError};
 use crate::program::{Maker, Program, mix_of};
 use crate::rate::{Mix, Rate, RateError};
 use crate::receive::heard::{Ear, Heard, Listener};
@@ -117,9 +117,8 @@ impl Running {
     }
 
     /// Only who stops it ends it.
-    fn goes_on(&self) -> bool {
-        let is_endless = matches!(self.program.mode, Mode::Continuous | Mode::MultiBurst { bursts: None, .. });
-        is_endless && self.limit.is_none()
+    pub fn goes_on(&self) -> bool {
+        self.program.is_endless() && self.limit.is_none()
     }
 }
 
@@ -143,6 +142,30 @@ pub struct Counted {
     pub longest: u64,
 }
 
+impl Counted {
+    /// Due, and not sent, for whatever reason.
+    pub fn not_sent(&self) -> u64 {
+        self.refused + self.late + self.starved
+    }
+
+    /// Lost as far as it is known by now: of those that are on their way it is not.
+    pub fn lost_by_now(&self) -> u64 {
+        self.reached.saturating_sub(self.received)
+    }
+
+    /// Lost, when nothing comes any more.
+    pub fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+}
+
+/// What a port is to send.
+pub struct Order {
+    pub port: usize,
+    pace: Pace,
+    programs: Vec<Arc<Program>>,
+}
+
 /// What a stream came to.
 pub struct Finished {
     pub running: Running,
@@ -162,8 +185,9 @@ pub struct Outcome {
     pub pauses: Vec<(usize, f64, Duration)>,
     pub pause_count: u64,
     pub away: f64,
-    /// When the run began, in ticks.
+    /// When the run began, and when the last worker stopped, in ticks.
     pub began: u64,
+    pub ended: u64,
     /// When the rate was changed last, in ticks; none: never.
     pub rate_changed: Option<u64>,
     /// How long it took until nothing came any more.
@@ -442,10 +466,40 @@ impl Tester {
         Ok((programs, mix))
     }
 
+    /// What these ports would send of a profile: those of them that have streams in it.
+    ///
+    /// # Errors
+    /// What does not fit together in the profile, or a rate of a line that nobody knows.
+    pub fn plan(&self, profile: &Profile, senders: &[usize], rate: Rate) -> Result<Vec<Order>, TestError> {
+        let mut orders = Vec::new();
+        for &port in senders {
+            let (programs, mix) = self.programs(profile, port)?;
+            if !programs.is_empty() {
+                orders.push(Order { port, pace: rate.pace(&mix)?, programs });
+            }
+        }
+        if orders.is_empty() {
+            return Err(TestError::Other(format!(
+                "profile `{}' has no stream for any port that is to send",
+                profile.name
+            )));
+        }
+        let shares = |order: &Order| order.programs.len() * self.ports[order.port].workers.len();
+        let others = self.parts.iter().filter(|part| !senders.contains(&self.running[part.stream].port)).count();
+        let all = others + orders.iter().map(shares).sum::<usize>();
+        // None is called 0.
+        if all >= NUMBERS {
+            return Err(TestError::Other(format!(
+                "{all} streams, each counted once for each worker that sends it, are too many: {NUMBERS} have numbers"
+            )));
+        }
+        Ok(orders)
+    }
+
     /// Sends a profile by these ports, which are idle, beside what others send; each ends after so many packets, if it is told.
     ///
     /// # Errors
-    /// What does not fit together in the profile, or a rate of a line that nobody knows; then nothing is sent.
+    /// As [`Tester::plan`], and when a worker does not answer; then nothing is sent.
     pub fn start(
         &mut self,
         profile: &Profile,
@@ -453,24 +507,17 @@ impl Tester {
         rate: Rate,
         limit: Option<u64>,
     ) -> Result<(), TestError> {
-        let mut planned = Vec::new();
-        for &port in senders {
-            let (programs, mix) = self.programs(profile, port)?;
-            planned.push((port, rate.pace(&mix)?, programs));
+        let orders = self.plan(profile, senders, rate)?;
+        let (running, parts) = (self.running.len(), self.parts.len());
+        let begun = self.begin(orders, limit);
+        if begun.is_err() {
+            self.running.truncate(running);
+            self.parts.truncate(parts);
         }
-        if planned.iter().all(|(.., programs)| programs.is_empty()) {
-            return Err(TestError::Other(format!(
-                "profile `{}' has no stream for any port that is to send",
-                profile.name
-            )));
-        }
-        let more: usize = planned.iter().map(|(port, _, all)| all.len() * self.ports[*port].workers.len()).sum();
-        // None is called 0.
-        if self.parts.len() + more >= NUMBERS {
-            return Err(TestError::Other(format!(
-                "{more} streams, each counted once for each worker that sends it, are too many: {NUMBERS} have numbers"
-            )));
-        }
+        begun
+    }
+
+    fn begin(&mut self, orders: Vec<Order>, limit: Option<u64>) -> Result<(), TestError> {
         let began = time::ticks() + time::to_ticks(AHEAD);
         if self.running.is_empty() {
             self.began = began;
@@ -479,7 +526,7 @@ impl Tester {
         let workers = self.router.graph.workers();
         let mut shares: Vec<Vec<PortShare>> = (0..workers).map(|_| Vec::new()).collect();
         let mut expected = Vec::new();
-        for (port, pace, programs) in planned.into_iter().filter(|(.., programs)| !programs.is_empty()) {
+        for Order { port, pace, programs } in orders {
             let (to, known) = (self.peer(port), &self.ports[port]);
             let tx_node = format!("{}-tx", port_name(port));
             let edge = self.router.graph.connect(self.generator, &tx_node)?;
@@ -732,8 +779,11 @@ impl Tester {
         let streams = gone.into_iter().enumerate().map(|(at, (running, counted))| {
             let mut received = received.remove(&at).unwrap_or_default();
             let counted = Counted { received: received.packets, received_bytes: received.bytes, ..counted };
-            // Behind the last that came nothing shows that there were more.
-            if running.is_accounted() && counted.sent > counted.received && counted.sent > counted.reached {
+            if counted.lost() == 0 {
+                // What is missing was not taken by the port.
+                (received.losses, received.lost_before) = (Vec::new(), false);
+            } else if running.is_accounted() && counted.sent > counted.reached {
+                // Behind the last that came nothing shows that there were more.
                 received.losses.push(ended);
             }
             Finished { running, counted, received }
@@ -746,6 +796,7 @@ impl Tester {
             pause_count,
             away,
             began,
+            ended,
             rate_changed,
             drained,
             heard: self.ports.iter().map(|port| Ear::sum(&port.ears) - port.heard_before).collect(),
@@ -774,7 +825,7 @@ impl Tester {
         (gone, parts)
     }
 
-    /// Waits until nothing has come of these ports' for so long, or all has come; how long that took.
+    /// Waits until nothing has come of these ports' for so long; how long that took.
     fn drain(&mut self, ports: &[usize], quiet: Duration, others: &mut dyn FnMut()) -> Duration {
         const MOST: Duration = Duration::from_secs(30);
         let begun = Instant::now();

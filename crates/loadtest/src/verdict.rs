@@ -72,7 +72,7 @@ pub struct Facts<'a> {
     pub refused: u64,
     /// The load tester found more than it could take, and missed so many.
     pub own_is_full: bool,
-    /// Packets that were sent while a worker of the load tester was away, and took none.
+    /// Packets that were sent while workers of the load tester were away, and took none.
     pub away: f64,
     /// The device forwards in the time of who sends: Linux does, behind a veth.
     pub in_senders_time: bool,
@@ -124,10 +124,14 @@ impl Verdict {
         if let Some(drop) = worst {
             evidence.push(format!("the router dropped {} at {}: {}", drop.packets, drop.node, drop.reason));
         }
+        let refused = facts.refused as f64 / (facts.sent + facts.refused).max(1) as f64;
+        // As many as go: then it is no fault that some do not.
+        let is_refused = refused > if facts.is_maximum { NOTHING } else { NEARLY };
         let is_pressed = is_lossy || facts.is_maximum || !facts.kept_rate;
         let is_busy = busiest.is_some_and(|worker| worker.idle_polls() < BUSY && worker.vectors_per_call() > FULL);
         let outputs: u64 = facts.drops.iter().filter(|drop| drop.is_output()).map(|drop| drop.packets).sum();
-        let bound = if facts.own_missed > 0 {
+        let missed = facts.own_missed as f64;
+        let bound = if missed * 2.0 > facts.lost as f64 && missed > NOTHING * facts.sent as f64 {
             evidence.push(format!("the load tester itself missed {}", facts.own_missed));
             Bound::Generator
         } else if is_pressed && is_busy {
@@ -143,11 +147,16 @@ impl Verdict {
             } else {
                 Bound::Queue
             }
-        } else if (is_lossy || facts.is_maximum && facts.refused > 0) && busiest.is_some() {
+        } else if is_lossy && busiest.is_some() {
             evidence.push("its workers had time left: what was lost was lost ahead of them".into());
             Bound::Device
         } else if is_lossy {
             Bound::Unknown
+        } else if is_refused && busiest.is_some() {
+            let refused = significant(100.0 * refused);
+            evidence
+                .push(format!("the load tester's ports had no room for {refused} % while its workers had time left"));
+            Bound::Device
         } else if facts.in_senders_time && (facts.is_maximum || !facts.kept_rate) {
             evidence.push(
                 "Linux forwards what comes by a veth in the time of who sends: what could not be sent it could not forward".into(),
@@ -159,7 +168,11 @@ impl Verdict {
         } else {
             if !facts.kept_rate {
                 let left_out = significant(100.0 * facts.not_sent_share);
-                evidence.push(format!("all came that was sent; the load tester left out {left_out} % of what was due"));
+                evidence.push(format!("the load tester left out {left_out} % of what was due"));
+            }
+            match facts.lost {
+                0 => evidence.push("all came that was sent".into()),
+                lost => evidence.push(format!("{lost} of {} packets were lost: too few to judge by", facts.sent)),
             }
             Bound::Nothing
         };
@@ -243,7 +256,7 @@ mod tests {
         assert_eq!(bound(Facts { workers: &idle, drops: &full, ..lossy.clone() }), Bound::Queue);
         assert_eq!(bound(Facts { workers: &idle, drops: &full, own_is_full: true, ..lossy.clone() }), Bound::Generator);
         assert_eq!(bound(Facts { workers: &idle, drops: &full, away: 5e6, ..lossy.clone() }), Bound::Generator);
-        assert_eq!(bound(Facts { own_missed: 1, ..lossy.clone() }), Bound::Generator);
+        assert_eq!(bound(Facts { own_missed: 3_000_000, ..lossy.clone() }), Bound::Generator);
         assert_eq!(bound(lossy), Bound::Unknown);
         let good = Facts { kept_rate: true, sent: 10_000_000, workers: &idle, ..Facts::default() };
         assert_eq!(bound(good.clone()), Bound::Nothing);
@@ -251,7 +264,14 @@ mod tests {
         let slow = |not_sent_share| Facts { kept_rate: false, not_sent_share, ..good.clone() };
         assert_eq!((bound(slow(0.009)), bound(slow(0.02))), (Bound::Nothing, Bound::Generator));
         assert_eq!(bound(Facts { kept_rate: false, workers: &[], in_senders_time: true, ..good.clone() }), Bound::Cpu);
-        assert_eq!(bound(Facts { is_maximum: true, refused: 1, ..good }), Bound::Device);
+        assert_eq!(bound(Facts { is_maximum: true, refused: 1_000_000, ..good.clone() }), Bound::Device);
+        // A few that were refused, or missed, while somebody was away for a moment.
+        assert_eq!(bound(Facts { is_maximum: true, refused: 10, ..good.clone() }), Bound::Generator);
+        assert_eq!(bound(Facts { refused: 10, own_missed: 10, ..good.clone() }), Bound::Nothing);
+        assert_eq!(
+            bound(Facts { own_missed: 10, workers: &busy, sent: 30_000_000, lost: 4_400_000, ..good }),
+            Bound::Cpu
+        );
     }
 
     #[test]

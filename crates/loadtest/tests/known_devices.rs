@@ -309,6 +309,16 @@ fn a_limit_is_of_a_ports_streams_together() {
 }
 
 #[test]
+fn what_came_late_was_not_lost() {
+    // So many numbers that a gap of the beginning is far behind the window.
+    let mut bench = Bench::new("reorder=50,by=3");
+    let outcome = bench.run("bench", &[0], "1mpps", Duration::from_millis(500));
+    let [stream] = &outcome.streams[..] else { panic!("{}", outcome.streams.len()) };
+    assert!(stream.received.reordered > 1000 && stream.counted.lost() == 0, "{:?}", stream.counted);
+    assert_eq!((stream.received.losses.len(), stream.received.lost_before), (0, false));
+}
+
+#[test]
 fn the_last_loss_after_an_overload_has_its_time() {
     let mut bench = Bench::new("lose=2,above=50kpps,recover=50ms");
     let profile = Profile::load("bench").unwrap();
@@ -325,4 +335,37 @@ fn the_last_loss_after_an_overload_has_its_time() {
     // The device looks each millisecond how much comes; the machine may have been away meanwhile.
     assert!((0.048..0.060).contains(&after) || !outcome.pauses.is_empty(), "{after} {:?}", outcome.pauses);
     assert_eq!(stream.counted.sent - stream.received.packets, read(&bench.counts[0].lost));
+}
+
+#[test]
+fn of_many_ports_some_may_end_and_begin_again() {
+    let mut tester = Tester::new(&Options::default()).unwrap();
+    let mut counts = Vec::new();
+    for pair in 0..2 {
+        let wire = wire(&Impairments::default());
+        for (number, end) in wire.ends.into_iter().enumerate() {
+            tester.add_device(&format!("end {number} of {pair}"), end).unwrap();
+        }
+        counts.extend(wire.counts);
+    }
+    tester.await_ready(&mut || {}).unwrap();
+    let profile = Profile::load("bench").unwrap();
+    let rate: Rate = "5kpps".parse().unwrap();
+    let wait = |tester: &mut Tester| tester.wait(Instant::now() + Duration::from_millis(50), &mut || {});
+    let mut sent = 0;
+    // Whoever's turn it was is gone, time and again.
+    for (ports, ending) in [(&[0, 1, 2, 3][..], &[0, 1][..]), (&[0, 1], &[2, 3]), (&[3], &[0, 1, 3]), (&[2], &[2])] {
+        tester.start(&profile, ports, rate, None).unwrap();
+        wait(&mut tester);
+        let outcome = tester.stop_ports(ending, Duration::from_millis(30), &mut || {}).unwrap();
+        assert_eq!(outcome.streams.len(), ending.len());
+        for stream in &outcome.streams {
+            assert!(ending.contains(&stream.running.port) && stream.counted.sent > 100, "{:?}", stream.counted);
+            assert_eq!(stream.counted.sent, stream.received.packets);
+            sent += stream.counted.sent;
+        }
+        wait(&mut tester);
+    }
+    assert!(tester.running().is_empty());
+    assert_eq!(sent, counts.iter().map(|counts| read(&counts.came)).sum::<u64>());
 }

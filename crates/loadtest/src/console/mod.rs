@@ -14,6 +14,7 @@ use crate::rate::Rate;
 use crate::report::{Report, StreamReport, share};
 use crate::run::Bench;
 use crate::tester::{Outcome, TestError};
+use graph::time;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use view::Look;
@@ -31,9 +32,10 @@ pub struct Console {
 #[derive(Default)]
 struct PortState {
     job: Option<Job>,
-    /// Of tests that are over, since counters were cleared.
+    /// Of tests that are over, since counters were cleared; and whether of some it is not known what became of them.
     lost: u64,
     not_sent: u64,
+    is_unknown: bool,
 }
 
 /// What it was told to send.
@@ -49,6 +51,8 @@ struct Job {
 pub struct Start {
     pub profile: Profile,
     pub rate: Rate,
+    /// The rate is that of all ports together.
+    pub total: bool,
     /// It ends by itself after so long, or after so many packets of each port.
     pub duration: Option<Duration>,
     pub packets: Option<u64>,
@@ -131,23 +135,30 @@ impl Console {
         {
             return Err(refused(format!("port {port} sends already: `stop' it first, or `--force'")));
         }
-        // What cannot be sent shall not stop what is sent.
-        for &port in ports {
-            let (_, mix) = self.bench.tester.programs(&start.profile, port)?;
-            start.rate.pace(&mix)?;
+        if let Some(port) = ports.iter().find(|port| !self.bench.tester.is_link_up(**port)) {
+            return Err(refused(format!("the link of port {port} is down")));
         }
+        // What cannot be sent shall not stop what is sent.
+        let plan = |rate| self.bench.tester.plan(&start.profile, ports, rate);
+        let senders: Vec<usize> = plan(start.rate)?.iter().map(|order| order.port).collect();
+        let rate = if start.total { start.rate.divided(senders.len() as f64) } else { start.rate };
+        plan(rate)?;
         let mut said = if busy.is_empty() { String::new() } else { self.stop(&busy)? };
-        self.bench.tester.start(&start.profile, ports, start.rate, start.packets)?;
-        for &port in ports {
+        self.bench.tester.start(&start.profile, &senders, rate, start.packets)?;
+        for &port in &senders {
             self.ports[port].job = Some(Job {
                 profile: start.profile.name.clone(),
-                rate: start.rate,
+                rate,
                 is_paused: false,
                 until: start.duration.map(|duration| Instant::now() + duration),
             });
         }
-        self.note_jobs();
-        let _ = write!(said, "{} by {} at {}", start.profile.name, named(ports), start.rate);
+        self.refresh();
+        let _ = write!(said, "{} by {} at {rate}", start.profile.name, named(&senders));
+        let idle: Vec<usize> = ports.iter().copied().filter(|port| !senders.contains(port)).collect();
+        if !idle.is_empty() {
+            let _ = write!(said, "; it has nothing for {}", named(&idle));
+        }
         Ok(said)
     }
 
@@ -165,20 +176,16 @@ impl Console {
         for &port in ports {
             let state = &mut self.ports[port];
             state.job = None;
-            let (mut lost, mut not_sent) = (0, 0);
-            let own = outcome.streams.iter().filter(|stream| stream.running.port == port);
-            for stream in own {
-                let counted = &stream.counted;
-                if stream.running.is_accounted() {
-                    lost += counted.sent.saturating_sub(counted.received);
-                }
-                not_sent += counted.refused + counted.late + counted.starved;
-            }
+            let own = || outcome.streams.iter().filter(|stream| stream.running.port == port);
+            let known = own().filter(|stream| stream.running.is_accounted());
+            let lost: u64 = known.map(|stream| stream.counted.lost()).sum();
+            let not_sent: u64 = own().map(|stream| stream.counted.not_sent()).sum();
             let (had_lost, had_not_sent) = self.look.end(port);
             state.lost += lost.saturating_sub(had_lost);
             state.not_sent += not_sent.saturating_sub(had_not_sent);
+            state.is_unknown |= own().any(|stream| !stream.running.is_accounted());
         }
-        self.note_jobs();
+        self.refresh();
         Ok(summary)
     }
 
@@ -193,7 +200,7 @@ impl Console {
             self.bench.tester.set_rate(Some(port), rate)?;
             self.ports[port].job = Some(Job { is_paused, ..job });
         }
-        self.note_jobs();
+        self.refresh();
         Ok(format!("{} {}", named(ports), if is_paused { "paused" } else { "goes on" }))
     }
 
@@ -229,18 +236,24 @@ impl Console {
             }
             self.ports[port].job = Some(Job { rate: *rate, ..job });
         }
-        self.note_jobs();
-        let rate = rates.first().map_or(String::new(), Rate::to_string);
-        Ok(format!("{} at {rate}", named(ports)))
+        self.refresh();
+        let is_one = rates.windows(2).all(|pair| pair[0] == pair[1]);
+        Ok(match (rates.first(), is_one) {
+            (Some(rate), true) => format!("{} at {rate}", named(ports)),
+            _ => {
+                let each = ports.iter().zip(&rates).map(|(port, rate)| format!("port {port} at {rate}"));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        })
     }
 
     /// Counts from nothing again.
     pub fn clear(&mut self) {
-        self.look.clear(&mut self.bench);
+        self.look.clear(&self.bench);
         for state in &mut self.ports {
-            (state.lost, state.not_sent) = (0, 0);
+            (state.lost, state.not_sent, state.is_unknown) = (0, 0, false);
         }
-        self.look();
+        self.refresh();
     }
 
     /// What the router under test answers to a command.
@@ -264,18 +277,34 @@ impl Console {
         tester.wait(Instant::now(), &mut || device.iter_mut().for_each(crate::device::quiver::QuiverDevice::tick));
         self.bench.check().map_err(refused)?;
         self.bench.tester.down();
-        let mut said = Vec::new();
-        for port in self.busy() {
-            let is_over =
-                self.ports[port].job.as_ref().and_then(|job| job.until).is_some_and(|end| Instant::now() >= end);
-            let is_down = !self.bench.tester.is_link_up(port);
-            if is_over || is_down || self.bench.tester.port_has_ended(port) {
-                let why = if is_down { ", whose link went down" } else { "" };
-                said.push(format!("port {port} stopped{why}"));
-                said.push(self.stop(&[port])?);
-            }
+        let busy = self.busy();
+        let is_down = |port: &usize| !self.bench.tester.is_link_up(*port);
+        let is_over = |port: &usize| {
+            let until = self.ports[*port].job.as_ref().and_then(|job| job.until);
+            until.is_some_and(|end| Instant::now() >= end) || self.bench.tester.port_has_ended(*port)
+        };
+        let down: Vec<usize> = busy.iter().copied().filter(is_down).collect();
+        let over: Vec<usize> = busy.iter().copied().filter(|port| is_down(port) || is_over(port)).collect();
+        if over.is_empty() {
+            return Ok(Vec::new());
         }
+        let mut said = vec![format!("{} stopped", named(&over))];
+        if !down.is_empty() {
+            said.push(format!("the link of {} went down", named(&down)));
+        }
+        said.push(self.stop(&over)?);
         Ok(said)
+    }
+
+    /// A port that sends, or pauses, until somebody does something about it.
+    pub fn endless(&self) -> Option<usize> {
+        let running = self.bench.tester.running();
+        self.busy().into_iter().find(|port| {
+            let job = self.ports[*port].job.as_ref();
+            let is_timed = job.is_some_and(|job| job.until.is_some());
+            let is_paused = job.is_some_and(|job| job.is_paused);
+            !is_timed && (is_paused || running.iter().any(|stream| stream.port == *port && stream.goes_on()))
+        })
     }
 
     /// Looks what was done since the last look.
@@ -283,15 +312,19 @@ impl Console {
         self.view = self.look.view(&mut self.bench, &self.ports);
     }
 
-    /// Has what was seen last say what ports do by now; rates are those of then.
-    fn note_jobs(&mut self) {
-        for (view, state) in self.view.ports.iter_mut().zip(&self.ports) {
-            view.set_job(state);
-        }
+    /// Has what was seen last say what ports do by now, and what was counted; rates are those of then.
+    fn refresh(&mut self) {
+        self.look.count(&self.bench, &self.ports, &mut self.view);
     }
 
     /// What was seen last.
     pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// What was seen last, with what was counted by now.
+    pub fn stats(&mut self) -> &View {
+        self.refresh();
         &self.view
     }
 
@@ -305,7 +338,7 @@ impl Console {
         for (stream, counted) in tester.running().iter().zip(tester.counted()) {
             let wanted = stream.wanted.map_or("max".into(), significant);
             let lost = match stream.is_accounted() {
-                true => counted.reached.saturating_sub(counted.received).to_string(),
+                true => counted.lost_by_now().to_string(),
                 false => "unknown".into(),
             };
             let _ = writeln!(
@@ -332,21 +365,26 @@ fn named(ports: &[usize]) -> String {
 fn summary(outcome: &Outcome) -> String {
     let mut text = String::new();
     for port in Report::ports_of(&outcome.streams, |_| (String::new(), None), outcome.seconds) {
+        let own = || outcome.streams.iter().filter(|stream| stream.running.port == port.port);
+        let began = own().map(|stream| stream.running.began).min().unwrap_or(outcome.began);
+        let seconds = time::seconds(outcome.ended.saturating_sub(began));
         let counts = &port.counts;
-        let _ = writeln!(
-            text,
-            "port {}: {} packets sent in {} s, {} came by port {}, {} lost ({}), {} not sent",
-            port.port,
-            counts.sent_packets,
-            significant(outcome.seconds),
-            counts.received_packets,
-            port.to,
-            counts.lost_packets,
-            share(counts.lost_share),
-            counts.not_sent.total()
-        );
-        for stream in outcome.streams.iter().filter(|stream| stream.running.port == port.port) {
-            let report = StreamReport::new(stream, outcome.seconds, outcome.began);
+        let _ =
+            write!(text, "port {}: {} packets sent in {} s, ", port.port, counts.sent_packets, significant(seconds));
+        let _ = match own().any(|stream| stream.running.is_accounted()) {
+            true => write!(
+                text,
+                "{} came by port {}, {} lost ({})",
+                counts.received_packets,
+                port.to,
+                counts.lost_packets,
+                share(counts.lost_share)
+            ),
+            false => write!(text, "what became of them is not known"),
+        };
+        let _ = writeln!(text, ", {} not sent", counts.not_sent.total());
+        for stream in own() {
+            let report = StreamReport::new(stream, seconds, began);
             if let Some(delay) = report.latency {
                 let [min, p50, p99, max] = [delay.min, delay.p50, delay.p99, delay.max].map(significant);
                 let _ = writeln!(

@@ -46,10 +46,10 @@ pub struct PortView {
     pub received_packets: u64,
     pub sent_bytes: u64,
     pub received_bytes: u64,
-    /// Of what it sent, those of which it is known by now; and those that were due and did not leave.
-    pub lost: u64,
+    /// Of what it sent, those of which it is known by now, if it is known of any; and those that were due and did not leave.
+    pub lost: Option<u64>,
     pub not_sent: u64,
-    /// Microseconds, of what came of its packets since the last look; and the longest since it began.
+    /// Microseconds, of what came of its packets since the last look; and the longest since it began to send.
     pub delay: Option<f64>,
     pub longest: Option<f64>,
 }
@@ -82,11 +82,17 @@ pub struct View {
 /// What was counted of a port at some time.
 #[derive(Debug, Clone, Copy, Default)]
 struct PortCounts {
+    /// Packets and bytes that its device carried.
     sent: (u64, u64),
     received: (u64, u64),
-    /// Of its streams: packets that were timed, and their delays together.
+    /// Of the streams that it sends: packets that were timed, their delays together, and the longest, in nanoseconds.
     timed: u64,
     delays: u64,
+    longest: u64,
+    /// Lost by then, and not sent; and whether of some it is not known.
+    lost: u64,
+    not_sent: u64,
+    is_unknown: bool,
 }
 
 /// What the next look is compared with.
@@ -96,34 +102,30 @@ pub struct Look {
     counts: Vec<PortCounts>,
     own: Vec<WorkerLoad>,
     device: Vec<WorkerLoad>,
-    /// When counters were cleared: of ports, and what had been lost of streams that run.
+    /// When counters were cleared.
     cleared: Vec<PortCounts>,
-    lost: Vec<(u64, u64)>,
 }
 
 fn counts(bench: &Bench) -> Vec<PortCounts> {
     let tester = &bench.tester;
-    let counted = tester.counted();
-    let port = |port: usize| {
-        let [received, sent] = tester.port_counted(port);
-        let own = || tester.running().iter().zip(&counted).filter(|(stream, _)| stream.port == port);
-        let timed = own().map(|(_, counted)| counted.timed).sum();
-        let delays = own().fold(0u64, |sum, (_, counted)| sum.wrapping_add(counted.delays));
-        PortCounts { sent, received, timed, delays }
-    };
-    (0..tester.ports().len()).map(port).collect()
-}
-
-/// Of the streams that a port sends: lost, and not sent.
-fn lost(bench: &Bench, port: usize) -> (u64, u64) {
-    let tester = &bench.tester;
-    let counted = tester.counted();
-    let own = || tester.running().iter().zip(&counted).filter(|(stream, _)| stream.port == port);
-    let lost = own().filter(|(stream, _)| stream.is_accounted());
-    (
-        lost.map(|(_, counted)| counted.reached.saturating_sub(counted.received)).sum(),
-        own().map(|(_, counted)| counted.refused + counted.late + counted.starved).sum(),
-    )
+    let mut ports: Vec<PortCounts> = (0..tester.ports().len())
+        .map(|port| {
+            let [received, sent] = tester.port_counted(port);
+            PortCounts { sent, received, ..PortCounts::default() }
+        })
+        .collect();
+    for (stream, counted) in tester.running().iter().zip(tester.counted()) {
+        let port = &mut ports[stream.port];
+        port.timed += counted.timed;
+        port.delays = port.delays.wrapping_add(counted.delays);
+        port.longest = port.longest.max(counted.longest);
+        port.not_sent += counted.not_sent();
+        match stream.is_accounted() {
+            true => port.lost += counted.lost_by_now(),
+            false => port.is_unknown = true,
+        }
+    }
+    ports
 }
 
 fn loads(bench: &mut Bench) -> [Vec<WorkerLoad>; 2] {
@@ -137,48 +139,59 @@ impl Look {
         let now = Instant::now();
         let [own, device] = loads(bench);
         let counts = counts(bench);
-        let lost = vec![(0, 0); counts.len()];
-        Look { began: now, at: now, cleared: counts.clone(), counts, own, device, lost }
+        Look { began: now, at: now, cleared: counts.clone(), counts, own, device }
     }
 
     /// Counts from nothing again.
-    pub fn clear(&mut self, bench: &mut Bench) {
+    pub fn clear(&mut self, bench: &Bench) {
         self.cleared = counts(bench);
-        self.lost = (0..self.cleared.len()).map(|port| lost(bench, port)).collect();
     }
 
-    /// A port's streams are over: what they had lost, and not sent, when counters were cleared.
+    /// A port's streams are over, and others are to begin from nothing. What they had lost, and not sent, when counters were cleared.
     pub fn end(&mut self, port: usize) -> (u64, u64) {
-        std::mem::take(&mut self.lost[port])
+        (self.counts[port].timed, self.counts[port].delays) = (0, 0);
+        let cleared = &mut self.cleared[port];
+        (std::mem::take(&mut cleared.lost), std::mem::take(&mut cleared.not_sent))
+    }
+
+    /// Writes what is counted by now, and what ports do; rates stay.
+    pub fn count(&self, bench: &Bench, states: &[PortState], view: &mut View) {
+        self.write(&counts(bench), states, view);
+    }
+
+    fn write(&self, counts: &[PortCounts], states: &[PortState], view: &mut View) {
+        for (number, port) in view.ports.iter_mut().enumerate() {
+            let (now, base, state) = (&counts[number], &self.cleared[number], &states[number]);
+            port.set_job(state);
+            port.sent_packets = now.sent.0 - base.sent.0;
+            port.received_packets = now.received.0 - base.received.0;
+            port.sent_bytes = now.sent.1 - base.sent.1;
+            port.received_bytes = now.received.1 - base.received.1;
+            let lost = state.lost + now.lost.saturating_sub(base.lost);
+            // Of some it may be known all the same.
+            port.lost = Some(lost).filter(|lost| *lost > 0 || !(state.is_unknown || now.is_unknown));
+            port.not_sent = state.not_sent + now.not_sent.saturating_sub(base.not_sent);
+            port.longest = (now.timed > 0).then_some(now.longest as f64 / 1e3);
+        }
     }
 
     /// Looks again.
     pub fn view(&mut self, bench: &mut Bench, states: &[PortState]) -> View {
         let now = Instant::now();
         let seconds = (now - self.at).as_secs_f64().max(1e-6);
-        let (before, counts) = (std::mem::replace(&mut self.counts, counts(bench)), &self.counts);
         let [own, device] = loads(bench);
         let busy = |before: &[WorkerLoad], now: &[WorkerLoad]| -> Vec<f64> {
             between(before, now, seconds).iter().map(|worker| worker.shares().busy()).collect()
         };
         let (own_busy, device_busy) = (busy(&self.own, &own), busy(&self.device, &device));
-        (self.own, self.device, self.at) = (own, device, now);
-        let counted = bench.tester.counted();
+        let fresh = counts(bench);
         let port = |number: usize| {
-            let (port, state) = (&bench.tester.ports()[number], &states[number]);
-            let (now, was, base) = (&counts[number], &before[number], &self.cleared[number]);
+            let (port, now, was) = (&bench.tester.ports()[number], &fresh[number], &self.counts[number]);
             let rate = |now: u64, was: u64| now.saturating_sub(was) as f64 / seconds;
             let (sent_pps, received_pps) = (rate(now.sent.0, was.sent.0), rate(now.received.0, was.received.0));
-            // A job that began since counts from nothing.
-            let is_same = now.timed >= was.timed;
-            let timed = now.timed - if is_same { was.timed } else { 0 };
-            let delays = now.delays.wrapping_sub(if is_same { was.delays } else { 0 });
-            let longest = bench.tester.running().iter().zip(&counted).filter(|(stream, _)| stream.port == number);
-            let longest = longest.map(|(_, counted)| counted.longest).max().unwrap_or(0);
-            // Streams that began since then have lost nothing before.
-            let (lost, not_sent) = lost(bench, number);
-            let (had_lost, had_not_sent) = self.lost[number];
-            let mut view = PortView {
+            let timed = now.timed.saturating_sub(was.timed);
+            let delays = now.delays.wrapping_sub(was.delays);
+            PortView {
                 name: port.name.clone(),
                 is_up: bench.tester.is_link_up(number),
                 line: port.line,
@@ -186,21 +199,15 @@ impl Look {
                 received_pps,
                 sent: Bits::of(sent_pps, rate(now.sent.1, was.sent.1)),
                 received: Bits::of(received_pps, rate(now.received.1, was.received.1)),
-                sent_packets: now.sent.0 - base.sent.0,
-                received_packets: now.received.0 - base.received.0,
-                sent_bytes: now.sent.1 - base.sent.1,
-                received_bytes: now.received.1 - base.received.1,
-                lost: state.lost + lost.saturating_sub(had_lost),
-                not_sent: state.not_sent + not_sent.saturating_sub(had_not_sent),
                 delay: (timed > 0).then(|| delays as f64 / timed as f64 / 1e3),
-                longest: (now.timed > 0).then_some(longest as f64 / 1e3),
                 ..PortView::default()
-            };
-            view.set_job(state);
-            view
+            }
         };
         let ports = (0..states.len()).map(port).collect();
-        View { at: (now - self.began).as_secs_f64(), ports, own: own_busy, device: device_busy }
+        let mut view = View { at: (now - self.began).as_secs_f64(), ports, own: own_busy, device: device_busy };
+        self.write(&fresh, states, &mut view);
+        (self.counts, self.own, self.device, self.at) = (fresh, own, device, now);
+        view
     }
 }
 
@@ -266,7 +273,11 @@ impl View {
             self.count("ipackets", |port| port.received_packets),
             self.count("obytes", |port| port.sent_bytes),
             self.count("ibytes", |port| port.received_bytes),
-            self.count("lost", |port| port.lost),
+            self.row(
+                "lost",
+                |port| port.lost.map_or("unknown".into(), |lost| lost.to_string()),
+                self.ports.iter().filter_map(|port| port.lost).sum::<u64>().to_string(),
+            ),
             self.count("not sent", |port| port.not_sent),
             self.row("delay", |port| us(port.delay), String::new()),
             self.row("longest delay", |port| us(port.longest), String::new()),

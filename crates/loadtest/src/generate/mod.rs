@@ -147,6 +147,8 @@ impl Generator {
     /// Makes no more packets for these ports.
     pub fn stop(&mut self, ports: &[InterfaceIndex]) -> Stopped {
         self.shares.retain(|share| !ports.contains(&share.interface));
+        // Whose turn it is may be gone.
+        self.turn = 0;
         Stopped {
             lateness: self.lateness.clone(),
             away: std::mem::replace(&mut self.pauses.seen, Away::new()),
@@ -255,6 +257,7 @@ impl Source for Generator {
             return;
         }
         self.pauses.look(cx.now);
+        debug_assert!(self.turn < shares);
         for n in 0..shares {
             let at = if self.turn + n < shares { self.turn + n } else { self.turn + n - shares };
             let share = &mut self.shares[at];

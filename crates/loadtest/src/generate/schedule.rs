@@ -87,8 +87,11 @@ impl Schedule {
         schedule.set_intervals();
         for (stream, times) in schedule.times.iter().enumerate() {
             let first = (times.line.isg * time::ticks_per_second() * f64::from(1 << FRACTION)) as u64;
-            // Shares take turns.
-            let turn = times.interval / times.line.shares as u64 * times.line.share as u64;
+            // Shares take turns; while they pause there are none.
+            let turn = match schedule.is_paused() {
+                true => 0,
+                false => times.interval / times.line.shares as u64 * times.line.share as u64,
+            };
             schedule.next.push(Reverse((first.saturating_add(turn), stream as u16)));
         }
         schedule
@@ -130,7 +133,7 @@ impl Schedule {
             let ahead = at.saturating_sub(now);
             let at = match () {
                 () if paused => now.max(at),
-                () if ahead <= old => now + (ahead as f64 / old as f64 * new as f64) as u64,
+                () if ahead <= old => now.saturating_add((ahead as f64 / old as f64 * new as f64) as u64),
                 () => at,
             };
             Reverse((at, stream))

@@ -84,6 +84,8 @@ struct Gap {
     to: u64,
     arrivals: u64,
     sent: u64,
+    /// Of its numbers, those that have not come since.
+    missing: u64,
 }
 
 /// What came of a stream.
@@ -114,7 +116,8 @@ pub struct Received {
     /// All delays together, in nanoseconds, and of how many packets.
     pub delays: u64,
     pub timed: u64,
-    /// When packets were sent that are lost, in ticks, or the one that came behind them: the last times, in their order.
+    /// When packets were sent that are lost, or that the port did not take, in ticks, or the one that came behind them: the last
+    /// times, in their order.
     pub losses: Vec<u64>,
     /// There were more before.
     pub lost_before: bool,
@@ -315,9 +318,10 @@ impl Tracker {
         self.received.gaps += 1;
         self.received.longest_gap = self.received.longest_gap.max(to - self.next);
         if self.gaps.len() == GAPS {
-            self.gaps.pop_front();
+            let forgotten = self.gaps.pop_front();
+            self.received.lost_before |= forgotten.is_some_and(|gap| gap.missing > 0);
         }
-        self.gaps.push_back(Gap { from: self.next, to, arrivals: self.arrivals, sent });
+        self.gaps.push_back(Gap { from: self.next, to, arrivals: self.arrivals, sent, missing: to - self.next });
         // They have not come, whatever stood in their places.
         let from = self.next.max(to.saturating_sub(WINDOW));
         self.each_word(from, to, |word, bits| *word &= !bits);
@@ -338,7 +342,8 @@ impl Tracker {
         self.seen[word] |= bit;
         // Of the packets that came since somebody jumped over it.
         let at = self.gaps.partition_point(|gap| gap.to <= sequence);
-        if let Some(gap) = self.gaps.get(at).filter(|gap| gap.from <= sequence) {
+        if let Some(gap) = self.gaps.get_mut(at).filter(|gap| gap.from <= sequence) {
+            gap.missing -= 1;
             let extent = self.arrivals - gap.arrivals;
             self.received.reordering_extent = self.received.reordering_extent.max(extent);
         }
@@ -351,11 +356,7 @@ impl Tracker {
 
     /// What came, when nothing more will.
     pub fn finish(mut self) -> Received {
-        let remembered = self.next.saturating_sub(WINDOW);
-        let has_come = |number: u64| self.seen[(number / 64 % (WINDOW / 64)) as usize] >> (number % 64) & 1 == 1;
-        let is_open = |gap: &&Gap| gap.from < remembered || (gap.from..gap.to).any(|number| !has_come(number));
-        self.received.losses = self.gaps.iter().filter(is_open).map(|gap| gap.sent).collect();
-        self.received.lost_before = self.received.gaps > self.gaps.len() as u64;
+        self.received.losses = self.gaps.iter().filter(|gap| gap.missing > 0).map(|gap| gap.sent).collect();
         self.received
     }
 
@@ -579,7 +580,7 @@ mod tests {
         assert_eq!(track(&[0, 1, 4, 5, 8, 6, 7, 9]), Some(4));
         assert_eq!(track(&[0, 1, 4, 5, 8, 6, 9]), Some(8));
         assert_eq!(track(&[0, 2, 1]), None);
-        // So long ago that nobody knows: lost it is.
+        // So long ago that what comes yet is too old.
         assert_eq!(track(&[0, 2, WINDOW as u32 + 10]), Some(u64::from(WINDOW as u32) + 10));
     }
 

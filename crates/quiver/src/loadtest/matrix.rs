@@ -69,7 +69,8 @@ pub fn run(options: &Options) -> Result<(), String> {
         let plan = Plan { interval: plan.interval.min(plan.duration / 4), ..plan };
         let mut progress = Progress::default();
         let length = 2.0 * TESTS.len() as f64 * (seconds + setup.drain);
-        let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, length * (1.0 - share), sample);
+        let mut show =
+            |what: &str, share: f64, sample: Option<&_>| progress.step(what, Some(length * (1.0 - share)), sample);
         let mut watch = Watch::new(&interrupted, &mut show);
         let matrix = matrix::run(&plan, &mut watch);
         drop(progress);

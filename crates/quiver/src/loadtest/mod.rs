@@ -191,7 +191,7 @@ struct Watcher {
 
 impl Conduct for Watcher {
     fn sampled(&mut self, sample: &Sample) {
-        self.progress.show("run", self.duration - sample.at, sample);
+        self.progress.show("run", Some(self.duration - sample.at), sample);
     }
 
     fn is_interrupted(&self) -> bool {

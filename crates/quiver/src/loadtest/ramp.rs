@@ -152,7 +152,8 @@ pub fn run(options: &Options) -> Result<(), String> {
         session.machine = bench.machine();
         let mut progress = Progress::default();
         let length = slope.length().as_secs_f64();
-        let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, length * (1.0 - share), sample);
+        let mut show =
+            |what: &str, share: f64, sample: Option<&_>| progress.step(what, Some(length * (1.0 - share)), sample);
         let mut watch = Watch::new(&interrupted, &mut show);
         let ramp = ramp::run(&mut bench, &plan, slope, &label, &mut watch).map_err(|error| error.to_string())?;
         drop(progress);

@@ -41,7 +41,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         options.duration,
     )?;
     let plan = Plan { interval: plan.interval.min(plan.duration / 4), ..plan };
-    let found = watched(rates.len() as f64 * options.duration, |watch| saturate::run(&plan, &rates, watch))?;
+    let found = watched(Some(rates.len() as f64 * options.duration), |watch| saturate::run(&plan, &rates, watch))?;
     super::super::say(found.to_string().as_bytes())?;
     if options.runtime {
         for step in &found.steps {

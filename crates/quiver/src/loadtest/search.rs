@@ -98,7 +98,8 @@ pub fn run(options: &Options) -> Result<(), String> {
         bursts: options.back_to_back.unwrap_or(0).into(),
         recovery: options.recovery.map(Duration::from_secs_f64),
     };
-    let found = watched(options.trial, |watch| search::run(&plan, &wanted, watch))?;
+    // How many trials there will be nobody knows.
+    let found = watched(None, |watch| search::run(&plan, &wanted, watch))?;
     super::super::say(found.to_string().as_bytes())?;
     for note in &session.notes {
         super::super::say(format!("Note: {note}\n").as_bytes())?;

@@ -192,14 +192,19 @@ pub struct Common {
     pub setup: SetUp,
 }
 
-/// Runs a method of so many seconds, shows how it goes, and lets it be interrupted.
+/// Runs a method of so many seconds, if that is known, shows how it goes, and lets it be interrupted.
 ///
 /// # Errors
 /// What failed, in words.
-pub fn watched<T>(seconds: f64, method: impl FnOnce(&mut Watch<'_>) -> Result<T, TestError>) -> Result<T, String> {
+pub fn watched<T>(
+    seconds: Option<f64>,
+    method: impl FnOnce(&mut Watch<'_>) -> Result<T, TestError>,
+) -> Result<T, String> {
     let interrupted = interruption()?;
     let mut progress = Progress::default();
-    let mut show = |what: &str, share: f64, sample: Option<&_>| progress.step(what, seconds * (1.0 - share), sample);
+    let mut show = |what: &str, share: f64, sample: Option<&_>| {
+        progress.step(what, seconds.map(|seconds| seconds * (1.0 - share)), sample);
+    };
     method(&mut Watch::new(&interrupted, &mut show)).map_err(|error| error.to_string())
 }
 
@@ -242,18 +247,18 @@ pub struct Progress {
 
 impl Progress {
     /// The same, when there is a sample.
-    pub fn step(&mut self, what: &str, left: f64, now: Option<&Sample>) {
+    pub fn step(&mut self, what: &str, left: Option<f64>, now: Option<&Sample>) {
         if let Some(now) = now {
             self.show(what, left, now);
         }
     }
 
-    /// `what` is being done, for `left` seconds more.
-    pub fn show(&mut self, what: &str, left: f64, now: &Sample) {
+    /// `what` is being done, for `left` seconds more, if that is known.
+    pub fn show(&mut self, what: &str, left: Option<f64>, now: &Sample) {
         if !std::io::stderr().is_terminal() {
             return;
         }
-        let mut line = format!("{what}, {left:.0} s left");
+        let mut line = left.map_or(what.to_string(), |left| format!("{what}, {left:.0} s left"));
         let before = self.before.as_ref().filter(|before| before.at < now.at);
         for (at, port) in now.ports.iter().enumerate() {
             let last = before.and_then(|sample| sample.ports.get(at));

@@ -61,7 +61,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let profile = profile(options.profile.as_deref().unwrap_or(usual))?;
     let plan = setup.plan(device, profile, options.direction, options.rate, options.duration)?;
     let plan = Plan { routes: options.routes, ..plan };
-    let found = watched(options.duration, |watch| soak::run(&plan, watch))?;
+    let found = watched(Some(options.duration), |watch| soak::run(&plan, watch))?;
     super::super::say(found.to_string().as_bytes())?;
     for note in found.total.notes.iter().chain(&session.notes) {
         super::super::say(format!("Note: {note}\n").as_bytes())?;

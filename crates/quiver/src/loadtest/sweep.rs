@@ -32,7 +32,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let profile = Profile::load("bench").map_err(|error| error.to_string())?;
     let plan = setup.plan(device, profile, Direction::Bi, Rate::Percent(100.0), options.duration)?;
     let plan = Plan { interval: plan.interval.min(plan.duration / 4), ..plan };
-    let found = watched(sizes.len() as f64 * options.duration, |watch| sweep::run(&plan, &sizes, watch))?;
+    let found = watched(Some(sizes.len() as f64 * options.duration), |watch| sweep::run(&plan, &sizes, watch))?;
     super::super::say(found.to_string().as_bytes())?;
     for note in &session.notes {
         super::super::say(format!("Note: {note}\n").as_bytes())?;

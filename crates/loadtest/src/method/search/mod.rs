@@ -105,6 +105,11 @@ struct Trials<'a, 'b> {
     count: usize,
 }
 
+/// Of what was due.
+fn not_sent(report: &Report) -> f64 {
+    report.ports.iter().map(|port| port.counts.not_sent_share()).fold(0.0, f64::max)
+}
+
 impl Trials<'_, '_> {
     /// Somebody wants it to end, or the device went away.
     fn has_ended(&self) -> bool {
@@ -124,8 +129,7 @@ impl Trials<'_, '_> {
             let plan = Plan { rate: Rate::Packets(load), duration: length, ..self.plan.clone() };
             let name = format!("trial {} at {}pps", self.count, scaled(load));
             let Some(report) = self.part(&plan, &name, 0.0, 1.0)? else { break };
-            let not_sent = report.ports.iter().map(|port| port.counts.not_sent_share()).fold(0.0, f64::max);
-            let is_kept = not_sent <= self.unsent;
+            let is_kept = not_sent(&report) <= self.unsent;
             if !is_kept && attempt < TRIES {
                 continue;
             }
@@ -153,9 +157,11 @@ impl Trials<'_, '_> {
         let plan = Plan { rate: Rate::Packets(most), packets: Some(packets), duration, ..self.plan.clone() };
         for attempt in 1.. {
             let Some(report) = self.part(&plan, name, done, 0.0)? else { break };
-            if report.kept_rate || attempt == TRIES {
+            let is_kept = not_sent(&report) <= self.unsent;
+            if is_kept || attempt == TRIES {
                 let is_whole = report.ports.iter().all(|port| port.counts.lost_packets == 0);
-                return Ok(Some((is_whole, report.kept_rate)));
+                // What was not sent cannot be said to come through.
+                return Ok(Some((is_whole && is_kept, is_kept)));
             }
         }
         Ok(None)
@@ -176,7 +182,7 @@ impl Trials<'_, '_> {
             let Some(longest) = burst::longest(limit, found.last().copied(), &mut whole)? else { break };
             found.push(longest);
             // Of what has no end one finds no more by looking again.
-            if longest == limit {
+            if found == [limit] {
                 break;
             }
         }
@@ -216,8 +222,19 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
     let line = bench.tester.ports().first().and_then(|port| port.line).ok_or_else(|| {
         TestError::Other("a search is up to the line's rate, which is not known: give `--speed'".into())
     })?;
+    if wanted.recovery.is_some() && bench.cores.len() > 1 {
+        return Err(TestError::Other(
+            "when packets were lost is known only where one worker receives all of them: give one of `--cores'".into(),
+        ));
+    }
     let ends = crate::frame::Ends { source: Default::default(), destination: Default::default() };
     let programs = Program::of_port(&plan.profile, 0, ends)?;
+    if let Some(program) = programs.iter().find(|program| !program.is_endless()) {
+        return Err(TestError::Other(format!(
+            "stream `{}' ends by itself: trials of a search have lengths of their own",
+            program.name
+        )));
+    }
     let mix = mix_of(&programs, Some(line));
     let most = line / (8.0 * (mix.buffer + 24.0));
     let shortest = wanted.goals.iter().map(|goal| goal.initial_trial.min(goal.final_trial)).fold(1.0, f64::min);
@@ -284,7 +301,7 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
     if let (Some(length), Some(throughput)) = (wanted.recovery, throughput)
         && !trials.has_ended()
     {
-        search.recovery = Some(trials.recovery(most, throughput, length)?);
+        search.recovery = Some(trials.recovery(most, throughput, length)?).filter(|found| !found.times.is_empty());
     }
     search.own_limit = trials.own_limit;
     search.failure = watch.failure.take();

@@ -36,7 +36,9 @@ pub struct Recovery {
 impl Recovery {
     /// Notes a run that fell to the lower rate.
     pub fn note(&mut self, report: &Report) {
-        let Some(fell) = report.rate_changed_at else { return };
+        let Some(fell) = report.rate_changed_at else {
+            return self.times.push(None);
+        };
         let losses = report.streams.iter().flat_map(|stream| stream.losses_at.iter().copied());
         let mut after: Vec<f64> = losses.map(|at| at - fell).filter(|at| *at > 0.0).collect();
         after.sort_by(f64::total_cmp);
@@ -62,7 +64,7 @@ impl fmt::Display for Recovery {
             return f.write_str("nothing was lost in the overload: there is nothing to recover from");
         }
         let times: Vec<String> =
-            self.times.iter().map(|time| time.map_or("never".into(), |time| burst::seconds(time) + "s")).collect();
+            self.times.iter().map(|time| time.map_or("longer".into(), |time| burst::seconds(time) + "s")).collect();
         match self.mean() {
             Some(mean) => write!(f, "{}s on average ({})", burst::seconds(mean), times.join(", ")),
             None => write!(f, "not within {} s ({})", AFTER.as_secs(), times.join(", ")),
@@ -132,8 +134,8 @@ mod tests {
         };
         let found = recovery(&[Some(0.010), None, Some(0.020)], 5);
         assert_eq!(found.mean(), Some(0.015));
-        assert_eq!(found.to_string(), "15 ms on average (10 ms, never, 20 ms)");
-        assert_eq!(recovery(&[None], 5).to_string(), "not within 2 s (never)");
+        assert_eq!(found.to_string(), "15 ms on average (10 ms, longer, 20 ms)");
+        assert_eq!(recovery(&[None], 5).to_string(), "not within 2 s (longer)");
         assert!(recovery(&[Some(0.0)], 0).to_string().starts_with("nothing was lost"));
     }
 }

@@ -40,6 +40,9 @@ pub struct Options {
 /// What failed, in words.
 pub fn run(options: &Options) -> Result<(), String> {
     let (mut setup, device) = (options.setup.clone(), options.target.device());
+    if setup.watts.is_some() {
+        return Err("`--watts' is for tests that end: `quiver loadtest run' and the methods".into());
+    }
     let mut notes = Vec::new();
     setup.assume_line(&device, &mut notes);
     // Each `start' says what it sends.

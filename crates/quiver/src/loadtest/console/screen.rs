@@ -21,8 +21,9 @@ const SAID: usize = 500;
 const TYPED: usize = 100;
 /// How high the lines of the past rates are.
 const GRAPH: u16 = 4;
-/// Lines of what was said that are always seen.
+/// Lines of what was said that are always seen, and that one turns over at a time.
 const SPEECH: u16 = 4;
+const PAGE: usize = 4;
 
 /// What is on it.
 struct Screen {
@@ -34,6 +35,9 @@ struct Screen {
     sent: VecDeque<u64>,
     received: VecDeque<u64>,
     seen: f64,
+    /// Lines of the last answer, and lines that one has turned back by.
+    answer: usize,
+    back: usize,
     is_over: bool,
 }
 
@@ -61,6 +65,8 @@ impl Screen {
             sent: VecDeque::new(),
             received: VecDeque::new(),
             seen: -1.0,
+            answer: 0,
+            back: 0,
             is_over: false,
         };
         notes.iter().for_each(|note| screen.say(&format!("Note: {note}")));
@@ -69,6 +75,7 @@ impl Screen {
     }
 
     fn say(&mut self, text: &str) {
+        (self.answer, self.back) = (text.trim_end().lines().count(), 0);
         for line in text.trim_end().lines() {
             if self.said.len() == SAID {
                 self.said.pop_front();
@@ -133,6 +140,8 @@ impl Screen {
             KeyCode::Up if self.at > 0 => self.recall(self.at - 1),
             KeyCode::Down if self.at < self.typed.len() => self.recall(self.at + 1),
             KeyCode::Tab => self.complete(),
+            KeyCode::PageUp => self.back = (self.back + PAGE).min(SAID),
+            KeyCode::PageDown => self.back = self.back.saturating_sub(PAGE),
             _ => {
                 self.input.handle_event(event);
             }
@@ -184,9 +193,12 @@ impl Screen {
         let lines = view.lines();
         let whole = frame.area();
         // Where there is little room the graphs go first, then the table's end.
-        let has_graphs = whole.height > lines.len() as u16 + 2 * GRAPH + SPEECH;
+        let most = whole.height.saturating_sub(1);
+        // A long answer has two thirds, at most.
+        let speech = (self.answer as u16 + 1).clamp(SPEECH, (most / 3 * 2).max(SPEECH));
+        let has_graphs = most >= lines.len() as u16 + 2 * GRAPH + speech;
         let graph = Constraint::Length(if has_graphs { GRAPH } else { 0 });
-        let table = (lines.len() as u16).min(whole.height.saturating_sub(SPEECH + 1));
+        let table = (lines.len() as u16).min(most.saturating_sub(speech));
         let [top, sent, received, speech, input] =
             Layout::vertical([Constraint::Length(table), graph, graph, Constraint::Min(0), Constraint::Length(1)])
                 .areas(whole);
@@ -207,8 +219,10 @@ impl Screen {
             draw_past(frame, sent, "sent", &self.sent, Color::Cyan);
             draw_past(frame, received, "received", &self.received, Color::Green);
         }
-        let last = self.said.len().saturating_sub(speech.height.into());
-        let said: Vec<Line<'_>> = self.said.iter().skip(last).map(|line| Line::raw(line.as_str())).collect();
+        let rows: Vec<String> = self.said.iter().flat_map(|line| wrapped(line, speech.width.into())).collect();
+        let height = usize::from(speech.height);
+        let first = rows.len().saturating_sub(height).saturating_sub(self.back.min(rows.len().saturating_sub(height)));
+        let said: Vec<Line<'_>> = rows.iter().skip(first).map(|line| Line::raw(line.as_str())).collect();
         frame.render_widget(Paragraph::new(said), speech);
         let width = input.width.saturating_sub(3);
         let scroll = self.input.visual_scroll(width.into());
@@ -219,12 +233,21 @@ impl Screen {
     }
 }
 
+/// A line in pieces that fit.
+fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let letters: Vec<char> = line.chars().collect();
+    match letters.is_empty() {
+        true => vec![String::new()],
+        false => letters.chunks(width.max(1)).map(|piece| piece.iter().collect()).collect(),
+    }
+}
+
 /// The last rates as bars, the newest at the right.
 fn draw_past(frame: &mut Frame<'_>, area: Rect, what: &str, past: &VecDeque<u64>, colour: Color) {
     let skip = past.len().saturating_sub(area.width.into());
     let shown: Vec<u64> = past.iter().skip(skip).copied().collect();
     let most = shown.iter().copied().max().unwrap_or(0);
-    let title = format!("{what}, up to {}pps, a look each", scaled(most as f64));
+    let title = format!("{what}, up to {}pps, a bar for each look", scaled(most as f64));
     let bars = Sparkline::default().data(&shown).style(Style::new().fg(colour)).block(Block::new().title(title));
     frame.render_widget(bars, area);
 }

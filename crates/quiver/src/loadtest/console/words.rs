@@ -89,7 +89,7 @@ struct StartWords {
 
 #[derive(Args)]
 struct UpdateWords {
-    /// The rate from now on; +10% and -10% are so much more or less than now.
+    /// The rate from now on; +10% and -10% are a tenth of the line more or less than now, +1kpps so many packets.
     #[arg(short, long = "mult", value_name = "RATE", allow_hyphen_values = true)]
     mult: Change,
     #[command(flatten)]
@@ -171,10 +171,10 @@ pub fn carry_out(console: &mut Console, line: &str) -> Result<Done, String> {
     let said = match word {
         Word::Start(words) => {
             let ports = words.ports.of(console, false);
-            let rate = if words.total { words.mult.divided(ports.len().max(1) as f64) } else { words.mult };
             let start = Start {
                 profile: profile(&words.file)?,
-                rate,
+                rate: words.mult,
+                total: words.total,
                 duration: words.duration.map(Duration::from_secs_f64),
                 packets: words.packets,
                 force: words.force,
@@ -197,7 +197,7 @@ pub fn carry_out(console: &mut Console, line: &str) -> Result<Done, String> {
             let ports = busy(&words.ports, console)?;
             console.update(&ports, words.mult).map_err(text)?
         }
-        Word::Stats => console.view().to_string(),
+        Word::Stats => console.stats().to_string(),
         Word::Streams => console.streams(),
         Word::Profiles => NAMES.join(", "),
         Word::Clear => {
@@ -208,7 +208,12 @@ pub fn carry_out(console: &mut Console, line: &str) -> Result<Done, String> {
         Word::Wait { seconds: Some(seconds) } => {
             return Ok(Done::Wait(Waiting::Until(Instant::now() + Duration::from_secs_f64(seconds))));
         }
-        Word::Wait { seconds: None } => return Ok(Done::Wait(Waiting::Idle)),
+        Word::Wait { seconds: None } => {
+            return match console.endless() {
+                None => Ok(Done::Wait(Waiting::Idle)),
+                Some(port) => Err(format!("port {port} goes on until it is stopped: say for how many seconds")),
+            };
+        }
         Word::Quit => return Ok(Done::Quit),
     };
     Ok(Done::Said(said))
