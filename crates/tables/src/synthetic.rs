@@ -56,13 +56,16 @@ impl Random {
     }
 }
 
+/// There are not enough prefixes of all lengths for more than so many in the proportions of the Internet's.
+pub const MOST_INTERNET: usize = 4_000_000;
+
 /// So many different prefixes, with the lengths of the Internet's table in its proportions, clustered as there: about
 /// half lie inside a shorter one, and neighbours are announced together. In an order of chance.
 ///
 /// # Panics
-/// For more than four million: there are not enough prefixes of all lengths.
+/// For more than [`MOST_INTERNET`].
 pub fn internet(count: usize, seed: u64) -> Vec<Key> {
-    assert!(count <= 4_000_000, "too many for these proportions");
+    assert!(count <= MOST_INTERNET, "too many for these proportions");
     let mut random = Random::new(seed);
     let total: u64 = COUNTS.iter().flatten().map(|count| u64::from(*count)).sum();
     let mut keys: Vec<Key> = Vec::with_capacity(count);

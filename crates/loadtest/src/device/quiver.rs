@@ -11,14 +11,20 @@ use router::ip::bulk::Batch;
 use router::ip::control::{Path, Source, TableIndex, Way};
 use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
+use tables::fib4::Key;
 use tables::synthetic;
 use wire::{Family, Prefix4};
 
 /// Of tables: the same each time.
 const SEED: u64 = 1;
+/// Most routes that it can be given beside its own.
+pub const MOST_ROUTES: usize = 8_000_000;
+/// From 1.0.0.0 to 223.255.255.0.
+const ALL_TWENTY_FOURS: usize = (224 - 1) << 16;
 
 /// What its interfaces are, and where packets go: even ports send from 16.0.0.0/8 to 48.0.0.0/8, odd ones back.
 pub const CONFIGURATION: &str = "\
@@ -105,7 +111,8 @@ impl QuiverDevice {
         Ok(device)
     }
 
-    /// Gives it so many prefixes as the Internet has them, and a default route beside them, all by port 1.
+    /// Gives it so many prefixes as the Internet has them, [`MOST_ROUTES`] at most, and a default route beside them, all by port 1.
+    /// Beyond four million the Internet's proportions cannot be kept: the rest are /24s.
     ///
     /// # Errors
     /// When the router has no room for them.
@@ -115,8 +122,14 @@ impl QuiverDevice {
         let mut batch = Batch::new(Family::Ip4, TableIndex::DEFAULT);
         let paths = batch.paths(vec![Path::new(Way::Via { next_hop, interface: None })]);
         // Not those behind port 0, nor the router's own.
-        let keys = synthetic::internet(count, SEED).into_iter().filter(|key| !matches!(key.address() >> 24, 16 | 100));
-        for key in keys {
+        let is_free = |key: &Key| !matches!(key.address() >> 24, 16 | 100);
+        let mut keys = synthetic::internet(count.min(synthetic::MOST_INTERNET), SEED);
+        keys.retain(is_free);
+        let known: HashSet<Key> = keys.iter().copied().collect();
+        // Enough of them, whatever is left out.
+        let others = synthetic::twenty_fours((2 * count + (4 << 16)).min(ALL_TWENTY_FOURS), SEED).into_iter();
+        let others = others.filter(|key| is_free(key) && !known.contains(key)).take(count.saturating_sub(keys.len()));
+        for key in keys.into_iter().chain(others) {
             let prefix = Prefix4::new(key.address().into(), key.length()).expect("a key has a prefix's length");
             batch.put(prefix, paths);
         }

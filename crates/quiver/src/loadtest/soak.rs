@@ -2,20 +2,19 @@
 
 use super::setup::{Common, Direction, ended, profile, seconds, session, watched};
 use clap::Args;
+use loadtest::device::quiver::MOST_ROUTES;
 use loadtest::method::soak;
 use loadtest::rate::Rate;
 use loadtest::run::Plan;
 use loadtest::session::Test;
-
-/// More routes than the largest table that is spoken of.
-const MOST_ROUTES: usize = 8_000_000;
 
 #[derive(Args)]
 pub struct Options {
     /// What is sent; unless given `full-table' with routes, else `bench-var2-64b'.
     #[arg(short, long, value_name = "NAME|FILE")]
     profile: Option<String>,
-    /// Routes of the router under test: bgp:N are N prefixes as the Internet has them, bgp:1000000.
+    /// Routes of the router under test: bgp:N are N prefixes as the Internet has them, bgp:1000000;
+    /// beyond four million the rest are /24s.
     #[arg(long, value_name = "KIND:N", value_parser = routes)]
     routes: Option<usize>,
     /// How much each port sends.
