@@ -7,7 +7,7 @@ use crate::probe::Probe;
 use crate::receive::Received;
 use crate::receive::heard::Heard;
 use crate::tester::{Counted, Finished};
-use crate::verdict::Verdict;
+use crate::verdict::{Facts, Verdict};
 use graph::time;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -361,6 +361,27 @@ pub fn failure(ended: &str) -> Option<&str> {
 }
 
 impl Report {
+    /// What held the device back, by these figures.
+    pub fn judge(&self) -> Verdict {
+        let count = |of: fn(&Counts) -> u64| self.ports.iter().map(|port| of(&port.counts)).sum::<u64>();
+        Verdict::from(&Facts {
+            is_maximum: self.rate == "max",
+            kept_rate: self.kept_rate,
+            not_sent_share: self.ports.iter().map(|port| port.counts.not_sent_share()).fold(0.0, f64::max),
+            sent: count(|counts| counts.sent_packets),
+            lost: count(|counts| counts.lost_packets),
+            refused: count(|counts| counts.not_sent.refused),
+            own_is_full: self.heard.iter().any(|heard| heard.rounds > 0 && heard.is_full()),
+            // Each worker takes its share.
+            away: self.away_seconds / self.own_load.len().max(1) as f64
+                * self.ports.iter().map(|port| port.sent_pps).sum::<f64>(),
+            in_senders_time: self.device == "kernel",
+            own_missed: self.heard.iter().map(|heard| heard.missed_packets).sum(),
+            workers: &self.device_load,
+            drops: &self.device_drops,
+        })
+    }
+
     /// Why it ended before its time, unless somebody wanted it to.
     pub fn failure(&self) -> Option<&str> {
         failure(&self.ended)

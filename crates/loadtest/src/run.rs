@@ -375,7 +375,7 @@ impl Bench {
         let device_drops = self.device.as_ref().map(|device| Lost::of(&device.router)).unwrap_or_default();
         let report = self.report(plan, outcome, started, ended, samples);
         let report = Report { runtime, own_runtime, carried, device_load, own_load, device_drops, energy, ..report };
-        Ok(Report { verdict: Verdict::of(&report), ..report })
+        Ok(Report { verdict: report.judge(), ..report })
     }
 
     /// What the router under test answers to a command, when it is in this process.

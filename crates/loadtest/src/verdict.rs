@@ -2,7 +2,6 @@
 
 use crate::arithmetic::{scaled, significant};
 use crate::load::{Lost, WorkerLoad};
-use crate::report::Report;
 use graph::VECTOR_SIZE;
 use serde::{Deserialize, Serialize};
 
@@ -83,25 +82,6 @@ pub struct Facts<'a> {
 }
 
 impl Verdict {
-    pub fn of(report: &Report) -> Verdict {
-        let count =
-            |of: fn(&crate::report::Counts) -> u64| report.ports.iter().map(|port| of(&port.counts)).sum::<u64>();
-        Verdict::from(&Facts {
-            is_maximum: report.rate == "max",
-            kept_rate: report.kept_rate,
-            not_sent_share: report.ports.iter().map(|port| port.counts.not_sent_share()).fold(0.0, f64::max),
-            sent: count(|counts| counts.sent_packets),
-            lost: count(|counts| counts.lost_packets),
-            refused: count(|counts| counts.not_sent.refused),
-            own_is_full: report.heard.iter().any(|heard| heard.rounds > 0 && heard.is_full()),
-            away: report.away_seconds * report.ports.iter().map(|port| port.sent_pps).sum::<f64>(),
-            in_senders_time: report.device == "kernel",
-            own_missed: report.heard.iter().map(|heard| heard.missed_packets).sum(),
-            workers: &report.device_load,
-            drops: &report.device_drops,
-        })
-    }
-
     pub fn from(facts: &Facts<'_>) -> Verdict {
         let share = facts.lost as f64 / (facts.sent as f64).max(1.0);
         let is_lossy = share > NOTHING;

@@ -1,0 +1,367 @@
+//! The load tester itself: a router with ports, that makes packets and accounts for what comes back.
+
+use crate::device::quiver::pin;
+use crate::frame::Ends;
+use crate::generate::spread::Spread;
+use crate::generate::{self, Generator, Taken, Watched};
+use crate::port::PortSpec;
+use crate::profile::ProfileError;
+use crate::rate::RateError;
+use crate::receive::heard::{Ear, Heard, Listener};
+use crate::receive::{self, Receiver};
+use command::CommandSet;
+use drivers::Device;
+use drivers::input::{self, DeviceInput};
+use graph::{Behaviour, CounterTable, GraphError, InterfaceIndex, NodeIndex};
+use router::neighbour::NeighbourKey;
+use router::{Options as RouterOptions, Router};
+use running::Part;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use wire::MacAddress;
+
+mod running;
+
+pub use running::{Counted, Finished, Order, Outcome, Running};
+
+/// Numbers of streams: as many as tags can say.
+const NUMBERS: usize = 1 << 16;
+/// How long links and gateways are waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often control looks what is new.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Why there is no test.
+#[derive(Debug, thiserror::Error)]
+pub enum TestError {
+    #[error("{0}")]
+    Router(#[from] router::Error),
+    #[error("{0}")]
+    Graph(#[from] GraphError),
+    #[error("{0}")]
+    Profile(#[from] ProfileError),
+    #[error("{0}")]
+    Rate(#[from] RateError),
+    #[error("port {number} ({name}): {source}")]
+    Open { number: usize, name: String, source: drivers::OpenError },
+    #[error("port {number} ({name}): {why}")]
+    Port { number: usize, name: String, why: String },
+    #[error("{0}")]
+    Other(String),
+}
+
+/// What a load tester is made of.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The core of each worker; none: wherever the system puts it.
+    pub cores: Vec<Option<u32>>,
+    /// Packet buffers.
+    pub buffers: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { cores: vec![None], buffers: 32_768 }
+    }
+}
+
+/// A port.
+pub struct Port {
+    pub name: String,
+    pub interface: InterfaceIndex,
+    /// Bits a second of its line.
+    pub line: Option<f64>,
+    gateway: Option<IpAddr>,
+    pub source: MacAddress,
+    destination: Option<MacAddress>,
+    /// It brings packets.
+    is_heard: bool,
+    /// Workers that can send by it without another's help.
+    workers: Vec<usize>,
+    /// How much it took of what each worker gave it.
+    taken: Arc<Vec<Arc<Taken>>>,
+    /// How its queues are read, and how they had been when the run began.
+    ears: Vec<Arc<Ear>>,
+    heard_before: Heard,
+}
+
+/// The load tester.
+pub struct Tester {
+    router: Router,
+    commands: CommandSet<Router>,
+    ports: Vec<Port>,
+    workers: Vec<JoinHandle<()>>,
+    cores: Vec<Option<u32>>,
+    generator: NodeIndex,
+    receiver: NodeIndex,
+    tx: Arc<CounterTable>,
+    rx: Arc<CounterTable>,
+    next_number: u16,
+    running: Vec<Running>,
+    parts: Vec<Part>,
+    began: u64,
+}
+
+impl Tester {
+    /// One without ports.
+    ///
+    /// # Errors
+    /// When the system refuses memory or threads.
+    pub fn new(options: &Options) -> Result<Tester, TestError> {
+        let workers = options.cores.len().max(1);
+        let mut router = Router::new(RouterOptions { workers, buffers: options.buffers, ..RouterOptions::default() })?;
+        let io = |error: std::io::Error| TestError::Other(error.to_string());
+        let tx = CounterTable::new("/loadtest/tx", workers, NUMBERS, generate::word::WIDTH).map_err(io)?;
+        let rx = CounterTable::new("/loadtest/rx", workers, NUMBERS, receive::word::WIDTH).map_err(io)?;
+        let (own_tx, own_rx) = (tx.clone(), rx.clone());
+        let generator = router
+            .graph
+            .register(Generator::spec(), move |_| Behaviour::Source(Box::new(Generator::new(own_tx.clone()))))?;
+        let receiver = router
+            .graph
+            .register(Receiver::spec(), move |_| Behaviour::Map(Box::new(Receiver::new(own_rx.clone()))))?;
+        let mut tester = Tester {
+            router,
+            commands: router::commands(),
+            ports: Vec::new(),
+            workers: Vec::new(),
+            cores: options.cores.clone(),
+            generator,
+            receiver,
+            tx,
+            rx,
+            next_number: 1,
+            running: Vec::new(),
+            parts: Vec::new(),
+            began: 0,
+        };
+        tester.cores.resize(workers, None);
+        for (number, core) in tester.cores.iter().copied().enumerate() {
+            let worker = tester.router.graph.worker(number).map_err(|error| TestError::Other(error.to_string()))?;
+            let run = move || {
+                pin("the load tester", core);
+                worker.run();
+            };
+            let thread = std::thread::Builder::new().name(format!("loadtest_{number}"));
+            tester.workers.push(thread.spawn(run).map_err(io)?);
+        }
+        Ok(tester)
+    }
+
+    /// Opens a port.
+    ///
+    /// # Errors
+    /// When the system refuses, or the router.
+    pub fn add_port(&mut self, spec: &PortSpec) -> Result<usize, TestError> {
+        let number = self.ports.len();
+        let device = self.router.open(&port_name(number), &spec.creation).map_err(|source| TestError::Open {
+            number,
+            name: spec.text.clone(),
+            source,
+        })?;
+        let number = self.add_device(&spec.text, device)?;
+        let port = &mut self.ports[number];
+        (port.gateway, port.destination) = (spec.gateway, spec.destination);
+        port.line = spec.line.or(port.line);
+        let index = port.interface;
+        if let Some(mac) = spec.source {
+            self.router.set_mac(index, mac)?;
+            self.ports[number].source = mac;
+        }
+        for address in &spec.addresses {
+            self.execute(&format!("set interface ip address {} {address}", port_name(number)))?;
+        }
+        Ok(number)
+    }
+
+    /// Makes a port of a device.
+    ///
+    /// # Errors
+    /// When the router has no place for it.
+    pub fn add_device(&mut self, text: &str, mut device: Device) -> Result<usize, TestError> {
+        let (number, workers) = (self.ports.len(), self.router.graph.workers());
+        let name = port_name(number);
+        let taken: Vec<Arc<Taken>> = (0..workers).map(|_| Arc::default()).collect();
+        let taken = Arc::new(taken);
+        let is_for_all = device.transmit.is_for_all(workers);
+        if workers == 1 && device.input_node == "memif-input" {
+            device.transmit = Spread::over(device.transmit);
+        }
+        device.transmit = Box::new(Watched::new(device.transmit, &self.tx, &taken));
+        let ears: Vec<Arc<Ear>> = device.receive.iter().map(|_| Arc::default()).collect();
+        let queues = std::mem::take(&mut device.receive).into_iter().zip(&ears);
+        device.receive = queues.map(|(queue, ear)| Box::new(Listener::new(queue, ear)) as _).collect();
+        let (input_node, has_queues) = (device.input_node, !device.receive.is_empty());
+        let line = device.link.speed().map(|speed| f64::from(speed.megabits) * 1e6);
+        let interface = self.router.create_interface(&name, device)?;
+        let known = self.router.interfaces.get(interface)?;
+        let owner = known.transmit_queues.owner.unwrap_or(0);
+        let source = known.mac;
+        let users = if is_for_all { (0..workers).collect() } else { vec![owner] };
+        // Nothing is routed from port to port.
+        let table = number + 1;
+        for line in [
+            format!("ip table add {table}"),
+            format!("ip6 table add {table}"),
+            format!("set interface ip table {name} {table}"),
+            format!("set interface ip6 table {name} {table}"),
+        ] {
+            self.execute(&line)?;
+        }
+        self.router.set_admin(interface, true)?;
+        if has_queues {
+            self.router.set_receive_mode(interface, None, input::Mode::Polling)?;
+            let input = self.router.graph.find(input_node)?;
+            let edge = self.router.graph.connect(input, receive::NODE)?;
+            for worker in 0..workers {
+                self.router.graph.call_one(worker, move |core| {
+                    if let Some(input) = core.node::<DeviceInput>(input) {
+                        input.set_patch(interface, Some(edge));
+                    }
+                });
+            }
+        }
+        self.ports.push(Port {
+            name: text.into(),
+            interface,
+            line,
+            gateway: None,
+            source,
+            destination: None,
+            is_heard: has_queues,
+            workers: users,
+            taken,
+            ears,
+            heard_before: Heard::default(),
+        });
+        Ok(number)
+    }
+
+    /// What its own router answers to a command.
+    ///
+    /// # Errors
+    /// When it refuses.
+    pub fn execute(&mut self, line: &str) -> Result<String, TestError> {
+        let done = self.commands.execute(&mut self.router, line);
+        done.map(|reply| reply.text()).map_err(|error| TestError::Other(format!("{line}: {error}")))
+    }
+
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// Sets what nobody knows of a port: the speed of its line, who its packets go to.
+    pub fn port_mut(&mut self, number: usize) -> &mut Port {
+        &mut self.ports[number]
+    }
+
+    /// Where what a port sends is to come: ports go in pairs, and one alone hears itself.
+    pub fn peer(&self, number: usize) -> usize {
+        if number ^ 1 < self.ports.len() { number ^ 1 } else { number }
+    }
+
+    /// Lets control do what is due until then; `others` is called now and then.
+    pub fn wait(&mut self, until: Instant, others: &mut dyn FnMut()) {
+        loop {
+            self.tick();
+            others();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            // Whoever works on this core is away for as long as control looks.
+            std::thread::sleep(left.min(4 * LOOK));
+        }
+    }
+
+    fn tick(&mut self) {
+        let events = self.router.events().clone();
+        while let Ok(event) = events.try_recv() {
+            self.router.handle(event);
+        }
+        self.router.tick();
+    }
+
+    /// Waits until all links are up and all gateways have answered.
+    ///
+    /// # Errors
+    /// Which is not, and what may be the reason.
+    pub fn await_ready(&mut self, others: &mut dyn FnMut()) -> Result<(), TestError> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            self.router.check_links();
+            let Some((number, why)) = self.unready() else { return Ok(()) };
+            if Instant::now() > end {
+                let name = self.ports[number].name.clone();
+                return Err(TestError::Port { number, name, why });
+            }
+            self.wait(Instant::now() + 2 * LOOK, others);
+        }
+    }
+
+    /// A port that is not ready, and why.
+    fn unready(&mut self) -> Option<(usize, String)> {
+        for number in 0..self.ports.len() {
+            if !self.is_link_up(number) {
+                let what = "its link is down: is the other side there, and up?";
+                return Some((number, what.into()));
+            }
+        }
+        for number in 0..self.ports.len() {
+            let Port { interface, gateway, destination, .. } = self.ports[number];
+            let Some(gateway) = gateway.filter(|_| destination.is_none()) else { continue };
+            let key = NeighbourKey::new(interface, gateway);
+            match self.router.neighbours.mac_of(&key) {
+                Some(mac) => self.ports[number].destination = Some(mac),
+                None => {
+                    self.router.resolve_neighbour(key);
+                    let protocol = if gateway.is_ipv4() { "ARP requests" } else { "neighbour solicitations" };
+                    let why = format!(
+                        "{gateway} does not answer {protocol}: is the device up, is that its address, and is it on this port? \
+                         (`dst=MAC' goes without)"
+                    );
+                    return Some((number, why));
+                }
+            }
+        }
+        None
+    }
+
+    pub fn is_link_up(&self, number: usize) -> bool {
+        let interface = self.router.interfaces.get(self.ports[number].interface);
+        interface.is_ok_and(|interface| self.router.interfaces.link_up(interface))
+    }
+
+    /// The first port whose link is down.
+    pub fn down(&mut self) -> Option<usize> {
+        self.router.check_links();
+        (0..self.ports.len()).find(|number| !self.is_link_up(*number))
+    }
+
+    fn ends(&self, number: usize) -> Ends {
+        let peer = &self.ports[self.peer(number)];
+        // Where nobody is asked, the wire leads to the other port.
+        let destination = self.ports[number].destination.unwrap_or(peer.source);
+        Ends { source: self.ports[number].source, destination }
+    }
+
+    /// The router that it is made of, to look into.
+    pub fn router(&mut self) -> &mut Router {
+        &mut self.router
+    }
+}
+
+fn port_name(number: usize) -> String {
+    format!("port{number}")
+}
+
+impl Drop for Tester {
+    fn drop(&mut self) {
+        self.router.graph.stop();
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+    }
+}
