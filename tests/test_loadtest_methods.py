@@ -222,7 +222,7 @@ def test_testpmd_is_a_device(tmp_path):
     require("dpdk-testpmd")
     matrix("--dut", "testpmd", "-d", "0.3", "-o", tmp_path, "--speed", "30m")
     for row in json.loads((tmp_path / "report.json").read_text())["tests"][0]["rows"]:
-        assert row["trial"]["lost_packets"] == 0 and row["trial"]["received_packets"] > 500, row
+        assert row["trial"]["lost_packets"] == 0 and row["trial"]["received_packets"] > 100, row
 
 
 def test_a_program_of_ones_own_is_a_device_until_it_ends():
@@ -355,8 +355,8 @@ def test_recovery_is_as_long_as_was_planted(tmp_path):
     assert 85e3 < test["found"][0]["lower"] < 101e3, test["found"]
     assert found["overload"] == pytest.approx(1.1 * test["found"][0]["lower"]) and found["reduced"] == pytest.approx(found["overload"] / 2)
     assert found["lost"] > 1000 and len(found["times"]) == 3
-    # The device looks each millisecond how much came.
-    assert all(0.28 < time < 0.31 for time in found["times"]), found
+    # The device looks every ten milliseconds how much came.
+    assert all(0.28 < time < 0.32 for time in found["times"]), found
     assert "Recovery from 0 s" in said or "Recovery from 1 s" in said
     assert "packets are lost after an overload for" in (tmp_path / "page.html").read_text()
 
