@@ -35,6 +35,38 @@ def test_a_ramp_finds_the_capacity_that_was_planted(tmp_path):
     assert 95 < max(sent) < 105
 
 
+def add_up(parts, whole):
+    """Samples are the run, and none of them lost what it did not send."""
+    for part in parts:
+        assert part["lost_packets"] <= part["sent_packets"], part
+    assert sum(part["sent_packets"] for part in parts) == whole["sent_packets"]
+    assert sum(part["received_packets"] + part["drained_packets"] for part in parts) == whole["received_packets"]
+    assert sum(part["lost_packets"] for part in parts) == whole["lost_packets"]
+
+
+@pytest.mark.parametrize("device", ["reference:capacity=60kpps,queue=3000", "reference:lose=50,delay=150ms", "reference:lose=7,above=30kpps,reorder=9,by=4,duplicate=11", "quiver:card=40kpps"])
+def test_samples_add_up_to_the_run(tmp_path, device):
+    file = tmp_path / "session.json"
+    ramp("--dut", device, "-p", "bench", "--speed", "100m", *SHORT, "--session", file)
+    (test,) = json.loads(file.read_text())["tests"]
+    total = test["total"]
+    assert total["lost_packets"] > 0
+    add_up([port for point in test["points"] for port in point["ports"]], total)
+    add_up(total["timeline"], total)
+    for point in test["points"]:
+        for port in point["ports"]:
+            assert port["loss"] == pytest.approx(port["lost_packets"] / max(port["sent_packets"], 1))
+    report = json.loads(run(QUIVER, "loadtest", "run", "--dut", device, "-m", "80kpps", "-d", "1", "--interval", "0.1", "--direction", "bi", "-o", "-").stdout)
+    for number, port in enumerate(report["ports"]):
+        before = dict.fromkeys(("sent_packets", "received_packets", "drained_packets", "lost_packets"), 0)
+        parts = []
+        for sample in report["samples"]:
+            now = sample["ports"][number]
+            parts.append({name: now[name] - (0 if name == "drained_packets" else before[name]) for name in before})
+            before = now
+        add_up(parts, port)
+
+
 def test_a_ramp_without_loss_says_never(tmp_path):
     done = ramp("--dut", "reference:", "-p", "bench", "--speed", "100m", "--direction", "uni", *SHORT, "-o", tmp_path / "out.json")
     assert "first loss above 0.1 %  never" in done.stderr
@@ -65,7 +97,8 @@ def test_the_json_is_what_readers_of_trex_loadtest_expect(tmp_path):
         # 4 of 5 packets are short: 24 bytes on the wire beside what is in the buffer.
         assert last[mine]["tx_bps_L1"] - last[mine]["tx_bps"] == pytest.approx(last[mine]["tx_pps"] * 24 * 8, rel=1e-6)
         assert last[mine]["tx_util"] == pytest.approx(100 * last[mine]["tx_bps_L1"] / 100e6, rel=1e-6)
-    first = list(data["stats"].values())[0]
+    # In the first sample streams begin one after the other.
+    first = list(data["stats"].values())[1]
     assert first["0"]["tx_pps"] == pytest.approx(2000, rel=0.2)
 
 

@@ -322,6 +322,9 @@ impl Percentiles {
 pub struct Sample {
     /// Seconds from the start.
     pub at: f64,
+    /// Which epoch of the packets' numbers ends with it.
+    #[serde(skip)]
+    pub epoch: usize,
     pub ports: Vec<SamplePort>,
 }
 
@@ -334,9 +337,58 @@ pub struct SamplePort {
     /// Of what it sent.
     pub received_packets: u64,
     pub received_bytes: u64,
-    /// Of those that were sent, those up to the last that came: the rest is on its way, or lost.
-    pub reached_packets: u64,
+    /// Of those that were sent by then, those that never came, by their numbers. Known when the run is over; before it is 0.
+    pub lost_packets: u64,
+    /// Due by then, and not sent.
     pub not_sent: u64,
+    /// Of the last sample: packets that came after it, when nothing was sent any more.
+    pub drained_packets: u64,
+}
+
+/// From one sample to the next, or from the start to the first: what was sent and came in this time, and what was lost of
+/// what was sent in it.
+#[derive(Debug, Clone)]
+pub struct Interval {
+    /// Seconds from the start.
+    pub from: f64,
+    pub at: f64,
+    pub ports: Vec<SamplePort>,
+}
+
+impl Interval {
+    pub fn seconds(&self) -> f64 {
+        self.at - self.from
+    }
+}
+
+/// The times between samples. Together they are the run: packets that were sent and lost add up to its own, and so do those
+/// that came with those that were drained.
+pub fn intervals(samples: &[Sample]) -> Vec<Interval> {
+    let (mut from, mut before): (f64, &[SamplePort]) = (0.0, &[]);
+    let mut all = Vec::new();
+    for sample in samples.iter().filter(|sample| sample.at > 0.0) {
+        // Two of the same time are one.
+        if sample.at <= from {
+            continue;
+        }
+        let port = |port: &SamplePort| {
+            let was = before.iter().find(|was| was.port == port.port);
+            let less = |of: fn(&SamplePort) -> u64| of(port).saturating_sub(was.map_or(0, of));
+            SamplePort {
+                port: port.port,
+                sent_packets: less(|port| port.sent_packets),
+                sent_bytes: less(|port| port.sent_bytes),
+                received_packets: less(|port| port.received_packets),
+                received_bytes: less(|port| port.received_bytes),
+                lost_packets: less(|port| port.lost_packets),
+                not_sent: less(|port| port.not_sent),
+                drained_packets: port.drained_packets,
+            }
+        };
+        all.push(Interval { from, at: sample.at, ports: sample.ports.iter().map(port).collect() });
+        (from, before) = (sample.at, &sample.ports);
+    }
+    all
 }
 
 /// All that a port's device carried during the run, the load tester's packets and others.

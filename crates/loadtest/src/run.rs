@@ -16,7 +16,7 @@ use crate::report::{
     Carried, FORMAT, Machine, PauseReport, Percentiles, PortReport, Report, Sample, SamplePort, StreamReport,
     TOLERANCE, share,
 };
-use crate::tester::{Counted, Options, Outcome, TestError, Tester};
+use crate::tester::{Counted, Cut, Finished, Options, Outcome, TestError, Tester};
 use crate::verdict::Verdict;
 use graph::time;
 use std::fmt;
@@ -31,8 +31,6 @@ const PROBE: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked whether the run has to end.
 const LOOK: Duration = Duration::from_millis(50);
-/// Most samples of a run.
-const MAX_SAMPLES: usize = 100_000;
 
 /// What is between the ports.
 #[derive(Debug, Clone, PartialEq)]
@@ -311,9 +309,8 @@ impl Bench {
             if Instant::now() >= next_sample {
                 sampled += 1;
                 self.meters.iter_mut().for_each(Meters::poll);
-                let sample = self.sample();
-                conduct.sampled(&sample);
-                if samples.len() < MAX_SAMPLES {
+                if let Some(sample) = self.sample() {
+                    conduct.sampled(&sample);
                     samples.push(sample);
                 }
             }
@@ -354,18 +351,10 @@ impl Bench {
             (None, meters) => meters.as_mut().and_then(|meters| meters.energy(forwarded)),
         };
         let own_runtime = self.tester.execute("show runtime")?;
-        let mut last = self.sample();
         let device = &mut self.device;
         let outcome = self.tester.stop(plan.drain, &mut || device.iter_mut().for_each(QuiverDevice::tick))?;
         self.tester.set_blind(false)?;
-        // Now it is known of all what became of them, of those on their way at the last sample, too.
-        for port in &mut last.ports {
-            let own = outcome.streams.iter().filter(|stream| stream.running.port == port.port);
-            let lost = own.map(|stream| stream.counted.sent.saturating_sub(stream.counted.received)).sum::<u64>();
-            port.reached_packets = port.received_packets + lost;
-        }
-        samples.pop_if(|sample| sample.at > last.at - plan.interval.as_secs_f64() / 2.0);
-        samples.push(last);
+        complete(&mut samples, &outcome, plan.interval);
         let carried = |(port, before): (usize, [(u64, u64); 2])| {
             let [received, sent] = self.tester.port_counted(port);
             let [had_received, had_sent] = before;
@@ -389,9 +378,12 @@ impl Bench {
         )
     }
 
-    fn sample(&self) -> Sample {
+    /// Counts what was done by now. None: a worker was late, and the next sample has this one's packets, too; or there were as
+    /// many as are kept.
+    fn sample(&mut self) -> Option<Sample> {
+        let Cut { epoch, at, counted } = self.tester.cut()?;
         let ports = self.tester.running().iter().map(|stream| stream.port);
-        sample(self.tester.elapsed(), &ports.zip(self.tester.counted()).collect::<Vec<_>>())
+        Some(sample(at, epoch, &ports.zip(counted).collect::<Vec<_>>()))
     }
 
     fn report(&self, plan: &Plan, outcome: Outcome, started: f64, ended: String, samples: Vec<Sample>) -> Report {
@@ -496,8 +488,37 @@ impl Bench {
     }
 }
 
+/// Says of samples what was lost, now that it is known, and adds the last one: it has all that was sent.
+fn complete(samples: &mut Vec<Sample>, outcome: &Outcome, interval: Duration) {
+    let own = |port: usize| outcome.streams.iter().filter(move |stream| stream.running.port == port);
+    for sample in &mut *samples {
+        for port in &mut sample.ports {
+            port.lost_packets = own(port.port).filter_map(|stream| stream.lost_by.get(sample.epoch)).sum();
+        }
+    }
+    let streams: Vec<(usize, Counted)> = outcome
+        .streams
+        .iter()
+        .map(|Finished { running, counted, at_stop, .. }| {
+            let Counted { received, received_bytes, .. } = *at_stop;
+            (running.port, Counted { received, received_bytes, ..*counted })
+        })
+        .collect();
+    let at = outcome.stopped_at;
+    let mut last = sample(at, usize::MAX, &streams);
+    for port in &mut last.ports {
+        let known = own(port.port).filter(|stream| stream.running.is_accounted());
+        port.lost_packets = known.map(|stream| stream.counted.lost()).sum();
+        let received: u64 = own(port.port).map(|stream| stream.counted.received).sum();
+        port.drained_packets = received.saturating_sub(port.received_packets);
+    }
+    // One that was taken just before has little of its own.
+    while samples.pop_if(|sample| sample.at > at - interval.as_secs_f64() / 2.0).is_some() {}
+    samples.push(last);
+}
+
 /// What streams came to by a time, by port.
-fn sample(at: f64, streams: &[(usize, Counted)]) -> Sample {
+fn sample(at: f64, epoch: usize, streams: &[(usize, Counted)]) -> Sample {
     let mut ports: Vec<usize> = streams.iter().map(|(port, _)| *port).collect();
     ports.dedup();
     let port = |port: usize| {
@@ -509,11 +530,12 @@ fn sample(at: f64, streams: &[(usize, Counted)]) -> Sample {
             sent_bytes: sum(|counted| counted.sent_bytes),
             received_packets: sum(|counted| counted.received),
             received_bytes: sum(|counted| counted.received_bytes),
-            reached_packets: sum(|counted| counted.reached),
+            lost_packets: 0,
             not_sent: sum(Counted::not_sent),
+            drained_packets: 0,
         }
     };
-    Sample { at, ports: ports.into_iter().map(port).collect() }
+    Sample { at, epoch, ports: ports.into_iter().map(port).collect() }
 }
 
 /// Cores of the load tester's workers and of the router's under test: one each, not the same, while there are enough.

@@ -123,6 +123,30 @@ fn one_in_a_thousand_is_one_in_a_thousand() {
 }
 
 #[test]
+fn loss_is_of_the_sample_that_sent_the_packet_however_late_the_others_came() {
+    // Each 10th is lost; the others wait for 30 ms, longer than a sample lasts, so each sample has what the last ones sent.
+    let mut bench = Bench::new("lose=10,delay=30ms");
+    let profile = Profile::load("bench").unwrap();
+    bench.tester.start(&profile, &[0], "50kpps".parse().unwrap(), None).unwrap();
+    let mut cuts = Vec::new();
+    for _ in 0..20 {
+        bench.tester.wait(Instant::now() + Duration::from_millis(10), &mut || {});
+        cuts.push(bench.tester.cut().expect("the worker answers"));
+    }
+    let outcome = bench.tester.stop(Duration::from_millis(200), &mut || {}).unwrap();
+    let [stream] = &outcome.streams[..] else { panic!("{}", outcome.streams.len()) };
+    assert_eq!(stream.counted.refused, 0);
+    let known: Vec<u64> = cuts.iter().map(|cut| cut.counted[0].sent / 10).collect();
+    assert_eq!(cuts.iter().map(|cut| cut.epoch).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+    assert_eq!(stream.lost_by, known);
+    assert!(known[19] > 100 && known[19] <= stream.counted.lost(), "{known:?}");
+    assert!(cuts.windows(2).all(|pair| pair[0].at < pair[1].at));
+    // The next run begins at its own beginning.
+    let again = bench.run("bench", &[0], "10kpps", Duration::from_millis(50));
+    assert!(again.streams[0].lost_by.is_empty());
+}
+
+#[test]
 fn what_is_lost_above_a_rate_is_lost_there_only() {
     let mut bench = Bench::new("lose=10,above=100kpps");
     let slow = bench.run("bench", &[0], "50kpps", Duration::from_millis(300));

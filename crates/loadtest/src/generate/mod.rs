@@ -5,6 +5,7 @@ pub mod spread;
 
 use crate::program::{MAX_BUFFERS, Maker};
 use crate::tag;
+use crate::tester::epochs::Cuts;
 use drivers::Transmit;
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{
@@ -39,6 +40,31 @@ pub mod word {
     pub const WIDTH: usize = 8;
 }
 
+/// What a worker made of a share by some time, and what became of it at the port.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Made {
+    pub packets: u64,
+    pub bytes: u64,
+    pub refused: u64,
+    pub refused_bytes: u64,
+    pub late: u64,
+    pub starved: u64,
+}
+
+impl Made {
+    fn of(tx: &CounterTable, worker: usize, number: u16) -> Made {
+        let value = |word| tx.value(worker, number.into(), word);
+        Made {
+            packets: value(word::PACKETS),
+            bytes: value(word::BYTES),
+            refused: value(word::REFUSED),
+            refused_bytes: value(word::REFUSED_BYTES),
+            late: value(word::LATE),
+            starved: value(word::STARVED),
+        }
+    }
+}
+
 /// How much a device took of what it was given last, for who makes packets on the same worker.
 #[derive(Default)]
 pub struct Taken {
@@ -53,8 +79,9 @@ pub struct PortShare {
     pub schedule: Schedule,
     /// In the order of the schedule's streams.
     pub makers: Vec<Maker>,
-    /// What they are called in counters and tags.
+    /// What they are called in counters and tags, and where their epochs end.
     pub numbers: Vec<u16>,
+    pub cuts: Vec<Arc<Cuts>>,
     pub taken: Arc<Taken>,
     /// Packets that are tried at once when as many as go are wanted.
     batch: usize,
@@ -69,10 +96,11 @@ impl PortShare {
         schedule: Schedule,
         makers: Vec<Maker>,
         numbers: Vec<u16>,
+        cuts: Vec<Arc<Cuts>>,
         taken: Arc<Taken>,
     ) -> PortShare {
         let more = makers.iter().map(Maker::more_buffers).max().unwrap_or(0);
-        PortShare { interface, edge, schedule, makers, numbers, taken, batch: VECTOR_SIZE, more }
+        PortShare { interface, edge, schedule, makers, numbers, cuts, taken, batch: VECTOR_SIZE, more }
     }
 
     /// How many are to be tried at once.
@@ -142,6 +170,21 @@ impl Generator {
         for share in self.shares.iter_mut().filter(|share| port.is_none_or(|port| share.interface == port)) {
             share.schedule.set_pace(pace, now);
         }
+    }
+
+    /// Ends an epoch of all that this worker sends. What was made by now, by number: between rounds nothing is half done, so
+    /// all of it has been taken by its port, or refused.
+    pub fn cut(&self, worker: usize) -> Vec<(u16, Made)> {
+        let share = |share: &PortShare| {
+            let parts = share.makers.iter().zip(&share.numbers).zip(&share.cuts);
+            parts
+                .map(|((maker, &number), cuts)| {
+                    cuts.push(maker.made());
+                    (number, Made::of(&self.tx, worker, number))
+                })
+                .collect::<Vec<_>>()
+        };
+        self.shares.iter().flat_map(share).collect()
     }
 
     /// Makes no more packets for these ports.

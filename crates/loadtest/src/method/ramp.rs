@@ -5,7 +5,7 @@ use super::Watch;
 use super::trial::Trial;
 use crate::arithmetic::Bits;
 use crate::rate::Rate;
-use crate::report::{Sample, SamplePort};
+use crate::report::{Interval, Sample, SamplePort, intervals};
 use crate::run::{Bench, Conduct, Plan};
 use crate::tester::TestError;
 use serde::{Deserialize, Serialize};
@@ -79,6 +79,16 @@ pub struct Point {
 pub struct PortPoint {
     pub port: usize,
     pub to: usize,
+    /// In this time; of the last point those that came after it, when nothing was sent any more, are apart.
+    #[serde(default)]
+    pub sent_packets: u64,
+    #[serde(default)]
+    pub received_packets: u64,
+    #[serde(default)]
+    pub drained_packets: u64,
+    /// Of those that were sent in this time, by their numbers.
+    #[serde(default)]
+    pub lost_packets: u64,
     pub sent_pps: f64,
     pub received_pps: f64,
     /// In the buffers.
@@ -88,7 +98,7 @@ pub struct PortPoint {
     pub received_percent: f64,
     /// Due, but not sent.
     pub not_sent_pps: f64,
-    /// Of the packets whose fate became known: what was on its way when the sample was taken is no loss.
+    /// Share of the packets sent in this time that were lost.
     pub loss: f64,
 }
 
@@ -106,40 +116,33 @@ pub struct Overload {
 
 /// The differences of samples. `line`: bits a second of each port.
 pub fn points(samples: &[Sample], peers: &[(usize, usize)], line: f64) -> Vec<Point> {
-    let pair = |pair: &[Sample]| {
-        let (before, now) = (&pair[0], &pair[1]);
-        let seconds = now.at - before.at;
-        let ports = now.ports.iter().filter_map(|port| {
-            let was = before.ports.iter().find(|was| was.port == port.port)?;
+    let point = |interval: Interval| {
+        let port = |port: &SamplePort| {
             let to = peers.iter().find(|(from, _)| *from == port.port).map_or(port.port, |(_, to)| *to);
-            let rate = |of: fn(&SamplePort) -> u64| of(port).saturating_sub(of(was)) as f64 / seconds;
-            let (sent, received) = (rate(|port| port.sent_packets), rate(|port| port.received_packets));
-            let (sent_bytes, received_bytes) = (rate(|port| port.sent_bytes), rate(|port| port.received_bytes));
+            let rate = |count: u64| count as f64 / interval.seconds();
+            let (sent, received) = (rate(port.sent_packets), rate(port.received_packets));
+            let (sent_bytes, received_bytes) = (rate(port.sent_bytes), rate(port.received_bytes));
             let percent = |packets, bytes| 100.0 * Bits::of(packets, bytes).l1_bps / line;
-            Some(PortPoint {
+            PortPoint {
                 port: port.port,
                 to,
+                sent_packets: port.sent_packets,
+                received_packets: port.received_packets,
+                drained_packets: port.drained_packets,
+                lost_packets: port.lost_packets,
                 sent_pps: sent,
                 received_pps: received,
                 sent_bytes_per_second: sent_bytes,
                 received_bytes_per_second: received_bytes,
                 sent_percent: percent(sent, sent_bytes),
                 received_percent: percent(received, received_bytes),
-                not_sent_pps: rate(|port| port.not_sent),
-                loss: loss(rate(|port| port.reached_packets), received, sent),
-            })
-        });
-        Point { at: now.at, ports: ports.collect() }
+                not_sent_pps: rate(port.not_sent),
+                loss: port.lost_packets as f64 / (port.sent_packets as f64).max(1.0),
+            }
+        };
+        Point { at: interval.at, ports: interval.ports.iter().map(port).collect() }
     };
-    samples.windows(2).filter(|pair| pair[1].at > pair[0].at).map(pair).collect()
-}
-
-/// Of packets that are known to have come or not. Where none came of many, all are lost.
-fn loss(reached: f64, received: f64, sent: f64) -> f64 {
-    match reached > 0.0 {
-        true => ((reached - received) / reached).max(0.0),
-        false => f64::from(u8::from(sent > 0.0)),
-    }
+    intervals(samples).into_iter().map(point).collect()
 }
 
 /// The first point with more loss than the threshold, and the first of those that go on to the end, of any port.
@@ -240,6 +243,10 @@ mod tests {
         let port = PortPoint {
             port: 0,
             to: 1,
+            sent_packets: sent as u64,
+            received_packets: received as u64,
+            drained_packets: 0,
+            lost_packets: (sent - received) as u64,
             sent_pps: sent,
             received_pps: received,
             sent_bytes_per_second: 60.0 * sent,
@@ -247,7 +254,7 @@ mod tests {
             sent_percent: sent / 100.0,
             received_percent: received / 100.0,
             not_sent_pps: 0.0,
-            loss: loss(sent, received, sent),
+            loss: (sent - received) / sent,
         };
         Point { at, ports: vec![port] }
     }

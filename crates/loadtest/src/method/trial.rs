@@ -2,7 +2,7 @@
 
 use crate::energy::Energy;
 use crate::load::WorkerLoad;
-use crate::report::{Percentiles, Report, Sample, SamplePort};
+use crate::report::{Interval, Percentiles, Report, SamplePort, intervals};
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub struct Trial {
     /// What the router under test did, when it is in this process, and the load tester itself.
     pub device_load: Vec<WorkerLoad>,
     pub own_load: Vec<WorkerLoad>,
-    /// Second by second: seconds from the start, packets a second that came, and the share that was lost.
+    /// Sample by sample.
     pub timeline: Vec<Moment>,
     /// What it took, where that can be read, or was told.
     #[serde(default)]
@@ -52,25 +52,38 @@ pub struct Trial {
 /// From one sample to the next, all ports together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
+    /// Seconds from the start.
     pub at: f64,
     pub sent_pps: f64,
     pub received_pps: f64,
+    /// In this time; of the last those that came after it are apart.
+    #[serde(default)]
+    pub sent_packets: u64,
+    #[serde(default)]
+    pub received_packets: u64,
+    #[serde(default)]
+    pub drained_packets: u64,
+    /// Of those that were sent in this time, by their numbers.
+    #[serde(default)]
+    pub lost_packets: u64,
 }
 
 impl Moment {
     fn of(report: &Report) -> Vec<Moment> {
-        let sum = |sample: &Sample, of: fn(&SamplePort) -> u64| sample.ports.iter().map(of).sum::<u64>();
-        let pair = |pair: &[Sample]| {
-            let seconds = pair[1].at - pair[0].at;
-            let rate =
-                |of: fn(&SamplePort) -> u64| sum(&pair[1], of).saturating_sub(sum(&pair[0], of)) as f64 / seconds;
+        let moment = |interval: Interval| {
+            let sum = |of: fn(&SamplePort) -> u64| interval.ports.iter().map(of).sum::<u64>();
+            let (sent, received) = (sum(|port| port.sent_packets), sum(|port| port.received_packets));
             Moment {
-                at: pair[1].at,
-                sent_pps: rate(|port| port.sent_packets),
-                received_pps: rate(|port| port.received_packets),
+                at: interval.at,
+                sent_pps: sent as f64 / interval.seconds(),
+                received_pps: received as f64 / interval.seconds(),
+                sent_packets: sent,
+                received_packets: received,
+                drained_packets: sum(|port| port.drained_packets),
+                lost_packets: sum(|port| port.lost_packets),
             }
         };
-        report.samples.windows(2).filter(|pair| pair[1].at > pair[0].at).map(pair).collect()
+        intervals(&report.samples).into_iter().map(moment).collect()
     }
 }
 

@@ -4,9 +4,11 @@
 //! for the window of numbers seen is settled once for all of them.
 
 use crate::tag::{Mark, TIME_SHIFT};
+use crate::tester::epochs::{self, Arrivals, Cuts};
 use graph::time;
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Sequence numbers below the highest that are remembered: a copy of one that is further behind is not known as one.
@@ -94,6 +96,8 @@ pub struct Received {
     /// Packets that had not come before, and their bytes.
     pub packets: u64,
     pub bytes: u64,
+    /// Of these packets, those that were sent in each epoch of the samples.
+    pub by_epoch: Vec<u64>,
     pub duplicates: u64,
     /// Behind one that was sent later (RFC 4737, section 3.3).
     pub reordered: u64,
@@ -136,6 +140,7 @@ impl Default for Received {
         Received {
             packets: 0,
             bytes: 0,
+            by_epoch: Vec::new(),
             duplicates: 0,
             reordered: 0,
             reordering_extent: 0,
@@ -183,6 +188,7 @@ impl Received {
     pub fn add(&mut self, other: &Received) {
         self.packets += other.packets;
         self.bytes += other.bytes;
+        epochs::add(&mut self.by_epoch, &other.by_epoch);
         self.duplicates += other.duplicates;
         self.reordered += other.reordered;
         self.reordering_extent = self.reordering_extent.max(other.reordering_extent);
@@ -219,6 +225,8 @@ pub struct Tracker {
     seen: Box<[u64]>,
     gaps: VecDeque<Gap>,
     arrivals: u64,
+    /// What arrived, by the epoch of the samples in which it was sent.
+    by_epoch: Arrivals,
     /// The last packet that was timed: its number and its delay in units of the stamp.
     last: Option<(u64, u32)>,
     ns_per_unit: f64,
@@ -227,8 +235,8 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Of a stream whose packets come by an interface.
-    pub fn new(expected: u32) -> Tracker {
+    /// Of a stream's share whose packets come by an interface, and whose epochs end where `cuts` says.
+    pub fn new(expected: u32, cuts: Arc<Cuts>) -> Tracker {
         Tracker {
             received: Received::default(),
             pending: Pending::default(),
@@ -239,6 +247,7 @@ impl Tracker {
             seen: vec![0; (WINDOW / 64) as usize].into(),
             gaps: VecDeque::new(),
             arrivals: 0,
+            by_epoch: Arrivals::new(cuts),
             last: None,
             ns_per_unit: f64::from(1 << TIME_SHIFT) / time::ticks_per_second() * 1e9,
         }
@@ -294,7 +303,7 @@ impl Tracker {
             }
             None => {
                 self.mark(sequence, self.next);
-                self.count(1, length.into());
+                self.count(sequence, self.next, length.into());
             }
         }
     }
@@ -306,7 +315,10 @@ impl Tracker {
         self.take(stream, sequence, None, length, now);
     }
 
-    fn count(&mut self, packets: u64, bytes: u64) {
+    /// Counts packets of these numbers, which have not come before.
+    fn count(&mut self, from: u64, to: u64, bytes: u64) {
+        let packets = to - from;
+        self.by_epoch.note(from, to);
         self.arrivals += packets;
         self.received.packets += packets;
         self.received.bytes += bytes;
@@ -348,7 +360,7 @@ impl Tracker {
             self.received.reordering_extent = self.received.reordering_extent.max(extent);
         }
         self.received.reordered += 1;
-        self.count(1, length.into());
+        self.count(sequence, sequence + 1, length.into());
         if let Some(stamp) = stamp {
             self.time(stamp, 1, now);
         }
@@ -357,6 +369,7 @@ impl Tracker {
     /// What came, when nothing more will.
     pub fn finish(mut self) -> Received {
         self.received.losses = self.gaps.iter().filter(|gap| gap.missing > 0).map(|gap| gap.sent).collect();
+        self.received.by_epoch = self.by_epoch.counts();
         self.received
     }
 
@@ -389,7 +402,7 @@ impl Tracker {
             return;
         }
         self.mark(self.first, self.next);
-        self.count(count.into(), bytes.into());
+        self.count(self.first, self.next, bytes.into());
         let delay = self.time(stamp, count.into(), now);
         if let Some((last, before)) = self.last
             && last + 1 == self.first
@@ -429,11 +442,16 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
+    /// One without epochs.
+    fn fresh(expected: u32) -> Tracker {
+        Tracker::new(expected, Arc::default())
+    }
+
     #[test]
     fn the_longest_delays_are_kept_with_their_time_and_those_close_by_are_one() {
         let ms = time::to_ticks(Duration::from_millis(1));
         let unit = 1u64 << TIME_SHIFT;
-        let mut tracker = Tracker::new(0);
+        let mut tracker = fresh(0);
         // Every 20 ms one packet; the 50th and the 70th are late, and two right behind the 70th as well.
         let mut n = 0;
         let mut take = |tracker: &mut Tracker, at: u64, late: u64| {
@@ -467,7 +485,7 @@ mod tests {
 
     #[test]
     fn nothing_joins_packets_that_have_not_come() {
-        let tracker = Tracker::new(0);
+        let tracker = fresh(0);
         for mut run in [tracker.run(), Run::default()] {
             assert!(!run.joins(Mark::default(), 0, 100));
             assert!(!run.joins_all(std::array::from_fn::<_, 8, _>(|n| Mark::new(0, n as u32, 0)), 0, 100));
@@ -477,7 +495,7 @@ mod tests {
     #[test]
     fn those_that_are_alike_join_at_once_or_not_at_all() {
         let block = |first: u32| std::array::from_fn::<_, 8, _>(|n| Mark::new(3, first.wrapping_add(n as u32), 5));
-        let mut tracker = Tracker::new(9);
+        let mut tracker = fresh(9);
         tracker.take(3, 100, Some(5), 60, 0);
         let mut run = tracker.run();
         assert!(run.joins_all(block(101), 9, 60));
@@ -491,7 +509,7 @@ mod tests {
         tracker.settle(0);
         assert_eq!((tracker.received.packets, tracker.received.bytes), (17, 17 * 60));
         // Where the low half of the number goes round they are looked at one by one.
-        let mut tracker = Tracker::new(9);
+        let mut tracker = fresh(9);
         tracker.take(3, 0xfffb, Some(5), 60, 0);
         let mut run = tracker.run();
         assert!(!run.joins_all(block(0xfffc), 9, 60));
@@ -500,7 +518,7 @@ mod tests {
 
     /// A tracker that was given numbers, one after the other.
     fn track(numbers: &[u32]) -> Received {
-        let mut tracker = Tracker::new(0);
+        let mut tracker = fresh(0);
         for &n in numbers {
             let mut run = tracker.run();
             if run.joins(Mark::new(3, n, 5), 0, 100) {
@@ -533,7 +551,7 @@ mod tests {
 
     #[test]
     fn numbers_go_round() {
-        let mut tracker = Tracker::new(0);
+        let mut tracker = fresh(0);
         tracker.next = u64::from(u32::MAX) - 1;
         for n in [u32::MAX - 1, u32::MAX, 0, 1, 3, 2] {
             tracker.take(3, n, Some(0), 1, 0);
@@ -550,7 +568,7 @@ mod tests {
 
     #[test]
     fn what_is_older_than_the_window_is_not_taken_for_anything() {
-        let mut tracker = Tracker::new(0);
+        let mut tracker = fresh(0);
         tracker.take(3, 0, Some(0), 1, 0);
         tracker.take(3, WINDOW as u32 + 10, Some(0), 1, 0);
         tracker.take(3, 5, Some(0), 1, 0);
@@ -565,7 +583,7 @@ mod tests {
         // Each packet is sent a unit of time after the one before, and comes two later.
         let unit = 1u64 << TIME_SHIFT;
         let track = |numbers: &[u32]| {
-            let mut tracker = Tracker::new(0);
+            let mut tracker = fresh(0);
             for &n in numbers {
                 let sent = 1000 * unit + u64::from(n) * unit;
                 tracker.take(1, n, Some(crate::tag::stamp(sent)), 60, sent + 2 * unit);
@@ -586,7 +604,7 @@ mod tests {
 
     #[test]
     fn delays_and_their_changes_are_in_nanoseconds() {
-        let mut tracker = Tracker::new(0);
+        let mut tracker = fresh(0);
         let units = |ns: f64| (ns / tracker.ns_per_unit) as u32;
         let (ten, fifteen) = (units(10_000.0), units(15_000.0));
         let now = u64::from(u32::MAX) << TIME_SHIFT;

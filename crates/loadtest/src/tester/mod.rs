@@ -12,24 +12,30 @@ use crate::receive::{self, Receiver};
 use command::CommandSet;
 use drivers::Device;
 use drivers::input::{self, DeviceInput};
-use graph::{Behaviour, CounterTable, GraphError, InterfaceIndex, NodeIndex};
+use graph::{Behaviour, Core, CounterTable, GraphError, InterfaceIndex, NodeIndex};
 use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
 use running::Part;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver as Answers, RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::MacAddress;
 
+pub(crate) mod epochs;
 mod running;
 
-pub use running::{Counted, Finished, Order, Outcome, Running};
+pub use running::{Counted, Cut, Finished, Order, Outcome, Running};
 
 /// Numbers of streams: as many as tags can say.
 const NUMBERS: usize = 1 << 16;
 /// How long links and gateways are waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a worker may take to answer. Where others use its core it is not run for a while: that is no fault of its own.
+const ANSWER: Duration = Duration::from_secs(60);
+/// How often it is looked whether a worker that has not answered yet is still there.
+const ANSWER_LOOK: Duration = Duration::from_millis(100);
 /// How often control looks what is new.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -101,6 +107,8 @@ pub struct Tester {
     next_number: u16,
     running: Vec<Running>,
     parts: Vec<Part>,
+    /// Epochs that have ended since the first of them began to send.
+    epoch: usize,
     began: u64,
 }
 
@@ -135,6 +143,7 @@ impl Tester {
             next_number: 1,
             running: Vec::new(),
             parts: Vec::new(),
+            epoch: 0,
             began: 0,
         };
         tester.cores.resize(workers, None);
@@ -246,6 +255,42 @@ impl Tester {
     pub fn execute(&mut self, line: &str) -> Result<String, TestError> {
         let done = self.commands.execute(&mut self.router, line);
         done.map(|reply| reply.text()).map_err(|error| TestError::Other(format!("{line}: {error}")))
+    }
+
+    /// Asks a worker between its rounds.
+    fn post<T: Send + 'static>(
+        &self,
+        worker: usize,
+        question: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> Answers<T> {
+        let (sender, answers) = sync_channel(1);
+        self.router.graph.call_one(worker, move |core| {
+            // Who asked may have given up.
+            let _ = sender.send(question(core));
+        });
+        answers
+    }
+
+    /// What it answers; it may be late.
+    fn answer<T>(&self, worker: usize, answers: &Answers<T>) -> Result<T, TestError> {
+        let begun = Instant::now();
+        loop {
+            match answers.recv_timeout(ANSWER_LOOK) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Timeout)
+                    if begun.elapsed() < ANSWER
+                        && self.workers.get(worker).is_some_and(|thread| !thread.is_finished()) => {}
+                Err(_) => return Err(GraphError::NoAnswer(worker).into()),
+            }
+        }
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        worker: usize,
+        question: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> Result<T, TestError> {
+        self.answer(worker, &self.post(worker, question))
     }
 
     pub fn ports(&self) -> &[Port] {

@@ -1,8 +1,9 @@
 //! What ports send while they do: begun, changed, counted and ended, each port by itself.
 
+use super::epochs::{self, Cuts, MOST_CUTS};
 use super::{LOOK, NUMBERS, TestError, Tester, port_name};
 use crate::generate::schedule::{Line, Pace, Schedule};
-use crate::generate::{self, Generator, Pause, PortShare, Stopped};
+use crate::generate::{self, Generator, Made, Pause, PortShare, Stopped};
 use crate::profile::Profile;
 use crate::program::{Maker, Program, mix_of};
 use crate::rate::{Mix, Rate};
@@ -35,6 +36,8 @@ pub struct Running {
     pub began: u64,
     /// Its port ends after so many packets.
     limit: Option<u64>,
+    /// Packets that were sent by the end of each epoch.
+    sent_by: Vec<u64>,
     /// There the device brings packets: else nobody knows what became of them.
     pub is_heard: bool,
 }
@@ -79,13 +82,22 @@ impl Counted {
 
     /// Lost as far as it is known by now: of those that are on their way it is not.
     pub fn lost_by_now(&self) -> u64 {
-        self.reached.saturating_sub(self.received)
+        // Counts are read one after the other while they change: never more than are missing.
+        self.reached.saturating_sub(self.received).min(self.lost())
     }
 
     /// Lost, when nothing comes any more.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
+}
+
+/// The end of an epoch: what was counted of each stream by then. Of what is sent all workers said it between two rounds.
+pub struct Cut {
+    pub epoch: usize,
+    /// Seconds since the first packet was due.
+    pub at: f64,
+    pub counted: Vec<Counted>,
 }
 
 /// What a port is to send.
@@ -100,13 +112,18 @@ pub struct Finished {
     pub running: Running,
     pub counted: Counted,
     pub received: Received,
+    /// What was counted when the last worker had stopped: the rest came while it was waited for.
+    pub at_stop: Counted,
+    /// Lost packets of those that were sent by the end of each epoch; empty: they are not known again when they come.
+    pub lost_by: Vec<u64>,
 }
 
 /// What a run came to.
 pub struct Outcome {
     pub streams: Vec<Finished>,
-    /// Seconds from the first packet that was due to the end.
+    /// Seconds from the first packet that was due to the end, and until it was counted what had come by then.
     pub seconds: f64,
+    pub stopped_at: f64,
     /// How late packets were made, in nanoseconds.
     pub lateness: Histogram<u64>,
     /// When workers were away: the worker, seconds from the start, and how long; the longest. And how many there were, and how
@@ -190,7 +207,7 @@ impl Tester {
     fn begin(&mut self, orders: Vec<Order>, limit: Option<u64>) -> Result<(), TestError> {
         let began = time::ticks() + time::to_ticks(AHEAD);
         if self.running.is_empty() {
-            self.began = began;
+            (self.began, self.epoch) = (began, 0);
             self.ports.iter_mut().for_each(|port| port.heard_before = Ear::sum(&port.ears));
         }
         let workers = self.router.graph.workers();
@@ -208,14 +225,19 @@ impl Tester {
                     Pace::Maximum => None,
                 };
                 let is_heard = self.ports[to].is_heard;
-                self.running.push(Running { port, to, program: program.clone(), wanted, began, limit, is_heard });
+                let (program, sent_by) = (program.clone(), vec![0; self.epoch]);
+                self.running.push(Running { port, to, program, wanted, began, limit, sent_by, is_heard });
             }
             for (share, &worker) in senders.iter().enumerate() {
-                let (mut makers, mut numbers, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+                let (mut makers, mut numbers, mut cuts, mut lines) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
                 for (at, program) in programs.iter().enumerate() {
                     let number = self.free_number();
                     makers.push(Maker::new(program, number, share, senders.len()));
                     numbers.push(number);
+                    let ends = Arc::new(Cuts::default());
+                    // Epochs that were over before it began have nothing of it.
+                    (0..self.epoch).for_each(|_| ends.push(0));
+                    cuts.push(ends.clone());
                     lines.push(Line {
                         rate: program.rate,
                         mode: program.mode,
@@ -224,7 +246,7 @@ impl Tester {
                         shares: senders.len(),
                     });
                     self.parts.push(Part { number, stream: first + at });
-                    expected.push((number, self.ports[to].interface.0));
+                    expected.push((number, self.ports[to].interface.0, ends));
                 }
                 let mut schedule = Schedule::new(&lines, pace, began);
                 if let Some(limit) = limit {
@@ -232,18 +254,21 @@ impl Tester {
                     schedule = schedule.limited_to(limit / shares + u64::from(share < limit % shares));
                 }
                 let taken = self.ports[port].taken[worker].clone();
-                shares[worker].push(PortShare::new(self.ports[port].interface, edge, schedule, makers, numbers, taken));
+                let interface = self.ports[port].interface;
+                shares[worker].push(PortShare::new(interface, edge, schedule, makers, numbers, cuts, taken));
             }
         }
-        let numbers = || expected.iter().map(|(number, _)| usize::from(*number));
+        let numbers = || expected.iter().map(|(number, ..)| usize::from(*number));
         self.tx.clear(numbers());
         self.rx.clear(numbers());
         let (receiver, generator) = (self.receiver, self.generator);
         for worker in 0..workers {
             // Made here: a worker that has others to account for is not kept.
-            let tracker = |&(number, interface): &(u16, u32)| (number, Box::new(Tracker::new(interface)));
+            let tracker = |(number, interface, cuts): &(u16, u32, Arc<Cuts>)| {
+                (*number, Box::new(Tracker::new(*interface, cuts.clone())))
+            };
             let trackers: Vec<(u16, Box<Tracker>)> = expected.iter().map(tracker).collect();
-            self.router.graph.ask(worker, move |core| {
+            self.ask(worker, move |core| {
                 if let Some(receiver) = core.node::<Receiver>(receiver) {
                     receiver.start(trackers);
                 }
@@ -277,7 +302,7 @@ impl Tester {
     pub fn set_blind(&mut self, is_blind: bool) -> Result<(), TestError> {
         let receiver = self.receiver;
         for worker in 0..self.router.graph.workers() {
-            self.router.graph.ask(worker, move |core| {
+            self.ask(worker, move |core| {
                 if let Some(receiver) = core.node::<Receiver>(receiver) {
                     receiver.set_blind(is_blind);
                 }
@@ -354,6 +379,55 @@ impl Tester {
         all
     }
 
+    /// Ends an epoch for all that is sent, and reads what was counted by then. None: a worker did not say it in time, or there
+    /// were too many.
+    pub fn cut(&mut self) -> Option<Cut> {
+        if self.epoch == MOST_CUTS {
+            return None;
+        }
+        let epoch = self.epoch;
+        self.epoch += 1;
+        let generator = self.generator;
+        let asked: Vec<_> = (0..self.router.graph.workers())
+            .map(|worker| {
+                self.post(worker, move |core| {
+                    let made = core.node::<Generator>(generator).map(|generator| generator.cut(worker));
+                    (time::ticks(), made.unwrap_or_default())
+                })
+            })
+            .collect();
+        let (mut at, mut made) = (0, BTreeMap::<u16, Made>::new());
+        let mut is_whole = true;
+        for (worker, answers) in asked.iter().enumerate() {
+            match self.answer(worker, answers) {
+                Ok((ticks, own)) => {
+                    at = at.max(ticks);
+                    made.extend(own);
+                }
+                Err(_) => is_whole = false,
+            }
+        }
+        let mut counted = self.counted();
+        counted.iter_mut().for_each(|counted| {
+            let Counted { received, received_bytes, .. } = *counted;
+            *counted = Counted { received, received_bytes, ..Counted::default() };
+        });
+        for part in &self.parts {
+            let made = made.get(&part.number).copied().unwrap_or_default();
+            let counted = &mut counted[part.stream];
+            counted.sent += made.packets - made.refused;
+            counted.sent_bytes += made.bytes - made.refused_bytes;
+            (counted.refused, counted.late) = (counted.refused + made.refused, counted.late + made.late);
+            counted.starved += made.starved;
+        }
+        for (stream, counted) in self.running.iter_mut().zip(&counted) {
+            // Where a worker has not answered there is no sample, and the epoch is one with the next.
+            let before = stream.sent_by.last().copied().unwrap_or(0);
+            stream.sent_by.push(if is_whole { counted.sent } else { before });
+        }
+        is_whole.then(|| Cut { epoch, at: time::seconds(at.saturating_sub(self.began)), counted })
+    }
+
     /// Packets and bytes that a port's device has brought and taken, ours and others, since the program began.
     pub fn port_counted(&self, number: usize) -> [(u64, u64); 2] {
         let at = self.ports[number].interface.0 as usize;
@@ -378,7 +452,7 @@ impl Tester {
         }
         let (generator, interface) = (self.generator, self.ports[port].interface);
         (0..self.router.graph.workers()).all(|worker| {
-            let asked = self.router.graph.ask(worker, move |core| {
+            let asked = self.ask(worker, move |core| {
                 core.node::<Generator>(generator).is_none_or(|node| node.has_ended(interface))
             });
             asked.unwrap_or(false)
@@ -413,7 +487,7 @@ impl Tester {
         let interfaces: Vec<InterfaceIndex> = ports.iter().map(|port| self.ports[*port].interface).collect();
         for worker in 0..self.router.graph.workers() {
             let interfaces = interfaces.clone();
-            let stopped = self.router.graph.ask(worker, move |core| {
+            let stopped = self.ask(worker, move |core| {
                 core.node::<Generator>(generator).map(|generator| generator.stop(&interfaces))
             })?;
             let Some(Stopped { lateness: late, away: seen, at, paced_at }) = stopped else { continue };
@@ -430,23 +504,25 @@ impl Tester {
             }));
         }
         pauses.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let counted = self.running.iter().zip(self.counted());
+        let at_stop: Vec<Counted> =
+            counted.filter(|(stream, _)| ports.contains(&stream.port)).map(|(_, counted)| counted).collect();
+        let stopped_at = time::seconds(time::ticks().max(ended).saturating_sub(began));
         let drained = self.drain(ports, drain, others);
         let (gone, parts) = self.take(ports);
         let numbers: Vec<u16> = parts.iter().map(|part| part.number).collect();
         let mut received: BTreeMap<usize, Received> = BTreeMap::new();
         for worker in 0..self.router.graph.workers() {
             let numbers = numbers.clone();
-            let stopped = self
-                .router
-                .graph
-                .ask(worker, move |core| core.node::<Receiver>(receiver).map(|receiver| receiver.stop(&numbers)))?;
+            let stopped =
+                self.ask(worker, move |core| core.node::<Receiver>(receiver).map(|receiver| receiver.stop(&numbers)))?;
             for (number, tracker) in stopped.into_iter().flatten() {
                 if let Some(part) = parts.iter().find(|part| part.number == number) {
                     received.entry(part.stream).or_default().add(&tracker.finish());
                 }
             }
         }
-        let streams = gone.into_iter().enumerate().map(|(at, (running, counted))| {
+        let streams = gone.into_iter().zip(at_stop).enumerate().map(|(at, ((running, counted), at_stop))| {
             let mut received = received.remove(&at).unwrap_or_default();
             let counted = Counted { received: received.packets, received_bytes: received.bytes, ..counted };
             if counted.lost() == 0 {
@@ -456,11 +532,16 @@ impl Tester {
                 // Behind the last that came nothing shows that there were more.
                 received.losses.push(ended);
             }
-            Finished { running, counted, received }
+            let lost_by = match running.is_accounted() {
+                true => epochs::lost_by(&running.sent_by, &received.by_epoch, counted.lost()),
+                false => Vec::new(),
+            };
+            Finished { running, counted, received, at_stop, lost_by }
         });
         Ok(Outcome {
             streams: streams.collect(),
             seconds: time::seconds(ended.saturating_sub(began)),
+            stopped_at,
             lateness,
             pauses,
             pause_count,

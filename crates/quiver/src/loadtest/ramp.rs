@@ -210,7 +210,7 @@ fn summary(ramp: &Ramp, first: Option<&Ramp>) -> String {
     text.extend(trial.device_mode.iter().map(|mode| format!("  {mode}\n")));
     let said = |overload: &Option<Overload>| match overload {
         Some(at) => format!(
-            "at {:.1} s, port {} sent {}pps ({:.1} % of the line), {}pps came: {:.2} % were lost",
+            "at {:.1} s, port {} sent {}pps ({:.1} % of the line), {}pps came; of those sent {:.2} % were lost",
             at.at,
             at.port,
             scaled(at.sent_pps),
