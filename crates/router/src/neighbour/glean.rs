@@ -2,8 +2,9 @@
 //!
 //! Reads: `target`, the glean, and the destination. Writes: `target`, the host's adjacency, when it is known: in the
 //! interface's own table known hosts have routes of their own, in others, and on links of their own, they have not. Next:
-//! `ip4-rewrite` or `ip6-rewrite`; or `ip4-arp` or `ip6-discover-neighbor`, where packets for one neighbour wait in one
-//! queue, whatever route they came by.
+//! `ip4-rewrite` or `ip6-rewrite`, whether the host is known or not: what must not be forwarded is refused there before
+//! anybody asks for a neighbour. From there packets to hosts that are not known go to `ip4-arp` or `ip6-discover-neighbor`,
+//! where those for one neighbour wait in one queue, whatever route they came by.
 
 use super::NeighbourKey;
 use super::resolve::{destination, trace, trace6};
@@ -17,22 +18,19 @@ use wire::Family;
 graph::edges! {
     pub enum Edge {
         Rewrite => next "ip4-rewrite",
-        Resolve => next "ip4-arp",
     }
 }
 
-/// The same of `ip6-glean`, in the same order.
+/// The same of `ip6-glean`.
 mod edge6 {
     graph::edges! {
         pub enum Edge {
             Rewrite => next "ip6-rewrite",
-            Resolve => next "ip6-discover-neighbor",
         }
     }
 }
 
-const _: () =
-    assert!(Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16 && Edge::Resolve as u16 == edge6::Edge::Resolve as u16);
+const _: () = assert!(Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16);
 
 pub fn spec(family: Family) -> NodeSpec {
     match family {
@@ -74,7 +72,7 @@ impl Map for Glean {
             if let Some(leaf) = found {
                 vector.columns().target[i] = leaf.0;
             }
-            vector.set_edge(i, if found.is_some() { Edge::Rewrite } else { Edge::Resolve }.into());
         }
+        vector.set_edges(Edge::Rewrite.into());
     }
 }

@@ -6,6 +6,7 @@ mod accounting;
 mod arp;
 mod bed;
 mod bed6;
+mod before_asking;
 mod capture;
 mod commands;
 mod config;
