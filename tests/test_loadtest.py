@@ -298,7 +298,7 @@ def test_ctrl_c_stops_and_keeps_what_was_measured():
     time.sleep(2)
     process.send_signal(signal.SIGINT)
     said, failed = process.communicate(timeout=20)
-    assert process.returncode == 0, failed
+    assert process.returncode == 130, failed
     report = json.loads(said)
     assert report["ended"] == "interrupt"
     assert 0 < report["ports"][0]["sent_packets"] < 30_000

@@ -113,6 +113,30 @@ def test_ports_are_steered_one_by_one(tmp_path):
     assert "the device under test is not in this process" in done.stderr
 
 
+def test_a_test_that_is_over_is_shown_until_the_next(tmp_path):
+    script = """
+        start -f bench -p 0 -m 2kpps --packets 400
+        wait
+        streams
+        stats
+        start -f imix.py -p 1 -m 1kpps
+        streams
+        clear
+        streams
+    """
+    done = console(tmp_path, script, "--dut", "reference:lose=10,delay=3ms")
+    said = blocks(done.stdout)
+    over, both, cleared = (text.splitlines() for command, text in said if command == "streams")
+    assert over[0].split() == ["port", "stream", "wanted", "pps", "sent", "received", "lost", "state"]
+    assert [line.split() for line in over[1:2]] == [["0", "stream-1", "2000", "400", "360", "40", "over"]], over
+    (stats,) = (text for command, text in said if command == "stats")
+    assert row(stats, "state") == ["IDLE", "IDLE"] and row(stats, "profile") == ["bench", "-"] and row(stats, "rate") == ["2kpps", "-"]
+    assert row(stats, "opackets")[0] == "400" and row(stats, "lost")[0] == "40"
+    assert float(row(stats, "delay")[0].split()[0]) >= 2990 and float(row(stats, "longest delay")[0].split()[0]) >= 3000
+    assert both[1].endswith("over") and all(line.endswith("sending") for line in both[2:5]), both
+    assert all(line.endswith("sending") for line in cleared[1:4]) and cleared[4].startswith("port 1: ")
+
+
 def test_rates_go_up_and_down_by_parts(tmp_path):
     script = """
         start -f bench -m 4kpps --total

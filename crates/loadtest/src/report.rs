@@ -41,6 +41,8 @@ pub struct Report {
     pub rate_changed_at: Option<f64>,
     /// Why it ended: `duration`, `sent`, `interrupt`, or what failed.
     pub ended: String,
+    /// How long it was to be.
+    pub planned_seconds: f64,
     /// All that was due was sent, but for a thousandth. If not, what was lost says nothing of this rate.
     pub kept_rate: bool,
     pub ports: Vec<PortReport>,
@@ -407,6 +409,30 @@ pub struct PauseReport {
     pub us: f64,
 }
 
+/// How a run ended, as it is told: `duration`, `interrupted after 4 of 600 s`.
+pub fn ending(ended: &str, seconds: f64, planned: f64) -> String {
+    match ended {
+        INTERRUPT => interrupted(seconds, Some(planned)),
+        other => other.into(),
+    }
+}
+
+/// That somebody ended it, after so many seconds of so many, if that is known.
+pub fn interrupted(seconds: f64, planned: Option<f64>) -> String {
+    // No more digits than one counts by.
+    let told = |seconds: f64| match seconds < 10.0 {
+        true => format!("{}", (seconds * 10.0).round() / 10.0),
+        false => format!("{seconds:.0}"),
+    };
+    match planned {
+        Some(planned) => format!("interrupted after {} of {} s", told(seconds), told(planned)),
+        None => format!("interrupted after {} s", told(seconds)),
+    }
+}
+
+/// Why a run ended that somebody ended.
+pub const INTERRUPT: &str = "interrupt";
+
 /// What is no end that somebody wanted.
 pub fn failure(ended: &str) -> Option<&str> {
     (!matches!(ended, "duration" | "sent" | "interrupt")).then_some(ended)
@@ -494,7 +520,7 @@ impl fmt::Display for Report {
             self.device,
             self.rate,
             significant(self.seconds),
-            self.ended
+            ending(&self.ended, self.seconds, self.planned_seconds)
         )?;
         if let Some(mode) = &self.device_mode {
             writeln!(f, "Device under test: {mode}")?;

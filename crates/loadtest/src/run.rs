@@ -13,8 +13,8 @@ use crate::probe::{line_clocks, probe};
 use crate::profile::Profile;
 use crate::rate::Rate;
 use crate::report::{
-    Carried, FORMAT, Machine, PauseReport, Percentiles, PortReport, Report, Sample, SamplePort, StreamReport,
-    TOLERANCE, share,
+    Carried, FORMAT, INTERRUPT, Machine, PauseReport, Percentiles, PortReport, Report, Sample, SamplePort,
+    StreamReport, TOLERANCE, share,
 };
 use crate::tester::{Counted, Cut, Finished, Options, Outcome, TestError, Tester};
 use crate::verdict::Verdict;
@@ -322,7 +322,7 @@ impl Bench {
                 break why;
             }
             if conduct.is_interrupted() {
-                break "interrupt".to_string();
+                break INTERRUPT.to_string();
             }
             if let Some(number) = self.tester.down() {
                 break format!(
@@ -461,6 +461,7 @@ impl Bench {
             drained_seconds: drained.as_secs_f64(),
             rate_changed_at: rate_changed.map(|at| time::seconds(at.saturating_sub(began))),
             ended,
+            planned_seconds: plan.duration.as_secs_f64(),
             kept_rate,
             ports,
             streams: streams.iter().map(|stream| StreamReport::new(stream, seconds, began)).collect(),

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 /// Of the data: changes when what is there means something else.
 pub const FORMAT: &str = "quiver-loadtest-session/1";
+/// How a file begins that has one.
+pub const BEGINNING: &str = "{\n  \"format\": \"quiver-loadtest-session/";
 /// Charts and sums have room for figures up to this.
 const LARGEST: f64 = 1e18;
 /// The longest file that is read.

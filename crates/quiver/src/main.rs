@@ -79,7 +79,11 @@ fn main() -> ExitCode {
         Action::Complete(options) => completion::run(&options),
         Action::Generate { document } => generate::run(document, &Arguments::command()),
         Action::Bench(options) => bench::run(&options),
-        Action::Loadtest(options) => loadtest::run(&options),
+        Action::Loadtest(options) => match loadtest::run(&options) {
+            // As a shell says it of a program that a signal ended.
+            Ok(loadtest::Ended::Interrupted(signal)) => return ExitCode::from(128 + signal),
+            other => other.map(drop),
+        },
     })
 }
 

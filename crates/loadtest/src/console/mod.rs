@@ -13,7 +13,7 @@ use crate::profile::Profile;
 use crate::rate::Rate;
 use crate::report::{Report, StreamReport, share};
 use crate::run::Bench;
-use crate::tester::{Outcome, TestError};
+use crate::tester::{Counted, Finished, Outcome, Running, TestError};
 use graph::time;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -36,6 +36,51 @@ struct PortState {
     lost: u64,
     not_sent: u64,
     is_unknown: bool,
+    /// The last test, which is over: it is shown until the port sends again, or counters are cleared.
+    last: Option<Last>,
+}
+
+/// A port's test that is over.
+struct Last {
+    job: Job,
+    /// What is said of its streams.
+    streams: Vec<String>,
+    /// Microseconds: of all packets, and the longest.
+    delay: Option<f64>,
+    longest: Option<f64>,
+}
+
+impl Last {
+    fn of(job: Job, streams: &[&Finished]) -> Last {
+        let sum = |of: fn(&Finished) -> u64| streams.iter().map(|stream| of(stream)).fold(0, u64::wrapping_add);
+        let timed = sum(|stream| stream.received.timed);
+        let longest = streams.iter().map(|stream| stream.received.longest).max().filter(|_| timed > 0);
+        Last {
+            job,
+            streams: streams
+                .iter()
+                .map(|stream| {
+                    let lost = stream.running.is_accounted().then(|| stream.counted.lost());
+                    line(&stream.running, &stream.counted, lost, "over")
+                })
+                .collect(),
+            delay: (timed > 0).then(|| sum(|stream| stream.received.delays) as f64 / timed as f64 / 1e3),
+            longest: longest.map(|ns| ns as f64 / 1e3),
+        }
+    }
+}
+
+/// What is said of a stream.
+fn line(stream: &Running, counted: &Counted, lost: Option<u64>, state: &str) -> String {
+    format!(
+        "{:<6}{:<18}{:>14}{:>14}{:>14}{:>10}  {state}\n",
+        stream.port,
+        stream.program.name,
+        stream.wanted.map_or("max".into(), significant),
+        counted.sent,
+        counted.received,
+        lost.map_or("unknown".into(), |lost| lost.to_string()),
+    )
 }
 
 /// What it was told to send.
@@ -146,6 +191,7 @@ impl Console {
         let mut said = if busy.is_empty() { String::new() } else { self.stop(&busy)? };
         self.bench.tester.start(&start.profile, &senders, rate, start.packets)?;
         for &port in &senders {
+            self.ports[port].last = None;
             self.ports[port].job = Some(Job {
                 profile: start.profile.name.clone(),
                 rate,
@@ -175,8 +221,8 @@ impl Console {
         let summary = summary(&outcome);
         for &port in ports {
             let state = &mut self.ports[port];
-            state.job = None;
             let own = || outcome.streams.iter().filter(|stream| stream.running.port == port);
+            state.last = state.job.take().map(|job| Last::of(job, &own().collect::<Vec<_>>()));
             let known = own().filter(|stream| stream.running.is_accounted());
             let lost: u64 = known.map(|stream| stream.counted.lost()).sum();
             let not_sent: u64 = own().map(|stream| stream.counted.not_sent()).sum();
@@ -251,7 +297,7 @@ impl Console {
     pub fn clear(&mut self) {
         self.look.clear(&self.bench);
         for state in &mut self.ports {
-            (state.lost, state.not_sent, state.is_unknown) = (0, 0, false);
+            (state.lost, state.not_sent, state.is_unknown, state.last) = (0, 0, false, None);
         }
         self.refresh();
     }
@@ -328,24 +374,20 @@ impl Console {
         &self.view
     }
 
-    /// The streams that are sent.
+    /// The streams that are sent, and those of ports that are idle now, as they were when they stopped.
     pub fn streams(&self) -> String {
         let tester = &self.bench.tester;
         let mut text = format!(
-            "{:<6}{:<18}{:>14}{:>14}{:>14}{:>10}\n",
+            "{:<6}{:<18}{:>14}{:>14}{:>14}{:>10}  state\n",
             "port", "stream", "wanted pps", "sent", "received", "lost"
         );
-        for (stream, counted) in tester.running().iter().zip(tester.counted()) {
-            let wanted = stream.wanted.map_or("max".into(), significant);
-            let lost = match stream.is_accounted() {
-                true => counted.lost_by_now().to_string(),
-                false => "unknown".into(),
-            };
-            let _ = writeln!(
-                text,
-                "{:<6}{:<18}{:>14}{:>14}{:>14}{:>10}",
-                stream.port, stream.program.name, wanted, counted.sent, counted.received, lost
-            );
+        let counted: Vec<(&Running, Counted)> = tester.running().iter().zip(tester.counted()).collect();
+        for (port, state) in self.ports.iter().enumerate() {
+            let word = if state.job.as_ref().is_some_and(|job| job.is_paused) { "paused" } else { "sending" };
+            for (stream, counted) in counted.iter().filter(|(stream, _)| stream.port == port) {
+                text += &line(stream, counted, stream.is_accounted().then(|| counted.lost_by_now()), word);
+            }
+            text.extend(state.last.iter().flat_map(|last| &last.streams).map(String::as_str));
         }
         text
     }

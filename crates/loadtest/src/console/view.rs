@@ -63,8 +63,10 @@ impl PortView {
             Some(job) if job.is_paused => Activity::Paused,
             Some(_) => Activity::Transmitting,
         };
-        self.profile = job.map_or("-".into(), |job| job.profile.clone());
-        self.rate = job.map_or("-".into(), |job| job.rate.to_string());
+        // What it did last is told until it does something else.
+        let told = job.or(state.last.as_ref().map(|last| &last.job));
+        self.profile = told.map_or("-".into(), |job| job.profile.clone());
+        self.rate = told.map_or("-".into(), |job| job.rate.to_string());
     }
 }
 
@@ -172,6 +174,9 @@ impl Look {
             port.lost = Some(lost).filter(|lost| *lost > 0 || !(state.is_unknown || now.is_unknown));
             port.not_sent = state.not_sent + now.not_sent.saturating_sub(base.not_sent);
             port.longest = (now.timed > 0).then_some(now.longest as f64 / 1e3);
+            if let Some(last) = &state.last {
+                (port.delay, port.longest) = (last.delay, last.longest);
+            }
         }
     }
 

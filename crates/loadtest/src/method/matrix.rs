@@ -26,6 +26,9 @@ pub struct Matrix {
     /// Why it ended too early, if it did.
     #[serde(default)]
     pub failure: Option<String>,
+    /// That somebody ended it before it was done, and after how long.
+    #[serde(default)]
+    pub interrupted: Option<String>,
 }
 
 /// A test of it: what came of it, or why it was not run.
@@ -46,7 +49,9 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
     let line = bench.tester.ports().first().and_then(|port| port.line).ok_or_else(|| {
         TestError::Other("the table has shares of the line's rate, which is not known: give `--speed'".into())
     })?;
-    let mut matrix = Matrix { device: plan.device.to_string(), line_bps: line, rows: Vec::new(), failure: None };
+    let mut matrix =
+        Matrix { device: plan.device.to_string(), line_bps: line, rows: Vec::new(), failure: None, interrupted: None };
+    watch.begin();
     let count = 2 * TESTS.len();
     for (number, (direction, (test, profile))) in
         ["Unidirectional", "Bidirectional"].into_iter().flat_map(|way| TESTS.map(|test| (way, test))).enumerate()
@@ -71,12 +76,12 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
             matrix.rows.push(Row { name, trial: None, left_out: matrix.failure.clone() });
             break;
         };
-        let is_interrupted = report.ended == "interrupt";
         matrix.rows.push(Row { name, trial: Some(Trial::of(&report, plan.is_bidirectional)), left_out });
-        if is_interrupted {
+        if watch.stops(number + 1 < count) {
             break;
         }
     }
+    matrix.interrupted = watch.interruption();
     Ok(matrix)
 }
 
@@ -104,8 +109,11 @@ impl fmt::Display for Matrix {
                 format!("{}bps", scaled(trial.l2_bps).replace(' ', "")),
                 format!("{}pps", scaled(trial.received_pps).replace(' ', "")),
                 format!("{}%", significant(100.0 * trial.lost_share)),
-                trial.verdict.bound.words(),
+                trial.verdict_words(),
             )?;
+        }
+        if let Some(interrupted) = &self.interrupted {
+            writeln!(f, "It was {interrupted}.")?;
         }
         for row in &self.rows {
             if let Some(energy) = row.trial.as_ref().and_then(|trial| trial.energy.as_ref()) {

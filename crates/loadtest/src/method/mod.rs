@@ -12,10 +12,11 @@ pub mod soak;
 pub mod sweep;
 pub mod trial;
 
-use crate::report::{Report, Sample};
+use crate::report::{INTERRUPT, Report, Sample, interrupted};
 use crate::run::{Bench, Conduct, Plan};
 use crate::tester::TestError;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// Who watches a method, and may end it.
 pub struct Watch<'a> {
@@ -24,11 +25,42 @@ pub struct Watch<'a> {
     pub progress: &'a mut dyn FnMut(&str, f64, Option<&Sample>),
     /// Why a method ended before it was done, though nobody wanted it to: the device or a port went away.
     pub failure: Option<String>,
+    begun: Instant,
+    /// Seconds that it is to take, if that is known.
+    planned: Option<f64>,
+    /// Somebody ended it before it was done.
+    is_cut: bool,
 }
 
 impl<'a> Watch<'a> {
-    pub fn new(interrupted: &'a AtomicBool, progress: &'a mut dyn FnMut(&str, f64, Option<&Sample>)) -> Watch<'a> {
-        Watch { interrupted, progress, failure: None }
+    /// `planned`: seconds that the method is to take, if that is known.
+    pub fn new(
+        interrupted: &'a AtomicBool,
+        planned: Option<f64>,
+        progress: &'a mut dyn FnMut(&str, f64, Option<&Sample>),
+    ) -> Watch<'a> {
+        Watch { interrupted, progress, failure: None, begun: Instant::now(), planned, is_cut: false }
+    }
+
+    /// What it took to open devices is not of the method.
+    pub fn begin(&mut self) {
+        self.begun = Instant::now();
+    }
+
+    /// Notes how a run ended.
+    pub fn note(&mut self, report: &Report) {
+        self.is_cut |= report.ended == INTERRUPT;
+    }
+
+    /// Whether a method is to stop, of which a part was just done. With more to come, somebody ended it before it was done.
+    pub fn stops(&mut self, has_more: bool) -> bool {
+        self.is_cut |= self.is_interrupted() && has_more;
+        self.is_interrupted()
+    }
+
+    /// That somebody ended it before it was done, and after how long.
+    pub fn interruption(&self) -> Option<String> {
+        self.is_cut.then(|| interrupted(self.begun.elapsed().as_secs_f64(), self.planned))
     }
 
     /// Runs once, as so large a part of the whole, of which a share is done. None: the device or a port went away, which
@@ -46,6 +78,7 @@ impl<'a> Watch<'a> {
     ) -> Result<Option<Report>, TestError> {
         let seconds = plan.duration.as_secs_f64();
         let report = bench.run(plan, &mut Part { name, done, part, seconds, watch: self })?;
+        self.note(&report);
         self.failure = report.failure().map(String::from);
         Ok(self.failure.is_none().then_some(report))
     }
@@ -56,7 +89,9 @@ impl<'a> Watch<'a> {
     /// As [`Bench::run`].
     pub fn whole(&mut self, bench: &mut Bench, plan: &Plan, name: &str) -> Result<Report, TestError> {
         let seconds = plan.duration.as_secs_f64();
-        bench.run(plan, &mut Part { name, done: 0.0, part: 1.0, seconds, watch: self })
+        let report = bench.run(plan, &mut Part { name, done: 0.0, part: 1.0, seconds, watch: self })?;
+        self.note(&report);
+        Ok(report)
     }
 
     pub fn is_interrupted(&self) -> bool {

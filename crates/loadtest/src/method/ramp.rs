@@ -62,6 +62,9 @@ pub struct Ramp {
     pub max_percent: f64,
     /// Why it ended too early, if it did.
     pub failure: Option<String>,
+    /// That somebody ended it before it was done, and after how long.
+    #[serde(default)]
+    pub interrupted: Option<String>,
     /// All of it in one.
     pub total: Trial,
 }
@@ -197,8 +200,9 @@ pub fn run(
         TestError::Other("a ramp goes up to a share of the line's rate, which is not known: give `--speed'".into())
     })?;
     let plan = Plan { rate: slope.rate(0.0), duration: slope.length(), ..plan.clone() };
-    let mut climb = Climb { slope, name: "ramp", watch };
-    let report = bench.run(&plan, &mut climb)?;
+    watch.begin();
+    let report = bench.run(&plan, &mut Climb { slope, name: "ramp", watch: &mut *watch })?;
+    watch.note(&report);
     let peers: Vec<(usize, usize)> = report.ports.iter().map(|port| (port.port, port.to)).collect();
     let points = points(&report.samples, &peers, line);
     let (first_loss, overload) = overloads(&points);
@@ -215,6 +219,7 @@ pub fn run(
         max_pps: most(|port| port.received_pps),
         max_percent: most(|port| port.received_percent) / (peers.len() as f64).max(1.0),
         failure: report.failure().map(String::from),
+        interrupted: watch.interruption(),
         first_loss,
         overload,
         points,
@@ -223,6 +228,14 @@ pub fn run(
 }
 
 impl Ramp {
+    /// What there is to say in place of a point that was not found.
+    pub fn not_found(&self) -> &str {
+        match self.interrupted.is_some() || self.failure.is_some() {
+            true => "not until it ended",
+            false => "never",
+        }
+    }
+
     /// What it carries: where loss begins for good, or all that came.
     pub fn carried_pps(&self) -> f64 {
         match self.overload {

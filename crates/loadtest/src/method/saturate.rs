@@ -23,6 +23,9 @@ pub struct Saturation {
     /// Why it ended too early, if it did.
     #[serde(default)]
     pub failure: Option<String>,
+    /// That somebody ended it before it was done, and after how long.
+    #[serde(default)]
+    pub interrupted: Option<String>,
 }
 
 /// A rate.
@@ -50,7 +53,8 @@ pub fn run(plan: &Plan, rates: &[Rate], watch: &mut Watch<'_>) -> Result<Saturat
     let plan = Plan { is_bidirectional: false, device_queues: Some(1), device_workers: Some(1), ..plan.clone() };
     let mut bench = Bench::new(&plan)?;
     let (device, profile) = (plan.device.to_string(), plan.profile.name.clone());
-    let mut found = Saturation { device, profile, steps: Vec::new(), failure: None };
+    let mut found = Saturation { device, profile, steps: Vec::new(), failure: None, interrupted: None };
+    watch.begin();
     for (number, &rate) in rates.iter().enumerate() {
         let part = 1.0 / rates.len() as f64;
         let plan = Plan { rate, ..plan.clone() };
@@ -61,10 +65,11 @@ pub fn run(plan: &Plan, rates: &[Rate], watch: &mut Watch<'_>) -> Result<Saturat
             trial: Trial::of(&report, false),
             runtime: report.runtime.clone(),
         });
-        if watch.is_interrupted() {
+        if watch.stops(number + 1 < rates.len()) {
             break;
         }
     }
+    found.interrupted = watch.interruption();
     found.failure = watch.failure.take();
     Ok(found)
 }
@@ -102,6 +107,9 @@ impl fmt::Display for Saturation {
             )?;
         }
         writeln!(f, "Max PPS per core: {}pps", scaled(self.max_pps()))?;
+        if let Some(interrupted) = &self.interrupted {
+            writeln!(f, "It was {interrupted}.")?;
+        }
         for step in &self.steps {
             writeln!(f, "  {:<8} {}", step.rate, step.trial.verdict.line())?;
             if let Some(energy) = &step.trial.energy {

@@ -18,6 +18,9 @@ pub struct Soak {
     /// Routes that the router had beside its own.
     pub routes: usize,
     pub ended: String,
+    /// That somebody ended it before its time, and after how long.
+    #[serde(default)]
+    pub interrupted: Option<String>,
     pub total: Trial,
     /// The longest delays, the longest first.
     pub outliers: Vec<Outlier>,
@@ -43,6 +46,7 @@ pub struct Outlier {
 /// When the device cannot be opened.
 pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Soak, TestError> {
     let mut bench = Bench::new(plan)?;
+    watch.begin();
     let name = format!("{}: soak at {}", plan.device, plan.rate);
     let report = watch.whole(&mut bench, plan, &name)?;
     let is_near =
@@ -61,6 +65,7 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Soak, TestError> {
     Ok(Soak {
         routes: plan.routes.unwrap_or(0),
         ended: report.ended.clone(),
+        interrupted: watch.interruption(),
         outliers,
         pauses: report.pause_count as usize,
         longest_pause_us: report.pauses.iter().map(|pause| pause.us).fold(0.0, f64::max),
@@ -86,7 +91,7 @@ impl fmt::Display for Soak {
             total.rate,
             self.routes,
             significant(total.seconds),
-            self.ended
+            self.interrupted.as_ref().unwrap_or(&self.ended)
         )?;
         if let Some(mode) = &total.device_mode {
             writeln!(f, "{mode}")?;

@@ -28,6 +28,9 @@ pub struct Sweep {
     /// Why it ended too early, if it did.
     #[serde(default)]
     pub failure: Option<String>,
+    /// That somebody ended it before it was done, and after how long.
+    #[serde(default)]
+    pub interrupted: Option<String>,
 }
 
 /// A size.
@@ -51,6 +54,7 @@ pub fn run(plan: &Plan, sizes: &[u32], watch: &mut Watch<'_>) -> Result<Sweep, T
         bench.tester.ports().first().and_then(|port| port.line).ok_or_else(|| {
             TestError::Other("a sweep is at the line's rate, which is not known: give `--speed'".into())
         })?;
+    watch.begin();
     let mut steps = Vec::new();
     for (number, &frame) in sizes.iter().enumerate() {
         let size = FrameSize(frame - 4);
@@ -66,17 +70,18 @@ pub fn run(plan: &Plan, sizes: &[u32], watch: &mut Watch<'_>) -> Result<Sweep, T
         let Some(report) = watch.part(&mut bench, &plan, &name, number as f64 * part, part)? else { break };
         let twice_wire_speed = 2.0 * line / (8.0 * f64::from(size.wire()));
         steps.push(Step { frame, twice_wire_speed, trial: Trial::of(&report, true) });
-        if watch.is_interrupted() {
+        if watch.stops(number + 1 < sizes.len()) {
             break;
         }
     }
     let rate = |step: &Step| Carried {
         frame: step.frame,
         pps: step.trial.received_pps,
-        is_own: step.trial.verdict.bound == Bound::Generator,
+        is_own: step.trial.verdict.bound == Bound::Generator || step.trial.is_interrupted,
     };
     let verdict = judge(&steps.iter().map(rate).collect::<Vec<_>>());
-    Ok(Sweep { device: plan.device.to_string(), line_bps: line, steps, verdict, failure: watch.failure.take() })
+    let (interrupted, failure) = (watch.interruption(), watch.failure.take());
+    Ok(Sweep { device: plan.device.to_string(), line_bps: line, steps, verdict, failure, interrupted })
 }
 
 /// What came of a size.
@@ -125,8 +130,11 @@ impl fmt::Display for Sweep {
                 format!("{}pps", scaled(step.twice_wire_speed)),
                 100.0 * trial.received_pps / step.twice_wire_speed,
                 format!("{} %", significant(100.0 * trial.lost_share)),
-                trial.verdict.bound.words(),
+                trial.verdict_words(),
             )?;
+        }
+        if let Some(interrupted) = &self.interrupted {
+            writeln!(f, "It was {interrupted}.")?;
         }
         match self.verdict.bound {
             Bound::CacheLine => writeln!(f, "Dips: {}", self.verdict.line()),

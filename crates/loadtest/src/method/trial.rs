@@ -2,7 +2,7 @@
 
 use crate::energy::Energy;
 use crate::load::WorkerLoad;
-use crate::report::{Interval, Percentiles, Report, SamplePort, intervals};
+use crate::report::{INTERRUPT, Interval, Percentiles, Report, SamplePort, intervals};
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,9 @@ pub struct Trial {
     pub rate: String,
     pub bidirectional: bool,
     pub seconds: f64,
+    /// Somebody ended it before its time.
+    #[serde(default)]
+    pub is_interrupted: bool,
     /// All ports together.
     pub sent_packets: u64,
     pub received_packets: u64,
@@ -88,6 +91,12 @@ impl Moment {
 }
 
 impl Trial {
+    /// What held the device back, in a word or two for a table.
+    pub fn verdict_words(&self) -> String {
+        let words = self.verdict.bound.words();
+        if self.is_interrupted { format!("{words} (interrupted)") } else { words.into() }
+    }
+
     pub fn of(report: &Report, bidirectional: bool) -> Trial {
         let sum = |of: fn(&crate::report::PortReport) -> f64| report.ports.iter().map(of).sum::<f64>();
         let count =
@@ -107,6 +116,7 @@ impl Trial {
             rate: report.rate.clone(),
             bidirectional,
             seconds: report.seconds,
+            is_interrupted: report.ended == INTERRUPT,
             sent_packets: sent,
             received_packets: count(|counts| counts.received_packets),
             lost_packets: lost,

@@ -26,9 +26,13 @@ ul.legend span{display:inline-block;width:.9em;height:.9em;margin-right:.4em;ver
 pre{overflow-x:auto;font-size:.8em}\
 figcaption,.small{color:#57606a;font-size:.9em}code{background:#f3f5f7;padding:.1em .3em}";
 
+/// How a page begins.
+pub const BEGINNING: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+                             <meta name=\"generator\" content=\"quiver loadtest\">";
+
 /// The page of sessions; several are laid over each other.
 pub fn page(sessions: &[Session]) -> String {
-    let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
+    let mut out = String::from(BEGINNING);
     out += "<meta name=\"viewport\" content=\"width=device-width\"><title>Load test</title>";
     out += "<link rel=\"icon\" href=\"data:,\">";
     let _ = writeln!(out, "<style>{STYLE}</style></head><body>\n<h1>Load test</h1>");
@@ -134,7 +138,7 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix]) {
                 us(|all| all.p99),
                 us(|all| all.max),
                 escaped(&trial.verdict.evidence.join("; ")),
-                escaped(trial.verdict.bound.words()),
+                escaped(&trial.verdict_words()),
             );
         }
         *out += "</table>\n";
@@ -197,7 +201,7 @@ fn of_ramps(out: &mut String, ramps: &[&Ramp]) {
     *out += "<h2>Up to the line's rate</h2>\n<table><tr><th>device, profile</th><th>overload at</th><th>sent there</th><th>% of line</th>\
              <th>most that came</th><th>% of line</th><th>scaling</th><th>verdict</th></tr>\n";
     for ramp in ramps {
-        let at = |of: fn(&Overload) -> String| ramp.overload.as_ref().map_or("never".into(), of);
+        let at = |of: fn(&Overload) -> String| ramp.overload.as_ref().map_or(ramp.not_found().into(), of);
         let first = ramps
             .iter()
             .find(|other| other.total.device == ramp.total.device && other.total.profile == ramp.total.profile);
@@ -212,7 +216,7 @@ fn of_ramps(out: &mut String, ramps: &[&Ramp]) {
             scaled(ramp.max_pps),
             ramp.max_percent,
             escaped(&ramp.total.verdict.evidence.join("; ")),
-            escaped(ramp.total.verdict.bound.words()),
+            escaped(&ramp.total.verdict_words()),
         );
     }
     *out += "</table>\n";
@@ -262,7 +266,7 @@ fn of_saturation(out: &mut String, found: &Saturation) {
             of(WorkerLoad::vectors_per_call),
             of(|worker| 100.0 * worker.idle_polls()),
             escaped(&step.trial.verdict.evidence.join("; ")),
-            escaped(step.trial.verdict.bound.words()),
+            escaped(&step.trial.verdict_words()),
         );
     }
     *out += "</table>\n";
@@ -307,7 +311,7 @@ fn of_sweeps(out: &mut String, sweeps: &[&Sweep]) {
                 100.0 * step.trial.received_pps / step.twice_wire_speed,
                 significant(100.0 * step.trial.lost_share),
                 escaped(&step.trial.verdict.evidence.join("; ")),
-                escaped(step.trial.verdict.bound.words()),
+                escaped(&step.trial.verdict_words()),
             );
         }
         *out += "</table>\n";
@@ -369,6 +373,16 @@ fn of_searches(out: &mut String, searches: &[&Search]) {
         let (way, ports) = if search.bidirectional { ("both ways", 2.0) } else { ("one way", 1.0) };
         let pps = |load: Option<f64>| load.map_or("none".into(), |load| format!("{}pps", scaled(load * ports)));
         for found in &search.found {
+            if !found.is_whole {
+                let _ = writeln!(
+                    out,
+                    "<tr><td>{}, {}, {way}</td><td>{}</td><td class=\"words\" colspan=\"7\">no result: the search had not come to its end</td></tr>",
+                    escaped(&search.device),
+                    escaped(&search.profile),
+                    escaped(&found.goal.name),
+                );
+                continue;
+            }
             let _ = writeln!(
                 out,
                 "<tr><td>{}, {}, {way}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>",

@@ -1,6 +1,7 @@
 //! `quiver loadtest matrix`: the table of devices, and its page.
 
-use super::setup::{Progress, SetUp, interruption, keep, seconds, session};
+use super::output::Overwrite;
+use super::setup::{Progress, SetUp, interruption, json, seconds, session};
 use clap::Args;
 use loadtest::method::Watch;
 use loadtest::method::matrix::{self, TESTS};
@@ -31,6 +32,8 @@ pub struct Options {
     #[arg(short, long, default_value = ".", value_name = "DIRECTORY")]
     output: PathBuf,
     #[command(flatten)]
+    overwrite: Overwrite,
+    #[command(flatten)]
     setup: SetUp,
 }
 
@@ -59,8 +62,10 @@ pub fn run(options: &Options) -> Result<(), String> {
     let interrupted = interruption()?;
     let first = Profile::load(TESTS[0].1).map_err(|error| error.to_string())?;
     std::fs::create_dir_all(&options.output).map_err(|error| format!("{}: {error}", options.output.display()))?;
+    let (data, html) = (options.output.join("report.json"), options.output.join("report.html"));
+    [&data, &html].into_iter().try_for_each(|file| options.overwrite.check(file))?;
     let mut failed = Vec::new();
-    for device in &options.dut.0 {
+    for (number, device) in options.dut.0.iter().enumerate() {
         let mut setup = options.setup.clone();
         setup.assume_line(device, &mut session.notes);
         let plan =
@@ -71,7 +76,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         let length = 2.0 * TESTS.len() as f64 * (seconds + setup.drain);
         let mut show =
             |what: &str, share: f64, sample: Option<&_>| progress.step(what, Some(length * (1.0 - share)), sample);
-        let mut watch = Watch::new(&interrupted, &mut show);
+        let mut watch = Watch::new(&interrupted, Some(2.0 * TESTS.len() as f64 * seconds), &mut show);
         let matrix = matrix::run(&plan, &mut watch);
         drop(progress);
         match matrix {
@@ -83,6 +88,10 @@ pub fn run(options: &Options) -> Result<(), String> {
             Err(error) => failed.push(format!("{device} is left out: {error}")),
         }
         if interrupted.load(Ordering::Relaxed) {
+            let left: Vec<String> = options.dut.0[number + 1..].iter().map(|device| device.to_string()).collect();
+            if !left.is_empty() {
+                failed.push(format!("it was interrupted before it came to {}", left.join(", ")));
+            }
             break;
         }
     }
@@ -94,8 +103,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if session.tests.is_empty() {
         return Err("no device could be tested".into());
     }
-    let (json, html) = (options.output.join("report.json"), options.output.join("report.html"));
-    keep(&session, Some(&json.to_string_lossy()))?;
-    std::fs::write(&html, page::page(&[session])).map_err(|error| format!("{}: {error}", html.display()))?;
-    super::super::say(format!("The page: {}, its data: {}\n", html.display(), json.display()).as_bytes())
+    options.overwrite.write(&data, json(&session)?)?;
+    options.overwrite.write(&html, page::page(&[session]))?;
+    super::super::say(format!("The page: {}, its data: {}\n", html.display(), data.display()).as_bytes())
 }

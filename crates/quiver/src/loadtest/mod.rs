@@ -2,6 +2,7 @@
 
 mod console;
 mod matrix;
+mod output;
 mod ramp;
 mod report;
 mod saturate;
@@ -19,6 +20,7 @@ use loadtest::profile::{NAMES, Profile, shipped};
 use loadtest::rate::{self, Rate};
 use loadtest::report::Sample;
 use loadtest::run::{Bench, Conduct, Plan};
+use output::Overwrite;
 use serde::Serialize;
 use setup::{Direction, Progress, SetUp, Target, ended, interruption, profile, seconds};
 use std::sync::Arc;
@@ -81,6 +83,8 @@ struct RunOptions {
     #[arg(short, long, value_name = "FILE")]
     output: Option<String>,
     #[command(flatten)]
+    overwrite: Overwrite,
+    #[command(flatten)]
     target: Target,
     #[command(flatten)]
     setup: SetUp,
@@ -105,11 +109,25 @@ struct LinerateOptions {
     json: bool,
 }
 
+/// How it ended.
+pub enum Ended {
+    Whole,
+    /// By a signal of this number: what was measured by then is told.
+    Interrupted(u8),
+}
+
 /// Does it.
 ///
 /// # Errors
 /// What failed, in words.
-pub fn run(options: &Options) -> Result<(), String> {
+pub fn run(options: &Options) -> Result<Ended, String> {
+    act(options)?;
+    // Who sits at a console ends it so.
+    let is_console = matches!(options.action, Action::Console(_));
+    Ok(setup::signal().filter(|_| !is_console).map_or(Ended::Whole, Ended::Interrupted))
+}
+
+fn act(options: &Options) -> Result<(), String> {
     match &options.action {
         Action::Run(options) => test(options),
         Action::Console(options) => console::run(options),
@@ -201,6 +219,7 @@ impl Conduct for Watcher {
 
 fn test(options: &RunOptions) -> Result<(), String> {
     let text = |error: loadtest::tester::TestError| error.to_string();
+    options.output.iter().filter(|file| *file != "-").try_for_each(|file| options.overwrite.check(file))?;
     let profile = profile(&options.profile)?;
     let profile = if options.no_accounting { profile.untagged() } else { profile };
     let plan =
@@ -215,7 +234,7 @@ fn test(options: &RunOptions) -> Result<(), String> {
     match options.output.as_deref() {
         Some("-") => super::say(&[json()?, b"\n".to_vec()].concat())?,
         Some(file) => {
-            std::fs::write(file, json()?).map_err(|error| format!("{file}: {error}"))?;
+            options.overwrite.write(file, json()?)?;
             super::say(report.to_string().as_bytes())?;
         }
         None => super::say(report.to_string().as_bytes())?,

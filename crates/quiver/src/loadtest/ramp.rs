@@ -133,6 +133,13 @@ pub fn run(options: &Options) -> Result<(), String> {
     if (!options.rx_queues.is_empty() || options.workers.is_some()) && !plan.device.is_quiver() {
         return Err("`--rx-queues' and `--workers' are of the router under test: `--dut quiver'".into());
     }
+    options.common.kept.check()?;
+    if options.output != "-" {
+        let more = options.rx_queues.iter().skip(1).map(|queues| numbered(&options.output, &label(Some(*queues))));
+        for file in std::iter::once(options.output.clone()).chain(more) {
+            options.common.kept.overwrite.check(file)?;
+        }
+    }
     let interrupted = interruption()?;
     let most = options.rx_queues.iter().copied().max().unwrap_or(1);
     let numbers: Vec<Option<u16>> = match options.rx_queues.is_empty() {
@@ -143,18 +150,14 @@ pub fn run(options: &Options) -> Result<(), String> {
     for queues in numbers {
         let workers = options.workers.or(queues.map(|_| most));
         let plan = Plan { device_queues: queues, device_workers: workers.map(usize::from), ..plan.clone() };
-        let label = match queues {
-            Some(1) => "1 rx queue".to_string(),
-            Some(queues) => format!("{queues} rx queues"),
-            None => String::new(),
-        };
+        let label = label(queues);
         let mut bench = Bench::new(&plan).map_err(|error| error.to_string())?;
         session.machine = bench.machine();
         let mut progress = Progress::default();
         let length = slope.length().as_secs_f64();
         let mut show =
             |what: &str, share: f64, sample: Option<&_>| progress.step(what, Some(length * (1.0 - share)), sample);
-        let mut watch = Watch::new(&interrupted, &mut show);
+        let mut watch = Watch::new(&interrupted, Some(length), &mut show);
         let ramp = ramp::run(&mut bench, &plan, slope, &label, &mut watch).map_err(|error| error.to_string())?;
         drop(progress);
         eprint!("{}", summary(&ramp, ramps.first()));
@@ -177,13 +180,22 @@ pub fn run(options: &Options) -> Result<(), String> {
             file => {
                 // A file for each: that is what readers expect.
                 let file = if number == 0 { file.to_string() } else { numbered(file, &ramp.label) };
-                std::fs::write(&file, json).map_err(|error| format!("{file}: {error}"))?;
+                options.common.kept.overwrite.write(&file, json)?;
             }
         }
     }
     match ramps.iter().find_map(|ramp| ramp.failure.as_ref()) {
         Some(failure) => Err(format!("{failure}; what was counted until then is kept")),
         None => Ok(()),
+    }
+}
+
+/// What tells a ramp from others of the same device.
+fn label(queues: Option<u16>) -> String {
+    match queues {
+        Some(1) => "1 rx queue".to_string(),
+        Some(queues) => format!("{queues} rx queues"),
+        None => String::new(),
     }
 }
 
@@ -218,8 +230,9 @@ fn summary(ramp: &Ramp, first: Option<&Ramp>) -> String {
             scaled(at.received_pps),
             100.0 * at.loss
         ),
-        None => "never".into(),
+        None => ramp.not_found().into(),
     };
+    text.extend(ramp.interrupted.iter().map(|interrupted| format!("  It was {interrupted}.\n")));
     text += &format!("  first loss above 0.1 %  {}\n", said(&ramp.first_loss));
     text += &format!("  and to the end          {}\n", said(&ramp.overload));
     text += &format!("  most that came          {}pps, {:.1} % of the line\n", scaled(ramp.max_pps), ramp.max_percent);

@@ -1,5 +1,6 @@
 //! `quiver loadtest report`: kept sessions as one page.
 
+use super::output::Overwrite;
 use clap::Args;
 use loadtest::page;
 use loadtest::session::Session;
@@ -12,6 +13,8 @@ pub struct Options {
     /// Where the page goes; - is standard output.
     #[arg(short, long, default_value = "report.html", value_name = "FILE")]
     output: String,
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 /// Does it.
@@ -24,7 +27,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     match options.output.as_str() {
         "-" => super::super::say(html.as_bytes()),
         file => {
-            std::fs::write(file, html).map_err(|error| format!("{file}: {error}"))?;
+            options.overwrite.write(file, html)?;
             super::super::say(format!("The page: {file}\n").as_bytes())
         }
     }

@@ -30,6 +30,7 @@ pub struct Options {
 /// # Errors
 /// What failed, in words.
 pub fn run(options: &Options) -> Result<(), String> {
+    options.common.kept.check()?;
     let rates = if options.rates.is_empty() { RATES.to_vec() } else { options.rates.clone() };
     let mut session = session();
     let profile = profile(&options.profile)?;

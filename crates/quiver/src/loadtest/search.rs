@@ -71,6 +71,7 @@ fn unsent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// What failed, in words.
 pub fn run(options: &Options) -> Result<(), String> {
+    options.common.kept.check()?;
     let (mut session, mut setup, device) = (session(), options.common.setup.clone(), options.common.target.device());
     setup.assume_line(&device, &mut session.notes);
     let profile = profile(&options.profile)?;

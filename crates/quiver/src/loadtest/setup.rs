@@ -1,5 +1,6 @@
 //! What every test is given: a device or ports, cores, and how it goes while it runs.
 
+use super::output::Overwrite;
 use clap::{Args, ValueEnum};
 use loadtest::arithmetic::scaled;
 use loadtest::energy::Watts;
@@ -14,8 +15,8 @@ use loadtest::session::Session;
 use loadtest::tester::TestError;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -153,6 +154,14 @@ pub fn profile(name: &str) -> Result<Profile, String> {
     Profile::load(if known { own } else { name }).map_err(|error| error.to_string())
 }
 
+/// The signal by which somebody ended it; 0: none.
+static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// The number of the signal by which somebody ended it.
+pub fn signal() -> Option<u8> {
+    u8::try_from(SIGNAL.load(Ordering::Relaxed)).ok().filter(|signal| *signal > 0)
+}
+
 /// Set when somebody wants it to end.
 ///
 /// # Errors
@@ -160,6 +169,9 @@ pub fn profile(name: &str) -> Result<Profile, String> {
 pub fn interruption() -> Result<Arc<AtomicBool>, String> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // Which it was is known before that there was one.
+        let number = usize::try_from(signal).unwrap_or(0);
+        signal_hook::flag::register_usize(signal, SIGNAL.clone(), number).map_err(|error| error.to_string())?;
         signal_hook::flag::register(signal, interrupted.clone()).map_err(|error| error.to_string())?;
     }
     Ok(interrupted)
@@ -171,14 +183,12 @@ pub fn session() -> Session {
     Session::new(command.join(" "), Machine::here(&[]))
 }
 
-/// Keeps a session, when a file is named.
+/// A session as it is kept.
 ///
 /// # Errors
-/// The system's.
-pub fn keep(session: &Session, file: Option<&str>) -> Result<(), String> {
-    let Some(file) = file else { return Ok(()) };
-    let json = serde_json::to_vec_pretty(session).map_err(|error| error.to_string())?;
-    std::fs::write(file, json).map_err(|error| format!("{file}: {error}"))
+/// When it cannot be written as JSON.
+pub fn json(session: &Session) -> Result<Vec<u8>, String> {
+    serde_json::to_vec_pretty(session).map_err(|error| error.to_string())
 }
 
 /// What every method is given.
@@ -205,7 +215,7 @@ pub fn watched<T>(
     let mut show = |what: &str, share: f64, sample: Option<&_>| {
         progress.step(what, seconds.map(|seconds| seconds * (1.0 - share)), sample);
     };
-    method(&mut Watch::new(&interrupted, &mut show)).map_err(|error| error.to_string())
+    method(&mut Watch::new(&interrupted, seconds, &mut show)).map_err(|error| error.to_string())
 }
 
 /// Whether a test came to its end.
@@ -225,17 +235,29 @@ pub struct Kept {
     /// Draw them as a page.
     #[arg(long, value_name = "FILE")]
     html: Option<String>,
+    #[command(flatten)]
+    pub overwrite: Overwrite,
 }
 
 impl Kept {
+    /// Whether a session can be kept as was asked for.
+    ///
+    /// # Errors
+    /// Which file is not to be written, and why.
+    pub fn check(&self) -> Result<(), String> {
+        self.session.iter().chain(&self.html).try_for_each(|file| self.overwrite.check(file))
+    }
+
     /// Keeps a session as was asked for.
     ///
     /// # Errors
     /// The system's.
     pub fn keep(&self, session: &Session) -> Result<(), String> {
-        keep(session, self.session.as_deref())?;
+        if let Some(file) = &self.session {
+            self.overwrite.write(file, json(session)?)?;
+        }
         let Some(file) = &self.html else { return Ok(()) };
-        std::fs::write(file, page::page(std::slice::from_ref(session))).map_err(|error| format!("{file}: {error}"))
+        self.overwrite.write(file, page::page(std::slice::from_ref(session)))
     }
 }
 

@@ -48,6 +48,7 @@ fn time(text: &str) -> Result<f64, String> {
 /// # Errors
 /// What failed, in words.
 pub fn run(options: &Options) -> Result<(), String> {
+    options.common.kept.check()?;
     let device = options.common.target.device();
     if options.routes.is_some() && !device.is_quiver() {
         return Err("`--routes' are of the router under test: `--dut quiver'".into());

@@ -25,6 +25,7 @@ pub struct Options {
 /// # Errors
 /// What failed, in words.
 pub fn run(options: &Options) -> Result<(), String> {
+    options.common.kept.check()?;
     let sizes = if options.sizes.is_empty() { SIZES.to_vec() } else { options.sizes.clone() };
     let (mut session, mut setup, device) = (session(), options.common.setup.clone(), options.common.target.device());
     setup.assume_line(&device, &mut session.notes);

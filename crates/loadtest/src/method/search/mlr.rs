@@ -77,8 +77,16 @@ pub struct Found {
     pub upper: Option<f64>,
     /// What the device forwards at the lower bound, but for the share of time that may be bad.
     pub conditional_throughput: Option<f64>,
+    /// The bounds are as near as the goal says; else the search ended before they were.
+    #[serde(default = "yes")]
+    pub is_whole: bool,
+    /// Trials of the loads that are its bounds, those for other goals among them, and their seconds.
     pub trials: usize,
     pub seconds: f64,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Judges a load for a goal by its trials (RFC 9971, appendix A). Short trials count only as far as they are worse than the
@@ -155,7 +163,6 @@ pub fn search<E>(
     trials.push(first);
     let mut start = (first.load * (1.0 - first.loss_ratio)).clamp(least, most);
     for goal in goals {
-        let before = trials.len();
         let mut is_whole = true;
         for step in (0..=goal.preceding).rev() {
             // Coarse and short first; the last one is the goal itself.
@@ -176,12 +183,15 @@ pub fn search<E>(
             }
         }
         let (lower, upper) = bounds(goal, &trials);
+        let bears = |trial: &&Measured| [lower, upper].iter().flatten().any(|load| same(trial.load, *load));
+        let own: Vec<&Measured> = trials.iter().filter(bears).collect();
         found.push(Found {
             lower,
             upper,
             conditional_throughput: lower.map(|load| conditional_throughput(goal, &trials, load)),
-            trials: trials.len() - before,
-            seconds: trials[before..].iter().fold(0.0, |sum, trial| sum + trial.seconds),
+            is_whole,
+            trials: own.len(),
+            seconds: own.iter().fold(0.0, |sum, trial| sum + trial.seconds),
             goal: goal.clone(),
         });
         if !is_whole {
@@ -282,6 +292,8 @@ mod tests {
             assert!((throughput / planted - 1.0).abs() < 0.006, "{throughput} {planted}");
             assert_eq!(found[0].conditional_throughput, found[0].lower);
             assert!(trials.len() < 200, "{}", trials.len());
+            // Of the most that there is one trial is enough, if it is good; of bounds it takes half of 21 seconds each.
+            assert!(found.iter().all(|found| found.is_whole && found.trials >= 22), "{found:?}");
         }
     }
 
@@ -301,7 +313,22 @@ mod tests {
         let (found, _) = run(&Goal::csit(), 1e6, |_, _| 0.0);
         for found in found {
             assert_eq!((found.lower, found.upper, found.conditional_throughput), (Some(1e6), None, Some(1e6)));
+            // Trials that were made for no loss count for half a percent, too.
+            assert!(found.trials >= 11 && found.seconds >= 11.0, "{found:?}");
         }
+    }
+
+    #[test]
+    fn a_search_that_was_interrupted_says_so() {
+        let mut left = 30;
+        let mut measure = |load: f64, length: Duration| {
+            left -= 1;
+            let measured = Measured { load, seconds: length.as_secs_f64(), loss_ratio: (1.0 - 3e6 / load).max(0.0) };
+            Ok::<_, Infallible>((left > 0).then_some(measured))
+        };
+        let Ok((found, _)) = search(&Goal::csit(), 1000.0, 1e7, &mut measure);
+        let [ndr] = &found[..] else { panic!("{found:?}") };
+        assert!(!ndr.is_whole, "{ndr:?}");
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub struct Search {
     /// Why it ended too early, if it did.
     #[serde(default)]
     pub failure: Option<String>,
+    /// That somebody ended it before it was done, and after how long.
+    #[serde(default)]
+    pub interrupted: Option<String>,
 }
 
 /// The maximum receive rate: what comes of as much as the line carries.
@@ -112,8 +115,9 @@ fn not_sent(report: &Report) -> f64 {
 
 impl Trials<'_, '_> {
     /// Somebody wants it to end, or the device went away.
-    fn has_ended(&self) -> bool {
-        self.watch.is_interrupted() || self.watch.failure.is_some()
+    fn has_ended(&mut self) -> bool {
+        // Who asks has more to do.
+        self.watch.stops(true) || self.watch.failure.is_some()
     }
 
     /// One run, as so large a part of what is being done. None: it has ended.
@@ -203,6 +207,7 @@ impl Trials<'_, '_> {
                 super::Part { name: "recovery", done, part, seconds: plan.duration.as_secs_f64(), watch: self.watch };
             let mut fall = Fall { at: seconds, to: Rate::Packets(reduced), part: &mut part };
             let report = self.bench.run(&plan, &mut fall)?;
+            self.watch.note(&report);
             self.watch.failure = report.failure().map(String::from);
             if self.has_ended() {
                 break;
@@ -240,6 +245,7 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
     let shortest = wanted.goals.iter().map(|goal| goal.initial_trial.min(goal.final_trial)).fold(1.0, f64::min);
     let least = (most * LEAST).max(LEAST_PACKETS / shortest).min(most);
     let device_mode = bench.device_mode();
+    watch.begin();
     let mut trials = Trials { bench: &mut bench, plan, watch, unsent: wanted.unsent, own_limit: None, count: 0 };
     let mut search = Search {
         device: plan.device.to_string(),
@@ -257,6 +263,7 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
         back_to_back: None,
         recovery: None,
         failure: None,
+        interrupted: None,
     };
     let second = Duration::from_secs(1);
     if wanted.mrr {
@@ -304,6 +311,7 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
         search.recovery = Some(trials.recovery(most, throughput, length)?).filter(|found| !found.times.is_empty());
     }
     search.own_limit = trials.own_limit;
+    search.interrupted = watch.interruption();
     search.failure = watch.failure.take();
     Ok(search)
 }
@@ -342,6 +350,9 @@ impl fmt::Display for Search {
         if let Some(mode) = &self.device_mode {
             writeln!(f, "{mode}")?;
         }
+        if let Some(interrupted) = &self.interrupted {
+            writeln!(f, "It was {interrupted}.")?;
+        }
         if let Some(mrr) = &self.mrr {
             writeln!(
                 f,
@@ -355,6 +366,16 @@ impl fmt::Display for Search {
             let goal = &found.goal;
             let pps =
                 |load: Option<f64>| load.map_or("none".into(), |load| format!("{}pps", scaled(load * self.ports())));
+            if !found.is_whole {
+                writeln!(
+                    f,
+                    "{:<9} no result: the search had not come to its end; good was {}, too much {}",
+                    goal.name,
+                    pps(found.lower),
+                    pps(found.upper)
+                )?;
+                continue;
+            }
             writeln!(
                 f,
                 "{:<9} {} at a loss of {} % at most; conditional throughput {}; upper bound {}; {} trials, {:.0} s",
