@@ -272,6 +272,101 @@ def test_a_configuration_of_trex_is_taken(linux, tmp_path):
     assert report["ports"][0]["received_packets"] == report["ports"][0]["sent_packets"] > 300
 
 
+BEHIND = ("--interval", "0.2")
+EACH_METHOD = {
+    "matrix": ("-d", "0.3", "--speed", "5m"),
+    "saturate": ("-d", "0.3", "--rates", "1kpps,5kpps"),
+    "ramp": ("-wd", "0.2", "-rd", "0.6", "-hd", "0.2", "-rt", "20", "--speed", "10m"),
+    "search": ("--trial", "0.2", "--duration-sum", "0.4", "--width", "20", "--speed", "2m", "--direction", "uni"),
+    "sweep": ("-d", "0.3", "--sizes", "64,512", "--speed", "2m"),
+    "soak": ("-d", "0.6", "-m", "1kpps"),
+}
+
+
+@pytest.mark.parametrize("given", ["--config", "--port"])
+@pytest.mark.parametrize("method", EACH_METHOD)
+def test_each_method_tests_what_is_behind_its_ports(linux, tmp_path, method, given):
+    """Without `--dut': who gives ports means the device behind them."""
+    tester, dut = linux
+    config = tmp_path / "trex_cfg.yaml"
+    config.write_text("""
+- version: 2
+  interfaces: ['af_packet:eth0', 'af_packet:eth1']
+  port_info:
+      - ip        : 100.64.1.2
+        default_gw: 100.64.1.1
+      - ip        : 100.64.2.2
+        default_gw: 100.64.2.1
+""")
+    where = ("--config", config) if given == "--config" else ports("af_packet")
+    file = tmp_path / "session.json"
+    kept = ("-o", tmp_path) if method == "matrix" else ("--session", file)
+    
+    def forwarded():
+        names, figures = (line.split() for line in dut.run("cat", "/proc/net/snmp").stdout.splitlines() if line.startswith("Ip:"))
+        return int(figures[names.index("ForwDatagrams")])
+
+    before = forwarded()
+    loadtest(method, *where, *BEHIND, *EACH_METHOD[method], *kept, host=tester)
+    (test,) = json.loads((tmp_path / "report.json" if method == "matrix" else file).read_text())["tests"]
+    device = test.get("device") or test["total"]["device"]
+    assert (test["method"], device) == (method, "outside")
+    # They went through Linux there, not through a router of this program.
+    assert forwarded() - before > 200
+
+
+def test_ports_of_a_device_that_has_its_own_are_refused():
+    for method in EACH_METHOD:
+        done = loadtest(method, "--dut", "quiver", "--port", "null", check=False)
+        assert done.returncode == 1 and "leave `--dut' out, or write `--dut outside'" in done.stderr, (method, done.stderr)
+
+
+def test_a_port_in_a_vlan_asks_and_sends_with_its_tag(lab, tmp_path):
+    """`vlan' of a T-Rex configuration: ARP and streams have the tag, those with tags of their own keep them."""
+    tester = lab.host("tester")
+    # This kernel may have no VLANs: the router between the ports is one of ours.
+    router = lab.router()
+    for number in (0, 1):
+        router.attach(tester, f"e{number}", "af_packet", None, interface=f"eth{number}")
+    router.batch("""
+set interface state e0 up
+set interface state e1 up
+create sub-interfaces e0 100
+set interface state e0.100 up
+set interface ip address e0.100 100.64.1.1/30
+set interface ip address e1 100.64.2.1/30
+ip route add 16.0.0.0/8 via 100.64.1.2
+ip route add 48.0.0.0/8 via 100.64.2.2
+""")
+    config = tmp_path / "trex_cfg.yaml"
+    config.write_text("""
+- version: 2
+  interfaces: ['af_packet:eth0', 'af_packet:eth1']
+  port_info:
+      - ip        : 100.64.1.2
+        default_gw: 100.64.1.1
+        vlan      : 100
+      - ip        : 100.64.2.2
+        default_gw: 100.64.2.1
+""")
+    capture = Capture(tester, "eth0", tmp_path)
+    report = measure("--config", config, "-p", "bench", "-m", "2kpps", "-d", "1", "--direction", "bi", host=tester)
+    capture.stop()
+    for port in report["ports"]:
+        assert port["sent_packets"] > 500 and port["lost_packets"] == 0, port
+    assert capture.count("arp.opcode == 1 && vlan.id == 100 && arp.src.proto_ipv4 == 100.64.1.2") >= 1
+    assert capture.count("arp && !vlan && arp.src.proto_ipv4 == 100.64.1.2") == 0
+    # A frame of 60 bytes has 64 with its tag.
+    assert capture.count("udp && vlan.id == 100 && ip.dst == 48.0.0.1 && frame.len == 64") == report["ports"][0]["sent_packets"]
+    assert capture.count("udp && ip.dst == 48.0.0.1 && !vlan") == 0
+    own = tmp_path / "own.toml"
+    own.write_text('[[stream]]\nsize = 60\nlayers = [{ vlan = { id = 7 } }, { ipv4 = {} }, { udp = {} }]\n')
+    capture = Capture(tester, "eth0", tmp_path)
+    report = measure("--config", config, "-p", own, "-m", "1kpps", "-d", "0.3", host=tester)
+    capture.stop()
+    assert capture.count("udp && vlan.id == 7 && frame.len == 60") == report["ports"][0]["sent_packets"] > 100
+
+
 def test_a_port_that_goes_away_ends_the_run_and_keeps_the_figures(linux, tmp_path):
     tester, dut = linux
     file = tmp_path / "report.json"

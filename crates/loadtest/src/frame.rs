@@ -6,14 +6,21 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use wire::MacAddress;
 
 /// Who sends a frame to whom, where its layers do not say.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Ends {
     pub source: MacAddress,
     pub destination: MacAddress,
+    /// The VLAN of the port: its frames have this tag, unless they bring their own.
+    pub vlan: Option<u16>,
 }
 
+/// Bytes of a VLAN tag (IEEE 802.1Q, 9.3), and where it stands: behind both addresses.
+pub const VLAN_TAG: usize = 4;
+pub const VLAN_AT: usize = 12;
+
 /// What an encapsulated frame has that says nothing of its ends.
-const INNER: Ends = Ends { source: MacAddress([2, 0, 0, 0, 0, 1]), destination: MacAddress([2, 0, 0, 0, 0, 2]) };
+const INNER: Ends =
+    Ends { source: MacAddress([2, 0, 0, 0, 0, 1]), destination: MacAddress([2, 0, 0, 0, 0, 2]), vlan: None };
 
 /// A frame of `size` bytes, without frame check sequence: its layers, and zeros behind them.
 ///
@@ -44,6 +51,18 @@ pub fn build(layers: &[Layer], size: usize, ends: Ends) -> Result<Vec<u8>, Strin
         sum.mend(&mut frame);
     }
     Ok(frame)
+}
+
+/// Whether the port's VLAN tag is to be put into such a frame: not where the profile says tags or bytes itself.
+pub fn takes_port_vlan(layers: &[Layer]) -> bool {
+    let first = layers.iter().find(|layer| !matches!(layer, Layer::Ethernet(_)));
+    !matches!(first, Some(Layer::Vlan(_) | Layer::Raw(_)))
+}
+
+/// Puts a VLAN tag into a frame, behind its addresses.
+pub fn tag(frame: &mut Vec<u8>, vlan: u16) {
+    let [high, low] = vlan.to_be_bytes();
+    frame.splice(VLAN_AT..VLAN_AT, [0x81, 0x00, high, low]);
 }
 
 fn smallest(layers: &[Layer]) -> usize {

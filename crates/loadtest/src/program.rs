@@ -4,7 +4,7 @@
 //! checksums; then, packet by packet, template, fields, checksums and tag. A checksum is not summed up anew: what does not
 //! change of it is known, and the rest is added.
 
-use crate::frame::{Ends, build};
+use crate::frame::{self, Ends, VLAN_AT, VLAN_TAG, build};
 use crate::layout::{Field, Kind, Layout, Sum, fold};
 use crate::profile::{How, Layer, MAX_SIZE, MIN_SIZE, Mode, Number, Profile, ProfileError, Stream, mirrored_field};
 use crate::rate::Mix;
@@ -137,7 +137,8 @@ impl Program {
 
     fn new(stream: &Stream, mirror: bool, ends: Ends) -> Result<Program, (Option<usize>, String)> {
         let plain = |message: String| (None, message);
-        let (raw, cycle): (Vec<Vec<u8>>, Vec<u16>) = match &stream.pcap {
+        let vlan = ends.vlan.filter(|_| stream.pcap.is_none() && frame::takes_port_vlan(&stream.layers));
+        let (mut raw, cycle): (Vec<Vec<u8>>, Vec<u16>) = match &stream.pcap {
             Some(path) => {
                 let file = File::open(path).map_err(|error| plain(format!("{}: {error}", path.display())))?;
                 let mut frames = drivers::pg::read_capture(path, file).map_err(plain)?;
@@ -168,6 +169,9 @@ impl Program {
                 (frames.collect::<Result<_, _>>().map_err(plain)?, by_turns(&weights))
             }
         };
+        if let Some(vlan) = vlan {
+            raw.iter_mut().for_each(|bytes| frame::tag(bytes, vlan));
+        }
         if stream.pcap.is_some() && !stream.vary.is_empty() {
             return Err((
                 Some(stream.vary[0].span().start),
@@ -187,8 +191,11 @@ impl Program {
         let first = Layout::of(&raw[0]);
         for vary in &stream.vary {
             let place = Some(vary.span().start);
+            let mut vary = vary.get_ref().clone();
+            // Offsets are those of the frame as it is written.
+            vary.offset = vary.offset.map(|at| if vlan.is_some() && at >= VLAN_AT { at + VLAN_TAG } else { at });
             program
-                .add_varied(vary.get_ref(), mirror, &first, raw.iter().map(Vec::len).min().unwrap_or(0))
+                .add_varied(&vary, mirror, &first, raw.iter().map(Vec::len).min().unwrap_or(0))
                 .map_err(|message| (place, message))?;
         }
         for bytes in raw {

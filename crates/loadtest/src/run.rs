@@ -72,6 +72,7 @@ impl FromStr for DeviceSpec {
     fn from_str(text: &str) -> Result<DeviceSpec, String> {
         match text.split_once(':').unwrap_or((text, "")) {
             ("quiver", plant) => plant.parse().map(DeviceSpec::Quiver),
+            ("outside", "") => Ok(DeviceSpec::Outside),
             ("null", "") => Ok(DeviceSpec::Null),
             ("reference", impairments) => impairments.parse().map(DeviceSpec::Reference),
             ("kernel", "") => Ok(DeviceSpec::Kernel),
@@ -79,7 +80,7 @@ impl FromStr for DeviceSpec {
             ("exec", command) if !command.is_empty() => Ok(DeviceSpec::Command(command.into())),
             _ => Err(format!(
                 "`{text}' is no device: there are `quiver[:card=1mpps,...]', `kernel', `testpmd', `null', \
-                 `reference[:lose=1000,delay=1ms,...]' and, behind ports, `exec:COMMAND'"
+                 `reference[:lose=1000,delay=1ms,...]' and, behind ports, `exec:COMMAND' and `outside'"
             )),
         }
     }

@@ -31,6 +31,8 @@ pub struct PortSpec {
     pub gateway: Option<IpAddr>,
     pub source: Option<MacAddress>,
     pub destination: Option<MacAddress>,
+    /// The VLAN that it is in: its own packets, ARP too, have this tag.
+    pub vlan: Option<u16>,
     /// Bits a second of the line, when the device does not know or is not believed.
     pub line: Option<f64>,
 }
@@ -83,7 +85,7 @@ impl FromStr for PortSpec {
             }),
             _ => return Err(wrong(format!("write {DRIVERS}"))),
         };
-        let (mut gateway, mut source, mut destination, mut line) = (None, None, None, None);
+        let (mut gateway, mut source, mut destination, mut vlan, mut line) = (None, None, None, None, None);
         let mut addresses: Vec<Prefix> = Vec::new();
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -93,6 +95,7 @@ impl FromStr for PortSpec {
                 "gw" => gateway = Some(value.parse::<IpAddr>().map_err(|_| no("an address"))?),
                 "src" => source = Some(value.parse::<MacAddress>().map_err(|_| no("an Ethernet address"))?),
                 "dst" => destination = Some(value.parse::<MacAddress>().map_err(|_| no("an Ethernet address"))?),
+                "vlan" => vlan = Some(value.parse().ok().and_then(self::vlan).ok_or_else(|| no("a VLAN, 1 to 4094"))?),
                 "speed" => line = Some(rate::speed(value).map_err(|error| wrong(error.to_string()))?),
                 _ => set(&mut creation, key, value).map_err(|message| no(&message))?,
             }
@@ -103,8 +106,13 @@ impl FromStr for PortSpec {
                 false => format!("the gateway {gateway} is not in a network of the port"),
             }));
         }
-        Ok(PortSpec { text: text.into(), creation, addresses, gateway, source, destination, line })
+        Ok(PortSpec { text: text.into(), creation, addresses, gateway, source, destination, vlan, line })
     }
+}
+
+/// A VLAN's number, if it is one (IEEE 802.1Q, 9.6: 0 is a priority alone, 4095 is reserved).
+fn vlan(number: u16) -> Option<u16> {
+    (1..=4094).contains(&number).then_some(number)
 }
 
 /// Sets an option of one driver.
@@ -148,7 +156,7 @@ fn set(creation: &mut Creation, key: &str, value: &str) -> Result<(), String> {
         (Creation::Memif(options), "buffer") => options.buffer_size = number(1 << 16)?,
         (_, _) => {
             return Err(
-                "not known of this driver: there are ip, gw, src, dst, speed, and of most drivers queues".into()
+                "not known of this driver: there are ip, gw, src, dst, vlan, speed, and of most drivers queues".into(),
             );
         }
     }
@@ -167,6 +175,8 @@ mod tests {
         assert_eq!(port.destination, Some(MacAddress([2, 0, 0, 0, 0, 1])));
         let port: PortSpec = "tap:left,netns=hosts,ip=2001:db8::2/64,gw=2001:db8::1".parse().unwrap();
         assert_eq!(port.gateway, Some("2001:db8::1".parse().unwrap()));
+        assert_eq!(port.vlan, None);
+        assert_eq!("null,vlan=100".parse::<PortSpec>().unwrap().vlan, Some(100));
     }
 
     #[test]
@@ -182,6 +192,8 @@ mod tests {
             ("memif:x,ring=100", "a power of two"),
             ("af_packet:eth0,queues=0", "a number from 1 to 64"),
             ("null,speed=fast", "is not a speed"),
+            ("null,vlan=4095", "`vlan=4095': a VLAN, 1 to 4094"),
+            ("null,vlan=0", "a VLAN, 1 to 4094"),
         ] {
             let error = text.parse::<PortSpec>().unwrap_err().to_string();
             assert!(error.contains(wrong), "{error}");

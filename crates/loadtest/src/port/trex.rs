@@ -1,7 +1,7 @@
 //! Ports as T-Rex's configuration has them (`/etc/trex_cfg.yaml`, version 2): `interfaces`, and `port_info` with `ip` and
-//! `default_gw`, or `src_mac` and `dest_mac`. What speaks of DPDK and of T-Rex's own threads is read over.
+//! `default_gw`, or `src_mac` and `dest_mac`, and a `vlan`. What speaks of DPDK and of T-Rex's own threads is read over.
 
-use super::{PortError, PortSpec};
+use super::{PortError, PortSpec, vlan};
 use serde::Deserialize;
 use std::fs;
 use std::net::Ipv4Addr;
@@ -12,6 +12,8 @@ use wire::MacAddress;
 struct Entry {
     version: u32,
     interfaces: Vec<String>,
+    /// How many of them are used.
+    port_limit: Option<usize>,
     #[serde(default)]
     port_info: Vec<Info>,
     port_bandwidth_gb: Option<f64>,
@@ -23,6 +25,7 @@ struct Info {
     default_gw: Option<Ipv4Addr>,
     src_mac: Option<Mac>,
     dest_mac: Option<Mac>,
+    vlan: Option<u16>,
 }
 
 #[derive(Deserialize)]
@@ -70,6 +73,7 @@ fn ports(text: &str, interface_of: &dyn Fn(&str) -> Result<String, String>) -> R
         .interfaces
         .iter()
         .zip(infos)
+        .take(entry.port_limit.unwrap_or(usize::MAX))
         .map(|(name, info)| {
             let device = match name.as_str() {
                 // An odd number of ports is made even with it.
@@ -88,6 +92,11 @@ fn ports(text: &str, interface_of: &dyn Fn(&str) -> Result<String, String>) -> R
             }
             spec.source = info.src_mac.as_ref().map(Mac::address).transpose()?;
             spec.destination = info.dest_mac.as_ref().map(Mac::address).transpose()?;
+            if let Some(number) = info.vlan {
+                // T-Rex writes 0 for none.
+                let wrong = || PortError(format!("`vlan: {number}' of `{name}': a VLAN is 1 to 4094, and 0 is none"));
+                spec.vlan = if number == 0 { None } else { Some(vlan(number).ok_or_else(wrong)?) };
+            }
             spec.line = entry.port_bandwidth_gb.map(|gigabits| gigabits * 1e9);
             Ok(spec)
         })
@@ -188,6 +197,23 @@ mod tests {
         assert_eq!(ports[0].source, Some(MacAddress([10, 11, 12, 1, 2, 0xaa])));
         assert_eq!(ports[1].destination, Some(MacAddress([10, 11, 12, 1, 2, 0xaa])));
         assert_eq!(ports[0].line, Some(10e9));
+        let text = "\
+- port_limit      : 2
+  version         : 2
+  low_end         : true
+  interfaces      : [\"af_packet:a0\",\"af_packet:a1\",\"af_packet:a2\"]
+  port_info       :
+                 - default_gw  : 1.1.1.1
+                   ip          : 2.2.2.2
+                   vlan        : 100
+                 - dest_mac        :   [0x0,0x0,0x0,0x1,0x0,0x00]
+                   src_mac         :   [0x0,0x0,0x0,0x2,0x0,0x00]
+                   vlan            : 0
+  memory          :
+             mbuf_64     : 16380
+";
+        let ports = super::ports(text, &found).unwrap();
+        assert_eq!(ports.iter().map(|port| port.vlan).collect::<Vec<_>>(), [Some(100), None], "two of three");
     }
 
     #[test]
@@ -212,6 +238,10 @@ mod tests {
                 "`nonsense' is not an Ethernet address",
             ),
             ("- version: 2\n  interfaces: [a]\n  port_info: [{}, {}]\n", "2 `port_info' for 1 `interfaces'"),
+            (
+                "- version: 2\n  interfaces: [a]\n  port_info: [{ vlan: 4095 }]\n",
+                "`vlan: 4095' of `a': a VLAN is 1 to 4094",
+            ),
             ("hello", ""),
         ] {
             let error = ports(text, &found).map(|_| ()).unwrap_err().to_string();

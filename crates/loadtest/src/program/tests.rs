@@ -2,7 +2,8 @@ use super::*;
 use graph::{Pool, Row, flag};
 use wire::MacAddress;
 
-const ENDS: Ends = Ends { source: MacAddress([2, 0, 0, 0, 0, 0xa]), destination: MacAddress([2, 0, 0, 0, 0, 0xb]) };
+const ENDS: Ends =
+    Ends { source: MacAddress([2, 0, 0, 0, 0, 0xa]), destination: MacAddress([2, 0, 0, 0, 0, 0xb]), vlan: None };
 
 fn programs(text: &str, port: usize) -> Result<Vec<Arc<Program>>, ProfileError> {
     Program::of_port(&Profile::parse("test.toml", text)?, port, ENDS)
@@ -277,4 +278,35 @@ fn odd_ports_send_the_other_way() {
     let frames = make(program, (0, 1), 3);
     assert_eq!(frames[2][26..34], [48, 0, 0, 3, 16, 0, 0, 3]);
     assert_eq!(frames[0][34..38], [0, 12, 4, 1]);
+}
+
+#[test]
+fn frames_of_a_port_in_a_vlan_have_its_tag_unless_they_bring_their_own() {
+    let ends = Ends { vlan: Some(100), ..ENDS };
+    let frames_of = |stream: &str| {
+        let profile = Profile::parse("test.toml", stream).unwrap();
+        let program = &Program::of_port(&profile, 0, ends).unwrap()[0];
+        let frames = make(program, (0, 1), 3);
+        frames.iter().for_each(|frame| assert_right(frame, stream));
+        frames
+    };
+    let addresses = [2, 0, 0, 0, 0, 0xb, 2, 0, 0, 0, 0, 0xa];
+    let plain = frames_of(
+        "[[stream]]\nsize = 60\nlayers = [{ ipv4 = {} }, { udp = {} }]\nvary = [\
+         { field = \"udp.source\", from = 7, to = 9 }, { offset = 11, width = 1, from = 1, to = 3 }, \
+         { offset = 15, width = 1, from = 4, to = 8, step = 4 }]",
+    );
+    assert_eq!((plain[0].len(), &plain[0][..11]), (64, &addresses[..11]));
+    assert_eq!(plain[0][12..22], [0x81, 0, 0, 100, 8, 0, 0x45, 4, 0, 46]);
+    // An offset is that of the frame as the profile has it.
+    assert_eq!(
+        plain.iter().map(|frame| (frame[11], frame[19], frame[39])).collect::<Vec<_>>(),
+        [(1, 4, 7), (2, 8, 8), (3, 4, 9)]
+    );
+    let ethernet = "[[stream]]\nsize = 60\nlayers = [{ ethernet = { source = \"02:00:00:00:00:07\" } }, { ipv4 = {} }]";
+    assert_eq!(frames_of(ethernet)[0][6..18], [2, 0, 0, 0, 0, 7, 0x81, 0, 0, 100, 8, 0]);
+    let own = frames_of("[[stream]]\nsize = 60\nlayers = [{ vlan = { id = 7 } }, { ipv4 = {} }, { udp = {} }]");
+    assert_eq!((own[0].len(), &own[0][12..18]), (60, &[0x81, 0, 0, 7, 8, 0][..]));
+    let raw = frames_of("[[stream]]\nsize = 60\nlayers = [{ raw = \"02 00 00 00 00 01 02 00 00 00 00 02 88 b5\" }]");
+    assert_eq!((raw[0].len(), &raw[0][12..14]), (60, &[0x88, 0xb5][..]));
 }

@@ -80,6 +80,9 @@ pub struct Port {
     /// Bits a second of its line.
     pub line: Option<f64>,
     gateway: Option<IpAddr>,
+    /// Its VLAN, and the interface that has its addresses: a sub-interface then.
+    vlan: Option<u16>,
+    addressed: InterfaceIndex,
     pub source: MacAddress,
     destination: Option<MacAddress>,
     /// It brings packets.
@@ -179,10 +182,31 @@ impl Tester {
             self.router.set_mac(index, mac)?;
             self.ports[number].source = mac;
         }
+        let mut addressed = port_name(number);
+        if let Some(vlan) = spec.vlan {
+            addressed = self.add_vlan(number, vlan)?;
+        }
         for address in &spec.addresses {
-            self.execute(&format!("set interface ip address {} {address}", port_name(number)))?;
+            self.execute(&format!("set interface ip address {addressed} {address}"))?;
         }
         Ok(number)
+    }
+
+    /// Has a port's own packets go in a VLAN: a sub-interface in the port's table, whose name it gives.
+    fn add_vlan(&mut self, number: usize, vlan: u16) -> Result<String, TestError> {
+        let (parent, table) = (port_name(number), number + 1);
+        let name = format!("{parent}.{vlan}");
+        for line in [
+            format!("create sub-interfaces {parent} {vlan} dot1q {vlan} exact-match"),
+            format!("set interface ip table {name} {table}"),
+            format!("set interface ip6 table {name} {table}"),
+            format!("set interface state {name} up"),
+        ] {
+            self.execute(&line)?;
+        }
+        let port = &mut self.ports[number];
+        (port.vlan, port.addressed) = (Some(vlan), self.router.interfaces.find(&name)?);
+        Ok(name)
     }
 
     /// Makes a port of a device.
@@ -237,6 +261,8 @@ impl Tester {
             interface,
             line,
             gateway: None,
+            vlan: None,
+            addressed: interface,
             source,
             destination: None,
             is_heard: has_queues,
@@ -355,9 +381,9 @@ impl Tester {
             }
         }
         for number in 0..self.ports.len() {
-            let Port { interface, gateway, destination, .. } = self.ports[number];
+            let Port { addressed, gateway, destination, .. } = self.ports[number];
             let Some(gateway) = gateway.filter(|_| destination.is_none()) else { continue };
-            let key = NeighbourKey::new(interface, gateway);
+            let key = NeighbourKey::new(addressed, gateway);
             match self.router.neighbours.mac_of(&key) {
                 Some(mac) => self.ports[number].destination = Some(mac),
                 None => {
@@ -389,7 +415,7 @@ impl Tester {
         let peer = &self.ports[self.peer(number)];
         // Where nobody is asked, the wire leads to the other port.
         let destination = self.ports[number].destination.unwrap_or(peer.source);
-        Ends { source: self.ports[number].source, destination }
+        Ends { source: self.ports[number].source, destination, vlan: self.ports[number].vlan }
     }
 
     /// The router that it is made of, to look into.

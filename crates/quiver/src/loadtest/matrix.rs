@@ -1,7 +1,7 @@
 //! `quiver loadtest matrix`: the table of devices, and its page.
 
 use super::output::Overwrite;
-use super::setup::{Progress, SetUp, interruption, json, seconds, session};
+use super::setup::{OWN_PORTS, Progress, SetUp, interruption, json, seconds, session};
 use clap::Args;
 use loadtest::method::Watch;
 use loadtest::method::matrix::{self, TESTS};
@@ -19,9 +19,10 @@ const QUICK: f64 = 2.0;
 
 #[derive(Args)]
 pub struct Options {
-    /// Devices, one after the other: quiver, kernel, testpmd, ...
-    #[arg(long, value_name = "LIST", default_value = "quiver", value_parser = devices)]
-    dut: Devices,
+    /// Devices, one after the other: quiver, kernel, testpmd, ...; outside is the one behind `--port' or `--config'
+    /// [default: outside where ports are given, else quiver].
+    #[arg(long, value_name = "LIST", value_parser = devices)]
+    dut: Option<Devices>,
     /// Two seconds for each test.
     #[arg(long, conflicts_with = "duration")]
     quick: bool,
@@ -52,12 +53,28 @@ fn devices(text: &str) -> Result<Devices, String> {
     list.iter().map(|device| device.parse()).collect::<Result<_, _>>().map(Devices)
 }
 
+impl Options {
+    /// What is tested: who gives ports, and no device, means what is behind them.
+    fn devices(&self) -> Result<Vec<DeviceSpec>, String> {
+        let devices = match &self.dut {
+            Some(Devices(devices)) => devices.clone(),
+            None if self.setup.has_ports() => vec![DeviceSpec::Outside],
+            None => vec![DeviceSpec::Quiver(Default::default())],
+        };
+        if self.setup.has_ports() && !devices.iter().any(DeviceSpec::is_outside) {
+            return Err(OWN_PORTS.into());
+        }
+        Ok(devices)
+    }
+}
+
 /// Does it.
 ///
 /// # Errors
 /// What failed, in words.
 pub fn run(options: &Options) -> Result<(), String> {
     let seconds = if options.quick { QUICK } else { options.duration };
+    let devices = options.devices()?;
     let mut session = session();
     let interrupted = interruption()?;
     let first = Profile::load(TESTS[0].1).map_err(|error| error.to_string())?;
@@ -65,8 +82,12 @@ pub fn run(options: &Options) -> Result<(), String> {
     let (data, html) = (options.output.join("report.json"), options.output.join("report.html"));
     [&data, &html].into_iter().try_for_each(|file| options.overwrite.check(file))?;
     let mut failed = Vec::new();
-    for (number, device) in options.dut.0.iter().enumerate() {
+    for (number, device) in devices.iter().enumerate() {
         let mut setup = options.setup.clone();
+        if !device.is_outside() {
+            // Those of the list that bring their own.
+            setup.drop_ports();
+        }
         setup.assume_line(device, &mut session.notes);
         let plan =
             setup.plan(device.clone(), first.clone(), super::setup::Direction::Uni, Rate::Percent(100.0), seconds)?;
@@ -88,7 +109,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             Err(error) => failed.push(format!("{device} is left out: {error}")),
         }
         if interrupted.load(Ordering::Relaxed) {
-            let left: Vec<String> = options.dut.0[number + 1..].iter().map(|device| device.to_string()).collect();
+            let left: Vec<String> = devices[number + 1..].iter().map(|device| device.to_string()).collect();
             if !left.is_empty() {
                 failed.push(format!("it was interrupted before it came to {}", left.join(", ")));
             }

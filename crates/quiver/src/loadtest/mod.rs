@@ -147,7 +147,7 @@ fn act(options: &Options) -> Result<(), String> {
         }
         Action::Check { file } => {
             let profile = Profile::load(file).map_err(|error| error.to_string())?;
-            let ends = loadtest::frame::Ends { source: Default::default(), destination: Default::default() };
+            let ends = loadtest::frame::Ends::default();
             let mut text = String::new();
             for port in [0, 1] {
                 let programs =

@@ -113,11 +113,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     let mut setup = options.common.setup.clone();
     let device = options.common.target.device();
-    if device == DeviceSpec::Outside
-        && setup.port.is_empty()
-        && setup.config.is_none()
-        && Path::new(TREX_CONFIG).exists()
-    {
+    if device == DeviceSpec::Outside && !setup.has_ports() && Path::new(TREX_CONFIG).exists() {
         setup.config = Some(TREX_CONFIG.into());
     }
     let mut session = session();

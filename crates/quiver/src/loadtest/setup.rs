@@ -31,7 +31,7 @@ pub enum Direction {
 pub struct Target {
     /// What is tested: quiver[:card=1mpps,line=1mpps,work=1000] (this program's router, and what is to be wrong with it),
     /// kernel (Linux in a namespace), testpmd, null, reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...],
-    /// or behind ports exec:COMMAND.
+    /// or behind ports exec:COMMAND and outside: whatever is there, which is meant when ports are given and no device.
     #[arg(long, value_name = "DEVICE")]
     pub dut: Option<DeviceSpec>,
 }
@@ -80,10 +80,25 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     seconds.filter(|seconds| (0.001..=31_536_000.0).contains(seconds)).ok_or_else(|| "seconds, 0.001 or more".into())
 }
 
+/// Why ports are refused.
+pub const OWN_PORTS: &str = "`--port' and `--config' are for a device behind them; this `--dut' has its own ports: leave \
+                             `--dut' out, or write `--dut outside'";
+
 /// A rate that the lines of devices in this process have, which have none of their own.
 const ASSUMED_LINE: f64 = 10e9;
 
 impl SetUp {
+    /// Whether ports were given: then what is behind them is tested, unless another device is named.
+    pub fn has_ports(&self) -> bool {
+        self.config.is_some() || !self.port.is_empty()
+    }
+
+    /// Forgets them, for a device that brings its own.
+    pub fn drop_ports(&mut self) {
+        self.config = None;
+        self.port.clear();
+    }
+
     /// What is to be run through a device, at a rate for so long.
     ///
     /// # Errors
@@ -96,8 +111,8 @@ impl SetUp {
         rate: Rate,
         seconds: f64,
     ) -> Result<Plan, String> {
-        if !device.is_outside() && (self.config.is_some() || !self.port.is_empty()) {
-            return Err("`--port' and `--config' are for a device behind them; this `--dut' has its own ports".into());
+        if !device.is_outside() && self.has_ports() {
+            return Err(OWN_PORTS.into());
         }
         let ports = match &self.config {
             Some(file) => read_trex(file).map_err(|error| error.to_string())?,

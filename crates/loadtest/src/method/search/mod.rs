@@ -232,7 +232,7 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
             "when packets were lost is known only where one worker receives all of them: give one of `--cores'".into(),
         ));
     }
-    let ends = crate::frame::Ends { source: Default::default(), destination: Default::default() };
+    let ends = crate::frame::Ends::default();
     let programs = Program::of_port(&plan.profile, 0, ends)?;
     if let Some(program) = programs.iter().find(|program| !program.is_endless()) {
         return Err(TestError::Other(format!(
