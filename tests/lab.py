@@ -236,7 +236,17 @@ class Router:
         return (self.directory / "console").read_text()
 
     def log(self):
+        """The log file, once all is written that was logged so far."""
+        if self.process.poll() is None:
+            with contextlib.suppress(AssertionError, subprocess.SubprocessError):
+                wait_until(self.log_is_written, "the log is written")
         return self.log_file.read_text() if self.log_file.exists() else ""
+
+    def log_is_written(self):
+        """Whether no line waits; one that does not answer cannot tell."""
+        ask = (self.binary, "cli", "--socket", self.socket, "--json", "show logging configuration")
+        done = run(*ask, check=False, timeout=5)
+        return done.returncode != 0 or json.loads(done.stdout).get("waiting", 0) == 0
 
     def cli(self, command, *, json_format=False):
         """Gives a command; gives the answer, or raises `CommandFailed`."""

@@ -3,7 +3,9 @@
 import contextlib
 import ctypes
 import grp
+import json
 import os
+import select
 import signal
 import socket
 import stat
@@ -186,6 +188,110 @@ def test_a_log_that_cannot_be_opened_anew_goes_on(lab):
     router.process.send_signal(signal.SIGHUP)
     wait_until(lambda: "the old one goes on" in away.read_text(), "the old log says why")
     router.log_file.rmdir()
+
+
+def full_pipe():
+    """Both ends of a pipe that has no room for a byte more."""
+    reader, writer = os.pipe()
+    fill(writer)
+    return reader, writer
+
+
+def fill(writer):
+    os.set_blocking(writer, False)
+    for size in (4096, 1):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"-" * size)
+    os.set_blocking(writer, True)
+
+
+def waits(tmp_path):
+    """How many lines of the log wait to be written."""
+    return json.loads(ask(tmp_path, "--json", "show logging configuration"))["waiting"]
+
+
+def drain(reader, wanted):
+    """Reads a pipe until something stands in it; gives all."""
+    said = ""
+    while wanted not in said:
+        assert select.select([reader], [], [], 20)[0], f"{wanted} is not in {said}"
+        said += os.read(reader, 65_536).decode()
+    return said
+
+
+def test_a_full_pipe_as_standard_error_holds_up_nobody(start, tmp_path):
+    """Not its start, not its commands, not its end."""
+    reader, writer = full_pipe()
+    router = start("", stderr=writer)
+    wait_until(lambda: (tmp_path / "cli.sock").exists(), "it has a socket", seconds=20)
+    wait_until(lambda: waits(tmp_path) > 0, "its first line waits for room")
+    assert "lines wait to be written" in ask(tmp_path, "show", "logging", "configuration")
+    # Nothing is lost that found room in the queue.
+    drain(reader, " runs; commands on ")
+    wait_until(lambda: waits(tmp_path) == 0, "all is written")
+    fill(writer)
+    ask(tmp_path, "create", "null", "interface", "name", "n0")
+    router.terminate()
+    assert router.wait(20) == 0
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_failed_start_ends_though_standard_error_is_full(lab, tmp_path):
+    reader, writer = full_pipe()
+    config = tmp_path / "startup.conf"
+    config.write_text("unix { nodaemon no-such-key }")
+    router = lab.host("router").start(QUIVER, "run", "--config", config, stderr=writer)
+    assert router.wait(20) == 1
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_pipe_as_log_file_is_never_waited_for(start, tmp_path):
+    pipe = tmp_path / "log"
+    os.mkfifo(pipe)
+    config = f"  log {pipe}\n"
+    # Nobody reads it: whoever would open it waits for ever.
+    router = start(config, stderr=subprocess.PIPE)
+    assert router.wait(20) == 1
+    assert f"log {pipe}: is a pipe that nobody reads" in router.stderr.read()
+    # Somebody opened it, and takes nothing.
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(pipe, os.O_WRONLY)
+    fill(writer)
+    router = start(config)
+    wait_until(lambda: (tmp_path / "cli.sock").exists(), "it has a socket", seconds=20)
+    wait_until(lambda: waits(tmp_path) > 0, "its first line waits for room")
+    drain(reader, " runs; commands on ")
+    fill(writer)
+    router.terminate()
+    assert router.wait(20) == 0
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_log_that_became_a_pipe_is_not_waited_for(lab):
+    router = lab.router()
+    away = router.log_file.with_suffix(".1")
+    router.log_file.rename(away)
+    os.mkfifo(router.log_file)
+    router.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "is a pipe that nobody reads" in away.read_text(), "the old log says why")
+    assert "the old one goes on" in away.read_text()
+    router.cli("create null interface name n0")
+    router.log_file.unlink()
+    router.stop()
+
+
+def test_a_signal_ends_it_even_when_nothing_answers(lab):
+    """The thread that should end it hangs: it is given its time, then the process ends."""
+    router = lab.router()
+    with standing_still(router.process.pid):
+        router.process.send_signal(signal.SIGTERM)
+        assert router.process.wait(60) == 1
+    assert "does not come to its end within 20 s of the signal: it is ended" in router.log()
+    router.finished = True
 
 
 def test_the_log_is_shown_and_its_levels_can_be_set(lab):

@@ -4,6 +4,7 @@
 //! it broke, the stack. What else is known of it (the command, a worker's last rounds) is
 //! added by [`report`]. At most [`MAXIMUM_REPORTS`] are kept; the oldest go.
 
+use crate::log_sink;
 use router::logging::Timestamp;
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
@@ -51,7 +52,7 @@ pub fn install(directory: PathBuf, process: Process) {
             Ok(path) => log::error!(target: "crash", "thread {thread} panicked: {panic}; report: {}", path.display()),
             Err(error) => {
                 log::error!(target: "crash", "thread {thread} panicked: {panic}; no report in {}: {error}", directory.display());
-                let _ = io::stderr().write_all(text.as_bytes());
+                log_sink::complain(text);
             }
         }
         WRITTEN.set(outcome.ok());

@@ -44,6 +44,7 @@ pub fn run(config: Option<&Path>, foreground: bool) -> Result<(), String> {
     {
         return run_in_background(file, &config);
     }
+    let _last_lines = log_sink::LastLines;
     // Who has no standard error to look at has the log.
     serve(&config, config_file).inspect_err(|error| {
         if config.unix.log.is_some() {

@@ -7,20 +7,20 @@
 //! - to a terminal the same with the level in colour, unless `NO_COLOR` is set (no-color.org),
 //! - to the journal `<5>arp: text` (sd-daemon(3)): it knows the time and reads the priority.
 //!
-//! Lines are written under a lock that workers never take: they do not log on the packet path.
+//! A thread of its own writes them ([`crate::log_writer`]): nobody who logs waits for a disk, a pipe or the journal.
 
+use crate::log_writer::{LogWriter, Target, say};
 use log::{Log, Metadata, Record};
 use router::logging::{Entry, Level, Logging, class};
 use rustix::fs::fstat;
 use std::cell::Cell;
-use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-/// Mode of a log file that we create: it may tell addresses.
-const FILE_MODE: u32 = 0o640;
+/// How long the end of the process waits for lines that are not written yet.
+pub const LAST_LINES: Duration = Duration::from_secs(1);
 
 static SINK: OnceLock<Sink> = OnceLock::new();
 
@@ -46,22 +46,30 @@ impl Drop for Busy {
     }
 }
 
-/// Where lines go.
-enum Target {
-    File { path: PathBuf, file: File },
+/// How a line looks where it goes.
+#[derive(Clone, Copy)]
+enum Form {
+    Plain,
+    Coloured,
     Journal,
-    Stderr { colours: bool },
 }
 
-struct Output {
-    target: Target,
-    /// The file could not be written; said once.
-    failing: bool,
+impl Form {
+    fn line(self, entry: &Entry) -> String {
+        match self {
+            Form::Plain => plain(entry),
+            Form::Coloured => coloured(entry),
+            Form::Journal => for_journal(entry),
+        }
+    }
 }
 
 struct Sink {
     logging: Arc<Logging>,
-    output: Mutex<Output>,
+    form: Form,
+    /// The log file, when there is one.
+    path: Option<PathBuf>,
+    writer: LogWriter,
 }
 
 /// Starts to log into a router's log, and to a file or standard error.
@@ -69,13 +77,21 @@ struct Sink {
 /// # Errors
 /// When the file cannot be opened, or the process logs already.
 pub fn install(logging: Arc<Logging>, file: Option<&Path>) -> Result<(), String> {
-    let target = match file {
-        Some(path) => Target::File { path: path.into(), file: open(path).map_err(|error| about(path, &error))? },
-        None if is_journal() => Target::Journal,
-        None => Target::Stderr { colours: io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() },
+    let is_coloured = || io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let (target, form) = match file {
+        Some(path) => (Target::open(path)?, Form::Plain),
+        None if is_journal() => (Target::Stderr, Form::Journal),
+        None if is_coloured() => (Target::Stderr, Form::Coloured),
+        None => (Target::Stderr, Form::Plain),
     };
-    let sink = Sink { logging, output: Mutex::new(Output { target, failing: false }) };
-    if SINK.set(sink).is_err() {
+    let of_writer = logging.clone();
+    let tell = move |lost| {
+        let text = format!("{lost} lines were not written: whoever takes the log did not keep up or refused them");
+        lines(&of_writer, form, "logging", Level::Warning, &text).concat()
+    };
+    let writer =
+        LogWriter::start(target, logging.writing.clone(), Box::new(tell)).map_err(|error| error.to_string())?;
+    if SINK.set(Sink { logging, form, path: file.map(PathBuf::from), writer }).is_err() {
         return Err("the log is installed already".into());
     }
     log::set_logger(SINK.get().expect("set above")).map_err(|error| error.to_string())?;
@@ -84,27 +100,40 @@ pub fn install(logging: Arc<Logging>, file: Option<&Path>) -> Result<(), String>
     Ok(())
 }
 
+/// Keeps a message; gives the lines that are to be written of it.
+fn lines(logging: &Logging, form: Form, class: &str, level: Level, text: &str) -> Vec<String> {
+    let entries = logging.record(class, level, text).into_iter();
+    entries.filter(|entry| logging.writes(class, entry.level)).map(|entry| form.line(&entry)).collect()
+}
+
 /// Opens the log file anew, after somebody has moved the old one away.
 pub fn reopen() {
     let Some(sink) = SINK.get() else { return };
-    let reopened = sink.output.lock().unwrap_or_else(PoisonError::into_inner).reopen();
-    match reopened {
-        Ok(None) => log::info!("SIGHUP: there is no log file to open anew"),
-        Ok(Some(path)) => log::info!("SIGHUP: log {} opened anew", path.display()),
+    let Some(path) = &sink.path else { return log::info!("SIGHUP: there is no log file to open anew") };
+    match Target::open(path) {
+        Ok(target) => {
+            sink.writer.retarget(target);
+            log::info!("SIGHUP: log {} opened anew", path.display());
+        }
         Err(message) => log::error!("SIGHUP: {message}; the old one goes on"),
     }
 }
 
-/// Opens a log file, and makes its directory if need be.
-fn open(path: &Path) -> io::Result<File> {
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)?;
+/// Says something on standard error, wherever lines go; it is not waited for.
+pub fn complain(text: String) {
+    match SINK.get() {
+        Some(sink) => sink.writer.complain(text),
+        None => say(&text, LAST_LINES),
     }
-    OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path)
 }
 
-fn about(path: &Path, error: &io::Error) -> String {
-    format!("log {}: {error}", path.display())
+/// Waits for the last lines when it is dropped, at whatever end.
+pub struct LastLines;
+
+impl Drop for LastLines {
+    fn drop(&mut self) {
+        log::logger().flush();
+    }
 }
 
 /// Whether standard error is the journal's: systemd says which file that is.
@@ -118,35 +147,6 @@ fn is_journal() -> bool {
 fn names(stream: &str, (device, inode): (u64, u64)) -> bool {
     let parsed = stream.split_once(':').and_then(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)));
     parsed == Some((device, inode))
-}
-
-impl Output {
-    fn reopen(&mut self) -> Result<Option<PathBuf>, String> {
-        let Target::File { path, file } = &mut self.target else { return Ok(None) };
-        *file = open(path).map_err(|error| about(path, &error))?;
-        self.failing = false;
-        Ok(Some(path.clone()))
-    }
-
-    fn write(&mut self, entry: &Entry) {
-        let line = match &self.target {
-            Target::File { .. } => plain(entry),
-            Target::Journal => for_journal(entry),
-            Target::Stderr { colours: false } => plain(entry),
-            Target::Stderr { colours: true } => coloured(entry),
-        };
-        let written = match &mut self.target {
-            Target::File { file, .. } => file.write_all(line.as_bytes()),
-            // Who does not listen any more does not miss it.
-            _ => return drop(io::stderr().write_all(line.as_bytes())),
-        };
-        if let (Err(error), Target::File { path, .. }) = (&written, &self.target)
-            && !self.failing
-        {
-            let _ = writeln!(io::stderr(), "quiver: {}", about(path, error));
-        }
-        self.failing = written.is_err();
-    }
 }
 
 fn plain(entry: &Entry) -> String {
@@ -178,16 +178,15 @@ impl Log for Sink {
         }
         let Some(_busy) = Busy::begin() else { return };
         let class = class::of(record.target());
-        let entries = self.logging.record(class, record.level().into(), &record.args().to_string());
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        for entry in &entries {
-            if self.logging.writes(class, entry.level) {
-                output.write(entry);
-            }
+        let text = record.args().to_string();
+        for line in lines(&self.logging, self.form, class, record.level().into(), &text) {
+            self.writer.line(line);
         }
     }
 
-    fn flush(&self) {}
+    fn flush(&self) {
+        self.writer.flush(LAST_LINES);
+    }
 }
 
 #[cfg(test)]
@@ -232,22 +231,5 @@ mod tests {
             std::panic::resume_unwind(Box::new("while writing"));
         });
         assert!(panicked.is_err() && Busy::begin().is_some());
-    }
-
-    #[test]
-    fn a_file_that_was_moved_away_is_opened_anew() {
-        let directory = std::env::temp_dir().join(format!("quiver-log-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let (path, moved) = (directory.join("log"), directory.join("log.1"));
-        let target = Target::File { path: path.clone(), file: open(&path).unwrap() };
-        let mut output = Output { target, failing: false };
-        output.write(&entry());
-        std::fs::rename(&path, &moved).unwrap();
-        output.write(&entry());
-        assert_eq!(output.reopen().unwrap(), Some(path.clone()));
-        output.write(&entry());
-        let lines = |path: &Path| std::fs::read_to_string(path).unwrap().lines().count();
-        assert_eq!((lines(&moved), lines(&path)), (2, 1));
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -11,6 +11,7 @@ mod desk;
 mod generate;
 mod loadtest;
 mod log_sink;
+mod log_writer;
 mod notify;
 mod reach;
 mod show_config;
@@ -73,7 +74,7 @@ fn main() -> ExitCode {
         return report(vppctl::run());
     }
     report(match Arguments::parse_from(loadtest::spelled(std::env::args_os())).action {
-        Action::Run { config, foreground } => daemon::run(config.as_deref(), foreground),
+        Action::Run { config, foreground } => return router_ended(daemon::run(config.as_deref(), foreground)),
         Action::Cli(options) => cli::run(&options),
         Action::Completion { .. } => completion::script(&Arguments::command()),
         Action::Complete(options) => completion::run(&options),
@@ -92,6 +93,17 @@ fn say(bytes: &[u8]) -> Result<(), String> {
     match io::stdout().lock().write_all(bytes) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
         _ => Ok(()),
+    }
+}
+
+/// Reports why the router ended; one whose standard error is a full pipe ends all the same.
+fn router_ended(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
+        Err(message) if !message.is_empty() => {
+            log_writer::say(&format!("quiver: {message}\n"), log_sink::LAST_LINES);
+            ExitCode::FAILURE
+        }
+        outcome => report(outcome),
     }
 }
 

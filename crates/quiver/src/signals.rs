@@ -1,5 +1,5 @@
-//! Signals: `TERM` and `INT` end the router cleanly, and at once when they come again; `HUP`
-//! opens the logs anew.
+//! Signals: `TERM` and `INT` end the router cleanly, and at once when they come again, or when the clean end takes too
+//! long; `HUP` opens the logs anew.
 
 use crate::{log_sink, notify};
 use crossbeam_channel::Sender;
@@ -10,9 +10,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
+use std::time::Duration;
 
 /// Exit code of who was in a hurry.
 const IN_A_HURRY: i32 = 1;
+/// How long a clean end may take. Service managers wait longer before they kill.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts to listen; a signal that ends the router is sent to `stop`.
 ///
@@ -38,9 +41,16 @@ pub fn listen(stop: Sender<String>) -> io::Result<()> {
                     log::debug!("signal {signal}: another one ends it at once");
                     // Nobody listens when it stops already.
                     let _ = stop.try_send(format!("signal {signal}"));
+                    break;
                 }
             }
         }
+        // The process has ended by then, unless something holds up the thread that should end it. What asks for
+        // more than that is not heard any more: a second signal has ended it already.
+        thread::sleep(PATIENCE);
+        log::error!("the router does not come to its end within {} s of the signal: it is ended", PATIENCE.as_secs());
+        log::logger().flush();
+        signal_hook::low_level::exit(IN_A_HURRY);
     })?;
     Ok(())
 }

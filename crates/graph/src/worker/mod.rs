@@ -395,6 +395,7 @@ impl Worker {
         }
         if crash.is_last() {
             log::error!("giving up: {} panics in every round", crash.culprit());
+            log::logger().flush();
             std::process::abort();
         }
     }

@@ -127,6 +127,8 @@ fn show_configuration(router: &mut Router, _: &Args) -> Result<Box<dyn Reply>, C
         default_syslog_level: log.default_syslog_level().map(name),
         size: log.size(),
         unthrottle_time: log.throttle_time().as_secs_f64(),
+        waiting: log.writing.waiting(),
+        lost: log.writing.lost(),
         classes: classes.iter().map(of_class).collect(),
     })
 }
@@ -148,6 +150,10 @@ struct ShowConfiguration {
     size: u32,
     /// Seconds.
     unthrottle_time: f64,
+    /// Lines that are not written yet.
+    waiting: u64,
+    /// Lines that found no room, and that the log has not told of yet.
+    lost: u64,
     classes: Vec<ClassConfiguration>,
 }
 
@@ -160,6 +166,9 @@ impl fmt::Display for ShowConfiguration {
         let syslog = self.default_syslog_level.unwrap_or(AS_KEPT);
         writeln!(f, "Defaults: level {} syslog-level {syslog} rate-limit {DEFAULT_RATE_LIMIT}", self.default_level)?;
         writeln!(f, "Size: {} entries, unthrottle-time {} s", self.size, self.unthrottle_time)?;
+        if self.waiting + self.lost > 0 {
+            writeln!(f, "Log file: {} lines wait to be written, {} found no room", self.waiting, self.lost)?;
+        }
         let mut table = Table::new(" ")
             .column("Class", Align::Left, 22)
             .column("Level", Align::Left, 14)

@@ -21,8 +21,8 @@ pub use timestamp::Timestamp;
 
 use ring::Ring;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant, SystemTime};
 use throttle::{Throttle, Verdict};
 
@@ -100,8 +100,33 @@ pub struct NoSuchClass {
     meant: String,
 }
 
+/// How far whoever writes the log is: the router shows it.
+#[derive(Default)]
+pub struct Writing {
+    waiting: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl Writing {
+    /// So many lines wait to be written; so many were dropped, and nobody could be told yet.
+    pub fn set(&self, waiting: u64, lost: u64) {
+        self.waiting.store(waiting, Ordering::Release);
+        self.lost.store(lost, Ordering::Release);
+    }
+
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Acquire)
+    }
+}
+
 /// Levels, limits and the last entries.
 pub struct Logging {
+    /// Kept by what writes the lines.
+    pub writing: Arc<Writing>,
     default_level: AtomicU8,
     /// Zero: as what is kept.
     default_syslog_level: AtomicU8,
@@ -116,6 +141,7 @@ impl Default for Logging {
     fn default() -> Self {
         let classes = class::KNOWN.iter().map(|name| ((*name).to_string(), Class::default()));
         Self {
+            writing: Arc::default(),
             default_level: AtomicU8::new(Level::Notice as u8),
             default_syslog_level: AtomicU8::new(0),
             size: Setting::default(),
