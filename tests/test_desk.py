@@ -11,6 +11,7 @@ import pty
 import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -237,6 +238,14 @@ def test_the_program_is_vppctl_under_that_name(router, tmp_path):
         )
         assert (unread.returncode, unread.stderr) == (0, "")
     os.close(writer)
+    # A client that leaves before it has read all is nothing to tell an operator of.
+    for _ in range(20):
+        leaver = socket.socket(socket.AF_UNIX)
+        leaver.connect(str(router.socket))
+        leaver.send(b"show node\n" * 8)
+        leaver.close()
+    assert "quiver v" in run(vppctl, "-s", router.socket, "show", "version").stdout
+    assert "CLI connection" not in router.cli("show logging")
     nobody = run(vppctl, "-s", tmp_path / "nobody.sock", "show", "version", check=False)
     assert nobody.returncode == 1 and "nobody.sock" in nobody.stderr
     with Terminal(QUIVER, "-s", router.socket, name=str(vppctl)) as terminal:
@@ -283,8 +292,6 @@ def test_bash_completes_options_and_the_routers_commands(router, tmp_path):
 
 def test_plain_socket_clients_need_no_terminal(router):
     """What `nc -U` sends and gets: lines, after the negotiation that `vppctl` needs."""
-    import socket
-
     with socket.socket(socket.AF_UNIX) as plain:
         plain.connect(str(router.socket))
         plain.sendall(b"echo one\nshow interface address n0\n")

@@ -61,7 +61,7 @@ def test_show_hardware_interfaces_tells_what_the_device_knows(lab, driver):
 def test_show_runtime_max_has_a_real_call(lab):
     router, h1, _ = lab.two_hosts("tap")
     assert h1.reaches("10.0.2.2")
-    nodes = {node["name"]: node for node in router.cli_json("show runtime max")["threads"][0]["nodes"]}
+    nodes = {node["name"]: node for node in router.cli_json("show runtime max verbose")["threads"][0]["nodes"]}
     lookup = nodes["ip4-lookup"]
     assert 1 <= lookup["vectors_at_max"] <= lookup["vectors"]
     assert lookup["max_node_clocks"] >= lookup["clocks"] > 0

@@ -101,7 +101,7 @@ def test_show_node_lists_edges_both_ways(busy):
 
 
 def test_show_version(busy):
-    assert re.fullmatch(r"quiver v\d+\.\d+\.\d+\n", busy.cli("show version"))
+    assert re.fullmatch(r"quiver v\d+\.\d+\.\d+(, commit [0-9a-f]{12}( with changes)?)?\n", busy.cli("show version"))
     assert f"Current PID:              {busy.process.pid}" in busy.cli("show version verbose")
 
 

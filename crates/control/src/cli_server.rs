@@ -283,9 +283,17 @@ impl Doorman {
 /// The whole life of a connection's thread. Takes `served` whole, so that the connection
 /// stays in the list until here.
 fn run(served: Served, stream: UnixStream, executor: &dyn Executor) {
-    if let Err(error) = serve(stream, executor) {
-        log::info!("CLI connection {} dropped: {error}", served.number);
+    match serve(stream, executor) {
+        Ok(()) => {}
+        // A client may leave before the end of its answer (`vppctl COMMAND | head', a closed window): that is no news.
+        Err(error) if left(&error) => {}
+        Err(error) => log::info!("CLI connection {} dropped: {error}", served.number),
     }
+}
+
+/// Whether an error of a connection only says that the other side is gone.
+fn left(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted)
 }
 
 /// An entry in the list of connections, removed when the connection's thread ends, even

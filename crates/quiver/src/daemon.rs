@@ -153,6 +153,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
         huge_pages: config.buffers.page_size != PageSize::Size4K,
         workers: config.cpu.workers.max(1) as usize,
         hash_seed: std::process::id(),
+        commit: env!("QUIVER_COMMIT"),
         ..Options::default()
     };
     let mut router = Router::new(options).map_err(|error| error.to_string())?;

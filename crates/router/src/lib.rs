@@ -312,6 +312,8 @@ pub struct Router {
     pub(crate) nodes: Nodes,
     pub(crate) clears: inspect::Clears,
     devices: Devices,
+    /// See [`Options::commit`].
+    pub(crate) commit: &'static str,
     /// Interfaces of the host on which devices lay that may not be closed yet.
     pub(crate) closing: HashSet<String>,
     /// Counts interfaces that were ever made.
@@ -363,6 +365,8 @@ pub struct Options {
     /// Sets this router's flow hashes apart from others'.
     pub hash_seed: u32,
     pub devices: Devices,
+    /// Which commit the program is made of, for `show version`; empty: not known.
+    pub commit: &'static str,
 }
 
 /// Whether commands that make interfaces open devices.
@@ -376,7 +380,7 @@ pub enum Devices {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { buffers: 16384, huge_pages: true, workers: 1, hash_seed: 0, devices: Devices::Real }
+        Options { buffers: 16384, huge_pages: true, workers: 1, hash_seed: 0, devices: Devices::Real, commit: "" }
     }
 }
 
@@ -489,6 +493,7 @@ impl Router {
             },
             clears: inspect::Clears::default(),
             devices: options.devices,
+            commit: options.commit,
             config: config::control::Configuration::default(),
             files: Files::anywhere(),
             pings: Pings::default(),

@@ -116,6 +116,12 @@ impl ShownNode {
             max_clocks: ratio(run.max_clocks, run.max_packets),
         }
     }
+
+    /// Whether it has something to show. The generator is asked each round, whether it has streams or not.
+    fn has_run(&self, router: &Router) -> bool {
+        let polled_for_nothing = self.vectors == 0 && self.name == "pg-input" && router.streams.0.is_empty();
+        self.calls > 0 && !polled_for_nothing
+    }
 }
 
 impl ShownNode {
@@ -200,7 +206,7 @@ impl ShownThread {
             sleeps: word(worker_word::SLEEPS) as u64,
             rounds: router.graph.round_times(thread).into_iter().map(RoundTimes::of).collect(),
             internal: (packets, calls),
-            nodes: nodes.filter(|node| node.calls > 0 || idle_too || only.is_some()).collect(),
+            nodes: nodes.filter(|node| idle_too || only.is_some() || node.has_run(router)).collect(),
         }
     }
 
@@ -261,9 +267,15 @@ impl ShownThread {
         Ok(())
     }
 
+    /// VPP's 30 columns, unless a name needs more: then all lines have as many.
+    fn name_width(&self) -> usize {
+        self.nodes.iter().map(|node| node.name.chars().count() + 1).max().unwrap_or(0).max(30)
+    }
+
     /// VPP's columns, to the space.
     fn write_runs(&self, f: &mut fmt::Formatter<'_>, cost: &str, of: fn(&ShownNode) -> f64) -> fmt::Result {
-        write!(f, "{}{}", centred("Name", 30), centred("State", 12))?;
+        let names = self.name_width();
+        write!(f, "{}{}", centred("Name", names), centred("State", 12))?;
         for title in ["Calls", "Vectors", "Suspends", cost, "Vectors/Call"] {
             write!(f, "{}", centred(title, 16))?;
         }
@@ -273,7 +285,7 @@ impl ShownThread {
             let state = centred(&node.state[..node.state.len().min(12)], 12);
             writeln!(
                 f,
-                "{:<30}{state}{:>16}{:>16}{:>16}{:>16.2e}{:>16.2}",
+                "{:<names$}{state}{:>16}{:>16}{:>16}{:>16.2e}{:>16.2}",
                 node.name,
                 node.calls,
                 node.vectors,
@@ -287,14 +299,15 @@ impl ShownThread {
 
     fn write_maxima(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const WIDTHS: [usize; 5] = [17, 16, 16, 16, 16];
-        write!(f, "{}", centred("Name", 30))?;
+        let names = self.name_width();
+        write!(f, "{}", centred("Name", names))?;
         let titles = ["Max Node Clocks", "Vectors at Max", "Max Clocks", "Avg Clocks", "Avg Vectors/Call"];
         for (title, width) in titles.into_iter().zip(WIDTHS) {
             write!(f, "{}", centred(title, width))?;
         }
         writeln!(f)?;
         for node in &self.nodes {
-            write!(f, "{:<30}", node.name)?;
+            write!(f, "{:<names$}", node.name)?;
             let figures = [
                 format!("{:.2e}", node.max_node_clocks as f64),
                 node.vectors_at_max.to_string(),

@@ -8,17 +8,22 @@ use std::fmt;
 use std::fs;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new("show version [verbose]", "The version of this program.", |_: &mut Router, args: &Args| {
-        reply(ShowVersion {
-            verbose: args.flag("verbose"),
-            version: VERSION,
-            build: if cfg!(debug_assertions) { "debug" } else { "release" },
-            target: format!("{} {}", std::env::consts::ARCH, std::env::consts::OS),
-            kernels: format!("{:?}", wire::batch::Simd::detected()).to_lowercase(),
-            pid: std::process::id(),
-            command_line: command_line(),
-        })
-    }));
+    set.add(Command::new(
+        "show version [verbose]",
+        "The version of this program.",
+        |router: &mut Router, args: &Args| {
+            reply(ShowVersion {
+                verbose: args.flag("verbose"),
+                version: VERSION,
+                commit: router.commit,
+                build: if cfg!(debug_assertions) { "debug" } else { "release" },
+                target: format!("{} {}", std::env::consts::ARCH, std::env::consts::OS),
+                kernels: format!("{:?}", wire::batch::Simd::detected()).to_lowercase(),
+                pid: std::process::id(),
+                command_line: command_line(),
+            })
+        },
+    ));
     set.add(Command::new("show plugins", "What is loaded and what is built in.", |_: &mut Router, _: &Args| {
         let built_in = CAPABILITIES.iter().map(|capability| BuiltIn {
             name: capability.name,
@@ -40,6 +45,8 @@ struct ShowVersion {
     #[serde(skip)]
     verbose: bool,
     version: &'static str,
+    /// Empty: not known.
+    commit: &'static str,
     build: &'static str,
     target: String,
     kernels: String,
@@ -49,10 +56,11 @@ struct ShowVersion {
 
 impl fmt::Display for ShowVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let commit = if self.commit.is_empty() { String::new() } else { format!(", commit {}", self.commit) };
         if !self.verbose {
-            return writeln!(f, "quiver v{}", self.version);
+            return writeln!(f, "quiver v{}{commit}", self.version);
         }
-        writeln!(f, "{:<26}quiver v{}", "Version:", self.version)?;
+        writeln!(f, "{:<26}quiver v{}{commit}", "Version:", self.version)?;
         writeln!(f, "{:<26}{} ({})", "Build:", self.build, self.target)?;
         writeln!(f, "{:<26}{}", "Kernels:", self.kernels)?;
         writeln!(f, "{:<26}{}", "Command line:", self.command_line)?;

@@ -87,6 +87,31 @@ fn runtime_shows_time_one_node_idle_nodes_or_the_summary_alone() {
 }
 
 #[test]
+fn runtime_keeps_its_columns_straight_beside_long_names() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.command("create null interface name customer-a-with-a-long-name").unwrap();
+    forward(&mut bed, &e0, 10);
+    for view in ["", "max", "time", "total"] {
+        let text = bed.command(&format!("show runtime {view} verbose")).unwrap();
+        let rows: Vec<&str> = text.lines().skip(3).collect();
+        assert!(rows.iter().any(|row| row.starts_with("customer-a-with-a-long-name-output ")), "{text}");
+        let widths: Vec<usize> = rows.iter().map(|row| row.len()).collect();
+        assert!(widths.iter().all(|width| *width == widths[0]), "{view}: {text}");
+    }
+}
+
+#[test]
+fn runtime_shows_polls_of_the_generator_only_when_it_has_streams() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    forward(&mut bed, &e0, 10);
+    let shown = |bed: &mut Bed, command: &str| bed.command(command).unwrap().contains("\npg-input ");
+    assert!(!shown(&mut bed, "show runtime") && shown(&mut bed, "show runtime verbose"));
+    bed.command("packet-generator new { name s0 limit 1 interface e0 node ip4-input data { UDP: 1.2.3.4 -> 10.0.0.1 UDP: 1 -> 2 } }").unwrap();
+    bed.run();
+    assert!(shown(&mut bed, "show runtime"));
+}
+
+#[test]
 fn runtime_counts_what_goes_to_the_hosts_control_plane() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     bed.command("ip route add 10.0.1.2/32 via punt").unwrap();
