@@ -19,7 +19,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::desk::{Desk, Request};
+use crate::control_watch;
+use crate::desk::{Desk, SharedRequests};
 use crate::surroundings::{self, PidFile};
 use crate::watchdog::Watchdog;
 use crate::{cores, crash, log_sink, notify, show_config, signals};
@@ -163,11 +164,14 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     surroundings::allow_core_files(&config.unix);
     warn_of_limits(config, &router);
     let data = start_workers(&router, config, &crashes)?;
+    control_watch::start(&router.pace.status).map_err(|error| format!("control watch: {error}"))?;
     cores::pin("control", config.cpu.main_core);
     router.files = files(config)?;
     router.config.startup = config.unix.startup_config.clone();
-    router.config.on_progress = Some(notify::alive);
+    router.pace.set_between(|_| notify::alive());
+    router.pace.begin("saved configuration");
     let restored = restore(&mut router);
+    router.pace.end();
 
     let commands = Arc::new(all_commands(config, config_file));
     let (requests, incoming) = bounded(64);
@@ -186,7 +190,10 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
         converse(&config.unix.cli_listen, stop)?;
     }
 
-    let why = control_loop(&mut router, &commands, &incoming, &stopped, &crashes);
+    let watchdog = Watchdog::start(router.graph.workers(), Instant::now());
+    let requests = SharedRequests::new(incoming, commands, crashes, watchdog);
+    requests.serve_between_pieces(&mut router);
+    let why = control_loop(&mut router, &requests, &stopped);
     log::info!("{why}: leaving");
     notify::stopping(&format!("{why}: leaving"));
     servers.iter_mut().for_each(CliServer::shutdown);
@@ -370,21 +377,21 @@ fn open_sockets(
 }
 
 /// Serves until somebody stops it; says who.
-fn control_loop(
-    router: &mut Router,
-    commands: &CommandSet<Router>,
-    incoming: &Receiver<Request>,
-    stopped: &Receiver<String>,
-    crashes: &Path,
-) -> String {
-    let events = router.events().clone();
-    let mut watchdog = Watchdog::start(router.graph.workers(), Instant::now());
+fn control_loop(router: &mut Router, requests: &SharedRequests, stopped: &Receiver<String>) -> String {
+    let (events, incoming) = (router.events().clone(), requests.incoming());
     loop {
-        if let Some(watchdog) = &mut watchdog {
-            watchdog.tick(&router.graph, Instant::now());
+        let watch_due = requests.watch(router);
+        router.pace.begin("timers");
+        let due = router.tick();
+        router.pace.end();
+        if let Some(request) = requests.put_off() {
+            match stopped.try_recv() {
+                Ok(why) => return why,
+                Err(_) => requests.carry_out(request, router),
+            }
+            continue;
         }
-        let due = [router.tick(), watchdog.as_ref().map(Watchdog::due)].into_iter().flatten().min();
-        let pause = match due {
+        let pause = match [due, watch_due].into_iter().flatten().min() {
             Some(due) => crossbeam_channel::at(due),
             None => crossbeam_channel::never(),
         };
@@ -392,12 +399,14 @@ fn control_loop(
             recv(stopped) -> why => return why.unwrap_or_else(|_| "nobody is there to end it".into()),
             recv(events) -> event => {
                 if let Ok(event) = event {
+                    router.pace.begin("events of workers");
                     router.handle(event);
+                    router.pace.end();
                 }
             }
             recv(incoming) -> request => {
                 let Ok(request) = request else { return "no door is open".into() };
-                request.carry_out(router, commands, crashes);
+                requests.carry_out(request, router);
             }
             recv(pause) -> _ => {}
         }

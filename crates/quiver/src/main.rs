@@ -4,6 +4,7 @@
 mod bench;
 mod cli;
 mod completion;
+mod control_watch;
 mod cores;
 mod crash;
 mod daemon;

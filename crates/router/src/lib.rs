@@ -29,6 +29,7 @@ pub mod mld;
 pub mod mpls;
 pub mod nd;
 pub mod neighbour;
+pub mod pace;
 pub mod packet_generator;
 pub mod punt;
 mod random;
@@ -319,6 +320,8 @@ pub struct Router {
     /// Counts interfaces that were ever made.
     pub(crate) lives: u64,
     pub config: config::control::Configuration,
+    /// When a long command lets others look.
+    pub pace: pace::Pace,
     /// What commands may reach of the file system.
     pub files: Files,
     pub pings: Pings,
@@ -495,6 +498,7 @@ impl Router {
             devices: options.devices,
             commit: options.commit,
             config: config::control::Configuration::default(),
+            pace: pace::Pace::default(),
             files: Files::anywhere(),
             pings: Pings::default(),
             icmp: Icmp::default(),

@@ -15,8 +15,6 @@ use std::time::{Duration, Instant};
 const MAX_FILE: u64 = 64 << 20;
 /// Bytes that the first line of a saved file takes at most.
 const HEADING: u64 = 256;
-/// Commands between two signs of life: some tens of milliseconds.
-const PROGRESS_AFTER: usize = 4096;
 /// Packet buffers of a router that is only a plan: the fewest that a pool can have.
 const PLAN_BUFFERS: u32 = graph::buffer::MIN_BUFFERS;
 
@@ -82,9 +80,6 @@ pub struct Configuration {
     pub startup: Option<PathBuf>,
     /// Commands of that file that failed at start.
     pub failed_at_start: usize,
-    /// Called now and then while many commands are carried out, so that who watches over the
-    /// control thread knows that it lives.
-    pub on_progress: Option<fn()>,
     /// What was before the last load.
     before: Option<Vec<Statement>>,
     /// When that comes back by itself.
@@ -94,13 +89,6 @@ pub struct Configuration {
 impl Configuration {
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.deadline
-    }
-
-    /// After that many commands in a row.
-    fn progress(&self, done: usize) {
-        if let Some(tell) = self.on_progress.filter(|_| done.is_multiple_of(PROGRESS_AFTER)) {
-            tell();
-        }
     }
 }
 
@@ -164,6 +152,7 @@ impl Router {
         })?;
         self.config.failed_at_start = 0;
         for line in &lines {
+            self.breathe();
             if let Err(error) = carry_out(self, &line.text) {
                 log::error!("{name}:{}: {error}", line.number);
                 self.config.failed_at_start += 1;
@@ -176,7 +165,7 @@ impl Router {
     ///
     /// # Errors
     /// The first command that would be refused, or states no configuration.
-    pub fn read_config(&self, file: &Path) -> Result<Vec<Statement>, ConfigError> {
+    pub fn read_config(&mut self, file: &Path) -> Result<Vec<Statement>, ConfigError> {
         let text = self.files.read_text(file, MAX_FILE)?;
         self.parse_config(&file.display().to_string(), &text)
     }
@@ -185,13 +174,13 @@ impl Router {
     ///
     /// # Errors
     /// See [`Router::read_config`].
-    pub fn parse_config(&self, file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
+    pub fn parse_config(&mut self, file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
         let refused = |line: usize, message: String| ConfigError::Line { file: file.into(), line, message };
         let lines = complete_lines(text).map_err(|error| refused(error.number, error.message))?;
         let mut plan = self.plan()?;
         plan.files = self.files.clone();
-        for (done, line) in lines.into_iter().enumerate() {
-            self.config.progress(done);
+        for line in lines {
+            self.breathe();
             let states = COMMANDS.find(&line.text).is_none_or(command::Command::is_configuration);
             if !states {
                 let name = COMMANDS.find(&line.text).map_or("", command::Command::name);
@@ -282,11 +271,11 @@ impl Router {
 
     fn take_each(&mut self, steps: Vec<Step>) -> Result<(), ConfigError> {
         for (at, step) in steps.iter().enumerate() {
-            self.config.progress(at);
+            self.breathe();
             let Err(error) = COMMANDS.execute(self, &step.command) else { continue };
             let mut not_undone = Vec::new();
-            for (done, taken) in steps[..at].iter().rev().enumerate() {
-                self.config.progress(done);
+            for taken in steps[..at].iter().rev() {
+                self.breathe();
                 if let Err(error) = COMMANDS.execute(self, &taken.undo) {
                     log::error!("`{}' (taking back `{}'): {error}", taken.undo, taken.command);
                     not_undone.push(taken.undo.clone());

@@ -1,6 +1,7 @@
 //! Looking inside: what nodes did, where packets went and why, what is held.
 
 mod clock;
+mod control;
 mod cpu;
 mod errors;
 mod features;
@@ -68,6 +69,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     placement::register(set);
     hardware::register(set);
     threads::register(set);
+    control::register(set);
     cpu::register(set);
     clock::register(set);
     memory::register(set);

@@ -263,6 +263,7 @@ impl Router {
         // Those on the link go with the paths that insist on them.
         let routes = self.routes_by(gone).into_iter().filter(|(_, _, source, _)| *source != Source::OnLink);
         for (table, prefix, source, paths) in routes {
+            self.breathe();
             if let Err(error) = self.remove_route_in(table, prefix, source, &paths) {
                 log::error!("route {prefix} is not up to date: {error}");
             }

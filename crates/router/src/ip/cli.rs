@@ -208,6 +208,7 @@ fn change_each(
     };
     let mut done: Vec<(Prefix, Option<Route>)> = Vec::new();
     for prefix in prefixes {
+        router.breathe();
         let was = router.ip.routes_in(prefix.family(), table).get(prefix);
         match change(router, prefix) {
             Ok(()) => done.push((prefix, was)),
@@ -243,6 +244,7 @@ fn side_by_side(first: Prefix, count: u32) -> Option<impl Iterator<Item = Prefix
 
 fn take_back(router: &mut Router, table: TableIndex, done: Vec<(Prefix, Option<Route>)>) {
     for (prefix, was) in done.into_iter().rev() {
+        router.breathe();
         let paths = was.and_then(|mut route| route.sources.remove(&Source::Config));
         let result = match paths {
             Some(paths) => router.restore_route(table, prefix, Source::Config, paths),

@@ -195,6 +195,7 @@ impl Router {
             if !self.ip.lists.is_there(id) {
                 continue;
             }
+            self.breathe();
             patience -= 1;
             if patience == 0 {
                 return log::error!("next hops depend on each other and do not come to rest: see `show ip fib detail'");

@@ -171,7 +171,7 @@ fn a_question_in_a_file_is_refused() {
 
 #[test]
 fn every_object_comes_back_and_a_fresh_router_says_the_same() {
-    let first = Desk::of(EVERYTHING);
+    let mut first = Desk::of(EVERYTHING);
     let text = first.config();
     for line in [
         "create tap id 7 name e0 host-if-name lan0 host-ns left host-ip4-addr 10.0.1.2/24 host-mac-addr 02:00:00:00:00:07 host-mtu-size 9000 hw-addr 02:00:00:00:00:70\n",
@@ -310,14 +310,15 @@ fn no_interface_has_a_name_that_a_command_takes_for_something_else() {
 fn a_long_load_gives_signs_of_life() {
     static SIGNS: AtomicUsize = AtomicUsize::new(0);
     let mut desk = Desk::of(&["create null interface name n0"]);
-    desk.router.config.on_progress = Some(|| {
+    desk.router.pace.set_piece(Duration::ZERO);
+    desk.router.pace.set_between(|_| {
         SIGNS.fetch_add(1, Ordering::Relaxed);
     });
     let routes: String = (0..10_000).map(|i| format!("ip route add 20.{}.{}.0/24 via n0\n", i >> 8, i & 255)).collect();
     let wanted = desk.router.parse_config("long", &format!("create null interface name n0\n{routes}")).unwrap();
     let checked = SIGNS.load(Ordering::Relaxed);
     desk.router.load_config(&wanted, None).unwrap();
-    assert_eq!((checked, SIGNS.load(Ordering::Relaxed) - checked), (3, 3));
+    assert!(checked >= 10_000 && SIGNS.load(Ordering::Relaxed) - checked >= 10_000, "one for each command");
 }
 
 #[test]

@@ -1,0 +1,223 @@
+//! The pace of the control thread: a command that takes long is done in pieces, and between two pieces whoever only
+//! wants to look is answered ([decision 023](../../../docs/decisions/023-the-control-thread-is-watched.md)).
+//!
+//! A long loop calls [`Router::breathe`] wherever the router makes sense to somebody who looks at it: after each route,
+//! each command of a file, each batch of a listing. When the piece has lasted its time, that calls what whoever runs
+//! the router has set with [`Pace::set_between`], which answers questions and tells the watchdog that the thread
+//! lives. Nothing that is done there may change the router. It breathes in vain: there is one level of pieces.
+//!
+//! [`ControlStatus`] is the same for other threads: what the control thread is doing and since when.
+
+use crate::Router;
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a piece lasts. Others are to be answered within 50 ms: the rest is for the last step of a piece.
+pub const PIECE: Duration = Duration::from_millis(20);
+/// So many kinds of work are kept that took longest.
+const KEPT: usize = 8;
+/// Work of less than this is not kept.
+const NOTABLE: Duration = Duration::from_millis(1);
+
+/// What is done between two pieces.
+pub type Between = Box<dyn FnMut(&mut Router) + Send>;
+
+/// When a command that takes long lets others have a look.
+pub struct Pace {
+    between: Option<Between>,
+    piece: Duration,
+    piece_began: Instant,
+    /// What the thread does, for others to see.
+    pub status: Arc<ControlStatus>,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { between: None, piece: PIECE, piece_began: Instant::now(), status: Arc::default() }
+    }
+}
+
+impl Pace {
+    /// Has something done between the pieces of whatever takes long from now on. It must not change the router.
+    pub fn set_between(&mut self, between: impl FnMut(&mut Router) + Send + 'static) {
+        self.between = Some(Box::new(between));
+    }
+
+    /// Has pieces last so long.
+    pub fn set_piece(&mut self, piece: Duration) {
+        self.piece = piece;
+    }
+
+    /// The control thread begins something, by its name.
+    pub fn begin(&mut self, what: impl Into<Cow<'static, str>>) {
+        self.piece_began = Instant::now();
+        self.status.begin(what.into(), self.piece_began);
+    }
+
+    /// What was begun last is done.
+    pub fn end(&mut self) {
+        self.status.end(Instant::now());
+    }
+}
+
+impl Router {
+    /// Called by what takes long, where the router makes sense to somebody who only looks: when the piece has lasted its
+    /// time, others are answered.
+    pub fn breathe(&mut self) {
+        if self.pace.between.is_none() || self.pace.piece_began.elapsed() < self.pace.piece {
+            return;
+        }
+        let Some(mut between) = self.pace.between.take() else { return };
+        self.pace.status.piece_ends(Instant::now());
+        between(self);
+        self.pace.between = Some(between);
+        self.pace.piece_began = Instant::now();
+        self.pace.status.piece_begins(self.pace.piece_began);
+    }
+}
+
+/// What the control thread is doing, and what it did longest.
+#[derive(Debug, Default)]
+pub struct ControlStatus {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    doing: Option<Doing>,
+    longest: Vec<Done>,
+}
+
+/// What is being done.
+#[derive(Debug, Clone)]
+pub struct Doing {
+    pub what: Cow<'static, str>,
+    pub since: Instant,
+    /// Since when nobody was answered.
+    pub piece_since: Instant,
+    /// Pieces that are done.
+    pub pieces: u64,
+    /// The longest time in which nobody was answered.
+    pub longest_piece: Duration,
+}
+
+/// What was done.
+#[derive(Debug, Clone)]
+pub struct Done {
+    pub what: Cow<'static, str>,
+    pub took: Duration,
+    pub pieces: u64,
+    /// The longest time in which nobody was answered.
+    pub longest_piece: Duration,
+    pub ended: Instant,
+}
+
+impl ControlStatus {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is done now.
+    pub fn doing(&self) -> Option<Doing> {
+        self.state().doing.clone()
+    }
+
+    /// What took longest, of each kind the longest, and that first.
+    pub fn longest(&self) -> Vec<Done> {
+        self.state().longest.clone()
+    }
+
+    /// Forgets what took longest.
+    pub fn clear(&self) {
+        self.state().longest.clear();
+    }
+
+    fn begin(&self, what: Cow<'static, str>, now: Instant) {
+        let doing = Doing { what, since: now, piece_since: now, pieces: 0, longest_piece: Duration::ZERO };
+        self.state().doing = Some(doing);
+    }
+
+    fn piece_ends(&self, now: Instant) {
+        if let Some(doing) = &mut self.state().doing {
+            doing.pieces += 1;
+            doing.longest_piece = doing.longest_piece.max(now.duration_since(doing.piece_since));
+        }
+    }
+
+    fn piece_begins(&self, now: Instant) {
+        if let Some(doing) = &mut self.state().doing {
+            doing.piece_since = now;
+        }
+    }
+
+    fn end(&self, now: Instant) {
+        self.piece_ends(now);
+        let mut state = self.state();
+        let Some(Doing { what, since, pieces, longest_piece, .. }) = state.doing.take() else { return };
+        let took = now.duration_since(since);
+        if took < NOTABLE {
+            return;
+        }
+        let longest = &mut state.longest;
+        match longest.iter().position(|known| known.what == what) {
+            Some(at) if longest[at].took >= took => return,
+            Some(at) => drop(longest.remove(at)),
+            None => {}
+        }
+        let at = longest.partition_point(|known| known.took >= took);
+        longest.insert(at, Done { what, took, pieces, longest_piece, ended: now });
+        longest.truncate(KEPT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Devices, Options};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn others_are_answered_between_pieces_and_not_within_one() {
+        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+        let mut router = Router::new(options).unwrap();
+        let looks = Arc::new(AtomicUsize::new(0));
+        let count = looks.clone();
+        router.pace.set_between(move |router| {
+            count.fetch_add(1, Ordering::Relaxed);
+            router.breathe();
+        });
+        router.pace.begin("ip route add");
+        router.breathe();
+        assert_eq!(looks.load(Ordering::Relaxed), 0, "the first piece has just begun");
+        router.pace.set_piece(Duration::ZERO);
+        (0..3).for_each(|_| router.breathe());
+        assert_eq!(looks.load(Ordering::Relaxed), 3, "who looks does not look again meanwhile");
+        let doing = router.pace.status.doing().unwrap();
+        assert_eq!((&*doing.what, doing.pieces), ("ip route add", 3));
+        router.pace.end();
+        assert!(router.pace.status.doing().is_none());
+    }
+
+    #[test]
+    fn of_each_kind_of_work_the_longest_is_kept() {
+        let status = ControlStatus::default();
+        let start = Instant::now();
+        let at = |milliseconds| start + Duration::from_millis(milliseconds);
+        let mut does = |what: &'static str, milliseconds| {
+            status.begin(what.into(), at(0));
+            status.piece_ends(at(milliseconds / 2));
+            status.piece_begins(at(milliseconds / 2));
+            status.end(at(milliseconds));
+        };
+        for (what, milliseconds) in [("load", 30), ("save", 40), ("load", 50), ("save", 20), ("confirm", 0)] {
+            does(what, milliseconds);
+        }
+        let found = status.longest();
+        let shown: Vec<_> = found.iter().map(|done| (&*done.what, done.took.as_millis(), done.pieces)).collect();
+        assert_eq!(shown, [("load", 50, 2), ("save", 40, 2)]);
+        assert_eq!(found[0].longest_piece, Duration::from_millis(25));
+        status.clear();
+        assert!(status.longest().is_empty());
+    }
+}
