@@ -28,7 +28,7 @@ def started(*words, **more):
 
 LONG = {
     "run": ("-m", "1kpps", "-d", "600"),
-    "ramp": ("-wd", "10", "-rd", "580", "-hd", "10"),
+    "ramp": ("-wd", "10", "-rd", "580", "-hd", "10", "--others", "100"),
     "matrix": ("-d", "75"),
     "saturate": ("-d", "150"),
     "sweep": ("-d", "30"),

@@ -5,8 +5,8 @@
 //! brings (ARP, neighbour discovery, pings) goes the way that it goes in any router.
 //!
 //! Read in this order: [`arithmetic`] (what sizes mean), [`profile`] (what is sent), [`tag`] (how a packet is known again),
-//! [`generate`], [`receive`], [`port`], [`device`] (what is under test), [`run`], [`report`]; then [`method`] and [`session`], with [`load`] and [`verdict`];
-//! [`console`] is the same, steered by hand.
+//! [`generate`], [`receive`], [`port`], [`device`] (what is under test), [`run`], [`report`]; then [`method`] and [`session`], with [`load`], [`others`] and
+//! [`verdict`]; [`console`] is the same, steered by hand.
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
@@ -19,6 +19,7 @@ pub mod layout;
 pub mod linerate;
 pub mod load;
 pub mod method;
+pub mod others;
 pub mod page;
 pub mod port;
 pub mod probe;

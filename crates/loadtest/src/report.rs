@@ -3,6 +3,7 @@
 use crate::arithmetic::{Bits, FrameSize, scaled, significant};
 use crate::energy::Energy;
 use crate::load::{Lost, WorkerLoad};
+use crate::others::Others;
 use crate::probe::Probe;
 use crate::receive::Received;
 use crate::receive::heard::Heard;
@@ -22,6 +23,8 @@ pub const TOLERANCE: f64 = 0.001;
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     pub format: &'static str,
+    /// What others used of the cores of the test.
+    pub others: Others,
     pub program: String,
     pub machine: Machine,
     /// Seconds since 1970.
@@ -68,6 +71,9 @@ pub struct Report {
     pub line_clocks: Option<f64>,
     /// What workers of the router under test did, what it dropped, and what the load tester's own did.
     pub device_load: Vec<WorkerLoad>,
+    /// The ports of the router under test are cards, and not shared memory.
+    #[serde(skip)]
+    pub has_cards: bool,
     pub device_drops: Vec<Lost>,
     pub own_load: Vec<WorkerLoad>,
     /// What it took, where that can be read, or was told.
@@ -439,9 +445,14 @@ pub fn failure(ended: &str) -> Option<&str> {
 }
 
 impl Report {
-    /// What held the device back, by these figures.
+    /// What held the device back, by these figures; where others used the machine, they tell nothing of it. That all came that
+    /// was to be sent is true all the same.
     pub fn judge(&self) -> Verdict {
         let count = |of: fn(&Counts) -> u64| self.ports.iter().map(|port| of(&port.counts)).sum::<u64>();
+        let is_whole = self.kept_rate && self.rate != "max" && count(|counts| counts.lost_packets) == 0;
+        if let Some(why) = self.others.excess().filter(|_| !is_whole) {
+            return Verdict::no_result(why);
+        }
         Verdict::from(&Facts {
             is_maximum: self.rate == "max",
             kept_rate: self.kept_rate,
@@ -454,6 +465,7 @@ impl Report {
             away: self.away_seconds / self.own_load.len().max(1) as f64
                 * self.ports.iter().map(|port| port.sent_pps).sum::<f64>(),
             in_senders_time: self.device == "kernel",
+            has_cards: self.has_cards,
             own_missed: self.heard.iter().map(|heard| heard.missed_packets).sum(),
             workers: &self.device_load,
             drops: &self.device_drops,
@@ -512,6 +524,7 @@ const MOST_SIZES: usize = 8;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.others)?;
         let about = if self.description.is_empty() { String::new() } else { format!(": {}", self.description) };
         writeln!(f, "{}{about}", self.profile)?;
         writeln!(

@@ -8,6 +8,7 @@ use crate::device::reference::{Counts, Impairments, wire};
 use crate::device::testpmd::TestpmdDevice;
 use crate::energy::{Energy, Meters, Watts};
 use crate::load::{Lost, WorkerLoad};
+use crate::others::{BEFORE, CoreUse, Others, OthersMeter};
 use crate::port::PortSpec;
 use crate::probe::{line_clocks, probe};
 use crate::profile::Profile;
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// How long each core is watched before a run.
 const PROBE: Duration = Duration::from_millis(100);
 /// How long a router under test may take to find its neighbours.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked whether the run has to end.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -128,6 +129,8 @@ pub struct Plan {
     pub accounts: bool,
     /// What a meter at the plug said.
     pub watts: Option<Watts>,
+    /// Percent of a core that others may use: more falsifies what is lost or not sent.
+    pub others: f64,
 }
 
 /// A device that was started beside this process.
@@ -170,6 +173,9 @@ pub struct Bench {
     probe: Vec<crate::probe::Probe>,
     line_clocks: Option<f64>,
     meters: Option<Meters>,
+    others: OthersMeter,
+    /// What others used before the run, and for how many seconds that was measured.
+    before: (Vec<CoreUse>, f64),
 }
 
 impl Bench {
@@ -187,6 +193,7 @@ impl Bench {
             }
             _ => None,
         };
+        let others = OthersMeter::new(&[&cores[..], &device_cores[..]].concat());
         let mut device = match plan.device {
             DeviceSpec::Quiver(plant) => {
                 Some(QuiverDevice::start(&device_cores, plan.device_queues, plant).map_err(TestError::Other)?)
@@ -259,7 +266,8 @@ impl Bench {
                 tester.wait(Instant::now() + LOOK / 5, &mut || device.tick());
             }
         }
-        Ok(Bench { tester, device, started, reference, cores, probe, line_clocks, meters })
+        let before = Default::default();
+        Ok(Bench { tester, device, started, reference, cores, probe, line_clocks, meters, others, before })
     }
 
     /// Says why, when a device that was started has ended.
@@ -300,6 +308,7 @@ impl Bench {
         // What gateways are asked is not ours to leave unread: only the run is blind.
         self.tester.set_blind(!plan.accounts)?;
         self.meters.iter_mut().for_each(Meters::start);
+        self.look_at_others_before();
         self.tester.start(&plan.profile, &senders, plan.rate, plan.packets)?;
         let (mut samples, begun, mut sampled, mut rate) = (Vec::new(), Instant::now(), 1, plan.rate);
         let ended = loop {
@@ -307,6 +316,7 @@ impl Bench {
             let next_sample = begun + plan.interval * sampled;
             let until = (begun + plan.duration).min(next_sample).min(Instant::now() + LOOK);
             self.tester.wait(until, &mut || device.iter_mut().for_each(QuiverDevice::tick));
+            self.others.poll();
             if Instant::now() >= next_sample {
                 sampled += 1;
                 self.meters.iter_mut().for_each(Meters::poll);
@@ -339,6 +349,7 @@ impl Bench {
                 break "sent".into();
             }
         };
+        let during = self.others.take();
         let runtime = self.show("show runtime");
         let seconds = begun.elapsed().as_secs_f64();
         let device_load =
@@ -364,8 +375,26 @@ impl Bench {
         let carried = before.into_iter().enumerate().map(carried).collect();
         let device_drops = self.device.as_ref().map(|device| Lost::of(&device.router)).unwrap_or_default();
         let report = self.report(plan, outcome, started, ended, samples);
+        let (before, before_seconds) = self.before.clone();
+        let others = Others { limit: plan.others, before_seconds, seconds: during.1, before, during: during.0 };
+        let has_cards = matches!(plan.device, DeviceSpec::Quiver(plant) if plant.card.is_some());
+        let report = Report { others, has_cards, ..report };
         let report = Report { runtime, own_runtime, carried, device_load, own_load, device_drops, energy, ..report };
         Ok(Report { verdict: report.judge(), ..report })
+    }
+
+    /// What others use of the cores while nothing is sent: before the first run for a while, between runs if there is enough time.
+    fn look_at_others_before(&mut self) {
+        let watched = self.others.watched();
+        if self.before.0.is_empty() && watched < BEFORE {
+            let device = &mut self.device;
+            let until = Instant::now() + (BEFORE - watched);
+            self.tester.wait(until, &mut || device.iter_mut().for_each(QuiverDevice::tick));
+        }
+        let before = self.others.take();
+        if self.before.0.is_empty() || before.1 >= BEFORE.as_secs_f64() {
+            self.before = before;
+        }
     }
 
     /// What the router under test answers to a command, when it is in this process.
@@ -450,6 +479,8 @@ impl Bench {
         }
         Report {
             format: FORMAT,
+            others: Others::default(),
+            has_cards: false,
             program: format!("quiver {}", env!("CARGO_PKG_VERSION")),
             machine: Machine::here(&self.cores),
             started,

@@ -6,6 +6,7 @@ use crate::method::saturate::Saturation;
 use crate::method::search::Search;
 use crate::method::soak::Soak;
 use crate::method::sweep::Sweep;
+use crate::others::Others;
 use crate::report::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,9 @@ const MOST: u64 = 256 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     pub format: String,
+    /// What others used of the cores, in the test in which it was the most.
+    #[serde(default)]
+    pub others: Others,
     pub program: String,
     /// As it was typed.
     pub command: String,
@@ -44,11 +48,26 @@ pub enum Test {
     Soak(Box<Soak>),
 }
 
+impl Test {
+    /// What others used of the cores meanwhile, at its most.
+    pub fn others(&self) -> Option<&Others> {
+        match self {
+            Test::Ramp(ramp) => Some(&ramp.total.others),
+            Test::Matrix(matrix) => matrix.others(),
+            Test::Saturate(saturation) => saturation.others(),
+            Test::Sweep(sweep) => sweep.others(),
+            Test::Search(search) => Some(&search.others),
+            Test::Soak(soak) => Some(&soak.total.others),
+        }
+    }
+}
+
 impl Session {
     pub fn new(command: String, machine: Machine) -> Session {
         let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Session {
             format: FORMAT.into(),
+            others: Others::default(),
             program: format!("quiver {}", env!("CARGO_PKG_VERSION")),
             command,
             started: started.map_or(0.0, |since| since.as_secs_f64()),
@@ -56,6 +75,14 @@ impl Session {
             tests: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    /// Adds a test that was done.
+    pub fn add(&mut self, test: Test) {
+        if let Some(others) = test.others() {
+            self.others = Others::worst_of([&self.others, others]).cloned().unwrap_or_default();
+        }
+        self.tests.push(test);
     }
 
     /// Reads one that was kept.

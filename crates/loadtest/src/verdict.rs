@@ -28,6 +28,8 @@ pub enum Bound {
     Cpu,
     /// Packets are lost before its workers ask for them, who have time: the card, its bus, or its driver.
     Device,
+    /// The same, where there is no card: the rings of its shared memory were full.
+    Ring,
     /// What is to leave finds its queue full, while its workers have time.
     Queue,
     /// The load tester could not send or take more.
@@ -36,6 +38,8 @@ pub enum Bound {
     CacheLine,
     /// Something was lost, and nothing is known of the inside.
     Unknown,
+    /// Others used the machine, so the figures are not the device's.
+    NoResult,
 }
 
 impl Bound {
@@ -47,7 +51,9 @@ impl Bound {
             Bound::Queue => "queue-bound",
             Bound::Generator => "generator-bound",
             Bound::CacheLine => "bound by partial cache lines",
+            Bound::Ring => "bound by the rings of shared memory",
             Bound::Unknown => "bound by something inside",
+            Bound::NoResult => "no result",
         }
     }
 }
@@ -78,6 +84,8 @@ pub struct Facts<'a> {
     /// The device forwards in the time of who sends: Linux does, behind a veth.
     pub in_senders_time: bool,
     pub own_missed: u64,
+    /// Its ports are cards, and not shared memory.
+    pub has_cards: bool,
     /// Of the router under test: its workers, and what it counted as lost.
     pub workers: &'a [WorkerLoad],
     pub drops: &'a [Lost],
@@ -113,6 +121,7 @@ impl Verdict {
         let is_busy = busiest.is_some_and(|worker| worker.idle_polls() < BUSY && worker.vectors_per_call() > FULL);
         let outputs: u64 = facts.drops.iter().filter(|drop| drop.is_output()).map(|drop| drop.packets).sum();
         let missed = facts.own_missed as f64;
+        let ahead_of_workers = if facts.has_cards { Bound::Device } else { Bound::Ring };
         let bound = if missed * 2.0 > facts.lost as f64 && missed > NOTHING * facts.sent as f64 {
             evidence.push(format!("the load tester itself missed {}", facts.own_missed));
             Bound::Generator
@@ -131,14 +140,14 @@ impl Verdict {
             }
         } else if is_lossy && busiest.is_some() {
             evidence.push("its workers had time left: what was lost was lost ahead of them".into());
-            Bound::Device
+            ahead_of_workers
         } else if is_lossy {
             Bound::Unknown
         } else if is_refused && busiest.is_some() {
             let refused = significant(100.0 * refused);
             evidence
                 .push(format!("the load tester's ports had no room for {refused} % while its workers had time left"));
-            Bound::Device
+            ahead_of_workers
         } else if facts.in_senders_time && (facts.is_maximum || !facts.kept_rate) {
             evidence.push(
                 "Linux forwards what comes by a veth in the time of who sends: what could not be sent it could not forward".into(),
@@ -159,6 +168,16 @@ impl Verdict {
             Bound::Nothing
         };
         Verdict { bound, evidence }
+    }
+
+    /// None, and why.
+    pub fn no_result(why: String) -> Verdict {
+        Verdict { bound: Bound::NoResult, evidence: vec![why] }
+    }
+
+    /// Why there is none, if there is none.
+    pub fn why_no_result(&self) -> Option<&str> {
+        self.evidence.first().filter(|_| self.bound == Bound::NoResult).map(String::as_str)
     }
 
     /// On one line.
@@ -234,7 +253,10 @@ mod tests {
         let lossy = Facts { kept_rate: true, sent: 30_000_000, lost: 4_400_000, ..Facts::default() };
         let full = [Lost { node: "e1-tx".into(), reason: "device has no room".into(), packets: 4_400_000 }];
         assert_eq!(bound(Facts { workers: &busy, ..lossy.clone() }), Bound::Cpu);
-        assert_eq!(bound(Facts { workers: &idle, ..lossy.clone() }), Bound::Device);
+        assert_eq!(bound(Facts { workers: &idle, has_cards: true, ..lossy.clone() }), Bound::Device);
+        // Memory is no card.
+        assert_eq!(bound(Facts { workers: &idle, ..lossy.clone() }), Bound::Ring);
+        assert!(!Bound::Ring.words().contains("NIC"));
         assert_eq!(bound(Facts { workers: &idle, drops: &full, ..lossy.clone() }), Bound::Queue);
         assert_eq!(bound(Facts { workers: &idle, drops: &full, own_is_full: true, ..lossy.clone() }), Bound::Generator);
         assert_eq!(bound(Facts { workers: &idle, drops: &full, away: 5e6, ..lossy.clone() }), Bound::Generator);
@@ -246,12 +268,12 @@ mod tests {
         let slow = |not_sent_share| Facts { kept_rate: false, not_sent_share, ..good.clone() };
         assert_eq!((bound(slow(0.009)), bound(slow(0.02))), (Bound::Nothing, Bound::Generator));
         assert_eq!(bound(Facts { kept_rate: false, workers: &[], in_senders_time: true, ..good.clone() }), Bound::Cpu);
-        assert_eq!(bound(Facts { is_maximum: true, refused: 1_000_000, ..good.clone() }), Bound::Device);
+        assert_eq!(bound(Facts { is_maximum: true, refused: 1_000_000, ..good.clone() }), Bound::Ring);
         // A few that were refused, or missed, while somebody was away for a moment.
         assert_eq!(bound(Facts { is_maximum: true, refused: 10, ..good.clone() }), Bound::Generator);
         assert_eq!(bound(Facts { refused: 10, own_missed: 10, ..good.clone() }), Bound::Nothing);
         let slow = |refused| Facts { kept_rate: false, not_sent_share: 0.1, refused, ..good.clone() };
-        assert_eq!((bound(slow(2_000_000)), bound(slow(200_000))), (Bound::Device, Bound::Generator));
+        assert_eq!((bound(slow(2_000_000)), bound(slow(200_000))), (Bound::Ring, Bound::Generator));
         assert_eq!(
             bound(Facts { own_missed: 10, workers: &busy, sent: 30_000_000, lost: 4_400_000, ..good }),
             Bound::Cpu

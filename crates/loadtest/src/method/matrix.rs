@@ -5,6 +5,7 @@ use super::Watch;
 use super::trial::Trial;
 use crate::arithmetic::{scaled, significant};
 use crate::device::kernel::has_mpls;
+use crate::others::Others;
 use crate::profile::Profile;
 use crate::rate::Rate;
 use crate::run::{Bench, DeviceSpec, Plan};
@@ -85,8 +86,18 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
     Ok(matrix)
 }
 
+impl Matrix {
+    /// What others used of the cores, in the test in which it was the most.
+    pub fn others(&self) -> Option<&Others> {
+        Others::worst_of(self.rows.iter().filter_map(|row| row.trial.as_ref()).map(|trial| &trial.others))
+    }
+}
+
 impl fmt::Display for Matrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(others) = self.others() {
+            writeln!(f, "{others}")?;
+        }
         writeln!(
             f,
             "{:<28}{:>14}{:>14}{:>16}{:>10}  verdict",
@@ -111,6 +122,9 @@ impl fmt::Display for Matrix {
                 format!("{}%", significant(100.0 * trial.lost_share)),
                 trial.verdict_words(),
             )?;
+            if let Some(why) = trial.verdict.why_no_result() {
+                writeln!(f, "{:<28}{why}", "")?;
+            }
         }
         if let Some(interrupted) = &self.interrupted {
             writeln!(f, "It was {interrupted}.")?;

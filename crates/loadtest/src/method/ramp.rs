@@ -65,6 +65,9 @@ pub struct Ramp {
     /// That somebody ended it before it was done, and after how long.
     #[serde(default)]
     pub interrupted: Option<String>,
+    /// Why it does not tell where loss begins: others used the machine.
+    #[serde(default)]
+    pub no_result: Option<String>,
     /// All of it in one.
     pub total: Trial,
 }
@@ -205,7 +208,12 @@ pub fn run(
     watch.note(&report);
     let peers: Vec<(usize, usize)> = report.ports.iter().map(|port| (port.port, port.to)).collect();
     let points = points(&report.samples, &peers, line);
-    let (first_loss, overload) = overloads(&points);
+    let (mut first_loss, mut overload) = overloads(&points);
+    // Each sample counts, so a second in which others used the machine is one too many.
+    let no_result = report.others.peak_excess().filter(|_| first_loss.is_some() || !report.kept_rate);
+    if no_result.is_some() {
+        (first_loss, overload) = (None, None);
+    }
     let sum = |point: &Point, of: fn(&PortPoint) -> f64| point.ports.iter().map(of).sum::<f64>();
     let most = |of: fn(&PortPoint) -> f64| points.iter().map(|point| sum(point, of)).fold(0.0, f64::max);
     Ok(Ramp {
@@ -220,6 +228,7 @@ pub fn run(
         max_percent: most(|port| port.received_percent) / (peers.len() as f64).max(1.0),
         failure: report.failure().map(String::from),
         interrupted: watch.interruption(),
+        no_result,
         first_loss,
         overload,
         points,
@@ -229,11 +238,18 @@ pub fn run(
 
 impl Ramp {
     /// What there is to say in place of a point that was not found.
-    pub fn not_found(&self) -> &str {
-        match self.interrupted.is_some() || self.failure.is_some() {
-            true => "not until it ended",
-            false => "never",
+    pub fn not_found(&self) -> String {
+        match &self.no_result {
+            Some(why) => format!("no result: {why}"),
+            None if self.interrupted.is_some() || self.failure.is_some() => "not until it ended".into(),
+            None => "never".into(),
         }
+    }
+
+    /// How many times as much came through as in another, if both say.
+    pub fn scaling(&self, first: &Ramp) -> Option<f64> {
+        let is_known = self.no_result.is_none() && first.no_result.is_none() && first.max_pps > 0.0;
+        is_known.then(|| self.max_pps / first.max_pps)
     }
 
     /// What it carries: where loss begins for good, or all that came.

@@ -5,6 +5,7 @@ use super::Watch;
 use super::trial::Trial;
 use crate::arithmetic::{scaled, significant};
 use crate::load::WorkerLoad;
+use crate::others::Others;
 use crate::rate::Rate;
 use crate::run::{Bench, Plan};
 use crate::tester::TestError;
@@ -75,7 +76,19 @@ pub fn run(plan: &Plan, rates: &[Rate], watch: &mut Watch<'_>) -> Result<Saturat
 }
 
 impl Saturation {
-    /// The most that one core carried.
+    /// What others used of the cores, at the rate at which it was the most.
+    pub fn others(&self) -> Option<&Others> {
+        Others::worst_of(self.steps.iter().map(|step| &step.trial.others))
+    }
+
+    /// The most that one core carried, in words; none: others used the machine.
+    pub fn most(&self) -> String {
+        // A rate that was disturbed may be the one at which the most would have come.
+        let why = self.steps.iter().find_map(|step| step.trial.verdict.why_no_result());
+        why.map_or_else(|| format!("{}pps", scaled(self.max_pps())), |why| format!("no result: {why}"))
+    }
+
+    /// The most that came, whatever others did meanwhile.
     pub fn max_pps(&self) -> f64 {
         self.steps.iter().map(|step| step.trial.received_pps).fold(0.0, f64::max)
     }
@@ -83,6 +96,9 @@ impl Saturation {
 
 impl fmt::Display for Saturation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(others) = self.others() {
+            writeln!(f, "{others}")?;
+        }
         let mode = self.steps.first().and_then(|step| step.trial.device_mode.as_deref());
         writeln!(f, "{} ({}), {}", self.device, mode.unwrap_or("what is inside is not known"), self.profile)?;
         writeln!(
@@ -106,7 +122,7 @@ impl fmt::Display for Saturation {
                 step.worker().map_or("-".into(), |worker| format!("{} %", significant(100.0 * worker.idle_polls()))),
             )?;
         }
-        writeln!(f, "Max PPS per core: {}pps", scaled(self.max_pps()))?;
+        writeln!(f, "Max PPS per core: {}", self.most())?;
         if let Some(interrupted) = &self.interrupted {
             writeln!(f, "It was {interrupted}.")?;
         }

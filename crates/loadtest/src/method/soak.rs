@@ -83,6 +83,7 @@ impl Soak {
 impl fmt::Display for Soak {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = &self.total;
+        writeln!(f, "{}", total.others)?;
         writeln!(
             f,
             "{}, {}, rate {}, {} routes, {} s, ended: {}",

@@ -4,6 +4,7 @@
 use super::Watch;
 use super::trial::Trial;
 use crate::arithmetic::{FrameSize, scaled, significant};
+use crate::others::Others;
 use crate::profile::Profile;
 use crate::rate::Rate;
 use crate::run::{Bench, Plan};
@@ -15,8 +16,10 @@ use std::fmt;
 /// Frames with their frame check sequence: around the edges of cache lines, and the sizes of the test that found them.
 pub const SIZES: [u32; 20] =
     [64, 65, 124, 128, 129, 132, 133, 192, 193, 196, 197, 256, 257, 260, 320, 384, 512, 768, 1024, 1518];
-/// A longer frame that goes so much faster is no accident.
+/// A longer frame that goes so much faster may be no accident.
 const DIP: f64 = 1.1;
+/// Times that both are sent again, in turns: a dip that is not there each time has no name.
+const TURNS: usize = 3;
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +28,9 @@ pub struct Sweep {
     pub line_bps: f64,
     pub steps: Vec<Step>,
     pub verdict: Verdict,
+    /// Dips that were seen, and not again when their sizes were sent in turns.
+    #[serde(default)]
+    pub unrepeated: Vec<String>,
     /// Why it ended too early, if it did.
     #[serde(default)]
     pub failure: Option<String>,
@@ -56,7 +62,7 @@ pub fn run(plan: &Plan, sizes: &[u32], watch: &mut Watch<'_>) -> Result<Sweep, T
         })?;
     watch.begin();
     let mut steps = Vec::new();
-    for (number, &frame) in sizes.iter().enumerate() {
+    let mut send = |frame: u32, name: &str, done: f64, part: f64, watch: &mut Watch<'_>| {
         let size = FrameSize(frame - 4);
         let text = format!(
             "[[stream]]\nsize = {}\nlayers = [{{ ipv4 = {{}} }}, {{ udp = {{}} }}]\n\
@@ -65,23 +71,38 @@ pub fn run(plan: &Plan, sizes: &[u32], watch: &mut Watch<'_>) -> Result<Sweep, T
         );
         let profile = Profile::parse(&format!("{frame}b"), &text)?;
         let plan = Plan { profile, rate: Rate::Percent(100.0), is_bidirectional: true, ..plan.clone() };
+        let Some(report) = watch.part(&mut bench, &plan, name, done, part)? else { return Ok(None) };
+        let twice_wire_speed = 2.0 * line / (8.0 * f64::from(size.wire()));
+        Ok::<_, TestError>(Some(Step { frame, twice_wire_speed, trial: Trial::of(&report, true) }))
+    };
+    for (number, &frame) in sizes.iter().enumerate() {
         let part = 1.0 / sizes.len() as f64;
         let name = format!("{}: frames of {frame}", plan.device);
-        let Some(report) = watch.part(&mut bench, &plan, &name, number as f64 * part, part)? else { break };
-        let twice_wire_speed = 2.0 * line / (8.0 * f64::from(size.wire()));
-        steps.push(Step { frame, twice_wire_speed, trial: Trial::of(&report, true) });
+        let Some(step) = send(frame, &name, number as f64 * part, part, watch)? else { break };
+        steps.push(step);
         if watch.stops(number + 1 < sizes.len()) {
             break;
         }
     }
-    let rate = |step: &Step| Carried {
-        frame: step.frame,
-        pps: step.trial.received_pps,
-        is_own: step.trial.verdict.bound == Bound::Generator || step.trial.is_interrupted,
-    };
-    let verdict = judge(&steps.iter().map(rate).collect::<Vec<_>>());
+    let mut rounds = vec![steps.iter().map(Carried::of).collect::<Vec<_>>()];
+    let mut again: Vec<u32> = dips(&rounds[0]).into_iter().flat_map(|(slow, fast)| [slow.frame, fast.frame]).collect();
+    again.sort_unstable();
+    again.dedup();
+    for turn in (0..TURNS).filter(|_| !again.is_empty()) {
+        let mut round = Vec::new();
+        for &frame in &again {
+            if watch.failure.is_some() || watch.stops(true) {
+                break;
+            }
+            let name = format!("{}: frames of {frame} again, {} of {TURNS}", plan.device, turn + 1);
+            let Some(step) = send(frame, &name, 1.0, 0.0, watch)? else { break };
+            round.push(Carried::of(&step));
+        }
+        rounds.push(round);
+    }
+    let (verdict, unrepeated) = judge(&rounds);
     let (interrupted, failure) = (watch.interruption(), watch.failure.take());
-    Ok(Sweep { device: plan.device.to_string(), line_bps: line, steps, verdict, failure, interrupted })
+    Ok(Sweep { device: plan.device.to_string(), line_bps: line, steps, verdict, unrepeated, failure, interrupted })
 }
 
 /// What came of a size.
@@ -93,28 +114,69 @@ pub struct Carried {
     pub is_own: bool,
 }
 
+impl Carried {
+    fn of(step: &Step) -> Carried {
+        let bound = step.trial.verdict.bound;
+        let is_own = matches!(bound, Bound::Generator | Bound::NoResult) || step.trial.is_interrupted;
+        Carried { frame: step.frame, pps: step.trial.received_pps, is_own }
+    }
+
+    /// Carried so much slower than a longer one that it may be no accident.
+    fn dips_below(&self, longer: &Carried) -> bool {
+        !self.is_own && longer.pps > self.pps * DIP
+    }
+}
+
+/// Sizes that are carried slower than a longer one, each with the fastest of these.
+fn dips(rates: &[Carried]) -> Vec<(Carried, Carried)> {
+    let of = |(at, slow): (usize, &Carried)| {
+        let longer = rates[at + 1..].iter().filter(|longer| slow.dips_below(longer));
+        longer.max_by(|a, b| a.pps.total_cmp(&b.pps)).map(|longer| (*slow, *longer))
+    };
+    rates.iter().enumerate().filter_map(of).collect()
+}
+
 /// Longer frames cost no less than shorter ones, whether packets are the limit or bytes. Where one is carried faster all the
-/// same, the shorter one ends where it is dear: in the middle of a cache line.
-pub fn judge(rates: &[Carried]) -> Verdict {
-    let mut evidence = Vec::new();
-    for (at, slow) in rates.iter().enumerate().filter(|(_, slow)| !slow.is_own) {
-        let longer = rates[at + 1..].iter().filter(|longer| longer.pps > slow.pps * DIP);
-        if let Some(longer) = longer.max_by(|a, b| a.pps.total_cmp(&b.pps)) {
-            evidence.push(format!(
-                "frames of {} bytes: {}pps, less than the {}pps of {} bytes",
-                slow.frame,
-                scaled(slow.pps),
-                scaled(longer.pps),
-                longer.frame
-            ));
+/// same, and each time that both are sent in turns, the shorter one ends where it is dear: in the middle of a cache line.
+/// `rounds`: all sizes, then those that dip and what they dip below, again and again. What was not there each time is told
+/// apart.
+pub fn judge(rounds: &[Vec<Carried>]) -> (Verdict, Vec<String>) {
+    let (first, turns) = rounds.split_first().map_or((&[][..], rounds), |(first, turns)| (&first[..], turns));
+    let (mut evidence, mut unrepeated) = (Vec::new(), Vec::new());
+    for (slow, longer) in dips(first) {
+        let of = |round: &[Carried], frame: u32| round.iter().find(|carried| carried.frame == frame).copied();
+        let repeats = |round: &Vec<Carried>| {
+            let pair = of(round, slow.frame).zip(of(round, longer.frame));
+            pair.is_some_and(|(slow, longer)| slow.dips_below(&longer))
+        };
+        let said = format!(
+            "frames of {} bytes: {}pps, less than the {}pps of {} bytes",
+            slow.frame,
+            scaled(slow.pps),
+            scaled(longer.pps),
+            longer.frame
+        );
+        match turns.len() >= TURNS && turns.iter().all(repeats) {
+            true => evidence.push(said),
+            false => unrepeated.push(said),
         }
     }
     let bound = if evidence.is_empty() { Bound::Nothing } else { Bound::CacheLine };
-    Verdict { bound, evidence }
+    (Verdict { bound, evidence }, unrepeated)
+}
+
+impl Sweep {
+    /// What others used of the cores, at the size at which it was the most.
+    pub fn others(&self) -> Option<&Others> {
+        Others::worst_of(self.steps.iter().map(|step| &step.trial.others))
+    }
 }
 
 impl fmt::Display for Sweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(others) = self.others() {
+            writeln!(f, "{others}")?;
+        }
         writeln!(f, "{}, both directions on lines of {}bit/s", self.device, scaled(self.line_bps))?;
         if let Some(mode) = self.steps.first().and_then(|step| step.trial.device_mode.as_ref()) {
             writeln!(f, "{mode}")?;
@@ -136,8 +198,13 @@ impl fmt::Display for Sweep {
         if let Some(interrupted) = &self.interrupted {
             writeln!(f, "It was {interrupted}.")?;
         }
-        match self.verdict.bound {
-            Bound::CacheLine => writeln!(f, "Dips: {}", self.verdict.line()),
+        for dip in &self.unrepeated {
+            writeln!(f, "Not seen again each of {TURNS} times, so it has no name: {dip}")?;
+        }
+        let disturbed = self.steps.iter().find_map(|step| step.trial.verdict.why_no_result());
+        match (self.verdict.bound, disturbed) {
+            (Bound::CacheLine, _) => writeln!(f, "Dips, {TURNS} times again: {}", self.verdict.line()),
+            (_, Some(why)) => writeln!(f, "Dips: no result: {why}"),
             _ => writeln!(
                 f,
                 "No dips: of the sizes at which the device was at its limit, none is carried slower than a longer one."
@@ -156,7 +223,10 @@ mod tests {
             let carried = |&(frame, mpps): &(u32, f64)| Carried { frame, pps: mpps * 1e6, is_own: false };
             all.iter().map(carried).collect::<Vec<_>>()
         };
-        let found = judge(&mpps(&[(64, 21.7), (65, 8.2), (124, 10.8), (128, 16.1), (129, 8.9)]));
+        let turns = |first: Vec<Carried>| vec![first; 1 + TURNS];
+        let all = turns(mpps(&[(64, 21.7), (65, 8.2), (124, 10.8), (128, 16.1), (129, 8.9)]));
+        let (found, unrepeated) = judge(&all);
+        assert!(unrepeated.is_empty());
         assert_eq!(found.bound, Bound::CacheLine);
         assert_eq!(
             found.evidence,
@@ -166,12 +236,34 @@ mod tests {
             ]
         );
         // Bound by packets first, by bytes then.
-        let fine = judge(&mpps(&[(64, 20.0), (65, 19.8), (128, 19.9), (512, 4.6), (1518, 1.6)]));
+        let (fine, _) = judge(&turns(mpps(&[(64, 20.0), (65, 19.8), (128, 19.9), (512, 4.6), (1518, 1.6)])));
         assert_eq!((fine.bound, fine.evidence.len()), (Bound::Nothing, 0));
         // Of a size at which the load tester was at its limit nothing is known but that the device carries as much.
         let mut own = mpps(&[(64, 5.0), (65, 8.0), (128, 16.0)]);
         (own[0].is_own, own[2].is_own) = (true, true);
-        assert_eq!(judge(&own).evidence, ["frames of 65 bytes: 8 Mpps, less than the 16 Mpps of 128 bytes"]);
+        let (found, _) = judge(&turns(own));
+        assert_eq!(found.evidence, ["frames of 65 bytes: 8 Mpps, less than the 16 Mpps of 128 bytes"]);
+    }
+
+    #[test]
+    fn a_dip_that_does_not_repeat_has_no_name() {
+        let round = |short: f64, is_own: bool| {
+            let carried = |frame, pps, is_own| Carried { frame, pps, is_own };
+            vec![carried(65, short, is_own), carried(128, 16e6, false)]
+        };
+        let first = round(8e6, false);
+        for turns in [
+            // None, too few, once it was as fast, once the load tester was too slow, once it was not sent.
+            vec![],
+            vec![round(8e6, false); TURNS - 1],
+            vec![round(8e6, false), round(15.9e6, false), round(8e6, false)],
+            vec![round(8e6, false), round(8e6, false), round(8e6, true)],
+            vec![round(8e6, false), vec![], round(8e6, false)],
+        ] {
+            let (verdict, unrepeated) = judge(&[vec![first.clone()], turns].concat());
+            assert_eq!((verdict.bound, verdict.evidence.len(), unrepeated.len()), (Bound::Nothing, 0, 1));
+        }
+        assert_eq!(judge(&[]).1.len(), 0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::energy::Energy;
 use crate::load::WorkerLoad;
+use crate::others::Others;
 use crate::report::{INTERRUPT, Interval, Percentiles, Report, SamplePort, intervals};
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ pub struct Trial {
     /// How it is run, as far as it is known.
     #[serde(default)]
     pub device_mode: Option<String>,
+    /// What others used of the cores meanwhile.
+    #[serde(default)]
+    pub others: Others,
     pub profile: String,
     /// As it was asked for.
     pub rate: String,
@@ -112,6 +116,7 @@ impl Trial {
         Trial {
             device: report.device.clone(),
             device_mode: report.device_mode.clone(),
+            others: report.others.clone(),
             profile: report.profile.clone(),
             rate: report.rate.clone(),
             bidirectional,

@@ -36,6 +36,9 @@ pub fn page(sessions: &[Session]) -> String {
     out += "<meta name=\"viewport\" content=\"width=device-width\"><title>Load test</title>";
     out += "<link rel=\"icon\" href=\"data:,\">";
     let _ = writeln!(out, "<style>{STYLE}</style></head><body>\n<h1>Load test</h1>");
+    for session in sessions.iter().filter(|session| !session.others.during.is_empty()) {
+        let _ = writeln!(out, "<p class=\"small\">{}.</p>", escaped(&session.others.to_string()));
+    }
     let matrices: Vec<&Matrix> =
         tests(sessions, |test| if let Test::Matrix(matrix) = test { Some(matrix) } else { None });
     let ramps: Vec<&Ramp> = tests(sessions, |test| if let Test::Ramp(ramp) = test { Some(&**ramp) } else { None });
@@ -201,14 +204,15 @@ fn of_ramps(out: &mut String, ramps: &[&Ramp]) {
     *out += "<h2>Up to the line's rate</h2>\n<table><tr><th>device, profile</th><th>overload at</th><th>sent there</th><th>% of line</th>\
              <th>most that came</th><th>% of line</th><th>scaling</th><th>verdict</th></tr>\n";
     for ramp in ramps {
-        let at = |of: fn(&Overload) -> String| ramp.overload.as_ref().map_or(ramp.not_found().into(), of);
+        let at = |of: fn(&Overload) -> String| ramp.overload.as_ref().map_or(ramp.not_found(), of);
         let first = ramps
             .iter()
             .find(|other| other.total.device == ramp.total.device && other.total.profile == ramp.total.profile);
-        let scaling = first.filter(|first| first.max_pps > 0.0).map_or(1.0, |first| ramp.max_pps / first.max_pps);
+        let scaling = first.and_then(|first| ramp.scaling(first));
+        let scaling = scaling.map_or("no result".into(), |scaling| format!("{scaling:.2}"));
         let _ = writeln!(
             out,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}pps</td><td>{:.1}</td><td>{scaling:.2}</td><td class=\"words\" title=\"{}\">{}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}pps</td><td>{:.1}</td><td>{scaling}</td><td class=\"words\" title=\"{}\">{}</td></tr>",
             escaped(&name(ramp)),
             at(|at| format!("{:.1} s", at.at)),
             at(|at| format!("{}pps", scaled(at.sent_pps))),
@@ -240,10 +244,10 @@ fn of_ramps(out: &mut String, ramps: &[&Ramp]) {
 fn of_saturation(out: &mut String, found: &Saturation) {
     let _ = writeln!(
         out,
-        "<h2>One core of {}</h2>\n<p>{}pps at most, with {}: {}.</p>\n<table><tr><th>rate</th>\
+        "<h2>One core of {}</h2>\n<p>{} at most, with {}: {}.</p>\n<table><tr><th>rate</th>\
          <th>received</th><th>lost, %</th><th>cycles/packet</th><th>vectors/call</th><th>idle polls, %</th><th>verdict</th></tr>",
         escaped(&found.device),
-        scaled(found.max_pps()),
+        escaped(&found.most()),
         escaped(&found.profile),
         escaped(
             found
@@ -373,13 +377,15 @@ fn of_searches(out: &mut String, searches: &[&Search]) {
         let (way, ports) = if search.bidirectional { ("both ways", 2.0) } else { ("one way", 1.0) };
         let pps = |load: Option<f64>| load.map_or("none".into(), |load| format!("{}pps", scaled(load * ports)));
         for found in &search.found {
-            if !found.is_whole {
+            if let Some(why) = &found.no_result {
                 let _ = writeln!(
                     out,
-                    "<tr><td>{}, {}, {way}</td><td>{}</td><td class=\"words\" colspan=\"7\">no result: the search had not come to its end</td></tr>",
+                    "<tr><td>{}, {}, {way}</td><td>{}</td><td class=\"words\" colspan=\"7\">no result: {}{}</td></tr>",
                     escaped(&search.device),
                     escaped(&search.profile),
                     escaped(&found.goal.name),
+                    escaped(why),
+                    found.at_least.map_or(String::new(), |load| format!("; at least {}pps", scaled(load * ports))),
                 );
                 continue;
             }
@@ -395,7 +401,7 @@ fn of_searches(out: &mut String, searches: &[&Search]) {
                 pps(found.upper),
                 found.lower.map_or("-".into(), |load| format!("{:.1}", 100.0 * load / search.most_pps)),
                 found.trials,
-                if search.is_own(found) { "the load tester's own limit" } else { "" },
+                "",
             );
         }
         if let Some(mrr) = &search.mrr {

@@ -104,7 +104,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             Ok(matrix) => {
                 super::super::say(format!("{matrix}\n").as_bytes())?;
                 failed.extend(matrix.failure.iter().map(|why| format!("{device} was not tested to the end: {why}")));
-                session.tests.push(Test::Matrix(matrix));
+                session.add(Test::Matrix(matrix));
             }
             Err(error) => failed.push(format!("{device} is left out: {error}")),
         }

@@ -157,7 +157,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         let ramp = ramp::run(&mut bench, &plan, slope, &label, &mut watch).map_err(|error| error.to_string())?;
         drop(progress);
         eprint!("{}", summary(&ramp, ramps.first()));
-        session.tests.push(Test::Ramp(Box::new(ramp.clone())));
+        session.add(Test::Ramp(Box::new(ramp.clone())));
         ramps.push(ramp);
         let has_failed = ramps.last().is_some_and(|ramp| ramp.failure.is_some());
         if has_failed || interrupted.load(std::sync::atomic::Ordering::Relaxed) {
@@ -208,7 +208,8 @@ fn summary(ramp: &Ramp, first: Option<&Ramp>) -> String {
     let trial = &ramp.total;
     let label = if ramp.label.is_empty() { String::new() } else { format!(", {}", ramp.label) };
     let mut text = format!(
-        "{} through {}{label}: up to {} % of {}bit/s in {} s\n",
+        "{}\n{} through {}{label}: up to {} % of {}bit/s in {} s\n",
+        trial.others,
         trial.profile,
         trial.device,
         ramp.target,
@@ -226,14 +227,15 @@ fn summary(ramp: &Ramp, first: Option<&Ramp>) -> String {
             scaled(at.received_pps),
             100.0 * at.loss
         ),
-        None => ramp.not_found().into(),
+        None => ramp.not_found(),
     };
     text.extend(ramp.interrupted.iter().map(|interrupted| format!("  It was {interrupted}.\n")));
     text += &format!("  first loss above 0.1 %  {}\n", said(&ramp.first_loss));
     text += &format!("  and to the end          {}\n", said(&ramp.overload));
     text += &format!("  most that came          {}pps, {:.1} % of the line\n", scaled(ramp.max_pps), ramp.max_percent);
-    if let Some(first) = first.filter(|first| first.max_pps > 0.0) {
-        text += &format!("  to that with {}   {:.2} times\n", first.label, ramp.max_pps / first.max_pps);
+    if let Some(first) = first {
+        let scaling = ramp.scaling(first).map_or("no result".into(), |scaling| format!("{scaling:.2} times"));
+        text += &format!("  to that with {}   {scaling}\n", first.label);
     }
     text += &format!("  verdict                 {}\n", trial.verdict.line());
     text

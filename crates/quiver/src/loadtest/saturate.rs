@@ -51,7 +51,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         }
     }
     let failure = found.failure.clone();
-    session.tests.push(Test::Saturate(found));
+    session.add(Test::Saturate(found));
     options.common.kept.keep(&session)?;
     ended(failure.as_deref())
 }

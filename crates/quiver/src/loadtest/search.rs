@@ -106,7 +106,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         super::super::say(format!("Note: {note}\n").as_bytes())?;
     }
     let failure = found.failure.clone();
-    session.tests.push(Test::Search(Box::new(found)));
+    session.add(Test::Search(Box::new(found)));
     options.common.kept.keep(&session)?;
     ended(failure.as_deref())
 }

@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use loadtest::arithmetic::scaled;
 use loadtest::energy::Watts;
 use loadtest::method::Watch;
+use loadtest::others;
 use loadtest::page;
 use loadtest::port::{PortSpec, read_trex};
 use loadtest::profile::{Profile, shipped};
@@ -70,6 +71,10 @@ pub struct SetUp {
     /// the processor has meters that may be read (RAPL), they are read.
     #[arg(long, value_name = "IDLE,LOAD")]
     pub watts: Option<Watts>,
+    /// Percent of a core that others may use: beyond, loss and what was not sent tell nothing of the device, and there is no
+    /// result of them.
+    #[arg(long, default_value_t = others::LIMIT, value_name = "PERCENT", value_parser = percent)]
+    pub others: f64,
     /// Packet buffers of the load tester.
     #[arg(long, default_value_t = 32_768, value_name = "N")]
     pub buffers: u32,
@@ -83,6 +88,11 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 /// Why ports are refused.
 pub const OWN_PORTS: &str = "`--port' and `--config' are for a device behind them; this `--dut' has its own ports: leave \
                              `--dut' out, or write `--dut outside'";
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent: Option<f64> = text.trim_end_matches('%').parse().ok();
+    percent.filter(|percent| (0.0..=100.0).contains(percent)).ok_or_else(|| "percent, 0 to 100".into())
+}
 
 /// A rate that the lines of devices in this process have, which have none of their own.
 const ASSUMED_LINE: f64 = 10e9;
@@ -137,6 +147,7 @@ impl SetUp {
             buffers: self.buffers,
             accounts: true,
             watts: self.watts,
+            others: self.others,
         })
     }
 

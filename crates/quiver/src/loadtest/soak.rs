@@ -67,7 +67,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         super::super::say(format!("Note: {note}\n").as_bytes())?;
     }
     let failure = found.failure().map(String::from);
-    session.tests.push(Test::Soak(Box::new(found)));
+    session.add(Test::Soak(Box::new(found)));
     options.common.kept.keep(&session)?;
     ended(failure.as_deref())
 }

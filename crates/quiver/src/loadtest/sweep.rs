@@ -39,7 +39,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         super::super::say(format!("Note: {note}\n").as_bytes())?;
     }
     let failure = found.failure.clone();
-    session.tests.push(Test::Sweep(found));
+    session.add(Test::Sweep(found));
     options.common.kept.keep(&session)?;
     ended(failure.as_deref())
 }

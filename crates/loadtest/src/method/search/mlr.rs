@@ -80,9 +80,37 @@ pub struct Found {
     /// The bounds are as near as the goal says; else the search ended before they were.
     #[serde(default = "yes")]
     pub is_whole: bool,
+    /// Why there is no result; and what is known to be good all the same, in place of the bounds.
+    #[serde(default)]
+    pub no_result: Option<String>,
+    #[serde(default)]
+    pub at_least: Option<f64>,
     /// Trials of the loads that are its bounds, those for other goals among them, and their seconds.
     pub trials: usize,
     pub seconds: f64,
+}
+
+impl Found {
+    /// Of a goal that was not searched for.
+    pub fn none(goal: &Goal) -> Found {
+        Found {
+            goal: goal.clone(),
+            lower: None,
+            upper: None,
+            conditional_throughput: None,
+            is_whole: false,
+            no_result: None,
+            at_least: None,
+            trials: 0,
+            seconds: 0.0,
+        }
+    }
+
+    /// Says no bounds, and why.
+    pub fn withhold(&mut self, why: String) {
+        self.at_least = self.lower.take();
+        (self.upper, self.conditional_throughput, self.no_result) = (None, None, Some(why));
+    }
 }
 
 fn yes() -> bool {
@@ -190,6 +218,8 @@ pub fn search<E>(
             upper,
             conditional_throughput: lower.map(|load| conditional_throughput(goal, &trials, load)),
             is_whole,
+            no_result: None,
+            at_least: None,
             trials: own.len(),
             seconds: own.iter().fold(0.0, |sum, trial| sum + trial.seconds),
             goal: goal.clone(),

@@ -8,6 +8,7 @@ pub mod recovery;
 
 use super::Watch;
 use crate::arithmetic::{scaled, significant};
+use crate::others::Others;
 use crate::program::{Program, mix_of};
 use crate::rate::Rate;
 use crate::report::{Percentiles, Report};
@@ -56,6 +57,12 @@ pub struct Search {
     pub device_mode: Option<String>,
     pub profile: String,
     pub bidirectional: bool,
+    /// What others used of the cores, in the trial in which it was the most.
+    #[serde(default)]
+    pub others: Others,
+    /// Why the search was given up: others used the machine.
+    #[serde(default)]
+    pub no_result: Option<String>,
     pub line_bps: f64,
     /// What the line carries of this profile.
     pub most_pps: f64,
@@ -106,6 +113,8 @@ struct Trials<'a, 'b> {
     unsent: f64,
     own_limit: Option<f64>,
     count: usize,
+    others: Option<Others>,
+    no_result: Option<String>,
 }
 
 /// Of what was due.
@@ -117,12 +126,15 @@ impl Trials<'_, '_> {
     /// Somebody wants it to end, or the device went away.
     fn has_ended(&mut self) -> bool {
         // Who asks has more to do.
-        self.watch.stops(true) || self.watch.failure.is_some()
+        self.watch.stops(true) || self.watch.failure.is_some() || self.no_result.is_some()
     }
 
     /// One run, as so large a part of what is being done. None: it has ended.
     fn part(&mut self, plan: &Plan, name: &str, done: f64, part: f64) -> Result<Option<Report>, TestError> {
         let report = self.watch.part(self.bench, plan, name, done, part)?;
+        if let Some(report) = &report {
+            self.others = Others::worst_of(self.others.iter().chain([&report.others])).cloned();
+        }
         Ok(report.filter(|_| !self.watch.is_interrupted()))
     }
 
@@ -134,8 +146,15 @@ impl Trials<'_, '_> {
             let name = format!("trial {} at {}pps", self.count, scaled(load));
             let Some(report) = self.part(&plan, &name, 0.0, 1.0)? else { break };
             let is_kept = not_sent(&report) <= self.unsent;
-            if !is_kept && attempt < TRIES {
+            let has_lost = report.ports.iter().any(|port| port.counts.lost_packets > 0);
+            // Loss may be the machine's, where others use it; that all came is true all the same.
+            let disturbed = report.others.excess().filter(|_| has_lost || !is_kept);
+            if (!is_kept || disturbed.is_some()) && attempt < TRIES {
                 continue;
+            }
+            if disturbed.is_some() {
+                self.no_result = disturbed;
+                break;
             }
             let count = |of: fn(&crate::report::Counts) -> u64| {
                 report.ports.iter().map(|port| of(&port.counts)).sum::<u64>() as f64
@@ -162,8 +181,13 @@ impl Trials<'_, '_> {
         for attempt in 1.. {
             let Some(report) = self.part(&plan, name, done, 0.0)? else { break };
             let is_kept = not_sent(&report) <= self.unsent;
-            if is_kept || attempt == TRIES {
-                let is_whole = report.ports.iter().all(|port| port.counts.lost_packets == 0);
+            let is_whole = report.ports.iter().all(|port| port.counts.lost_packets == 0);
+            let disturbed = report.others.excess().filter(|_| !is_whole || !is_kept);
+            if disturbed.is_some() && attempt == TRIES {
+                self.no_result = disturbed;
+                break;
+            }
+            if disturbed.is_none() && (is_kept || attempt == TRIES) {
                 // What was not sent cannot be said to come through.
                 return Ok(Some((is_whole && is_kept, is_kept)));
             }
@@ -209,6 +233,7 @@ impl Trials<'_, '_> {
             let report = self.bench.run(&plan, &mut fall)?;
             self.watch.note(&report);
             self.watch.failure = report.failure().map(String::from);
+            self.no_result = report.others.excess();
             if self.has_ended() {
                 break;
             }
@@ -246,12 +271,23 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
     let least = (most * LEAST).max(LEAST_PACKETS / shortest).min(most);
     let device_mode = bench.device_mode();
     watch.begin();
-    let mut trials = Trials { bench: &mut bench, plan, watch, unsent: wanted.unsent, own_limit: None, count: 0 };
+    let mut trials = Trials {
+        bench: &mut bench,
+        plan,
+        watch,
+        unsent: wanted.unsent,
+        own_limit: None,
+        count: 0,
+        others: None,
+        no_result: None,
+    };
     let mut search = Search {
         device: plan.device.to_string(),
         device_mode,
         profile: plan.profile.name.clone(),
         bidirectional: plan.is_bidirectional,
+        others: Others::default(),
+        no_result: None,
         line_bps: line,
         most_pps: most,
         mrr: None,
@@ -273,6 +309,11 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
             let part = 1.0 / MRR_TRIALS as f64;
             let name = "maximum receive rate";
             let Some(report) = trials.part(&plan, name, rates.len() as f64 * part, part)? else { break };
+            trials.no_result = report.others.excess();
+            if trials.no_result.is_some() {
+                rates.clear();
+                break;
+            }
             rates.push(report.ports.iter().map(|port| port.received_pps).sum::<f64>());
         }
         search.mrr = Mrr::of(&rates);
@@ -311,6 +352,25 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
         search.recovery = Some(trials.recovery(most, throughput, length)?).filter(|found| !found.times.is_empty());
     }
     search.own_limit = trials.own_limit;
+    search.no_result = trials.no_result;
+    search.others = trials.others.unwrap_or_default();
+    let missing = wanted.goals.iter().skip(search.found.len()).filter(|_| search.no_result.is_some());
+    search.found.extend(missing.map(Found::none));
+    let (own_limit, ports) = (search.own_limit, search.ports());
+    for found in &mut search.found {
+        // Above it the load tester sent too little: it cannot say what the device does there.
+        let is_own = |upper: f64| own_limit.filter(|limit| *limit <= upper * (1.0 + 1e-6));
+        let own = found.upper.and_then(is_own);
+        if !found.is_whole {
+            let ended = || "the search had not come to its end".to_string();
+            found.withhold(search.no_result.clone().unwrap_or_else(ended));
+        } else if let Some(limit) = own {
+            let limit = scaled(limit * ports);
+            found.withhold(format!(
+                "the load tester itself did not keep {limit}pps: its machine or its ports were too slow"
+            ));
+        }
+    }
     search.interrupted = watch.interruption();
     search.failure = watch.failure.take();
     Ok(search)
@@ -329,16 +389,11 @@ impl Search {
     fn ports(&self) -> f64 {
         if self.bidirectional { 2.0 } else { 1.0 }
     }
-
-    /// Whether what was found is the load tester's own limit.
-    pub fn is_own(&self, found: &Found) -> bool {
-        let upper = found.upper.unwrap_or(self.most_pps);
-        self.own_limit.is_some_and(|limit| limit <= upper)
-    }
 }
 
 impl fmt::Display for Search {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.others)?;
         let way = if self.bidirectional { "both directions, figures of both together" } else { "one direction" };
         writeln!(
             f,
@@ -353,6 +408,9 @@ impl fmt::Display for Search {
         if let Some(interrupted) = &self.interrupted {
             writeln!(f, "It was {interrupted}.")?;
         }
+        if let Some(why) = &self.no_result {
+            writeln!(f, "The search was given up: {why}. '--others' says how much they may use.")?;
+        }
         if let Some(mrr) = &self.mrr {
             writeln!(
                 f,
@@ -366,14 +424,12 @@ impl fmt::Display for Search {
             let goal = &found.goal;
             let pps =
                 |load: Option<f64>| load.map_or("none".into(), |load| format!("{}pps", scaled(load * self.ports())));
-            if !found.is_whole {
-                writeln!(
-                    f,
-                    "{:<9} no result: the search had not come to its end; good was {}, too much {}",
-                    goal.name,
-                    pps(found.lower),
-                    pps(found.upper)
-                )?;
+            if let Some(why) = &found.no_result {
+                let good = found.at_least.map_or(String::new(), |load| {
+                    let loss = significant(100.0 * goal.loss_ratio);
+                    format!("; {} came through with a loss of {loss} % at most", pps(Some(load)))
+                });
+                writeln!(f, "{:<9} no result: {why}{good}", goal.name)?;
                 continue;
             }
             writeln!(
@@ -387,9 +443,6 @@ impl fmt::Display for Search {
                 found.trials,
                 found.seconds,
             )?;
-            if self.is_own(found) {
-                writeln!(f, "          The load tester did not keep this rate itself: the device may carry more.")?;
-            }
         }
         if !self.latency.is_empty() {
             writeln!(
