@@ -11,7 +11,7 @@ use super::route::{MAX_PATHS, Path, Source, TableIndex, Way};
 use super::table::{Fib, Key, Table};
 use super::vrf::TableError;
 use crate::{Error, Router};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tables::{Leaf, fib4, fib6};
 use wire::{Family, Prefix};
 
@@ -375,7 +375,7 @@ impl Router {
         for paths in &batch.lists {
             let wanted =
                 ListRef { of: Of::Prefixes(family), table, host: None, holds_itself: source == Source::OnLink, paths };
-            match self.acquire_list(wanted) {
+            match self.acquire_list(wanted, None) {
                 Ok(id) => ids.push(id),
                 Err(error) => {
                     ids.into_iter().for_each(|id| self.drop_unused(id));
@@ -383,7 +383,45 @@ impl Router {
                 }
             }
         }
-        Ok(Prepared { batch, hosts, ids })
+        match self.keep_flows(source, &mut batch, &mut ids) {
+            Ok(()) => Ok(Prepared { batch, hosts, ids }),
+            Err(error) => {
+                ids.into_iter().for_each(|id| self.drop_unused(id));
+                Err(error)
+            }
+        }
+    }
+
+    /// Has prefixes that have several paths, and get several, follow lists that leave their flows where they are: one more
+    /// number in the batch for each list that they come from.
+    fn keep_flows(&mut self, source: Source, batch: &mut Batch, ids: &mut Vec<ListId>) -> Result<(), Error> {
+        let (table, family) = (batch.table, batch.family());
+        let spreads: Vec<bool> = ids.iter().map(|id| self.ip.lists.get(*id).members.len() > 1).collect();
+        if !spreads.contains(&true) {
+            return Ok(());
+        }
+        let mut numbers: HashMap<(u32, ListId), u32> = HashMap::new();
+        let mut from: Vec<(u32, ListId)> = Vec::new();
+        let ip = &self.ip;
+        of_either!(&mut batch.changes, changes => {
+            for (key, change) in changes.iter_mut().filter(|(_, change)| spreads.get(*change as usize) == Some(&true)) {
+                let Some(before) = ip.list_before(table, key.prefix(), source) else { continue };
+                if before == ids[*change as usize] || ip.lists.spread(before).buckets.len() < 2 {
+                    continue;
+                }
+                *change = *numbers.entry((*change, before)).or_insert_with_key(|came| {
+                    from.push(*came);
+                    (ids.len() + from.len() - 1) as u32
+                });
+            }
+        });
+        for (number, before) in from {
+            let paths = &batch.lists[number as usize];
+            let holds_itself = source == Source::OnLink;
+            let wanted = ListRef { of: Of::Prefixes(family), table, host: None, holds_itself, paths };
+            ids.push(self.acquire_list(wanted, Some(before))?);
+        }
+        Ok(())
     }
 
     fn carry_out(&mut self, source: Source, prepared: Prepared) -> Outcome {

@@ -197,6 +197,13 @@ impl Ip {
         value.into_iter().flat_map(|value| self.several.shares(Entry(value)))
     }
 
+    /// The list that a source has for a prefix; when it has none, the one that the prefix's packets follow now.
+    pub(super) fn list_before(&self, table: TableIndex, prefix: Prefix, source: Source) -> Option<ListId> {
+        let own = self.shares(table, prefix).find(|share| share.source == source);
+        let used = || self.shares(table, prefix).find(|share| self.lists.leaf(share.list) != Leaf::MISS);
+        own.or_else(used).map(|share| share.list)
+    }
+
     /// Lists of the routes around an address, the longest prefix first.
     pub(super) fn lists_around(&self, (address, table): Hop) -> Vec<ListId> {
         let mut lists = Vec::new();
@@ -602,7 +609,8 @@ impl Router {
         if has_limit && fib.len() >= limit && fib.get(prefix).is_none() {
             return Err(TableError::Limit { id: self.ip.id_of(table), limit }.into());
         }
-        let list = self.acquire_list(list_ref(table, prefix, source, &paths))?;
+        let before = self.ip.list_before(table, prefix, source);
+        let list = self.acquire_list(list_ref(table, prefix, source, &paths), before)?;
         // Fewer paths are never refused: the route waits for a next hop.
         if is_more && self.ip.lists.get(list).is_recursive && self.leads_over(list, table, prefix) {
             self.drop_unused(list);

@@ -1,6 +1,9 @@
 //! Lists of paths, each kept once however many prefixes share it. What a list resolves to, its leaf, is what all
 //! its prefixes lead to: when a next hop moves, the list's forwarding object changes, and not a million routes.
+//! Of the same paths there may be a few lists (*variants*) that spread flows differently: those of prefixes that came from
+//! other paths, and whose flows are to stay where they were ([`super::balance`]).
 
+use super::balance::Spread;
 use super::route::{Hop, LabelTableIndex, Path, TableIndex};
 use graph::InterfaceIndex;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -98,7 +101,7 @@ pub(crate) struct ListRef<'a> {
 }
 
 impl ListKey {
-    fn as_ref(&self) -> ListRef<'_> {
+    pub fn as_ref(&self) -> ListRef<'_> {
         let ListKey { of, table, host, holds_itself, ref paths } = *self;
         ListRef { of, table, host, holds_itself, paths }
     }
@@ -147,9 +150,21 @@ pub(crate) struct PathLists {
 }
 
 impl PathLists {
-    pub fn find(&self, wanted: &ListRef<'_>) -> Option<ListId> {
-        let is_it = |id: &ListId| self.get(*id).key.as_ref() == *wanted;
-        self.known.find(self.hasher.hash_one(wanted), is_it).copied()
+    /// The lists of these paths.
+    pub fn variants(&self, wanted: &ListRef<'_>) -> impl Iterator<Item = ListId> {
+        let alike = self.known.iter_hash(self.hasher.hash_one(wanted)).copied();
+        alike.filter(|id| self.get(*id).key.as_ref() == *wanted)
+    }
+
+    /// Over which single paths a list spreads flows; one takes them all.
+    pub(super) fn spread(&self, id: ListId) -> Spread<'_> {
+        let PathList { members, balance, .. } = self.get(id);
+        let buckets = match (balance, &members[..]) {
+            (Some((_, buckets)), _) => buckets,
+            (None, [(leaf, _)]) => std::slice::from_ref(leaf),
+            _ => &[],
+        };
+        Spread { members, buckets }
     }
 
     pub fn len(&self) -> usize {

@@ -8,7 +8,7 @@
 //! over: forwarding objects do not lead to each other, and a packet looks at two at most.
 
 use super::adjacency::{AdjacencyKey, Inside};
-use super::balance;
+use super::balance::{self, Spread};
 use super::control::{Ip, leaf_of, way_of};
 use super::entry::Entry;
 use super::hops::insisted;
@@ -101,17 +101,37 @@ impl Ip {
         needed
     }
 
+    /// A list of these paths that there is, and that suits whatever had the list `before`.
+    fn known_list(&self, wanted: &ListRef<'_>, before: Option<ListId>) -> Option<ListId> {
+        if before.is_some_and(|before| self.lists.get(before).key.as_ref() == *wanted) {
+            return before;
+        }
+        let past = before.map(|before| self.lists.spread(before)).unwrap_or_default();
+        let mut variants = self.lists.variants(wanted);
+        let first = variants.next()?;
+        // One path takes all that comes, whoever had it.
+        if past.buckets.len() < 2 || self.lists.get(first).balance.is_none() {
+            return Some(first);
+        }
+        let variants: Vec<_> =
+            [first].into_iter().chain(variants).map(|id| (id, self.lists.spread(id).buckets)).collect();
+        balance::that_fits(&variants, &self.lists.get(first).members, past)
+    }
+
     fn leads_through(&self, list: ListId, hop: Hop) -> bool {
         self.needed_by(list).iter().any(|(needed, _)| *needed == hop)
     }
 }
 
 impl Router {
-    /// The list of these paths, made and resolved when it is not known.
-    pub(crate) fn acquire_list(&mut self, wanted: ListRef<'_>) -> Result<ListId, Error> {
-        if let Some(id) = self.ip.lists.find(&wanted) {
+    /// A list of these paths for a prefix, a label or a tunnel that had the list `before`: flows stay on the paths that both
+    /// have. Made and resolved when there is none that does so.
+    pub(crate) fn acquire_list(&mut self, wanted: ListRef<'_>, before: Option<ListId>) -> Result<ListId, Error> {
+        if let Some(id) = self.ip.known_list(&wanted, before) {
             return Ok(id);
         }
+        let past = before.map(|before| self.ip.lists.spread(before)).unwrap_or_default();
+        let (past_members, past_buckets) = (past.members.to_vec(), past.buckets.to_vec());
         let key = wanted.to_key();
         let mut held = Vec::new();
         for neighbour in insisted(&key) {
@@ -126,7 +146,7 @@ impl Router {
             return Err(Error::TooManyPathLists);
         };
         self.ip.dependents.add(id, &key);
-        match self.refresh_list(id) {
+        match self.refresh_list_from(id, Spread { members: &past_members, buckets: &past_buckets }) {
             Ok(_) => Ok(id),
             Err(error) => {
                 self.drop_unused(id);
@@ -245,19 +265,29 @@ impl Router {
 
     /// Resolves a list as things are, and has its prefixes lead there.
     fn refresh_list(&mut self, id: ListId) -> Result<Changed, Error> {
+        self.refresh_list_from(id, Spread::default())
+    }
+
+    /// The same of a list that is new, whose first prefix had its flows spread over `past`.
+    fn refresh_list_from(&mut self, id: ListId, past: Spread<'_>) -> Result<Changed, Error> {
         let key = self.ip.lists.get(id).key.clone();
         let Found { members, is_recursive, moved } = self.members_of(&key)?;
         let list = self.ip.lists.get(id);
         let stood = self.ip.may_carry(id);
         let (leaf_before, balance_before) = (self.ip.lists.leaf(id), list.balance.clone());
         let members_changed = list.members != members;
+        let members_before = list.members.clone();
+        let past = match &balance_before {
+            Some((_, buckets)) => Spread { members: &members_before, buckets },
+            None => past,
+        };
         let (leaf, balance) = match &members[..] {
             [] => (Leaf::MISS, None),
             [(leaf, _)] if key.paths.len() == 1 && !is_recursive => (*leaf, None),
             // Where a label leads is soon written anew.
             [(leaf, _)] if key.of.family().is_none() => (*leaf, None),
             _ if !members_changed && balance_before.is_some() => (leaf_before, balance_before.clone()),
-            _ => match self.balance_over(&members, balance_before.as_ref()) {
+            _ => match self.balance_over(&members, balance_before.as_ref(), past) {
                 Ok((object, buckets)) => (Leaf::new(kind::LOAD_BALANCE, object), Some((object, buckets))),
                 Err(full) => {
                     members.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
@@ -295,8 +325,9 @@ impl Router {
         &mut self,
         members: &[(Leaf, f64)],
         before: Option<&(u32, Vec<Leaf>)>,
+        past: Spread<'_>,
     ) -> Result<(u32, Vec<Leaf>), ObjectsFull> {
-        let buckets = balance::buckets(members, before.map_or(&[], |(_, buckets)| buckets));
+        let buckets = balance::buckets(members, past);
         match before {
             Some((object, known)) if *known == buckets => Ok((*object, buckets)),
             Some((object, _)) if buckets.len() <= self.ip.objects.room(*object) => {

@@ -104,8 +104,12 @@ impl crate::ip::control::Ip {
 
     /// The paths of a label.
     pub(crate) fn label_paths(&self, table: LabelTableIndex, key: LabelKey) -> Option<&[Path]> {
-        let route = self.labels.get(table)?.get(key)?;
-        Some(&self.lists.get(route.list).key.paths)
+        self.label_list(table, key).map(|list| &*self.lists.get(list).key.paths)
+    }
+
+    /// The list of a label.
+    fn label_list(&self, table: LabelTableIndex, key: LabelKey) -> Option<ListId> {
+        self.labels.get(table)?.get(key).map(|route| route.list)
     }
 
     /// Gives a label another list, or none: table, users and what lookups find. The list that it had.
@@ -227,7 +231,7 @@ impl Router {
         paths: Vec<Path>,
     ) -> Result<(), Error> {
         self.check_label_paths(key, &paths)?;
-        let list = self.acquire_list(list_ref(table, key, &paths))?;
+        let list = self.acquire_list(list_ref(table, key, &paths), self.ip.label_list(table, key))?;
         let before = self.ip.put_label(table, key, source, Some(list));
         before.filter(|before| *before != list).into_iter().for_each(|before| self.drop_unused(before));
         Ok(())
@@ -281,16 +285,26 @@ impl Router {
     pub fn change_labels(&mut self, table: LabelTableIndex, source: Source, batch: LabelBatch) -> Result<(), Error> {
         let LabelBatch { lists, changes } = batch;
         // At the bottom or not, a list is another.
-        let mut ids: BTreeMap<(usize, bool), ListId> = BTreeMap::new();
+        let mut ids: BTreeMap<(usize, bool, Option<ListId>), ListId> = BTreeMap::new();
+        let mut wanted = Vec::with_capacity(changes.len());
         for (key, list) in &changes {
-            let Some(list) = *list else { continue };
-            if ids.contains_key(&(list, key.is_bottom())) && table::is_free(key.label()) {
+            let Some(list) = *list else {
+                wanted.push(None);
+                continue;
+            };
+            let before = self.ip.label_list(table, *key);
+            let kind = (list, key.is_bottom(), before);
+            if let Some(known) = ids.get(&kind).filter(|_| table::is_free(key.label())) {
+                wanted.push(Some(*known));
                 continue;
             }
             let paths = &lists[list];
             let checked = self.check_label_paths(*key, paths);
-            match checked.and_then(|()| self.acquire_list(list_ref(table, *key, paths))) {
-                Ok(id) => drop(ids.insert((list, key.is_bottom()), id)),
+            match checked.and_then(|()| self.acquire_list(list_ref(table, *key, paths), before)) {
+                Ok(id) => {
+                    ids.insert(kind, id);
+                    wanted.push(Some(id));
+                }
                 Err(error) => {
                     ids.into_values().for_each(|id| self.drop_unused(id));
                     return Err(error);
@@ -298,8 +312,7 @@ impl Router {
             }
         }
         let mut gone: BTreeSet<ListId> = ids.values().copied().collect();
-        for (key, list) in changes {
-            let list = list.map(|list| ids[&(list, key.is_bottom())]);
+        for ((key, _), list) in changes.into_iter().zip(wanted) {
             gone.extend(self.ip.put_label(table, key, source, list));
         }
         gone.into_iter().for_each(|list| self.drop_unused(list));

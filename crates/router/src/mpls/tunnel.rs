@@ -184,7 +184,8 @@ impl Router {
         if paths.iter().any(|path| path.way.interface() == Some(index)) {
             return Err(MplsError::TunnelIntoItself.into());
         }
-        let list = self.acquire_list(list_ref(index, &paths))?;
+        let before = self.ip.tunnels.get(&index).copied();
+        let list = self.acquire_list(list_ref(index, &paths), before)?;
         let before = self.ip.tunnels.insert(index, list);
         if before != Some(list) {
             self.ip.lists.add_user(list, || User::Tunnel(index));

@@ -48,6 +48,7 @@ mod reassembly;
 mod reassembly6;
 mod recursion;
 mod redirect6;
+mod resilience;
 mod router_advertisement;
 mod routes;
 mod source;
