@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lab import QUIVER, run, wait_until
+from lab import QUIVER, CommandFailed, run, wait_until
 
 
 def refusal(tmp_path, text):
@@ -122,3 +122,70 @@ def test_in_the_background_it_answers_when_the_command_returns(lab, tmp_path):
     assert os.getpgid(pid) == pid, "a ^C at the terminal would end it"
     os.kill(pid, signal.SIGTERM)
     wait_until(lambda: not socket.exists(), "it has ended")
+
+
+def test_a_startup_config_that_executes_other_files_is_carried_out_as_vpp_does(lab, tmp_path):
+    """In VPP `startup-config` and `exec` are one key: scripts under either name execute others, and show things."""
+    inner = tmp_path / "setup.tmpl"
+    inner.write_text("set int ip address loop0 203.0.113.1/24\n")
+    script = tmp_path / "setup.gate"
+    script.write_text(
+        "comment { towards the provider }\ncreate loopback interface\nset int ip address loop0 198.51.100.1/24\n"
+        f"exec {inner}\nshow int\nset int state loop0 up\n"
+    )
+    before = script.read_text()
+    router = lab.router(unix=f"startup-config {script}")
+    wait_until(lambda: "startup commands of" in router.log(), "the script is done")
+    assert "loop0 (up):\n  L3 198.51.100.1/24\n  L3 203.0.113.1/24" in router.cli("show interface address")
+    assert f"{script}:4: `exec {inner}': the file is a script" in router.log()
+    # `save' would write a list of statements over it.
+    with pytest.raises(CommandFailed, match="no file to save to"):
+        router.cli("save")
+    assert script.read_text() == before
+
+
+def test_what_has_no_effect_is_said_before_it_goes_to_the_background(lab, tmp_path):
+    config = tmp_path / "startup.conf"
+    socket, number = tmp_path / "cli.sock", tmp_path / "pid"
+    config.write_text(
+        f"unix {{ cli-listen {socket} log {tmp_path}/log pidfile {number} gid no-such-group }}\n"
+        "dpdk { dev 0000:01:00.0 { name e0 } }\nethernet { default-mtu 9000 }\n"
+    )
+    said = lab.host("router").run(QUIVER, "run", "--config", config)
+    assert "quiver: warning: dpdk: this version has no DPDK driver: 0000:01:00.0 (e0) will not exist" in said.stderr
+    assert "quiver: warning: ethernet: this version has no such section" in said.stderr
+    assert "quiver: warning: " in said.stderr and "gid no-such-group: no such group" in said.stderr
+    assert "this version has no DPDK driver" in (tmp_path / "log").read_text()
+    os.kill(int(number.read_text()), signal.SIGTERM)
+    wait_until(lambda: not socket.exists(), "it ended")
+
+
+def in_a_run_of_its_own(script):
+    """A script of the shell where `/run` is empty and nobody listens anywhere."""
+    text = f"mount -t tmpfs none /run; mkdir -p /run/vpp /run/q; Q={QUIVER}; {script}"
+    return run("unshare", "-m", "-n", "--propagation", "private", "bash", "-c", text, check=False, timeout=60)
+
+
+@pytest.mark.skipif(os.path.realpath("/var/run") != "/run", reason="/var/run is no link to /run")
+def test_a_socket_below_var_run_is_the_one_that_vppctl_looks_for():
+    done = in_a_run_of_its_own(
+        "echo 'unix { nodaemon log /run/log runtime-dir /run/q cli-listen /var/run/vpp/cli.sock }' > /run/c;"
+        "$Q run -c /run/c & for i in $(seq 200); do $Q cli -s /run/vpp/cli.sock show version > /dev/null 2>&1 && break; "
+        "sleep 0.1; done; kill $!; wait $!; cat /run/log"
+    )
+    assert "commands on /var/run/vpp/cli.sock" in done.stdout and "not listening" not in done.stdout
+
+
+@pytest.mark.parametrize("place", ["/run/vpp/cli.sock", "/run/q/cli.sock"])
+def test_the_client_finds_the_socket_that_the_router_listens_on(place):
+    done = in_a_run_of_its_own(
+        f"echo 'unix {{ nodaemon log /run/log runtime-dir /run/q cli-listen {place} }}' > /run/c;"
+        "$Q run -c /run/c & for i in $(seq 200); do $Q cli show version && break; sleep 0.1; done; kill $!; wait $!"
+    )
+    assert done.stdout.startswith("quiver v"), done.stdout + done.stderr
+
+
+def test_where_nobody_listens_the_usual_socket_is_named():
+    done = in_a_run_of_its_own("$Q cli show version")
+    assert done.returncode == 1 and "no router answers on /run/quiver/cli.sock" in done.stderr
+    assert "is `quiver run' running?" in done.stderr

@@ -3,7 +3,7 @@
 //! One command in the arguments, a batch from a file or standard input, or a person at a
 //! terminal (`terminal.rs`). Only the last gets prompts, colours and pages.
 
-use crate::reach::{connect, default_socket, settle};
+use crate::reach::{connect, found_socket, settle};
 use crate::terminal;
 use command::Format;
 use control::CliClient;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// The router's CLI socket.
+    /// The router's CLI socket; without it the one that a running router listens on is looked for.
     #[arg(short, long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Answers as JSON.
@@ -36,7 +36,7 @@ pub struct Options {
 /// # Errors
 /// What failed, in words; empty when it has been printed already.
 pub fn run(options: &Options) -> Result<(), String> {
-    let socket = options.socket.clone().unwrap_or_else(default_socket);
+    let socket = options.socket.clone().unwrap_or_else(found_socket);
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if options.command.is_empty() && options.file.is_none() && !options.json && at_terminal {
         return terminal::interact(&socket);

@@ -5,7 +5,7 @@
 //! else from the grammar, which this program has too.
 
 use crate::daemon::grammar;
-use crate::reach::default_socket;
+use crate::reach::found_socket;
 use clap_complete::Shell;
 use command::Format;
 use control::CliClient;
@@ -42,7 +42,7 @@ pub fn script(arguments: &clap::Command) -> Result<(), String> {
 /// Prints the words that complete a command, one a line.
 pub fn run(options: &Options) -> Result<(), String> {
     let line = options.words.join(" ");
-    let socket = options.socket.clone().unwrap_or_else(default_socket);
+    let socket = options.socket.clone().unwrap_or_else(found_socket);
     let words = from_router(&socket, &line).unwrap_or_else(|| from_grammar(&line));
     let mut text = words.join("\n");
     if !text.is_empty() {

@@ -4,14 +4,14 @@
 //! time, commands, what workers report, and what is due. Each worker has a thread of its
 //! own that never waits for it.
 
-use command::{CommandSet, Files, Format};
+use command::{CommandLine, CommandSet, Files, Format, complete_lines};
 use control::startup::{LogLevel, PageSize, StartupConfig};
 use control::{CliClient, CliServer, Executor, Manners, add_session_commands, exec};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use router::inspect::VERSION;
 use router::logging::{By, ClassSettings, Level, Logging};
 use router::{Options, Router};
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -27,6 +27,8 @@ use crate::{cores, crash, log_sink, notify, show_config, signals};
 
 /// Where VPP's own `vppctl` looks.
 const VPP_SOCKET: &str = "/run/vpp/cli.sock";
+/// Longest file that is looked at for being a script, in bytes.
+const LONGEST_SCRIPT: u64 = 64 << 20;
 /// How long the background process may take until it answers.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -46,6 +48,9 @@ pub fn run(config: Option<&Path>, foreground: bool) -> Result<(), String> {
         return run_in_background(file, &config);
     }
     let _last_lines = log_sink::LastLines;
+    if config.unix.log.is_some() && std::io::stderr().is_terminal() {
+        say(&foreseen(&config));
+    }
     // Who has no standard error to look at has the log.
     serve(&config, config_file).inspect_err(|error| {
         if config.unix.log.is_some() {
@@ -63,6 +68,8 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
     if config.unix.log.is_none() {
         eprintln!("quiver: nothing of the log is kept in the background: set `unix {{ log FILE }}'");
     }
+    // Whoever starts it is told here: the process that runs has a log at most.
+    say(&foreseen(config));
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = std::process::Command::new(program)
         .args(["run", "--foreground", "--config"])
@@ -112,10 +119,26 @@ fn start_log(logging: &Arc<Logging>, config: &StartupConfig) -> Result<(), Strin
             log::warn!("{}", config.complaint(&format!("logging class {}", class.name), error.to_string()));
         }
     }
-    for warning in &config.warnings {
+    for warning in foreseen(config) {
         log::warn!("{warning}");
     }
     Ok(())
+}
+
+/// What of the configuration has no effect, or another one, as far as it shows before the router is there.
+fn foreseen(config: &StartupConfig) -> Vec<String> {
+    let mut warnings = config.warnings.clone();
+    if config.buffers.default_data_size as usize != graph::buffer::DATA_SIZE {
+        warnings.push(format!("buffers: data-size is {} in this version", graph::buffer::DATA_SIZE));
+    }
+    warnings.extend(surroundings::group(config).err());
+    warnings
+}
+
+fn say(warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("quiver: warning: {warning}");
+    }
 }
 
 fn level(level: LogLevel) -> Level {
@@ -169,11 +192,22 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     router.files = files(config)?;
     router.config.startup = config.unix.startup_config.clone();
     router.pace.set_between(|_| notify::alive());
-    router.pace.begin("saved configuration");
-    let restored = restore(&mut router);
-    router.pace.end();
 
     let commands = Arc::new(all_commands(config, config_file));
+    let script = config.unix.startup_config.as_deref().filter(|file| is_script(&commands, file));
+    let restored = match script {
+        Some(_) => {
+            router.config.startup = None;
+            Restored::Nothing
+        }
+        None => {
+            router.pace.begin("saved configuration");
+            let restored = restore(&mut router);
+            router.pace.end();
+            restored
+        }
+    };
+
     let (requests, incoming) = bounded(64);
     let desk: Arc<dyn Executor> = Arc::new(Desk {
         commands: commands.clone(),
@@ -181,11 +215,11 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
         files: router.files.clone(),
         manners: manners(config, &restored),
     });
-    let mut servers = open_sockets(config, surroundings::group(config), &desk)?;
+    let mut servers = open_sockets(config, surroundings::group(config).ok().flatten(), &desk)?;
     let pid_file = config.unix.pidfile.as_deref().map(PidFile::write).transpose();
     let _pid_file = pid_file.map_err(|error| config.complaint("unix pidfile", error).to_string())?;
     log::info!("quiver v{VERSION} runs; commands on {}", config.unix.cli_listen.display());
-    start_up(config, desk, restored);
+    start_up(config, script, desk, restored);
     if config.unix.interactive {
         converse(&config.unix.cli_listen, stop)?;
     }
@@ -261,9 +295,6 @@ fn manners(config: &StartupConfig, restored: &Restored) -> Manners {
 /// Names what the configuration asks for and this version does otherwise.
 fn warn_of_limits(config: &StartupConfig, router: &Router) {
     let buffers = &config.buffers;
-    if buffers.default_data_size as usize != graph::buffer::DATA_SIZE {
-        log::warn!("buffers: data-size is {} in this version", graph::buffer::DATA_SIZE);
-    }
     let asked_for_huge = matches!(buffers.page_size, PageSize::Size2M | PageSize::Size1G);
     if asked_for_huge && !router.graph.pool().huge {
         log::warn!("buffers: page-size: no huge pages are free, plain pages are used (see `sysctl vm.nr_hugepages')");
@@ -276,6 +307,26 @@ fn warn_of_limits(config: &StartupConfig, router: &Router) {
 fn files(config: &StartupConfig) -> Result<Files, String> {
     let Some(root) = &config.unix.cli_file_root else { return Ok(Files::anywhere()) };
     Files::beneath(root).map_err(|error| format!("unix: cli-file-root {}: {error}", root.display()))
+}
+
+/// Whether a `startup-config' file is one of VPP's, which means the same by that as by `exec`: a script that carries out
+/// others, or ends early. That is no list of statements that `save` could write again.
+fn is_script(commands: &CommandSet<Router>, file: &Path) -> bool {
+    // What is wrong with the file is told by who restores it.
+    let Ok(text) = Files::anywhere().read_text(file, LONGEST_SCRIPT) else { return false };
+    let Ok(lines) = complete_lines(&text) else { return false };
+    let steers = |line: &&CommandLine| {
+        commands.find(&line.text).is_some_and(|command| matches!(command.name(), "exec" | "quit" | "exit"))
+    };
+    let Some(line) = lines.iter().find(steers) else { return false };
+    log::warn!(
+        "{}:{}: `{}': the file is a script and no saved configuration: it is carried out as `exec' would, and `save' \
+         needs the name of a file",
+        file.display(),
+        line.number,
+        line.text
+    );
+    true
 }
 
 /// What became of the saved configuration.
@@ -311,14 +362,14 @@ fn restore(router: &mut Router) -> Restored {
 }
 
 /// Runs the startup commands as an operator's would, through the control thread, unless a
-/// saved configuration stands in their place. Then the router is what it was asked to be,
-/// and the service manager is told.
-fn start_up(config: &StartupConfig, desk: Arc<dyn Executor>, restored: Restored) {
+/// saved configuration stands in their place; a `startup-config` that is a `script` is run before
+/// all others. Then the router is what it was asked to be, and the service manager is told.
+fn start_up(config: &StartupConfig, script: Option<&Path>, desk: Arc<dyn Executor>, restored: Restored) {
     let mut status = format!("commands on {}", config.unix.cli_listen.display());
     if let Restored::InPart(complaint) = &restored {
         status = format!("{status}; {complaint}");
     }
-    let Some(file) = config.unix.exec.clone() else { return notify::ready(&status) };
+    let Some(file) = script.or(config.unix.exec.as_deref()).map(PathBuf::from) else { return notify::ready(&status) };
     if restored != Restored::Nothing {
         log::info!("{} is not carried out: the saved configuration takes its place", file.display());
         return notify::ready(&status);
@@ -364,7 +415,10 @@ fn open_sockets(
         Ok::<CliServer, String>(server)
     };
     let mut servers = vec![open(&config.unix.cli_listen)?];
-    if config.unix.cli_listen != Path::new(VPP_SOCKET) {
+    // The one that is open may be that by another name: `/var/run` is `/run`.
+    let place = |path: &Path| path.canonicalize().ok();
+    let is_open = place(&config.unix.cli_listen).is_some_and(|own| place(Path::new(VPP_SOCKET)) == Some(own));
+    if !is_open {
         match open(Path::new(VPP_SOCKET)) {
             Ok(server) => {
                 log::info!("commands on {VPP_SOCKET}, too: `vppctl' without a socket talks to this router");

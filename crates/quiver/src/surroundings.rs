@@ -35,16 +35,15 @@ pub fn allow_core_files(unix: &Unix) {
     }
 }
 
-/// The number of the group that the configuration names. A group that the system does not have
-/// is a complaint in the log with its place, not the end: without it fewer may connect, not more.
-pub fn group(config: &StartupConfig) -> Option<u32> {
-    let name = config.unix.gid.as_ref()?;
+/// The number of the group that the configuration names, if it names one.
+///
+/// # Errors
+/// A group that the system does not have, with its place: a warning, not the end, for without it fewer may connect,
+/// not more.
+pub fn group(config: &StartupConfig) -> Result<Option<u32>, String> {
+    let Some(name) = config.unix.gid.as_ref() else { return Ok(None) };
     let groups = fs::read_to_string("/etc/group").unwrap_or_default();
-    let number = group_number(&groups, name);
-    if number.is_none() {
-        log::warn!("{}", unknown_group(config, name));
-    }
-    number
+    group_number(&groups, name).map(Some).ok_or_else(|| unknown_group(config, name).to_string())
 }
 
 fn unknown_group(config: &StartupConfig, name: &str) -> StartupError {
@@ -115,8 +114,7 @@ mod tests {
     #[test]
     fn an_unknown_group_is_complained_about_where_it_stands() {
         let config = StartupConfig::parse("test.conf", "unix {\n gid no-such-group\n}").unwrap();
-        assert_eq!(group(&config), None);
-        let error = unknown_group(&config, "no-such-group").to_string();
+        let error = group(&config).unwrap_err();
         assert!(error.starts_with("test.conf:2:2: gid no-such-group: no such group in /etc/group"), "{error}");
     }
 

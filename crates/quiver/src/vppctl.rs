@@ -4,17 +4,13 @@
 //! As there, messages of commands that fail go to standard output, and the exit code says
 //! only whether a router was reached.
 
-use crate::reach::{connect, default_socket, settle};
+use crate::reach::{connect, found_socket, settle};
 use crate::terminal;
 use command::Format;
 use control::cli_client::Failure;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-
-/// Where VPP listens.
-const VPP_SOCKET: &str = "/run/vpp/cli.sock";
 
 /// Whether we were called by that name.
 pub fn is_our_name() -> bool {
@@ -28,7 +24,7 @@ pub fn is_our_name() -> bool {
 /// Why no router could be reached, in words.
 pub fn run() -> Result<(), String> {
     let (socket, words) = arguments(std::env::args_os().skip(1).collect())?;
-    let socket = socket.unwrap_or_else(|| answering(&[default_socket(), VPP_SOCKET.into()]));
+    let socket = socket.unwrap_or_else(found_socket);
     if words.is_empty() && io::stdin().is_terminal() && io::stdout().is_terminal() {
         return terminal::interact(&socket);
     }
@@ -53,12 +49,6 @@ fn arguments(given: Vec<OsString>) -> Result<(Option<PathBuf>, Vec<String>), Str
     }
     let words = given.map(|word| word.into_string().map_err(|word| format!("{}: not UTF-8 text", word.display())));
     Ok((socket, words.collect::<Result<_, _>>()?))
-}
-
-/// The first socket at which somebody listens; the first of all when nobody does.
-fn answering(sockets: &[PathBuf]) -> PathBuf {
-    let listens = |socket: &&PathBuf| UnixStream::connect(socket).is_ok();
-    sockets.iter().find(listens).unwrap_or(&sockets[0]).clone()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::value("coremask-workers", "a mask").idle("say 'corelist-workers' with a list, like 1-3,5"),
     Key::value("corelist-hqos-threads", "cores").idle("there are no such threads"),
     Key::value("coremask-hqos-threads", "a mask").idle("there are no such threads"),
+    Key::value("numa-heap-size", "a number of bytes").idle("there is no heap of a fixed size"),
     Key::value("thread-prefix", "a name").idle("data threads are called quiver_wk_N"),
     Key::flag("relative").idle("cores are counted as the system does"),
     Key::flag("use-pthreads").idle("threads are those of the system in any case"),

@@ -40,6 +40,22 @@ pub(super) const KEYS: &[Key] = &[
     Key::value("coremask", "a mask"),
     Key::value("nchannels", "a number"),
     Key::value("base-virtaddr", "an address"),
+    Key::flag("uio-bind-force"),
+    Key::flag("enable-mbuf-fast-free"),
+    Key::value("link-state-poll-interval", "seconds"),
+    Key::value("stats-poll-interval", "seconds"),
+    Key::flag("no-vmbus"),
+    Key::value("trace-dir", "a directory"),
+    Key::value("trace-bufsz", "a size"),
+    Key::values("trace", "an expression"),
+    Key::flag("no-shconf"),
+    Key::flag("no-hpet"),
+    Key::flag("no-huge"),
+    Key::flag("vmware-tsc-map"),
+    Key::value("mem-alloc-request", "megabytes"),
+    Key::value("force-ranks", "a number"),
+    Key::value("proc-type", "primary or secondary"),
+    Key::values("block", "a PCI address"),
 ];
 
 pub(super) const DEVICE_KEYS: &[Key] = &[
@@ -58,6 +74,7 @@ pub(super) const DEVICE_KEYS: &[Key] = &[
     Key::value("max-lro-pkt-size", "a number of bytes"),
     Key::value("devargs", "arguments for the device"),
     Key::value("tag", "a word"),
+    Key::block("hqos"),
 ];
 
 /// The NICs that DPDK would drive.
@@ -118,6 +135,11 @@ impl Dpdk {
             match given.key {
                 "dev" if value.text == "default" => {
                     self.default = DeviceOptions::read("default", given.block, reading)?
+                }
+                "dev" if is_vmbus(value.text) => {
+                    DeviceOptions::read(value.text, given.block, reading)?;
+                    let message = format!("dpdk: this version has no driver for VMBus: {} will not exist", value.text);
+                    reading.warnings.push(message);
                 }
                 "dev" => {
                     let address = value.pci_address()?;
@@ -206,11 +228,19 @@ impl DeviceOptions {
                 "max-lro-pkt-size" => options.max_lro_pkt_size = Some(value.number(1, 65_535)?),
                 "devargs" => options.devargs = Some(value.string()),
                 "tag" => options.tag = Some(value.string()),
+                "hqos" => {} // of VPP before 20.09: there is no such scheduler in either
                 key => unreachable!("key {key} is listed"),
             }
         }
         Ok(options)
     }
+}
+
+/// Whether a word is the address of a device on Hyper-V's VMBus: a UUID.
+fn is_vmbus(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let hex = |part: &&str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) && parts.iter().all(hex)
 }
 
 /// A block of nothing but words.

@@ -26,6 +26,9 @@ pub(super) const API_SEGMENT_KEYS: &[Key] = &[
     Key::value("global-size", "a number of bytes"),
     Key::value("global-pvt-heap-size", "a number of bytes"),
     Key::value("api-pvt-heap-size", "a number of bytes"),
+    // VPP wants the word more where the number has no unit.
+    Key::value("global-pvt-heap-size size", "a number of bytes"),
+    Key::value("api-pvt-heap-size size", "a number of bytes"),
     Key::value("api-size", "a number of bytes"),
 ];
 

@@ -11,6 +11,8 @@ const ENTRIES: (u64, u64) = (16, 65_536);
 /// Most entries a second that a class can be limited to.
 const MAXIMUM_RATE: u64 = 1_000_000;
 
+const KERNEL_LOG: &str = "nothing is written to the kernel's log";
+
 pub(super) const KEYS: &[Key] = &[
     Key::value("default-log-level", "a level"),
     Key::value("default-syslog-log-level", "a level"),
@@ -18,12 +20,15 @@ pub(super) const KEYS: &[Key] = &[
     Key::value("nthrottle-time", "seconds"),
     Key::value("unthrottle-time", "seconds"),
     Key::named("class", "the name of a class"),
+    Key::value("default-kmsg-log-level", "a level").idle(KERNEL_LOG),
+    Key::flag("add-to-elog").idle("there is no event log besides this one"),
 ];
 
 pub(super) const CLASS_KEYS: &[Key] = &[
     Key::value("level", "a level"),
     Key::value("syslog-level", "a level"),
     Key::value("rate-limit", "a number of entries a second"),
+    Key::value("kmsg-level", "a level").idle(KERNEL_LOG),
 ];
 
 /// What is kept of the log, and what of it is written out.

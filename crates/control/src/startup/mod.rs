@@ -15,6 +15,7 @@
 //! | | `startup-config FILE` | the saved configuration: restored at start, in place of `exec`, once `save` has made it | none |
 //! | | `log FILE` | log to a file, which is opened anew on `SIGHUP` | standard error |
 //! | | `runtime-dir DIR` | where sockets are made | `/run/quiver`; without root `$XDG_RUNTIME_DIR/quiver` or `~/.quiver` |
+//! | | `use-current-dir` | sockets are made where the process is started | off |
 //! | | `cli-listen PATH` | CLI socket | `cli.sock` in the runtime directory |
 //! | | `cli-socket-mode MODE` | permissions of the sockets, octal | `0660` |
 //! | | `gid GROUP` | group of the sockets, by name or number | that of the process |
@@ -33,6 +34,7 @@
 //! | | `scheduler-priority N` | of `fifo` and `rr`, 1 to 99 | 1 |
 //! | `buffers` | `buffers-per-numa N` | packet buffers per NUMA node | 16384 |
 //! | | `default data-size N` | bytes of data per buffer | 2048 |
+//! | | `numa N { buffers N }` | the same for one node; there is one pool, which takes the most | none |
 //! | | `page-size default\|4k\|2m\|1g` | pages of buffer memory | `default`: the largest there are |
 //! | `logging` | `default-log-level LEVEL` | what is kept for `show logging` | `notice` |
 //! | | `default-syslog-log-level LEVEL` | what of it is written to file, standard error or journal | all |
@@ -218,5 +220,7 @@ impl StartupConfig {
     }
 }
 
+#[cfg(test)]
+mod public_files;
 #[cfg(test)]
 mod tests;

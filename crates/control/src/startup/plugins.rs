@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::reader::{Key, Reading};
+use super::reader::{Given, Key, Reading};
 use super::tree::{Block, Complaint};
 
 pub(super) const KEYS: &[Key] = &[
     Key::value("path", "directories"),
     Key::values("add-path", "directories"),
-    Key::named("plugin", "the name of a plugin or 'default'"),
+    Key::named_with("plugin", "the name of a plugin or 'default'", &["enable", "disable", "skip-version-check"]),
     Key::value("name-filter", "a word").idle("nothing is loaded"),
     Key::value("vat-path", "directories").idle("nothing is loaded"),
     Key::value("vat-name-filter", "a word").idle("nothing is loaded"),
@@ -35,7 +35,7 @@ impl Plugins {
                 "path" => self.path = Some(value.path()),
                 "add-path" => self.add_path.push(value.path()),
                 "plugin" => {
-                    let enabled = plugin(value.text, given.block, reading)?;
+                    let enabled = plugin(value.text, &given, reading)?;
                     match value.text {
                         "default" => self.default = enabled,
                         name => self.plugins.push((name.into(), enabled)),
@@ -61,20 +61,21 @@ impl Plugins {
 }
 
 /// Whether a plugin is enabled, when it is said.
-fn plugin(name: &str, block: Option<&Block<'_>>, reading: &mut Reading) -> Result<Option<bool>, Complaint> {
-    let Some(block) = block else { return Ok(None) };
+fn plugin(name: &str, given: &Given<'_>, reading: &mut Reading) -> Result<Option<bool>, Complaint> {
+    let mut said = given.words.clone();
+    if let Some(block) = given.block {
+        let keys = reading.keys(&format!("plugins plugin {name}"), block, PLUGIN_KEYS)?;
+        said.extend(keys.iter().map(|given| (given.key, given.value.place)));
+    }
     let mut enabled = None;
-    for given in reading.keys(&format!("plugins plugin {name}"), block, PLUGIN_KEYS)? {
-        let says = match given.key {
+    for (word, place) in said {
+        let says = match word {
             "enable" => true,
             "disable" => false,
             _ => continue,
         };
         if enabled.replace(says).is_some() {
-            return Err(Complaint::new(
-                given.value.place,
-                format!("plugin '{name}' cannot be both enabled and disabled"),
-            ));
+            return Err(Complaint::new(place, format!("plugin '{name}' cannot be both enabled and disabled")));
         }
     }
     Ok(enabled)

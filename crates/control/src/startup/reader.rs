@@ -29,6 +29,8 @@ pub(super) enum Shape {
     Block,
     /// A word and, if need be, a block; the key may come again with another word.
     Named(&'static str),
+    /// The same, where words of these may stand instead of the block.
+    NamedWith(&'static str, &'static [&'static str]),
 }
 
 impl Key {
@@ -52,6 +54,10 @@ impl Key {
         Self { name, shape: Shape::Named(what), idle: None }
     }
 
+    pub const fn named_with(name: &'static str, what: &'static str, words: &'static [&'static str]) -> Self {
+        Self { name, shape: Shape::NamedWith(what, words), idle: None }
+    }
+
     /// The key is read and has no effect, because of this.
     pub const fn idle(mut self, why: &'static str) -> Self {
         self.idle = Some(why);
@@ -64,6 +70,8 @@ pub(super) struct Given<'a> {
     pub key: &'static str,
     pub value: Value<'a>,
     pub block: Option<&'a Block<'a>>,
+    /// Words that stand in the place of a block.
+    pub words: Vec<(&'a str, Place)>,
 }
 
 /// The words of one block, taken one after the other.
@@ -169,19 +177,28 @@ impl Reading {
 
     fn what_follows<'a>(key: &Key, place: Place, cursor: &mut Cursor<'a>) -> Result<Given<'a>, Complaint> {
         let alone = Value { key: key.name, text: "", place };
+        let mut words = Vec::new();
         let (value, block) = match key.shape {
+            Shape::NamedWith(what, known) => {
+                let value = cursor.value(key.name, what)?;
+                while cursor.peek_word().is_some_and(|word| known.contains(&word)) {
+                    words.extend(cursor.name()?);
+                }
+                let block = if words.is_empty() { cursor.optional_block() } else { None };
+                (value, block)
+            }
             Shape::Flag => (alone, None),
             Shape::Value(what) | Shape::Values(what) => (cursor.value(key.name, what)?, None),
             Shape::Block => (alone, Some(cursor.block(key.name)?)),
             Shape::Named(what) => (cursor.value(key.name, what)?, cursor.optional_block()),
         };
-        Ok(Given { key: key.name, value, block })
+        Ok(Given { key: key.name, value, block, words })
     }
 
     /// A key given twice is a mistake, unless it names one of many and another one each time.
     fn note(&mut self, block_name: &str, key: &Key, given: &Given<'_>, place: Place) -> Result<(), Complaint> {
         let name = match key.shape {
-            Shape::Values(_) | Shape::Named(_) => format!("{} {}", key.name, given.value.text),
+            Shape::Values(_) | Shape::Named(_) | Shape::NamedWith(..) => format!("{} {}", key.name, given.value.text),
             Shape::Flag | Shape::Value(_) | Shape::Block => key.name.into(),
         };
         match self.given.insert(format!("{block_name} {name}"), place) {

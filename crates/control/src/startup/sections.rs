@@ -12,39 +12,85 @@ use super::value::did_you_mean;
 pub(super) const SECTIONS: [&str; 11] =
     ["unix", "cpu", "buffers", "logging", "dpdk", "plugins", "statseg", "api-segment", "socksvr", "memory", "heapsize"];
 
-/// Sections of VPP about which nothing is known here but that they exist.
-const UNREAD_SECTIONS: [&str; 31] = [
+/// Sections of VPP that are passed over whole: those that its sources register (master of August 2026), and those that
+/// it had before.
+pub(super) const UNREAD_SECTIONS: [&str; 61] = [
     "acl-plugin",
+    "api-fuzz",
     "api-queue",
     "api-trace",
     "cj",
+    "cnat",
     "crypto",
+    "crypto-engines",
+    "crypto_sw_scheduler",
+    "ct6",
+    "devices",
     "dns",
     "dsa",
+    "dslite",
+    "ethernet",
+    "fateshare",
+    "hicn",
     "http",
+    "interface",
     "ip",
     "ip6",
     "ipsec",
     "l2fib",
     "l2learn",
     "l2tp",
+    "l3fib",
     "linux-cp",
     "linux-nl",
     "mactime",
     "map",
+    "mc",
+    "mpls",
     "nat",
+    "node",
+    "npol-plugin",
     "nsim",
     "oam",
     "physmem",
     "plugin_path",
     "prom",
     "punt",
+    "pvti",
+    "quic",
+    "sctp",
+    "selog",
     "session",
+    "sfdp",
+    "snat",
+    "ssvm_eth",
+    "tap-inject",
     "tapcli",
     "tcp",
+    "test-proxy",
+    "test_plugin_path",
     "tls",
+    "trace",
     "tuntap",
+    "udp",
+    "unix-cli",
     "vhost-user",
+    "vlib",
+];
+
+/// What stands in the place of sections that are passed over, where something does.
+const INSTEAD: [(&str, &str); 11] = [
+    ("devices", "a device is taken with `create host-interface' or `create interface af_xdp'"),
+    ("ethernet", "`set interface mtu' sets an MTU"),
+    ("interface", "an interface is made by a command, in the file of `unix { exec FILE }'"),
+    ("ip", "tables grow as needed"),
+    ("ip6", "tables grow as needed"),
+    ("l3fib", "tables grow as needed"),
+    ("mpls", "tables grow as needed"),
+    ("node", "each node takes the best of what the processor can do"),
+    ("linux-cp", "`ip punt redirect' gives the host its packets"),
+    ("tuntap", "`create tap' makes the host's end"),
+    ("unix-cli", "sessions are set by `cli-' keys of `unix'"),
 ];
 
 /// Sections that are about parts of VPP, with what there is here instead.
@@ -67,11 +113,13 @@ pub(super) fn read(file: &Block<'_>) -> Result<(StartupConfig, Places), Complain
     let mut cursor = Cursor::new(file);
     while let Some((name, place)) = cursor.name()? {
         if UNREAD_SECTIONS.contains(&name) {
-            if name == "plugin_path" {
+            if matches!(name, "plugin_path" | "test_plugin_path") {
                 cursor.skip_word();
             }
             cursor.optional_block();
-            reading.warnings.push(format!("{name}: this version has no such section; it is passed over"));
+            let instead = INSTEAD.iter().find(|(section, _)| *section == name);
+            let instead = instead.map_or(String::new(), |(_, instead)| format!(": {instead}"));
+            reading.warnings.push(format!("{name}: this version has no such section; it is passed over{instead}"));
             continue;
         }
         if name == "heapsize" {

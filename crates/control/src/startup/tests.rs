@@ -12,6 +12,10 @@ fn refused(text: &str) -> String {
     StartupConfig::parse("test.conf", text).expect_err(text).to_string()
 }
 
+/// The nearest name is one of all that VPP has, though only those that are read are listed.
+const UNKNOWN_MPSL: &str = "1:1: unknown section 'mpsl': expected one of unix, cpu, buffers, logging, dpdk, plugins, \
+                            statseg, api-segment, socksvr, memory, heapsize; did you mean 'mpls'?";
+
 /// As a distribution installs it for VPP, with an operator's changes.
 const VPP_FILE: &str = "
 unix {
@@ -197,11 +201,12 @@ fn complaints_name_the_place_the_word_and_what_was_expected() {
         (
             "buffers {\n  page-zise 2m\n}",
             "2:3: unknown key 'page-zise' in 'buffers': expected one of buffers-per-numa, default data-size, \
-             page-size; did you mean 'page-size'?",
+             page-size, numa, layout, no-hugetlb; did you mean 'page-size'?",
         ),
         (
             "buffers { default size }",
-            "1:11: unknown key 'default' in 'buffers': expected one of buffers-per-numa, default data-size, page-size",
+            "1:11: unknown key 'default' in 'buffers': expected one of buffers-per-numa, default data-size, page-size, \
+             numa, layout, no-hugetlb",
         ),
         ("unix { exec }", "1:13: 'exec' needs a value: expected a file name, found the end"),
         ("unix { exec { } }", "1:13: 'exec' needs a value: expected a file name, found '{'"),
@@ -271,6 +276,14 @@ fn complaints_name_the_place_the_word_and_what_was_expected() {
             "1:39: '0' is no value for 'num-rx-desc': expected a number 1..65536",
         ),
         ("dpdk { blacklist 02:00.0 dev 0000:02:00.0 }", "1:8: 'blacklist 02:00.0' contradicts 'dev 0000:02:00.0'"),
+        ("plugins { plugin x enable disable }", "1:27: plugin 'x' cannot be both enabled and disabled"),
+        ("mpsl { }", UNKNOWN_MPSL),
+        (
+            "buffers { numa 0 }",
+            "1:16: '0' is no value for 'numa': expected a number and a block: numa 0 { buffers 16384 }",
+        ),
+        ("buffers { numa x { } }", "1:16: 'x' is no value for 'numa': expected a number 0..255"),
+        ("buffers { numa 1 { buffers 32k } numa 1 { } }", "1:34: 'numa 1' is given twice in 'buffers' (first at 1:11)"),
         ("plugins { plugin x { enable disable } }", "1:29: plugin 'x' cannot be both enabled and disabled"),
         ("statseg { default socket-name /s }", "1:19: 'socket-name' contradicts 'default' in 'statseg'"),
         (
@@ -286,7 +299,8 @@ fn complaints_name_the_place_the_word_and_what_was_expected() {
         (
             "unix { cli-listen 127.0.0.1:5002 }",
             "1:19: '127.0.0.1:5002' is no value for 'cli-listen': expected the path of a Unix socket, like \
-             /run/quiver/cli.sock (TCP is not served)",
+             /run/quiver/cli.sock. The CLI is not served over TCP: whoever reached the port could reconfigure the router, \
+             for it asks for no password; from afar use `ssh HOST quiver cli`",
         ),
     ] {
         assert_eq!(refused(text), format!("test.conf:{message}"), "{text}");
@@ -309,6 +323,7 @@ fn every_key_is_documented() {
         unix::KEYS,
         cpu::KEYS,
         buffers::KEYS,
+        buffers::NUMA_KEYS,
         logging::KEYS,
         logging::CLASS_KEYS,
         dpdk::KEYS,
@@ -323,6 +338,9 @@ fn every_key_is_documented() {
     let missing: Vec<&str> =
         keys.into_iter().flatten().map(|key: &Key| key.name).filter(|name| !guide.contains(name)).collect();
     assert!(missing.is_empty(), "not in docs/guide/configuration.md: {missing:?}");
+    for section in sections::UNREAD_SECTIONS {
+        assert!(guide.contains(&format!("`{section}`")), "{section}");
+    }
     for section in sections::SECTIONS {
         assert!(guide.contains(section) && own.contains(section), "{section}");
     }

@@ -35,6 +35,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::flag("nosyslog").idle("nothing is sent to syslog; the log goes to 'log FILE' or to standard error"),
     Key::flag("cli-line-mode").idle("a terminal edits lines, anything else is read by the line"),
     Key::flag("use-colors").idle(BUILT_IN),
+    Key::flag("use-current-dir"),
 ];
 
 /// How large a core file may be.
@@ -121,6 +122,8 @@ impl Unix {
                 "exec" => self.exec = Some(value.path()),
                 "startup-config" => self.startup_config = Some(value.path()),
                 "log" => self.log = Some(value.path()),
+                // As VPP: where the process was started.
+                "use-current-dir" => self.runtime_dir = PathBuf::from("."),
                 "runtime-dir" => self.runtime_dir = value.path(),
                 "cli-listen" => self.cli_listen = socket_path(value)?,
                 "cli-socket-mode" => self.cli_socket_mode = mode(value)?,
@@ -159,7 +162,10 @@ impl Unix {
 fn socket_path(value: &Value<'_>) -> Result<PathBuf, Complaint> {
     match value.text.contains('/') {
         true => Ok(value.path()),
-        false => Err(value.complain("the path of a Unix socket, like /run/quiver/cli.sock (TCP is not served)")),
+        false => Err(value.complain(
+            "the path of a Unix socket, like /run/quiver/cli.sock. The CLI is not served over TCP: whoever reached the \
+             port could reconfigure the router, for it asks for no password; from afar use `ssh HOST quiver cli`",
+        )),
     }
 }
 
