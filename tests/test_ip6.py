@@ -210,6 +210,21 @@ def test_hosts_find_addresses_routes_and_name_servers_by_themselves(lab, driver)
     wait_until(lambda: "default" not in h1.ip("-6", "route", "show"), "the host has no default route")
 
 
+def test_hosts_are_told_when_the_router_falls_silent(lab):
+    """By a port that outlives the router: else the host would lose its route with the link."""
+    router, h1, _ = lab.two_hosts6("af_packet")
+    h1.set("net/ipv6/conf/eth0/accept_ra", 2)
+    default = lambda: h1.ip("-6", "route", "show", "default")
+    router.cli("ip6 nd e0 no ra-suppress")
+    wait_until(lambda: "proto ra" in default(), "the host has a default route")
+    router.cli("set interface state e0 down")
+    wait_until(lambda: "proto ra" not in default(), "it has none by an interface that is down")
+    router.cli("set interface state e0 up")
+    wait_until(lambda: "proto ra" in default(), "it has one again")
+    router.stop()
+    wait_until(lambda: "proto ra" not in default(), "it has none by a router that ended")
+
+
 def test_hosts_that_ask_are_answered(lab, driver):
     router, h1, _ = lab.two_hosts6(driver)
     router.cli("ip6 nd e0 no ra-suppress")

@@ -231,6 +231,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     log::info!("{why}: leaving");
     notify::stopping(&format!("{why}: leaving"));
     servers.iter_mut().for_each(CliServer::shutdown);
+    router.farewell();
     router.graph.stop();
     for (number, worker) in data.into_iter().enumerate() {
         worker.join().map_err(|_| format!("worker {number} panicked"))?;

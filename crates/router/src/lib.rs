@@ -13,6 +13,7 @@ pub mod config;
 pub mod dhcp;
 pub mod ethernet;
 mod events;
+mod farewell;
 pub mod handoff;
 mod headers;
 pub mod icmp;

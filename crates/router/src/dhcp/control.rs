@@ -222,7 +222,7 @@ impl Router {
             return Err(Error::NoDhcpClient(name));
         }
         if self.is_usable(index) {
-            self.release(index);
+            self.release_lease(index);
         }
         self.forget_dhcp_client(index);
         Ok(())
@@ -592,14 +592,15 @@ impl Router {
         self.inject_dhcp(index, &way, &message);
     }
 
-    fn release(&mut self, index: InterfaceIndex) {
-        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
-        let Some(lease) = client.lease.clone() else { return };
-        let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
+    /// Tells the server that the leased address is free (RFC 2131 4.4.6). Whether there is one.
+    pub(crate) fn release_lease(&mut self, index: InterfaceIndex) -> bool {
+        let Some(lease) = self.dhcp.get(index).and_then(|client| client.lease.clone()) else { return false };
+        let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return false };
         let mut message = Message::new(Kind::Release, random::number() as u32, mac);
         (message.client, message.server) = (lease.prefix.address(), Some(lease.server));
         let way = To { station: lease.station, source: lease.prefix.address(), destination: lease.server };
         self.inject_dhcp(index, &way, &message);
+        true
     }
 
     fn decline(&mut self, event: &Event) {

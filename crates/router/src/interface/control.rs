@@ -5,6 +5,7 @@ use super::known::{Interface, Retired};
 use super::output::Output;
 use super::queues::{OWNER, TransmitQueues};
 use super::{Facts, FactsTable, InterfaceCounters, Mtus};
+use crate::farewell::Parting;
 use crate::ip::control::Source;
 use crate::ip6::Facts6;
 use crate::mpls::tunnel;
@@ -202,6 +203,7 @@ impl Router {
         for sub in subs {
             self.delete_interface(sub)?;
         }
+        self.part_from(&[index], Parting::Deleted);
         self.set_admin(index, false)?;
         self.forget_dhcp_client(index);
         for prefix in self.interfaces.get(index)?.addresses.clone() {
@@ -279,7 +281,17 @@ impl Router {
         if interface.admin_up == up {
             return Ok(());
         }
-        interface.link.set_admin(up).map_err(|source| Error::Device { name: interface.name.clone(), source })?;
+        if !up {
+            let subs = self.interfaces.sub_interfaces_of(index).map(|sub| sub.index);
+            let silent: Vec<InterfaceIndex> = [index].into_iter().chain(subs).collect();
+            self.part_from(&silent, Parting::Down);
+        }
+        let interface = self.interfaces.get_mut(index)?;
+        if let Err(source) = interface.link.set_admin(up) {
+            let name = interface.name.clone();
+            self.advertise_anew(index);
+            return Err(Error::Device { name, source });
+        }
         interface.admin_up = up;
         interface.link_is_up = interface.link.is_up();
         self.links.hurry(Instant::now());

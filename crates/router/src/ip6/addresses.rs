@@ -99,8 +99,10 @@ impl Router {
             return;
         }
         let address = interface.ip6.stated_link_local.unwrap_or(own_link_local(interface.mac));
-        let before = interface.ip6.link_local.replace(address);
-        if before != Some(address) {
+        if interface.ip6.link_local != Some(address) {
+            self.cease_advertising(index);
+            let Ok(interface) = self.interfaces.get_mut(index) else { return };
+            let before = interface.ip6.link_local.replace(address);
             before.into_iter().for_each(|before| self.forget_standing(index, before));
             self.publish_facts();
             // A next hop may have been our own address, or be so now.
@@ -143,6 +145,10 @@ impl Router {
         if interface.ip6.is_stated || !interface.ip6.addresses.is_empty() {
             return;
         }
+        // From the address that hosts know it by, while it has that.
+        self.cease_advertising(index);
+        self.leave_groups(index);
+        let Ok(interface) = self.interfaces.get_mut(index) else { return };
         let Settings { link_local, stated_link_local, on_link, .. } = &mut interface.ip6;
         // What was stated of an interface that takes part could not be stated again of one that does not.
         let before = link_local.take();

@@ -118,6 +118,17 @@ impl Router {
         self.report(index, &changes);
     }
 
+    /// The router listens to nothing on an interface any more: says of all groups that it has left them (RFC 3810 section 6.1).
+    /// Whether there were any.
+    pub(crate) fn leave_groups(&mut self, index: InterfaceIndex) -> bool {
+        let Some(listener) = self.listening.listeners.get_mut(&index) else { return false };
+        let left: Vec<_> =
+            std::mem::take(&mut listener.groups).into_iter().map(|group| (RecordKind::ToInclude, group)).collect();
+        self.report(index, &left);
+        self.listening.listeners.remove(&index);
+        !left.is_empty()
+    }
+
     /// The link-local address is used from now on: what was said from none may not have been believed (RFC 3590).
     pub(crate) fn report_all(&mut self, index: InterfaceIndex) {
         let now = self.listening.now();

@@ -123,7 +123,7 @@ impl Router {
             return Ok(());
         }
         if settings.is_suppressed {
-            self.cease(index);
+            self.cease_advertising(index);
         }
         match settings == Settings::default() {
             true => drop(self.advertising.settings.remove(&index)),
@@ -167,11 +167,15 @@ impl Router {
         self.advertising.others.retain(|(of, _), _| *of != index);
     }
 
-    /// Tells hosts that this is no default router any more (RFC 4861 section 6.2.5).
-    fn cease(&mut self, index: InterfaceIndex) {
-        if self.advertising.advertisers.remove(&index).is_some() {
+    /// Tells hosts that this is no default router any more, or none by its present address (RFC 4861 sections 6.2.5 and 6.2.8).
+    /// Whether there was anything to tell.
+    pub(crate) fn cease_advertising(&mut self, index: InterfaceIndex) -> bool {
+        let has_spoken =
+            self.advertising.advertisers.remove(&index).is_some_and(|advertiser| advertiser.last.is_some());
+        if has_spoken {
             self.advertise(index, ALL_NODES, group_mac(ALL_NODES), true);
         }
+        has_spoken
     }
 
     /// Speaks where it is time.

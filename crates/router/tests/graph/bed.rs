@@ -414,7 +414,15 @@ impl Bed {
 
     /// Runs a command that asks the worker, which for that time has a thread of its own.
     pub fn ask(&mut self, line: &str) -> Result<String, String> {
-        let Bed { router, worker, commands, .. } = self;
+        let commands = std::mem::take(&mut self.commands);
+        let result = self.while_the_worker_runs(|router| commands.execute(router, line));
+        self.commands = commands;
+        result.map(|reply| reply.text()).map_err(|error| error.to_string())
+    }
+
+    /// Does something that waits for the worker, which for that time has a thread of its own.
+    pub fn while_the_worker_runs<T>(&mut self, act: impl FnOnce(&mut Router) -> T) -> T {
+        let Bed { router, worker, .. } = self;
         let answered = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -423,9 +431,9 @@ impl Bed {
                     std::thread::yield_now();
                 }
             });
-            let result = commands.execute(router, line);
+            let result = act(router);
             answered.store(true, Ordering::Relaxed);
-            result.map(|reply| reply.text()).map_err(|error| error.to_string())
+            result
         })
     }
 }

@@ -496,11 +496,21 @@ fn who_goes_gives_the_address_back() {
 #[test]
 fn an_interface_goes_with_its_client() {
     let (mut bed, wan) = bound();
-    bed.router.delete_interface(wan.index).unwrap();
+    let index = wan.index;
+    bed.while_the_worker_runs(|router| router.delete_interface(index)).unwrap();
+    bed.run();
+    assert_eq!(only(&wan, RELEASE).destination, SERVER, "the server may give the address to others");
     bed.advance(Duration::from_secs(7200));
     assert_eq!(bed.command("show dhcp client").unwrap(), "no interface has a DHCP client\n");
     assert!(bed.router.ip.routes().is_empty());
     assert_eq!(bed.command("show running-config").unwrap(), "");
+}
+
+#[test]
+fn a_router_that_ends_gives_the_address_back() {
+    let (mut bed, wan) = bound();
+    bed.while_the_worker_runs(quiver_router::Router::farewell);
+    assert_eq!(only(&wan, RELEASE).source, LEASED);
 }
 
 #[test]

@@ -301,3 +301,18 @@ fn floods_of_listeners_are_bounded() {
     let heard = bed.json("show ip6 mld e0")["interfaces"][0]["heard"].as_array().unwrap().len();
     assert_eq!(heard, 4096);
 }
+
+#[test]
+fn who_leaves_the_link_leaves_its_groups() {
+    for act in [(|bed| drop(bed.command("disable ip6 interface e0").unwrap())) as fn(&mut Bed), |bed| {
+        bed.while_the_worker_runs(quiver_router::Router::farewell)
+    }] {
+        let (mut bed, port) = quiet_bed();
+        act(&mut bed);
+        bed.run();
+        // 3: changed to include nobody.
+        assert_eq!(reports(&port), [report(3, &GROUPS)]);
+        bed.advance(seconds(10));
+        assert_eq!(reports(&port).len(), 0);
+    }
+}

@@ -166,6 +166,66 @@ fn who_no_longer_speaks_says_so() {
     assert_eq!(advertisements(&port).len(), 1);
 }
 
+/// RFC 4861 6.2.5: however a router ceases to advertise, hosts are told by a last advertisement.
+#[test]
+fn however_a_router_falls_silent_it_says_so() {
+    type Act = fn(&mut Bed);
+    let ways: [(&str, Act); 5] = [
+        ("interface down", |bed| drop(bed.ask("set interface state e0 down").unwrap())),
+        ("address gone", |bed| drop(bed.command("set interface ip address del e0 2001:db8::1/64").unwrap())),
+        ("interface gone", |bed| {
+            let index = bed.router.interfaces.find("e0").unwrap();
+            bed.while_the_worker_runs(|router| router.delete_interface(index)).unwrap();
+        }),
+        ("exit", |bed| bed.while_the_worker_runs(quiver_router::Router::farewell)),
+        ("another link-local address", |bed| drop(bed.command("set ip6 link-local address e0 fe80::7").unwrap())),
+    ];
+    for (how, cease) in ways {
+        let (mut bed, port) = bed();
+        say(&mut bed, "no ra-suppress");
+        assert_eq!(advertisements(&port).len(), 1);
+        cease(&mut bed);
+        bed.run();
+        let mut last = advertisements(&port);
+        if how == "another link-local address" {
+            // And begins anew from that.
+            let next = last.pop().unwrap();
+            assert_eq!((&next[22..38], &next[60..62]), (&ip6("fe80::7").octets()[..], &[2, 88][..]));
+        }
+        let [last] = &last[..] else { panic!("{how}: {} advertisements", last.len()) };
+        let options = if how == "address gone" { Vec::new() } else { usual_prefix() };
+        assert_eq!(*last, expected(&port, 0, 0, &[&options]), "{how}");
+        bed.advance(seconds(1));
+        assert_eq!(bed.errors().get(&("e0-output".into(), "interface is down".into())), None, "{how}");
+    }
+    // Who has not spoken has nothing to take back.
+    let (mut bed, port) = bed();
+    bed.command("set interface state e0 down").unwrap();
+    bed.run();
+    assert_eq!(advertisements(&port).len(), 0);
+}
+
+#[test]
+fn a_sub_interface_falls_silent_with_its_parent() {
+    let (mut bed, port) = bed();
+    for line in [
+        "create sub-interfaces e0 7",
+        "set interface state e0.7 up",
+        "set interface ip address e0.7 2001:db8:7::1/64",
+        "ip6 nd e0.7 no ra-suppress",
+    ] {
+        bed.command(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+    bed.run();
+    port.sent();
+    bed.ask("set interface state e0 down").unwrap();
+    bed.run();
+    // Behind the tag.
+    let tagged: Vec<_> =
+        port.sent().into_iter().filter(|frame| frame[12..14] == [0x81, 0] && frame[58] == 134).collect();
+    assert_eq!(tagged.iter().map(|frame| &frame[64..66]).collect::<Vec<_>>(), [[0, 0]]);
+}
+
 #[test]
 fn only_an_address_that_nobody_else_has_speaks() {
     let mut bed = Bed::new();
