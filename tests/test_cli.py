@@ -136,3 +136,65 @@ def test_many_clients_at_once_are_served(lab):
     clients = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(20)]
     answers = {client.communicate(timeout=20)[0] for client in clients}
     assert len(answers) == 1 and "e1" in answers.pop()
+
+
+SCRIPT = """\
+comment {
+  not yet:
+  set interface state n0 down
+}
+create null interface name n0   # the way out
+define WAN n0
+set interface state \\
+    $(WAN) up # {
+create packet-generator interface pg0
+packet-generator new { \\
+  name one \\
+  limit 1 \\
+  size 64-64 \\
+  interface pg0 \\
+  node ethernet-input \\
+  data { \\
+    IP4: 02:00:00:00:00:0a -> 02:00:00:00:00:01 \\
+    UDP: 198.51.100.2 -> 203.0.113.9 \\
+    UDP: 4000 -> 9 \\
+    incrementing 22 \\
+  } \\
+}
+"""
+
+
+def check_script(router):
+    assert "n0 (up):" in router.cli("show interface address")
+    assert "one" in router.cli("show packet-generator")
+
+
+@pytest.mark.parametrize("door", ["-f FILE", "standard input", "exec FILE", "at start", "vppctl", "load FILE"])
+def test_lines_are_read_alike_at_every_door(lab, tmp_path, door):
+    script = tmp_path / "script.cli"
+    script.write_text(SCRIPT)
+    router = lab.router(SCRIPT if door == "at start" else "")
+    if door == "-f FILE":
+        run(QUIVER, "cli", "-s", router.socket, "-f", script)
+    elif door == "standard input":
+        router.batch(SCRIPT)
+    elif door == "vppctl":
+        link = tmp_path / "vppctl"
+        link.symlink_to(QUIVER)
+        subprocess.run([link, "-s", router.socket], input=SCRIPT, text=True, check=True)
+    elif door != "at start":
+        router.cli(door.replace("FILE", str(script)))
+    check_script(router)
+    # The macros of a file that is loaded are its own; all others are shared.
+    assert router.cli("show macro").split() == ([] if door == "load FILE" else ["WAN", "n0"])
+
+
+def test_a_macro_is_defined_for_all_sessions_and_forgotten(lab):
+    router = lab.router("create null interface name n0\n")
+    router.cli("define IF n0")
+    assert router.cli("show interface $(IF)") == router.cli("show interface n0")
+    router.cli("undefine IF")
+    with pytest.raises(CommandFailed, match="no macro `IF'"):
+        router.cli("show interface $(IF)")
+    with pytest.raises(CommandFailed, match="the last line ends in"):
+        router.cli("show version \\")

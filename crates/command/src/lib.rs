@@ -57,7 +57,8 @@
 //! that accepts the word; else a keyword of which the word is the unambiguous beginning.
 //! So a keyword may be shortened only where no value could be meant.
 //!
-//! There are no quotes and no escapes: words end at white space, braces stand alone.
+//! There are no quotes and no escapes: words end at white space, braces stand alone. What joins lines, remarks and macros
+//! are the business of [`Lines`], the reader before the grammar.
 //!
 //! # What else a command says
 //!
@@ -80,6 +81,7 @@ pub mod files;
 mod guide;
 mod help;
 mod line;
+mod macros;
 mod matcher;
 pub mod nearest;
 mod reply;
@@ -93,6 +95,9 @@ pub use command::Command;
 pub use error::{CommandError, fail};
 pub use files::{FileError, Files};
 pub use help::{Candidate, Completion};
-pub use line::{CommandLine, LineError, Lines, MAXIMUM_DEPTH, MAXIMUM_LINE, MAXIMUM_WORDS, complete_lines};
+pub use line::{
+    CommandLine, LineError, Lines, MAXIMUM_DEPTH, MAXIMUM_LINE, MAXIMUM_WORDS, complete_lines, joined_lines,
+};
+pub use macros::Macros;
 pub use reply::{Done, Format, Reply, Text, reply};
 pub use set::{CommandSet, Parsed, SESSION_SECTION, Section};

@@ -1,10 +1,12 @@
 //! From text to command lines to words.
 //!
 //! A command is one line, or several when it holds a brace block that is still open at
-//! the end of the line. [`Lines`] joins them; it is fed by files, by sockets and by
-//! terminals alike. Everything here is bounded, because every client can write here.
+//! the end of the line, or when the line ends in a backslash. [`Lines`] joins them, passes over
+//! remarks and puts in macros; it is the one reader of files, of sockets and of terminals
+//! alike. Everything here is bounded, because every client can write here.
 
-use crate::CommandError;
+use crate::macros::Macros;
+use crate::{CommandError, macros};
 
 /// Longest command in bytes, joined lines included.
 pub const MAXIMUM_LINE: usize = 64 * 1024;
@@ -32,9 +34,19 @@ impl Word<'_> {
 /// Whether the line is a remark, which no command reads: blank, `# ...` or `comment ...`.
 pub(crate) fn is_remark(line: &str) -> bool {
     let line = line.trim_start();
-    line.is_empty()
-        || line.starts_with('#')
-        || line.strip_prefix("comment").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+    line.is_empty() || line.starts_with('#') || remark(line).is_some()
+}
+
+/// What a line says that begins with the word `comment`.
+fn remark(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("comment")?;
+    (rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c == '{')).then(|| rest.trim_start())
+}
+
+/// A line without the remark behind it: from a word that begins with `#`.
+fn without_remark(line: &str) -> &str {
+    let begins = |(at, _): &(usize, &str)| line[..*at].chars().next_back().is_none_or(char::is_whitespace);
+    line.match_indices('#').find(begins).map_or(line, |(at, _)| &line[..at]).trim_end()
 }
 
 /// Splits a complete line into words and pairs its braces.
@@ -121,35 +133,82 @@ impl std::fmt::Display for LineError {
 impl std::error::Error for LineError {}
 
 /// Joins lines into commands: a command ends at the end of the line on which its braces
-/// balance. Blank lines, `#` lines and `comment` lines are dropped.
+/// balance, unless that ends in a backslash. Blank lines are dropped, and remarks: `#` where a word could begin, to the
+/// end of the line; a line that begins with `comment`; and `comment { ... }` over lines, to the end of the line on
+/// which its braces balance.
 #[derive(Debug, Default)]
 pub struct Lines {
     pending: String,
     began: usize,
     read: usize,
     depth: usize,
+    /// The last line ended in a backslash.
+    continued: bool,
+    /// The braces that are open are of a remark.
+    remark: bool,
+    /// What `$(NAME)` stands for; without, it stands for itself.
+    macros: Option<Macros>,
 }
 
 impl Lines {
+    /// Joins lines and leaves `$(NAME)` as it is, for a reader that passes commands on.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Joins lines, and puts in what macros stand for.
+    pub fn with_macros(macros: Macros) -> Self {
+        Self { macros: Some(macros), ..Self::default() }
     }
 
     /// Takes the next line (with or without its newline) and returns the command that it
     /// completes, if it does. After an error the command begun is forgotten.
     pub fn push(&mut self, line: &str) -> Result<Option<CommandLine>, LineError> {
         self.read += 1;
-        let line = line.trim_end();
-        let ignored = if self.is_open() { line.trim_start().starts_with('#') } else { is_remark(line) };
-        if ignored {
+        if self.remark {
+            self.count_braces(line);
+            self.remark = self.depth > 0;
             return Ok(None);
         }
         if !self.is_open() {
             self.began = self.read;
+            if let Some(text) = remark(line) {
+                if text.starts_with('{') {
+                    self.count_braces(text);
+                }
+                self.remark = self.depth > 0;
+                return Ok(None);
+            }
         }
+        let whole = line.trim_end();
+        let line = without_remark(whole);
+        // A line that is nothing but a remark does not end what the one before it continues.
+        if line.is_empty() && (!whole.is_empty() || !self.is_open()) {
+            return Ok(None);
+        }
+        let continues = line.strip_suffix('\\');
+        let line = continues.unwrap_or(line).trim_end();
         if self.pending.len() + line.len() + 1 > MAXIMUM_LINE {
             return Err(self.abandon(format!("command longer than {MAXIMUM_LINE} bytes")));
         }
+        self.count_braces(line);
+        if !self.pending.is_empty() {
+            self.pending.push(if self.continued { ' ' } else { '\n' });
+        }
+        self.pending.push_str(line);
+        self.continued = continues.is_some();
+        if self.is_open() || self.pending.trim().is_empty() {
+            return Ok(None);
+        }
+        let text = std::mem::take(&mut self.pending);
+        let text = match &self.macros {
+            Some(macros) => macros.expand(text).map_err(|message| self.abandon(message))?,
+            None => text,
+        };
+        Ok(Some(CommandLine { text, number: self.began }))
+    }
+
+    fn count_braces(&mut self, line: &str) {
         for byte in line.bytes() {
             match byte {
                 b'{' => self.depth += 1,
@@ -157,20 +216,16 @@ impl Lines {
                 b'}' => self.depth = self.depth.saturating_sub(1),
                 _ => {}
             }
+            // What stands behind a remark on its last line belongs to it.
+            if self.remark && self.depth == 0 {
+                return;
+            }
         }
-        if !self.pending.is_empty() {
-            self.pending.push('\n');
-        }
-        self.pending.push_str(line);
-        if self.is_open() {
-            return Ok(None);
-        }
-        Ok(Some(CommandLine { text: std::mem::take(&mut self.pending), number: self.began }))
     }
 
-    /// Whether a brace block is open, so that more lines are needed.
+    /// Whether more lines are needed: a brace block is open, or the last line goes on.
     pub fn is_open(&self) -> bool {
-        self.depth > 0
+        self.depth > 0 || self.continued
     }
 
     /// The lines of a command that was begun.
@@ -182,14 +237,18 @@ impl Lines {
     pub fn clear(&mut self) {
         self.pending.clear();
         self.depth = 0;
+        self.continued = false;
+        self.remark = false;
     }
 
-    /// Ends the input: an error when a brace block is still open.
+    /// Ends the input: an error when a brace block is still open, or a line is to go on.
     pub fn finish(&mut self) -> Result<(), LineError> {
-        if self.is_open() {
-            return Err(self.abandon("`{' is never closed".into()));
+        match (self.depth, self.continued) {
+            (0, false) => Ok(()),
+            (0, true) => Err(self.abandon("the last line ends in `\\', and none follows".into())),
+            _ if self.remark => Err(self.abandon("`comment {' is never closed".into())),
+            _ => Err(self.abandon("`{' is never closed".into())),
         }
-        Ok(())
     }
 
     fn abandon(&mut self, message: String) -> LineError {
@@ -198,12 +257,33 @@ impl Lines {
     }
 }
 
-/// The commands of a text, each with the number of its first line.
+/// The commands of a text, each with the number of its first line. Macros are the text's own: `define` and `undefine`
+/// in it have their effect here and are none of its commands.
 pub fn complete_lines(text: &str) -> Result<Vec<CommandLine>, LineError> {
-    let mut lines = Lines::new();
+    let macros = Macros::default();
+    let mut commands = joined(text, Lines::with_macros(macros.clone()), &|command| {
+        macros::of_text(&macros, &command.text).map_err(|message| LineError { number: command.number, message })
+    })?;
+    commands.retain(|command| !macros::is_of_text(&command.text));
+    Ok(commands)
+}
+
+/// The commands of a text, with `$(NAME)` as it stands there: for one who passes them on.
+pub fn joined_lines(text: &str) -> Result<Vec<CommandLine>, LineError> {
+    joined(text, Lines::new(), &|_| Ok(()))
+}
+
+fn joined(
+    text: &str,
+    mut lines: Lines,
+    seen: &dyn Fn(&CommandLine) -> Result<(), LineError>,
+) -> Result<Vec<CommandLine>, LineError> {
     let mut commands = Vec::new();
     for line in text.lines() {
-        commands.extend(lines.push(line)?);
+        if let Some(command) = lines.push(line)? {
+            seen(&command)?;
+            commands.push(command);
+        }
     }
     lines.finish()?;
     Ok(commands)
@@ -215,12 +295,60 @@ mod tests {
 
     #[test]
     fn a_brace_block_joins_lines_and_keeps_the_first_number() {
-        let text = "# start\nshow version\n\ncomment { not counted\n\
+        let text = "# start\nshow version\n\ncomment not counted {\n\
                     packet-generator new {\n  name x\n  # inside\n  data { IP4: 1 -> 2 }\n}\nshow trace";
         let commands = complete_lines(text).unwrap();
         let numbers: Vec<usize> = commands.iter().map(|c| c.number).collect();
         assert_eq!(numbers, [2, 5, 10]);
         assert_eq!(commands[1].text, "packet-generator new {\n  name x\n  data { IP4: 1 -> 2 }\n}");
+    }
+
+    fn texts(text: &str) -> Vec<(usize, String)> {
+        complete_lines(text).unwrap().into_iter().map(|command| (command.number, command.text)).collect()
+    }
+
+    #[test]
+    fn a_backslash_at_the_end_of_a_line_continues_it() {
+        let text = "set int \\\n  state e0 \\\n up\nshow version\npg { \\\n a \\\n}\n\\\n\nshow trace \\ \r\n 3\r\n";
+        let expected = [(1, "set int   state e0  up"), (4, "show version"), (5, "pg {  a }"), (10, "show trace  3")];
+        assert_eq!(texts(text), expected.map(|(number, text)| (number, text.to_string())));
+        assert_eq!(texts("a \\\n# in between\n b"), [(1, "a  b".to_string())]);
+        assert_eq!(
+            complete_lines("a\nb \\").unwrap_err().to_string(),
+            "line 2: the last line ends in `\\', and none follows"
+        );
+    }
+
+    #[test]
+    fn a_remark_behind_a_command_is_no_part_of_it() {
+        let text = "set int state e0 up # the way out {\nshow version\t#who am i\npg { # x }\n a#b\n} # done \\\necho";
+        let expected = [(1, "set int state e0 up"), (2, "show version"), (3, "pg {\n a#b\n}"), (6, "echo")];
+        assert_eq!(texts(text), expected.map(|(number, text)| (number, text.to_string())));
+    }
+
+    #[test]
+    fn a_comment_block_is_passed_over_to_its_end() {
+        let text = "comment {\n not yet: {\n set int state e0 up }\n # a brace: {\n}\n} and this\nshow version\n\
+                    comment{ one line } show int\ncommented\ncomment";
+        assert_eq!(texts(text), [(7, "show version".to_string()), (9, "commented".into())]);
+        let error = complete_lines("show version\ncomment {\nshow int\n").unwrap_err();
+        assert_eq!(error.to_string(), "line 2: `comment {' is never closed");
+        let mut lines = Lines::new();
+        assert_eq!(lines.push("comment {"), Ok(None));
+        assert!(lines.is_open());
+        lines.clear();
+        assert!(lines.push("show").unwrap().is_some());
+    }
+
+    #[test]
+    fn macros_of_a_text_are_its_own() {
+        let text = "define WAN e0\ndefine NET 10.0.0\nset int state $(WAN) up\nip route add $(NET).0/24 via $(NET).1 $(WAN)\n\
+                    undefine WAN";
+        let expected = [(3, "set int state e0 up"), (4, "ip route add 10.0.0.0/24 via 10.0.0.1 e0")];
+        assert_eq!(texts(text), expected.map(|(number, text)| (number, text.to_string())));
+        let error = complete_lines(&format!("{text}\nshow int $(WAN)")).unwrap_err();
+        assert_eq!(error.to_string(), "line 6: no macro `WAN' (`define WAN VALUE' makes it, `show macro' lists them)");
+        assert_eq!(joined_lines("show $(X)\ndefine X 1").unwrap().len(), 2);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use command::{Lines, complete_lines};
+use command::{Lines, joined_lines};
 
 use crate::Format;
 use crate::cli_session::{STATUS_DONE, STATUS_FAILED, TERMINAL_QUIVER, TERMINAL_QUIVER_JSON, is_quit};
@@ -162,7 +162,7 @@ impl CliClient {
     /// with the message (lines that end in newlines) of the command that failed, if one
     /// did.
     pub fn run_to(&mut self, commands: &str, output: &mut dyn Write) -> Result<Option<String>, ClientError> {
-        let commands = match complete_lines(commands) {
+        let commands = match joined_lines(commands) {
             Ok(commands) => commands,
             Err(error) => return Ok(Some(error.message + "\n")),
         };

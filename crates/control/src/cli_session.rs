@@ -28,7 +28,7 @@ use crate::printer::{End, Printer};
 use crate::telnet::Event;
 use crate::terminal::{Progress, Terminal, Window};
 use crate::wrap::Wrap;
-use crate::{Executor, Format, Manners, SessionLine};
+use crate::{Executor, Format, Manners, SessionLine, session_commands};
 
 /// Ends an answer: the command was done (ASCII ACK).
 pub(crate) const STATUS_DONE: u8 = 0x06;
@@ -97,7 +97,7 @@ impl<'a> Session<'a> {
             connection,
             inbox: Inbox::new(),
             mode: Mode::Plain,
-            lines: Lines::new(),
+            lines: Lines::with_macros(manners.macros.clone()),
             line: Vec::new(),
             editor: LineEditor::new(manners.history),
             tabbed: false,
@@ -262,7 +262,11 @@ impl<'a> Session<'a> {
             "set terminal history" => self.editor.set_history(&own.args),
             "set terminal ansi" => self.terminal.set_ansi(&own.args),
             other => {
-                self.refuse(&format!("{other}: sessions cannot do this"))?;
+                match session_commands::on_macros(own, &self.manners.macros) {
+                    Some(Ok(reply)) => self.answer(&*reply)?,
+                    Some(Err(error)) => self.refuse(error.message())?,
+                    None => self.refuse(&format!("{other}: sessions cannot do this"))?,
+                }
                 return Ok(Next::Continue);
             }
         }
@@ -349,7 +353,7 @@ impl<'a> Session<'a> {
 
     fn prompt(&mut self) {
         let prompt = match self.lines.is_open() {
-            // Asks for the rest of a brace block; as wide as the prompt.
+            // Asks for the rest of a brace block or line; as wide as the prompt.
             true => format!("{:>1$}", "> ", self.manners.prompt.chars().count()),
             false => self.manners.prompt.clone(),
         };

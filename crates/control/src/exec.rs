@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use command::{CommandLine, Done, Files, LineError, Lines, MAXIMUM_LINE, Reply};
 
-use crate::Executor;
+use crate::{Executor, session_commands};
 
 /// Deepest nesting of files that execute files.
 pub const MAXIMUM_NESTING: usize = 8;
@@ -63,7 +63,7 @@ impl FileRun<'_> {
         let at_line = |error: LineError| at(error.number, &error.message);
         let opened = self.files.open(&self.file).map_err(|error| ExecError::Refused(error.to_string()))?;
         let mut reader = BufReader::new(opened);
-        let mut lines = Lines::new();
+        let mut lines = Lines::with_macros(self.executor.manners().macros);
         let mut number = 0;
         while let Some(line) = read_line(&mut reader).map_err(unreadable)? {
             number += 1;
@@ -104,8 +104,14 @@ impl FileRun<'_> {
                     show(&Done).map_err(ExecError::Output)?;
                     return Ok(Next::Continue);
                 }
-                // What is for interactive sessions is refused by the executor.
-                _ => {}
+                _ => {
+                    if let Some(done) = session_commands::on_macros(&own, &self.executor.manners().macros) {
+                        let reply = done.map_err(|error| refused(error.message()))?;
+                        show(&*reply).map_err(ExecError::Output)?;
+                        return Ok(Next::Continue);
+                    }
+                    // What is for interactive sessions is refused by the executor.
+                }
             }
         }
         let reply = self.executor.execute(&command.text).map_err(|error| refused(error.message()))?;
@@ -130,7 +136,7 @@ mod tests {
     use command::{Command, CommandError, CommandSet, Completion, Text, reply};
 
     /// Tells what it runs; refuses lines that begin with `bad`.
-    struct Notebook(CommandSet<()>);
+    struct Notebook(CommandSet<()>, crate::Manners);
 
     impl Notebook {
         fn new() -> Self {
@@ -139,7 +145,7 @@ mod tests {
             for syntax in ["one", "two", "pg <block:block>", "execute <what:word>"] {
                 set.add(Command::new(syntax, "", |(): &mut (), _| reply(Text("unused".into()))));
             }
-            Self(set)
+            Self(set, crate::Manners::default())
         }
     }
 
@@ -154,6 +160,10 @@ mod tests {
         fn of_session(&self, line: &str) -> Option<SessionLine> {
             let parsed = self.0.parse(line).ok().filter(|parsed| parsed.command.is_of_session())?;
             Some(SessionLine { name: parsed.command.name().to_string(), args: parsed.args })
+        }
+
+        fn manners(&self) -> crate::Manners {
+            self.1.clone()
         }
 
         fn help(&self, _: &str) -> String {
@@ -199,6 +209,19 @@ mod tests {
     fn commands_run_in_order_and_blocks_are_joined_up_to_quit() {
         let file = TemporaryFile::new("order", b"# first\none\npg {\n a\n}\r\n\ntwo\nquit\none");
         assert_eq!(run(&file.0), ("did one\ndid pg {\n a\n}\ndid two\n".into(), None));
+    }
+
+    #[test]
+    fn lines_are_joined_remarks_passed_over_and_macros_put_in_across_files() {
+        let inner = TemporaryFile::new("macro-inner", b"execute $(WHAT) # behind\nundefine WHAT\n");
+        let text = format!(
+            "define WHAT x\\\n  y\ncomment {{\n two\n}}\none \\\n more\nexec {}\nexecute $(WHAT)\n",
+            inner.0.display()
+        );
+        let outer = TemporaryFile::new("macro-outer", text.as_bytes());
+        let name = outer.0.display();
+        let missing = "no macro `WHAT' (`define WHAT VALUE' makes it, `show macro' lists them)";
+        assert_eq!(run(&outer.0), ("did one  more\ndid execute x   y\n".into(), Some(format!("{name}:9: {missing}"))));
     }
 
     #[test]

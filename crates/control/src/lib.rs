@@ -31,7 +31,7 @@ pub use connection::Connection;
 pub use session_commands::add_session_commands;
 pub use startup::StartupConfig;
 
-use command::{Args, CommandError, Completion, Files, Reply};
+use command::{Args, CommandError, Completion, Files, Macros, Reply};
 
 /// Whoever runs command lines. Called from many threads at once, one per connection.
 pub trait Executor: Send + Sync {
@@ -64,7 +64,7 @@ pub trait Executor: Send + Sync {
 }
 
 /// How interactive sessions begin, and behave until an operator sets them otherwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Manners {
     /// What they are greeted with.
     pub banner: String,
@@ -74,6 +74,8 @@ pub struct Manners {
     pub pager: bool,
     /// Lines of one output that are paged.
     pub pager_limit: u32,
+    /// What `$(NAME)` stands for, for all sessions and files that share them.
+    pub macros: Macros,
 }
 
 impl Default for Manners {
@@ -84,6 +86,7 @@ impl Default for Manners {
             history: line_editor::HISTORY_LINES,
             pager: true,
             pager_limit: terminal::PAGER_LIMIT,
+            macros: Macros::default(),
         }
     }
 }

@@ -12,6 +12,7 @@ mod configuration;
 mod filter;
 mod frames;
 mod headers;
+mod lines;
 mod memif;
 mod offload;
 mod ports;
@@ -32,6 +33,7 @@ pub const TARGETS: &[Target] = &[
     ("frames", frames::run),
     ("offload", offload::run),
     ("filter", filter::run),
+    ("lines", lines::run),
     ("commands", commands::run),
     ("configuration", configuration::run),
     ("startup_conf", startup_conf::run),

@@ -290,6 +290,7 @@ fn manners(config: &StartupConfig, restored: &Restored) -> Manners {
         history: unix.cli_history_limit.map_or(usual.history, |limit| limit as usize),
         pager: !unix.cli_no_pager,
         pager_limit: unix.cli_pager_buffer_limit.unwrap_or(usual.pager_limit),
+        macros: usual.macros,
     }
 }
 
