@@ -9,6 +9,7 @@
 
 pub mod af_packet;
 pub mod af_xdp;
+pub mod capture_file;
 pub mod chain;
 mod host;
 #[cfg(test)]

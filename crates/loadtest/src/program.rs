@@ -9,10 +9,10 @@ use crate::layout::{Field, Kind, Layout, Sum, fold};
 use crate::profile::{How, Layer, MAX_SIZE, MIN_SIZE, Mode, Number, Profile, ProfileError, Stream, mirrored_field};
 use crate::rate::Mix;
 use crate::tag;
-use drivers::chain;
+use command::files::Files;
+use drivers::{capture_file, chain};
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{Buffers, PacketIndex, VECTOR_SIZE};
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -140,21 +140,16 @@ impl Program {
         let vlan = ends.vlan.filter(|_| stream.pcap.is_none() && frame::takes_port_vlan(&stream.layers));
         let (mut raw, cycle): (Vec<Vec<u8>>, Vec<u16>) = match &stream.pcap {
             Some(path) => {
-                let file = File::open(path).map_err(|error| plain(format!("{}: {error}", path.display())))?;
-                let mut frames = drivers::pg::read_capture(path, file).map_err(plain)?;
-                if frames.len() > usize::from(u16::MAX) {
+                let file = Files::anywhere().open(path).map_err(|error| plain(error.to_string()))?;
+                let packets = capture_file::read(path, file, MAX_SIZE.into()).map_err(plain)?;
+                if packets.len() > usize::from(u16::MAX) {
                     return Err(plain(format!("{}: has more than {} packets", path.display(), u16::MAX)));
                 }
-                for frame in &mut frames {
-                    if frame.len() > usize::from(MAX_SIZE) {
-                        return Err(plain(format!(
-                            "{}: has a frame of {} bytes; {MAX_SIZE} is the most",
-                            path.display(),
-                            frame.len()
-                        )));
-                    }
+                let padded = |mut frame: Vec<u8>| {
                     frame.resize(frame.len().max(MIN_SIZE.into()), 0);
-                }
+                    frame
+                };
+                let frames: Vec<Vec<u8>> = packets.into_iter().map(|packet| padded(packet.frame)).collect();
                 let cycle = (0..frames.len() as u16).collect();
                 (frames, cycle)
             }

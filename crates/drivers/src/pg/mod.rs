@@ -1,27 +1,25 @@
 //! The packet generator: streams of packets that enter the graph exactly as a driver's
 //! do. A stream's packets are made from a template with fields that count or vary at
-//! random ([`template`]), or replayed from a capture file.
+//! random ([`template`]), or replayed from a capture file ([`crate::capture_file`]).
 //!
 //! The interface of a stream is an ordinary interface whose device ([`open`]) brings
 //! nothing and discards what it is given.
 
-mod replay;
 pub mod template;
 
-pub use replay::read_capture;
-
+use crate::chain;
 use crate::{Device, Finishes, Link, Transmit};
-use graph::buffer::{DATA_SIZE, HEADROOM};
+use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{
     Buffers, Context, CounterSpec, CounterTable, EdgeIndex, InterfaceIndex, NodeSpec, PacketIndex, Row, Severity,
-    Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, time,
+    Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, flag, time,
 };
 use std::fmt;
 use std::sync::Arc;
 use template::Template;
 use wire::MacAddress;
 
-/// Longest packet that a stream makes: what fits one buffer.
+/// Longest packet that a stream makes of a template: what fits one buffer. Replayed ones may lie in several.
 pub const MAX_SIZE: usize = DATA_SIZE;
 
 /// Opens the device of a generator interface.
@@ -223,7 +221,7 @@ impl PgInput {
 /// Fresh packets of a stream, their bytes written, in `out`.
 fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut Vector) -> usize {
     let mut packets = [PacketIndex::default(); VECTOR_SIZE];
-    let got = buffers.allocate(&mut packets[..want]);
+    let mut got = buffers.allocate(&mut packets[..want]);
     let packets = &packets[..got];
     let from = out.len();
     const L2: u16 = HEADROOM as u16;
@@ -249,13 +247,14 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
             }
         }
         Content::Replay(frames) => {
-            out.extend_alike(packets, alike, entry);
-            let lengths = &mut out.columns().length[from..];
-            for (&packet, length) in packets.iter().zip(lengths) {
+            got = replay(frames, stream.next, buffers, packets);
+            out.extend_alike(&packets[..got], alike, entry);
+            let columns = out.columns();
+            for (length, flags) in columns.length[from..].iter_mut().zip(&mut columns.flags[from..]) {
                 let frame = &frames[stream.next as usize];
                 stream.next = (stream.next + 1) % frames.len() as u64;
-                buffers.bytes_mut(packet)[HEADROOM..HEADROOM + frame.len()].copy_from_slice(frame);
                 *length = frame.len() as u16;
+                *flags |= if frame.len() > DATA_SIZE { flag::CHAINED } else { 0 };
             }
         }
     }
@@ -263,6 +262,28 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
         out.columns().flags[from..].iter_mut().for_each(|flags| *flags |= graph::flag::BARE);
     }
     got
+}
+
+/// Writes frames from the n-th on into buffers, long ones into several; how many. Those of which there is no whole one any more
+/// are given back.
+fn replay(frames: &[Vec<u8>], first: u64, buffers: &mut Buffers, packets: &[PacketIndex]) -> usize {
+    for (at, &packet) in packets.iter().enumerate() {
+        let frame = &frames[(first as usize + at) % frames.len()];
+        if frame.len() <= DATA_SIZE {
+            buffers.bytes_mut(packet)[HEADROOM..HEADROOM + frame.len()].copy_from_slice(frame);
+            continue;
+        }
+        let mut parts = [packet; MAX_SEGMENTS];
+        let parts = &mut parts[..frame.len().div_ceil(DATA_SIZE)];
+        let more = buffers.allocate(&mut parts[1..]);
+        if more < parts.len() - 1 {
+            buffers.free(&parts[1..=more]);
+            buffers.free(&packets[at..]);
+            return at;
+        }
+        chain::write(buffers, parts, frame);
+    }
+    packets.len()
 }
 
 impl Source for PgInput {
@@ -349,6 +370,32 @@ pub fn fill_all_buffers(buffers: &mut Buffers, packet: &mut dyn FnMut(&mut [u8])
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_frames_are_replayed_whole_or_not_at_all() {
+        let frames: Vec<Vec<u8>> = [60, 9216, 2048, 2049].map(|length| (0..length).map(|n| n as u8).collect()).into();
+        let pool = graph::Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        // Others have all but 64.
+        let mut others = vec![PacketIndex::default(); 1024 - 64];
+        assert_eq!(buffers.allocate(&mut others), others.len());
+        let mut stream = Stream::new("s", InterfaceIndex(1), Content::Replay(frames.clone()));
+        stream.up = true;
+        let mut out = Vector::new();
+        assert_eq!(generate(&mut stream, &mut buffers, 5, &mut out), 5);
+        for at in 0..5 {
+            let chain = chain::Chain::of(&buffers, &out.row(at)).expect("it is whole");
+            assert_eq!(chain.slices(&buffers).collect::<Vec<_>>().concat(), frames[at % 4], "{at}");
+        }
+        // Five are whole, with thirteen buffers: what follows is sent while there is room.
+        let before = buffers.in_use();
+        let mut rest = Vector::new();
+        let got = generate(&mut stream, &mut buffers, 40, &mut rest);
+        assert!(got < 40, "{got}");
+        assert_eq!((rest.len(), stream.next), (got, (5 + got as u64) % 4));
+        let parts = |at: usize| usize::from(rest.row(at).length).div_ceil(DATA_SIZE);
+        assert_eq!(buffers.in_use() - before, (0..got).map(parts).sum::<usize>() as u64, "nothing is lost");
+    }
 
     #[test]
     fn a_rate_is_kept_and_a_stall_is_not_made_up_for() {

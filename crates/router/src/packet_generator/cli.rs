@@ -4,8 +4,9 @@ use crate::interface::{self, Creation};
 use crate::{Error, Router};
 use command::table::{Align, Table};
 use command::{Args, Command, CommandError, CommandSet, Done, fail, reply};
+use drivers::capture_file::{self, MAX_FRAME};
 use drivers::pg::template::{Template, Vary};
-use drivers::pg::{Content, Edge, Stream, read_capture};
+use drivers::pg::{Content, Edge, Stream};
 use graph::VECTOR_SIZE;
 use serde::Serialize;
 use std::fmt;
@@ -130,7 +131,8 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         }
         (None, Some(name)) => {
             let (name, file) = (Path::new(name), router.files.open(Path::new(name))?);
-            Content::Replay(read_capture(name, file).map_err(CommandError::new)?)
+            let packets = capture_file::read(name, file, MAX_FRAME).map_err(CommandError::new)?;
+            Content::Replay(packets.into_iter().map(|packet| packet.frame).collect())
         }
     };
     let replayed = if let Content::Replay(frames) = &content { Some(frames.len()) } else { None };
