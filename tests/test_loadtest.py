@@ -6,9 +6,11 @@ The tester's ports are in one namespace, what it tests in another.
 """
 
 import json
+import os
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import time
 
@@ -444,6 +446,101 @@ def test_a_bad_profile_is_told_with_its_place(tmp_path):
     assert f"{profile}:3:43: unknown field" in loadtest("check", profile, check=False).stderr
 
 
+def test_a_file_that_is_no_profile_is_named_and_not_replaced(tmp_path):
+    """Not by the profile of its name that comes along, neither."""
+    capture = (ROOT / "crates/loadtest/profiles/bench.toml").read_bytes()
+    files = {
+        "bench.py": (b"from trex_stl_lib.api import *\n\nclass STLS1(object):\n    def get_streams(self):\n        return []\n", "T-Rex Python is not read yet"),
+        "stl/imix.py": (b"from trex.stl.api import *\n", "(`bench-var2-imix' comes along"),
+        "bench": (b"- duration : 1\n  generator :\n    distribution : seq\n  cap_info :\n    - name: a.pcap\n", "YAML of T-Rex's stateful mode is not read yet"),
+        "mpls.json": (b'[{"id": 1}]', "JSON is not read yet"),
+        "bench.pcap": (b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00" + bytes(16), "a stream can send its frames"),
+        "bench.toml": (capture.replace(b"size", b"siez"), "bench.toml:"),
+    }
+    for name, (content, wrong) in files.items():
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content)
+        for given in (str(file), *([name] if "." in name else [f"./{name}"])):
+            done = subprocess.run([QUIVER, "loadtest", "run", "--dut", "null", "-p", given, "-d", "0.1"], cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 1 and wrong in done.stderr, (given, done.stderr)
+            assert "sent" not in done.stdout
+    # The bare name is that of a profile, and it is said.
+    done = subprocess.run([QUIVER, "loadtest", "check", "bench"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "the file of this name is `./bench'" in done.stderr
+    # T-Rex's names stand for profiles where there are no such files.
+    assert "port 0: " in loadtest("check", "stl/udp_1pkt_simple.py").stdout
+    missing = loadtest("check", "/opt/nowhere/bench.py", check=False)
+    assert missing.returncode == 1 and "no such file" in missing.stderr
+    for odd, wrong in (("/dev/zero", "not a regular file"), (tmp_path, "is a directory")):
+        done = loadtest("check", odd, check=False)
+        assert done.returncode == 1 and f"{odd}: {wrong}" in done.stderr, done.stderr
+
+
+def pcap_of(frames, link=1, snap=None):
+    """A pcap file; `snap` cuts packets short."""
+    records = b"".join(struct.pack("<IIII", n, 0, len(frame[:snap]), len(frame)) + frame[:snap] for n, frame in enumerate(frames))
+    return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, snap or 65535, link) + records
+
+
+def udp(size):
+    """A frame of IPv4 and UDP with so many bytes."""
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, size - 14, 0, 0, 64, 17, 0, bytes([16, 0, 0, 1]), bytes([48, 0, 0, 1]))
+    return bytes.fromhex("020000000001020000000002 0800") + ip + struct.pack("!HHHH", 1025, 12, size - 34, 0) + bytes(n % 251 for n in range(size - 42))
+
+
+SIZES = (60, 61, 575, 1513, 1514)
+
+
+def simple_blocks(frames):
+    """pcapng with simple packet blocks, which are filled up to four bytes."""
+    blocks = [(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)), (1, struct.pack("<HHI", 1, 0, 0))]
+    blocks += [(3, struct.pack("<I", len(frame)) + frame + bytes(-len(frame) % 4)) for frame in frames]
+    return b"".join(struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12) for kind, body in blocks)
+
+
+@pytest.mark.parametrize(
+    ("content", "sizes"),
+    [
+        (simple_blocks([udp(size) for size in SIZES]), SIZES),
+        # Cut short by `tcpdump -s 96': as long as they were.
+        (pcap_of([udp(size) for size in (60, 61, 575)], snap=96), (60, 61, 575)),
+        # With frame check sequence, and the bits of the link type that say so.
+        (pcap_of([udp(size) + b"\xde\xad\xbe\xef" for size in (60, 1514)], link=0x24000001), (60, 1514)),
+        (pcap_of([udp(size) for size in (9000, 9216)]), (9000, 9216)),
+    ],
+    ids=["simple-blocks", "snap-length", "fcs", "jumbo"],
+)
+def test_captures_are_sent_as_they_were_on_the_wire(tmp_path, content, sizes):
+    (tmp_path / "frames.pcap").write_bytes(content)
+    profile = tmp_path / "capture.toml"
+    profile.write_text('[[stream]]\nrate = "1kpps"\npcap = "frames.pcap"\n')
+    said = loadtest("check", profile).stdout
+    wanted = " ".join(f"{size}/{size + 4}/{size + 24}" for size in sizes)
+    assert f"pps of {wanted} bytes (buffer/frame/wire)" in said, said
+    report = measure("--dut", "reference:", "-p", profile, "--packets", str(20 * len(sizes)), "-d", "20")
+    port = report["ports"][0]
+    assert (port["sent_packets"], port["lost_packets"]) == (20 * len(sizes), 0)
+    assert report["streams"][0]["sent_bytes"] == 20 * sum(sizes), report["streams"][0]
+
+
+def test_captures_that_cannot_be_are_refused(tmp_path):
+    profile = tmp_path / "capture.toml"
+    os.mkfifo(tmp_path / "fifo.pcap")
+    for name, content, wrong in (
+        ("long.pcap", pcap_of([udp(9217)]), "packet 1: 9217 bytes (1 to 9216 can be sent)"),
+        ("wifi.pcap", pcap_of([udp(60)], link=105), "not a capture of Ethernet frames: its link type is 105"),
+        ("fifo.pcap", None, "not a regular file"),
+        ("none.pcap", b"", "not a pcap or pcapng file"),
+        ("cut.pcap", pcap_of([udp(60), udp(60)])[:-1], "packet 2: the file ends within it"),
+    ):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        profile.write_text(f'[[stream]]\nname = "s"\nrate = "1kpps"\npcap = "{name}"\n')
+        done = loadtest("check", profile, check=False)
+        assert done.returncode == 1 and f"{profile}:1:1: stream `s': {tmp_path / name}: {wrong}" in done.stderr, done.stderr
+
+
 def test_this_router_in_the_same_process_forwards_all_profiles():
     for name in ("bench", "bench-var2-1514b", "mpls", "ip6-cimix", "tcp-syn", "vxlan"):
         report = measure("--dut", "quiver", "-p", name, "-m", "5kpps", "-d", "0.5", "--direction", "bi")
@@ -552,7 +649,12 @@ def test_the_calculator_knows_the_figures_of_the_documents():
     said = loadtest("linerate", "--speed", "100g", "--frequency", "2g").stdout
     assert "6.72 ns" in said and "13.44" in said
     assert "31.51 Gbit/s" in loadtest("linerate", "--pcie", "3x4").stdout
-    said = loadtest("linerate", "--speed", "2.5g", "--size", "1514").stdout
-    assert "203715 pps" in said and "203185 pps" in said
+    for size in (("--size", "1518"), ("--buffer-size", "1514")):
+        said = loadtest("linerate", "--speed", "2.5g", *size).stdout
+        assert "1514/1518/1538 bytes" in said and "(203185 pps)" in said and "203715 pps, which the line does not carry" in said
+    said = loadtest("linerate", "--speed", "2.5g", "--size", "64").stdout
+    assert "Frames of 60/64/84 bytes" in said and "3.72 Mpps" in said and "a frame of 68: 3551136 pps (`--buffer-size 64')" in said
+    refused = loadtest("linerate", "--size", "60", check=False)
+    assert refused.returncode != 0 and "60 without it are `--buffer-size 60'" in refused.stderr
     as_json = json.loads(loadtest("linerate", "--json", "--pcie", "8gtx4").stdout)
     assert as_json["line"]["wire_bytes"] == 84 and as_json["slot"]["coding"] == [128, 130]

@@ -4,6 +4,43 @@ use crate::arithmetic::{Bits, FCS, FrameSize, PREAMBLE_AND_GAP, scaled, signific
 use serde::Serialize;
 use std::fmt;
 
+/// A number of bytes, and what is meant by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// The frame with its frame check sequence: RFC 2544's sizes, of which 64 is the least.
+    WithFcs(u32),
+    /// What is in its buffer: T-Rex's sizes, and those of captures.
+    WithoutFcs(u32),
+}
+
+impl Size {
+    fn frame(self) -> FrameSize {
+        match self {
+            Size::WithFcs(bytes) => FrameSize(bytes.saturating_sub(FCS)),
+            Size::WithoutFcs(bytes) => FrameSize(bytes),
+        }
+    }
+
+    /// The same number, meant the other way; none: no Ethernet frame is so short.
+    fn other(self) -> Option<Size> {
+        let other = match self {
+            Size::WithFcs(bytes) => Size::WithoutFcs(bytes),
+            Size::WithoutFcs(bytes) => Size::WithFcs(bytes),
+        };
+        (other.frame().frame() >= LEAST).then_some(other)
+    }
+}
+
+/// The shortest frame (IEEE 802.3, 4.2.3.3 and 4.4.2: minFrameSize).
+const LEAST: u32 = 64;
+
+/// The same number of bytes, meant the other way.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct OtherReading {
+    pub frame_bytes: u32,
+    pub packets_per_second: f64,
+}
+
 /// Frames of one size on a full line.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct FullLine {
@@ -22,11 +59,16 @@ pub struct FullLine {
     /// What comes out when preamble and gap are counted and the frame check sequence is not: a figure that is often
     /// quoted, and that no line carries.
     pub packets_per_second_without_fcs: f64,
+    /// Of who means the size with frame check sequence where we take it without, and the other way round.
+    pub other_reading: Option<OtherReading>,
+    #[serde(skip)]
+    size: Size,
 }
 
 impl FullLine {
     /// `hertz`: the processor's clock, when it is asked for.
-    pub fn new(size: FrameSize, speed_bps: f64, hertz: Option<f64>) -> FullLine {
+    pub fn new(asked: Size, speed_bps: f64, hertz: Option<f64>) -> FullLine {
+        let size = asked.frame();
         let packets_per_second = size.packets_per_second(speed_bps);
         FullLine {
             buffer_bytes: size.buffer(),
@@ -38,6 +80,11 @@ impl FullLine {
             clocks_per_packet: hertz.map(|hertz| hertz / packets_per_second),
             bits: Bits::of(packets_per_second, packets_per_second * f64::from(size.buffer())),
             packets_per_second_without_fcs: speed_bps / f64::from(8 * (size.buffer() + PREAMBLE_AND_GAP)),
+            other_reading: asked.other().map(|other| OtherReading {
+                frame_bytes: other.frame().frame(),
+                packets_per_second: other.frame().packets_per_second(speed_bps),
+            }),
+            size: asked,
         }
     }
 }
@@ -58,13 +105,30 @@ impl fmt::Display for FullLine {
         line("layer 1, on the wire", format!("{}bit/s", scaled(self.bits.l1_bps)))?;
         line("layer 2, frames", format!("{}bit/s", scaled(self.bits.l2_bps)))?;
         line("in buffers", format!("{}bit/s, which T-Rex calls L2", scaled(self.bits.buffer_bps)))?;
-        write!(
+        writeln!(
             f,
             "  Of its {} bytes on the wire {} are in the buffer, {FCS} are the frame check sequence, 8 preamble and start\n  \
-             delimiter, 12 the least gap. Who forgets the {FCS} reckons with {} bytes and gets {:.0} pps, which the line\n  \
-             does not carry.",
-            self.wire_bytes,
-            self.buffer_bytes,
+             delimiter, 12 the least gap.",
+            self.wire_bytes, self.buffer_bytes,
+        )?;
+        if let Some(OtherReading { frame_bytes, packets_per_second }) = self.other_reading {
+            let pps = packets_per_second.floor();
+            match self.size {
+                Size::WithFcs(bytes) => writeln!(
+                    f,
+                    "  {bytes} bytes are taken with the frame check sequence, as RFC 2544 does. Without it, as T-Rex and captures\n  \
+                     count, they are a frame of {frame_bytes}: {pps:.0} pps (`--buffer-size {bytes}').",
+                ),
+                Size::WithoutFcs(bytes) => writeln!(
+                    f,
+                    "  {bytes} bytes are taken without the frame check sequence, as T-Rex and captures count. With it, as in\n  \
+                     RFC 2544, they are a frame of {frame_bytes}: {pps:.0} pps (`--size {bytes}').",
+                ),
+            }?;
+        }
+        write!(
+            f,
+            "  Who forgets the {FCS} reckons with {} bytes and gets {:.0} pps, which the line does not carry.",
             self.wire_bytes - FCS,
             self.packets_per_second_without_fcs.floor(),
         )
@@ -146,23 +210,37 @@ mod tests {
 
     #[test]
     fn lines_carry_what_the_standard_says() {
-        let line = |size, speed| FullLine::new(FrameSize(size), speed, Some(2e9));
-        assert_eq!((line(60, 2.5e9).packets_per_second / 1e4).round(), 372.0);
-        let ten = line(60, 10e9);
+        let line = |size, speed| FullLine::new(Size::WithFcs(size), speed, Some(2e9));
+        assert_eq!((line(64, 2.5e9).packets_per_second / 1e4).round(), 372.0);
+        let ten = line(64, 10e9);
         assert_eq!((ten.packets_per_second / 1e4).round(), 1488.0);
         assert_eq!((ten.ns_per_packet * 10.0).round(), 672.0);
         assert_eq!(ten.clocks_per_packet.unwrap().round(), 134.0);
-        assert_eq!((line(60, 40e9).ns_per_packet * 10.0).round(), 168.0);
-        assert_eq!((line(60, 100e9).ns_per_packet * 10.0).round(), 67.0);
-        assert_eq!(line(60, 100e9).clocks_per_packet.unwrap().round(), 13.0);
+        assert_eq!((line(64, 40e9).ns_per_packet * 10.0).round(), 168.0);
+        assert_eq!((line(64, 100e9).ns_per_packet * 10.0).round(), 67.0);
+        assert_eq!(line(64, 100e9).clocks_per_packet.unwrap().round(), 13.0);
     }
 
     #[test]
     fn who_forgets_the_frame_check_sequence_gets_another_figure() {
-        let line = FullLine::new(FrameSize(1514), 2.5e9, None);
+        let line = FullLine::new(Size::WithoutFcs(1514), 2.5e9, None);
         assert_eq!(line.packets_per_second_without_fcs.floor(), 203_715.0);
         assert_eq!(line.packets_per_second.floor(), 203_185.0);
-        assert!(line.to_string().contains("203715 pps, which the line"), "{line}");
+        assert!(line.to_string().contains("1534 bytes and gets 203715 pps, which the line does not carry"), "{line}");
+    }
+
+    #[test]
+    fn a_size_is_taken_with_frame_check_sequence_and_the_other_reading_is_told() {
+        let line = FullLine::new(Size::WithFcs(64), 2.5e9, None);
+        assert_eq!((line.buffer_bytes, line.frame_bytes, line.wire_bytes), (60, 64, 84));
+        assert_eq!(line.packets_per_second.floor(), 3_720_238.0);
+        let other = line.other_reading.unwrap();
+        assert_eq!((other.frame_bytes, other.packets_per_second.floor()), (68, 3_551_136.0));
+        assert!(line.to_string().contains("they are a frame of 68: 3551136 pps (`--buffer-size 64')"), "{line}");
+        let line = FullLine::new(Size::WithoutFcs(1514), 2.5e9, None);
+        assert!(line.to_string().contains("they are a frame of 1514: 203715 pps (`--size 1514')"), "{line}");
+        // With it, 60 bytes would be no frame.
+        assert!(FullLine::new(Size::WithoutFcs(60), 2.5e9, None).other_reading.is_none());
     }
 
     #[test]

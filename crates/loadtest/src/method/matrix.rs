@@ -65,7 +65,7 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
             continue;
         }
         let plan = Plan {
-            profile: Profile::load(profile).map_err(TestError::Profile)?,
+            profile: Profile::built_in(profile).map_err(TestError::Profile)?,
             rate: Rate::Percent(100.0),
             is_bidirectional: direction == "Bidirectional",
             ..plan.clone()

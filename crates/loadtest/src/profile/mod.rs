@@ -3,6 +3,7 @@
 //! `docs/guide/load-tester.md` has the schema with examples; the profiles that come along are in `profiles/`. What is wrong
 //! with a file is said with its line and column.
 
+mod foreign;
 mod shipped;
 mod text;
 
@@ -10,6 +11,7 @@ pub use shipped::{NAMES, shipped};
 pub use text::{Bytes, Flags, Mac, Number};
 
 use crate::rate::Rate;
+use command::files::Files;
 use serde::Deserialize;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -276,16 +278,17 @@ impl Source {
 }
 
 impl Profile {
-    /// One that comes along, by its name, or that of a file.
+    /// One that comes along, by its name or T-Rex's (`imix`, `stl/bench.py`), or that of a file. A file is never replaced by
+    /// one that comes along: only a name without a place is one of these, and with `.py` only when there is no such file.
     ///
     /// # Errors
     /// What is wrong, with line and column.
     pub fn load(name: &str) -> Result<Profile, ProfileError> {
-        if let Some(text) = shipped(name) {
-            return Profile::parse(name, text);
-        }
         let source = Source { file: name.into(), text: String::new() };
         let path = Path::new(name);
+        if let Some(own) = shipped::known_as(name).filter(|own| name == *own || !path.exists()) {
+            return Profile::built_in(own);
+        }
         if !path.exists() {
             let near = command::nearest::likely(name, NAMES.iter().copied());
             let advice = near.map_or(String::new(), |near| format!(" (did you mean `{near}'?)"));
@@ -296,14 +299,25 @@ impl Profile {
                 ),
             ));
         }
-        let file = std::fs::File::open(path).map_err(|error| source.error(None, error.to_string()))?;
-        let mut text = String::new();
-        let read = std::io::Read::read_to_string(&mut std::io::Read::take(file, MOST + 1), &mut text);
-        read.map_err(|error| source.error(None, error.to_string()))?;
-        if text.len() as u64 > MOST {
-            return Err(source.error(None, format!("longer than {MOST} bytes")));
+        let wrong = |why: String| source.error(None, why.strip_prefix(&format!("{name}: ")).unwrap_or(&why));
+        let file = Files::anywhere().open(path).map_err(|error| wrong(error.to_string()))?;
+        let mut bytes = Vec::new();
+        let read = std::io::Read::read_to_end(&mut std::io::Read::take(file, MOST + 1), &mut bytes);
+        read.map_err(|error| wrong(error.to_string()))?;
+        if let Some(what) = foreign::of_bytes(name, &bytes[..bytes.len().min(MOST as usize)]) {
+            return Err(wrong(what));
         }
-        let mut profile = Profile::parse(name, &text)?;
+        if bytes.len() as u64 > MOST {
+            return Err(wrong(format!("longer than {MOST} bytes")));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
+        let mut profile = Profile::parse(name, &text).map_err(|error| {
+            let Some(what) = foreign::of_text(name, &text) else { return error };
+            let instead = shipped::known_as(&path.file_name().unwrap_or_default().to_string_lossy());
+            let instead =
+                instead.map_or(String::new(), |own| format!(" (`{own}' comes along, and sends what T-Rex's does)"));
+            wrong(what + &instead)
+        })?;
         // Captures lie beside it.
         let beside = path.parent().unwrap_or(Path::new(""));
         for stream in &mut profile.streams {
@@ -312,6 +326,16 @@ impl Profile {
             }
         }
         Ok(profile)
+    }
+
+    /// One that comes along, whatever files there are.
+    ///
+    /// # Errors
+    /// When none has this name.
+    pub fn built_in(name: &str) -> Result<Profile, ProfileError> {
+        let source = || Source { file: name.into(), text: String::new() };
+        let text = shipped(name).ok_or_else(|| source().error(None, "no profile of this name comes along"))?;
+        Profile::parse(name, text)
     }
 
     /// Reads the text of one; `file` is what errors call it.

@@ -15,6 +15,18 @@ macro_rules! profiles {
     };
 }
 
+/// The one that a name means: its own, or T-Rex's for it, a file in the directory of its profiles (`stl/bench.py`).
+pub(super) fn known_as(name: &str) -> Option<&'static str> {
+    let bare = name.strip_prefix("stl/").unwrap_or(name);
+    let stem = bare.strip_suffix(".py").unwrap_or(bare);
+    let own = match stem {
+        "imix" => "bench-var2-imix",
+        "udp_1pkt_simple_bdir" => "udp_1pkt_simple",
+        _ => stem,
+    };
+    NAMES.iter().copied().find(|known| *known == own)
+}
+
 profiles![
     "bench",
     "bench-var2-64b",
@@ -35,6 +47,23 @@ profiles![
 mod tests {
     use super::*;
     use crate::profile::Profile;
+
+    #[test]
+    fn they_are_known_by_their_names_and_by_those_of_trex() {
+        for (name, own) in [
+            ("bench", Some("bench")),
+            ("imix", Some("bench-var2-imix")),
+            ("imix.py", Some("bench-var2-imix")),
+            ("stl/bench.py", Some("bench")),
+            ("stl/udp_1pkt_simple_bdir.py", Some("udp_1pkt_simple")),
+            ("./bench", None),
+            ("/opt/trex/stl/bench.py", None),
+            ("bench.toml", None),
+            ("bench.yaml", None),
+        ] {
+            assert_eq!(known_as(name), own, "{name}");
+        }
+    }
 
     #[test]
     fn all_are_right() {

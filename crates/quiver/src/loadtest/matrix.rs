@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let devices = options.devices()?;
     let mut session = session();
     let interrupted = interruption()?;
-    let first = Profile::load(TESTS[0].1).map_err(|error| error.to_string())?;
+    let first = Profile::built_in(TESTS[0].1).map_err(|error| error.to_string())?;
     std::fs::create_dir_all(&options.output).map_err(|error| format!("{}: {error}", options.output.display()))?;
     let (data, html) = (options.output.join("report.json"), options.output.join("report.html"));
     [&data, &html].into_iter().try_for_each(|file| options.overwrite.check(file))?;

@@ -15,7 +15,7 @@ pub use ramp::spelled;
 
 use clap::{Args, Subcommand};
 use loadtest::arithmetic::{FrameSize, scaled};
-use loadtest::linerate::{FullLine, Slot};
+use loadtest::linerate::{FullLine, Size, Slot};
 use loadtest::profile::{NAMES, Profile, shipped};
 use loadtest::rate::{self, Rate};
 use loadtest::report::Sample;
@@ -95,9 +95,12 @@ struct LinerateOptions {
     /// The line's speed.
     #[arg(short, long, default_value = "10g", value_name = "SPEED", value_parser = rate::speed)]
     speed: f64,
-    /// Bytes of a frame in its buffer, without frame check sequence: 60 are a frame of 64.
-    #[arg(long, default_value_t = 60, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    /// Bytes of a frame with its frame check sequence, as RFC 2544 counts them; 64 are the least.
+    #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = frame_size)]
     size: u32,
+    /// In place of `--size': bytes without frame check sequence, as T-Rex and captures count them: 60 are a frame of 64.
+    #[arg(long, conflicts_with = "size", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(60..=65_531))]
+    buffer_size: Option<u32>,
     /// A processor's clock, for clocks per packet: 2g.
     #[arg(short, long, value_name = "HERTZ", value_parser = rate::speed)]
     frequency: Option<f64>,
@@ -114,6 +117,18 @@ pub enum Ended {
     Whole,
     /// By a signal of this number: what was measured by then is told.
     Interrupted(u8),
+}
+
+/// A size with frame check sequence.
+fn frame_size(text: &str) -> Result<u32, String> {
+    let size: u32 = text.parse().map_err(|_| "bytes of a frame, 64 to 65535")?;
+    match size {
+        64..=65_535 => Ok(size),
+        60..64 => Err(format!(
+            "Ethernet frames have 64 bytes or more with their frame check sequence; {size} without it are `--buffer-size {size}'"
+        )),
+        _ => Err("bytes of a frame, 64 to 65535".into()),
+    }
 }
 
 /// Does it.
@@ -146,7 +161,7 @@ fn act(options: &Options) -> Result<(), String> {
             super::say(text.as_bytes())
         }
         Action::Check { file } => {
-            let profile = Profile::load(file).map_err(|error| error.to_string())?;
+            let profile = profile(file)?;
             let ends = loadtest::frame::Ends::default();
             let mut text = String::new();
             for port in [0, 1] {
@@ -176,7 +191,7 @@ fn act(options: &Options) -> Result<(), String> {
 fn list() -> Result<(), String> {
     let mut text = String::new();
     for name in NAMES {
-        let profile = Profile::load(name).map_err(|error| error.to_string())?;
+        let profile = Profile::built_in(name).map_err(|error| error.to_string())?;
         text += &format!("{name:<18}{}\n", profile.description);
     }
     super::say(text.as_bytes())
@@ -188,8 +203,8 @@ fn linerate(options: &LinerateOptions) -> Result<(), String> {
         line: FullLine,
         slot: Option<Slot>,
     }
-    let both =
-        Both { line: FullLine::new(FrameSize(options.size), options.speed, options.frequency), slot: options.pcie };
+    let size = options.buffer_size.map_or(Size::WithFcs(options.size), Size::WithoutFcs);
+    let both = Both { line: FullLine::new(size, options.speed, options.frequency), slot: options.pcie };
     let mut text = match options.json {
         true => serde_json::to_string_pretty(&both).map_err(|error| error.to_string())?,
         false => both.line.to_string(),

@@ -164,20 +164,15 @@ impl SetUp {
     }
 }
 
-/// A profile by the name that T-Rex has for it, too.
+/// A profile that comes along, by its name or T-Rex's, or a file. Says so when a file could have been meant.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub fn profile(name: &str) -> Result<Profile, String> {
-    let stem = Path::new(name).file_name().map_or(name.into(), |name| name.to_string_lossy());
-    let stem = stem.strip_suffix(".py").unwrap_or(&stem);
-    let own = match stem {
-        "imix" => "bench-var2-imix",
-        "udp_1pkt_simple_bdir" => "udp_1pkt_simple",
-        _ => stem,
-    };
-    let known = shipped(own).is_some() && (name.ends_with(".py") || !Path::new(name).exists());
-    Profile::load(if known { own } else { name }).map_err(|error| error.to_string())
+    if shipped(name).is_some() && Path::new(name).is_file() {
+        eprintln!("Note: `{name}' is the profile that comes along; the file of this name is `./{name}'.");
+    }
+    Profile::load(name).map_err(|error| error.to_string())
 }
 
 /// The signal by which somebody ended it; 0: none.

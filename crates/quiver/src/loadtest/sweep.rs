@@ -30,7 +30,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let (mut session, mut setup, device) = (session(), options.common.setup.clone(), options.common.target.device());
     setup.assume_line(&device, &mut session.notes);
     // Each size has its own.
-    let profile = Profile::load("bench").map_err(|error| error.to_string())?;
+    let profile = Profile::built_in("bench").map_err(|error| error.to_string())?;
     let plan = setup.plan(device, profile, Direction::Bi, Rate::Percent(100.0), options.duration)?;
     let plan = Plan { interval: plan.interval.min(plan.duration / 4), ..plan };
     let found = watched(Some(sizes.len() as f64 * options.duration), |watch| sweep::run(&plan, &sizes, watch))?;

@@ -46,7 +46,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let mut notes = Vec::new();
     setup.assume_line(&device, &mut notes);
     // Each `start' says what it sends.
-    let nothing = Profile::load("bench").map_err(|error| error.to_string())?;
+    let nothing = Profile::built_in("bench").map_err(|error| error.to_string())?;
     let plan = setup.plan(device, nothing, Direction::Bi, Rate::Factor(1.0), setup.interval)?;
     let interrupted = interruption()?;
     let bench = Bench::new(&plan).map_err(|error| error.to_string())?;
