@@ -524,6 +524,55 @@ def test_captures_are_sent_as_they_were_on_the_wire(tmp_path, content, sizes):
     assert report["streams"][0]["sent_bytes"] == 20 * sum(sizes), report["streams"][0]
 
 
+def test_a_capture_keeps_its_timing_and_has_its_fields_changed(tmp_path):
+    frames = [udp(60), udp(1514), udp(9000)]
+    times = [0, 10_000, 30_000]
+    records = b"".join(struct.pack("<IIII", 5, at, len(frame), len(frame)) + frame for at, frame in zip(times, frames))
+    (tmp_path / "frames.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + records)
+    profile = tmp_path / "capture.toml"
+    profile.write_text("""
+[[stream]]
+pcap = "frames.pcap"
+timing = "capture"
+vary = [{ field = "ipv4.source", from = "16.0.0.1", to = "16.0.0.250" }]
+""")
+    # Ten and twenty milliseconds, and fifteen in the mean until it begins anew.
+    report = measure("--dut", "reference:", "-p", profile, "-d", "0.9")
+    port = report["ports"][0]
+    assert 45 <= port["sent_packets"] <= 65 and port["lost_packets"] == 0, port
+    # At another rate it goes so many times as fast.
+    report = measure("--dut", "reference:", "-p", profile, "-d", "0.9", "-m", "4")
+    assert 190 <= report["ports"][0]["sent_packets"] <= 260
+
+
+def test_streams_follow_each_other(tmp_path):
+    profile = tmp_path / "chain.toml"
+    layers = "layers = [{ ipv4 = {} }, { udp = {} }]"
+    profile.write_text(f"""
+[[stream]]
+name = "first"
+size = 60
+rate = "1kpps"
+mode = {{ burst = {{ packets = 50 }} }}
+next = "second"
+{layers}
+
+[[stream]]
+name = "second"
+size = "60+1514"
+rate = "1kpps"
+isg = 0.1
+mode = {{ burst = {{ packets = 70 }} }}
+{layers}
+""")
+    for cores in ("0", "0,1"):
+        report = measure("--dut", "quiver", "-p", profile, "-d", "20", "--cores", cores)
+        assert report["ended"] == "sent"
+        assert {stream["name"]: stream["sent_packets"] for stream in report["streams"]} == {"first": 50, "second": 70}
+        # Fifty milliseconds, a hundred, seventy.
+        assert report["seconds"] > 0.2 and report["ports"][0]["lost_packets"] == 0
+
+
 def test_captures_that_cannot_be_are_refused(tmp_path):
     profile = tmp_path / "capture.toml"
     os.mkfifo(tmp_path / "fifo.pcap")
@@ -594,7 +643,7 @@ def test_taps_are_ports(lab):
 def test_the_guide_is_right(tmp_path):
     guide = (ROOT / "docs/guide/load-tester.md").read_text()
     profiles = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
-    assert len(profiles) == 2
+    assert len(profiles) == 3
     for number, text in enumerate(profiles):
         (tmp_path / f"{number}.toml").write_text(text)
         assert "counted and timed" in loadtest("check", tmp_path / f"{number}.toml").stdout

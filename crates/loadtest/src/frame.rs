@@ -40,9 +40,10 @@ pub fn build(layers: &[Layer], size: usize, ends: Ends) -> Result<Vec<u8>, Strin
     for (at, layer) in layers.iter().enumerate() {
         let (left, next) = (size - frame.len(), layers.get(at + 1));
         let ends = if frame.is_empty() { ends } else { INNER };
+        let within = Within::of(&layers[..at]);
         // What stands ahead says what comes.
         announce(&mut frame, at.checked_sub(1).map(|before| &layers[before]), layer, next)?;
-        write(&mut frame, layer, left, next, ends)?;
+        write(&mut frame, layer, left, next, ends, within)?;
     }
     if !layers.iter().any(|layer| matches!(layer, Layer::Payload(_))) {
         frame.resize(size, 0);
@@ -69,7 +70,10 @@ fn smallest(layers: &[Layer]) -> usize {
     let own = |layer: &Layer| match layer {
         Layer::Ethernet(_) => 14,
         Layer::Vlan(_) | Layer::Mpls(_) => 4,
-        Layer::Ipv4(_) | Layer::Tcp(_) => 20,
+        Layer::Ipv4(layer) => layer.header(),
+        Layer::Tcp(_) => 20,
+        Layer::Gre(layer) => layer.header(),
+        Layer::Fragment(_) => 8,
         Layer::Ipv6(_) => 40,
         Layer::Udp(_) | Layer::Icmp(_) | Layer::Vxlan(_) => 8,
         Layer::Raw(bytes) => bytes.0.len(),
@@ -109,9 +113,16 @@ fn announce(frame: &mut [u8], before: Option<&Layer>, layer: &Layer, next: Optio
             Layer::Mpls(_) => {}
             _ => frame[n - 2] |= 1,
         },
-        Some(Layer::Ipv4(_) | Layer::Ipv6(_)) => {
-            let is_v6 = matches!(before, Some(Layer::Ipv6(_)));
+        Some(Layer::Ipv4(_) | Layer::Ipv6(_) | Layer::Fragment(_)) => {
+            let is_v6 = !matches!(before, Some(Layer::Ipv4(_)));
+            let place = match before {
+                Some(Layer::Ipv4(before)) => n - before.header() + 9,
+                Some(Layer::Ipv6(_)) => n - 34,
+                _ => n - 8,
+            };
             let protocol = match layer {
+                Layer::Gre(_) => Some(47),
+                Layer::Fragment(_) if matches!(before, Some(Layer::Ipv6(_))) => Some(44),
                 Layer::Udp(_) => Some(17),
                 Layer::Tcp(_) => Some(6),
                 Layer::Icmp(_) => Some(if is_v6 { 58 } else { 1 }),
@@ -121,8 +132,20 @@ fn announce(frame: &mut [u8], before: Option<&Layer>, layer: &Layer, next: Optio
                 _ => return Err(format!("{} cannot follow IP", name(layer))),
             };
             if let Some(protocol) = protocol {
-                frame[n - if is_v6 { 34 } else { 11 }] = protocol;
+                frame[place] = protocol;
             }
+        }
+        Some(Layer::Gre(before)) => {
+            let protocol = match layer {
+                Layer::Ipv4(_) => 0x0800_u16,
+                Layer::Ipv6(_) => 0x86dd,
+                Layer::Mpls(_) => 0x8847,
+                Layer::Ethernet(_) => 0x6558,
+                Layer::Payload(_) | Layer::Raw(_) => return Ok(()),
+                _ => return Err(format!("{} cannot follow GRE", name(layer))),
+            };
+            let at = n - before.header() + 2;
+            frame[at..at + 2].copy_from_slice(&protocol.to_be_bytes());
         }
         Some(Layer::Vxlan(_)) if !matches!(layer, Layer::Ethernet(_)) => {
             return Err("a VXLAN header is followed by `ethernet'".into());
@@ -145,6 +168,8 @@ fn name(layer: &Layer) -> &'static str {
         Layer::Mpls(_) => "`mpls'",
         Layer::Ipv4(_) => "`ipv4'",
         Layer::Ipv6(_) => "`ipv6'",
+        Layer::Fragment(_) => "`fragment'",
+        Layer::Gre(_) => "`gre'",
         Layer::Udp(_) => "`udp'",
         Layer::Tcp(_) => "`tcp'",
         Layer::Icmp(_) => "`icmp'",
@@ -154,7 +179,33 @@ fn name(layer: &Layer) -> &'static str {
     }
 }
 
-fn write(frame: &mut Vec<u8>, layer: &Layer, left: usize, next: Option<&Layer>, ends: Ends) -> Result<(), String> {
+/// What the headers ahead say of one.
+#[derive(Clone, Copy, Default)]
+struct Within {
+    is_v6: bool,
+    /// Checksums are of the whole packet, which nobody has.
+    is_fragment: bool,
+}
+
+impl Within {
+    fn of(ahead: &[Layer]) -> Within {
+        ahead.iter().fold(Within::default(), |within, layer| match layer {
+            Layer::Ipv4(layer) => Within { is_v6: false, is_fragment: layer.mf || layer.fragment_offset > 0 },
+            Layer::Ipv6(_) => Within { is_v6: true, is_fragment: false },
+            Layer::Fragment(layer) => Within { is_fragment: layer.more || layer.offset > 0, ..within },
+            _ => within,
+        })
+    }
+}
+
+fn write(
+    frame: &mut Vec<u8>,
+    layer: &Layer,
+    left: usize,
+    next: Option<&Layer>,
+    ends: Ends,
+    within: Within,
+) -> Result<(), String> {
     let length = u16::try_from(left).map_err(|_| "longer than a packet can be".to_string())?;
     match layer {
         Layer::Ethernet(layer) => ethernet(frame, layer, ends),
@@ -169,12 +220,17 @@ fn write(frame: &mut Vec<u8>, layer: &Layer, left: usize, next: Option<&Layer>, 
             frame.extend(entry.to_be_bytes());
         }
         Layer::Ipv4(layer) => {
-            frame.extend([0x45, layer.dscp << 2 | layer.ecn]);
+            frame.extend([0x40 | (layer.header() / 4) as u8, layer.dscp << 2 | layer.ecn]);
             frame.extend(length.to_be_bytes());
             frame.extend(layer.id.to_be_bytes());
-            frame.extend([if layer.df { 0x40 } else { 0 }, 0, layer.ttl, layer.protocol, 0, 0]);
+            let flags = u16::from(layer.df) << 14 | u16::from(layer.mf) << 13;
+            frame.extend((flags | layer.fragment_offset).to_be_bytes());
+            frame.extend([layer.ttl, layer.protocol, 0, 0]);
             frame.extend(Ipv4Addr::octets(&layer.source));
             frame.extend(layer.destination.octets());
+            // What fills options up ends them (RFC 791, section 3.1).
+            let options = layer.options.iter().flat_map(|options| options.0.iter().copied());
+            frame.extend(options.chain(std::iter::repeat(0)).take(layer.header() - 20));
         }
         Layer::Ipv6(layer) => {
             let class = u32::from(layer.dscp << 2 | layer.ecn);
@@ -184,6 +240,22 @@ fn write(frame: &mut Vec<u8>, layer: &Layer, left: usize, next: Option<&Layer>, 
             frame.extend(Ipv6Addr::octets(&layer.source));
             frame.extend(layer.destination.octets());
         }
+        Layer::Fragment(layer) => {
+            frame.extend([layer.next_header, 0]);
+            frame.extend((layer.offset << 3 | u16::from(layer.more)).to_be_bytes());
+            frame.extend(layer.id.to_be_bytes());
+        }
+        Layer::Gre(layer) => {
+            let bit = |is_set: bool, bit: u32| u16::from(is_set) << bit;
+            let flags = bit(layer.checksum, 15) | bit(layer.key.is_some(), 13) | bit(layer.sequence.is_some(), 12);
+            frame.extend(flags.to_be_bytes());
+            frame.extend(layer.protocol.to_be_bytes());
+            if layer.checksum {
+                frame.extend([0; 4]);
+            }
+            layer.key.iter().for_each(|key| frame.extend(key.to_be_bytes()));
+            layer.sequence.iter().for_each(|sequence| frame.extend(sequence.to_be_bytes()));
+        }
         Layer::Udp(layer) => {
             let is_vxlan = matches!(next, Some(Layer::Vxlan(_)));
             let destination = if is_vxlan { VXLAN_PORT } else { layer.destination };
@@ -191,7 +263,7 @@ fn write(frame: &mut Vec<u8>, layer: &Layer, left: usize, next: Option<&Layer>, 
             frame.extend(destination.to_be_bytes());
             frame.extend(length.to_be_bytes());
             // Anything but zero: there is one. An encapsulation over IPv4 has none (RFC 7348, section 5).
-            frame.extend(u16::from(layer.checksum.unwrap_or(!is_vxlan)).to_be_bytes());
+            frame.extend(u16::from(layer.checksum.unwrap_or(!is_vxlan && !within.is_fragment)).to_be_bytes());
         }
         Layer::Tcp(layer) => {
             frame.extend(layer.source.to_be_bytes());
@@ -204,7 +276,7 @@ fn write(frame: &mut Vec<u8>, layer: &Layer, left: usize, next: Option<&Layer>, 
         }
         Layer::Icmp(layer) => {
             // An echo request, of the version of IP that it is in.
-            let usual = if is_within_v6(frame) { 128 } else { 8 };
+            let usual = if within.is_v6 { 128 } else { 8 };
             frame.extend([layer.kind.unwrap_or(usual), layer.code, 0, 0]);
             frame.extend(layer.id.to_be_bytes());
             frame.extend(layer.sequence.to_be_bytes());
@@ -222,10 +294,4 @@ fn write(frame: &mut Vec<u8>, layer: &Layer, left: usize, next: Option<&Layer>, 
         }
     }
     Ok(())
-}
-
-/// Whether the header that was written last is IPv6.
-fn is_within_v6(frame: &[u8]) -> bool {
-    // Of the two that can precede ICMP only this one has its protocol 34 bytes from its end.
-    frame.len() >= 54 && frame[frame.len() - 40] >> 4 == 6 && frame[frame.len() - 34] == 58
 }

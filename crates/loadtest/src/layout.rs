@@ -1,8 +1,8 @@
 //! What is where in a frame: its layers, its fields by name, and its checksums with the bytes that they cover.
 //!
 //! Frames that are built and frames that were captured are read alike. Headers are followed as far as they are known:
-//! Ethernet, VLAN tags, MPLS, IPv4 without options or fragments, IPv6 without extension headers, UDP, TCP, ICMP, and
-//! through VXLAN to the frame inside.
+//! Ethernet, VLAN tags, MPLS, IPv4 with options, IPv6, its fragment header (of other extension headers none), UDP, TCP, ICMP,
+//! and through VXLAN, GRE and IP in IP to what is inside. Of a fragment nothing is known behind its header.
 
 use arrayvec::ArrayVec;
 use std::ops::Range;
@@ -22,6 +22,11 @@ pub enum Kind {
     Mpls,
     Ipv4,
     Ipv6,
+    Fragment,
+    /// Without a key; with one behind the first word; with one behind its checksum.
+    Gre,
+    GreKey,
+    GreSumKey,
     Udp,
     Tcp,
     Icmp,
@@ -37,6 +42,8 @@ impl Kind {
             Kind::Mpls => "mpls",
             Kind::Ipv4 => "ipv4",
             Kind::Ipv6 => "ipv6",
+            Kind::Fragment => "fragment",
+            Kind::Gre | Kind::GreKey | Kind::GreSumKey => "gre",
             Kind::Udp => "udp",
             Kind::Tcp => "tcp",
             Kind::Icmp => "icmp",
@@ -56,6 +63,7 @@ impl Kind {
                 ("destination", 16, 4, 0, 32),
                 ("dscp", 0, 2, 2, 6),
                 ("id", 4, 2, 0, 16),
+                ("fragment-offset", 6, 2, 0, 13),
                 ("ttl", 8, 2, 8, 8),
             ],
             // Of the addresses the lower half.
@@ -66,6 +74,10 @@ impl Kind {
                 ("dscp", 0, 2, 6, 6),
                 ("hop-limit", 6, 2, 0, 8),
             ],
+            Kind::Fragment => &[("offset", 2, 2, 3, 13), ("id", 4, 4, 0, 32)],
+            Kind::Gre => &[],
+            Kind::GreKey => &[("key", 4, 4, 0, 32)],
+            Kind::GreSumKey => &[("key", 8, 4, 0, 32)],
             Kind::Udp => &[("source", 0, 2, 0, 16), ("destination", 2, 2, 0, 16)],
             Kind::Tcp => &[
                 ("source", 0, 2, 0, 16),
@@ -176,12 +188,13 @@ impl Layout {
     fn ipv4(&mut self, frame: &[u8], at: usize, end: usize) -> Option<()> {
         let (&first, length) = (frame.get(at)?, usize::from(half(frame, at + 2)?));
         let fragment = half(frame, at + 6)? & 0x3fff;
-        if first != 0x45 || length < 20 || at + length > end {
+        let header = usize::from(first & 0xf) * 4;
+        if first >> 4 != 4 || header < 20 || length < header || at + length > end {
             return None;
         }
         let end = at + length;
-        let next = self.begin(Kind::Ipv4, at, 20, end)?;
-        self.sums.push(Sum::of(at + 10, at..at + 20));
+        let next = self.begin(Kind::Ipv4, at, header, end)?;
+        self.sums.push(Sum::of(at + 10, at..at + header));
         let protocol = *frame.get(at + 9)?;
         if fragment != 0 {
             return None;
@@ -201,6 +214,12 @@ impl Layout {
 
     fn transport(&mut self, frame: &[u8], at: usize, end: usize, protocol: u8, addresses: Range<usize>) -> Option<()> {
         let is_v6 = addresses.len() == 32;
+        if protocol == 44 && is_v6 {
+            let next = self.begin(Kind::Fragment, at, 8, end)?;
+            // One that is whole (RFC 6946) goes on.
+            let is_whole = half(frame, at + 2)? & 0xfff9 == 0;
+            return if is_whole { self.transport(frame, next, end, *frame.get(at)?, addresses) } else { None };
+        }
         let besides = u32::from(protocol) + (end - at) as u32;
         let pseudo = |sum: usize, zero_is_none| Sum {
             at: at + sum,
@@ -235,11 +254,42 @@ impl Layout {
                 self.sums.push(Sum::of(at + 2, at..end));
                 Some(())
             }
+            4 => self.ipv4(frame, at, end),
+            41 => self.ipv6(frame, at, end),
+            47 => self.gre(frame, at, end),
             58 if is_v6 => {
                 self.begin(Kind::Icmp6, at, 8, end)?;
                 self.sums.push(pseudo(2, false));
                 Some(())
             }
+            _ => None,
+        }
+    }
+
+    /// GRE (RFC 2784, RFC 2890).
+    fn gre(&mut self, frame: &[u8], at: usize, end: usize) -> Option<()> {
+        let flags = half(frame, at)?;
+        let [has_sum, has_key, has_sequence] = [0x8000, 0x2000, 0x1000].map(|bit| flags & bit != 0);
+        // Version 0; routing (RFC 1701) is no more.
+        if flags & 0x4007 != 0 {
+            return None;
+        }
+        let kind = match (has_key, has_sum) {
+            (false, _) => Kind::Gre,
+            (true, false) => Kind::GreKey,
+            (true, true) => Kind::GreSumKey,
+        };
+        let words = 1 + usize::from(has_sum) + usize::from(has_key) + usize::from(has_sequence);
+        let next = self.begin(kind, at, 4 * words, end)?;
+        if has_sum {
+            self.sums.push(Sum::of(at + 4, at..end));
+        }
+        match half(frame, at + 2)? {
+            0x0800 => self.ipv4(frame, next, end),
+            0x86dd => self.ipv6(frame, next, end),
+            0x8847 | 0x8848 => self.mpls(frame, next, end),
+            // Transparent Ethernet bridging (RFC 1701, section 2).
+            0x6558 => self.ethernet(frame, next, end),
             _ => None,
         }
     }
@@ -259,7 +309,10 @@ impl Layout {
         let field = kind.fields().iter().find(|(field, ..)| *field == attribute);
         let &(_, at, width, shift, bits) = field.ok_or_else(|| {
             let names: Vec<_> = kind.fields().iter().map(|(name, ..)| *name).collect();
-            format!("{layer} has no field `{attribute}' that can vary: there are {}", names.join(", "))
+            match names.is_empty() {
+                true => format!("this {layer} has no field that can vary"),
+                false => format!("{layer} has no field `{attribute}' that can vary: there are {}", names.join(", ")),
+            }
         })?;
         Ok(Field { at: start + at, width, shift, bits })
     }

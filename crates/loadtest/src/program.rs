@@ -4,15 +4,20 @@
 //! checksums; then, packet by packet, template, fields, checksums and tag. A checksum is not summed up anew: what does not
 //! change of it is known, and the rest is added.
 
+mod captured;
+mod maker;
+mod series;
+
+pub use maker::{MAX_BUFFERS, Maker};
+
 use crate::frame::{self, Ends, VLAN_AT, VLAN_TAG, build};
-use crate::layout::{Field, Kind, Layout, Sum, fold};
-use crate::profile::{How, Layer, MAX_SIZE, MIN_SIZE, Mode, Number, Profile, ProfileError, Stream, mirrored_field};
+use crate::layout::{Field, Kind, Layout, Sum};
+use crate::profile::{Layer, Mode, Number, Profile, ProfileError, Stream, Timing, mirrored_field};
 use crate::rate::Mix;
 use crate::tag;
-use command::files::Files;
-use drivers::{capture_file, chain};
-use graph::buffer::{DATA_SIZE, HEADROOM};
-use graph::{Buffers, PacketIndex, VECTOR_SIZE};
+use captured::Own;
+use graph::buffer::DATA_SIZE;
+use series::{Series, mix};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,6 +30,8 @@ struct Frame {
     /// Of each checksum that changes, what does not.
     bases: Vec<u32>,
     tag: TagPlace,
+    /// Of a frame of a capture in which fields change: where it has them.
+    own: Option<Box<Own>>,
 }
 
 /// Where the tag goes.
@@ -69,42 +76,6 @@ struct Changing {
     within: Vec<(usize, bool)>,
 }
 
-/// How values follow each other: `from`, `from + step`, and so on, `count` of them.
-#[derive(Debug, Clone, Copy)]
-struct Series {
-    how: How,
-    from: u64,
-    step: u64,
-    count: u64,
-    seed: u64,
-    /// It goes on each time that so many packets have gone: the second of a tuple.
-    every: u64,
-}
-
-impl Series {
-    /// The value of the n-th packet.
-    #[cfg(test)]
-    fn at(&self, n: u64) -> u64 {
-        let place = (n / self.every) % self.count;
-        let k = match self.how {
-            How::Increment | How::Tuple => place,
-            How::Decrement => self.count - 1 - place,
-            How::Random => ((u128::from(mix(self.seed, n)) * u128::from(self.count)) >> 64) as u64,
-        };
-        self.from + k * self.step
-    }
-}
-
-/// Bits that look random of the n-th packet (SplitMix64, Steele et al., OOPSLA 2014).
-#[inline(always)]
-fn mix(seed: u64, n: u64) -> u64 {
-    let z =
-        seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// A stream of one port, ready to be sent.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -114,6 +85,11 @@ pub struct Program {
     pub mode: Mode,
     /// Seconds from the start to its first packet.
     pub isg: f64,
+    /// Which of the port's programs begins when it has ended; and whether it begins itself only so.
+    pub next: Option<usize>,
+    pub waits: bool,
+    /// Of a capture with its own timing: nanoseconds from each packet to the next.
+    pub gaps: Option<Arc<[u64]>>,
     frames: Vec<Frame>,
     /// Which template each packet has, round and round.
     cycle: Vec<u16>,
@@ -127,31 +103,42 @@ impl Program {
     /// # Errors
     /// What does not fit together, with its place in the profile.
     pub fn of_port(profile: &Profile, port: usize, ends: Ends) -> Result<Vec<Arc<Program>>, ProfileError> {
-        let streams = profile.streams().enumerate().filter(|(_, stream)| stream.ports.has(port));
-        let compile = |(at, stream): (usize, &Stream)| {
-            let program = Program::new(stream, stream.mirror && port % 2 == 1, ends);
-            program.map(Arc::new).map_err(|(place, message)| profile.error(at, place, message))
+        let streams: Vec<(usize, &Stream)> =
+            profile.streams().enumerate().filter(|(_, stream)| stream.ports.has(port)).collect();
+        let place_of = |name: &str| streams.iter().position(|(_, stream)| stream.name == name);
+        let compile = |&(at, stream): &(usize, &Stream)| {
+            let wrong = |(place, message): (Option<usize>, String)| profile.error(at, place, message);
+            let mirror = stream.mirror && port % 2 == 1 && stream.pcap.is_none();
+            let mut program = Program::new(stream, mirror, ends).map_err(wrong)?;
+            if let Some(next) = &stream.next {
+                let elsewhere = || format!("`next': port {port} does not send `{}'", next.get_ref());
+                let found = place_of(next.get_ref()).ok_or_else(|| wrong((Some(next.span().start), elsewhere())))?;
+                program.next = Some(found);
+            }
+            if let Some(before) = profile.streams().find(|other| other.is_before(&stream.name)) {
+                program.waits = profile.waits(at);
+                if program.waits && place_of(&before.name).is_none() {
+                    let message = format!("port {port} does not send `{}', which it comes after", before.name);
+                    return Err(wrong((None, message)));
+                }
+            }
+            Ok(Arc::new(program))
         };
-        streams.map(compile).collect()
+        streams.iter().map(compile).collect()
     }
 
     fn new(stream: &Stream, mirror: bool, ends: Ends) -> Result<Program, (Option<usize>, String)> {
         let plain = |message: String| (None, message);
         let vlan = ends.vlan.filter(|_| stream.pcap.is_none() && frame::takes_port_vlan(&stream.layers));
-        let (mut raw, cycle): (Vec<Vec<u8>>, Vec<u16>) = match &stream.pcap {
+        let (mut raw, cycle, gaps): (Vec<Vec<u8>>, Vec<u16>, Option<Arc<[u64]>>) = match &stream.pcap {
             Some(path) => {
-                let file = Files::anywhere().open(path).map_err(|error| plain(error.to_string()))?;
-                let packets = capture_file::read(path, file, MAX_SIZE.into()).map_err(plain)?;
-                if packets.len() > usize::from(u16::MAX) {
-                    return Err(plain(format!("{}: has more than {} packets", path.display(), u16::MAX)));
-                }
-                let padded = |mut frame: Vec<u8>| {
-                    frame.resize(frame.len().max(MIN_SIZE.into()), 0);
-                    frame
+                let (frames, times) = captured::read(path).map_err(plain)?;
+                let gaps = match &stream.timing {
+                    Timing::Rate => None,
+                    Timing::Capture => Some(captured::gaps(&times).map_err(plain)?),
                 };
-                let frames: Vec<Vec<u8>> = packets.into_iter().map(|packet| padded(packet.frame)).collect();
                 let cycle = (0..frames.len() as u16).collect();
-                (frames, cycle)
+                (frames, cycle, gaps)
             }
             None => {
                 let layers: Vec<Layer> = match mirror {
@@ -160,29 +147,33 @@ impl Program {
                 };
                 let sizes = stream.weighted();
                 let frames = sizes.iter().map(|size| build(&layers, size.size.into(), ends));
+                let frames = frames.collect::<Result<_, _>>().map_err(plain)?;
                 let weights: Vec<u16> = sizes.iter().map(|size| size.weight).collect();
-                (frames.collect::<Result<_, _>>().map_err(plain)?, by_turns(&weights))
+                let cycle = if stream.has_random_size() { at_random(sizes.len()) } else { by_turns(&weights) };
+                (frames, cycle, None)
             }
         };
         if let Some(vlan) = vlan {
             raw.iter_mut().for_each(|bytes| frame::tag(bytes, vlan));
-        }
-        if stream.pcap.is_some() && !stream.vary.is_empty() {
-            return Err((
-                Some(stream.vary[0].span().start),
-                "frames of a capture are sent as they are: nothing varies".into(),
-            ));
         }
         let mut program = Program {
             name: stream.name.clone(),
             rate: 0.0,
             mode: stream.mode,
             isg: stream.isg,
+            next: None,
+            waits: false,
+            gaps,
             frames: Vec::new(),
             cycle,
             varied: Vec::new(),
             changing: Vec::new(),
         };
+        if stream.pcap.is_some() && !stream.vary.is_empty() {
+            program.add_captured(stream, raw)?;
+            program.set_rate(stream);
+            return Ok(program);
+        }
         let first = Layout::of(&raw[0]);
         for vary in &stream.vary {
             let place = Some(vary.span().start);
@@ -196,9 +187,51 @@ impl Program {
         for bytes in raw {
             program.add_frame(bytes, stream.tag).map_err(plain)?;
         }
-        let mix = Mix { packets: 1.0, buffer: program.mean_size(), line: None };
-        program.rate = stream.rate.packets(&mix).ok().flatten().unwrap_or(1.0);
+        program.set_rate(stream);
         Ok(program)
+    }
+
+    fn set_rate(&mut self, stream: &Stream) {
+        let mix = Mix { packets: 1.0, buffer: self.mean_size(), line: None };
+        self.rate = match &self.gaps {
+            Some(gaps) => gaps.len() as f64 * 1e9 / gaps.iter().sum::<u64>() as f64,
+            None => stream.rate.packets(&mix).ok().flatten().unwrap_or(1.0),
+        };
+    }
+
+    /// Frames of a capture in which fields change: each has them in places of its own.
+    fn add_captured(&mut self, stream: &Stream, raw: Vec<Vec<u8>>) -> Result<(), (Option<usize>, String)> {
+        let mut names = Vec::new();
+        for vary in &stream.vary {
+            let at = |message: String| (Some(vary.span().start), message);
+            let vary = vary.get_ref();
+            let (series, field) = captured::series(vary, &raw).map_err(at)?;
+            let every = series.clone();
+            // Values go in where each frame has the field.
+            let field = Field { shift: 0, ..field };
+            names.push((captured::name(vary), vary.first().above.unwrap_or(0)));
+            self.varied.push(Varied { field, around: 0, series, sums: Vec::new() });
+            if let Some(second) = &vary.second {
+                let find = |frame: &Vec<u8>| Layout::of(frame).field(&second.field).ok();
+                let field = raw.iter().find_map(find);
+                let field = field.ok_or_else(|| at(format!("no packet of the capture has `{}'", second.field)))?;
+                let series = Series::second(field, second.from, second.to, &every).map_err(at)?;
+                names.push((second.field.clone(), second.from.above.unwrap_or(0)));
+                self.varied.push(Varied { field: Field { shift: 0, ..field }, around: 0, series, sums: Vec::new() });
+            }
+        }
+        let varied = std::mem::take(&mut self.varied);
+        for (number, mut bytes) in raw.into_iter().enumerate() {
+            let layout = Layout::of(&bytes);
+            let place = if stream.tag { tag_place(&layout) } else { TagPlace::None };
+            let own = Own::find(&names, &mut bytes, place);
+            let own =
+                own.map_err(|why| (Some(stream.vary[0].span().start), format!("packet {}: {why}", number + 1)))?;
+            self.add_frame(bytes, stream.tag).map_err(|why| (None, why))?;
+            self.frames.last_mut().expect("it was added").own = Some(Box::new(own));
+        }
+        self.varied = varied;
+        Ok(())
     }
 
     fn add_varied(
@@ -218,13 +251,12 @@ impl Program {
         if field.bytes().end > DATA_SIZE {
             return Err(format!("fields vary within the first {DATA_SIZE} bytes"));
         }
-        let series = series(vary.how, field, vary.from, vary.to, vary.step, vary.seed)?;
-        self.push_varied(field, series, vary.from, layout)?;
+        let series = Series::new(vary, field)?;
+        self.push_varied(field, series.clone(), vary.first(), layout)?;
         if let Some(second) = &vary.second {
             let name = if mirror { mirrored_field(&second.field) } else { second.field.clone() };
             let field = layout.field(&name)?;
-            let every = series.count;
-            let series = Series { every, ..self::series(vary.how, field, second.from, second.to, 1, 0)? };
+            let series = Series::second(field, second.from, second.to, &series)?;
             self.push_varied(field, series, second.from, layout)?;
         }
         Ok(())
@@ -268,10 +300,16 @@ impl Program {
         for sum in &layout.sums {
             sum.mend(&mut bytes);
         }
-        if self.varied.iter().any(|varied| overlap(&varied.field.bytes(), &tag.bytes())) {
-            return Err(
-                "a field that varies lies where the tag goes, at the packet's end (or say `tag = false')".into()
-            );
+        if self.varied.iter().any(|varied| tag.has(&varied.field.bytes())) {
+            return Err(match tag {
+                TagPlace::Small { is_v6, .. } => format!(
+                    "a field that varies lies where the tag goes: in so short a packet the last {} bytes and {} (or say \
+                     `tag = false')",
+                    tag::SMALL,
+                    if is_v6 { "the flow label" } else { "the IPv4 id" }
+                ),
+                _ => "a field that varies lies where the tag goes, at the packet's end (or say `tag = false')".into(),
+            });
         }
         // Of what varies, nothing is in the base.
         for varied in &mut self.varied {
@@ -317,7 +355,7 @@ impl Program {
         }
         let length = bytes.len() as u16;
         bytes.resize(bytes.len().next_multiple_of(64), 0);
-        self.frames.push(Frame { bytes: bytes.into(), length, bases, tag });
+        self.frames.push(Frame { bytes: bytes.into(), length, bases, tag, own: None });
         Ok(())
     }
 
@@ -337,7 +375,7 @@ impl Program {
 
     /// It goes on until somebody stops it.
     pub fn is_endless(&self) -> bool {
-        matches!(self.mode, Mode::Continuous | Mode::MultiBurst { bursts: None, .. })
+        self.mode.is_endless()
     }
 
     /// Whether packets are told apart, and whether all of them are timed.
@@ -366,21 +404,6 @@ fn tag_place(layout: &Layout) -> TagPlace {
     }
 }
 
-fn series(how: How, field: Field, from: Number, to: Number, step: u64, seed: u64) -> Result<Series, String> {
-    let largest = field.largest();
-    if from.value > largest || to.value > largest {
-        return Err(format!("the field has {} bits: its values go up to {largest}", field.bits));
-    }
-    if from.above != to.above {
-        return Err("of IPv6 addresses the lower half varies: the upper ones differ".into());
-    }
-    if from.value > to.value {
-        return Err("`from' is beyond `to'".into());
-    }
-    let count = ((to.value - from.value) / step).saturating_add(1);
-    Ok(Series { how, from: from.value, step, count, seed, every: 1 })
-}
-
 /// Numbers of templates so that each comes as often as its weight says, spread out evenly.
 fn by_turns(weights: &[u16]) -> Vec<u16> {
     let total: i64 = weights.iter().map(|weight| i64::from(*weight)).sum();
@@ -396,267 +419,17 @@ fn by_turns(weights: &[u16]) -> Vec<u16> {
         .collect()
 }
 
-/// A worker's share of a stream: who makes its packets.
-pub struct Maker {
-    program: Arc<Program>,
-    /// Its number in tags.
-    number: u16,
-    /// Its templates, with its number in them.
-    frames: Vec<Frame>,
-    /// Packets made.
-    made: u64,
-    /// Of the stream's packets, those `share`, `share + shares`, and so on are this one's.
-    share: u64,
-    shares: u64,
-    /// Where each series is, so that it need not be reckoned: place, and packets until it goes on.
-    places: Vec<(u64, u64)>,
-    values: Box<[[u64; VECTOR_SIZE]]>,
-    sums: Box<[[u32; VECTOR_SIZE]]>,
+/// Numbers of so many templates as if by lot, the same each time.
+fn at_random(count: usize) -> Vec<u16> {
+    const LENGTH: u64 = 1 << 16;
+    (0..LENGTH).map(|n| ((u128::from(mix(1, n)) * count as u128) >> 64) as u16).collect()
 }
 
-impl Maker {
-    pub fn new(program: &Arc<Program>, number: u16, share: usize, shares: usize) -> Maker {
-        let mut frames = program.frames.clone();
-        for frame in &mut frames {
-            number_small(frame, number, program);
-        }
-        Maker {
-            number,
-            frames,
-            made: 0,
-            share: share as u64,
-            shares: shares as u64,
-            places: program
-                .varied
-                .iter()
-                .map(|varied| {
-                    let Series { every, count, .. } = varied.series;
-                    ((share as u64 / every) % count, every - share as u64 % every)
-                })
-                .collect(),
-            values: vec![[0; VECTOR_SIZE]; program.varied.len()].into(),
-            sums: vec![[0; VECTOR_SIZE]; program.changing.len()].into(),
-            program: program.clone(),
-        }
-    }
-
-    /// Buffers that its longest packet needs besides the first.
-    pub fn more_buffers(&self) -> usize {
-        let longest = self.frames.iter().map(|frame| usize::from(frame.length)).max().unwrap_or(0);
-        longest.div_ceil(DATA_SIZE).max(1) - 1
-    }
-
-    /// Packets made so far.
-    pub fn made(&self) -> u64 {
-        self.made
-    }
-
-    /// Writes the next packets into buffers, from the headroom's end on, and their lengths; what `stamp` says is when. A long
-    /// one goes on in buffers of `more`, which has [`Maker::more_buffers`] for each packet.
-    ///
-    /// # Panics
-    /// When it has fewer.
-    pub fn make(
-        &mut self,
-        buffers: &mut Buffers,
-        packets: &[PacketIndex],
-        lengths: &mut [u16],
-        stamp: u32,
-        more: &mut Vec<PacketIndex>,
-    ) {
-        let n = packets.len().min(VECTOR_SIZE);
-        if !self.program.varied.is_empty() {
-            self.vary(n);
-        }
-        let sequence = self.made as u32;
-        let mut words = tag::Words::new(self.number, sequence, stamp);
-        let is_plain = words.has_ahead(n as u64);
-        self.made += n as u64;
-        let Program { cycle, varied, changing, .. } = &*self.program;
-        let mut turn = if cycle.len() == 1 { 0 } else { (self.made - n as u64) as usize % cycle.len() };
-        for (i, (&packet, length)) in packets.iter().zip(lengths).enumerate().take(n) {
-            let frame = &mut self.frames[usize::from(cycle[turn])];
-            turn += 1;
-            if turn == cycle.len() {
-                turn = 0;
-            }
-            let is_long = frame.bytes.len() > DATA_SIZE;
-            let bytes: &mut [u8; DATA_SIZE] = if is_long {
-                // What lies in several buffers is made in the template.
-                frame.bytes.first_chunk_mut().expect("it is longer")
-            } else {
-                let bytes: &mut [u8; DATA_SIZE] =
-                    (&mut buffers.bytes_mut(packet)[HEADROOM..HEADROOM + DATA_SIZE]).try_into().expect("so many bytes");
-                // One line at once, without asking how many bytes there are.
-                match frame.bytes.as_array::<64>() {
-                    Some(line) => *bytes.first_chunk_mut::<64>().expect("it is longer") = *line,
-                    None => bytes[..frame.bytes.len()].copy_from_slice(&frame.bytes),
-                }
-                bytes
-            };
-            for (varied, values) in varied.iter().zip(&self.values) {
-                store(bytes, varied.field, values[i]);
-            }
-            for (at, sum) in changing.iter().enumerate() {
-                let value = Sum::finish(frame.bases[at] + fold(self.sums[at][i]), sum.zero_is_none);
-                bytes[sum.at..sum.at + 2].copy_from_slice(&value.to_be_bytes());
-                for &(outer, odd) in &sum.within {
-                    let value = if odd { value.swap_bytes() } else { value };
-                    self.sums[outer][i] += u32::from(value);
-                }
-            }
-            match frame.tag {
-                TagPlace::Full(at) => {
-                    let bytes: &mut [u8] = if is_long { &mut frame.bytes } else { bytes };
-                    words.write(bytes[usize::from(at)..].first_chunk_mut().expect("the frame has room"));
-                }
-                TagPlace::Small { at, .. } => {
-                    bytes[usize::from(at)..][..tag::SMALL].copy_from_slice(&tag::small(words.sequence()));
-                }
-                TagPlace::None => {}
-            }
-            words = if is_plain { words.plus(1) } else { words.next() };
-            *length = frame.length;
-            if is_long {
-                spread(buffers, packet, &frame.bytes[..frame.length.into()], more);
-            }
-        }
-    }
-
-    /// The values of fields for so many packets, and what they add to checksums.
-    #[inline]
-    fn vary(&mut self, n: usize) {
-        for sums in &mut self.sums {
-            sums[..n].fill(0);
-        }
-        let first = self.made * self.shares + self.share;
-        for ((varied, values), place) in self.program.varied.iter().zip(&mut self.values).zip(&mut self.places) {
-            let values = &mut values[..n];
-            varied.series.fill(values, first, self.shares, place);
-            let (around, shift) = (varied.around, varied.field.shift);
-            if around != 0 || shift != 0 {
-                values.iter_mut().for_each(|value| *value = around | *value << shift);
-            }
-            for &(sum, odd) in &varied.sums {
-                add(&mut self.sums[sum][..n], values, varied.field.width, odd);
-            }
-        }
-    }
-}
-
-impl Series {
-    /// Values of packets `first`, `first + stride`, and so on. `at`: where the first is, kept from call to call.
-    #[inline]
-    fn fill(&self, values: &mut [u64], first: u64, stride: u64, at: &mut (u64, u64)) {
-        if self.how == How::Random {
-            let mut n = first;
-            for value in values {
-                let k = ((u128::from(mix(self.seed, n)) * u128::from(self.count)) >> 64) as u64;
-                *value = self.from + k * self.step;
-                n += stride;
-            }
-            return;
-        }
-        let (mut place, mut left) = *at;
-        for value in values {
-            let k = if self.how == How::Decrement { self.count - 1 - place } else { place };
-            *value = self.from + k * self.step;
-            // Mostly one step: no division.
-            let mut ahead = stride;
-            while ahead >= left {
-                ahead -= left;
-                left = self.every;
-                place += 1;
-                if place == self.count {
-                    place = 0;
-                }
-            }
-            left -= ahead;
-        }
-        *at = (place, left);
-    }
-}
-
-/// Buffers of the longest packet.
-pub const MAX_BUFFERS: usize = (MAX_SIZE as usize).div_ceil(DATA_SIZE);
-
-/// Has a packet of this buffer and some of `more`.
-#[inline(never)]
-fn spread(buffers: &mut Buffers, first: PacketIndex, bytes: &[u8], more: &mut Vec<PacketIndex>) {
-    let mut parts = [first; MAX_BUFFERS];
-    let n = bytes.len().div_ceil(DATA_SIZE);
-    for part in &mut parts[1..n] {
-        *part = more.pop().expect("there is one for each part");
-    }
-    chain::write(buffers, &parts[..n], bytes);
-}
-
-/// Puts the stream's number where a small tag has it, and mends the header's checksum.
-fn number_small(frame: &mut Frame, number: u16, program: &Program) {
-    let TagPlace::Small { ip, is_v6, .. } = frame.tag else { return };
-    let ip = usize::from(ip);
-    if is_v6 {
-        let label = tag::FLOW_LABEL | u32::from(number);
-        let word = u32::from_be_bytes(frame.bytes[ip..ip + 4].try_into().expect("four bytes")) & 0xfff0_0000 | label;
-        frame.bytes[ip..ip + 4].copy_from_slice(&word.to_be_bytes());
-        return;
-    }
-    frame.bytes[ip + 4..ip + 6].copy_from_slice(&number.to_be_bytes());
-    let at = ip + 10;
-    match program.changing.iter().position(|sum| sum.at == at) {
-        Some(sum) => frame.bases[sum] += u32::from(number),
-        None => {
-            let header = Sum::of(at, ip..ip + 20);
-            header.mend(&mut frame.bytes);
-        }
-    }
-}
-
-#[inline(always)]
-fn store(bytes: &mut [u8; DATA_SIZE], field: Field, value: u64) {
-    let word = value.to_be_bytes();
-    match field.width {
-        1 => bytes[field.at] = value as u8,
-        2 => bytes[field.at..field.at + 2].copy_from_slice(&word[6..]),
-        4 => bytes[field.at..field.at + 4].copy_from_slice(&word[4..]),
-        6 => bytes[field.at..field.at + 6].copy_from_slice(&word[2..]),
-        _ => bytes[field.at..field.at + 8].copy_from_slice(&word),
-    }
-}
-
-/// Adds words to sums, 16 bits at a time.
-#[inline]
-fn add(sums: &mut [u32], values: &[u64], width: usize, odd: bool) {
-    // What starts at an odd place adds its sum with the bytes changed (RFC 1071, section 2(B)).
-    if odd || width == 1 {
-        for (sum, &value) in sums.iter_mut().zip(values) {
-            let value = if width == 1 { value << 8 } else { value };
-            let folded = fold_wide(value) as u16;
-            *sum += u32::from(if odd { folded.swap_bytes() } else { folded });
-        }
-    } else if width == 2 || width == 4 {
-        for (sum, &value) in sums.iter_mut().zip(values) {
-            *sum += (value as u32 >> 16) + (value as u32 & 0xffff);
-        }
-    } else {
-        for (sum, &value) in sums.iter_mut().zip(values) {
-            *sum += fold_wide(value);
-        }
-    }
-}
-
-#[inline(always)]
-fn fold_wide(value: u64) -> u32 {
-    let sum = (value >> 32) + (value & 0xffff_ffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    ((sum >> 16) + (sum & 0xffff)) as u32
-}
-
-/// Rates of a port's streams together.
+/// Rates of a port's streams together: of those that begin by themselves, for the others send when these have ended.
 pub fn mix_of(programs: &[Arc<Program>], line: Option<f64>) -> Mix {
-    let packets: f64 = programs.iter().map(|program| program.rate).sum();
-    let bytes: f64 = programs.iter().map(|program| program.rate * program.mean_size()).sum();
+    let own = || programs.iter().filter(|program| !program.waits);
+    let packets: f64 = own().map(|program| program.rate).sum();
+    let bytes: f64 = own().map(|program| program.rate * program.mean_size()).sum();
     Mix { packets, buffer: bytes / packets.max(f64::MIN_POSITIVE), line }
 }
 

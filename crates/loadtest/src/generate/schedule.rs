@@ -8,6 +8,7 @@ use graph::time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bits behind the point of a tick. Six days fit before it at 2.6 GHz, and at 60 Mpps an interval is rounded by less than a
@@ -32,7 +33,7 @@ pub enum Pace {
 }
 
 /// One worker's share of a stream.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Line {
     /// Packets a second when nothing is multiplied.
     pub rate: f64,
@@ -41,6 +42,11 @@ pub struct Line {
     pub isg: f64,
     pub share: usize,
     pub shares: usize,
+    /// Which stream begins when this one has ended, and whether it begins only when another has.
+    pub next: Option<usize>,
+    pub waits: bool,
+    /// Nanoseconds from each packet to the next, round and round, in place of the rate. The first worker has all of them.
+    pub gaps: Option<Arc<[u64]>>,
 }
 
 struct Times {
@@ -50,6 +56,9 @@ struct Times {
     /// Packets until a burst ends, and bursts after it.
     left: u64,
     bursts: u64,
+    /// With gaps: ticks of a nanosecond now, and which gap comes next.
+    scale: f64,
+    gap_at: usize,
 }
 
 /// The times of a port's streams on one worker.
@@ -77,7 +86,7 @@ impl Schedule {
     /// One that starts at a time in ticks.
     pub fn new(lines: &[Line], pace: Pace, start: u64) -> Schedule {
         let mut schedule = Schedule {
-            times: lines.iter().map(|line| Times::new(*line)).collect(),
+            times: lines.iter().map(|line| Times::new(line.clone())).collect(),
             next: BinaryHeap::new(),
             pace,
             start,
@@ -85,16 +94,45 @@ impl Schedule {
             left: u64::MAX,
         };
         schedule.set_intervals();
-        for (stream, times) in schedule.times.iter().enumerate() {
-            let first = (times.line.isg * time::ticks_per_second() * f64::from(1 << FRACTION)) as u64;
-            // Shares take turns; while they pause there are none.
-            let turn = match schedule.is_paused() {
-                true => 0,
-                false => times.interval / times.line.shares as u64 * times.line.share as u64,
-            };
-            schedule.next.push(Reverse((first.saturating_add(turn), stream as u16)));
+        let begun: Vec<usize> = (0..lines.len()).filter(|stream| !lines[*stream].waits).collect();
+        for stream in begun {
+            schedule.begin(stream, 0);
         }
         schedule
+    }
+
+    /// Has a stream begin when its gap after a place has passed; or what comes after it, when this share has none of it.
+    fn begin(&mut self, stream: usize, after: u64) {
+        let (mut stream, mut after) = (stream, after);
+        // Each is begun once at most: streams may follow each other in a circle.
+        for _ in 0..self.times.len() {
+            let is_paused = self.is_paused();
+            let times = &mut self.times[stream];
+            times.begin();
+            let isg = (times.line.isg * time::ticks_per_second() * f64::from(1 << FRACTION)) as u64;
+            let first = after.saturating_add(isg);
+            if times.left > 0 {
+                // Shares take turns; while they pause there are none.
+                let turn = match is_paused {
+                    true => 0,
+                    false => times.turn() * times.line.share as u64,
+                };
+                self.next.push(Reverse((first.saturating_add(turn), stream as u16)));
+                return;
+            }
+            let Some(next) = times.line.next else { return };
+            (stream, after) = (next, first.saturating_add(times.length()));
+        }
+    }
+
+    /// Goes on with what comes after a stream whose last packet of this share was due at a place.
+    fn follow(&mut self, stream: u16, last: u64) {
+        let times = &self.times[usize::from(stream)];
+        let Some(next) = times.line.next else { return };
+        // From this share's last packet to when the whole stream would have its next.
+        let own = times.own(times.packets());
+        let behind = times.packets() - (times.line.share as u64 + (own.max(1) - 1) * times.line.shares as u64);
+        self.begin(next, last.saturating_add(times.turn() * behind));
     }
 
     /// The same, that ends after so many packets, of all streams together.
@@ -112,7 +150,10 @@ impl Schedule {
                 time::ticks_per_second() * f64::from(1 << FRACTION) / MEAN_INTERVAL / rate.max(f64::MIN_POSITIVE)
             }
         };
-        self.times.iter_mut().for_each(|times| times.interval = times.interval(factor));
+        for times in &mut self.times {
+            times.interval = times.interval(factor);
+            times.scale = time::ticks_per_second() * f64::from(1 << FRACTION) / 1e9 / factor.max(f64::MIN_POSITIVE);
+        }
         let rate: f64 = self.times.iter().map(|times| 1.0 / times.interval as f64).sum();
         self.patience = (time::to_ticks(PATIENCE) << FRACTION).max((FEW as f64 / rate) as u64);
     }
@@ -133,7 +174,9 @@ impl Schedule {
             let ahead = at.saturating_sub(now);
             let at = match () {
                 () if paused => now.max(at),
-                () if ahead <= old => now.saturating_add((ahead as f64 / old as f64 * new as f64) as u64),
+                () if ahead <= old || self.times[usize::from(stream)].line.gaps.is_some() => {
+                    now.saturating_add((ahead as f64 / old as f64 * new as f64) as u64)
+                }
                 () => at,
             };
             Reverse((at, stream))
@@ -179,7 +222,8 @@ impl Schedule {
         let now = if self.is_limited() { self.place(now) } else { NEVER - 1 };
         let is_limited = self.is_limited();
         let mut due = Due::default();
-        if self.next.len() == 1 {
+        let is_even = |next: &Reverse<(u64, u16)>| self.times[usize::from(next.0.1)].line.gaps.is_none();
+        if self.next.len() == 1 && (!is_limited || self.next.peek().is_some_and(is_even)) {
             // One stream: all at once.
             let mut top = self.next.peek_mut().expect("there is one");
             let Reverse((at, stream)) = &mut *top;
@@ -196,10 +240,12 @@ impl Schedule {
             let packets = packets.min(times.left);
             order[..packets as usize].fill(*stream);
             due.packets = packets as usize;
+            let last = at.saturating_add(packets.saturating_sub(1).saturating_mul(times.interval));
             match times.advance(*at, packets) {
                 Some(then) => *at = then,
                 None => {
-                    PeekMut::pop(top);
+                    let Reverse((_, stream)) = PeekMut::pop(top);
+                    self.follow(stream, if is_limited { last } else { 0 });
                 }
             }
             return due;
@@ -219,10 +265,12 @@ impl Schedule {
             }
             order[due.packets] = *stream;
             due.packets += 1;
-            match times.advance(*at, 1) {
+            let then = if is_limited { times.advance_one(*at) } else { times.advance(*at, 1) };
+            match then {
                 Some(then) => *at = then,
                 None => {
-                    PeekMut::pop(top);
+                    let Reverse((last, stream)) = PeekMut::pop(top);
+                    self.follow(stream, last);
                 }
             }
         }
@@ -238,13 +286,51 @@ impl Times {
             Mode::MultiBurst { packets, gap, bursts } => (packets, bursts.unwrap_or(u64::MAX).saturating_sub(1), gap),
         };
         let gap = (gap * time::ticks_per_second() * f64::from(1 << FRACTION)) as u64;
-        let mut times = Times { line, interval: NEVER, gap, left, bursts };
+        let mut times = Times { line, interval: NEVER, gap, left, bursts, scale: 0.0, gap_at: 0 };
         times.left = times.own(left);
         times
     }
 
+    /// From the beginning, as when it was new.
+    fn begin(&mut self) {
+        let Times { left, bursts, .. } = Times::new(self.line.clone());
+        (self.left, self.bursts, self.gap_at) = (left, bursts, 0);
+    }
+
+    /// From a packet of the whole stream to the next.
+    fn turn(&self) -> u64 {
+        self.interval / self.line.shares as u64
+    }
+
+    /// Packets of the whole stream in one burst.
+    fn packets(&self) -> u64 {
+        match self.line.mode {
+            Mode::Continuous => u64::MAX,
+            Mode::Burst { packets } | Mode::MultiBurst { packets, .. } => packets,
+        }
+    }
+
+    /// How long the whole stream takes from its beginning, when it has an end.
+    fn length(&self) -> u64 {
+        let burst = self.turn().saturating_mul(self.packets());
+        let others = (burst - self.turn().min(burst)).saturating_add(self.gap).saturating_mul(self.bursts);
+        burst.saturating_add(others)
+    }
+
+    /// The time of the next packet after one, with a gap of its own where there are such.
+    #[inline(always)]
+    fn advance_one(&mut self, at: u64) -> Option<u64> {
+        let Some(gaps) = &self.line.gaps else { return self.advance(at, 1) };
+        let gap = gaps[self.gap_at];
+        self.gap_at = if self.gap_at + 1 < gaps.len() { self.gap_at + 1 } else { 0 };
+        Some(at.saturating_add((gap as f64 * self.scale) as u64))
+    }
+
     /// How many of a stream's packets are this share's.
     fn own(&self, packets: u64) -> u64 {
+        if self.line.gaps.is_some() && self.line.share > 0 {
+            return 0;
+        }
         if packets == u64::MAX {
             return packets;
         }
@@ -253,7 +339,9 @@ impl Times {
     }
 
     fn interval(&self, factor: f64) -> u64 {
-        let rate = self.line.rate * factor / self.line.shares as f64;
+        // A capture with its own timing is one worker's.
+        let shares = if self.line.gaps.is_some() { 1 } else { self.line.shares };
+        let rate = self.line.rate * factor / shares as f64;
         let ticks = time::ticks_per_second() / rate * f64::from(1 << FRACTION);
         // Of a rate of nothing: never.
         (ticks.round() as u64).max(1)
@@ -266,8 +354,8 @@ impl Times {
         if late <= patience {
             return at;
         }
-        if self.left != u64::MAX {
-            // A burst has all its packets, later.
+        if self.left != u64::MAX || self.line.gaps.is_some() {
+            // A burst has all its packets, later; so has a capture, whose gaps go with its packets.
             return now;
         }
         let skipped = (late - patience) / self.interval;
@@ -304,7 +392,8 @@ mod tests {
     use super::*;
 
     fn line(rate: f64) -> Line {
-        Line { rate, mode: Mode::Continuous, isg: 0.0, share: 0, shares: 1 }
+        let mode = Mode::Continuous;
+        Line { rate, mode, isg: 0.0, share: 0, shares: 1, next: None, waits: false, gaps: None }
     }
 
     /// Asks every `step` seconds for `length` seconds; whose packets came when.
@@ -372,7 +461,7 @@ mod tests {
     fn bursts_have_all_their_packets_however_late() {
         for streams in [1, 2] {
             let burst = Line { mode: Mode::Burst { packets: 1000 }, ..line(1e6) };
-            let mut schedule = Schedule::new(&vec![burst; streams], Pace::Factor(1.0), 0);
+            let mut schedule = Schedule::new(&vec![burst.clone(); streams], Pace::Factor(1.0), 0);
             let (mut order, mut sent) = ([0; 256], 0);
             // Half a millisecond too late, then every ten microseconds.
             for n in 0..1000 {
@@ -417,6 +506,82 @@ mod tests {
             counts.push(came.len());
         }
         assert_eq!(counts, [34, 33, 33]);
+    }
+
+    #[test]
+    fn a_stream_begins_when_the_one_before_it_has_ended() {
+        let burst = |packets, rate| Line { mode: Mode::Burst { packets }, ..line(rate) };
+        for shares in [1, 3] {
+            let mut came: Vec<(f64, u16)> = Vec::new();
+            for share in 0..shares {
+                let lines = [
+                    Line { next: Some(1), ..burst(10, 1e3) },
+                    // One packet: of three workers two have none of it.
+                    Line { next: Some(2), waits: true, isg: 0.005, ..burst(1, 1e3) },
+                    Line { waits: true, ..burst(20, 1e4) },
+                ];
+                let lines = lines.map(|line| Line { share, shares, ..line });
+                let mut schedule = Schedule::new(&lines, Pace::Factor(1.0), 0);
+                came.extend(run(&mut schedule, 0.05, 1e-5).0);
+                assert!(schedule.has_ended());
+            }
+            came.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let order: String = came.iter().map(|(_, stream)| stream.to_string()).collect();
+            assert_eq!(order, format!("{}1{}", "0".repeat(10), "2".repeat(20)), "{shares}");
+            // Ten packets a millisecond apart, five milliseconds, one, and a packet's time after it the next.
+            for (at, wanted) in [(9, 0.009), (10, 0.015), (11, 0.016), (30, 0.0179)] {
+                assert!((came[at].0 - wanted).abs() < 5e-5, "{shares}: packet {at} at {}", came[at].0);
+            }
+        }
+        // In a circle there is no end, and twice as fast it takes half as long.
+        let lines = [Line { next: Some(1), ..burst(2, 1e3) }, Line { next: Some(0), waits: true, ..burst(3, 1e3) }];
+        let mut schedule = Schedule::new(&lines, Pace::Factor(2.0), 0);
+        let (came, _) = run(&mut schedule, 0.0099, 1e-5);
+        assert_eq!(came.iter().map(|(_, stream)| stream.to_string()).collect::<String>(), "00111001110011100111");
+        assert!(!schedule.has_ended());
+        // As many as go keep the order, too.
+        let lines = [Line { next: Some(1), ..burst(300, 1e3) }, Line { waits: true, ..burst(5, 1e3) }];
+        let mut schedule = Schedule::new(&lines, Pace::Maximum, 0);
+        let mut all = Vec::new();
+        for now in 0..5 {
+            let mut order = [9; 256];
+            let due = schedule.due(now, &mut order, |_, _| panic!("nothing is late"));
+            all.extend_from_slice(&order[..due.packets]);
+        }
+        assert_eq!(all, [vec![0; 300], vec![1; 5]].concat());
+    }
+
+    #[test]
+    fn a_burst_of_fewer_packets_than_workers_is_sent_once() {
+        let mut sent = 0;
+        for share in 0..4 {
+            let lines =
+                [1e3, 2e3].map(|rate| Line { mode: Mode::Burst { packets: 2 }, share, shares: 4, ..line(rate) });
+            sent += run(&mut Schedule::new(&lines, Pace::Factor(1.0), 0), 0.05, 1e-5).0.len();
+        }
+        assert_eq!(sent, 4);
+    }
+
+    #[test]
+    fn a_capture_keeps_its_own_timing() {
+        let gaps: Arc<[u64]> = [1_000_000, 4_000_000, 0, 2_000_000].into();
+        for (factor, others) in [(1.0, 0), (2.0, 0), (1.0, 1)] {
+            for shares in [1, 2] {
+                let mut came = Vec::new();
+                for share in 0..shares {
+                    let own = Line { gaps: Some(gaps.clone()), share, shares, ..line(4.0 / 0.007) };
+                    let mut lines = vec![own];
+                    lines.extend(vec![Line { isg: 9.0, share, shares, ..line(1.0) }; others]);
+                    let mut schedule = Schedule::new(&lines, Pace::Factor(factor), 0);
+                    came.extend(run(&mut schedule, 0.0139 / factor, 1e-5).0);
+                }
+                let wanted = [0.0, 1.0, 5.0, 5.0, 7.0, 8.0, 12.0, 12.0];
+                assert_eq!(came.len(), wanted.len(), "{factor} {others} {shares}");
+                for ((at, _), wanted) in came.iter().zip(wanted) {
+                    assert!((at - wanted / 1e3 / factor).abs() < 3e-5, "{at}, not {wanted} ms");
+                }
+            }
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub struct Stream {
     #[serde(default)]
     pub name: String,
     /// Bytes in the buffer: the frame without frame check sequence.
-    pub size: Option<Spanned<u16>>,
+    pub size: Option<Spanned<Size>>,
     /// Several sizes, by turns as often as their weights say.
     pub sizes: Option<Spanned<Vec<Weighted>>>,
     /// At which rate when nothing is multiplied.
@@ -67,6 +67,8 @@ pub struct Stream {
     pub isg: f64,
     #[serde(default)]
     pub ports: Ports,
+    /// The stream that begins when this one has ended, and only then.
+    pub next: Option<Spanned<String>>,
     /// Ports with odd numbers send it with the ends changed.
     #[serde(default = "yes")]
     pub mirror: bool,
@@ -75,6 +77,9 @@ pub struct Stream {
     pub layers: Vec<Layer>,
     /// Frames of a capture in their place, one after the other.
     pub pcap: Option<PathBuf>,
+    /// Of a capture: when its packets go.
+    #[serde(default)]
+    pub timing: Timing,
     #[serde(default)]
     pub vary: Vec<Spanned<Vary>>,
     /// Its packets are told apart; without, they are counted by port only.
@@ -84,6 +89,29 @@ pub struct Stream {
 
 fn yes() -> bool {
     true
+}
+
+/// When frames of a capture go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timing {
+    /// At the stream's rate.
+    #[default]
+    Rate,
+    /// As they came when they were captured.
+    Capture,
+}
+
+/// One size, or all of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    One(u16),
+    /// One after the other (`64-1514'), or as if by lot (`64+1514').
+    Range {
+        from: u16,
+        to: u16,
+        is_random: bool,
+    },
 }
 
 /// A size, and how often it comes.
@@ -142,6 +170,8 @@ pub enum Layer {
     Mpls(MplsLayer),
     Ipv4(Ipv4Layer),
     Ipv6(Ipv6Layer),
+    Fragment(FragmentLayer),
+    Gre(GreLayer),
     Udp(UdpLayer),
     Tcp(TcpLayer),
     Icmp(IcmpLayer),
@@ -176,9 +206,16 @@ layers! {
         ecn: u8 = 0,
         id: u16 = 0,
         df: bool = false,
+        mf: bool = false,
+        fragment_offset: u16 = 0,
         ttl: u8 = 64,
         protocol: u8 = 253,
+        options: Option<Bytes> = None,
     }
+    /// IPv6's (RFC 8200, 4.5).
+    FragmentLayer { offset: u16 = 0, more: bool = false, id: u32 = 1, next_header: u8 = 59 }
+    /// RFC 2784 and RFC 2890.
+    GreLayer { protocol: u16 = 0, checksum: bool = false, key: Option<u32> = None, sequence: Option<u32> = None }
     Ipv6Layer {
         source: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x16, 0, 0, 0, 1),
         destination: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x48, 0, 0, 0, 1),
@@ -212,10 +249,14 @@ pub struct Vary {
     pub width: Option<usize>,
     #[serde(default)]
     pub how: How,
-    pub from: Number,
-    pub to: Number,
+    pub from: Option<Number>,
+    pub to: Option<Number>,
+    /// In place of both: the values one by one.
+    pub values: Option<Vec<Number>>,
     #[serde(default = "one")]
     pub step: u64,
+    /// Of random values: after so many the same come again.
+    pub limit: Option<u64>,
     /// Of random values: the same come again.
     #[serde(default = "one")]
     pub seed: u64,
@@ -367,6 +408,31 @@ impl Profile {
             if self.streams[..at].iter().any(|other| other.get_ref().name == *name) {
                 return Err(self.source.error(Some(span.start), format!("there are two streams called `{name}'")));
             }
+            if let Some(next) = &stream.next {
+                let wrong = |message: String| Err(self.source.error(Some(next.span().start), message));
+                let all = self.streams.iter().map(Spanned::get_ref);
+                if stream.mode.is_endless() {
+                    return wrong(format!(
+                        "stream `{name}' has no end, so that nothing can come next: give it a `mode' with a number of bursts"
+                    ));
+                }
+                // Streams without names get theirs one by one.
+                let is_named = |number: usize, other: &Stream| match other.name.is_empty() {
+                    true => format!("stream-{}", number + 1) == *next.get_ref(),
+                    false => other.name == *next.get_ref(),
+                };
+                if !all.clone().enumerate().any(|(number, other)| is_named(number, other)) {
+                    return wrong(format!("stream `{name}': there is no stream `{}' to come next", next.get_ref()));
+                }
+                let before = self.streams[..at].iter().map(Spanned::get_ref);
+                if let Some(other) = before.clone().find(|other| other.is_before(next.get_ref())) {
+                    return wrong(format!(
+                        "stream `{name}': `{}' comes after `{}' already",
+                        next.get_ref(),
+                        other.name
+                    ));
+                }
+            }
             if let Err((place, message)) = stream.check() {
                 let place = place.unwrap_or(span.start);
                 return Err(self.source.error(Some(place), format!("stream `{name}': {message}")));
@@ -387,6 +453,19 @@ impl Profile {
         self.streams.iter().map(Spanned::get_ref)
     }
 
+    /// Whether a stream begins only when another has ended. Of those that follow each other in a circle the first begins.
+    pub(crate) fn waits(&self, stream: usize) -> bool {
+        let before = |at: usize| self.streams().position(|other| other.is_before(&self.streams[at].get_ref().name));
+        let (mut at, mut first) = (stream, stream);
+        while let Some(other) = before(at) {
+            if other == stream {
+                return first < stream;
+            }
+            (at, first) = (other, first.min(other));
+        }
+        at != stream
+    }
+
     /// An error of the n-th stream, at a place of the text if one is known.
     pub(crate) fn error(&self, stream: usize, at: Option<usize>, message: impl fmt::Display) -> ProfileError {
         let stream = &self.streams[stream];
@@ -395,7 +474,38 @@ impl Profile {
     }
 }
 
+impl Mode {
+    /// Goes on until somebody stops it.
+    pub fn is_endless(self) -> bool {
+        matches!(self, Mode::Continuous | Mode::MultiBurst { bursts: None, .. })
+    }
+}
+
+impl Ipv4Layer {
+    /// Bytes of the header, with its options.
+    pub fn header(&self) -> usize {
+        20 + self.options.as_ref().map_or(0, |options| options.0.len().next_multiple_of(4))
+    }
+}
+
+impl GreLayer {
+    /// Bytes of the header.
+    pub fn header(&self) -> usize {
+        4 + 4 * (usize::from(self.checksum) + usize::from(self.key.is_some()) + usize::from(self.sequence.is_some()))
+    }
+}
+
 impl Stream {
+    /// Whether a stream comes when this one has ended.
+    pub fn is_before(&self, name: &str) -> bool {
+        self.next.as_ref().is_some_and(|next| next.get_ref() == name)
+    }
+
+    /// Its sizes come as if by lot.
+    pub fn has_random_size(&self) -> bool {
+        matches!(self.size.as_ref().map(Spanned::get_ref), Some(Size::Range { is_random: true, .. }))
+    }
+
     fn check(&self) -> Result<(), (Option<usize>, String)> {
         let wrong = |message: &str| Err((None, message.to_string()));
         if !(0.0..=86_400.0).contains(&self.isg) {
@@ -421,6 +531,12 @@ impl Stream {
             None if has_sizes != 1 => return wrong("it has either a `size' or `sizes'"),
             _ => {}
         }
+        if self.timing == Timing::Capture && self.pcap.is_none() {
+            return wrong("`timing' is of a capture: it goes with `pcap'");
+        }
+        if self.timing == Timing::Capture && self.mode != Mode::Continuous {
+            return wrong("`timing = \"capture\"' has no bursts: leave `mode' out");
+        }
         if let Some(sizes) = &self.sizes {
             let total: u32 = sizes.get_ref().iter().map(|size| u32::from(size.weight)).sum();
             if !(1..=1000).contains(&total) || sizes.get_ref().iter().any(|size| size.weight == 0) {
@@ -444,7 +560,14 @@ impl Stream {
     }
 
     fn spanned_sizes(&self) -> Vec<(usize, u16)> {
-        let one = self.size.iter().map(|size| (size.span().start, *size.get_ref()));
+        let one = self.size.iter().flat_map(|size| {
+            let start = size.span().start;
+            let ends = match *size.get_ref() {
+                Size::One(size) => [size, size],
+                Size::Range { from, to, .. } => [from, to],
+            };
+            ends.map(|end| (start, end))
+        });
         let many = self.sizes.iter().flat_map(|sizes| {
             let start = sizes.span().start;
             sizes.get_ref().iter().map(move |size| (start, size.size))
@@ -454,7 +577,11 @@ impl Stream {
 
     /// Sizes with their weights.
     pub fn weighted(&self) -> Vec<Weighted> {
-        let one = self.size.iter().map(|size| Weighted { size: *size.get_ref(), weight: 1 });
+        let one = self.size.iter().flat_map(|size| match *size.get_ref() {
+            Size::One(size) => size..=size,
+            Size::Range { from, to, .. } => from..=to,
+        });
+        let one = one.map(|size| Weighted { size, weight: 1 });
         one.chain(self.sizes.iter().flat_map(|sizes| sizes.get_ref().iter().copied())).collect()
     }
 }
@@ -473,6 +600,13 @@ impl Layer {
             {
                 Err("dscp is up to 63, ecn up to 3")
             }
+            Layer::Ipv4(layer) if layer.fragment_offset > 0x1fff => {
+                Err("`fragment-offset' is in units of 8 bytes, up to 8191")
+            }
+            Layer::Ipv4(Ipv4Layer { options: Some(Bytes(options)), .. }) if options.len() > 40 => {
+                Err("an IPv4 header has 40 bytes of options at most")
+            }
+            Layer::Fragment(layer) if layer.offset > 0x1fff => Err("`offset' is in units of 8 bytes, up to 8191"),
             Layer::Ipv6(layer) if layer.flow_label > 0xf_ffff => Err("a flow label is up to 1048575"),
             Layer::Vxlan(layer) if layer.vni > 0xff_ffff => Err("a vni is up to 16777215"),
             Layer::Payload(bytes) | Layer::Raw(bytes) if bytes.0.is_empty() => Err("`payload' and `raw' have bytes"),
@@ -496,7 +630,16 @@ impl Layer {
     }
 }
 
+/// Most values of a list.
+const MAX_VALUES: usize = 1 << 16;
+
 impl Vary {
+    /// Its first value.
+    pub fn first(&self) -> Number {
+        let nothing = Number { value: 0, above: None };
+        self.values.as_ref().and_then(|values| values.first().copied()).or(self.from).unwrap_or(nothing)
+    }
+
     fn check(&self) -> Result<(), &'static str> {
         match (&self.field, self.offset, self.width) {
             (Some(_), None, None) => {}
@@ -505,6 +648,15 @@ impl Vary {
         }
         if self.step == 0 {
             return Err("a step is 1 or more");
+        }
+        match (&self.values, self.from, self.to) {
+            (None, Some(_), Some(_)) => {}
+            (Some(values), None, None) if (1..=MAX_VALUES).contains(&values.len()) && self.step == 1 => {}
+            (Some(_), None, None) => return Err("`values' are 1 to 65536, without a `step'"),
+            _ => return Err("say `from' and `to', or `values'"),
+        }
+        if self.limit == Some(0) || self.limit.is_some() && self.how != How::Random {
+            return Err("`limit' is of `how = \"random\"', and 1 or more");
         }
         match (self.how, &self.second) {
             (How::Tuple, None) => Err("a tuple goes on in a second field: `with = { field, from, to }'"),

@@ -1,6 +1,6 @@
 //! How values of a profile are written.
 
-use super::Ports;
+use super::{Ports, Size};
 use crate::rate::Rate;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Unexpected, Visitor};
@@ -57,6 +57,35 @@ impl<'de> Deserialize<'de> for Ports {
                     ports.push(port);
                 }
                 Ok(Ports::These(ports))
+            }
+        }
+        from.deserialize_any(Reader)
+    }
+}
+
+/// `64`, `"64-1514"` (each in turn), or `"64+1514"` (as if by lot).
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = Size;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of bytes, or a range: \"64-1514\" in turn, \"64+1514\" at random")
+            }
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Size, E> {
+                let size = u16::try_from(value).map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))?;
+                Ok(Size::One(size))
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
+                let wrong = || E::invalid_value(Unexpected::Str(text), &self);
+                let at = text.find(['-', '+']).ok_or_else(wrong)?;
+                let number = |text: &str| text.trim().parse::<u16>().map_err(|_| wrong());
+                let (from, to) = (number(&text[..at])?, number(&text[at + 1..])?);
+                match from < to {
+                    true => Ok(Size::Range { from, to, is_random: text.as_bytes()[at] == b'+' }),
+                    false => Err(E::custom(format!("`{text}': the smaller size comes first"))),
+                }
             }
         }
         from.deserialize_any(Reader)

@@ -244,6 +244,9 @@ impl Tester {
                         isg: program.isg,
                         share,
                         shares: senders.len(),
+                        next: program.next,
+                        waits: program.waits,
+                        gaps: program.gaps.clone(),
                     });
                     self.parts.push(Part { number, stream: first + at });
                     expected.push((number, self.ports[to].interface.0, ends));

@@ -168,8 +168,6 @@ fn act(options: &Options) -> Result<(), String> {
                 let programs =
                     loadtest::program::Program::of_port(&profile, port, ends).map_err(|error| error.to_string())?;
                 for program in programs {
-                    let sizes: Vec<String> =
-                        program.sizes().iter().map(|size| FrameSize((*size).into()).to_string()).collect();
                     let tag = match (program.is_tagged(), program.is_timed()) {
                         (true, true) => "counted and timed",
                         (true, false) => "counted, not timed",
@@ -179,12 +177,22 @@ fn act(options: &Options) -> Result<(), String> {
                         "port {port}: {}: {} pps of {} bytes (buffer/frame/wire), {tag}\n",
                         program.name,
                         scaled(program.rate).trim(),
-                        sizes.join(" ")
+                        told(&program.sizes())
                     );
                 }
             }
             super::say(text.as_bytes())
         }
+    }
+}
+
+/// Sizes of frames, each with its three names; of many the first and the last.
+fn told(sizes: &[u16]) -> String {
+    const MOST: usize = 16;
+    let size = |size: &u16| FrameSize((*size).into()).to_string();
+    match sizes {
+        [first, .., last] if sizes.len() > MOST => format!("{} to {}, {} sizes,", size(first), size(last), sizes.len()),
+        _ => sizes.iter().map(size).collect::<Vec<_>>().join(" "),
     }
 }
 
