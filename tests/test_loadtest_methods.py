@@ -1,5 +1,6 @@
 """The load tester's methods: each finds what was planted in a device that is known, and writes what others read."""
 
+import datetime
 import json
 import pathlib
 import re
@@ -220,6 +221,37 @@ def test_the_page_is_drawn_and_asks_nobody(report, tmp_path):
     assert "loadtest matrix" in done.stdout
 
 
+def test_the_page_says_what_when_where_and_how_much(report):
+    _, session, page = report
+    text = page.read_text()
+    title = re.search(r"<title>(.*?)</title>", text)[1]
+    day = datetime.datetime.fromtimestamp(session["started"], datetime.timezone.utc)
+    assert title == f"Load test of quiver and reference, {day.day} {day:%B %Y}" and f"<h1>{title}</h1>" in text
+    machine = session["machine"]
+    assert machine["host"] == pathlib.Path("/proc/sys/kernel/hostname").read_text().strip()
+    for name, words in (("Date", f"{day.day} {day:%B %Y}, {day:%H:%M} UTC"), ("Host", machine["host"]), ("Processor", machine["processor"]), ("Load", "at 30 Mbit/s")):
+        assert re.search(rf'<tr><td>{name}</td><td class="words">[^<]*{re.escape(words)}', text), name
+    (sentence,) = re.findall(r'<p class="summary">(.*?)</p>', text)
+    assert sentence.startswith("Quiver ") and sentence.endswith(".") and "; reference" in sentence
+    assert "after 1970" not in text
+    # The program by its name, wherever it was.
+    assert "<code>quiver loadtest matrix " in text
+    # Percentiles by their names.
+    latency = re.search(r'<figure id="latency-quiver">(.*?)</figure>', text, re.DOTALL)[1]
+    for name in ("least", "p50", "p99", "p99.9", "p99.99", "longest"):
+        assert re.search(rf">\s*{re.escape(name)}\s*</text>", latency), name
+    # A device has one colour in all charts, and no other has it.
+    colours = {}
+    for figure in re.findall(r"<figure.*?</figure>", text, re.DOTALL):
+        for colour, name in re.findall(r"background:(rgb\([\d,]+\));[^>]*></span>([^<]*)</li>", figure):
+            meaning = name.replace(" received", "")
+            dashed = re.sub(r"^[UB] ", "", meaning)
+            colours.setdefault(colour, set()).add({"offered": "sent", "waiting (epoll) and between nodes": "rest", "other nodes": "rest"}.get(dashed, dashed))
+    for colour, names in colours.items():
+        # A part of a worker's time has the colour of the first of its nodes.
+        assert len(names - {"input", "graph", "output"}) <= 1, (colour, names)
+
+
 def test_sessions_are_laid_over_each_other(report, tmp_path):
     _, _, page = report
     files = [page.with_name("report.json")]
@@ -230,7 +262,10 @@ def test_sessions_are_laid_over_each_other(report, tmp_path):
     text = (tmp_path / "all.html").read_text()
     for name in ("comparison", "ramp-bench", "loss-bench"):
         assert f'<figure id="{name}">' in text
-    assert text.count("reference received</li>") == 2
+    # Those of the same device have names and colours of their own.
+    (ramp_chart,) = re.findall(r'<figure id="ramp-bench">(.*?)</figure>', text, re.DOTALL)
+    keys = re.findall(r"background:(rgb\([\d,]+\));[^>]*></span>([^<]*)</li>", ramp_chart)
+    assert [name for _, name in keys] == ["sent", "reference received", "reference (2) received"] and len({colour for colour, _ in keys}) == 3
     files[1].write_text('{"format": "other/1"}')
     done = run(QUIVER, "loadtest", "report", files[1], check=False)
     assert f"{files[1]}: its format is `other/1'" in done.stderr

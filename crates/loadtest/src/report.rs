@@ -86,6 +86,9 @@ pub struct Report {
 /// What it ran on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
+    /// Its name.
+    #[serde(default)]
+    pub host: String,
     pub processor: String,
     pub cores: usize,
     pub ticks_per_second: f64,
@@ -99,7 +102,9 @@ impl Machine {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         Machine {
+            host: host.trim().into(),
             processor: model.map_or("unknown", |(_, name)| name.trim()).into(),
             cores: graph::schedule::available_cores().len(),
             ticks_per_second: time::ticks_per_second(),

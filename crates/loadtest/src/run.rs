@@ -193,7 +193,10 @@ impl Bench {
             }
             _ => None,
         };
-        let others = OthersMeter::new(&[&cores[..], &device_cores[..]].concat());
+        // Other devices work in the load tester's time, or elsewhere.
+        let has_cores = matches!(plan.device, DeviceSpec::Quiver(_) | DeviceSpec::Testpmd);
+        let watched = [&cores[..], if has_cores { &device_cores[..] } else { &[] }].concat();
+        let others = OthersMeter::new(&watched);
         let mut device = match plan.device {
             DeviceSpec::Quiver(plant) => {
                 Some(QuiverDevice::start(&device_cores, plan.device_queues, plant).map_err(TestError::Other)?)

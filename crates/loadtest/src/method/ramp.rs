@@ -14,6 +14,9 @@ use std::time::Duration;
 /// More loss than this is failure: the threshold of the viewer that made the method known.
 pub const THRESHOLD: f64 = 0.001;
 
+/// What is said of loss that did not come.
+pub const NEVER: &str = "never";
+
 /// How it goes up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slope {
@@ -242,7 +245,7 @@ impl Ramp {
         match &self.no_result {
             Some(why) => format!("no result: {why}"),
             None if self.interrupted.is_some() || self.failure.is_some() => "not until it ended".into(),
-            None => "never".into(),
+            None => NEVER.into(),
         }
     }
 

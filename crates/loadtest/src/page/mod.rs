@@ -1,6 +1,9 @@
 //! Sessions as one page: charts that are drawn here, tables, and what it all ran on. It asks nobody for anything.
 
+mod axes;
 mod charts;
+mod head;
+mod palette;
 
 use crate::arithmetic::{scaled, significant};
 use crate::load::WorkerLoad;
@@ -11,7 +14,8 @@ use crate::method::search::Search;
 use crate::method::soak::Soak;
 use crate::method::sweep::Sweep;
 use crate::session::{Session, Test};
-use charts::{Chart, Named};
+use charts::{Chart, Key, Named};
+use palette::Colours;
 use plotters::style::RGBColor;
 use std::fmt::Write;
 
@@ -24,6 +28,9 @@ figure{margin:1.5em 0}figure svg{max-width:100%;height:auto;border:1px solid #d0
 ul.legend{list-style:none;padding:0;margin:.3em 0;display:flex;flex-wrap:wrap;gap:.2em 1.4em}\
 ul.legend span{display:inline-block;width:.9em;height:.9em;margin-right:.4em;vertical-align:-.1em}\
 pre{overflow-x:auto;font-size:.8em}\
+table.facts td:first-child{color:#57606a}table.facts td{padding:.15em .8em .15em 0}\
+p.summary{font-size:1.15em}p.others{border-left:4px solid #d0d7de;padding-left:.8em}\
+ul.legend span.dashed{height:0;border-top:3px dashed;background:none!important;vertical-align:.25em}\
 figcaption,.small{color:#57606a;font-size:.9em}code{background:#f3f5f7;padding:.1em .3em}";
 
 /// How a page begins.
@@ -33,12 +40,12 @@ pub const BEGINNING: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta char
 /// The page of sessions; several are laid over each other.
 pub fn page(sessions: &[Session]) -> String {
     let mut out = String::from(BEGINNING);
-    out += "<meta name=\"viewport\" content=\"width=device-width\"><title>Load test</title>";
+    out += "<meta name=\"viewport\" content=\"width=device-width\">";
+    let _ = write!(out, "<title>{}</title>", escaped(&head::title(sessions)));
     out += "<link rel=\"icon\" href=\"data:,\">";
-    let _ = writeln!(out, "<style>{STYLE}</style></head><body>\n<h1>Load test</h1>");
-    for session in sessions.iter().filter(|session| !session.others.during.is_empty()) {
-        let _ = writeln!(out, "<p class=\"small\">{}.</p>", escaped(&session.others.to_string()));
-    }
+    let _ = writeln!(out, "<style>{STYLE}</style></head><body>");
+    head::write(&mut out, sessions);
+    let colours = &mut Colours::default();
     let matrices: Vec<&Matrix> =
         tests(sessions, |test| if let Test::Matrix(matrix) = test { Some(matrix) } else { None });
     let ramps: Vec<&Ramp> = tests(sessions, |test| if let Test::Ramp(ramp) = test { Some(&**ramp) } else { None });
@@ -46,23 +53,23 @@ pub fn page(sessions: &[Session]) -> String {
         tests(sessions, |test| if let Test::Saturate(saturation) = test { Some(saturation) } else { None });
     let sweeps: Vec<&Sweep> = tests(sessions, |test| if let Test::Sweep(sweep) = test { Some(sweep) } else { None });
     if !matrices.is_empty() {
-        of_matrices(&mut out, &matrices);
+        of_matrices(&mut out, &matrices, colours);
     }
     if !ramps.is_empty() {
-        of_ramps(&mut out, &ramps);
+        of_ramps(&mut out, &ramps, colours);
     }
     for saturation in saturations {
-        of_saturation(&mut out, saturation);
+        of_saturation(&mut out, saturation, colours);
     }
     if !sweeps.is_empty() {
-        of_sweeps(&mut out, &sweeps);
+        of_sweeps(&mut out, &sweeps, colours);
     }
     let soaks: Vec<&Soak> = tests(sessions, |test| if let Test::Soak(soak) = test { Some(&**soak) } else { None });
-    soaks.into_iter().enumerate().for_each(|(number, soak)| of_soak(&mut out, number, soak));
+    soaks.into_iter().enumerate().for_each(|(number, soak)| of_soak(&mut out, number, soak, colours));
     let searches: Vec<&Search> =
         tests(sessions, |test| if let Test::Search(search) = test { Some(&**search) } else { None });
     if !searches.is_empty() {
-        of_searches(&mut out, &searches);
+        of_searches(&mut out, &searches, colours);
     }
     provenance(&mut out, sessions);
     out + "</body></html>\n"
@@ -90,19 +97,21 @@ fn escaped(text: &str) -> String {
 
 fn figure(out: &mut String, name: &str, chart: &Chart, caption: &str) {
     let _ = write!(out, "<figure id=\"{name}\">{}<ul class=\"legend\">", chart.svg);
-    for (name, colour) in &chart.legend {
-        let RGBColor(red, green, blue) = colour;
-        let _ = write!(out, "<li><span style=\"background:rgb({red},{green},{blue})\"></span>{}</li>", escaped(name));
+    for Key { name, colour: RGBColor(red, green, blue), is_dashed } in &chart.legend {
+        let class = if *is_dashed { " class=\"dashed\"" } else { "" };
+        let rgb = format!("rgb({red},{green},{blue})");
+        let _ =
+            write!(out, "<li><span{class} style=\"background:{rgb};border-color:{rgb}\"></span>{}</li>", escaped(name));
     }
     let _ = writeln!(out, "</ul><figcaption>{}</figcaption></figure>", escaped(caption));
 }
 
-fn of_matrices(out: &mut String, matrices: &[&Matrix]) {
+fn of_matrices(out: &mut String, matrices: &[&Matrix], colours: &mut Colours) {
     *out += "<h2>Large and small packets, one way and both</h2>\n";
     figure(
         out,
         "comparison",
-        &charts::comparison(matrices),
+        &charts::comparison(matrices, colours),
         "Packets a second that came through, all ports together. The line's rate was offered; marks show what could be sent.",
     );
     for matrix in matrices {
@@ -149,14 +158,14 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix]) {
         figure(
             out,
             &format!("timeline-{id}"),
-            &charts::timeline(matrix),
+            &charts::timeline(matrix, colours),
             "Packets a second, one test after the other, on a logarithmic scale.",
         );
         if matrix.rows.iter().any(|row| row.trial.as_ref().is_some_and(|trial| !trial.device_load.is_empty())) {
             figure(
                 out,
                 &format!("clocks-{id}"),
-                &charts::clocks(&matrix.device, &charts::of_matrix(matrix)),
+                &charts::clocks(&matrix.device, &charts::of_matrix(matrix), colours),
                 "Clocks of the processor for each packet, node by node; asking devices that had nothing is left out.",
             );
             figure(
@@ -169,8 +178,8 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix]) {
         figure(
             out,
             &format!("latency-{id}"),
-            &charts::latency(matrix),
-            "Delay, one way, of the slowest stream, on a logarithmic scale.",
+            &charts::latency(matrix, colours),
+            "Delay, one way, of the slowest stream, on a logarithmic scale. Tests in both directions are dashed.",
         );
         energies(out, &charts::of_matrix(matrix));
         *out += "<details><summary>Verdicts with their evidence</summary><ul>\n";
@@ -200,7 +209,7 @@ fn energies(out: &mut String, trials: &Named<'_>) {
     *out += "</table>\n";
 }
 
-fn of_ramps(out: &mut String, ramps: &[&Ramp]) {
+fn of_ramps(out: &mut String, ramps: &[&Ramp], colours: &mut Colours) {
     *out += "<h2>Up to the line's rate</h2>\n<table><tr><th>device, profile</th><th>overload at</th><th>sent there</th><th>% of line</th>\
              <th>most that came</th><th>% of line</th><th>scaling</th><th>verdict</th></tr>\n";
     for ramp in ramps {
@@ -234,14 +243,14 @@ fn of_ramps(out: &mut String, ramps: &[&Ramp]) {
         figure(
             out,
             &format!("ramp-{id}"),
-            &charts::ramp(&of_profile),
+            &charts::ramp(&of_profile, colours),
             "Packets a second that were sent and that came, and on the right the share of the lines. The mark is where loss begins that goes on to the end.",
         );
-        figure(out, &format!("loss-{id}"), &charts::loss(&of_profile), "Loss, in percent of what was sent.");
+        figure(out, &format!("loss-{id}"), &charts::loss(&of_profile, colours), "Loss, in percent of what was sent.");
     }
 }
 
-fn of_saturation(out: &mut String, found: &Saturation) {
+fn of_saturation(out: &mut String, found: &Saturation, colours: &mut Colours) {
     let _ = writeln!(
         out,
         "<h2>One core of {}</h2>\n<p>{} at most, with {}: {}.</p>\n<table><tr><th>rate</th>\
@@ -279,7 +288,7 @@ fn of_saturation(out: &mut String, found: &Saturation) {
     if found.steps.iter().any(|step| step.worker().is_some()) {
         let caption =
             "Clocks of the processor for each packet, node by node; asking devices that had nothing is left out.";
-        figure(out, &format!("saturate-clocks-{id}"), &charts::clocks(&found.device, &trials), caption);
+        figure(out, &format!("saturate-clocks-{id}"), &charts::clocks(&found.device, &trials, colours), caption);
         let caption = "What the worker's time went into.";
         figure(out, &format!("saturate-cpu-{id}"), &charts::shares(&found.device, &trials), caption);
     }
@@ -296,9 +305,14 @@ fn of_saturation(out: &mut String, found: &Saturation) {
     }
 }
 
-fn of_sweeps(out: &mut String, sweeps: &[&Sweep]) {
+fn of_sweeps(out: &mut String, sweeps: &[&Sweep], colours: &mut Colours) {
     *out += "<h2>Frames of many sizes, both directions</h2>\n";
-    figure(out, "sweep", &charts::sweep(sweeps), "Packets a second of both ports together, and what both lines carry.");
+    figure(
+        out,
+        "sweep",
+        &charts::sweep(sweeps, colours),
+        "Packets a second of both ports together, and what both lines carry.",
+    );
     for sweep in sweeps {
         let _ = writeln!(
             out,
@@ -325,7 +339,7 @@ fn of_sweeps(out: &mut String, sweeps: &[&Sweep]) {
     }
 }
 
-fn of_soak(out: &mut String, number: usize, soak: &Soak) {
+fn of_soak(out: &mut String, number: usize, soak: &Soak, colours: &mut Colours) {
     let total = &soak.total;
     let _ = writeln!(
         out,
@@ -352,7 +366,7 @@ fn of_soak(out: &mut String, number: usize, soak: &Soak) {
     figure(
         out,
         &format!("soak-{number}"),
-        &charts::soak(soak),
+        &charts::soak(soak, colours),
         "Packets a second, and when the longest delays were seen.",
     );
     *out += "<table><tr><th>at, s</th><th>delay, us</th><th>stream</th><th></th></tr>\n";
@@ -370,7 +384,7 @@ fn of_soak(out: &mut String, number: usize, soak: &Soak) {
     energies(out, &vec![(total.rate.clone(), total)]);
 }
 
-fn of_searches(out: &mut String, searches: &[&Search]) {
+fn of_searches(out: &mut String, searches: &[&Search], colours: &mut Colours) {
     *out += "<h2>Throughput</h2>\n<table><tr><th>device, profile</th><th>goal</th><th>loss, at most %</th><th>found</th>\
              <th>conditional throughput</th><th>upper bound</th><th>% of line</th><th>trials</th><th></th></tr>\n";
     for search in searches {
@@ -434,9 +448,9 @@ fn of_searches(out: &mut String, searches: &[&Search]) {
             );
         }
     }
-    figure(out, "search", &charts::trials(searches), "Each trial: what was lost of what load.");
+    figure(out, "search", &charts::trials(searches, colours), "Each trial: what was lost of what load.");
     if searches.iter().any(|search| !search.latency.is_empty()) {
-        figure(out, "search-latency", &charts::latency_by_load(searches), "Delay at 99 %, by load.");
+        figure(out, "search-latency", &charts::latency_by_load(searches, colours), "Delay at 99 %, by load.");
     }
 }
 
@@ -448,19 +462,16 @@ fn name(ramp: &Ramp) -> String {
 }
 
 fn provenance(out: &mut String, sessions: &[Session]) {
-    *out += "<h2>What it ran on</h2>\n";
+    *out += "<h2>How it was run</h2>\n";
     for session in sessions {
         let machine = &session.machine;
         let _ = writeln!(
             out,
-            "<p><code>{}</code></p>\n<p class=\"small\">{}; {}, {} cores, {} MHz, Linux {}; {} s after 1970.</p>",
+            "<p><code>{}</code></p>\n<p class=\"small\">{}, on {} of {} cores.</p>",
             escaped(&session.command),
             escaped(&session.program),
             escaped(&machine.processor),
             machine.cores,
-            (machine.ticks_per_second / 1e6).round(),
-            escaped(&machine.kernel),
-            session.started.round(),
         );
         if !session.notes.is_empty() {
             *out += "<ul>";

@@ -200,7 +200,13 @@ pub fn interruption() -> Result<Arc<AtomicBool>, String> {
 
 /// A session of what was typed.
 pub fn session() -> Session {
-    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    // Where the program was is nobody's business who reads the page.
+    if let Some(program) = command.first_mut()
+        && let Some(name) = Path::new(program.as_str()).file_name().map(|name| name.to_string_lossy().into_owned())
+    {
+        *program = name;
+    }
     Session::new(command.join(" "), Machine::here(&[]))
 }
 

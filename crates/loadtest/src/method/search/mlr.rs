@@ -58,6 +58,15 @@ pub struct Measured {
     pub load: f64,
     pub seconds: f64,
     pub loss_ratio: f64,
+    /// The load tester did not keep the load: what it left out is in the loss.
+    #[serde(default)]
+    pub is_own: bool,
+}
+
+/// Whether a load is too much only by trials whose load the load tester did not keep itself.
+pub fn is_own_limit(goal: &Goal, trials: &[Measured], load: f64) -> bool {
+    let kept: Vec<Measured> = trials.iter().copied().filter(|trial| !trial.is_own).collect();
+    classify(goal, &kept, load) != Class::Upper
 }
 
 /// What is known of a load.
@@ -291,7 +300,12 @@ mod tests {
         let mut measure = |load: f64, length: Duration| {
             n += 1;
             assert!(n < 2000, "it has an end");
-            Ok::<_, Infallible>(Some(Measured { load, seconds: length.as_secs_f64(), loss_ratio: device(load, n) }))
+            Ok::<_, Infallible>(Some(Measured {
+                load,
+                seconds: length.as_secs_f64(),
+                loss_ratio: device(load, n),
+                is_own: false,
+            }))
         };
         let Ok(found) = search(goals, 1000.0, most, &mut measure);
         found
@@ -353,7 +367,12 @@ mod tests {
         let mut left = 30;
         let mut measure = |load: f64, length: Duration| {
             left -= 1;
-            let measured = Measured { load, seconds: length.as_secs_f64(), loss_ratio: (1.0 - 3e6 / load).max(0.0) };
+            let measured = Measured {
+                load,
+                seconds: length.as_secs_f64(),
+                loss_ratio: (1.0 - 3e6 / load).max(0.0),
+                is_own: false,
+            };
             Ok::<_, Infallible>((left > 0).then_some(measured))
         };
         let Ok((found, _)) = search(&Goal::csit(), 1000.0, 1e7, &mut measure);
@@ -385,7 +404,7 @@ mod tests {
     fn loads_are_judged_by_all_their_trials() {
         let [goal, _] = Goal::csit();
         let trials = |good: usize, bad: usize| {
-            let trial = |loss_ratio| Measured { load: 5.0, seconds: 1.0, loss_ratio };
+            let trial = |loss_ratio| Measured { load: 5.0, seconds: 1.0, loss_ratio, is_own: false };
             [vec![trial(0.0); good], vec![trial(0.1); bad]].concat()
         };
         for (good, bad, class) in [
@@ -400,8 +419,15 @@ mod tests {
         ] {
             assert_eq!(classify(&goal, &trials(good, bad), 5.0), class, "{good} good, {bad} bad");
         }
+        // Of a load that the load tester did not keep nothing is known of the device.
+        let own =
+            |all: Vec<Measured>| all.into_iter().map(|trial| Measured { is_own: true, ..trial }).collect::<Vec<_>>();
+        assert!(is_own_limit(&goal, &own(trials(0, 11)), 5.0));
+        assert!(!is_own_limit(&goal, &trials(0, 11), 5.0));
+        assert!(is_own_limit(&goal, &[trials(0, 8), own(trials(0, 5))].concat(), 5.0));
         // Short trials that are bad weigh as far as good ones do not make up for them.
-        let short = |count: usize, loss_ratio| vec![Measured { load: 5.0, seconds: 0.5, loss_ratio }; count];
+        let short =
+            |count: usize, loss_ratio| vec![Measured { load: 5.0, seconds: 0.5, loss_ratio, is_own: false }; count];
         assert_eq!(classify(&goal, &short(40, 0.1), 5.0), Class::Upper);
         assert_eq!(classify(&goal, &[short(40, 0.1), short(40, 0.0)].concat(), 5.0), Class::Undecided);
         assert_eq!(classify(&goal, &short(100, 0.0), 5.0), Class::Undecided);

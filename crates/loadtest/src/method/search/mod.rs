@@ -166,7 +166,7 @@ impl Trials<'_, '_> {
                 let due = load * report.seconds * report.ports.len() as f64;
                 loss_ratio = loss_ratio.max(1.0 - count(|counts| counts.received_packets) / due.max(1.0));
             }
-            let measured = Measured { load, seconds: length.as_secs_f64(), loss_ratio };
+            let measured = Measured { load, seconds: length.as_secs_f64(), loss_ratio, is_own: !is_kept };
             return Ok(Some((measured, report)));
         }
         Ok(None)
@@ -356,18 +356,17 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
     search.others = trials.others.unwrap_or_default();
     let missing = wanted.goals.iter().skip(search.found.len()).filter(|_| search.no_result.is_some());
     search.found.extend(missing.map(Found::none));
-    let (own_limit, ports) = (search.own_limit, search.ports());
+    let ports = search.ports();
     for found in &mut search.found {
         // Above it the load tester sent too little: it cannot say what the device does there.
-        let is_own = |upper: f64| own_limit.filter(|limit| *limit <= upper * (1.0 + 1e-6));
-        let own = found.upper.and_then(is_own);
+        let own = found.upper.filter(|upper| mlr::is_own_limit(&found.goal, &search.trials, *upper));
         if !found.is_whole {
             let ended = || "the search had not come to its end".to_string();
             found.withhold(search.no_result.clone().unwrap_or_else(ended));
-        } else if let Some(limit) = own {
-            let limit = scaled(limit * ports);
+        } else if let Some(upper) = own {
+            let upper = scaled(upper * ports);
             found.withhold(format!(
-                "the load tester itself did not keep {limit}pps: its machine or its ports were too slow"
+                "the load tester itself did not keep {upper}pps: its machine or its ports were too slow"
             ));
         }
     }
