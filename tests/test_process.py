@@ -335,6 +335,22 @@ def version():
     return run(QUIVER, "--version").stdout.split()[1]
 
 
+def test_nothing_is_written_through_a_link_and_no_directory_is_for_everybody(start, tmp_path):
+    """Where others may write they can leave a link, and an umask of 0 would let everybody in."""
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (tmp_path / "pid").symlink_to(precious)
+    deep = tmp_path / "made" / "deeper"
+    router = start(f"  pidfile {tmp_path}/pid\n  log {deep}/log\n", preexec_fn=lambda: os.umask(0))
+    wait_until(lambda: (deep / "log").exists() and "runs" in (deep / "log").read_text(), "it runs", seconds=20)
+    assert precious.read_text() == "precious"
+    assert (tmp_path / "pid").read_text() == f"{router.pid}\n" and not (tmp_path / "pid").is_symlink()
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (deep, deep.parent)] == [0o755, 0o755]
+    router.terminate()
+    assert router.wait(20) == 0
+    assert precious.read_text() == "precious" and not (tmp_path / "pid").exists()
+
+
 def test_the_end_leaves_nothing_behind(start, tmp_path):
     commands = tmp_path / "commands"
     commands.write_text("create tap name e0 host-if-name lan0\nset interface state e0 up\n")

@@ -45,6 +45,17 @@ impl Args {
         self.optional_text(name).ok_or_else(|| missing(name))
     }
 
+    /// All values of a parameter, in repetitions too.
+    pub(crate) fn all_texts<'a>(&'a self, name: &str, into: &mut Vec<&'a str>) {
+        for (of, entry) in &self.entries {
+            match entry {
+                Entry::Text(text) if of == name => into.push(text),
+                Entry::Group(group) => group.all_texts(name, into),
+                _ => {}
+            }
+        }
+    }
+
     pub fn optional_text(&self, name: &str) -> Option<&str> {
         self.named(name).find_map(|entry| match entry {
             Entry::Text(text) => Some(text.as_str()),

@@ -1,10 +1,13 @@
 //! One command: its grammar, its help sentence, what is said about it and what it does.
 
 use crate::reply::Reply;
-use crate::syntax::{Element, Program, Syntax, shown};
-use crate::{Args, CommandError, fail};
+use crate::syntax::{Element, Instruction, Program, Syntax, shown};
+use crate::{Args, CommandError, PathKind, fail};
 
 type Handler<C> = Box<dyn Fn(&mut C, &Args) -> Result<Box<dyn Reply>, CommandError> + Send + Sync>;
+
+/// Whether a command may reach what a parameter names.
+pub(crate) type Guard<C> = fn(&C, PathKind, &str) -> Result<(), CommandError>;
 
 /// One command: its grammar, its help sentence and what it does to the context `C`.
 pub struct Command<C> {
@@ -18,6 +21,7 @@ pub struct Command<C> {
     examples: Vec<String>,
     configures: bool,
     of_session: bool,
+    pub(crate) guard: Option<Guard<C>>,
     handler: Handler<C>,
 }
 
@@ -42,6 +46,7 @@ impl<C> Command<C> {
             examples: Vec::new(),
             configures: false,
             of_session: false,
+            guard: None,
             handler: Box::new(handler),
         }
     }
@@ -104,11 +109,31 @@ impl<C> Command<C> {
         self.of_session
     }
 
+    /// Its parameters by name, with what each names of the file system, if it does.
+    pub fn values(&self) -> impl Iterator<Item = (&str, Option<PathKind>)> {
+        self.program.instructions.iter().filter_map(|instruction| match instruction {
+            Instruction::Value { name, kind } => Some((name.as_str(), kind.path())),
+            _ => None,
+        })
+    }
+
     /// Carries it out with parameters that were parsed for it.
     ///
     /// # Errors
-    /// The handler's, with the command's name before it.
+    /// The guard's, when a parameter names what it may not reach, and the handler's, with the command's name before it.
     pub fn run(&self, context: &mut C, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
-        (self.handler)(context, args).map_err(|error| error.within(&self.name))
+        let outcome = self.check_paths(context, args).and_then(|()| (self.handler)(context, args));
+        outcome.map_err(|error| error.within(&self.name))
+    }
+
+    fn check_paths(&self, context: &C, args: &Args) -> Result<(), CommandError> {
+        let Some(guard) = self.guard else { return Ok(()) };
+        for (name, kind) in self.values() {
+            let Some(kind) = kind else { continue };
+            let mut given = Vec::new();
+            args.all_texts(name, &mut given);
+            given.into_iter().try_for_each(|text| guard(context, kind, text))?;
+        }
+        Ok(())
     }
 }

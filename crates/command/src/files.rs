@@ -17,6 +17,18 @@ use std::sync::Arc;
 /// Permissions of a file that is made: its owner and group, as of the CLI socket.
 const NEW_FILE: u32 = 0o640;
 
+/// Permissions of a directory that is made, whatever the umask lets through.
+const NEW_DIRECTORY: u32 = 0o755;
+
+/// Makes a directory and those around it, as far as they are not there: others may look in, nobody else may write.
+///
+/// # Errors
+/// What the system refuses.
+pub fn make_directory(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(NEW_DIRECTORY).create(path)
+}
+
 /// Why a file was refused.
 #[derive(Debug)]
 pub struct FileError {
@@ -35,6 +47,12 @@ impl std::error::Error for FileError {}
 struct Root {
     path: PathBuf,
     directory: OwnedFd,
+}
+
+impl Root {
+    fn refusal(&self) -> String {
+        format!("outside of {}, where commands may use files", self.path.display())
+    }
 }
 
 /// What commands may reach of the file system.
@@ -61,6 +79,42 @@ impl Files {
     /// Whether names lead beneath one directory only.
     pub fn are_confined(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// Refuses a name that leads outside, of something that is reached by its name and not by [`Files::open`]: a socket,
+    /// a namespace. What is there must lie inside, links followed; if nothing is there, its directory must.
+    ///
+    /// # Errors
+    /// When it lies outside, or neither it nor its directory exists.
+    pub fn check_inside(&self, name: &Path) -> Result<(), FileError> {
+        if !self.are_confined() {
+            return Ok(());
+        }
+        match self.resolve(name, OFlags::PATH) {
+            Ok(_) => Ok(()),
+            // A link that leads nowhere would be followed when there is something.
+            Err(_) if self.resolve(name, OFlags::PATH | OFlags::NOFOLLOW).is_err() => self.check_target(name),
+            Err(why) => Err(FileError { name: name.into(), why }),
+        }
+    }
+
+    /// Refuses a name whose directory lies outside: for what is then opened by [`Files::open`] or written by
+    /// [`Files::replace`], which refuse the rest.
+    ///
+    /// # Errors
+    /// When it lies outside.
+    pub fn check_name(&self, name: &Path) -> Result<(), FileError> {
+        let Some(root) = &self.0 else { return Ok(()) };
+        match self.resolve(name.parent().unwrap_or(name), OFlags::PATH) {
+            Err(why) if why == root.refusal() => Err(FileError { name: name.into(), why }),
+            // What else is wrong with it is said by who uses it.
+            _ => Ok(()),
+        }
+    }
+
+    /// The whole path of a name that counts from the root directory.
+    pub fn whole(&self, name: &Path) -> PathBuf {
+        self.0.as_ref().map_or(name.into(), |root| root.path.join(name))
     }
 
     /// Opens a regular file for reading. A pipe or a device could hold us for ever.
@@ -122,12 +176,25 @@ impl Files {
     /// When its directory does not exist or lies outside, the name is something else than a
     /// regular file, or `write` fails; then the old file is as it was.
     pub fn replace(&self, name: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), FileError> {
+        self.replace_with_mode(name, NEW_FILE, write)
+    }
+
+    /// [`Files::replace`] for a file that has a mode of its own when it is made.
+    ///
+    /// # Errors
+    /// As [`Files::replace`].
+    pub fn replace_with_mode(
+        &self,
+        name: &Path,
+        mode: u32,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), FileError> {
         let about = |why: String| FileError { name: name.into(), why };
         let (directory, file_name) = self.directory_of(name)?;
         let mut temporary = std::ffi::OsString::from(".");
         temporary.push(file_name);
         temporary.push(".new");
-        let written = replace_in(directory.as_fd(), file_name.as_ref(), temporary.as_ref(), write);
+        let written = replace_in(directory.as_fd(), file_name.as_ref(), temporary.as_ref(), mode, write);
         if written.is_err() {
             let _ = fs::unlinkat(&directory, &temporary, AtFlags::empty());
         }
@@ -139,7 +206,7 @@ impl Files {
         let Some(root) = &self.0 else {
             return fs::openat(CWD, name, flags, Mode::empty()).map_err(words);
         };
-        let outside = || format!("outside of {}, where commands may use files", root.path.display());
+        let outside = || root.refusal();
         let inside = match name.strip_prefix("/") {
             Ok(_) => name.strip_prefix(&root.path).map_err(|_| outside())?,
             Err(_) => name,
@@ -165,6 +232,7 @@ fn replace_in(
     directory: BorrowedFd<'_>,
     name: &Path,
     temporary: &Path,
+    mode: u32,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let old = match fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -182,7 +250,7 @@ fn replace_in(
         Err(error) => return Err(error.into()),
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = File::from(fs::openat(directory, temporary, flags, Mode::from_raw_mode(NEW_FILE))?);
+    let mut file = File::from(fs::openat(directory, temporary, flags, Mode::from_raw_mode(mode))?);
     if let Some(old) = old {
         // A stranger's file can be replaced, though not given back to the stranger.
         let _ = std::os::unix::fs::fchown(&file, Some(old.st_uid), Some(old.st_gid));
@@ -248,6 +316,27 @@ mod tests {
         }
         assert!(files.replace(Path::new("up/new"), write_text("x")).is_err());
         assert!(!ground.0.join("new").exists());
+    }
+
+    #[test]
+    fn what_is_reached_by_its_name_lies_inside_links_followed() {
+        let ground = Playground::new("names");
+        let files = ground.confined();
+        symlink("../secret", ground.0.join("inside/link")).unwrap();
+        symlink("../nothing-yet", ground.0.join("inside/dangling")).unwrap();
+        let secret = ground.0.join("secret");
+        for name in ["link", "dangling", "../secret", "/run/vpp/memif.sock", secret.to_str().unwrap()] {
+            let refusal = files.check_inside(Path::new(name)).unwrap_err().to_string();
+            assert!(refusal.contains("outside of "), "{refusal}");
+            assert!(Files::anywhere().check_inside(Path::new(name)).is_ok());
+        }
+        for name in ["plain", "new", "deeper/new"] {
+            files.check_inside(Path::new(name)).unwrap();
+            files.check_name(Path::new(name)).unwrap();
+        }
+        assert!(files.check_name(&secret).is_err() && files.check_name(Path::new("../secret")).is_err());
+        let root = std::fs::canonicalize(ground.0.join("inside")).unwrap();
+        assert_eq!(files.whole(Path::new("plain")), root.join("plain"));
     }
 
     #[test]

@@ -49,7 +49,7 @@
 //! Types: `word`, `interface`, `node`, `stream`, `class` (names of things that the program
 //! can list, so that completion offers them; the handler resolves them), `ip4`, `ip6`, `ip` (either), `prefix4`, `prefix6`, `prefix`, `mac`,
 //! `u32`, `u64`, `f64`, `rate` (`1e6`, `10k`, `1.5M`), `size` (`2k`, `64m`, `1G`), `hex`,
-//! `path`, `rest` (all remaining text), `block` (a balanced `{ ... }` as raw text).
+//! `path`, `socket` and `netns` (which name something in the file system: [`CommandSet::guard_paths`]), `rest` (all remaining text), `block` (a balanced `{ ... }` as raw text).
 //!
 //! # How a typed word is read
 //!
@@ -101,3 +101,4 @@ pub use line::{
 pub use macros::Macros;
 pub use reply::{Done, Format, Reply, Text, reply};
 pub use set::{CommandSet, Parsed, SESSION_SECTION, Section};
+pub use value::PathKind;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::command::Guard;
 use crate::line::{self, Word};
 use crate::matcher::{self, Input, Mismatch, did_you_mean, one_of, quoted};
 use crate::reply::{Reply, Text, reply};
-use crate::{Args, Command, CommandError, Done};
+use crate::{Args, Command, CommandError, Done, PathKind};
 
 /// A word of a path, with the words that may follow it.
 pub(crate) struct Node<C> {
@@ -86,6 +87,8 @@ pub struct CommandSet<C> {
     sections: Vec<Section>,
     /// The section to which commands are being added.
     open: Option<usize>,
+    /// What says whether a command may reach a path.
+    guard: Option<Guard<C>>,
 }
 
 impl<C> Default for CommandSet<C> {
@@ -97,7 +100,7 @@ impl<C> Default for CommandSet<C> {
 impl<C> CommandSet<C> {
     /// A set that knows only `comment` and `echo`.
     pub fn new() -> Self {
-        let mut set = Self { root: Node::default(), sections: Vec::new(), open: None };
+        let mut set = Self { root: Node::default(), sections: Vec::new(), open: None, guard: None };
         set.section(SESSION_SECTION, "");
         set.add(
             Command::new(
@@ -148,6 +151,7 @@ impl<C> CommandSet<C> {
     /// the first start.
     pub fn add(&mut self, mut command: Command<C>) -> &mut Self {
         command.section = self.open;
+        command.guard = self.guard;
         let mut node = &mut self.root;
         for word in &command.path {
             node = node.children.entry(word.clone()).or_default();
@@ -155,6 +159,12 @@ impl<C> CommandSet<C> {
         assert!(node.command.is_none(), "command `{}' is registered twice", command.name);
         node.command = Some(command);
         self
+    }
+
+    /// Has all commands that are added from now on ask, for each parameter that names something in the file system,
+    /// whether they may reach it: no handler can forget to.
+    pub fn guard_paths(&mut self, guard: fn(&C, PathKind, &str) -> Result<(), CommandError>) {
+        self.guard = Some(guard);
     }
 
     /// The command of that full name.

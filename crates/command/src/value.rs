@@ -12,6 +12,17 @@ use std::ops::RangeInclusive;
 const LISTED: [(&str, &str); 4] =
     [("interface", "interface name"), ("node", "node name"), ("stream", "stream name"), ("class", "log class")];
 
+/// What a parameter names that stands for something in the file system: no command reaches it but by its set's guard
+/// ([`crate::CommandSet::guard_paths`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathKind {
+    File,
+    /// A path, or the name of an abstract socket behind `@` or `abstract:`.
+    Socket,
+    /// A network namespace: a path, or a name that the host has for one.
+    Namespace,
+}
+
 /// The type of `<name:type>`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
@@ -33,7 +44,8 @@ pub(crate) enum Kind {
     Rate,
     Size(RangeInclusive<u64>),
     Hex,
-    Path,
+    /// Of something in the file system.
+    Path(PathKind),
     Rest,
     Block,
 }
@@ -65,7 +77,9 @@ impl Kind {
             "f64" => Self::F64,
             "rate" => Self::Rate,
             "hex" => Self::Hex,
-            "path" => Self::Path,
+            "path" => Self::Path(PathKind::File),
+            "socket" => Self::Path(PathKind::Socket),
+            "netns" => Self::Path(PathKind::Namespace),
             "rest" => Self::Rest,
             "block" => Self::Block,
             _ => match LISTED.iter().position(|(listed, _)| *listed == name) {
@@ -80,7 +94,7 @@ impl Kind {
     /// line span words and are the matcher's.
     pub fn accepts(&self, word: &str) -> bool {
         match self {
-            Self::Word | Self::Listed(_) | Self::Path | Self::Rest => true,
+            Self::Word | Self::Listed(_) | Self::Path(_) | Self::Rest => true,
             Self::Ip4 => word.parse::<Ipv4Addr>().is_ok(),
             Self::Ip6 => word.parse::<Ipv6Addr>().is_ok(),
             Self::Ip => word.parse::<IpAddr>().is_ok(),
@@ -101,6 +115,14 @@ impl Kind {
     pub fn listed(&self) -> Option<&'static str> {
         match self {
             Self::Listed(at) => Some(LISTED[*at].0),
+            _ => None,
+        }
+    }
+
+    /// What a value of this type names of the file system.
+    pub fn path(&self) -> Option<PathKind> {
+        match self {
+            Self::Path(kind) => Some(*kind),
             _ => None,
         }
     }
@@ -138,7 +160,9 @@ impl Kind {
             Self::Size(range) if *range == (0..=u64::MAX) => "size (like 2k, 64m or 1G)".into(),
             Self::Size(range) => format!("size {}..{} bytes", range.start(), range.end()),
             Self::Hex => "hexadecimal number (like 0x1f)".into(),
-            Self::Path => "file name".into(),
+            Self::Path(PathKind::File) => "file name".into(),
+            Self::Path(PathKind::Socket) => "socket (a path, or @NAME)".into(),
+            Self::Path(PathKind::Namespace) => "network namespace (a name or a path)".into(),
             Self::Rest => "text".into(),
             Self::Block => "{ ... }".into(),
         }

@@ -26,7 +26,7 @@ pub(crate) fn inside<T: Send>(
 fn path(namespace: &str) -> Result<PathBuf, OpenError> {
     match namespace {
         path if path.starts_with('/') => Ok(path.into()),
-        name if name.is_empty() || name.contains('/') => Err(OpenError::Refused(format!(
+        name if matches!(name, "" | "." | "..") || name.contains('/') => Err(OpenError::Refused(format!(
             "`{name}' is not a network namespace: expected a name under /var/run/netns or an absolute path"
         ))),
         name => Ok(Path::new("/var/run/netns").join(name)),

@@ -113,7 +113,7 @@ fn bounded(text: &str) -> &str {
 }
 
 fn write(directory: &Path, text: &str) -> io::Result<PathBuf> {
-    fs::create_dir_all(directory)?;
+    command::files::make_directory(directory)?;
     make_room(directory);
     let time = Timestamp::from(SystemTime::now()).compact();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

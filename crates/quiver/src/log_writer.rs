@@ -48,7 +48,7 @@ impl Target {
     pub fn open(path: &Path) -> Result<Target, String> {
         let about = |error: String| format!("log {}: {error}", path.display());
         if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|error| about(error.to_string()))?;
+            command::files::make_directory(directory).map_err(|error| about(error.to_string()))?;
         }
         let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
         let mut options = OpenOptions::new();

@@ -1,10 +1,12 @@
 //! What the process asks of the system at start: core files, the file with its number, the
 //! group of its sockets.
 
+use command::Files;
 use control::startup::{CoredumpSize, StartupConfig, StartupError, Unix};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 /// Everything goes into a core file: private and shared memory, files that are mapped, huge
@@ -74,10 +76,15 @@ pub fn give(socket: &Path, group: Option<u32>, mode: u32) -> Result<(), String> 
     fs::set_permissions(socket, fs::Permissions::from_mode(mode)).map_err(|error| about("mode", error))
 }
 
+/// Permissions of the file with the process's number: anybody may read it.
+const PID_FILE_MODE: u32 = 0o644;
+
 /// The file that holds the number of the process; removed when dropped, if it is still ours.
 pub struct PidFile {
     path: PathBuf,
     content: String,
+    /// Device and inode.
+    identity: Option<(u64, u64)>,
 }
 
 impl PidFile {
@@ -85,14 +92,23 @@ impl PidFile {
     /// When it cannot be written, naming it.
     pub fn write(path: &Path) -> Result<PidFile, String> {
         let content = format!("{}\n", std::process::id());
-        fs::write(path, &content).map_err(|error| format!("pidfile {}: {error}", path.display()))?;
-        Ok(PidFile { path: path.into(), content })
+        // Not through a link that somebody has left there: the file takes its place.
+        let write = |out: &mut dyn Write| out.write_all(content.as_bytes());
+        let written = Files::anywhere().replace_with_mode(path, PID_FILE_MODE, write);
+        written.map_err(|error| format!("pidfile {error}"))?;
+        Ok(PidFile { path: path.into(), content, identity: identity(path) })
     }
+}
+
+/// Which file a name leads to, links not followed.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|about| (about.dev(), about.ino()))
 }
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        if fs::read_to_string(&self.path).is_ok_and(|content| content == self.content) {
+        let is_ours = self.identity.is_some() && identity(&self.path) == self.identity;
+        if is_ours && fs::read_to_string(&self.path).is_ok_and(|content| content == self.content) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -130,5 +146,14 @@ mod tests {
         drop(file);
         assert!(path.exists());
         fs::remove_file(&path).unwrap();
+        // Nothing that a link leads to is written or removed.
+        let precious = path.with_extension("precious");
+        fs::write(&precious, "precious").unwrap();
+        std::os::unix::fs::symlink(&precious, &path).unwrap();
+        let file = PidFile::write(&path).unwrap();
+        assert!(!path.is_symlink() && fs::read_to_string(&precious).unwrap() == "precious");
+        drop(file);
+        assert!(!path.exists() && precious.exists());
+        fs::remove_file(&precious).unwrap();
     }
 }

@@ -578,6 +578,7 @@ pub fn values(router: &Router, kind: &str) -> Vec<String> {
 /// The commands of all capabilities.
 pub fn commands() -> CommandSet<Router> {
     let mut set = CommandSet::new();
+    set.guard_paths(config::may_reach);
     interface::cli::register(&mut set);
     vlan::cli::register(&mut set);
     memif::cli::register(&mut set);

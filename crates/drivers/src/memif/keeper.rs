@@ -6,7 +6,7 @@ use super::lending::Loan;
 use super::message::{Message, Nonsense};
 use super::queue::{Connection, Role, Way};
 use super::slot::{Bell, Slot};
-use super::socket::{self, Received};
+use super::socket::{self, Listening, Received};
 use super::{MemifStatus, Options, RegionStatus, RingStatus};
 use crate::OpenError;
 use graph::Pool;
@@ -137,7 +137,7 @@ enum Side {
 
 struct Listener {
     key: u64,
-    fd: OwnedFd,
+    socket: Listening,
 }
 
 #[derive(Default)]
@@ -202,11 +202,11 @@ impl Keeper {
             )));
         }
         if options.role == Role::Master && !state.listeners.contains_key(&options.socket) {
-            let fd = socket::listen(&options.socket)?;
+            let socket = socket::listen(&options.socket)?;
             let key = state.key();
-            let watched = epoll::add(&self.shared.epoll, &fd, EventData::new_u64(key), EventFlags::IN);
+            let watched = epoll::add(&self.shared.epoll, &socket.fd, EventData::new_u64(key), EventFlags::IN);
             watched.map_err(|error| OpenError::system(format!("listening on `{}'", options.socket), error))?;
-            state.listeners.insert(options.socket.clone(), Listener { key, fd });
+            state.listeners.insert(options.socket.clone(), Listener { key, socket });
         }
         state.interfaces.push(interface.clone());
         drop(state);
@@ -216,7 +216,7 @@ impl Keeper {
 
     /// The descriptor that a socket is listened on by.
     pub fn listener(&self, filename: &str) -> Option<i32> {
-        self.shared.state().listeners.get(filename).map(|listener| listener.fd.as_raw_fd())
+        self.shared.state().listeners.get(filename).map(|listener| listener.socket.fd.as_raw_fd())
     }
 }
 
@@ -230,7 +230,7 @@ impl Drop for Keeper {
         let mut state = self.shared.state();
         let keys: Vec<u64> = state.links.keys().copied().collect();
         keys.into_iter().for_each(|key| self.shared.close(&mut state, key, Some("the router ends")));
-        state.listeners.keys().for_each(|filename| socket::forget(filename));
+        state.listeners.clear();
     }
 }
 
@@ -254,8 +254,7 @@ impl Drop for Care {
             && !state.interfaces.iter().any(is_used)
             && let Some(listener) = state.listeners.remove(filename)
         {
-            let _ = epoll::delete(&self.shared.epoll, &listener.fd);
-            socket::forget(filename);
+            let _ = epoll::delete(&self.shared.epoll, &listener.socket.fd);
         }
     }
 }
@@ -354,7 +353,7 @@ impl Shared {
         let listener = state.listeners.iter().find(|(_, listener)| listener.key == key);
         if let Some((filename, listener)) = listener {
             let filename = filename.clone();
-            let fd = match socket::accept(listener.fd.as_fd()) {
+            let fd = match socket::accept(listener.socket.fd.as_fd()) {
                 Ok(Some(fd)) => fd,
                 Ok(None) => return,
                 Err(error) => {

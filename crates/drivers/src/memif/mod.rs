@@ -23,6 +23,7 @@ pub use message::SECRET;
 pub use queue::Role;
 pub use ring::{Descriptor, MAX_LOG2};
 pub use socket::check as check_socket;
+pub use socket::is_abstract;
 
 use crate::host::random_mac;
 use crate::{Device, Finishes, Link, OpenError, Receive};

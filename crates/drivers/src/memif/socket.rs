@@ -25,6 +25,11 @@ fn abstract_name(filename: &str) -> Option<&str> {
     filename.strip_prefix('@').or_else(|| filename.strip_prefix("abstract:"))
 }
 
+/// Whether a file name is that of an abstract socket, which is in no file system.
+pub fn is_abstract(filename: &str) -> bool {
+    abstract_name(filename).is_some()
+}
+
 fn address(filename: &str) -> Result<SocketAddrUnix, OpenError> {
     let address = match abstract_name(filename) {
         Some("") => return Err(OpenError::Refused("an abstract socket has a name".into())),
@@ -38,11 +43,38 @@ fn socket() -> Result<OwnedFd, Errno> {
     net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
+/// A socket that listens, and its file. The file is removed when this is dropped, unless another process has put its own
+/// there meanwhile.
+#[derive(Debug)]
+pub struct Listening {
+    pub fd: OwnedFd,
+    /// Of abstract sockets there is none.
+    file: Option<(String, Identity)>,
+}
+
+/// What tells a file from another one of the same name: device and inode.
+type Identity = (u64, u64);
+
+/// Which file a name leads to, links not followed.
+fn identity(filename: &str) -> Result<Identity, Errno> {
+    fs::lstat(filename).map(|status| (status.st_dev, status.st_ino))
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some((filename, ours)) = &self.file
+            && identity(filename) == Ok(*ours)
+        {
+            let _ = fs::unlink(Path::new(filename));
+        }
+    }
+}
+
 /// Listens. A file that a dead process left is removed.
 ///
 /// # Errors
 /// When somebody else listens, or the system refuses.
-pub fn listen(filename: &str) -> Result<OwnedFd, OpenError> {
+pub fn listen(filename: &str) -> Result<Listening, OpenError> {
     let failed = |error: Errno| OpenError::system(format!("listening on `{filename}'"), error);
     let address = address(filename)?;
     let fd = socket().map_err(failed)?;
@@ -53,7 +85,7 @@ pub fn listen(filename: &str) -> Result<OwnedFd, OpenError> {
                 Err(Errno::CONNREFUSED) => {}
                 _ => return Err(OpenError::Refused(format!("socket `{filename}' is in use by another process"))),
             }
-            let kind = fs::stat(filename).map(|stat| fs::FileType::from_raw_mode(stat.st_mode)).map_err(failed)?;
+            let kind = fs::lstat(filename).map(|stat| fs::FileType::from_raw_mode(stat.st_mode)).map_err(failed)?;
             if kind != fs::FileType::Socket {
                 return Err(OpenError::Refused(format!("`{filename}' is there already, and no socket")));
             }
@@ -62,18 +94,13 @@ pub fn listen(filename: &str) -> Result<OwnedFd, OpenError> {
         }
         outcome => outcome.map_err(failed)?,
     }
-    if abstract_name(filename).is_none() {
+    let mut listening = Listening { fd, file: None };
+    if !is_abstract(filename) {
+        listening.file = Some((filename.into(), identity(filename).map_err(failed)?));
         fs::chmod(filename, fs::Mode::from_raw_mode(FILE_MODE)).map_err(failed)?;
     }
-    net::listen(&fd, BACKLOG).map_err(failed)?;
-    Ok(fd)
-}
-
-/// Removes what [`listen`] made.
-pub fn forget(filename: &str) {
-    if abstract_name(filename).is_none() {
-        let _ = fs::unlink(Path::new(filename));
-    }
+    net::listen(&listening.fd, BACKLOG).map_err(failed)?;
+    Ok(listening)
 }
 
 /// Whether a socket can have such a name.
@@ -180,12 +207,31 @@ mod tests {
         let name = file.to_str().unwrap();
         let first = listen(name).unwrap();
         assert!(listen(name).unwrap_err().to_string().contains("in use by another process"));
-        drop(first);
+        // As a process that was killed leaves it.
+        let Listening { fd, .. } = &first;
+        let left = fd.try_clone().unwrap();
+        std::mem::forget(first);
+        net::shutdown(&left, net::Shutdown::Both).unwrap();
         let again = listen(name).unwrap();
         assert!(connect(name).is_ok());
-        assert!(accept(again.as_fd()).unwrap().is_some() && accept(again.as_fd()).unwrap().is_none());
-        forget(name);
+        assert!(accept(again.fd.as_fd()).unwrap().is_some() && accept(again.fd.as_fd()).unwrap().is_none());
+        drop(again);
         assert!(!file.exists() && connect(name).is_err());
+        // One that another process has put there meanwhile stays.
+        let ours = listen(name).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let theirs = std::os::unix::net::UnixListener::bind(&file).unwrap();
+        drop(ours);
+        assert!(file.exists());
+        drop(theirs);
+        std::fs::remove_file(&file).unwrap();
+        // Nor is a socket taken over that a link leads to.
+        let other = directory.join("other.sock");
+        drop(std::os::unix::net::UnixListener::bind(&other).unwrap());
+        std::os::unix::fs::symlink(&other, &file).unwrap();
+        assert!(listen(name).unwrap_err().to_string().contains("is there already, and no socket"));
+        assert!(file.is_symlink() && other.exists());
+        std::fs::remove_file(&file).unwrap();
         // What is no socket of ours stays.
         std::fs::write(&file, "text").unwrap();
         assert!(listen(name).is_err() && file.exists());
@@ -197,9 +243,9 @@ mod tests {
         let name = format!("@quiver-memif-test-{}", std::process::id());
         let listener = listen(&name).unwrap();
         let one = connect(&name).unwrap();
-        let other = accept(listener.as_fd()).unwrap().unwrap();
+        let other = accept(listener.fd.as_fd()).unwrap().unwrap();
         assert!(matches!(receive(other.as_fd()), Ok(Received::Nothing)));
-        send(one.as_fd(), &Message::Ack, Some(&listener)).unwrap();
+        send(one.as_fd(), &Message::Ack, Some(&listener.fd)).unwrap();
         send(one.as_fd(), &Message::Connect("x".into()), None).unwrap();
         let Ok(Received::Bytes(bytes, Some(_))) = receive(other.as_fd()) else { panic!("no descriptor") };
         assert_eq!(Message::parse(&bytes), Ok(Message::Ack));

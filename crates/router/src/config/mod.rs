@@ -15,6 +15,7 @@ pub mod control;
 mod plan;
 
 pub use control::ConfigError;
+pub(crate) use control::may_reach;
 
 /// One thing that an operator stated.
 #[derive(Debug, Clone, PartialEq, Eq)]

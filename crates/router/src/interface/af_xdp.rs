@@ -5,6 +5,7 @@ use super::cli::{create, delete_of_driver};
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Reply, fail};
 use drivers::af_xdp::{BUDGET, Copying, MAX_QUEUES, MAX_RING, MIN_RING, Options, RING};
+use std::path::Path;
 
 type Answer = Result<Box<dyn Reply>, CommandError>;
 
@@ -18,7 +19,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     let create = format!(
         "create interface af_xdp {{{{ host-if <host:word> | [name <name:word>] | \
          [num-rx-queues {{all | <queues:u32 1..{MAX_QUEUES}> : many}}] | [rx-queue-size <rx:{ring}>] | \
-         [tx-queue-size <tx:{ring}>] | [prog <file:path>] | [netns <namespace:word>] | [{{zero-copy|no-zero-copy:copying}}] | \
+         [tx-queue-size <tx:{ring}>] | [prog <file:path>] | [netns <namespace:netns>] | [{{zero-copy|no-zero-copy:copying}}] | \
          [busy-poll-usecs <usecs:u32 1..{MAX_BUSY_POLL}>] | [busy-poll-budget <budget:u32 1..{MAX_BUDGET}>] | \
          [no-syscall-lock] | [mac-reuse] | [hw-addr <mac:mac>] }}}}"
     );
@@ -54,6 +55,14 @@ fn create_af_xdp(router: &mut Router, args: &Args) -> Answer {
         (None, Some(_)) => return fail("busy-poll-budget says how much a busy poll brings: it takes busy-poll-usecs"),
         (None, None) => None,
     };
+    // The driver opens it by its name: what is wrong with it shows here, and a relative name is made whole.
+    let program = match args.optional_text("file").map(Path::new) {
+        Some(name) if router.files.are_confined() => {
+            router.files.open(name)?;
+            Some(router.files.whole(name).display().to_string())
+        }
+        name => name.map(|name| name.display().to_string()),
+    };
     let options = Options {
         namespace: args.optional_text("namespace").map(str::to_string),
         queues: if args.optional_text("many") == Some("all") {
@@ -63,7 +72,7 @@ fn create_af_xdp(router: &mut Router, args: &Args) -> Answer {
         },
         receive_ring: ring("rx-queue-size", "rx")?,
         transmit_ring: ring("tx-queue-size", "tx")?,
-        program: args.optional_text("file").map(str::to_string),
+        program,
         copying: match args.optional_text("copying") {
             Some("zero-copy") => Copying::Never,
             Some(_) => Copying::Always,

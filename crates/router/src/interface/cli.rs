@@ -223,7 +223,7 @@ fn register_queues(set: &mut CommandSet<Router>) {
 
 fn register_creation(set: &mut CommandSet<Router>) {
     let tap = format!(
-        "create tap {{{{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:word>] | \
+        "create tap {{{{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:netns>] | \
          [host-ip4-addr <ip4:prefix4>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | \
          [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{}>] }}}}",
         tap::MAX_QUEUES

@@ -21,7 +21,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "create memif socket {{ id <id:u32 1..> | filename <file:word> }}",
+            "create memif socket {{ id <id:u32 1..> | filename <file:socket> }}",
             "Give a socket a number: a path, or @NAME for an abstract one.",
             |router: &mut Router, args: &Args| {
                 router.add_memif_socket(args.parse("id")?, args.text("file")?)?;

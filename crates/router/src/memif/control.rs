@@ -5,6 +5,7 @@ use drivers::memif::{Keeper, MemifStatus, check_socket};
 use drivers::{Device, OpenError, memif};
 use graph::{InterfaceIndex, Pool};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The socket of number 0, which is always there: VPP's.
@@ -54,7 +55,7 @@ impl Memif {
     pub(crate) fn open(&mut self, options: memif::Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
         if options.socket == DEFAULT_SOCKET {
             // Its directory is VPP's, and may not be there; what is wrong with it is said when it is listened on.
-            let _ = std::fs::create_dir_all("/run/vpp");
+            let _ = command::files::make_directory(Path::new("/run/vpp"));
         }
         let keeper = match &mut self.keeper {
             Some(keeper) => keeper,

@@ -37,6 +37,7 @@ mod options;
 mod oracle;
 mod packet;
 mod packet6;
+mod paths;
 mod pieces;
 mod ping;
 mod ping6;
