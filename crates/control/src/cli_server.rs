@@ -23,6 +23,9 @@ use crate::telnet::GREETING;
 /// Most clients at a time: each has a thread.
 pub const MAXIMUM_CONNECTIONS: usize = 64;
 
+/// So many of them stay free for root and for whoever runs the router: whoever else may connect cannot lock them out.
+pub const KEPT_FREE: usize = 1;
+
 /// How long a client may leave its answer unread before it is dropped. Long, because
 /// somebody may be reading a pager, and a waiting thread costs others nothing. A write
 /// that moved a part of its bytes waits once more.
@@ -220,9 +223,12 @@ impl Connections {
 
     /// Notes a connection and gives it a number, unless there are too many.
     fn enter(&self, stream: &UnixStream) -> io::Result<Option<u64>> {
+        let peer = rustix::net::sockopt::socket_peercred(stream)?.uid;
+        let is_own = peer.is_root() || peer == rustix::process::geteuid();
+        let most = MAXIMUM_CONNECTIONS - if is_own { 0 } else { KEPT_FREE };
         let stream = stream.try_clone()?;
         let mut open = self.open();
-        if open.streams.len() >= MAXIMUM_CONNECTIONS {
+        if open.streams.len() >= most {
             return Ok(None);
         }
         let number = open.next;
@@ -266,6 +272,7 @@ impl Doorman {
     /// Gives a connection its thread, or turns it away when there are too many.
     fn admit(&self, mut stream: UnixStream) -> io::Result<()> {
         stream.set_write_timeout(Some(self.write_timeout))?;
+        stream.set_read_timeout(self.executor.manners().idle_timeout)?;
         let Some(number) = self.connections.enter(&stream)? else {
             let refusal = format!("too many CLI connections (at most {MAXIMUM_CONNECTIONS})\n");
             // Fits the socket's buffer; whether the client listens is its own affair.
@@ -287,6 +294,7 @@ fn run(served: Served, stream: UnixStream, executor: &dyn Executor) {
         Ok(()) => {}
         // A client may leave before the end of its answer (`vppctl COMMAND | head', a closed window): that is no news.
         Err(error) if left(&error) => {}
+        Err(error) if is_idle(&error) => log::info!("CLI connection {} closed: {error}", served.number),
         Err(error) => log::info!("CLI connection {} dropped: {error}", served.number),
     }
 }
@@ -294,6 +302,11 @@ fn run(served: Served, stream: UnixStream, executor: &dyn Executor) {
 /// Whether an error of a connection only says that the other side is gone.
 fn left(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted)
+}
+
+/// Whether an error of a connection says that the client was [idle](crate::connection::Idle): nothing else times out so.
+fn is_idle(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::TimedOut
 }
 
 /// An entry in the list of connections, removed when the connection's thread ends, even
@@ -311,5 +324,10 @@ impl Drop for Served {
 
 fn serve(mut stream: UnixStream, executor: &dyn Executor) -> io::Result<()> {
     stream.write_all(&GREETING)?;
-    Session::new(executor, &mut stream).run()
+    let outcome = Session::new(executor, &mut stream).run();
+    if outcome.as_ref().is_err_and(is_idle) {
+        // Whether it listens is its own affair.
+        let _ = stream.write_all(b"\r\nidle for too long: the connection is closed (unix { cli-idle-timeout })\r\n");
+    }
+    outcome
 }

@@ -27,6 +27,24 @@ pub trait Connection {
     fn take(&mut self, bytes: &mut [u8]) -> io::Result<usize>;
 }
 
+/// A client said nothing for as long as its connection may be idle.
+#[derive(Debug)]
+pub(crate) struct Idle;
+
+impl std::fmt::Display for Idle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("idle for too long")
+    }
+}
+
+impl std::error::Error for Idle {}
+
+impl From<Idle> for io::Error {
+    fn from(idle: Idle) -> io::Error {
+        io::Error::new(ErrorKind::TimedOut, idle)
+    }
+}
+
 impl Connection for UnixStream {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write_all(bytes)
@@ -36,6 +54,7 @@ impl Connection for UnixStream {
         loop {
             match self.read(bytes) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(Idle.into()),
                 outcome => return outcome,
             }
         }

@@ -31,6 +31,8 @@ pub use connection::Connection;
 pub use session_commands::add_session_commands;
 pub use startup::StartupConfig;
 
+use std::time::Duration;
+
 use command::{Args, CommandError, Completion, Files, Macros, Reply};
 
 /// Whoever runs command lines. Called from many threads at once, one per connection.
@@ -63,6 +65,9 @@ pub trait Executor: Send + Sync {
     }
 }
 
+/// How long a client may say nothing, unless told otherwise.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
+
 /// How interactive sessions begin, and behave until an operator sets them otherwise.
 #[derive(Clone, Debug)]
 pub struct Manners {
@@ -76,6 +81,8 @@ pub struct Manners {
     pub pager_limit: u32,
     /// What `$(NAME)` stands for, for all sessions and files that share them.
     pub macros: Macros,
+    /// How long a client may say nothing before its connection is closed; `None`: for ever.
+    pub idle_timeout: Option<Duration>,
 }
 
 impl Default for Manners {
@@ -87,6 +94,7 @@ impl Default for Manners {
             pager: true,
             pager_limit: terminal::PAGER_LIMIT,
             macros: Macros::default(),
+            idle_timeout: Some(IDLE_TIMEOUT),
         }
     }
 }

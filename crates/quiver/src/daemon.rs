@@ -284,10 +284,18 @@ fn manners(config: &StartupConfig, restored: &Restored) -> Manners {
         banner += &format!("{complaint} at start: `show logging' names them.\n");
     }
     let usual = Manners::default();
+    // The end of the session on standard input would be the router's.
+    let idle_timeout = match unix.cli_idle_timeout {
+        _ if unix.interactive => None,
+        Some(0) => None,
+        Some(seconds) => Some(Duration::from_secs(seconds.into())),
+        None => usual.idle_timeout,
+    };
     Manners {
         banner: if unix.cli_no_banner { String::new() } else { banner },
         prompt: unix.cli_prompt.as_ref().map_or(usual.prompt, |prompt| format!("{} ", prompt.trim_end())),
         history: unix.cli_history_limit.map_or(usual.history, |limit| limit as usize),
+        idle_timeout,
         pager: !unix.cli_no_pager,
         pager_limit: unix.cli_pager_buffer_limit.unwrap_or(usual.pager_limit),
         macros: usual.macros,

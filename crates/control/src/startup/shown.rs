@@ -48,6 +48,7 @@ impl StartupConfig {
             ("cli-file-root", unix.cli_file_root.as_deref().map_or("anywhere".into(), shown)),
             ("cli-prompt", unix.cli_prompt.clone().unwrap_or_else(|| "default".into())),
             ("cli-history-limit", count(unix.cli_history_limit)),
+            ("cli-idle-timeout", count(unix.cli_idle_timeout)),
             ("cli-pager-buffer-limit", count(unix.cli_pager_buffer_limit)),
             ("cli-no-pager", on_off(unix.cli_no_pager)),
             ("cli-no-banner", on_off(unix.cli_no_banner)),

@@ -142,11 +142,12 @@ fn commands_and_configuration_to_load_are_two_things() {
 fn the_process_is_described() {
     let config = parse(
         "unix { interactive pidfile /run/q.pid crash-dir /var/c coredump-size 1.5G cli-socket-mode 0600 gid 77 \
-         cli-prompt q# cli-history-limit 50 cli-pager-buffer-limit 10k cli-no-pager cli-no-banner }",
+         cli-prompt q# cli-history-limit 50 cli-idle-timeout 60 cli-pager-buffer-limit 10k cli-no-pager cli-no-banner }",
     );
     let unix = &config.unix;
     assert!(unix.nodaemon, "whoever wants a CLI here stays here");
     assert_eq!((unix.coredump_size, unix.cli_socket_mode), (Some(CoredumpSize::Bytes(3 << 29)), 0o600));
+    assert_eq!(unix.cli_idle_timeout, Some(60));
     assert_eq!((unix.cli_history_limit, unix.cli_pager_buffer_limit), (Some(50), Some(10_240)));
     assert!(unix.cli_no_pager && unix.cli_no_banner);
     assert_eq!(parse("unix { coredump-size unlimited }").unix.coredump_size, Some(CoredumpSize::Unlimited));

@@ -27,6 +27,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::value("cli-prompt", "a prompt"),
     Key::value("cli-history-limit", "a number of lines"),
     Key::value("cli-pager-buffer-limit", "a number of lines"),
+    Key::value("cli-idle-timeout", "a number of seconds"),
     Key::flag("cli-no-pager"),
     Key::flag("cli-no-banner"),
     Key::value("poll-sleep-usec", "a number of microseconds"),
@@ -75,6 +76,8 @@ pub struct Unix {
     pub cli_history_limit: Option<u32>,
     /// Lines that a pager keeps.
     pub cli_pager_buffer_limit: Option<u32>,
+    /// Seconds after which a connection that says nothing is closed; 0: never.
+    pub cli_idle_timeout: Option<u32>,
     pub cli_no_pager: bool,
     pub cli_no_banner: bool,
     /// How long a worker that must poll rests after a round that brought nothing, in microseconds.
@@ -105,6 +108,7 @@ impl Default for Unix {
             cli_prompt: None,
             cli_history_limit: None,
             cli_pager_buffer_limit: None,
+            cli_idle_timeout: None,
             cli_no_pager: false,
             cli_no_banner: false,
             poll_sleep: 0,
@@ -136,6 +140,7 @@ impl Unix {
                 "cli-prompt" => self.cli_prompt = Some(value.string()),
                 "cli-history-limit" => self.cli_history_limit = Some(value.number(0, 100_000)?),
                 "cli-pager-buffer-limit" => self.cli_pager_buffer_limit = Some(value.number(0, 10_000_000)?),
+                "cli-idle-timeout" => self.cli_idle_timeout = Some(value.number(0, 10_000_000)?),
                 "cli-no-pager" => self.cli_no_pager = true,
                 "cli-no-banner" => self.cli_no_banner = true,
                 "poll-sleep-usec" => self.poll_sleep = value.number(0, 1_000_000)?,

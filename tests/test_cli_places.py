@@ -1,0 +1,50 @@
+"""Who may hold a connection to the CLI, and for how long."""
+
+import contextlib
+import os
+import socket
+
+from lab import wait_until
+
+NOBODY = 65534
+
+
+def caller(router):
+    opened = socket.socket(socket.AF_UNIX)
+    opened.settimeout(20)
+    opened.connect(str(router.socket))
+    return opened
+
+
+def words(opened):
+    """All that comes until the other side closes."""
+    said = b""
+    with contextlib.suppress(ConnectionResetError):
+        while more := opened.recv(4096):
+            said += more
+    return said
+
+
+def test_an_idle_connection_is_closed_and_one_that_waits_for_its_answer_is_not(lab):
+    router = lab.router(unix="cli-idle-timeout 1")
+    with caller(router) as idle:
+        assert b"idle for too long: the connection is closed" in words(idle)
+    wait_until(lambda: "closed: idle for too long" in router.log(), "the log says so")
+    assert "cli-idle-timeout" in router.cli("show config")
+
+
+def test_one_place_stays_free_for_root(lab):
+    router = lab.router(unix="cli-socket-mode 0666")
+    os.chmod(router.directory, 0o755)
+    with contextlib.ExitStack() as stack:
+        os.seteuid(NOBODY)
+        try:
+            held = [stack.enter_context(caller(router)) for _ in range(63)]
+            # Each is greeted, so each has its place.
+            for opened in held:
+                assert opened.recv(1)
+            turned_away = stack.enter_context(caller(router))
+            assert b"too many CLI connections" in words(turned_away)
+        finally:
+            os.seteuid(0)
+        assert "quiver" in router.cli("show version")
