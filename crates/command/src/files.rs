@@ -5,6 +5,7 @@
 //! leads out of it: the kernel resolves names beneath it (`openat2(2)`). Files are written
 //! whole or not at all: into a temporary one beside, which then takes the name.
 
+use crate::harmless_line;
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -38,11 +39,18 @@ pub struct FileError {
 
 impl std::fmt::Display for FileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.name.display(), self.why)
+        write!(f, "{}: {}", harmless_line(&self.name.display().to_string()), self.why)
     }
 }
 
 impl std::error::Error for FileError {}
+
+impl FileError {
+    /// What is wrong, for who names the file in another way.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+}
 
 struct Root {
     path: PathBuf,
@@ -142,6 +150,10 @@ impl Files {
         let about = |why: String| FileError { name: name.into(), why };
         let mut bytes = Vec::new();
         let file = self.open(name)?;
+        if file.metadata().is_ok_and(|about| about.len() > most) {
+            return Err(about(format!("larger than {most} bytes")));
+        }
+        // It may grow meanwhile.
         file.take(most + 1).read_to_end(&mut bytes).map_err(|error| about(error.to_string()))?;
         if bytes.len() as u64 > most {
             return Err(about(format!("larger than {most} bytes")));

@@ -79,6 +79,7 @@ mod command;
 mod error;
 pub mod files;
 mod guide;
+mod harmless;
 mod help;
 mod line;
 mod macros;
@@ -94,6 +95,7 @@ pub use args::Args;
 pub use command::Command;
 pub use error::{CommandError, fail};
 pub use files::{FileError, Files};
+pub use harmless::{harmless, harmless_line};
 pub use help::{Candidate, Completion};
 pub use line::{
     CommandLine, LineError, Lines, MAXIMUM_DEPTH, MAXIMUM_LINE, MAXIMUM_WORDS, complete_lines, joined_lines,

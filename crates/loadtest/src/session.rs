@@ -91,10 +91,7 @@ impl Session {
     /// What is wrong with the file, in words.
     pub fn read(path: &str) -> Result<Session, String> {
         let wrong = |error: &dyn std::fmt::Display| format!("{path}: {error}");
-        let file = std::fs::File::open(path).map_err(|error| wrong(&error))?;
-        let mut text = String::new();
-        std::io::Read::read_to_string(&mut std::io::Read::take(file, MOST), &mut text)
-            .map_err(|error| wrong(&error))?;
+        let text = command::Files::anywhere().read_text(path.as_ref(), MOST).map_err(|error| error.to_string())?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
         if !is_bounded(&value) {
             return Err(wrong(&format!("it has a number beyond {LARGEST:e}: no figure of a test is so large")));

@@ -6,6 +6,7 @@
 use crate::reach::{connect, found_socket, settle};
 use crate::terminal;
 use command::Format;
+use command::harmless;
 use control::CliClient;
 use control::cli_client::Failure;
 use std::fs::File;
@@ -58,7 +59,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 fn one(client: &mut CliClient, command: &str) -> Result<(), String> {
     match settle(client.run_to(command, &mut io::stdout()))?.flatten() {
         Some(message) => {
-            eprintln!("{}", message.trim_end());
+            eprintln!("{}", harmless(message.trim_end()));
             Err(String::new())
         }
         None => Ok(()),
@@ -70,7 +71,7 @@ fn batch(client: &mut CliClient, input: impl BufRead, place: &str, keep_going: b
     let mut failures = 0;
     let failed = |Failure { line, message }| {
         failures += 1;
-        eprintln!("{place}{line}: {message}");
+        eprintln!("{place}{line}: {}", harmless(&message));
         keep_going
     };
     settle(client.run_lines(input, io::stdout(), failed))?;

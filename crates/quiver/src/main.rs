@@ -23,6 +23,7 @@ mod vppctl;
 mod watchdog;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use command::harmless;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -89,9 +90,11 @@ fn main() -> ExitCode {
     })
 }
 
-/// Writes to standard output; a reader that has seen enough, as `head` has, is no fault.
+/// Writes to standard output, with nothing in it that steers a terminal; a reader that has seen enough, as `head` has, is
+/// no fault.
 fn say(bytes: &[u8]) -> Result<(), String> {
-    match io::stdout().lock().write_all(bytes) {
+    let text = String::from_utf8_lossy(bytes);
+    match io::stdout().lock().write_all(harmless(&text).as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
         _ => Ok(()),
     }
@@ -101,7 +104,7 @@ fn say(bytes: &[u8]) -> Result<(), String> {
 fn router_ended(outcome: Result<(), String>) -> ExitCode {
     match outcome {
         Err(message) if !message.is_empty() => {
-            log_writer::say(&format!("quiver: {message}\n"), log_sink::LAST_LINES);
+            log_writer::say(&format!("quiver: {}\n", harmless(&message)), log_sink::LAST_LINES);
             ExitCode::FAILURE
         }
         outcome => report(outcome),
@@ -113,7 +116,7 @@ fn report(outcome: Result<(), String>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             if !message.is_empty() {
-                eprintln!("quiver: {message}");
+                eprintln!("quiver: {}", harmless(&message));
             }
             ExitCode::FAILURE
         }

@@ -25,6 +25,7 @@
 //! | | `crash-dir DIR` | where crash reports are written | the runtime directory |
 //! | | `cli-file-root DIR` | commands may read and write files below it only | anywhere |
 //! | | `cli-prompt WORD`, `cli-history-limit N`, `cli-pager-buffer-limit N`, `cli-no-pager`, `cli-no-banner` | how CLI sessions look | |
+//! | | `cli-idle-timeout SECONDS` | CLI connections that say nothing for so long are closed; 0: never | 3600 |
 //! | | `poll-sleep-usec N` | how long a worker that must poll rests after a round without packets | 0 |
 //! | `cpu` | `main-core N` | core of the control thread | not pinned |
 //! | | `workers N` | number of workers | 0 |
@@ -62,6 +63,7 @@ mod tree;
 mod unix;
 mod value;
 
+use command::Files;
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
@@ -183,14 +185,7 @@ impl StartupConfig {
     pub fn load(file: &Path) -> Result<Self, StartupError> {
         let name = file.display().to_string();
         let about = |message: String| StartupError { file: name.clone(), place: None, message };
-        let metadata = fs::metadata(file).map_err(|error| about(error.to_string()))?;
-        if !metadata.is_file() {
-            return Err(about("not a regular file".into()));
-        }
-        if metadata.len() > MAXIMUM_FILE {
-            return Err(about(format!("larger than {MAXIMUM_FILE} bytes")));
-        }
-        let text = fs::read_to_string(file).map_err(|error| about(error.to_string()))?;
+        let text = Files::anywhere().read_text(file, MAXIMUM_FILE).map_err(|error| about(error.why().into()))?;
         Self::parse(&name, &text)
     }
 

@@ -8,7 +8,11 @@ use super::bpf::{self, Hook, Map, MapSpec};
 use crate::OpenError;
 use aya_obj::{Object, ProgramSection};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::OFlags;
 use std::collections::{HashMap, HashSet};
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Most bytes of an object file.
@@ -167,14 +171,17 @@ fn load(name: &str, code: &[u64], license: &str) -> Result<(OwnedFd, bool), Open
 
 fn read(file: &str) -> Result<Vec<u8>, OpenError> {
     let failed = |error| OpenError::system(format!("reading the XDP program {file}"), error);
-    let about = std::fs::metadata(Path::new(file)).map_err(failed)?;
-    if !about.is_file() || about.len() > MAX_FILE {
-        return Err(OpenError::Refused(format!(
-            "XDP program {file}: expected a file of at most {} MiB",
-            MAX_FILE >> 20
-        )));
+    let refused =
+        || OpenError::Refused(format!("XDP program {file}: expected a file of at most {} MiB", MAX_FILE >> 20));
+    // A pipe that nobody writes to must not hold up its opening, nor what grows while it is read the reading.
+    let options = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = OpenOptions::new().read(true).custom_flags(options).open(Path::new(file)).map_err(failed)?;
+    if !opened.metadata().map_err(failed)?.is_file() {
+        return Err(refused());
     }
-    std::fs::read(file).map_err(failed)
+    let mut bytes = Vec::new();
+    opened.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_FILE { Err(refused()) } else { Ok(bytes) }
 }
 
 /// Makes the maps that an object defines.

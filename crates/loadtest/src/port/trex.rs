@@ -2,6 +2,7 @@
 //! `default_gw`, or `src_mac` and `dest_mac`, and a `vlan`. What speaks of DPDK and of T-Rex's own threads is read over.
 
 use super::{PortError, PortSpec, vlan};
+use command::Files;
 use serde::Deserialize;
 use std::fs;
 use std::net::Ipv4Addr;
@@ -44,13 +45,16 @@ impl Mac {
     }
 }
 
+/// Bytes of such a file: one of hundreds of ports takes some thousand.
+const MOST: u64 = 1 << 20;
+
 /// Reads the ports of such a file.
 ///
 /// # Errors
 /// What is wrong with it, with its place, or with a port.
 pub fn read(file: &Path) -> Result<Vec<PortSpec>, PortError> {
     let within = |message: String| PortError(format!("{}: {message}", file.display()));
-    let text = fs::read_to_string(file).map_err(|error| within(error.to_string()))?;
+    let text = Files::anywhere().read_text(file, MOST).map_err(|error| within(error.why().into()))?;
     ports(&text, &interface_of).map_err(|PortError(message)| within(message))
 }
 

@@ -165,7 +165,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         }
     }
     for note in &session.notes {
-        eprintln!("Note: {note}");
+        eprintln!("Note: {}", command::harmless(&note.to_string()));
     }
     options.common.kept.keep(&session)?;
     for (number, ramp) in ramps.iter().enumerate() {

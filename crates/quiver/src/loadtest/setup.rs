@@ -320,7 +320,7 @@ impl Progress {
                 rate(port.received_packets, last.map_or(0, |last| last.received_packets))
             );
         }
-        eprint!("\r\x1b[K{line}");
+        eprint!("\r\x1b[K{}", command::harmless_line(&line));
         let _ = std::io::stderr().flush();
         self.before = Some(now.clone());
     }

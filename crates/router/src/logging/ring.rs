@@ -2,9 +2,9 @@
 
 use super::Level;
 use super::timestamp::Timestamp;
+use command::harmless_line;
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::time::SystemTime;
 
 /// Longest text of an entry, in characters; the rest is cut off.
@@ -34,23 +34,11 @@ impl Entry {
 /// What came from outside may be part of a message: nothing of it reaches a terminal as a
 /// control sequence, or a file as a line of its own.
 fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len().min(MAXIMUM_TEXT));
-    for (at, c) in text.trim_end().chars().enumerate() {
-        if at == MAXIMUM_TEXT {
-            out.push_str("...");
-            break;
-        }
-        match c {
-            c if c.is_control() || is_direction(c) => write!(out, "{}", c.escape_default()).expect("strings take all"),
-            c => out.push(c),
-        }
+    let text = text.trim_end();
+    match text.char_indices().nth(MAXIMUM_TEXT) {
+        Some((end, _)) => format!("{}...", harmless_line(&text[..end])),
+        None => harmless_line(text).into_owned(),
     }
-    out
-}
-
-/// Characters that make a terminal show others in another order.
-fn is_direction(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The last entries.
@@ -94,7 +82,7 @@ mod tests {
 
     #[test]
     fn what_could_move_a_cursor_is_spelled_out() {
-        assert_eq!(printable("a\nb\x1b[2J\u{202e}é\n"), "a\\nb\\u{1b}[2J\\u{202e}é");
+        assert_eq!(printable("a\nb\x1b[2J\u{202e}é\n"), "a\\nb\\u001b[2J\\u202eé");
         let long = printable(&"x".repeat(5000));
         assert_eq!(long.len(), MAXIMUM_TEXT + 3);
         assert!(long.ends_with("x..."));

@@ -455,7 +455,7 @@ fn the_log_is_shown_as_vpp_shows_it() {
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines.len(), 2, "{shown}");
     // `2026/11/20 09:21:42:821 notice     plugin/load    Loaded ...`
-    assert_eq!(&lines[0][23..], " debug      neighbor       asked\\u{1b}[2J");
+    assert_eq!(&lines[0][23..], " debug      neighbor       asked\\u001b[2J");
     assert_eq!(&lines[1][23..], " notice     plugin/load    no debug here");
     let json = running.execute("show logging").unwrap().json();
     assert_eq!(json["entries"][1]["class"], "plugin/load");
