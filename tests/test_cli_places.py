@@ -48,3 +48,40 @@ def test_one_place_stays_free_for_root(lab):
         finally:
             os.seteuid(0)
         assert "quiver" in router.cli("show version")
+
+
+def resident(router):
+    """Bytes of memory that the process holds."""
+    for line in open(f"/proc/{router.process.pid}/status"):
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) << 10
+    raise AssertionError("no VmRSS")
+
+
+def read_until(opened, wanted):
+    said = b""
+    while wanted not in said[-100_000:]:
+        more = opened.recv(65_536)
+        assert more, said[-200:]
+        said += more
+    return said
+
+
+def test_slow_readers_of_a_large_table_hold_a_page_each(lab):
+    """A copy of the table for each was 24 bytes a route: 190 MB here."""
+    router = lab.router(
+        "create null interface name n0\nset interface ip address n0 10.200.0.2/24\nset interface state n0 up\n"
+        "ip route add count 200000 10.0.0.0/32 via 10.200.0.1 n0\n"
+    )
+    before = resident(router)
+    with contextlib.ExitStack() as stack:
+        readers = [stack.enter_context(caller(router)) for _ in range(40)]
+        for reader in readers:
+            reader.sendall(b"show ip fib\n")
+        for reader in readers:
+            read_until(reader, b"10.0.0.")
+        assert "quiver" in router.cli("show version")
+        assert resident(router) - before < 80 << 20
+        # One that goes on reading has all of it.
+        said = read_until(readers[0], b"10.3.13.63/32\n")
+        assert said.count(b"/32\n") > 190_000

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::control_watch;
-use crate::desk::{Desk, SharedRequests};
+use crate::desk::{self, Desk, SharedRequests};
 use crate::surroundings::{self, PidFile};
 use crate::watchdog::Watchdog;
 use crate::{cores, crash, log_sink, notify, show_config, signals};
@@ -209,6 +209,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     };
 
     let (requests, incoming) = bounded(64);
+    router.listings = desk::listings(requests.clone());
     let desk: Arc<dyn Executor> = Arc::new(Desk {
         commands: commands.clone(),
         requests,

@@ -11,6 +11,7 @@ use command::{Args, CommandError, CommandSet, Completion, Files, Reply, Text, fa
 use control::{Executor, Manners, SessionLine};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use router::Router;
+use router::listing::{Listings, Look};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,13 @@ pub enum Request {
     Run { name: String, args: Args, answer: Sender<Result<Box<dyn Reply>, CommandError>> },
     /// The names of a type, for completion.
     Values { kind: String, answer: Sender<Vec<String>> },
+    /// The next page of a listing.
+    Look(Look),
+}
+
+/// How replies that are being written ask for the next page of what they list.
+pub fn listings(requests: Sender<Request>) -> Listings {
+    Listings::by(move |look| requests.send(Request::Look(look)).is_ok())
 }
 
 /// What the CLI's threads hold of the router. They read lines and write out replies by
@@ -86,7 +94,7 @@ impl Request {
     fn only_looks(&self) -> bool {
         match self {
             Request::Run { name, .. } => name.split(' ').next() == Some("show"),
-            Request::Values { .. } => true,
+            Request::Values { .. } | Request::Look(_) => true,
         }
     }
 
@@ -99,6 +107,8 @@ impl Request {
             Request::Values { kind, answer } => {
                 let _ = answer.send(router::values(router, &kind));
             }
+            // A panic has left its report; the listing ends there.
+            Request::Look(look) => drop(catch_unwind(AssertUnwindSafe(|| look(router)))),
         }
     }
 }
@@ -169,6 +179,7 @@ impl SharedRequests {
         match &request {
             Request::Run { name, .. } => router.pace.begin(name.clone()),
             Request::Values { .. } => router.pace.begin("completion"),
+            Request::Look(_) => router.pace.begin("page of a listing"),
         }
         request.carry_out(router, &commands, &crashes);
         router.pace.end();

@@ -23,6 +23,7 @@ pub mod interface;
 pub mod ip;
 pub mod ip4;
 pub mod ip6;
+pub mod listing;
 pub mod local;
 pub mod logging;
 pub mod memif;
@@ -321,6 +322,8 @@ pub struct Router {
     /// Counts interfaces that were ever made.
     pub(crate) lives: u64,
     pub config: config::control::Configuration,
+    /// How long listings get their pages.
+    pub listings: listing::Listings,
     /// When a long command lets others look.
     pub pace: pace::Pace,
     /// What commands may reach of the file system.
@@ -499,6 +502,7 @@ impl Router {
             devices: options.devices,
             commit: options.commit,
             config: config::control::Configuration::default(),
+            listings: listing::Listings::default(),
             pace: pace::Pace::default(),
             files: Files::anywhere(),
             pings: Pings::default(),

@@ -1,6 +1,7 @@
 //! `show` of routes, lists of paths and forwarding objects, in VPP's layout.
 //!
-//! A table is copied as it stands, eight bytes a route; text is made of it by who reads it, and not by control.
+//! Text is made by who reads it, and not by control. A whole table is copied page by page, as its reader takes it
+//! ([`crate::listing`]).
 
 use super::control::way_of;
 use super::count::Counts;
@@ -9,8 +10,10 @@ use super::path_list::{ListId, Of};
 use super::route::{MAX_PATHS, Path, TableIndex, Way};
 use super::vrf::word;
 use crate::Router;
+use crate::listing::{Listings, PAGE};
 use crate::neighbour::NeighbourKey;
 use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
+use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
@@ -146,8 +149,7 @@ fn show_fib(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn 
             }
         }
         None => {
-            let all =
-                |(index, id)| ShownTable::new(router, family, index, id, router.ip.fib(family, index).iter().collect());
+            let all = |(index, id)| ShownTable::whole(router, family, index, id);
             reply(ShowFib { details: args.flag("detail"), tables: tables.into_iter().map(all).collect() })
         }
     }
@@ -223,22 +225,82 @@ struct ShownRow<'a> {
     route: &'a ShownRoute,
 }
 
-struct Rows {
+/// Routes, and what is known of each.
+#[derive(Default)]
+struct Page {
     routes: Vec<(Prefix, u32)>,
     /// By the number of each.
     known: HashMap<u32, ShownRoute>,
 }
 
-impl Rows {
-    fn iter(&self) -> impl Iterator<Item = (Prefix, &ShownRoute)> {
+impl Page {
+    fn new(router: &Router, index: TableIndex, routes: Vec<(Prefix, u32)>) -> Page {
+        let mut known = HashMap::new();
+        for (key, number) in &routes {
+            known.entry(*number).or_insert_with(|| shown_route(router, index, *key, Entry(*number)));
+        }
+        Page { routes, known }
+    }
+
+    fn try_each<E>(&self, each: &mut impl FnMut(Prefix, &ShownRoute) -> Result<(), E>) -> Result<(), E> {
         let named = |(key, number): &(Prefix, u32)| Some((*key, self.known.get(number)?));
-        self.routes.iter().filter_map(named)
+        self.routes.iter().filter_map(named).try_for_each(|(key, route)| each(key, route))
+    }
+}
+
+/// Where the pages of a table come from.
+struct Pages {
+    listings: Listings,
+    family: Family,
+    index: TableIndex,
+    id: u32,
+}
+
+impl Pages {
+    /// The page behind a route, or the first; an empty one behind the last, and when the table is gone meanwhile.
+    fn after(&self, last: Option<Prefix>) -> Page {
+        let Pages { family, index, id, .. } = *self;
+        let collect = move |router: &Router| {
+            if router.find_table(family, id).ok() != Some(index) {
+                return Page::default();
+            }
+            let fib = router.ip.fib(family, index);
+            let routes = match last {
+                Some(last) => fib.after(last).take(PAGE).collect(),
+                None => fib.iter().take(PAGE).collect(),
+            };
+            Page::new(router, index, routes)
+        };
+        self.listings.look(collect).unwrap_or_default()
+    }
+}
+
+/// The routes of a table: some, or all of them page by page.
+enum Rows {
+    Whole(Page),
+    Paged(Pages),
+}
+
+impl Rows {
+    fn try_each<E>(&self, mut each: impl FnMut(Prefix, &ShownRoute) -> Result<(), E>) -> Result<(), E> {
+        let pages = match self {
+            Rows::Whole(page) => return page.try_each(&mut each),
+            Rows::Paged(pages) => pages,
+        };
+        let mut page = pages.after(None);
+        while let Some((last, _)) = page.routes.last() {
+            page.try_each(&mut each)?;
+            page = pages.after(Some(*last));
+        }
+        Ok(())
     }
 }
 
 impl Serialize for Rows {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(|(prefix, route)| ShownRow { prefix: prefix.to_string(), route }))
+        let mut rows = serializer.serialize_seq(None)?;
+        self.try_each(|prefix, route| rows.serialize_element(&ShownRow { prefix: prefix.to_string(), route }))?;
+        rows.end()
     }
 }
 
@@ -286,11 +348,17 @@ fn short(family: Family) -> &'static str {
 
 impl ShownTable {
     fn new(router: &Router, family: Family, index: TableIndex, id: u32, routes: Vec<(Prefix, u32)>) -> ShownTable {
-        let mut known = HashMap::new();
-        for (key, number) in &routes {
-            known.entry(*number).or_insert_with(|| shown_route(router, index, *key, Entry(*number)));
+        let head = Head { family: Shown(family), table: id, index: index.0 };
+        ShownTable { head, routes: Rows::Whole(Page::new(router, index, routes)) }
+    }
+
+    /// All routes of a table.
+    fn whole(router: &Router, family: Family, index: TableIndex, id: u32) -> ShownTable {
+        if !router.listings.are_paged() {
+            return ShownTable::new(router, family, index, id, router.ip.fib(family, index).iter().collect());
         }
-        ShownTable { head: Head { family: Shown(family), table: id, index: index.0 }, routes: Rows { routes, known } }
+        let pages = Pages { listings: router.listings.clone(), family, index, id };
+        ShownTable { head: Head { family: Shown(family), table: id, index: index.0 }, routes: Rows::Paged(pages) }
     }
 }
 
@@ -368,19 +436,23 @@ pub(crate) fn shown_list(router: &Router, id: ListId) -> ShownList {
 fn show_entries(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let router = &*router;
     let prefix: Option<Prefix> = args.optional("prefix")?;
-    let of = |family, index, id| {
+    let mut is_found = false;
+    let mut of = |family, index, id| {
         let fib = router.ip.fib(family, index);
-        let routes = match prefix.map(Prefix::network) {
-            Some(key) => fib.get(key).map(|number| (key, number)).into_iter().collect(),
-            None => fib.iter().collect(),
-        };
-        ShownTable::new(router, family, index, id, routes)
+        match prefix.map(Prefix::network) {
+            Some(key) => {
+                let route: Vec<_> = fib.get(key).map(|number| (key, number)).into_iter().collect();
+                is_found |= !route.is_empty();
+                ShownTable::new(router, family, index, id, route)
+            }
+            None => ShownTable::whole(router, family, index, id),
+        }
     };
     let mut entries = Vec::new();
     for family in Family::ALL.into_iter().filter(|family| prefix.is_none_or(|prefix| prefix.family() == *family)) {
         entries.extend(tables(router, family, args)?.into_iter().map(|(index, id)| of(family, index, id)));
     }
-    match prefix.filter(|_| entries.iter().all(|table| table.routes.routes.is_empty())) {
+    match prefix.filter(|_| !is_found) {
         Some(prefix) => fail(format!("no route {prefix}")),
         None => reply(ShowEntries { tables: entries }),
     }
@@ -490,9 +562,7 @@ impl fmt::Display for ShowFib {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ShownTable { head, routes } in &self.tables {
             write!(f, "{head}")?;
-            for (prefix, route) in routes.iter() {
-                write_route(f, prefix, head.index, route, self.details)?;
-            }
+            routes.try_each(|prefix, route| write_route(f, prefix, head.index, route, self.details))?;
         }
         Ok(())
     }
@@ -577,14 +647,14 @@ impl fmt::Display for ShowEntries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "FIB Entries:")?;
         for table in &self.tables {
-            for (prefix, route) in table.routes.iter() {
+            table.routes.try_each(|prefix, route| {
                 write!(f, "  {}@{prefix}", table.head.table)?;
                 for ShownSource { source, active, path_list } in &route.sources {
                     let active = if *active { " active" } else { "" };
                     write!(f, "  {source}{active} path-list:[{}]", path_list.index)?;
                 }
-                writeln!(f)?;
-            }
+                writeln!(f)
+            })?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Routing tables of either family: the lookup tables of [`tables`], asked by prefixes of any.
 
 use super::route::{Source, TableIndex};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tables::fib4::Memory;
 use tables::{Fib4, Fib6, Leaf, fib4, fib6};
 use wire::{Family, Prefix, Prefix4, Prefix6};
@@ -62,6 +62,21 @@ macro_rules! of_either {
             Fib::V6($inner) => $value,
         }
     };
+}
+
+/// The prefix of that length beside the one around a prefix, when it comes behind.
+fn right_of(prefix: Prefix, length: u8) -> Option<Prefix> {
+    let address: IpAddr = match prefix.address() {
+        IpAddr::V4(address) => {
+            let (bits, bit) = (u32::from(address), 1 << (u32::BITS - u32::from(length)));
+            Ipv4Addr::from((bits & bit == 0).then_some((bits & !(bit - 1)) | bit)?).into()
+        }
+        IpAddr::V6(address) => {
+            let (bits, bit) = (u128::from(address), 1 << (u128::BITS - u32::from(length)));
+            Ipv6Addr::from((bits & bit == 0).then_some((bits & !(bit - 1)) | bit)?).into()
+        }
+    };
+    Prefix::new(address, length).ok()
 }
 
 impl Fib {
@@ -163,6 +178,21 @@ impl Fib {
             Fib::V4(fib) => Box::new(fib.iter().map(|(key, value)| (key.prefix(), value))),
             Fib::V6(fib) => Box::new(fib.iter().map(|(key, value)| (key.prefix(), value))),
         }
+    }
+
+    fn within(&self, outer: Prefix) -> Box<dyn Iterator<Item = (Prefix, u32)> + '_> {
+        match self {
+            Fib::V4(fib) => Box::new(fib.within(Key::of(outer)).map(|(key, value)| (key.prefix(), value))),
+            Fib::V6(fib) => Box::new(fib.within(Key::of(outer)).map(|(key, value)| (key.prefix(), value))),
+        }
+    }
+
+    /// Those that [`Fib::iter`] gives behind a prefix, whether that is there or not.
+    pub fn after(&self, prefix: Prefix) -> impl Iterator<Item = (Prefix, u32)> + '_ {
+        let inside = self.within(prefix).filter(move |(key, _)| *key != prefix);
+        // Then what lies right of it, the nearest first.
+        let beside = (1..=prefix.length()).rev().filter_map(move |length| right_of(prefix, length));
+        inside.chain(beside.flat_map(|outer| self.within(outer)))
     }
 
     pub fn len(&self) -> usize {

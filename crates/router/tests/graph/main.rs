@@ -25,6 +25,7 @@ mod input;
 mod inspect;
 mod interfaces;
 mod ip6;
+mod listing;
 mod local;
 mod local6;
 mod mld;
