@@ -80,8 +80,9 @@ fn arp(bytes: &[u8]) {
 }
 
 fn dhcp(bytes: &[u8]) {
-    let Ok(message) = Message::parse(bytes) else { return };
-    black_box(message.name_servers().count());
+    let joined = wire::dhcp::join(bytes);
+    let Ok(message) = Message::parse(&joined) else { return };
+    black_box((message.name_servers().count(), message.routers().count()));
     let mut again = [0; wire::dhcp::MAX_LEN];
     let length = message.emit(&mut again);
     let known = |message: Message<'_>| (message.kind, message.transaction, message.yours, message.server, message.mask);

@@ -4,6 +4,7 @@
 //! and a client needs a dozen fields.
 
 use crate::addr::{Ipv4Address, MacAddress};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Bytes before the first option: BOOTP's fields (RFC 951) and the cookie.
@@ -22,6 +23,9 @@ pub const MAX_HOST_NAME: usize = 63;
 /// Longest text and most addresses in an option that is written.
 const MAX_MESSAGE: usize = 64;
 const MAX_NAME_SERVERS: usize = 8;
+const MAX_ROUTERS: usize = 8;
+/// Most bytes of an option that was split: whole addresses only.
+const MAX_JOINED: usize = 252;
 
 const COOKIE: [u8; 4] = [99, 130, 83, 99];
 const BROADCAST_FLAG: u16 = 0x8000;
@@ -140,8 +144,8 @@ pub struct Message<'a> {
     pub renewal_time: Option<u32>,
     pub rebinding_time: Option<u32>,
     pub mask: Option<Ipv4Address>,
-    /// The first one.
-    pub router: Option<Ipv4Address>,
+    /// Addresses one after the other, four bytes each; see [`Message::routers`].
+    pub router_bytes: &'a [u8],
     /// Addresses one after the other, four bytes each; see [`Message::name_servers`].
     pub name_server_bytes: &'a [u8],
     pub host_name: &'a [u8],
@@ -166,7 +170,7 @@ impl<'a> Message<'a> {
             renewal_time: None,
             rebinding_time: None,
             mask: None,
-            router: None,
+            router_bytes: &[],
             name_server_bytes: &[],
             host_name: &[],
             message: &[],
@@ -174,10 +178,15 @@ impl<'a> Message<'a> {
     }
 
     pub fn name_servers(&self) -> impl Iterator<Item = Ipv4Address> + 'a {
-        self.name_server_bytes.chunks_exact(4).map(|four| Ipv4Address::new(four[0], four[1], four[2], four[3]))
+        addresses(self.name_server_bytes)
     }
 
-    /// Reads a message. Of an option that comes twice the first counts.
+    /// Routers, the one that the server prefers first.
+    pub fn routers(&self) -> impl Iterator<Item = Ipv4Address> + 'a {
+        addresses(self.router_bytes)
+    }
+
+    /// Reads a message whose options are whole, or were joined ([`join`]). Of an option that comes twice the first counts.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -241,8 +250,8 @@ impl<'a> Message<'a> {
         let some = !value.is_empty() && value.len().is_multiple_of(4);
         match code {
             option::MASK => first(&mut self.mask, whole(value)?.into()),
-            option::ROUTER => first(&mut self.router, some.then(|| word(value))?.into()),
-            option::NAME_SERVER if !some => return None,
+            option::ROUTER | option::NAME_SERVER if !some => return None,
+            option::ROUTER if self.router_bytes.is_empty() => self.router_bytes = value,
             option::NAME_SERVER if self.name_server_bytes.is_empty() => self.name_server_bytes = value,
             option::HOST_NAME if self.host_name.is_empty() => self.host_name = value,
             option::REQUESTED => first(&mut self.requested, whole(value)?.into()),
@@ -283,12 +292,7 @@ impl<'a> Message<'a> {
         let mut to = Writer { buf, at: FIXED_LEN };
         let kind = KINDS.iter().position(|kind| *kind == self.kind).map_or(0, |at| at as u8 + 1);
         to.put(option::KIND, &[kind]);
-        let addresses = [
-            (option::REQUESTED, self.requested),
-            (option::SERVER, self.server),
-            (option::MASK, self.mask),
-            (option::ROUTER, self.router),
-        ];
+        let addresses = [(option::REQUESTED, self.requested), (option::SERVER, self.server), (option::MASK, self.mask)];
         for (code, address) in addresses {
             address.into_iter().for_each(|address| to.put(code, &address.octets()));
         }
@@ -301,6 +305,7 @@ impl<'a> Message<'a> {
             time.into_iter().for_each(|time| to.put(code, &time.to_be_bytes()));
         }
         let bytes = [
+            (option::ROUTER, self.router_bytes, MAX_ROUTERS * 4),
             (option::NAME_SERVER, self.name_server_bytes, MAX_NAME_SERVERS * 4),
             (option::HOST_NAME, self.host_name, MAX_HOST_NAME),
             (option::MESSAGE, self.message, MAX_MESSAGE),
@@ -322,6 +327,77 @@ impl<'a> Message<'a> {
         to.buf[to.at] = option::END;
         (to.at + 1).max(MIN_LEN)
     }
+}
+
+/// Makes a message of one whose options are split: the parts of one stand one after the other, first those among the options,
+/// then those in the fields for names (RFC 3396 sections 5 to 7). Of an option of fixed length that is whole, what comes
+/// after it is left out, as is what goes beyond the length that an option may have. A message without such options is left as
+/// it is, and one that is cut short, for [`Message::parse`] to refuse.
+pub fn join(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let whole = Cow::Borrowed(bytes);
+    if bytes.len() < FIXED_LEN {
+        return whole;
+    }
+    let mut options = Vec::new();
+    collect_options(&bytes[FIXED_LEN..], &mut options);
+    let overload = options.iter().find(|(code, _)| *code == option::OVERLOAD);
+    let overload = overload.and_then(|(_, value)| value.first()).copied().unwrap_or(0);
+    for (bit, range) in [(1, FILE), (2, SNAME)] {
+        if overload & bit != 0 {
+            collect_options(&bytes[range], &mut options);
+        }
+    }
+    let mut joined: Vec<(u8, Vec<u8>)> = Vec::new();
+    let mut is_split = false;
+    for (code, value) in options {
+        let Some((_, known)) = joined.iter_mut().find(|(known, _)| *known == code) else {
+            joined.push((code, value.to_vec()));
+            continue;
+        };
+        is_split = true;
+        let most = fixed_length(code).unwrap_or(MAX_JOINED);
+        known.extend(value.iter().take(most.saturating_sub(known.len())));
+    }
+    if !is_split {
+        return whole;
+    }
+    let mut message = bytes[..FIXED_LEN].to_vec();
+    for (code, value) in joined.into_iter().filter(|(code, _)| *code != option::OVERLOAD) {
+        message.extend([code, value.len() as u8]);
+        message.extend(value);
+    }
+    Cow::Owned(message)
+}
+
+/// The options of a part of a message, up to one that is cut short: that ends it, as the cut ended it for its sender.
+fn collect_options<'b>(mut rest: &'b [u8], options: &mut Vec<(u8, &'b [u8])>) {
+    loop {
+        match rest {
+            [] | [option::END, ..] => return,
+            [option::PAD, after @ ..] => rest = after,
+            [code, length, after @ ..] if after.len() >= usize::from(*length) => {
+                let (value, after) = after.split_at(usize::from(*length));
+                options.push((*code, value));
+                rest = after;
+            }
+            // With its own length it is refused as before.
+            [code, ..] => return options.push((*code, &[])),
+        }
+    }
+}
+
+/// How long the value of an option is, when it is always the same.
+fn fixed_length(code: u8) -> Option<usize> {
+    match code {
+        option::OVERLOAD | option::KIND => Some(1),
+        option::MASK | option::REQUESTED | option::LEASE_TIME => Some(4),
+        option::SERVER | option::RENEWAL | option::REBINDING => Some(4),
+        _ => None,
+    }
+}
+
+fn addresses(bytes: &[u8]) -> impl Iterator<Item = Ipv4Address> + '_ {
+    bytes.chunks_exact(4).map(|four| Ipv4Address::new(four[0], four[1], four[2], four[3]))
 }
 
 /// What options say of the message as a whole.
@@ -383,7 +459,8 @@ mod tests {
         let ip = Ipv4Address::new;
         assert_eq!((read.kind, read.transaction, read.mac), (Kind::Offer, 0xdead_beef, MAC));
         assert_eq!((read.yours, read.server), (ip(192, 0, 2, 9), Some(ip(192, 0, 2, 1))));
-        assert_eq!((read.mask, read.router), (Some(ip(255, 255, 255, 0)), Some(ip(192, 0, 2, 1))));
+        assert_eq!(read.mask, Some(ip(255, 255, 255, 0)));
+        assert_eq!(read.routers().collect::<Vec<_>>(), [ip(192, 0, 2, 1), ip(192, 0, 2, 2)]);
         assert_eq!((read.lease_time, read.renewal_time), (Some(3600), None));
         assert_eq!(read.name_servers().collect::<Vec<_>>(), [ip(8, 8, 8, 8), ip(9, 9, 9, 9)]);
     }
@@ -396,6 +473,33 @@ mod tests {
         let read = Message::parse(&bytes).unwrap();
         assert_eq!((read.kind, read.mask), (Kind::Ack, Some(Ipv4Address::new(255, 0, 0, 0))));
         assert_eq!(read.server, Some(Ipv4Address::new(192, 0, 2, 1)));
+    }
+
+    #[test]
+    fn the_parts_of_an_option_are_joined() {
+        let ip = Ipv4Address::new;
+        let read = |bytes: &[u8]| {
+            let joined = join(bytes);
+            let message = Message::parse(&joined).unwrap();
+            (message.kind, message.mask, message.routers().collect::<Vec<_>>(), message.name_servers().count())
+        };
+        // In the middle of an address, of a mask, and over the fields for names.
+        let options =
+            [53, 1, 2, 3, 6, 192, 0, 2, 1, 192, 0, 1, 2, 255, 255, 6, 4, 8, 8, 8, 8, 3, 2, 2, 2, 1, 2, 255, 0];
+        let mut bytes = offer(&[&options[..], &[52, 1, 3, 255]].concat());
+        bytes[108..117].copy_from_slice(&[6, 4, 9, 9, 9, 9, 3, 0, 255]);
+        bytes[44..51].copy_from_slice(&[3, 4, 192, 0, 2, 3, 255]);
+        let routers = vec![ip(192, 0, 2, 1), ip(192, 0, 2, 2), ip(192, 0, 2, 3)];
+        assert_eq!(read(&bytes), (Kind::Offer, Some(ip(255, 255, 255, 0)), routers, 2));
+        // An option of fixed length that is whole is not made longer.
+        let twice = offer(&[53, 1, 2, 1, 4, 255, 0, 0, 0, 1, 4, 255, 255, 0, 0, 53, 1, 5]);
+        assert_eq!(read(&twice), (Kind::Offer, Some(ip(255, 0, 0, 0)), Vec::new(), 0));
+        // As many addresses as fit one option.
+        let list = [&[3, 200][..], &[7; 200], &[3, 200], &[8; 200]].concat();
+        assert_eq!(read(&offer(&[&[53, 1, 2][..], &list].concat())).2.len(), 63);
+        // What is cut short is refused as ever.
+        let short = offer(&[53, 1, 2, 6, 4, 1, 2, 3, 4, 6, 4, 1, 2, 3, 4, 1, 9, 255]);
+        assert_eq!(Message::parse(&join(&short)).unwrap_err(), ParseError::Option(1));
     }
 
     #[test]
@@ -422,15 +526,16 @@ mod tests {
         fn options()(
             kind in 0..8usize, numbers in prop::array::uniform8(any::<Option<u32>>()),
             texts in prop::array::uniform2(prop::collection::vec(any::<u8>(), 0..MAX_HOST_NAME)),
-            servers in prop::collection::vec(any::<[u8; 4]>(), 0..MAX_NAME_SERVERS),
-        ) -> (usize, [Option<u32>; 8], [Vec<u8>; 2], Vec<u8>) {
-            (kind, numbers, texts, servers.concat())
+            lists in prop::array::uniform2(prop::collection::vec(any::<[u8; 4]>(), 0..MAX_NAME_SERVERS)),
+        ) -> (usize, [Option<u32>; 8], [Vec<u8>; 2], [Vec<u8>; 2]) {
+            (kind, numbers, texts, lists.map(|list| list.concat()))
         }
     }
 
     proptest! {
         #[test]
         fn what_is_written_is_read((kind, numbers, texts, servers) in options(), fixed in any::<(u32, u16, bool, u32, u32)>()) {
+            let [servers, routers] = servers;
             let address = |at: usize| numbers[at].map(Ipv4Address::from);
             let message = Message {
                 seconds: fixed.1,
@@ -443,7 +548,7 @@ mod tests {
                 renewal_time: numbers[3],
                 rebinding_time: numbers[4],
                 mask: address(5),
-                router: address(6),
+                router_bytes: &routers,
                 name_server_bytes: &servers,
                 host_name: &texts[0],
                 message: &texts[1],
@@ -452,6 +557,7 @@ mod tests {
             let mut buf = [0xee; MAX_LEN];
             let length = message.emit(&mut buf);
             prop_assert_eq!(Message::parse(&buf[..length]), Ok(message));
+            prop_assert!(matches!(join(&buf[..length]), Cow::Borrowed(_)), "nothing is split");
         }
 
         #[test]
@@ -461,6 +567,9 @@ mod tests {
                 bytes[236..240].copy_from_slice(&COOKIE);
             }
             let _ = Message::parse(&bytes);
+            let joined = join(&bytes);
+            let _ = Message::parse(&joined);
+            prop_assert!(joined.len() <= bytes.len().max(FIXED_LEN) + FILE.len() + SNAME.len());
         }
     }
 }

@@ -462,14 +462,18 @@ impl Router {
         let at = |seconds: u32| (time != dhcp::INFINITE).then(|| asked + Duration::from_secs(seconds.into()));
         let is_edge = |hop: Ipv4Addr| prefix.length() < 31 && (hop == prefix.first() || hop == prefix.last());
         let is_usable = |hop: &Ipv4Addr| is_host(*hop) && *hop != event.yours && !is_edge(*hop);
-        if let Some(router) = event.router.filter(|router| !is_usable(router)) {
-            log::warn!("{}: {router} cannot be the router of {prefix}", self.name_of_client(event.interface));
+        // The first that is on the network; else, of networks that give out a /32, the first beside it.
+        let named = || event.routers.into_iter().flatten();
+        let mut usable = named().filter(is_usable);
+        let router = usable.clone().find(|router| prefix.contains(*router)).or_else(|| usable.next());
+        for other in named().take_while(|named| Some(*named) != router) {
+            log::warn!("{}: {other} cannot be the router of {prefix}", self.name_of_client(event.interface));
         }
         Ok(Lease {
             prefix,
             server,
             station: event.station,
-            router: event.router.filter(is_usable),
+            router,
             name_servers: event.name_servers,
             renewal: at(renewal),
             rebinding: at(rebinding),

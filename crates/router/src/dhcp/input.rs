@@ -11,7 +11,7 @@ use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector};
 use rcu::Published;
 use std::sync::Arc;
 use wire::MacAddress;
-use wire::dhcp::Message;
+use wire::dhcp::{self, Message};
 use wire::{ethernet, udp};
 
 pub(super) const NAME: &str = "ip4-dhcp-client";
@@ -116,7 +116,9 @@ fn read(cx: &Context<'_>, row: &Row) -> Option<Result<(Event, MacAddress), ()>> 
     let here = (row.l2 as usize + row.first_length(cx.buffers)).min(bytes.len());
     // One that is longer than a buffer is none that we said we take.
     let datagram = udp::Header::new_checked(bytes.get(start..here)?).ok()?;
-    let message = Message::parse(datagram.payload()).ok()?;
+    // A long list of addresses comes in parts (RFC 3396).
+    let joined = dhcp::join(datagram.payload());
+    let message = Message::parse(&joined).ok()?;
     if !message.kind.is_reply() {
         return Some(Err(()));
     }
@@ -131,6 +133,8 @@ fn read(cx: &Context<'_>, row: &Row) -> Option<Result<(Event, MacAddress), ()>> 
     text.iter_mut().zip(message.message).for_each(|(to, from)| *to = *from);
     let mut name_servers = [None; super::MAX_NAME_SERVERS];
     name_servers.iter_mut().zip(message.name_servers()).for_each(|(to, from)| *to = Some(from));
+    let mut routers = [None; super::MAX_ROUTERS];
+    routers.iter_mut().zip(message.routers()).for_each(|(to, from)| *to = Some(from));
     let event = Event {
         interface: row.rx_interface,
         transaction: message.transaction,
@@ -142,7 +146,7 @@ fn read(cx: &Context<'_>, row: &Row) -> Option<Result<(Event, MacAddress), ()>> 
         renewal_time: message.renewal_time,
         rebinding_time: message.rebinding_time,
         mask: message.mask,
-        router: message.router,
+        routers,
         name_servers,
         text,
     };

@@ -36,6 +36,8 @@ fn with_client(interface: &Interface) -> Option<String> {
 
 /// Most of a server's text that the log shows.
 const MAX_TEXT: usize = 32;
+/// Most routers that are looked at for one that can be used.
+const MAX_ROUTERS: usize = 8;
 /// Most name servers that are kept.
 const MAX_NAME_SERVERS: usize = 3;
 
@@ -53,7 +55,8 @@ pub struct Event {
     pub renewal_time: Option<u32>,
     pub rebinding_time: Option<u32>,
     pub mask: Option<Ipv4Addr>,
-    pub router: Option<Ipv4Addr>,
+    /// Those that it names, the one that it prefers first.
+    pub routers: [Option<Ipv4Addr>; MAX_ROUTERS],
     pub name_servers: [Option<Ipv4Addr>; MAX_NAME_SERVERS],
     /// What it says to people; zeros follow.
     pub text: [u8; MAX_TEXT],

@@ -412,13 +412,36 @@ fn a_router_that_cannot_be_one_is_left_out() {
         let with = |kind| {
             let mut answer = Answer::new(kind, &wan, transaction);
             let [a, b, c, d] = router;
-            answer.options = [&[3, 4, a, b, c, d][..], &usual_options()].concat();
+            answer.options = [&[3, 4, a, b, c, d, 51, 4, 0, 0, 14, 16][..], &[1, 4, 255, 255, 255, 0]].concat();
             answer
         };
         answer(&mut bed, &wan, &with(OFFER));
         answer(&mut bed, &wan, &with(ACK));
         assert_eq!(addresses(&bed, wan.index), ["192.0.2.9/24"]);
         assert_eq!(default_routes(&bed), [], "{router:?}");
+    }
+}
+
+#[test]
+fn the_next_router_is_used_when_the_first_cannot_be_one() {
+    // In one option, beside the network first, and in parts of an option (RFC 3396), each cut within an address.
+    for (options, router) in [
+        (&[3, 8, 0, 0, 0, 0, 192, 0, 2, 1][..], "192.0.2.1"),
+        (&[3, 8, 198, 51, 100, 1, 192, 0, 2, 7], "192.0.2.7"),
+        (&[3, 6, 192, 0, 2, 255, 192, 0, 3, 2, 2, 5], "192.0.2.5"),
+        (&[3, 8, 192, 0, 2, 3, 192, 0, 2, 4], "192.0.2.3"),
+    ] {
+        let (mut bed, wan, transaction) = bed();
+        let with = |kind| {
+            let mut answer = Answer::new(kind, &wan, transaction);
+            answer.options = [options, &[51, 4, 0, 0, 14, 16, 1, 4, 255, 255, 255, 0]].concat();
+            answer
+        };
+        answer(&mut bed, &wan, &with(OFFER));
+        answer(&mut bed, &wan, &with(ACK));
+        assert_eq!(addresses(&bed, wan.index), ["192.0.2.9/24"]);
+        assert_eq!(bed.json("show dhcp client")["clients"][0]["gateway"], router, "{options:?}");
+        assert_eq!(default_routes(&bed), [Source::Dhcp]);
     }
 }
 
