@@ -21,6 +21,9 @@ use series::{Series, mix};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Frames of a stream before they are templates, which of them each packet is, round and round, and gaps between packets.
+type Raw = (Vec<Vec<u8>>, Vec<u16>, Option<Arc<[u64]>>);
+
 /// A template.
 #[derive(Debug, Clone)]
 struct Frame {
@@ -130,7 +133,7 @@ impl Program {
     fn new(stream: &Stream, mirror: bool, ends: Ends) -> Result<Program, (Option<usize>, String)> {
         let plain = |message: String| (None, message);
         let vlan = ends.vlan.filter(|_| stream.pcap.is_none() && frame::takes_port_vlan(&stream.layers));
-        let (mut raw, cycle, gaps): (Vec<Vec<u8>>, Vec<u16>, Option<Arc<[u64]>>) = match &stream.pcap {
+        let (mut raw, cycle, gaps): Raw = match &stream.pcap {
             Some(path) => {
                 let (frames, times) = captured::read(path).map_err(plain)?;
                 let gaps = match &stream.timing {

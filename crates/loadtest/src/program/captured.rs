@@ -15,11 +15,14 @@ use std::time::Duration;
 /// Most frames of a capture: each is a template.
 const MOST: usize = u16::MAX as usize;
 
+/// Frames, and when each came, as far as it is known.
+type Frames = (Vec<Vec<u8>>, Vec<Option<Duration>>);
+
 /// The frames of a capture file, not shorter than Ethernet has them, and when each was captured.
 ///
 /// # Errors
 /// What is wrong with the file, in words.
-pub(super) fn read(path: &Path) -> Result<(Vec<Vec<u8>>, Vec<Option<Duration>>), String> {
+pub(super) fn read(path: &Path) -> Result<Frames, String> {
     let file = Files::anywhere().open(path).map_err(|error| error.to_string())?;
     let packets = capture_file::read(path, file, MAX_SIZE.into())?;
     if packets.len() > MOST {
