@@ -20,7 +20,7 @@ graph::edges! {
     pub enum Edge {
         EthernetInput => next "ethernet-input",
         /// Frames that arrive at an interface that is administratively down: `set interface state NAME up`.
-        Down => drop "interface is down",
+        Down => warn "interface is down",
         SpanInput => next "span-input",
         WorkerHandoff => next "worker-handoff",
     }
@@ -35,13 +35,13 @@ pub const COUNTERS: &[CounterSpec] = &[
     ),
     CounterSpec(
         "malformed device header",
-        Severity::Error,
+        Severity::Warning,
         "The host's end of the device wrote a header that contradicts its frame: a broken or hostile host driver. \
          The frame is lost.",
     ),
     CounterSpec(
         "frame too long",
-        Severity::Error,
+        Severity::Warning,
         "A frame longer than this router takes from the device. The frame is lost: lower the sender's MTU.",
     ),
     CounterSpec(

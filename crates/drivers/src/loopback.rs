@@ -13,7 +13,7 @@ graph::edges! {
         /// A packet was routed out of a loopback interface, behind which there is no network: most often its
         /// destination is in the prefix of the loopback's address, but is not that address. Give loopbacks /32
         /// addresses, or look for the route that leads here.
-        Nothing => drop "nothing is behind a loopback interface",
+        Nothing => note "nothing is behind a loopback interface",
     }
 }
 

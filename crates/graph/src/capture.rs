@@ -185,17 +185,26 @@ impl Capture {
         interface: Option<InterfaceIndex>,
         reason: u32,
     ) {
-        let Some(session) = &mut self.session else { return };
         for i in 0..vector.len() {
             let row = vector.row(i);
-            let interface = interface.unwrap_or(row.rx_interface);
-            if session.request.interface.is_some_and(|only| only != interface) {
-                continue;
-            }
-            session.copy(buffers, &row, point, interface, reason);
-            if session.is_full() {
-                return self.finish();
-            }
+            self.copy(buffers, &row, point, interface.unwrap_or(row.rx_interface), reason);
+        }
+    }
+
+    /// The same of one packet of the interface by which it came.
+    #[cold]
+    pub(crate) fn take_one(&mut self, buffers: &Buffers, row: &Row, point: Point, reason: u32) {
+        self.copy(buffers, row, point, row.rx_interface, reason);
+    }
+
+    fn copy(&mut self, buffers: &Buffers, row: &Row, point: Point, interface: InterfaceIndex, reason: u32) {
+        let Some(session) = &mut self.session else { return };
+        if session.request.interface.is_some_and(|only| only != interface) {
+            return;
+        }
+        session.copy(buffers, row, point, interface, reason);
+        if session.is_full() {
+            self.finish();
         }
     }
 }

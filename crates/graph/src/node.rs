@@ -6,10 +6,12 @@
 //! moves, counts, traces and frees.
 
 use crate::buffer::{Buffers, PacketIndex};
-use crate::counter::CounterTable;
+use crate::capture::{Capture, Point};
+use crate::time::ticks;
 use crate::timer::Wheel;
-use crate::trace::TraceFormat;
-use crate::vector::{EdgeIndex, InterfaceIndex, Row, VECTOR_SIZE, Vector, edge};
+use crate::trace::{TraceFormat, Tracer};
+use crate::vector::{EdgeIndex, InterfaceIndex, Row, VECTOR_SIZE, Vector, edge, flag};
+use crate::worker::{SharedCounters, Target};
 use rcu::Round;
 use std::any::Any;
 use std::os::fd::BorrowedFd;
@@ -41,10 +43,11 @@ impl std::fmt::Display for Severity {
 pub enum EdgeSpec {
     /// To a node, by name; it may be registered later.
     Next(&'static str),
-    /// The packet ends here, counted under this reason. With [`Severity::Info`] it has done
-    /// its work (a reply that was learned) and is no drop. Last, what it means to an operator:
-    /// the edge's documentation.
+    /// The packet is lost here, counted under this reason. Last, what it means to an operator: the edge's
+    /// documentation.
     Drop(&'static str, Severity, &'static str),
+    /// The packet has done its work here (a reply that was learned), counted under this name: no drop.
+    End(&'static str, &'static str),
 }
 
 /// An event that a node counts besides its drops: its name, and last what it means to an
@@ -63,6 +66,9 @@ pub struct NodeSpec {
 /// Declares a node's edges: an enum whose values are written into
 /// [`Vector::set_edge`], and `EDGES`, what each means. The comment above an edge that ends
 /// packets is for operators: what came, what was wrong with it, who says so (RFC and section).
+///
+/// Packets are lost by `drop` ([`Severity::Error`]: somebody should act), `warn` ([`Severity::Warning`]: worth a look, if
+/// it goes on) and `note` ([`Severity::Info`]: as it should be). By `end` they have done their work.
 ///
 /// ```
 /// quiver_graph::edges! {
@@ -92,7 +98,9 @@ macro_rules! edges {
     };
     (@spec next $text:literal, $meaning:expr) => { $crate::EdgeSpec::Next($text) };
     (@spec drop $text:literal, $meaning:expr) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Error, $meaning) };
-    (@spec end $text:literal, $meaning:expr) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Info, $meaning) };
+    (@spec warn $text:literal, $meaning:expr) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Warning, $meaning) };
+    (@spec note $text:literal, $meaning:expr) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Info, $meaning) };
+    (@spec end $text:literal, $meaning:expr) => { $crate::EdgeSpec::End($text, $meaning) };
 }
 
 /// What a node may use while it runs.
@@ -104,15 +112,35 @@ pub struct Context<'a> {
     pub thread: usize,
     /// The time of this round, in ticks.
     pub now: u64,
-    pub(crate) errors: &'a CounterTable,
+    pub(crate) counters: &'a SharedCounters,
     pub(crate) counter_base: usize,
+    /// Where the node's edges lead.
+    pub(crate) edges: &'a [Target],
+    pub(crate) ledger: &'a mut Ledger,
+    pub(crate) capture: &'a mut Capture,
 }
 
 impl Context<'_> {
     /// Counts an event: `counter` is the position in [`NodeSpec::counters`].
     #[inline]
     pub fn count(&mut self, counter: usize, n: u64) {
-        self.errors.add(self.thread, self.counter_base + counter, 0, n);
+        self.counters.errors.add(self.thread, self.counter_base + counter, 0, n);
+    }
+
+    /// Drops a packet whose buffer carries on: from now on it is the answer to it, a packet that this router made. The
+    /// row is the packet's as it came; the edge is one of the node's that drop.
+    pub fn drop_original(&mut self, row: &Row, reason: EdgeIndex) {
+        let Some(&Target::Drop(error)) = self.edges.get(usize::from(reason)) else {
+            debug_assert!(false, "edge {reason} drops nothing");
+            return;
+        };
+        if self.capture.wants(Point::Dropped) {
+            self.capture.take_one(self.buffers, row, Point::Dropped, error);
+        }
+        self.counters.errors.add(self.thread, error as usize, 0, 1);
+        self.counters.drops.add(self.thread, row.rx_interface.0 as usize, 0, 1);
+        self.ledger.dropped += 1;
+        self.ledger.originated += 1;
     }
 }
 
@@ -174,7 +202,7 @@ pub struct Expansion<'a, 'b> {
     pub cx: &'a mut Context<'b>,
     pub(crate) output: &'a mut Vec<Box<Vector>>,
     pub(crate) spare: &'a mut Vec<Box<Vector>>,
-    pub(crate) ledger: &'a mut Ledger,
+    pub(crate) tracer: &'a mut Tracer,
     pub(crate) recirculations: u8,
     pub(crate) timers: &'a mut Wheel<Timer>,
     pub(crate) node: (NodeIndex, u32),
@@ -211,14 +239,22 @@ impl Expansion<'_, '_> {
 
     /// Sends a packet that this router made.
     pub fn originate(&mut self, row: Row, to: EdgeIndex) {
-        self.ledger.originated += 1;
+        self.cx.ledger.originated += 1;
         self.emit(row, to);
     }
 
     /// Ends a taken packet that has served its purpose (others carry on its bytes).
     pub fn consume(&mut self, packet: PacketIndex) {
-        self.ledger.consumed += 1;
+        self.cx.ledger.consumed += 1;
         self.cx.buffers.free_chain(packet);
+    }
+
+    /// Has the trace tell that a packet waits here, if it is traced. To be called before it is held.
+    #[inline]
+    pub fn note_held(&mut self, row: &Row) {
+        if row.flags & flag::TRACED != 0 {
+            self.tracer.record(self.cx.buffers, self.node.0, ticks(), edge::TAKEN, *row);
+        }
     }
 }
 

@@ -117,8 +117,11 @@ impl ErrorInfo {
     }
 
     fn of_edge(node: &str, edge: &EdgeSpec) -> Option<ErrorInfo> {
-        let EdgeSpec::Drop(reason, severity, meaning) = *edge else { return None };
-        let outcome = if severity == Severity::Info { Outcome::Done } else { Outcome::Dropped };
+        let (reason, severity, outcome, meaning) = match *edge {
+            EdgeSpec::Next(_) => return None,
+            EdgeSpec::Drop(reason, severity, meaning) => (reason, severity, Outcome::Dropped, meaning),
+            EdgeSpec::End(reason, meaning) => (reason, Severity::Info, Outcome::Done, meaning),
+        };
         Some(ErrorInfo { node: node.into(), reason: reason.into(), severity, outcome, meaning: meaning.trim() })
     }
 
@@ -333,22 +336,12 @@ impl Graph {
                     next.map_or(Target::Nowhere, Target::Node),
                 )
             }
-            EdgeSpec::Drop(reason, severity, _) => {
+            EdgeSpec::Drop(reason, ..) | EdgeSpec::End(reason, _) => {
                 let number = *error;
                 *error += 1;
-                let target = match severity {
-                    Severity::Info => Target::End(number),
-                    Severity::Warning | Severity::Error => Target::Drop(number),
-                };
-                (
-                    EdgeInfo {
-                        to: reason.to_string(),
-                        node: None,
-                        is_drop: true,
-                        is_end: matches!(target, Target::End(_)),
-                    },
-                    target,
-                )
+                let is_end = matches!(edge, EdgeSpec::End(..));
+                let target = if is_end { Target::End(number) } else { Target::Drop(number) };
+                (EdgeInfo { to: reason.to_string(), node: None, is_drop: true, is_end }, target)
             }
         }
     }

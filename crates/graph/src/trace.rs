@@ -4,6 +4,8 @@
 //! lets pass if there is one. After each node
 //! that handles a marked packet the dispatcher takes a [`Snapshot`]; the node's class
 //! says how to read it. Nothing is formatted on a worker.
+//!
+//! A packet keeps its mark wherever it goes. What another worker does with it that one records, under the same number.
 
 use crate::NodeIndex;
 use crate::buffer::Buffers;
@@ -15,13 +17,16 @@ use std::fmt;
 pub const SNAPSHOT_BYTES: usize = 128;
 /// Most packets in a trace buffer.
 pub const MAX_TRACED: u32 = 50_000;
+/// A packet's number has that of the worker that marked it above these bits.
+const NUMBER_BITS: u32 = 16;
+const _: () = assert!(MAX_TRACED < 1 << NUMBER_BITS);
 /// Most steps that are kept of them together.
 const MAX_STEPS: usize = 1_000_000;
 
 /// A marked packet as a node left it.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// Numbers the packet, from 1.
+    /// Tells the packet from all others: [`Snapshot::number`] and [`Snapshot::marked_by`].
     pub packet: u32,
     pub node: NodeIndex,
     pub ticks: u64,
@@ -33,6 +38,14 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Numbers the packets that a worker marked, from 1.
+    pub fn number(&self) -> u32 {
+        self.packet & ((1 << NUMBER_BITS) - 1)
+    }
+    /// The worker that marked the packet, which others may have handled since.
+    pub fn marked_by(&self) -> usize {
+        (self.packet >> NUMBER_BITS) as usize
+    }
     /// The packet from its link header on, as far as kept.
     pub fn l2(&self) -> &[u8] {
         &self.bytes[..self.taken]
@@ -96,7 +109,7 @@ impl Tracer {
     }
 
     /// The number for the next packet of `source`, when it is to be marked.
-    pub(crate) fn mark(&mut self, source: NodeIndex, buffers: &Buffers, row: &Row) -> Option<u32> {
+    pub(crate) fn mark(&mut self, source: NodeIndex, worker: usize, buffers: &Buffers, row: &Row) -> Option<u32> {
         let at = self.armed.iter().position(|(node, _)| *node == source)?;
         if self.filter.as_ref().is_some_and(|wanted| !wanted(&Head::of(buffers, row))) {
             return None;
@@ -106,7 +119,7 @@ impl Tracer {
             self.armed.swap_remove(at);
         }
         self.marked += 1;
-        Some(self.marked)
+        Some((worker as u32) << NUMBER_BITS | self.marked)
     }
 
     pub(crate) fn record(&mut self, buffers: &Buffers, node: NodeIndex, ticks: u64, edge: EdgeIndex, row: Row) {

@@ -160,7 +160,7 @@ graph::edges! {
         Ip4Input => next "ip4-input",
         Ip4InputNoChecksum => next "ip4-input-no-checksum",
         /// Packets of a stream whose interface is administratively down: `set interface state NAME up`.
-        Down => drop "interface is down",
+        Down => warn "interface is down",
         SpanInput => next "span-input",
         WorkerHandoff => next "worker-handoff",
         Stall => next "pg-stall",

@@ -1,8 +1,7 @@
 //! The dispatcher: runs nodes and moves packets along their edges.
 
-use super::{Core, NOWHERE, RECIRCULATED, Running, SharedCounters, Target, node_word, worker_word};
+use super::{Core, NOWHERE, RECIRCULATED, Running, Target, node_word, worker_word};
 use crate::NodeIndex;
-use crate::buffer::Buffers;
 use crate::capture::Point;
 use crate::node::{Behaviour, Context, Expansion};
 use crate::parting::{Alike, Mask};
@@ -68,17 +67,6 @@ impl Core {
         worked
     }
 
-    fn context<'a>(
-        buffers: &'a mut Buffers,
-        round: &'a Round<'a>,
-        thread: usize,
-        now: u64,
-        counters: &'a SharedCounters,
-        counter_base: usize,
-    ) -> Context<'a> {
-        Context { buffers, round, thread, now, errors: &counters.errors, counter_base }
-    }
-
     /// Polls one source; says how many packets came and what time it is.
     fn poll(&mut self, index: NodeIndex, round: &Round<'_>, before: u64) -> (usize, u64) {
         self.running = index.0 as usize;
@@ -88,7 +76,17 @@ impl Core {
         let vector = &mut **self.current.insert(vector);
         let node = self.nodes[index.0 as usize].as_mut().expect("a listed source exists");
         let Behaviour::Source(source) = &mut node.behaviour else { unreachable!("listed as a source") };
-        let mut cx = Core::context(&mut self.buffers, round, self.thread, self.now, &self.counters, node.counter_base);
+        let mut cx = Context {
+            buffers: &mut self.buffers,
+            round,
+            thread: self.thread,
+            now: self.now,
+            counters: &self.counters,
+            counter_base: node.counter_base,
+            edges: &node.edges,
+            ledger: &mut self.ledger,
+            capture: &mut self.capture,
+        };
         source.poll(&mut cx, vector);
         let n = vector.len();
         self.ledger.received += n as u64;
@@ -136,7 +134,7 @@ impl Core {
                     break;
                 }
                 let mut row = vector.row(i);
-                let Some(number) = self.tracer.mark(index, &self.buffers, &row) else { continue };
+                let Some(number) = self.tracer.mark(index, self.thread, &self.buffers, &row) else { continue };
                 row.flags |= flag::TRACED;
                 self.buffers.segment_mut(row.packet).trace = number;
                 vector.set_row(i, row);
@@ -247,8 +245,17 @@ impl Core {
             let n = vector.len();
             self.recorder.note(at, n, clock);
             self.lane.at(0)[worker_word::RUNNING].set(Running::node(index, vector));
-            let mut cx =
-                Core::context(&mut self.buffers, round, self.thread, self.now, &self.counters, node.counter_base);
+            let mut cx = Context {
+                buffers: &mut self.buffers,
+                round,
+                thread: self.thread,
+                now: self.now,
+                counters: &self.counters,
+                counter_base: node.counter_base,
+                edges: &node.edges,
+                ledger: &mut self.ledger,
+                capture: &mut self.capture,
+            };
             match &mut node.behaviour {
                 Behaviour::Map(map) => map.process(&mut cx, vector),
                 Behaviour::Expand(expand) => {
@@ -257,7 +264,7 @@ impl Core {
                         cx: &mut cx,
                         output: &mut self.emitted,
                         spare: &mut self.spare,
-                        ledger: &mut self.ledger,
+                        tracer: &mut self.tracer,
                         recirculations: vector.recirculations,
                         timers: &mut self.timers,
                         node: (index, node.generation),

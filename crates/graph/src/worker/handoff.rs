@@ -8,7 +8,7 @@ use super::{CONGESTED, Core, NOWHERE};
 use crate::NodeIndex;
 use crate::mailbox::Mailbox;
 use crate::ring::{Consumer, Producer, ring};
-use crate::vector::{VECTOR_SIZE, Vector, flag};
+use crate::vector::{VECTOR_SIZE, Vector};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -121,13 +121,8 @@ impl Core {
     }
 
     /// Hands a vector to the worker on which a node lives.
-    pub(super) fn hand_over(&mut self, to: NodeIndex, place: Place, mut vector: Box<Vector>) {
+    pub(super) fn hand_over(&mut self, to: NodeIndex, place: Place, vector: Box<Vector>) {
         let n = vector.len() as u64;
-        if vector.traced {
-            // A record belongs to the worker that began it.
-            vector.columns().flags.iter_mut().for_each(|flags| *flags &= !flag::TRACED);
-            vector.traced = false;
-        }
         let mut parcel = Parcel { to, generation: place.generation, vector: Some(vector) };
         let went = match self.ports.outgoing.get_mut(place.worker) {
             Some(Some(outgoing)) => outgoing.push(&mut parcel, n),

@@ -42,49 +42,49 @@ graph::edges! {
         UnknownAnnounced => end "ARP probe or announcement dropped",
         /// The message is shorter than the 28 bytes of RFC 826. Look at the sender: it, or what carries its frames, is
         /// broken.
-        Truncated => drop "ARP message truncated",
+        Truncated => warn "ARP message truncated",
         /// The hardware type is not 1 (RFC 826): a message for another kind of network.
-        NotEthernet => drop "L2 type not ethernet",
+        NotEthernet => warn "L2 type not ethernet",
         /// The protocol type is not IPv4's 0x0800 (RFC 826).
-        NotIp4 => drop "L3 type not IP4",
+        NotIp4 => warn "L3 type not IP4",
         /// The address lengths are not 6 and 4, as Ethernet and IPv4 have them (RFC 826). Look at the sender.
-        Lengths => drop "ARP address lengths not 6 and 4",
+        Lengths => warn "ARP address lengths not 6 and 4",
         /// The operation is neither request nor reply (RFC 826), e.g. that of RARP or InARP.
-        UnknownOperation => drop "ARP opcode not request",
+        UnknownOperation => warn "ARP opcode not request",
         /// ARP came in on an interface without an IPv4 address: give it one, or ignore this.
-        NoAddress => drop "Interface is not IP enabled",
+        NoAddress => note "Interface is not IP enabled",
         /// The sender's IPv4 address is in no network of this interface, and no route leads to it there. Two networks
         /// share the wire, or the other end's prefix is wrong: compare prefixes on both ends. On an unnumbered link or
         /// one with a /32 the host takes a route: `ip route add ADDRESS/32 via INTERFACE`.
-        ForeignSender => drop "IP4 source address not local to subnet",
+        ForeignSender => warn "IP4 source address not local to subnet",
         /// The wanted IPv4 address is on no network of this interface. Two networks on one wire, or a host with a wrong
         /// prefix; proxy ARP answers for such addresses where it is wanted.
-        ForeignTarget => drop "IP4 destination address not local to subnet",
+        ForeignTarget => note "IP4 destination address not local to subnet",
         /// The sender's IPv4 address is no host's: first or last of its network, a group's, or 0.0.0.0 in a reply
         /// (RFC 1812 5.3.7).
-        NoHost => drop "ARP sender address is no host's",
+        NoHost => warn "ARP sender address is no host's",
         /// The sender's Ethernet address is zero or a group's (RFC 1812 3.3.2): no frame could be sent to it. Forged, or
         /// a broken sender.
-        GroupSender => drop "ARP sender is a group address",
+        GroupSender => warn "ARP sender is a group address",
         /// The Ethernet frame came from another station than the message says. Forged, or a bridge that rewrites
         /// addresses; VRRP's virtual addresses (RFC 5798 7.3) are exempt.
-        Mismatch => drop "ARP hw addr does not match L2 frame src addr",
+        Mismatch => warn "ARP hw addr does not match L2 frame src addr",
         /// Another station claims an address of this router: two hosts have one address (RFC 5227 2.4). `show arp
         /// conflicts` tells who; change one of them.
         OurAddress => drop "IP4 source address matches local interface",
         /// A message that this router sent came back: a loop on the wire, or a hub that echoes.
-        CameBack => drop "ARP message of ours came back",
+        CameBack => warn "ARP message of ours came back",
         /// A reply that nobody here asked for, of a host that is not known: perhaps somebody tries to poison the table.
-        NotAskedFor => drop "ARP reply not asked for",
+        NotAskedFor => warn "ARP reply not asked for",
         /// A reply to somebody else, sent to us or to everybody.
-        ReplyElsewhere => drop "ARP reply to another address",
+        ReplyElsewhere => warn "ARP reply to another address",
         /// The sender is a static neighbour here, with another Ethernet address. The operator's is kept: correct it, or
         /// look for who claims the address.
         ContradictsStatic => drop "ARP contradicts a static neighbour",
         /// More requests than `set arp rate replies` allows a second on one interface. The askers ask again.
-        RepliesLimited => drop "ARP replies limited by rate",
+        RepliesLimited => warn "ARP replies limited by rate",
         /// More news than `set arp rate learning` allows a second on one interface: a flood, or a very large network.
-        LearningLimited => drop "ARP learning limited by rate",
+        LearningLimited => warn "ARP learning limited by rate",
         /// The control thread has more to do than it can take in; what was told is lost, and told again when asked.
         ControlBusy => drop "control is busy, not learned",
     }

@@ -30,10 +30,10 @@ graph::edges! {
         Other => end "DHCP message for another client",
         /// A message to the port of DHCP clients is no DHCP over Ethernet: it is cut short, has no cookie or message
         /// type, or an option of a wrong length (RFC 2131 section 2, RFC 2132). The server is at fault.
-        Malformed => drop "malformed DHCP message",
+        Malformed => warn "malformed DHCP message",
         /// More answers came to one message of a client than any number of honest servers gives: a flood. Look for
         /// who sends them with `pcap trace drop`.
-        Flood => drop "too many DHCP answers",
+        Flood => warn "too many DHCP answers",
         /// Control has more to do than it can, so that a DHCP answer was not told: the client asks again. Look for
         /// what keeps control busy (`show errors`, `show logging`).
         ControlBusy => drop "control is busy, DHCP answer not told",

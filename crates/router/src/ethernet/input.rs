@@ -31,30 +31,30 @@ graph::edges! {
         ArpInput => next "arp-input",
         MplsInput => next "mpls-input",
         /// Shorter than an Ethernet header's 14 bytes. A broken driver or sender.
-        Runt => drop "frame shorter than its header",
+        Runt => warn "frame shorter than its header",
         /// The frame is for another station's MAC address. Normal on a shared wire; else the sender has an old ARP
         /// entry for our address.
-        OtherStation => drop "l3 mac mismatch",
+        OtherStation => note "l3 mac mismatch",
         /// The frame carries something else than what this router speaks, such as LLDP. Normal.
-        UnknownType => drop "unknown ethernet type",
+        UnknownType => note "unknown ethernet type",
         Llc => next "llc-input",
         /// The frame says that more bytes follow its header than do (IEEE 802.3, 3.2.6): it was cut short on its way, or
         /// its sender is broken.
-        LengthBeyond => drop "802.3 length beyond the frame",
+        LengthBeyond => warn "802.3 length beyond the frame",
         /// Between 1501 and 1535 a number is neither a length nor a type (IEEE 802.3, 3.2.6). A broken sender.
-        NeitherLengthNorType => drop "neither an 802.3 length nor an ethernet type",
+        NeitherLengthNorType => warn "neither an 802.3 length nor an ethernet type",
         /// The interface was deleted while the frame was on its way. A few at that moment are normal.
-        NoInterface => drop "interface is gone",
+        NoInterface => note "interface is gone",
         /// The frame carries VLAN tags that no sub-interface of this interface takes. When they are wanted, make one
         /// (`create sub-interfaces`); else the switch sends more VLANs than it should (IEEE 802.1Q-2022 8.8.1).
-        UnknownVlan => drop "unknown vlan",
+        UnknownVlan => warn "unknown vlan",
         /// The frame is of a VLAN whose sub-interface is set down. Set it up (`set interface state e0.100 up`).
-        SubDown => drop "subinterface down",
+        SubDown => warn "subinterface down",
         /// The frame ends before its VLAN tag does: it was cut short, or made to break parsers
         /// (IEEE 802.1Q-2022 9.3).
-        TruncatedTag => drop "frame ends within a vlan tag",
+        TruncatedTag => warn "frame ends within a vlan tag",
         /// The frame has more than the two VLAN tags that are understood here (IEEE 802.1ad).
-        TooManyTags => drop "more than two vlan tags",
+        TooManyTags => warn "more than two vlan tags",
     }
 }
 

@@ -13,23 +13,23 @@ graph::edges! {
         Snap => next "snap-input",
         /// The frame's length says that fewer than the three bytes of an LLC header follow (IEEE 802.2, 3.2). A broken
         /// sender.
-        Truncated => drop "llc header truncated",
+        Truncated => warn "llc header truncated",
         /// A switch's spanning tree (IEEE 802.1D 9.2). Normal on a port of a switch; nothing here takes it. Turn it off
         /// on the switch's port if it disturbs.
-        SpanningTree => drop "punted: llc spanning tree (sap 0x42)",
+        SpanningTree => note "punted: llc spanning tree (sap 0x42)",
         /// IS-IS or another protocol of the OSI network layer (ISO/IEC TR 9577). Nothing here takes it yet.
-        Osi => drop "punted: llc osi network layer (sap 0xfe)",
+        Osi => note "punted: llc osi network layer (sap 0xfe)",
         /// NetBIOS over LLC, of old hosts. Nothing here takes it.
-        Netbios => drop "punted: llc netbios (sap 0xf0)",
+        Netbios => note "punted: llc netbios (sap 0xf0)",
         /// IPX over LLC, of old hosts. Nothing here takes it.
-        Ipx => drop "punted: llc ipx (sap 0xe0)",
+        Ipx => note "punted: llc ipx (sap 0xe0)",
         /// A test or an exchange of identities between link layers (IEEE 802.2, 6.6 and 6.7). Nothing here answers.
-        NullSap => drop "punted: llc null sap (0x00)",
+        NullSap => note "punted: llc null sap (0x00)",
         /// An LLC frame for a service access point that has no name here. `show trace` or a capture shows it.
-        Unknown => drop "punted: unknown llc ssap/dsap",
+        Unknown => note "punted: unknown llc ssap/dsap",
         /// An LLC frame that claims SNAP (SAP 0xaa), but is no unnumbered information (RFC 1042): connections of the
         /// link layer are not spoken here.
-        Control => drop "punted: llc control != 0x3",
+        Control => note "punted: llc control != 0x3",
     }
 }
 

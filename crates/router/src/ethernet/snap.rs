@@ -13,16 +13,16 @@ graph::edges! {
     pub enum Edge {
         /// The frame's length says that fewer than the eight bytes of LLC and SNAP headers follow (RFC 1042). A broken
         /// sender.
-        Truncated => drop "snap header truncated",
+        Truncated => warn "snap header truncated",
         /// An EtherType in SNAP (RFC 1042), such as IP of hosts that do not speak Ethernet II. Nothing here takes it: set
         /// such hosts to Ethernet II (RFC 1122 2.3.3).
-        EtherType => drop "punted: snap ethertype (oui 00:00:00)",
+        EtherType => note "punted: snap ethertype (oui 00:00:00)",
         /// CDP, VTP, PVST+, UDLD or another protocol of Cisco's. Normal beside such devices; nothing here takes it.
-        Cisco => drop "punted: snap cisco (oui 00:00:0c)",
+        Cisco => note "punted: snap cisco (oui 00:00:0c)",
         /// AppleTalk, of old hosts. Nothing here takes it.
-        Apple => drop "punted: snap appletalk (oui 08:00:07)",
+        Apple => note "punted: snap appletalk (oui 08:00:07)",
         /// A protocol of an organization that has no name here. `show trace` or a capture shows it.
-        Unknown => drop "punted: unknown oui/snap protocol",
+        Unknown => note "punted: unknown oui/snap protocol",
     }
 }
 

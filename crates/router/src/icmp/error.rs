@@ -12,13 +12,13 @@
 use super::input::OUR_TTL;
 use super::ping::{self, Refusal};
 use super::policy::{Policy, SharedPolicy};
-use super::report::{self, Sent, counter_of, keep_first_buffer};
+use super::report::{self, keep_first_buffer, reason_of};
 use crate::events::EventSender;
 use crate::headers::is_one_host;
 use crate::interface::SharedFacts;
 use crate::ip::Fibs4;
 use crate::rate::TokenBucket;
-use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
+use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;
 use tables::{ObjectHandle, kind};
 use wire::Family;
@@ -32,25 +32,51 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
         Label => next "mpls-lookup",
+        /// A packet's time to live was used up (RFC 1812 5.3.1) and its sender told: traceroute, or a routing loop.
+        TimeExceeded => note "ICMP time exceeded sent",
+        /// Some fragments of a packet to this router came and others did not in time; the sender was told (RFC 1122
+        /// 3.3.2). Fragments are lost on the way, or somebody plays with them.
+        ReassemblyTimeExceeded => note "ICMP reassembly time exceeded sent",
+        /// There is no route to the destination (RFC 1812 4.3.3.1), and the sender was told. `show ip fib ADDRESS` says
+        /// so.
+        NetUnreachable => warn "ICMP net unreachable sent",
+        /// The next hop does not answer ARP, or a route says `via unreachable`, and the sender was told (RFC 1812
+        /// 4.3.3.1). `show ip neighbors`, `show ip fib ADDRESS`.
+        HostUnreachable => warn "ICMP host unreachable sent",
+        /// A packet to this router of a protocol that it does not speak; the sender was told (RFC 1122 3.2.2.1).
+        ProtocolUnreachable => note "ICMP protocol unreachable sent",
+        /// A UDP packet to a port of this router where nobody listens; the sender was told (RFC 1122 4.1.3.1).
+        /// traceroute ends so.
+        PortUnreachable => note "ICMP port unreachable sent",
+        /// A packet too long for the way out that must not be cut; the sender was told the length that fits (RFC 1191).
+        /// Path MTU discovery works so.
+        FragmentationNeeded => note "ICMP fragmentation needed sent",
+        /// A packet chose its own way by an option, which is not followed here, and the sender was told (RFC 1812
+        /// 5.2.4.1).
+        SourceRouteFailed => note "ICMP source route failed sent",
+        /// A route says `via prohibit`, and the sender was told (RFC 1812 5.2.7.1). `show ip fib ADDRESS`.
+        AdminProhibited => note "ICMP admin prohibited sent",
+        /// A packet's header, mostly its options, made no sense, and the sender was told where (RFC 1812 4.3.3.5).
+        ParameterProblem => note "ICMP parameter problem sent",
         /// An ICMP error went no further. Nobody is told: errors about errors would not end (RFC 1812 4.3.2.7).
-        AboutError => end "no ICMP error about an ICMP error",
+        AboutError => note "no ICMP error about an ICMP error",
         /// A fragment other than the first went no further. The sender is told of the first only (RFC 1812 4.3.2.7).
-        AboutFragment => end "no ICMP error about a later fragment",
+        AboutFragment => note "no ICMP error about a later fragment",
         /// A packet for a group, or in a broadcast frame, went no further. Nobody is told: many routers would (RFC 1812
         /// 4.3.2.7).
-        AboutGroup => end "no ICMP error about a group-addressed packet",
+        AboutGroup => note "no ICMP error about a group-addressed packet",
         /// A packet whose source is no single host went no further. There is nobody to tell (RFC 1812 4.3.2.7); the
         /// source is forged or misconfigured.
-        AboutSource => end "no ICMP error to a source that is not one host",
+        AboutSource => note "no ICMP error to a source that is not one host",
         /// A packet of this router's own went no further, such as an answer to a sender to whom there is no route.
         /// `show ip fib ADDRESS`.
-        AboutOurs => end "no ICMP error about a packet of ours",
+        AboutOurs => note "no ICMP error about a packet of ours",
         /// An echo request of `ping` went no further, and `ping` was told why: its next hop does not answer ARP, or its
         /// route went away.
         OwnRequest => end "our echo requests that went no further",
         /// More packets went no further than senders are told of (RFC 1812 4.3.2.8; `set ip icmp error-rate`). A scan,
         /// or a route is missing: `trace add` shows them.
-        RateLimited => end "ICMP errors limited by rate",
+        RateLimited => warn "ICMP errors limited by rate",
         /// No interface that is up has an address to send an ICMP error from: `set interface ip address`.
         NoAddress => drop "no address to send an ICMP error from",
     }
@@ -92,69 +118,22 @@ impl Report {
     }
 }
 
-/// What is sent, by its counter. `ip4-redirect` counts redirects.
-const SENT: &[Sent<Type>] = &[
-    Sent::new(
-        (Type::TIME_EXCEEDED, time_exceeded::TTL),
-        "ICMP time exceeded sent",
-        "A packet's time to live was used up (RFC 1812 5.3.1) and its sender told: traceroute, or a routing loop.",
-    ),
-    Sent::new(
-        (Type::TIME_EXCEEDED, time_exceeded::FRAGMENT_REASSEMBLY),
-        "ICMP reassembly time exceeded sent",
-        "Some fragments of a packet to this router came and others did not in time; the sender was told (RFC 1122 3.3.2). \
-         Fragments are lost on the way, or somebody plays with them.",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::NETWORK),
-        "ICMP net unreachable sent",
-        "There is no route to the destination (RFC 1812 4.3.3.1), and the sender was told. `show ip fib ADDRESS` \
-         says so.",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::HOST),
-        "ICMP host unreachable sent",
-        "The next hop does not answer ARP, or a route says `via unreachable`, and the sender was told (RFC 1812 \
-         4.3.3.1). `show ip neighbors`, `show ip fib ADDRESS`.",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::PROTOCOL),
-        "ICMP protocol unreachable sent",
-        "A packet to this router of a protocol that it does not speak; the sender was told (RFC 1122 3.2.2.1).",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::PORT),
-        "ICMP port unreachable sent",
-        "A UDP packet to a port of this router where nobody listens; the sender was told (RFC 1122 4.1.3.1). \
-         traceroute ends so.",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::FRAGMENTATION_NEEDED),
-        "ICMP fragmentation needed sent",
-        "A packet too long for the way out that must not be cut; the sender was told the length that fits (RFC \
-         1191). Path MTU discovery works so.",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::SOURCE_ROUTE_FAILED),
-        "ICMP source route failed sent",
-        "A packet chose its own way by an option, which is not followed here, and the sender was told (RFC 1812 5.2.4.1).",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::COMMUNICATION_PROHIBITED),
-        "ICMP admin prohibited sent",
-        "A route says `via prohibit`, and the sender was told (RFC 1812 5.2.7.1). `show ip fib ADDRESS`.",
-    ),
-    Sent::new(
-        (Type::PARAMETER_PROBLEM, parameter_problem::POINTER),
-        "ICMP parameter problem sent",
-        "A packet's header, mostly its options, made no sense, and the sender was told where (RFC 1812 4.3.3.5).",
-    ),
+/// What is sent, and why its original is dropped. `ip4-redirect` counts redirects.
+const SENT: &[((Type, u8), Edge)] = &[
+    ((Type::TIME_EXCEEDED, time_exceeded::TTL), Edge::TimeExceeded),
+    ((Type::TIME_EXCEEDED, time_exceeded::FRAGMENT_REASSEMBLY), Edge::ReassemblyTimeExceeded),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::NETWORK), Edge::NetUnreachable),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::HOST), Edge::HostUnreachable),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::PROTOCOL), Edge::ProtocolUnreachable),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::PORT), Edge::PortUnreachable),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::FRAGMENTATION_NEEDED), Edge::FragmentationNeeded),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::SOURCE_ROUTE_FAILED), Edge::SourceRouteFailed),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::COMMUNICATION_PROHIBITED), Edge::AdminProhibited),
+    ((Type::PARAMETER_PROBLEM, parameter_problem::POINTER), Edge::ParameterProblem),
 ];
 
-const COUNTERS: &[CounterSpec] = &report::counters::<_, { SENT.len() }>(SENT);
-
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip4-icmp-error".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip4 }
+    NodeSpec { name: "ip4-icmp-error".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip4 }
 }
 
 pub struct IcmpError {
@@ -192,7 +171,7 @@ impl IcmpError {
             return Edge::RateLimited;
         }
         self.next_id = self.next_id.wrapping_add(1);
-        cx.count(counter_of(SENT, Report::from(row.scratch)), 1);
+        cx.drop_original(row, reason_of(SENT, Report::from(row.scratch)).into());
         let label = report::label_of(cx, row);
         write(cx, row, us, sender, self.next_id);
         let Some(label) = label else { return Edge::Lookup };

@@ -18,17 +18,17 @@ graph::edges! {
         Lookup => next "ip4-lookup",
         Unclaimed => next "ip4-punt",
         /// Less than the 8 bytes of an ICMP header (RFC 792). A broken or hostile sender.
-        Truncated => drop "ICMP message shorter than its header",
+        Truncated => warn "ICMP message shorter than its header",
         /// The message does not add up (RFC 792): damaged on the way, or the sender leaves checksums to a NIC that does
         /// none.
-        BadChecksum => drop "bad ICMP checksum",
+        BadChecksum => warn "bad ICMP checksum",
         /// An answer to a `ping` of this router's, or an error about one. Normal.
         Answer => end "ICMP answers to our requests",
         /// Control has more to do than it can, so `ping` was not told of this answer. Under a flood only.
         ControlBusy => drop "control is busy, answer not told",
         /// An error of ours, or a packet with our address as its source, came back: a loop, a bridge that reflects, or
         /// a sender that uses our address.
-        Own => drop "packet of ours came back to us",
+        Own => warn "packet of ours came back to us",
         /// A ping to a broadcast or multicast address: not answered, lest many answer one question (RFC 1122 3.2.2.6).
         Group => end "ICMP echo to a group address ignored",
     }

@@ -1,6 +1,6 @@
 //! What senders are told of packets that went no further, of either family, and how it is counted.
 
-use graph::{Context, CounterSpec, Row, Severity, flag};
+use graph::{Context, Row, flag};
 use std::fmt;
 use wire::batch::check;
 use wire::mpls::{ENTRY_LEN, StackEntry};
@@ -25,35 +25,15 @@ impl<T: From<u8>> From<u64> for Report<T> {
     }
 }
 
-/// A message that is sent, with its counter.
-pub(crate) struct Sent<T> {
-    kind: T,
-    code: u8,
-    counter: CounterSpec,
-}
-
-impl<T: Copy> Sent<T> {
-    pub const fn new((kind, code): (T, u8), name: &'static str, meaning: &'static str) -> Sent<T> {
-        Sent { kind, code, counter: CounterSpec(name, Severity::Info, meaning) }
-    }
-}
-
-/// The counters of a node's messages, in their order.
-pub(crate) const fn counters<T: Copy, const N: usize>(sent: &[Sent<T>]) -> [CounterSpec; N] {
-    let mut counters = [CounterSpec("", Severity::Info, ""); N];
-    let mut i = 0;
-    while i < N {
-        counters[i] = sent[i].counter;
-        i += 1;
-    }
-    counters
-}
-
-/// The counter of a report.
-pub(crate) fn counter_of<T: Copy + PartialEq + fmt::Debug>(sent: &[Sent<T>], report: Report<T>) -> usize {
-    let known = sent.iter().position(|sent| (sent.kind, sent.code) == (report.kind, report.code));
-    debug_assert!(known.is_some(), "{report:?} has no counter");
-    known.unwrap_or(0)
+/// Why the packet is dropped that a report is about, by a node's table of what it sends.
+pub(crate) fn reason_of<T, E>(sent: &[((T, u8), E)], report: Report<T>) -> E
+where
+    T: Copy + PartialEq + fmt::Debug,
+    E: Copy,
+{
+    let known = sent.iter().find(|(message, _)| *message == (report.kind, report.code));
+    debug_assert!(known.is_some(), "{report:?} has no name");
+    known.unwrap_or(&sent[0]).1
 }
 
 /// How many bytes of a packet, from its IP header on, are there to be quoted; `most` at most.

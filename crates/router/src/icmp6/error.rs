@@ -12,12 +12,12 @@ use super::way::{self, Way};
 use crate::events::EventSender;
 use crate::icmp::SharedPolicy;
 use crate::icmp::ping::{Refusal, answer};
-use crate::icmp::report::{self, Sent, counter_of, keep_first_buffer};
+use crate::icmp::report::{self, keep_first_buffer, reason_of};
 use crate::interface::SharedFacts;
 use crate::ip::Fibs6;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::rate::TokenBucket;
-use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
+use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv6Addr;
 use tables::{ObjectHandle, kind};
 use wire::Family;
@@ -30,24 +30,57 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip6-lookup",
         Label => next "mpls-lookup",
+        /// There is no route to the destination (RFC 4443 3.1), and the sender was told. `show ip6 fib ADDRESS` says
+        /// so.
+        NoRoute => warn "ICMPv6 no route sent",
+        /// A route says `via prohibit`, and the sender was told (RFC 4443 3.1). `show ip6 fib ADDRESS`.
+        AdminProhibited => note "ICMPv6 admin prohibited sent",
+        /// A packet from a link-local address was to leave its link, and its sender was told (RFC 4291 2.5.6): it has
+        /// no other address, or prefers the wrong one.
+        BeyondScopeOfSource => note "ICMPv6 beyond scope of source sent",
+        /// The next hop does not answer neighbour solicitations, or a route says `via unreachable`, and the sender was
+        /// told (RFC 4443 3.1). `show ip6 neighbors`, `show ip6 fib ADDRESS`.
+        AddressUnreachable => warn "ICMPv6 address unreachable sent",
+        /// A UDP packet to a port of this router where nobody listens; the sender was told (RFC 4443 3.1). traceroute
+        /// ends so.
+        PortUnreachable => note "ICMPv6 port unreachable sent",
+        /// A packet too long for the way out; the sender was told the length that fits (RFC 4443 3.2). Path MTU
+        /// discovery works so (RFC 8201).
+        PacketTooBig => note "ICMPv6 packet too big sent",
+        /// A packet's hops were used up (RFC 4443 3.3) and its sender told: traceroute, or a routing loop.
+        HopLimitExceeded => note "ICMPv6 hop limit exceeded sent",
+        /// Some fragments of a packet to this router came and others did not in time; the sender was told (RFC 8200
+        /// 4.5). Fragments are lost on the way, or a sender sends half packets: `show ip6-full-reassembly details`.
+        ReassemblyTimeExceeded => note "ICMPv6 reassembly time exceeded sent",
+        /// A header of a packet to this router makes no sense, or asks it to route by a list, and the sender was told
+        /// where (RFC 4443 3.4, RFC 5095; of fragments RFC 8200 4.5).
+        ErroneousHeaderField => note "ICMPv6 erroneous header field sent",
+        /// A packet to this router of a protocol that it does not speak; the sender was told (RFC 8200 4).
+        UnrecognizedNextHeader => note "ICMPv6 unrecognized next header sent",
+        /// A packet to this router with an option that it does not know and that wants to be known; the sender was told
+        /// (RFC 8200 4.2).
+        UnrecognizedOption => note "ICMPv6 unrecognized option sent",
+        /// The first fragment of a packet to this router does not hold all its headers (RFC 8200 4.5, RFC 7112), as
+        /// filters are passed by unseen; the sender was told.
+        IncompleteFirstFragment => note "ICMPv6 incomplete first fragment sent",
         OnLink => next "ip6-glean",
         /// An ICMPv6 error or redirect went no further. Nobody is told: errors about errors would not end (RFC 4443
         /// 2.4 (e)).
-        AboutError => end "no ICMPv6 error about an ICMPv6 error",
+        AboutError => note "no ICMPv6 error about an ICMPv6 error",
         /// A packet for a group, or in a frame for many, went no further. Nobody is told: many routers would (RFC 4443
         /// 2.4 (e)).
-        AboutGroup => end "no ICMPv6 error about a group-addressed packet",
+        AboutGroup => note "no ICMPv6 error about a group-addressed packet",
         /// A packet whose source is no single host went no further. There is nobody to tell (RFC 4443 2.4 (e)).
-        AboutSource => end "no ICMPv6 error to a source that is not one host",
+        AboutSource => note "no ICMPv6 error to a source that is not one host",
         /// A packet of this router's own went no further, such as an answer to a sender to whom there is no route.
         /// `show ip6 fib ADDRESS`.
-        AboutOurs => end "no ICMPv6 error about a packet of ours",
+        AboutOurs => note "no ICMPv6 error about a packet of ours",
         /// An echo request of `ping` went no further, and `ping` was told why: its next hop does not answer neighbor
         /// solicitations, or its route went away.
         OwnRequest => end "our echo requests that went no further",
         /// More packets went no further than senders are told of (RFC 4443 2.4 (f); `set ip icmp error-rate`). A scan, or
         /// a route is missing: `trace add` shows them.
-        RateLimited => end "ICMPv6 errors limited by rate",
+        RateLimited => warn "ICMPv6 errors limited by rate",
         /// No interface that is up has an address to send an ICMPv6 error from, or none but link-local ones and the sender is
         /// not on the link: `set interface ip address`.
         NoAddress => drop "no address to send an ICMPv6 error from",
@@ -86,81 +119,24 @@ impl Report {
     }
 }
 
-/// What is sent, by its counter.
-const SENT: &[Sent<Type>] = &[
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::NO_ROUTE),
-        "ICMPv6 no route sent",
-        "There is no route to the destination (RFC 4443 3.1), and the sender was told. `show ip6 fib ADDRESS` says so.",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::PROHIBITED),
-        "ICMPv6 admin prohibited sent",
-        "A route says `via prohibit`, and the sender was told (RFC 4443 3.1). `show ip6 fib ADDRESS`.",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::BEYOND_SCOPE),
-        "ICMPv6 beyond scope of source sent",
-        "A packet from a link-local address was to leave its link, and its sender was told (RFC 4291 2.5.6): it has no other \
-         address, or prefers the wrong one.",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::ADDRESS),
-        "ICMPv6 address unreachable sent",
-        "The next hop does not answer neighbour solicitations, or a route says `via unreachable`, and the sender was told \
-         (RFC 4443 3.1). `show ip6 neighbors`, `show ip6 fib ADDRESS`.",
-    ),
-    Sent::new(
-        (Type::DESTINATION_UNREACHABLE, unreachable::PORT),
-        "ICMPv6 port unreachable sent",
-        "A UDP packet to a port of this router where nobody listens; the sender was told (RFC 4443 3.1). traceroute ends so.",
-    ),
-    Sent::new(
-        (Type::PACKET_TOO_BIG, 0),
-        "ICMPv6 packet too big sent",
-        "A packet too long for the way out; the sender was told the length that fits (RFC 4443 3.2). Path MTU discovery \
-         works so (RFC 8201).",
-    ),
-    Sent::new(
-        (Type::TIME_EXCEEDED, time_exceeded::HOP_LIMIT),
-        "ICMPv6 hop limit exceeded sent",
-        "A packet's hops were used up (RFC 4443 3.3) and its sender told: traceroute, or a routing loop.",
-    ),
-    Sent::new(
-        (Type::TIME_EXCEEDED, time_exceeded::FRAGMENT_REASSEMBLY),
-        "ICMPv6 reassembly time exceeded sent",
-        "Some fragments of a packet to this router came and others did not in time; the sender was told (RFC 8200 4.5). \
-         Fragments are lost on the way, or a sender sends half packets: `show ip6-full-reassembly details`.",
-    ),
-    Sent::new(
-        (Type::PARAMETER_PROBLEM, parameter_problem::ERRONEOUS_FIELD),
-        "ICMPv6 erroneous header field sent",
-        "A header of a packet to this router makes no sense, or asks it to route by a list, and the sender was told where \
-         (RFC 4443 3.4, RFC 5095; of fragments RFC 8200 4.5).",
-    ),
-    Sent::new(
-        (Type::PARAMETER_PROBLEM, parameter_problem::NEXT_HEADER),
-        "ICMPv6 unrecognized next header sent",
-        "A packet to this router of a protocol that it does not speak; the sender was told (RFC 8200 4).",
-    ),
-    Sent::new(
-        (Type::PARAMETER_PROBLEM, parameter_problem::OPTION),
-        "ICMPv6 unrecognized option sent",
-        "A packet to this router with an option that it does not know and that wants to be known; the sender was told \
-         (RFC 8200 4.2).",
-    ),
-    Sent::new(
-        (Type::PARAMETER_PROBLEM, parameter_problem::FIRST_FRAGMENT),
-        "ICMPv6 incomplete first fragment sent",
-        "The first fragment of a packet to this router does not hold all its headers (RFC 8200 4.5, RFC 7112), as filters \
-         are passed by unseen; the sender was told.",
-    ),
+/// What is sent, and why its original is dropped.
+const SENT: &[((Type, u8), Edge)] = &[
+    ((Type::DESTINATION_UNREACHABLE, unreachable::NO_ROUTE), Edge::NoRoute),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::PROHIBITED), Edge::AdminProhibited),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::BEYOND_SCOPE), Edge::BeyondScopeOfSource),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::ADDRESS), Edge::AddressUnreachable),
+    ((Type::DESTINATION_UNREACHABLE, unreachable::PORT), Edge::PortUnreachable),
+    ((Type::PACKET_TOO_BIG, 0), Edge::PacketTooBig),
+    ((Type::TIME_EXCEEDED, time_exceeded::HOP_LIMIT), Edge::HopLimitExceeded),
+    ((Type::TIME_EXCEEDED, time_exceeded::FRAGMENT_REASSEMBLY), Edge::ReassemblyTimeExceeded),
+    ((Type::PARAMETER_PROBLEM, parameter_problem::ERRONEOUS_FIELD), Edge::ErroneousHeaderField),
+    ((Type::PARAMETER_PROBLEM, parameter_problem::NEXT_HEADER), Edge::UnrecognizedNextHeader),
+    ((Type::PARAMETER_PROBLEM, parameter_problem::OPTION), Edge::UnrecognizedOption),
+    ((Type::PARAMETER_PROBLEM, parameter_problem::FIRST_FRAGMENT), Edge::IncompleteFirstFragment),
 ];
 
-const COUNTERS: &[CounterSpec] = &report::counters::<_, { SENT.len() }>(SENT);
-
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "ip6-icmp-error".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip6 }
+    NodeSpec { name: "ip6-icmp-error".into(), edges: Edge::EDGES, counters: &[], trace: crate::headers::trace_ip6 }
 }
 
 pub struct Icmp6Error {
@@ -206,7 +182,7 @@ impl Icmp6Error {
         if !self.bucket.take(policy.limit, cx.now) {
             return Edge::RateLimited;
         }
-        cx.count(counter_of(SENT, report), 1);
+        cx.drop_original(row, reason_of(SENT, report).into());
         let label = report::label_of(cx, row);
         write(cx, row, us, sender, report);
         becomes_ours(row);

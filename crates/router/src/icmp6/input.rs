@@ -29,21 +29,21 @@ graph::edges! {
         Listeners => next "icmp6-multicast-listener",
         Unclaimed => next "ip6-punt",
         /// Less than the 8 bytes of an ICMPv6 header (RFC 4443 2.1). A broken or hostile sender.
-        Truncated => drop "ICMPv6 message shorter than its header",
+        Truncated => warn "ICMPv6 message shorter than its header",
         /// The message does not add up (RFC 4443 2.3): damaged on the way, or the sender leaves checksums to a NIC that
         /// does none.
-        BadChecksum => drop "bad ICMPv6 checksum",
+        BadChecksum => warn "bad ICMPv6 checksum",
         /// An answer to a `ping` of this router's, or an error about one. Normal.
         Answer => end "ICMPv6 answers to our requests",
         /// Control has more to do than it can, so `ping` was not told of this answer. Under a flood only.
         ControlBusy => drop "control is busy, answer not told",
         /// A packet with an address of ours as its source came back: a loop, or a bridge that reflects.
-        Own => drop "packet of ours came back to us",
+        Own => warn "packet of ours came back to us",
         /// An echo request came to a group, or from who has no address, and the interface has none to answer from.
         NoAddress => drop "no address to answer an ICMPv6 echo from",
         /// A link-local address of this router was pinged from beyond its link. The answer would have to leave the link, which
         /// no packet from such an address may (RFC 4291 2.5.6): ping another address.
-        BeyondLink => drop "ICMPv6 answer from a link-local address would leave its link",
+        BeyondLink => warn "ICMPv6 answer from a link-local address would leave its link",
     }
 }
 

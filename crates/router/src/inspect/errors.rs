@@ -1,10 +1,13 @@
 //! `show errors`: drops and events by node and reason; `verbose`: by worker; `meaning`: and what each means.
 
+use super::unresolved::AllUnresolved;
 use super::worker_name;
 use crate::Router;
 use command::table::{Align, Table, centred};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
-use serde::Serialize;
+use graph::Severity;
+use serde::{Serialize, Serializer};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -34,7 +37,8 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
         (0..router.graph.workers()).map(of).collect()
     });
     let errors = collect(router, |number| counters.sum(number, 0));
-    reply(ShowErrors { errors, threads, meaning: args.flag("meaning") })
+    let unresolved = AllUnresolved::of(router);
+    reply(ShowErrors { errors, threads, unresolved, meaning: args.flag("meaning") })
 }
 
 /// The errors that were counted.
@@ -47,13 +51,16 @@ fn collect(router: &Router, count: impl Fn(usize) -> u64) -> Vec<ShownError> {
             continue;
         }
         let (node, reason) = (error.node.clone(), error.reason.clone());
-        let severity = error.severity.to_string();
+        let severity = error.severity;
         let (outcome, meaning) = (error.outcome.to_string(), error.meaning);
         let first =
             ShownError { count: 0, node: node.clone(), reason: reason.clone(), severity, outcome, index, meaning };
         sums.entry((node, reason)).or_insert(first).count += count;
     }
-    sums.into_values().collect()
+    let mut errors: Vec<ShownError> = sums.into_values().collect();
+    // What wants somebody to act comes first; the sort keeps the order of names.
+    errors.sort_by_key(|error| Reverse(error.severity as u8));
+    errors
 }
 
 #[derive(Serialize)]
@@ -61,12 +68,17 @@ struct ShownError {
     count: u64,
     node: String,
     reason: String,
-    severity: String,
+    #[serde(serialize_with = "as_text")]
+    severity: Severity,
     /// Whether the packet is lost: `dropped`, `done`, `counted`.
     outcome: String,
     /// The number of its counter.
     index: usize,
     meaning: &'static str,
+}
+
+fn as_text<S: Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(severity)
 }
 
 #[derive(Serialize)]
@@ -82,6 +94,8 @@ struct ShowErrors {
     /// With `verbose`.
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<Vec<ErrorsOfThread>>,
+    /// Neighbours that packets wait for, and those that did not answer.
+    unresolved: AllUnresolved,
     #[serde(skip)]
     meaning: bool,
 }
@@ -102,7 +116,7 @@ impl ShowErrors {
 impl ShownError {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (node, reason) = (centred(&format!(" {} ", self.node), 35), centred(&format!(" {} ", self.reason), 35));
-        let (severity, index) = (centred(&self.severity, 10), centred(&self.index.to_string(), 6));
+        let (severity, index) = (centred(&self.severity.to_string(), 10), centred(&self.index.to_string(), 6));
         writeln!(f, "{:>10}{node}{reason}{severity}{index}", self.count)
     }
 
@@ -117,6 +131,7 @@ impl fmt::Display for ShowErrors {
             Some(threads) => self.write_by_thread(f, threads)?,
             None => self.write_sums(f)?,
         }
+        self.unresolved.fmt(f)?;
         match self.meaning {
             true => self.errors.iter().try_for_each(|error| error.write_meaning(f)),
             false => Ok(()),
@@ -137,7 +152,7 @@ impl ShowErrors {
                 error.count.to_string(),
                 format!(" {} ", error.node),
                 format!(" {} ", error.reason),
-                error.severity.clone(),
+                error.severity.to_string(),
             ]);
         }
         write!(f, "{table}")

@@ -108,8 +108,13 @@ and name; `show errors meaning` adds what stands here.
 - `show interface` counts, as `drops`, the dropped packets that had come in by each interface.
 
 Each name is of one kind. *dropped*: the packet is lost. *done*: it did its work here, or is meant to end here; nothing is
-lost. *counted*: an event is counted; what becomes of the packet is counted where it ends. `show errors` shows how much
-attention a name deserves: `error`, `warn`, `info`.
+lost. *counted*: an event is counted; what becomes of the packet is counted where it ends.
+
+`show errors` lists first what wants an operator to act: `error`. `warn` is worth a look if it goes on: somebody else does
+what he should not, or a limit was met. `info` is as it should be, also where packets are dropped. Below the names it tells
+which neighbours packets wait for, and which did not answer.
+
+A packet whose sender is told by ICMP why it went no further is dropped as well, by the name of what was sent.
 
 [Troubleshooting](troubleshooting.md) goes the other way: from what is seen to what to do.
 ";

@@ -17,6 +17,7 @@ mod task;
 mod threads;
 mod trace;
 mod trace_filter;
+mod unresolved;
 mod version;
 mod vlib_graph;
 

@@ -1,10 +1,11 @@
 //! `trace add`, `show trace`: single packets on their way.
 
 use super::trace_filter::notice;
+use super::unresolved::waiting;
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use graph::trace::MAX_TRACED;
-use graph::{Core, Snapshot, time};
+use graph::{Core, Snapshot, edge, time};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -41,28 +42,47 @@ pub fn register(set: &mut CommandSet<Router>) {
 
 fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let most = args.optional::<usize>("max")?.unwrap_or(SHOWN);
-    let mut threads = Vec::new();
-    for thread in 0..router.graph.workers() {
-        let (steps, unheard) = recorded(router, thread, most);
-        let mut packets: BTreeMap<u32, Vec<&Snapshot>> = BTreeMap::new();
-        for step in &steps {
-            packets.entry(step.packet).or_default().push(step);
+    let records: Vec<_> = (0..router.graph.workers()).map(|thread| recorded(router, thread, most)).collect();
+    // By who marked them, since others may have gone on with them.
+    let mut packets: BTreeMap<(usize, u32), Vec<(usize, &Snapshot)>> = BTreeMap::new();
+    for (thread, (steps, _)) in records.iter().enumerate() {
+        for step in steps {
+            packets.entry((step.marked_by(), step.number())).or_default().push((thread, step));
         }
-        let packets = packets.into_iter().map(|(number, steps)| TracedPacket {
-            number,
-            steps: steps.into_iter().map(|step| traced(router, step)).collect(),
-        });
+    }
+    let mut threads = Vec::new();
+    for (thread, (_, unheard)) in records.iter().enumerate() {
+        let of_thread = packets.range_mut((thread, 0)..=(thread, u32::MAX));
+        let packets = of_thread.map(|((_, number), steps)| TracedPacket::of(router, *number, thread, steps));
         let (number, name) = (thread + 1, super::worker_name(thread));
-        threads.push(TracedThread { thread: number, name, unheard, packets: packets.collect() });
+        threads.push(TracedThread { thread: number, name, unheard: unheard.clone(), packets: packets.collect() });
     }
     reply(ShowTrace { filter: router.trace_filter.as_ref().map(notice), threads })
+}
+
+impl TracedPacket {
+    /// A packet by what workers did with it, in any order; the first one marked it.
+    fn of(router: &Router, number: u32, marked_by: usize, steps: &mut [(usize, &Snapshot)]) -> TracedPacket {
+        steps.sort_by_key(|(_, step)| step.ticks);
+        let mut before = marked_by;
+        let steps = steps.iter().map(|(thread, step)| {
+            let mut traced = traced(router, step);
+            if *thread != before {
+                let (number, name) = (thread + 1, super::worker_name(*thread));
+                traced.text.insert_str(0, &format!("  handed over to thread {number} {name}\n"));
+                before = *thread;
+            }
+            traced
+        });
+        TracedPacket { number, steps: steps.collect() }
+    }
 }
 
 /// What a worker recorded of its first packets, and why there is no more.
 ///
 /// The worker copies what is shown, a page at a time, and forwards in between: a full buffer is hundreds of megabytes.
 fn recorded(router: &Router, thread: usize, most: usize) -> (Vec<Snapshot>, Option<String>) {
-    let shown = move |step: &&Snapshot| step.packet as usize <= most;
+    let shown = move |step: &&Snapshot| step.number() as usize <= most;
     let (mut steps, mut from, mut end) = (Vec::new(), 0, usize::MAX);
     while from < end {
         let page = move |core: &mut Core| {
@@ -96,6 +116,9 @@ fn traced(router: &Router, step: &Snapshot) -> TracedStep {
             if let Some(edge) = info.edges.get(step.edge as usize).filter(|edge| edge.is_drop) {
                 let what = if edge.is_end { "done" } else { "dropped" };
                 let _ = writeln!(text, "  {what}: {}", edge.to);
+            }
+            if step.edge == edge::TAKEN {
+                let _ = writeln!(text, "  {}: {}", info.name, waiting(router, step));
             }
             info.name.clone()
         }

@@ -22,7 +22,7 @@ graph::edges! {
     pub enum OutputEdge {
         /// Packets for an interface that is administratively down: those that were on their way when it went down, and
         /// copies for a SPAN destination that is down. `set interface state NAME up`.
-        Down => drop "interface is down",
+        Down => warn "interface is down",
         /// The sender asked its virtual NIC for a checksum or for segments that the packet has no place for: a broken
         /// or hostile guest or host driver.
         Malformed => drop "offload request makes no sense",
@@ -158,7 +158,7 @@ pub(crate) fn is_labelled(cx: &Context<'_>, row: &Row) -> bool {
 graph::edges! {
     pub enum DemultiplexEdge {
         /// An answer for an interface that was deleted meanwhile. A few at that moment are normal.
-        Gone => drop "no such interface",
+        Gone => note "no such interface",
     }
 }
 

@@ -28,7 +28,7 @@ graph::edges! {
         Rewrite => next "ip4-rewrite",
         /// The packet is too long for the next hop and has to be cut, but its header or its options cannot be read to
         /// their end (RFC 791, section 3.1), or what a device asks to be finished on it makes no sense.
-        Malformed => drop "malformed packet",
+        Malformed => warn "malformed packet",
         /// The packet is too long for the next hop, and there were not enough free buffers for all its fragments: none
         /// was sent. Give the router more buffers (`buffers-per-numa` in startup.conf) or raise the MTU.
         NoBuffer => drop "could not allocate buffer",
@@ -45,7 +45,7 @@ mod edge6 {
             Rewrite => next "ip6-rewrite",
             /// A packet of this router's is too long for its next hop, but its headers cannot be read to their end, or are
             /// such as this router does not send.
-            Malformed => drop "malformed packet",
+            Malformed => warn "malformed packet",
             /// A packet of this router's is too long for the next hop, and there were not enough free buffers for all its
             /// fragments: none was sent. Give the router more buffers (`buffers-per-numa` in startup.conf).
             NoBuffer => drop "could not allocate buffer",

@@ -23,7 +23,7 @@ graph::edges! {
         Counted => next "ip4-route-counters",
         /// A packet to a prefix whose route says `drop` (`blackhole`), or to the first address of an attached network,
         /// which no host has. `show ip fib ADDRESS` names the route; `ip route del` takes it away.
-        Drop => drop "blackholed packets",
+        Drop => note "blackholed packets",
         /// A packet met a route while it was being changed and found no forwarding object behind it. A few around a
         /// change are no harm; when it goes on counting, report it together with `show ip fib`.
         Broken => drop "route leads to nothing",
@@ -32,7 +32,7 @@ graph::edges! {
         TooManyTables => drop "too many tables in a row",
         /// A packet from elsewhere to all hosts of an attached network. Such packets amplify attacks and are not sent on
         /// (RFC 2644), unless `set interface ip directed-broadcast` says so for that network's interface.
-        Broadcast => drop "directed broadcast not sent on",
+        Broadcast => note "directed broadcast not sent on",
     }
 }
 
@@ -50,7 +50,7 @@ pub mod edge6 {
             Counted => next "ip6-route-counters",
             /// A packet to a prefix whose route says `drop` (`blackhole`). `show ip6 fib ADDRESS` names the route; `ip route del`
             /// takes it away.
-            Drop => drop "blackholed packets",
+            Drop => note "blackholed packets",
             /// A packet met a route while it was being changed and found no forwarding object behind it. A few around a
             /// change are no harm; when it goes on counting, report it together with `show ip6 fib`.
             Broken => drop "route leads to nothing",

@@ -23,10 +23,10 @@ graph::edges! {
         /// The routes to the source of this packet do not lead out by the interface that it came by, and that
         /// interface has `set urpf ip4 rx strict`: its sender forges addresses, or paths are asymmetric here and
         /// `loose` is the right mode (RFC 3704 2.2).
-        Strict => drop "uRPF drop (strict)",
+        Strict => warn "uRPF drop (strict)",
         /// There is no route to the source of this packet, and the interface has `set urpf ip4 rx loose`. A default
         /// route counts only with `allow-default` (RFC 3704 2.4).
-        Loose => drop "uRPF drop (loose)",
+        Loose => warn "uRPF drop (loose)",
     }
 }
 
@@ -39,10 +39,10 @@ pub mod edge6 {
             /// The routes to the source of this packet do not lead out by the interface that it came by, and that
             /// interface has `set urpf ip6 rx strict`: its sender forges addresses, or paths are asymmetric here and
             /// `loose` is the right mode (RFC 3704 2.2).
-            Strict => drop "uRPF drop (strict)",
+            Strict => warn "uRPF drop (strict)",
             /// There is no route to the source of this packet, and the interface has `set urpf ip6 rx loose`. A default
             /// route counts only with `allow-default` (RFC 3704 2.4).
-            Loose => drop "uRPF drop (loose)",
+            Loose => warn "uRPF drop (loose)",
         }
     }
 }

@@ -26,47 +26,47 @@ graph::edges! {
         Local => next "ip4-local",
         /// The interface has no IPv4 address and does not borrow one, so that it takes no part in IPv4. Give it an
         /// address: `set interface ip address` (RFC 1812 2.2.7).
-        NotEnabled => drop "ip4 not enabled",
+        NotEnabled => note "ip4 not enabled",
         /// The frame is too short for an IPv4 header of 20 bytes: it was cut, or its sender is at fault (RFC 1812
         /// 5.2.2).
-        TooShort => drop "ip4 length < 20 bytes",
+        TooShort => warn "ip4 length < 20 bytes",
         /// The ethertype says IPv4, the first four bits of the packet say something else (RFC 1812 5.2.2).
-        BadVersion => drop "ip4 version != 4",
+        BadVersion => warn "ip4 version != 4",
         /// The header length field is below 5 words, the least that a header can have (RFC 791 3.1, RFC 1812 5.2.2).
-        HeaderTooSmall => drop "ip4 header length < 20 bytes",
+        HeaderTooSmall => warn "ip4 header length < 20 bytes",
         /// The header length field points behind the end of the frame: options that are not there (RFC 1812 5.2.2).
-        HeaderBeyond => drop "ip4 header longer than the packet",
+        HeaderBeyond => warn "ip4 header longer than the packet",
         /// The total length field is less than the header itself (RFC 1812 5.2.2).
-        TotalBelowHeader => drop "ip4 total length < header length",
+        TotalBelowHeader => warn "ip4 total length < header length",
         /// The total length field says more than the frame holds: the packet was cut on its way, often by an MTU
         /// that differs between the ends of a link (RFC 1812 5.2.2).
-        BadLength => drop "ip4 length > l2 length",
+        BadLength => warn "ip4 length > l2 length",
         /// The header's checksum is wrong: bits were flipped on the way, or a device or program left the checksum
         /// out (RFC 1812 5.2.2).
-        BadChecksum => drop "bad ip4 checksum",
+        BadChecksum => warn "bad ip4 checksum",
         /// The fragment would end beyond the 65535 bytes that a datagram can have ("ping of death"): an attack, for
         /// no sender cuts so (RFC 791 3.2).
-        FragmentTooLong => drop "ip4 fragment ends beyond 65535 bytes",
+        FragmentTooLong => warn "ip4 fragment ends beyond 65535 bytes",
         /// A fragment that has a header only. It adds nothing to its datagram; such are sent to fill reassembly
         /// queues (RFC 791 3.2).
-        FragmentEmpty => drop "ip4 fragment without data",
+        FragmentEmpty => warn "ip4 fragment without data",
         /// More fragments shall follow, but the data of this one is no multiple of 8 bytes, so that none can follow
         /// without a gap (RFC 791 3.1).
-        FragmentUneven => drop "ip4 fragment length is no multiple of 8",
+        FragmentUneven => warn "ip4 fragment length is no multiple of 8",
         /// A TCP fragment that begins at byte 8 would overwrite the flags of the segment's header behind a filter's
         /// back (RFC 1858 3, RFC 3128).
-        FragmentOffsetOne => drop "ip4 fragment offset == 1",
+        FragmentOffsetOne => warn "ip4 fragment offset == 1",
         /// The first fragment of a TCP segment does not even hold the flags of its header: the tiny fragment attack
         /// on filters (RFC 1858 3.1, RFC 3128).
-        TinyFragment => drop "tcp header split over fragments",
+        TinyFragment => warn "tcp header split over fragments",
         /// The source is in 0/8, 127/8, 224/4 or 240/4, which no host has on a network: it is forged, or a program
         /// sends with an address of its own machine (RFC 1812 5.3.7, RFC 6890).
-        SourceMartian => drop "source martian",
+        SourceMartian => warn "source martian",
         /// The destination is in 0/8, 127/8 or 240/4, which are on no network (RFC 1812 5.3.7, RFC 6890).
-        DestinationMartian => drop "destination martian",
+        DestinationMartian => warn "destination martian",
         /// The destination is a group in 224/4. There is no multicast routing here, and nothing here has joined a
         /// group: on most networks harmless chatter of hosts (RFC 1812 5.2.6).
-        Multicast => drop "multicast not routed",
+        Multicast => note "multicast not routed",
     }
 }
 

@@ -23,10 +23,10 @@ graph::edges! {
         Unclaimed => next "ip4-punt",
         /// A packet to this router from one of its own addresses that came from outside: its sender forges
         /// addresses, or another station has an address of ours (RFC 1812 5.3.8).
-        Spoofed => drop "ip4 spoofed local-address packet drops",
+        Spoofed => warn "ip4 spoofed local-address packet drops",
         /// A packet to this router from a source to which it has no route, so that it could not be answered: it is
         /// forged, or a route back is missing (`show ip fib`).
-        SourceMiss => drop "ip4 source lookup miss",
+        SourceMiss => warn "ip4 source lookup miss",
         Fragment => next "ip4-local-full-reassembly",
     }
 }

@@ -30,48 +30,48 @@ graph::edges! {
 const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "ip4 option without a length",
-        Severity::Error,
+        Severity::Warning,
         "The header ends behind the type of an option that has a length (RFC 791 3.1). Its sender is told by an ICMP \
          parameter problem.",
     ),
     CounterSpec(
         "ip4 option length too small",
-        Severity::Error,
+        Severity::Warning,
         "The length of an option is below 2, or below that of what a record route, timestamp or source route must have \
          (RFC 791 3.1). Its sender is told by an ICMP parameter problem.",
     ),
     CounterSpec(
         "ip4 option longer than the header",
-        Severity::Error,
+        Severity::Warning,
         "The length of an option points behind the end of the header (RFC 791 3.1). Its sender is told by an ICMP \
          parameter problem.",
     ),
     CounterSpec(
         "ip4 option pointer too small",
-        Severity::Error,
+        Severity::Warning,
         "The pointer of a record route, timestamp or source route points before its first entry (RFC 791 3.1). Its \
          sender is told by an ICMP parameter problem.",
     ),
     CounterSpec(
         "ip4 option has no room for a whole entry",
-        Severity::Error,
+        Severity::Warning,
         "A record route, timestamp or source route has room left, but not for a whole address or time (RFC 791 3.1). \
          Its sender is told by an ICMP parameter problem.",
     ),
     CounterSpec(
         "ip4 option appears twice",
-        Severity::Error,
+        Severity::Warning,
         "A header has two record routes or two timestamps (RFC 791 3.1). Its sender is told by an ICMP parameter problem.",
     ),
     CounterSpec(
         "ip4 timestamp overflow",
-        Severity::Error,
+        Severity::Warning,
         "More than 15 routers had no room for their time in a timestamp option, which is all that it can count (RFC 791 \
          3.1). Its sender is told by an ICMP parameter problem.",
     ),
     CounterSpec(
         "ip4 source route refused",
-        Severity::Error,
+        Severity::Warning,
         "A packet with a loose or strict source route: its sender wants to choose the way, which gets around filters. \
          Refused with ICMP source route failed (RFC 7126 4.3 and 4.4, RFC 1812 5.2.4.1).",
     ),

@@ -36,7 +36,7 @@ graph::edges! {
         NoRoom => drop "no room for the link header",
         /// It came as a broadcast or multicast frame, but its destination is one host's: who sends so would have every
         /// station on the link deliver a copy (RFC 1812 5.3.4).
-        Group => drop "group-addressed frame is not forwarded",
+        Group => note "group-addressed frame is not forwarded",
     }
 }
 
@@ -49,7 +49,7 @@ const COUNTERS: &[CounterSpec] = &[
     ),
     CounterSpec(
         "ip4 MTU exceeded and DF set",
-        Severity::Error,
+        Severity::Info,
         "A packet is longer than the MTU of its way out and forbids to be cut. Its sender is told the MTU (RFC 1191 4); \
          a few for each new way are path MTU discovery at work.",
     ),

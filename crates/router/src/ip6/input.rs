@@ -25,40 +25,40 @@ graph::edges! {
         Urpf => next "ip6-rx-urpf",
         Local => next "ip6-local",
         /// The interface takes no part in IPv6: it has no IPv6 address, and `enable ip6 interface` was not said.
-        NotEnabled => drop "ip6 not enabled",
+        NotEnabled => note "ip6 not enabled",
         /// The frame is too short for an IPv6 header of 40 bytes: it was cut, or its sender is at fault (RFC 8200 3).
-        TooShort => drop "ip6 length < 40 bytes",
+        TooShort => warn "ip6 length < 40 bytes",
         /// The ethertype says IPv6, the first four bits of the packet say something else (RFC 8200 3).
-        BadVersion => drop "ip6 version != 6",
+        BadVersion => warn "ip6 version != 6",
         /// The payload length says more than the frame holds: the packet was cut on its way, often by an MTU that differs
         /// between the ends of a link (RFC 8200 3).
-        BadLength => drop "ip6 payload length > l2 length",
+        BadLength => warn "ip6 payload length > l2 length",
         /// A jumbogram (RFC 2675): its length is in a hop-by-hop option, and the frame cannot be as long as that.
-        Jumbogram => drop "ip6 jumbograms are not supported",
+        Jumbogram => warn "ip6 jumbograms are not supported",
         /// The source is a group's address, which is nobody's (RFC 4291 2.7): it is forged.
-        SourceMulticast => drop "ip6 source is a group",
+        SourceMulticast => warn "ip6 source is a group",
         /// The source is ::1, which is on no network (RFC 4291 2.5.3): it is forged, or a program sends with an address
         /// of its own machine.
-        SourceLoopback => drop "ip6 source is the loopback address",
+        SourceLoopback => warn "ip6 source is the loopback address",
         /// The source is ::, of who has no address yet, but the packet is for more than its link (RFC 4291 2.5.2).
-        SourceUnspecified => drop "ip6 source unspecified",
+        SourceUnspecified => warn "ip6 source unspecified",
         /// The source is in ::/96 or ::ffff:0:0/96, IPv4 addresses in disguise, which are on no network (RFC 4291 2.5.5):
         /// it is forged.
-        SourceMapped => drop "ip6 source embeds an ip4 address",
+        SourceMapped => warn "ip6 source embeds an ip4 address",
         /// The destination is :: (RFC 4291 2.5.2).
-        DestinationUnspecified => drop "ip6 destination unspecified",
+        DestinationUnspecified => warn "ip6 destination unspecified",
         /// The destination is ::1, which is on no network (RFC 4291 2.5.3).
-        DestinationLoopback => drop "ip6 destination is the loopback address",
+        DestinationLoopback => warn "ip6 destination is the loopback address",
         /// The destination is in ::/96 or ::ffff:0:0/96, which are on no network (RFC 4291 2.5.5).
-        DestinationMapped => drop "ip6 destination embeds an ip4 address",
+        DestinationMapped => warn "ip6 destination embeds an ip4 address",
         /// The destination is a group of interface-local or reserved scope, which is on no link (RFC 4291 2.7).
-        GroupOfNoLink => drop "ip6 group scope is of no link",
+        GroupOfNoLink => note "ip6 group scope is of no link",
         /// The destination is a group of which nothing here is a member. There is no multicast routing here: on most
         /// networks harmless chatter of hosts.
-        Multicast => drop "ip6 multicast not routed",
+        Multicast => note "ip6 multicast not routed",
         /// The destination is a link-local address of another station than this interface. Link-local packets are not
         /// forwarded (RFC 4291 2.5.6): the sender has an old neighbour entry, or its link a bridge that floods.
-        LinkLocal => drop "ip6 link-local destination is not ours",
+        LinkLocal => note "ip6 link-local destination is not ours",
     }
 }
 

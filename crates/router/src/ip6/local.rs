@@ -28,21 +28,21 @@ graph::edges! {
         Reassemble => next "ip6-local-full-reassembly",
         /// A packet to this router from one of its own addresses that came from outside: its sender forges addresses, or
         /// another station has an address of ours.
-        Spoofed => drop "ip6 spoofed local-address packet drops",
+        Spoofed => warn "ip6 spoofed local-address packet drops",
         /// A packet to this router from a source to which it has no route, so that it could not be answered: it is forged,
         /// or a route back is missing (`show ip6 fib`).
-        SourceMiss => drop "ip6 source lookup miss",
+        SourceMiss => warn "ip6 source lookup miss",
         /// A packet to an address of this router's that is not used yet, as the link is still being asked whether another station
         /// has it (RFC 4862 5.4). A few when the router or a link comes up are normal.
-        Tentative => drop "ip6 destination is a tentative address",
+        Tentative => note "ip6 destination is a tentative address",
         /// An extension header goes beyond the packet (RFC 8200 4): it was cut, or made to break parsers.
-        Truncated => drop "ip6 extension header beyond the packet",
+        Truncated => warn "ip6 extension header beyond the packet",
         /// More extension headers than eight: nobody needs so many, they are made to cost time (RFC 8504 5.3).
-        TooMany => drop "ip6 too many extension headers",
+        TooMany => warn "ip6 too many extension headers",
         /// A second fragment header in one packet: made to break parsers (RFC 7112).
-        FragmentTwice => drop "ip6 second fragment header",
+        FragmentTwice => warn "ip6 second fragment header",
         /// An option that is not known here says that the packet is to be discarded without a word (RFC 8200 4.2).
-        Option => drop "ip6 option says discard",
+        Option => note "ip6 option says discard",
         /// The packet ends with its headers (RFC 8200 4.7). It asks for nothing.
         NoNextHeader => end "ip6 no next header",
     }

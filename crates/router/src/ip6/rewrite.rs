@@ -34,13 +34,13 @@ graph::edges! {
         NoRoom => drop "no room for the link header",
         /// It came as a broadcast or multicast frame, but its destination is one host's: who sends so would have every
         /// station on the link deliver a copy.
-        Group => drop "group-addressed frame is not forwarded",
+        Group => note "group-addressed frame is not forwarded",
     }
 }
 
 const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "ip6 packets too big",
-    Severity::Error,
+    Severity::Info,
     "A packet is longer than the MTU of its way out. Its sender is told the MTU (RFC 8200 5, RFC 4443 3.2); a few for each \
      new way are path MTU discovery at work.",
 )];

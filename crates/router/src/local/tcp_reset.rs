@@ -25,10 +25,10 @@ graph::edges! {
         Lookup => next "ip4-lookup",
         /// A TCP segment to this router is shorter than the header that it claims, or claims a header below
         /// 20 bytes. The sender is at fault (RFC 9293 3.1).
-        BadLength => drop "inconsistent ip/tcp lengths",
+        BadLength => warn "inconsistent ip/tcp lengths",
         /// A TCP segment to this router was altered on its way: its checksum is wrong (RFC 9293 3.1). Look for a
         /// bad link or a device that rewrites packets.
-        BadChecksum => drop "bad tcp checksum",
+        BadChecksum => warn "bad tcp checksum",
         /// A TCP reset came for a connection that this router does not have. It is never answered (RFC 9293
         /// 3.10.7.1), so nothing is wrong here.
         AboutReset => end "no TCP reset about a reset",
@@ -50,10 +50,10 @@ mod edge6 {
             Lookup => next "ip6-lookup",
             /// A TCP segment to this router is shorter than the header that it claims, claims a header below 20 bytes, or its
             /// extension headers push that out of the packet's first buffer. The sender is at fault (RFC 9293 3.1).
-            BadLength => drop "inconsistent ip/tcp lengths",
+            BadLength => warn "inconsistent ip/tcp lengths",
             /// A TCP segment to this router was altered on its way: its checksum is wrong (RFC 9293 3.1, RFC 8200 8.1). Look
             /// for a bad link or a device that rewrites packets.
-            BadChecksum => drop "bad tcp checksum",
+            BadChecksum => warn "bad tcp checksum",
             /// A TCP reset came for a connection that this router does not have. It is never answered (RFC 9293
             /// 3.10.7.1), so nothing is wrong here.
             AboutReset => end "no TCP reset about a reset",
@@ -68,7 +68,7 @@ mod edge6 {
             OnLink => next "ip6-glean",
             /// A TCP segment came to a link-local address of this router from beyond its link. The reset would have to leave
             /// the link, which no packet from such an address may (RFC 4291 2.5.6): use another address.
-            BeyondLink => drop "TCP reset from a link-local address would leave its link",
+            BeyondLink => warn "TCP reset from a link-local address would leave its link",
         }
     }
 }

@@ -20,13 +20,13 @@ graph::edges! {
     pub enum Edge {
         Unclaimed => next "ip4-punt",
         /// A datagram to this router is shorter than a UDP header. The sender is at fault (RFC 768).
-        Truncated => drop "udp header truncated",
+        Truncated => warn "udp header truncated",
         /// The length in the UDP header of a datagram to this router is below 8 or beyond the IPv4 packet. The
         /// sender is at fault (RFC 768).
-        BadLength => drop "inconsistent udp/ip lengths",
+        BadLength => warn "inconsistent udp/ip lengths",
         /// A datagram to this router was altered on its way: its UDP checksum is wrong (RFC 1122 4.1.3.4).
         /// Look for a bad link or a device that rewrites packets.
-        BadChecksum => drop "bad udp checksum",
+        BadChecksum => warn "bad udp checksum",
     }
 }
 
@@ -38,16 +38,16 @@ mod edge6 {
             Unclaimed => next "ip6-punt",
             /// A datagram to this router is shorter than a UDP header, or its extension headers push that out of the packet's
             /// first buffer. The sender is at fault (RFC 768).
-            Truncated => drop "udp header truncated",
+            Truncated => warn "udp header truncated",
             /// The length in the UDP header of a datagram to this router is below 8 or beyond the IPv6 packet. The
             /// sender is at fault (RFC 768, RFC 8200 8.1).
-            BadLength => drop "inconsistent udp/ip lengths",
+            BadLength => warn "inconsistent udp/ip lengths",
             /// A datagram to this router was altered on its way: its UDP checksum is wrong (RFC 8200 8.1).
             /// Look for a bad link or a device that rewrites packets.
-            BadChecksum => drop "bad udp checksum",
+            BadChecksum => warn "bad udp checksum",
             /// A datagram to this router has no checksum, which IPv6 asks for: nothing else guards its addresses (RFC 8200
             /// 8.1). The sender is at fault.
-            NoChecksum => drop "udp checksum is zero",
+            NoChecksum => warn "udp checksum is zero",
         }
     }
 }

@@ -19,18 +19,18 @@ graph::edges! {
         /// Somebody says to which groups it listens (RFC 3810 5.2). Normal.
         Report => end "multicast listener reports received",
         /// The hop limit is not 1 (RFC 3810 5): an attack from afar, or a broken sender.
-        HopLimit => drop "multicast listener message from beyond the link",
+        HopLimit => warn "multicast listener message from beyond the link",
         /// There is no router alert in front of it (RFC 3810 5.1.14, 5.2.13). A broken or hostile sender.
-        NoAlert => drop "multicast listener message without router alert",
+        NoAlert => warn "multicast listener message without router alert",
         /// The source is no link-local address (RFC 3810 5.1.14); a report may come from who has none yet (RFC 3590). A broken or
         /// hostile sender.
-        Source => drop "multicast listener message is not of a link-local address",
+        Source => warn "multicast listener message is not of a link-local address",
         /// Shorter than it says or its kind needs. A broken or hostile sender.
-        Truncated => drop "multicast listener message too short",
+        Truncated => warn "multicast listener message too short",
         /// What should be a group is none. A broken or hostile sender.
-        NoGroup => drop "multicast listener message about no group",
+        NoGroup => warn "multicast listener message about no group",
         /// More queries, or groups in reports, than 500 a second on one interface: a flood, or a link with very many listeners.
-        Limited => drop "multicast listener messages limited by rate",
+        Limited => warn "multicast listener messages limited by rate",
         /// The control thread has more to do than it can take in; what was told is told again when it is asked for.
         ControlBusy => drop "control is busy, not learned",
     }

@@ -28,9 +28,9 @@ graph::edges! {
         Input => next "ip4-input",
         /// Behind the last label is no IPv4 header that is as it should be: version, lengths or checksum (RFC 1812 5.2.2). The
         /// router where the packet was labelled, or one on the way, is at fault, or the label is another's.
-        Unsound => drop "ip4 header behind the label is unsound",
+        Unsound => warn "ip4 header behind the label is unsound",
         /// The packet behind the label is from or to an address that no host has (RFC 1812 5.3.7), or for a group.
-        NoHost => drop "ip4 address behind the label is no host's",
+        NoHost => warn "ip4 address behind the label is no host's",
     }
 }
 
@@ -44,9 +44,9 @@ mod edge6 {
             Input => next "ip6-input",
             /// Behind the last label is no IPv6 header that is as it should be: version or length (RFC 8200 3). The router where
             /// the packet was labelled, or one on the way, is at fault, or the label is another's.
-            Unsound => drop "ip6 header behind the label is unsound",
+            Unsound => warn "ip6 header behind the label is unsound",
             /// The packet behind the label is from or to an address that is no host's, or of one link only (RFC 4291 2.5).
-            NoHost => drop "ip6 address behind the label is no host's",
+            NoHost => warn "ip6 address behind the label is no host's",
         }
     }
 }

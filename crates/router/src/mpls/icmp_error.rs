@@ -13,7 +13,7 @@ use crate::icmp6::error as icmp6;
 use crate::interface::SharedFacts;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::rate::TokenBucket;
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Vector, flag};
+use graph::{Context, Map, NodeSpec, Row, Vector, flag};
 use wire::icmpv4::Type;
 use wire::icmpv6;
 use wire::ipv4::{self, Protocol};
@@ -25,48 +25,43 @@ use wire::mpls::{
 graph::edges! {
     pub enum Edge {
         Lookup => next "mpls-lookup",
+        /// A label's time to live was used up (RFC 3032 2.4.2) and the sender of its packet told along the path:
+        /// traceroute, or a loop.
+        TimeExceeded => note "ICMP time exceeded sent",
+        /// A packet too long for its way out with its labels, that must not be cut; the sender was told the length that
+        /// fits (RFC 3032 3.4).
+        FragmentationNeeded => note "ICMP fragmentation needed sent",
+        /// As `ICMP time exceeded sent`, of IPv6.
+        HopLimitExceeded => note "ICMPv6 hop limit exceeded sent",
+        /// As `ICMP fragmentation needed sent`, of IPv6.
+        PacketTooBig => note "ICMPv6 packet too big sent",
         /// A labelled packet went no further, its time to live used up or too long for its way, and is no IP packet, or none
         /// that is sound: there is nobody to tell.
-        NotIp => drop "mpls packet without a sender goes no further",
+        NotIp => warn "mpls packet without a sender goes no further",
         /// A labelled IPv4 packet is too long for its way out with its labels, and its sender allows that it be cut. That is
         /// done where packets get their labels, and not on the way (RFC 3032 3.4): the links of the path must carry what its
         /// ingress sends and its labels.
         TooLong => drop "mpls packet too long for its way out",
         /// A labelled packet went no further, and is an ICMP error, a later fragment, or one whose source is no single host:
         /// nobody is told (RFC 1812 4.3.2.7, RFC 4443 2.4 (e)).
-        Untold => end "no ICMP error about such a labelled packet",
+        Untold => note "no ICMP error about such a labelled packet",
         /// More packets went no further than senders are told of (RFC 1812 4.3.2.8; `set ip icmp error-rate`).
-        RateLimited => end "ICMP errors limited by rate",
+        RateLimited => warn "ICMP errors limited by rate",
         /// No interface that is up has an address to send an ICMP error from: `set interface ip address`.
         NoAddress => drop "no address to send an ICMP error from",
     }
 }
 
-const fn sent(name: &'static str, meaning: &'static str) -> CounterSpec {
-    CounterSpec(name, Severity::Info, meaning)
-}
-
-const COUNTERS: &[CounterSpec] = &[
-    sent(
-        "ICMP time exceeded sent",
-        "A label's time to live was used up (RFC 3032 2.4.2) and the sender of its packet told along the path: traceroute, or a \
-         loop.",
-    ),
-    sent(
-        "ICMP fragmentation needed sent",
-        "A packet too long for its way out with its labels, that must not be cut; the sender was told the length that fits \
-         (RFC 3032 3.4).",
-    ),
-    sent("ICMPv6 hop limit exceeded sent", "As `ICMP time exceeded sent`, of IPv6."),
-    sent("ICMPv6 packet too big sent", "As `ICMP fragmentation needed sent`, of IPv6."),
-];
+/// Why the original is dropped: by family, and by whether it was too long.
+const SENT: [[Edge; 2]; 2] =
+    [[Edge::TimeExceeded, Edge::FragmentationNeeded], [Edge::HopLimitExceeded, Edge::PacketTooBig]];
 
 /// Labels that are looked past: more are no stack of anybody's.
 const MAX_LABELS: usize = 16;
 const TTL: u8 = 255;
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "mpls-icmp-error".into(), edges: Edge::EDGES, counters: COUNTERS, trace: trace_mpls }
+    NodeSpec { name: "mpls-icmp-error".into(), edges: Edge::EDGES, counters: &[], trace: trace_mpls }
 }
 
 pub struct MplsIcmpError {
@@ -130,7 +125,7 @@ impl MplsIcmpError {
         if !self.bucket.take(policy.limit, cx.now) {
             return Edge::RateLimited;
         }
-        cx.count(2 * usize::from(packet.is_ip6) + usize::from(is_too_long), 1);
+        cx.drop_original(row, SENT[usize::from(packet.is_ip6)][usize::from(is_too_long)].into());
         self.next_id = self.next_id.wrapping_add(1);
         write(cx, row, &packet, &message, self.next_id);
         Edge::Lookup

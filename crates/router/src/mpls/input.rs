@@ -17,12 +17,12 @@ graph::edges! {
         Lookup => next "mpls-lookup",
         /// The interface takes no labelled packets: `set interface mpls NAME enable`. Else a neighbour sends labels to where
         /// nobody gave it any.
-        NotEnabled => drop "mpls not enabled",
+        NotEnabled => warn "mpls not enabled",
         /// The frame ends before its first label does (RFC 3032 2.1): it was cut, or its sender is at fault.
-        TooShort => drop "mpls label stack cut short",
+        TooShort => warn "mpls label stack cut short",
         /// A labelled packet in a frame for many. Labels are given by one router to one neighbour (RFC 3031 3.1), who sends
         /// frames to that router.
-        Group => drop "mpls in a group-addressed frame",
+        Group => note "mpls in a group-addressed frame",
         /// The sender asked its virtual NIC to cut the packet or to finish a checksum, which behind labels cannot be: a broken
         /// or hostile guest or host driver.
         Malformed => drop "offload request makes no sense",

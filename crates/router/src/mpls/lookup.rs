@@ -31,14 +31,14 @@ graph::edges! {
         /// Nobody said where this label leads, or none of its paths works at present: `show mpls fib LABEL`. Its neighbour
         /// sends what this router did not give it, or the label lies above others while only `eos` was said, or the other
         /// way round (RFC 3031 3.18).
-        Unknown => drop "mpls label leads nowhere",
+        Unknown => warn "mpls label leads nowhere",
         /// A packet whose label says `drop`. `show mpls fib LABEL` names it.
-        Drop => drop "blackholed packets",
+        Drop => note "blackholed packets",
         /// The label asks each router on the way to look at the packet (RFC 3032 2.1, router alert). Nothing here does.
-        RouterAlert => drop "mpls router alert label",
+        RouterAlert => warn "mpls router alert label",
         /// The top label was taken off to look at the next one, but the packet ends before that does, or the last label said
         /// that it was not the last (RFC 3032 2.1).
-        CutShort => drop "mpls label stack cut short",
+        CutShort => warn "mpls label stack cut short",
         /// Labels sent a packet from table to table, and after four of them it was still not done: most likely they form a
         /// circle. `show mpls fib` names the path of each.
         TooMany => drop "too many labels in a row",

@@ -26,7 +26,7 @@ graph::edges! {
 
 const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "mpls packets too big",
-    Severity::Error,
+    Severity::Warning,
     "A packet with its labels is longer than the MTU of its way out (RFC 3032 3.4). Its sender is told what fits, if the packet \
      is IP and must not be cut; else it is dropped. The links of a label switched path must carry what its ingress sends and \
      its labels: `set interface mtu` there.",

@@ -47,33 +47,33 @@ graph::edges! {
         /// A router tells a host of a better one (RFC 4861 8): this is no host.
         Redirect => end "redirect to a router is not heeded",
         /// A router advertisement that comes from no link-local address (RFC 4861 6.1.2). A broken or hostile sender.
-        RouterSource => drop "router advertisement is not of a link-local address",
+        RouterSource => warn "router advertisement is not of a link-local address",
         /// More questions or advertisements of routers than ten a second on one interface: a flood.
-        RouterLimited => drop "router discovery limited by rate",
+        RouterLimited => warn "router discovery limited by rate",
         /// The hop limit is not 255: a router has passed the message on, or it was sent from afar (RFC 4861 7.1). An attack,
         /// or a broken sender.
-        HopLimit => drop "neighbor discovery from beyond the link",
+        HopLimit => warn "neighbor discovery from beyond the link",
         /// The message came with a fragment header, as filters are passed by unseen (RFC 6980 5). An attack: no such message
         /// is long enough to need one.
-        Fragment => drop "neighbor discovery in a fragment",
+        Fragment => warn "neighbor discovery in a fragment",
         /// The code is not 0 (RFC 4861 7.1). A broken sender.
-        Code => drop "neighbor discovery code is not 0",
+        Code => warn "neighbor discovery code is not 0",
         /// Shorter than its kind needs (RFC 4861 7.1). A broken or hostile sender.
-        Truncated => drop "neighbor discovery message too short",
+        Truncated => warn "neighbor discovery message too short",
         /// An option goes beyond the message, or has the length 0 (RFC 4861 4.6). A broken or hostile sender.
-        BadOption => drop "neighbor discovery option is malformed",
+        BadOption => warn "neighbor discovery option is malformed",
         /// The target is a group, which nobody has (RFC 4861 7.1).
-        GroupTarget => drop "neighbor discovery target is a group",
+        GroupTarget => warn "neighbor discovery target is a group",
         /// Who has no address asks, but tells an Ethernet address (RFC 4861 6.1.1, 7.1.1), or asks another group than the target's.
-        BadProbe => drop "solicitation from nobody is malformed",
+        BadProbe => warn "solicitation from nobody is malformed",
         /// An advertisement to a group says that it is an answer (RFC 4861 7.1.2).
-        BadSolicited => drop "neighbor advertisement to a group is marked solicited",
+        BadSolicited => warn "neighbor advertisement to a group is marked solicited",
         /// The Ethernet address that is told, or from which a question came that tells none, is a group's or zero: nobody
         /// could be answered there.
-        BadLinkAddress => drop "neighbor discovery link address is no station's",
+        BadLinkAddress => warn "neighbor discovery link address is no station's",
         /// The sender's address is on none of this interface's networks: a wrong prefix on one side, or two networks on one
         /// wire.
-        ForeignSender => drop "neighbor discovery sender is not on link",
+        ForeignSender => warn "neighbor discovery sender is not on link",
         /// Another station says that it has an address of this router's, or is about to take one that this router is about to
         /// take: two stations have the same address. The log names it.
         OurAddress => drop "neighbor has an address of ours",
@@ -83,18 +83,18 @@ graph::edges! {
         /// answer of a proxy or of an anycast address.
         DoesNotOverride => end "neighbor advertisement does not override",
         /// An answer does not tell the Ethernet address that was asked for (RFC 4861 7.2.5).
-        NoLinkAddress => drop "neighbor advertisement without a link address",
+        NoLinkAddress => warn "neighbor advertisement without a link address",
         /// The sender is a static neighbour here, with another Ethernet address. The operator's is kept: correct it, or
         /// look for who claims the address.
         ContradictsStatic => drop "contradicts a static neighbor",
         /// More solicitations than `set ip6 nd rate replies` allows a second on one interface. The askers ask again.
-        RepliesLimited => drop "neighbor advertisements limited by rate",
+        RepliesLimited => warn "neighbor advertisements limited by rate",
         /// More news than `set ip6 nd rate learning` allows a second on one interface: a flood, or a very large network.
-        LearningLimited => drop "neighbor learning limited by rate",
+        LearningLimited => warn "neighbor learning limited by rate",
         /// The control thread has more to do than it can take in; what was told is lost, and told again when asked.
         ControlBusy => drop "control is busy, not learned",
         /// The interface was deleted while the message was on its way. A few at that moment are normal.
-        NoInterface => drop "interface is gone",
+        NoInterface => note "interface is gone",
     }
 }
 

@@ -34,21 +34,21 @@ graph::edges! {
         IcmpError => next "ip4-icmp-error",
         /// Enough packets wait for this neighbour, which has not answered yet (RFC 1122 2.3.2.2 asks to keep one). Is
         /// it there? `show ip neighbors` shows it with the flag P.
-        QueueFull => drop "hold queue full",
+        QueueFull => warn "hold queue full",
         /// Too many packets from one source, or to one interface, wait for neighbours that have not answered yet:
         /// somebody scans a network of absent hosts.
-        TooMany => drop "too many packets wait for neighbours",
+        TooMany => warn "too many packets wait for neighbours",
         /// Neighbours were to be asked for faster than `set arp rate requests` allows on an interface, or than a quarter
         /// of that for one source: somebody scans, or the network is very large.
-        Throttled => drop "ARP requests throttled",
+        Throttled => warn "ARP requests throttled",
         /// This neighbour did not answer a few seconds ago, and was not asked again; too many senders were told already.
-        Silent => drop "neighbour did not answer lately",
+        Silent => warn "neighbour did not answer lately",
         /// The control thread has more to do than it can take in: the neighbour was not asked for.
         ControlBusy => drop "control is busy, not asked",
         Label => next "mpls-lookup",
         /// The next hop of a label switched path does not answer. Its packets' senders, who may be anybody's, are not told.
         /// `show ip neighbors`.
-        LabelRefused => drop "next hop of a label did not answer",
+        LabelRefused => warn "next hop of a label did not answer",
         OtherLookup => next "ip6-lookup",
         OtherIcmpError => next "ip6-icmp-error",
     }
@@ -62,21 +62,21 @@ mod edge6 {
             IcmpError => next "ip6-icmp-error",
             /// Enough packets wait for this neighbour, which has not answered yet (RFC 4861 7.2.2 asks to keep some). Is it
             /// there? `show ip6 neighbors` shows it with the flag P.
-            QueueFull => drop "hold queue full",
+            QueueFull => warn "hold queue full",
             /// Too many packets from one source, or to one interface, wait for neighbours that have not answered yet:
             /// somebody scans a network of absent hosts (RFC 6583).
-            TooMany => drop "too many packets wait for neighbours",
+            TooMany => warn "too many packets wait for neighbours",
             /// Neighbours were to be asked for faster than `set ip6 nd rate requests` allows on an interface, or than
             /// a quarter of that for one source: somebody scans, or the network is very large (RFC 6583).
-            Throttled => drop "neighbor solicitations throttled",
+            Throttled => warn "neighbor solicitations throttled",
             /// This neighbour did not answer a few seconds ago, and was not asked again; too many senders were told already.
-            Silent => drop "neighbour did not answer lately",
+            Silent => warn "neighbour did not answer lately",
             /// The control thread has more to do than it can take in: the neighbour was not asked for.
             ControlBusy => drop "control is busy, not asked",
             Label => next "mpls-lookup",
             /// The next hop of a label switched path does not answer. Its packets' senders, who may be anybody's, are not told.
             /// `show ip6 neighbors`.
-            LabelRefused => drop "next hop of a label did not answer",
+            LabelRefused => warn "next hop of a label did not answer",
             OtherLookup => next "ip4-lookup",
             OtherIcmpError => next "ip4-icmp-error",
             OnLink => next "ip6-glean",
@@ -380,6 +380,9 @@ impl Expand for Resolve {
             };
             let key = NeighbourKey::new(graph::InterfaceIndex(object.interface()), next_hop);
             let to = self.hold(x.cx, key, &mut row);
+            if to == edge::TAKEN {
+                x.note_held(&row);
+            }
             vector.set_scratch(i, row.scratch);
             vector.set_edge(i, to);
         }

@@ -22,12 +22,12 @@ graph::edges! {
         IcmpError => next "ip4-icmp-error",
         /// A packet took a route `via punt`, but no interface leads to the host (`ip punt redirect`), or the one that
         /// does is down.
-        NoHost => drop "punted, but no host interface takes it",
+        NoHost => note "punted, but no host interface takes it",
         /// The host sent a packet that takes a route `via punt`: it would go back to the host. Look for a route of the
         /// host's that leads to this router and should not.
-        CameBack => drop "punted packet came back from the host",
+        CameBack => warn "punted packet came back from the host",
         /// More packets for the host came than `set ip punt rate` allows.
-        RateLimited => drop "punted packets limited by rate",
+        RateLimited => warn "punted packets limited by rate",
         /// A message that asks this router for nothing that it does, such as a timestamp request or an answer to
         /// nobody's ping, and no host to take it. Normal.
         Unhandled => end "ICMP type not handled",
@@ -43,12 +43,12 @@ mod edge6 {
             IcmpError => next "ip6-icmp-error",
             /// A packet took a route `via punt`, but no interface leads to the host (`ip6 punt redirect`), or the one that
             /// does is down.
-            NoHost => drop "punted, but no host interface takes it",
+            NoHost => note "punted, but no host interface takes it",
             /// The host sent a packet that takes a route `via punt`: it would go back to the host. Look for a route of the
             /// host's that leads to this router and should not.
-            CameBack => drop "punted packet came back from the host",
+            CameBack => warn "punted packet came back from the host",
             /// More packets for the host came than `set ip6 punt rate` allows.
-            RateLimited => drop "punted packets limited by rate",
+            RateLimited => warn "punted packets limited by rate",
             /// A message that asks this router for nothing, an answer or an error to nobody's request, and no host to take
             /// it. Normal.
             Unhandled => end "ICMPv6 message that asks for nothing",

@@ -27,34 +27,34 @@ graph::edges! {
         Duplicate => end "duplicate fragments",
         /// A fragment covers bytes that another one brought, and not as its exact copy: no sender does so but to get
         /// something past a filter. Its whole datagram was discarded (RFC 5722 section 4, RFC 8900 section 4.6).
-        Overlap => drop "overlapping fragments",
+        Overlap => warn "overlapping fragments",
         /// Two fragments say differently where their datagram ends, or one lies beyond its end: an attack, or a sender
         /// that uses one identification twice too soon (RFC 6864). The whole datagram was discarded.
-        Conflict => drop "last fragments disagree",
+        Conflict => warn "last fragments disagree",
         /// One fragment met congestion on its way, another is of a sender that does not react to such marks: no
         /// sender mixes the two. The whole datagram was discarded (RFC 3168 5.3).
-        Marks => drop "fragments disagree on congestion",
+        Marks => warn "fragments disagree on congestion",
         /// A datagram came in more fragments than `set ip4-full-reassembly max-reassembly-length` allows, and was
         /// discarded.
-        TooMany => drop "fragment chain too long",
+        TooMany => warn "fragment chain too long",
         /// A fragment of a datagram that was discarded before, which is remembered until its time would have been up.
-        Discarded => drop "fragment of a discarded datagram",
+        Discarded => warn "fragment of a discarded datagram",
         /// All fragments came, but with the header the datagram is longer than 65535 bytes (RFC 791): an attack.
-        TooLong => drop "reassembled datagram beyond 65535 bytes",
+        TooLong => warn "reassembled datagram beyond 65535 bytes",
         /// Not a fragment that could belong anywhere: no data, a length that is no multiple of 8 with more to follow, an
         /// end beyond 65535 bytes (RFC 791 section 3.2), or a request of a device to finish its checksum.
-        Malformed => drop "malformed packets",
+        Malformed => warn "malformed packets",
         /// There was no free buffer for a fragment's data (`show buffers`): more `buffers-per-numa` in startup.conf.
         NoBuffer => drop "out of buffers",
         /// The oldest datagram in progress was given up for a newer one: `set ip4-full-reassembly` limits their number
         /// and buffers. Either much is in progress, or somebody sends fragments that never become whole.
-        Limit => drop "drops due to concurrent reassemblies limit",
+        Limit => warn "drops due to concurrent reassemblies limit",
         /// One source had more datagrams in progress, or more buffers, than its share, and its own oldest was given up:
         /// `set ip4-full-reassembly max-per-source`. Others are not hurt.
-        SourceLimit => drop "drops due to reassemblies limit of one source",
+        SourceLimit => warn "drops due to reassemblies limit of one source",
         /// Not all fragments of a datagram came in time, and the first, which alone could be told of, did not: `set
         /// ip4-full-reassembly timeout`. Fragments are lost on the way to this router.
-        Timeout => drop "fragments dropped due to reassembly timeout",
+        Timeout => warn "fragments dropped due to reassembly timeout",
     }
 }
 
@@ -68,36 +68,36 @@ pub mod edge6 {
             Duplicate => end "duplicate fragments",
             /// A fragment covers bytes that another one brought, and not as its exact copy: no sender does so but to get
             /// something past a filter. Its whole datagram was discarded (RFC 8200 4.5, RFC 5722).
-            Overlap => drop "overlapping fragments",
+            Overlap => warn "overlapping fragments",
             /// Two fragments say differently where their datagram ends, or one lies beyond its end: an attack, or a sender
             /// that uses one identification twice too soon (RFC 7739). The whole datagram was discarded.
-            Conflict => drop "last fragments disagree",
+            Conflict => warn "last fragments disagree",
             /// One fragment met congestion on its way, another is of a sender that does not react to such marks: no
             /// sender mixes the two. The whole datagram was discarded (RFC 3168 5.3).
-            Marks => drop "fragments disagree on congestion",
+            Marks => warn "fragments disagree on congestion",
             /// A datagram came in more fragments than `set ip6-full-reassembly max-reassembly-length` allows, and was
             /// discarded.
-            TooMany => drop "fragment chain too long",
+            TooMany => warn "fragment chain too long",
             /// A fragment of a datagram that was discarded before, which is remembered until its time would have been up.
-            Discarded => drop "fragment of a discarded datagram",
+            Discarded => warn "fragment of a discarded datagram",
             /// All fragments came, but with its headers the datagram is longer than 65535 bytes. RFC 8200 allows 40 more, for
             /// which no packet has room here.
-            TooLong => drop "reassembled datagram beyond 65535 bytes",
+            TooLong => warn "reassembled datagram beyond 65535 bytes",
             /// Not a fragment that could belong anywhere: it has no data, or a request of a device to finish its checksum.
-            Malformed => drop "malformed packets",
+            Malformed => warn "malformed packets",
             /// There was no free buffer for a fragment's data (`show buffers`): more `buffers-per-numa` in startup.conf.
             NoBuffer => drop "out of buffers",
             /// The oldest datagram in progress was given up for a newer one: `set ip6-full-reassembly` limits their number
             /// and buffers. Either much is in progress, or somebody sends fragments that never become whole.
-            Limit => drop "drops due to concurrent reassemblies limit",
+            Limit => warn "drops due to concurrent reassemblies limit",
             /// One source, by which a network of 64 bits is meant, had more datagrams in progress, or more buffers, than its
             /// share, and its own oldest was given up: `set ip6-full-reassembly max-per-source`. Others are not hurt.
-            SourceLimit => drop "drops due to reassemblies limit of one source",
+            SourceLimit => warn "drops due to reassemblies limit of one source",
             /// Not all fragments of a datagram came in time, and the first, which alone could be told of, did not: `set
             /// ip6-full-reassembly timeout`. Fragments are lost on the way to this router.
-            Timeout => drop "fragments dropped due to reassembly timeout",
+            Timeout => warn "fragments dropped due to reassembly timeout",
             /// The extension headers before the fragment header have more than 80 bytes: nobody needs so many there.
-            Headers => drop "headers before the fragment header too long",
+            Headers => warn "headers before the fragment header too long",
         }
     }
 }
@@ -138,13 +138,13 @@ const COUNTERS6: &[CounterSpec] = &[
     ),
     CounterSpec(
         "fragment length is no multiple of 8",
-        Severity::Error,
+        Severity::Warning,
         "More fragments shall follow, but the data of this one is no multiple of 8 bytes, so that none can follow without a \
          gap. Its sender is told (RFC 8200 4.5).",
     ),
     CounterSpec(
         "fragment ends beyond 65535 bytes",
-        Severity::Error,
+        Severity::Warning,
         "The datagram would be longer than its payload length can say: an attack. The sender is told (RFC 8200 4.5).",
     ),
 ];

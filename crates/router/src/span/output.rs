@@ -12,7 +12,7 @@ graph::edges! {
     /// Edges to tx nodes and to listeners' outputs follow this.
     pub enum Edge {
         /// The packet's interface was deleted while the packet was on its way out. A few at that moment are normal.
-        Gone => drop "no such interface",
+        Gone => note "no such interface",
     }
 }
 

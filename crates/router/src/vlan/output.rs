@@ -12,7 +12,7 @@ graph::edges! {
     pub enum Edge {
         /// A packet was to leave by a sub-interface that was set down a moment ago, or whose parent was. Set it up
         /// (`set interface state`); routes through it come back by themselves.
-        Down => drop "interface is down",
+        Down => warn "interface is down",
     }
 }
 

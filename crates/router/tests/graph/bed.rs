@@ -422,12 +422,15 @@ impl Bed {
 
     /// Does something that waits for the worker, which for that time has a thread of its own.
     pub fn while_the_worker_runs<T>(&mut self, act: impl FnOnce(&mut Router) -> T) -> T {
-        let Bed { router, worker, .. } = self;
+        let Bed { router, worker, others, .. } = self;
         let answered = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !answered.load(Ordering::Relaxed) {
                     worker.round();
+                    others.iter_mut().for_each(|other| {
+                        other.round();
+                    });
                     std::thread::yield_now();
                 }
             });

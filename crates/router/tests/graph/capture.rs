@@ -266,6 +266,34 @@ fn what_the_router_made_and_lost_before_it_had_a_frame_is_raw_ip() {
 }
 
 #[test]
+fn what_is_answered_with_an_error_is_caught_as_it_came_with_the_reason() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.command("ip route add 24.0.0.0/8 via prohibit").unwrap();
+    let file = Scratch::new("answered.pcap");
+    bed.command(&format!("pcap trace drop intfc e0 file {}", file.0.display())).unwrap();
+    let packets = [
+        (udp("10.0.1.2").ttl(1), "ICMP time exceeded sent"),
+        (udp("88.9.9.9"), "ICMP net unreachable sent"),
+        (udp("24.0.0.1"), "ICMP admin prohibited sent"),
+        (udp("10.0.0.1"), "ICMP port unreachable sent"),
+        // Of errors, too: they are lost, and nobody is told.
+        (Packet::new("10.0.0.2", "88.9.9.9", ICMP, &icmp(3, 1, 0, &[0; 28])), "no ICMP error about an ICMP error"),
+    ];
+    let expected: Vec<_> = packets
+        .iter()
+        .map(|(packet, reason)| {
+            let frame = e0.receive_packet(packet);
+            bed.run();
+            (frame, Some(format!("ip4-icmp-error: {reason}")))
+        })
+        .collect();
+    bed.ask("pcap trace off").unwrap();
+    let caught: Vec<_> = file.read().into_iter().map(|caught| (caught.bytes, caught.comment)).collect();
+    assert_eq!(caught, expected);
+    assert_eq!(bed.counters(&e0)[5], 5, "all of them are drops of e0");
+}
+
+#[test]
 fn an_interface_may_go_while_a_capture_runs() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let file = Scratch::new("gone.pcap");

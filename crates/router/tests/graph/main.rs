@@ -3,6 +3,7 @@
 //! out. One binary, so that all tests share one bed.
 
 mod accounting;
+mod answered;
 mod arp;
 mod bed;
 mod bed6;

@@ -247,9 +247,9 @@ fn packets_that_waited_leave_a_record_in_their_trace() {
     bed.run();
     (0..=REQUESTS).for_each(|_| bed.advance(SECOND));
     let trace = bed.ask("show trace").unwrap();
-    // Once when it went on, and once when it was refused.
+    // Each when it began to wait, and when it went on or was refused.
     let records = trace.lines().filter(|line| line.contains(": ip4-arp")).count();
-    assert_eq!(records, 2, "{trace}");
+    assert_eq!(records, 4, "{trace}");
     assert!(trace.contains(": ip4-icmp-error"), "{trace}");
 }
 

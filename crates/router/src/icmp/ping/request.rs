@@ -33,7 +33,7 @@ mod edge6 {
             OnLink => next "ip6-glean",
             Local => next "ip6-local",
             /// The interface by which `ping` was to reach a link-local address takes no part in IPv6 any more, or is gone.
-            BeyondLink => drop "echo request has no link to go onto",
+            BeyondLink => note "echo request has no link to go onto",
         }
     }
 }
