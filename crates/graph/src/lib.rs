@@ -6,6 +6,7 @@
 //! [`counter`], [`trace`], [`capture`] and [`time`]. The graph knows no protocol.
 #![deny(unsafe_code)]
 
+mod books;
 pub mod buffer;
 pub mod capture;
 pub mod counter;

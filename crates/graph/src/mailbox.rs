@@ -11,6 +11,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What control asks of a worker.
@@ -21,6 +22,8 @@ pub(crate) enum Message {
     Connect(NodeIndex, EdgeIndex, Target),
     /// The topological order of all nodes.
     Order(Vec<NodeIndex>),
+    /// A node comes behind all others.
+    Last(NodeIndex),
     Remove(NodeIndex),
     Call(Box<dyn FnOnce(&mut Core) + Send>),
     Stop,
@@ -33,6 +36,8 @@ pub(crate) struct Mailbox {
     doorbell: Doorbell,
     /// What wakes the worker.
     bell: OwnedFd,
+    /// Nobody will ever take anything out.
+    is_closed: AtomicBool,
 }
 
 impl Mailbox {
@@ -43,10 +48,20 @@ impl Mailbox {
             receiver,
             doorbell: Doorbell::default(),
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            is_closed: AtomicBool::new(false),
         })
     }
 
+    /// What is posted from now on goes nowhere: there is no worker, and will be none.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        drop(self.take());
+    }
+
     pub fn post(&self, message: Message) {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return;
+        }
         // The mailbox holds both ends, so the channel cannot be closed.
         let _ = self.sender.send(message);
         if self.doorbell.has_mail_now() {

@@ -2,6 +2,7 @@
 //! the workers as messages; no worker is ever stopped for them.
 
 use crate::NodeIndex;
+use crate::books::{EdgeBook, Ranks};
 use crate::buffer::{Buffers, Pool};
 use crate::counter::CounterTable;
 use crate::janitor::Janitor;
@@ -15,7 +16,7 @@ use crate::worker::{
 };
 use crossbeam_channel::RecvTimeoutError;
 use rcu::Domain;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -153,7 +154,13 @@ pub struct Graph {
     pub(crate) counters: SharedCounters,
     nodes: Vec<Option<NodeInfo>>,
     by_name: HashMap<String, NodeIndex>,
+    /// Places in `nodes` that nobody has.
+    free: BTreeSet<usize>,
+    edges: EdgeBook,
+    ranks: Ranks,
     errors: Vec<ErrorInfo>,
+    /// Where the errors of a node are.
+    errors_by_node: HashMap<String, Vec<usize>>,
     /// Counts registrations.
     generations: u32,
     janitor: Janitor,
@@ -185,6 +192,10 @@ impl Graph {
             counters,
             nodes: Vec::new(),
             by_name: HashMap::new(),
+            free: BTreeSet::new(),
+            edges: EdgeBook::default(),
+            ranks: Ranks::default(),
+            errors_by_node: HashMap::new(),
             errors: DISPATCHER_ERRORS.iter().filter_map(|edge| ErrorInfo::of_edge("dispatcher", edge)).collect(),
             generations: 0,
             janitor: Janitor::default(),
@@ -229,6 +240,11 @@ impl Graph {
         &self.counters
     }
 
+    /// Nobody works here, ever: the graph is a plan, and what is posted to workers goes nowhere.
+    pub fn has_no_workers(&self) {
+        self.mailboxes.iter().for_each(|mailbox| mailbox.close());
+    }
+
     fn post(&self, mut message: impl FnMut(usize) -> Message) {
         for (thread, mailbox) in self.mailboxes.iter().enumerate() {
             mailbox.post(message(thread));
@@ -265,7 +281,7 @@ impl Graph {
         if self.by_name.contains_key(&spec.name) {
             return Err(GraphError::NameTaken(spec.name));
         }
-        let slot = self.nodes.iter().position(Option::is_none).unwrap_or(self.nodes.len());
+        let slot = self.free.first().copied().unwrap_or(self.nodes.len());
         if slot >= MAX_NODES {
             return Err(GraphError::TooMany("nodes", MAX_NODES));
         }
@@ -276,8 +292,8 @@ impl Graph {
         let index = NodeIndex(slot as u32);
         let counter_base = self.errors_of(&spec);
         let mut error = (counter_base + spec.counters.len()) as u32;
-        let (edges, targets) = spec.edges.iter().map(|edge| self.resolve(edge, &mut error)).unzip();
-        let targets: Vec<Target> = targets;
+        let (edges, targets): (Vec<EdgeInfo>, Vec<Target>) =
+            spec.edges.iter().map(|edge| self.resolve(edge, &mut error)).unzip();
         let name: Arc<str> = spec.name.as_str().into();
         let mut kind = "";
         self.generations = self.generations.wrapping_add(1);
@@ -295,15 +311,28 @@ impl Graph {
             self.mailboxes[thread].post(Message::AddElsewhere(index, place));
         }
         self.counters.nodes.clear([slot]);
+        for (edge, info) in (0..).zip(&edges) {
+            match info.node {
+                Some(to) => self.edges.lead((index, edge), to),
+                None if info.is_drop => {}
+                None => self.edges.wait((index, edge), &info.to),
+            }
+        }
+        let leads_on = edges.iter().any(|edge| edge.node.is_some());
         let info = NodeInfo { index, name: spec.name.clone(), kind, edges, trace: spec.trace, generation };
         if slot == self.nodes.len() {
             self.nodes.push(Some(info));
         } else {
             self.nodes[slot] = Some(info);
+            self.free.remove(&slot);
         }
         self.by_name.insert(spec.name.clone(), index);
-        self.connect_waiting(&spec.name, index);
-        self.send_order();
+        // Workers put a new node last, as is right for one that leads nowhere yet.
+        self.ranks.put_last(index);
+        let leads_on = self.connect_waiting(&spec.name, index) || leads_on;
+        if leads_on {
+            self.send_order();
+        }
         Ok(index)
     }
 
@@ -314,7 +343,11 @@ impl Graph {
         let same = |known: &[ErrorInfo]| {
             known.iter().zip(&wanted).all(|(known, wanted)| known.node == wanted.node && known.is_like(wanted))
         };
-        if wanted.is_empty() { Some(0) } else { self.errors.windows(wanted.len()).position(same) }
+        if wanted.is_empty() {
+            return Some(0);
+        }
+        let of_node = self.errors_by_node.get(&spec.name)?;
+        of_node.iter().copied().find(|at| self.errors.get(*at..at + wanted.len()).is_some_and(&same))
     }
 
     /// The number of a node's first error: its counters, then its drops.
@@ -322,6 +355,7 @@ impl Graph {
         self.known_errors(spec).unwrap_or_else(|| {
             let first = self.errors.len();
             self.errors.extend(counted_by(spec));
+            self.errors_by_node.entry(spec.name.clone()).or_default().extend(first..self.errors.len());
             first
         })
     }
@@ -346,20 +380,32 @@ impl Graph {
         }
     }
 
-    /// Edges that were waiting for a node of this name now lead to it.
-    fn connect_waiting(&mut self, name: &str, to: NodeIndex) {
-        let mut found = Vec::new();
-        for node in self.nodes.iter_mut().flatten() {
-            for (edge, info) in node.edges.iter_mut().enumerate() {
-                if !info.is_drop && info.node.is_none() && info.to == name {
-                    info.node = Some(to);
-                    found.push((node.index, edge as EdgeIndex));
-                }
-            }
-        }
-        for (from, edge) in found {
+    /// Edges that were waiting for a node of this name now lead to it; whether one of them led back until now.
+    fn connect_waiting(&mut self, name: &str, to: NodeIndex) -> bool {
+        let mut leads_back = false;
+        for (from, edge) in self.edges.waited(name) {
+            let node = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
+            let waits = |info: &&mut EdgeInfo| !info.is_drop && info.node.is_none() && info.to == name;
+            // Another may have its place by now.
+            let Some(info) = node.and_then(|node| node.edges.get_mut(edge as usize)).filter(waits) else { continue };
+            info.node = Some(to);
+            self.edges.lead((from, edge), to);
             self.post(|_| Message::Connect(from, edge, Target::Node(to)));
+            leads_back |= !self.ranks.is_before(from, to);
         }
+        leads_back
+    }
+
+    /// An edge is there: whoever it leads to comes behind who it comes from, if that can be.
+    fn order_edge(&mut self, from: NodeIndex, to: NodeIndex) {
+        if self.ranks.is_before(from, to) {
+            return;
+        }
+        if self.info(to).is_some_and(|node| node.edges.iter().all(|edge| edge.node.is_none())) {
+            self.ranks.put_last(to);
+            return self.post(|_| Message::Last(to));
+        }
+        self.send_order();
     }
 
     /// An edge from one node to another, new or the one that exists.
@@ -368,13 +414,13 @@ impl Graph {
     /// When `to` is unknown or `from` has too many edges.
     pub fn connect(&mut self, from: NodeIndex, to: &str) -> Result<EdgeIndex, GraphError> {
         let target = self.find(to)?;
-        let node = self.info(from).ok_or_else(|| GraphError::NoSuchNode(format!("#{}", from.0)))?;
-        if let Some(edge) = node.edges.iter().position(|edge| edge.node == Some(target)) {
-            return Ok(edge as EdgeIndex);
+        self.info(from).ok_or_else(|| GraphError::NoSuchNode(format!("#{}", from.0)))?;
+        if let Some(edge) = self.edges.between(from, target) {
+            return Ok(edge);
         }
         let place = self.add_edge(from, to, target)?;
         self.post(|_| Message::Connect(from, place, Target::Node(target)));
-        self.send_order();
+        self.order_edge(from, target);
         Ok(place)
     }
 
@@ -388,7 +434,7 @@ impl Graph {
         let edge = self.add_edge(from, to, target)?;
         let there = Target::There(target, Place { worker, generation });
         self.post(|thread| Message::Connect(from, edge, if thread == worker { Target::Node(target) } else { there }));
-        self.send_order();
+        self.order_edge(from, target);
         Ok(edge)
     }
 
@@ -397,8 +443,7 @@ impl Graph {
         let slot = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
         let node = slot.ok_or_else(|| GraphError::NoSuchNode(format!("#{}", from.0)))?;
         // The place of an edge whose node is gone is used again.
-        let gone = |edge: &EdgeInfo| edge.node.is_none() && !edge.is_drop && edge.to.is_empty();
-        let place = node.edges.iter().position(gone).unwrap_or(node.edges.len());
+        let place = self.edges.free_place(from).map_or(node.edges.len(), usize::from);
         if place >= edge::MAX {
             return Err(GraphError::TooMany("edges", edge::MAX));
         }
@@ -408,6 +453,7 @@ impl Graph {
         } else {
             node.edges[place] = info;
         }
+        self.edges.lead((from, place as EdgeIndex), target);
         Ok(place as EdgeIndex)
     }
 
@@ -417,17 +463,13 @@ impl Graph {
             return;
         };
         self.by_name.remove(&node.name);
-        let mut cut = Vec::new();
-        for node in self.nodes.iter_mut().flatten() {
-            for (edge, info) in node.edges.iter_mut().enumerate() {
-                if info.node == Some(index) {
-                    info.node = None;
-                    info.to.clear();
-                    cut.push((node.index, edge as EdgeIndex));
-                }
+        self.free.insert(index.0 as usize);
+        for (from, edge) in self.edges.remove(index, node.edges.iter().filter_map(|edge| edge.node)) {
+            let there = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
+            if let Some(info) = there.and_then(|node| node.edges.get_mut(edge as usize)) {
+                info.node = None;
+                info.to.clear();
             }
-        }
-        for (from, edge) in cut {
             self.post(|_| Message::Connect(from, edge, Target::Nowhere));
         }
         self.post(|_| Message::Remove(index));
@@ -446,14 +488,15 @@ impl Graph {
         let old = std::mem::replace(&mut node.name, name.into());
         self.by_name.remove(&old);
         self.by_name.insert(name.into(), index);
-        for edge in self.nodes.iter_mut().flatten().flat_map(|node| &mut node.edges) {
-            if edge.node == Some(index) {
+        for (from, edge) in self.edges.leading_to(index) {
+            let there = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
+            if let Some(edge) = there.and_then(|node| node.edges.get_mut(*edge as usize)) {
                 edge.to = name.into();
             }
         }
-        for error in self.errors.iter_mut().filter(|error| error.node == old) {
-            error.node = name.into();
-        }
+        let errors = self.errors_by_node.remove(&old).unwrap_or_default();
+        errors.iter().for_each(|at| self.errors[*at].node = name.into());
+        self.errors_by_node.entry(name.into()).or_default().extend(errors);
         self.call(|_| {
             let name = name.into();
             Box::new(move |core| core.rename(index, name))
@@ -496,6 +539,7 @@ impl Graph {
 
     fn send_order(&mut self) {
         let order = self.order();
+        self.ranks.put_all(&order);
         self.post(|_| Message::Order(order.clone()));
     }
 

@@ -204,7 +204,7 @@ mod tests {
         let status = ControlStatus::default();
         let start = Instant::now();
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
-        let mut does = |what: &'static str, milliseconds| {
+        let does = |what: &'static str, milliseconds| {
             status.begin(what.into(), at(0));
             status.piece_ends(at(milliseconds / 2));
             status.piece_begins(at(milliseconds / 2));

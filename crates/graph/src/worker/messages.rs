@@ -21,12 +21,16 @@ impl Core {
         self.deferred.extend(self.mailbox.take());
         while let Some(message) = self.deferred.pop_front() {
             match message {
-                Message::Call(call) => call(self),
+                Message::Call(call) => {
+                    self.rank_nodes();
+                    call(self);
+                }
                 Message::Remove(index) => self.remove(index),
                 Message::Stop => return false,
                 other => self.grow(other),
             }
         }
+        self.rank_nodes();
         self.publish();
         true
     }
@@ -43,6 +47,7 @@ impl Core {
                 other => self.deferred.push_back(other),
             }
         }
+        self.rank_nodes();
     }
 
     fn grow(&mut self, message: Message) {
@@ -61,7 +66,7 @@ impl Core {
                 let fired = Vec::new();
                 self.nodes[at] = Some(Node { behaviour, edges, counter_base, name, queue, fired, rank: 0, generation });
                 self.order.push(index);
-                self.rank_nodes();
+                self.is_unranked = true;
             }
             Message::AddElsewhere(index, place) => {
                 let at = index.0 as usize;
@@ -81,7 +86,12 @@ impl Core {
             }
             Message::Order(order) => {
                 self.order = order;
-                self.rank_nodes();
+                self.is_unranked = true;
+            }
+            Message::Last(index) => {
+                self.order.retain(|other| *other != index);
+                self.order.push(index);
+                self.is_unranked = true;
             }
             Message::Call(_) | Message::Remove(_) | Message::Stop => {
                 unreachable!("not a growing message")
@@ -89,7 +99,11 @@ impl Core {
         }
     }
 
+    /// Has nodes run in their order, when that has changed: once for however many changes.
     fn rank_nodes(&mut self) {
+        if !std::mem::take(&mut self.is_unranked) {
+            return;
+        }
         self.order.retain(|index| matches!(self.nodes.get(index.0 as usize), Some(Some(_))));
         self.pending = vec![0; self.order.len().div_ceil(64)];
         for (rank, index) in self.order.iter().enumerate() {
@@ -117,7 +131,7 @@ impl Core {
             self.drop_vector(vector, NOWHERE);
         }
         self.janitor.put_away(node.behaviour);
-        self.rank_nodes();
+        self.is_unranked = true;
     }
 
     pub(super) fn drain(&mut self) {

@@ -195,6 +195,8 @@ pub struct Core {
     sources: Vec<NodeIndex>,
     /// Nodes by rank, and a bit for each rank that has packets.
     order: Vec<NodeIndex>,
+    /// The order has changed, and nodes do not know yet.
+    is_unranked: bool,
     pending: Vec<u64>,
     pub buffers: Buffers,
     pub tracer: Tracer,
@@ -268,6 +270,7 @@ impl Worker {
                 ports,
                 sources: Vec::new(),
                 order: Vec::new(),
+                is_unranked: false,
                 pending: Vec::new(),
                 buffers,
                 tracer: Tracer::default(),

@@ -115,7 +115,9 @@ impl Router {
     fn plan(&self) -> Result<Router, crate::Error> {
         let workers = self.graph.workers();
         let (buffers, huge_pages, devices) = (PLAN_BUFFERS, false, Devices::StandIns);
-        Router::new(Options { buffers, huge_pages, devices, workers, ..Options::default() })
+        let plan = Router::new(Options { buffers, huge_pages, devices, workers, ..Options::default() })?;
+        plan.graph.has_no_workers();
+        Ok(plan)
     }
 
     /// What operators stated, in an order in which it can be stated again.

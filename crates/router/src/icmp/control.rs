@@ -1,7 +1,6 @@
 //! What operators set of ICMP.
 
 use super::policy::{Policy, Switches};
-use crate::ip::control::TableIndex;
 use crate::rate::Limit;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -83,31 +82,22 @@ impl Router {
 
     /// RFC 1812 5.2.7.2, 4.3.2.4: the address that stands for the router where an interface has none.
     pub fn router_id(&self) -> Option<Ipv4Addr> {
-        let up = || self.interfaces.iter().filter(|interface| interface.is_up());
-        let first = |interface: &crate::interface::Interface| interface.addresses.first().map(|own| own.address());
-        up().filter(|interface| interface.is_loopback()).find_map(first).or_else(|| up().find_map(first))
+        let speaker = self.interfaces.book.borrow().speaker(Family::Ip4)?;
+        self.interfaces.get(speaker).ok()?.addresses.first().map(|own| own.address())
     }
 
     /// The same of IPv6, of an address that is of more than one link.
     pub fn router_id6(&self) -> Option<Ipv6Addr> {
-        let up = || self.interfaces.iter().filter(|interface| interface.is_up());
-        let first = |interface: &crate::interface::Interface| interface.ip6.addresses.first().map(|own| own.address());
-        up().filter(|interface| interface.is_loopback()).find_map(first).or_else(|| up().find_map(first))
+        let speaker = self.interfaces.book.borrow().speaker(Family::Ip6)?;
+        self.interfaces.get(speaker).ok()?.ip6.addresses.first().map(|own| own.address())
     }
 
     /// Publishes what ICMP errors depend on: something of it, or of interfaces, has changed.
     pub(crate) fn publish_icmp_policy(&self) {
-        let (mut broadcasts, mut tables) = (Vec::new(), Vec::new());
-        for interface in self.interfaces.iter() {
-            let (index, table) = (interface.index.0 as usize, interface.ip4.table);
-            let networks = interface.addresses.iter().filter(|network| network.length() < 31);
-            broadcasts.extend(networks.map(|network| (table, network.last())));
-            if table != TableIndex::DEFAULT {
-                tables.resize(tables.len().max(index + 1), TableIndex::DEFAULT);
-                tables[index] = table;
-            }
-        }
-        broadcasts.sort();
+        let (broadcasts, tables) = {
+            let book = self.interfaces.book.borrow();
+            (book.broadcasts().to_vec(), book.tables().to_vec())
+        };
         let [redirects, redirects6] = Family::ALL.map(|family| self.icmp.redirects(family).collect());
         let (limit, router_id, router_id6) = (self.icmp.limit, self.router_id(), self.router_id6());
         self.icmp_policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects, redirects6 });

@@ -46,6 +46,10 @@ impl Router {
         if interface.addresses.len() >= MAX_ADDRESSES {
             return Err(Error::TooManyAddresses);
         }
+        // Who it is that has it is for the message only.
+        if !self.interfaces.book.borrow().meets_network(interface.ip4.table, prefix.network()) {
+            return Ok(());
+        }
         for other in self.interfaces.iter().filter(|other| other.ip4.table == interface.ip4.table) {
             for known in &other.addresses {
                 let same_address = known.address() == prefix.address();

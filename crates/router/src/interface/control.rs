@@ -4,7 +4,7 @@ use super::facts::SubInterfaces;
 use super::known::{Interface, Retired};
 use super::output::Output;
 use super::queues::{OWNER, TransmitQueues};
-use super::{Facts, FactsTable, InterfaceCounters, Mtus};
+use super::{Facts, InterfaceCounters, Mtus};
 use crate::farewell::Parting;
 use crate::ip::control::Source;
 use crate::ip6::Facts6;
@@ -107,7 +107,6 @@ impl Router {
             span_wire,
             sub,
             demux: None,
-            facts: RefCell::default(),
             link_is_up: link.is_up(),
             link,
             output_edge,
@@ -122,11 +121,7 @@ impl Router {
             output_node,
             tx_node,
         };
-        let at = index.0 as usize;
-        if self.interfaces.slots.len() <= at {
-            self.interfaces.slots.resize_with(at + 1, || None);
-        }
-        self.interfaces.slots[at] = Some(Box::new(interface));
+        self.interfaces.put(interface);
         self.clear_interface_counters(index);
         self.publish_facts();
         Ok(index)
@@ -219,7 +214,7 @@ impl Router {
         self.forget_tunnel(index);
         self.forget_proxied_hosts(index);
         self.forget_listener(index);
-        let interface = self.interfaces.slots[index.0 as usize].take().expect("looked up above");
+        let interface = self.interfaces.take(index).expect("looked up above");
         if let Some(sub) = &interface.sub {
             self.forget_frames_of(sub);
         }
@@ -369,10 +364,10 @@ impl Router {
         subs.iter().try_for_each(|(_, _, name)| self.check_new_name(name))?;
         self.graph.rename(output, &format!("{name}-output"))?;
         self.graph.rename(tx, &format!("{name}-tx"))?;
-        self.interfaces.get_mut(index)?.name = name.into();
+        self.interfaces.rename(index, name)?;
         for (sub, output, name) in subs {
             self.graph.rename(output, &format!("{name}-output"))?;
-            self.interfaces.get_mut(sub)?.name = name;
+            self.interfaces.rename(sub, &name)?;
         }
         Ok(())
     }
@@ -398,7 +393,7 @@ impl Router {
         });
     }
 
-    /// Publishes what the data path knows of interfaces.
+    /// Publishes what the data path knows of interfaces: of those that may have changed.
     pub(crate) fn publish_facts(&self) {
         let facts = |interface: &Interface| Facts {
             index: interface.index,
@@ -418,16 +413,16 @@ impl Router {
             proxy_arp: interface.proxy_arp,
             mpls: interface.mpls,
         };
-        let shared = |interface: &Interface| {
-            let facts = facts(interface);
-            let mut known = interface.facts.borrow_mut();
-            if known.as_deref() != Some(&facts) {
-                *known = Some(Arc::new(facts));
-            }
-            known.clone()
-        };
-        let table = self.interfaces.slots.iter().map(|slot| slot.as_deref().and_then(shared));
-        self.facts.publish(FactsTable::new(table.collect()));
+        let mut book = self.interfaces.book.borrow_mut();
+        let mut has_changed = false;
+        for index in book.take_touched(&self.interfaces) {
+            let interface = self.interfaces.get(index).ok();
+            has_changed |= book.put(index, interface.map(|interface| (interface, facts(interface))));
+        }
+        if has_changed {
+            self.facts.publish(book.table().clone());
+        }
+        drop(book);
         // Many changes in a row must not leave as many tables behind until the next tick.
         self.graph.domain().collect();
         self.publish_icmp_policy();

@@ -217,13 +217,12 @@ impl Router {
             }
         }
         if let Creation::Tap(options) = &creation
-            && let Some(taken) = self.interfaces.iter().find(|interface| interface.tap_id() == Some(options.id))
+            && let Some(taken) = self.interfaces.claimed(&format!("tap id {}", options.id))
         {
             return Err(Error::TapTaken { id: options.id, name: taken.name.clone() });
         }
         if let Creation::Loopback(options) = &creation
-            && let Some(taken) =
-                self.interfaces.iter().find(|other| other.loopback_instance() == Some(options.instance))
+            && let Some(taken) = creation.claims().first().and_then(|claim| self.interfaces.claimed(claim))
         {
             return Err(Error::LoopbackTaken { instance: options.instance, name: taken.name.clone() });
         }
@@ -235,7 +234,7 @@ impl Router {
             Devices::StandIns => creation.stand_in(),
         };
         let index = self.create_interface(name, device)?;
-        self.interfaces.get_mut(index)?.creation = Some(creation);
+        self.interfaces.made_by(index, creation)?;
         Ok(index)
     }
 

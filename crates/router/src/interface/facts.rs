@@ -51,6 +51,15 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The routing table of a family in which it takes part, when it is up.
+    pub(super) fn takes_part(&self, family: Family) -> Option<TableIndex> {
+        let takes_part = match family {
+            Family::Ip4 => self.ip4_enabled,
+            Family::Ip6 => self.ip6.is_enabled(),
+        };
+        (self.up && takes_part).then(|| self.table(family))
+    }
+
     /// The routing table of packets of a family that it receives.
     pub fn table(&self, family: Family) -> TableIndex {
         match family {
@@ -105,36 +114,52 @@ impl PartialEq for SubInterfaces {
 
 impl Eq for SubInterfaces {}
 
+/// Interfaces whose facts lie together.
+const CHUNK: usize = 64;
+
 /// All interfaces, by index. A new table shares with the last one what has not changed.
 #[derive(Debug, Clone, Default)]
 pub struct FactsTable {
-    all: Vec<Option<Arc<Facts>>>,
+    /// So many together: a new table shares those with the last one in which nothing has changed.
+    chunks: Vec<Arc<[Option<Arc<Facts>>; CHUNK]>>,
     /// By family and routing table, an interface that takes part in it.
     of_tables: [Vec<Option<InterfaceIndex>>; Family::ALL.len()],
 }
 
 impl FactsTable {
-    pub fn new(all: Vec<Option<Arc<Facts>>>) -> FactsTable {
-        let mut of_tables: [Vec<Option<InterfaceIndex>>; Family::ALL.len()] = Default::default();
-        for facts in all.iter().flatten().filter(|facts| facts.up) {
-            let takes_part = [(Family::Ip4, facts.ip4_enabled), (Family::Ip6, facts.ip6.is_enabled())];
-            for (family, _) in takes_part.into_iter().filter(|(_, takes_part)| *takes_part) {
-                let (tables, at) = (&mut of_tables[family as usize], usize::from(facts.table(family).0));
-                tables.resize(tables.len().max(at + 1), None);
-                tables[at].get_or_insert(facts.index);
-            }
+    /// Has it say other things of an interface, or nothing.
+    pub(super) fn set(&mut self, index: InterfaceIndex, facts: Option<Arc<Facts>>) {
+        let (chunk, at) = (index.0 as usize / CHUNK, index.0 as usize % CHUNK);
+        while self.chunks.len() <= chunk {
+            self.chunks.push(Arc::new(std::array::from_fn(|_| None)));
         }
-        FactsTable { all, of_tables }
+        Arc::make_mut(&mut self.chunks[chunk])[at] = facts;
+    }
+
+    /// What it says of an interface.
+    pub(super) fn shared(&self, index: InterfaceIndex) -> Option<Arc<Facts>> {
+        self.chunks.get(index.0 as usize / CHUNK)?[index.0 as usize % CHUNK].clone()
+    }
+
+    /// Has it name these interfaces for the tables of a family.
+    pub(super) fn set_members(&mut self, family: Family, members: impl Iterator<Item = (TableIndex, InterfaceIndex)>) {
+        let tables = &mut self.of_tables[family as usize];
+        tables.clear();
+        for (table, index) in members {
+            let at = usize::from(table.0);
+            tables.resize(tables.len().max(at + 1), None);
+            tables[at] = Some(index);
+        }
     }
 
     #[inline]
     pub fn get(&self, index: InterfaceIndex) -> Option<&Facts> {
-        self.all.get(index.0 as usize)?.as_deref()
+        self.chunks.get(index.0 as usize / CHUNK)?[index.0 as usize % CHUNK].as_deref()
     }
 
     /// Those of all interfaces.
     pub fn iter(&self) -> impl Iterator<Item = &Facts> {
-        self.all.iter().filter_map(Option::as_deref)
+        self.chunks.iter().flat_map(|chunk| chunk.iter()).filter_map(Option::as_deref)
     }
 
     /// The table of the packets of a family that an interface receives.

@@ -1,7 +1,8 @@
 //! Interfaces as control knows them.
 
+use super::book::FactsBook;
 use super::queues::{ReceiveQueue, TransmitQueues};
-use super::{Creation, Facts, Mtus};
+use super::{Creation, Mtus};
 use crate::Error;
 use crate::handoff::Handoff;
 use crate::ip::control::TableIndex;
@@ -14,7 +15,7 @@ use drivers::{Finishes, Link};
 use graph::registry::MAX_INTERFACES;
 use graph::{InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,8 +79,6 @@ pub struct Interface {
     pub sub: Option<Sub>,
     /// Whose its frames are, once it has had a sub-interface.
     pub(crate) demux: Option<Arc<Demux>>,
-    /// What was published of it last.
-    pub(super) facts: RefCell<Option<Arc<Facts>>>,
     pub(crate) link: Box<dyn Link>,
     /// What it said of its carrier last ([`super::link_watch`]).
     pub(crate) link_is_up: bool,
@@ -247,7 +246,13 @@ impl Interface {
 #[derive(Default)]
 pub struct Interfaces {
     /// Boxed: most of the indices that were ever given out stand for nothing any more.
-    pub(super) slots: Vec<Option<Box<Interface>>>,
+    slots: Vec<Option<Box<Interface>>>,
+    names: HashMap<String, InterfaceIndex>,
+    /// What only one can have ([`Creation::claims`]), and who has it.
+    claims: HashMap<String, InterfaceIndex>,
+    /// The sub-interfaces of each that has some.
+    subs: HashMap<InterfaceIndex, BTreeSet<InterfaceIndex>>,
+    pub(crate) book: RefCell<FactsBook>,
     last_index: usize,
     /// Indices that packets may still carry, the oldest first.
     pub(super) retired: VecDeque<Retired>,
@@ -272,6 +277,7 @@ impl Interfaces {
     }
 
     pub(crate) fn get_mut(&mut self, index: InterfaceIndex) -> Result<&mut Interface, Error> {
+        self.book.get_mut().touch(index);
         let slot = self.slots.get_mut(index.0 as usize).and_then(Option::as_deref_mut);
         slot.ok_or(Error::NoSuchInterface(format!("#{index}")))
     }
@@ -279,8 +285,58 @@ impl Interfaces {
     /// # Errors
     /// When there is no interface of this name.
     pub fn find(&self, name: &str) -> Result<InterfaceIndex, Error> {
-        let named = self.iter().find(|interface| interface.name == name);
-        named.map(|interface| interface.index).ok_or_else(|| Error::NoSuchInterface(name.into()))
+        self.names.get(name).copied().ok_or_else(|| Error::NoSuchInterface(name.into()))
+    }
+
+    /// Takes a new one in, under its index and name.
+    pub(super) fn put(&mut self, interface: Interface) {
+        let (index, at) = (interface.index, interface.index.0 as usize);
+        self.book.get_mut().touch(index);
+        self.names.insert(interface.name.clone(), index);
+        if let Some(sub) = &interface.sub {
+            self.subs.entry(sub.parent).or_default().insert(index);
+        }
+        if self.slots.len() <= at {
+            self.slots.resize_with(at + 1, || None);
+        }
+        self.slots[at] = Some(Box::new(interface));
+    }
+
+    /// Takes one out.
+    pub(super) fn take(&mut self, index: InterfaceIndex) -> Option<Box<Interface>> {
+        let interface = self.slots.get_mut(index.0 as usize)?.take()?;
+        self.book.get_mut().touch(index);
+        self.names.remove(&interface.name);
+        for claim in interface.creation.iter().flat_map(Creation::claims) {
+            self.claims.remove(&claim);
+        }
+        if let Some(sub) = &interface.sub
+            && let Some(subs) = self.subs.get_mut(&sub.parent)
+        {
+            subs.remove(&index);
+        }
+        self.subs.remove(&index);
+        Some(interface)
+    }
+
+    /// Gives one another name, which is free.
+    pub(super) fn rename(&mut self, index: InterfaceIndex, name: &str) -> Result<(), Error> {
+        let before = std::mem::replace(&mut self.get_mut(index)?.name, name.into());
+        self.names.remove(&before);
+        self.names.insert(name.into(), index);
+        Ok(())
+    }
+
+    /// Says what made one.
+    pub(super) fn made_by(&mut self, index: InterfaceIndex, creation: Creation) -> Result<(), Error> {
+        self.claims.extend(creation.claims().into_iter().map(|claim| (claim, index)));
+        self.get_mut(index)?.creation = Some(creation);
+        Ok(())
+    }
+
+    /// Who has what only one can have.
+    pub(super) fn claimed(&self, claim: &str) -> Option<&Interface> {
+        self.get(*self.claims.get(claim)?).ok()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Interface> {
@@ -288,7 +344,7 @@ impl Interfaces {
     }
 
     pub fn sub_interfaces_of(&self, parent: InterfaceIndex) -> impl Iterator<Item = &Interface> {
-        self.iter().filter(move |interface| interface.sub.as_ref().is_some_and(|sub| sub.parent == parent))
+        self.subs.get(&parent).into_iter().flatten().filter_map(|sub| self.get(*sub).ok())
     }
 
     /// Whether there is a carrier: for a sub-interface that of its parent.

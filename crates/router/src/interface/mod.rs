@@ -5,6 +5,7 @@
 
 mod addresses;
 mod af_xdp;
+mod book;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;

@@ -17,6 +17,10 @@ use wire::{Family, Prefix};
 /// Prefixes of a list are kept by name up to this many. Those of one with more are found by looking at all.
 const FEW: usize = 64;
 
+/// Most routes by which a next hop is reached, one through the other. What is known of them is looked at whenever one
+/// changes; nobody means more.
+pub const MOST_IN_TURN: u8 = 16;
+
 /// The number of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListId(pub u32);
@@ -134,6 +138,8 @@ pub(crate) struct PathList {
     pub swap: Option<LabelWay>,
     /// It names a next hop that is on no attached network.
     pub is_recursive: bool,
+    /// How many routes, one through the other, its next hops are reached by; more than [`MOST_IN_TURN`] is one more.
+    pub in_turn: u8,
     /// Next hops that are resolved through a route with this list.
     pub carries: BTreeSet<Hop>,
 }
@@ -190,6 +196,7 @@ impl PathLists {
             balance: None,
             swap: None,
             is_recursive: false,
+            in_turn: 0,
             carries: BTreeSet::new(),
         };
         self.lists[id as usize] = Some(list);

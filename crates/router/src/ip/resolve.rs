@@ -6,13 +6,16 @@
 //! in turn, is reached does not matter: so what a next hop hangs on follows from the routes alone, in whatever order
 //! they came. One that hangs on itself is not reached. The single paths of that route are what a list takes
 //! over: forwarding objects do not lead to each other, and a packet looks at two at most.
+//!
+//! Next hops may be reached by routes whose next hops are reached by routes, up to sixteen in turn. What hangs on more is
+//! not reached, so that a change is looked at by those within sixteen and not along a chain without end.
 
 use super::adjacency::{AdjacencyKey, Inside};
 use super::balance::{self, Spread};
 use super::control::{Ip, leaf_of, way_of};
 use super::entry::Entry;
 use super::hops::insisted;
-use super::path_list::{ListId, ListKey, ListRef, Of, User};
+use super::path_list::{ListId, ListKey, ListRef, MOST_IN_TURN, Of, User};
 use super::route::{Hop, Path, Source, TableIndex, Way};
 use crate::interface::Interface;
 use crate::mpls::labels::{OutLabel, on_top};
@@ -20,7 +23,7 @@ use crate::mpls::pop;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 
 use tables::object::{MAX_BUCKETS, ObjectsFull};
@@ -37,13 +40,15 @@ struct Found {
     members: Members,
     /// A next hop is on no attached network.
     is_recursive: bool,
+    /// How many routes its next hops are reached by in turn.
+    in_turn: u8,
     /// Those that hang on another route than before.
     moved: Vec<Hop>,
 }
 
 /// What has come of looking at a list again.
 struct Changed {
-    /// It leads elsewhere, or in other proportions.
+    /// It leads elsewhere, in other proportions, or by more or fewer routes in turn.
     members: bool,
     /// It has become something that next hops may hang on, or has ceased to be.
     standing: bool,
@@ -83,19 +88,25 @@ impl Ip {
     }
 
     /// Every next hop that a list needs, with the route through which it is reached: its own, and those of the
-    /// routes through which they are reached.
+    /// routes through which they are reached, as many in turn as may be.
     fn needed_by(&self, list: ListId) -> Vec<(Hop, Option<Prefix>)> {
-        let (mut seen, mut left, mut needed) = (BTreeSet::from([list]), vec![list], Vec::new());
-        while let Some(list) = left.pop() {
+        let (mut seen, mut left, mut needed) = (BTreeSet::from([list]), VecDeque::from([(list, 0)]), Vec::new());
+        // Those near first: each is met at the end of the shortest way to it.
+        while let Some((list, in_turn)) = left.pop_front() {
+            if in_turn > MOST_IN_TURN {
+                continue;
+            }
             let key = &self.lists.get(list).key;
             for path in &*key.paths {
                 if let Way::Attached(interface) = path.way {
-                    left.extend(self.tunnels.get(&interface).filter(|list| seen.insert(**list)));
+                    let onto = self.tunnels.get(&interface).filter(|list| seen.insert(**list));
+                    left.extend(onto.map(|list| (*list, in_turn + 1)));
                 }
                 let Some(hop) = path.way.open_hop(key.table) else { continue };
                 let through = self.dependents.hop(hop).and_then(|state| state.through);
                 needed.push((hop, through.map(|(key, _)| key)));
-                left.extend(through.map(|(_, list)| list).filter(|list| seen.insert(*list)));
+                let through = through.map(|(_, list)| list).filter(|list| seen.insert(*list));
+                left.extend(through.map(|list| (list, in_turn + 1)));
             }
         }
         needed
@@ -241,10 +252,13 @@ impl Router {
         };
         if !changed.moved.is_empty() {
             // Circles open and close anywhere along the chain.
-            let mut left: Vec<ListId> = changed.moved.iter().flat_map(|hop| dependents.of_hop(*hop)).collect();
-            let mut seen: BTreeSet<ListId> = left.iter().copied().collect();
-            while let Some(list) = left.pop() {
-                left.extend(on(list).filter(|list| seen.insert(*list)));
+            let begin: Vec<ListId> = changed.moved.iter().flat_map(|hop| dependents.of_hop(*hop)).collect();
+            let mut seen: BTreeSet<ListId> = begin.iter().copied().collect();
+            let mut left: VecDeque<(ListId, u8)> = begin.into_iter().map(|list| (list, 0)).collect();
+            while let Some((list, in_turn)) = left.pop_front() {
+                if in_turn < MOST_IN_TURN {
+                    left.extend(on(list).filter(|list| seen.insert(*list)).map(|list| (list, in_turn + 1)));
+                }
             }
             due.extend(seen);
         } else if changed.members {
@@ -271,11 +285,13 @@ impl Router {
     /// The same of a list that is new, whose first prefix had its flows spread over `past`.
     fn refresh_list_from(&mut self, id: ListId, past: Spread<'_>) -> Result<Changed, Error> {
         let key = self.ip.lists.get(id).key.clone();
-        let Found { members, is_recursive, moved } = self.members_of(&key)?;
+        let Found { members, is_recursive, in_turn, moved } = self.members_of(&key)?;
         let list = self.ip.lists.get(id);
         let stood = self.ip.may_carry(id);
         let (leaf_before, balance_before) = (self.ip.lists.leaf(id), list.balance.clone());
         let members_changed = list.members != members;
+        let turn_changed = list.in_turn != in_turn;
+        let is_news = in_turn > MOST_IN_TURN && turn_changed;
         let members_before = list.members.clone();
         let past = match &balance_before {
             Some((_, buckets)) => Spread { members: &members_before, buckets },
@@ -304,6 +320,7 @@ impl Router {
         let swap_before = std::mem::replace(&mut list.swap, swap);
         list.balance = balance;
         list.is_recursive = is_recursive;
+        list.in_turn = in_turn;
         let left = std::mem::replace(&mut list.members, members);
         self.ip.lists.set_leaf(id, leaf);
         if leaf != leaf_before || swap != swap_before {
@@ -317,7 +334,10 @@ impl Router {
         swap_before.into_iter().for_each(|way| self.ip.release(way.leaf));
         left.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
         let standing = self.ip.may_carry(id) != stood;
-        Ok(Changed { members: members_changed || leaf != leaf_before, standing, moved })
+        if is_news && let Some(hop) = key.paths.iter().find_map(|path| path.way.open_hop(key.table)) {
+            log::warn!("{} is reached by more than {MOST_IN_TURN} routes in turn: what hangs on it waits", hop.0);
+        }
+        Ok(Changed { members: members_changed || turn_changed || leaf != leaf_before, standing, moved })
     }
 
     /// An object that spreads flows over some paths: the one that is there, changed in one step, when it has room.
@@ -379,11 +399,12 @@ impl Router {
     /// The single paths of a list that work and are preferred, each once.
     fn members_of(&mut self, key: &ListKey) -> Result<Found, Error> {
         let mut found: Vec<(Leaf, f64, u8)> = Vec::new();
-        let (mut is_recursive, mut moved) = (false, Vec::new());
+        let (mut is_recursive, mut in_turn, mut moved) = (false, 0, Vec::new());
         for path in &*key.paths {
             match self.resolve_path(key, path) {
                 Ok(part) => {
                     is_recursive |= part.is_recursive;
+                    in_turn = in_turn.max(part.in_turn);
                     moved.extend(part.moved);
                     found.extend(part.members.into_iter().map(|(leaf, weight)| (leaf, weight, path.preference)));
                 }
@@ -412,7 +433,7 @@ impl Router {
             let left = members.split_off(MAX_BUCKETS);
             left.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
         }
-        Ok(Found { members, is_recursive, moved })
+        Ok(Found { members, is_recursive, in_turn, moved })
     }
 
     /// What one path leads to at present, nothing when it does not work.
@@ -442,7 +463,8 @@ impl Router {
                 let members = self.members_through(key, path, through, Some(interface))?;
                 let sum: f64 = members.iter().map(|(_, weight)| weight).sum();
                 let scaled = members.into_iter().map(|(leaf, part)| (leaf, weight * part / sum));
-                return Ok(Found { members: scaled.collect(), is_recursive: true, moved });
+                let in_turn = self.one_more(list);
+                return Ok(Found { members: scaled.collect(), is_recursive: true, in_turn, moved });
             }
             // An attached host is a neighbour, known or not.
             Way::Attached(interface) if key.host.is_some() => {
@@ -477,15 +499,15 @@ impl Router {
                 }
                 None => {
                     let Some(hop) = path.way.open_hop(key.table) else { return Ok(Found::default()) };
-                    let (members, has_moved) = self.resolve_through(key, path, hop)?;
+                    let (members, in_turn, has_moved) = self.resolve_through(key, path, hop)?;
                     let sum: f64 = members.iter().map(|(_, weight)| weight).sum();
                     let scaled = members.into_iter().map(|(leaf, part)| (leaf, weight * part / sum));
                     moved.extend(has_moved.then_some(hop));
-                    return Ok(Found { members: scaled.collect(), is_recursive: true, moved });
+                    return Ok(Found { members: scaled.collect(), is_recursive: true, in_turn, moved });
                 }
             },
         };
-        Ok(Found { members: one(leaf), is_recursive: false, moved })
+        Ok(Found { members: one(leaf), is_recursive: false, in_turn: 0, moved })
     }
 
     fn share_if_usable(&mut self, key: NeighbourKey, kind: u8) -> Result<Option<Leaf>, Error> {
@@ -546,16 +568,26 @@ impl Router {
         }))
     }
 
-    /// The single paths of the route that a next hop hangs on, for a path's packets; and whether that is another than before.
-    fn resolve_through(&mut self, key: &ListKey, path: &Path, hop: Hop) -> Result<(Members, bool), Error> {
+    /// By how many routes in turn is reached what is reached through a list.
+    fn one_more(&self, through: ListId) -> u8 {
+        (self.ip.lists.get(through).in_turn + 1).min(MOST_IN_TURN + 1)
+    }
+
+    /// The single paths of the route that a next hop hangs on, for a path's packets; by how many routes in turn it is reached;
+    /// and whether that route is another than before.
+    fn resolve_through(&mut self, key: &ListKey, path: &Path, hop: Hop) -> Result<(Members, u8, bool), Error> {
         let found = self.route_to_hop(hop);
         let changed = self.lead_through(hop, found);
         let Some((_, list)) = found.filter(|(_, list)| !self.ip.leads_through(*list, hop)) else {
-            return Ok((Members::new(), changed));
+            return Ok((Members::new(), 0, changed));
         };
+        let in_turn = self.one_more(list);
+        if in_turn > MOST_IN_TURN {
+            return Ok((Members::new(), in_turn, changed));
+        }
         let members = &self.ip.lists.get(list).members;
         let through: Members = members.iter().filter(|(leaf, _)| leads_on(*leaf)).copied().collect();
-        Ok((self.members_through(key, path, through, None)?, changed))
+        Ok((self.members_through(key, path, through, None)?, in_turn, changed))
     }
 
     /// The single paths of another list, for a path's packets, that go by a tunnel, if by one.

@@ -49,6 +49,44 @@ fn a_next_hop_is_reached_through_the_longest_route_to_it() {
 }
 
 #[test]
+fn what_hangs_on_more_than_sixteen_routes_in_turn_waits() {
+    let chain = |bed: &mut Bed, order: &mut dyn Iterator<Item = usize>| {
+        for at in order {
+            let line = match at {
+                0 => "ip route add 20.0.0.0/32 via 10.0.1.2".to_string(),
+                _ => format!("ip route add 20.0.0.{at}/32 via 20.0.0.{} offlink", at - 1),
+            };
+            bed.command(&line).unwrap();
+        }
+    };
+    let works = |bed: &Bed| -> Vec<usize> { (0..30).filter(|at| installed(bed, &format!("20.0.0.{at}/32"))).collect() };
+    let (mut bed, ports) = Bed::with_three_ports();
+    chain(&mut bed, &mut (0..30));
+    // The first is on a network, the next hangs on one route, and so on.
+    assert_eq!(works(&bed), (0..=16).collect::<Vec<_>>());
+    leads(&mut bed, &ports, "20.0.0.16", Some("10.0.1.2"));
+    // What follows from the routes does not hang on their order.
+    let (mut other, _) = Bed::with_three_ports();
+    chain(&mut other, &mut (0..30).rev());
+    assert_eq!(works(&other), works(&bed));
+    // A short cut brings all behind it nearer, and its end takes them away again.
+    bed.command("ip route replace 20.0.0.10/32 via 10.0.1.2").unwrap();
+    assert_eq!(works(&bed), (0..=26).collect::<Vec<_>>());
+    leads(&mut bed, &ports, "20.0.0.26", Some("10.0.1.2"));
+    bed.command("ip route replace 20.0.0.10/32 via 20.0.0.9").unwrap();
+    assert_eq!(works(&bed), (0..=16).collect::<Vec<_>>());
+    bed.command("set interface state e1 down").unwrap();
+    assert!(works(&bed).is_empty());
+    bed.command("set interface state e1 up").unwrap();
+    assert_eq!(works(&bed), (0..=16).collect::<Vec<_>>());
+    // A circle that is too long to be seen is not reached either.
+    bed.command("ip route replace 20.0.0.0/32 via 20.0.0.29 offlink").unwrap();
+    assert!(works(&bed).is_empty());
+    bed.command("ip route replace 20.0.0.0/32 via 10.0.1.2").unwrap();
+    assert_eq!(works(&bed), (0..=16).collect::<Vec<_>>());
+}
+
+#[test]
 fn what_would_lead_through_itself_is_refused() {
     let (mut bed, ports) = Bed::with_three_ports();
     let error = bed.command("ip route add 50.0.0.0/8 via 50.1.1.1").unwrap_err();

@@ -364,27 +364,28 @@ impl Writer {
             self.draft.gone.push((node.line, node.kind));
             return Ok(after);
         }
-        // As long as there is room, the parts that the change does not touch stay what they are, however much is under
-        // them.
-        let Some(top) = trie.under(outer) else { return self.replaced(trie, node.entry(), outer, leaves) };
-        let around = showing(trie, outer, leaves);
-        let Some(runs) = stretches(trie, top, outer, granularity, around, leaves, RANGES) else {
+        // Only what lies in the change's own part is read off the tree again. As long as there is room, the others stay what
+        // they are, however much is under them.
+        let span = Key::new(key.address(), key.length().min(granularity));
+        let around = showing(trie, span, leaves);
+        let inside = match trie.under(span) {
+            Some(top) => stretches(trie, top, span, granularity, around, leaves, RANGES),
+            None => Some(vec![Run { last: span.last(), to: To::Leaf(around) }]),
+        };
+        let known = ranges_of(node, outer, &words);
+        let parts = inside.map(|inside| Parts::with(&known, span, inside));
+        let Some(Parts { parts, gone }) = parts.filter(|parts| parts.parts.len() <= RANGES) else {
             return self.replaced(trie, node.entry(), outer, leaves);
         };
-        let mut kept = Vec::new();
         let mut values = Vec::with_capacity(RANGES);
-        for run in &runs {
-            let before = match run.to {
-                To::On(_, unit, _) if !key.covers(unit) && !unit.covers(key) => words[range_of(unit.address())],
-                _ => MISS,
-            };
-            values.push(match Node::of(before) {
-                Some(_) => before,
-                None => self.value(trie, run.to, leaves)?,
+        for (_, part) in &parts {
+            values.push(match *part {
+                Part::Kept(entry) => entry,
+                Part::New(to) => self.value(trie, to, leaves)?,
             });
-            kept.extend(Node::of(before).map(|_| before));
         }
-        words[places.clone()].iter().filter(|entry| !kept.contains(entry)).for_each(|entry| self.retire(*entry));
+        gone.into_iter().for_each(|entry| self.retire(entry));
+        let runs: Vec<Run> = parts.iter().map(|(last, part)| Run { last: *last, to: part.to() }).collect();
         let is_one_leaf = Node::of(values[0]).is_none() && values.iter().all(|value| *value == values[0]);
         let bounds = runs[..runs.len() - 1].iter().map(|run| key_at(run.last, node.depth.into()));
         let same = words[..ends].iter().copied().take_while(|end| *end != u32::MAX).eq(bounds);
@@ -548,6 +549,91 @@ impl Writer {
             place.store(*word, Ordering::Relaxed);
         }
     }
+}
+
+/// A part of a line of ranges in which something changes.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// It leads where it led.
+    Kept(u32),
+    /// It is read off the tree.
+    New(To),
+}
+
+impl Part {
+    fn to(self) -> To {
+        match self {
+            Part::Kept(entry) => To::Leaf(entry),
+            Part::New(to) => to,
+        }
+    }
+
+    /// The leaf that it leads to, if it leads to one.
+    fn leaf(self) -> Option<u32> {
+        match self.to() {
+            To::Leaf(entry) => Some(entry).filter(|entry| Node::of(*entry).is_none()),
+            To::On(..) => None,
+        }
+    }
+}
+
+/// The parts of a line of ranges, each with its last address, after a change of some addresses; and the entries that nothing
+/// leads to any more.
+#[derive(Default)]
+struct Parts {
+    parts: Vec<(u128, Part)>,
+    gone: Vec<u32>,
+}
+
+impl Parts {
+    /// What there is outside of `span`, and `inside` in it. Nodes are in one of them whole: they are units of the line.
+    fn with(known: &[(u128, u128, u32)], span: Key, inside: Vec<Run>) -> Parts {
+        let mut all = Parts::default();
+        let mut inside = Some(inside);
+        for (first, last, entry) in known.iter().copied() {
+            if first < span.address() {
+                all.put(last.min(span.address() - 1), Part::Kept(entry));
+            }
+            if last >= span.address() {
+                inside.take().into_iter().flatten().for_each(|run| all.put(run.last, Part::New(run.to)));
+            }
+            if last > span.last() {
+                all.put(last, Part::Kept(entry));
+            }
+            if first >= span.address() && last <= span.last() {
+                all.gone.push(entry);
+            }
+        }
+        all
+    }
+
+    /// Everything up to `last` that is not there yet.
+    fn put(&mut self, last: u128, part: Part) {
+        match self.parts.last_mut() {
+            Some((end, before)) if before.leaf().is_some() && before.leaf() == part.leaf() => *end = last,
+            _ => self.parts.push((last, part)),
+        }
+    }
+}
+
+/// The ranges of a line: the first and the last address of each, and its entry.
+fn ranges_of(node: Node, outer: Key, words: &[u32]) -> Vec<(u128, u128, u32)> {
+    let places = values_of(node.kind);
+    let ends = places.start - 1;
+    let depth = u32::from(node.depth);
+    // Bits behind a half are in no end: a range has all of them.
+    let end_of_half = u32::from(if node.depth < HALF { HALF } else { 2 * HALF });
+    let rest = u128::MAX.unbounded_shr((depth + u32::BITS).min(end_of_half));
+    let end_of = |word: u32| outer.address() | u128::from(word) << 96 >> depth | rest;
+    let mut ranges = Vec::with_capacity(RANGES);
+    let mut first = outer.address();
+    for end in words[..ends].iter().take_while(|end| **end != u32::MAX) {
+        let last = end_of(*end);
+        ranges.push((first, last, words[places.start + ranges.len()]));
+        first = last + 1;
+    }
+    ranges.push((first, outer.last(), words[places.start + ranges.len()]));
+    ranges
 }
 
 /// Where the entries of a node are, from its first word on.

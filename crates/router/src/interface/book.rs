@@ -1,0 +1,161 @@
+//! What is told of interfaces, kept so that a change of one costs what that one is, however many there are: the table of
+//! facts with those that have changed since it was published, and what is found over all interfaces.
+
+use super::{Facts, FactsTable, Interface, Interfaces};
+use crate::ip::control::TableIndex;
+use graph::InterfaceIndex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use wire::{Family, Prefix4};
+
+#[derive(Default)]
+pub(crate) struct FactsBook {
+    /// Whoever may have changed since facts were published.
+    touched: BTreeSet<InterfaceIndex>,
+    table: FactsTable,
+    /// Who uses another's addresses.
+    borrowers: BTreeSet<InterfaceIndex>,
+    /// By family and routing table, interfaces that are up and take part in it.
+    members: [BTreeMap<TableIndex, BTreeSet<InterfaceIndex>>; Family::ALL.len()],
+    /// By family, interfaces that are up and have addresses of their own: loopbacks first.
+    speakers: [BTreeSet<(bool, InterfaceIndex)>; Family::ALL.len()],
+    /// Each interface's IPv4 networks with their table.
+    networks: HashMap<InterfaceIndex, (TableIndex, Vec<Prefix4>)>,
+    /// All of them by their first address, with the last one. Those of a table have nothing in common.
+    by_first: BTreeMap<(TableIndex, Ipv4Addr), Ipv4Addr>,
+    /// Their broadcast addresses, in order.
+    broadcasts: Vec<(TableIndex, Ipv4Addr)>,
+    /// The IPv4 tables of interfaces, up to the last that has another than the default one.
+    tables: Vec<TableIndex>,
+}
+
+impl FactsBook {
+    /// An interface may change, comes, or goes.
+    pub fn touch(&mut self, index: InterfaceIndex) {
+        self.touched.insert(index);
+    }
+
+    /// Who may have changed: those that were touched, and those that speak with their addresses.
+    pub fn take_touched(&mut self, interfaces: &Interfaces) -> BTreeSet<InterfaceIndex> {
+        let mut touched = std::mem::take(&mut self.touched);
+        for index in &touched {
+            let borrows = interfaces.get(*index).is_ok_and(|interface| interface.lender.is_some());
+            if borrows {
+                self.borrowers.insert(*index)
+            } else {
+                self.borrowers.remove(index)
+            };
+        }
+        let lender = |index: &InterfaceIndex| interfaces.get(*index).ok()?.lender;
+        let more: Vec<_> = self
+            .borrowers
+            .iter()
+            .copied()
+            .filter(|index| lender(index).is_some_and(|lender| touched.contains(&lender)))
+            .collect();
+        touched.extend(more);
+        touched
+    }
+
+    /// Takes in what an interface is now; none: it is gone. Whether that is told otherwise than before.
+    pub fn put(&mut self, index: InterfaceIndex, now: Option<(&Interface, Facts)>) -> bool {
+        self.put_networks(index, now.as_ref().map(|(interface, _)| *interface));
+        for family in Family::ALL {
+            let speakers = &mut self.speakers[family as usize];
+            speakers.remove(&(false, index));
+            speakers.remove(&(true, index));
+            if let Some((interface, _)) = &now {
+                let has_some = match family {
+                    Family::Ip4 => !interface.addresses.is_empty(),
+                    Family::Ip6 => !interface.ip6.addresses.is_empty(),
+                };
+                if interface.is_up() && has_some {
+                    speakers.insert((!interface.is_loopback(), index));
+                }
+            }
+        }
+        let (before, now) = (self.table.shared(index), now.map(|(_, facts)| facts));
+        if before.as_deref() == now.as_ref() {
+            return false;
+        }
+        for family in Family::ALL {
+            let members = &mut self.members[family as usize];
+            if let Some(table) = before.as_ref().and_then(|facts| facts.takes_part(family)) {
+                let of_table = members.entry(table).or_default();
+                of_table.remove(&index);
+                if of_table.is_empty() {
+                    members.remove(&table);
+                }
+            }
+            if let Some(table) = now.as_ref().and_then(|facts| facts.takes_part(family)) {
+                members.entry(table).or_default().insert(index);
+            }
+            let first = |(table, all): (&TableIndex, &BTreeSet<InterfaceIndex>)| Some((*table, *all.first()?));
+            self.table.set_members(family, members.iter().filter_map(first));
+        }
+        self.table.set(index, now.map(Arc::new));
+        true
+    }
+
+    fn put_networks(&mut self, index: InterfaceIndex, now: Option<&Interface>) {
+        let has_broadcast = |network: &&Prefix4| network.length() < 31;
+        if let Some((table, networks)) = self.networks.remove(&index) {
+            for network in &networks {
+                self.by_first.remove(&(table, network.first()));
+            }
+            for network in networks.iter().filter(has_broadcast) {
+                if let Ok(at) = self.broadcasts.binary_search(&(table, network.last())) {
+                    self.broadcasts.remove(at);
+                }
+            }
+        }
+        let at = index.0 as usize;
+        if let Some(known) = self.tables.get_mut(at) {
+            *known = TableIndex::DEFAULT;
+        }
+        let Some(interface) = now else { return };
+        let table = interface.ip4.table;
+        if table != TableIndex::DEFAULT {
+            self.tables.resize(self.tables.len().max(at + 1), TableIndex::DEFAULT);
+            self.tables[at] = table;
+        }
+        if interface.addresses.is_empty() {
+            return;
+        }
+        for network in &interface.addresses {
+            self.by_first.insert((table, network.first()), network.last());
+        }
+        for network in interface.addresses.iter().filter(has_broadcast) {
+            let place = (table, network.last());
+            let at = self.broadcasts.binary_search(&place).unwrap_or_else(|at| at);
+            self.broadcasts.insert(at, place);
+        }
+        self.networks.insert(index, (table, interface.addresses.clone()));
+    }
+
+    pub fn table(&self) -> &FactsTable {
+        &self.table
+    }
+
+    /// The broadcast addresses of all networks, in order.
+    pub fn broadcasts(&self) -> &[(TableIndex, Ipv4Addr)] {
+        &self.broadcasts
+    }
+
+    /// The IPv4 tables of interfaces that have another than the default one.
+    pub fn tables(&self) -> &[TableIndex] {
+        &self.tables
+    }
+
+    /// The first interface that is up and has an address of a family of its own, a loopback if there is one.
+    pub fn speaker(&self, family: Family) -> Option<InterfaceIndex> {
+        self.speakers[family as usize].first().map(|(_, index)| *index)
+    }
+
+    /// Whether a network has addresses in common with one of a table.
+    pub fn meets_network(&self, table: TableIndex, network: Prefix4) -> bool {
+        let below = self.by_first.range(..=(table, network.last())).next_back();
+        below.is_some_and(|((of, _), last)| *of == table && *last >= network.first())
+    }
+}

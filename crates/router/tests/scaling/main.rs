@@ -1,0 +1,334 @@
+//! What commands cost grows with the work that they do, and not with its square: each is given with some work and with
+//! four times as much, which may take less than six times the processor time and memory.
+//!
+//! The time is that of the thread, the best of some: other programs on the machine do not count. A binary of its own, whose
+//! tests take turns, so that memory is told apart.
+
+use command::CommandSet;
+use graph::worker::Worker;
+use quiver_router::{Devices, Options, Router};
+use rustix::time::{ClockId, clock_gettime};
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Four times the work takes less than so many times the cost.
+const MOST: u32 = 6;
+/// The least of some trials is what is compared; a case is tried again as often when it seems to fail.
+const TRIALS: usize = 2;
+const PATIENCE: usize = 3;
+/// Costs below these tell nothing: pages come in heaps, and the first of all things takes longer.
+const LEAST_TIME: Duration = Duration::from_millis(4);
+const LEAST_MEMORY: u64 = 24 << 20;
+
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The processor time of this thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Memory of this process that is there.
+fn resident() -> u64 {
+    let pages: u64 =
+        fs::read_to_string("/proc/self/statm").unwrap().split(' ').nth(1).unwrap().parse().expect("a number of pages");
+    pages * 4096
+}
+
+/// A router whose devices are stand-ins, with its commands and its worker.
+struct Bench {
+    router: Router,
+    worker: Worker,
+    commands: CommandSet<Router>,
+}
+
+impl Bench {
+    fn new(lines: &[String]) -> Bench {
+        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+        let router = Router::new(options).unwrap();
+        let worker = router.graph.worker(0).unwrap();
+        let mut bench = Bench { router, worker, commands: quiver_router::commands() };
+        bench.give_all(lines);
+        bench
+    }
+
+    fn give(&mut self, line: &str) {
+        let done = self.commands.execute(&mut self.router, line);
+        done.unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+
+    fn give_all(&mut self, lines: &[String]) {
+        for (at, line) in lines.iter().enumerate() {
+            self.give(line);
+            if at % 64 == 0 {
+                self.settle();
+            }
+        }
+        self.settle();
+    }
+
+    /// The worker takes in what was posted, and what was given up is freed.
+    fn settle(&mut self) {
+        self.worker.round();
+        self.router.tick();
+    }
+}
+
+/// A file that goes with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        Scratch(std::env::temp_dir().join(format!("quiver-scaling-{}-{name}", std::process::id())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// What is measured: a state of so much work, and the commands that are measured on it.
+struct Case<'a> {
+    name: &'a str,
+    /// So much that the commands take some tens of milliseconds.
+    work: usize,
+    before: &'a dyn Fn(usize) -> Vec<String>,
+    measured: &'a dyn Fn(usize) -> Vec<String>,
+}
+
+impl Case<'_> {
+    /// Processor time and memory of the commands.
+    fn cost(&self, work: usize) -> (Duration, u64) {
+        let mut bench = Bench::new(&(self.before)(work));
+        let measured = (self.measured)(work);
+        let memory = resident();
+        let mut time = Duration::ZERO;
+        for chunk in measured.chunks(64) {
+            let begin = cpu_time();
+            chunk.iter().for_each(|line| bench.give(line));
+            time += cpu_time() - begin;
+            bench.settle();
+        }
+        (time, resident().saturating_sub(memory))
+    }
+
+    fn best(&self, work: usize) -> (Duration, u64) {
+        let costs: Vec<_> = (0..TRIALS).map(|_| self.cost(work)).collect();
+        let time = costs.iter().map(|cost| cost.0).min().unwrap();
+        (time, costs.iter().map(|cost| cost.1).min().unwrap())
+    }
+
+    fn check(&self) {
+        let mut said = String::new();
+        for _ in 0..PATIENCE {
+            let ((time, memory), (time4, memory4)) = (self.best(self.work), self.best(4 * self.work));
+            let _ = writeln!(said, "{}: {} took {time:?}, {memory} bytes; ", self.name, self.work);
+            let _ = writeln!(said, "{}: {} took {time4:?}, {memory4} bytes", self.name, 4 * self.work);
+            if time4 < MOST * time.max(LEAST_TIME) && memory4 < u64::from(MOST) * memory.max(LEAST_MEMORY / 4) {
+                println!("{said}");
+                return;
+            }
+        }
+        panic!("more than {MOST} times the cost of a quarter of the work:\n{said}");
+    }
+}
+
+fn check(name: &str, work: usize, before: impl Fn(usize) -> Vec<String>, measured: impl Fn(usize) -> Vec<String>) {
+    Case { name, work, before: &before, measured: &measured }.check();
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect()
+}
+
+/// Two links with networks of both families.
+fn network() -> Vec<String> {
+    lines(
+        "mpls table add 0
+         create null interface name n0
+         create null interface name n1
+         set interface state n0 up
+         set interface state n1 up
+         set interface mpls n0 enable
+         set interface ip address n0 10.0.0.1/24
+         set interface ip address n1 10.0.1.1/24
+         set interface ip address n0 2001:db8:0:1::1/64
+         set interface ip address n1 2001:db8:0:2::1/64",
+    )
+}
+
+fn network_and(more: &[String]) -> Vec<String> {
+    [network(), more.to_vec()].concat()
+}
+
+/// By family: a name, prefixes of several lengths to begin with, and ways to go.
+const FAMILIES: [(&str, [&str; 2], [&str; 3]); 2] = [
+    ("ip4", ["20.0.0.0/28", "40.0.0.0/32"], ["10.0.0.2", "n0", "drop"]),
+    ("ip6", ["2001:db8:1000::/64", "2001:db8:2000::/128"], ["2001:db8:0:1::2", "n0", "drop"]),
+];
+
+#[test]
+fn many_routes_of_one_command() {
+    let _turn = turn();
+    for (family, prefixes, ways) in FAMILIES {
+        for prefix in prefixes {
+            for way in ways {
+                let add = |n: usize| vec![format!("ip route add count {n} {prefix} via {way}")];
+                check(&format!("{family} add {prefix} via {way}"), 8_000, |_| network(), add);
+            }
+            let hop = ways[0];
+            let add = |n: usize| network_and(&[format!("ip route add count {n} {prefix} via {hop}")]);
+            check(&format!("{family} replace {prefix}"), 8_000, add, |n| {
+                vec![format!("ip route replace count {n} {prefix} via drop")]
+            });
+            check(&format!("{family} del {prefix}"), 8_000, add, |n| vec![format!("ip route del count {n} {prefix}")]);
+        }
+    }
+}
+
+#[test]
+fn many_labels_of_one_command() {
+    let _turn = turn();
+    let add = |n: usize| vec![format!("mpls local-label add count {n} 100 eos via 10.0.0.2 n0 out-labels 17")];
+    check("labels add", 8_000, |_| network(), add);
+    let before = |n: usize| network_and(&add(n));
+    check("labels del", 8_000, before, |n| vec![format!("mpls local-label del count {n} 100 eos")]);
+    check("labels link down", 8_000, before, |_| lines("set interface state n0 down"));
+    check("labels delete interface", 4_000, before, |_| lines("delete interface n0"));
+}
+
+/// Routes of each command one, as a file of configuration or a program says them.
+fn one_by_one(family: &str, n: usize) -> Vec<String> {
+    let route = |at: usize| match family {
+        "ip4" => format!("ip route add 20.{}.{}.0/24 via 10.0.0.2 n0", at >> 8, at & 255),
+        _ => format!("ip route add 2001:db8:{at:x}::/48 via 2001:db8:0:1::2 n0"),
+    };
+    (0x1000..0x1000 + n).map(|at| route(if family == "ip4" { at - 0x1000 } else { at })).collect()
+}
+
+#[test]
+fn routes_one_by_one() {
+    let _turn = turn();
+    for family in ["ip4", "ip6"] {
+        check(&format!("{family} add one by one"), 1_500, |_| network(), |n| one_by_one(family, n));
+        let before = |n| network_and(&one_by_one(family, n));
+        check(&format!("{family} del one by one"), 1_500, before, |n| {
+            let without = |line: String| line.replace(" add ", " del ").split(" via ").next().unwrap().to_string();
+            one_by_one(family, n).into_iter().map(without).collect()
+        });
+        check(&format!("{family} link down"), 8_000, before, |_| lines("set interface state n0 down"));
+        check(&format!("{family} address gone"), 8_000, before, |_| lines("set interface ip address del n0 all"));
+        check(&format!("{family} delete interface"), 4_000, before, |_| lines("delete interface n0"));
+    }
+}
+
+#[test]
+fn a_table_of_routes_that_goes() {
+    let _turn = turn();
+    for (word, prefix) in [("ip", "20.0.0.0/28"), ("ip6", "2001:db8:1000::/64")] {
+        let before =
+            |n: usize| lines(&format!("{word} table add 10\nip route add table 10 count {n} {prefix} via drop"));
+        check(&format!("{word} table del"), 16_000, before, |_| vec![format!("{word} table del 10")]);
+    }
+}
+
+#[test]
+fn files_of_routes() {
+    let _turn = turn();
+    for family in ["ip4", "ip6"] {
+        let file = Scratch::new(family);
+        let name = file.0.display().to_string();
+        let write = |n: usize| {
+            let routes = one_by_one(family, n).into_iter().map(|line| line.replace("ip route add ", "") + "\n");
+            fs::write(&file.0, routes.collect::<String>()).unwrap();
+            network()
+        };
+        check(&format!("{family} ip route load"), 8_000, write, |_| vec![format!("ip route load {name}")]);
+        let loaded = |n: usize| {
+            let mut before = write(n);
+            before.push(format!("ip route load {name}"));
+            fs::write(format!("{name}.none"), "").unwrap();
+            before
+        };
+        check(&format!("{family} ip route load replace"), 8_000, loaded, |_| {
+            vec![format!("ip route load {name}.none replace")]
+        });
+        let _ = fs::remove_file(format!("{name}.none"));
+    }
+}
+
+#[test]
+fn files_of_configuration() {
+    let _turn = turn();
+    let kinds: [(&str, fn(usize) -> Vec<String>); 2] = [
+        ("routes", |n| network_and(&[one_by_one("ip4", n / 2), one_by_one("ip6", n / 2)].concat())),
+        ("neighbours", |n| network_and(&neighbours(n))),
+    ];
+    for (kind, state) in kinds {
+        let file = Scratch::new(kind);
+        let name = file.0.display().to_string();
+        let work = 1_000;
+        check(&format!("save {kind}"), 4 * work, state, |_| vec![format!("save {name}")]);
+        let saved = |n: usize| {
+            let all = state(n);
+            fs::write(&file.0, all.join("\n") + "\n").unwrap();
+            all
+        };
+        check(&format!("load dry-run {kind}"), work, saved, |_| vec![format!("load {name} dry-run")]);
+        let from_nothing = |n: usize| {
+            fs::write(&file.0, state(n).join("\n") + "\n").unwrap();
+            Vec::new()
+        };
+        check(&format!("load {kind}"), work, from_nothing, |_| vec![format!("load {name}")]);
+        let empty = |n: usize| {
+            fs::write(&file.0, "").unwrap();
+            state(n)
+        };
+        check(&format!("load nothing over {kind}"), work, empty, |_| vec![format!("load {name}")]);
+    }
+}
+
+fn neighbours(n: usize) -> Vec<String> {
+    let neighbour = |at: usize| format!("ip neighbor n0 2001:db8:0:1::{:x} 02:00:00:00:00:01 static", at + 0x100);
+    (0..n).map(neighbour).collect()
+}
+
+#[test]
+fn neighbours_one_by_one() {
+    let _turn = turn();
+    check("neighbours made", 1_000, |_| network(), neighbours);
+    let before = |n| network_and(&neighbours(n));
+    check("neighbours flushed", 4_000, before, |_| lines("ip neighbor flush n0"));
+    check("neighbours' link down", 4_000, before, |_| lines("set interface state n0 down"));
+}
+
+/// Each route's next hop is in the one before.
+fn chain(n: usize) -> Vec<String> {
+    let address = |at: usize| format!("20.{}.{}.{}", at >> 16, at >> 8 & 255, at & 255);
+    let first = "ip route add 20.0.0.1/32 via 10.0.0.2".to_string();
+    let others = (2..n).map(|at| format!("ip route add {}/32 via {} offlink", address(at), address(at - 1)));
+    [first].into_iter().chain(others).collect()
+}
+
+#[test]
+fn a_chain_of_routes_that_hang_on_each_other() {
+    let _turn = turn();
+    check("chain made", 1_000, |_| network(), chain);
+    check("chain made from its end", 1_000, |_| network(), |n| chain(n).into_iter().rev().collect());
+    let before = |n| network_and(&chain(n));
+    check("chain's link down", 4_000, before, |_| lines("set interface state n0 down"));
+    check("chain's first route gone", 4_000, before, |_| lines("ip route del 20.0.0.1/32"));
+    check("chain unmade", 1_000, before, |n| {
+        let without = |line: String| line.replace(" add ", " del ").split(" via ").next().unwrap().to_string();
+        chain(n).into_iter().map(without).collect()
+    });
+}
