@@ -7,6 +7,7 @@
 
 mod bpf;
 mod checksum;
+mod inside;
 mod program;
 mod queue;
 mod ring;
