@@ -198,3 +198,81 @@ def test_a_macro_is_defined_for_all_sessions_and_forgotten(lab):
         router.cli("show interface $(IF)")
     with pytest.raises(CommandFailed, match="the last line ends in"):
         router.cli("show version \\")
+
+
+SPELLINGS = """\
+create loopback interface
+create tap id 0 name e0 host-if-name t0 num-tx-queues 2 rx-ring-size 256 no-gso
+set int state e0 up
+set int ip address e0 10.0.0.1/24
+ip table add 7
+loop create
+ip route 172.16.23.0/24 via 10.0.0.2 e0
+ip route add 172.16.24.0/24 table 7 via 10.0.0.2 e0
+ip route add 172.16.25.0/24 via 10.0.0.2 e0 resolve-via-attached
+ip route 172.16.26.0/24 count 2 via 10.0.0.3 e0
+set ip neighbor e0 10.0.0.2 dead.beef.babe
+set ip arp e0 10.0.0.3 2:2:3:4:5:6
+ip table 8
+mpls table 0
+set interface ip source-check e0 loose
+packet-generator new { name s0 limit -1 size 64-64 node ip4-input data { UDP: 10.0.0.9 -> 172.16.23.1 UDP: 1 -> 2 hex 0xcafe } }
+"""
+
+
+def test_spellings_of_vpp_state_the_same(lab):
+    router = lab.router()
+    router.batch(SPELLINGS)
+    stated = router.cli("show running-config")
+    for line in (
+        "create loopback interface instance 1",
+        "ip route add 172.16.23.0/24 via 10.0.0.2 e0",
+        "ip route add table 7 172.16.24.0/24 via 10.0.0.2 e0",
+        "ip route add 172.16.25.0/24 via 10.0.0.2 e0",
+        "ip route add 172.16.27.0/24 via 10.0.0.3 e0",
+        "e0 10.0.0.2 de:ad:be:ef:ba:be",
+        "e0 10.0.0.3 02:02:03:04:05:06",
+        "ip table add 8",
+        "mpls table add 0",
+        "set urpf ip4 rx loose e0",
+        "create packet-generator interface pg-s0",
+        "set interface state pg-s0 up",
+        "limit 0",
+    ):
+        assert line in stated, line
+    assert router.cli("show fib memory") == router.cli("show ip fib memory")
+    assert router.cli("show adj nbr e0") == router.cli("show adj e0")
+    assert "02:02:03:04:05:06 e0" in router.cli("show ip arp")
+    assert "command line" in router.cli("show version verbose cmdline").lower()
+    assert router.cli("clear hardware-interfaces") == ""
+    router.cli("loopback delete-interface intfc loop1")
+    router.cli("show clock verbose")
+    # What was saved is read again, and says the same.
+    saved = router.config.parent / "saved.cli"
+    router.cli(f"save {saved}")
+    assert router.cli(f"load {saved} dry-run") == "no difference\n"
+
+
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        ("ip route 10.9.0.0/16 via 10.0.0.2 resolve-via-host", "name the interface"),
+        ("create tap id 5 host-ip4-gw 10.0.0.1", "host-ip4-gw: not in this version; use `ip route add default"),
+        ("create tap id 5 tun", "tun: not in this version"),
+        ("nat44 plugin enable sessions 1000", "nat44: not in this version; 'ip punt redirect'"),
+        ("create bond mode lacp", "create bond: not in this version; let the kernel bond"),
+        ("ip route 10.9.0.0/16 vai 10.0.0.2", "unknown input `vai'"),
+    ],
+)
+def test_what_of_vpp_is_not_here_is_refused_with_a_reason(lab, line, reason):
+    router = lab.router()
+    with pytest.raises(CommandFailed) as refused:
+        router.cli(line)
+    assert reason in str(refused.value)
+
+
+def test_a_question_at_the_empty_prompt_lists_first_words(lab):
+    rows = lab.router().cli("?").splitlines()
+    words = [row.split()[0] for row in rows]
+    assert words == sorted(set(words)) and {"set", "show", "ip", "quit"} <= set(words) and len(words) < 40
+    assert all(len(row.split()) > 1 for row in rows)

@@ -19,6 +19,8 @@ pub struct Command<C> {
     pub(crate) section: Option<usize>,
     help: String,
     examples: Vec<String>,
+    /// Other spellings of the same.
+    pub(crate) spellings: Vec<(Vec<String>, Program)>,
     configures: bool,
     of_session: bool,
     pub(crate) guard: Option<Guard<C>>,
@@ -44,6 +46,7 @@ impl<C> Command<C> {
             section: None,
             help: help.to_string(),
             examples: Vec::new(),
+            spellings: Vec::new(),
             configures: false,
             of_session: false,
             guard: None,
@@ -68,6 +71,18 @@ impl<C> Command<C> {
     #[must_use]
     pub fn example(mut self, line: &str) -> Self {
         self.examples.push(line.to_string());
+        self
+    }
+
+    /// Takes another syntax for the same command: an older one, or one of VPP's many. Its values have the names that the
+    /// handler knows; help, completion and the guide do not list it.
+    ///
+    /// # Panics
+    /// As [`Command::new`].
+    #[must_use]
+    pub fn also(mut self, syntax: &str) -> Self {
+        let read = Syntax::parse(syntax).unwrap_or_else(|error| panic!("syntax of command `{syntax}': {error}"));
+        self.spellings.push((read.path, Program::compile(&read.parameters)));
         self
     }
 

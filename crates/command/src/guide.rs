@@ -13,7 +13,9 @@ completes a word and `?` lists what can follow, at every word. Commands come fro
 (`quiver cli`, `vppctl`), standard input, a file (`quiver cli -f FILE`, `exec FILE`) or `unix { exec FILE }`. A
 `{ ... }` block may span lines, and `\\` at the end of a line continues it. `#` where a word could begin is a remark to the end of
 the line, a line that begins with `comment` is one, and `comment { ... }` may span lines. `define NAME VALUE` makes a macro, for which
-`$(NAME)` stands in later lines. Every command also answers as JSON (`quiver cli --json COMMAND`).
+`$(NAME)` stands in later lines. Other spellings of VPP's are taken, too, and not listed (`loop create`); a
+word of VPP's for what is not here is answered with what there is instead. Every command also answers as JSON
+(`quiver cli --json COMMAND`).
 
 How to read what follows: words stand for themselves, `<...>` for a value, `[...]` may be left out, `{a|b}` is one of
 several, and `...` after something means that it may be repeated. Commands marked *configuration* say how the router is

@@ -3,11 +3,13 @@
 
 use crate::line::{self, Word};
 use crate::matcher::{self, Input, Next};
-use crate::set::Walk;
+use crate::set::{Node, Walk};
 use crate::{Command, CommandError, CommandSet};
 
 /// Width of the name column of a help listing, as VPP prints it.
 const NAME_WIDTH: usize = 40;
+/// Words that follow a first word, as many as fit a line.
+const FOLLOWING_WORDS: usize = 6;
 
 /// A word that may stand at the end of a line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,7 +121,7 @@ impl<C> CommandSet<C> {
         Completion { start: unfinished.start, candidates }
     }
 
-    /// Help on what a line could go on with, one line each: `show ` lists all commands
+    /// Help on what a line could go on with, one line each: nothing lists the first words of commands, `show ` lists all commands
     /// that begin with `show`, `sh` also those of other words that begin so; after a
     /// command its syntax, its sentence and the words that may come next. A final `?` is
     /// ignored.
@@ -153,6 +155,9 @@ fn paths<C>(unfinished: &Unfinished<'_, C>) -> String {
         help += &row(&command.name, &command.syntax());
         help += &row("", command.help());
     }
+    if unfinished.words.is_empty() && unfinished.typed.is_empty() {
+        return unfinished.walk.node.beginning_with("").map(|(word, node)| first_word(word, node)).collect();
+    }
     if unfinished.is_on_path() {
         let mut commands = Vec::new();
         for (_, node) in unfinished.walk.node.beginning_with(unfinished.typed) {
@@ -161,6 +166,19 @@ fn paths<C>(unfinished: &Unfinished<'_, C>) -> String {
         help.extend(commands.iter().map(|command| listing(command)));
     }
     help
+}
+
+/// A word with which commands begin, in one line: what goes on with it.
+fn first_word<C>(word: &str, node: &Node<C>) -> String {
+    let mut commands = Vec::new();
+    node.commands(&mut commands);
+    if let [only] = commands[..] {
+        return row(&only.name, only.help());
+    }
+    let next: Vec<&str> = node.beginning_with("").map(|(word, _)| word).collect();
+    let shown = &next[..next.len().min(FOLLOWING_WORDS)];
+    let more = if next.len() > shown.len() { ", ..." } else { "" };
+    row(word, &format!("{} commands: {word} {}{more}", commands.len(), shown.join(", ")))
 }
 
 /// The words that the parameters of the line's command may go on with.

@@ -64,7 +64,8 @@
 //!
 //! [`Command::configures`] marks one that states configuration, so that it can be saved
 //! and loaded; [`Command::example`] shows it in use (a test holds examples to the grammar);
-//! [`Command::of_session`] makes one that the session itself carries out. A command belongs
+//! [`Command::of_session`] makes one that the session itself carries out; [`Command::also`] takes other spellings of it, and
+//! [`CommandSet::refuse`] says why there is no such command. A command belongs
 //! to the [`CommandSet::section`] that was open when it was added.
 //!
 //! The set [parses](CommandSet::parse) a line without running it, [completes](CommandSet::complete)
@@ -87,6 +88,7 @@ mod matcher;
 pub mod nearest;
 mod reply;
 mod set;
+mod spelling;
 mod syntax;
 pub mod table;
 mod value;

@@ -6,6 +6,7 @@ use crate::command::Guard;
 use crate::line::{self, Word};
 use crate::matcher::{self, Input, Mismatch, did_you_mean, one_of, quoted};
 use crate::reply::{Reply, Text, reply};
+use crate::spelling::Spellings;
 use crate::{Args, Command, CommandError, Done, PathKind};
 
 /// A word of a path, with the words that may follow it.
@@ -84,6 +85,7 @@ pub const SESSION_SECTION: &str = "Sessions and files";
 /// All commands, found by the words of their paths.
 pub struct CommandSet<C> {
     root: Node<C>,
+    spellings: Spellings,
     sections: Vec<Section>,
     /// The section to which commands are being added.
     open: Option<usize>,
@@ -100,7 +102,8 @@ impl<C> Default for CommandSet<C> {
 impl<C> CommandSet<C> {
     /// A set that knows only `comment` and `echo`.
     pub fn new() -> Self {
-        let mut set = Self { root: Node::default(), sections: Vec::new(), open: None, guard: None };
+        let spellings = Spellings::default();
+        let mut set = Self { root: Node::default(), spellings, sections: Vec::new(), open: None, guard: None };
         set.section(SESSION_SECTION, "");
         set.add(
             Command::new(
@@ -157,6 +160,9 @@ impl<C> CommandSet<C> {
             node = node.children.entry(word.clone()).or_default();
         }
         assert!(node.command.is_none(), "command `{}' is registered twice", command.name);
+        for (number, (path, _)) in command.spellings.iter().enumerate() {
+            self.spellings.at(path).commands.push((command.name.clone(), number));
+        }
         node.command = Some(command);
         self
     }
@@ -165,6 +171,13 @@ impl<C> CommandSet<C> {
     /// whether they may reach it: no handler can forget to.
     pub fn guard_paths(&mut self, guard: fn(&C, PathKind, &str) -> Result<(), CommandError>) {
         self.guard = Some(guard);
+    }
+
+    /// Says why there is no command that begins with these words, to whoever types one.
+    pub fn refuse(&mut self, words: &str, why: &str) -> &mut Self {
+        let path: Vec<String> = words.split(' ').map(str::to_string).collect();
+        self.spellings.at(&path).refusal = Some(why.to_string());
+        self
     }
 
     /// The command of that full name.
@@ -202,7 +215,8 @@ impl<C> CommandSet<C> {
     /// The command whose path the words of `line` begin with.
     pub fn find(&self, line: &str) -> Option<&Command<C>> {
         let words = line::split_words(line).ok()?;
-        self.walk(&words).node.command.as_ref()
+        let listed = self.walk(&words).node.command.as_ref();
+        listed.or_else(|| self.spelled(line, &words).ok().map(|parsed| parsed.command))
     }
 
     /// Reads a command line, without carrying it out. A remark is read as `comment`.
@@ -216,15 +230,55 @@ impl<C> CommandSet<C> {
             return Ok(Parsed { command, args: Args::default() });
         }
         let words = line::split_words(line)?;
-        let walk = self.walk(&words);
-        let Some(command) = &walk.node.command else {
-            return Err(self.incomplete(&walk, &words));
+        let (refused, why) = match self.listed(line, &words) {
+            Ok(parsed) => return Ok(parsed),
+            Err(refused) => refused,
         };
-        let input = Input { line, words: &words, first: walk.path.len() };
-        let args = matcher::parse(&command.program, input)
-            .map_err(|mismatch| explain(mismatch, &walk, &words))
-            .map_err(|error| error.within(&command.name))?;
+        match self.spelled(line, &words) {
+            Ok(parsed) => Ok(parsed),
+            // Who got further knows better what is wrong.
+            Err(Some((word, better))) if word > refused => Err(better),
+            Err(_) => Err(why),
+        }
+    }
+
+    /// The listed command that a line is one of; else the word that it fails at, and why.
+    fn listed(&self, line: &str, words: &[Word<'_>]) -> Result<Parsed<'_, C>, (usize, CommandError)> {
+        let walk = self.walk(words);
+        let Some(command) = &walk.node.command else {
+            return Err((walk.path.len(), self.incomplete(&walk, words)));
+        };
+        let input = Input { line, words, first: walk.path.len() };
+        let args = matcher::parse(&command.program, input).map_err(|mismatch| {
+            let word = mismatch.word;
+            (word, explain(mismatch, &walk, words).within(&command.name))
+        })?;
         Ok(Parsed { command, args })
+    }
+
+    /// The command of which a line is another spelling; else what comes closest.
+    fn spelled(&self, line: &str, words: &[Word<'_>]) -> Result<Parsed<'_, C>, Option<(usize, CommandError)>> {
+        let mut closest: Option<(usize, CommandError)> = None;
+        for (first, node) in self.spellings.along(words) {
+            for (name, number) in &node.commands {
+                let command = self.command(name).expect("a spelling is of a command that is there");
+                let (_, program) = &command.spellings[*number];
+                match matcher::parse(program, Input { line, words, first }) {
+                    Ok(args) => return Ok(Parsed { command, args }),
+                    Err(mismatch) if closest.as_ref().is_none_or(|(word, _)| mismatch.word > *word) => {
+                        closest = Some((mismatch.word, mismatch.error.within(name)));
+                    }
+                    Err(_) => {}
+                }
+            }
+            if let Some(why) = &node.refusal
+                && closest.as_ref().is_none_or(|(word, _)| first > *word)
+            {
+                let said: Vec<&str> = words[..first].iter().map(|word| word.text).collect();
+                closest = Some((first, CommandError::new(format!("{}: {why}", said.join(" ")))));
+            }
+        }
+        Err(closest)
     }
 
     /// The line about which a line that ends in the word `?` asks; `None` when it is no

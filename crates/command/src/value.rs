@@ -191,9 +191,13 @@ fn is_prefix<Address: std::str::FromStr>(word: &str, most: u64) -> bool {
     })
 }
 
+/// `50:7c:6f:20:30:70`, `50-7c-6f-20-30-70`, a byte with one digit if need be, or `507c.6f20.3070`.
 fn is_mac(word: &str) -> bool {
-    let octet = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
-    word.len() == 17 && word.split(':').count() == 6 && word.split(':').all(octet)
+    let groups = |separator: char, count: usize, digits: RangeInclusive<usize>| {
+        let hex = |part: &str| digits.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        word.split(separator).count() == count && word.split(separator).all(hex)
+    };
+    groups(':', 6, 1..=2) || groups('-', 6, 1..=2) || groups('.', 3, 4..=4)
 }
 
 /// Decimal digits only: `str::parse` would also take a sign.
@@ -261,7 +265,10 @@ mod tests {
             ("prefix4", "10.0.0.0/8", "10.0.0.0/33"),
             ("prefix4", "0.0.0.0/0", "10.0.0.0/+8"),
             ("prefix4", "1.2.3.4/32", "1.2.3.4/008"),
-            ("mac", "02:fe:00:AA:00:01", "02:fe:00:aa:00:1"),
+            ("mac", "02:fe:00:AA:00:01", "02:fe:00:aa:00"),
+            ("mac", "1:2:3:4:5:6", "1:2:3:4:5:"),
+            ("mac", "dead.beef.babe", "dead.beef.bab"),
+            ("mac", "02-fe-00-aa-00-01", "02-fe-00:aa-00-01"),
             ("u32", "4294967295", "4294967296"),
             ("u32 1..4096", "4096", "4097"),
             ("u32 1..4096", "1", "0"),

@@ -276,7 +276,8 @@ fn help_lists_names_in_a_column_as_vpp_does() {
          \x20 show ip fib                              Routes.\n\
          \x20 show ip4 neighbors                       Neighbours.\n"
     );
-    assert_eq!(commands().help("").lines().count(), commands().commands().len());
+    assert_eq!(commands().help("").lines().count(), 7, "first words only");
+    assert!(commands().help("").contains("\n  ip                                       "));
     assert_eq!(commands().help("?"), commands().help(""));
     assert!(commands().help("show ").starts_with("  show interface    "));
 }
@@ -544,4 +545,34 @@ fn mutated_lines_are_answered_and_never_panic() {
         let _ = quiver_command::complete_lines(&line);
     }
     assert!(taken > 100 && refused > 100, "{taken} taken, {refused} refused");
+}
+
+#[test]
+fn another_spelling_is_the_same_command_and_is_not_listed() {
+    let mut set: CommandSet<Seen> = CommandSet::new();
+    set.add(
+        Command::new("create loopback interface [mac <mac:mac>]", "Make one.", |seen: &mut Seen, args: &Args| {
+            seen.push(args.optional_text("mac").unwrap_or("any").to_string());
+            reply(Done)
+        })
+        .also("loopback create-interface [mac <mac:mac>]")
+        .also("loop create"),
+    );
+    set.add(Command::new("load <file:word>", "Load.", saw("load")));
+    set.add(Command::new("create tap", "Make one.", saw("tap")));
+    set.refuse("create bond", "not in this version");
+    let mut seen = Seen::new();
+    for line in
+        ["loop create", "loopback create-int mac dead.beef.babe", "loopback create-interface mac 1:2:3:4:5:6", "lo x"]
+    {
+        set.execute(&mut seen, line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+    assert_eq!(seen, ["any", "dead.beef.babe", "1:2:3:4:5:6", "load"]);
+    assert_eq!(set.find("loop create").unwrap().name(), "create loopback interface");
+    let refused = |line: &str| set.parse(line).err().unwrap().to_string();
+    assert_eq!(refused("create bond mode lacp"), "create bond: not in this version");
+    assert!(refused("loopback create-interface mac x").contains("expected MAC address"));
+    assert!(refused("create bnod").starts_with("create: unknown input `bnod'"));
+    let told = set.guide("") + &set.help("") + &format!("{:?}", set.complete("lo", &|_| Vec::new()));
+    assert!(!told.contains("create-interface") && !told.contains("bond"), "{told}");
 }

@@ -15,7 +15,8 @@ pub fn run(bytes: &[u8]) {
                 assert!(!lines.is_open(), "a command is given when it is complete");
                 number = command.number;
                 // As a session does.
-                if let Some((name, value)) = command.text.strip_prefix("define ").and_then(|rest| rest.split_once(' ')) {
+                if let Some((name, value)) = command.text.strip_prefix("define ").and_then(|rest| rest.split_once(' '))
+                {
                     let _ = macros.define(name, value);
                 }
             }

@@ -6,6 +6,7 @@
 //! they read published tables and tell it things as events.
 #![forbid(unsafe_code)]
 
+mod absent;
 pub mod arp;
 pub mod capability;
 pub mod capture;
@@ -606,5 +607,6 @@ pub fn commands() -> CommandSet<Router> {
     capture::cli::register(&mut set);
     inspect::register(&mut set);
     logging::cli::register(&mut set);
+    absent::register(&mut set);
     set
 }

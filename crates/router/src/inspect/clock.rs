@@ -11,19 +11,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const DAY: u64 = 24 * 60 * 60;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new(
-        "show clock",
-        "The time, and when workers began their last rounds.",
-        |router: &mut Router, _: &Args| {
-            let since = |ticks: u64| time::seconds(ticks.saturating_sub(router.clears.origin));
-            let workers = (0..router.graph.workers()).map(|thread| WorkerClock {
-                thread: thread + 1,
-                name: worker_name(thread),
-                last_round: router.graph.round_began(thread).map(since),
-            });
-            reply(ShowClock { now: since(time::ticks()), date: date(SystemTime::now()), workers: workers.collect() })
-        },
-    ));
+    set.add(
+        Command::new(
+            "show clock",
+            "The time, and when workers began their last rounds.",
+            |router: &mut Router, _: &Args| {
+                let since = |ticks: u64| time::seconds(ticks.saturating_sub(router.clears.origin));
+                let workers = (0..router.graph.workers()).map(|thread| WorkerClock {
+                    thread: thread + 1,
+                    name: worker_name(thread),
+                    last_round: router.graph.round_began(thread).map(since),
+                });
+                reply(ShowClock {
+                    now: since(time::ticks()),
+                    date: date(SystemTime::now()),
+                    workers: workers.collect(),
+                })
+            },
+        )
+        .also("show clock verbose"),
+    );
     set.add(Command::new("show uptime", "How long the router has run.", |router: &mut Router, _: &Args| {
         let up = router.started.elapsed();
         reply(ShowUptime { seconds: up.as_secs_f64(), since: date(SystemTime::now() - up) })

@@ -8,12 +8,10 @@ use std::fmt;
 use std::fs;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new(
-        "show version [verbose]",
-        "The version of this program.",
-        |router: &mut Router, args: &Args| {
+    set.add(
+        Command::new("show version [verbose]", "The version of this program.", |router: &mut Router, args: &Args| {
             reply(ShowVersion {
-                verbose: args.flag("verbose"),
+                verbose: args.flag("verbose") || args.flag("cmdline"),
                 version: VERSION,
                 commit: router.commit,
                 build: if cfg!(debug_assertions) { "debug" } else { "release" },
@@ -22,8 +20,9 @@ pub fn register(set: &mut CommandSet<Router>) {
                 pid: std::process::id(),
                 command_line: command_line(),
             })
-        },
-    ));
+        })
+        .also("show version {{ [verbose] | [cmdline] }}"),
+    );
     set.add(Command::new("show plugins", "What is loaded and what is built in.", |_: &mut Router, _: &Args| {
         let built_in = CAPABILITIES.iter().map(|capability| BuiltIn {
             name: capability.name,

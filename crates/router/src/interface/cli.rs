@@ -38,15 +38,18 @@ pub fn register(set: &mut CommandSet<Router>) {
         "Interfaces with their addresses.",
         show_address,
     ));
-    set.add(Command::new(
-        "clear interfaces [<interface:interface>]",
-        "Make the counters of all interfaces, or of one, read zero.",
-        |router: &mut Router, args: &Args| {
-            let chosen: Vec<InterfaceIndex> = chosen(router, args)?.map(|interface| interface.index).collect();
-            chosen.into_iter().for_each(|index| router.clear_interface_counters(index));
-            reply(Done)
-        },
-    ));
+    set.add(
+        Command::new(
+            "clear interfaces [<interface:interface>]",
+            "Make the counters of all interfaces, or of one, read zero.",
+            |router: &mut Router, args: &Args| {
+                let chosen: Vec<InterfaceIndex> = chosen(router, args)?.map(|interface| interface.index).collect();
+                chosen.into_iter().for_each(|index| router.clear_interface_counters(index));
+                reply(Done)
+            },
+        )
+        .also("clear hardware-interfaces [{brief | verbose | detail}] [<interface:interface>]"),
+    );
 }
 
 fn register_settings(set: &mut CommandSet<Router>) {
@@ -228,8 +231,10 @@ fn register_creation(set: &mut CommandSet<Router>) {
          [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{}>] }}}}",
         tap::MAX_QUEUES
     );
+    let more: String = TAP_ELSEWHERE.iter().map(|(word, value, _)| format!(" | [{word}{value}]")).collect();
     set.add(
         Command::new(&tap, "Create an interface whose other end is a TAP device of the host.", create_tap)
+            .also(&tap.replace(" }}", &format!("{more} }}}}")))
             .configures()
             .example("create tap name e0 host-if-name eth0 host-ns peer host-ip4-addr 100.64.1.2/30")
             .example("create tap name e0 num-rx-queues 2"),
@@ -264,6 +269,8 @@ fn register_creation(set: &mut CommandSet<Router>) {
             "Create an interface with nothing behind it, for addresses that must depend on no wire.",
             create_loopback,
         )
+        .also("loopback create-interface {{ [mac <mac:mac>] | [instance <instance:u32 0..16383>] }}")
+        .also("loop create {{ [mac <mac:mac>] | [instance <instance:u32 0..16383>] }}")
         .configures()
         .example("create loopback interface")
         .example("create loopback interface instance 7 mac de:ad:00:00:00:07"),
@@ -274,6 +281,8 @@ fn register_creation(set: &mut CommandSet<Router>) {
             "Remove a loopback interface.",
             |router: &mut Router, args: &Args| delete_of_driver(router, args, "loopback", "loopback"),
         )
+        .also("loopback delete-interface intfc <interface:interface>")
+        .also("loop delete intfc <interface:interface>")
         .configures()
         .example("delete loopback interface intfc loop0"),
     );
@@ -339,7 +348,41 @@ pub(crate) fn create(router: &mut Router, name: Option<&str>, creation: Creation
     reply(Text(format!("{name}\n")))
 }
 
+/// Options of VPP's TAPs that need nothing done, or that there is something else for: why.
+const TAP_ELSEWHERE: [(&str, &str, Result<&str, &str>); 14] = [
+    ("num-tx-queues", " <txqueues:u32 1..256>", Ok("every worker writes to a queue of its own")),
+    ("rx-ring-size", " <rxring:u32 1..65536>", Ok("the kernel's queue has the length that it has")),
+    ("tx-ring-size", " <txring:u32 1..65536>", Ok("the kernel's queue has the length that it has")),
+    ("no-gso", "", Ok("packets that the kernel leaves large are cut where a device cannot take them")),
+    ("gso", "", Ok("packets that the kernel leaves large are cut where a device cannot take them")),
+    ("consistent-qp", "", Ok("there are no pairs of queues")),
+    ("persist", "", Err("a TAP goes with the router: give the address to a device of the host's that stays")),
+    ("attach", "", Err("a TAP that is there already is taken with `create host-interface'")),
+    ("tun", "", Err("a TAP with Ethernet headers is what there is: leave `tun' out")),
+    ("host-bridge", " <bridge:word>", Err("use `ip link set DEVICE master BRIDGE' on the host")),
+    ("host-ip4-gw", " <gateway4:ip4>", Err("use `ip route add default via ADDRESS' on the host")),
+    ("host-ip6-addr", " <address6:prefix6>", Err("use `ip address add PREFIX dev DEVICE' on the host")),
+    ("host-ip6-gw", " <gateway6:ip6>", Err("use `ip -6 route add default via ADDRESS' on the host")),
+    ("packed", "", Ok("there are no virtio rings")),
+];
+
+/// Says of options in `elsewhere` what becomes of them: nothing, or a refusal.
+fn tell_elsewhere(args: &Args, elsewhere: &[(&str, &str, Result<&str, &str>)]) -> Result<(), CommandError> {
+    for (word, value, what) in elsewhere {
+        let named = value.trim_start_matches([' ', '<']).split(':').next().unwrap_or_default();
+        if !args.flag(word) && !args.has(named) {
+            continue;
+        }
+        match what {
+            Ok(why) => log::info!("{word} has no effect: {why}"),
+            Err(instead) => return fail(format!("{word}: not in this version; {instead}")),
+        }
+    }
+    Ok(())
+}
+
 fn create_tap(router: &mut Router, args: &Args) -> Answer {
+    tell_elsewhere(args, &TAP_ELSEWHERE)?;
     let id = args.optional::<u32>("id")?;
     let is_free = |id: &u32| {
         let host = format!("tap{id}");

@@ -20,6 +20,23 @@ const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable 
 /// What else is said of it.
 const SHARE: &str = "[weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
 
+/// Paths with words of VPP's for what resolves a next hop.
+fn paths_of_vpp(how_many: &str) -> String {
+    let via = VIA.replace("{onlink | offlink : insist}", &format!("{{onlink | offlink | {RESOLVED_BY} : insist}}"));
+    format!("({via} {OUT_LABELS} {SHARE} : paths){how_many}")
+}
+
+const RESOLVED_BY: &str = "resolve-via-attached | resolve-via-connected | resolve-via-host";
+
+/// A command on routes in the orders of words that VPP takes: `table` and `count` on either side of the prefix.
+fn spelled_as_vpp(command: Command<Router>, path: &str, how_many: &str) -> Command<Router> {
+    let paths = paths_of_vpp(how_many);
+    command
+        .also(&format!("{path} {WHERE} <prefix:prefix> {paths}"))
+        .also(&format!("{path} <prefix:prefix> {WHERE} {paths}"))
+        .also(&format!("{path} count <count:u32 1..1000000> <prefix:prefix> table <table:u32> {paths}"))
+}
+
 pub fn register(set: &mut CommandSet<Router>) {
     crate::ip4::settings::register(set);
     set.section(
@@ -31,18 +48,20 @@ pub fn register(set: &mut CommandSet<Router>) {
          route to it says, the default route not counted. Of paths with different `preference` those with the lowest number are used \
          of which one works. `count` is for as many prefixes side by side.",
     );
+    let add_paths = Command::new(
+        &format!("ip route add {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)+"),
+        "Add paths to a route.",
+        |router: &mut Router, args: &Args| add(router, args, false),
+    );
+    let add_paths = spelled_as_vpp(spelled_as_vpp(add_paths, "ip route add", "+"), "ip route", "+");
     set.add(
-        Command::new(
-            &format!("ip route add {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)+"),
-            "Add paths to a route.",
-            |router: &mut Router, args: &Args| add(router, args, false),
-        )
-        .configures()
-        .example("ip route add 16.0.0.0/24 via 100.64.1.2")
-        .example("ip route add 10.0.0.0/8 via 100.64.1.2 weight 3 via 100.64.2.2 e1")
-        .example("ip route add 2000::/3 via 2001:db8:0:1::1")
-        .example("ip route add 48.0.0.0/24 via 100.64.2.2 e1 out-labels 17 18")
-        .example("ip route add 192.0.2.0/24 via drop"),
+        add_paths
+            .configures()
+            .example("ip route add 16.0.0.0/24 via 100.64.1.2")
+            .example("ip route add 10.0.0.0/8 via 100.64.1.2 weight 3 via 100.64.2.2 e1")
+            .example("ip route add 2000::/3 via 2001:db8:0:1::1")
+            .example("ip route add 48.0.0.0/24 via 100.64.2.2 e1 out-labels 17 18")
+            .example("ip route add 192.0.2.0/24 via drop"),
     );
     set.add(
         Command::new(
@@ -53,20 +72,17 @@ pub fn register(set: &mut CommandSet<Router>) {
         .configures()
         .example("ip route replace 16.0.0.0/24 via 100.64.2.2"),
     );
-    set.add(
-        Command::new(
-            &format!("ip route del {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)*"),
-            "Take paths off a route, or remove it.",
-            |router: &mut Router, args: &Args| {
-                let (table, paths) = of_route(router, args, false)?;
-                change_each(router, args, table, |router, prefix| {
-                    router.remove_route_in(table, prefix, Source::Config, &paths)
-                })
-            },
-        )
-        .configures()
-        .example("ip route del 16.0.0.0/24"),
+    let take_paths = Command::new(
+        &format!("ip route del {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)*"),
+        "Take paths off a route, or remove it.",
+        |router: &mut Router, args: &Args| {
+            let (table, paths) = of_route(router, args, false)?;
+            change_each(router, args, table, |router, prefix| {
+                router.remove_route_in(table, prefix, Source::Config, &paths)
+            })
+        },
     );
+    set.add(spelled_as_vpp(take_paths, "ip route del", "*").configures().example("ip route del 16.0.0.0/24"));
     super::load::register(set);
     register_tables(set);
     register_accounts(set);
@@ -88,6 +104,7 @@ fn register_tables(set: &mut CommandSet<Router>) {
                 &format!("Make an {name} routing table."),
                 move |router, id| router.add_table(family, id).map(drop),
             )
+            .also(&format!("{word} table <table:u32>"))
             .example(&format!("{word} table add 10")),
         );
         set.add(
@@ -286,6 +303,12 @@ fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableInde
                 // RFC 4798: labels carry either family to next hops of either.
                 (Some(hop), _) if Family::of(hop) != family && labels.is_none() => {
                     return Err(Error::from(NextHopError::OtherFamily { hop, prefix }).into());
+                }
+                (Some(_), None) if insist.is_some_and(|word| word.starts_with("resolve-via-")) => {
+                    return fail(
+                        "a next hop without its interface is reached as the longest route to it says, whatever that is \
+                         (resolve-via-...): name the interface",
+                    );
                 }
                 (Some(hop), None) if insist == Some("onlink") => {
                     return Err(Error::from(NextHopError::OnWhichLink { hop }).into());

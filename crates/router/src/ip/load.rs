@@ -50,7 +50,9 @@ struct RouteFile {
 }
 
 impl RouteFile {
-    fn read(file: impl Read) -> Result<RouteFile, LoadError> {
+    /// Reads a file; with `by` all next hops are replaced, whatever stands there: dumps of some collectors have
+    /// 255.255.255.255 for each IPv6 prefix.
+    fn read(file: impl Read, by: Option<IpAddr>) -> Result<RouteFile, LoadError> {
         let mut reader = BufReader::with_capacity(1 << 20, file);
         let mut all = RouteFile::default();
         let mut text = Vec::new();
@@ -69,12 +71,12 @@ impl RouteFile {
             }
             let text = std::str::from_utf8(&text)
                 .map_err(|_| wrong("not text (an MRT file goes through `bgpdump -m')".into()))?;
-            all.take(text.trim()).map_err(wrong)?;
+            all.take(text.trim(), by).map_err(wrong)?;
         }
         Ok(all)
     }
 
-    fn take(&mut self, line: &str) -> Result<(), String> {
+    fn take(&mut self, line: &str, by: Option<IpAddr>) -> Result<(), String> {
         if line.is_empty() || line.starts_with('#') {
             return Ok(());
         }
@@ -84,7 +86,7 @@ impl RouteFile {
             let prefix = fields.next().ok_or("a table dump has its prefix in the sixth field")?;
             let next_hop = fields.nth(2).ok_or("a table dump has its next hop in the ninth field")?;
             let prefix = parse_prefix(prefix)?;
-            self.routes.push((prefix, Said { next_hop: parse_hop(prefix.family(), next_hop)?, interface: None }));
+            self.routes.push((prefix, Said { next_hop: hop_or(by, prefix.family(), next_hop)?, interface: None }));
             return Ok(());
         }
         let mut words = line.split_ascii_whitespace();
@@ -97,7 +99,7 @@ impl RouteFile {
         }
         let hop = words.next().unwrap_or_default();
         let family = prefix.map_or(if hop.contains(':') { Family::Ip6 } else { Family::Ip4 }, Prefix::family);
-        let next_hop = parse_hop(family, hop)?;
+        let next_hop = hop_or(by, family, hop)?;
         let prefix = prefix.unwrap_or(Prefix::new(family.unspecified(), 0).expect("0 is a length"));
         let interface = match words.next() {
             Some("dev") => Some(words.next().ok_or("an interface's name is missing behind `dev'")?),
@@ -106,7 +108,7 @@ impl RouteFile {
         if let Some(more) = words.next() {
             return Err(format!("unexpected `{}'", excerpt(more)));
         }
-        if is_link_local(next_hop) && interface.is_none() {
+        if by.is_none() && is_link_local(next_hop) && interface.is_none() {
             return Err(NextHopError::LinkLocal { hop: next_hop }.to_string());
         }
         self.routes.push((prefix, Said { next_hop, interface: interface.map(String::from) }));
@@ -162,6 +164,14 @@ fn parse_prefix(text: &str) -> Result<Prefix, String> {
     Ok(prefix.network())
 }
 
+/// The next hop of a line, or any of the prefix's family when all are replaced.
+fn hop_or(by: Option<IpAddr>, family: Family, text: &str) -> Result<IpAddr, String> {
+    match by {
+        Some(_) if !text.is_empty() => Ok(family.unspecified()),
+        _ => parse_hop(family, text),
+    }
+}
+
 fn parse_hop(family: Family, text: &str) -> Result<IpAddr, String> {
     let hop = text.parse().ok().filter(|hop| Family::of(*hop) == family);
     hop.ok_or_else(|| {
@@ -169,7 +179,9 @@ fn parse_hop(family: Family, text: &str) -> Result<IpAddr, String> {
             Family::Ip4 => "IPv4",
             Family::Ip6 => "IPv6",
         };
-        format!("`{}' is no {name} next hop", excerpt(text))
+        let missing = text == "255.255.255.255";
+        let hint = if missing { ": the dump has none; say one with `via NEXT-HOP' behind the file's name" } else { "" };
+        format!("`{}' is no {name} next hop{hint}", excerpt(text))
     })
 }
 
@@ -212,7 +224,7 @@ struct Wanted {
 impl Router {
     /// Puts the routes of a file into tables, as the API's: all, or none when there is an error. Gives also how many were left out.
     fn load_routes(&mut self, file: impl Read, wanted: &Wanted) -> Result<(Outcome, usize), CommandError> {
-        let mut file = RouteFile::read(file)?;
+        let mut file = RouteFile::read(file, wanted.via)?;
         let passed_over = wanted.via.map_or(0, |next_hop| file.send_by(next_hop));
         if wanted.replace && passed_over > 0 && file.routes.is_empty() {
             return fail("no route of the file is of the next hop's family: all others of that family would go away");
@@ -301,7 +313,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<RouteFile, String> {
-        RouteFile::read(text.as_bytes()).map_err(|error| error.to_string())
+        RouteFile::read(text.as_bytes(), None).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -340,6 +352,24 @@ mod tests {
         }
     }
 
+    /// A collector's dumps have this for the next hop of IPv6 prefixes (archive.routeviews.org, July 2022).
+    #[test]
+    fn next_hops_that_are_replaced_need_not_be_any() {
+        let text = "TABLE_DUMP_V2(2,1)|1657031910|B|10.216.15.14|17676|2001:db8:e180::/48|17676 6453|IGP|255.255.255.255|100|0||NAG||\n\
+                    2001:db8:1::/48 via fe80::1\n10.0.0.0/8 via gone\n";
+        let hop: IpAddr = "2001:db8::63".parse().unwrap();
+        let mut file = RouteFile::read(text.as_bytes(), Some(hop)).unwrap();
+        assert_eq!(file.send_by(hop), 1);
+        assert!(file.routes.iter().all(|(_, said)| said.next_hop == hop) && file.routes.len() == 2);
+        let error = read(text).unwrap_err();
+        assert_eq!(
+            error,
+            "line 1: `255.255.255.255' is no IPv6 next hop: the dump has none; say one with `via NEXT-HOP' behind the \
+             file's name"
+        );
+        assert!(RouteFile::read(&b"10.0.0.0/8 via\n"[..], Some(hop)).is_err(), "a line without is no line");
+    }
+
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         for (text, error) in [
@@ -365,7 +395,7 @@ mod tests {
             let found = read(text).unwrap_err();
             assert!(found.contains(error), "{text}: {found}");
         }
-        assert!(RouteFile::read(&b"\xff\xfe\n"[..]).unwrap_err().to_string().contains("bgpdump -m"));
+        assert!(RouteFile::read(&b"\xff\xfe\n"[..], None).unwrap_err().to_string().contains("bgpdump -m"));
         let found = read("\x1b[2Jx via 1.1.1.1").unwrap_err();
         assert_eq!(found, r"line 1: `\u{1b}[2Jx' is no prefix (like 10.0.0.0/8)");
         let found = read(&format!("{} via 1.1.1.1", "9".repeat(1000))).unwrap_err();
@@ -387,7 +417,7 @@ mod tests {
                 bytes[at] = random.draw() as u8;
             }
             bytes.truncate(random.below(bytes.len() as u32 + 1) as usize);
-            if let Ok(file) = RouteFile::read(&bytes[..]) {
+            if let Ok(file) = RouteFile::read(&bytes[..], None) {
                 read_well += 1;
                 assert!(file.by_prefix().len() <= 3);
             }

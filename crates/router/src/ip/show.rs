@@ -28,6 +28,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
             "The IPv4 routing tables, or what is known of one destination.",
             |router: &mut Router, args: &Args| show_fib(router, Family::Ip4, args),
         )
+        .also("show fib {memory : what}")
         .example("show ip fib 16.0.0.9")
         .example("show ip fib table 10")
         .example("show ip fib summary"),
@@ -80,6 +81,7 @@ fn register_parts(set: &mut CommandSet<Router>) {
             "Show adjacencies: what packets to a neighbour begin with.",
             show_adjacencies,
         )
+        .also("show adj nbr [{<index:u32> | <interface:interface> : which}]")
         .example("show adj e0"),
     );
     set.add(

@@ -72,7 +72,7 @@ fn word(family: Family) -> &'static str {
 /// `set urpf` of a family.
 pub(crate) fn command(family: Family) -> Command<Router> {
     let word = word(family);
-    Command::new(
+    let command = Command::new(
         &format!("set urpf {word} [rx] {{off | loose | strict : mode}} <interface:interface> [allow-default]"),
         "Check the sources of packets that an interface receives: is there a route back (loose), by that interface \
          (strict); the default route counts when it is allowed.",
@@ -88,10 +88,18 @@ pub(crate) fn command(family: Family) -> Command<Router> {
             router.set_source_check(index, family, check)?;
             reply(Done)
         },
-    )
-    .configures()
-    .example(&format!("set urpf {word} rx strict e0"))
-    .example(&format!("set urpf {word} rx loose e1 allow-default"))
+    );
+    // Until VPP 19.08, for IPv4.
+    let command = match family {
+        Family::Ip4 => {
+            command.also("set interface ip source-check <interface:interface> {strict | loose | del : mode}")
+        }
+        Family::Ip6 => command,
+    };
+    command
+        .configures()
+        .example(&format!("set urpf {word} rx strict e0"))
+        .example(&format!("set urpf {word} rx loose e1 allow-default"))
 }
 
 pub(crate) fn statements(interface: &Interface, into: &mut Vec<Statement>) {

@@ -35,6 +35,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         table("mpls table add <table:u32>", "Make an MPLS table; packets are looked up in table 0.", |router, id| {
             router.add_label_table(id).map(drop)
         })
+        .also("mpls table <table:u32>")
         .example("mpls table add 0"),
     );
     set.add(

@@ -25,18 +25,21 @@ pub fn register(set: &mut CommandSet<Router>) {
         ("set ip6 neighbor", "ip6", "2001:db8:0:1::1"),
     ];
     for (path, kind, example) in paths {
-        set.add(
-            Command::new(
-                &format!(
-                    "{path} {{del <interface:interface> <address:{kind}> [<mac:mac>] | flush [<interface:interface>] | \
+        let body = |path: &str| {
+            format!(
+                "{path} {{del <interface:interface> <address:{kind}> [<mac:mac>] | flush [<interface:interface>] | \
                      [static] <interface:interface> <address:{kind}> <mac:mac> {{{{ [static] | [no-fib-entry] }}}} : what}}"
-                ),
-                "Make a neighbour known, or forget it; or forget what was learned.",
-                set_neighbour,
             )
-            .configures()
-            .example(&format!("{path} e0 {example} 50:7c:6f:20:30:70")),
+        };
+        let mut command = Command::new(
+            &body(path),
+            "Make a neighbour known, or forget it; or forget what was learned.",
+            set_neighbour,
         );
+        if path == "set ip neighbor" {
+            command = command.also(&body("set ip arp")); // until VPP 19.08
+        }
+        set.add(command.configures().example(&format!("{path} e0 {example} 50:7c:6f:20:30:70")));
     }
     let paths = [
         ("show ip neighbors", None),
@@ -48,11 +51,15 @@ pub fn register(set: &mut CommandSet<Router>) {
         ("show ip6 neighbor", Some(Family::Ip6)),
     ];
     for (path, family) in paths {
-        set.add(Command::new(
+        let mut command = Command::new(
             &format!("{path} [<interface:interface>]"),
             "The neighbours of interfaces.",
             move |router: &mut Router, args: &Args| show_neighbours(router, args, family, false),
-        ));
+        );
+        if path == "show arp" {
+            command = command.also("show ip arp [<interface:interface>]");
+        }
+        set.add(command);
     }
     for (family, word) in [(Family::Ip4, "ip4"), (Family::Ip6, "ip6")] {
         set.add(Command::new(

@@ -7,11 +7,14 @@ use command::{Args, Command, CommandError, CommandSet, Done, fail, reply};
 use drivers::capture_file::{self, MAX_FRAME};
 use drivers::pg::template::{Template, Vary};
 use drivers::pg::{Content, Edge, Stream};
-use graph::VECTOR_SIZE;
+use graph::{InterfaceIndex, VECTOR_SIZE};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
+
+/// VPP takes streams without an interface, and `limit -1` for one without end, too.
+const SYNTAX: &str = "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [limit <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:node>] | [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'";
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
@@ -31,10 +34,11 @@ pub fn register(set: &mut CommandSet<Router>) {
         .example("create packet-generator interface pg0"),
     );
     set.add(Command::new(
-        "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [limit <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:node>] | [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'",
+        SYNTAX,
         "Make a stream of packets (VPP's notation; see the guide).",
         new_stream,
     )
+.also(&SYNTAX.replace("| interface <interface:interface>", "| [interface <interface:interface>]").replace("[limit <limit:u64>]", "[limit {<limit:u64> | -1}]"))
 .configures()
 .example("packet-generator new { name s0 limit 1000 size 64-1500 interface pg0 data { IP4: 02:00:00:00:00:aa -> 02:fe:00:00:00:00 UDP: 10.0.0.1 -> 16.0.0.1 UDP: 1234 -> 5678 incrementing 30 } }"));
     set.add(
@@ -109,7 +113,7 @@ fn parse_size(text: &str) -> Result<(u64, u64, Vary), CommandError> {
 
 fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply>, CommandError> {
     let name = args.text("name")?;
-    let interface = router.interfaces.find(args.text("interface")?)?;
+    let named = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
     let (entry, link) = match args.optional_text("node").unwrap_or("ethernet-input") {
         "ethernet-input" => (Edge::EthernetInput, true),
         "ip4-input" => (Edge::Ip4Input, false),
@@ -136,10 +140,15 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         }
     };
     let replayed = if let Content::Replay(frames) = &content { Some(frames.len()) } else { None };
+    let interface = match named {
+        Some(interface) => interface,
+        None => own_interface(router, name)?,
+    };
     let mut stream = Stream::new(name, interface, content);
     stream.entry = entry.into();
     // A replay runs once, unless told otherwise.
-    stream.limit = args.optional("limit")?.or(replayed.map(|n| n as u64)).unwrap_or(0);
+    let endless = args.flag("-1").then_some(0);
+    stream.limit = args.optional("limit")?.or(endless).or(replayed.map(|n| n as u64)).unwrap_or(0);
     stream.rate = args.optional_rate("rate")?.unwrap_or(0.0);
     stream.max_frame = args.optional("maxframe")?.unwrap_or(VECTOR_SIZE);
     let shown_size = match (sizes, replayed) {
@@ -154,16 +163,28 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         stream.rate,
         graph::buffer::DATA_SIZE
     );
-    router
-        .add_stream(stream, worker, parameters, definition(args))
-        .map_err(|error: Error| error.into())
-        .and_then(|()| reply(Done))
+    if let Err(error) = router.add_stream(stream, worker, parameters, definition(args)) {
+        if named.is_none() {
+            router.delete_interface(interface)?;
+        }
+        return Err(error.into());
+    }
+    reply(Done)
+}
+
+/// The interface of a stream that names none: its own, which is up.
+fn own_interface(router: &mut Router, stream: &str) -> Result<InterfaceIndex, Error> {
+    let interface = router.create(&format!("pg-{stream}"), Creation::PacketGenerator)?;
+    router.set_admin(interface, true)?;
+    Ok(interface)
 }
 
 /// The lines that define a stream, but for its name and interface.
 fn definition(args: &Args) -> Vec<String> {
     let words = ["limit", "rate", "size", "maxframe", "node", "worker", "pcap"];
-    let given = words.iter().filter_map(|word| Some(format!("{word} {}", args.optional_text(word)?)));
+    let endless = |word: &str| (word == "limit" && args.flag("-1")).then_some("0");
+    let said = |word: &str| args.optional_text(word).or_else(|| endless(word));
+    let given = words.iter().filter_map(|word| Some(format!("{word} {}", said(word)?)));
     let data = args.optional_text("data").map(|data| {
         let lines = inside(data).lines().map(str::trim).filter(|line| !line.is_empty());
         let lines: String = lines.map(|line| format!("    {line}\n")).collect();

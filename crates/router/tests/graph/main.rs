@@ -59,5 +59,6 @@ mod source6;
 mod span;
 mod vlan;
 mod vlan6;
+mod vpp_words;
 mod vrf;
 mod waiting;

@@ -18,13 +18,17 @@ const SIZE: u16 = 88;
 /// How long the reader is left waiting before it is asked whether it is still there.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+const SYNTAX: &str = "ping {<address:ip> | ipv4 <address4:ip4> | ipv6 <address6:ip6>} {{ [repeat <repeat:u32 1..1000000>] | [size <size:u32 0..65507>] | [interval <interval:f64>] | [source <interface:interface>] | [table-id <table:u32>] | [ttl <ttl:u32 1..255>] | [df-bit] }}";
+
 pub(in crate::icmp) fn register(set: &mut CommandSet<Router>) {
     set.section("Ping", "Reachability as the router itself sees it.");
-    set.add(Command::new(
-        "ping {<address:ip> | ipv4 <address4:ip4> | ipv6 <address6:ip6>} {{ [repeat <repeat:u32 1..1000000>] | [size <size:u32 0..65507>] | [interval <interval:f64>] | [source <interface:interface>] | [table-id <table:u32>] | [ttl <ttl:u32 1..255>] | [df-bit] }}",
-        "Send ICMP echo requests and show the answers.",
-        ping,
-    ).example("ping 10.0.1.2 repeat 3 size 1400").example("ping 10.0.1.2 source e0 df-bit").example("ping fe80::2 source e0"));
+    set.add(
+        Command::new(SYNTAX, "Send ICMP echo requests and show the answers.", ping)
+            .also(&SYNTAX.replace("[df-bit]", "[df-bit] | [verbose] | [burst <burst:u32 1..1>]"))
+            .example("ping 10.0.1.2 repeat 3 size 1400")
+            .example("ping 10.0.1.2 source e0 df-bit")
+            .example("ping fe80::2 source e0"),
+    );
 }
 
 fn ping(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
