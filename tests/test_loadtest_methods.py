@@ -495,7 +495,7 @@ def test_a_device_that_goes_away_ends_each_method_and_is_told():
 
 
 def test_what_was_measured_until_a_device_went_away_is_kept(tmp_path):
-    ports = ("--dut", "exec:sleep 2.5", "--port", "null", "--port", "null", "--speed", "10m")
+    ports = ("--dut", "exec:sleep 2.5", "--port", "null", "--port", "null", "--speed", "10m", "--others", "100")
     for words in (("sweep", "-d", "0.5"), ("saturate", "--rates", "1,2,3,4,5,6,7,8", "-d", "0.5"), ("search", "--trial", "0.3", "--mrr")):
         file = tmp_path / f"{words[0]}.json"
         done = run(QUIVER, "loadtest", *words, *ports, "--session", file, "--html", tmp_path / "page.html", check=False)

@@ -174,6 +174,7 @@ def test_a_second_signal_ends_it_at_once(lab):
 def test_hup_opens_the_log_anew(lab):
     router = lab.router()
     moved = router.log_file.with_suffix(".1")
+    assert " runs; commands on " in router.log()
     router.log_file.rename(moved)
     router.process.send_signal(signal.SIGHUP)
     wait_until(lambda: f"SIGHUP: log {router.log_file} opened anew" in router.log(), "the new log is written")

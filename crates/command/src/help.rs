@@ -121,10 +121,9 @@ impl<C> CommandSet<C> {
         Completion { start: unfinished.start, candidates }
     }
 
-    /// Help on what a line could go on with, one line each: nothing lists the first words of commands, `show ` lists all commands
-    /// that begin with `show`, `sh` also those of other words that begin so; after a
-    /// command its syntax, its sentence and the words that may come next. A final `?` is
-    /// ignored.
+    /// Help on what a line could go on with, one line each: nothing lists the first words of commands, `show ` lists
+    /// all commands that begin with `show`, `sh` also those of other words that begin so; after a command its syntax,
+    /// its sentence and the words that may come next. A final `?` is ignored.
     pub fn help(&self, line: &str) -> String {
         let line = line.trim_start();
         let line = line.strip_suffix('?').unwrap_or(line);

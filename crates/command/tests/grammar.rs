@@ -277,7 +277,8 @@ fn help_lists_names_in_a_column_as_vpp_does() {
          \x20 show ip4 neighbors                       Neighbours.\n"
     );
     assert_eq!(commands().help("").lines().count(), 7, "first words only");
-    assert!(commands().help("").contains("\n  ip                                       "));
+    assert!(commands().help("").contains("\n  ip route add                             Add a route.\n"));
+    assert!(commands().help("").contains("\n  set                                      3 commands: set interface\n"));
     assert_eq!(commands().help("?"), commands().help(""));
     assert!(commands().help("show ").starts_with("  show interface    "));
 }

@@ -92,12 +92,18 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
             let logged = config.unix.log.as_ref().map(|log| format!("; see {}", log.display())).unwrap_or_default();
             return Err(format!("the router ended at start ({status}){logged}\n{}", said.trim_end()));
         }
-        if CliClient::connect(&config.unix.cli_listen, Format::Text).is_ok() {
+        if CliClient::connect(&config.unix.cli_listen, Format::Text).is_ok() && has_pid_file(config, child.id()) {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(5));
     }
     Err(format!("the router does not answer on {socket}"))
+}
+
+/// Whether the pidfile, if one is wanted, names the process: whoever started it may read it at once.
+fn has_pid_file(config: &StartupConfig, process: u32) -> bool {
+    let names = |file: &PathBuf| std::fs::read_to_string(file).is_ok_and(|text| text.trim() == process.to_string());
+    config.unix.pidfile.as_ref().is_none_or(names)
 }
 
 /// Sets the router's log as the configuration says, and starts to write it.

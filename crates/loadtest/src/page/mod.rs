@@ -405,7 +405,7 @@ fn of_searches(out: &mut String, searches: &[&Search], colours: &mut Colours) {
             }
             let _ = writeln!(
                 out,
-                "<tr><td>{}, {}, {way}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>",
+                "<tr><td>{}, {}, {way}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"words\"></td></tr>",
                 escaped(&search.device),
                 escaped(&search.profile),
                 escaped(&found.goal.name),
@@ -415,7 +415,6 @@ fn of_searches(out: &mut String, searches: &[&Search], colours: &mut Colours) {
                 pps(found.upper),
                 found.lower.map_or("-".into(), |load| format!("{:.1}", 100.0 * load / search.most_pps)),
                 found.trials,
-                "",
             );
         }
         if let Some(mrr) = &search.mrr {

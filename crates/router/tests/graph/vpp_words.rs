@@ -28,8 +28,8 @@ const READ: &[(&str, &str)] = &[
     ("create loopback interface", "loopback create-interface mac 02:00:00:00:00:01 instance 7"),
     ("create loopback interface", "loop create"),
     ("create loopback interface", "create loopback interface mac de:ad:0:0:0:7"),
-    ("delete loopback interface", "loopback delete-interface intfc loop0"),
-    ("delete loopback interface", "delete loopback interface intfc loop0"),
+    ("delete loopback interface intfc", "loopback delete-interface intfc loop0"),
+    ("delete loopback interface intfc", "delete loopback interface intfc loop0"),
     (
         "create tap",
         "create tap id 0 host-if-name t0 num-rx-queues 2 num-tx-queues 2 rx-ring-size 1024 tx-ring-size 1024 no-gso",
@@ -115,7 +115,7 @@ const REFUSED: &[(&str, &str)] = &[
 
 #[test]
 fn documented_spellings_are_read() {
-    let commands = router::commands();
+    let commands = quiver_router::commands();
     for (name, line) in READ {
         let parsed = commands.parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!(parsed.command.name(), *name, "{line}");
@@ -124,7 +124,7 @@ fn documented_spellings_are_read() {
 
 #[test]
 fn what_is_not_here_is_refused_with_a_reason() {
-    let commands = router::commands();
+    let commands = quiver_router::commands();
     for (line, reason) in REFUSED {
         let said = commands.parse(line).err().unwrap_or_else(|| panic!("{line} is read")).to_string();
         assert!(said.contains(reason), "{line}: {said}");

@@ -176,6 +176,9 @@ const FAMILIES: [(&str, [&str; 2], [&str; 3]); 2] = [
     ("ip6", ["2001:db8:1000::/64", "2001:db8:2000::/128"], ["2001:db8:0:1::2", "n0", "drop"]),
 ];
 
+/// Lines of a configuration of so many.
+type Lines = fn(usize) -> Vec<String>;
+
 #[test]
 fn many_routes_of_one_command() {
     let _turn = turn();
@@ -269,7 +272,7 @@ fn files_of_routes() {
 #[test]
 fn files_of_configuration() {
     let _turn = turn();
-    let kinds: [(&str, fn(usize) -> Vec<String>); 2] = [
+    let kinds: [(&str, Lines); 2] = [
         ("routes", |n| network_and(&[one_by_one("ip4", n / 2), one_by_one("ip6", n / 2)].concat())),
         ("neighbours", |n| network_and(&neighbours(n))),
     ];
