@@ -182,6 +182,15 @@ def test_a_secret_and_an_abstract_socket(lab):
     wait_until(is_connected(far), "both sides are connected")
 
 
+def test_an_interface_that_was_deleted_is_made_again_at_once(lab):
+    router = lab.router()
+    commands = ["create memif socket id 1 filename {router.directory}/memif.sock".format(router=router)]
+    for _ in range(20):
+        commands += ["create interface memif socket-id 1 master name m0", "delete interface memif m0"]
+    router.batch("\n".join(commands) + "\n")
+    assert router.cli_json("show memif")["interfaces"] == []
+
+
 @pytest.mark.parametrize(("command", "answer"), [
     ("create memif socket id 1 filename x.sock", "`x.sock' is no socket: expected an absolute path, or @NAME"),
     ("create memif socket id 0 filename /tmp/x.sock", "expected number from 1"),

@@ -318,7 +318,7 @@ pub struct Router {
     devices: Devices,
     /// See [`Options::commit`].
     pub(crate) commit: &'static str,
-    /// Interfaces of the host on which devices lay that may not be closed yet.
+    /// What devices have that may not be closed yet: interfaces of the host, numbers on memif sockets.
     pub(crate) closing: HashSet<String>,
     /// Counts interfaces that were ever made.
     pub(crate) lives: u64,

@@ -1,5 +1,6 @@
 //! The operations on interfaces.
 
+use super::creation::Creation;
 use super::facts::SubInterfaces;
 use super::known::{Interface, Retired};
 use super::output::Output;
@@ -230,6 +231,7 @@ impl Router {
         let is_settled = Arc::new(AtomicBool::new(false));
         let settled = is_settled.clone();
         self.graph.when_settled(move || settled.store(true, Ordering::Release));
+        self.closing.extend(interface.creation.as_ref().and_then(Creation::held));
         self.closing.extend(interface.host);
         self.graph.janitor().put_away(interface.link);
         let retired = Retired { index: index.0 as usize, is_settled, since: Instant::now() };

@@ -164,6 +164,15 @@ impl Creation {
         }
     }
 
+    /// What another interface can have only when the device of this one is closed: the host's interface, or the number
+    /// on a memif socket.
+    pub(super) fn held(&self) -> Option<String> {
+        match self {
+            Creation::Memif(_) => self.claims().pop(),
+            _ => self.host(),
+        }
+    }
+
     fn open(&self, name: &str, number: u32, memifs: &mut Memif, pool: &Arc<Pool>) -> Result<Device, OpenError> {
         Ok(match self {
             Creation::Tap(options) => tap::open(options.clone())?,
@@ -255,8 +264,7 @@ impl Router {
     /// When the system refuses.
     pub fn open(&mut self, name: &str, creation: &Creation) -> Result<Device, OpenError> {
         let number = self.free_number(creation.driver());
-        let host = creation.host();
-        let unheard = match host.as_ref().is_some_and(|host| self.closing.contains(host)) {
+        let unheard = match creation.held().is_some_and(|held| self.closing.contains(&held)) {
             true => self.await_closing(),
             false => None,
         };
