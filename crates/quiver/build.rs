@@ -8,7 +8,7 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     println!("cargo:rustc-env=QUIVER_COMMIT={}", commit(&root).unwrap_or_default());
     // Only what exists may be named: Cargo would build anew each time.
-    for watched in [".git/HEAD", ".git/logs/HEAD", ".git/index", "Cargo.toml", "crates"] {
+    for watched in [".git/HEAD", ".git/logs/HEAD", "Cargo.toml", "crates"] {
         let path = root.join(watched);
         if path.exists() {
             println!("cargo:rerun-if-changed={}", path.display());
@@ -26,6 +26,6 @@ fn commit(root: &Path) -> Option<String> {
 }
 
 fn git(root: &Path, words: &[&str]) -> Option<String> {
-    let output = Command::new("git").arg("-C").arg(root).args(words).output().ok()?;
+    let output = Command::new("git").arg("--no-optional-locks").arg("-C").arg(root).args(words).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
