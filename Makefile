@@ -4,11 +4,15 @@
 PYTHON ?= /usr/bin/python3
 # Options for the end-to-end tests, such as PYTEST="-k arp -x".
 PYTEST ?=
+# How many end-to-end tests run at once.
+AT_ONCE ?= 3
 # Where `make install' puts things, and which build.
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 DESTDIR ?=
 BINARY ?= target/release/quiver
+
+TEST = PYTHON='$(PYTHON)' PYTEST='$(PYTEST)' AT_ONCE='$(AT_ONCE)' scripts/test.sh
 
 .DEFAULT_GOAL := help
 # One after the other: two things that are timed at once on few cores mislead.
@@ -27,23 +31,18 @@ build: deps ## Build the release binary, target/release/quiver
 demo: build ## Route real traffic between two hosts and show it (as root; PLAY=1 to stay and play)
 	@scripts/demo.sh $(if $(PLAY),--play)
 
-test: deps test-rust test-models test-e2e ## Run all tests (the last ones as root)
+test: deps ## Run all tests, in less than 20 minutes (the end-to-end ones as root)
+	@$(TEST) crates models end-to-end
 
 test-rust: ## Only the tests of the crates
-	cargo test --workspace --locked --no-fail-fast
+	@$(TEST) crates
 
 test-models: ## Only the models: every interleaving of readers and a writer
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p quiver-rcu -p quiver-graph -p quiver-tables --test models --release --locked
+	@$(TEST) models
 
-# Against a build with debug assertions: it checks its packet ledger every round. Most of a test is waiting: a few run at
-# once, each with routers, hosts and wires of its own (AT_ONCE=1: one after the other).
-AT_ONCE ?= 3
-test-e2e: ## Only the end-to-end tests
-	cargo build -p quiver --locked
-	@if $(PYTHON) -c 'import pytest, xdist' 2>/dev/null; then \
-	$(PYTHON) -m pytest -n $(AT_ONCE) -m 'not alone' $(PYTEST); some=$$?; $(PYTHON) -m pytest -m alone $(PYTEST); alone=$$?; \
-	[ $$some -eq 0 -o $$some -eq 5 ] && [ $$alone -eq 0 -o $$alone -eq 5 ]; \
-	else echo 'pytest or pytest-xdist is not installed (make deps): end-to-end tests skipped'; fi
+# Against a build with debug assertions: it checks its packet ledger every round.
+test-e2e: ## Only the end-to-end tests (PYTEST="-k arp" some of them; AT_ONCE=1 one after the other)
+	@$(TEST) end-to-end
 
 bench: build ## Measure what a packet costs: all scenarios; hot, cold, small vectors, AVX2, portable, two workers; memif; the load tester
 	@$(PYTHON) bench/bench.py run

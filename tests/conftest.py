@@ -65,6 +65,10 @@ def two_hosts6(lab, driver):
 def pytest_runtest_makereport(item, call):
     """A failed test tells what its routers have to say, while they still run."""
     report = (yield).get_result()
+    # Which ones failed, one a line, for scripts/test.sh to run them again.
+    if report.failed and os.environ.get("QUIVER_FAILED"):
+        with open(os.environ["QUIVER_FAILED"], "a") as failed:
+            failed.write(f"{item.nodeid}\n")
     if report.when != "call" or not report.failed:
         return
     item.has_failed = True
