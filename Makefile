@@ -23,12 +23,14 @@ help: ## List these targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 deps: ## Check for the programs that demo and tests use; as root, install what is missing
-	@scripts/dependencies.sh
+	@scripts/dependencies.sh test
 
-build: deps ## Build the release binary, target/release/quiver
+build: ## Build the release binary, target/release/quiver
+	@scripts/dependencies.sh build
 	cargo build --release --locked
 
 demo: build ## Route real traffic between two hosts and show it (as root; PLAY=1 to stay and play)
+	@scripts/dependencies.sh demo
 	@scripts/demo.sh $(if $(PLAY),--play)
 
 test: deps ## Run all tests, in less than 20 minutes (the end-to-end ones as root)

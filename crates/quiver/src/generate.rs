@@ -108,4 +108,48 @@ mod tests {
         }
         assert!(!page.contains("quiver generate"));
     }
+
+    /// Commands in the documents: what is typed at a prompt, and what the page for Linux users puts beside Linux's commands.
+    /// Each with its page and the line that follows it.
+    fn commands_in_documents() -> Vec<(String, String, String)> {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let guide = std::fs::read_dir(root.join("docs/guide")).unwrap().map(|entry| entry.unwrap().path());
+        let pages = guide.filter(|path| path.extension().is_some_and(|kind| kind == "md"));
+        let mut found = Vec::new();
+        for path in pages.chain([root.join("README.md")]) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let text = std::fs::read_to_string(&path).unwrap();
+            for (line, next) in text.lines().zip(text.lines().skip(1)) {
+                let typed =
+                    ["quiver# ", "# quiver cli ", "# vppctl "].iter().find_map(|prompt| line.strip_prefix(prompt));
+                let command =
+                    |line: &str| (name.clone(), line.split('#').next().unwrap().trim().to_owned(), next.to_owned());
+                found.extend(typed.map(command));
+                if name == "coming-from-linux.md" {
+                    let ours = line.split(" | ").nth(1).into_iter().flat_map(|cell| cell.split('`').skip(1).step_by(2));
+                    let commands = ours.filter(|code| !code.starts_with("unix {"));
+                    found.extend(commands.map(command));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_command_in_the_documents_is_one() {
+        let grammar = grammar();
+        let commands = commands_in_documents();
+        assert!(commands.len() > 100, "{} commands are too few: were the prompts changed?", commands.len());
+        let faults: Vec<String> = commands
+            .iter()
+            // Options of the client, and half a line with `?' behind it.
+            .filter(|(_, line, _)| !line.starts_with('-') && !line.ends_with('?'))
+            .filter_map(|(page, line, next)| {
+                let error = grammar.parse(line).err()?.to_string();
+                // A page may show a mistake: the error follows.
+                (error.lines().next() != Some(next)).then(|| format!("{page}: {line}: {error}"))
+            })
+            .collect();
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
 }
