@@ -615,13 +615,17 @@ impl Router {
         Ok(members)
     }
 
-    /// Whether a next hop that is on no attached network is reached through a route.
+    /// Whether a stated route leads to a next hop that is on no attached network. Whether it works at present does not
+    /// matter: what may be stated does not depend on links.
     pub(super) fn is_routed(&self, hop: Hop) -> bool {
-        let route = self.route_to_hop(hop);
-        route.is_some_and(|(_, list)| {
-            let mut members = self.ip.lists.get(list).members.iter();
-            members.any(|(leaf, _)| leads_on(*leaf)) && !self.ip.leads_through(list, hop)
-        })
+        let (address, table) = hop;
+        let leads_on = |list: ListId| self.ip.lists.get(list).key.paths.iter().any(|path| path.way.leads_on());
+        let Some(fib) = self.ip.find_fib(Family::of(address), table) else { return false };
+        let route = fib.longest(address, |key, value| {
+            let mut shares = self.ip.several.shares(Entry(value)).filter(|_| key.length() > 0);
+            shares.find(|share| leads_on(share.list)).map(|share| share.list)
+        });
+        route.is_some_and(|list| !self.ip.leads_through(list, hop))
     }
 
     /// The route that a next hop hangs on, and the list that it follows.

@@ -87,6 +87,26 @@ fn what_hangs_on_more_than_sixteen_routes_in_turn_waits() {
 }
 
 #[test]
+fn what_may_be_stated_does_not_depend_on_links() {
+    let (mut bed, _) = Bed::with_three_ports();
+    bed.command("ip route add 10.9.0.0/16 via 10.0.1.2").unwrap();
+    bed.command("ip route add 10.8.0.0/16 via 10.9.9.9").unwrap();
+    bed.command("set interface state e1 down").unwrap();
+    for route in ["50.0.0.0/8 via 10.9.9.9", "51.0.0.0/8 via 10.8.1.1", "52.0.0.0/8 via 10.0.1.2"] {
+        bed.command(&format!("ip route add {route}")).unwrap();
+    }
+    assert!(!installed(&bed, "50.0.0.0/8") && !installed(&bed, "51.0.0.0/8") && !installed(&bed, "52.0.0.0/8"));
+    // What no route leads to is refused as before, and so is what leads to this router only.
+    for hop in ["77.1.1.1", "78.1.1.1"] {
+        let error = bed.command(&format!("ip route add 53.0.0.0/8 via {hop}")).unwrap_err();
+        assert!(error.contains(&format!("next hop {hop} is on no attached network")), "{error}");
+        bed.command("ip route replace 78.0.0.0/8 via local").unwrap();
+    }
+    bed.command("set interface state e1 up").unwrap();
+    assert!(installed(&bed, "50.0.0.0/8") && installed(&bed, "51.0.0.0/8") && installed(&bed, "52.0.0.0/8"));
+}
+
+#[test]
 fn what_would_lead_through_itself_is_refused() {
     let (mut bed, ports) = Bed::with_three_ports();
     let error = bed.command("ip route add 50.0.0.0/8 via 50.1.1.1").unwrap_err();
