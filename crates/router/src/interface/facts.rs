@@ -84,6 +84,11 @@ impl Facts {
         same_network.or(self.addresses.first()).map(|prefix| prefix.address())
     }
 
+    /// Whether the address stands for all hosts of one of its networks (RFC 3021: a /31 has no such address).
+    pub fn is_broadcast(&self, address: Ipv4Addr) -> bool {
+        self.addresses.iter().any(|network| network.length() < 31 && address == network.last())
+    }
+
     /// Whether the address is of an attached network, but no host's: its first or last.
     pub fn is_no_host(&self, address: Ipv4Addr) -> bool {
         self.addresses.iter().any(|p| p.length() < 31 && (address == p.first() || address == p.last()))

@@ -122,12 +122,9 @@ impl Way {
     /// no such neighbour, or in another table leads them nowhere.
     pub fn leads_on(&self) -> bool {
         match self {
-            Way::Via { .. }
-            | Way::ViaIn { .. }
-            | Way::OnLink { .. }
-            | Way::Drop
-            | Way::Unreachable
-            | Way::Prohibit => true,
+            Way::Via { .. } | Way::ViaIn { .. } | Way::OnLink { .. } | Way::Drop | Way::Unreachable | Way::Prohibit => {
+                true
+            }
             Way::Lookup(_)
             | Way::LookupIn(..)
             | Way::LookupLabel(_)

@@ -2,8 +2,9 @@
 //!
 //! Reads: check bits in `flags`, `target`. Writes: for packets that came without a link header
 //! or with options, the same facts that `ethernet-input` writes for the others. Next:
-//! `ip4-options` with packets that have some; `ip4-lookup`, by way of `ip4-rx-urpf` on interfaces that ask for it; `ip4-local` with the limited broadcast, which every station on the link
-//! receives and no router forwards; or a drop by name (RFC 1812 5.2.2, 5.3).
+//! `ip4-options` with packets that have some; `ip4-lookup`, by way of `ip4-rx-urpf` on interfaces that ask for it; `ip4-local`
+//! with what every station on the link receives and no router forwards: the limited broadcast, and broadcast frames to all
+//! hosts of a network of the link; or a drop by name (RFC 1812 5.2.2, 5.2.3, 5.3).
 //!
 //! `ip4-input-no-checksum` does the same for packets whose device has verified the checksum of
 //! the header: it does not look at it.
@@ -115,7 +116,8 @@ impl Ip4Input {
 /// Headers that the header pass did not see to the end.
 const FAULTS: u32 = check::SHORT | check::VERSION | check::HEADER_LENGTH | check::TOTAL_LENGTH | check::CHECKSUM;
 /// Sound headers that are looked at one by one all the same.
-const REMARKABLE: u32 = check::FRAGMENT | check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION | check::CHAINED;
+const REMARKABLE: u32 =
+    check::FRAGMENT | check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION | check::CHAINED | check::GROUP;
 
 impl Map for Ip4Input {
     #[inline]
@@ -143,7 +145,7 @@ impl Map for Ip4Input {
                 vector.set_edge(i, way.into());
                 continue;
             }
-            let to = match self.remarkable(cx, &mut row) {
+            let to = match self.remarkable(cx, facts.get(row.rx_interface), &mut row) {
                 Edge::Lookup => way,
                 other => other,
             };
@@ -166,7 +168,7 @@ fn way_on(facts: Option<&Facts>) -> Edge {
 
 impl Ip4Input {
     /// A packet about which something is not plain.
-    fn remarkable(&self, cx: &Context<'_>, row: &mut Row) -> Edge {
+    fn remarkable(&self, cx: &Context<'_>, facts: Option<&Facts>, row: &mut Row) -> Edge {
         let mut has_options = false;
         // The header pass does not know how much of a chain its first buffer holds.
         if row.flags & check::CHAINED != 0 && visible(cx, row).len() < ipv4::HEADER_LEN {
@@ -183,14 +185,18 @@ impl Ip4Input {
         {
             return fault;
         }
-        match addresses(cx, row) {
-            Edge::Lookup | Edge::Local if has_options => {
-                // Theirs is the address that is looked at behind the options.
-                row.target = ipv4::Header::new_unchecked(visible(cx, row)).dst().into();
-                Edge::Options
-            }
-            to => to,
+        let to = addresses(cx, row);
+        if has_options && matches!(to, Edge::Lookup | Edge::Local) {
+            // Theirs is the address that is looked at behind the options.
+            row.target = ipv4::Header::new_unchecked(visible(cx, row)).dst().into();
         }
+        // RFC 1812 5.2.3: to all hosts of the network that it came from. Whether directed broadcasts from elsewhere are sent
+        // on to that network does not matter.
+        let is_to_all = |facts: &Facts| facts.is_broadcast(row.target.into());
+        if to == Edge::Lookup && row.flags & check::GROUP != 0 && facts.is_some_and(is_to_all) {
+            row.target = Ipv4Addr::BROADCAST.into();
+        }
+        if has_options && matches!(to, Edge::Lookup | Edge::Local) { Edge::Options } else { to }
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) struct Shared<'a> {
 }
 
 /// Where a packet goes whose source and options are in order: what is for all hosts here is for this
-/// router, whatever the routes say; else `way`.
+/// router, whatever the routes say; else `way`. `ip4-input` writes the limited broadcast for all such addresses.
 #[inline]
 pub(crate) fn onward<E: PartialEq>(vector: &mut Vector, i: usize, local: E, way: E) -> E {
     let target = &mut vector.columns().target[i];

@@ -108,6 +108,39 @@ fn a_broadcast_to_all_on_the_link_is_for_us_and_goes_no_further() {
 }
 
 #[test]
+fn a_broadcast_to_the_network_that_it_came_from_is_for_us() {
+    let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
+    let all = wire::MacAddress::BROADCAST;
+    let send = |bed: &mut Bed, packet: &Packet, to| {
+        let frame = packet.frame(to, host_mac(packet.source));
+        bed.errors_of(|_| e0.receive(frame))
+    };
+    let refused = error("ip4-lookup", "directed broadcast not sent on", 1);
+    // Whether such packets from elsewhere are sent on, and whether sources are checked, changes nothing.
+    for command in ["", "set interface ip directed-broadcast e0 enable", "set urpf ip4 rx strict e0"] {
+        if !command.is_empty() {
+            bed.command(command).unwrap();
+        }
+        let ping = |to| Packet::echo_request("10.0.0.2", to, b"data");
+        let ignored = error("ip4-icmp-input", "ICMP echo to a group address ignored", 1);
+        assert_eq!(send(&mut bed, &ping("10.0.0.255"), all), ignored);
+        // A port that nobody listens to: as with the limited broadcast, and nobody is told.
+        let unheard = send(&mut bed, &Packet::udp("10.0.0.2", "255.255.255.255", b"rip"), all);
+        assert_eq!(send(&mut bed, &Packet::udp("10.0.0.2", "10.0.0.255", b"rip"), all), unheard);
+        assert!(unheard != refused && unheard.len() == 1, "{unheard:?}");
+        let with_options = ping("10.0.0.255").options(&[1, 1, 1, 0]);
+        assert_eq!(send(&mut bed, &with_options, all), ignored);
+        // That of another network came from elsewhere, however it is framed.
+        let elsewhere = send(&mut bed, &Packet::udp("10.0.0.2", "10.0.1.255", b"rip"), all);
+        assert_eq!(elsewhere, refused);
+    }
+    for port in [e0, e1, e2] {
+        assert_eq!(port.sent(), Vec::<Vec<u8>>::new());
+    }
+    assert_eq!(bed.buffers_in_use(), 0);
+}
+
+#[test]
 fn ttl_0_is_told_apart_from_ttl_1_and_both_are_for_us_to_take() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let time_exceeded = error("ip4-icmp-error", "ICMP time exceeded sent", 1);
