@@ -313,6 +313,7 @@ CASES = [
     Case("tcp6-reset", "no TCP reset about a group-addressed segment", to_us(tcp6(dst="ff02::1"))),
     Case("tcp6-reset", "no TCP reset to a source that is not one host", to_us(tcp6(dst=ON_LINK, src="::"))),
     Case("tcp6-reset", "TCP reset from a link-local address would leave its link", to_us(tcp6(dst=ON_LINK, src=HOST2))),
+    Case("tcp6-reset", "no TCP reset from an anycast address", to_us(tcp6(dst="2001:db8:1::"))),
     # For a host behind the router.
     Case("ip6-punt", "punted packet came back from the host", to_us(udp6("2001:db8:21::1")),
          given=[f"ip6 punt redirect add rx all via {HOST1} e0"], undo=["ip6 punt redirect del rx all"]),

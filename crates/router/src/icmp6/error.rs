@@ -209,10 +209,12 @@ impl Icmp6Error {
         let facts = self.facts.load(cx.round);
         let here = &facts.get(row.rx_interface)?.ip6;
         let of_one_scope = destination.is_unicast_link_local() == sender.is_unicast_link_local();
-        // RFC 4443 2.2 (a): whichever interface has it.
+        // RFC 4443 2.2 (a): whichever interface has it. Not from an anycast address (2.2 b).
         let is_ours = || {
+            let leaf = self.fibs.lookup(cx.round, row.rx_interface, destination.into());
+            let owner = facts.get(InterfaceIndex(leaf.index())).filter(|_| leaf.kind() == kind::RECEIVE);
             here.owns(destination)
-                || self.fibs.lookup(cx.round, row.rx_interface, destination.into()).kind() == kind::RECEIVE
+                || leaf.kind() == kind::RECEIVE && !owner.is_some_and(|owner| owner.ip6.is_anycast(destination))
         };
         if of_one_scope && is_ours() {
             return Some(destination);

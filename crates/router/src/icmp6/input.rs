@@ -12,7 +12,8 @@ use crate::icmp::ping::awaited::Awaited;
 use crate::interface::SharedFacts;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::punt::{SharedPunts, Unclaimed};
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Vector, flag};
+use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Vector, flag};
+use tables::Leaf;
 use wire::Family;
 use wire::batch::check;
 use wire::checksum::{self, pseudo_header6};
@@ -111,8 +112,11 @@ impl Icmp6Input {
         let request = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[l3..]);
         let (asker, asked, class) = (request.src(), request.dst(), request.traffic_class());
         let facts = self.facts.load(cx.round).get(row.rx_interface);
-        // RFC 4443 4.2: from the address that was asked, or for a group from one of ours.
-        let us = match asked.is_multicast() {
+        // The leaf names the interface whose address it is.
+        let owner = self.facts.load(cx.round).get(InterfaceIndex(Leaf(row.target).index()));
+        let is_anycast = owner.is_some_and(|owner| owner.ip6.is_anycast(asked));
+        // RFC 4443 4.2: from the address that was asked, or for a group or an anycast address from one of ours.
+        let us = match asked.is_multicast() || is_anycast {
             true => facts.and_then(|facts| facts.ip6.address_towards(asker)),
             false => Some(asked),
         };

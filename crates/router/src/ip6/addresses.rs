@@ -1,5 +1,6 @@
 //! IPv6 on interfaces: whether they take part, their addresses, and the routes that those bring.
 
+use super::facts::subnet_router_anycast;
 use super::{Settings, own_link_local};
 use crate::interface::MAX_ADDRESSES;
 use crate::ip::control::{Path, Source, TableIndex, Way};
@@ -288,9 +289,11 @@ impl Router {
     }
 }
 
-/// The routes that an address brings: its network and itself.
+/// The routes that an address brings: its network, itself, and the anycast address of the network's routers.
 fn connected_routes(index: InterfaceIndex, prefix: Prefix6) -> Vec<(Prefix, Path)> {
     let mut routes = vec![local_route(index, prefix.address())];
+    let anycast = subnet_router_anycast(&prefix).filter(|anycast| *anycast != prefix.address());
+    routes.extend(anycast.map(|anycast| local_route(index, anycast)));
     if prefix.length() < Prefix6::MAX_LENGTH {
         routes.push((prefix.network().into(), Path::new(Way::Attached(index))));
     }

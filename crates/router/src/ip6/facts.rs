@@ -38,10 +38,18 @@ pub struct Facts6 {
     pub on_link: Option<u32>,
 }
 
+/// The address that every router on a network answers for: the first of the network (RFC 4291 section 2.6.1). A link of two
+/// routers has none (RFC 6164 section 5.1).
+pub fn subnet_router_anycast(prefix: &Prefix6) -> Option<Ipv6Addr> {
+    const LONGEST: u8 = 126;
+    (prefix.length() <= LONGEST).then(|| prefix.network().address())
+}
+
 impl Facts6 {
     pub fn new(settings: &Settings) -> Facts6 {
         let Settings { table, source_check, link_local, on_link, .. } = *settings;
         let own = settings.addresses.iter().map(|prefix| prefix.address()).chain(link_local);
+        let own = own.chain(settings.addresses.iter().filter_map(subnet_router_anycast));
         let proxied = settings.proxied.clone();
         let answered_for = own.chain(proxied.iter().copied());
         let mut groups: Vec<Ipv6Addr> = answered_for.map(solicited_node).chain(GROUPS).collect();
@@ -65,6 +73,13 @@ impl Facts6 {
     pub fn owns(&self, address: Ipv6Addr) -> bool {
         (self.link_local == Some(address) || self.addresses.iter().any(|prefix| prefix.address() == address))
             && !matches!(self.standing(address), Some(Standing::Duplicate(_)))
+    }
+
+    /// Whether an address is the subnet-router anycast address of one of its networks, and not an address of its own. Other
+    /// routers have it too: nothing is sent from it (RFC 4443 section 2.2).
+    pub fn is_anycast(&self, address: Ipv6Addr) -> bool {
+        self.addresses.iter().any(|prefix| subnet_router_anycast(prefix) == Some(address))
+            && self.addresses.iter().all(|prefix| prefix.address() != address)
     }
 
     /// Why an own address is not used, when it is not.
@@ -137,6 +152,27 @@ mod tests {
             assert!(!facts.is_member(group.parse().unwrap()), "{group}");
         }
         assert!(!Facts6::new(&Settings::default()).is_member("ff02::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn each_network_has_an_anycast_address_of_its_routers() {
+        let facts = facts(&[
+            "2001:db8:1::1/64",
+            "2001:db8:2::/64",
+            "2001:db8:3::11/126",
+            "2001:db8:4::3/127",
+            "2001:db8:5::1/128",
+        ]);
+        let anycast = |address: &str| facts.is_anycast(address.parse().unwrap());
+        assert!(anycast("2001:db8:1::") && anycast("2001:db8:3::10"));
+        // An address of its own, those of links of two routers and of hosts, and others of the network.
+        for address in ["2001:db8:2::", "2001:db8:4::2", "2001:db8:5::1", "2001:db8:5::", "2001:db8:1::1", "fe80::"] {
+            assert!(!anycast(address), "{address}");
+        }
+        assert!(
+            facts.is_member("ff02::1:ff00:0".parse().unwrap()) && facts.is_member("ff02::1:ff00:10".parse().unwrap())
+        );
+        assert!(!facts.is_member("ff02::1:ff00:2".parse().unwrap()));
     }
 
     #[test]

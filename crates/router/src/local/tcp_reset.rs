@@ -13,8 +13,9 @@ use crate::icmp::report::keep_first_buffer;
 use crate::icmp6::{Way, becomes_ours, take_way};
 use crate::interface::SharedFacts;
 use crate::rate::TokenBucket;
-use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Vector, flag};
+use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Vector, flag};
 use std::net::{IpAddr, Ipv4Addr};
+use tables::Leaf;
 use wire::batch::check;
 use wire::ipv4::Protocol;
 use wire::tcp::{self, Flags};
@@ -69,6 +70,9 @@ mod edge6 {
             /// A TCP segment came to a link-local address of this router from beyond its link. The reset would have to leave
             /// the link, which no packet from such an address may (RFC 4291 2.5.6): use another address.
             BeyondLink => warn "TCP reset from a link-local address would leave its link",
+            /// A TCP segment came to the subnet-router anycast address of a network. Nothing is sent from such an address, and
+            /// nothing here listens there (RFC 4291 2.6.1).
+            AboutAnycast => end "no TCP reset from an anycast address",
         }
     }
 }
@@ -131,7 +135,13 @@ impl TcpReset {
         }
         let to = match (sender, us) {
             (IpAddr::V6(sender), IpAddr::V6(us)) => {
-                let facts = self.facts.load(cx.round).get(row.rx_interface);
+                let facts = self.facts.load(cx.round);
+                // The leaf names the interface whose address it is.
+                let owner = facts.get(InterfaceIndex(Leaf(row.target).index()));
+                if owner.is_some_and(|owner| owner.ip6.is_anycast(us)) {
+                    return edge6::Edge::AboutAnycast.into();
+                }
+                let facts = facts.get(row.rx_interface);
                 match take_way(row, row.rx_interface, facts.map(|facts| &facts.ip6), us, sender) {
                     Way::Routes | Way::Here => edge6::Edge::Lookup.into(),
                     Way::Link => edge6::Edge::OnLink.into(),

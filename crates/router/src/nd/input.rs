@@ -241,7 +241,8 @@ impl NdInput {
             return Err(Edge::BadProbe);
         }
         let is_ours = facts.ip6.owns(target);
-        if !is_ours && !facts.ip6.stands_in_for(target) {
+        let is_anycast = facts.ip6.is_anycast(target);
+        if !is_ours && !is_anycast && !facts.ip6.stands_in_for(target) {
             return Ok(Edge::NotForUs);
         }
         if let Some(standing) = facts.ip6.standing(target) {
@@ -268,9 +269,11 @@ impl NdInput {
             (false, Some(told)) => (sender.source, told),
             (false, None) => (sender.source, a_stations(sender.mac)?),
         };
-        // Who answers for another leaves it to the asker whom to believe, and speaks of a host (RFC 4861 7.2.8).
-        let flags = AdvertisementFlags { router: is_ours, solicited: !is_probe, overrides: is_ours };
-        answer(cx, row, facts, (to, to_mac), target, flags);
+        // Who answers for another leaves it to the asker whom to believe, and speaks of a host (RFC 4861 7.2.8). Any router of
+        // the network may answer for its anycast address: none overrides another (RFC 4861 7.2.7).
+        let flags = AdvertisementFlags { router: is_ours || is_anycast, solicited: !is_probe, overrides: is_ours };
+        let from = if is_anycast { facts.ip6.address_towards(to).ok_or(Edge::Tentative)? } else { target };
+        answer(cx, row, facts, (to, to_mac), (from, target), flags);
         cx.count(SENT, 1);
         if let Some(mac) = told {
             let key = NeighbourKey::new(facts.index, sender.source);
@@ -416,7 +419,7 @@ fn answer(
     row: &mut Row,
     facts: &Facts,
     (to, mac): (Ipv6Addr, MacAddress),
-    target: Ipv6Addr,
+    (from, target): (Ipv6Addr, Ipv6Addr),
     flags: AdvertisementFlags,
 ) {
     let header = facts.link_header(mac, EtherType::IPV6);
@@ -424,7 +427,7 @@ fn answer(
     let frame = &mut cx.buffers.bytes_mut(row.packet)[l2..l2 + header.len() + HEADER_LEN + ANSWER_LEN];
     let (link, packet) = frame.split_at_mut(header.len());
     link.copy_from_slice(&header);
-    write_advertisement(packet, target, to, target, flags, facts.mac);
+    write_advertisement(packet, from, to, target, flags, facts.mac);
     row.l3 = (l2 + header.len()) as u16;
     row.length = (header.len() + HEADER_LEN + ANSWER_LEN) as u16;
     row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED | check::EXAMINED6;

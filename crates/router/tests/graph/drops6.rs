@@ -195,6 +195,11 @@ const CASES: &[(&str, &str, Act)] = &[
         let packet = Packet6 { source: ip6("2001:db8:1::2"), ..segment(LINK_LOCAL, |_| {}) };
         send(ports, &packet.sealed_at(16));
     }),
+    ("tcp6-reset", "no TCP reset from an anycast address", |_, ports| send(ports, &segment("2001:db8::", |_| {}))),
+    ("tcp6-reset", "no TCP reset from an anycast address", |_, ports| {
+        // That of another interface's network.
+        send(ports, &segment("2001:db8:1::", |_| {}));
+    }),
     ("ip6-icmp-input", "ICMPv6 message shorter than its header", |_, ports| {
         send(ports, &Packet6::new("2001:db8::2", OURS, ICMP6, &[128, 0, 0]));
     }),

@@ -97,11 +97,11 @@ fn groups_are_reported_twice_when_they_are_joined_and_left() {
     bed.advance(seconds(300));
     assert_eq!(reports(&port).len(), 0);
     // Another address, another group.
-    bed.command("set interface ip address e0 2001:db8::5/64").unwrap();
+    bed.command("set interface ip address e0 2001:db8::5/128").unwrap();
     bed.run();
     assert_eq!(reports(&port), [report(4, &["ff02::1:ff00:5"])]);
     // What has changed again is not repeated.
-    bed.command("set interface ip address del e0 2001:db8::5/64").unwrap();
+    bed.command("set interface ip address del e0 2001:db8::5/128").unwrap();
     bed.run();
     assert_eq!(reports(&port), [report(3, &["ff02::1:ff00:5"])]);
     bed.advance(seconds(1));
@@ -157,8 +157,8 @@ fn a_router_of_version_1_is_spoken_to_in_its_version() {
     let sent = messages(&port);
     assert_eq!(sent.iter().map(|(_, to, _)| &to[..]).collect::<Vec<_>>(), GROUPS);
     assert!(sent.iter().all(|(_, _, message)| message[0] == 131 && message.len() == 24));
-    bed.command("set interface ip address e0 2001:db8::5/64").unwrap();
-    bed.command("set interface ip address del e0 2001:db8::5/64").unwrap();
+    bed.command("set interface ip address e0 2001:db8::5/128").unwrap();
+    bed.command("set interface ip address del e0 2001:db8::5/128").unwrap();
     bed.run();
     let kinds: Vec<_> = messages(&port).iter().map(|(_, to, message)| (to.clone(), message[0])).collect();
     assert_eq!(kinds, [("ff02::1:ff00:5".into(), 131), ("ff02::2".into(), 132)]);

@@ -90,6 +90,67 @@ fn floods_for_absent_neighbours_are_bounded() {
 }
 
 #[test]
+fn every_network_has_an_anycast_address_of_its_routers() {
+    let (mut bed, ports) = bed();
+    let anycast = "2001:db8::";
+    // Another router of the network may answer, too: nobody overrides another (RFC 4861 7.2.7).
+    let ask = |bed: &mut Bed| {
+        discover(&ports, STRANGER, &solicitation("2001:db8::9", anycast, &link_option(1, STRANGER)));
+        bed.run();
+        // Reports of groups go out beside it.
+        ports[0].sent().into_iter().filter(|frame| frame[14 + 40] == 136).collect::<Vec<_>>()
+    };
+    let data = [&ip6(anycast).octets()[..], &link_option(2, ports[0].mac)].concat();
+    let answer = Packet6::discovery(OURS, "2001:db8::9", 136, 0x8000_0000 | SOLICITED, &data);
+    assert_eq!(ask(&mut bed), [answer.frame(STRANGER, ports[0].mac)]);
+    // Answers and errors come from an address of the router's own (RFC 4443 2.2), of that network or another one.
+    for (to, from) in [(anycast, OURS), ("2001:db8:1::", "2001:db8::1")] {
+        ports[0].receive(Packet6::echo_request("2001:db8::9", to, b"data").frame(ports[0].mac, STRANGER));
+        ports[0].receive(Packet6::udp("2001:db8::9", to, b"nobody listens").frame(ports[0].mac, STRANGER));
+        bed.run();
+        let sent = packets(&ports[0]);
+        assert_eq!(sent.len(), 2, "{to}");
+        for packet in sent {
+            assert_eq!(packet[8..24], ip6(from).octets(), "{to}");
+            assert!([129, 1].contains(&packet[40]));
+        }
+    }
+    // It goes with the last address of its network, and is the router's own where an address says so.
+    bed.command("set interface ip address e0 2001:db8::/64").unwrap();
+    bed.advance(Duration::from_secs(3));
+    ports[0].sent();
+    let own = Packet6::discovery(anycast, "2001:db8::9", 136, 0x8000_0000 | SOLICITED | OVERRIDE, &data);
+    assert_eq!(ask(&mut bed), [own.frame(STRANGER, ports[0].mac)]);
+    bed.command("set interface ip address del e0 2001:db8::/64").unwrap();
+    ports[0].sent();
+    assert_eq!(ask(&mut bed), [answer.frame(STRANGER, ports[0].mac)]);
+    // A link-local host is answered from the link-local address, one that probes from any.
+    for (source, to, flags) in [("fe80::9", "fe80::9", SOLICITED), ("::", "ff02::1", 0)] {
+        let option = if source == "::" { Vec::new() } else { link_option(1, STRANGER).to_vec() };
+        discover(&ports, STRANGER, &solicitation(source, anycast, &option));
+        bed.run();
+        let sent: Vec<_> = packets(&ports[0]).into_iter().filter(|packet| packet[40] == 136).collect();
+        let [told] = &sent[..] else { panic!("{} answers", sent.len()) };
+        let from = if source == "::" { ip6(OURS) } else { wire::nd::link_local(ports[0].mac) }.octets();
+        assert_eq!((&told[8..24], &told[24..40]), (&from[..], &ip6(to).octets()[..]));
+        assert_eq!(told[44..48], (0x8000_0000u32 | flags).to_be_bytes());
+    }
+    let groups = |bed: &mut Bed| bed.command("show ip6 interface e0").unwrap();
+    assert!(groups(&mut bed).contains("ff02::1:ff00:0\n"), "{}", groups(&mut bed));
+    bed.command("set interface ip address del e0 2001:db8::1/64").unwrap();
+    ports[0].sent();
+    assert_eq!(ask(&mut bed), Vec::<Vec<u8>>::new());
+    assert!(!groups(&mut bed).contains("ff02::1:ff00:0\n"));
+    // A link of two routers has none (RFC 6164 5.1).
+    bed.command("set interface ip address e0 2001:db8:9::1/127").unwrap();
+    bed.advance(Duration::from_secs(3));
+    ports[0].sent();
+    discover(&ports, STRANGER, &solicitation("2001:db8:9::1", "2001:db8:9::", &link_option(1, STRANGER)));
+    bed.run();
+    assert_eq!(ports[0].sent(), Vec::<Vec<u8>>::new());
+}
+
+#[test]
 fn solicitations_are_answered_and_askers_learned() {
     let (mut bed, ports) = bed();
     let asks = solicitation("2001:db8::9", OURS, &link_option(1, STRANGER));

@@ -122,6 +122,10 @@ impl Settings {
                     add(Prefix::host(prefix.last()), Source::Interface, Way::Broadcast(port.index));
                 }
                 add(Prefix::host(prefix.address()), Source::Interface, Way::Local(port.index));
+                // The subnet-router anycast address.
+                if matches!(prefix, Prefix::V6(prefix) if prefix.length() < 127) {
+                    add(Prefix::host(prefix.first()), Source::Interface, Way::Local(port.index));
+                }
             }
         }
         table
