@@ -21,8 +21,8 @@ use crate::chain::{Chain, Frame, Fresh};
 use crate::host::{self, Interface};
 use crate::stations::Stations;
 use crate::{
-    Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, StationFilter, TOO_LONG, Transmit,
-    borrowed, socket_option, vnet,
+    DROPPED, Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, StationFilter, TOO_LONG,
+    Transmit, borrowed, socket_option, vnet,
 };
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
@@ -572,8 +572,10 @@ impl Batch {
         match Errno::from_io_error(&error) {
             // The socket has its fill: the others would fare no better.
             Some(Errno::AGAIN) => (self.count - done, FULL),
-            // The device's queue has dropped this one.
-            Some(Errno::NOBUFS | Errno::NOMEM) => (1, FULL),
+            // The device or its queueing discipline threw this one away: a veth whose other end has a smaller MTU, is down or is
+            // overloaded says so, too.
+            Some(Errno::NOBUFS) => (1, DROPPED),
+            Some(Errno::NOMEM) => (1, FULL),
             Some(Errno::MSGSIZE) => (1, TOO_LONG),
             Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => (self.count - done, REFUSED),
             _ => (1, REFUSED),

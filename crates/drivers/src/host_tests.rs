@@ -5,7 +5,7 @@
 use crate::af_packet::{self, AfPacketOptions};
 use crate::tap::{self, TapOptions};
 use crate::test_frames::{self as frames, plain, transport_frame, with_offload};
-use crate::{Device, FULL, REFUSED, Receive, ReceiveCounts, TOO_LONG};
+use crate::{DROPPED, Device, FULL, REFUSED, Receive, ReceiveCounts, TOO_LONG};
 use graph::buffer::{Offload, Segmentation};
 use graph::{Buffers, EdgeIndex, PacketIndex, Row, Vector, edge, flag};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -249,6 +249,31 @@ fn packet_sockets_exchange_frames_over_a_veth_pair() {
     large_packet_passes(&mut left, &mut right, &mut buffers, &[]);
     let too_long = plain(&mut buffers, &experimental_frame(3000));
     assert_eq!(send(&mut left, &mut buffers, too_long), TOO_LONG);
+}
+
+#[test]
+fn what_the_other_end_of_a_veth_does_not_take_is_no_overload() {
+    if !private_namespace("what_the_other_end_of_a_veth_does_not_take_is_no_overload") {
+        return;
+    }
+    let (mut left, mut right) = veth_pair();
+    let mut buffers = frames::buffers();
+    ip("link set left mtu 9000");
+    // Its own MTU allows the frame, that of the other end does not: this frame is lost, those around it are not.
+    let rows = [100, 1600, 101].map(|length| plain(&mut buffers, &experimental_frame(length)));
+    let mut vector = Vector::new();
+    rows.iter().for_each(|row| vector.push(*row, FULL));
+    left.transmit.transmit(&mut buffers, &mut vector);
+    assert_eq!(vector.edges(), [edge::SENT, DROPPED, edge::SENT]);
+    rows.iter().for_each(|row| buffers.free_chain(row.packet));
+    // A veth delivers at once.
+    let came = receive_all(&mut right, &mut buffers).concat();
+    let lengths: Vec<usize> =
+        came.iter().filter(|frame| frame[12..14] == EXPERIMENTAL).map(|frame| frame.len()).collect();
+    assert_eq!(lengths, [100, 101]);
+    ip("link set right mtu 9000");
+    let row = plain(&mut buffers, &experimental_frame(1600));
+    assert_eq!(send(&mut left, &mut buffers, row), edge::SENT);
 }
 
 #[test]

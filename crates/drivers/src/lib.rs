@@ -167,7 +167,7 @@ pub struct ReceiveCounts {
 /// A way to transmit. One worker owns it, to which others hand packets over; or each has [another](Transmit::another).
 pub trait Transmit: Send {
     /// Sends the packets and writes each one's edge: [`graph::edge::SENT`], [`graph::edge::LENT`] when they are sent from
-    /// where they lie, or [`FULL`], [`REFUSED`] or [`TOO_LONG`] when it could not be sent.
+    /// where they lie, or [`FULL`], [`REFUSED`], [`TOO_LONG`] or [`DROPPED`] when it could not be sent.
     fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector);
     /// Why it drops packets, when its reasons are others than those three.
     fn edges(&self) -> &'static [EdgeSpec] {
@@ -194,6 +194,8 @@ pub const FULL: EdgeIndex = 0;
 pub const REFUSED: EdgeIndex = 1;
 /// Edge of a packet that is longer than the device's own MTU allows.
 pub const TOO_LONG: EdgeIndex = 2;
+/// Edge of a packet that the device took and threw away.
+pub const DROPPED: EdgeIndex = 3;
 
 /// Why a device could not be opened.
 #[derive(Debug, thiserror::Error)]

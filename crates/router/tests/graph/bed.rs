@@ -2,7 +2,7 @@
 
 use crate::packet::{Packet, ip};
 use command::CommandSet;
-use drivers::{Device, FULL, Finishes, Link, REFUSED, Receive, ReceiveCounts, TOO_LONG, Transmit};
+use drivers::{DROPPED, Device, FULL, Finishes, Link, REFUSED, Receive, ReceiveCounts, TOO_LONG, Transmit};
 use graph::buffer::{DATA_SIZE, HEADROOM, Offload};
 use graph::{Buffers, InterfaceIndex, PacketIndex, Progress, Row, Vector, Worker, edge, flag};
 use quiver_router::ip::control::{Path, Source, Way};
@@ -194,9 +194,9 @@ impl Port {
         std::mem::take(&mut *self.sent.lock().unwrap())
     }
 
-    /// The device has no room for the next packet, or refuses it.
+    /// The device has no room for the next packet, refuses it or throws it away.
     pub fn refuse_next(&self, edge: u16) {
-        assert!([FULL, REFUSED, TOO_LONG].contains(&edge));
+        assert!([FULL, REFUSED, TOO_LONG, DROPPED].contains(&edge));
         self.refusals.lock().unwrap().push_back(edge);
     }
 }

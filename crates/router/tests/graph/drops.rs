@@ -2,7 +2,7 @@
 
 use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac, prefix};
 use crate::packet::*;
-use drivers::{FULL, Finishes, REFUSED, TOO_LONG};
+use drivers::{DROPPED, FULL, Finishes, REFUSED, TOO_LONG};
 use graph::buffer::{Offload, Segmentation};
 use graph::registry::{ErrorInfo, Outcome};
 use graph::{InterfaceIndex, flag};
@@ -540,6 +540,10 @@ const CASES: &[(&str, &str, Act)] = &[
     }),
     ("e1-tx", "packet is longer than the device's mtu", |_, ports| {
         ports[1].refuse_next(TOO_LONG);
+        ports[0].receive_packet(&udp("10.0.1.2"));
+    }),
+    ("e1-tx", "device dropped the packet", |_, ports| {
+        ports[1].refuse_next(DROPPED);
         ports[0].receive_packet(&udp("10.0.1.2"));
     }),
     ("loop0-tx", "nothing is behind a loopback interface", |bed, ports| {
