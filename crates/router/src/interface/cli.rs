@@ -556,6 +556,10 @@ impl fmt::Display for ShowInterface {
             if indent == 0 {
                 writeln!(f)?;
             }
+            // The state is what was set; VPP's column has no place for the link.
+            if interface.state == "up" && interface.link == "down" {
+                writeln!(f, "  link down")?;
+            }
         }
         Ok(())
     }

@@ -29,6 +29,7 @@ pub(crate) mod source;
 pub mod source_check;
 mod table;
 pub(crate) mod vrf;
+mod why;
 
 pub use fibs::{Fibs, Fibs4, Fibs6};
 pub use table::TableFull;

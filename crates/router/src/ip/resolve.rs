@@ -62,6 +62,16 @@ fn leads_on(leaf: Leaf) -> bool {
     matches!(leaf.kind(), kind::ADJACENCY | kind::DROP | kind::UNREACHABLE | kind::PROHIBIT)
 }
 
+/// The same of a way as it is stated, whatever its links do: see [`leads_on`].
+fn may_lead_on(way: &Way) -> bool {
+    match way {
+        Way::Via { .. } | Way::ViaIn { .. } | Way::OnLink { .. } | Way::Attached(_) => true,
+        Way::Drop | Way::Unreachable | Way::Prohibit => true,
+        Way::Lookup(_) | Way::LookupIn(..) | Way::LookupLabel(_) => false,
+        Way::Broadcast(_) | Way::Local(_) | Way::LocalAnywhere | Way::Punt => false,
+    }
+}
+
 /// The route to a next hop that is on the link.
 fn on_link_route(key: NeighbourKey) -> (Prefix, Path) {
     (Prefix::host(key.address), Path::new(Way::OnLink { next_hop: key.address, interface: key.interface }))
@@ -615,17 +625,21 @@ impl Router {
         Ok(members)
     }
 
-    /// Whether a stated route leads to a next hop that is on no attached network. Whether it works at present does not
-    /// matter: what may be stated does not depend on links.
+    /// Whether a stated route covers a next hop that is on no attached network, with a way that leads on. What links do at
+    /// the moment does not matter: what may be stated follows from what was stated. The default route does not count, nor
+    /// a route that rests on the next hop itself.
     pub(super) fn is_routed(&self, hop: Hop) -> bool {
         let (address, table) = hop;
-        let leads_on = |list: ListId| self.ip.lists.get(list).key.paths.iter().any(|path| path.way.leads_on());
         let Some(fib) = self.ip.find_fib(Family::of(address), table) else { return false };
-        let route = fib.longest(address, |key, value| {
+        let leads = |list: ListId| {
+            let mut paths = self.ip.lists.get(list).key.paths.iter();
+            paths.any(|path| may_lead_on(&path.way)) && !self.ip.leads_through(list, hop)
+        };
+        let found = fib.longest(address, |key, value| {
             let mut shares = self.ip.several.shares(Entry(value)).filter(|_| key.length() > 0);
-            shares.find(|share| leads_on(share.list)).map(|share| share.list)
+            shares.next().map(|first| leads(first.list) || shares.any(|share| leads(share.list)))
         });
-        route.is_some_and(|list| !self.ip.leads_through(list, hop))
+        found == Some(true)
     }
 
     /// The route that a next hop hangs on, and the list that it follows.

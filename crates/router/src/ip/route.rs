@@ -118,24 +118,6 @@ pub enum Way {
 }
 
 impl Way {
-    /// Whether the next hops of other routes may be reached by it. A path that ends in this router, on a network that knows
-    /// no such neighbour, or in another table leads them nowhere.
-    pub fn leads_on(&self) -> bool {
-        match self {
-            Way::Via { .. } | Way::ViaIn { .. } | Way::OnLink { .. } | Way::Drop | Way::Unreachable | Way::Prohibit => {
-                true
-            }
-            Way::Lookup(_)
-            | Way::LookupIn(..)
-            | Way::LookupLabel(_)
-            | Way::Attached(_)
-            | Way::Broadcast(_)
-            | Way::Local(_)
-            | Way::LocalAnywhere
-            | Way::Punt => false,
-        }
-    }
-
     /// The interface that it names.
     pub fn interface(&self) -> Option<InterfaceIndex> {
         match *self {

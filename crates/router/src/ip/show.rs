@@ -9,6 +9,7 @@ use super::entry::Entry;
 use super::path_list::{ListId, Of};
 use super::route::{MAX_PATHS, Path, TableIndex, Way};
 use super::vrf::word;
+use super::why;
 use crate::Router;
 use crate::listing::{Listings, PAGE};
 use crate::neighbour::NeighbourKey;
@@ -17,6 +18,7 @@ use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
 use tables::{Leaf, kind};
 
 use wire::{Family, Prefix};
@@ -131,28 +133,46 @@ fn show_fib(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn 
         }
         Some(_) => {
             let (prefix, named): (Option<Prefix>, Option<u32>) = (args.optional("prefix")?, args.optional("table")?);
-            let mut found = Vec::new();
-            for (index, id) in tables {
+            // Why packets to an address take no longer route, or none.
+            let asked: Option<IpAddr> = if prefix.is_some() { None } else { Some(args.parse("address")?) };
+            let (mut found, mut notes) = (Vec::new(), Vec::new());
+            for (index, id) in &tables {
+                let (index, id) = (*index, *id);
+                let mut withdrawn = asked.map_or_else(Vec::new, |address| why::withdrawn(router, index, address));
                 let key = match prefix {
                     Some(prefix) => Some(prefix.network()),
-                    None => router.ip.longest_match(index, args.parse("address")?).map(|(prefix, _)| prefix),
+                    None => asked.and_then(|to| router.ip.longest_match(index, to)).map(|(prefix, _)| prefix),
                 };
-                let route = key.and_then(|key| Some((key, router.ip.fib(family, index).get(key)?)));
-                found.extend(route.map(|route| ShownTable::new(router, family, index, id, vec![route])));
+                let Some((key, number)) = key.and_then(|key| Some((key, router.ip.fib(family, index).get(key)?)))
+                else {
+                    let table = if id == 0 { String::new() } else { format!("table {id}: ") };
+                    notes.extend(withdrawn.into_iter().map(|why| format!("{table}{why}")));
+                    continue;
+                };
+                withdrawn.extend(asked.map_or_else(Vec::new, |to| why::unresolved(router, index, key, to)));
+                let table = ShownTable::new(router, family, index, id, vec![(key, number)]);
+                found.push(ShownTable { notes: withdrawn, ..table });
+            }
+            if let (Some(to), [(first, id), ..]) = (asked, &tables[..])
+                && found.iter().all(|table| table.head.index != first.0)
+            {
+                notes.extend(why::elsewhere(router, *first, to).map(|only| format!("not in table {id}, {only}")));
             }
             match (found.is_empty(), prefix) {
-                (false, _) => reply(ShowFib { details: true, tables: found }),
+                (false, _) => reply(ShowFib { details: true, tables: found, notes }),
                 (true, Some(prefix)) => {
                     let named = named.map_or_else(String::new, |id| format!("table {id} "));
                     let address = prefix.address();
                     fail(format!("no route {prefix} (`show ip fib {named}{address}' shows the one that is taken)"))
                 }
-                (true, None) => fail(format!("no route to {}", args.text("address")?)),
+                (true, None) if notes.is_empty() => fail(format!("no route to {}", args.text("address")?)),
+                (true, None) => fail(format!("no route to {}: {}", args.text("address")?, notes.join("; "))),
             }
         }
         None => {
             let all = |(index, id)| ShownTable::whole(router, family, index, id);
-            reply(ShowFib { details: args.flag("detail"), tables: tables.into_iter().map(all).collect() })
+            let tables = tables.into_iter().map(all).collect();
+            reply(ShowFib { details: args.flag("detail"), tables, notes: Vec::new() })
         }
     }
 }
@@ -311,6 +331,9 @@ struct ShownTable {
     #[serde(flatten)]
     head: Head,
     routes: Rows,
+    /// Of one address: stated routes that are longer than this one and withdrawn, next hops that do not answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 /// Which table it is.
@@ -351,7 +374,7 @@ fn short(family: Family) -> &'static str {
 impl ShownTable {
     fn new(router: &Router, family: Family, index: TableIndex, id: u32, routes: Vec<(Prefix, u32)>) -> ShownTable {
         let head = Head { family: Shown(family), table: id, index: index.0 };
-        ShownTable { head, routes: Rows::Whole(Page::new(router, index, routes)) }
+        ShownTable { head, routes: Rows::Whole(Page::new(router, index, routes)), notes: Vec::new() }
     }
 
     /// All routes of a table.
@@ -360,7 +383,8 @@ impl ShownTable {
             return ShownTable::new(router, family, index, id, router.ip.fib(family, index).iter().collect());
         }
         let pages = Pages { listings: router.listings.clone(), family, index, id };
-        ShownTable { head: Head { family: Shown(family), table: id, index: index.0 }, routes: Rows::Paged(pages) }
+        let head = Head { family: Shown(family), table: id, index: index.0 };
+        ShownTable { head, routes: Rows::Paged(pages), notes: Vec::new() }
     }
 }
 
@@ -548,8 +572,11 @@ fn shown_way(router: &Router, table: TableIndex, way: &Way) -> (String, bool) {
 /// Why a next hop is not reached at present.
 fn why_none(router: &Router, way: &Way, table: TableIndex) -> String {
     match way.hop(table).and_then(|hop| router.attached_interface(hop)) {
-        Some(interface) if !interface.is_usable() => format!("({}: link or interface is down)", interface.name),
-        _ => "(no attached network)".into(),
+        Some(interface) => match interface.why_unusable() {
+            Some(why) => format!("({}: {why})", interface.name),
+            None => "(no attached network)".into(),
+        },
+        None => "(no attached network)".into(),
     }
 }
 
@@ -558,15 +585,19 @@ struct ShowFib {
     #[serde(skip)]
     details: bool,
     tables: Vec<ShownTable>,
+    /// Why an address has no route in other tables.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 impl fmt::Display for ShowFib {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for ShownTable { head, routes } in &self.tables {
+        for ShownTable { head, routes, notes } in &self.tables {
             write!(f, "{head}")?;
             routes.try_each(|prefix, route| write_route(f, prefix, head.index, route, self.details))?;
+            notes.iter().try_for_each(|note| writeln!(f, " note: {note}"))?;
         }
-        Ok(())
+        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
     }
 }
 

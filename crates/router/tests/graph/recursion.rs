@@ -87,26 +87,6 @@ fn what_hangs_on_more_than_sixteen_routes_in_turn_waits() {
 }
 
 #[test]
-fn what_may_be_stated_does_not_depend_on_links() {
-    let (mut bed, _) = Bed::with_three_ports();
-    bed.command("ip route add 10.9.0.0/16 via 10.0.1.2").unwrap();
-    bed.command("ip route add 10.8.0.0/16 via 10.9.9.9").unwrap();
-    bed.command("set interface state e1 down").unwrap();
-    for route in ["50.0.0.0/8 via 10.9.9.9", "51.0.0.0/8 via 10.8.1.1", "52.0.0.0/8 via 10.0.1.2"] {
-        bed.command(&format!("ip route add {route}")).unwrap();
-    }
-    assert!(!installed(&bed, "50.0.0.0/8") && !installed(&bed, "51.0.0.0/8") && !installed(&bed, "52.0.0.0/8"));
-    // What no route leads to is refused as before, and so is what leads to this router only.
-    for hop in ["77.1.1.1", "78.1.1.1"] {
-        let error = bed.command(&format!("ip route add 53.0.0.0/8 via {hop}")).unwrap_err();
-        assert!(error.contains(&format!("next hop {hop} is on no attached network")), "{error}");
-        bed.command("ip route replace 78.0.0.0/8 via local").unwrap();
-    }
-    bed.command("set interface state e1 up").unwrap();
-    assert!(installed(&bed, "50.0.0.0/8") && installed(&bed, "51.0.0.0/8") && installed(&bed, "52.0.0.0/8"));
-}
-
-#[test]
 fn what_would_lead_through_itself_is_refused() {
     let (mut bed, ports) = Bed::with_three_ports();
     let error = bed.command("ip route add 50.0.0.0/8 via 50.1.1.1").unwrap_err();
@@ -124,6 +104,71 @@ fn what_would_lead_through_itself_is_refused() {
     assert!(!installed(&bed, "60.0.0.0/8") && !installed(&bed, "50.1.1.1/32"));
     bed.command("ip route del 50.1.1.1/32").unwrap();
     leads(&mut bed, &ports, "60.1.1.1", Some("10.0.2.2"));
+}
+
+/// What is said while the links work and while they do not, of the same state.
+#[test]
+fn what_may_be_stated_does_not_depend_on_links() {
+    let bed = || {
+        let (mut bed, ports) = Bed::with_three_ports();
+        for line in [
+            "set interface ip address e1 2001:db8:1::1/64",
+            "ip table add 10",
+            "mpls table add 0",
+            "ip route add 20.0.0.0/8 via 10.0.1.2",
+            "ip route add 21.0.0.0/8 via 10.0.1.2 e1",
+            "ip route add 22.0.0.0/8 via 172.16.0.9 e1 onlink",
+            "ip route add 23.0.0.0/8 via 20.1.1.1",
+            "ip route add 24.0.0.0/8 via drop",
+            "ip route add 24.1.0.0/16 via punt",
+            "ip route add 25.0.0.0/8 table 10 via 10.0.1.2 next-hop-table 0",
+            "ip route add 26.0.0.0/16 via e1",
+            "ip route add 0.0.0.0/0 via 10.0.1.2",
+            "ip route add 2001:db8:20::/48 via 2001:db8:1::2",
+            "ip route add 2001:db8:21::/48 via 2001:db8:1::2 e1",
+        ] {
+            bed.command(line).unwrap();
+        }
+        (bed, ports)
+    };
+    let (mut with_links, _) = bed();
+    let (mut without, ports) = bed();
+    ports[1].set_carrier(false);
+    without.advance(Duration::from_secs(1));
+    assert!(!installed(&without, "20.0.0.0/8") && !installed(&without, "21.0.0.0/8"));
+    let stated = [
+        ("ip route add 30.0.0.0/16 via 20.0.0.9", true),
+        ("ip route add 30.1.0.0/16 via 21.0.0.9", true),
+        ("ip route add 30.2.0.0/16 via 22.0.0.9", true),
+        ("ip route add 30.3.0.0/16 via 23.0.0.9", true),
+        ("ip route add 30.4.0.0/16 via 24.0.0.9", true),
+        ("ip route add 30.5.0.0/16 via 24.1.0.9", false),
+        ("ip route add 30.6.0.0/16 via 25.0.0.9 next-hop-table 10", true),
+        ("ip route add 30.7.0.0/16 via 25.0.0.9", false),
+        ("ip route add 30.8.0.0/16 via 26.0.0.9", true),
+        ("ip route add 30.9.0.0/16 via 10.0.1.7", true),
+        ("ip route add 30.10.0.0/16 via 10.0.1.7 e1", true),
+        ("ip route add 30.11.0.0/16 via 99.9.9.9", false),
+        ("ip route add 30.12.0.0/16 via 30.12.0.1", false),
+        ("ip route add 2001:db8:30::/48 via 2001:db8:20::9", true),
+        ("ip route add 2001:db8:31::/48 via 2001:db8:21::9", true),
+        ("ip route add 2001:db8:32::/48 via 2001:db8:1::7", true),
+        ("ip route add 2001:db8:33::/48 via 2001:db8:99::9", false),
+        ("mpls local-label add 40 eos via 21.0.0.9 out-labels 50", true),
+        ("mpls local-label add 41 eos via 99.9.9.9 out-labels 50", false),
+    ];
+    for (line, may_be) in stated {
+        let answer = with_links.command(line);
+        assert_eq!(answer.is_ok(), may_be, "with links: {line}: {answer:?}");
+        let answer = without.command(line);
+        assert_eq!(answer.is_ok(), may_be, "without links: {line}: {answer:?}");
+    }
+    // It works when the link does.
+    ports[1].set_carrier(true);
+    without.advance(Duration::from_secs(1));
+    ports[1].sent();
+    leads(&mut without, &ports, "30.1.1.1", Some("10.0.1.2"));
+    assert_eq!(without.router.ip.audit(), Ok(()));
 }
 
 #[test]

@@ -315,3 +315,62 @@ fn known_neighbours_are_reached_by_another_tables_route_onto_their_wire() {
     bed.command("ip neighbor del b1 10.0.1.9").unwrap();
     assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.9"), Some((3, wire::MacAddress::BROADCAST)));
 }
+
+#[test]
+fn a_lookup_says_why_there_is_no_route() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let said = |bed: &mut Bed, line: &str| bed.command(line).unwrap_or_else(|error| error);
+    for line in [
+        "ip table add 10",
+        "ip route add 50.0.0.0/8 via 10.0.1.2",
+        "ip route add 51.0.0.0/8 via 50.1.1.1",
+        "ip route add 52.0.0.0/8 table 10 via drop",
+        "set interface ip address e1 2001:db8:1::1/64",
+    ] {
+        bed.command(line).unwrap();
+    }
+    assert!(said(&mut bed, "show ip fib 50.1.1.1").contains("50.0.0.0/8 fib:0"));
+    assert!(!said(&mut bed, "show ip fib 50.1.1.1").contains("note:"));
+    let elsewhere = said(&mut bed, "show ip fib table 0 52.1.1.1");
+    assert_eq!(elsewhere, "show ip fib: no route to 52.1.1.1: not in table 0, only in table 10");
+    assert!(said(&mut bed, "show ip fib 52.1.1.1").ends_with("note: not in table 0, only in table 10\n"));
+    assert_eq!(said(&mut bed, "show ip fib 99.1.1.1"), "show ip fib: no route to 99.1.1.1");
+    // No link, and then not even set up.
+    ports[1].set_carrier(false);
+    bed.advance(std::time::Duration::from_secs(1));
+    let connected = said(&mut bed, "show ip fib 10.0.1.2");
+    assert!(connected.contains("no route to 10.0.1.2: "), "{connected}");
+    assert!(connected.contains("connected 10.0.1.0/24 on e1 is withdrawn: link down"), "{connected}");
+    let six = said(&mut bed, "show ip6 fib 2001:db8:1::2");
+    assert!(six.contains("connected 2001:db8:1::/64 on e1 is withdrawn: link down"), "{six}");
+    let hop = said(&mut bed, "show ip fib 50.1.1.1");
+    assert!(hop.contains("route 50.0.0.0/8 via 10.0.1.2 on e1 is withdrawn: link down"), "{hop}");
+    let recursive = said(&mut bed, "show ip fib 51.1.1.1");
+    let through = "route 51.0.0.0/8 is withdrawn: next hop 50.1.1.1 unresolved: its route 50.0.0.0/8 leads nowhere";
+    assert!(recursive.contains(through), "{recursive}");
+    let state = said(&mut bed, "show interface e1");
+    assert!(state.contains("  up  ") && state.contains("\n  link down\n"), "{state}");
+    assert!(!said(&mut bed, "show interface e0").contains("link down"));
+    // A shorter route answers: the longer one is named all the same.
+    bed.command("ip route add 0.0.0.0/0 via 10.0.2.2").unwrap();
+    let shorter = said(&mut bed, "show ip fib 10.0.1.2");
+    assert!(shorter.contains("0.0.0.0/0 fib:0"), "{shorter}");
+    assert!(shorter.contains(" note: connected 10.0.1.0/24 on e1 is withdrawn: link down\n"), "{shorter}");
+    bed.command("set interface state e1 down").unwrap();
+    let admin = said(&mut bed, "show ip fib 10.0.1.2");
+    assert!(admin.contains(" note: connected 10.0.1.0/24 on e1 is withdrawn: admin down\n"), "{admin}");
+    assert!(!said(&mut bed, "show interface e1").contains("link down"));
+    // A neighbour that nobody has heard of.
+    bed.command("ip route add 53.0.0.0/8 via 10.0.2.77").unwrap();
+    ports[0].receive_packet(&Packet::udp("10.0.0.2", "53.1.1.1", b"x"));
+    bed.run();
+    let asked = said(&mut bed, "show ip fib 53.1.1.1");
+    assert!(asked.contains(" note: next hop 10.0.2.77 on e2 unresolved: asked 1 times, no answer yet\n"), "{asked}");
+    bed.advance(std::time::Duration::from_secs(4));
+    let silent = said(&mut bed, "show ip fib 53.1.1.1");
+    assert!(silent.contains(" note: next hop 10.0.2.77 on e2 unresolved: "), "{silent}");
+    ports[0].receive_packet(&Packet::udp("10.0.0.2", "10.0.2.78", b"x"));
+    bed.run();
+    let host = said(&mut bed, "show ip fib 10.0.2.78");
+    assert!(host.contains("next hop 10.0.2.78 on e2 unresolved: "), "{host}");
+}
