@@ -111,7 +111,9 @@ def test_who_looks_is_answered_while_another_changes(lab, tmp_path):
         "ip route del": "ip route del count 200000 20.0.0.0/28",
         "ip route replace": "ip route replace count 10000 2001:db8:1::/64 via 2001:db8::2",
         "ip route load": f"ip route load {routes}",
+        "set interface state": "set interface state n0 down",
         "load": f"load {configuration}",
+        "save": f"save {tmp_path / 'saved.conf'}",
         "delete interface": "delete interface n0",
     }
     for name, command in long.items():
