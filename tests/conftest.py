@@ -7,6 +7,9 @@ import pytest
 
 import lab as bench
 
+# What the second client of each test waited longest, in seconds, with the test's name.
+waits = []
+
 DRIVERS = ["tap", "af_packet", "af_xdp"]
 
 
@@ -41,6 +44,7 @@ def lab(privileges, request):
         raise
     finally:
         laid_out.tear_down()
+        waits.append((laid_out.longest_wait, request.node.nodeid))
 
 
 @pytest.fixture(params=DRIVERS)
@@ -75,3 +79,10 @@ def pytest_runtest_makereport(item, call):
     laid_out = item.funcargs.get("lab")
     for router in laid_out.routers if laid_out else []:
         report.sections.append(("router", router.story()))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How long the second clients of all tests waited at most."""
+    if waits:
+        seconds, test = max(waits)
+        terminalreporter.write_line(f"a second client waited {seconds * 1000:.0f} ms at most, in {test}")

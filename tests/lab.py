@@ -23,12 +23,17 @@ import subprocess
 import tempfile
 import time
 
+from second_client import SecondClient
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A build with debug assertions: it checks its packet ledger every round.
 QUIVER = pathlib.Path(os.environ.get("QUIVER", ROOT / "target/debug/quiver"))
 
 # The node that packets come in by, by the driver of their interface.
 INPUT_NODES = {"tap": "virtio-input", "af_packet": "af-packet-input", "af_xdp": "af_xdp-input"}
+
+# The log, when the control thread did not come to the end of a piece of its work within two seconds.
+HELD = "no command is answered meanwhile"
 
 CLONE_NEWNET = 0x40000000
 ETH_P_ALL = 3
@@ -184,10 +189,13 @@ class CommandFailed(Exception):
 class Router:
     """A running `quiver`."""
 
-    def __init__(self, lab, commands="", extra="", unix="", binary=QUIVER):
+    def __init__(self, lab, commands="", extra="", unix="", binary=QUIVER, no_second_client=None):
         """`commands` is the start-up command file, `extra` more of startup.conf, `unix` more
-        of its section of that name, in which DIR is the router's own directory."""
+        of its section of that name, in which DIR is the router's own directory. A second client asks
+        all the while, unless `no_second_client` says why it must not."""
         self.lab = lab
+        self.no_second_client = no_second_client
+        self.second_client = None
         self.binary = binary
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="quiver-test-"))
         lab.stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
@@ -220,6 +228,8 @@ class Router:
         )
         wait_until(lambda: self.answers() or self.process.poll() is not None, "the router answers")
         assert self.process.poll() is None, f"the router did not start:\n{self.console()}{self.log()}"
+        if self.no_second_client is None:
+            self.second_client = SecondClient(self)
 
     def answers(self):
         with socket.socket(socket.AF_UNIX) as caller:
@@ -229,6 +239,7 @@ class Router:
         """Ends the process as nothing would that means well."""
         self.process.kill()
         self.process.wait(timeout=10)
+        self.dismiss_second_client()
         self.finished = True
 
     def console(self):
@@ -331,7 +342,7 @@ class Router:
                 f"{self.cli('show ledger')}{self.cli('show buffers')}"
             ) from None
         said = self.log() + self.console()
-        for bad in ("panicked", "node-panic"):
+        for bad in ("panicked", "node-panic", *([] if self.no_second_client else [HELD])):
             assert bad not in said, f"`{bad}' in the log"
         assert "node-panic" not in self.cli("show errors")
 
@@ -340,9 +351,19 @@ class Router:
         if self.finished:
             return
         self.finished = True
+        if self.second_client is not None:
+            self.second_client.check()
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(timeout=10) == 0, f"exit code {self.process.returncode} after SIGTERM"
+        self.dismiss_second_client()
         assert not self.socket.exists(), "the CLI socket was left behind"
+
+    def dismiss_second_client(self):
+        """Its process has ended, or will be ended."""
+        if self.second_client is not None:
+            self.second_client.stop()
+            self.lab.longest_wait = max(self.lab.longest_wait, self.second_client.longest)
+            self.second_client = None
 
     def story(self):
         """All that helps to understand a failure."""
@@ -369,6 +390,8 @@ class Lab:
         self.routers = []
         self.processes = []
         self.held = 0
+        # What a second client waited longest for an answer, in seconds.
+        self.longest_wait = 0.0
 
     def host(self, name):
         host = Host(self, name)
@@ -421,6 +444,8 @@ class Lab:
             if process.poll() is None:
                 process.kill()
             process.wait()
+        for router in self.routers:
+            router.dismiss_second_client()
         self.stack.close()
         for host in self.hosts:
             run("ip", "netns", "delete", host.namespace, check=False)

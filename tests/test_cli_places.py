@@ -34,7 +34,7 @@ def test_an_idle_connection_is_closed_and_one_that_waits_for_its_answer_is_not(l
 
 
 def test_one_place_stays_free_for_root(lab):
-    router = lab.router(unix="cli-socket-mode 0666")
+    router = lab.router(unix="cli-socket-mode 0666", no_second_client="all places are taken here")
     os.chmod(router.directory, 0o755)
     with contextlib.ExitStack() as stack:
         os.seteuid(NOBODY)

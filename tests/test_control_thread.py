@@ -4,6 +4,8 @@ A second client asks all the while. What is judged is how often it was answered 
 fast: machines are busy with other things, too.
 """
 
+import contextlib
+import ctypes
 import os
 import socket
 import subprocess
@@ -12,7 +14,8 @@ import time
 
 import pytest
 
-from lab import QUIVER, CommandFailed, wait_until
+import second_client
+from lab import HELD, QUIVER, CommandFailed, wait_until
 
 # On a slow machine, too, in which a piece takes ten times as long as it should.
 FEWEST_ANSWERS = 3
@@ -25,8 +28,30 @@ set interface ip address n0 2001:db8::1/64
 """
 
 
-class SecondClient:
-    """Asks again and again on a connection of its own, until it is told to stop."""
+# ptrace(2), of one thread; and what waits for it.
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
+ALL_THREADS = 0x40000000
+
+
+@contextlib.contextmanager
+def held(thread):
+    """A thread does not run meanwhile; the others of its process do."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def trace(request):
+        assert libc.ptrace(request, thread, None, None) == 0, os.strerror(ctypes.get_errno())
+
+    trace(PTRACE_SEIZE)
+    trace(PTRACE_INTERRUPT)
+    os.waitpid(thread, ALL_THREADS)
+    try:
+        yield
+    finally:
+        trace(PTRACE_DETACH)
+
+
+class BusyClient:
+    """Asks again and again, each time on a connection of its own, until it is told to stop."""
 
     def __init__(self, router, question="show version"):
         self.router, self.question = router, question
@@ -54,7 +79,7 @@ class SecondClient:
 
 def watched(router, command):
     """Carries out a command; gives how often somebody else was answered meanwhile, and what `show control' says of it."""
-    with SecondClient(router) as client:
+    with BusyClient(router) as client:
         before = client.answers
         router.cli(command)
         # The one that was under way when the command began, or ended, does not count.
@@ -86,7 +111,9 @@ def test_who_looks_is_answered_while_another_changes(lab, tmp_path):
         "ip route del": "ip route del count 200000 20.0.0.0/28",
         "ip route replace": "ip route replace count 10000 2001:db8:1::/64 via 2001:db8::2",
         "ip route load": f"ip route load {routes}",
+        "set interface state": "set interface state n0 down",
         "load": f"load {configuration}",
+        "save": f"save {tmp_path / 'saved.conf'}",
         "delete interface": "delete interface n0",
     }
     for name, command in long.items():
@@ -154,3 +181,23 @@ def test_the_watchdog_is_fed_while_a_configuration_is_loaded(lab, tmp_path, monk
     router.stop()
     listener.join(1)
     os.unlink(path)
+
+
+def test_a_control_thread_that_is_held_is_named_and_fails_the_second_client(lab):
+    router = lab.router(NETWORK, no_second_client="its control thread is held on purpose")
+    client = second_client.SecondClient(router)
+    wait_until(lambda: client.answers > 1, "it is answered")
+    client.check()
+    work = threading.Thread(target=router.cli, args=("ip route add count 1000000 20.0.0.0/28 via 10.0.0.2",))
+    work.start()
+    wait_until(lambda: at_work_or_done(router, "ip route add"), "the command", 60)
+    # The process's first thread is the one that owns the router.
+    with held(router.process.pid):
+        time.sleep(second_client.LONGEST_WAIT + 1.5)
+        said = router.log_file.read_text()
+        assert "control thread: `ip route add' has held it for " in said and HELD in said
+        with pytest.raises(AssertionError, match="a second client waited"):
+            client.check()
+    work.join()
+    wait_until(lambda: "control thread: it answers again" in router.log(), "it answers again", 30)
+    client.stop()

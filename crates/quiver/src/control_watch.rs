@@ -58,7 +58,8 @@ impl Watcher {
         let is_same = |(since, piece): &mut (Instant, Instant)| {
             doing.is_some_and(|doing| (doing.since, doing.piece_since) == (*since, *piece))
         };
-        if self.stuck.take_if(|stuck| !is_same(stuck)).is_some() && doing.is_none() {
+        // That piece has ended: others were answered, whatever is done since.
+        if self.stuck.take_if(|stuck| !is_same(stuck)).is_some() {
             return Some(Finding::Note("control thread: it answers again".into()));
         }
         let doing = doing?;
@@ -104,6 +105,19 @@ mod tests {
         assert_eq!(watcher.look(Some(&doing), after(20)), None, "said already");
         assert_eq!(watcher.look(None, after(21)), Some(Finding::Note("control thread: it answers again".into())));
         assert_eq!(watcher.look(None, after(22)), None);
+    }
+
+    #[test]
+    fn what_was_held_and_goes_on_answers_again() {
+        let (mut watcher, mut doing) = (Watcher::default(), doing("ip route add"));
+        let after = |seconds| doing.since + Duration::from_secs(seconds);
+        assert!(matches!(watcher.look(Some(&doing), after(3)), Some(Finding::Stuck(_))));
+        let next = after(4);
+        doing.piece_since = next;
+        let again = Some(Finding::Note("control thread: it answers again".into()));
+        assert_eq!(watcher.look(Some(&doing), next), again);
+        let Some(Finding::Stuck(text)) = watcher.look(Some(&doing), next + STUCK) else { panic!("it is held again") };
+        assert_eq!(text, "control thread: `ip route add' has held it for 2 s: no command is answered meanwhile");
     }
 
     #[test]

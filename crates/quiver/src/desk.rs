@@ -90,9 +90,11 @@ impl Executor for Desk {
 }
 
 impl Request {
-    /// Whether it leaves the router as it is, so that it can be answered while another is carried out.
+    /// Whether it leaves the router as it is, so that it can be answered while another is carried out. Of a configuration
+    /// that is half changed nobody has any use, least of all who keeps it: that waits for its end.
     fn only_looks(&self) -> bool {
         match self {
+            Request::Run { name, .. } if name == "show running-config" => false,
             Request::Run { name, .. } => name.split(' ').next() == Some("show"),
             Request::Values { .. } | Request::Look(_) => true,
         }

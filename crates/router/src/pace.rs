@@ -9,12 +9,17 @@
 //! [`ControlStatus`] is the same for other threads: what the control thread is doing and since when.
 
 use crate::Router;
+use crossbeam_channel::{RecvTimeoutError, bounded};
 use std::borrow::Cow;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a piece lasts. Others are to be answered within 50 ms: the rest is for the last step of a piece.
 pub const PIECE: Duration = Duration::from_millis(20);
+/// Whoever waits for work that is done aside waits so long at least.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// So many kinds of work are kept that took longest.
 const KEPT: usize = 8;
 /// Work of less than this is not kept.
@@ -74,6 +79,33 @@ impl Router {
         self.pace.between = Some(between);
         self.pace.piece_began = Instant::now();
         self.pace.status.piece_begins(self.pace.piece_began);
+    }
+}
+
+impl Router {
+    /// Has work done that needs no router on a thread of its own, while others are answered here: a file that is read or
+    /// written, a large list that is sorted, compared or freed. Without anybody to be answered it is done at once.
+    pub fn aside<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> T {
+        if self.pace.between.is_none() {
+            return work();
+        }
+        let wait = (self.pace.piece / 2).max(SHORTEST_WAIT);
+        let mut work = Some(work);
+        let done = thread::scope(|scope| {
+            let (ends, ended) = bounded::<()>(0);
+            let place = &mut work;
+            let run = move || {
+                let _ends = ends; // it is dropped when the work is done, or panics
+                place.take().map(|work| work())
+            };
+            let thread = thread::Builder::new().name("quiver_aside".into()).spawn_scoped(scope, run).ok()?;
+            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                self.breathe();
+            }
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        // The system refused a thread.
+        done.or_else(|| work.take().map(|work| work())).expect("it is done there or here")
     }
 }
 
@@ -197,6 +229,26 @@ mod tests {
         assert_eq!((&*doing.what, doing.pieces), ("ip route add", 3));
         router.pace.end();
         assert!(router.pace.status.doing().is_none());
+    }
+
+    #[test]
+    fn others_are_answered_while_work_is_done_aside() {
+        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+        let mut router = Router::new(options).unwrap();
+        assert_eq!(router.aside(|| thread::current().id()), thread::current().id(), "nobody is to be answered");
+        // The work goes on when three have been answered: it would wait for ever if it were done here.
+        let (look, looked) = bounded(3);
+        router.pace.set_piece(Duration::ZERO);
+        router.pace.set_between(move |_| {
+            let _ = look.try_send(());
+        });
+        router.pace.begin("load");
+        let patience = Duration::from_secs(60);
+        let answered =
+            router.aside(|| (0..3).map(|_| looked.recv_timeout(patience).is_ok()).filter(|came| *came).count());
+        assert_eq!(answered, 3);
+        let panics = std::panic::AssertUnwindSafe(|| router.aside(|| -> () { panic!("a defect") }));
+        assert!(std::panic::catch_unwind(panics).is_err(), "what panics there panics here");
     }
 
     #[test]

@@ -193,32 +193,35 @@ impl Fib4 {
 
     /// Brings lookups in line after the leaves of some numbers have changed: looks at every prefix.
     pub fn repaint_where(&mut self, changed: impl Fn(u32) -> bool, leaf: impl Fn(u32) -> Leaf) {
-        let mut any = false;
-        let mut default = false;
-        let painter = &mut self.painter;
-        self.tree.each(|key, value| {
-            if !changed(value) {
-                return;
-            }
-            any = true;
-            default |= key.length() == 0;
-            if let Some(painter) = painter {
-                painter.mark(key);
-            }
-        });
-        if default {
+        let mut keys = Vec::new();
+        self.tree.each(|key, value| keys.extend(changed(value).then_some(key)));
+        self.repaint_all(&keys, leaf);
+    }
+
+    /// The same after the leaves have changed that the numbers of some prefixes stand for.
+    pub fn repaint_all(&mut self, keys: &[Key], leaf: impl Fn(u32) -> Leaf) {
+        if keys.contains(&Key::DEFAULT) {
             self.repaint(Key::DEFAULT, &leaf);
         }
-        if any {
-            self.paint_marked(leaf);
+        if keys.is_empty() {
+            return;
         }
+        if let Some(painter) = &mut self.painter {
+            keys.iter().for_each(|key| painter.mark(*key));
+        }
+        self.paint_marked(leaf);
     }
 
     /// Changes many prefixes in one go, which costs a fraction of as many single changes. Lookups meet the table
     /// before or after the change of each prefix. `changes` is put into another order; changes of the same
     /// prefix are made in theirs.
     pub fn change<C: Copy>(&mut self, changes: &mut Vec<(Key, C)>, routes: &mut impl Routes<C>) {
-        sort_by_sixteen(changes);
+        sort(changes);
+        self.change_sorted(changes, routes);
+    }
+
+    /// The same of changes, or of a part of them, in the order of [`sort`].
+    pub fn change_sorted<C: Copy>(&mut self, changes: &[(Key, C)], routes: &mut impl Routes<C>) {
         if self.painter.is_none() && self.tree.len() + changes.len() > MOST_RANGES {
             // It may turn out that it was not needed: then it was early.
             self.form_slots(|value| routes.leaf(value));
@@ -228,7 +231,7 @@ impl Fib4 {
         }
         let mut leaving = Vec::new();
         let mut default = false;
-        let mut rest = &changes[..];
+        let mut rest = changes;
         while let Some(((first, _), _)) = rest.split_first() {
             let sixteen = first.address() >> 16;
             let end = rest.iter().position(|(key, _)| key.address() >> 16 != sixteen).unwrap_or(rest.len());
@@ -442,7 +445,7 @@ fn checked(leaf: impl Fn(u32) -> Leaf) -> impl Fn(u32) -> Leaf {
 }
 
 /// Puts changes of one /16 side by side: a radix sort by the upper two bytes, which keeps the order of equals.
-fn sort_by_sixteen<C: Copy>(changes: &mut Vec<(Key, C)>) {
+pub fn sort<C: Copy>(changes: &mut Vec<(Key, C)>) {
     if changes.is_sorted_by_key(|(key, _)| key.address() >> 16) {
         return;
     }

@@ -39,7 +39,7 @@ pub use lookup::Lookup6;
 
 use crate::fib4::Memory;
 use crate::leaf::Leaf;
-use lines::{MISS, MOST_LINES, NODE, Root};
+use lines::{BLOCK_LENGTH, MISS, MOST_LINES, NODE, PARTS, Root};
 use lookup::{Start, Table};
 use rcu::Domain;
 use std::io;
@@ -219,7 +219,24 @@ impl Fib6 {
         leaf: impl Fn(u32) -> Leaf,
     ) -> Result<(), TableFull> {
         let keys: Vec<Key> = self.iter().filter(|(_, value)| changed(*value)).map(|(key, _)| key).collect(); // in order
-        self.refresh_all(&keys, checked(leaf))
+        self.repaint_all(&keys, leaf)
+    }
+
+    /// The same after the leaves have changed that the numbers of some prefixes stand for, which are in order.
+    ///
+    /// # Errors
+    /// As [`Fib6::repaint`].
+    pub fn repaint_all(&mut self, keys: &[Key], leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
+        self.refresh_all(keys, checked(leaf))
+    }
+
+    /// Whether it is best to change two prefixes together: what lookups find there is made anew as a whole.
+    pub fn are_near(one: Key, other: Key) -> bool {
+        let near_of = |key: Key| match Root::part((key.address() >> 64) as u64) {
+            0..PARTS => key.address() >> (128 - u32::from(BLOCK_LENGTH)),
+            nibble => nibble as u128,
+        };
+        near_of(one) == near_of(other)
     }
 
     /// Brings lookups in line with many prefixes, in order, in one go, all or none.
@@ -273,6 +290,11 @@ impl Fib6 {
     /// prefix are made in theirs.
     pub fn change<C: Copy>(&mut self, changes: &mut [(Key, C)], routes: &mut impl Routes<C>) {
         sort(changes);
+        self.change_sorted(changes, routes);
+    }
+
+    /// The same of changes, or of a part of them, in the order of [`sort`].
+    pub fn change_sorted<C: Copy>(&mut self, changes: &[(Key, C)], routes: &mut impl Routes<C>) {
         if changes.len() >= MANY {
             self.trie.tidy();
             self.writer.tidy();
@@ -380,7 +402,7 @@ impl Fib6 {
 
 /// Puts changes in the order of their keys, those of one key in their own. Most differ in the upper half of the address: to
 /// sort these with the places where they were moves a third of the bytes.
-fn sort<C: Copy>(changes: &mut [(Key, C)]) {
+pub fn sort<C: Copy>(changes: &mut [(Key, C)]) {
     let upper = |key: Key| (key.address() >> 64) << 64;
     let mut order: Vec<u128> = changes.iter().enumerate().map(|(at, (key, _))| upper(*key) | at as u128).collect();
     if order.is_sorted() && changes.is_sorted_by_key(|(key, _)| *key) {

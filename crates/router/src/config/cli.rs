@@ -21,7 +21,8 @@ pub fn register(set: &mut CommandSet<Router>) {
         "show running-config",
         "What operators stated, as the commands that state it again.",
         |router: &mut Router, _: &Args| {
-            let commands = router.running_config().into_iter().map(|statement| statement.line).collect();
+            let statements = router.collect_config();
+            let commands = router.aside(|| statements.into_iter().map(|statement| statement.line).collect());
             reply(ShowConfig { commands })
         },
     ));
@@ -48,7 +49,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         "Go back to the configuration before the last load; what was stated since goes, too.",
         |router: &mut Router, args: &Args| {
             let difference = match args.flag("dry-run") {
-                true => router.compare_config(router.config_before()?),
+                true => router.compare_config_before()?,
                 false => router.rollback_config()?,
             };
             reply(Loaded { difference, within: None })

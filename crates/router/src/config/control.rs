@@ -2,10 +2,7 @@
 
 use super::Statement;
 use super::plan::{Difference, Step, steps};
-use crate::{
-    Devices, Options, Router, arp, dhcp, handoff, icmp, interface, logging, neighbour, packet_generator, punt,
-    reassembly, span,
-};
+use crate::{Devices, Options, Router};
 use command::{CommandError, CommandSet, FileError, Files, PathKind, complete_lines};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -120,35 +117,6 @@ impl Router {
         Ok(plan)
     }
 
-    /// What operators stated, in an order in which it can be stated again.
-    pub fn running_config(&self) -> Vec<Statement> {
-        let mut statements = Vec::new();
-        // One line a capability.
-        logging::config::statements(self, &mut statements);
-        crate::nd::config::statements(self, &mut statements);
-        crate::ip::vrf::statements(self, &mut statements);
-        crate::mpls::config::tables(self, &mut statements);
-        crate::memif::config::statements(self, &mut statements);
-        interface::config::statements(self, &mut statements);
-        span::config::statements(self, &mut statements);
-        handoff::config::statements(self, &mut statements);
-        crate::router_advertisement::config::statements(self, &mut statements);
-        crate::mld::config::statements(self, &mut statements);
-        // Neighbours may be on their links by it only.
-        crate::nd::config::proxied(self, &mut statements);
-        neighbour::config::statements(self, &mut statements);
-        arp::config::statements(self, &mut statements);
-        crate::ip::config::statements(self, &mut statements);
-        crate::mpls::config::statements(self, &mut statements);
-        crate::ip::vrf::limits(self, &mut statements);
-        punt::config::statements(self, &mut statements);
-        icmp::config::statements(self, &mut statements);
-        reassembly::config::statements(self, &mut statements);
-        dhcp::config::statements(self, &mut statements);
-        packet_generator::config::statements(self, &mut statements);
-        statements
-    }
-
     /// Carries out the file that is read at start, as far as it can be: a device that is
     /// gone must not keep a distant router from coming up with the others. Says how many
     /// commands were done, and `None` when there is no such file yet.
@@ -186,7 +154,8 @@ impl Router {
     /// # Errors
     /// The first command that would be refused, or states no configuration.
     pub fn read_config(&mut self, file: &Path) -> Result<Vec<Statement>, ConfigError> {
-        let text = self.files.read_text(file, MAX_FILE)?;
+        let files = self.files.clone();
+        let text = self.aside(|| files.read_text(file, MAX_FILE))?;
         self.parse_config(&file.display().to_string(), &text)
     }
 
@@ -196,7 +165,7 @@ impl Router {
     /// See [`Router::read_config`].
     pub fn parse_config(&mut self, file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
         let refused = |line: usize, message: String| ConfigError::Line { file: file.into(), line, message };
-        let lines = complete_lines(text).map_err(|error| refused(error.number, error.message))?;
+        let lines = self.aside(|| complete_lines(text)).map_err(|error| refused(error.number, error.message))?;
         let mut plan = self.plan()?;
         plan.files = self.files.clone();
         for line in lines {
@@ -209,12 +178,25 @@ impl Router {
             }
             carry_out(&mut plan, &line.text).map_err(|error| refused(line.number, error.to_string()))?;
         }
-        Ok(plan.running_config())
+        Ok(self.collect_plan(plan))
     }
 
     /// What `wanted` would change.
-    pub fn compare_config(&self, wanted: &[Statement]) -> Difference {
-        Difference::between(&self.running_config(), wanted)
+    pub fn compare_config(&mut self, wanted: &[Statement]) -> Difference {
+        let now = self.collect_config();
+        self.aside(move || Difference::between(&now, wanted))
+    }
+
+    /// What [`Router::rollback_config`] would change.
+    ///
+    /// # Errors
+    /// When nothing was loaded.
+    pub fn compare_config_before(&mut self) -> Result<Difference, ConfigError> {
+        // It is taken out and put back: nothing changes the router meanwhile.
+        let before = self.config.before.take().ok_or(ConfigError::NothingBefore)?;
+        let difference = self.compare_config(&before);
+        self.config.before = Some(before);
+        Ok(difference)
     }
 
     /// Makes `wanted` what is stated here, and nothing else; nothing to do is no load. With `confirm` what was before
@@ -226,16 +208,19 @@ impl Router {
         if self.config.deadline.is_some() {
             return Err(ConfigError::Unconfirmed);
         }
-        let before = self.running_config();
-        let difference = Difference::between(&before, wanted);
+        let before = self.collect_config();
+        let difference = self.aside(|| Difference::between(&before, wanted));
         if difference.is_empty() {
+            self.aside(move || drop(before));
             return Ok(difference); // and what was before the last load stays to go back to
         }
-        self.take(steps(&before, wanted))?;
+        let steps = self.aside(|| steps(&before, wanted));
+        self.take(steps)?;
         let (removed, added) = (difference.removed.len(), difference.added.len());
         let waits = if confirm.is_some() { ", to be confirmed" } else { "" };
         log::info!("configuration changed as a whole: {removed} commands gone, {added} come{waits}");
-        self.config.before = Some(before);
+        let past = self.config.before.replace(before);
+        self.aside(move || drop(past));
         self.config.deadline = confirm.map(|time| Instant::now() + time);
         Ok(difference)
     }
@@ -250,23 +235,21 @@ impl Router {
         Ok(())
     }
 
-    /// What was stated before the last load.
-    ///
-    /// # Errors
-    /// When nothing was loaded.
-    pub fn config_before(&self) -> Result<&[Statement], ConfigError> {
-        self.config.before.as_deref().ok_or(ConfigError::NothingBefore)
-    }
-
     /// Goes back to what was before the last load; once more goes forth again.
     ///
     /// # Errors
     /// When nothing was loaded, or see [`Router::load_config`].
     pub fn rollback_config(&mut self) -> Result<Difference, ConfigError> {
-        let wanted = self.config_before()?.to_vec();
+        let wanted = self.config.before.take().ok_or(ConfigError::NothingBefore)?;
         // It is no longer to be confirmed, however this ends: or it would be tried for ever.
         self.config.deadline = None;
-        self.load_config(&wanted, None)
+        let result = self.load_config(&wanted, None);
+        match self.config.before {
+            Some(_) => self.aside(move || drop(wanted)),
+            // Nothing has changed: it is still what was before.
+            None => self.config.before = Some(wanted),
+        }
+        result
     }
 
     /// Goes back when a load was not confirmed in time.
@@ -303,6 +286,7 @@ impl Router {
             }
             return Err(ConfigError::Step { command: step.command.clone(), message: error.to_string(), not_undone });
         }
+        self.aside(move || drop(steps));
         Ok(())
     }
 
@@ -326,21 +310,26 @@ impl Router {
             let name = file.display().to_string();
             return Err(ConfigError::WouldLose { count: self.config.failed_at_start, file: name });
         }
-        let statements = self.running_config();
+        let statements = self.collect_config();
         let length: u64 = statements.iter().map(|statement| statement.line.len() as u64 + 1).sum();
         if length + HEADING > MAX_FILE {
             return Err(ConfigError::TooLong { length });
         }
         // The program's own configuration names that file, not a command.
         let files = if is_startup { Files::anywhere() } else { self.files.clone() };
-        files.replace(&file, |out| {
-            writeln!(out, "# Configuration of quiver v{}, as `save' wrote it.", crate::inspect::VERSION)?;
-            statements.iter().try_for_each(|statement| writeln!(out, "{}", statement.line))
+        let count = statements.len();
+        let path = &file;
+        // A disk may take its time, too.
+        self.aside(move || {
+            files.replace(path, |out| {
+                writeln!(out, "# Configuration of quiver v{}, as `save' wrote it.", crate::inspect::VERSION)?;
+                statements.iter().try_for_each(|statement| writeln!(out, "{}", statement.line))
+            })
         })?;
-        log::info!("configuration saved to {}: {} commands", file.display(), statements.len());
+        log::info!("configuration saved to {}: {count} commands", file.display());
         if is_startup {
             self.config.failed_at_start = 0;
         }
-        Ok((file, statements.len()))
+        Ok((file, count))
     }
 }

@@ -11,6 +11,7 @@
 //! goes back by itself when nobody does.
 
 pub mod cli;
+mod collect;
 pub mod control;
 mod plan;
 

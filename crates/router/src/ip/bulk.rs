@@ -8,7 +8,7 @@ use super::count::Counted;
 use super::entry::{Entry, Several, Share, Shelved};
 use super::path_list::{ListId, ListRef, Of, PathLists};
 use super::route::{MAX_PATHS, Path, Source, TableIndex, Way};
-use super::table::{Fib, Key, Table};
+use super::table::{Fib, Key, PART, Table};
 use super::vrf::TableError;
 use crate::{Error, Router};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -179,6 +179,49 @@ struct Job<'a> {
     limit: usize,
 }
 
+/// How far a batch is carried out.
+struct Progress {
+    outcome: Outcome,
+    /// Lists that perhaps nobody has.
+    unused: BTreeSet<ListId>,
+}
+
+/// Where a batch is carried out, and for whom.
+struct Place<'a> {
+    table: TableIndex,
+    source: Source,
+    is_resync: bool,
+    ids: &'a [ListId],
+    /// Prefixes by which each list reaches its next hops.
+    over: &'a [Vec<Prefix>],
+}
+
+/// Prefixes of a family that are merged into its tables.
+trait Merged: Key {
+    fn change(fib: &mut Fib, changes: &[(Self, u32)], merge: &mut Merge<'_, Self>);
+}
+
+impl Merged for fib4::Key {
+    fn change(fib: &mut Fib, changes: &[(fib4::Key, u32)], merge: &mut Merge<'_, fib4::Key>) {
+        let Fib::V4(fib) = fib else { unreachable!("tables are found by their family") };
+        fib.change_sorted(changes, merge);
+    }
+}
+
+impl Merged for fib6::Key {
+    fn change(fib: &mut Fib, changes: &[(fib6::Key, u32)], merge: &mut Merge<'_, fib6::Key>) {
+        let Fib::V6(fib) = fib else { unreachable!("tables are found by their family") };
+        fib.change_sorted(changes, merge);
+    }
+}
+
+/// How many of the first changes are made in one piece.
+fn length_of_part<K: Key>(changes: &[(K, u32)]) -> usize {
+    let Some((last, _)) = changes.get(PART - 1).copied() else { return changes.len() };
+    // Changes of one prefix are made together.
+    PART + changes[PART..].iter().take_while(|(key, _)| *key == last || K::are_near(*key, last)).count()
+}
+
 /// Carries a batch out on the table's numbers.
 struct Merge<'a, K> {
     job: Job<'a>,
@@ -202,8 +245,8 @@ impl<'a, K: Key> Merge<'a, K> {
         counted: &'a Counted,
     ) -> Merge<'a, K> {
         let over = over.iter().map(|prefixes| prefixes.iter().map(|prefix| K::of(*prefix)).collect()).collect();
-        let unused = job.ids.iter().copied().collect();
-        Merge { job, over, lists, several, counted, outcome: Outcome::default(), unused, shelved: Vec::new() }
+        let (outcome, unused) = (Outcome::default(), BTreeSet::new());
+        Merge { job, over, lists, several, counted, outcome, unused, shelved: Vec::new() }
     }
 
     #[inline]
@@ -402,9 +445,9 @@ impl Router {
         }
         let mut numbers: HashMap<(u32, ListId), u32> = HashMap::new();
         let mut from: Vec<(u32, ListId)> = Vec::new();
-        let ip = &self.ip;
-        of_either!(&mut batch.changes, changes => {
-            for (key, change) in changes.iter_mut().filter(|(_, change)| spreads.get(*change as usize) == Some(&true)) {
+        of_either!(&mut batch.changes, changes => for part in changes.chunks_mut(PART) {
+            let ip = &self.ip;
+            for (key, change) in part.iter_mut().filter(|(_, change)| spreads.get(*change as usize) == Some(&true)) {
                 let Some(before) = ip.list_before(table, key.prefix(), source) else { continue };
                 if before == ids[*change as usize] || ip.lists.spread(before).buckets.len() < 2 {
                     continue;
@@ -414,6 +457,7 @@ impl Router {
                     (ids.len() + from.len() - 1) as u32
                 });
             }
+            self.breathe();
         });
         for (number, before) in from {
             let paths = &batch.lists[number as usize];
@@ -428,9 +472,14 @@ impl Router {
         let Prepared { mut batch, hosts, ids } = prepared;
         let (table, family) = (batch.table, batch.family());
         let over: Vec<Vec<Prefix>> = ids.iter().map(|id| self.led_over(*id, family, table)).collect();
-        let (mut outcome, unused) = self.merge_all(source, &mut batch, &ids, &over);
+        let place = Place { table, source, is_resync: batch.is_resync, ids: &ids, over: &over };
+        let Progress { mut outcome, unused } = match &mut batch.changes {
+            Changes::V4(changes) => self.merge_all(&place, family, changes),
+            Changes::V6(changes) => self.merge_all(&place, family, changes),
+        };
         self.after_changes(&batch.changes);
         for (prefix, paths) in hosts {
+            self.breathe();
             let was_there = self.ip.shares(table, prefix).any(|share| share.source == source);
             let paths = batch.lists[paths as usize].clone();
             match self.add_route_in(table, prefix, source, paths, true) {
@@ -444,37 +493,61 @@ impl Router {
         outcome
     }
 
-    /// Changes the prefixes of a table. Gives what became of them, and lists that perhaps nobody has any more.
-    fn merge_all(
+    /// Changes the prefixes of a table, in pieces.
+    fn merge_all<K: Merged>(&mut self, place: &Place<'_>, family: Family, changes: &mut Vec<(K, u32)>) -> Progress {
+        let mut progress = Progress { outcome: Outcome::default(), unused: place.ids.iter().copied().collect() };
+        K::sort(changes);
+        // What covers everything comes first and goes last: no address is without a route that has one before and after.
+        let is_default = |(key, _): &(K, u32)| key.prefix().length() == 0;
+        let defaults: Vec<(K, u32)> = changes.iter().copied().filter(is_default).collect();
+        let goes = defaults.last().is_some_and(|(_, change)| *change == REMOVE);
+        if !goes {
+            self.merge_part(place, family, &defaults, &mut progress);
+        }
+        if !defaults.is_empty() {
+            changes.retain(|change| !is_default(change));
+        }
+        let mut rest = &changes[..];
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at(length_of_part(rest));
+            self.merge_part(place, family, part, &mut progress);
+            rest = behind;
+            self.breathe();
+        }
+        if goes {
+            self.merge_part(place, family, &defaults, &mut progress);
+        }
+        // Who looks for next hops afterwards looks at all of them.
+        changes.extend(defaults);
+        progress
+    }
+
+    /// Changes some prefixes of a table, in their order.
+    fn merge_part<K: Merged>(
         &mut self,
-        source: Source,
-        batch: &mut Batch,
-        ids: &[ListId],
-        over: &[Vec<Prefix>],
-    ) -> (Outcome, BTreeSet<ListId>) {
+        place: &Place<'_>,
+        family: Family,
+        changes: &[(K, u32)],
+        progress: &mut Progress,
+    ) {
+        if changes.is_empty() {
+            return;
+        }
+        let Place { table, source, is_resync, ids, over } = *place;
         let Ip { tables, lists, several, counted, .. } = &mut self.ip;
-        let known = tables.get_mut(batch.family(), batch.table);
-        let limit = if batch.is_resync { usize::MAX } else { known.limit_of(source) };
+        let known = tables.get_mut(family, table);
+        let limit = if is_resync { usize::MAX } else { known.limit_of(source) };
         let Table { fib, fresh, .. } = known;
-        let job = Job { table: batch.table, ids, source, fresh: fresh[source as usize], prefixes: fib.len(), limit };
+        let job = Job { table, ids, source, fresh: fresh[source as usize], prefixes: fib.len(), limit };
         several.begin_batch();
-        let done = match (fib, &mut batch.changes) {
-            (Fib::V4(fib), Changes::V4(changes)) => {
-                let mut merge = Merge::new(job, over, lists, several, counted);
-                fib.change(changes, &mut merge);
-                (merge.outcome, merge.unused)
-            }
-            (Fib::V6(fib), Changes::V6(changes)) => {
-                let mut merge = Merge::new(job, over, lists, several, counted);
-                fib.change(changes, &mut merge);
-                (merge.outcome, merge.unused)
-            }
-            _ => unreachable!("tables are found by their family"),
-        };
+        let mut merge = Merge::new(job, over, lists, several, counted);
+        K::change(fib, changes, &mut merge);
+        let Merge { outcome, unused, .. } = merge;
         several.end_batch();
         // Between a change and its undoing neighbours of a prefix may have been looked at.
-        known.is_stale |= batch.family() == Family::Ip6 && done.0.refused > 0;
-        done
+        known.is_stale |= family == Family::Ip6 && outcome.refused > 0;
+        progress.outcome = progress.outcome.and(outcome);
+        progress.unused.extend(unused);
     }
 
     /// Refuses a batch that, in the place of all that the API has in its table, would bring that beyond its limit.
@@ -512,6 +585,7 @@ impl Router {
         // What an earlier one, broken off, has marked already is to be said again too.
         let Some(marked) = self.routes_marked(family, table, source, fresh) else { return };
         for prefix in marked {
+            self.breathe();
             let Ip { tables, several, lists, .. } = &mut self.ip;
             let fib = &mut tables.get_mut(family, table).fib;
             let Some(entry) = fib.get(prefix).map(Entry) else { continue };

@@ -235,6 +235,7 @@ fn change_each(
             }
         }
     }
+    router.aside(|| drop(done));
     reply(Done)
 }
 

@@ -2,6 +2,7 @@
 //! neighbours' from neighbours.
 
 use super::route::{Hop, Path, Source, TableIndex, Way};
+use super::table::PART;
 use super::{source_check, vrf};
 use crate::Router;
 use crate::config::Statement;
@@ -10,48 +11,73 @@ use crate::mpls;
 use graph::InterfaceIndex;
 use std::collections::HashMap;
 use std::fmt::Write;
-use wire::Family;
+use wire::{Family, Prefix};
 
+/// How interfaces take part in routing.
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     for interface in router.interfaces.iter() {
         source_check::statements(interface, into);
         crate::ip4::settings::statements(interface, into);
     }
-    // Of each next hop; routes share few.
-    let mut networks = Networks::new();
-    for family in Family::ALL {
-        for (table, id) in router.ip.table_ids(family) {
-            of_table(router, family, table, id, &mut networks, into);
+}
+
+/// The routes of all tables, some at a time.
+#[derive(Default)]
+pub(crate) struct RouteStatements {
+    /// Of each next hop; routes share few.
+    networks: Networks,
+    /// The tables that are left, the last one first; none before it began.
+    tables: Option<Vec<(Family, TableIndex, u32)>>,
+    /// Of the last of them, behind which prefix to go on.
+    behind: Option<Prefix>,
+}
+
+impl RouteStatements {
+    /// States some more; says whether there were any.
+    pub fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool {
+        let ids = |family| router.ip.table_ids(family).map(move |(table, id)| (family, table, id));
+        let all = || Family::ALL.into_iter().flat_map(ids).collect::<Vec<_>>().into_iter().rev().collect();
+        let tables = self.tables.get_or_insert_with(all);
+        let Some(&(family, table, id)) = tables.last() else { return false };
+        let behind = router.ip.fib(family, table).behind(self.behind).take(PART);
+        self.behind = None;
+        for (prefix, value) in behind {
+            self.behind = Some(prefix);
+            if let Some(paths) = router.ip.paths_of(value, Source::Config) {
+                state_route(router, (family, table, id), prefix, paths, &mut self.networks, into);
+            }
         }
+        if self.behind.is_none() {
+            tables.pop();
+        }
+        true
     }
 }
 
-fn of_table(
+fn state_route(
     router: &Router,
-    family: Family,
-    table: TableIndex,
-    id: u32,
+    (family, table, id): (Family, TableIndex, u32),
+    prefix: Prefix,
+    paths: &[Path],
     networks: &mut Networks,
     into: &mut Vec<Statement>,
 ) {
     let named = if table == TableIndex::DEFAULT { String::new() } else { format!("table {id} ") };
-    for (prefix, paths) in router.ip.routes_in(family, table).of(Source::Config) {
-        let mut ways = String::new();
-        let mut needs = Vec::new();
-        for path in paths {
-            write_path(router, family, table, path, &mut ways, &mut needs, networks);
-        }
-        if table != TableIndex::DEFAULT {
-            needs.push(vrf::removal(family, id));
-        }
-        needs.sort();
-        needs.dedup();
-        let mut statement =
-            Statement::new(format!("ip route add {named}{prefix}{ways}"), format!("ip route del {named}{prefix}"));
-        statement.replace = Some(format!("ip route replace {named}{prefix}{ways}"));
-        statement.needs = needs;
-        into.push(statement);
+    let mut ways = String::new();
+    let mut needs = Vec::new();
+    for path in paths {
+        write_path(router, family, table, path, &mut ways, &mut needs, networks);
     }
+    if table != TableIndex::DEFAULT {
+        needs.push(vrf::removal(family, id));
+    }
+    needs.sort();
+    needs.dedup();
+    let mut statement =
+        Statement::new(format!("ip route add {named}{prefix}{ways}"), format!("ip route del {named}{prefix}"));
+    statement.replace = Some(format!("ip route replace {named}{prefix}{ways}"));
+    statement.needs = needs;
+    into.push(statement);
 }
 
 /// The address on whose network a next hop is, as the command that takes it away.

@@ -184,6 +184,12 @@ impl Ip {
         leaf_of(&self.lists, &self.several, value)
     }
 
+    /// The paths that a source has for a prefix, by its number.
+    pub(super) fn paths_of(&self, value: u32, source: Source) -> Option<&[Path]> {
+        let share = self.several.shares(Entry(value)).find(|share| share.source == source)?;
+        Some(&self.lists.get(share.list).key.paths)
+    }
+
     /// What is known of a prefix by its number.
     fn route(&self, value: u32) -> Route {
         let shares = self.several.shares(Entry(value));
@@ -459,15 +465,6 @@ impl<'a> Routes<'a> {
 
     pub fn values(self) -> impl Iterator<Item = Route> + 'a {
         self.iter().map(|(_, route)| route)
-    }
-
-    /// Those of one source, with its paths.
-    pub fn of(self, source: Source) -> impl Iterator<Item = (Prefix, &'a [Path])> + 'a {
-        let ip = self.ip;
-        self.fib().iter().filter_map(move |(prefix, value)| {
-            let share = ip.several.shares(Entry(value)).find(|share| share.source == source)?;
-            Some((prefix, &*ip.lists.get(share.list).key.paths))
-        })
     }
 }
 

@@ -223,15 +223,19 @@ struct Wanted {
 
 impl Router {
     /// Puts the routes of a file into tables, as the API's: all, or none when there is an error. Gives also how many were left out.
-    fn load_routes(&mut self, file: impl Read, wanted: &Wanted) -> Result<(Outcome, usize), CommandError> {
-        let mut file = RouteFile::read(file, wanted.via)?;
-        let passed_over = wanted.via.map_or(0, |next_hop| file.send_by(next_hop));
+    fn load_routes(&mut self, file: impl Read + Send, wanted: &Wanted) -> Result<(Outcome, usize), CommandError> {
+        let (file, passed_over) = self.aside(|| {
+            let mut file = RouteFile::read(file, wanted.via)?;
+            let passed_over = wanted.via.map_or(0, |next_hop| file.send_by(next_hop));
+            Ok::<_, LoadError>((file, passed_over))
+        })?;
         if wanted.replace && passed_over > 0 && file.routes.is_empty() {
             return fail("no route of the file is of the next hop's family: all others of that family would go away");
         }
         let mut batches = self.empty_batches(&file, wanted)?;
         let mut lists = HashMap::new();
-        for (prefix, said) in file.by_prefix() {
+        for (prefix, said) in self.aside(|| file.by_prefix()) {
+            self.breathe();
             if said.len() > MAX_PATHS {
                 return Err(Error::TooManyPaths.into());
             }

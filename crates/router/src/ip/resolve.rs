@@ -17,6 +17,7 @@ use super::entry::Entry;
 use super::hops::insisted;
 use super::path_list::{ListId, ListKey, ListRef, MOST_IN_TURN, Of, User};
 use super::route::{Hop, Path, Source, TableIndex, Way};
+use super::table::{PART, TableFull};
 use crate::interface::Interface;
 use crate::mpls::labels::{OutLabel, on_top};
 use crate::mpls::pop;
@@ -137,6 +138,12 @@ impl Ip {
         let variants: Vec<_> =
             [first].into_iter().chain(variants).map(|id| (id, self.lists.spread(id).buckets)).collect();
         balance::that_fits(&variants, &self.lists.get(first).members, past)
+    }
+
+    /// Has lookups find what the number of a prefix stands for now.
+    fn repaint(&mut self, of: TableIndex, prefix: Prefix) -> Result<(), TableFull> {
+        let Ip { tables, lists, several, .. } = self;
+        tables.get_mut(prefix.family(), of).fib.repaint(prefix, |value| leaf_of(lists, several, value))
     }
 
     fn leads_through(&self, list: ListId, hop: Hop) -> bool {
@@ -372,7 +379,8 @@ impl Router {
         }
     }
 
-    /// Has lookups find what a list's leaf has become.
+    /// Has lookups find what a list's leaf has become. When many prefixes use it, that is done in pieces: until the last of them
+    /// the old leaf still leads somewhere.
     fn repaint_users(&mut self, id: ListId) {
         let Ip { tables, lists, several, counted, labels, .. } = &mut self.ip;
         let list = lists.get(id);
@@ -382,7 +390,8 @@ impl Router {
             // Who leads onto it is refreshed.
             Of::Tunnel(_) => return,
         };
-        let table = tables.get_mut(family, list.key.table);
+        let of_table = list.key.table;
+        let table = tables.get_mut(family, of_table);
         for (of, prefix, place) in counted.iter() {
             if (prefix.family(), of) != (family, list.key.table) {
                 continue;
@@ -395,15 +404,36 @@ impl Router {
         let leaf = |value| leaf_of(lists, several, value);
         let done = match list.few_users() {
             Some(users) => users.iter().filter_map(User::prefix).try_for_each(|prefix| table.fib.repaint(prefix, leaf)),
-            None => {
-                let uses = |value| several.shares(Entry(value)).any(|share| share.list == id);
-                table.fib.repaint_where(uses, leaf)
-            }
+            None => self.repaint_many_users(id, (family, of_table)),
         };
         if let Err(error) = done {
-            table.is_stale = true;
+            self.ip.tables.get_mut(family, of_table).is_stale = true;
             log::error!("routes are not up to date, which is tried again: {error}");
         }
+    }
+
+    /// The same of a list that many prefixes of a table use.
+    fn repaint_many_users(&mut self, id: ListId, (family, of): (Family, TableIndex)) -> Result<(), TableFull> {
+        let default = Prefix::new(family.unspecified(), 0).expect("0 is a length");
+        let is_default = self.ip.shares(of, default).any(|share| share.list == id);
+        let shown = self.ip.fib(family, of).get(default).map_or(Leaf::MISS, |value| self.ip.leaf(value));
+        let goes = shown == Leaf::MISS;
+        // What covers everything comes first and goes last: no address is without a route that has one before and after.
+        if is_default && !goes {
+            self.ip.repaint(of, default)?;
+        }
+        let mut behind = None;
+        loop {
+            let Ip { tables, lists, several, .. } = &mut self.ip;
+            let uses = |value| several.shares(Entry(value)).any(|share| share.list == id);
+            let fib = &mut tables.get_mut(family, of).fib;
+            behind = fib.repaint_part(behind, PART, uses, |value| leaf_of(lists, several, value))?;
+            if behind.is_none() {
+                break;
+            }
+            self.breathe();
+        }
+        if is_default && goes { self.ip.repaint(of, default) } else { Ok(()) }
     }
 
     /// The single paths of a list that work and are preferred, each once.

@@ -19,6 +19,10 @@ pub enum TableFull {
 pub(super) trait Key: Copy + Ord {
     fn of(prefix: Prefix) -> Self;
     fn prefix(self) -> Prefix;
+    /// Whether it is best to change two prefixes in one piece: lookups find what is made anew for both as a whole.
+    fn are_near(one: Self, other: Self) -> bool;
+    /// Puts changes into the order in which they are made.
+    fn sort<C: Copy>(changes: &mut Vec<(Self, C)>);
 }
 
 impl Key for fib4::Key {
@@ -30,6 +34,14 @@ impl Key for fib4::Key {
     #[inline]
     fn prefix(self) -> Prefix {
         Prefix4::new(self.address().into(), self.length()).expect("keys have lengths of prefixes").into()
+    }
+
+    fn are_near(_: fib4::Key, _: fib4::Key) -> bool {
+        false // a /16 at most is painted twice
+    }
+
+    fn sort<C: Copy>(changes: &mut Vec<(fib4::Key, C)>) {
+        fib4::sort(changes);
     }
 }
 
@@ -43,10 +55,33 @@ impl Key for fib6::Key {
     fn prefix(self) -> Prefix {
         Prefix6::new(self.address().into(), self.length()).expect("keys have lengths of prefixes").into()
     }
+
+    fn are_near(one: fib6::Key, other: fib6::Key) -> bool {
+        Fib6::are_near(one, other)
+    }
+
+    fn sort<C: Copy>(changes: &mut Vec<(fib6::Key, C)>) {
+        fib6::sort(changes);
+    }
 }
+
+/// So many prefixes are changed or looked at in one piece: a few milliseconds.
+pub(super) const PART: usize = 8192;
 
 /// Tables are found by the family of what they are asked for.
 const OTHER_FAMILY: &str = "a table is asked for prefixes of its family";
+
+fn keys_of<K: Key>(prefixes: &[Prefix]) -> Vec<K> {
+    prefixes.iter().map(|prefix| K::of(*prefix)).collect()
+}
+
+/// Whether it is best to change two prefixes of a family in one piece.
+fn are_near(one: Prefix, other: Prefix) -> bool {
+    match one.family() {
+        Family::Ip4 => fib4::Key::are_near(Key::of(one), Key::of(other)),
+        Family::Ip6 => fib6::Key::are_near(Key::of(one), Key::of(other)),
+    }
+}
 
 /// The prefixes of a table, each with a number.
 pub(super) enum Fib {
@@ -134,6 +169,44 @@ impl Fib {
             Fib::V6(fib) => fib.repaint_where(changed, leaf)?,
         }
         Ok(())
+    }
+
+    /// The prefixes behind another one, or all, by address and then the shorter first.
+    pub fn behind(&self, prefix: Option<Prefix>) -> Box<dyn Iterator<Item = (Prefix, u32)> + '_> {
+        match prefix {
+            Some(prefix) => Box::new(self.after(prefix)),
+            None => self.iter(),
+        }
+    }
+
+    /// Does a part of [`Fib::repaint_where`], of about `most` prefixes behind another one. Gives behind which to go on, if
+    /// it is not done. The default route is left out.
+    ///
+    /// # Errors
+    /// As [`Fib::repaint`].
+    pub fn repaint_part(
+        &mut self,
+        behind: Option<Prefix>,
+        most: usize,
+        changed: impl Fn(u32) -> bool,
+        leaf: impl Fn(u32) -> Leaf,
+    ) -> Result<Option<Prefix>, TableFull> {
+        let (mut last, mut looked_at, mut goes_on) = (None::<Prefix>, 0, false);
+        let mut keys = Vec::new();
+        for (prefix, value) in self.behind(behind) {
+            if looked_at >= most && last.is_some_and(|last| !are_near(last, prefix)) {
+                goes_on = true;
+                break;
+            }
+            looked_at += 1;
+            last = Some(prefix);
+            keys.extend((prefix.length() > 0 && changed(value)).then_some(prefix));
+        }
+        match self {
+            Fib::V4(fib) => fib.repaint_all(&keys_of(&keys), leaf),
+            Fib::V6(fib) => fib.repaint_all(&keys_of(&keys), leaf)?,
+        }
+        Ok(last.filter(|_| goes_on))
     }
 
     /// Asks memory early for what a change of a prefix will look at.

@@ -2,9 +2,10 @@
 
 use super::bulk::Batch;
 use super::control::Ip;
+use super::entry::Entry;
 use super::path_list::Of;
 use super::route::{Path, Source, TableIndex};
-use super::table::{Fib, Table};
+use super::table::{Fib, PART, Table};
 use crate::config::Statement;
 use crate::{Error, Router};
 use command::{Args, CommandError};
@@ -135,9 +136,10 @@ impl Router {
             }
         }
         // Without interfaces none are of those that follow from them.
-        for source in Source::ALL {
-            let mut batch = Batch::new(family, index);
-            self.ip.routes_in(family, index).of(source).for_each(|(prefix, _)| batch.remove(prefix));
+        for (source, batch) in Source::ALL.into_iter().zip(self.all_to_go(family, index)) {
+            if batch.is_empty() {
+                continue;
+            }
             let outcome = self.change_routes(source, batch)?;
             if outcome.refused > 0 {
                 return Err(TableError::RoutesStay { id, routes: outcome.refused }.into());
@@ -149,6 +151,25 @@ impl Router {
         self.ip.forget_counted(&self.graph, family, index);
         self.graph.domain().collect();
         Ok(())
+    }
+
+    /// Batches that take all routes of a table away, one for each source.
+    fn all_to_go(&mut self, family: Family, index: TableIndex) -> [Batch; Source::ALL.len()] {
+        let mut batches = Source::ALL.map(|_| Batch::new(family, index));
+        let mut behind = None;
+        loop {
+            let ip = &self.ip;
+            let mut last = None;
+            for (prefix, value) in ip.fib(family, index).behind(behind).take(PART) {
+                ip.several.shares(Entry(value)).for_each(|share| batches[share.source as usize].remove(prefix));
+                last = Some(prefix);
+            }
+            if last.is_none() {
+                return batches;
+            }
+            behind = last;
+            self.breathe();
+        }
     }
 
     /// Lets operators and programs bring a table to so many prefixes at most, or to any number. Those that are there

@@ -37,6 +37,7 @@ mod nd;
 mod offload;
 mod options;
 mod oracle;
+mod pace;
 mod packet;
 mod packet6;
 mod paths;

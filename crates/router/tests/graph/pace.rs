@@ -1,0 +1,154 @@
+//! Commands that take long are done in pieces: how often others could be answered meanwhile is counted, not how long
+//! that took.
+
+use crate::bed::Bed;
+use quiver_router::Router;
+use quiver_router::ip::bulk::Batch;
+use quiver_router::ip::control::{Path, Source, TableIndex, Way};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use wire::{Family, Prefix};
+
+/// More than are changed in one piece, several times.
+const MANY: u32 = 40_000;
+/// So many pieces at least, of 8192 prefixes each.
+const PIECES: usize = 4;
+
+/// Counts how often others could be answered in what is done with the router, and has each look at it.
+fn breaths_with(bed: &mut Bed, mut look: impl FnMut(&Router) + Send + 'static, act: impl FnOnce(&mut Bed)) -> usize {
+    let breaths = Arc::new(AtomicUsize::new(0));
+    let count = breaths.clone();
+    bed.router.pace.set_piece(Duration::ZERO);
+    bed.router.pace.set_between(move |router| {
+        count.fetch_add(1, Ordering::Relaxed);
+        look(router);
+    });
+    act(bed);
+    bed.router.pace.set_piece(Duration::MAX);
+    assert_eq!(bed.router.ip.audit(), Ok(()));
+    breaths.load(Ordering::Relaxed)
+}
+
+fn breaths(bed: &mut Bed, act: impl FnOnce(&mut Bed)) -> usize {
+    breaths_with(bed, |_| {}, act)
+}
+
+fn hop(family: Family) -> &'static str {
+    match family {
+        Family::Ip4 => "10.0.1.2",
+        Family::Ip6 => "2001:db8:1::2",
+    }
+}
+
+/// Prefixes of some length side by side, from a /8 or a /16 on.
+fn prefix(family: Family, number: u32) -> Prefix {
+    match family {
+        Family::Ip4 => format!("{}.{}.{}.0/24", 50 + (number >> 16), number >> 8 & 255, number & 255).parse().unwrap(),
+        // Each in a /32 of its own.
+        Family::Ip6 => format!("2a{:02x}:{:x}::/48", number >> 16, number & 0xffff).parse().unwrap(),
+    }
+}
+
+fn with_address6() -> Bed {
+    let (mut bed, _) = Bed::with_three_ports();
+    bed.command("set interface ip address e1 2001:db8:1::1/64").unwrap();
+    bed
+}
+
+fn all(family: Family, count: u32, table: TableIndex) -> Batch {
+    let mut batch = Batch::new(family, table);
+    let paths = batch.paths(vec![Path::new(Way::Via { next_hop: hop(family).parse().unwrap(), interface: None })]);
+    (0..count).for_each(|number| batch.put(prefix(family, number), paths));
+    batch
+}
+
+fn change(bed: &mut Bed, batch: Batch) {
+    bed.router.change_routes(Source::Api, batch).unwrap();
+}
+
+#[test]
+fn a_batch_of_many_routes_is_merged_in_pieces() {
+    for family in Family::ALL {
+        let mut bed = with_address6();
+        let few = breaths(&mut bed, |bed| change(bed, all(family, 100, TableIndex::DEFAULT)));
+        let many = breaths(&mut bed, |bed| change(bed, all(family, MANY, TableIndex::DEFAULT)));
+        assert!(many >= few + PIECES, "{family:?}: {many} breaths, {few} of few routes");
+    }
+}
+
+#[test]
+fn a_list_that_many_routes_have_is_repainted_in_pieces() {
+    for family in Family::ALL {
+        let link =
+            |bed: &mut Bed, state: &str| bed.command(&format!("set interface state e1 {state}")).map(drop).unwrap();
+        let mut bed = with_address6();
+        change(&mut bed, all(family, 100, TableIndex::DEFAULT));
+        let few = breaths(&mut bed, |bed| link(bed, "down"));
+        link(&mut bed, "up");
+        change(&mut bed, all(family, MANY, TableIndex::DEFAULT));
+        let leads = |router: &Router| router.ip.routes_in(family, TableIndex::DEFAULT).get(prefix(family, 7)).unwrap();
+        assert!(leads(&bed.router).installed.is_some());
+        let many = breaths(&mut bed, |bed| link(bed, "down"));
+        assert!(many >= few + PIECES, "{family:?}: {many} breaths, {few} of few routes");
+        assert!(leads(&bed.router).installed.is_none());
+        let back = breaths(&mut bed, |bed| link(bed, "up"));
+        assert!(back >= few + PIECES, "{family:?}: {back} breaths when the link comes back");
+    }
+}
+
+#[test]
+fn the_default_route_goes_last_and_comes_first() {
+    for family in Family::ALL {
+        let default = Prefix::new(family.unspecified(), 0).unwrap();
+        let routes = move |router: &Router| {
+            let routes = router.ip.routes_in(family, TableIndex::DEFAULT);
+            (routes.contains_key(default), routes.contains_key(prefix(family, 0)))
+        };
+        let never_without = move |router: &Router| {
+            let (has_default, has_another) = routes(router);
+            assert!(has_default || !has_another, "{family:?}: routes and no default route");
+        };
+        let mut bed = with_address6();
+        let mut batch = all(family, MANY, TableIndex::DEFAULT);
+        let paths = batch.paths(vec![Path::new(Way::Drop)]);
+        batch.put(default, paths);
+        breaths_with(&mut bed, never_without, |bed| change(bed, batch));
+        assert_eq!(routes(&bed.router), (true, true));
+        let mut gone = Batch::new(family, TableIndex::DEFAULT);
+        gone.remove(default);
+        (0..MANY).rev().for_each(|number| gone.remove(prefix(family, number)));
+        breaths_with(&mut bed, never_without, |bed| change(bed, gone));
+        assert_eq!(routes(&bed.router), (false, false));
+    }
+}
+
+#[test]
+fn a_table_of_many_routes_goes_in_pieces() {
+    for (family, word) in Family::ALL.into_iter().zip(["ip", "ip6"]) {
+        let mut bed = with_address6();
+        let mut removal = |count: u32| {
+            bed.command(&format!("{word} table add 7")).unwrap();
+            let table = bed.router.find_table(family, 7).unwrap();
+            let mut batch = Batch::new(family, table);
+            let paths = batch.paths(vec![Path::new(Way::Drop)]);
+            (0..count).for_each(|number| batch.put(prefix(family, number), paths));
+            change(&mut bed, batch);
+            breaths(&mut bed, |bed| bed.command(&format!("{word} table del 7")).map(drop).unwrap())
+        };
+        let (few, many) = (removal(100), removal(MANY));
+        assert!(many >= few + PIECES, "{family:?}: {many} breaths, {few} of few routes");
+    }
+}
+
+#[test]
+fn a_configuration_of_many_routes_is_collected_in_pieces() {
+    let mut bed = with_address6();
+    let few = breaths(&mut bed, |bed| drop(bed.command("show running-config").unwrap()));
+    let batch = all(Family::Ip4, MANY, TableIndex::DEFAULT);
+    bed.router.change_routes(Source::Config, batch).unwrap();
+    let mut shown = String::new();
+    let many = breaths(&mut bed, |bed| shown = bed.command("show running-config").unwrap());
+    assert!(many >= few + PIECES, "{many} breaths, {few} of few routes");
+    assert_eq!(shown.lines().filter(|line| line.starts_with("ip route add 5")).count(), MANY as usize);
+}
