@@ -321,7 +321,7 @@ impl Fib4 {
         if self.tree.len() > MOST_RANGES && self.form_slots(&leaf) {
             return;
         }
-        let routes = self.tree.within(Key::DEFAULT).map(|(key, value)| (key, leaf(value)));
+        let routes = self.tree.from(Key::DEFAULT).map(|(key, value)| (key, leaf(value)));
         let ranges = Ranges::new(routes.filter(|(key, leaf)| key.length() > 0 && *leaf != Leaf::MISS));
         self.ranges = ranges.memory();
         self.table.form.publish(Form::Ranges(ranges));
@@ -386,12 +386,12 @@ impl Fib4 {
 
     /// All prefixes, by address and then the shorter first.
     pub fn iter(&self) -> impl Iterator<Item = (Key, u32)> + '_ {
-        self.tree.within(Key::DEFAULT)
+        self.tree.from(Key::DEFAULT)
     }
 
-    /// The prefixes that lie in one, itself included, in the same order.
-    pub fn within(&self, outer: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
-        self.tree.within(outer)
+    /// The prefixes behind one, whether that is there or not, in the same order.
+    pub fn behind(&self, key: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
+        self.tree.from(key).skip_while(move |(first, _)| *first == key)
     }
 
     /// All prefixes, in no order: much faster.

@@ -374,9 +374,15 @@ impl Fib6 {
         self.trie.within(Key::DEFAULT)
     }
 
-    /// The prefixes that lie in one, itself included, in the same order.
-    pub fn within(&self, outer: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
-        self.trie.within(outer)
+    /// The prefixes behind one, whether that is there or not, in the same order.
+    pub fn behind(&self, key: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
+        let inside = self.trie.within(key).filter(move |(inner, _)| *inner != key);
+        // Then what lies right of it, the nearest first.
+        let beside = (1..=key.length()).rev().filter_map(move |length| {
+            let bit = 1 << (u128::BITS - u32::from(length));
+            (key.address() & bit == 0).then(|| Key::new(key.address() | bit, length))
+        });
+        inside.chain(beside.flat_map(|outer| self.trie.within(outer)))
     }
 
     /// How many prefixes there are.

@@ -1,7 +1,7 @@
 //! Routing tables of either family: the lookup tables of [`tables`], asked by prefixes of any.
 
 use super::route::{Source, TableIndex};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use tables::fib4::Memory;
 use tables::{Fib4, Fib6, Leaf, fib4, fib6};
 use wire::{Family, Prefix, Prefix4, Prefix6};
@@ -99,21 +99,6 @@ macro_rules! of_either {
     };
 }
 
-/// The prefix of that length beside the one around a prefix, when it comes behind.
-fn right_of(prefix: Prefix, length: u8) -> Option<Prefix> {
-    let address: IpAddr = match prefix.address() {
-        IpAddr::V4(address) => {
-            let (bits, bit) = (u32::from(address), 1 << (u32::BITS - u32::from(length)));
-            Ipv4Addr::from((bits & bit == 0).then_some((bits & !(bit - 1)) | bit)?).into()
-        }
-        IpAddr::V6(address) => {
-            let (bits, bit) = (u128::from(address), 1 << (u128::BITS - u32::from(length)));
-            Ipv6Addr::from((bits & bit == 0).then_some((bits & !(bit - 1)) | bit)?).into()
-        }
-    };
-    Prefix::new(address, length).ok()
-}
-
 impl Fib {
     pub fn get(&self, prefix: Prefix) -> Option<u32> {
         of_either!(self, fib => fib.get(Key::of(prefix)))
@@ -174,7 +159,7 @@ impl Fib {
     /// The prefixes behind another one, or all, by address and then the shorter first.
     pub fn behind(&self, prefix: Option<Prefix>) -> Box<dyn Iterator<Item = (Prefix, u32)> + '_> {
         match prefix {
-            Some(prefix) => Box::new(self.after(prefix)),
+            Some(prefix) => self.after(prefix),
             None => self.iter(),
         }
     }
@@ -253,19 +238,12 @@ impl Fib {
         }
     }
 
-    fn within(&self, outer: Prefix) -> Box<dyn Iterator<Item = (Prefix, u32)> + '_> {
-        match self {
-            Fib::V4(fib) => Box::new(fib.within(Key::of(outer)).map(|(key, value)| (key.prefix(), value))),
-            Fib::V6(fib) => Box::new(fib.within(Key::of(outer)).map(|(key, value)| (key.prefix(), value))),
-        }
-    }
-
     /// Those that [`Fib::iter`] gives behind a prefix, whether that is there or not.
-    pub fn after(&self, prefix: Prefix) -> impl Iterator<Item = (Prefix, u32)> + '_ {
-        let inside = self.within(prefix).filter(move |(key, _)| *key != prefix);
-        // Then what lies right of it, the nearest first.
-        let beside = (1..=prefix.length()).rev().filter_map(move |length| right_of(prefix, length));
-        inside.chain(beside.flat_map(|outer| self.within(outer)))
+    pub fn after(&self, prefix: Prefix) -> Box<dyn Iterator<Item = (Prefix, u32)> + '_> {
+        match self {
+            Fib::V4(fib) => Box::new(fib.behind(Key::of(prefix)).map(|(key, value)| (key.prefix(), value))),
+            Fib::V6(fib) => Box::new(fib.behind(Key::of(prefix)).map(|(key, value)| (key.prefix(), value))),
+        }
     }
 
     pub fn len(&self) -> usize {

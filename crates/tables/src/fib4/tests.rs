@@ -181,10 +181,15 @@ impl Bench {
         self.fib.each(|key, value| each.push((key, Leaf(value))));
         each.sort_unstable_by_key(|(key, _)| *key);
         assert_eq!(each, expected);
-        for (outer, _) in &expected {
-            let inside: Vec<_> = self.fib.within(*outer).map(|(key, _)| key).collect();
-            let lies_in = |key: &Key| outer.contains(key.address()) && key.length() >= outer.length();
-            assert_eq!(inside, expected.iter().map(|(key, _)| *key).filter(lies_in).collect::<Vec<_>>());
+        for (outer, _) in expected.iter().step_by(1 + expected.len() / 100) {
+            // Behind what is there, and behind what is perhaps not.
+            for key in [*outer, Key::new(outer.last(), 32), Key::new(outer.address(), outer.length() / 2)] {
+                let behind: Vec<_> = self.fib.behind(key).map(|(key, _)| key).collect();
+                assert_eq!(
+                    behind,
+                    expected.iter().map(|(key, _)| *key).filter(|other| *other > key).collect::<Vec<_>>()
+                );
+            }
         }
         assert_eq!(self.fib.len(), expected.len());
         assert_eq!(self.fib.is_empty(), expected.is_empty());

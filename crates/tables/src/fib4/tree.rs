@@ -8,9 +8,10 @@
 //! for what lies under it, finds both in the same few cache lines.
 
 use super::Key;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::Range;
+use std::iter::Peekable;
+use std::ops::{Bound, Range};
 
 /// Places in a piece, numbered as in a heap: 1 is its root, `2n` and `2n + 1` are under `n`.
 pub(super) const PLACES: usize = 512;
@@ -255,13 +256,15 @@ impl Hasher for IdHasher {
 /// All pieces.
 pub(super) struct Tree {
     pieces: HashMap<u32, Piece, BuildHasherDefault<IdHasher>>,
+    /// Where they begin, to go on from anywhere.
+    order: BTreeSet<Root>,
     lengths: [usize; 33],
     count: usize,
 }
 
 impl Tree {
     pub fn new() -> Tree {
-        Tree { pieces: HashMap::default(), lengths: [0; 33], count: 0 }
+        Tree { pieces: HashMap::default(), order: BTreeSet::new(), lengths: [0; 33], count: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -296,7 +299,7 @@ impl Tree {
 
     pub fn insert(&mut self, key: Key, value: u32) -> Option<u32> {
         let root = Root::of(key);
-        let before = self.pieces.entry(root.id()).or_insert_with(Piece::empty).insert(root.place(key), value);
+        let before = self.piece_mut(root).insert(root.place(key), value);
         self.account(key.length(), before, Some(value));
         before
     }
@@ -306,8 +309,7 @@ impl Tree {
         let piece = self.pieces.get_mut(&root.id())?;
         let before = piece.remove(root.place(key));
         if piece.is_empty() {
-            self.pieces.remove(&root.id());
-            self.shrink();
+            self.forget(root);
         }
         self.account(key.length(), before, None);
         before
@@ -331,7 +333,7 @@ impl Tree {
         mut merge: impl FnMut(Key, Option<u32>, C) -> Option<u32>,
     ) {
         let mut scattered = [0; PLACES];
-        let piece = self.pieces.entry(root.id()).or_insert_with(Piece::empty);
+        let piece = self.piece_mut(root);
         piece.unpack(&mut scattered);
         let mut taken = piece.all_taken();
         let mut balance = [0isize; 33];
@@ -348,13 +350,28 @@ impl Tree {
         }
         *piece = Piece::pack(taken, &scattered);
         if piece.is_empty() {
-            self.pieces.remove(&root.id());
-            self.shrink();
+            self.forget(root);
         }
         for (of_length, more) in self.lengths.iter_mut().zip(balance) {
             *of_length = of_length.wrapping_add_signed(more);
             self.count = self.count.wrapping_add_signed(more);
         }
+    }
+
+    /// A piece, which is made if it is not there.
+    fn piece_mut(&mut self, root: Root) -> &mut Piece {
+        let order = &mut self.order;
+        self.pieces.entry(root.id()).or_insert_with(|| {
+            order.insert(root);
+            Piece::empty()
+        })
+    }
+
+    /// Takes a piece out that holds nothing any more.
+    fn forget(&mut self, root: Root) {
+        self.pieces.remove(&root.id());
+        self.order.remove(&root);
+        self.shrink();
     }
 
     /// Gives memory back when most pieces are gone.
@@ -399,24 +416,15 @@ impl Tree {
         }
     }
 
-    /// The prefixes that lie in one, itself included, by address and then the shorter first.
-    pub fn within(&self, outer: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
-        let mut roots: Vec<Root> = Vec::new();
-        for id in self.pieces.keys() {
-            let length = id.ilog2() as u8;
-            let root = Root { address: id.unbounded_shl(32 - u32::from(length)), length };
-            let overlaps = Key::new(root.address, root.length.min(outer.length())).address()
-                == Key::new(outer.address(), root.length.min(outer.length())).address();
-            if overlaps {
-                roots.push(root);
-            }
-        }
-        // Those that begin together: the outermost last, to be taken from the end.
-        roots.sort_unstable_by_key(|root| std::cmp::Reverse(*root));
-        InOrder { tree: self, roots, open: Default::default() }
-            .skip_while(move |(key, _)| *key < outer)
-            .take_while(move |(key, _)| outer.contains(key.address()))
-            .filter(move |(key, _)| key.length() >= outer.length())
+    /// The prefixes from one on, itself included, by address and then the shorter first. Where that begins is found at once,
+    /// however many there are.
+    pub fn from(&self, first: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
+        // The pieces that its address lies in, the outermost last, to be taken from the end.
+        let around = LEVELS.iter().rev().map(|(length, _)| Root::at(first.address(), *length));
+        let around = around.filter(|root| self.pieces.contains_key(&root.id())).collect();
+        let behind = Root { address: first.address(), length: u8::MAX };
+        let behind = self.order.range((Bound::Excluded(behind), Bound::Unbounded)).copied().peekable();
+        InOrder { tree: self, around, behind, open: Default::default() }.skip_while(move |(key, _)| *key < first)
     }
 
     /// Bytes of memory.
@@ -424,20 +432,23 @@ impl Tree {
         /// What the allocator adds to each stretch of memory, about.
         const OVERHEAD: usize = 12;
         let pieces: usize = self.pieces.values().map(|piece| size_of_val(&*piece.0) + OVERHEAD).sum();
-        pieces + self.pieces.capacity() * 8 / 7 * (size_of::<(u32, Piece)>() + 1)
+        let places = self.pieces.capacity() * 8 / 7 * (size_of::<(u32, Piece)>() + 1);
+        // Nodes of the order are two thirds full, about.
+        pieces + places + self.order.len() * size_of::<Root>() * 3 / 2
     }
 }
 
 /// Merges the pieces, each of which is in order when its places are sorted.
-struct InOrder<'t> {
+struct InOrder<'t, R: Iterator<Item = Root>> {
     tree: &'t Tree,
-    /// Those not opened yet, the last first.
-    roots: Vec<Root>,
+    /// Those not opened yet: around the first prefix, the last first; and behind it.
+    around: Vec<Root>,
+    behind: Peekable<R>,
     /// The prefixes of open pieces, one for each level, the last first.
     open: [Vec<(Key, u32)>; 4],
 }
 
-impl Iterator for InOrder<'_> {
+impl<R: Iterator<Item = Root>> Iterator for InOrder<'_, R> {
     type Item = (Key, u32);
 
     fn next(&mut self) -> Option<(Key, u32)> {
@@ -445,12 +456,13 @@ impl Iterator for InOrder<'_> {
             let next = (0..4).filter(|level| !self.open[*level].is_empty());
             let next = next.min_by_key(|level| self.open[*level].last().map(|(key, _)| *key));
             // A piece is opened before anything at or behind its beginning is given out.
-            if let Some(root) = self.roots.last()
+            if let Some(root) = self.around.last().or_else(|| self.behind.peek()).copied()
                 && next
                     .is_none_or(|level| self.open[level].last().is_some_and(|(key, _)| key.address() >= root.address))
             {
-                let root = *root;
-                self.roots.pop();
+                if self.around.pop().is_none() {
+                    self.behind.next();
+                }
                 let piece = self.tree.piece(root).expect("it was listed");
                 let level = &mut self.open[usize::from(root.length / 8)];
                 debug_assert!(level.is_empty());
