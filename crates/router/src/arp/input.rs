@@ -310,7 +310,13 @@ impl ArpInput {
     fn leads_elsewhere(&self, cx: &Context<'_>, leaf: Leaf, asked_on: InterfaceIndex) -> bool {
         match leaf.kind() {
             kind::RECEIVE => true,
-            kind::ADJACENCY | kind::GLEAN => self.tables.objects.get(cx.round, leaf.index()).interface() != asked_on.0,
+            kind::GLEAN => self.tables.objects.get(cx.round, leaf.index()).interface() != asked_on.0,
+            kind::ADJACENCY => {
+                // Without a next hop it is a loopback's, behind which is nobody: an address that another interface uses
+                // has its network there.
+                let adjacency = self.tables.objects.get(cx.round, leaf.index());
+                adjacency.interface() != asked_on.0 && !adjacency.next_hop().is_unspecified()
+            }
             kind::LOAD_BALANCE => {
                 let balance = self.tables.objects.get(cx.round, leaf.index());
                 (0..MAX_BUCKETS as u32).all(|hash| {

@@ -74,9 +74,9 @@ pub(crate) fn register(
             Resolve::new(Family::Ip4, objects.clone(), events.clone(), known.clone(), shared_policy.clone(), share);
         Behaviour::Expand(Box::new(resolve))
     })?;
-    let known = table.shared();
+    let (known, facts) = (table.shared(), facts.clone());
     graph.register(glean::spec(Family::Ip4), move |_| {
-        Behaviour::Map(Box::new(Glean::new(Family::Ip4, known.clone(), gleaned.clone())))
+        Behaviour::Map(Box::new(Glean::new(Family::Ip4, known.clone(), gleaned.clone(), facts.clone())))
     })?;
     Ok((Nodes { arp }, Neighbours::new(table, policy)))
 }

@@ -28,6 +28,7 @@ impl Router {
         self.publish_facts();
         // Next hops on the new network work from now on.
         self.install_hops_in(prefix.network().into());
+        self.install_itself(index, [prefix.address().into()]);
         if up {
             self.announce(index, prefix.address());
         }
@@ -89,6 +90,7 @@ impl Router {
         self.withdraw_connected(index, prefix);
         self.forget_detached_neighbours(index);
         self.install_hops_in(prefix.network().into());
+        self.install_itself(index, [prefix.address().into()]);
         let waiting = self.unresolved_in(prefix.network().into());
         if waiting > 0 {
             log::warn!("{waiting} routes wait for next hops on {}: its address is gone", prefix.network());

@@ -19,13 +19,14 @@ use super::path_list::{ListId, ListKey, ListRef, MOST_IN_TURN, Of, User};
 use super::route::{Hop, Path, Source, TableIndex, Way};
 use super::table::{PART, TableFull};
 use crate::interface::Interface;
+use crate::ip6::subnet_router_anycast;
 use crate::mpls::labels::{OutLabel, on_top};
 use crate::mpls::pop;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeSet, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use tables::object::{MAX_BUCKETS, ObjectsFull};
 use tables::{LabelWay, Leaf, Object, kind};
@@ -506,6 +507,10 @@ impl Router {
                 let in_turn = self.one_more(list);
                 return Ok(Found { members: scaled.collect(), is_recursive: true, in_turn, moved });
             }
+            // A route out of another table may lead to the router itself.
+            Way::Attached(interface) if key.host.is_some_and(|host| self.is_itself(interface, host)) => {
+                self.is_usable(interface).then(|| Leaf::new(kind::RECEIVE, interface.0))
+            }
             // An attached host is a neighbour, known or not.
             Way::Attached(interface) if key.host.is_some() => {
                 let next_hop = key.host.expect("just looked at");
@@ -715,6 +720,27 @@ impl Router {
     pub(crate) fn install_hops_in(&mut self, network: Prefix) {
         let lists = self.ip.dependents.of_hops_in(network).collect();
         self.refresh_lists(lists);
+    }
+
+    /// Brings the routes in line that lead by an interface to an address that it has now, or has no more.
+    pub(crate) fn install_itself(&mut self, index: InterfaceIndex, addresses: impl IntoIterator<Item = IpAddr>) {
+        let addresses: Vec<IpAddr> = addresses.into_iter().collect();
+        let lists = self.ip.dependents.of_interface(index);
+        let to_it = |list: &ListId| self.ip.lists.get(*list).key.host.is_some_and(|host| addresses.contains(&host));
+        let lists = lists.filter(to_it).collect();
+        self.refresh_lists(lists);
+    }
+
+    /// Whether an address is an interface's own, or that of all routers on one of its networks.
+    fn is_itself(&self, index: InterfaceIndex, address: IpAddr) -> bool {
+        let Ok(interface) = self.interfaces.get(index) else { return false };
+        match address {
+            IpAddr::V4(address) => interface.addresses.iter().any(|own| own.address() == address),
+            IpAddr::V6(address) => {
+                let mut own = interface.ip6.addresses.iter();
+                own.any(|own| own.address() == address || subnet_router_anycast(own) == Some(address))
+            }
+        }
     }
 
     /// Brings the routes in line that lead by an interface whose state has changed: those that

@@ -185,6 +185,7 @@ impl Router {
         self.publish_facts();
         // Next hops on the new network work from now on.
         self.install_hops_in(prefix.network().into());
+        self.install_itself(index, [prefix.address(), prefix.network().address()].map(Into::into));
         self.detect_duplicates(index, &[prefix.address()]);
         self.advertise_anew(index);
         Ok(())
@@ -243,6 +244,7 @@ impl Router {
         self.withdraw_connected6(index, table, prefix);
         self.forget_detached_neighbours(index);
         self.install_hops_in(prefix.network().into());
+        self.install_itself(index, [prefix.address(), prefix.network().address()].map(Into::into));
         let waiting = self.unresolved_in(prefix.network().into());
         if waiting > 0 {
             log::warn!("{waiting} routes wait for next hops on {}: its address is gone", prefix.network());

@@ -15,7 +15,7 @@ mod rewrite;
 
 pub use addresses::Ip6Error;
 pub(crate) use addresses::local_route;
-pub use facts::Facts6;
+pub use facts::{Facts6, subnet_router_anycast};
 
 use crate::capability::{Capability, Stage};
 use crate::icmp::SharedPolicy;

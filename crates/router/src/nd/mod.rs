@@ -86,9 +86,9 @@ pub(crate) fn register(
         let resolve = Resolve::new(Family::Ip6, held.clone(), events.clone(), known.clone(), policy.clone(), share);
         Behaviour::Expand(Box::new(resolve))
     })?;
-    let known = neighbours.shared();
+    let (known, facts) = (neighbours.shared(), facts.clone());
     graph.register(glean::spec(Family::Ip6), move |_| {
-        Behaviour::Map(Box::new(Glean::new(Family::Ip6, known.clone(), gleaned.clone())))
+        Behaviour::Map(Box::new(Glean::new(Family::Ip6, known.clone(), gleaned.clone(), facts.clone())))
     })?;
     Ok(Nodes { discover })
 }

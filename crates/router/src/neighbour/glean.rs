@@ -1,14 +1,16 @@
 //! `ip4-glean`, `ip6-glean`: packets onto the wire of an interface, each to the host that it names.
 //!
-//! Reads: `target`, the glean, and the destination. Writes: `target`, the host's adjacency, when it is known: in the
-//! interface's own table known hosts have routes of their own, in others, and on links of their own, they have not. Next:
-//! `ip4-rewrite` or `ip6-rewrite`, whether the host is known or not: what must not be forwarded is refused there before
+//! Reads: `target`, the glean, and the destination. Writes: `target`, the host's adjacency, when it is known, or the
+//! interface, when the host is this router itself: in the interface's own table both have routes of their own, in others,
+//! and on links of their own, they have not. Next: `ip4-local` or `ip6-local` with what is for this router. All else goes
+//! to `ip4-rewrite` or `ip6-rewrite`, whether the host is known or not: what must not be forwarded is refused there before
 //! anybody asks for a neighbour. From there packets to hosts that are not known go to `ip4-arp` or `ip6-discover-neighbor`,
 //! where those for one neighbour wait in one queue, whatever route they came by.
 
 use super::NeighbourKey;
 use super::resolve::{destination, trace, trace6};
 use super::table::Shared;
+use crate::interface::SharedFacts;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Vector};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use wire::Family;
 graph::edges! {
     pub enum Edge {
         Rewrite => next "ip4-rewrite",
+        Local => next "ip4-local",
     }
 }
 
@@ -26,11 +29,13 @@ mod edge6 {
     graph::edges! {
         pub enum Edge {
             Rewrite => next "ip6-rewrite",
+            Local => next "ip6-local",
         }
     }
 }
 
-const _: () = assert!(Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16);
+const _: () =
+    assert!(Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16 && Edge::Local as u16 == edge6::Edge::Local as u16);
 
 pub fn spec(family: Family) -> NodeSpec {
     match family {
@@ -43,36 +48,52 @@ pub struct Glean {
     family: Family,
     known: Arc<Shared>,
     objects: ObjectHandle,
+    facts: SharedFacts,
 }
 
 impl Glean {
-    pub fn new(family: Family, known: Arc<Shared>, objects: ObjectHandle) -> Glean {
-        Glean { family, known, objects }
+    pub fn new(family: Family, known: Arc<Shared>, objects: ObjectHandle, facts: SharedFacts) -> Glean {
+        Glean { family, known, objects, facts }
     }
 
-    fn adjacency(&self, cx: &Context<'_>, glean: Leaf, host: IpAddr) -> Option<Leaf> {
-        let interface = self.objects.get(cx.round, glean.index()).interface();
-        let key = NeighbourKey::new(InterfaceIndex(interface), host);
+    /// Where a host on the wire of an interface is, when that is known.
+    fn find(&self, cx: &Context<'_>, interface: InterfaceIndex, host: IpAddr) -> Option<(Leaf, Edge)> {
+        let adjacency = || self.adjacency(cx, interface, host).map(|leaf| (leaf, Edge::Rewrite));
+        let itself =
+            || self.is_itself(cx, interface, host).then(|| (Leaf::new(kind::RECEIVE, interface.0), Edge::Local));
+        adjacency().or_else(itself)
+    }
+
+    fn is_itself(&self, cx: &Context<'_>, interface: InterfaceIndex, host: IpAddr) -> bool {
+        self.facts.load(cx.round).get(interface).is_some_and(|facts| match host {
+            IpAddr::V4(host) => facts.owns(host),
+            IpAddr::V6(host) => facts.ip6.owns(host) || facts.ip6.is_anycast(host),
+        })
+    }
+
+    fn adjacency(&self, cx: &Context<'_>, interface: InterfaceIndex, host: IpAddr) -> Option<Leaf> {
+        let key = NeighbourKey::new(interface, host);
         let object = self.known.get(cx.round, &key)?.adjacency()?;
         let adjacency = self.objects.get(cx.round, object);
         let next_hop: IpAddr = match self.family {
             Family::Ip4 => adjacency.next_hop().into(),
             Family::Ip6 => adjacency.next_hop6().into(),
         };
-        let is_its_own = adjacency.interface() == interface && next_hop == host;
+        let is_its_own = adjacency.interface() == interface.0 && next_hop == host;
         is_its_own.then(|| Leaf::new(kind::ADJACENCY, object))
     }
 }
 
 impl Map for Glean {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        vector.set_edges(Edge::Rewrite.into());
         for i in 0..vector.len() {
             let row = vector.row(i);
-            let found = self.adjacency(cx, Leaf(row.target), destination(self.family, cx, &row));
-            if let Some(leaf) = found {
+            let interface = InterfaceIndex(self.objects.get(cx.round, Leaf(row.target).index()).interface());
+            if let Some((leaf, edge)) = self.find(cx, interface, destination(self.family, cx, &row)) {
                 vector.columns().target[i] = leaf.0;
+                vector.set_edge(i, edge.into());
             }
         }
-        vector.set_edges(Edge::Rewrite.into());
     }
 }

@@ -570,6 +570,41 @@ fn addresses_routed_elsewhere_are_answered_for_where_that_is_set() {
 }
 
 #[test]
+fn hosts_of_a_network_on_a_loopback_are_answered_for_when_they_have_a_route_elsewhere() {
+    let mut bed = Bed::new();
+    let (p, q) = (bed.port("p", &[]), bed.port("q", &[]));
+    for line in [
+        "create loopback interface",
+        "set interface ip address loop0 192.0.2.1/24",
+        "set interface state loop0 up",
+        "set interface unnumbered p use loop0",
+        "set interface unnumbered q use loop0",
+        "ip route add 192.0.2.2/32 via p",
+        "ip route add 192.0.2.3/32 via p",
+        "ip route add 192.0.2.4/32 via q",
+        "set arp proxy start 192.0.2.0 end 192.0.2.255",
+        "set interface proxy-arp p enable",
+    ] {
+        bed.command(line).unwrap();
+    }
+    bed.run();
+    q.sent();
+    let mut answered = |target: &str| {
+        p.sent();
+        request(&p, (HOST, "192.0.2.2"), target);
+        bed.run();
+        let sent = p.sent();
+        let answer = ethernet(HOST, p.mac, 0x0806, &arp(REPLY, (p.mac, target), (HOST, "192.0.2.2")));
+        assert!(sent.is_empty() || sent == [answer], "{target}");
+        !sent.is_empty()
+    };
+    assert!(answered("192.0.2.1"), "ours");
+    assert!(answered("192.0.2.4"), "behind the other link");
+    assert!(!answered("192.0.2.3"), "on the link of who asks");
+    assert!(!answered("192.0.2.5"), "the network of the loopback leads to nobody");
+}
+
+#[test]
 fn ranges_of_proxied_addresses_are_checked() {
     let (mut bed, _) = Bed::with_three_ports();
     bed.command("set arp proxy start 10.0.0.9 end 10.0.0.5").unwrap_err();

@@ -57,6 +57,11 @@ fn has_broadcast(prefix: &Prefix) -> bool {
     matches!(prefix, Prefix::V4(prefix) if prefix.length() < 31)
 }
 
+/// Whether the first address of an attached network is that of all its routers.
+fn has_anycast(prefix: &Prefix) -> bool {
+    matches!(prefix, Prefix::V6(prefix) if prefix.length() < 127)
+}
+
 impl Settings {
     fn is_up(&self, index: InterfaceIndex) -> bool {
         self.ports.get(&index).is_some_and(|(_, up, _)| *up)
@@ -96,6 +101,12 @@ impl Settings {
         self.ports[&interface].2.iter().any(|prefix| prefix.contains(address))
     }
 
+    /// Whether an address is an interface's own, or that of all routers on one of its networks.
+    fn owns(&self, index: InterfaceIndex, address: IpAddr) -> bool {
+        let is_anycast = |p: &Prefix| has_anycast(p) && p.first() == address;
+        self.ports[&index].2.iter().any(|prefix| prefix.address() == address || is_anycast(prefix))
+    }
+
     /// The ways of a prefix by source, the best first.
     fn table(&self, index: TableIndex) -> BTreeMap<Prefix, BTreeMap<Source, Vec<Way>>> {
         let mut table: BTreeMap<Prefix, BTreeMap<Source, Vec<Way>>> = BTreeMap::new();
@@ -123,7 +134,7 @@ impl Settings {
                 }
                 add(Prefix::host(prefix.address()), Source::Interface, Way::Local(port.index));
                 // The subnet-router anycast address.
-                if matches!(prefix, Prefix::V6(prefix) if prefix.length() < 127) {
+                if has_anycast(prefix) {
                     add(Prefix::host(prefix.first()), Source::Interface, Way::Local(port.index));
                 }
             }
@@ -224,10 +235,10 @@ impl Settings {
             Way::Unreachable | Way::Prohibit => Some(Fate::Refused),
             Way::Local(index) => self.is_up(index).then_some(Fate::Local),
             Way::LocalAnywhere => Some(Fate::Local),
+            // A route out of another table reaches the router itself, too, in the network that it leads to.
             Way::Attached(index) => self.is_up(index).then(|| match to(index, destination) {
-                // A glean asks; who is known has a route of its own.
-                Fate::Sent(interface, mac) => Fate::Sent(interface, mac),
-                other => other,
+                Fate::Held(_) if self.owns(index, destination) => Fate::Local,
+                fate => fate,
             }),
             // Always somewhere, if only to be told that there is no route; where, `follow_all` says.
             Way::Lookup(_) => Some(Fate::Dropped),

@@ -67,6 +67,66 @@ fn packets_of_different_tables_do_not_mix() {
 }
 
 #[test]
+fn a_network_leaked_from_another_table_has_the_router_itself_in_it() {
+    let (mut bed, [a0, a1, b0, _]) = bed();
+    let lines = ["ip route add table 7 10.9.0.0/24 via a1", "ip route add 10.0.0.77/32 via b0"];
+    all(&mut bed, &lines);
+    all(&mut bed, &["set interface ip address a1 10.9.0.1/24", "ip route add table 7 10.9.0.9/32 via a1"]);
+    bed.run();
+    [&a0, &a1, &b0].iter().for_each(|port| drop(port.sent()));
+    // The reply is from the address that was asked, out of the table of who asked.
+    let answered = |bed: &mut Bed, address: &str| {
+        b0.receive_packet(&Packet::echo_request("10.0.0.2", address, b"hello"));
+        bed.run();
+        let answer = Packet::new(address, "10.0.0.2", ICMP, &icmp(0, 0, 0x0042_0007, b"hello"));
+        let (sent, asked) = (b0.sent(), a1.sent());
+        assert!(sent.is_empty() || sent == [answer.frame(host_mac(ip("10.0.0.2")), b0.mac)], "{sent:?}");
+        (!sent.is_empty(), asked.len())
+    };
+    assert_eq!(answered(&mut bed, "10.9.0.1"), (true, 0));
+    // Others are hosts as ever. One that has a route of its own is one too, until its address is ours.
+    assert_eq!(answered(&mut bed, "10.9.0.2"), (false, 1));
+    assert_eq!(answered(&mut bed, "10.9.0.9"), (false, 1));
+    bed.command("set interface ip address a1 10.9.0.9/24").unwrap();
+    bed.run();
+    a1.sent();
+    assert_eq!(answered(&mut bed, "10.9.0.9"), (true, 0));
+    bed.command("set interface ip address del a1 10.9.0.9/24").unwrap();
+    let held = bed.held();
+    assert!(!answered(&mut bed, "10.9.0.9").0);
+    assert_eq!(bed.held(), held + 1, "it waits for the host");
+    assert_eq!(bed.router.ip.audit(), Ok(()));
+}
+
+#[test]
+fn a_network_leaked_from_another_table_has_the_router_itself_in_it_with_ip6() {
+    let mut bed = Bed::new();
+    let (a, b) = (bed.port("a", &[]), bed.port("b", &[]));
+    let lines = [
+        "ip6 table add 7",
+        "set interface ip6 table b 7",
+        "set interface ip address a 2001:db8:a::1/64",
+        "set interface ip address b 2001:db8:b::1/64",
+        "ip route add table 7 2001:db8:a::/64 via a",
+        "set ip neighbor b 2001:db8:b::2 02:00:00:00:00:22",
+    ];
+    all(&mut bed, &lines);
+    bed.run();
+    bed.advance(std::time::Duration::from_secs(5));
+    let mut asked = |address: &str| {
+        (a.sent(), b.sent());
+        let request = crate::packet6::Packet6::echo_request("2001:db8:b::2", address, b"hello");
+        b.receive(request.frame(b.mac, host_mac(ip("10.0.0.2"))));
+        let moved = bed.errors_of(|_| {});
+        (a.sent().len(), b.sent().len(), moved)
+    };
+    // Its address, that of all routers on the network, and a host.
+    assert_eq!(asked("2001:db8:a::1").1, 1);
+    assert_eq!(asked("2001:db8:a::").1, 1);
+    assert_eq!(asked("2001:db8:a::9").0, 1);
+}
+
+#[test]
 fn vectors_in_which_tables_mix_are_told_apart() {
     let (mut bed, ports) = bed();
     for round in 1..60 {
