@@ -199,6 +199,23 @@ fn many_routes_of_one_command() {
 }
 
 #[test]
+fn networks_of_one_interface() {
+    let _turn = turn();
+    // They lie side by side in one large network, and nothing else does.
+    for (family, prefix) in
+        [("ip4", "20.0.0.0/24"), ("ip6", "2001:db8:1000::/64"), ("ip6 hosts", "2001:db8:1000::1/128")]
+    {
+        let before = |n: usize| network_and(&[format!("ip route add count {n} {prefix} via n0")]);
+        check(&format!("{family} networks' link down"), 16_000, before, |_| lines("set interface state n0 down"));
+        check(&format!("{family} networks' interface deleted"), 8_000, before, |_| lines("delete interface n0"));
+        let down = |n: usize| [before(n), lines("set interface state n0 down")].concat();
+        check(&format!("{family} networks that are down, deleted"), 16_000, down, |n| {
+            vec![format!("ip route del count {n} {prefix}")]
+        });
+    }
+}
+
+#[test]
 fn many_labels_of_one_command() {
     let _turn = turn();
     let add = |n: usize| vec![format!("mpls local-label add count {n} 100 eos via 10.0.0.2 n0 out-labels 17")];
