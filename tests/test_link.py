@@ -1,10 +1,12 @@
 """Interfaces that go down, come back, disappear and are made anew, under traffic."""
 
+import contextlib
 import re
 import subprocess
 import time
 
-from lab import wait_until
+import pytest
+from lab import CommandFailed, wait_until
 
 
 class Pinger:
@@ -97,6 +99,39 @@ def test_traffic_resumes_after_the_hosts_link_flaps(two_hosts):
     time.sleep(1)
     answers, _ = pings.stop()
     gap_is_as_expected(answers, down, up)
+
+
+def test_a_lookup_says_what_a_link_that_is_down_took_away(lab):
+    """`show ip fib ADDRESS` names the reason, and `show interface` tells what was set from what is."""
+    router, h1, h2 = lab.two_hosts("af_packet")
+    router.cli("set interface ip address e1 2001:db8:2::1/64")
+    router.cli("ip route add 50.0.0.0/8 via 10.0.2.2")
+    router.cli("ip table add 10")
+    router.cli("ip route add 52.0.0.0/8 table 10 via 10.0.2.2 e1")
+
+    def why(address, command="show ip fib"):
+        with contextlib.suppress(CommandFailed):
+            return router.cli(f"{command} {address}")
+        with pytest.raises(CommandFailed) as refused:
+            router.cli(f"{command} {address}")
+        return str(refused.value)
+
+    assert "note:" not in why("50.1.1.1")
+    assert "not in table 0, only in table 10" in why("52.1.1.1")
+    h2.ip("link", "set", "eth0", "down")
+    wait_until(lambda: router.interface("e1")["link"] == "down", "the router sees the link down")
+    assert router.interface("e1")["state"] == "up"
+    assert "\n  link down\n" in router.cli("show interface e1")
+    assert "link down" not in router.cli("show interface e0")
+    assert "connected 10.0.2.0/24 on e1 is withdrawn: link down" in why("10.0.2.2")
+    assert "route 50.0.0.0/8 via 10.0.2.2 on e1 is withdrawn: link down" in why("50.1.1.1")
+    assert "connected 2001:db8:2::/64 on e1 is withdrawn: link down" in why("2001:db8:2::2", "show ip6 fib")
+    router.cli("set interface state e1 down")
+    assert "connected 10.0.2.0/24 on e1 is withdrawn: admin down" in why("10.0.2.2")
+    # A neighbour that does not answer.
+    router.cli("ip route add 53.0.0.0/8 via 10.0.1.77")
+    assert not h1.reaches("53.1.1.1")
+    assert "next hop 10.0.1.77 on e0 unresolved" in why("53.1.1.1")
 
 
 def test_an_interface_can_be_deleted_and_made_again_under_traffic(two_hosts, driver):

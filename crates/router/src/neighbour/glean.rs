@@ -1,11 +1,11 @@
 //! `ip4-glean`, `ip6-glean`: packets onto the wire of an interface, each to the host that it names.
 //!
 //! Reads: `target`, the glean, and the destination. Writes: `target`, the host's adjacency, when it is known, or the
-//! interface, when the host is this router itself: in the interface's own table both have routes of their own, in others,
-//! and on links of their own, they have not. Next: `ip4-local` or `ip6-local` with what is for this router. All else goes
-//! to `ip4-rewrite` or `ip6-rewrite`, whether the host is known or not: what must not be forwarded is refused there before
-//! anybody asks for a neighbour. From there packets to hosts that are not known go to `ip4-arp` or `ip6-discover-neighbor`,
-//! where those for one neighbour wait in one queue, whatever route they came by.
+//! interface, when the host is this router itself. In the interface's own table both have routes of their own; in other
+//! tables, and on links of their own, they have not. Next: `ip4-local` or `ip6-local` with what is for this router. All
+//! else goes to `ip4-rewrite` or `ip6-rewrite`, whether the host is known or not: what must not be forwarded is refused
+//! there before anybody asks for a neighbour. From there packets to hosts that are not known go to `ip4-arp` or
+//! `ip6-discover-neighbor`, where those for one neighbour wait in one queue, whatever route they came by.
 
 use super::NeighbourKey;
 use super::resolve::{destination, trace, trace6};
