@@ -92,6 +92,8 @@ pub enum Error {
     NameTaken(String),
     #[error("`{0}' is no interface name: a letter, then up to {max} in all of letters, digits, - _ . / :", max = interface::names::MAX_NAME)]
     BadName(String),
+    #[error("'{0}' is no tag: up to {max} letters, digits, - _ . / : @ +", max = interface::names::MAX_TAG)]
+    BadTag(String),
     #[error("`{0}' is no interface name: commands take it for something else")]
     NameMeansElse(String),
     #[error("too many interfaces")]

@@ -111,7 +111,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("api", "every command answers as JSON (`quiver cli --json`)"),
     ("show api", "every command answers as JSON (`quiver cli --json`)"),
     ("set interface feature", "features follow from what is set on an interface (`show interface features`)"),
-    ("set interface tag", "an interface has a name of your own (`set interface name`)"),
     ("set ip flow-hash", FLOW_HASH),
     ("set ip6 flow-hash", FLOW_HASH),
     ("pcap dispatch", "`trace add` follows packets through the graph, `pcap trace` writes them"),

@@ -185,6 +185,32 @@ fn register_settings(set: &mut CommandSet<Router>) {
         .configures()
         .example("set interface name e0 uplink"),
     );
+    set.add(
+        Command::new(
+            "set interface tag <interface:interface> <tag:word>",
+            "Give an interface a tag: a word of yours beside its name, of at most 63 bytes.",
+            |router: &mut Router, args: &Args| {
+                let index = find(router, args)?;
+                router.set_tag(index, Some(args.text("tag")?))?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("set interface tag e0 transit-7"),
+    );
+    set.add(
+        Command::new(
+            "clear interface tag <interface:interface>",
+            "Take an interface's tag away.",
+            |router: &mut Router, args: &Args| {
+                let index = find(router, args)?;
+                router.set_tag(index, None)?;
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("clear interface tag e0"),
+    );
 }
 
 fn register_queues(set: &mut CommandSet<Router>) {
@@ -405,16 +431,11 @@ fn create_tap(router: &mut Router, args: &Args) -> Answer {
 }
 
 fn create_loopback(router: &mut Router, args: &Args) -> Answer {
-    let is_free = |instance: &u32| {
-        let name = format!("loop{instance}");
-        let in_use = |interface: &Interface| interface.loopback_instance() == Some(*instance) || interface.name == name;
-        !router.interfaces.iter().any(in_use)
-    };
     let instance = match args.optional("instance")? {
         Some(instance) => instance,
-        None => match (0..MAX_INSTANCES).find(is_free) {
-            Some(instance) => instance,
-            None => return fail(format!("all {MAX_INSTANCES} loopback interfaces are there already")),
+        None => match router.interfaces.free_loopback() {
+            MAX_INSTANCES.. => return fail(format!("all {MAX_INSTANCES} loopback interfaces are there already")),
+            instance => instance,
         },
     };
     let options = LoopbackOptions { instance, mac: args.optional("mac")? };
@@ -458,6 +479,7 @@ fn show_interface(router: &mut Router, args: &Args) -> Answer {
             index: interface.index.0,
             state: if interface.admin_up { "up" } else { "down" },
             link: if router.interfaces.link_up(interface) { "up" } else { "down" },
+            tag: interface.tag.clone(),
             mtu: interface.mtu,
             ip4_mtu: interface.mtus.ip4,
             ip6_mtu: interface.mtus.ip6,
@@ -511,6 +533,8 @@ struct ShownInterface {
     index: u32,
     state: &'static str,
     link: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<String>,
     mtu: u16,
     /// None: that of all protocols.
     ip4_mtu: Option<u16>,
@@ -559,6 +583,9 @@ impl fmt::Display for ShowInterface {
             // The state is what was set; VPP's column has no place for the link.
             if interface.state == "up" && interface.link == "down" {
                 writeln!(f, "  link down")?;
+            }
+            if let Some(tag) = &interface.tag {
+                writeln!(f, "  tag {tag}")?;
             }
         }
         Ok(())

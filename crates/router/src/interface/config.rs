@@ -129,6 +129,10 @@ fn of_interface(ip: &Ip, interface: &Interface, into: &mut Vec<Statement>) {
         let line = format!("set interface proxy-arp {name} enable");
         into.push(setting(line, format!("set interface proxy-arp {name} disable")));
     }
+    if let Some(tag) = &interface.tag {
+        let line = format!("set interface tag {name} {tag}");
+        into.push(setting(line, format!("clear interface tag {name}")));
+    }
     if interface.admin_up {
         let line = format!("set interface state {name} up");
         into.push(setting(line, format!("set interface state {name} down")));

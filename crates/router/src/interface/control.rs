@@ -3,6 +3,7 @@
 use super::creation::Creation;
 use super::facts::SubInterfaces;
 use super::known::{Interface, Retired};
+use super::names::check_tag;
 use super::output::Output;
 use super::queues::{OWNER, TransmitQueues};
 use super::{Facts, InterfaceCounters, Mtus};
@@ -97,6 +98,7 @@ impl Router {
             ip4: Default::default(),
             ip6: Default::default(),
             admin_up: false,
+            tag: None,
             proxy_arp: false,
             mpls: false,
             addresses: Vec::new(),
@@ -371,6 +373,18 @@ impl Router {
             self.graph.rename(output, &format!("{name}-output"))?;
             self.interfaces.rename(sub, &name)?;
         }
+        Ok(())
+    }
+
+    /// Gives an interface a tag, or takes it away. It says nothing to the router.
+    ///
+    /// # Errors
+    /// When there is no such interface, or the tag is longer than [`MAX_TAG`](super::names::MAX_TAG) or has characters that
+    /// mean something in a file of commands; then nothing has changed.
+    pub fn set_tag(&mut self, index: InterfaceIndex, tag: Option<&str>) -> Result<(), Error> {
+        let interface = self.interfaces.get_mut(index)?;
+        tag.map_or(Ok(()), check_tag)?;
+        interface.tag = tag.map(String::from);
         Ok(())
     }
 

@@ -10,7 +10,6 @@ use drivers::memif::{self, Role};
 use drivers::tap::{self, TapOptions};
 use drivers::{Device, OpenError, loopback, null, pg, stand_in};
 use graph::{InterfaceIndex, Pool};
-use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use wire::MacAddress;
@@ -247,15 +246,6 @@ impl Router {
         Ok(index)
     }
 
-    /// What tells a device from others of its driver: the lowest number that none has, from which its
-    /// Ethernet address is made.
-    fn free_number(&self, driver: &str) -> u32 {
-        let of_driver = self.interfaces.iter().filter(|interface| interface.driver == driver);
-        let number_of = |[_, _, a, b, c, d]: [u8; 6]| u32::from_be_bytes([a, b, c, d]);
-        let taken: HashSet<u32> = of_driver.map(|interface| number_of(interface.device_mac.0)).collect();
-        (0..).find(|number| !taken.contains(number)).expect("there are fewer interfaces than numbers")
-    }
-
     /// Opens the device of an interface that is to be created ([`Router::create_interface`]). One that was removed just now is given up by the workers when they get to it, and closed by the
     /// janitor; until then the host keeps it, and would refuse another of its name or give out the old one: so they are
     /// waited for.
@@ -263,7 +253,7 @@ impl Router {
     /// # Errors
     /// When the system refuses.
     pub fn open(&mut self, name: &str, creation: &Creation) -> Result<Device, OpenError> {
-        let number = self.free_number(creation.driver());
+        let number = self.interfaces.free_device(creation.driver());
         let unheard = match creation.held().is_some_and(|held| self.closing.contains(&held)) {
             true => self.await_closing(),
             false => None,

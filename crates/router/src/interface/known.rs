@@ -1,6 +1,7 @@
 //! Interfaces as control knows them.
 
 use super::book::FactsBook;
+use super::numbers::Numbers;
 use super::queues::{ReceiveQueue, TransmitQueues};
 use super::{Creation, Mtus};
 use crate::Error;
@@ -58,6 +59,8 @@ pub struct Interface {
     pub ip4: ip4::Settings,
     /// The same of IPv6.
     pub ip6: ip6::Settings,
+    /// What its operator calls it besides, for whom its name does not say enough.
+    pub tag: Option<String>,
     /// Answers for the addresses of `set arp proxy`.
     pub proxy_arp: bool,
     /// It takes labelled packets.
@@ -236,6 +239,12 @@ impl Interface {
         }
     }
 
+    /// What tells its device from others of its driver: the end of the address that it was made with.
+    fn device_number(&self) -> u32 {
+        let [_, _, number @ ..] = self.device_mac.0;
+        u32::from_be_bytes(number)
+    }
+
     /// What stands before a network header that it sends to a station.
     pub fn link_header(&self, to: MacAddress, ethertype: EtherType) -> LinkHeader {
         self.tags.link_header(to, self.mac, ethertype)
@@ -253,10 +262,16 @@ pub struct Interfaces {
     /// The sub-interfaces of each that has some.
     subs: HashMap<InterfaceIndex, BTreeSet<InterfaceIndex>>,
     pub(crate) book: RefCell<FactsBook>,
+    /// What tells the devices of each driver from each other.
+    devices: HashMap<&'static str, Numbers>,
+    loopbacks: Numbers,
     last_index: usize,
     /// Indices that packets may still carry, the oldest first.
     pub(super) retired: VecDeque<Retired>,
 }
+
+/// What names of loopback interfaces begin with.
+const LOOPBACK: &str = "loop";
 
 /// The index of an interface that is gone.
 pub(super) struct Retired {
@@ -293,6 +308,9 @@ impl Interfaces {
         let (index, at) = (interface.index, interface.index.0 as usize);
         self.book.get_mut().touch(index);
         self.names.insert(interface.name.clone(), index);
+        if interface.sub.is_none() {
+            self.devices.entry(interface.driver).or_default().take(interface.device_number());
+        }
         if let Some(sub) = &interface.sub {
             self.subs.entry(sub.parent).or_default().insert(index);
         }
@@ -306,7 +324,11 @@ impl Interfaces {
     pub(super) fn take(&mut self, index: InterfaceIndex) -> Option<Box<Interface>> {
         let interface = self.slots.get_mut(index.0 as usize)?.take()?;
         self.book.get_mut().touch(index);
-        self.names.remove(&interface.name);
+        self.forget_name(&interface.name);
+        if interface.sub.is_none() {
+            self.devices.entry(interface.driver).or_default().give_back(interface.device_number());
+        }
+        interface.loopback_instance().into_iter().for_each(|instance| self.loopbacks.give_back(instance));
         for claim in interface.creation.iter().flat_map(Creation::claims) {
             self.claims.remove(&claim);
         }
@@ -322,14 +344,33 @@ impl Interfaces {
     /// Gives one another name, which is free.
     pub(super) fn rename(&mut self, index: InterfaceIndex, name: &str) -> Result<(), Error> {
         let before = std::mem::replace(&mut self.get_mut(index)?.name, name.into());
-        self.names.remove(&before);
+        self.forget_name(&before);
         self.names.insert(name.into(), index);
         Ok(())
+    }
+
+    fn forget_name(&mut self, name: &str) {
+        self.names.remove(name);
+        let of_loopback = name.strip_prefix(LOOPBACK).and_then(|number| number.parse().ok());
+        of_loopback.into_iter().for_each(|instance| self.loopbacks.may_be_free(instance));
+    }
+
+    /// The lowest number of a loopback interface that none has, and whose name none has.
+    pub(super) fn free_loopback(&mut self) -> u32 {
+        self.loopbacks.lowest_free(|instance| !self.names.contains_key(&format!("{LOOPBACK}{instance}")))
+    }
+
+    /// The lowest number that no device of a driver has.
+    pub(super) fn free_device(&mut self, driver: &'static str) -> u32 {
+        self.devices.entry(driver).or_default().lowest_free(|_| true)
     }
 
     /// Says what made one.
     pub(super) fn made_by(&mut self, index: InterfaceIndex, creation: Creation) -> Result<(), Error> {
         self.claims.extend(creation.claims().into_iter().map(|claim| (claim, index)));
+        if let Creation::Loopback(options) = &creation {
+            self.loopbacks.take(options.instance);
+        }
         self.get_mut(index)?.creation = Some(creation);
         Ok(())
     }

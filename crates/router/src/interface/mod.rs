@@ -16,6 +16,7 @@ mod known;
 pub(crate) mod link_watch;
 mod mtu;
 pub mod names;
+mod numbers;
 pub(crate) mod output;
 pub mod queues;
 mod station;

@@ -6,6 +6,8 @@ use wire::MacAddress;
 
 /// Longest interface name: what Linux and VPP's tables can show.
 pub const MAX_NAME: usize = 63;
+/// Most bytes of a tag, as of VPP's.
+pub const MAX_TAG: usize = 63;
 
 /// Words that commands have where an interface may stand.
 const WORDS_OF_COMMANDS: &[&str] = &[
@@ -46,6 +48,12 @@ fn check_name(name: &str) -> Result<(), Error> {
         return Err(Error::NameMeansElse(name.into()));
     }
     Ok(())
+}
+
+/// A tag that means the same when a configuration is read again.
+pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
+    let plain = tag.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@+".contains(c));
+    if tag.is_empty() || !plain || tag.len() > MAX_TAG { Err(Error::BadTag(tag.into())) } else { Ok(()) }
 }
 
 impl Router {

@@ -115,6 +115,7 @@ const EVERYTHING: &[&str] = &[
     "set interface ip address e1 10.0.2.1/31",
     "set interface state e0 up",
     "set interface state sink up",
+    "set interface tag e0 lan-7",
     "ip neighbor e0 10.0.1.9 02:00:00:00:00:09",
     "ip route add 16.0.0.0/8 via 10.0.1.9 e0 weight 3 via 10.0.2.0",
     "ip route add 0.0.0.0/0 via sink",
@@ -214,7 +215,7 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
         let (name, other) = (format!("n{}", random.below(4)), format!("n{}", random.below(4)));
         let (low, high) = (random.below(4), random.below(4));
         let (table, into) = (random.below(3), random.below(3));
-        let line = match random.below(54) {
+        let line = match random.below(57) {
             0 => format!("create null interface name {name}"),
             1 => format!("create tap id {low} name {name}"),
             2 => format!("create host-interface eth{low} name {name}"),
@@ -270,7 +271,9 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
             52 => format!("ip route add 19.{low}.0.0/16 via mpls-tunnel{high}"),
             53 => format!("mpls tunnel del mpls-tunnel{low}"),
             40 => format!("set urpf ip6 {} {name}", random.of(&["strict", "loose", "off"])),
-            _ => format!("set interface name {name} {other}"),
+            54 => format!("set interface name {name} {other}"),
+            55 => format!("set interface tag {name} {other}"),
+            _ => format!("clear interface tag {name}"),
         };
         let _ = desk.try_to(&line);
     }

@@ -294,3 +294,21 @@ fn no_mtu_is_too_small_for_ip6_on_an_interface_or_on_those_on_it() {
     bed.command("set interface ip address e0 2001:db8::1/64").unwrap();
     assert_eq!((mtu(&bed, "e0"), mtu(&bed, &sub)), (1500, 1279));
 }
+
+#[test]
+fn an_interface_has_a_tag_of_its_operators() {
+    let (mut bed, _) = Bed::with_three_ports();
+    bed.command("set interface tag e1 transit:as64500").unwrap();
+    assert!(bed.command("show interface e1").unwrap().ends_with("\n  tag transit:as64500\n"));
+    assert_eq!(bed.json("show interface e1")["interfaces"][0]["tag"], "transit:as64500");
+    assert!(bed.command("show running-config").unwrap().contains("set interface tag e1 transit:as64500\n"));
+    // What a file of commands would read as something else.
+    for tag in ["$(X)", "a;b", &"x".repeat(64)] {
+        let said = bed.command(&format!("set interface tag e1 {tag}")).unwrap_err();
+        assert!(said.contains("is no tag: up to 63 letters"), "{said}");
+    }
+    assert!(bed.command("show interface e1").unwrap().contains("  tag transit:as64500\n"));
+    bed.command("clear interface tag e1").unwrap();
+    assert!(!bed.command("show interface").unwrap().contains("tag"));
+    assert!(!bed.command("show running-config").unwrap().contains("tag"));
+}

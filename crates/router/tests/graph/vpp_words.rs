@@ -29,6 +29,8 @@ const READ: &[(&str, &str)] = &[
     ("create loopback interface", "loop create"),
     ("create loopback interface", "create loopback interface mac de:ad:0:0:0:7"),
     ("delete loopback interface intfc", "loopback delete-interface intfc loop0"),
+    ("set interface tag", "set interface tag loop0 uplink"),
+    ("clear interface tag", "clear interface tag loop0"),
     ("delete loopback interface intfc", "delete loopback interface intfc loop0"),
     (
         "create tap",
@@ -107,7 +109,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("policer add name x", "not in this version"),
     ("lcp create e0 host-if e0", "not in this version"),
     ("set ip flow-hash table 7 src dst", "not in this version; paths are chosen by addresses, protocol, ports"),
-    ("set interface tag e0 uplink", "not in this version; an interface has a name of your own"),
     ("show event-logger all", "not in this version; 'show logging'"),
     ("create interface rdma host-if enp1s0f0 name rdma0", "not in this version; 'create host-interface'"),
     ("show bond details", "not in this version"),
