@@ -401,38 +401,11 @@ impl Graph {
         if self.ranks.is_before(from, to) {
             return;
         }
-        match self.few_behind(from, to) {
-            Some(few) => few.into_iter().for_each(|node| {
-                self.ranks.put_last(node);
-                self.post(|_| Message::Last(node));
-            }),
-            None => self.send_order(),
+        if self.info(to).is_some_and(|node| node.edges.iter().all(|edge| edge.node.is_none())) {
+            self.ranks.put_last(to);
+            return self.post(|_| Message::Last(to));
         }
-    }
-
-    /// A node and all to which packets go from it, in their order, when these are only some and `from` is none of them:
-    /// then they can come last, and no others need to move. So it is with the nodes of a new interface.
-    fn few_behind(&self, from: NodeIndex, to: NodeIndex) -> Option<Vec<NodeIndex>> {
-        const FEW: usize = 8;
-        let (mut order, mut seen) = (Vec::new(), vec![to]);
-        let mut stack = vec![(to, 0)];
-        while let Some((index, edge)) = stack.pop() {
-            let edges = self.info(index).map_or(&[][..], |node| &node.edges);
-            let Some(info) = edges.get(edge) else {
-                order.push(index);
-                continue;
-            };
-            stack.push((index, edge + 1));
-            if let Some(next) = info.node.filter(|next| !seen.contains(next)) {
-                seen.push(next);
-                if seen.len() > FEW || next == from {
-                    return None;
-                }
-                stack.push((next, 0));
-            }
-        }
-        order.reverse();
-        Some(order)
+        self.send_order();
     }
 
     /// An edge from one node to another, new or the one that exists.

@@ -155,24 +155,11 @@ impl Fib6 {
     /// [`TableFull`], and then nothing has changed: what was behind one entry may need several now.
     pub fn remove(&mut self, key: Key, leaf: impl Fn(u32) -> Leaf) -> Result<Option<u32>, TableFull> {
         let Some(removed) = self.trie.remove(key) else { return Ok(None) };
-        if self.is_as_around(key, leaf(removed), &leaf) {
-            return Ok(Some(removed));
-        }
         if let Err(full) = self.repaint(key, leaf) {
             self.put_back(key, Some(removed));
             return Err(full);
         }
         Ok(Some(removed))
-    }
-
-    /// Whether lookups find the same with a prefix of that leaf and without it: its addresses have the leaf anyway, and the
-    /// root needs no other shape. What lies in it need not be looked at then, however much that is.
-    fn is_as_around(&self, key: Key, own: Leaf, leaf: &impl Fn(u32) -> Leaf) -> bool {
-        let around = |key: Key, value: u32| (key.length() > 0).then(|| leaf(value)).filter(|leaf| *leaf != Leaf::MISS);
-        let shorter = key.length().saturating_sub(1);
-        key.length() > 0
-            && (own == Leaf::MISS || self.trie.longest(key.address(), shorter, around) == Some(own))
-            && self.writer.part_due(&self.trie, key).is_none()
     }
 
     fn put_back(&mut self, key: Key, value: Option<u32>) {

@@ -187,29 +187,18 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface tag <interface:interface> <tag:word>",
-            "Give an interface a tag: a word of yours beside its name, of at most 63 bytes.",
+            "set interface tag {del <interface:interface> | <interface:interface> <tag:word> : what}",
+            "Give an interface a tag, or take it away: a word of yours beside its name, of at most 63 bytes.",
             |router: &mut Router, args: &Args| {
                 let index = find(router, args)?;
-                router.set_tag(index, Some(args.text("tag")?))?;
+                let is_set = args.text("what")? != "del";
+                router.set_tag(index, if is_set { Some(args.text("tag")?) } else { None })?;
                 reply(Done)
             },
         )
         .configures()
-        .example("set interface tag e0 transit-7"),
-    );
-    set.add(
-        Command::new(
-            "clear interface tag <interface:interface>",
-            "Take an interface's tag away.",
-            |router: &mut Router, args: &Args| {
-                let index = find(router, args)?;
-                router.set_tag(index, None)?;
-                reply(Done)
-            },
-        )
-        .configures()
-        .example("clear interface tag e0"),
+        .example("set interface tag e0 transit-7")
+        .example("set interface tag del e0"),
     );
 }
 

@@ -131,7 +131,7 @@ fn of_interface(ip: &Ip, interface: &Interface, into: &mut Vec<Statement>) {
     }
     if let Some(tag) = &interface.tag {
         let line = format!("set interface tag {name} {tag}");
-        into.push(setting(line, format!("clear interface tag {name}")));
+        into.push(setting(line, format!("set interface tag del {name}")));
     }
     if interface.admin_up {
         let line = format!("set interface state {name} up");

@@ -273,7 +273,7 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
             40 => format!("set urpf ip6 {} {name}", random.of(&["strict", "loose", "off"])),
             54 => format!("set interface name {name} {other}"),
             55 => format!("set interface tag {name} {other}"),
-            _ => format!("clear interface tag {name}"),
+            _ => format!("set interface tag del {name}"),
         };
         let _ = desk.try_to(&line);
     }

@@ -308,7 +308,7 @@ fn an_interface_has_a_tag_of_its_operators() {
         assert!(said.contains("is no tag: up to 63 letters"), "{said}");
     }
     assert!(bed.command("show interface e1").unwrap().contains("  tag transit:as64500\n"));
-    bed.command("clear interface tag e1").unwrap();
+    bed.command("set interface tag del e1").unwrap();
     assert!(!bed.command("show interface").unwrap().contains("tag"));
     assert!(!bed.command("show running-config").unwrap().contains("tag"));
 }

@@ -30,7 +30,6 @@ const READ: &[(&str, &str)] = &[
     ("create loopback interface", "create loopback interface mac de:ad:0:0:0:7"),
     ("delete loopback interface intfc", "loopback delete-interface intfc loop0"),
     ("set interface tag", "set interface tag loop0 uplink"),
-    ("clear interface tag", "clear interface tag loop0"),
     ("delete loopback interface intfc", "delete loopback interface intfc loop0"),
     (
         "create tap",

@@ -216,15 +216,6 @@ fn networks_of_one_interface() {
 }
 
 #[test]
-fn interfaces_one_by_one() {
-    let _turn = turn();
-    check("loopbacks made", 1_000, |_| Vec::new(), |n| vec!["create loopback interface".into(); n]);
-    let named = |n: usize| (0..n).map(|at| format!("create null interface name null{at}")).collect::<Vec<_>>();
-    check("interfaces with names made", 1_000, |_| Vec::new(), named);
-    check("interfaces deleted", 1_000, named, |n| (0..n).map(|at| format!("delete interface null{at}")).collect());
-}
-
-#[test]
 fn many_labels_of_one_command() {
     let _turn = turn();
     let add = |n: usize| vec![format!("mpls local-label add count {n} 100 eos via 10.0.0.2 n0 out-labels 17")];

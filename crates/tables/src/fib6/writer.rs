@@ -304,6 +304,9 @@ impl Writer {
         leaves: &impl Leaves,
     ) -> Result<u32, TableFull> {
         let Some(node) = Node::of(entry).filter(|node| key.length() > node.depth) else {
+            if key.length() >= outer.length() && shows(trie, entry, key, leaves) {
+                return Ok(entry);
+            }
             return self.replaced(trie, entry, outer, leaves);
         };
         match node.kind {
@@ -351,6 +354,9 @@ impl Writer {
             places.start + words[..ends].iter().filter(|end| **end < key).count()
         };
         let at = range_of(key.address());
+        if at == range_of(key.last()) && shows(trie, words[at], key, leaves) {
+            return Ok(node.entry());
+        }
         if key.length() > granularity && Node::of(words[at]).is_some() {
             let after = self.changed(trie, words[at], Key::new(key.address(), granularity), key, leaves)?;
             if after != words[at] {
@@ -549,6 +555,12 @@ impl Writer {
             place.store(*word, Ordering::Relaxed);
         }
     }
+}
+
+/// Whether everything behind an entry has the leaf already that a changed prefix in it has now, or that is around it: then
+/// nothing changes there, and what else lies in the prefix need not be looked at, however much that is.
+fn shows(trie: &Trie, entry: u32, key: Key, leaves: &impl Leaves) -> bool {
+    Node::of(entry).is_none() && entry == showing(trie, key, leaves)
 }
 
 /// A part of a line of ranges in which something changes.
