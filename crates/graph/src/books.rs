@@ -3,7 +3,7 @@
 
 use crate::NodeIndex;
 use crate::vector::EdgeIndex;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// An edge by its beginning.
 pub(crate) type Edge = (NodeIndex, EdgeIndex);
@@ -69,30 +69,64 @@ impl EdgeBook {
     }
 }
 
-/// The order of nodes: each comes before those that it leads to, but where an edge leads back.
+/// So far apart are two nodes of which one was put last: that many may come between them.
+const APART: i64 = 1 << 32;
+/// A node that is put before another comes so far behind the one that was there, so that many can follow.
+const NEAR: i64 = 1 << 12;
+
+/// The order of nodes: each comes before those that it leads to, but where an edge leads back. A node has a place, a
+/// number as workers are told it; when one is put somewhere else, the others keep theirs.
 #[derive(Default)]
 pub(crate) struct Ranks {
-    of: Vec<u64>,
-    next: u64,
+    /// 0 for nodes that are not there.
+    of: Vec<i64>,
+    at: BTreeMap<i64, NodeIndex>,
 }
 
 impl Ranks {
-    /// A node comes behind all others.
-    pub fn put_last(&mut self, node: NodeIndex) {
-        let at = node.0 as usize;
-        self.of.resize(self.of.len().max(at + 1), 0);
-        self.of[at] = self.next;
-        self.next += 1;
+    /// A node comes before all others. Gives its place.
+    pub fn put_first(&mut self, node: NodeIndex) -> (NodeIndex, i64) {
+        let place = self.at.first_key_value().map_or(-APART, |(first, _)| first - APART);
+        self.put(node, place)
     }
 
-    /// This is the order of all.
-    pub fn put_all(&mut self, order: &[NodeIndex]) {
-        order.iter().for_each(|node| self.put_last(*node));
+    /// A node comes behind all others. Gives its place.
+    pub fn put_last(&mut self, node: NodeIndex) -> (NodeIndex, i64) {
+        let place = self.at.last_key_value().map_or(APART, |(last, _)| last + APART);
+        self.put(node, place)
+    }
+
+    /// A node comes just before another. Gives its place; nothing, if there is no room for it.
+    pub fn put_before(&mut self, node: NodeIndex, next: NodeIndex) -> Option<(NodeIndex, i64)> {
+        let end = self.place(next);
+        let begin = self.at.range(..end).next_back().map_or(end - APART, |(before, _)| *before);
+        let room = end - begin;
+        (room > 1).then(|| self.put(node, begin + NEAR.min(room / 2)))
+    }
+
+    fn put(&mut self, node: NodeIndex, place: i64) -> (NodeIndex, i64) {
+        let at = node.0 as usize;
+        self.remove(node);
+        self.of.resize(self.of.len().max(at + 1), 0);
+        self.of[at] = place;
+        self.at.insert(place, node);
+        (node, place)
+    }
+
+    pub fn remove(&mut self, node: NodeIndex) {
+        let place = self.place(node);
+        if self.at.get(&place) == Some(&node) {
+            self.at.remove(&place);
+        }
+    }
+
+    pub fn place(&self, node: NodeIndex) -> i64 {
+        self.of.get(node.0 as usize).copied().unwrap_or(0)
     }
 
     /// Whether one comes before another.
     pub fn is_before(&self, one: NodeIndex, other: NodeIndex) -> bool {
-        self.of[one.0 as usize] < self.of[other.0 as usize]
+        self.place(one) < self.place(other)
     }
 }
 
@@ -120,14 +154,37 @@ mod tests {
     }
 
     #[test]
-    fn who_is_put_last_comes_behind_all() {
+    fn nodes_come_where_they_are_put() {
         let mut ranks = Ranks::default();
         let [a, b, c] = [0, 1, 2].map(NodeIndex);
-        [a, b, c].into_iter().for_each(|node| ranks.put_last(node));
-        assert!(ranks.is_before(a, b) && ranks.is_before(b, c));
+        let places = [a, b, c].map(|node| ranks.put_last(node).1);
+        assert!(places.is_sorted() && ranks.is_before(a, b) && ranks.is_before(b, c));
         ranks.put_last(a);
         assert!(ranks.is_before(c, a));
-        ranks.put_all(&[c, a, b]);
-        assert!(ranks.is_before(c, a) && ranks.is_before(a, b));
+        ranks.put_first(c);
+        ranks.put_first(b);
+        assert!(ranks.is_before(c, a) && ranks.is_before(b, c));
+    }
+
+    #[test]
+    fn many_are_put_between_two_and_then_there_is_no_room() {
+        let mut ranks = Ranks::default();
+        let [first, last] = [0, 1].map(NodeIndex);
+        ranks.put_last(first);
+        ranks.put_last(last);
+        let mut newest = first;
+        for node in (2..100_000).map(NodeIndex) {
+            ranks.put_before(node, last).expect("room for a million");
+            assert!(ranks.is_before(newest, node) && ranks.is_before(node, last));
+            newest = node;
+        }
+        // Each time in half of the room: it ends soon.
+        let full = (100_000..100_064).map(NodeIndex).find_map(|node| {
+            let next = newest;
+            newest = node;
+            ranks.put_before(node, next).is_none().then_some(next)
+        });
+        let full = full.expect("the room between two is not endless");
+        assert!(ranks.is_before(NodeIndex(99_998), full), "what there was no room for has changed nothing");
     }
 }

@@ -20,10 +20,8 @@ pub(crate) enum Message {
     /// A node lives on another worker only.
     AddElsewhere(NodeIndex, Place),
     Connect(NodeIndex, EdgeIndex, Target),
-    /// The topological order of all nodes.
-    Order(Vec<NodeIndex>),
-    /// A node comes behind all others.
-    Last(NodeIndex),
+    /// Where nodes come in the order of all.
+    Rank(Vec<(NodeIndex, i64)>),
     Remove(NodeIndex),
     Call(Box<dyn FnOnce(&mut Core) + Send>),
     Stop,

@@ -1,6 +1,8 @@
 //! The graph as control sees it: names, edges and errors of all nodes. Changes go to
 //! the workers as messages; no worker is ever stopped for them.
 
+mod order;
+
 use crate::NodeIndex;
 use crate::books::{EdgeBook, Ranks};
 use crate::buffer::{Buffers, Pool};
@@ -327,11 +329,10 @@ impl Graph {
             self.free.remove(&slot);
         }
         self.by_name.insert(spec.name.clone(), index);
-        // Workers put a new node last, as is right for one that leads nowhere yet.
-        self.ranks.put_last(index);
-        let leads_on = self.connect_waiting(&spec.name, index) || leads_on;
-        if leads_on {
-            self.send_order();
+        let place = if leads_on { self.ranks.put_first(index) } else { self.ranks.put_last(index) };
+        self.post(|_| Message::Rank(vec![place]));
+        for from in self.connect_waiting(&spec.name, index) {
+            self.order_edge(from, index);
         }
         Ok(index)
     }
@@ -380,9 +381,9 @@ impl Graph {
         }
     }
 
-    /// Edges that were waiting for a node of this name now lead to it; whether one of them led back until now.
-    fn connect_waiting(&mut self, name: &str, to: NodeIndex) -> bool {
-        let mut leads_back = false;
+    /// Edges that were waiting for a node of this name now lead to it. Gives the nodes that they lead from.
+    fn connect_waiting(&mut self, name: &str, to: NodeIndex) -> Vec<NodeIndex> {
+        let mut connected = Vec::new();
         for (from, edge) in self.edges.waited(name) {
             let node = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
             let waits = |info: &&mut EdgeInfo| !info.is_drop && info.node.is_none() && info.to == name;
@@ -391,21 +392,9 @@ impl Graph {
             info.node = Some(to);
             self.edges.lead((from, edge), to);
             self.post(|_| Message::Connect(from, edge, Target::Node(to)));
-            leads_back |= !self.ranks.is_before(from, to);
+            connected.push(from);
         }
-        leads_back
-    }
-
-    /// An edge is there: whoever it leads to comes behind who it comes from, if that can be.
-    fn order_edge(&mut self, from: NodeIndex, to: NodeIndex) {
-        if self.ranks.is_before(from, to) {
-            return;
-        }
-        if self.info(to).is_some_and(|node| node.edges.iter().all(|edge| edge.node.is_none())) {
-            self.ranks.put_last(to);
-            return self.post(|_| Message::Last(to));
-        }
-        self.send_order();
+        connected
     }
 
     /// An edge from one node to another, new or the one that exists.
@@ -463,6 +452,7 @@ impl Graph {
             return;
         };
         self.by_name.remove(&node.name);
+        self.ranks.remove(index);
         self.free.insert(index.0 as usize);
         for (from, edge) in self.edges.remove(index, node.edges.iter().filter_map(|edge| edge.node)) {
             let there = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
@@ -521,46 +511,6 @@ impl Graph {
         let mut nodes: Vec<_> = self.nodes.iter().flatten().collect();
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         nodes
-    }
-
-    /// All nodes in the order in which workers run them: reverse postorder from the
-    /// sources, a topological order but for the edges that lead back.
-    pub fn order(&self) -> Vec<NodeIndex> {
-        let mut order = Vec::with_capacity(self.nodes.len());
-        let mut seen = vec![false; self.nodes.len()];
-        let mut starts: Vec<_> = self.nodes.iter().flatten().collect();
-        starts.sort_by_key(|node| node.kind != "input");
-        for start in starts {
-            self.visit(start.index, &mut seen, &mut order);
-        }
-        order.reverse();
-        order
-    }
-
-    fn send_order(&mut self) {
-        let order = self.order();
-        self.ranks.put_all(&order);
-        self.post(|_| Message::Order(order.clone()));
-    }
-
-    fn visit(&self, start: NodeIndex, seen: &mut [bool], order: &mut Vec<NodeIndex>) {
-        let mut stack = vec![(start, 0)];
-        if std::mem::replace(&mut seen[start.0 as usize], true) {
-            return;
-        }
-        while let Some((index, edge)) = stack.pop() {
-            let edges = self.info(index).map_or(&[][..], |node| &node.edges);
-            let Some(info) = edges.get(edge) else {
-                order.push(index);
-                continue;
-            };
-            stack.push((index, edge + 1));
-            if let Some(next) = info.node
-                && !std::mem::replace(&mut seen[next.0 as usize], true)
-            {
-                stack.push((next, 0));
-            }
-        }
     }
 
     /// Has every worker do something between two rounds.

@@ -64,7 +64,7 @@ impl Core {
                 let NewNode { behaviour, edges, counter_base, name, generation } = *new;
                 let queue = Vec::with_capacity(4);
                 let fired = Vec::new();
-                self.nodes[at] = Some(Node { behaviour, edges, counter_base, name, queue, fired, rank: 0, generation });
+                self.nodes[at] = Some(Node { behaviour, edges, counter_base, name, queue, fired, rank: 0, place: i64::MAX, generation });
                 self.order.push(index);
                 self.is_unranked = true;
             }
@@ -84,13 +84,12 @@ impl Core {
                     node.edges[edge] = target;
                 }
             }
-            Message::Order(order) => {
-                self.order = order;
-                self.is_unranked = true;
-            }
-            Message::Last(index) => {
-                self.order.retain(|other| *other != index);
-                self.order.push(index);
+            Message::Rank(ranks) => {
+                for (index, place) in ranks {
+                    if let Some(Some(node)) = self.nodes.get_mut(index.0 as usize) {
+                        node.place = place;
+                    }
+                }
                 self.is_unranked = true;
             }
             Message::Call(_) | Message::Remove(_) | Message::Stop => {
@@ -104,7 +103,11 @@ impl Core {
         if !std::mem::take(&mut self.is_unranked) {
             return;
         }
-        self.order.retain(|index| matches!(self.nodes.get(index.0 as usize), Some(Some(_))));
+        let nodes = &self.nodes;
+        self.order.retain(|index| matches!(nodes.get(index.0 as usize), Some(Some(_))));
+        // It costs little: all but a few are in their order already. One that went and came again is in it twice.
+        self.order.sort_by_key(|index| (nodes[index.0 as usize].as_ref().map(|node| node.place), index.0));
+        self.order.dedup();
         self.pending = vec![0; self.order.len().div_ceil(64)];
         for (rank, index) in self.order.iter().enumerate() {
             let node = self.nodes[index.0 as usize].as_mut().expect("retained above");

@@ -180,7 +180,9 @@ struct Node {
     queue: Vec<Box<Vector>>,
     /// Its timers that have become due.
     fired: Vec<u64>,
+    /// Its place among the nodes that are here, as those of all nodes have it.
     rank: usize,
+    place: i64,
     /// Tells it from one that has its number later.
     generation: u32,
 }

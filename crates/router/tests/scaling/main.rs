@@ -289,14 +289,18 @@ fn files_of_routes() {
 #[test]
 fn files_of_configuration() {
     let _turn = turn();
-    let kinds: [(&str, Lines); 2] = [
-        ("routes", |n| network_and(&[one_by_one("ip4", n / 2), one_by_one("ip6", n / 2)].concat())),
-        ("neighbours", |n| network_and(&neighbours(n))),
+    let kinds: [(&str, usize, Lines); 3] = [
+        ("loopbacks", 400, |n| {
+            let up = |at| format!("set interface state loop{at} up");
+            let address = |at| format!("set interface ip address loop{at} 20.{}.{}.1/32", at >> 8, at & 255);
+            [loopbacks(n), of_each(n, up), of_each(n, address)].concat()
+        }),
+        ("routes", 1_000, |n| network_and(&[one_by_one("ip4", n / 2), one_by_one("ip6", n / 2)].concat())),
+        ("neighbours", 1_000, |n| network_and(&neighbours(n))),
     ];
-    for (kind, state) in kinds {
+    for (kind, work, state) in kinds {
         let file = Scratch::new(kind);
         let name = file.0.display().to_string();
-        let work = 1_000;
         check(&format!("save {kind}"), 4 * work, state, |_| vec![format!("save {name}")]);
         let saved = |n: usize| {
             let all = state(n);
@@ -329,6 +333,53 @@ fn neighbours_one_by_one() {
     let before = |n| network_and(&neighbours(n));
     check("neighbours flushed", 4_000, before, |_| lines("ip neighbor flush n0"));
     check("neighbours' link down", 4_000, before, |_| lines("set interface state n0 down"));
+}
+
+fn loopbacks(n: usize) -> Vec<String> {
+    (0..n).map(|at| format!("create loopback interface instance {at}")).collect()
+}
+
+/// A line for each of some loopbacks.
+fn of_each(n: usize, line: impl Fn(usize) -> String) -> Vec<String> {
+    (0..n).map(line).collect()
+}
+
+#[test]
+fn interfaces_one_by_one() {
+    let _turn = turn();
+    let work = 1_000;
+    check("interfaces made", work, |_| Vec::new(), |n| lines(&"create loopback interface\n".repeat(n)));
+    let up = |n| of_each(n, |at| format!("set interface state loop{at} up"));
+    check("interfaces set up", work, loopbacks, up);
+    let with_addresses = |n| {
+        let address = |at| format!("set interface ip address loop{at} 20.{}.{}.1/24", at >> 8, at & 255);
+        let address6 = |at| format!("set interface ip address loop{at} 2001:db8:{at:x}::1/64");
+        [loopbacks(n), of_each(n, address), of_each(n, address6)].concat()
+    };
+    check("interfaces' addresses", work, loopbacks, |n| with_addresses(n)[n..].to_vec());
+    let all_up = |n| [with_addresses(n), up(n)].concat();
+    check("interfaces with addresses set up", work, with_addresses, up);
+    check("interfaces set down", work, all_up, |n| of_each(n, |at| format!("set interface state loop{at} down")));
+    check("interfaces' addresses gone", work, all_up, |n| {
+        of_each(n, |at| format!("set interface ip address del loop{at} all"))
+    });
+    check("interfaces deleted", work, all_up, |n| {
+        of_each(n, |at| format!("loopback delete-interface intfc loop{at}"))
+    });
+    check("interfaces in tables", work, loopbacks, |n| {
+        let table = |at| format!("ip table add {}\nset interface ip table loop{at} {}", at + 1, at + 1);
+        of_each(n, table).join("\n").lines().map(String::from).collect()
+    });
+}
+
+#[test]
+fn sub_interfaces_one_by_one() {
+    let _turn = turn();
+    let subs = |n: usize| of_each(n, |at| format!("create sub-interfaces n0 {}", at + 1));
+    check("sub-interfaces made", 1_000, |_| network(), subs);
+    let before = |n| network_and(&[subs(n), of_each(n, |at| format!("set interface state n0.{} up", at + 1))].concat());
+    check("sub-interfaces' link down", 1_000, before, |_| lines("set interface state n0 down"));
+    check("sub-interfaces deleted", 1_000, before, |n| of_each(n, |at| format!("delete sub n0.{}", at + 1)));
 }
 
 /// Each route's next hop is in the one before.
