@@ -13,7 +13,7 @@ pub(crate) type Edge = (NodeIndex, EdgeIndex);
 pub(crate) struct EdgeBook {
     /// The edge that leads from one node to another.
     by_ends: HashMap<(NodeIndex, NodeIndex), EdgeIndex>,
-    into: HashMap<NodeIndex, Vec<Edge>>,
+    into: HashMap<NodeIndex, BTreeSet<Edge>>,
     /// Edges to nodes that are not there yet, by their names.
     waiting: HashMap<String, Vec<Edge>>,
     /// Places of edges whose nodes are gone.
@@ -24,7 +24,7 @@ impl EdgeBook {
     /// An edge leads to a node.
     pub fn lead(&mut self, edge: Edge, to: NodeIndex) {
         self.by_ends.entry((edge.0, to)).or_insert(edge.1);
-        self.into.entry(to).or_default().push(edge);
+        self.into.entry(to).or_default().insert(edge);
     }
 
     /// An edge waits for a node of a name.
@@ -42,8 +42,9 @@ impl EdgeBook {
         self.by_ends.get(&(from, to)).copied()
     }
 
-    pub fn leading_to(&self, to: NodeIndex) -> &[Edge] {
-        self.into.get(&to).map_or(&[], Vec::as_slice)
+    pub fn leading_to(&self, to: NodeIndex) -> impl ExactSizeIterator<Item = Edge> {
+        const NONE: &BTreeSet<Edge> = &BTreeSet::new();
+        self.into.get(&to).unwrap_or(NONE).iter().copied()
     }
 
     /// A free place among the edges of a node, the lowest first.
@@ -51,12 +52,17 @@ impl EdgeBook {
         self.free.get_mut(&from)?.pop_first()
     }
 
-    /// Forgets a node, which leads to others. Gives the edges that led to it: their places are free now.
-    pub fn remove(&mut self, node: NodeIndex, leads_to: impl Iterator<Item = NodeIndex>) -> Vec<Edge> {
-        for to in leads_to {
+    /// Forgets a node with its edges, each by its place and where it leads. Gives the edges that led to it: their
+    /// places are free now.
+    pub fn remove(
+        &mut self,
+        node: NodeIndex,
+        leads_to: impl Iterator<Item = (EdgeIndex, NodeIndex)>,
+    ) -> BTreeSet<Edge> {
+        for (edge, to) in leads_to {
             self.by_ends.remove(&(node, to));
             if let Some(into) = self.into.get_mut(&to) {
-                into.retain(|(from, _)| *from != node);
+                into.remove(&(node, edge));
             }
         }
         self.free.remove(&node);
@@ -143,12 +149,12 @@ mod tests {
         book.lead((b, 0), c);
         book.lead((b, 5), c);
         assert_eq!((book.between(a, b), book.between(b, c), book.between(c, a)), (Some(0), Some(0), None));
-        assert_eq!(book.leading_to(c), [(a, 1), (b, 0), (b, 5)]);
-        assert_eq!(book.remove(c, [].into_iter()), [(a, 1), (b, 0), (b, 5)]);
-        assert_eq!((book.between(a, c), book.leading_to(c)), (None, &[][..]));
+        assert_eq!(book.leading_to(c).collect::<Vec<_>>(), [(a, 1), (b, 0), (b, 5)]);
+        assert_eq!(book.remove(c, [].into_iter()), BTreeSet::from([(a, 1), (b, 0), (b, 5)]));
+        assert_eq!((book.between(a, c), book.leading_to(c).len()), (None, 0));
         assert_eq!((book.free_place(b), book.free_place(b), book.free_place(b)), (Some(0), Some(5), None));
-        assert_eq!(book.remove(a, [b].into_iter()), []);
-        assert_eq!(book.leading_to(b), []);
+        assert_eq!(book.remove(a, [(0, b)].into_iter()), BTreeSet::new());
+        assert_eq!(book.leading_to(b).len(), 0);
         book.wait((b, 7), "later");
         assert_eq!((book.waited("later"), book.waited("later")), (vec![(b, 7)], vec![]));
     }

@@ -454,7 +454,8 @@ impl Graph {
         self.by_name.remove(&node.name);
         self.ranks.remove(index);
         self.free.insert(index.0 as usize);
-        for (from, edge) in self.edges.remove(index, node.edges.iter().filter_map(|edge| edge.node)) {
+        let leads_to = (0..).zip(&node.edges).filter_map(|(edge, info)| Some((edge, info.node?)));
+        for (from, edge) in self.edges.remove(index, leads_to) {
             let there = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
             if let Some(info) = there.and_then(|node| node.edges.get_mut(edge as usize)) {
                 info.node = None;
@@ -480,7 +481,7 @@ impl Graph {
         self.by_name.insert(name.into(), index);
         for (from, edge) in self.edges.leading_to(index) {
             let there = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
-            if let Some(edge) = there.and_then(|node| node.edges.get_mut(*edge as usize)) {
+            if let Some(edge) = there.and_then(|node| node.edges.get_mut(edge as usize)) {
                 edge.to = name.into();
             }
         }

@@ -10,23 +10,38 @@ use crate::books::Ranks;
 use crate::mailbox::Message;
 use std::collections::HashSet;
 
+/// Where more lead to a node than so many, it is not looked at who they are.
+const FEW: usize = 8;
+
 impl Graph {
     /// An edge is there: whoever it leads to comes behind who it comes from, if that can be.
     pub(super) fn order_edge(&mut self, from: NodeIndex, to: NodeIndex) {
         if self.ranks.is_before(from, to) {
             return;
         }
+        let place = self.move_up(from, to).or_else(|| self.move_back(from, to));
+        let places = place.map_or_else(|| self.order_all(), |place| vec![place]);
+        self.post(|_| Message::Rank(places.clone()));
+    }
+
+    /// Puts `from` before `to`, where few lead to it and none of them is behind `to`. Gives its place.
+    fn move_up(&mut self, from: NodeIndex, to: NodeIndex) -> Option<(NodeIndex, i64)> {
+        let mut into = self.edges.leading_to(from);
+        let may = from != to && into.len() <= FEW && into.all(|(node, _)| self.ranks.is_before(node, to));
+        if may { self.ranks.put_before(from, to) } else { None }
+    }
+
+    /// Puts `to` behind `from`, where none that it leads to comes before that. Gives its place.
+    fn move_back(&mut self, from: NodeIndex, to: NodeIndex) -> Option<(NodeIndex, i64)> {
         let edges = self.info(to).map_or(&[][..], |node| &node.edges);
         let leads_to = edges.iter().filter_map(|edge| edge.node);
         // Those that lead back to `from` are in a circle with it: they stay before it.
         let behind = leads_to.filter(|next| *next != to && !self.reaches(*next, from));
-        let place = match behind.min_by_key(|next| self.ranks.place(*next)) {
+        match behind.min_by_key(|next| self.ranks.place(*next)) {
             None => Some(self.ranks.put_last(to)),
             Some(next) if self.ranks.is_before(from, next) => self.ranks.put_before(to, next),
             Some(_) => None,
-        };
-        let places = place.map_or_else(|| self.order_all(), |place| vec![place]);
-        self.post(|_| Message::Rank(places.clone()));
+        }
     }
 
     fn order_all(&mut self) -> Vec<(NodeIndex, i64)> {

@@ -64,7 +64,17 @@ impl Core {
                 let NewNode { behaviour, edges, counter_base, name, generation } = *new;
                 let queue = Vec::with_capacity(4);
                 let fired = Vec::new();
-                self.nodes[at] = Some(Node { behaviour, edges, counter_base, name, queue, fired, rank: 0, place: i64::MAX, generation });
+                self.nodes[at] = Some(Node {
+                    behaviour,
+                    edges,
+                    counter_base,
+                    name,
+                    queue,
+                    fired,
+                    rank: 0,
+                    place: i64::MAX,
+                    generation,
+                });
                 self.order.push(index);
                 self.is_unranked = true;
             }

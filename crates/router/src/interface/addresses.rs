@@ -48,7 +48,7 @@ impl Router {
             return Err(Error::TooManyAddresses);
         }
         // Who it is that has it is for the message only.
-        if !self.interfaces.book.borrow().meets_network(interface.ip4.table, prefix.network()) {
+        if !self.interfaces.book.borrow().meets_network(interface.ip4.table, prefix.network().into()) {
             return Ok(());
         }
         for other in self.interfaces.iter().filter(|other| other.ip4.table == interface.ip4.table) {

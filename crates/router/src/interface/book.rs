@@ -5,9 +5,9 @@ use super::{Facts, FactsTable, Interface, Interfaces};
 use crate::ip::control::TableIndex;
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use wire::{Family, Prefix4};
+use wire::{Family, Prefix};
 
 #[derive(Default)]
 pub(crate) struct FactsBook {
@@ -20,11 +20,11 @@ pub(crate) struct FactsBook {
     members: [BTreeMap<TableIndex, BTreeSet<InterfaceIndex>>; Family::ALL.len()],
     /// By family, interfaces that are up and have addresses of their own: loopbacks first.
     speakers: [BTreeSet<(bool, InterfaceIndex)>; Family::ALL.len()],
-    /// Each interface's IPv4 networks with their table.
-    networks: HashMap<InterfaceIndex, (TableIndex, Vec<Prefix4>)>,
+    /// Each interface's networks, with their tables.
+    networks: HashMap<InterfaceIndex, Vec<(TableIndex, Prefix)>>,
     /// All of them by their first address, with the last one. Those of a table have nothing in common.
-    by_first: BTreeMap<(TableIndex, Ipv4Addr), Ipv4Addr>,
-    /// Their broadcast addresses, in order.
+    by_first: BTreeMap<(TableIndex, IpAddr), IpAddr>,
+    /// The IPv4 ones' broadcast addresses, in order.
     broadcasts: Vec<(TableIndex, Ipv4Addr)>,
     /// The IPv4 tables of interfaces, up to the last that has another than the default one.
     tables: Vec<TableIndex>,
@@ -56,6 +56,11 @@ impl FactsBook {
             .collect();
         touched.extend(more);
         touched
+    }
+
+    /// Whoever may use another's addresses; all who do are among them.
+    pub fn may_borrow(&self) -> BTreeSet<InterfaceIndex> {
+        &self.borrowers | &self.touched
     }
 
     /// Takes in what an interface is now; none: it is gone. Whether that is told otherwise than before.
@@ -99,16 +104,14 @@ impl FactsBook {
     }
 
     fn put_networks(&mut self, index: InterfaceIndex, now: Option<&Interface>) {
-        let has_broadcast = |network: &&Prefix4| network.length() < 31;
-        if let Some((table, networks)) = self.networks.remove(&index) {
-            for network in &networks {
-                self.by_first.remove(&(table, network.first()));
-            }
-            for network in networks.iter().filter(has_broadcast) {
-                if let Ok(at) = self.broadcasts.binary_search(&(table, network.last())) {
-                    self.broadcasts.remove(at);
-                }
-            }
+        let broadcast = |network: Prefix| match network.last() {
+            IpAddr::V4(last) if network.length() < 31 => Some(last),
+            _ => None,
+        };
+        for (table, network) in self.networks.remove(&index).unwrap_or_default() {
+            self.by_first.remove(&(table, network.first()));
+            let at = broadcast(network).and_then(|last| self.broadcasts.binary_search(&(table, last)).ok());
+            at.map(|at| self.broadcasts.remove(at));
         }
         let at = index.0 as usize;
         if let Some(known) = self.tables.get_mut(at) {
@@ -120,18 +123,20 @@ impl FactsBook {
             self.tables.resize(self.tables.len().max(at + 1), TableIndex::DEFAULT);
             self.tables[at] = table;
         }
-        if interface.addresses.is_empty() {
+        let ip4 = interface.addresses.iter().map(|network| (table, Prefix::from(*network)));
+        let ip6 = interface.ip6.addresses.iter().map(|network| (interface.ip6.table, Prefix::from(*network)));
+        let networks: Vec<_> = ip4.chain(ip6).collect();
+        if networks.is_empty() {
             return;
         }
-        for network in &interface.addresses {
+        for (table, network) in networks.iter().copied() {
             self.by_first.insert((table, network.first()), network.last());
+            if let Some(last) = broadcast(network) {
+                let at = self.broadcasts.binary_search(&(table, last)).unwrap_or_else(|at| at);
+                self.broadcasts.insert(at, (table, last));
+            }
         }
-        for network in interface.addresses.iter().filter(has_broadcast) {
-            let place = (table, network.last());
-            let at = self.broadcasts.binary_search(&place).unwrap_or_else(|at| at);
-            self.broadcasts.insert(at, place);
-        }
-        self.networks.insert(index, (table, interface.addresses.clone()));
+        self.networks.insert(index, networks);
     }
 
     pub fn table(&self) -> &FactsTable {
@@ -154,8 +159,11 @@ impl FactsBook {
     }
 
     /// Whether a network has addresses in common with one of a table.
-    pub fn meets_network(&self, table: TableIndex, network: Prefix4) -> bool {
+    pub fn meets_network(&self, table: TableIndex, network: Prefix) -> bool {
         let below = self.by_first.range(..=(table, network.last())).next_back();
-        below.is_some_and(|((of, _), last)| *of == table && *last >= network.first())
+        // Every IPv4 address is below every one of IPv6.
+        below.is_some_and(|((of, first), last)| {
+            (*of, Family::of(*first)) == (table, network.family()) && *last >= network.first()
+        })
     }
 }

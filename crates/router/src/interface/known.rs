@@ -288,13 +288,13 @@ impl Interfaces {
     /// # Errors
     /// When there is no interface of this index.
     pub fn get(&self, index: InterfaceIndex) -> Result<&Interface, Error> {
-        self.slots.get(index.0 as usize).and_then(Option::as_deref).ok_or(Error::NoSuchInterface(format!("#{index}")))
+        self.slots.get(index.0 as usize).and_then(Option::as_deref).ok_or_else(|| unknown(index))
     }
 
     pub(crate) fn get_mut(&mut self, index: InterfaceIndex) -> Result<&mut Interface, Error> {
         self.book.get_mut().touch(index);
         let slot = self.slots.get_mut(index.0 as usize).and_then(Option::as_deref_mut);
-        slot.ok_or(Error::NoSuchInterface(format!("#{index}")))
+        slot.ok_or_else(|| unknown(index))
     }
 
     /// # Errors
@@ -411,6 +411,11 @@ impl Interfaces {
         self.last_index = index.ok_or(Error::TooManyInterfaces)?;
         Ok(InterfaceIndex(self.last_index as u32))
     }
+}
+
+#[cold]
+fn unknown(index: InterfaceIndex) -> Error {
+    Error::NoSuchInterface(format!("#{index}"))
 }
 
 #[cfg(test)]

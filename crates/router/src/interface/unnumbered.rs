@@ -58,7 +58,8 @@ impl Interfaces {
     }
 
     fn borrower_of(&self, lender: InterfaceIndex) -> Option<&Interface> {
-        self.iter().find(|interface| interface.lender == Some(lender))
+        let may = self.book.borrow().may_borrow();
+        may.into_iter().filter_map(|index| self.get(index).ok()).find(|interface| interface.lender == Some(lender))
     }
 
     fn name_of(&self, index: InterfaceIndex) -> String {

@@ -208,6 +208,10 @@ impl Router {
         if interface.ip6.addresses.len() >= MAX_ADDRESSES {
             return Err(Error::TooManyAddresses);
         }
+        // Who it is that has it is for the message only.
+        if !self.interfaces.book.borrow().meets_network(interface.ip6.table, prefix.network().into()) {
+            return Ok(());
+        }
         for other in self.interfaces.iter().filter(|other| other.ip6.table == interface.ip6.table) {
             for known in &other.ip6.addresses {
                 let same_address = known.address() == address;

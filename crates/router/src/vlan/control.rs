@@ -76,10 +76,11 @@ impl Router {
         }
         let name = name_of(&above.name, id);
         self.check_new_name(&name)?;
-        for other in self.interfaces.sub_interfaces_of(parent) {
-            if let Some(sub) = other.sub.as_ref().filter(|sub| sub.takes.collides_with(&takes)) {
-                return Err(Error::FramesTaken { wanted: takes, takes: sub.takes, name: other.name.clone() });
-            }
+        if let Some(other) = above.demux.as_ref().and_then(|demux| demux.who_takes(&takes))
+            && let other = self.interfaces.get(other)?
+            && let Some(sub) = &other.sub
+        {
+            return Err(Error::FramesTaken { wanted: takes, takes: sub.takes, name: other.name.clone() });
         }
         let device = Device {
             driver: "sub-interface",

@@ -179,6 +179,11 @@ impl Demux {
         self.slot(takes).set(found);
     }
 
+    /// Control: who wants the very same frames. Another may take some of them, when it says less precisely which.
+    pub fn who_takes(&self, takes: &Takes) -> Option<InterfaceIndex> {
+        self.slot(takes).get().some().map(Found::index)
+    }
+
     /// Control: frames go to nobody from now on.
     pub fn clear(&self, takes: &Takes) {
         self.slot(takes).set(Found::NOTHING);

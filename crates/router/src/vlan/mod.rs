@@ -75,19 +75,6 @@ impl Takes {
             Takes::Tagged { .. } => None,
         }
     }
-
-    /// Whether both want the very same frames. One of them may still take some of the other's,
-    /// when it says more precisely which.
-    pub fn collides_with(&self, other: &Takes) -> bool {
-        let place = |takes: &Takes| match *takes {
-            Takes::Tagged { outer_type, outer, inner, .. } => Some((outer_type, outer, inner)),
-            Takes::Untagged | Takes::Default => None,
-        };
-        match (place(self), place(other)) {
-            (None, None) => self == other,
-            (mine, theirs) => mine == theirs,
-        }
-    }
 }
 
 /// As the command that makes it says it.

@@ -363,12 +363,10 @@ fn interfaces_one_by_one() {
     check("interfaces' addresses gone", work, all_up, |n| {
         of_each(n, |at| format!("set interface ip address del loop{at} all"))
     });
-    check("interfaces deleted", work, all_up, |n| {
-        of_each(n, |at| format!("loopback delete-interface intfc loop{at}"))
-    });
-    check("interfaces in tables", work, loopbacks, |n| {
-        let table = |at| format!("ip table add {}\nset interface ip table loop{at} {}", at + 1, at + 1);
-        of_each(n, table).join("\n").lines().map(String::from).collect()
+    check("interfaces deleted", work, all_up, |n| of_each(n, |at| format!("loopback delete-interface intfc loop{at}")));
+    let tables = |n| [loopbacks(n), of_each(100, |at| format!("ip table add {}", at + 1))].concat();
+    check("interfaces put into tables", work, tables, |n| {
+        of_each(n, |at| format!("set interface ip table loop{at} {}", at % 100 + 1))
     });
 }
 
