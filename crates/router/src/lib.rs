@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod absent;
+mod agenda;
 pub mod arp;
 pub mod capability;
 pub mod capture;

@@ -14,8 +14,11 @@ pub(crate) struct FactsBook {
     /// Whoever may have changed since facts were published.
     touched: BTreeSet<InterfaceIndex>,
     table: FactsTable,
-    /// Who uses another's addresses.
-    borrowers: BTreeSet<InterfaceIndex>,
+    /// Whose addresses an interface uses that uses another's; the same by lender, then borrower.
+    lenders: HashMap<InterfaceIndex, InterfaceIndex>,
+    borrowers: BTreeSet<(InterfaceIndex, InterfaceIndex)>,
+    /// Whose packets somebody gets copies of.
+    mirrored: BTreeSet<InterfaceIndex>,
     /// By family and routing table, interfaces that are up and take part in it.
     members: [BTreeMap<TableIndex, BTreeSet<InterfaceIndex>>; Family::ALL.len()],
     /// By family, interfaces that are up and have addresses of their own: loopbacks first.
@@ -40,32 +43,42 @@ impl FactsBook {
     pub fn take_touched(&mut self, interfaces: &Interfaces) -> BTreeSet<InterfaceIndex> {
         let mut touched = std::mem::take(&mut self.touched);
         for index in &touched {
-            let borrows = interfaces.get(*index).is_ok_and(|interface| interface.lender.is_some());
-            if borrows {
-                self.borrowers.insert(*index)
-            } else {
-                self.borrowers.remove(index)
+            let lender = interfaces.get(*index).ok().and_then(|interface| interface.lender);
+            let before = match lender {
+                Some(lender) => self.lenders.insert(*index, lender),
+                None => self.lenders.remove(index),
             };
+            before.map(|before| self.borrowers.remove(&(before, *index)));
+            self.borrowers.extend(lender.map(|lender| (lender, *index)));
         }
-        let lender = |index: &InterfaceIndex| interfaces.get(*index).ok()?.lender;
-        let more: Vec<_> = self
-            .borrowers
-            .iter()
-            .copied()
-            .filter(|index| lender(index).is_some_and(|lender| touched.contains(&lender)))
-            .collect();
+        let more: Vec<_> = touched.iter().flat_map(|lender| self.borrowers_of(*lender)).collect();
         touched.extend(more);
         touched
     }
 
-    /// Whoever may use another's addresses; all who do are among them.
-    pub fn may_borrow(&self) -> BTreeSet<InterfaceIndex> {
-        &self.borrowers | &self.touched
+    /// Who uses an interface's addresses, as far as that was taken in.
+    fn borrowers_of(&self, lender: InterfaceIndex) -> impl Iterator<Item = InterfaceIndex> {
+        let all = (lender, InterfaceIndex(0))..=(lender, InterfaceIndex(u32::MAX));
+        self.borrowers.range(all).map(|(_, borrower)| *borrower)
+    }
+
+    /// Whoever may use an interface's addresses; all who do are among them.
+    pub fn may_borrow_from(&self, lender: InterfaceIndex) -> impl Iterator<Item = InterfaceIndex> {
+        self.borrowers_of(lender).chain(self.touched.iter().copied())
+    }
+
+    /// Whoever may be mirrored to others; all who are are among them.
+    pub fn may_be_mirrored(&self) -> impl Iterator<Item = InterfaceIndex> {
+        self.mirrored.iter().chain(&self.touched).copied()
     }
 
     /// Takes in what an interface is now; none: it is gone. Whether that is told otherwise than before.
     pub fn put(&mut self, index: InterfaceIndex, now: Option<(&Interface, Facts)>) -> bool {
         self.put_networks(index, now.as_ref().map(|(interface, _)| *interface));
+        match now.as_ref().is_some_and(|(interface, _)| !interface.span.is_empty()) {
+            true => self.mirrored.insert(index),
+            false => self.mirrored.remove(&index),
+        };
         for family in Family::ALL {
             let speakers = &mut self.speakers[family as usize];
             speakers.remove(&(false, index));

@@ -404,10 +404,14 @@ impl Interfaces {
         while self.retired.front().is_some_and(|gone| !may_be_met(gone)) {
             self.retired.pop_front();
         }
-        let retired: HashSet<usize> = self.retired.iter().map(|gone| gone.index).collect();
+        let all = || (self.last_index + 1..MAX_INTERFACES).chain(1..=self.last_index);
+        let is_empty = |index: &usize| self.slots.get(*index).is_none_or(Option::is_none);
         // 0 stays free: it is VPP's local0, and the value of metadata that nobody set.
-        let is_free = |index: &usize| self.slots.get(*index).is_none_or(Option::is_none) && !retired.contains(index);
-        let index = (self.last_index + 1..MAX_INTERFACES).chain(1..=self.last_index).find(is_free);
+        let mut index = all().find(is_empty);
+        if self.retired.iter().any(|gone| Some(gone.index) == index) {
+            let retired: HashSet<usize> = self.retired.iter().map(|gone| gone.index).collect();
+            index = all().find(|index| is_empty(index) && !retired.contains(index));
+        }
         self.last_index = index.ok_or(Error::TooManyInterfaces)?;
         Ok(InterfaceIndex(self.last_index as u32))
     }

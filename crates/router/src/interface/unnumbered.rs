@@ -58,8 +58,9 @@ impl Interfaces {
     }
 
     fn borrower_of(&self, lender: InterfaceIndex) -> Option<&Interface> {
-        let may = self.book.borrow().may_borrow();
-        may.into_iter().filter_map(|index| self.get(index).ok()).find(|interface| interface.lender == Some(lender))
+        let book = self.book.borrow();
+        let mut may = book.may_borrow_from(lender).filter_map(|index| self.get(index).ok());
+        may.find(|interface| interface.lender == Some(lender))
     }
 
     fn name_of(&self, index: InterfaceIndex) -> String {

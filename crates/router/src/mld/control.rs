@@ -2,6 +2,7 @@
 
 use super::Event;
 use super::querier::Querier;
+use crate::agenda::{Agenda, Timed};
 use crate::ip6::Facts6;
 use crate::{Router, random};
 use graph::InterfaceIndex;
@@ -36,15 +37,15 @@ pub struct Listener {
 /// All of them.
 #[derive(Debug)]
 pub struct Listening {
-    listeners: BTreeMap<InterfaceIndex, Listener>,
-    pub(super) queriers: BTreeMap<InterfaceIndex, Querier>,
+    listeners: Agenda<InterfaceIndex, Listener>,
+    pub(super) queriers: Agenda<InterfaceIndex, Querier>,
     /// The time of the last tick, which tests have run ahead of the clock.
     ticked: Instant,
 }
 
 impl Default for Listening {
     fn default() -> Listening {
-        Listening { listeners: BTreeMap::new(), queriers: BTreeMap::new(), ticked: Instant::now() }
+        Listening { listeners: Agenda::default(), queriers: Agenda::default(), ticked: Instant::now() }
     }
 }
 
@@ -64,18 +65,18 @@ impl Listening {
     }
 
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        let listeners = self.listeners.values().filter_map(Listener::next_due).min();
-        let queriers = self.queriers.values().filter_map(Querier::next_due).min();
-        [listeners, queriers].into_iter().flatten().min()
+        [self.listeners.next_due(), self.queriers.next_due()].into_iter().flatten().min()
     }
 }
 
-impl Listener {
+impl Timed for Listener {
     fn next_due(&self) -> Option<Instant> {
         let again = self.again.as_ref().map(|(due, _)| *due);
         [again, self.answer, self.asked.values().min().copied()].into_iter().flatten().min()
     }
+}
 
+impl Listener {
     /// The version of MLD that routers on the link understand.
     pub fn version(&self, now: Instant) -> u8 {
         if self.old_until.is_some_and(|until| now < until) { 1 } else { 2 }
@@ -100,30 +101,31 @@ impl Router {
         };
         let wanted: BTreeSet<Ipv6Addr> = Facts6::new(&interface.ip6).groups().filter(is_reported).collect();
         let now = self.listening.now();
-        let listener = self.listening.listeners.entry(index).or_default();
+        let mut listener = self.listening.listeners.get_or_insert_with(index, Listener::default);
         let joined = wanted.difference(&listener.groups).map(|group| (RecordKind::ToExclude, *group));
         let left = listener.groups.difference(&wanted).map(|group| (RecordKind::ToInclude, *group));
         let changes: Vec<_> = joined.chain(left).collect();
         listener.groups = wanted;
+        drop(listener);
         self.resume_querier(index);
         if changes.is_empty() {
             return;
         }
         // What is still to be repeated of before is repeated with it, unless it is no longer so.
-        let listener = self.listening.listeners.get_mut(&index).expect("just made");
+        let mut listener = self.listening.listeners.get_mut(&index).expect("just made");
         let mut again = listener.again.take().map_or(Vec::new(), |(_, before)| before);
         again.retain(|(_, group)| changes.iter().all(|(_, changed)| changed != group));
         again.extend(&changes);
         listener.again = Some((now + random::time_up_to(UNSOLICITED_INTERVAL), again));
+        drop(listener);
         self.report(index, &changes);
     }
 
     /// The router listens to nothing on an interface any more: says of all groups that it has left them (RFC 3810 section 6.1).
     /// Whether there were any.
     pub(crate) fn leave_groups(&mut self, index: InterfaceIndex) -> bool {
-        let Some(listener) = self.listening.listeners.get_mut(&index) else { return false };
-        let left: Vec<_> =
-            std::mem::take(&mut listener.groups).into_iter().map(|group| (RecordKind::ToInclude, group)).collect();
+        let Some(listener) = self.listening.listeners.get(&index) else { return false };
+        let left: Vec<_> = listener.groups.iter().map(|group| (RecordKind::ToInclude, *group)).collect();
         self.report(index, &left);
         self.listening.listeners.remove(&index);
         !left.is_empty()
@@ -132,9 +134,10 @@ impl Router {
     /// The link-local address is used from now on: what was said from none may not have been believed (RFC 3590).
     pub(crate) fn report_all(&mut self, index: InterfaceIndex) {
         let now = self.listening.now();
-        let Some(listener) = self.listening.listeners.get_mut(&index) else { return };
+        let Some(mut listener) = self.listening.listeners.get_mut(&index) else { return };
         let all: Vec<_> = listener.groups.iter().map(|group| (RecordKind::ToExclude, *group)).collect();
         listener.again = Some((now + random::time_up_to(UNSOLICITED_INTERVAL), all.clone()));
+        drop(listener);
         self.report(index, &all);
     }
 
@@ -152,11 +155,8 @@ impl Router {
     /// Says what is due.
     pub(crate) fn tick_listening(&mut self, now: Instant) {
         self.listening.ticked = self.listening.ticked.max(now);
-        let is_due = |(_, listener): &(&InterfaceIndex, &Listener)| listener.next_due().is_some_and(|due| due <= now);
-        let due: Vec<InterfaceIndex> =
-            self.listening.listeners.iter().filter(is_due).map(|(index, _)| *index).collect();
-        for index in due {
-            let Some(listener) = self.listening.listeners.get_mut(&index) else { continue };
+        for index in self.listening.listeners.due(now) {
+            let Some(mut listener) = self.listening.listeners.get_mut(&index) else { continue };
             let mut records = Vec::new();
             if let Some((_, again)) = listener.again.take_if(|(due, _)| *due <= now) {
                 records.extend(again);
@@ -169,6 +169,7 @@ impl Router {
             let asked: Vec<Ipv6Addr> =
                 listener.asked.extract_if(.., |_, due| *due <= now).map(|(group, _)| group).collect();
             records.extend(asked.into_iter().map(|group| (RecordKind::IsExclude, group)));
+            drop(listener);
             self.report(index, &records);
         }
         self.tick_queriers(now);
@@ -189,7 +190,7 @@ impl Router {
     /// A router asks: it is answered at a time of chance within that which it gives (RFC 3810 section 6.2).
     fn asked_by(&mut self, index: InterfaceIndex, query: Query) {
         let now = self.listening.now();
-        let Some(listener) = self.listening.listeners.get_mut(&index) else { return };
+        let Some(mut listener) = self.listening.listeners.get_mut(&index) else { return };
         if query.version == 1 {
             listener.old_until = Some(now + OLD_QUERIER);
         }

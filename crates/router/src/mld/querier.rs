@@ -2,6 +2,7 @@
 //! need somebody whose questions are answered. What is heard is kept for as long as it holds, and shown.
 
 use super::control::ROBUSTNESS;
+use crate::agenda::Timed;
 use crate::{Error, Router, random};
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
@@ -40,12 +41,14 @@ struct Heard {
     due: Option<Instant>,
 }
 
-impl Querier {
-    pub(super) fn next_due(&self) -> Option<Instant> {
+impl Timed for Querier {
+    fn next_due(&self) -> Option<Instant> {
         let groups = self.groups.values().flat_map(|heard| [Some(heard.until), heard.due]).flatten();
         groups.chain(self.due).chain(self.other.map(|(_, until)| until)).min()
     }
+}
 
+impl Querier {
     /// Who asks instead of this router.
     pub fn other(&self) -> Option<Ipv6Addr> {
         self.other.map(|(address, _)| address)
@@ -70,7 +73,7 @@ impl Router {
         if !asks {
             self.listening.queriers.remove(&index);
         } else {
-            self.listening.queriers.entry(index).or_default();
+            self.listening.queriers.get_or_insert_with(index, Querier::default);
             self.resume_querier(index);
         }
         Ok(())
@@ -84,25 +87,24 @@ impl Router {
     pub(super) fn resume_querier(&mut self, index: InterfaceIndex) {
         let now = self.listening.now();
         let is_listener = self.listening.listener(index).is_some();
-        let Some(querier) = self.listening.queriers.get_mut(&index) else { return };
+        let Some(mut querier) = self.listening.queriers.get_mut(&index) else { return };
         if is_listener && querier.due.is_none() && querier.other.is_none() {
             (querier.due, querier.startup_left) = (Some(now), ROBUSTNESS);
+            drop(querier);
             self.tick_queriers(now);
         }
     }
 
     /// It cannot.
     pub(super) fn suspend_querier(&mut self, index: InterfaceIndex) {
-        if let Some(querier) = self.listening.queriers.get_mut(&index) {
+        if let Some(mut querier) = self.listening.queriers.get_mut(&index) {
             *querier = Querier::default();
         }
     }
 
     pub(super) fn tick_queriers(&mut self, now: Instant) {
-        let is_due = |(_, querier): &(&InterfaceIndex, &Querier)| querier.next_due().is_some_and(|due| due <= now);
-        let due: Vec<InterfaceIndex> = self.listening.queriers.iter().filter(is_due).map(|(index, _)| *index).collect();
-        for index in due {
-            let Some(querier) = self.listening.queriers.get_mut(&index) else { continue };
+        for index in self.listening.queriers.due(now) {
+            let Some(mut querier) = self.listening.queriers.get_mut(&index) else { continue };
             querier.groups.retain(|_, heard| heard.until > now);
             if querier.other.take_if(|(_, until)| *until <= now).is_some() {
                 querier.due = Some(now);
@@ -122,6 +124,7 @@ impl Router {
                     heard.due = (heard.questions > 0).then(|| now + LAST_LISTENER_INTERVAL);
                 }
             }
+            drop(querier);
             if asks_all {
                 self.send_query(index, None, RESPONSE, QUERY_INTERVAL);
             }
@@ -135,7 +138,7 @@ impl Router {
     pub(super) fn heard_querier(&mut self, index: InterfaceIndex, from: Ipv6Addr, _: Query) {
         let now = self.listening.now();
         let ours = self.interfaces.get(index).ok().and_then(|interface| interface.ip6.link_local);
-        let Some(querier) = self.listening.queriers.get_mut(&index) else { return };
+        let Some(mut querier) = self.listening.queriers.get_mut(&index) else { return };
         let best = querier.other.map(|(address, _)| address).or(ours);
         if best.is_none_or(|best| from <= best) {
             querier.other = Some((from, now + OTHER_QUERIER));
@@ -147,7 +150,7 @@ impl Router {
     /// Somebody listens to a group.
     pub(super) fn heard_listener(&mut self, index: InterfaceIndex, group: Ipv6Addr) {
         let now = self.listening.now();
-        let Some(querier) = self.listening.queriers.get_mut(&index) else { return };
+        let Some(mut querier) = self.listening.queriers.get_mut(&index) else { return };
         if querier.groups.len() < MAX_GROUPS || querier.groups.contains_key(&group) {
             querier.groups.insert(group, Heard { until: now + LISTENER_INTERVAL, questions: 0, due: None });
         }
@@ -156,7 +159,7 @@ impl Router {
     /// Somebody listens no longer: are there others?
     pub(super) fn heard_leaver(&mut self, index: InterfaceIndex, group: Ipv6Addr) {
         let now = self.listening.now();
-        let Some(querier) = self.listening.queriers.get_mut(&index) else { return };
+        let Some(mut querier) = self.listening.queriers.get_mut(&index) else { return };
         let asks = querier.due.is_some();
         let Some(heard) = querier.groups.get_mut(&group).filter(|heard| heard.due.is_none()) else { return };
         heard.until = heard
@@ -164,6 +167,7 @@ impl Router {
             .min(now + LAST_LISTENER_INTERVAL * u32::from(ROBUSTNESS) + random::time_up_to(Duration::from_millis(1)));
         if asks {
             (heard.questions, heard.due) = (ROBUSTNESS, Some(now));
+            drop(querier);
             self.tick_queriers(now);
         }
     }

@@ -6,11 +6,11 @@
 //! that another station has ([`Standing::Duplicate`]) is that station's, until the interface goes down and up or the
 //! address is stated anew.
 
+use crate::agenda::{Agenda, Timed};
 use crate::ip::control::Source;
 use crate::ip6::local_route;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
@@ -51,19 +51,25 @@ struct Probe {
     due: Instant,
 }
 
+impl Timed for Probe {
+    fn next_due(&self) -> Option<Instant> {
+        Some(self.due)
+    }
+}
+
 /// What is being asked.
 #[derive(Debug)]
 pub struct Detection {
     /// Questions about each address; 0: none is asked, addresses are used at once.
     pub transmits: u32,
-    probes: BTreeMap<(InterfaceIndex, Ipv6Addr), Probe>,
+    probes: Agenda<(InterfaceIndex, Ipv6Addr), Probe>,
     /// The time of the last tick, which tests have run ahead of the clock.
     ticked: Instant,
 }
 
 impl Default for Detection {
     fn default() -> Detection {
-        Detection { transmits: TRANSMITS, probes: BTreeMap::new(), ticked: Instant::now() }
+        Detection { transmits: TRANSMITS, probes: Agenda::default(), ticked: Instant::now() }
     }
 }
 
@@ -73,7 +79,7 @@ impl Detection {
     }
 
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.probes.values().map(|probe| probe.due).min()
+        self.probes.next_due()
     }
 
     fn now(&self) -> Instant {
@@ -138,9 +144,12 @@ impl Router {
     /// An interface cannot be used: nobody is asked any more.
     pub(crate) fn suspend_detection(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
-        self.detection.probes.retain(|(of, _), _| *of != index);
         let of_tentative = |_: &Ipv6Addr, standing: &mut Standing| matches!(standing, Standing::Tentative(_));
-        if interface.ip6.standing.extract_if(.., of_tentative).count() > 0 {
+        let tentative: Vec<_> = interface.ip6.standing.extract_if(.., of_tentative).collect();
+        for (address, _) in &tentative {
+            self.detection.probes.remove(&(index, *address));
+        }
+        if !tentative.is_empty() {
             self.publish_facts();
         }
         self.advertise_anew(index);
@@ -158,17 +167,17 @@ impl Router {
     /// Asks what is due, and takes into use what nobody claimed in time.
     pub(crate) fn tick_detection(&mut self, now: Instant) {
         self.detection.ticked = self.detection.ticked.max(now);
-        let due = |(_, probe): &(&(InterfaceIndex, Ipv6Addr), &Probe)| probe.due <= now;
-        let due: Vec<_> = self.detection.probes.iter().filter(due).map(|(key, _)| *key).collect();
         let mut settled = Vec::new();
-        for (index, address) in due {
-            let Some(probe) = self.detection.probes.get_mut(&(index, address)) else { continue };
+        for (index, address) in self.detection.probes.due(now) {
+            let Some(mut probe) = self.detection.probes.get_mut(&(index, address)) else { continue };
             if probe.questions_left == 0 {
+                drop(probe);
                 self.forget_standing(index, address);
                 settled.push((index, address));
                 continue;
             }
             (probe.questions_left, probe.due) = (probe.questions_left - 1, now + PATIENCE);
+            drop(probe);
             self.send_probe(index, address);
         }
         if !settled.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::message;
 use super::{Event, Settings, SettingsError};
+use crate::agenda::{Agenda, Timed};
 use crate::rate::Throttle;
 use crate::{Error, Router, random};
 use graph::InterfaceIndex;
@@ -43,9 +44,9 @@ pub struct Advertiser {
     pub asked: u64,
 }
 
-impl Advertiser {
-    fn next_due(&self) -> Instant {
-        self.waiting.iter().map(|(due, ..)| *due).fold(self.due, Instant::min)
+impl Timed for Advertiser {
+    fn next_due(&self) -> Option<Instant> {
+        self.waiting.iter().map(|(due, ..)| *due).chain([self.due]).min()
     }
 }
 
@@ -53,7 +54,7 @@ impl Advertiser {
 #[derive(Debug)]
 pub struct Advertising {
     settings: BTreeMap<InterfaceIndex, Settings>,
-    advertisers: BTreeMap<InterfaceIndex, Advertiser>,
+    advertisers: Agenda<InterfaceIndex, Advertiser>,
     others: BTreeMap<(InterfaceIndex, Ipv6Addr), Other>,
     contradictions_told: Throttle,
     /// The time of the last tick, which tests have run ahead of the clock.
@@ -90,7 +91,7 @@ impl Advertising {
     }
 
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.advertisers.values().map(Advertiser::next_due).min()
+        self.advertisers.next_due()
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -154,9 +155,10 @@ impl Router {
         let now = self.advertising.now();
         let initial_left = self.advertising.settings[&index].initial_count;
         let fresh = || Advertiser { due: now, initial_left: 0, last: None, waiting: Vec::new(), sent: 0, asked: 0 };
-        let advertiser = self.advertising.advertisers.entry(index).or_insert_with(fresh);
+        let mut advertiser = self.advertising.advertisers.get_or_insert_with(index, fresh);
         advertiser.initial_left = initial_left;
         advertiser.due = advertiser.last.map_or(now, |last| now.max(last + LEAST_PAUSE));
+        drop(advertiser);
         self.tick_advertising(now);
     }
 
@@ -181,12 +183,9 @@ impl Router {
     /// Speaks where it is time.
     pub(crate) fn tick_advertising(&mut self, now: Instant) {
         self.advertising.ticked = self.advertising.ticked.max(now);
-        let is_due = |(_, one): &(&InterfaceIndex, &Advertiser)| one.next_due() <= now;
-        let due: Vec<InterfaceIndex> =
-            self.advertising.advertisers.iter().filter(is_due).map(|(index, _)| *index).collect();
-        for index in due {
+        for index in self.advertising.advertisers.due(now) {
             let settings = self.advertising.settings(index);
-            let Some(advertiser) = self.advertising.advertisers.get_mut(&index) else { continue };
+            let Some(mut advertiser) = self.advertising.advertisers.get_mut(&index) else { continue };
             let mut answers = std::mem::take(&mut advertiser.waiting);
             let tells_all = advertiser.due <= now;
             if tells_all {
@@ -202,6 +201,7 @@ impl Router {
             }
             let (ready, later): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(due, ..)| *due <= now);
             advertiser.waiting = later;
+            drop(advertiser);
             if tells_all {
                 self.advertise(index, ALL_NODES, group_mac(ALL_NODES), false);
             }
@@ -219,7 +219,7 @@ impl Router {
         let header = interface.link_header(mac, EtherType::IPV6);
         let packets = message::packets(interface, &settings, (from, to), is_last);
         packets.iter().for_each(|packet| self.inject(index, &header, packet));
-        if let Some(advertiser) = self.advertising.advertisers.get_mut(&index) {
+        if let Some(mut advertiser) = self.advertising.advertisers.get_mut(&index) {
             advertiser.sent += packets.len() as u64;
         }
     }
@@ -236,7 +236,7 @@ impl Router {
     fn solicited_by(&mut self, index: InterfaceIndex, host: Option<(Ipv6Addr, MacAddress)>) {
         let now = self.advertising.now();
         let answers_directly = self.advertising.settings(index).answers_directly;
-        let Some(advertiser) = self.advertising.advertisers.get_mut(&index) else { return };
+        let Some(mut advertiser) = self.advertising.advertisers.get_mut(&index) else { return };
         advertiser.asked += 1;
         let due = now + random::time_up_to(ANSWER_DELAY);
         match host.filter(|_| answers_directly && advertiser.waiting.len() < MAX_WAITING) {

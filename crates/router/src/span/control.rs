@@ -4,6 +4,7 @@ use super::{Listener, Listeners};
 use crate::interface::Interface;
 use crate::{Error, Router};
 use graph::{EdgeIndex, InterfaceIndex};
+use std::collections::BTreeSet;
 
 /// Most listeners of one interface: each costs a copy of every packet.
 pub const MAX_DESTINATIONS: usize = 8;
@@ -103,8 +104,11 @@ impl Router {
 
     /// An interface goes away: it listens to none.
     pub(crate) fn forget_listener(&mut self, gone: InterfaceIndex) {
-        let listens = |interface: &&Interface| interface.span.iter().any(|session| session.destination == gone);
-        let sources: Vec<_> = self.interfaces.iter().filter(listens).map(|interface| interface.index).collect();
+        let listens = |interface: &Interface| interface.span.iter().any(|session| session.destination == gone);
+        let book = self.interfaces.book.borrow();
+        let is_source = |index: &InterfaceIndex| self.interfaces.get(*index).is_ok_and(listens);
+        let sources: BTreeSet<_> = book.may_be_mirrored().filter(is_source).collect();
+        drop(book);
         for source in sources {
             if let Err(error) = self.set_span(source, gone, false, false) {
                 log::error!("SPAN of a removed interface is not undone: {error}");

@@ -178,6 +178,8 @@ const FAMILIES: [(&str, [&str; 2], [&str; 3]); 2] = [
 
 /// Lines of a configuration of so many.
 type Lines = fn(usize) -> Vec<String>;
+/// The line of one of them.
+type Line = fn(usize) -> String;
 
 #[test]
 fn many_routes_of_one_command() {
@@ -370,14 +372,48 @@ fn interfaces_one_by_one() {
     });
 }
 
+/// So many sub-interfaces of a link, in the given state.
+fn links(n: usize, state: &str) -> Vec<String> {
+    let made = of_each(n, |at| format!("create sub-interfaces n0 {}", at + 1));
+    network_and(&[made, of_each(n, |at| format!("set interface state n0.{} {state}", at + 1))].concat())
+}
+
 #[test]
 fn sub_interfaces_one_by_one() {
     let _turn = turn();
-    let subs = |n: usize| of_each(n, |at| format!("create sub-interfaces n0 {}", at + 1));
-    check("sub-interfaces made", 1_000, |_| network(), subs);
-    let before = |n| network_and(&[subs(n), of_each(n, |at| format!("set interface state n0.{} up", at + 1))].concat());
-    check("sub-interfaces' link down", 1_000, before, |_| lines("set interface state n0 down"));
-    check("sub-interfaces deleted", 1_000, before, |n| of_each(n, |at| format!("delete sub n0.{}", at + 1)));
+    let work = 1_000;
+    check(
+        "sub-interfaces made",
+        work,
+        |_| network(),
+        |n| of_each(n, |at| format!("create sub-interfaces n0 {}", at + 1)),
+    );
+    let up = |n| links(n, "up");
+    check("sub-interfaces' link down", work, up, |_| lines("set interface state n0 down"));
+    check("sub-interfaces deleted", work, up, |n| of_each(n, |at| format!("delete sub n0.{}", at + 1)));
+}
+
+#[test]
+fn what_interfaces_have_besides() {
+    let _turn = turn();
+    let work = 1_000;
+    let kinds: [(&str, Line); 5] = [
+        ("unnumbered", |at| format!("set interface unnumbered n0.{at} use n1")),
+        ("tags", |at| format!("set interface tag n0.{at} t{at}")),
+        ("MTUs", |at| format!("set interface mtu packet 1400 n0.{at}")),
+        ("IPv6 enabled", |at| format!("enable ip6 interface n0.{at}")),
+        ("IPv6 addresses", |at| format!("set interface ip address n0.{at} 2001:db8:{at:x}::1/64")),
+    ];
+    for (state, (kind, line)) in ["down", "up"].into_iter().flat_map(|state| kinds.map(|kind| (state, kind))) {
+        check(
+            &format!("{kind} of links that are {state}"),
+            work,
+            |n| links(n, state),
+            |n| of_each(n, |at| line(at + 1)),
+        );
+    }
+    let ip6 = |n| [links(n, "up"), of_each(n, |at| format!("enable ip6 interface n0.{}", at + 1))].concat();
+    check("advertising", work, ip6, |n| of_each(n, |at| format!("ip6 nd n0.{} no ra-suppress", at + 1)));
 }
 
 /// Each route's next hop is in the one before.
