@@ -205,8 +205,26 @@ impl Fib6 {
         self.table.lines.words().want_large_pages(true);
         self.trie.count_crowds();
         let grown = Root::large().is_ok_and(|root| self.writer.grow(&self.trie, root, leaf).is_ok());
-        self.most_small = prefixes + prefixes / 8;
+        if !grown {
+            self.most_small = prefixes + prefixes / 8;
+        }
         grown
+    }
+
+    /// Gives memory back that holds nothing any more. For when there is time, and when routes that went will not come
+    /// back at once.
+    pub fn trim(&mut self, leaf: impl Fn(u32) -> Leaf) {
+        // First of all, so that what is made anew gets the first lines.
+        self.writer.trim();
+        if self.writer.root().is_large()
+            && self.trie.len() <= self.most_small / 2
+            && Root::small().is_ok_and(|root| self.writer.shrink(&self.trie, root, &checked(leaf)).is_ok())
+        {
+            self.trie.forget_crowds();
+            self.table.lines.words().want_large_pages(false);
+        }
+        self.trie.trim();
+        self.writer.trim();
     }
 
     /// Brings lookups in line after the leaves of some numbers have changed: looks at every prefix.

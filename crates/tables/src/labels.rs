@@ -5,8 +5,9 @@
 //! side: most routers see no others. Beside its leaf a label has the one that it is changed for, if that is all that is done with
 //! it: so all labels to a neighbour share one forwarding object, which stays near, however many they are.
 
+use crate::bits::Bits;
 use crate::leaf::Leaf;
-use crate::memory::{Pages, Reserved};
+use crate::memory::{Pages, Reserved, SYSTEM_PAGE};
 use rcu::Round;
 use std::io;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const LABELS: usize = 1 << 20;
 /// Those at the bottom of a stack, and those above others.
 const PLACES: usize = 2 * LABELS;
+const PLACES_IN_PAGE: usize = SYSTEM_PAGE / size_of::<u64>();
 
 /// A label as it is looked up: with whether it is at the bottom of its stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +80,8 @@ impl LabelWay {
 pub struct LabelTable {
     leaves: Arc<Reserved<AtomicU64>>,
     used: usize,
+    /// System pages from which labels have gone, for [`LabelTable::trim`].
+    maybe_empty: Bits,
 }
 
 impl LabelTable {
@@ -86,7 +90,8 @@ impl LabelTable {
     /// # Errors
     /// When the address space cannot be had.
     pub fn new() -> io::Result<LabelTable> {
-        Ok(LabelTable { leaves: Arc::new(Reserved::new(PLACES, Pages::Small)?), used: 0 })
+        let leaves = Arc::new(Reserved::new(PLACES, Pages::Small)?);
+        Ok(LabelTable { leaves, used: 0, maybe_empty: Bits::new(PLACES / PLACES_IN_PAGE) })
     }
 
     /// The data side, for workers.
@@ -100,8 +105,21 @@ impl LabelTable {
         let before = LabelWay::of_word(place.load(Ordering::Relaxed));
         // What the leaf names was made before.
         place.store(way.word(), Ordering::Release);
+        if way == LabelWay::MISS {
+            self.maybe_empty.insert(key.place() / PLACES_IN_PAGE);
+        }
         self.used = self.used + usize::from(way.leaf != Leaf::MISS) - usize::from(before.leaf != Leaf::MISS);
         before
+    }
+
+    /// Gives memory back that holds nothing any more.
+    pub fn trim(&mut self) {
+        for page in self.maybe_empty.take() {
+            let places = page * PLACES_IN_PAGE..(page + 1) * PLACES_IN_PAGE;
+            if self.leaves[places.clone()].iter().all(|place| place.load(Ordering::Relaxed) == 0) {
+                self.leaves.give_back(places);
+            }
+        }
     }
 
     pub fn get(&self, key: LabelKey) -> LabelWay {
@@ -177,7 +195,10 @@ mod tests {
             let mut table = LabelTable::new().unwrap();
             let lookup = table.handle();
             let mut book = BTreeMap::new();
-            for (key, leaf) in &sets {
+            for (at, (key, leaf)) in sets.iter().enumerate() {
+                if at % 16 == 0 {
+                    table.trim();
+                }
                 let way = LabelWay { leaf: Leaf(*leaf), swap: leaf.wrapping_mul(0x7654_3000) };
                 let before = if *leaf == 0 { book.remove(key) } else { book.insert(*key, way) };
                 prop_assert_eq!(table.set(*key, way), before.unwrap_or(LabelWay::MISS));

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod alike;
+mod bits;
 pub mod fib4;
 pub mod fib6;
 mod kernel;

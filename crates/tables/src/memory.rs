@@ -2,10 +2,14 @@
 //! as it can ever get from the first day, never moves, and costs memory only where it
 //! was written. The kernel gives zeros for the rest.
 
+use crate::bits::Bits;
 use std::io;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// What the kernel hands out at a time.
+pub(crate) const SYSTEM_PAGE: usize = 4096;
 
 /// Asks for the cache line of a value; never faults and changes nothing.
 #[inline(always)]
@@ -114,6 +118,44 @@ impl<T: Zeroed> Reserved<T> {
         let base = NonNull::new(address.cast()).expect("mmap never returns page zero");
         Ok(Reserved { base, length })
     }
+
+    /// Gives the memory behind whole system pages of zeros back; they read as zeros as before.
+    ///
+    /// # Panics
+    /// When the range is not inside the array or not of whole pages of 4096 bytes.
+    pub(crate) fn give_back(&self, range: Range<usize>) {
+        let (begin, bytes) = (range.start * size_of::<T>(), range.len() * size_of::<T>());
+        assert!(range.end <= self.length && begin % SYSTEM_PAGE == 0 && bytes % SYSTEM_PAGE == 0);
+        // SAFETY: inside our own mapping. Who reads there meanwhile finds zeros before and after; values other
+        // than zero, should there be any, would be lost, which no memory safety hangs on. Larger system pages
+        // make the call fail, and then nothing has changed.
+        unsafe { libc::madvise(self.base.as_ptr().byte_add(begin).cast(), bytes, libc::MADV_DONTNEED) };
+    }
+
+    /// Bytes that are in memory.
+    #[cfg(test)]
+    pub(crate) fn resident(&self) -> usize {
+        let bytes = self.length * size_of::<T>();
+        let mut pages = vec![0u8; bytes.div_ceil(SYSTEM_PAGE)];
+        // SAFETY: our own mapping, and a byte for each of its pages.
+        let done = unsafe { libc::mincore(self.base.as_ptr().cast(), bytes, pages.as_mut_ptr()) };
+        assert_eq!(done, 0, "{}", io::Error::last_os_error());
+        pages.iter().filter(|page| **page & 1 != 0).count() * SYSTEM_PAGE
+    }
+
+    /// Gives back what nobody reads: of each run of units, so many elements each, the system pages that are whole in it.
+    /// Behind the unit `end` nothing was ever written.
+    pub(crate) fn give_units_back(&self, unused: &Bits, unit: usize, end: usize) {
+        let page = SYSTEM_PAGE / size_of::<T>();
+        for run in unused.runs(end) {
+            let first = (run.start * unit).next_multiple_of(page);
+            let rest = if run.end == end { page - 1 } else { 0 };
+            let behind = (run.end * unit + rest).min(self.length) / page * page;
+            if first < behind {
+                self.give_back(first..behind);
+            }
+        }
+    }
 }
 
 impl Reserved<AtomicU32> {
@@ -127,26 +169,13 @@ impl Reserved<AtomicU32> {
 
     /// Has the system put one large page in the place of the small ones of a range, now. Who reads meanwhile waits for the
     /// copy.
-    pub(crate) fn collapse(&self, range: std::ops::Range<usize>) {
+    pub(crate) fn collapse(&self, range: Range<usize>) {
         /// Since Linux 6.1.
         const MADV_COLLAPSE: libc::c_int = 25;
         assert!(range.end <= self.length);
         let bytes = range.len() * size_of::<AtomicU32>();
         // SAFETY: inside our own mapping, whose values do not change by it.
         unsafe { libc::madvise(self.base.as_ptr().add(range.start).cast(), bytes, MADV_COLLAPSE) };
-    }
-
-    /// Gives the memory behind whole system pages of zeros back; they read as zeros as before.
-    ///
-    /// # Panics
-    /// When the range is not inside the array or not of whole pages of 4096 bytes.
-    pub(crate) fn give_back(&self, range: std::ops::Range<usize>) {
-        let (begin, bytes) = (range.start * size_of::<AtomicU32>(), range.len() * size_of::<AtomicU32>());
-        assert!(range.end <= self.length && begin % 4096 == 0 && bytes % 4096 == 0);
-        // SAFETY: inside our own mapping. Who reads there meanwhile finds zeros before and after; values other
-        // than zero, should there be any, would be lost, which no memory safety hangs on. Larger system pages
-        // make the call fail, and then nothing has changed.
-        unsafe { libc::madvise(self.base.as_ptr().byte_add(begin).cast(), bytes, libc::MADV_DONTNEED) };
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Ip {
     /// Tables take more routes than they may, until this is taken back.
     pub(crate) knows_no_limit: bool,
     /// Routes that have gone since the last look, and when memory is to be given back.
-    pub(super) have_gone: usize,
+    pub(crate) have_gone: usize,
     trim_due: Option<Instant>,
     pub(super) counted: Counted,
     pub(crate) lists: PathLists,
@@ -328,7 +328,7 @@ impl Ip {
     /// Fits memory to the routes that there are. What holds nothing any more goes back when no route has gone for a
     /// while: those of a neighbour that restarts come back.
     pub(crate) fn fit_memory(&mut self, now: Instant) {
-        let Ip { tables, lists, several, .. } = self;
+        let Ip { tables, lists, several, labels, .. } = self;
         for table in tables.all_mut() {
             table.fib.settle();
             if std::mem::take(&mut table.is_stale) {
@@ -340,7 +340,8 @@ impl Ip {
             self.trim_due = Some(now + TRIM_AFTER);
         }
         if self.trim_due.take_if(|due| *due <= now).is_some() {
-            self.tables.all_mut().for_each(|table| table.fib.trim());
+            tables.all_mut().for_each(|table| table.fib.trim(|value| leaf_of(lists, several, value)));
+            labels.trim();
             tables::give_heap_back();
         }
     }

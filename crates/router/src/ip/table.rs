@@ -267,9 +267,10 @@ impl Fib {
     }
 
     /// Gives memory back that holds nothing any more.
-    pub fn trim(&mut self) {
-        if let Fib::V4(fib) = self {
-            fib.trim();
+    pub fn trim(&mut self, leaf: impl Fn(u32) -> Leaf) {
+        match self {
+            Fib::V4(fib) => fib.trim(),
+            Fib::V6(fib) => fib.trim(leaf),
         }
     }
 }

@@ -123,6 +123,7 @@ impl crate::ip::control::Ip {
         let way = list.map_or(LabelWay::MISS, |list| self.lists.label_way(list));
         let route = list.map(|list| LabelRoute { source, list });
         let before = self.labels.get_mut(table).set(key, route, way).map(|route| route.list);
+        self.have_gone += usize::from(list.is_none() && before.is_some());
         if before != list {
             list.into_iter().for_each(|list| self.lists.add_user(list, || key.into()));
             if let Some(before) = before {

@@ -156,6 +156,11 @@ impl LabelTables {
         }
     }
 
+    /// Gives memory back that holds nothing any more.
+    pub(crate) fn trim(&mut self) {
+        self.places.iter_mut().flatten().for_each(|labels| labels.table.trim());
+    }
+
     fn publish(&self) {
         let handle = |labels: &Option<Labels>| labels.as_ref().map(|labels| labels.table.handle());
         self.shared.publish(self.places.iter().map(handle).collect());

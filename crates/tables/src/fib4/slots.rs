@@ -4,16 +4,15 @@
 use super::lookup::{CONTINUED, FIRST_LEVEL_SLOTS, MISS, PAGE_SLOTS, SLOT_MASK, Slots};
 use super::tree::{LOWEST, Piece, Root, Tree};
 use super::{Key, TableFull};
+use crate::bits::Bits;
 use crate::leaf::Leaf;
-use crate::memory::Pages;
+use crate::memory::{Pages, SYSTEM_PAGE};
 use rcu::Domain;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the kernel hands out at a time.
-const SYSTEM_PAGE: usize = 4096;
 const SLOTS_PER_SYSTEM_PAGE: usize = SYSTEM_PAGE / size_of::<u32>();
 const SYSTEM_PAGES: usize = FIRST_LEVEL_SLOTS / SLOTS_PER_SYSTEM_PAGE;
 const SIXTEENS: usize = 1 << 16;
@@ -24,39 +23,6 @@ const SMALL_IN_LARGE: usize = 512;
 const WORTH_LARGE_PAGES: usize = 1 << 17;
 /// With so many system pages of slots, 10 MiB, they are asked for as from afar (`examples/lookup_cost`).
 const FAR: usize = 256;
-
-/// A set of small numbers.
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn new(size: usize) -> Bits {
-        Bits(vec![0; size.div_ceil(64)])
-    }
-    fn insert(&mut self, number: usize) {
-        self.0[number / 64] |= 1 << (number % 64);
-    }
-    fn remove(&mut self, number: usize) {
-        self.0[number / 64] &= !(1 << (number % 64));
-    }
-    fn contains(&self, number: usize) -> bool {
-        self.0[number / 64] >> (number % 64) & 1 != 0
-    }
-    fn count_in(&self, range: Range<usize>) -> usize {
-        let words = &self.0[range.start / 64..range.end.div_ceil(64)];
-        words.iter().map(|word| word.count_ones() as usize).sum()
-    }
-    fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
-    }
-    /// All of them; none is left.
-    fn take(&mut self) -> impl Iterator<Item = usize> + use<> {
-        let words: Vec<(usize, u64)> = self.0.iter().copied().enumerate().filter(|(_, word)| *word != 0).collect();
-        self.0.fill(0);
-        words
-            .into_iter()
-            .flat_map(|(at, word)| (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| at * 64 + bit))
-    }
-}
 
 /// What a prefix's number says to slots: its leaf, or MISS while it is not to be used.
 pub(super) trait Leaves: Fn(u32) -> Leaf {}
@@ -355,17 +321,19 @@ impl Painter {
         self.settle();
     }
 
-    /// When all pages are free, their memory goes back too. They are filled before they are used again.
+    /// The memory of pages that are free goes back too. They are filled before they are used again.
     fn trim_pages(&mut self) {
+        self.domain.collect();
         let mut free = self.free.lock().expect("no panic under this lock");
-        if self.prefixes.is_empty() || free.len() < self.prefixes.len() {
-            return;
-        }
-        let end =
-            (self.prefixes.len() * PAGE_SLOTS).next_multiple_of(SLOTS_PER_SYSTEM_PAGE).min(self.slots.second.len());
-        self.slots.second.give_back(0..end - end % SLOTS_PER_SYSTEM_PAGE);
-        free.clear();
-        self.prefixes = Vec::new();
+        let mut unused = Bits::new(self.prefixes.len());
+        free.iter().for_each(|page| unused.insert(page / PAGE_SLOTS));
+        self.slots.second.give_units_back(&unused, PAGE_SLOTS, self.prefixes.len());
+        let used =
+            self.prefixes.len() - (0..self.prefixes.len()).rev().take_while(|page| unused.contains(*page)).count();
+        self.prefixes.truncate(used);
+        self.prefixes.shrink_to_fit();
+        free.retain(|page| page / PAGE_SLOTS < used);
+        free.shrink_to_fit();
     }
 }
 

@@ -41,6 +41,27 @@ impl Writer {
         Ok(())
     }
 
+    /// Gives the table a small root again.
+    ///
+    /// # Errors
+    /// As [`Writer::grow`].
+    pub fn shrink(&mut self, trie: &Trie, root: Root, leaves: &impl Leaves) -> Result<(), TableFull> {
+        let slots = parts().filter(|part| self.root.block(*part).is_none());
+        let slots = slots.chain(self.blocks_in_use().flat_map(|part| self.block_of(part)));
+        let before: Vec<u32> = slots.map(|slot| self.entry(Place::Slot(slot))).collect();
+        let large = std::mem::replace(&mut self.root, Arc::new(root));
+        if let Err(full) = self.renew(trie, 0, leaves) {
+            self.give_up();
+            self.root = large;
+            return Err(full);
+        }
+        self.blocks = Blocks::default();
+        self.publish();
+        before.into_iter().for_each(|entry| self.retire(entry));
+        self.publish();
+        Ok(())
+    }
+
     /// The slot of the root that a prefix lies in; none: it covers several.
     pub fn slot_of(&self, key: Key) -> Option<usize> {
         let upper = (key.address() >> 64) as u64;

@@ -161,6 +161,7 @@ enum Step {
     Remove(Key),
     /// Many at once: to a number, or away.
     Batch(Vec<(Key, Option<u32>)>),
+    Trim,
 }
 
 fn value() -> impl Strategy<Value = u32> {
@@ -173,6 +174,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => (key(), value()).prop_map(|(key, value)| Step::Insert(key, value)),
         2 => key().prop_map(Step::Remove),
         1 => prop::collection::vec((key(), prop::option::weighted(0.7, value())), 0..60).prop_map(Step::Batch),
+        1 => Just(Step::Trim),
     ]
 }
 
@@ -208,6 +210,7 @@ fn run(bench: &mut Bench, steps: Vec<Step>) {
                     bench.oracle.iter().map(|(known, _)| *known).min_by_key(|known| known.address() ^ key.address());
                 bench.remove(near.unwrap_or(key));
             }
+            Step::Trim => bench.fib.trim(leaf_of),
             Step::Batch(mut batch) => {
                 let (mut changes, copy) = (Changes::default(), batch.clone());
                 bench.fib.change(&mut batch, &mut changes);
@@ -264,6 +267,9 @@ proptest! {
         bench.fib.writer.grow(&bench.fib.trie, Root::large().unwrap(), &leaf_of).unwrap();
         bench.fib.writer.limit_to(lines);
         run(&mut bench, steps);
+        if !bench.fib.writer.root().is_large() {
+            return Ok(());
+        }
         let parts: Vec<usize> = bench.oracle.iter().filter(|(key, _)| key.length() > 16).map(|(key, _)| part_of(*key)).collect();
         for part in 0..PARTS {
             assert_eq!(bench.fib.trie.crowd(part) as usize, parts.iter().filter(|of| **of == part).count());
@@ -337,6 +343,38 @@ fn a_table_that_grows_gets_a_large_root() {
     bench.insert(Key::new(0xfc00 << 112, 7), 4);
     bench.insert(Key::DEFAULT, 5);
     bench.check();
+}
+
+#[test]
+fn a_table_that_has_shrunk_gives_its_memory_back() {
+    let mut bench = Bench::new(Options::MOST_LINES);
+    let key = |i: u128| Key::new(0x2a00 << 112 | (i * 77) << 70, 56);
+    let stays: Vec<Key> = (0..20).map(|i| key(i * 800)).collect();
+    stays.iter().for_each(|key| bench.insert(*key, 3));
+    bench.fib.trim(leaf_of);
+    let (lines, nodes) = (bench.fib.writer.used(), bench.fib.memory().prefixes);
+    for turn in 0..2 {
+        let mut many: Vec<_> =
+            (0..20_000).map(key).filter(|key| !stays.contains(key)).map(|key| (key, Some(4))).collect();
+        bench.fib.change(&mut many, &mut Changes::default());
+        assert!(bench.fib.writer.root().is_large() && bench.fib.writer.used() > 50 * lines, "turn {turn}");
+        assert!(bench.fib.writer.resident() > 1 << 20);
+        let looked: Vec<u128> = many.iter().step_by(997).map(|(key, _)| key.address()).collect();
+        assert!(looked.iter().all(|address| bench.fib.shown(*address) == Leaf(4)));
+        many.iter_mut().for_each(|(_, value)| *value = None);
+        bench.fib.change(&mut many, &mut Changes::default());
+        bench.fib.trim(leaf_of);
+        assert!(!bench.fib.writer.root().is_large());
+        // What was given up just now is nobody's when the reader has begun another round.
+        bench.fib.handle().lookup(&bench.reader.round(), 1);
+        bench.fib.trim(leaf_of);
+        assert_eq!(bench.fib.writer.used(), lines);
+        // Each line may keep the page that it is in.
+        assert!(bench.fib.writer.resident() <= lines * 4096, "turn {turn}: {}", bench.fib.writer.resident());
+        assert!(bench.fib.memory().prefixes <= nodes + 1024, "turn {turn}: {:?}", bench.fib.memory());
+        bench.account();
+        bench.check();
+    }
 }
 
 #[test]

@@ -281,6 +281,18 @@ impl Trie {
         self.way.truncate(1);
     }
 
+    /// Gives the memory of places back that are nobody's, when these are most.
+    pub fn trim(&mut self) {
+        self.tidy();
+        self.nodes.shrink_to(self.nodes.len() + self.nodes.len() / 8);
+        self.free.shrink_to_fit();
+    }
+
+    /// Nobody asks for parts of a large root any more.
+    pub fn forget_crowds(&mut self) {
+        self.crowds = Vec::new();
+    }
+
     /// The longest prefix of at most `length` bits that contains an address and of which `is` gives something.
     pub fn longest<R>(&self, address: u128, length: u8, mut is: impl FnMut(Key, u32) -> Option<R>) -> Option<R> {
         let mut around = [ROOT; 129];
@@ -387,7 +399,7 @@ mod tests {
                 trie.remove(*key);
             }
             let left: Vec<_> = left.into_iter().map(|(_, one)| *one).collect();
-            trie.tidy();
+            trie.trim();
             prop_assert!(trie.free.len() <= trie.nodes.len() / 2);
             prop_assert_eq!(trie.within(Key::DEFAULT).collect::<Vec<_>>(), left);
             for (key, value) in &all {

@@ -12,6 +12,7 @@ use super::ranges::Ranges;
 use super::stretches::{Leaves, RANGES, Run, To, showing, stretches};
 use super::trie::{NodeRef, Trie};
 use super::{Key, TableFull};
+use crate::bits::Bits;
 use rcu::Domain;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -140,6 +141,12 @@ impl Writer {
         self.used
     }
 
+    /// Bytes of lines that are in memory.
+    #[cfg(test)]
+    pub fn resident(&self) -> usize {
+        self.table.lines.words().resident()
+    }
+
     /// Lines that lookups can reach.
     #[cfg(test)]
     pub fn count_reached(&self) -> usize {
@@ -183,6 +190,24 @@ impl Writer {
     pub fn tidy(&mut self) {
         let mut free = self.free.lock().expect("no panic under this lock");
         free.0.iter_mut().for_each(|lines| lines.sort_unstable_by(|one, other| other.cmp(one)));
+    }
+
+    /// Gives the memory of lines back that nobody uses. They are filled before they are used again.
+    pub fn trim(&mut self) {
+        self.domain.collect();
+        self.tidy();
+        let mut free = self.free.lock().expect("no panic under this lock");
+        let mut unused = Bits::new(self.fresh as usize);
+        for kind in [Kind::Few, Kind::Ranges, Kind::Many] {
+            let lines = free.of(kind).iter().flat_map(|line| *line..*line + kind.lines() as u32);
+            lines.for_each(|line| unused.insert(line as usize));
+        }
+        self.table.lines.words().give_units_back(&unused, LINE, self.fresh as usize);
+        self.fresh -= (0..self.fresh).rev().take_while(|line| unused.contains(*line as usize)).count() as u32;
+        for lines in &mut free.0 {
+            lines.retain(|line| *line < self.fresh);
+            lines.shrink_to_fit();
+        }
     }
 
     /// Lines for a node.
