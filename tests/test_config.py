@@ -78,7 +78,8 @@ def test_a_save_that_is_killed_leaves_the_old_file_or_the_new_one(lab):
         before = saved.read_text()
         # Each attempt is told apart by a route of its own.
         router.cli(f"ip route add 30.0.{attempt}.0/24 via drop")
-        saver = subprocess.Popen([QUIVER, "cli", "-s", router.socket, "save"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        saver = subprocess.Popen([QUIVER, "cli", "-s", router.socket, "save"], **quiet)
         time.sleep(chance.uniform(0, 0.06))
         router.kill()
         saver.wait(timeout=10)
@@ -115,7 +116,8 @@ def twenty_thousand_commands():
         routes.append(f"ip route add 2001:db9:{at:x}::/48 via 2001:db8:{via:x}::2 n{via}")
     for at in range(3000):
         of = at % 300
-        neighbours.append(f"ip neighbor n{of} 10.{of // 256}.{of % 256}.{at // 300 + 2} 02:00:00:00:{at // 256:02x}:{at % 256:02x}")
+        address, mac = f"10.{of // 256}.{of % 256}.{at // 300 + 2}", f"02:00:00:00:{at // 256:02x}:{at % 256:02x}"
+        neighbours.append(f"ip neighbor n{of} {address} {mac}")
     rest = routes + neighbours
     chance.shuffle(rest)
     again = chance.sample(rest, 1500)

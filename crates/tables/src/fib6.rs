@@ -1,26 +1,27 @@
 //! IPv6 longest-prefix match for every length from 0 to 128.
 //!
 //! [`Fib6`] is the control side with its one writer. It knows every prefix with a number that its owner chose (`trie`),
-//! and keeps what workers look up, who hold [`Lookup6`]: a search tree whose nodes are cache lines of four-byte entries (`lookup`, `writer`).
+//! and keeps what workers look up, who hold [`Lookup6`]: a search tree whose nodes are cache lines of four-byte entries
+//! (`lookup`, `writer`).
 //!
 //! An entry is a leaf or leads to a node. A node looks at bits of the address from a *depth* on, in one of these ways:
 //!
-//! - **Few** and **Ranges**: up to eight or sixteen stretches of the next 32 bits, by the last value of each, and what they
-//!   lead to, in one line or two. All are compared at once. What is longer than the node's *granularity* is behind the
-//!   value of a stretch.
+//! - **Few** and **Ranges**: up to eight or sixteen stretches of the next 32 bits, by the last value of each, and what
+//!   they lead to, in one line or two. All are compared at once. What is longer than the node's *granularity* is behind
+//!   the value of a stretch.
 //! - **Sixteen**: an entry for each value of the next 4 bits, where all of them may differ.
 //! - **Many**: an entry for each value of the next 8 bits, in sixteen lines, where so many differ that a step is saved.
 //!
 //! So sparse parts of the address space are passed 32 bits a step and crowded ones are as flat as a table, whatever the
-//! lengths of prefixes; a step touches one or two cache lines. A table of few prefixes begins with such an entry; before it, as long as
-//! they make no more than 64 ranges of /64s, are these, from which most addresses need no step at all (`ranges`). A larger one
-//! has a slot for each /16 of 2000::/3, and a block of slots, one for each /32, for a /16 with a thousand prefixes: from there most
-//! prefixes of the Internet are none, one or two lines away.
+//! lengths of prefixes; a step touches one or two cache lines. A table of few prefixes begins with such an entry;
+//! before it, as long as they make no more than 64 ranges of /64s, are these, from which most addresses need no step at
+//! all (`ranges`). A larger one has a slot for each /16 of 2000::/3, and a block of slots, one for each /32, for a /16
+//! with a thousand prefixes: from there most prefixes of the Internet are none, one or two lines away.
 //!
 //! The default route is a single word, which addresses without a route take: adding ::/0 touches nothing else.
 //!
-//! A change writes new lines and enters them with one store for each entry that leads to something else, so a lookup sees
-//! the old or the new route. Old lines are used again when all workers have moved on.
+//! A change writes new lines and enters them with one store for each entry that leads to something else, so a lookup
+//! sees the old or the new route. Old lines are used again when all workers have moved on.
 
 mod key;
 mod lines;
@@ -53,8 +54,8 @@ pub const MOST_SMALL: usize = 1024;
 /// From so many changes at once on it is worth while to give memory out in order.
 const MANY: usize = 1024;
 
-/// There are no lines left for a prefix. Nothing was changed. Lines that a change gave up come back when all workers have
-/// begun another round.
+/// There are no lines left for a prefix. Nothing was changed. Lines that a change gave up come back when all workers
+/// have begun another round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableFull;
 
@@ -68,8 +69,8 @@ impl std::error::Error for TableFull {}
 /// How much a table may grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Lines of 64 bytes that lookups may have, at most [`Options::MOST_LINES`]. The Internet's table takes about one for
-    /// four routes.
+    /// Lines of 64 bytes that lookups may have, at most [`Options::MOST_LINES`]. The Internet's table takes about one
+    /// for four routes.
     pub lines: u32,
 }
 
@@ -88,11 +89,11 @@ impl Default for Options {
 pub trait Routes<C> {
     /// The leaf that a number stands for, [`Leaf::MISS`] while its prefix is not to be used.
     fn leaf(&self, value: u32) -> Leaf;
-    /// A change of one prefix: from the number that it has to the one that it shall have. The number that it had must mean
-    /// something until the whole change is done.
+    /// A change of one prefix: from the number that it has to the one that it shall have. The number that it had must
+    /// mean something until the whole change is done.
     fn merge(&mut self, key: Key, value: Option<u32>, change: C) -> Option<u32>;
-    /// There was no room for what a merge gave: it is to be undone, and the prefix has the number again that it had before.
-    /// Merges of one prefix are undone last first.
+    /// There was no room for what a merge gave: it is to be undone, and the prefix has the number again that it had
+    /// before. Merges of one prefix are undone last first.
     fn refuse(&mut self, key: Key, before: Option<u32>, after: Option<u32>, change: C);
 }
 
@@ -195,8 +196,8 @@ impl Fib6 {
         done
     }
 
-    /// Gives a table of so many prefixes a large root, if it has none. It does as well without, only slower: when there is
-    /// no room, it is tried again with an eighth more.
+    /// Gives a table of so many prefixes a large root, if it has none. It does as well without, only slower: when there
+    /// is no room, it is tried again with an eighth more.
     fn grow(&mut self, prefixes: usize, leaf: &impl Fn(u32) -> Leaf) -> bool {
         if prefixes <= self.most_small || self.writer.root().is_large() {
             return false;
@@ -214,8 +215,8 @@ impl Fib6 {
     /// Gives memory back that holds nothing any more. For when there is time, and when routes that went will not come
     /// back at once.
     pub fn trim(&mut self, leaf: impl Fn(u32) -> Leaf) {
-        // First of all, so that what is made anew gets the first lines.
-        self.writer.trim();
+        // A small root is then made in the lowest lines.
+        self.writer.tidy();
         if self.writer.root().is_large()
             && self.trie.len() <= self.most_small / 2
             && Root::small().is_ok_and(|root| self.writer.shrink(&self.trie, root, &checked(leaf)).is_ok())
@@ -291,7 +292,8 @@ impl Fib6 {
         if done.is_err() || longer.len() == keys.len() {
             return self.settle(done);
         }
-        // What covers everything comes first and goes last: no address is without a route that has one before and after.
+        // What covers everything comes first and goes last: no address is without a route that has one before and
+        // after.
         let default = self.trie.get(Key::DEFAULT).map_or(Leaf::MISS, leaf);
         if default != Leaf::MISS {
             self.table.set_default(default);
@@ -424,8 +426,8 @@ impl Fib6 {
     }
 }
 
-/// Puts changes in the order of their keys, those of one key in their own. Most differ in the upper half of the address: to
-/// sort these with the places where they were moves a third of the bytes.
+/// Puts changes in the order of their keys, those of one key in their own. Most differ in the upper half of the
+/// address: to sort these with the places where they were moves a third of the bytes.
 pub fn sort<C: Copy>(changes: &mut [(Key, C)]) {
     let upper = |key: Key| (key.address() >> 64) << 64;
     let mut order: Vec<u128> = changes.iter().enumerate().map(|(at, (key, _))| upper(*key) | at as u128).collect();

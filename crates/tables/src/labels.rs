@@ -1,9 +1,10 @@
 //! What MPLS labels lead to (the incoming label map of RFC 3031 3.11): one load each, however many there are.
 //!
-//! A label has 20 bits, and leads elsewhere at the bottom of a stack than above others. So all that there can be is an array
-//! of two million words, sixteen MiB of address space, of which memory is taken where labels are. Labels at the bottom lie side by
-//! side: most routers see no others. Beside its leaf a label has the one that it is changed for, if that is all that is done with
-//! it: so all labels to a neighbour share one forwarding object, which stays near, however many they are.
+//! A label has 20 bits, and leads elsewhere at the bottom of a stack than above others. So all that there can be is an
+//! array of two million words, sixteen MiB of address space, of which memory is taken where labels are. Labels at the
+//! bottom lie side by side: most routers see no others. Beside its leaf a label has the one that it is changed for, if
+//! that is all that is done with it: so all labels to a neighbour share one forwarding object, which stays near,
+//! however many they are.
 
 use crate::bits::Bits;
 use crate::leaf::Leaf;
@@ -99,7 +100,8 @@ impl LabelTable {
         LabelLookup { leaves: self.leaves.clone() }
     }
 
-    /// Has a label lead somewhere else, by [`LabelWay::MISS`] nowhere; gives where it led. Lookups see one or the other.
+    /// Has a label lead somewhere else, by [`LabelWay::MISS`] nowhere; gives where it led. Lookups see one or the
+    /// other.
     pub fn set(&mut self, key: LabelKey, way: LabelWay) -> LabelWay {
         let place = &self.leaves[key.place()];
         let before = LabelWay::of_word(place.load(Ordering::Relaxed));
@@ -189,7 +191,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lookups_find_what_was_set_last(sets in prop::collection::vec((key(), 0..20u32), 0..200), others in any::<u32>()) {
+        fn lookups_find_what_was_set_last(
+            sets in prop::collection::vec((key(), 0..20u32), 0..200),
+            others in any::<u32>(),
+        ) {
             let domain = Domain::new(1);
             let mut reader = domain.register().unwrap();
             let mut table = LabelTable::new().unwrap();

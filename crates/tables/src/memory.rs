@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// What the kernel hands out at a time.
 pub(crate) const SYSTEM_PAGE: usize = 4096;
+/// What it makes one large page of, where it has them.
+const LARGE_PAGE: usize = 2 << 20;
 
 /// Asks for the cache line of a value; never faults and changes nothing.
 #[inline(always)]
@@ -119,16 +121,16 @@ impl<T: Zeroed> Reserved<T> {
         Ok(Reserved { base, length })
     }
 
-    /// Gives the memory behind whole system pages of zeros back; they read as zeros as before.
+    /// Gives the memory behind whole system pages back; they read as zeros from then on.
     ///
     /// # Panics
     /// When the range is not inside the array or not of whole pages of 4096 bytes.
     pub(crate) fn give_back(&self, range: Range<usize>) {
         let (begin, bytes) = (range.start * size_of::<T>(), range.len() * size_of::<T>());
         assert!(range.end <= self.length && begin % SYSTEM_PAGE == 0 && bytes % SYSTEM_PAGE == 0);
-        // SAFETY: inside our own mapping. Who reads there meanwhile finds zeros before and after; values other
-        // than zero, should there be any, would be lost, which no memory safety hangs on. Larger system pages
-        // make the call fail, and then nothing has changed.
+        // SAFETY: inside our own mapping, whose values are integers: a reader finds the old value or zero. Callers
+        // name only what is zero or what no lookup leads to. Larger system pages make the call fail, and then nothing
+        // has changed.
         unsafe { libc::madvise(self.base.as_ptr().byte_add(begin).cast(), bytes, libc::MADV_DONTNEED) };
     }
 
@@ -143,16 +145,23 @@ impl<T: Zeroed> Reserved<T> {
         pages.iter().filter(|page| **page & 1 != 0).count() * SYSTEM_PAGE
     }
 
-    /// Gives back what nobody reads: of each run of units, so many elements each, the system pages that are whole in it.
-    /// Behind the unit `end` nothing was ever written.
-    pub(crate) fn give_units_back(&self, unused: &Bits, unit: usize, end: usize) {
-        let page = SYSTEM_PAGE / size_of::<T>();
+    /// Gives the memory of unused units back, of so many elements each, as far as they fill whole pages. Units from
+    /// `end` on are not used either. [`Pages::Huge`] keeps large pages whole: a hole would have the system split them,
+    /// and lookups pay for that.
+    pub(crate) fn give_units_back(&self, unused: &Bits, unit: usize, end: usize, pages: Pages) {
+        let page = match pages {
+            Pages::Small => SYSTEM_PAGE,
+            Pages::Huge => LARGE_PAGE,
+        };
+        // Large pages begin at multiples of their size in memory, which need not be so in the array.
+        let base = self.base.as_ptr().addr();
         for run in unused.runs(end) {
-            let first = (run.start * unit).next_multiple_of(page);
+            let address = |units: usize| base + units * unit * size_of::<T>();
             let rest = if run.end == end { page - 1 } else { 0 };
-            let behind = (run.end * unit + rest).min(self.length) / page * page;
+            let first = address(run.start).next_multiple_of(page);
+            let behind = (address(run.end) + rest).min(base + self.length * size_of::<T>()) / page * page;
             if first < behind {
-                self.give_back(first..behind);
+                self.give_back((first - base) / size_of::<T>()..(behind - base) / size_of::<T>());
             }
         }
     }
@@ -167,8 +176,8 @@ impl Reserved<AtomicU32> {
         unsafe { libc::madvise(self.base.as_ptr().cast(), self.length * size_of::<AtomicU32>(), advice) };
     }
 
-    /// Has the system put one large page in the place of the small ones of a range, now. Who reads meanwhile waits for the
-    /// copy.
+    /// Has the system put one large page in the place of the small ones of a range, now. Who reads meanwhile waits for
+    /// the copy.
     pub(crate) fn collapse(&self, range: Range<usize>) {
         /// Since Linux 6.1.
         const MADV_COLLAPSE: libc::c_int = 25;
@@ -201,5 +210,42 @@ impl<T: Zeroed> Drop for Reserved<T> {
     fn drop(&mut self) {
         // SAFETY: unmaps exactly what `new` mapped; no reference outlives self.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.length * size_of::<T>()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::atomic::Ordering;
+
+    const UNIT: usize = 256;
+    /// Of 6 MiB: there is a whole large page among them, wherever they begin.
+    const UNITS: usize = (6 << 20) / (UNIT * size_of::<AtomicU32>());
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20))]
+
+        #[test]
+        fn only_what_is_unused_goes_back(used in prop::collection::btree_set(0..UNITS, 0..20), large in any::<bool>()) {
+            let array: Reserved<AtomicU32> = Reserved::new(UNIT * UNITS, Pages::Small).unwrap();
+            array.iter().for_each(|word| word.store(7, Ordering::Relaxed));
+            prop_assert_eq!(array.resident(), 6 << 20);
+            let mut unused = Bits::new(UNITS);
+            (0..UNITS).filter(|unit| !used.contains(unit)).for_each(|unit| unused.insert(unit));
+            let page = if large { LARGE_PAGE } else { SYSTEM_PAGE };
+            array.give_units_back(&unused, UNIT, UNITS, if large { Pages::Huge } else { Pages::Small });
+            // Pages begin at multiples of their size in memory.
+            let base = array.base.as_ptr().addr();
+            let words_of = page / size_of::<AtomicU32>();
+            let outside = (base.next_multiple_of(page) - base) / size_of::<AtomicU32>();
+            let is = |words: &[AtomicU32], value| words.iter().all(|word| word.load(Ordering::Relaxed) == value);
+            prop_assert!(is(&array[..outside], 7));
+            for begin in (outside..array.len()).step_by(words_of) {
+                let end = begin + words_of;
+                let is_kept = end > array.len() || used.range(begin / UNIT..end.div_ceil(UNIT)).next().is_some();
+                prop_assert!(is(&array[begin..end.min(array.len())], if is_kept { 7 } else { 0 }), "{begin}");
+            }
+        }
     }
 }

@@ -164,8 +164,8 @@ impl Fib {
         }
     }
 
-    /// Does a part of [`Fib::repaint_where`], of about `most` prefixes behind another one. Gives behind which to go on, if
-    /// it is not done. The default route is left out.
+    /// Does a part of [`Fib::repaint_where`], of about `most` prefixes behind another one. Gives behind which to go on,
+    /// if it is not done. The default route is left out.
     ///
     /// # Errors
     /// As [`Fib::repaint`].

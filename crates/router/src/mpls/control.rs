@@ -52,7 +52,8 @@ pub enum MplsError {
     #[error("{0} has no such path (`show mpls tunnel' lists them)")]
     NoSuchTunnelPath(String),
     #[error(
-        "a tunnel's path leads to a next hop with labels of the pipe model, as in `via 192.0.2.1 e0 out-labels 17'; what is          inside it may have labels of its own"
+        "a tunnel's path leads to a next hop with labels of the pipe model, as in `via 192.0.2.1 e0 out-labels 17'; what \
+         is inside it may have labels of its own"
     )]
     NotForTunnels,
     #[error("a tunnel would lead into itself: name another interface")]
@@ -210,8 +211,8 @@ impl Router {
     /// Adds paths to where a label leads; with `replace` these become its only ones.
     ///
     /// # Errors
-    /// When a path names an interface that does not exist or makes no sense for a label, or there are too many; then nothing
-    /// has changed.
+    /// When a path names an interface that does not exist or makes no sense for a label, or there are too many; then
+    /// nothing has changed.
     pub fn add_label(
         &mut self,
         table: LabelTableIndex,
@@ -279,7 +280,8 @@ impl Router {
         Ok(())
     }
 
-    /// Carries many changes out in a table that is there, or none of them. Labels that are to be removed may be gone already.
+    /// Carries many changes out in a table that is there, or none of them. Labels that are to be removed may be gone
+    /// already.
     ///
     /// # Errors
     /// As [`Router::add_label`].

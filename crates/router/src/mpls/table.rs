@@ -18,7 +18,8 @@ pub const MAX_TABLES: usize = 256;
 /// The tables by index, as control publishes them; none where there is none.
 pub(crate) type SharedLabels = Arc<Published<Vec<Option<LabelLookup>>>>;
 
-/// Of the entropy label indicator: it and the label behind it are taken off, and what was on top of them is looked up again.
+/// Of the entropy label indicator: it and the label behind it are taken off, and what was on top of them is looked up
+/// again.
 pub(crate) const ENTROPY: Leaf = Leaf::new(kind::LOOKUP, 1 << 16);
 
 /// Who wants a label, and by which paths.

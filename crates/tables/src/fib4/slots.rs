@@ -325,11 +325,15 @@ impl Painter {
     fn trim_pages(&mut self) {
         self.domain.collect();
         let mut free = self.free.lock().expect("no panic under this lock");
-        let mut unused = Bits::new(self.prefixes.len());
+        let count = self.prefixes.len();
+        let mut unused = Bits::new(count);
         free.iter().for_each(|page| unused.insert(page / PAGE_SLOTS));
-        self.slots.second.give_units_back(&unused, PAGE_SLOTS, self.prefixes.len());
-        let used =
-            self.prefixes.len() - (0..self.prefixes.len()).rev().take_while(|page| unused.contains(*page)).count();
+        if self.large {
+            self.slots.second.give_units_back(&unused, PAGE_SLOTS, count, Pages::Huge);
+            return;
+        }
+        self.slots.second.give_units_back(&unused, PAGE_SLOTS, count, Pages::Small);
+        let used = count - (0..count).rev().take_while(|page| unused.contains(*page)).count();
         self.prefixes.truncate(used);
         self.prefixes.shrink_to_fit();
         free.retain(|page| page / PAGE_SLOTS < used);

@@ -246,7 +246,10 @@ fn number() -> impl Strategy<Value = Leaf> {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (key(), number()).prop_map(|(key, leaf)| Step::Insert(key, leaf)),
-        2 => (prop::collection::vec((key(), prop::option::of(number())), 0..40), prop::collection::vec(any::<usize>(), 0..10))
+        2 => (
+            prop::collection::vec((key(), prop::option::of(number())), 0..40),
+            prop::collection::vec(any::<usize>(), 0..10),
+        )
             .prop_map(|(keys, existing)| Step::Change(keys, existing)),
         1 => key().prop_map(Step::Remove),
         4 => any::<usize>().prop_map(Step::RemoveExisting),
@@ -363,8 +366,11 @@ proptest! {
             let handle = bench.fib.handle();
             let round = bench.reader.round();
             for address in edges {
-                let around = routes.iter().filter(|(key, number)| key.contains(address) && stands_for[*number as usize] != Leaf::MISS);
-                let expected = around.max_by_key(|(key, _)| key.length()).map_or(Leaf::MISS, |(_, number)| stands_for[*number as usize]);
+                let meant = |number: u32| stands_for[number as usize];
+                let around =
+                    routes.iter().filter(|(key, number)| key.contains(address) && meant(*number) != Leaf::MISS);
+                let longest = around.max_by_key(|(key, _)| key.length());
+                let expected = longest.map_or(Leaf::MISS, |(_, number)| meant(*number));
                 prop_assert_eq!(handle.lookup(&round, address), expected, "{:#x}", address);
             }
         }

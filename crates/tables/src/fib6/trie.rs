@@ -1,8 +1,8 @@
 //! Every prefix with a number: what the writer of a table knows.
 //!
-//! A binary tree in which nodes with one way on are left out (Morrison, "PATRICIA", JACM 15(4), 1968): two nodes a prefix
-//! at most, 32 bytes each, in one array. Whoever looks for what covers a prefix, or for what lies under it, meets it on
-//! one walk; under a node everything is in the order of addresses.
+//! A binary tree in which nodes with one way on are left out (Morrison, "PATRICIA", JACM 15(4), 1968): two nodes a
+//! prefix at most, 32 bytes each, in one array. Whoever looks for what covers a prefix, or for what lies under it,
+//! meets it on one walk; under a node everything is in the order of addresses.
 
 use super::Key;
 use super::lines::{PART_LENGTH, PARTS, Root};
@@ -256,8 +256,8 @@ impl Trie {
         true
     }
 
-    /// Puts the nodes side by side in the order of addresses, when most places are nobody's: what is added next gets places in
-    /// its order, and not in that in which others left.
+    /// Puts the nodes side by side in the order of addresses, when most places are nobody's: what is added next gets
+    /// places in its order, and not in that in which others left.
     pub fn tidy(&mut self) {
         if self.free.len() <= self.nodes.len() / 2 {
             return;

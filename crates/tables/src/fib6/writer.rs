@@ -1,7 +1,8 @@
 //! The writer of lines: what lookups find is made here from the tree of prefixes.
 //!
-//! A change is prepared whole, in lines that no lookup meets, and then entered by one store for each entry that leads to
-//! something else now. Lines that nothing leads to any more are used again when every worker has begun another round.
+//! A change is prepared whole, in lines that no lookup meets, and then entered by one store for each entry that leads
+//! to something else now. Lines that nothing leads to any more are used again when every worker has begun another
+//! round.
 
 use super::lines::{
     BLOCK_SLOTS, HALF, Kind, LINE, MISS, MOST_LINES, NIBBLES, NODE, Node, PART_LENGTH, PARTS, Root, key_at,
@@ -13,6 +14,7 @@ use super::stretches::{Leaves, RANGES, Run, To, showing, stretches};
 use super::trie::{NodeRef, Trie};
 use super::{Key, TableFull};
 use crate::bits::Bits;
+use crate::memory::Pages;
 use rcu::Domain;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -188,13 +190,13 @@ impl Writer {
 
     /// Gives lines out again in their order, and not in that in which they came back.
     pub fn tidy(&mut self) {
+        self.domain.collect();
         let mut free = self.free.lock().expect("no panic under this lock");
         free.0.iter_mut().for_each(|lines| lines.sort_unstable_by(|one, other| other.cmp(one)));
     }
 
     /// Gives the memory of lines back that nobody uses. They are filled before they are used again.
     pub fn trim(&mut self) {
-        self.domain.collect();
         self.tidy();
         let mut free = self.free.lock().expect("no panic under this lock");
         let mut unused = Bits::new(self.fresh as usize);
@@ -202,7 +204,12 @@ impl Writer {
             let lines = free.of(kind).iter().flat_map(|line| *line..*line + kind.lines() as u32);
             lines.for_each(|line| unused.insert(line as usize));
         }
-        self.table.lines.words().give_units_back(&unused, LINE, self.fresh as usize);
+        let words = self.table.lines.words();
+        if self.root.is_large() {
+            words.give_units_back(&unused, LINE, self.fresh as usize, Pages::Huge);
+            return;
+        }
+        words.give_units_back(&unused, LINE, self.fresh as usize, Pages::Small);
         self.fresh -= (0..self.fresh).rev().take_while(|line| unused.contains(*line as usize)).count() as u32;
         for lines in &mut free.0 {
             lines.retain(|line| *line < self.fresh);
@@ -395,8 +402,8 @@ impl Writer {
             self.draft.gone.push((node.line, node.kind));
             return Ok(after);
         }
-        // Only what lies in the change's own part is read off the tree again. As long as there is room, the others stay what
-        // they are, however much is under them.
+        // Only what lies in the change's own part is read off the tree again. As long as there is room, the others stay
+        // what they are, however much is under them.
         let span = Key::new(key.address(), key.length().min(granularity));
         let around = showing(trie, span, leaves);
         let inside = match trie.under(span) {
@@ -582,8 +589,8 @@ impl Writer {
     }
 }
 
-/// Whether everything behind an entry has the leaf already that a changed prefix in it has now, or that is around it: then
-/// nothing changes there, and what else lies in the prefix need not be looked at, however much that is.
+/// Whether everything behind an entry has the leaf already that a changed prefix in it has now, or that is around it:
+/// then nothing changes there, and what else lies in the prefix need not be looked at, however much that is.
 fn shows(trie: &Trie, entry: u32, key: Key, leaves: &impl Leaves) -> bool {
     Node::of(entry).is_none() && entry == showing(trie, key, leaves)
 }
@@ -614,8 +621,8 @@ impl Part {
     }
 }
 
-/// The parts of a line of ranges, each with its last address, after a change of some addresses; and the entries that nothing
-/// leads to any more.
+/// The parts of a line of ranges, each with its last address, after a change of some addresses; and the entries that
+/// nothing leads to any more.
 #[derive(Default)]
 struct Parts {
     parts: Vec<(u128, Part)>,
