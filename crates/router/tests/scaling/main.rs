@@ -106,25 +106,30 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Processor time and memory of the commands.
-    fn cost(&self, work: usize) -> (Duration, u64) {
+    /// Processor time of the commands, of so many at once, and memory of all.
+    fn cost(&self, work: usize) -> (Vec<Duration>, u64) {
         let mut bench = Bench::new(&(self.before)(work));
         let measured = (self.measured)(work);
         let memory = resident();
-        let mut time = Duration::ZERO;
-        for chunk in measured.chunks(64) {
+        let times = measured.chunks(64).map(|chunk| {
             let begin = cpu_time();
             chunk.iter().for_each(|line| bench.give(line));
-            time += cpu_time() - begin;
+            let time = cpu_time() - begin;
             bench.settle();
-        }
-        (time, resident().saturating_sub(memory))
+            time
+        });
+        (times.collect(), resident().saturating_sub(memory))
     }
 
+    /// The least of several trials, of each piece: much work takes so long that somebody else runs in between always,
+    /// and what was in caches is then gone.
     fn best(&self, work: usize) -> (Duration, u64) {
-        let costs: Vec<_> = (0..TRIALS).map(|_| self.cost(work)).collect();
-        let time = costs.iter().map(|cost| cost.0).min().unwrap();
-        (time, costs.iter().map(|cost| cost.1).min().unwrap())
+        let (mut times, mut memory) = self.cost(work);
+        for (others, other) in (1..TRIALS).map(|_| self.cost(work)) {
+            times.iter_mut().zip(others).for_each(|(time, other)| *time = other.min(*time));
+            memory = memory.min(other);
+        }
+        (times.into_iter().sum(), memory)
     }
 
     fn check(&self) {
