@@ -175,6 +175,7 @@ pub fn grammar() -> CommandSet<Router> {
 }
 
 fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), String> {
+    tables::keep_heap_small();
     let started = Instant::now();
     let (stop, stopped) = bounded(1);
     signals::listen(stop.clone()).map_err(|error| format!("signals: {error}"))?;

@@ -50,6 +50,17 @@ pub fn give_heap_back() {
     }
 }
 
+/// Has the C library, where it can, keep little heap memory that is free: a megabyte at the top of each arena. What is
+/// larger is mapped by itself. By default both limits grow with what is freed (mallopt(3), M_MMAP_THRESHOLD), and the
+/// top of a thread's arena, up to 64 MiB, is out of the reach of [`give_heap_back`]. For the start of a process.
+pub fn keep_heap_small() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    for limit in [libc::M_TRIM_THRESHOLD, libc::M_MMAP_THRESHOLD] {
+        // SAFETY: it changes where memory comes from later, and nothing that is there.
+        unsafe { libc::mallopt(limit, 1 << 20) };
+    }
+}
+
 /// What the memory behind a [`Reserved`] array is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pages {
