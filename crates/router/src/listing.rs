@@ -6,6 +6,8 @@
 
 use crate::Router;
 use crossbeam_channel::bounded;
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
 use std::sync::Arc;
 
 /// Entries of a page: some hundred kilobytes when each has a next hop of its own, collected in a millisecond or two.
@@ -25,16 +27,97 @@ impl Listings {
         Listings(Some(Arc::new(ask)))
     }
 
-    pub(crate) fn are_paged(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// Has the router looked at, and waits for what comes of it; `None` when there is no router any more.
-    pub(crate) fn look<T: Send + 'static>(&self, look: impl FnOnce(&Router) -> T + Send + 'static) -> Option<T> {
+    fn look<T: Send + 'static>(&self, look: impl FnOnce(&Router) -> T + Send + 'static) -> Option<T> {
         let ask = self.0.as_ref()?;
         let (answer, answered) = bounded(1);
         // Who asked may have gone meanwhile.
         let asked = ask(Box::new(move |router: &Router| drop(answer.send(look(router)))));
         asked.then(|| answered.recv().ok()).flatten()
+    }
+}
+
+/// Where a listing goes on. It holds no position but a key, so what comes and goes between two pages does no harm.
+pub(crate) trait Pages: Send + 'static {
+    type Entry: Send + 'static;
+
+    /// The next entries, about [`PAGE`] of them, or fewer or none of a part that had few; `None` behind the last, and
+    /// when what they are of is gone meanwhile.
+    fn next(&mut self, router: &Router) -> Option<Vec<Self::Entry>>;
+}
+
+/// The entries of a listing: all of them, or page by page.
+pub(crate) enum Listing<P: Pages> {
+    Whole(Vec<P::Entry>),
+    Paged(Listings, Box<dyn Fn() -> P + Send>),
+}
+
+impl<P: Pages> Listing<P> {
+    /// A listing that begins with `begin`: in pages, when there is a way to ask for them.
+    pub fn new(router: &Router, begin: impl Fn() -> P + Send + 'static) -> Listing<P> {
+        if router.listings.0.is_some() {
+            return Listing::Paged(router.listings.clone(), Box::new(begin));
+        }
+        let (mut pages, mut all) = (begin(), Vec::new());
+        while let Some(page) = pages.next(router) {
+            all.extend(page);
+        }
+        Listing::Whole(all)
+    }
+
+    /// Hands out one entry after the other.
+    ///
+    /// # Errors
+    /// The first of `each`.
+    pub fn try_each<E>(&self, mut each: impl FnMut(&P::Entry) -> Result<(), E>) -> Result<(), E> {
+        let (listings, begin) = match self {
+            Listing::Whole(all) => return all.iter().try_for_each(each),
+            Listing::Paged(listings, begin) => (listings, begin),
+        };
+        let next = |mut pages: P| {
+            listings.look(move |router: &Router| {
+                let page = pages.next(router)?;
+                Some((pages, page))
+            })
+        };
+        let mut turn = next(begin()).flatten();
+        while let Some((pages, page)) = turn {
+            page.iter().try_for_each(&mut each)?;
+            turn = next(pages).flatten();
+        }
+        Ok(())
+    }
+}
+
+/// What is there when a listing begins, by keys of a few bytes; what is shown of each is found out page by page.
+pub(crate) struct Keys<K, T> {
+    keys: Arc<[K]>,
+    next: usize,
+    show: fn(&Router, K) -> Option<T>,
+}
+
+impl<K: Copy + Send + Sync + 'static, T: Send + 'static> Listing<Keys<K, T>> {
+    /// A listing of what some keys are of; `show` says nothing of what is gone meanwhile.
+    pub fn of_keys(router: &Router, keys: Vec<K>, show: fn(&Router, K) -> Option<T>) -> Listing<Keys<K, T>> {
+        let keys: Arc<[K]> = keys.into();
+        Listing::new(router, move || Keys { keys: keys.clone(), next: 0, show })
+    }
+}
+
+impl<K: Copy + Send + Sync + 'static, T: Send + 'static> Pages for Keys<K, T> {
+    type Entry = T;
+
+    fn next(&mut self, router: &Router) -> Option<Vec<T>> {
+        let page: Vec<K> = self.keys.iter().skip(self.next).take(PAGE).copied().collect();
+        self.next += page.len();
+        (!page.is_empty()).then(|| page.into_iter().filter_map(|key| (self.show)(router, key)).collect())
+    }
+}
+
+impl<P: Pages<Entry: Serialize>> Serialize for Listing<P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut entries = serializer.serialize_seq(None)?;
+        self.try_each(|entry| entries.serialize_element(entry))?;
+        entries.end()
     }
 }

@@ -1,7 +1,9 @@
 //! Commands on the configuration as a whole.
 
+use super::collect::Collecting;
 use super::plan::Difference;
 use crate::Router;
+use crate::listing::Listing;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
 use serde::Serialize;
 use std::fmt;
@@ -20,11 +22,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
         "show running-config",
         "What operators stated, as the commands that state it again.",
-        |router: &mut Router, _: &Args| {
-            let statements = router.collect_config();
-            let commands = router.aside(|| statements.into_iter().map(|statement| statement.line).collect());
-            reply(ShowConfig { commands })
-        },
+        |router: &mut Router, _: &Args| reply(ShowConfig { commands: Listing::new(router, Collecting::default) }),
     ));
     set.add(Command::new(
         "save [force] [<file:path>]",
@@ -72,12 +70,12 @@ fn load(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
 
 #[derive(Serialize)]
 struct ShowConfig {
-    commands: Vec<String>,
+    commands: Listing<Collecting>,
 }
 
 impl fmt::Display for ShowConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.commands.iter().try_for_each(|command| writeln!(f, "{command}"))
+        self.commands.try_each(|command| writeln!(f, "{command}"))
     }
 }
 

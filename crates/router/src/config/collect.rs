@@ -1,91 +1,141 @@
 //! What operators stated, collected a part at a time: of many routes, or of many interfaces, somebody else is answered in
 //! between. One line a capability.
 
-use super::Statement;
-use crate::ip::config::RouteStatements;
+use super::{Statement, Statements};
+use crate::listing::{PAGE, Pages};
 use crate::{
     Router, arp, dhcp, handoff, icmp, interface, ip, logging, mld, mpls, nd, neighbour, packet_generator, punt,
     reassembly, router_advertisement, span,
 };
 
-/// Says what was stated of a capability.
-type Capability = fn(&Router, &mut Vec<Statement>);
+/// How the statements of a capability begin.
+enum Capability {
+    /// Few: all at once.
+    Few(fn(&Router, &mut Vec<Statement>)),
+    /// As many as there are routes, neighbours or interfaces: some at a time.
+    Many(fn() -> Box<dyn Statements>),
+}
+use Capability::{Few, Many};
 
 /// In an order in which it can be stated again.
-const BEFORE_ROUTES: [Capability; 14] = [
-    logging::config::statements,
-    nd::config::statements,
-    ip::vrf::statements,
-    mpls::config::tables,
-    crate::memif::config::statements,
-    interface::config::statements,
-    span::config::statements,
-    handoff::config::statements,
-    router_advertisement::config::statements,
-    mld::config::statements,
+const CAPABILITIES: [Capability; 23] = [
+    Few(logging::config::statements),
+    Few(nd::config::statements),
+    Few(ip::vrf::statements),
+    Few(mpls::config::tables),
+    Few(crate::memif::config::statements),
+    Many(interface::config::statements),
+    Few(span::config::statements),
+    Few(handoff::config::statements),
+    Few(router_advertisement::config::statements),
+    Few(mld::config::statements),
     // Neighbours may be on their links by it only.
-    nd::config::proxied,
-    neighbour::config::statements,
-    arp::config::statements,
-    ip::config::statements,
+    Few(nd::config::proxied),
+    Few(neighbour::config::limits),
+    Many(neighbour::config::statements),
+    Few(arp::config::statements),
+    Few(ip::config::statements),
+    Many(ip::config::routes),
+    Many(mpls::config::statements),
+    Few(ip::vrf::limits),
+    Few(punt::config::statements),
+    Few(icmp::config::statements),
+    Few(reassembly::config::statements),
+    Few(dhcp::config::statements),
+    Few(packet_generator::config::statements),
 ];
-const BEHIND_ROUTES: [Capability; 7] = [
-    mpls::config::statements,
-    ip::vrf::limits,
-    punt::config::statements,
-    icmp::config::statements,
-    reassembly::config::statements,
-    dhcp::config::statements,
-    packet_generator::config::statements,
-];
+
+/// Parts of a page at most.
+const PARTS: usize = 16;
 
 /// A configuration that is being collected.
 #[derive(Default)]
 pub(super) struct Collecting {
-    statements: Vec<Statement>,
     /// Capabilities that were asked.
     asked: usize,
-    routes: RouteStatements,
+    /// The last of them, which may have more to say.
+    more: Option<Box<dyn Statements>>,
 }
 
 impl Collecting {
     /// Collects the next part; says whether there may be more.
-    pub fn go_on(&mut self, router: &Router) -> bool {
-        let (before, behind) = (BEFORE_ROUTES.get(self.asked), self.asked.checked_sub(BEFORE_ROUTES.len()));
-        match (before, behind.and_then(|at| BEHIND_ROUTES.get(at))) {
-            (None, None) => return false,
-            (None, Some(_)) if self.routes.go_on(router, &mut self.statements) => return true,
-            (Some(capability), _) | (None, Some(capability)) => capability(router, &mut self.statements),
+    pub fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool {
+        if let Some(more) = &mut self.more {
+            if !more.go_on(router, into) {
+                self.more = None;
+            }
+            return true;
+        }
+        match CAPABILITIES.get(self.asked) {
+            None => return false,
+            Some(Few(state)) => state(router, into),
+            Some(Many(begin)) => self.more = Some(begin()),
         }
         self.asked += 1;
         true
     }
 }
 
+/// The same as lines, page by page.
+impl Pages for Collecting {
+    type Entry = String;
+
+    fn next(&mut self, router: &Router) -> Option<Vec<String>> {
+        let mut page = Vec::new();
+        // Of many routes none may be an operator's.
+        for _ in 0..PARTS {
+            if page.len() >= PAGE {
+                break;
+            }
+            if !self.go_on(router, &mut page) {
+                (!page.is_empty()).then_some(())?;
+                break;
+            }
+        }
+        let lines = page.into_iter().map(|statement| statement.line).collect();
+        Some(lines)
+    }
+}
+
 impl Router {
     /// What operators stated, in an order in which it can be stated again.
     pub fn running_config(&self) -> Vec<Statement> {
-        let mut collecting = Collecting::default();
-        while collecting.go_on(self) {}
-        collecting.statements
+        let (mut collecting, mut statements) = (Collecting::default(), Vec::new());
+        while collecting.go_on(self, &mut statements) {}
+        statements
     }
 
     /// The same, in pieces.
     pub(super) fn collect_config(&mut self) -> Vec<Statement> {
-        let mut collecting = Collecting::default();
-        while collecting.go_on(self) {
+        let (mut collecting, mut statements) = (Collecting::default(), Vec::new());
+        while collecting.go_on(self, &mut statements) {
             self.breathe();
         }
-        collecting.statements
+        statements
+    }
+
+    /// Only the lines, in pieces: text of at most so many bytes, or how long it would be.
+    pub(super) fn collect_lines(&mut self, most: u64) -> Result<Vec<String>, u64> {
+        let (mut collecting, mut part, mut lines, mut length) = (Collecting::default(), Vec::new(), Vec::new(), 0);
+        while collecting.go_on(self, &mut part) {
+            length += part.iter().map(|statement| statement.line.len() as u64 + 1).sum::<u64>();
+            let added = part.drain(..).map(|statement| statement.line);
+            match length > most {
+                true => lines.clear(),
+                false => lines.extend(added),
+            }
+            self.breathe();
+        }
+        if length > most { Err(length) } else { Ok(lines) }
     }
 
     /// What is stated in a plan, in pieces; the plan is no longer needed.
     pub(super) fn collect_plan(&mut self, plan: Router) -> Vec<Statement> {
-        let mut collecting = Collecting::default();
-        while collecting.go_on(&plan) {
+        let (mut collecting, mut statements) = (Collecting::default(), Vec::new());
+        while collecting.go_on(&plan, &mut statements) {
             self.breathe();
         }
         self.aside(move || drop(plan));
-        collecting.statements
+        statements
     }
 }

@@ -310,20 +310,16 @@ impl Router {
             let name = file.display().to_string();
             return Err(ConfigError::WouldLose { count: self.config.failed_at_start, file: name });
         }
-        let statements = self.collect_config();
-        let length: u64 = statements.iter().map(|statement| statement.line.len() as u64 + 1).sum();
-        if length + HEADING > MAX_FILE {
-            return Err(ConfigError::TooLong { length });
-        }
+        let lines = self.collect_lines(MAX_FILE - HEADING).map_err(|length| ConfigError::TooLong { length })?;
         // The program's own configuration names that file, not a command.
         let files = if is_startup { Files::anywhere() } else { self.files.clone() };
-        let count = statements.len();
+        let count = lines.len();
         let path = &file;
         // A disk may take its time, too.
         self.aside(move || {
             files.replace(path, |out| {
                 writeln!(out, "# Configuration of quiver v{}, as `save' wrote it.", crate::inspect::VERSION)?;
-                statements.iter().try_for_each(|statement| writeln!(out, "{}", statement.line))
+                lines.iter().try_for_each(|line| writeln!(out, "{line}"))
             })
         })?;
         log::info!("configuration saved to {}: {count} commands", file.display());

@@ -18,6 +18,8 @@ mod plan;
 pub use control::ConfigError;
 pub(crate) use control::may_reach;
 
+use crate::Router;
+
 /// One thing that an operator stated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
@@ -56,4 +58,10 @@ impl Statement {
         self.needs.push(undo.into());
         self
     }
+}
+
+/// The statements of a capability that may be many, some at a time. Between two times others may change the router.
+pub(crate) trait Statements: Send {
+    /// States some more, about [`crate::listing::PAGE`]; says whether there may be more still.
+    fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool;
 }

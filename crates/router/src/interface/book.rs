@@ -25,8 +25,8 @@ pub(crate) struct FactsBook {
     speakers: [BTreeSet<(bool, InterfaceIndex)>; Family::ALL.len()],
     /// Each interface's networks, with their tables.
     networks: HashMap<InterfaceIndex, Vec<(TableIndex, Prefix)>>,
-    /// All of them by their first address, with the last one. Those of a table have nothing in common.
-    by_first: BTreeMap<(TableIndex, IpAddr), IpAddr>,
+    /// All of them by their first address, with the last one, and whose they are. Those of a table have nothing in common.
+    by_first: BTreeMap<(TableIndex, IpAddr), (IpAddr, InterfaceIndex)>,
     /// The IPv4 ones' broadcast addresses, in order.
     broadcasts: Vec<(TableIndex, Ipv4Addr)>,
     /// The IPv4 tables of interfaces, up to the last that has another than the default one.
@@ -122,7 +122,10 @@ impl FactsBook {
             _ => None,
         };
         for (table, network) in self.networks.remove(&index).unwrap_or_default() {
-            self.by_first.remove(&(table, network.first()));
+            let key = (table, network.first());
+            if self.by_first.get(&key).is_some_and(|(_, owner)| *owner == index) {
+                self.by_first.remove(&key);
+            }
             let at = broadcast(network).and_then(|last| self.broadcasts.binary_search(&(table, last)).ok());
             at.map(|at| self.broadcasts.remove(at));
         }
@@ -143,7 +146,7 @@ impl FactsBook {
             return;
         }
         for (table, network) in networks.iter().copied() {
-            self.by_first.insert((table, network.first()), network.last());
+            self.by_first.insert((table, network.first()), (network.last(), index));
             if let Some(last) = broadcast(network) {
                 let at = self.broadcasts.binary_search(&(table, last)).unwrap_or_else(|at| at);
                 self.broadcasts.insert(at, (table, last));
@@ -173,10 +176,20 @@ impl FactsBook {
 
     /// Whether a network has addresses in common with one of a table.
     pub fn meets_network(&self, table: TableIndex, network: Prefix) -> bool {
-        let below = self.by_first.range(..=(table, network.last())).next_back();
+        self.last_before(table, network.last()).is_some_and(|(last, _)| last >= network.first())
+    }
+
+    /// Whoever may have an address in a network around an address of a table; all who have are among them. Networks of
+    /// link-local addresses, which are everywhere, do not count.
+    pub fn may_be_around(&self, table: TableIndex, address: IpAddr) -> impl Iterator<Item = InterfaceIndex> {
+        let owner = self.last_before(table, address).filter(|(last, _)| *last >= address).map(|(_, owner)| owner);
+        owner.into_iter().chain(self.touched.iter().copied())
+    }
+
+    /// The last network of a table that begins at an address or before.
+    fn last_before(&self, table: TableIndex, address: IpAddr) -> Option<(IpAddr, InterfaceIndex)> {
+        let ((of, first), found) = self.by_first.range(..=(table, address)).next_back()?;
         // Every IPv4 address is below every one of IPv6.
-        below.is_some_and(|((of, first), last)| {
-            (*of, Family::of(*first)) == (table, network.family()) && *last >= network.first()
-        })
+        ((*of, Family::of(*first)) == (table, Family::of(address))).then_some(*found)
     }
 }

@@ -3,6 +3,7 @@
 use super::{Creation, Interface, LoopbackOptions};
 use crate::Router;
 use crate::inspect::of_interfaces;
+use crate::listing::{Keys, Listing};
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use drivers::af_packet::{self, AfPacketOptions};
@@ -43,7 +44,10 @@ pub fn register(set: &mut CommandSet<Router>) {
             "clear interfaces [<interface:interface>]",
             "Make the counters of all interfaces, or of one, read zero.",
             |router: &mut Router, args: &Args| {
-                let chosen: Vec<InterfaceIndex> = chosen(router, args)?.map(|interface| interface.index).collect();
+                let chosen: Vec<InterfaceIndex> = match args.optional_text("interface") {
+                    Some(name) => vec![router.interfaces.find(name)?],
+                    None => router.interfaces.iter().map(|interface| interface.index).collect(),
+                };
                 chosen.into_iter().for_each(|index| router.clear_interface_counters(index));
                 reply(Done)
             },
@@ -345,15 +349,24 @@ fn find(router: &Router, args: &Args) -> Result<InterfaceIndex, CommandError> {
     Ok(router.interfaces.find(args.text("interface")?)?)
 }
 
-/// The interfaces that a `show` is about.
-fn chosen<'a>(router: &'a Router, args: &Args) -> Result<Box<dyn Iterator<Item = &'a Interface> + 'a>, CommandError> {
-    let Some(name) = args.optional_text("interface") else {
-        let mut all: Vec<&Interface> = router.interfaces.iter().collect();
-        all.sort_by(|a, b| a.name.cmp(&b.name));
-        return Ok(Box::new(all.into_iter()));
+/// Interfaces, page by page.
+type Shown<T> = Listing<Keys<InterfaceIndex, T>>;
+
+/// The interface that a command names, or all by name.
+fn listed<T: Send + 'static>(
+    router: &Router,
+    args: &Args,
+    show: fn(&Router, InterfaceIndex) -> Option<T>,
+) -> Result<Shown<T>, CommandError> {
+    let keys = match args.optional_text("interface") {
+        Some(name) => vec![router.interfaces.find(name)?],
+        None => {
+            let mut all: Vec<&Interface> = router.interfaces.iter().collect();
+            all.sort_by(|a, b| a.name.cmp(&b.name));
+            all.into_iter().map(|interface| interface.index).collect()
+        }
     };
-    let index = router.interfaces.find(name)?;
-    Ok(Box::new(std::iter::once(router.interfaces.get(index)?)))
+    Ok(Listing::of_keys(router, keys, show))
 }
 
 /// Makes an interface, named as its kind is when it was given no name, and tells the name.
@@ -460,36 +473,42 @@ fn show_interface(router: &mut Router, args: &Args) -> Answer {
         _ => {}
     }
     router.check_links();
-    let interfaces = chosen(router, args)?.map(|interface| {
-        let at = interface.index.0 as usize;
-        let counters = &router.counters;
-        ShownInterface {
-            name: interface.name.clone(),
-            index: interface.index.0,
-            state: if interface.admin_up { "up" } else { "down" },
-            link: if router.interfaces.link_up(interface) { "up" } else { "down" },
-            tag: interface.tag.clone(),
-            mtu: interface.mtu,
-            ip4_mtu: interface.mtus.ip4,
-            ip6_mtu: interface.mtus.ip6,
-            mpls_mtu: interface.mtus.mpls,
-            counters: Counters {
-                rx_packets: counters.rx.sum(at, 0),
-                rx_bytes: counters.rx.sum(at, 1),
-                tx_packets: counters.tx.sum(at, 0),
-                tx_bytes: counters.tx.sum(at, 1),
-                drops: router.graph.counters().drops.sum(at, 0),
-                punt: counters.punts.sum(at, 0),
-                ip4: counters.ip4.sum(at, 0),
-                ip6: counters.ip6.sum(at, 0),
-            },
-        }
-    });
-    reply(ShowInterface { interfaces: interfaces.collect() })
+    reply(ShowInterface { interfaces: listed(router, args, shown_interface)? })
+}
+
+fn shown_interface(router: &Router, index: InterfaceIndex) -> Option<ShownInterface> {
+    let (interface, at) = (router.interfaces.get(index).ok()?, index.0 as usize);
+    let counters = &router.counters;
+    Some(ShownInterface {
+        name: interface.name.clone(),
+        index: interface.index.0,
+        state: if interface.admin_up { "up" } else { "down" },
+        link: if router.interfaces.link_up(interface) { "up" } else { "down" },
+        tag: interface.tag.clone(),
+        mtu: interface.mtu,
+        ip4_mtu: interface.mtus.ip4,
+        ip6_mtu: interface.mtus.ip6,
+        mpls_mtu: interface.mtus.mpls,
+        counters: Counters {
+            rx_packets: counters.rx.sum(at, 0),
+            rx_bytes: counters.rx.sum(at, 1),
+            tx_packets: counters.tx.sum(at, 0),
+            tx_bytes: counters.tx.sum(at, 1),
+            drops: router.graph.counters().drops.sum(at, 0),
+            punt: counters.punts.sum(at, 0),
+            ip4: counters.ip4.sum(at, 0),
+            ip6: counters.ip6.sum(at, 0),
+        },
+    })
 }
 
 fn show_address(router: &mut Router, args: &Args) -> Answer {
-    let interfaces = chosen(router, args)?.map(|interface| ShownAddress {
+    reply(ShowAddress { interfaces: listed(router, args, shown_address)? })
+}
+
+fn shown_address(router: &Router, index: InterfaceIndex) -> Option<ShownAddress> {
+    let interface = router.interfaces.get(index).ok()?;
+    Some(ShownAddress {
         name: interface.name.clone(),
         state: if interface.admin_up { "up" } else { "dn" },
         unnumbered: interface.lender.and_then(|lender| Some(router.interfaces.get(lender).ok()?.name.clone())),
@@ -500,8 +519,7 @@ fn show_address(router: &mut Router, args: &Args) -> Answer {
         link_local: interface.ip6.link_local.map(|address| address.to_string()),
         table6: router.ip.id_of(interface.ip6.table),
         fib6: interface.ip6.table.0,
-    });
-    reply(ShowAddress { interfaces: interfaces.collect() })
+    })
 }
 
 #[derive(Serialize)]
@@ -534,7 +552,7 @@ struct ShownInterface {
 
 #[derive(Serialize)]
 struct ShowInterface {
-    interfaces: Vec<ShownInterface>,
+    interfaces: Shown<ShownInterface>,
 }
 
 impl fmt::Display for ShowInterface {
@@ -543,7 +561,7 @@ impl fmt::Display for ShowInterface {
         let (name, counter, count) = (centred("Name", 32), centred("Counter", 16), centred("Count", 16));
         let (index, state, mtu) = (centred("Idx", 5), centred("State", 10), "MTU (L3/IP4/IP6/MPLS)");
         writeln!(f, "{name}{index}{state}{mtu}{counter}{count}")?;
-        for interface in &self.interfaces {
+        self.interfaces.try_each(|interface| {
             let counters = &interface.counters;
             let counts = [
                 ("rx packets", counters.rx_packets),
@@ -576,8 +594,8 @@ impl fmt::Display for ShowInterface {
             if let Some(tag) = &interface.tag {
                 writeln!(f, "  tag {tag}")?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -601,12 +619,12 @@ struct ShownAddress {
 
 #[derive(Serialize)]
 struct ShowAddress {
-    interfaces: Vec<ShownAddress>,
+    interfaces: Shown<ShownAddress>,
 }
 
 impl fmt::Display for ShowAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for interface in &self.interfaces {
+        self.interfaces.try_each(|interface| {
             writeln!(f, "{} ({}):", interface.name, interface.state)?;
             if let Some(lender) = &interface.unnumbered {
                 writeln!(f, "  unnumbered, use {lender}")?;
@@ -623,7 +641,7 @@ impl fmt::Display for ShowAddress {
                     fib => writeln!(f, "  L3 {address} ip6 table-id {} fib-idx {fib}", interface.table6)?,
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }

@@ -2,9 +2,11 @@
 
 use super::Interface;
 use crate::Router;
-use crate::config::Statement;
+use crate::config::{Statement, Statements};
 use crate::ip::control::{Ip, TableIndex};
 use crate::ip::vrf;
+use crate::listing::PAGE;
+use graph::InterfaceIndex;
 use wire::{Family, Prefix};
 
 /// The command that removes an interface: what other statements name it by.
@@ -17,23 +19,76 @@ pub(crate) fn address_removal(name: &str, prefix: impl Into<Prefix>) -> String {
     format!("set interface ip address del {name} {}", prefix.into())
 }
 
-/// One interface after the other, each with its settings and its sub-interfaces, in the order of
-/// their indices.
-pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    // Tunnels lead by others.
-    let all = || router.interfaces.iter().filter(|interface| interface.sub.is_none());
-    let is_tunnel = |interface: &&Interface| router.ip.tunnels.contains_key(&interface.index);
-    let devices = all().filter(|interface| !is_tunnel(interface));
-    for parent in devices.chain(all().filter(is_tunnel)) {
-        if is_tunnel(&parent) {
-            crate::mpls::config::tunnel(router, parent, into);
+/// One interface after the other, each with its settings and its sub-interfaces, in the order of their indices. Tunnels
+/// come behind all others, as they lead by them; then who borrows addresses, when all lenders are there.
+pub(crate) fn statements() -> Box<dyn Statements> {
+    Box::new(InterfaceStatements { turn: Turn::Devices, last: None, parent: None })
+}
+
+struct InterfaceStatements {
+    turn: Turn,
+    /// Behind which to go on.
+    last: Option<InterfaceIndex>,
+    /// Whose sub-interfaces come now, and behind which of them. They come after it, though an index that was given again
+    /// may be lower.
+    parent: Option<(InterfaceIndex, Option<InterfaceIndex>)>,
+}
+
+enum Turn {
+    Devices,
+    Tunnels,
+    Borrowers,
+}
+
+impl InterfaceStatements {
+    /// States sub-interfaces until there are so many statements; says whether there may be more.
+    fn sub_interfaces(&mut self, router: &Router, into: &mut Vec<Statement>, most: usize) -> bool {
+        let Some((parent, last)) = self.parent.take() else { return false };
+        for sub in router.interfaces.sub_interfaces_behind(parent, last) {
+            of_interface(&router.ip, sub, into);
+            if into.len() >= most {
+                self.parent = Some((parent, Some(sub.index)));
+                return true;
+            }
         }
-        of_interface(&router.ip, parent, into);
-        // Theirs come after it, though an index that was given again may be lower.
-        router.interfaces.sub_interfaces_of(parent.index).for_each(|sub| of_interface(&router.ip, sub, into));
+        false
     }
-    // When all lenders are there.
-    router.interfaces.iter().for_each(|interface| of_borrower(router, interface, into));
+}
+
+impl Statements for InterfaceStatements {
+    fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool {
+        let most = into.len() + PAGE;
+        if self.sub_interfaces(router, into, most) {
+            return true;
+        }
+        for interface in router.interfaces.behind(self.last) {
+            self.last = Some(interface.index);
+            let is_tunnel = router.ip.tunnels.contains_key(&interface.index);
+            match self.turn {
+                Turn::Borrowers => of_borrower(router, interface, into),
+                Turn::Devices if interface.sub.is_none() && !is_tunnel => {
+                    of_interface(&router.ip, interface, into);
+                    self.parent = Some((interface.index, None));
+                }
+                Turn::Tunnels if interface.sub.is_none() && is_tunnel => {
+                    crate::mpls::config::tunnel(router, interface, into);
+                    of_interface(&router.ip, interface, into);
+                    self.parent = Some((interface.index, None));
+                }
+                Turn::Devices | Turn::Tunnels => {}
+            }
+            if self.sub_interfaces(router, into, most) || into.len() >= most {
+                return true;
+            }
+        }
+        self.last = None;
+        self.turn = match self.turn {
+            Turn::Devices => Turn::Tunnels,
+            Turn::Tunnels => Turn::Borrowers,
+            Turn::Borrowers => return false,
+        };
+        true
+    }
 }
 
 fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {

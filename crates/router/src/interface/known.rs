@@ -18,6 +18,7 @@ use graph::{InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::Ipv6Addr;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -384,8 +385,25 @@ impl Interfaces {
         self.slots.iter().filter_map(Option::as_deref)
     }
 
+    /// Those behind one by their indices, or all.
+    pub fn behind(&self, last: Option<InterfaceIndex>) -> impl Iterator<Item = &Interface> {
+        let from = last.map_or(0, |last| last.0 as usize + 1);
+        self.slots.get(from..).into_iter().flatten().filter_map(Option::as_deref)
+    }
+
     pub fn sub_interfaces_of(&self, parent: InterfaceIndex) -> impl Iterator<Item = &Interface> {
         self.subs.get(&parent).into_iter().flatten().filter_map(|sub| self.get(*sub).ok())
+    }
+
+    /// Those of a parent behind one, or all.
+    pub fn sub_interfaces_behind(
+        &self,
+        parent: InterfaceIndex,
+        last: Option<InterfaceIndex>,
+    ) -> impl Iterator<Item = &Interface> {
+        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let subs = self.subs.get(&parent).into_iter().flat_map(move |subs| subs.range((from, Bound::Unbounded)));
+        subs.filter_map(|sub| self.get(*sub).ok())
     }
 
     /// Whether there is a carrier: for a sub-interface that of its parent.

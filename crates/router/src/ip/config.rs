@@ -1,15 +1,14 @@
 //! Operators' routes as the commands that add them. Connected routes follow from addresses,
 //! neighbours' from neighbours.
 
-use super::route::{Hop, Path, Source, TableIndex, Way};
-use super::table::PART;
+use super::route::{Path, Source, TableIndex, Way};
 use super::{source_check, vrf};
 use crate::Router;
-use crate::config::Statement;
+use crate::config::{Statement, Statements};
 use crate::interface;
+use crate::listing::PAGE;
 use crate::mpls;
 use graph::InterfaceIndex;
-use std::collections::HashMap;
 use std::fmt::Write;
 use wire::{Family, Prefix};
 
@@ -21,30 +20,33 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     }
 }
 
-/// The routes of all tables, some at a time.
+/// The routes of all tables.
+pub(crate) fn routes() -> Box<dyn Statements> {
+    Box::new(RouteStatements::default())
+}
+
 #[derive(Default)]
-pub(crate) struct RouteStatements {
-    /// Of each next hop; routes share few.
-    networks: Networks,
+struct RouteStatements {
     /// The tables that are left, the last one first; none before it began.
     tables: Option<Vec<(Family, TableIndex, u32)>>,
     /// Of the last of them, behind which prefix to go on.
     behind: Option<Prefix>,
 }
 
-impl RouteStatements {
-    /// States some more; says whether there were any.
-    pub fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool {
+impl Statements for RouteStatements {
+    fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool {
         let ids = |family| router.ip.table_ids(family).map(move |(table, id)| (family, table, id));
         let all = || Family::ALL.into_iter().flat_map(ids).collect::<Vec<_>>().into_iter().rev().collect();
         let tables = self.tables.get_or_insert_with(all);
         let Some(&(family, table, id)) = tables.last() else { return false };
-        let behind = router.ip.fib(family, table).behind(self.behind).take(PART);
-        self.behind = None;
-        for (prefix, value) in behind {
-            self.behind = Some(prefix);
-            if let Some(paths) = router.ip.paths_of(value, Source::Config) {
-                state_route(router, (family, table, id), prefix, paths, &mut self.networks, into);
+        let behind = self.behind.take();
+        // It may be gone meanwhile.
+        if router.find_table(family, id).ok() == Some(table) {
+            for (prefix, value) in router.ip.fib(family, table).behind(behind).take(PAGE) {
+                self.behind = Some(prefix);
+                if let Some(paths) = router.ip.paths_of(value, Source::Config) {
+                    state_route(router, (family, table, id), prefix, paths, into);
+                }
             }
         }
         if self.behind.is_none() {
@@ -59,14 +61,13 @@ fn state_route(
     (family, table, id): (Family, TableIndex, u32),
     prefix: Prefix,
     paths: &[Path],
-    networks: &mut Networks,
     into: &mut Vec<Statement>,
 ) {
     let named = if table == TableIndex::DEFAULT { String::new() } else { format!("table {id} ") };
     let mut ways = String::new();
     let mut needs = Vec::new();
     for path in paths {
-        write_path(router, family, table, path, &mut ways, &mut needs, networks);
+        write_path(router, family, table, path, &mut ways, &mut needs);
     }
     if table != TableIndex::DEFAULT {
         needs.push(vrf::removal(family, id));
@@ -80,9 +81,6 @@ fn state_route(
     into.push(statement);
 }
 
-/// The address on whose network a next hop is, as the command that takes it away.
-pub(crate) type Networks = HashMap<(Hop, Option<InterfaceIndex>), Option<String>>;
-
 pub(crate) fn write_path(
     router: &Router,
     family: Family,
@@ -90,7 +88,6 @@ pub(crate) fn write_path(
     path: &Path,
     ways: &mut String,
     needs: &mut Vec<String>,
-    networks: &mut Networks,
 ) {
     let mut named = |index: InterfaceIndex| {
         let name = router.interfaces.get(index).map_or_else(|_| index.to_string(), |interface| interface.name.clone());
@@ -109,15 +106,12 @@ pub(crate) fn write_path(
                 let of = Family::of(next_hop);
                 needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(of, router.ip.id_of(other))));
             }
-            let network = networks.entry((hop, interface)).or_insert_with(|| {
-                let (index, prefix) = router.stated_network_of(hop, interface)?;
-                let name = &router.interfaces.get(index).ok()?.name;
-                Some(interface::config::address_removal(name, prefix))
-            });
             // A route rests on the address that makes its next hop acceptable: where there is
             // none (any more), it has to insist.
-            match network {
-                Some(address) => needs.push(address.clone()),
+            let network = router.stated_network_of(hop, interface);
+            let named = network.and_then(|(index, prefix)| Some((router.interfaces.get(index).ok()?, prefix)));
+            match named {
+                Some((there, prefix)) => needs.push(interface::config::address_removal(&there.name, prefix)),
                 None => way += " offlink",
             }
             way

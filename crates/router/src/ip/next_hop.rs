@@ -114,9 +114,9 @@ impl Router {
         wanted: Option<InterfaceIndex>,
     ) -> Result<(), NextHopError> {
         let family = Family::of(hop);
-        let may_be = |interface: &&Interface| !is_link_local(hop) || wanted == Some(interface.index);
-        let of_table = self.interfaces.iter().filter(|interface| interface.table(family) == table);
-        for interface in of_table.filter(may_be) {
+        let others = if is_link_local(hop) { Vec::new() } else { self.interfaces_around(hop, table) };
+        let all = others.into_iter().chain(wanted.and_then(|index| self.interfaces.get(index).ok()));
+        for interface in all.filter(|interface| interface.table(family) == table) {
             for network in interface.networks(family) {
                 let name = || interface.name.clone();
                 if network.address() == hop {
@@ -143,11 +143,28 @@ impl Router {
         let (hop, table) = self.by_interface(hop, wanted);
         let is_host = not_a_host(hop).is_none() && self.check_against_addresses((hop, table), wanted).is_ok();
         let family = Family::of(hop);
-        let of_table = self.interfaces.iter().filter(|interface| interface.table(family) == table);
-        let interfaces = of_table.filter(|interface| wanted.is_none_or(|wanted| wanted == interface.index));
+        let interfaces = self.attached_to(hop, table, wanted).into_iter();
         let networks = interfaces.flat_map(|i| i.stated_networks(family).map(|prefix| (i.index, prefix)));
         let around = networks.filter(|(_, prefix)| is_host && prefix.contains(hop));
         around.max_by_key(|(_, prefix)| prefix.length())
+    }
+
+    /// Whoever of a table may have a network around an address: the one that is wanted, or all.
+    fn attached_to(&self, hop: IpAddr, table: TableIndex, wanted: Option<InterfaceIndex>) -> Vec<&Interface> {
+        let mut all: Vec<&Interface> = match wanted {
+            Some(index) => self.interfaces.get(index).into_iter().collect(),
+            // On each link there is one.
+            None if is_link_local(hop) => self.interfaces.iter().collect(),
+            None => self.interfaces_around(hop, table),
+        };
+        all.retain(|interface| interface.table(Family::of(hop)) == table);
+        all
+    }
+
+    /// Whoever may have an address of a network around an address.
+    fn interfaces_around(&self, hop: IpAddr, table: TableIndex) -> Vec<&Interface> {
+        let book = self.interfaces.book.borrow();
+        book.may_be_around(table, hop).filter_map(|index| self.interfaces.get(index).ok()).collect()
     }
 
     /// The attached network that holds an address, the longest first: an interface's address.
@@ -157,10 +174,8 @@ impl Router {
         wanted: Option<InterfaceIndex>,
         may: impl Fn(InterfaceIndex) -> bool,
     ) -> Option<(InterfaceIndex, Prefix)> {
-        let eligible = |index| wanted.is_none_or(|wanted| wanted == index) && may(index);
         let family = Family::of(hop);
-        let of_table = self.interfaces.iter().filter(|interface| interface.table(family) == table);
-        let interfaces = of_table.filter(|interface| eligible(interface.index));
+        let interfaces = self.attached_to(hop, table, wanted).into_iter().filter(|interface| may(interface.index));
         let networks = interfaces.flat_map(|i| i.networks(family).map(|prefix| (i.index, prefix)));
         networks.filter(|(_, prefix)| prefix.contains(hop)).max_by_key(|(_, prefix)| prefix.length())
     }

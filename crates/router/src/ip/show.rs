@@ -11,14 +11,14 @@ use super::route::{MAX_PATHS, Path, TableIndex, Way};
 use super::vrf::word;
 use super::why;
 use crate::Router;
-use crate::listing::{Listings, PAGE};
+use crate::listing::{Keys, Listing, PAGE, Pages};
 use crate::neighbour::NeighbourKey;
 use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
-use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 use tables::{Leaf, kind};
 
 use wire::{Family, Prefix};
@@ -74,8 +74,8 @@ fn register_parts(set: &mut CommandSet<Router>) {
         .example("show fib path-lists 3"),
     );
     set.add(Command::new("show fib paths", "Show all paths, and whether they work.", |router: &mut Router, _| {
-        let lists = router.ip.lists.iter().map(|(id, _)| shown_list(router, id));
-        reply(ShowPaths { path_lists: lists.collect() })
+        let ids = router.ip.lists.iter().map(|(id, _)| id).collect();
+        reply(ShowPaths { path_lists: Listing::of_keys(router, ids, list_there) })
     }));
     set.add(
         Command::new(
@@ -150,7 +150,7 @@ fn show_fib(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn 
                     continue;
                 };
                 withdrawn.extend(asked.map_or_else(Vec::new, |to| why::unresolved(router, index, key, to)));
-                let table = ShownTable::new(router, family, index, id, vec![(key, number)]);
+                let table = ShownTable::of_one(router, family, (index, id), Some((key, number)));
                 found.push(ShownTable { notes: withdrawn, ..table });
             }
             if let (Some(to), [(first, id), ..]) = (asked, &tables[..])
@@ -240,89 +240,54 @@ struct ShownRoute {
     forwarding: ShownBalance,
 }
 
-#[derive(Serialize)]
-struct ShownRow<'a> {
-    prefix: String,
-    #[serde(flatten)]
-    route: &'a ShownRoute,
+/// A prefix and its route.
+struct ShownRow {
+    prefix: Prefix,
+    route: Arc<ShownRoute>,
 }
 
-/// Routes, and what is known of each.
-#[derive(Default)]
-struct Page {
-    routes: Vec<(Prefix, u32)>,
-    /// By the number of each.
-    known: HashMap<u32, ShownRoute>,
-}
-
-impl Page {
-    fn new(router: &Router, index: TableIndex, routes: Vec<(Prefix, u32)>) -> Page {
-        let mut known = HashMap::new();
-        for (key, number) in &routes {
-            known.entry(*number).or_insert_with(|| shown_route(router, index, *key, Entry(*number)));
+impl Serialize for ShownRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Row<'a> {
+            prefix: String,
+            #[serde(flatten)]
+            route: &'a ShownRoute,
         }
-        Page { routes, known }
-    }
-
-    fn try_each<E>(&self, each: &mut impl FnMut(Prefix, &ShownRoute) -> Result<(), E>) -> Result<(), E> {
-        let named = |(key, number): &(Prefix, u32)| Some((*key, self.known.get(number)?));
-        self.routes.iter().filter_map(named).try_for_each(|(key, route)| each(key, route))
+        Row { prefix: self.prefix.to_string(), route: &self.route }.serialize(serializer)
     }
 }
 
-/// Where the pages of a table come from.
-struct Pages {
-    listings: Listings,
+/// Routes of a table, with what is known of each. What is the same of many is found out once.
+fn rows(router: &Router, index: TableIndex, routes: impl Iterator<Item = (Prefix, u32)>) -> Vec<ShownRow> {
+    let mut known: HashMap<u32, Arc<ShownRoute>> = HashMap::new();
+    let row = |(prefix, number): (Prefix, u32)| {
+        let route = known.entry(number).or_insert_with(|| Arc::new(shown_route(router, index, prefix, Entry(number))));
+        ShownRow { prefix, route: route.clone() }
+    };
+    routes.map(row).collect()
+}
+
+/// The routes of a table, page by page.
+#[derive(Clone, Copy)]
+struct Routes {
     family: Family,
     index: TableIndex,
     id: u32,
+    /// Behind which to go on.
+    last: Option<Prefix>,
 }
 
-impl Pages {
-    /// The page behind a route, or the first; an empty one behind the last, and when the table is gone meanwhile.
-    fn after(&self, last: Option<Prefix>) -> Page {
-        let Pages { family, index, id, .. } = *self;
-        let collect = move |router: &Router| {
-            if router.find_table(family, id).ok() != Some(index) {
-                return Page::default();
-            }
-            let fib = router.ip.fib(family, index);
-            let routes = match last {
-                Some(last) => fib.after(last).take(PAGE).collect(),
-                None => fib.iter().take(PAGE).collect(),
-            };
-            Page::new(router, index, routes)
-        };
-        self.listings.look(collect).unwrap_or_default()
-    }
-}
+impl Pages for Routes {
+    type Entry = ShownRow;
 
-/// The routes of a table: some, or all of them page by page.
-enum Rows {
-    Whole(Page),
-    Paged(Pages),
-}
-
-impl Rows {
-    fn try_each<E>(&self, mut each: impl FnMut(Prefix, &ShownRoute) -> Result<(), E>) -> Result<(), E> {
-        let pages = match self {
-            Rows::Whole(page) => return page.try_each(&mut each),
-            Rows::Paged(pages) => pages,
-        };
-        let mut page = pages.after(None);
-        while let Some((last, _)) = page.routes.last() {
-            page.try_each(&mut each)?;
-            page = pages.after(Some(*last));
+    fn next(&mut self, router: &Router) -> Option<Vec<ShownRow>> {
+        if router.find_table(self.family, self.id).ok() != Some(self.index) {
+            return None;
         }
-        Ok(())
-    }
-}
-
-impl Serialize for Rows {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut rows = serializer.serialize_seq(None)?;
-        self.try_each(|prefix, route| rows.serialize_element(&ShownRow { prefix: prefix.to_string(), route }))?;
-        rows.end()
+        let page = rows(router, self.index, router.ip.fib(self.family, self.index).behind(self.last).take(PAGE));
+        self.last = Some(page.last()?.prefix);
+        Some(page)
     }
 }
 
@@ -330,7 +295,7 @@ impl Serialize for Rows {
 struct ShownTable {
     #[serde(flatten)]
     head: Head,
-    routes: Rows,
+    routes: Listing<Routes>,
     /// Of one address: stated routes that are longer than this one and withdrawn, next hops that do not answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
@@ -372,19 +337,21 @@ fn short(family: Family) -> &'static str {
 }
 
 impl ShownTable {
-    fn new(router: &Router, family: Family, index: TableIndex, id: u32, routes: Vec<(Prefix, u32)>) -> ShownTable {
-        let head = Head { family: Shown(family), table: id, index: index.0 };
-        ShownTable { head, routes: Rows::Whole(Page::new(router, index, routes)), notes: Vec::new() }
+    /// One route of a table, or none.
+    fn of_one(
+        router: &Router,
+        family: Family,
+        (index, id): (TableIndex, u32),
+        route: Option<(Prefix, u32)>,
+    ) -> ShownTable {
+        let routes = Listing::Whole(rows(router, index, route.into_iter()));
+        ShownTable { head: Head { family: Shown(family), table: id, index: index.0 }, routes, notes: Vec::new() }
     }
 
     /// All routes of a table.
     fn whole(router: &Router, family: Family, index: TableIndex, id: u32) -> ShownTable {
-        if !router.listings.are_paged() {
-            return ShownTable::new(router, family, index, id, router.ip.fib(family, index).iter().collect());
-        }
-        let pages = Pages { listings: router.listings.clone(), family, index, id };
-        let head = Head { family: Shown(family), table: id, index: index.0 };
-        ShownTable { head, routes: Rows::Paged(pages), notes: Vec::new() }
+        let routes = Listing::new(router, move || Routes { family, index, id, last: None });
+        ShownTable { head: Head { family: Shown(family), table: id, index: index.0 }, routes, notes: Vec::new() }
     }
 }
 
@@ -467,9 +434,9 @@ fn show_entries(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Comm
         let fib = router.ip.fib(family, index);
         match prefix.map(Prefix::network) {
             Some(key) => {
-                let route: Vec<_> = fib.get(key).map(|number| (key, number)).into_iter().collect();
-                is_found |= !route.is_empty();
-                ShownTable::new(router, family, index, id, route)
+                let route = fib.get(key).map(|number| (key, number));
+                is_found |= route.is_some();
+                ShownTable::of_one(router, family, (index, id), route)
             }
             None => ShownTable::whole(router, family, index, id),
         }
@@ -487,11 +454,17 @@ fn show_entries(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Comm
 fn show_lists(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let wanted: Option<u32> = args.optional("list")?;
     let ids = router.ip.lists.iter().map(|(id, _)| id).filter(|id| wanted.is_none_or(|wanted| id.0 == wanted));
-    let path_lists: Vec<ShownList> = ids.map(|id| shown_list(router, id)).collect();
-    match wanted.filter(|_| path_lists.is_empty()) {
+    let ids: Vec<ListId> = ids.collect();
+    match wanted.filter(|_| ids.is_empty()) {
         Some(wanted) => fail(format!("no list of paths {wanted} (`show fib path-lists' shows all)")),
-        None => reply(ShowLists { path_lists }),
+        None => reply(ShowLists { path_lists: Listing::of_keys(router, ids, list_there) }),
     }
+}
+
+type ShownLists = Listing<Keys<ListId, ShownList>>;
+
+fn list_there(router: &Router, id: ListId) -> Option<ShownList> {
+    router.ip.lists.is_there(id).then(|| shown_list(router, id))
 }
 
 fn show_adjacencies(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
@@ -502,16 +475,20 @@ fn show_adjacencies(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, 
     leaves.retain(|(leaf, key)| {
         index.is_none_or(|index| leaf.index() == index) && by.is_none_or(|by| key.interface == by)
     });
-    let shown = |(leaf, key): (Leaf, NeighbourKey)| ShownAdjacency {
-        index: leaf.index(),
-        interface: router.interfaces.get(key.interface).map_or_else(|_| "?".into(), |there| there.name.clone()),
-        text: router.adjacency_text(key.family(), leaf),
-    };
-    let adjacencies: Vec<ShownAdjacency> = leaves.into_iter().map(shown).collect();
-    match index.filter(|_| adjacencies.is_empty()) {
+    match index.filter(|_| leaves.is_empty()) {
         Some(index) => fail(format!("no adjacency {index} (`show adj' shows all)")),
-        None => reply(ShowAdjacencies { adjacencies }),
+        None => reply(ShowAdjacencies { adjacencies: Listing::of_keys(router, leaves, shown_adjacency) }),
     }
+}
+
+fn shown_adjacency(router: &Router, (leaf, key): (Leaf, NeighbourKey)) -> Option<ShownAdjacency> {
+    // It may be gone meanwhile, or another's.
+    router.ip.adjacency_of(leaf).filter(|there| there.neighbour == key)?;
+    Some(ShownAdjacency {
+        index: leaf.index(),
+        interface: router.interfaces.get(key.interface).ok()?.name.clone(),
+        text: router.adjacency_text(key.family(), leaf),
+    })
 }
 
 fn show_balances(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
@@ -519,14 +496,16 @@ fn show_balances(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Com
     let mut objects: Vec<(u32, ListId)> = router.ip.balances.iter().map(|(object, list)| (*object, *list)).collect();
     objects.retain(|(object, _)| wanted.is_none_or(|wanted| *object == wanted));
     objects.sort();
-    let shown = |(object, list): (u32, ListId)| {
-        let leaf = Leaf::new(kind::LOAD_BALANCE, object);
-        shown_balance(router, router.ip.lists.get(list).key.of, leaf, None)
+    let shown = |router: &Router, (object, list): (u32, ListId)| {
+        // It may be gone meanwhile, or another's.
+        (router.ip.balances.get(&object) == Some(&list)).then(|| {
+            let leaf = Leaf::new(kind::LOAD_BALANCE, object);
+            shown_balance(router, router.ip.lists.get(list).key.of, leaf, None)
+        })
     };
-    let objects: Vec<ShownBalance> = objects.into_iter().map(shown).collect();
     match wanted.filter(|_| objects.is_empty()) {
         Some(wanted) => fail(format!("no load balance {wanted} (`show load-balance' shows all)")),
-        None => reply(ShowBalances { objects }),
+        None => reply(ShowBalances { objects: Listing::of_keys(router, objects, shown) }),
     }
 }
 
@@ -594,7 +573,7 @@ impl fmt::Display for ShowFib {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ShownTable { head, routes, notes } in &self.tables {
             write!(f, "{head}")?;
-            routes.try_each(|prefix, route| write_route(f, prefix, head.index, route, self.details))?;
+            routes.try_each(|row| write_route(f, row.prefix, head.index, &row.route, self.details))?;
             notes.iter().try_for_each(|note| writeln!(f, " note: {note}"))?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
@@ -680,7 +659,7 @@ impl fmt::Display for ShowEntries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "FIB Entries:")?;
         for table in &self.tables {
-            table.routes.try_each(|prefix, route| {
+            table.routes.try_each(|ShownRow { prefix, route }| {
                 write!(f, "  {}@{prefix}", table.head.table)?;
                 for ShownSource { source, active, path_list } in &route.sources {
                     let active = if *active { " active" } else { "" };
@@ -695,26 +674,25 @@ impl fmt::Display for ShowEntries {
 
 #[derive(Serialize)]
 struct ShowLists {
-    path_lists: Vec<ShownList>,
+    path_lists: ShownLists,
 }
 
 impl fmt::Display for ShowLists {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "FIB Path Lists:")?;
-        self.path_lists.iter().try_for_each(|list| write!(f, "{list}"))
+        self.path_lists.try_each(|list| write!(f, "{list}"))
     }
 }
 
 #[derive(Serialize)]
 struct ShowPaths {
-    path_lists: Vec<ShownList>,
+    path_lists: ShownLists,
 }
 
 impl fmt::Display for ShowPaths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "FIB Paths:")?;
-        let mut paths = self.path_lists.iter().flat_map(|list| &list.paths);
-        paths.try_for_each(|path| writeln!(f, "  {path}"))
+        self.path_lists.try_each(|list| list.paths.iter().try_for_each(|path| writeln!(f, "  {path}")))
     }
 }
 
@@ -727,23 +705,23 @@ struct ShownAdjacency {
 
 #[derive(Serialize)]
 struct ShowAdjacencies {
-    adjacencies: Vec<ShownAdjacency>,
+    adjacencies: Listing<Keys<(Leaf, NeighbourKey), ShownAdjacency>>,
 }
 
 impl fmt::Display for ShowAdjacencies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.adjacencies.iter().try_for_each(|adjacency| writeln!(f, "{}", adjacency.text))
+        self.adjacencies.try_each(|adjacency| writeln!(f, "{}", adjacency.text))
     }
 }
 
 #[derive(Serialize)]
 struct ShowBalances {
-    objects: Vec<ShownBalance>,
+    objects: Listing<Keys<(u32, ListId), ShownBalance>>,
 }
 
 impl fmt::Display for ShowBalances {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.objects.iter().try_for_each(|object| write!(f, "{object}"))
+        self.objects.try_each(|object| write!(f, "{object}"))
     }
 }
 

@@ -2,11 +2,13 @@
 
 use super::control::end;
 use crate::Router;
-use crate::config::Statement;
+use crate::config::{Statement, Statements};
 use crate::interface::Interface;
 use crate::interface::config::removal as interface_removal;
-use crate::ip::config::{Networks, write_path};
+use crate::ip::config::write_path;
 use crate::ip::control::{LabelTableIndex, TableIndex};
+use crate::listing::PAGE;
+use tables::LabelKey;
 use wire::Family;
 
 /// The command that takes a table away: what other statements name it by.
@@ -24,9 +26,9 @@ pub(crate) fn tables(router: &Router, into: &mut Vec<Statement>) {
 
 /// A tunnel, with its paths.
 pub(crate) fn tunnel(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
-    let (mut ways, mut needs, mut networks) = (String::new(), Vec::new(), Networks::new());
+    let (mut ways, mut needs) = (String::new(), Vec::new());
     for path in router.tunnel_paths(interface.index).unwrap_or_default() {
-        write_path(router, Family::Ip4, TableIndex::DEFAULT, path, &mut ways, &mut needs, &mut networks);
+        write_path(router, Family::Ip4, TableIndex::DEFAULT, path, &mut ways, &mut needs);
     }
     needs.sort();
     needs.dedup();
@@ -45,27 +47,54 @@ pub(crate) fn interface(name: &str, into: &mut Vec<Statement>) {
 }
 
 /// Where labels lead.
-pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    let mut networks = Networks::new();
-    for (table, labels) in router.ip.labels.iter() {
-        let named = match table {
-            LabelTableIndex::DEFAULT => String::new(),
-            _ => format!("table {} ", labels.id),
+pub(crate) fn statements() -> Box<dyn Statements> {
+    Box::new(LabelStatements::default())
+}
+
+#[derive(Default)]
+struct LabelStatements {
+    /// The tables that are left, the last one first; none before it began.
+    tables: Option<Vec<(LabelTableIndex, u32)>>,
+    /// Of the last of them, behind which label to go on.
+    behind: Option<LabelKey>,
+}
+
+impl Statements for LabelStatements {
+    fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool {
+        let all = || {
+            let ids: Vec<_> = router.ip.labels.iter().map(|(table, labels)| (table, labels.id)).collect();
+            ids.into_iter().rev().collect()
         };
-        for (key, _) in labels.routes() {
-            let (mut ways, mut needs) = (String::new(), vec![removal(labels.id)]);
-            for path in router.ip.label_paths(table, key).unwrap_or_default() {
-                // Lookups name their family.
-                write_path(router, Family::Ip4, TableIndex::DEFAULT, path, &mut ways, &mut needs, &mut networks);
+        let tables = self.tables.get_or_insert_with(all);
+        let Some(&(table, id)) = tables.last() else { return false };
+        let behind = self.behind.take();
+        // It may be gone meanwhile.
+        if let Some(labels) = router.ip.labels.get(table).filter(|labels| labels.id == id) {
+            for (key, _) in labels.behind(behind).take(PAGE) {
+                self.behind = Some(key);
+                state_label(router, (table, id), key, into);
             }
-            needs.sort();
-            needs.dedup();
-            let label = format!("{named}{} {}", key.label(), end(key));
-            let mut statement =
-                Statement::new(format!("mpls local-label add {label}{ways}"), format!("mpls local-label del {label}"));
-            statement.replace = Some(format!("mpls local-label replace {label}{ways}"));
-            statement.needs = needs;
-            into.push(statement);
         }
+        if self.behind.is_none() {
+            tables.pop();
+        }
+        true
     }
+}
+
+fn state_label(router: &Router, (table, id): (LabelTableIndex, u32), key: LabelKey, into: &mut Vec<Statement>) {
+    let named = if table == LabelTableIndex::DEFAULT { String::new() } else { format!("table {id} ") };
+    let (mut ways, mut needs) = (String::new(), vec![removal(id)]);
+    for path in router.ip.label_paths(table, key).unwrap_or_default() {
+        // Lookups name their family.
+        write_path(router, Family::Ip4, TableIndex::DEFAULT, path, &mut ways, &mut needs);
+    }
+    needs.sort();
+    needs.dedup();
+    let label = format!("{named}{} {}", key.label(), end(key));
+    let mut statement =
+        Statement::new(format!("mpls local-label add {label}{ways}"), format!("mpls local-label del {label}"));
+    statement.replace = Some(format!("mpls local-label replace {label}{ways}"));
+    statement.needs = needs;
+    into.push(statement);
 }

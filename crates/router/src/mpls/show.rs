@@ -1,16 +1,18 @@
 //! `show` of MPLS, in VPP's layout.
 
 use super::control::end;
-use super::table::{Labels, reserved};
+use super::table::{LabelRoute, Labels, reserved};
 use super::{pop, table};
 use crate::Router;
 use crate::ip::control::{LabelTableIndex, TableIndex};
 use crate::ip::path_list::{ListId, Of};
 use crate::ip::show::{ShownBalance, ShownList, shown_balance, shown_list};
+use crate::listing::{Listing, PAGE, Pages};
 use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
 use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use tables::{LabelKey, Leaf, kind};
 use wire::Family;
 use wire::mpls::{ENTROPY_INDICATOR, IPV4_EXPLICIT_NULL, IPV6_EXPLICIT_NULL, ROUTER_ALERT};
@@ -142,81 +144,107 @@ fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandE
         None => router.ip.labels.iter().map(|(index, _)| index).collect(),
     };
     let label: Option<u32> = args.optional("label")?;
-    let wanted = |key: &LabelKey| {
-        let end_is = args.optional_text("end").is_none_or(|word| word == end(*key));
-        label.is_none_or(|label| key.label() == label) && end_is
+    let is_bottom = args.optional_text("end").map(|word| word == end(LabelKey::new(0, true)));
+    let shown = |index: LabelTableIndex| {
+        let id = router.ip.labels.id_of(index);
+        let begin = LabelPages { index, id, label, is_bottom, last: None };
+        ShownLabels { table: id, index: index.0, labels: Listing::new(router, move || begin) }
     };
-    let mut shown = Vec::new();
-    for index in tables {
-        let labels = router.ip.labels.get(index).expect("it was found");
-        let mut known: BTreeMap<ListId, ShownRoute> = BTreeMap::new();
-        let mut rows = Vec::new();
-        let itself = reserved().filter(|(key, _)| wanted(key)).map(|(key, leaf)| {
-            let of = Of::Labels { table: index, is_bottom: key.is_bottom() };
-            (key, Where::Itself(shown_balance(router, of, leaf, None)))
-        });
-        rows.extend(itself);
-        for (key, route) in labels.routes().filter(|(key, _)| wanted(key)) {
-            known.entry(route.list).or_insert_with(|| {
-                let of = router.ip.lists.get(route.list).key.of;
-                let forwarding = shown_balance(router, of, router.ip.lists.leaf(route.list), None);
-                ShownRoute { source: route.source.name(), path_list: shown_list(router, route.list), forwarding }
-            });
-            rows.push((key, Where::List(route.list)));
-        }
-        shown.push(ShownLabels { table: labels.id, index: index.0, labels: Rows { rows, known } });
-    }
-    match label.filter(|_| shown.iter().all(|labels| labels.labels.rows.is_empty())) {
+    let is_known = |label: u32| {
+        let ends = [false, true].map(|is_bottom| LabelKey::new(label, is_bottom));
+        let keys = ends.into_iter().filter(|key| is_bottom.is_none_or(|is_bottom| key.is_bottom() == is_bottom));
+        let has =
+            |key: LabelKey| tables.iter().filter_map(|of| router.ip.labels.get(*of)).any(|of| of.get(key).is_some());
+        keys.into_iter().any(|key| has(key) || reserved().any(|(reserved, _)| reserved == key))
+    };
+    match label.filter(|label| !is_known(*label)) {
         Some(label) => fail(format!("no local label {label} (`show mpls fib' lists them)")),
-        None => reply(ShowFib { details: label.is_some() || args.flag("detail"), tables: shown }),
+        None => {
+            let tables = tables.into_iter().map(shown).collect();
+            reply(ShowFib { details: label.is_some() || args.flag("detail"), tables })
+        }
     }
 }
 
+/// Where a label leads: by who wants it and a list of paths, or by what it means of itself.
 #[derive(Serialize)]
 struct ShownRoute {
     source: &'static str,
-    path_list: ShownList,
+    path_list: Option<ShownList>,
     forwarding: ShownBalance,
 }
 
-/// Where a label leads: by what it means of itself, or by a list of paths.
-enum Where {
-    Itself(ShownBalance),
-    List(ListId),
+struct ShownLabel {
+    key: LabelKey,
+    route: Arc<ShownRoute>,
 }
 
-struct Rows {
-    rows: Vec<(LabelKey, Where)>,
-    known: BTreeMap<ListId, ShownRoute>,
-}
-
-impl Rows {
-    fn iter(&self) -> impl Iterator<Item = (LabelKey, Option<&ShownRoute>, &ShownBalance)> {
-        self.rows.iter().map(|(key, leads)| match leads {
-            Where::Itself(forwarding) => (*key, None, forwarding),
-            Where::List(list) => (*key, Some(&self.known[list]), &self.known[list].forwarding),
-        })
+impl Serialize for ShownLabel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Row<'a> {
+            label: u32,
+            eos: bool,
+            #[serde(flatten)]
+            route: &'a ShownRoute,
+        }
+        Row { label: self.key.label(), eos: self.key.is_bottom(), route: &self.route }.serialize(serializer)
     }
 }
 
-#[derive(Serialize)]
-struct Row<'a> {
-    label: u32,
-    eos: bool,
-    source: &'a str,
-    path_list: Option<&'a ShownList>,
-    forwarding: &'a ShownBalance,
+/// The labels of a table, page by page: those that mean something of themselves come first.
+#[derive(Clone, Copy)]
+struct LabelPages {
+    index: LabelTableIndex,
+    id: u32,
+    /// Only this one.
+    label: Option<u32>,
+    /// Only at the bottom of the stack, or above it.
+    is_bottom: Option<bool>,
+    /// Behind which of the others to go on: behind none before the first page.
+    last: Option<Option<LabelKey>>,
 }
 
-impl Serialize for Rows {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(|(key, route, forwarding)| Row {
-            label: key.label(),
-            eos: key.is_bottom(),
-            source: route.map_or("special", |route| route.source),
-            path_list: route.map(|route| &route.path_list),
-            forwarding,
-        }))
+impl LabelPages {
+    fn wants(&self, key: LabelKey) -> bool {
+        self.label.is_none_or(|label| key.label() == label)
+            && self.is_bottom.is_none_or(|is_bottom| key.is_bottom() == is_bottom)
+    }
+}
+
+impl Pages for LabelPages {
+    type Entry = ShownLabel;
+
+    fn next(&mut self, router: &Router) -> Option<Vec<ShownLabel>> {
+        let labels = router.ip.labels.get(self.index).filter(|labels| labels.id == self.id)?;
+        let Some(last) = self.last else {
+            self.last = Some(None);
+            let itself = reserved().filter(|(key, _)| self.wants(*key)).map(|(key, leaf)| {
+                let of = Of::Labels { table: self.index, is_bottom: key.is_bottom() };
+                let forwarding = shown_balance(router, of, leaf, None);
+                ShownLabel { key, route: Arc::new(ShownRoute { source: "special", path_list: None, forwarding }) }
+            });
+            return Some(itself.collect());
+        };
+        let part: Vec<(LabelKey, LabelRoute)> = match self.label {
+            Some(label) => {
+                let both = [true, false].map(|is_bottom| LabelKey::new(label, is_bottom)).into_iter();
+                both.filter(|key| Some(*key) > last).filter_map(|key| Some((key, labels.get(key)?))).collect()
+            }
+            None => labels.behind(last).take(PAGE).collect(),
+        };
+        self.last = Some(Some(part.last()?.0));
+        let mut known: HashMap<ListId, Arc<ShownRoute>> = HashMap::new();
+        let shown = part.into_iter().filter(|(key, _)| self.wants(*key)).map(|(key, route)| {
+            let shown = known.entry(route.list).or_insert_with(|| {
+                let of = router.ip.lists.get(route.list).key.of;
+                let forwarding = shown_balance(router, of, router.ip.lists.leaf(route.list), None);
+                let path_list = Some(shown_list(router, route.list));
+                Arc::new(ShownRoute { source: route.source.name(), path_list, forwarding })
+            });
+            ShownLabel { key, route: shown.clone() }
+        });
+        Some(shown.collect())
     }
 }
 
@@ -224,7 +252,7 @@ impl Serialize for Rows {
 struct ShownLabels {
     table: u32,
     index: u16,
-    labels: Rows,
+    labels: Listing<LabelPages>,
 }
 
 #[derive(Serialize)]
@@ -238,28 +266,31 @@ impl fmt::Display for ShowFib {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ShownLabels { table, index, labels } in &self.tables {
             writeln!(f, "MPLS-VRF:{table}, fib_index:{index}")?;
-            for (key, route, forwarding) in labels.iter() {
-                write!(f, "{}", Name(key))?;
+            labels.try_each(|ShownLabel { key, route }| {
+                let ShownRoute { source, path_list, forwarding } = &**route;
+                write!(f, "{}", Name(*key))?;
                 if self.details {
                     writeln!(f, " fib:{index}")?;
-                    match route {
-                        Some(ShownRoute { source, path_list, .. }) => {
+                    match path_list {
+                        Some(path_list) => {
                             let active = if forwarding.is_empty() { "" } else { "contributing,active," };
                             write!(f, "  {source} src-flags:added,{active}\n{path_list}\n")?;
                         }
-                        None => writeln!(f, "  special entry-flags:exclusive, src-flags:added,contributing,active,\n")?,
+                        None => {
+                            let flags = "src-flags:added,contributing,active,";
+                            writeln!(f, "  {source} entry-flags:exclusive, {flags}\n")?;
+                        }
                     }
                     write!(f, " forwarding:")?;
                 } else {
                     writeln!(f)?;
                 }
                 if forwarding.is_empty() {
-                    writeln!(f, "  unresolved")?;
-                    continue;
+                    return writeln!(f, "  unresolved");
                 }
                 writeln!(f, "  mpls-{}-chain", if key.is_bottom() { "eos" } else { "neos" })?;
-                write!(f, "{forwarding}")?;
-            }
+                write!(f, "{forwarding}")
+            })?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::mpls::pop;
 use graph::Graph;
 use rcu::Published;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use tables::{LabelKey, LabelLookup, LabelTable, LabelWay, Leaf, kind};
 use wire::Family;
@@ -47,6 +48,12 @@ impl Labels {
 
     pub fn routes(&self) -> impl Iterator<Item = (LabelKey, LabelRoute)> + '_ {
         self.routes.iter().map(|(key, route)| (*key, *route))
+    }
+
+    /// The labels behind one, or all.
+    pub fn behind(&self, key: Option<LabelKey>) -> impl Iterator<Item = (LabelKey, LabelRoute)> + '_ {
+        let from = key.map_or(Bound::Unbounded, Bound::Excluded);
+        self.routes.range((from, Bound::Unbounded)).map(|(key, route)| (*key, *route))
     }
 
     pub fn get(&self, key: LabelKey) -> Option<LabelRoute> {

@@ -5,6 +5,7 @@ use super::known::{Limits, MAX_LIMIT, Met, Neighbour, State};
 use super::policy::{MAX_RATE, Rates};
 use super::reachability::MAX_REACHABLE;
 use crate::Router;
+use crate::listing::{Listing, PAGE, Pages};
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use graph::InterfaceIndex;
@@ -221,40 +222,62 @@ fn show_neighbours(
     by_age: bool,
 ) -> Result<Box<dyn Reply>, CommandError> {
     let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
-    let neighbours = &router.neighbours;
-    let of_family = |(key, _): &(&NeighbourKey, &Neighbour)| family.is_none_or(|family| key.family() == family);
-    let shown = |(key, neighbour): (&NeighbourKey, &Neighbour)| {
-        let (state, mac) = match neighbour.state {
-            State::Known { mac, is_static: true } => ("S", mac.to_string()),
-            State::Known { mac, .. } | State::Stale { mac } | State::Delay { mac } | State::Probing { mac, .. } => {
-                ("D", mac.to_string())
-            }
-            State::Incomplete { .. } => ("P", "incomplete".into()),
-            State::Silent => ("F", "no answer".into()),
-        };
-        let no_fib = if neighbour.no_fib_entry { "N" } else { "" };
-        let doubt = match neighbour.state {
-            State::Stale { .. } => "O",
-            State::Delay { .. } => "W",
-            State::Probing { .. } => "A",
-            _ => "",
-        };
-        ShownNeighbour {
-            age: neighbours.age(key, neighbour).as_secs_f64(),
-            ip: key.address.to_string(),
-            flags: format!("{state}{no_fib}{doubt}"),
-            mac,
-            interface: name_of(router, key.interface),
+    let neighbors = if by_age {
+        let mut all: Vec<ShownNeighbour> = Vec::new();
+        let mut pages = NeighbourPages { family, only, last: None };
+        while let Some(page) = pages.next(router) {
+            all.extend(page);
         }
+        all.sort_by(|a, b| b.age.total_cmp(&a.age));
+        Listing::Whole(all)
+    } else {
+        Listing::new(router, move || NeighbourPages { family, only, last: None })
     };
-    let mut neighbors: Vec<ShownNeighbour> = match only {
-        Some(interface) => neighbours.of_interface(interface).filter(of_family).map(shown).collect(),
-        None => neighbours.iter().filter(of_family).map(shown).collect(),
-    };
-    if by_age {
-        neighbors.sort_by(|a, b| b.age.total_cmp(&a.age));
-    }
     reply(ShowNeighbours { neighbors })
+}
+
+/// Neighbours, page by page.
+struct NeighbourPages {
+    family: Option<Family>,
+    only: Option<InterfaceIndex>,
+    /// Behind which to go on.
+    last: Option<NeighbourKey>,
+}
+
+impl Pages for NeighbourPages {
+    type Entry = ShownNeighbour;
+
+    fn next(&mut self, router: &Router) -> Option<Vec<ShownNeighbour>> {
+        let page: Vec<_> = router.neighbours.behind(self.last, self.only).take(PAGE).collect();
+        self.last = Some(*page.last()?.0);
+        let wanted = page.into_iter().filter(|(key, _)| self.family.is_none_or(|family| key.family() == family));
+        Some(wanted.map(|(key, neighbour)| shown(router, key, neighbour)).collect())
+    }
+}
+
+fn shown(router: &Router, key: &NeighbourKey, neighbour: &Neighbour) -> ShownNeighbour {
+    let (state, mac) = match neighbour.state {
+        State::Known { mac, is_static: true } => ("S", mac.to_string()),
+        State::Known { mac, .. } | State::Stale { mac } | State::Delay { mac } | State::Probing { mac, .. } => {
+            ("D", mac.to_string())
+        }
+        State::Incomplete { .. } => ("P", "incomplete".into()),
+        State::Silent => ("F", "no answer".into()),
+    };
+    let no_fib = if neighbour.no_fib_entry { "N" } else { "" };
+    let doubt = match neighbour.state {
+        State::Stale { .. } => "O",
+        State::Delay { .. } => "W",
+        State::Probing { .. } => "A",
+        _ => "",
+    };
+    ShownNeighbour {
+        age: router.neighbours.age(key, neighbour).as_secs_f64(),
+        ip: key.address.to_string(),
+        flags: format!("{state}{no_fib}{doubt}"),
+        mac,
+        interface: name_of(router, key.interface),
+    }
 }
 
 #[derive(Serialize)]
@@ -269,7 +292,7 @@ struct ShownNeighbour {
 
 #[derive(Serialize)]
 struct ShowNeighbours {
-    neighbors: Vec<ShownNeighbour>,
+    neighbors: Listing<NeighbourPages>,
 }
 
 impl fmt::Display for ShowNeighbours {
@@ -279,11 +302,10 @@ impl fmt::Display for ShowNeighbours {
             f,
             "     Age                       IP                    Flags      Ethernet              Interface       "
         )?;
-        for n in &self.neighbors {
+        self.neighbors.try_each(|n| {
             let (ip, flags, mac) = (centred(&n.ip, 40), centred(&n.flags, 6), centred(&n.mac, 20));
-            writeln!(f, "{:>12.4}{ip}{flags}{mac}{}", n.age, n.interface)?;
-        }
-        Ok(())
+            writeln!(f, "{:>12.4}{ip}{flags}{mac}{}", n.age, n.interface)
+        })
     }
 }
 

@@ -1,14 +1,17 @@
 //! What operators said of neighbours as the commands that say it. Learned ones are no
 //! configuration.
 
+use super::NeighbourKey;
 use super::known::{Limits, State};
 use super::policy::Rates;
 use crate::Router;
-use crate::config::Statement;
+use crate::config::{Statement, Statements};
 use crate::interface;
+use crate::listing::PAGE;
 use wire::Family;
 
-pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
+/// How many there may be, how long they live, how often they are asked.
+pub(crate) fn limits(router: &Router, into: &mut Vec<Statement>) {
     for (family, word, rate) in [(Family::Ip4, "ip4", "set arp rate"), (Family::Ip6, "ip6", "set ip6 nd rate")] {
         let limits = router.neighbours.limits(family);
         if limits != Limits::of(family) {
@@ -26,13 +29,31 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
             into.push(Statement::new(line, format!("{rate} default")).replaced_by_itself());
         }
     }
-    for (key, neighbour) in router.neighbours.iter() {
-        let State::Known { mac, is_static: true } = neighbour.state else { continue };
-        let Ok(interface) = router.interfaces.get(key.interface) else { continue };
-        let (name, address) = (&interface.name, key.address);
-        let fib = if neighbour.no_fib_entry { " no-fib-entry" } else { "" };
-        let line = format!("ip neighbor {name} {address} {mac}{fib}");
-        let statement = Statement::new(line, format!("ip neighbor del {name} {address}")).replaced_by_itself();
-        into.push(statement.needing(interface::config::removal(name)));
+}
+
+/// The neighbours that were told.
+pub(crate) fn statements() -> Box<dyn Statements> {
+    Box::new(Told { last: None })
+}
+
+struct Told {
+    /// Behind which to go on.
+    last: Option<NeighbourKey>,
+}
+
+impl Statements for Told {
+    fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool {
+        let last = self.last.take();
+        for (key, neighbour) in router.neighbours.behind(last, None).take(PAGE) {
+            self.last = Some(*key);
+            let State::Known { mac, is_static: true } = neighbour.state else { continue };
+            let Ok(interface) = router.interfaces.get(key.interface) else { continue };
+            let (name, address) = (&interface.name, key.address);
+            let fib = if neighbour.no_fib_entry { " no-fib-entry" } else { "" };
+            let line = format!("ip neighbor {name} {address} {mac}{fib}");
+            let statement = Statement::new(line, format!("ip neighbor del {name} {address}")).replaced_by_itself();
+            into.push(statement.needing(interface::config::removal(name)));
+        }
+        self.last.is_some()
     }
 }

@@ -11,6 +11,7 @@ use crate::rate::Throttle;
 use graph::{InterfaceIndex, time};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::{Family, MacAddress};
@@ -261,6 +262,21 @@ impl Neighbours {
         let first = NeighbourKey::new(interface, Ipv4Addr::UNSPECIFIED);
         let last = NeighbourKey::new(interface, Ipv6Addr::from([0xff; 16]));
         self.by_key.range(first..=last)
+    }
+
+    /// Those behind one, or all; of all interfaces or one.
+    pub fn behind(
+        &self,
+        last: Option<NeighbourKey>,
+        only: Option<InterfaceIndex>,
+    ) -> impl Iterator<Item = (&NeighbourKey, &Neighbour)> {
+        let first = only.map(|interface| NeighbourKey::new(interface, Ipv4Addr::UNSPECIFIED));
+        let from = match last {
+            Some(last) => Bound::Excluded(last),
+            None => first.map_or(Bound::Unbounded, Bound::Included),
+        };
+        let of = self.by_key.range((from, Bound::Unbounded));
+        of.take_while(move |(key, _)| only.is_none_or(|only| only == key.interface))
     }
 
     pub fn len(&self) -> usize {

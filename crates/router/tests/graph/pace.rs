@@ -144,11 +144,17 @@ fn a_table_of_many_routes_goes_in_pieces() {
 #[test]
 fn a_configuration_of_many_routes_is_collected_in_pieces() {
     let mut bed = with_address6();
-    let few = breaths(&mut bed, |bed| drop(bed.command("show running-config").unwrap()));
+    let few = breaths(&mut bed, |bed| drop(bed.router.compare_config(&[])));
     let batch = all(Family::Ip4, MANY, TableIndex::DEFAULT);
     bed.router.change_routes(Source::Config, batch).unwrap();
-    let mut shown = String::new();
-    let many = breaths(&mut bed, |bed| shown = bed.command("show running-config").unwrap());
+    let mut stated = Vec::new();
+    let many = breaths(&mut bed, |bed| stated = bed.router.compare_config(&[]).removed);
     assert!(many >= few + PIECES, "{many} breaths, {few} of few routes");
-    assert_eq!(shown.lines().filter(|line| line.starts_with("ip route add 5")).count(), MANY as usize);
+    assert_eq!(stated.iter().filter(|line| line.starts_with("ip route add 5")).count(), MANY as usize);
+    let file = std::env::temp_dir().join(format!("pieces-{}.conf", std::process::id()));
+    let many = breaths(&mut bed, |bed| drop(bed.router.save_config(Some(&file), false).unwrap()));
+    assert!(many >= few + PIECES, "{many} breaths, {few} of few routes");
+    let saved = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(saved.lines().filter(|line| line.starts_with("ip route add 5")).count(), MANY as usize);
 }

@@ -421,6 +421,31 @@ fn what_interfaces_have_besides() {
     check("advertising", work, ip6, |n| of_each(n, |at| format!("ip6 nd n0.{} no ra-suppress", at + 1)));
 }
 
+/// Each interface has its network, and a router on it by which some other network is reached.
+#[test]
+fn what_is_behind_each_interface() {
+    let _turn = turn();
+    let work = 1_000;
+    let attached = |n: usize| {
+        let address = |at: usize| format!("set interface ip address n0.{} 20.{}.{}.1/24", at + 1, at >> 8, at & 255);
+        let address6 = |at: usize| format!("set interface ip address n0.{} 2001:db8:{at:x}::1/64", at + 1);
+        [links(n, "up"), of_each(n, address), of_each(n, address6)].concat()
+    };
+    let routes = |n: usize| {
+        let (hop, hop6) =
+            (|at: usize| format!("20.{}.{}.2", at >> 8, at & 255), |at: usize| format!("2001:db8:{at:x}::2"));
+        let route = |at: usize| format!("ip route add 40.{}.{}.0/24 via {}", at >> 8, at & 255, hop(at));
+        let route6 = |at: usize| format!("ip route add 2001:db9:{at:x}::/48 via {} n0.{}", hop6(at), at + 1);
+        [of_each(n, route), of_each(n, route6)].concat()
+    };
+    let neighbours =
+        |n| of_each(n, |at| format!("ip neighbor n0.{} 20.{}.{}.2 02:00:00:00:00:02", at + 1, at >> 8, at & 255));
+    check("routes behind each interface", work, attached, routes);
+    check("neighbours of each interface", work, attached, neighbours);
+    let all = |n| [attached(n), routes(n), neighbours(n)].concat();
+    check("a configuration of all that is behind interfaces", work, all, |_| lines("show running-config"));
+}
+
 /// Each route's next hop is in the one before.
 fn chain(n: usize) -> Vec<String> {
     let address = |at: usize| format!("20.{}.{}.{}", at >> 16, at >> 8 & 255, at & 255);
