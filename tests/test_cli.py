@@ -266,7 +266,7 @@ def test_spellings_of_vpp_state_the_same(lab):
     "line, reason",
     [
         ("ip route 10.9.0.0/16 via 10.0.0.2 resolve-via-host", "name the interface"),
-        ("create tap id 5 host-ip4-gw 10.0.0.1", "host-ip4-gw: not in this version; use `ip route add default"),
+        ("create tap id 5 persist", "persist: not in this version; a TAP goes with the router"),
         ("create tap id 5 tun", "tun: not in this version"),
         ("nat44 plugin enable sessions 1000", "nat44: not in this version; 'ip punt redirect'"),
         ("create bond mode lacp", "create bond: not in this version; let the kernel bond"),

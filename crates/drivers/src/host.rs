@@ -7,10 +7,12 @@
 use crate::{OpenError, Speed};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+use std::ffi::CString;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
-use wire::{Ipv4Address, MacAddress, Prefix4};
+use wire::{Ipv4Address, MacAddress, Prefix4, Prefix6};
 
 /// Bytes of an interface name, its terminating zero included.
 const NAME_SIZE: usize = libc::IFNAMSIZ;
@@ -216,10 +218,90 @@ impl Interface {
         Ok(MacAddress(address))
     }
 
+    /// Gives it an IPv6 address besides those that it has.
+    pub fn add_ip6(&self, prefix: Prefix6) -> io::Result<()> {
+        let address = libc::in6_ifreq {
+            ifr6_addr: libc::in6_addr { s6_addr: prefix.address().octets() },
+            ifr6_prefixlen: prefix.length().into(),
+            ifr6_ifindex: self.index as libc::c_int,
+        };
+        // SAFETY: for IPv6 sockets this operation reads one `struct in6_ifreq`, which outlives the call.
+        let result = unsafe { libc::ioctl(socket6()?.as_raw_fd(), libc::SIOCSIFADDR as _, &raw const address) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Has the host send what it knows no other way for by a router on this interface, which is up.
+    pub fn add_gateway(&self, gateway: IpAddr) -> io::Result<()> {
+        let flags = libc::RTF_UP | libc::RTF_GATEWAY;
+        let result = match gateway {
+            IpAddr::V4(gateway) => {
+                let name = CString::new(self.name()?)?;
+                // SAFETY: all zeros is a value of it: no addresses, no name.
+                let mut route: libc::rtentry = unsafe { std::mem::zeroed() };
+                route.rt_dst = socket_address_of(Ipv4Address::UNSPECIFIED);
+                route.rt_genmask = socket_address_of(Ipv4Address::UNSPECIFIED);
+                route.rt_gateway = socket_address_of(gateway);
+                route.rt_flags = flags as libc::c_ushort;
+                route.rt_dev = name.as_ptr().cast_mut();
+                // SAFETY: this operation reads one `struct rtentry` and the name that it points to; both outlive the call.
+                unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCADDRT as _, &raw const route) }
+            }
+            IpAddr::V6(gateway) => {
+                let route = Route6 {
+                    destination: [0; 16],
+                    source: [0; 16],
+                    gateway: gateway.octets(),
+                    kind: 0,
+                    destination_length: 0,
+                    source_length: 0,
+                    metric: METRIC6,
+                    info: 0,
+                    flags: flags.into(),
+                    interface: self.index as libc::c_int,
+                };
+                // SAFETY: for IPv6 sockets this operation reads one `struct in6_rtmsg`, which outlives the call.
+                unsafe { libc::ioctl(socket6()?.as_raw_fd(), libc::SIOCADDRT as _, &raw const route) }
+            }
+        };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Makes it a port of a bridge of the host's.
+    pub fn join_bridge(&self, bridge: &str) -> Result<(), OpenError> {
+        check_name(bridge)?;
+        let joined = Request::new(bridge, &self.index.to_ne_bytes()).make(&self.socket, BRIDGE_ADD);
+        joined.map_err(|error| OpenError::system(format!("joining the host's bridge `{bridge}'"), error))
+    }
+
     pub fn set_ip4(&self, prefix: Prefix4) -> io::Result<()> {
         self.set(libc::SIOCSIFADDR, &socket_address(prefix.address()))?;
         self.set(libc::SIOCSIFNETMASK, &socket_address(prefix.mask()))
     }
+}
+
+/// `struct in6_rtmsg`.
+#[repr(C)]
+struct Route6 {
+    destination: [u8; 16],
+    source: [u8; 16],
+    gateway: [u8; 16],
+    kind: u32,
+    destination_length: u16,
+    source_length: u16,
+    metric: u32,
+    info: libc::c_ulong,
+    flags: u32,
+    interface: libc::c_int,
+}
+
+/// Of routes that no metric was given for, as iproute2 has it.
+const METRIC6: u32 = 1024;
+/// `SIOCBRADDIF`.
+const BRIDGE_ADD: libc::c_ulong = 0x89a2;
+
+/// A control socket for what is of IPv6.
+fn socket6() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::INET6, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }
 
 /// `struct sockaddr_in`: family, port, address, padding.
@@ -228,6 +310,11 @@ fn socket_address(address: Ipv4Address) -> [u8; 16] {
     bytes[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
     bytes[4..8].copy_from_slice(&address.octets());
     bytes
+}
+
+fn socket_address_of(address: Ipv4Address) -> libc::sockaddr {
+    let [_, _, data @ ..] = socket_address(address).map(|byte| byte as libc::c_char);
+    libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: data }
 }
 
 #[cfg(test)]

@@ -170,6 +170,9 @@ fn tap_configures_the_hosts_end_in_a_namespace() {
         id: 7,
         host_namespace: Some(path),
         host_ip4: Some("10.5.0.1/20".parse().unwrap()),
+        host_ip6: Some("2001:db8:5::1/64".parse().unwrap()),
+        host_gateway4: Some("10.5.0.9".parse().unwrap()),
+        host_gateway6: Some("2001:db8:5::9".parse().unwrap()),
         host_mac: Some("02:00:00:00:00:99".parse().unwrap()),
         host_mtu: Some(9000),
         hw_address: Some("02:00:00:00:00:01".parse().unwrap()),
@@ -179,7 +182,16 @@ fn tap_configures_the_hosts_end_in_a_namespace() {
     let elsewhere = std::thread::spawn(|| tap::open(options).unwrap());
     let device = elsewhere.join().unwrap();
     let shown = ip("-4 address show dev tap7") + &ip("link show dev tap7");
-    for part in ["inet 10.5.0.1/20", "mtu 9000", "link/ether 02:00:00:00:00:99", "UP"] {
+    let shown = shown + &ip("-6 address show dev tap7") + &ip("-4 route show") + &ip("-6 route show");
+    for part in [
+        "inet 10.5.0.1/20",
+        "inet6 2001:db8:5::1/64",
+        "default via 10.5.0.9 dev tap7",
+        "default via 2001:db8:5::9 dev tap7",
+        "mtu 9000",
+        "link/ether 02:00:00:00:00:99",
+        "UP",
+    ] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     assert_eq!((device.mtu, device.mac), (9000, "02:00:00:00:00:01".parse().unwrap()));
@@ -188,6 +200,21 @@ fn tap_configures_the_hosts_end_in_a_namespace() {
     assert!(device.link.is_up());
     ip("link set renamed down");
     assert!(!device.link.is_up());
+}
+
+#[test]
+fn tap_becomes_a_port_of_a_bridge_or_is_not_made() {
+    if !private_namespace("tap_becomes_a_port_of_a_bridge_or_is_not_made") {
+        return;
+    }
+    ip("link add br0 type bridge");
+    let options = |bridge: &str| TapOptions { id: 8, host_bridge: Some(bridge.into()), ..TapOptions::default() };
+    let _device = tap::open(options("br0")).unwrap();
+    let shown = ip("link show dev tap8");
+    assert!(shown.contains("master br0"), "{shown}");
+    let error = tap::open(TapOptions { id: 9, ..options("br1") }).err().unwrap().to_string();
+    assert!(error.contains("bridge `br1'"), "{error}");
+    assert!(!ip("link show").contains("tap9"));
 }
 
 #[test]

@@ -19,7 +19,9 @@ pub(crate) fn inside<T: Send>(
             enter(&path)?;
             act()
         };
-        scope.spawn(inside).join().expect("opening a device does not panic")
+        let thread = std::thread::Builder::new().spawn_scoped(scope, inside);
+        let thread = thread.map_err(|error| OpenError::system("a thread for a network namespace", error))?;
+        thread.join().expect("opening a device does not panic")
     })
 }
 

@@ -22,8 +22,9 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use std::io::IoSlice;
+use std::net::IpAddr;
 use std::sync::Arc;
-use wire::{MacAddress, Prefix4};
+use wire::{Ipv4Address, Ipv6Address, MacAddress, Prefix4, Prefix6};
 
 /// Most queues of a TAP (the kernel's `MAX_TAP_QUEUES`).
 pub const MAX_QUEUES: u16 = 256;
@@ -47,6 +48,12 @@ pub struct TapOptions {
     /// The network namespace of the host's end: a name under `/var/run/netns`, or a path.
     pub host_namespace: Option<String>,
     pub host_ip4: Option<Prefix4>,
+    pub host_ip6: Option<Prefix6>,
+    /// The routers by which the host reaches all that it knows no other way for.
+    pub host_gateway4: Option<Ipv4Address>,
+    pub host_gateway6: Option<Ipv6Address>,
+    /// The host's bridge that its end becomes a port of.
+    pub host_bridge: Option<String>,
     pub host_mac: Option<MacAddress>,
     /// In bytes; the host's default is 1500.
     pub host_mtu: Option<u32>,
@@ -63,6 +70,10 @@ impl Default for TapOptions {
             host_interface_name: None,
             host_namespace: None,
             host_ip4: None,
+            host_ip6: None,
+            host_gateway4: None,
+            host_gateway6: None,
+            host_bridge: None,
             host_mac: None,
             host_mtu: None,
             hw_address: None,
@@ -126,7 +137,23 @@ fn host_end(options: &TapOptions) -> Result<HostEnd, OpenError> {
     if let Some(prefix) = options.host_ip4 {
         interface.set_ip4(prefix).map_err(|error| failed("the IPv4 address", error))?;
     }
+    if let Some(prefix) = options.host_ip6 {
+        interface.add_ip6(prefix).map_err(|error| match error.raw_os_error() {
+            Some(libc::EACCES) => OpenError::Refused(format!(
+                "host interface `{name}' takes no IPv6 address: IPv6 is off there (sysctl net.ipv6.conf.all.disable_ipv6)"
+            )),
+            _ => failed("the IPv6 address", error),
+        })?;
+    }
+    if let Some(bridge) = &options.host_bridge {
+        interface.join_bridge(bridge)?;
+    }
     interface.set_up().map_err(|error| failed("up the link", error))?;
+    let gateways = [options.host_gateway4.map(IpAddr::from), options.host_gateway6.map(IpAddr::from)];
+    for gateway in gateways.into_iter().flatten() {
+        let what = format!("the gateway {gateway}");
+        interface.add_gateway(gateway).map_err(|error| failed(&what, error))?;
+    }
     let mtu =
         interface.mtu().map_err(|error| OpenError::system(format!("the MTU of host interface `{name}'"), error))?;
     Ok(HostEnd { descriptors, mtu, name, interface })

@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::PanicHookInfo;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Instant, SystemTime};
@@ -42,8 +43,12 @@ pub struct Process {
     pub config: Option<PathBuf>,
 }
 
+/// Where reports are written to, for the one who cannot be told.
+static PLACE: OnceLock<(PathBuf, Process)> = OnceLock::new();
+
 /// Has every panic write a report into `directory`, and the log name it.
 pub fn install(directory: PathBuf, process: Process) {
+    PLACE.get_or_init(|| (directory.clone(), process.clone()));
     std::panic::set_hook(Box::new(move |panic| {
         let text = describe(panic, &process);
         let outcome = write(&directory, &text);
@@ -75,14 +80,30 @@ pub fn report(directory: &Path, what: &dyn Display) -> io::Result<PathBuf> {
     }
 }
 
+/// Writes a report of a process that is at its end, as it found no room for so many bytes.
+pub fn report_no_memory(bytes: usize) {
+    let Some((directory, process)) = PLACE.get() else { return };
+    // Nobody is left to be told when that fails.
+    let _ = write_no_memory(bytes, directory, process);
+}
+
+fn write_no_memory(bytes: usize, directory: &Path, process: &Process) -> io::Result<()> {
+    let path = write(directory, &head(&format_args!("no memory: {bytes} bytes were wanted"), process))?;
+    // For this there may be too little.
+    let stack = Backtrace::force_capture().to_string();
+    OpenOptions::new().append(true).open(&path)?.write_all(bounded(&stack).as_bytes())
+}
+
 fn describe(panic: &PanicHookInfo<'_>, process: &Process) -> String {
+    format!("{}{}", head(&format_args!("panic: {panic}"), process), Backtrace::force_capture())
+}
+
+/// All of a report but the stack.
+fn head(what: &dyn Display, process: &Process) -> String {
     let config = process.config.as_ref().map_or("none (defaults)".into(), |file| file.display().to_string());
     let uptime = process.started.elapsed().as_secs();
-    let stack = Backtrace::force_capture();
     let thread = thread_name();
-    format!(
-        "{Surroundings}\nuptime: {uptime} s\nconfiguration: {config}\nthread: {thread}\npanic: {panic}\n\nstack:\n{stack}"
-    )
+    format!("{Surroundings}\nuptime: {uptime} s\nconfiguration: {config}\nthread: {thread}\n{what}\n\nstack:\n")
 }
 
 fn thread_name() -> String {
@@ -187,6 +208,16 @@ mod tests {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
         fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn the_end_of_memory_is_described_as_a_panic_is() {
+        let directory = directory("no-memory");
+        write_no_memory(58_720_256, &directory, &Process { started: Instant::now(), config: None }).unwrap();
+        let text = fs::read_to_string(&reports(&directory)[0]).unwrap();
+        for part in ["quiver v", "\nno memory: 58720256 bytes were wanted\n", "\nstack:\n", "crash.rs"] {
+            assert!(text.contains(part), "{part} is not in:\n{text}");
+        }
     }
 
     #[test]

@@ -176,6 +176,7 @@ pub fn grammar() -> CommandSet<Router> {
 
 fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), String> {
     tables::keep_heap_small();
+    heap::keep_reserve();
     let started = Instant::now();
     let (stop, stopped) = bounded(1);
     signals::listen(stop.clone()).map_err(|error| format!("signals: {error}"))?;
@@ -191,6 +192,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     start_log(&router.log, config)?;
     let crashes = config.unix.crash_dir.clone().unwrap_or_else(|| config.unix.runtime_dir.clone());
     crash::install(crashes.clone(), crash::Process { started, config: config_file.map(PathBuf::from) });
+    heap::at_the_end(crash::report_no_memory).map_err(|error| format!("handler of SIGABRT: {error}"))?;
     surroundings::allow_core_files(&config.unix);
     warn_of_limits(config, &router);
     let data = start_workers(&router, config, &crashes)?;
@@ -392,8 +394,9 @@ fn start_up(config: &StartupConfig, script: Option<&Path>, desk: Arc<dyn Executo
         log::info!("{} is not carried out: the saved configuration takes its place", file.display());
         return notify::ready(&status);
     }
+    let thread = thread::Builder::new().name("quiver_start".into());
     // Nobody reads what they print.
-    thread::spawn(move || match exec::run_file(&*desk, &Files::anywhere(), &file, &mut |_| Ok(())) {
+    let run = move || match exec::run_file(&*desk, &Files::anywhere(), &file, &mut |_| Ok(())) {
         Ok(()) => {
             log::info!("startup commands of {} done", file.display());
             notify::ready(&status);
@@ -403,7 +406,11 @@ fn start_up(config: &StartupConfig, script: Option<&Path>, desk: Arc<dyn Executo
             // It runs all the same, for somebody to put it right.
             notify::ready(&format!("{status}; startup commands: {error}"));
         }
-    });
+    };
+    if let Err(error) = thread.spawn(run) {
+        log::error!("startup commands: no thread for them: {error}");
+        notify::ready(&format!("startup commands: no thread for them: {error}"));
+    }
 }
 
 /// A session on standard input, in a process of its own (a terminal's modes and signals are
@@ -412,12 +419,12 @@ fn converse(socket: &Path, stop: Sender<String>) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut session = std::process::Command::new(program);
     let mut session = session.args(["cli", "--socket"]).arg(socket).spawn().map_err(|error| error.to_string())?;
-    thread::spawn(move || {
+    let wait = move || {
         let _ = session.wait();
         // Nobody listens when it stops already.
         let _ = stop.try_send("end of the session on standard input".into());
-    });
-    Ok(())
+    };
+    thread::Builder::new().spawn(wait).map(drop).map_err(|error| format!("session on standard input: {error}"))
 }
 
 fn open_sockets(

@@ -22,6 +22,9 @@ mod terminal;
 mod vppctl;
 mod watchdog;
 
+#[global_allocator]
+static HEAP: heap::Heap = heap::Heap;
+
 use clap::{CommandFactory, Parser, Subcommand};
 use command::harmless;
 use std::io::{self, Write};

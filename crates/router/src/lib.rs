@@ -84,9 +84,25 @@ use wire::{MacAddress, Prefix, Prefix4};
 /// How often retired objects are looked after while there are any.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(20);
 
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::OutOfMemory => Error::NoMemory,
+            _ => Error::System(error),
+        }
+    }
+}
+
+/// Refuses whatever grows a little with each step while memory is at its end.
+fn check_memory() -> Result<(), Error> {
+    heap::has_room().then_some(()).ok_or(Error::NoMemory)
+}
+
 /// Why an operation was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    #[error("no memory: the process may not have more (`ulimit -v', LimitAS=); delete something, or raise that limit")]
+    NoMemory,
     #[error("no interface named `{0}' (show interface lists them)")]
     NoSuchInterface(String),
     #[error("an interface named `{0}' exists already")]
@@ -256,7 +272,7 @@ pub enum Error {
     #[error(transparent)]
     Open(#[from] drivers::OpenError),
     #[error(transparent)]
-    System(#[from] io::Error),
+    System(io::Error),
 }
 
 /// All capabilities, in the order in which packets meet them.

@@ -44,6 +44,7 @@ use lines::{BLOCK_LENGTH, MISS, MOST_LINES, NODE, PARTS, Root};
 use lookup::{Start, Table};
 use rcu::Domain;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use trie::Trie;
 use writer::Writer;
@@ -53,6 +54,14 @@ pub const MOST_SMALL: usize = 1024;
 
 /// From so many changes at once on it is worth while to give memory out in order.
 const MANY: usize = 1024;
+/// What lies in one place is made anew as a whole when at least one of so many prefixes there changes,
+const CLOSE: usize = 4;
+/// or when there are no more than these,
+const FEW: usize = 64;
+/// and not more than these: a few milliseconds.
+const PIECE: usize = 16_384;
+/// Where there are more, spans are looked at that are by so many bits longer.
+const NIBBLE_BITS: u8 = 4;
 
 /// There are no lines left for a prefix. Nothing was changed. Lines that a change gave up come back when all workers
 /// have begun another round.
@@ -97,6 +106,13 @@ pub trait Routes<C> {
     fn refuse(&mut self, key: Key, before: Option<u32>, after: Option<u32>, change: C);
 }
 
+/// Prefixes that are changed together, by their places among others.
+struct Group {
+    /// Where they are, with many others; none: here and there.
+    span: Option<Key>,
+    keys: Range<usize>,
+}
+
 /// The control side of an IPv6 table: prefixes with a number each, which its owner translates to leaves.
 pub struct Fib6 {
     trie: Trie,
@@ -104,6 +120,9 @@ pub struct Fib6 {
     writer: Writer,
     /// With more prefixes it is to have a large root.
     most_small: usize,
+    /// See [`FEW`] and [`PIECE`].
+    few: usize,
+    piece: usize,
 }
 
 impl Fib6 {
@@ -126,7 +145,7 @@ impl Fib6 {
         let start = Arc::new(Start { root: Arc::new(Root::small()?), ranges: None });
         let table = Arc::new(Table::new(domain, start.clone())?);
         let writer = Writer::new(table.clone(), start, options.lines, domain);
-        Ok(Fib6 { trie: Trie::new(), table, writer, most_small: MOST_SMALL })
+        Ok(Fib6 { trie: Trie::new(), table, writer, most_small: MOST_SMALL, few: FEW, piece: PIECE })
     }
 
     /// The data side, for workers.
@@ -246,16 +265,85 @@ impl Fib6 {
     /// # Errors
     /// As [`Fib6::repaint`].
     pub fn repaint_all(&mut self, keys: &[Key], leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
-        self.refresh_all(keys, checked(leaf))
+        let leaf = checked(leaf);
+        for Group { span, keys: some } in self.groups(keys) {
+            self.refresh_group(span, &keys[some], &leaf)?;
+        }
+        Ok(())
     }
 
-    /// Whether it is best to change two prefixes together: what lookups find there is made anew as a whole.
+    /// Whether it is best to change two prefixes together, as long as they are not very many: what lookups find there is
+    /// made anew as a whole.
     pub fn are_near(one: Key, other: Key) -> bool {
         let near_of = |key: Key| match Root::part((key.address() >> 64) as u64) {
             0..PARTS => key.address() >> (128 - u32::from(BLOCK_LENGTH)),
             nibble => nibble as u128,
         };
         near_of(one) == near_of(other)
+    }
+
+    /// Prefixes, in order, in groups that are changed one after the other: most of them together, and those of a place
+    /// where very many lie a span at a time, since what lookups find there is not to be made anew as a whole.
+    fn groups(&self, keys: &[Key]) -> Vec<Group> {
+        let mut groups = Vec::new();
+        let mut together = 0;
+        let mut at = 0;
+        while at < keys.len() && self.trie.len() + keys.len() > self.few {
+            let slot = self.writer.slot_of(keys[at]).map(|slot| self.writer.slot_key(slot));
+            let span = slot.filter(|span| span.length() > 0 || keys[at].length() > 0);
+            let run = span.map_or(1, |span| keys[at..].iter().take_while(|key| span.covers(**key)).count());
+            let is_crowded = |span: &Key| !self.trie.has_at_most(*span, (CLOSE * run).clamp(self.few, self.piece));
+            if let Some(span) = span.filter(is_crowded) {
+                groups.extend((together < at).then_some(Group { span: None, keys: together..at }));
+                self.spans(span, keys, at..at + run, &mut groups);
+                together = at + run;
+            }
+            at += run;
+        }
+        groups.extend((together < keys.len()).then_some(Group { span: None, keys: together..keys.len() }));
+        let defaults = keys.iter().take_while(|key| key.length() == 0).count();
+        if defaults > 0 && groups.len() > 1 {
+            // What covers everything comes first and goes last: no address is without a route that has one before and
+            // after.
+            groups[0].keys.start = defaults;
+            groups.retain(|group| !group.keys.is_empty());
+            let at = if self.trie.get(Key::DEFAULT).is_some() { groups.len() } else { 0 };
+            groups.insert(at, Group { span: None, keys: 0..defaults });
+        }
+        groups
+    }
+
+    /// Groups of some prefixes, in order, that lie in a span.
+    fn spans(&self, span: Key, keys: &[Key], some: Range<usize>, groups: &mut Vec<Group>) {
+        let depth = span.length() + NIBBLE_BITS;
+        if some.len() == 1 || depth > 128 || self.trie.has_at_most(span, (CLOSE * some.len()).min(self.piece)) {
+            groups.push(Group { span: Some(span), keys: some });
+            return;
+        }
+        let mut at = some.start;
+        while at < some.end {
+            // A short one covers several of the spans within.
+            let inner = Key::new(keys[at].address(), depth.min(keys[at].length()));
+            let within =
+                keys[at..some.end].iter().take_while(|key| inner.length() == depth && inner.covers(**key)).count();
+            let end = at + within.max(1);
+            self.spans(inner, keys, at..end, groups);
+            at = end;
+        }
+    }
+
+    /// Brings lookups in line with the prefixes of a group, in order, all or none.
+    fn refresh_group(&mut self, span: Option<Key>, keys: &[Key], leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
+        let is_in_slot = |span: &Key| self.writer.slot_of(*span).is_some();
+        let is_due = |key: &Key| self.writer.part_due(&self.trie, *key).is_some();
+        match span.filter(is_in_slot) {
+            // One by itself is looked for most exactly.
+            Some(span) if keys.len() > 1 && !is_due(&keys[0]) => {
+                let done = self.writer.renew_span(&self.trie, span, &leaf);
+                self.settle(done)
+            }
+            _ => self.refresh_all(keys, leaf),
+        }
     }
 
     /// Brings lookups in line with many prefixes, in order, in one go, all or none.
@@ -320,6 +408,13 @@ impl Fib6 {
             self.writer.tidy();
         }
         self.grow(self.trie.len() + changes.len(), &checked(|value| routes.leaf(value)));
+        let keys: Vec<Key> = changes.iter().map(|(key, _)| *key).collect();
+        for Group { span, keys } in self.groups(&keys) {
+            self.change_group(span, &changes[keys], routes);
+        }
+    }
+
+    fn change_group<C: Copy>(&mut self, span: Option<Key>, changes: &[(Key, C)], routes: &mut impl Routes<C>) {
         let mut made = Vec::with_capacity(changes.len());
         let mut stale = Vec::new();
         for (key, change) in changes.iter().copied() {
@@ -335,7 +430,7 @@ impl Fib6 {
                 stale.push(key);
             }
         }
-        if self.refresh_all(&stale, checked(|value| routes.leaf(value))).is_err() {
+        if self.refresh_group(span, &stale, checked(|value| routes.leaf(value))).is_err() {
             self.change_one_by_one(&made, &stale, routes);
         }
     }

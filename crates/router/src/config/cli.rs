@@ -58,7 +58,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 fn load(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let wanted = router.read_config(&args.parse::<PathBuf>("file")?)?;
     if args.flag("dry-run") {
-        return reply(Loaded { difference: router.compare_config(&wanted), within: None });
+        return reply(Loaded { difference: router.compare_config(&wanted)?, within: None });
     }
     let seconds = args.optional::<u64>("seconds")?.unwrap_or(CONFIRM_WITHIN);
     let within = args.flag("confirm").then_some(seconds);

@@ -1,11 +1,11 @@
 //! What operators stated, collected a part at a time: of many routes, or of many interfaces, somebody else is answered in
 //! between. One line a capability.
 
-use super::{Statement, Statements};
+use super::{ConfigError, Statement, Statements};
 use crate::listing::{PAGE, Pages};
 use crate::{
-    Router, arp, dhcp, handoff, icmp, interface, ip, logging, mld, mpls, nd, neighbour, packet_generator, punt,
-    reassembly, router_advertisement, span,
+    Router, arp, check_memory, dhcp, handoff, icmp, interface, ip, logging, mld, mpls, nd, neighbour, packet_generator,
+    punt, reassembly, router_advertisement, span,
 };
 
 /// How the statements of a capability begin.
@@ -106,16 +106,17 @@ impl Router {
     }
 
     /// The same, in pieces.
-    pub(super) fn collect_config(&mut self) -> Vec<Statement> {
+    pub(super) fn collect_config(&mut self) -> Result<Vec<Statement>, ConfigError> {
         let (mut collecting, mut statements) = (Collecting::default(), Vec::new());
         while collecting.go_on(self, &mut statements) {
             self.breathe();
+            check_memory()?;
         }
-        statements
+        Ok(statements)
     }
 
-    /// Only the lines, in pieces: text of at most so many bytes, or how long it would be.
-    pub(super) fn collect_lines(&mut self, most: u64) -> Result<Vec<String>, u64> {
+    /// Only the lines, in pieces: text of at most so many bytes.
+    pub(super) fn collect_lines(&mut self, most: u64) -> Result<Vec<String>, ConfigError> {
         let (mut collecting, mut part, mut lines, mut length) = (Collecting::default(), Vec::new(), Vec::new(), 0);
         while collecting.go_on(self, &mut part) {
             length += part.iter().map(|statement| statement.line.len() as u64 + 1).sum::<u64>();
@@ -125,17 +126,19 @@ impl Router {
                 false => lines.extend(added),
             }
             self.breathe();
+            check_memory()?;
         }
-        if length > most { Err(length) } else { Ok(lines) }
+        if length > most { Err(ConfigError::TooLong { length }) } else { Ok(lines) }
     }
 
     /// What is stated in a plan, in pieces; the plan is no longer needed.
-    pub(super) fn collect_plan(&mut self, plan: Router) -> Vec<Statement> {
+    pub(super) fn collect_plan(&mut self, plan: Router) -> Result<Vec<Statement>, ConfigError> {
         let (mut collecting, mut statements) = (Collecting::default(), Vec::new());
         while collecting.go_on(&plan, &mut statements) {
             self.breathe();
+            check_memory()?;
         }
         self.aside(move || drop(plan));
-        statements
+        Ok(statements)
     }
 }

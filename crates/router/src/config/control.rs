@@ -2,7 +2,7 @@
 
 use super::Statement;
 use super::plan::{Difference, Step, steps};
-use crate::{Devices, Options, Router};
+use crate::{Devices, Options, Router, check_memory};
 use command::{CommandError, CommandSet, FileError, Files, PathKind, complete_lines};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -170,6 +170,7 @@ impl Router {
         plan.files = self.files.clone();
         for line in lines {
             self.breathe();
+            check_memory()?;
             let states = COMMANDS.find(&line.text).is_none_or(command::Command::is_configuration);
             if !states {
                 let name = COMMANDS.find(&line.text).map_or("", command::Command::name);
@@ -178,25 +179,28 @@ impl Router {
             }
             carry_out(&mut plan, &line.text).map_err(|error| refused(line.number, error.to_string()))?;
         }
-        Ok(self.collect_plan(plan))
+        self.collect_plan(plan)
     }
 
     /// What `wanted` would change.
-    pub fn compare_config(&mut self, wanted: &[Statement]) -> Difference {
-        let now = self.collect_config();
-        self.aside(move || Difference::between(&now, wanted))
+    ///
+    /// # Errors
+    /// When there is no memory to collect what is.
+    pub fn compare_config(&mut self, wanted: &[Statement]) -> Result<Difference, ConfigError> {
+        let now = self.collect_config()?;
+        Ok(self.aside(move || Difference::between(&now, wanted)))
     }
 
     /// What [`Router::rollback_config`] would change.
     ///
     /// # Errors
-    /// When nothing was loaded.
+    /// When nothing was loaded, and as [`Router::compare_config`].
     pub fn compare_config_before(&mut self) -> Result<Difference, ConfigError> {
         // It is taken out and put back: nothing changes the router meanwhile.
         let before = self.config.before.take().ok_or(ConfigError::NothingBefore)?;
         let difference = self.compare_config(&before);
         self.config.before = Some(before);
-        Ok(difference)
+        difference
     }
 
     /// Makes `wanted` what is stated here, and nothing else; nothing to do is no load. With `confirm` what was before
@@ -208,7 +212,7 @@ impl Router {
         if self.config.deadline.is_some() {
             return Err(ConfigError::Unconfirmed);
         }
-        let before = self.collect_config();
+        let before = self.collect_config()?;
         let difference = self.aside(|| Difference::between(&before, wanted));
         if difference.is_empty() {
             self.aside(move || drop(before));
@@ -310,7 +314,7 @@ impl Router {
             let name = file.display().to_string();
             return Err(ConfigError::WouldLose { count: self.config.failed_at_start, file: name });
         }
-        let lines = self.collect_lines(MAX_FILE - HEADING).map_err(|length| ConfigError::TooLong { length })?;
+        let lines = self.collect_lines(MAX_FILE - HEADING)?;
         // The program's own configuration names that file, not a command.
         let files = if is_startup { Files::anywhere() } else { self.files.clone() };
         let count = lines.len();

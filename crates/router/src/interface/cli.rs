@@ -246,7 +246,8 @@ fn register_queues(set: &mut CommandSet<Router>) {
 fn register_creation(set: &mut CommandSet<Router>) {
     let tap = format!(
         "create tap {{{{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:netns>] | \
-         [host-ip4-addr <ip4:prefix4>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | \
+         [host-ip4-addr <ip4:prefix4>] | [host-ip6-addr <ip6:prefix6>] | [host-ip4-gw <gateway4:ip4>] | \
+         [host-ip6-gw <gateway6:ip6>] | [host-bridge <bridge:word>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | \
          [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{}>] }}}}",
         tap::MAX_QUEUES
     );
@@ -377,7 +378,7 @@ pub(crate) fn create(router: &mut Router, name: Option<&str>, creation: Creation
 }
 
 /// Options of VPP's TAPs that need nothing done, or that there is something else for: why.
-const TAP_ELSEWHERE: [(&str, &str, Result<&str, &str>); 14] = [
+const TAP_ELSEWHERE: [(&str, &str, Result<&str, &str>); 10] = [
     ("num-tx-queues", " <txqueues:u32 1..256>", Ok("every worker writes to a queue of its own")),
     ("rx-ring-size", " <rxring:u32 1..65536>", Ok("the kernel's queue has the length that it has")),
     ("tx-ring-size", " <txring:u32 1..65536>", Ok("the kernel's queue has the length that it has")),
@@ -387,10 +388,6 @@ const TAP_ELSEWHERE: [(&str, &str, Result<&str, &str>); 14] = [
     ("persist", "", Err("a TAP goes with the router: give the address to a device of the host's that stays")),
     ("attach", "", Err("a TAP that is there already is taken with `create host-interface'")),
     ("tun", "", Err("a TAP with Ethernet headers is what there is: leave `tun' out")),
-    ("host-bridge", " <bridge:word>", Err("use `ip link set DEVICE master BRIDGE' on the host")),
-    ("host-ip4-gw", " <gateway4:ip4>", Err("use `ip route add default via ADDRESS' on the host")),
-    ("host-ip6-addr", " <address6:prefix6>", Err("use `ip address add PREFIX dev DEVICE' on the host")),
-    ("host-ip6-gw", " <gateway6:ip6>", Err("use `ip -6 route add default via ADDRESS' on the host")),
     ("packed", "", Ok("there are no virtio rings")),
 ];
 
@@ -424,6 +421,10 @@ fn create_tap(router: &mut Router, args: &Args) -> Answer {
         host_interface_name: args.optional_text("host").map(str::to_string),
         host_namespace: args.optional_text("namespace").map(str::to_string),
         host_ip4: args.optional("ip4")?,
+        host_ip6: args.optional("ip6")?,
+        host_gateway4: args.optional("gateway4")?,
+        host_gateway6: args.optional("gateway6")?,
+        host_bridge: args.optional_text("bridge").map(str::to_string),
         host_mac: args.optional("hostmac")?,
         host_mtu: args.optional("mtu")?,
         hw_address: args.optional("mac")?,

@@ -12,7 +12,7 @@ use crate::ip::control::Source;
 use crate::ip6::Facts6;
 use crate::mpls::tunnel;
 use crate::vlan::control::Sub;
-use crate::{Error, Router};
+use crate::{Error, Router, check_memory};
 use drivers::output::DeviceOutput;
 use drivers::{Device, Finishes, Transmit};
 use graph::{Behaviour, InterfaceIndex, NodeIndex};
@@ -34,6 +34,7 @@ impl Router {
     /// When the name is malformed or taken, or a table is full; then nothing has changed
     /// and the device is closed.
     pub fn create_interface(&mut self, name: &str, device: Device) -> Result<InterfaceIndex, Error> {
+        check_memory()?;
         self.check_new_name(name)?;
         self.add_interface(name, device, None)
     }

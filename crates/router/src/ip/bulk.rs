@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tables::{Leaf, fib4, fib6};
 use wire::{Family, Prefix};
 
+/// What a change may take on the heap, at most, with what it leaves behind: the prefix in the tree, its list, its paths.
+const ROUTE_BYTES: usize = 256;
 /// Instead of a list's number: the route goes away.
 const REMOVE: u32 = u32::MAX;
 
@@ -218,8 +220,11 @@ impl Merged for fib6::Key {
 /// How many of the first changes are made in one piece.
 fn length_of_part<K: Key>(changes: &[(K, u32)]) -> usize {
     let Some((last, _)) = changes.get(PART - 1).copied() else { return changes.len() };
-    // Changes of one prefix are made together.
-    PART + changes[PART..].iter().take_while(|(key, _)| *key == last || K::are_near(*key, last)).count()
+    // Changes of one prefix are made together; of one place, when they are not very many.
+    let near = changes[PART..].iter().take(PART).take_while(|(key, _)| K::are_near(*key, last)).count();
+    let more = if near < PART { near } else { 0 };
+    let last = changes[PART + more - 1].0;
+    PART + more + changes[PART + more..].iter().take_while(|(key, _)| *key == last).count()
 }
 
 /// Carries a batch out on the table's numbers.
@@ -407,6 +412,10 @@ impl Router {
     /// Gets all that a batch needs. Nothing can keep it from being carried out then.
     fn prepare(&mut self, source: Source, mut batch: Batch) -> Result<Prepared, Error> {
         let (table, family) = (batch.table, batch.family());
+        let coming = of_either!(&batch.changes, changes => changes.iter().filter(|(_, list)| *list != REMOVE).count());
+        if coming > 0 && !heap::room_for(coming.saturating_mul(ROUTE_BYTES)) {
+            return Err(Error::NoMemory);
+        }
         for paths in &batch.lists {
             self.check_paths(table, paths)?;
             if paths.len() > MAX_PATHS {

@@ -5,7 +5,7 @@ use super::route::{Path, Route, Source, TableIndex, Way};
 use super::vrf::{table, word};
 use crate::mpls::cli::{OUT_LABELS, out_labels};
 use crate::mpls::control::check_labels;
-use crate::{Error, Router};
+use crate::{Error, Router, check_memory};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use std::net::IpAddr;
 use wire::{Family, Prefix};
@@ -203,6 +203,7 @@ fn register_accounts(set: &mut CommandSet<Router>) {
 fn add(router: &mut Router, args: &Args, replace: bool) -> Result<Box<dyn Reply>, CommandError> {
     let (table, paths) = of_route(router, args, true)?;
     change_each(router, args, table, |router, prefix| {
+        check_memory()?;
         router.add_route_in(table, prefix, Source::Config, paths.clone(), replace)
     })
 }

@@ -21,6 +21,8 @@ use wire::{Family, Prefix};
 const MAX_LINE: u64 = 64 << 10;
 /// Most routes of a file.
 const MAX_ROUTES: usize = 32 << 20;
+/// What a line of a file may take on the heap, at most, from when it was read until its route is there.
+const LINE_BYTES: usize = 512;
 /// What operators call the tables that are always there.
 const DEFAULT_TABLE: u32 = 0;
 
@@ -31,6 +33,8 @@ pub enum LoadError {
     Line { line: usize, what: String },
     #[error("line {line}: {source}")]
     Read { line: usize, source: io::Error },
+    #[error("line {line}: {}", Error::NoMemory)]
+    NoMemory { line: usize },
 }
 
 /// A line's route.
@@ -61,6 +65,9 @@ impl RouteFile {
             let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut text);
             if read.map_err(|source| LoadError::Read { line, source })? == 0 {
                 break;
+            }
+            if !heap::has_room() {
+                return Err(LoadError::NoMemory { line });
             }
             let wrong = |what: String| LoadError::Line { line, what };
             if text.len() as u64 == MAX_LINE {
@@ -231,6 +238,9 @@ impl Router {
         })?;
         if wanted.replace && passed_over > 0 && file.routes.is_empty() {
             return fail("no route of the file is of the next hop's family: all others of that family would go away");
+        }
+        if !heap::room_for(file.routes.len().saturating_mul(LINE_BYTES)) {
+            return Err(Error::NoMemory.into());
         }
         let mut batches = self.empty_batches(&file, wanted)?;
         let mut lists = HashMap::new();

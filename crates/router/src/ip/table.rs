@@ -179,7 +179,7 @@ impl Fib {
         let (mut last, mut looked_at, mut goes_on) = (None::<Prefix>, 0, false);
         let mut keys = Vec::new();
         for (prefix, value) in self.behind(behind) {
-            if looked_at >= most && last.is_some_and(|last| !are_near(last, prefix)) {
+            if looked_at >= 2 * most || looked_at >= most && last.is_some_and(|last| !are_near(last, prefix)) {
                 goes_on = true;
                 break;
             }

@@ -65,6 +65,9 @@ pub(crate) fn end(key: LabelKey) -> &'static str {
     if key.is_bottom() { "eos" } else { "non-eos" }
 }
 
+/// What a change of a label may take on the heap, at most, while it is made.
+const LABEL_BYTES: usize = 256;
+
 /// Labels to be changed together in a table: each with one of the lists of paths, or none to be removed.
 #[derive(Debug, Clone, Default)]
 pub struct LabelBatch {
@@ -287,6 +290,10 @@ impl Router {
     /// As [`Router::add_label`].
     pub fn change_labels(&mut self, table: LabelTableIndex, source: Source, batch: LabelBatch) -> Result<(), Error> {
         let LabelBatch { lists, changes } = batch;
+        let coming = changes.iter().filter(|(_, list)| list.is_some()).count();
+        if coming > 0 && !heap::room_for(coming.saturating_mul(LABEL_BYTES)) {
+            return Err(Error::NoMemory);
+        }
         // At the bottom or not, a list is another.
         let mut ids: BTreeMap<(usize, bool, Option<ListId>), ListId> = BTreeMap::new();
         let mut wanted = Vec::with_capacity(changes.len());

@@ -10,7 +10,7 @@ use super::known::{Limits, Neighbour, State};
 use super::resolve::Resolve;
 use super::{Event, Evidence, NeighbourKey};
 use crate::ip::control::{Path, Source, Way};
-use crate::{Error, Router};
+use crate::{Error, Router, check_memory};
 use graph::{InterfaceIndex, NodeIndex};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -110,6 +110,7 @@ impl Router {
         mac: MacAddress,
         no_fib_entry: bool,
     ) -> Result<(), Error> {
+        check_memory()?;
         let state = State::Known { mac, is_static: true };
         self.check_neighbour(&key, mac)?;
         let before = self.neighbours.by_key.get(&key).copied();

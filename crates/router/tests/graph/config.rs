@@ -203,7 +203,7 @@ fn every_object_comes_back_and_a_fresh_router_says_the_same() {
     commands.iter().for_each(|line| drop(second.must(&line.text)));
     assert_eq!(second.config(), text);
     let wanted = first.router.parse_config("text", &text).unwrap();
-    assert!(first.router.compare_config(&wanted).is_empty());
+    assert!(first.router.compare_config(&wanted).unwrap().is_empty());
 }
 
 /// Lines of which some are refused, so that states of all kinds arise.
@@ -350,7 +350,7 @@ fn a_load_makes_any_state_of_any_other() {
         let difference = from.router.load_config(&wanted, None).unwrap();
         assert_eq!(sorted(&from.router.running_config()), sorted(&wanted));
         assert_eq!(addresses(&from.router), addresses(&to.router));
-        assert!(from.router.compare_config(&wanted).is_empty());
+        assert!(from.router.compare_config(&wanted).unwrap().is_empty());
         from.router.ip.audit().unwrap();
         if difference.is_empty() {
             continue;

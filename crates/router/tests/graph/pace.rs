@@ -144,11 +144,11 @@ fn a_table_of_many_routes_goes_in_pieces() {
 #[test]
 fn a_configuration_of_many_routes_is_collected_in_pieces() {
     let mut bed = with_address6();
-    let few = breaths(&mut bed, |bed| drop(bed.router.compare_config(&[])));
+    let few = breaths(&mut bed, |bed| drop(bed.router.compare_config(&[]).unwrap()));
     let batch = all(Family::Ip4, MANY, TableIndex::DEFAULT);
     bed.router.change_routes(Source::Config, batch).unwrap();
     let mut stated = Vec::new();
-    let many = breaths(&mut bed, |bed| stated = bed.router.compare_config(&[]).removed);
+    let many = breaths(&mut bed, |bed| stated = bed.router.compare_config(&[]).unwrap().removed);
     assert!(many >= few + PIECES, "{many} breaths, {few} of few routes");
     assert_eq!(stated.iter().filter(|line| line.starts_with("ip route add 5")).count(), MANY as usize);
     let file = std::env::temp_dir().join(format!("pieces-{}.conf", std::process::id()));

@@ -36,6 +36,12 @@ impl Bench {
         Bench { fib, oracle: Vec::new(), domain, reader }
     }
 
+    /// As if there were very many prefixes where there are more than these.
+    fn in_spans(mut self, piece: usize) -> Bench {
+        (self.fib.few, self.fib.piece) = (piece.min(self.fib.few), piece);
+        self
+    }
+
     fn longest(&self, address: u128) -> Leaf {
         let covering = self.oracle.iter().filter(|(key, value)| key.contains(address) && leaf_of(*value) != Leaf::MISS);
         covering.max_by_key(|(key, _)| key.length()).map_or(Leaf::MISS, |(_, value)| leaf_of(*value))
@@ -234,12 +240,16 @@ fn run(bench: &mut Bench, steps: Vec<Step>) {
     assert_eq!(bench.fib.len(), sorted.len());
 }
 
+fn piece() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(1usize), 2..20usize, Just(PIECE)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn lookups_find_what_a_linear_scan_finds(steps in prop::collection::vec(step(), 0..60)) {
-        run(&mut Bench::new(Options::MOST_LINES), steps);
+    fn lookups_find_what_a_linear_scan_finds(steps in prop::collection::vec(step(), 0..60), piece in piece()) {
+        run(&mut Bench::new(Options::MOST_LINES).in_spans(piece), steps);
     }
 
     #[test]
@@ -260,8 +270,9 @@ proptest! {
         early in prop::collection::vec(key(), 0..40),
         crowd in prop_oneof![Just(1u32), 4..12u32, Just(CROWD)],
         lines in prop_oneof![3 => Just(Options::MOST_LINES), 1 => 20..60u32],
+        piece in piece(),
     ) {
-        let mut bench = Bench::new(Options::MOST_LINES);
+        let mut bench = Bench::new(Options::MOST_LINES).in_spans(piece);
         early.into_iter().for_each(|key| bench.insert(key, 9));
         bench.fib.trie.count_crowds();
         bench.fib.writer.crowd = crowd;
@@ -282,13 +293,18 @@ proptest! {
     fn a_table_without_room_refuses_and_stays_as_it_was(
         steps in prop::collection::vec(step(), 0..60),
         lines in 0..40u32,
+        piece in piece(),
     ) {
-        run(&mut Bench::new(lines), steps);
+        run(&mut Bench::new(lines).in_spans(piece), steps);
     }
 
     #[test]
-    fn numbers_may_come_to_mean_something_else(keys in prop::collection::vec(key(), 1..40), which in 1..6u32) {
-        let mut bench = Bench::new(Options::MOST_LINES);
+    fn numbers_may_come_to_mean_something_else(
+        keys in prop::collection::vec(key(), 1..40),
+        which in 1..6u32,
+        piece in piece(),
+    ) {
+        let mut bench = Bench::new(Options::MOST_LINES).in_spans(piece);
         keys.iter().enumerate().for_each(|(at, key)| bench.insert(*key, 1 + at as u32 % 5));
         let other = |value: u32| if value == which { Leaf(77) } else { Leaf(value) };
         bench.fib.repaint_where(|value| value == which, other).unwrap();
@@ -296,6 +312,27 @@ proptest! {
         bench.check();
         bench.account();
     }
+}
+
+/// A change of a few prefixes where very many lie costs what they are, and many are changed a part at a time.
+#[test]
+fn where_very_many_lie_spans_are_changed_one_after_the_other() {
+    let mut bench = Bench::new(Options::MOST_LINES);
+    let key = |at: u32| Key::new(0x2001_0db8 << 96 | u128::from(at) << 64, 64);
+    let mut all: Vec<(Key, Option<u32>)> = (0..40_000).map(|at| (key(at), Some(1 + at % 3))).collect();
+    bench.fib.change(&mut all, &mut Changes::default());
+    let keys = |some: std::ops::Range<u32>| some.map(key).collect::<Vec<_>>();
+    let sizes = |keys: &[Key]| bench.fib.groups(keys).into_iter().map(|group| group.keys.len()).collect::<Vec<_>>();
+    // Each is a span of so many that lie side by side.
+    assert_eq!(sizes(&keys(0..40_000)), [[16_384 / 4; 9].to_vec(), vec![40_000 - 9 * 4096]].concat());
+    assert_eq!(sizes(&keys(100..102)), [1, 1]);
+    // What covers all comes first, and goes last.
+    let with_default = [vec![Key::DEFAULT], keys(100..102)].concat();
+    let order =
+        |bench: &Bench| bench.fib.groups(&with_default).into_iter().map(|group| group.keys.start).collect::<Vec<_>>();
+    assert_eq!(order(&bench), [0, 1, 2]);
+    bench.fib.insert(Key::DEFAULT, 5, leaf_of).unwrap();
+    assert_eq!(order(&bench), [1, 2, 0]);
 }
 
 #[test]

@@ -321,6 +321,21 @@ impl Trie {
         (at != NONE && outer.covers(self.node(at).key())).then_some(NodeRef(at))
     }
 
+    /// Whether there are at most so many prefixes, more or less, in one.
+    pub fn has_at_most(&self, outer: Key, most: usize) -> bool {
+        let mut open = Vec::from_iter(self.under(outer));
+        let mut nodes = 0;
+        while let Some(at) = open.pop() {
+            nodes += 1;
+            // Of a tree whose inner nodes are no prefixes half the nodes are.
+            if nodes > 2 * most {
+                return false;
+            }
+            open.extend(self.children(at));
+        }
+        true
+    }
+
     /// What a node stands for: where it lies, and its number if it is a prefix.
     pub fn look(&self, at: NodeRef) -> (Key, Option<u32>) {
         let node = self.node(at.0);

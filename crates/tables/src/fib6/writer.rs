@@ -302,7 +302,21 @@ impl Writer {
         }
         let Some(slot) = self.slot_of(key) else { return self.renew_wide(trie, key, leaves) };
         let before = self.entry(Place::Slot(slot));
-        let after = self.changed(trie, before, self.slot_key(slot), key, leaves)?;
+        let after = self.changed(trie, before, self.slot_key(slot), Change { key, is_one: true }, leaves)?;
+        if after != before {
+            self.set(Place::Slot(slot), after);
+        }
+        Ok(())
+    }
+
+    /// The same after several prefixes within one have changed, which lies in one slot.
+    ///
+    /// # Errors
+    /// As [`Writer::refresh`].
+    pub fn renew_span(&mut self, trie: &Trie, span: Key, leaves: &impl Leaves) -> Result<(), TableFull> {
+        let slot = self.root.slot_of((span.address() >> 64) as u64);
+        let before = self.entry(Place::Slot(slot));
+        let after = self.changed(trie, before, self.slot_key(slot), Change { key: span, is_one: false }, leaves)?;
         if after != before {
             self.set(Place::Slot(slot), after);
         }
@@ -332,17 +346,18 @@ impl Writer {
         trie: &Trie,
         entry: u32,
         outer: Key,
-        key: Key,
+        change: Change,
         leaves: &impl Leaves,
     ) -> Result<u32, TableFull> {
+        let key = change.key;
         let Some(node) = Node::of(entry).filter(|node| key.length() > node.depth) else {
-            if key.length() >= outer.length() && shows(trie, entry, key, leaves) {
+            if change.is_one && key.length() >= outer.length() && shows(trie, entry, key, leaves) {
                 return Ok(entry);
             }
             return self.replaced(trie, entry, outer, leaves);
         };
         match node.kind {
-            Kind::Few | Kind::Ranges => self.change_ranges(trie, node, outer, key, leaves),
+            Kind::Few | Kind::Ranges => self.change_ranges(trie, node, outer, change, leaves),
             Kind::Sixteen | Kind::Many => {
                 let stride = node.kind.stride();
                 let first = (key_at(key.address(), node.depth.into()) >> (32 - stride)) as usize;
@@ -352,7 +367,7 @@ impl Writer {
                 for (at, entry) in entries.iter_mut().enumerate().skip(first).take(count) {
                     let depth = node.depth + stride;
                     let inner = Key::new(outer.address() | (at as u128) << (128 - u32::from(depth)), depth);
-                    let after = self.changed(trie, *entry, inner, key, leaves)?;
+                    let after = self.changed(trie, *entry, inner, change, leaves)?;
                     if after != *entry {
                         self.set(Place::Word(node.word() + at), after);
                         *entry = after;
@@ -374,9 +389,10 @@ impl Writer {
         trie: &Trie,
         node: Node,
         outer: Key,
-        key: Key,
+        change: Change,
         leaves: &impl Leaves,
     ) -> Result<u32, TableFull> {
+        let key = change.key;
         let places = values_of(node.kind);
         let ends = places.start - 1;
         let words: Vec<u32> = (0..places.end).map(|at| self.entry(Place::Word(node.word() + at))).collect();
@@ -386,11 +402,11 @@ impl Writer {
             places.start + words[..ends].iter().filter(|end| **end < key).count()
         };
         let at = range_of(key.address());
-        if at == range_of(key.last()) && shows(trie, words[at], key, leaves) {
+        if change.is_one && at == range_of(key.last()) && shows(trie, words[at], key, leaves) {
             return Ok(node.entry());
         }
         if key.length() > granularity && Node::of(words[at]).is_some() {
-            let after = self.changed(trie, words[at], Key::new(key.address(), granularity), key, leaves)?;
+            let after = self.changed(trie, words[at], Key::new(key.address(), granularity), change, leaves)?;
             if after != words[at] {
                 self.set(Place::Word(node.word() + at), after);
             }
@@ -587,6 +603,14 @@ impl Writer {
             place.store(*word, Ordering::Relaxed);
         }
     }
+}
+
+/// Where something is another than before: a prefix, or several in one.
+#[derive(Clone, Copy)]
+struct Change {
+    key: Key,
+    /// Only the prefix itself.
+    is_one: bool,
 }
 
 /// Whether everything behind an entry has the leaf already that a changed prefix in it has now, or that is around it:
