@@ -77,8 +77,16 @@ pub mod kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Object {
     Adjacency(Adjacency),
+    LoadBalance(LoadBalance),
+}
+
+/// Where packets of several next hops go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadBalance {
     /// Leaves to spread flows over: a power of two of them, at most [`MAX_BUCKETS`].
-    LoadBalance(Vec<Leaf>),
+    pub buckets: Vec<Leaf>,
+    /// By what flows are told, for the node that reads this; 0: as usual.
+    pub flow: u16,
 }
 
 /// Where packets of one next hop go.
@@ -135,7 +143,7 @@ unsafe impl Zeroed for Line {}
 unsafe impl Sync for Line {}
 
 // The head word, from the lowest byte: state, rewrite length or log2 of buckets, edge
-// (16 bits), MTU (16 bits), number of labels and of those that copy (4 bits each), marks. A redirection has the index of
+// or what tells flows (16 bits), MTU (16 bits), number of labels and of those that copy (4 bits each), marks. A redirection has the index of
 // its line in the upper half.
 const STATE_COMPLETE: u8 = 1;
 const STATE_INCOMPLETE: u8 = 2;
@@ -153,7 +161,7 @@ fn head_of(object: &Object) -> u64 {
     match object {
         Object::Adjacency(a) if a.complete => word(STATE_COMPLETE, a.rewrite.len() as u8, a.edge, a.mtu) | labels(a),
         Object::Adjacency(a) => word(STATE_INCOMPLETE, 0, a.edge, a.mtu) | labels(a),
-        Object::LoadBalance(buckets) => word(STATE_LOAD_BALANCE, buckets.len().ilog2() as u8, 0, 0),
+        Object::LoadBalance(b) => word(STATE_LOAD_BALANCE, b.buckets.len().ilog2() as u8, b.flow, 0),
     }
 }
 
@@ -170,7 +178,7 @@ fn bodies_of(object: &Object) -> Vec<[u8; BODY]> {
             body[REWRITE..REWRITE + a.rewrite.len()].copy_from_slice(&a.rewrite);
             vec![body]
         }
-        Object::LoadBalance(buckets) => {
+        Object::LoadBalance(LoadBalance { buckets, .. }) => {
             let line = |leaves: &[Leaf]| {
                 let mut body = [0; BODY];
                 for (leaf, place) in leaves.iter().zip(body.chunks_exact_mut(4)) {
@@ -235,7 +243,7 @@ impl Lines {
 fn run_of(object: &Object) -> usize {
     match object {
         Object::Adjacency(_) => 1,
-        Object::LoadBalance(buckets) => buckets.len().div_ceil(BUCKETS_IN_LINE),
+        Object::LoadBalance(b) => b.buckets.len().div_ceil(BUCKETS_IN_LINE),
     }
 }
 
@@ -407,7 +415,9 @@ fn check(object: &Object) {
             assert!(a.rewrite.len() <= MAX_REWRITE && a.complete != a.rewrite.is_empty());
             assert!(usize::from(a.labels) <= MAX_LABELS && a.copies <= a.labels);
         }
-        Object::LoadBalance(b) => assert!(b.len().is_power_of_two() && b.len() <= MAX_BUCKETS),
+        Object::LoadBalance(LoadBalance { buckets: b, .. }) => {
+            assert!(b.len().is_power_of_two() && b.len() <= MAX_BUCKETS)
+        }
     }
 }
 
@@ -553,6 +563,12 @@ impl<'r> ObjectRef<'r> {
         1 << ((self.head >> 8) as u8).min(MAX_BUCKETS.ilog2() as u8)
     }
 
+    /// By what a load balance wants flows to be told; 0: as usual.
+    #[inline]
+    pub fn flow(&self) -> u16 {
+        (self.head >> 16) as u16
+    }
+
     /// The leaves of all buckets of a load balance.
     pub fn buckets(&self) -> impl Iterator<Item = Leaf> + '_ {
         (0..self.bucket_count() as u32).map(|bucket| self.bucket(bucket))
@@ -663,7 +679,8 @@ mod tests {
         let handle = objects.handle();
         for log in 0..=6 {
             let leaves: Vec<_> = (0..1 << log).map(|i| Leaf::new(kind::ADJACENCY, i)).collect();
-            let index = objects.insert(&Object::LoadBalance(leaves.clone())).unwrap();
+            let index =
+                objects.insert(&Object::LoadBalance(LoadBalance { buckets: leaves.clone(), flow: 0x17f })).unwrap();
             let round = reader.round();
             for hash in 0..200u32 {
                 let expected = leaves[hash as usize % leaves.len()];

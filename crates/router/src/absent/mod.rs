@@ -111,8 +111,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("api", "every command answers as JSON (`quiver cli --json`)"),
     ("show api", "every command answers as JSON (`quiver cli --json`)"),
     ("set interface feature", "features follow from what is set on an interface (`show interface features`)"),
-    ("set ip flow-hash", FLOW_HASH),
-    ("set ip6 flow-hash", FLOW_HASH),
     ("pcap dispatch", "`trace add` follows packets through the graph, `pcap trace` writes them"),
 ];
 
@@ -123,7 +121,6 @@ const TUNNEL: &str = "let the kernel make the tunnel's device, and take it with 
 const CRYPTO: &str = "the kernel's IPsec or WireGuard reaches packets by `create tap` and routes";
 const FILTER: &str = "`set urpf` checks sources; `ip route add ... via prohibit` refuses destinations";
 const DEVICE: &str = "`create host-interface` and `create interface af_xdp` take devices of the kernel, `create interface memif` other programs";
-const FLOW_HASH: &str = "paths are chosen by addresses, protocol, ports, and the flow label of IPv6";
 
 pub fn register(set: &mut CommandSet<Router>) {
     for (words, instead) in ABSENT {

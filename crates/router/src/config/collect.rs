@@ -18,10 +18,11 @@ enum Capability {
 use Capability::{Few, Many};
 
 /// In an order in which it can be stated again.
-const CAPABILITIES: [Capability; 23] = [
+const CAPABILITIES: [Capability; 24] = [
     Few(logging::config::statements),
     Few(nd::config::statements),
     Few(ip::vrf::statements),
+    Few(ip::flow_hash::statements),
     Few(mpls::config::tables),
     Few(crate::memif::config::statements),
     Many(interface::config::statements),

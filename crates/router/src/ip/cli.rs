@@ -84,6 +84,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(spelled_as_vpp(take_paths, "ip route del", "*").configures().example("ip route del 16.0.0.0/24"));
     super::load::register(set);
+    super::flow_hash::register(set);
     register_tables(set);
     register_accounts(set);
     super::show::register(set);

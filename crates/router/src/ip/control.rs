@@ -12,6 +12,7 @@ use super::fibs::SharedTables;
 use super::hops::Dependents;
 use super::leaving::Leaving;
 use super::path_list::{ListId, ListRef, Of, PathLists, User};
+use super::resolve::Painting;
 use super::route::Hop;
 pub use super::route::{LabelTableIndex, MAX_PATHS, Path, Route, Source, TableIndex, Way};
 use super::table::{Fib, Table, TableFull, Vrfs};
@@ -54,6 +55,8 @@ pub struct Ip {
     pub(crate) tunnels: BTreeMap<InterfaceIndex, ListId>,
     /// The list of each load balance.
     pub(super) balances: HashMap<u32, ListId>,
+    /// What lookups are to be told together.
+    pub(super) painting: Painting,
     pub(crate) objects: Objects,
 }
 
@@ -109,6 +112,7 @@ impl Ip {
             labels,
             tunnels: BTreeMap::new(),
             balances: HashMap::new(),
+            painting: Painting::default(),
             objects,
         };
         ip.publish_tables();

@@ -7,7 +7,7 @@ use crate::{icmp, icmp6};
 use graph::{EdgeIndex, EdgeSpec, Row, Snapshot, Vector, flag};
 use std::fmt;
 use tables::{Leaf, Lookup4, Lookup6, kind};
-use wire::batch::Frames;
+use wire::batch::{FlowFields, Frames, check};
 use wire::{batch, icmpv4, icmpv6};
 
 graph::edges! {
@@ -107,6 +107,8 @@ pub trait Forwarding: Lookup {
     fn destination(header: &[u8; 64]) -> Self::Address;
     /// The hash of each packet's flow.
     fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]);
+    /// That of one, by other fields than usual.
+    fn flow_hash_by(fields: FlowFields, bytes: &[u8; 64], flags: u32, seed: u32) -> u32;
     /// What a sender is told of a packet that its route refuses: a report as nodes of ICMP errors take it.
     fn refusal(leaf: Leaf) -> u64;
     /// Packets in traces.
@@ -128,6 +130,10 @@ impl Forwarding for Lookup4 {
     #[inline]
     fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
         batch::flow_hashes(frames, flags, seed, hashes);
+    }
+
+    fn flow_hash_by(fields: FlowFields, bytes: &[u8; 64], flags: u32, seed: u32) -> u32 {
+        batch::flow_hash_by(fields, bytes, flags & check::FRAGMENT == 0, seed)
     }
 
     fn refusal(leaf: Leaf) -> u64 {
@@ -161,6 +167,10 @@ impl Forwarding for Lookup6 {
     #[inline]
     fn flow_hashes(frames: &Frames<'_>, _: &[u32], seed: u32, hashes: &mut [u32]) {
         batch::flow_hashes6(frames, seed, hashes);
+    }
+
+    fn flow_hash_by(fields: FlowFields, bytes: &[u8; 64], _: u32, seed: u32) -> u32 {
+        batch::flow_hash6_by(fields, bytes, seed)
     }
 
     /// RFC 4443 section 3.1.

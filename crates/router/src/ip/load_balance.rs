@@ -3,6 +3,7 @@
 //! Reads: `target` (a load-balance leaf), addresses and ports, of IPv6 the flow label, too. Writes: `target`, the path's leaf. Next:
 //! by its kind.
 
+use super::flow_hash;
 use super::leaves::{Forwarding, dispatch, trace_leaf};
 use graph::vector::one_value;
 use graph::{Context, Map, NodeSpec, VECTOR_SIZE, Vector};
@@ -33,11 +34,22 @@ impl<L: Forwarding> Map for LoadBalance<L> {
         L::flow_hashes(&frames, sides.flags, self.seed, &mut hashes[..frames.len()]);
         let objects = self.objects.load(cx.round);
         let object = |leaf: u32| objects.get(Leaf(leaf).index());
+        // A table may have flows told otherwise ([`super::flow_hash`]).
+        let by = |flow: u16, i: usize| {
+            L::flow_hash_by(flow_hash::fields_of(flow), frames.bytes(i), sides.flags[i], self.seed)
+        };
         if let Some(leaf) = one_value(sides.target) {
             let object = object(leaf);
+            if object.flow() != 0 {
+                (0..frames.len()).for_each(|i| hashes[i] = by(object.flow(), i));
+            }
             sides.target.iter_mut().zip(hashes).for_each(|(leaf, hash)| *leaf = object.bucket(hash).0);
         } else {
-            sides.target.iter_mut().zip(hashes).for_each(|(leaf, hash)| *leaf = object(*leaf).bucket(hash).0);
+            for (i, (leaf, hash)) in sides.target.iter_mut().zip(hashes).enumerate() {
+                let object = object(*leaf);
+                let hash = if object.flow() == 0 { hash } else { by(object.flow(), i) };
+                *leaf = object.bucket(hash).0;
+            }
         }
         dispatch::<L>(vector);
     }

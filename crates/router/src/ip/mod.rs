@@ -10,6 +10,7 @@ pub mod control;
 pub mod count;
 mod entry;
 pub(crate) mod fibs;
+pub(crate) mod flow_hash;
 pub(crate) mod forward;
 pub(crate) mod fragment;
 mod hops;

@@ -25,10 +25,10 @@ use crate::mpls::pop;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
-use tables::object::{MAX_BUCKETS, ObjectsFull};
+use tables::object::{LoadBalance, MAX_BUCKETS, ObjectsFull};
 use tables::{LabelWay, Leaf, Object, kind};
 use wire::mpls::StackEntry;
 use wire::{Family, Prefix};
@@ -46,6 +46,15 @@ struct Found {
     in_turn: u8,
     /// Those that hang on another route than before.
     moved: Vec<Hop>,
+}
+
+/// Lists of many prefixes that lead elsewhere while lookups do not find so yet, by the tables of their prefixes; and what
+/// lookups still find.
+#[derive(Default)]
+pub(super) struct Painting {
+    lists: HashMap<(Family, TableIndex), BTreeSet<ListId>>,
+    leaves: Vec<Leaf>,
+    objects: Vec<u32>,
 }
 
 /// What has come of looking at a list again.
@@ -237,7 +246,12 @@ impl Router {
     }
 
     /// Looks at lists again, and at all that rests on those that changed.
-    pub(super) fn refresh_lists(&mut self, mut due: BTreeSet<ListId>) {
+    pub(super) fn refresh_lists(&mut self, due: BTreeSet<ListId>) {
+        self.refresh_each(due);
+        self.paint();
+    }
+
+    fn refresh_each(&mut self, mut due: BTreeSet<ListId>) {
         // Each turn is caused by a change, and changes come to an end; should they not, the router must not stand.
         let mut patience = 64 * (self.ip.lists.len() + 64);
         while let Some(id) = due.pop_first() {
@@ -321,7 +335,7 @@ impl Router {
             // Where a label leads is soon written anew.
             [(leaf, _)] if key.of.family().is_none() => (*leaf, None),
             _ if !members_changed && balance_before.is_some() => (leaf_before, balance_before.clone()),
-            _ => match self.balance_over(&members, balance_before.as_ref(), past) {
+            _ => match self.balance_over(&members, balance_before.as_ref(), past, self.ip.flow_of(&key)) {
                 Ok((object, buckets)) => (Leaf::new(kind::LOAD_BALANCE, object), Some((object, buckets))),
                 Err(full) => {
                     members.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
@@ -341,16 +355,18 @@ impl Router {
         list.in_turn = in_turn;
         let left = std::mem::replace(&mut list.members, members);
         self.ip.lists.set_leaf(id, leaf);
-        if leaf != leaf_before || swap != swap_before {
-            self.repaint_users(id);
+        let is_painted = (leaf == leaf_before && swap == swap_before) || self.repaint_users(id);
+        let object = balance_before.map(|(object, _)| object).filter(|object| new_object != Some(*object));
+        object.map(|object| self.ip.balances.remove(&object));
+        let leaves = left.iter().map(|(leaf, _)| *leaf).chain(swap_before.map(|way| way.leaf));
+        if is_painted {
+            // Nothing leads to the old ones any more.
+            leaves.for_each(|leaf| self.ip.release(leaf));
+            object.into_iter().for_each(|object| self.ip.objects.remove(object));
+        } else {
+            self.ip.painting.leaves.extend(leaves);
+            self.ip.painting.objects.extend(object);
         }
-        // Nothing leads to the old object any more.
-        if let Some((object, _)) = balance_before.filter(|(object, _)| new_object != Some(*object)) {
-            self.ip.balances.remove(&object);
-            self.ip.objects.remove(object);
-        }
-        swap_before.into_iter().for_each(|way| self.ip.release(way.leaf));
-        left.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
         let standing = self.ip.may_carry(id) != stood;
         if is_news && let Some(hop) = key.paths.iter().find_map(|path| path.way.open_hop(key.table)) {
             log::warn!("{} is reached by more than {MOST_IN_TURN} routes in turn: what hangs on it waits", hop.0);
@@ -364,34 +380,43 @@ impl Router {
         members: &[(Leaf, f64)],
         before: Option<&(u32, Vec<Leaf>)>,
         past: Spread<'_>,
+        flow: u16,
     ) -> Result<(u32, Vec<Leaf>), ObjectsFull> {
         let buckets = balance::buckets(members, past);
+        let object_of = |buckets: &[Leaf]| Object::LoadBalance(LoadBalance { buckets: buckets.to_vec(), flow });
         match before {
             Some((object, known)) if *known == buckets => Ok((*object, buckets)),
             Some((object, _)) if buckets.len() <= self.ip.objects.room(*object) => {
-                self.ip.objects.replace(*object, &Object::LoadBalance(buckets.clone()))?;
+                self.ip.objects.replace(*object, &object_of(&buckets))?;
                 Ok((*object, buckets))
             }
             _ => {
                 // However many there will be: its place in the table never changes.
-                let object = self.ip.objects.insert_with_room(&Object::LoadBalance(buckets.clone()), MAX_BUCKETS)?;
+                let object = self.ip.objects.insert_with_room(&object_of(&buckets), MAX_BUCKETS)?;
                 Ok((object, buckets))
             }
         }
     }
 
-    /// Has lookups find what a list's leaf has become. When many prefixes use it, that is done in pieces: until the last of them
-    /// the old leaf still leads somewhere.
-    fn repaint_users(&mut self, id: ListId) {
+    /// Has lookups find what a list's leaf has become; says whether they do. When many prefixes use it, that is done by
+    /// [`Router::paint`]: until then the old leaf still leads somewhere.
+    fn repaint_users(&mut self, id: ListId) -> bool {
         let Ip { tables, lists, several, counted, labels, .. } = &mut self.ip;
         let list = lists.get(id);
         let family = match list.key.of {
             Of::Prefixes(family) => family,
-            Of::Labels { table, .. } => return labels.lead(table, list, id, lists.label_way(id)),
+            Of::Labels { table, .. } => {
+                labels.lead(table, list, id, lists.label_way(id));
+                return true;
+            }
             // Who leads onto it is refreshed.
-            Of::Tunnel(_) => return,
+            Of::Tunnel(_) => return true,
         };
         let of_table = list.key.table;
+        let Some(users) = list.few_users() else {
+            self.ip.painting.lists.entry((family, of_table)).or_default().insert(id);
+            return false;
+        };
         let table = tables.get_mut(family, of_table);
         for (of, prefix, place) in counted.iter() {
             if (prefix.family(), of) != (family, list.key.table) {
@@ -403,20 +428,49 @@ impl Router {
             }
         }
         let leaf = |value| leaf_of(lists, several, value);
-        let done = match list.few_users() {
-            Some(users) => users.iter().filter_map(User::prefix).try_for_each(|prefix| table.fib.repaint(prefix, leaf)),
-            None => self.repaint_many_users(id, (family, of_table)),
-        };
+        let done = users.iter().filter_map(User::prefix).try_for_each(|prefix| table.fib.repaint(prefix, leaf));
+        self.note_painted((family, of_table), done);
+        true
+    }
+
+    fn note_painted(&mut self, (family, table): (Family, TableIndex), done: Result<(), TableFull>) {
         if let Err(error) = done {
-            self.ip.tables.get_mut(family, of_table).is_stale = true;
+            self.ip.tables.get_mut(family, table).is_stale = true;
             log::error!("routes are not up to date, which is tried again: {error}");
         }
     }
 
-    /// The same of a list that many prefixes of a table use.
-    fn repaint_many_users(&mut self, id: ListId, (family, of): (Family, TableIndex)) -> Result<(), TableFull> {
+    /// Has lookups find what lists of many prefixes have become: looks at all prefixes of a table, in pieces, however many
+    /// lists there are. Then nothing leads to what the lists had before.
+    fn paint(&mut self) {
+        let Painting { lists, leaves, objects } = std::mem::take(&mut self.ip.painting);
+        for (place, lists) in lists {
+            let mut is_due = vec![false; lists.last().map_or(0, |last| last.0 as usize + 1)];
+            lists.iter().for_each(|id| is_due[id.0 as usize] = true);
+            let done = self.repaint_many_users(place, |id| is_due.get(id.0 as usize).is_some_and(|is_due| *is_due));
+            self.note_painted(place, done);
+        }
+        leaves.into_iter().for_each(|leaf| self.ip.release(leaf));
+        objects.into_iter().for_each(|object| self.ip.objects.remove(object));
+    }
+
+    fn repaint_many_users(
+        &mut self,
+        (family, of): (Family, TableIndex),
+        is_due: impl Fn(ListId) -> bool,
+    ) -> Result<(), TableFull> {
+        let Ip { tables, lists, several, counted, .. } = &mut self.ip;
+        for (table, prefix, place) in counted.iter() {
+            if (prefix.family(), table) != (family, of) {
+                continue;
+            }
+            let uses = |value: &u32| several.shares(Entry(*value)).any(|share| is_due(share.list));
+            if let Some(value) = tables.get_mut(family, of).fib.get(prefix).filter(uses) {
+                counted.lead(place, way_of(lists, several, value));
+            }
+        }
         let default = Prefix::new(family.unspecified(), 0).expect("0 is a length");
-        let is_default = self.ip.shares(of, default).any(|share| share.list == id);
+        let is_default = self.ip.shares(of, default).any(|share| is_due(share.list));
         let shown = self.ip.fib(family, of).get(default).map_or(Leaf::MISS, |value| self.ip.leaf(value));
         let goes = shown == Leaf::MISS;
         // What covers everything comes first and goes last: no address is without a route that has one before and after.
@@ -426,7 +480,7 @@ impl Router {
         let mut behind = None;
         loop {
             let Ip { tables, lists, several, .. } = &mut self.ip;
-            let uses = |value| several.shares(Entry(value)).any(|share| share.list == id);
+            let uses = |value| several.shares(Entry(value)).any(|share| is_due(share.list));
             let fib = &mut tables.get_mut(family, of).fib;
             behind = fib.repaint_part(behind, PART, uses, |value| leaf_of(lists, several, value))?;
             if behind.is_none() {

@@ -6,6 +6,7 @@
 use super::control::way_of;
 use super::count::Counts;
 use super::entry::Entry;
+use super::flow_hash::Names;
 use super::path_list::{ListId, Of};
 use super::route::{MAX_PATHS, Path, TableIndex, Way};
 use super::vrf::word;
@@ -21,6 +22,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tables::{Leaf, kind};
 
+use wire::batch::FlowFields;
 use wire::{Family, Prefix};
 
 pub(super) fn register(set: &mut CommandSet<Router>) {
@@ -120,7 +122,7 @@ fn show_fib(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn 
             let summary = |(index, table): (TableIndex, u32)| {
                 let used = (0u8..).zip(router.ip.routes_in(family, index).lengths()).filter(|(_, count)| **count > 0);
                 let lengths = used.map(|(length, count)| LengthCount { length, count: *count }).collect();
-                TableSummary { head: Head { family: Shown(family), table, index: index.0 }, lengths }
+                TableSummary { head: Head::new(router, family, (index, table)), lengths }
             };
             reply(Summary { tables: tables.into_iter().map(summary).collect() })
         }
@@ -307,6 +309,20 @@ struct Head {
     family: Shown,
     table: u32,
     index: u16,
+    /// By what flows are told.
+    #[serde(serialize_with = "as_names")]
+    flow_hash: FlowFields,
+}
+
+fn as_names<S: Serializer>(fields: &FlowFields, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&Names(*fields))
+}
+
+impl Head {
+    fn new(router: &Router, family: Family, (index, table): (TableIndex, u32)) -> Head {
+        let flow_hash = router.ip.flow_fields(family, index);
+        Head { family: Shown(family), table, index: index.0, flow_hash }
+    }
 }
 
 /// A family, as VPP calls it.
@@ -345,13 +361,13 @@ impl ShownTable {
         route: Option<(Prefix, u32)>,
     ) -> ShownTable {
         let routes = Listing::Whole(rows(router, index, route.into_iter()));
-        ShownTable { head: Head { family: Shown(family), table: id, index: index.0 }, routes, notes: Vec::new() }
+        ShownTable { head: Head::new(router, family, (index, id)), routes, notes: Vec::new() }
     }
 
     /// All routes of a table.
     fn whole(router: &Router, family: Family, index: TableIndex, id: u32) -> ShownTable {
         let routes = Listing::new(router, move || Routes { family, index, id, last: None });
-        ShownTable { head: Head { family: Shown(family), table: id, index: index.0 }, routes, notes: Vec::new() }
+        ShownTable { head: Head::new(router, family, (index, id)), routes, notes: Vec::new() }
     }
 }
 
@@ -582,12 +598,8 @@ impl fmt::Display for ShowFib {
 
 impl fmt::Display for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Head { family, table, index } = self;
-        write!(f, "{family}-VRF:{table}, fib_index:{index}, flow hash:[src dst sport dport proto ")?;
-        if family.0 == Family::Ip6 {
-            write!(f, "flowlabel ")?;
-        }
-        writeln!(f, "]")
+        let Head { family, table, index, flow_hash } = self;
+        writeln!(f, "{family}-VRF:{table}, fib_index:{index}, flow hash:[{} ]", Names(*flow_hash))
     }
 }
 

@@ -4,6 +4,7 @@ use super::route::{Source, TableIndex};
 use std::net::IpAddr;
 use tables::fib4::Memory;
 use tables::{Fib4, Fib6, Leaf, fib4, fib6};
+use wire::batch::FlowFields;
 use wire::{Family, Prefix, Prefix4, Prefix6};
 
 /// A table has no room for a prefix.
@@ -284,11 +285,17 @@ pub(super) struct Table {
     pub limit: Option<usize>,
     /// Lookups could not be brought in line with a change for lack of room: to be tried again.
     pub is_stale: bool,
+    /// By what flows are told.
+    pub flow: FlowFields,
 }
 
 impl Table {
     pub fn new(fib: Fib) -> Table {
-        Table { fib, fresh: Default::default(), limit: None, is_stale: false }
+        let flow = super::flow_hash::usual(match fib {
+            Fib::V4(_) => Family::Ip4,
+            Fib::V6(_) => Family::Ip6,
+        });
+        Table { fib, fresh: Default::default(), limit: None, is_stale: false, flow }
     }
 
     /// Most prefixes that a source may bring the table to. What follows from addresses and neighbours always

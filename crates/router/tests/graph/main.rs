@@ -16,6 +16,7 @@ mod dad;
 mod dhcp;
 mod drops;
 mod drops6;
+mod flow_hash;
 mod forwarding;
 mod fragmentation;
 mod fragmentation6;

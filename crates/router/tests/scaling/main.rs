@@ -446,6 +446,31 @@ fn what_is_behind_each_interface() {
     check("a configuration of all that is behind interfaces", work, all, |_| lines("show running-config"));
 }
 
+/// As many next hops more as there are routes more: of each some hundred routes.
+#[test]
+fn many_routes_by_many_next_hops() {
+    let _turn = turn();
+    let routes = |n: usize| {
+        let route = |at: usize| {
+            let (count, hop) = (256, at + 2);
+            format!(
+                "ip route add count {count} 20.{}.{}.0/32 via 10.{}.{}.2",
+                at >> 8,
+                at & 255,
+                64 + (hop >> 8),
+                hop & 255
+            )
+        };
+        let route6 =
+            |at: usize| format!("ip route add count 256 2001:db8:{:x}::/64 via 2001:db8:0:1::{:x}", at + 16, at + 2);
+        let network = lines("set interface ip address n0 10.64.0.1/10");
+        [network_and(&network), of_each(n, route), of_each(n, route6)].concat()
+    };
+    check("next hops of many routes go", 64, routes, |_| lines("set interface state n0 down"));
+    let down = |n| [routes(n), lines("set interface state n0 down")].concat();
+    check("next hops of many routes come", 64, down, |_| lines("set interface state n0 up"));
+}
+
 /// Each route's next hop is in the one before.
 fn chain(n: usize) -> Vec<String> {
     let address = |at: usize| format!("20.{}.{}.{}", at >> 16, at >> 8 & 255, at & 255);

@@ -161,6 +161,37 @@ fn mixed(seed: u32, words: [u32; 4]) -> u32 {
 /// # Panics
 /// When there are fewer hashes than packets.
 pub fn flow_hashes6(frames: &Frames<'_>, seed: u32, hashes: &mut [u32]) {
+    let hashes = &mut hashes[..frames.len()];
+    for (i, hash) in hashes.iter_mut().enumerate() {
+        *hash = mixed6(seed, &pick6(frames.bytes(i)));
+    }
+}
+
+/// What tells a flow of IPv6.
+struct Flow6 {
+    from: [u64; 2],
+    to: [u64; 2],
+    /// In its place in the first word of the header, as the next header is.
+    label: u64,
+    protocol: u64,
+    ports: u32,
+}
+
+#[inline(always)]
+fn pick6(bytes: &[u8; READABLE]) -> Flow6 {
+    let word = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("8 bytes"));
+    let ports = if HAS_PORTS[usize::from(bytes[6])] { word(40) as u32 } else { 0 };
+    Flow6 {
+        from: [word(8), word(16)],
+        to: [word(24), word(32)],
+        label: word(0) & u64::from_le_bytes([0, 0x0f, 0xff, 0xff, 0, 0, 0, 0]),
+        protocol: word(0) & u64::from_le_bytes([0, 0, 0, 0, 0, 0, 0xff, 0]),
+        ports,
+    }
+}
+
+#[inline(always)]
+fn mixed6(seed: u32, flow: &Flow6) -> u32 {
     /// Odd numbers of random bits (of the golden ratio, the square roots of 2 and 3, and pi).
     const KEYS: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x2436_a885_a308_d313];
     /// Both halves of a product of two words in one.
@@ -169,18 +200,91 @@ pub fn flow_hashes6(frames: &Frames<'_>, seed: u32, hashes: &mut [u32]) {
         let product = u128::from(a) * u128::from(b);
         product as u64 ^ (product >> 64) as u64
     }
-    let hashes = &mut hashes[..frames.len()];
-    for (i, hash) in hashes.iter_mut().enumerate() {
-        let bytes = frames.bytes(i);
-        let word = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("8 bytes"));
-        let ports = if HAS_PORTS[usize::from(bytes[6])] { word(40) as u32 } else { 0 };
-        // Label and next header; the rest of both words changes within a flow.
-        let rest = word(0) & u64::from_le_bytes([0, 0x0f, 0xff, 0xff, 0, 0, 0xff, 0]);
-        let from = fold(word(8) ^ KEYS[0] ^ u64::from(seed), word(16) ^ KEYS[1]);
-        let to = fold(word(24) ^ KEYS[2], word(32) ^ KEYS[3]);
-        let flow = fold(from ^ rest ^ KEYS[1], to ^ u64::from(ports) ^ KEYS[0]);
-        *hash = (flow >> 32) as u32 ^ flow as u32;
+    let from = fold(flow.from[0] ^ KEYS[0] ^ u64::from(seed), flow.from[1] ^ KEYS[1]);
+    let to = fold(flow.to[0] ^ KEYS[2], flow.to[1] ^ KEYS[3]);
+    let flow = fold(from ^ flow.label ^ flow.protocol ^ KEYS[1], to ^ u64::from(flow.ports) ^ KEYS[0]);
+    (flow >> 32) as u32 ^ flow as u32
+}
+
+/// What of a packet tells its flow, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowFields(u8);
+
+impl FlowFields {
+    pub const SOURCE: FlowFields = FlowFields(1);
+    pub const DESTINATION: FlowFields = FlowFields(1 << 1);
+    pub const SOURCE_PORT: FlowFields = FlowFields(1 << 2);
+    pub const DESTINATION_PORT: FlowFields = FlowFields(1 << 3);
+    pub const PROTOCOL: FlowFields = FlowFields(1 << 4);
+    /// Source for destination, and the other way round.
+    pub const REVERSE: FlowFields = FlowFields(1 << 5);
+    /// Both directions of a flow are one.
+    pub const SYMMETRIC: FlowFields = FlowFields(1 << 6);
+    /// Of IPv6.
+    pub const LABEL: FlowFields = FlowFields(1 << 7);
+    pub const NONE: FlowFields = FlowFields(0);
+    /// What [`flow_hashes`] takes.
+    pub const USUAL4: FlowFields = FlowFields(0b1_1111);
+    /// What [`flow_hashes6`] takes.
+    pub const USUAL6: FlowFields = FlowFields(0b1001_1111);
+
+    pub const fn bits(self) -> u8 {
+        self.0
     }
+
+    pub const fn of_bits(bits: u8) -> FlowFields {
+        FlowFields(bits)
+    }
+
+    pub const fn has(self, other: FlowFields) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether there is something in both.
+    pub const fn shares(self, other: FlowFields) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    #[must_use]
+    pub const fn and(self, other: FlowFields) -> FlowFields {
+        FlowFields(self.0 | other.0)
+    }
+
+    /// Both ends as they are told: what is not wanted is 0.
+    #[inline]
+    fn ends<A: Copy + Default + Ord>(self, (from, from_port): (A, u16), (to, to_port): (A, u16)) -> [(A, u16); 2] {
+        let part = |is: FlowFields, value: A| if self.has(is) { value } else { A::default() };
+        let port = |is: FlowFields, value: u16| if self.has(is) { value } else { 0 };
+        let mut ends = [
+            (part(FlowFields::SOURCE, from), port(FlowFields::SOURCE_PORT, from_port)),
+            (part(FlowFields::DESTINATION, to), port(FlowFields::DESTINATION_PORT, to_port)),
+        ];
+        if self.has(FlowFields::SYMMETRIC) {
+            ends.sort();
+        }
+        if self.has(FlowFields::REVERSE) {
+            ends.swap(0, 1);
+        }
+        ends
+    }
+}
+
+/// The hash of a packet's flow by other fields than [`flow_hashes`] takes: of one whose IPv4 header is first in `bytes`,
+/// and that has its ports unless it is a fragment.
+pub fn flow_hash_by(fields: FlowFields, bytes: &[u8; READABLE], is_whole: bool, seed: u32) -> u32 {
+    let [from, to, protocol, ports] = pick(bytes, is_whole);
+    let [(from, from_port), (to, to_port)] = fields.ends((from, ports as u16), (to, (ports >> 16) as u16));
+    let protocol = if fields.has(FlowFields::PROTOCOL) { protocol } else { 0 };
+    mixed(seed, [from, to, protocol, u32::from(from_port) | u32::from(to_port) << 16])
+}
+
+/// The same of an IPv6 packet, for [`flow_hashes6`].
+pub fn flow_hash6_by(fields: FlowFields, bytes: &[u8; READABLE], seed: u32) -> u32 {
+    let Flow6 { from, to, label, protocol, ports } = pick6(bytes);
+    let [(from, from_port), (to, to_port)] = fields.ends((from, ports as u16), (to, (ports >> 16) as u16));
+    let protocol = if fields.has(FlowFields::PROTOCOL) { protocol } else { 0 };
+    let label = if fields.has(FlowFields::LABEL) { label } else { 0 };
+    mixed6(seed, &Flow6 { from, to, label, protocol, ports: u32::from(from_port) | u32::from(to_port) << 16 })
 }
 
 #[cfg(test)]
@@ -294,6 +398,63 @@ mod tests {
         let mut packet = [0x11; READABLE];
         packet[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, 24, 17, 64]);
         packet
+    }
+
+    fn ends(from: u8, to: u8, from_port: u8, to_port: u8) -> [[u8; READABLE]; 2] {
+        let (mut packet, mut packet6) = (udp(0), udp6());
+        (packet[15], packet[19], packet[21], packet[23]) = (from, to, from_port, to_port);
+        (packet6[23], packet6[39], packet6[41], packet6[43]) = (from, to, from_port, to_port);
+        [packet, packet6]
+    }
+
+    fn by(fields: FlowFields, [packet, packet6]: &[[u8; READABLE]; 2]) -> [u32; 2] {
+        [flow_hash_by(fields, packet, true, 7), flow_hash6_by(fields, packet6, 7)]
+    }
+
+    #[test]
+    fn the_usual_fields_hash_as_vectors_do() {
+        for (from, to, port) in [(1, 2, 3), (9, 9, 0), (200, 1, 77)] {
+            let packets = ends(from, to, port, 53);
+            assert_eq!(
+                flow_hash_by(FlowFields::USUAL4, &packets[0], true, 7),
+                hashes(Simd::Scalar, &packets[..1], &[0], 7)[0]
+            );
+            assert_eq!(flow_hash6_by(FlowFields::USUAL6, &packets[1], 7), hashes6(&packets[1..])[0]);
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_not_wanted_makes_no_difference_and_one_that_is_does() {
+        let (one, kinds) = (
+            ends(1, 2, 3, 4),
+            [
+                (FlowFields::SOURCE, ends(9, 2, 3, 4)),
+                (FlowFields::DESTINATION, ends(1, 9, 3, 4)),
+                (FlowFields::SOURCE_PORT, ends(1, 2, 9, 4)),
+                (FlowFields::DESTINATION_PORT, ends(1, 2, 3, 9)),
+            ],
+        );
+        for (wanted, other) in &kinds {
+            for (field, _) in &kinds {
+                let is_told = by(*field, &one).into_iter().zip(by(*field, other)).all(|(a, b)| a != b);
+                let is_alike = by(*field, &one) == by(*field, other);
+                assert!(if field == wanted { is_told } else { is_alike }, "{field:?} and {wanted:?}");
+            }
+        }
+        let mut tcp = one;
+        (tcp[0][9], tcp[1][6]) = (6, 6);
+        assert_eq!(by(FlowFields::SOURCE, &one), by(FlowFields::SOURCE, &tcp));
+        assert_ne!(by(FlowFields::PROTOCOL, &one), by(FlowFields::PROTOCOL, &tcp));
+    }
+
+    #[test]
+    fn both_directions_of_a_symmetric_flow_are_one_and_the_reverse_of_one_is_the_other() {
+        let (there, back) = (ends(1, 2, 3, 4), ends(2, 1, 4, 3));
+        let usual = FlowFields::USUAL4;
+        assert_ne!(by(usual, &there), by(usual, &back));
+        let both = usual.and(FlowFields::SYMMETRIC);
+        assert_eq!(by(both, &there), by(both, &back));
+        assert_eq!(by(usual.and(FlowFields::REVERSE), &there), by(usual, &back));
     }
 
     #[test]
