@@ -349,6 +349,7 @@ pub struct Router {
     /// What commands may reach of the file system.
     pub files: Files,
     pub pings: Pings,
+    pub(crate) arpings: neighbour::arping::Arpings,
     pub icmp: Icmp,
     icmp_policy: icmp::SharedPolicy,
     pub(crate) links: LinkWatch,
@@ -526,6 +527,7 @@ impl Router {
             pace: pace::Pace::default(),
             files: Files::anywhere(),
             pings: Pings::default(),
+            arpings: Default::default(),
             icmp: Icmp::default(),
             icmp_policy,
             links: LinkWatch::default(),
@@ -565,6 +567,7 @@ impl Router {
         self.tick_advertising(now);
         self.tick_listening(now);
         self.tick_pings(now);
+        self.tick_arpings(now);
         self.tick_dhcp(now);
         self.tick_config(now);
         self.collect_capture();
@@ -579,6 +582,7 @@ impl Router {
             self.advertising.next_due(),
             self.listening.next_due(),
             self.pings.next_due(),
+            self.arpings.next_due(),
             self.dhcp.next_due(),
             self.config.next_due(),
             self.ip.next_due(),

@@ -4,7 +4,7 @@ use crate::Router;
 use crate::neighbour::cli::name_of;
 use crate::neighbour::policy::Range;
 use command::table::centred;
-use command::{Args, Command, CommandSet, Done, Text, fail, reply};
+use command::{Args, Command, CommandSet, Done, fail, reply};
 use serde::Serialize;
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     register_proxy(set);
     register_conflicts(set);
-    register_arping(set);
+    crate::neighbour::arping::register(set);
 }
 
 fn register_proxy(set: &mut CommandSet<Router>) {
@@ -95,26 +95,6 @@ fn register_conflicts(set: &mut CommandSet<Router>) {
             reply(Done)
         },
     ));
-}
-
-fn register_arping(set: &mut CommandSet<Router>) {
-    set.add(
-        Command::new(
-            "arping gratuitous <address:ip4> <interface:interface>",
-            "Announce an address on an interface, so that hosts that knew it elsewhere find us.",
-            |router: &mut Router, args: &Args| {
-                let index = router.interfaces.find(args.text("interface")?)?;
-                let interface = router.interfaces.get(index)?;
-                if !interface.admin_up {
-                    return fail(format!("{0} is down: `set interface state {0} up' first", interface.name));
-                }
-                let address = args.parse("address")?;
-                router.announce(index, address);
-                reply(Text(format!("Sending 1 GARP to {address}\n")))
-            },
-        )
-        .example("arping gratuitous 100.64.1.1 e0"),
-    );
 }
 
 #[derive(Serialize)]

@@ -47,10 +47,12 @@ pub(super) struct Names(pub FlowFields);
 
 impl fmt::Display for Names {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut gap = "";
-        for (name, _) in NAMES.iter().filter(|(_, field)| self.0.has(*field)) {
-            write!(f, "{gap}{name}")?;
-            gap = " ";
+        // Nothing empty is written: that is how a reply says that it waits.
+        for (at, (name, _)) in NAMES.iter().filter(|(_, field)| self.0.has(*field)).enumerate() {
+            f.write_str(if at > 0 { " " } else { name })?;
+            if at > 0 {
+                f.write_str(name)?;
+            }
         }
         Ok(())
     }

@@ -317,6 +317,11 @@ impl Neighbours {
         seen.map_or(neighbour.since, |seen| seen.max(neighbour.since))
     }
 
+    /// When a worker heard of one last, in its clock's ticks.
+    pub(super) fn heard_at(&self, key: &NeighbourKey) -> u64 {
+        self.table.heard(key)
+    }
+
     /// Puts into `since` what workers have heard; whether that was news.
     pub(super) fn reckon(&self, key: &NeighbourKey, neighbour: &mut Neighbour) -> bool {
         let before = (neighbour.since, neighbour.reckoned);

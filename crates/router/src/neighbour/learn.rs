@@ -44,10 +44,16 @@ impl Learner {
         rate: u32,
     ) -> Result<(), NotLearned> {
         let news = Event::Learned(key, mac, evidence);
-        if let Some(word) = entry.map(Entry::word)
-            && word.is_static()
+        if let Some(entry) = entry
+            && entry.word().is_static()
         {
-            return if word.mac() == Some(mac) { Ok(()) } else { Err(NotLearned::ContradictsStatic) };
+            if entry.word().mac() != Some(mac) {
+                return Err(NotLearned::ContradictsStatic);
+            }
+            if evidence != Evidence::Hearsay {
+                entry.hear(cx.now);
+            }
+            return Ok(());
         }
         if let Some(entry) = entry {
             if evidence == Evidence::Hearsay && entry.word().mac() == Some(mac) {

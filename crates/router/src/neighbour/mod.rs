@@ -5,6 +5,7 @@
 //! the neighbours ([`known`]), has them asked for, and ages them ([`control`]); what it knows is in a table for workers
 //! ([`table`]). Who claims an address of ours is answered ([`conflict`]).
 
+pub(crate) mod arping;
 pub mod cli;
 pub(crate) mod config;
 pub mod conflict;

@@ -473,6 +473,88 @@ fn an_operator_can_announce_an_address() {
     bed.command("arping gratuitous 10.0.0.1 e0").unwrap_err();
 }
 
+/// A command whose answer comes later, as its reader on a thread of its own has it.
+pub fn asked(bed: &mut Bed, line: &str) -> std::thread::JoinHandle<String> {
+    let reply = quiver_router::commands().execute(&mut bed.router, line);
+    let reply = reply.unwrap_or_else(|error| panic!("{line}: {error}"));
+    bed.run();
+    std::thread::spawn(move || reply.text())
+}
+
+#[test]
+fn an_operator_can_ask_whether_a_host_is_there() {
+    let (mut bed, [_, e1, _]) = Bed::with_three_ports();
+    let asking = asked(&mut bed, &format!("arping {UNKNOWN} e1 repeat 3 interval 1"));
+    // Unknown, then known, then silent.
+    for answers in [true, true, false] {
+        assert_eq!(e1.sent(), [our_request(&e1, "10.0.1.1", UNKNOWN)]);
+        if answers {
+            reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
+            bed.run();
+        }
+        bed.advance(SECOND);
+    }
+    bed.advance(SECOND);
+    assert_eq!(
+        asking.join().unwrap(),
+        format!("Sending 3 ARP Request to {UNKNOWN}\nReceived 2 ARP Replies from {HOST} ({UNKNOWN})\n")
+    );
+    // What an operator said of it makes no difference.
+    bed.command(&format!("ip neighbor e1 10.0.1.78 {HOST}")).unwrap();
+    e1.sent();
+    let asking = asked(&mut bed, "arping 10.0.1.78 e1");
+    reply(&e1, (HOST, "10.0.1.78"), "10.0.1.1");
+    bed.run();
+    bed.advance(Duration::from_millis(10));
+    assert!(asking.join().unwrap().ends_with(&format!("Received 1 ARP Replies from {HOST} (10.0.1.78)\n")));
+}
+
+#[test]
+fn who_does_not_answer_an_operator_is_waited_for_a_second() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    let asking = asked(&mut bed, &format!("arping {UNKNOWN} e1"));
+    bed.advance(Duration::from_millis(900));
+    assert!(!asking.is_finished());
+    bed.advance(Duration::from_millis(200));
+    let said = asking.join().unwrap();
+    assert_eq!(said, format!("Sending 1 ARP Request to {UNKNOWN}\nReceived 0 ARP Replies from {UNKNOWN}\n"));
+    for (line, reason) in [
+        ("arping 10.0.9.1 e1", "10.0.9.1 is on no network of e1"),
+        ("arping 10.0.1.9 e7", "no interface named"),
+        ("arping 10.0.1.9 e1 interval -1", "expected 0.001"),
+        ("arping 10.0.1.9 e1 repeat 0", "expected number 1.."),
+    ] {
+        let error = bed.command(line).unwrap_err().to_string();
+        assert!(error.contains(reason), "{line}: {error}");
+    }
+    bed.command("create loopback interface").unwrap();
+    bed.command("set interface state loop0 up").unwrap();
+    assert!(bed.command("arping gratuitous 10.0.0.1 loop0").unwrap_err().to_string().contains("loopback"));
+    // One whose interface goes comes to an end, and one whose reader goes makes room.
+    let asking = asked(&mut bed, &format!("arping {UNKNOWN} e1 repeat 1000"));
+    bed.command("delete interface e1").unwrap();
+    bed.advance(Duration::from_millis(10));
+    asking.join().unwrap();
+    for _ in 0..40 {
+        drop(quiver_router::commands().execute(&mut bed.router, "arping 10.0.0.77 e0 repeat 1000").unwrap());
+        bed.advance(Duration::from_millis(10));
+    }
+    e0.sent();
+    e1.sent();
+}
+
+#[test]
+fn an_address_is_announced_as_often_as_an_operator_wants() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let asking = asked(&mut bed, "arping gratuitous 10.0.0.1 e0 repeat 3 interval 0.1");
+    let mut sent = e0.sent().len();
+    for _ in 0..2 {
+        bed.advance(Duration::from_millis(101));
+        sent += e0.sent().len();
+    }
+    assert_eq!((sent, asking.join().unwrap()), (3, "Sending 3 GARP to 10.0.0.1\n".into()));
+}
+
 #[test]
 fn an_operator_can_forget_what_was_learned() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();

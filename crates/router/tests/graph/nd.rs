@@ -37,6 +37,25 @@ fn a_neighbour_is_asked_for_answered_and_what_waited_goes_on_in_order() {
 }
 
 #[test]
+fn an_operator_can_ask_whether_a_host_is_there() {
+    let (mut bed, ports) = bed();
+    for _ in 0..2 {
+        let asking = crate::arp::asked(&mut bed, &format!("arping {UNKNOWN} e0"));
+        let sent = ports[0].sent();
+        assert_eq!(sent.len(), 1, "a solicitation");
+        discover(&ports, STRANGER, &advertisement(OURS, UNKNOWN, SOLICITED | OVERRIDE, &link_option(2, STRANGER)));
+        bed.run();
+        bed.advance(Duration::from_millis(10));
+        let expected = format!("Received 1 Neighbor Advertisements from {STRANGER} ({UNKNOWN})\n");
+        assert_eq!(asking.join().unwrap(), format!("Sending 1 Neighbor Solicitation to {UNKNOWN}\n{expected}"));
+    }
+    let said = bed.command("arping gratuitous 2001:db8::1 e0").unwrap();
+    assert_eq!(said, "Sending 1 GARP to 2001:db8::1\n");
+    bed.run();
+    assert_eq!(ports[0].sent().len(), 1);
+}
+
+#[test]
 fn who_does_not_answer_is_told_of_and_left_alone() {
     let (mut bed, ports) = bed();
     let packet = Packet6::udp("2001:db8:1::2", UNKNOWN, b"");
