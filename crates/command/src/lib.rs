@@ -103,6 +103,6 @@ pub use line::{
     CommandLine, LineError, Lines, MAXIMUM_DEPTH, MAXIMUM_LINE, MAXIMUM_WORDS, complete_lines, joined_lines,
 };
 pub use macros::Macros;
-pub use reply::{Done, Format, Reply, Text, reply};
+pub use reply::{Done, Format, Reply, Text, reply, still_wanted};
 pub use set::{CommandSet, Parsed, SESSION_SECTION, Section};
 pub use value::PathKind;

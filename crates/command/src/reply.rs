@@ -21,8 +21,8 @@ pub enum Format {
 /// not by the one that owns the router.
 ///
 /// A reply is written bit by bit and never as one string, so that a long one takes no
-/// memory beyond its value. One that waits for what it prints (a ping, say) waits in its `Display`; there
-/// an empty `write_str` lets the session look whether it is still wanted.
+/// memory beyond its value. One that waits for what it prints (a ping, say) implements this trait by hand,
+/// waits in [`write`](Self::write), and calls [`still_wanted`] there.
 pub trait Reply: Send {
     /// Writes the whole reply.
     ///
@@ -87,12 +87,8 @@ struct Adapter<'a> {
 
 impl fmt::Write for Adapter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // An empty text too: it is how a reply that waits asks whether to go on.
-        let written = match text.is_empty() {
-            true => self.out.write(&[]).map(drop),
-            false => self.out.write_all(text.as_bytes()),
-        };
-        written.map_err(|error| {
+        // `write_all` of an empty text writes nothing: see `still_wanted`.
+        self.out.write_all(text.as_bytes()).map_err(|error| {
             self.error = Some(error);
             fmt::Error
         })
@@ -118,6 +114,18 @@ impl fmt::Display for Done {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
+}
+
+/// Asks, within [`Reply::write`], whether somebody still reads the reply. A reply that waits calls it a few times
+/// a second; nothing is printed.
+///
+/// It is a write of no bytes, which the terminal takes as the sign of a reply that goes on by itself: it then asks
+/// for no key between pages. An empty text within a `Display` is no such sign.
+///
+/// # Errors
+/// Nobody reads it any more: the connection is gone, or ^C was pressed.
+pub fn still_wanted(out: &mut dyn io::Write) -> io::Result<()> {
+    out.write(&[]).map(drop)
 }
 
 /// Boxes a reply: the last line of most handlers.
@@ -161,7 +169,7 @@ mod tests {
     impl fmt::Display for Endless {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             loop {
-                f.write_str("")?;
+                f.write_str("row")?;
                 self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             }
         }
@@ -181,6 +189,13 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
         }
         assert_eq!(endless.0.into_inner(), 7);
+    }
+
+    #[test]
+    fn only_a_reply_that_waits_asks_whether_it_is_wanted() {
+        let mut nobody = Patience(0);
+        Reply::write(&Text(String::new()), Format::Text, &mut nobody).expect("an empty text writes nothing");
+        assert_eq!(still_wanted(&mut nobody).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[test]

@@ -253,7 +253,7 @@ impl<'s> Printer<'s> {
 }
 
 impl Write for Printer<'_> {
-    /// An empty write comes from a reply that waits: see [`Reply`].
+    /// An empty write comes from a reply that waits: see [`command::still_wanted`].
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.is_empty() {
             // What goes on by itself (a ping) must not wait for a key.

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use command::{Command, CommandError, CommandSet, Completion, Done, Reply, Text, fail, reply};
+use command::{Command, CommandError, CommandSet, Completion, Done, Reply, Text, fail, reply, still_wanted};
 use quiver_control::cli_client::Failure;
 use quiver_control::cli_server::MAXIMUM_CONNECTIONS;
 use quiver_control::{CliClient, CliServer, Executor, Format, Manners, SessionLine, add_session_commands};
@@ -78,40 +78,41 @@ struct Slow;
 /// Lines of [`Slow`] that the test has seen.
 static SEEN: AtomicUsize = AtomicUsize::new(0);
 
-impl fmt::Display for Slow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "one\ntwo")?;
+impl Reply for Slow {
+    fn write(&self, _: Format, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "one\ntwo")?;
         for (seen, line) in [(2, "three"), (3, "end")] {
             while SEEN.load(Ordering::SeqCst) < seen {
-                f.write_str("")?;
+                still_wanted(out)?;
                 thread::sleep(Duration::from_millis(10));
             }
-            writeln!(f, "{line}")?;
+            writeln!(out, "{line}")?;
         }
         Ok(())
     }
-}
 
-impl Serialize for Slow {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_unit()
+    fn json(&self) -> serde_json::Value {
+        serde_json::Value::Null
     }
 }
 
 /// Waits without end for something to print.
-#[derive(Serialize)]
 struct Wait;
 
 /// How often [`Wait`] has asked whether it is still wanted.
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-impl fmt::Display for Wait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Reply for Wait {
+    fn write(&self, _: Format, out: &mut dyn Write) -> io::Result<()> {
         loop {
-            f.write_str("")?;
+            still_wanted(out)?;
             ASKED.fetch_add(1, Ordering::SeqCst);
             thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::Value::Null
     }
 }
 

@@ -2,7 +2,7 @@
 //! long packets are, and the text.
 
 use drivers::pg::MAX_SIZE;
-use drivers::pg::template::{Template, Vary};
+use drivers::pg::template::{First, Template, Vary};
 use std::hint::black_box;
 
 pub fn run(bytes: &[u8]) {
@@ -10,7 +10,7 @@ pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(text) else { return };
     let vary = if how & 2 != 0 { Vary::Random } else { Vary::Increment };
     let sizes = (how & 4 != 0).then_some((u64::from(*low), u64::from(*high) * 9, vary));
-    match Template::parse(text, sizes, how & 1 != 0) {
+    match Template::parse(text, sizes, First::ALL[usize::from(how >> 3) % First::ALL.len()]) {
         Ok(mut template) => {
             let mut packet = [0; MAX_SIZE];
             for _ in 0..10 {

@@ -21,7 +21,9 @@ impl<'a> Head<'a> {
         let bytes = &buffers.bytes(row.packet)[..];
         let from = (row.l2 as usize).min(bytes.len());
         let to = (from + row.first_length(buffers)).min(bytes.len());
-        let bare = row.flags & (flag::ORIGINATED | flag::BARE) != 0 && row.l2 == row.l3;
+        // Labels that were taken off, of four bytes each, are no link header, whose length is two more or less than such.
+        let before = row.l3.wrapping_sub(row.l2);
+        let bare = row.flags & (flag::ORIGINATED | flag::BARE) != 0 && before.is_multiple_of(4);
         Head { bytes: &bytes[from..to], length: row.length as usize, framed: !bare }
     }
 }

@@ -13,8 +13,8 @@ mod programming;
 mod rounds;
 mod scenario;
 
-use drivers::pg::template::{Template, Vary};
-use drivers::pg::{self, Content, Stream};
+use drivers::pg::template::{First, Template, Vary};
+use drivers::pg::{self, Content, Entry, Stream};
 use graph::buffer::Reuse;
 use graph::worker::{SharedCounters, node_word};
 use graph::{Graph, InterfaceIndex, NodeIndex, Progress, Worker, time};
@@ -343,7 +343,7 @@ impl Bed {
             };
             let mut stream = Stream::new(&format!("bench-{thread}"), device, content);
             stream.max_frame = options.vector as usize;
-            stream.entry = entry.unwrap_or(stream.entry);
+            stream.entry = entry.map_or(stream.entry, Entry::Other);
             router.add_stream(stream, thread, String::new(), Vec::new())?;
         }
         let nodes: Vec<_> = router.graph.nodes().into_iter().map(|node| (node.name.clone(), node.index)).collect();
@@ -622,7 +622,7 @@ fn template(station: MacAddress, routes: &Scenario, options: &Options) -> Templa
         Family::Ip4 => format!("IP4: {link} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: {ports} -> 5678"),
         Family::Ip6 => format!("IP6: {link} UDP: fd00:1::2 -> 2001:db8:16::1 hop-limit 255 UDP: {ports} -> 5678"),
     };
-    let template = Template::parse(&text, Some((size, size, Vary::Increment)), true).expect("a template");
+    let template = Template::parse(&text, Some((size, size, Vary::Increment)), First::Ethernet).expect("a template");
     let template = if options.imix { template.of_sizes(IMIX.to_vec()) } else { template };
     if routes.routes() == 1 { template } else { template.to_each_of(routes.destinations()) }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::add_session_commands;
 use crate::telnet::{terminal_type, window_size_told};
-use command::{Command, CommandError, CommandSet, Completion, fail, reply};
+use command::{Command, CommandError, CommandSet, Completion, fail, reply, still_wanted};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -28,10 +28,26 @@ impl Serialize for Count {
 }
 
 /// Lines between which it waits, as a ping does.
-#[derive(Serialize)]
 struct Live(u32);
 
-impl fmt::Display for Live {
+impl Reply for Live {
+    fn write(&self, _: Format, out: &mut dyn io::Write) -> io::Result<()> {
+        (1..=self.0).try_for_each(|number| {
+            still_wanted(out)?;
+            writeln!(out, "{number}")
+        })
+    }
+
+    fn json(&self) -> serde_json::Value {
+        self.0.into()
+    }
+}
+
+/// Lines of which some parts are empty, as those of a table with an empty column.
+#[derive(Serialize)]
+struct Gaps(u32);
+
+impl fmt::Display for Gaps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (1..=self.0).try_for_each(|number| {
             f.write_str("")?;
@@ -65,6 +81,7 @@ impl Executor for Parrot {
         match line.split_once(' ') {
             Some(("fail", message)) => fail(message),
             Some(("count", number)) => reply(Count(number.parse().unwrap())),
+            Some(("gaps", number)) => reply(Gaps(number.parse().unwrap())),
             Some(("live", number)) => reply(Live(number.parse().unwrap())),
             _ if line == "silent" => reply(command::Done),
             _ => reply(Line(line.to_string())),
@@ -271,6 +288,8 @@ fn the_pager_can_be_limited_or_turned_off() {
     // What goes on by itself does not wait for a key; the next command has pages again.
     assert_eq!(dumb((80, 4), b"live 99\n").matches(MORE).count(), 0);
     assert_eq!(dumb((80, 4), b"live 99\ncount 9\n          ").matches(MORE).count(), 2);
+    // A reply of which a part is empty does not wait.
+    assert_eq!(dumb((80, 4), b"gaps 9\n          ").matches(MORE).count(), 2);
     // A window that does not tell its height has no pages; nor have clients that are no terminals.
     assert_eq!(dumb((0, 0), b"count 99\n").matches(MORE).count(), 0);
     assert!(!as_terminal("vppctl", b"count 99\n").contains(MORE));

@@ -16,8 +16,10 @@ use graph::{
 };
 use std::fmt;
 use std::sync::Arc;
-use template::Template;
+use template::{First, Template};
 use wire::MacAddress;
+use wire::batch::check;
+use wire::pretty::Summary;
 
 /// Longest packet that a stream makes of a template: what fits one buffer. Replayed ones may lie in several.
 pub const MAX_SIZE: usize = DATA_SIZE;
@@ -71,6 +73,65 @@ pub enum Content {
     AsTheyAre(u16),
 }
 
+/// Where a stream's packets enter the graph, and so what they begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    Ethernet,
+    Ip4,
+    /// The header's checksum is taken on trust.
+    Ip4NoChecksum,
+    Ip6,
+    Mpls,
+    Stall,
+    /// Frames to another node, to which an edge was added.
+    Other(EdgeIndex),
+}
+
+impl Entry {
+    /// Those that a stream can name, each by its node.
+    pub const BY_NODE: [(&str, Entry); 6] = [
+        ("ethernet-input", Entry::Ethernet),
+        ("ip4-input", Entry::Ip4),
+        ("ip4-input-no-checksum", Entry::Ip4NoChecksum),
+        ("ip6-input", Entry::Ip6),
+        ("mpls-input", Entry::Mpls),
+        ("pg-stall", Entry::Stall),
+    ];
+
+    /// What its packets begin with.
+    pub fn first(self) -> First {
+        match self {
+            Entry::Ethernet | Entry::Stall | Entry::Other(_) => First::Ethernet,
+            Entry::Ip4 | Entry::Ip4NoChecksum => First::Ip4,
+            Entry::Ip6 => First::Ip6,
+            Entry::Mpls => First::Label,
+        }
+    }
+
+    fn edge(self) -> EdgeIndex {
+        let edge = match self {
+            Entry::Ethernet => Edge::EthernetInput,
+            Entry::Ip4 => Edge::Ip4Input,
+            Entry::Ip4NoChecksum => Edge::Ip4InputNoChecksum,
+            Entry::Ip6 => Edge::Ip6Input,
+            Entry::Mpls => Edge::MplsInput,
+            Entry::Stall => Edge::Stall,
+            Entry::Other(edge) => return edge,
+        };
+        edge.into()
+    }
+
+    /// What the node is told of packets that no header pass has seen.
+    fn flags(self) -> u32 {
+        match self {
+            Entry::Ethernet | Entry::Stall | Entry::Other(_) => 0,
+            Entry::Ip4 | Entry::Ip4NoChecksum | Entry::Ip6 => flag::BARE,
+            // Labels of which nobody has looked at the first: see `mpls-input`.
+            Entry::Mpls => flag::BARE | check::NOT_IP4,
+        }
+    }
+}
+
 /// A stream of packets.
 #[derive(Debug, Clone)]
 pub struct Stream {
@@ -79,8 +140,7 @@ pub struct Stream {
     pub number: u32,
     /// The interface on which its packets are received.
     pub interface: InterfaceIndex,
-    /// Edge of the input node: where packets enter.
-    pub entry: EdgeIndex,
+    pub entry: Entry,
     /// Packets to send in all; 0: without end.
     pub limit: u64,
     /// Packets a second; 0: as many as can be.
@@ -108,7 +168,7 @@ impl Stream {
             name: name.into(),
             number: 0,
             interface,
-            entry: Edge::EthernetInput.into(),
+            entry: Entry::Ethernet,
             limit: 0,
             rate: 0.0,
             max_frame: VECTOR_SIZE,
@@ -159,6 +219,8 @@ graph::edges! {
         EthernetInput => next "ethernet-input",
         Ip4Input => next "ip4-input",
         Ip4InputNoChecksum => next "ip4-input-no-checksum",
+        Ip6Input => next "ip6-input",
+        MplsInput => next "mpls-input",
         /// Packets of a stream whose interface is administratively down: `set interface state NAME up`.
         Down => warn "interface is down",
         SpanInput => next "span-input",
@@ -225,15 +287,16 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
     let packets = &packets[..got];
     let from = out.len();
     const L2: u16 = HEADROOM as u16;
-    let is_framed = stream.entry == Edge::EthernetInput.into();
+    let is_framed = stream.entry == Entry::Ethernet;
     let entry = match stream.up {
         false => Edge::Down.into(),
         true if stream.mirrored && is_framed => Edge::SpanInput.into(),
         true if stream.handed && is_framed => Edge::WorkerHandoff.into(),
-        true => stream.entry,
+        true => stream.entry.edge(),
     };
     // The next node writes the target; until then it says whose packet this is.
-    let mut alike = Row { rx_interface: stream.interface, target: stream.number, l2: L2, l3: L2, ..Row::default() };
+    let (rx_interface, target, flags) = (stream.interface, stream.number, stream.entry.flags());
+    let mut alike = Row { rx_interface, target, flags, l2: L2, l3: L2, ..Row::default() };
     match &mut stream.content {
         Content::AsTheyAre(length) => {
             alike.length = *length;
@@ -257,9 +320,6 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
                 *flags |= if frame.len() > DATA_SIZE { flag::CHAINED } else { 0 };
             }
         }
-    }
-    if [Edge::Ip4Input.into(), Edge::Ip4InputNoChecksum.into()].contains(&stream.entry) {
-        out.columns().flags[from..].iter_mut().for_each(|flags| *flags |= graph::flag::BARE);
     }
     got
 }
@@ -342,18 +402,23 @@ impl Source for PgInput {
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "  {} bytes, sw_if_index {}", snapshot.row.length, snapshot.row.rx_interface)?;
-    let framed = [Edge::EthernetInput, Edge::SpanInput, Edge::WorkerHandoff, Edge::Stall].map(EdgeIndex::from);
-    if framed.contains(&snapshot.edge) {
-        writeln!(f, "{}", wire::pretty::Summary::ethernet(snapshot.l2()).indented(2))?;
-        if let Ok(frame) = wire::ethernet::Header::new_checked(snapshot.l2())
+    let bytes = snapshot.l2();
+    if snapshot.row.flags & flag::BARE == 0 {
+        writeln!(f, "{}", Summary::ethernet(bytes).indented(2))?;
+        if let Ok(frame) = wire::ethernet::Header::new_checked(bytes)
             && frame.ethertype() == wire::ethernet::EtherType::IPV4
         {
-            writeln!(f, "{}", wire::pretty::Summary::ipv4(frame.payload()).indented(2))?;
+            writeln!(f, "{}", Summary::ipv4(frame.payload()).indented(2))?;
         }
-        Ok(())
-    } else {
-        writeln!(f, "{}", wire::pretty::Summary::ipv4(snapshot.l2()).indented(2))
+        return Ok(());
     }
+    let is_labelled = snapshot.row.flags & check::NOT_IP4 != 0;
+    let summary = match bytes.first().map(|byte| byte >> 4) {
+        _ if is_labelled => Summary::mpls(bytes),
+        Some(6) => Summary::ipv6(bytes),
+        _ => Summary::ipv4(bytes),
+    };
+    writeln!(f, "{}", summary.indented(2))
 }
 
 /// Writes the same bytes into every buffer of a worker's pool, for

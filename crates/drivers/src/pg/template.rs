@@ -22,6 +22,20 @@ use crate::pg::MAX_SIZE;
 use std::sync::Arc;
 use wire::checksum;
 
+/// The header that a notation begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum First {
+    Ethernet,
+    /// An entry of a label stack.
+    Label,
+    Ip4,
+    Ip6,
+}
+
+impl First {
+    pub const ALL: [First; 4] = [First::Ethernet, First::Label, First::Ip4, First::Ip6];
+}
+
 /// How a field changes from packet to packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vary {
@@ -107,12 +121,12 @@ impl From<Arc<[u128]>> for Destinations {
 
 impl Template {
     /// Reads the notation above. `sizes` is the range of packet sizes in bytes from the
-    /// first header on, if given; `link` says whether the first header is Ethernet.
+    /// first header on, if given; `first` says which header that is.
     ///
     /// # Errors
     /// What was wrong, at which word.
-    pub fn parse(text: &str, sizes: Option<(u64, u64, Vary)>, link: bool) -> Result<Template, String> {
-        notation::read(text, link)?.sized(sizes)
+    pub fn parse(text: &str, sizes: Option<(u64, u64, Vary)>, first: First) -> Result<Template, String> {
+        notation::read(text, first)?.sized(sizes)
     }
 
     fn empty() -> Template {
@@ -307,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_made_as_written() {
-        let packet = next(&mut Template::parse(UDP, None, true).unwrap());
+        let packet = next(&mut Template::parse(UDP, None, First::Ethernet).unwrap());
         assert_eq!(packet.len(), 64);
         assert_eq!(packet[..14], [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0xaa, 8, 0]);
         let ip = wire::ipv4::Header::new_checked(&packet[14..]).unwrap();
@@ -323,14 +337,14 @@ mod tests {
     fn labels_stand_before_what_they_carry() {
         let link = "MPLS: 02:00:00:00:00:aa -> 02:00:00:00:00:01";
         let text = format!("{link} MPLS: label 16 - 17 exp 5 ttl 9 IP4: label 1048575 UDP: 10.0.0.1 -> 10.0.0.2");
-        let mut template = Template::parse(&text, None, true).unwrap();
+        let mut template = Template::parse(&text, None, First::Ethernet).unwrap();
         for label in [0x10, 0x11, 0x10] {
             let packet = next(&mut template);
             assert_eq!(packet[12..22], [0x88, 0x47, 0, label >> 4, (label & 0xf) << 4 | 0xa, 9, 0xff, 0xff, 0xf1, 64]);
             assert!(wire::ipv4::Header::new_checked(&packet[22..]).unwrap().verify_checksum());
         }
         let random = format!("{link} ANY: label 100 + 200 exp 7 hex 0x1234");
-        let mut template = Template::parse(&random, None, true).unwrap();
+        let mut template = Template::parse(&random, None, First::Ethernet).unwrap();
         let labels: std::collections::BTreeSet<u32> = (0..2000)
             .map(|_| {
                 let packet = next(&mut template);
@@ -340,31 +354,34 @@ mod tests {
             })
             .collect();
         assert!(labels.iter().copied().eq(100..=200));
-        let given = Template::parse(&format!("{link} IP4: label 16 UDP: 10.0.0.1 -> 10.0.0.2"), None, true).unwrap();
+        let given =
+            Template::parse(&format!("{link} IP4: label 16 UDP: 10.0.0.1 -> 10.0.0.2"), None, First::Ethernet).unwrap();
         let mut given = given.to_each_of(Destinations::Labels([7, 0x0123_4567].into()));
         assert_eq!(next(&mut given)[14..18], [0, 0, 0, 7]);
         assert_eq!(next(&mut given)[14..18], [1, 0x23, 0x45, 0x67]);
         for wrong in ["label 1048576", "label 9 - 1048576", "label 16 exp 8", "16", "label"] {
-            Template::parse(&format!("{link} IP4: {wrong} UDP: 1.1.1.1 -> 1.1.1.2"), None, true).unwrap_err();
+            Template::parse(&format!("{link} IP4: {wrong} UDP: 1.1.1.1 -> 1.1.1.2"), None, First::Ethernet)
+                .unwrap_err();
         }
     }
 
     #[test]
     fn vlan_tags_stand_before_the_ethertype() {
         let text = UDP.replace(" UDP: 100", " dot1ad 45066 vlan 20 - 21 UDP: 100");
-        let mut template = Template::parse(&text, None, true).unwrap();
+        let mut template = Template::parse(&text, None, First::Ethernet).unwrap();
         let packet = next(&mut template);
         assert_eq!(packet[12..24], [0x88, 0xa8, 0xb0, 0x0a, 0x81, 0, 0, 20, 8, 0, 0x45, 0]);
         assert!(wire::ipv4::Header::new_checked(&packet[22..]).unwrap().verify_checksum());
         assert_eq!((packet.len(), next(&mut template)[18..20].to_vec()), (72, vec![0, 21]));
-        let refusal = Template::parse(&UDP.replace(" UDP: 100", " vlan x UDP: 100"), None, true).unwrap_err();
+        let refusal =
+            Template::parse(&UDP.replace(" UDP: 100", " vlan x UDP: 100"), None, First::Ethernet).unwrap_err();
         assert!(refusal.contains("a VLAN"), "{refusal}");
     }
 
     #[test]
     fn fields_count_up_and_start_over() {
         let text = UDP.replace("10.0.0.1", "10.0.0.1 - 10.0.0.3");
-        let mut template = Template::parse(&text, None, true).unwrap();
+        let mut template = Template::parse(&text, None, First::Ethernet).unwrap();
         let last: Vec<u8> = (0..7).map(|_| next(&mut template)[33]).collect();
         assert_eq!(last, [1, 2, 3, 1, 2, 3, 1]);
     }
@@ -372,14 +389,14 @@ mod tests {
     #[test]
     fn random_fields_stay_in_their_range_and_reach_all_of_it() {
         let text = UDP.replace("10.0.0.1", "10.0.0.16 + 10.0.0.31");
-        let mut template = Template::parse(&text, None, true).unwrap();
+        let mut template = Template::parse(&text, None, First::Ethernet).unwrap();
         let seen: std::collections::BTreeSet<u8> = (0..1000).map(|_| next(&mut template)[33]).collect();
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), (16..=31).collect::<Vec<_>>());
     }
 
     #[test]
     fn sizes_vary_and_lengths_follow() {
-        let mut template = Template::parse(UDP, Some((60, 62, Vary::Increment)), true).unwrap();
+        let mut template = Template::parse(UDP, Some((60, 62, Vary::Increment)), First::Ethernet).unwrap();
         for expected in [60, 61, 62, 60] {
             let packet = next(&mut template);
             assert_eq!(packet.len(), expected);
@@ -393,7 +410,7 @@ mod tests {
     fn ip6_packets_are_made_as_written() {
         let text = "IP6: 02:00:00:00:00:aa -> 02:00:00:00:00:01 UDP: 2001:db8::1 -> 2001:db8:1::1 - 2001:db8:1::2 \
                     hop-limit 9 flow-label 74565 tos 33 UDP: 1234 -> 5678 incrementing 6";
-        let mut template = Template::parse(text, None, true).unwrap();
+        let mut template = Template::parse(text, None, First::Ethernet).unwrap();
         for last in [1, 2, 1] {
             let packet = next(&mut template);
             assert_eq!((packet.len(), &packet[12..14]), (68, &[0x86, 0xdd][..]));
@@ -404,25 +421,25 @@ mod tests {
             assert!(udp.verify_checksum(checksum::pseudo_header6(ip.src(), ip.dst(), 17, 14)));
         }
         let echo = "IP6: 02:00:00:00:00:aa -> 02:00:00:00:00:01 ICMP6: 2001:db8::1 -> 2001:db8::2 echo_request";
-        let packet = next(&mut Template::parse(echo, None, true).unwrap());
+        let packet = next(&mut Template::parse(echo, None, First::Ethernet).unwrap());
         let ip = wire::ipv6::Header::new_checked(&packet[14..]).unwrap();
         let message = wire::icmpv6::Header::new_checked(ip.payload()).unwrap();
         assert!(message.verify_checksum(ip.src(), ip.dst()));
         let all: std::sync::Arc<[u128]> = [5, 6].into();
-        let mut template = Template::parse(text, None, true).unwrap().to_each_of(all);
+        let mut template = Template::parse(text, None, First::Ethernet).unwrap().to_each_of(all);
         let lasts: Vec<u8> = (0..3).map(|_| next(&mut template)[53]).collect();
         assert_eq!(lasts, [5, 6, 5]);
         let wide = text.replace("2001:db8:1::2", "2001:db8:2::2");
-        assert!(Template::parse(&wide, None, true).unwrap_err().contains("lower 64 bits"));
+        assert!(Template::parse(&wide, None, First::Ethernet).unwrap_err().contains("lower 64 bits"));
         // Bytes from the header on are taken as they are.
         let raw = "IP6: 02:00:00:00:00:aa -> 02:00:00:00:00:01 hex 0x6000";
-        assert_eq!(next(&mut Template::parse(raw, None, true).unwrap())[14..], [0x60, 0]);
+        assert_eq!(next(&mut Template::parse(raw, None, First::Ethernet).unwrap())[14..], [0x60, 0]);
     }
 
     #[test]
     fn sizes_come_in_turn_each_with_its_lengths_and_checksum() {
         let text = "IP6: 02:00:00:00:00:aa -> 02:00:00:00:00:01 UDP: 2001:db8::1 -> 2001:db8::9 UDP: 1 -> 2";
-        let template = Template::parse(text, Some((566, 566, Vary::Increment)), true).unwrap();
+        let template = Template::parse(text, Some((566, 566, Vary::Increment)), First::Ethernet).unwrap();
         let mut template = template.of_sizes(vec![66, 566, 70]);
         for size in [66, 566, 70, 66] {
             let packet = next(&mut template);
@@ -446,8 +463,20 @@ mod tests {
             ("ARP: 02:00:00:00:00:aa -> 02:00:00:00:00:01 nonsense", "unexpected `nonsense'"),
         ];
         for (text, expected) in cases {
-            let error = Template::parse(text, None, true).unwrap_err();
+            let error = Template::parse(text, None, First::Ethernet).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_packet_without_a_link_header_begins_with_any_of_its_headers() {
+        let starts = [
+            (First::Label, "IP6: label 16 UDP: 2001:db8::1 -> 2001:db8::2 UDP: 1 -> 2", [0, 1, 1, 64, 0x60]),
+            (First::Ip4, "UDP: 10.0.0.1 -> 10.0.0.2 UDP: 1 -> 2", [0x45, 0, 0, 28, 0]),
+            (First::Ip6, "UDP: 2001:db8::1 -> 2001:db8::2 UDP: 1 -> 2", [0x60, 0, 0, 0, 0]),
+        ];
+        for (first, text, bytes) in starts {
+            assert_eq!(next(&mut Template::parse(text, None, first).unwrap())[..5], bytes, "{text}");
         }
     }
 
@@ -456,13 +485,13 @@ mod tests {
         #[test]
         fn any_text_gives_a_template_or_an_error(
             words in proptest::collection::vec(proptest::sample::select(vec![
-                "IP4:", "IP6:", "::1", "hop-limit", "flow-label", "ICMP6:", "ARP:", "UDP:", "TCP:", "ICMP:", "echo_request", "1.2.3.4", "02:00:00:00:00:aa", "->", "-", "+",
+                "IP4:", "IP6:", "MPLS:", "label", "::1", "hop-limit", "flow-label", "ICMP6:", "ARP:", "UDP:", "TCP:", "ICMP:", "echo_request", "1.2.3.4", "02:00:00:00:00:aa", "->", "-", "+",
                 "ttl", "incrementing", "hex", "0x00", "70000", "3", "é",
             ]), 0..24),
-            low in 0u64..3000, high in 0u64..3000, random in any::<bool>(), link in any::<bool>(),
+            low in 0u64..3000, high in 0u64..3000, random in any::<bool>(), first in proptest::sample::select(&First::ALL[..]),
         ) {
             let vary = if random { Vary::Random } else { Vary::Increment };
-            if let Ok(mut template) = Template::parse(&words.join(" "), Some((low, high, vary)), link) {
+            if let Ok(mut template) = Template::parse(&words.join(" "), Some((low, high, vary)), first) {
                 for _ in 0..3 { next(&mut template); }
             }
         }

@@ -3,7 +3,7 @@
 
 use super::scenario::prefix_of;
 use super::{NEXT_HOP, Spread};
-use drivers::pg::template::{Template, Vary};
+use drivers::pg::template::{First, Template, Vary};
 use drivers::pg::{self, Content, Stream};
 use graph::time;
 use router::ip::bulk::Batch;
@@ -72,7 +72,7 @@ fn measure_one(prefixes: usize, repeat: u16) -> Result<Outcome, router::Error> {
     let destinations: Arc<[u32]> =
         (0..1 << 20).map(|_| keys[random.below(keys.len() as u32) as usize].address() + 1).collect();
     let text = format!("IP4: 02:00:00:00:00:aa -> {station} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: 1234 -> 5678");
-    let template = Template::parse(&text, Some((64, 64, Vary::Increment)), true).expect("a template");
+    let template = Template::parse(&text, Some((64, 64, Vary::Increment)), First::Ethernet).expect("a template");
     let stream = Stream::new("pic", device, Content::Template(Box::new(template.to_each_of(destinations))));
     router.add_stream(stream, 0, String::new(), Vec::new())?;
     router.enable_stream(None, true)?;

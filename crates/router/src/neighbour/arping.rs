@@ -6,7 +6,7 @@
 use super::NeighbourKey;
 use super::known::State;
 use crate::Router;
-use command::{Args, Command, CommandError, CommandSet, Format, Reply, fail};
+use command::{Args, Command, CommandError, CommandSet, Format, Reply, fail, still_wanted};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use graph::InterfaceIndex;
 use serde::Serialize;
@@ -244,8 +244,7 @@ impl ShowArping {
         loop {
             match self.outcome.recv_timeout(READER_PATIENCE) {
                 Ok(outcome) => return Ok(outcome),
-                // Writing nothing asks whether anybody still reads.
-                Err(RecvTimeoutError::Timeout) => drop(out.write(&[])?),
+                Err(RecvTimeoutError::Timeout) => still_wanted(out)?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(Outcome::default()),
             }
         }

@@ -6,7 +6,7 @@ use command::table::{Align, Table};
 use command::{Args, Command, CommandError, CommandSet, Done, fail, reply};
 use drivers::capture_file::{self, MAX_FRAME};
 use drivers::pg::template::{Template, Vary};
-use drivers::pg::{Content, Edge, Stream};
+use drivers::pg::{Content, Entry, Stream};
 use graph::{InterfaceIndex, VECTOR_SIZE};
 use serde::Serialize;
 use std::fmt;
@@ -114,15 +114,10 @@ fn parse_size(text: &str) -> Result<(u64, u64, Vary), CommandError> {
 fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply>, CommandError> {
     let name = args.text("name")?;
     let named = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
-    let (entry, link) = match args.optional_text("node").unwrap_or("ethernet-input") {
-        "ethernet-input" => (Edge::EthernetInput, true),
-        "ip4-input" => (Edge::Ip4Input, false),
-        "ip4-input-no-checksum" => (Edge::Ip4InputNoChecksum, false),
-        "pg-stall" => (Edge::Stall, true),
-        other => {
-            const ENTRIES: &str = "ethernet-input, ip4-input, ip4-input-no-checksum or pg-stall";
-            return fail(format!("node `{other}': packets can enter at {ENTRIES}"));
-        }
+    let node = args.optional_text("node").unwrap_or("ethernet-input");
+    let Some(entry) = Entry::BY_NODE.into_iter().find_map(|(name, entry)| (name == node).then_some(entry)) else {
+        let entries = Entry::BY_NODE.map(|(name, _)| name).join(", ");
+        return fail(format!("node `{node}': packets can enter at one of {entries}"));
     };
     let worker = args.optional::<usize>("worker")?.unwrap_or(0);
     let sizes = args.optional_text("size").map(parse_size).transpose()?;
@@ -130,7 +125,7 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         (Some(_), Some(_)) => return fail("a stream has either data or pcap"),
         (None, None) => return fail("what shall it send? (data { ... } or pcap FILE)"),
         (Some(data), None) => {
-            let template = Template::parse(inside(data), sizes, link).map_err(CommandError::new)?;
+            let template = Template::parse(inside(data), sizes, entry.first()).map_err(CommandError::new)?;
             Content::Template(Box::new(template))
         }
         (None, Some(name)) => {
@@ -145,7 +140,7 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         None => own_interface(router, name)?,
     };
     let mut stream = Stream::new(name, interface, content);
-    stream.entry = entry.into();
+    stream.entry = entry;
     // A replay runs once, unless told otherwise.
     let endless = args.flag("-1").then_some(0);
     stream.limit = args.optional("limit")?.or(endless).or(replayed.map(|n| n as u64)).unwrap_or(0);

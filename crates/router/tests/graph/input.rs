@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, error, host_mac};
 use crate::packet::*;
-use drivers::pg::{self, Content, Stream};
+use drivers::pg::{Content, Entry, Stream};
 
 /// Each frame alone and in the midst of plain ones: a vector that is plain takes another way.
 fn passes(packet: &Packet) {
@@ -165,12 +165,12 @@ fn a_verified_checksum_is_not_looked_at_again() {
     let good = Packet::udp("10.0.0.2", "10.0.1.2", b"x");
     let with_options = good.clone().options(&[1; 8]);
     for packet in [good, with_options] {
-        for (entry, passes) in [(pg::Edge::Ip4Input, false), (pg::Edge::Ip4InputNoChecksum, true)] {
+        for (entry, passes) in [(Entry::Ip4, false), (Entry::Ip4NoChecksum, true)] {
             let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
             let mut bytes = packet.bytes();
             bytes[10] ^= 0x40;
             let mut stream = Stream::new("s", e0.index, Content::Replay(vec![bytes.clone()]));
-            (stream.entry, stream.limit) = (entry.into(), 3);
+            (stream.entry, stream.limit) = (entry, 3);
             bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
             let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
             // The checksum is as wrong behind us as before us.
@@ -198,7 +198,7 @@ fn without_a_checksum_the_other_checks_are_the_same() {
     let mut version = Packet::udp("10.0.0.2", "10.0.1.2", b"x").bytes();
     version[0] = 0x65;
     let mut stream = Stream::new("s", e0.index, Content::Replay(vec![martian, version]));
-    (stream.entry, stream.limit) = (pg::Edge::Ip4InputNoChecksum.into(), 2);
+    (stream.entry, stream.limit) = (Entry::Ip4NoChecksum, 2);
     bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
     let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
     let mut expected = error("ip4-input-no-checksum", "source martian", 1);

@@ -20,6 +20,7 @@ mod flow_hash;
 mod forwarding;
 mod fragmentation;
 mod fragmentation6;
+mod generator;
 mod hostile;
 mod hostile6;
 mod icmp;

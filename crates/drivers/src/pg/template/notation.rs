@@ -1,6 +1,6 @@
 //! The notation of a template, read word by word.
 
-use super::{Edit, Template, Vary};
+use super::{Edit, First, Template, Vary};
 use crate::pg::MAX_SIZE;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -10,9 +10,15 @@ use wire::mpls::MAX_LABEL;
 use wire::vlan::TAG_LEN;
 
 /// All bytes of the longest packet that a text describes, and what differs in the next.
-pub(super) fn read(text: &str, link: bool) -> Result<Template, String> {
+pub(super) fn read(text: &str, first: First) -> Result<Template, String> {
     let mut parser = Parser { words: text.split_whitespace().collect(), at: 0, template: Template::empty() };
-    let mut next = if link { Some("ethernet".to_string()) } else { Some("ip4".to_string()) };
+    let first = match first {
+        First::Ethernet => "ethernet",
+        First::Label => "mpls",
+        First::Ip4 => "ip4",
+        First::Ip6 => "ip6",
+    };
+    let mut next = Some(first.to_string());
     while let Some(layer) = next {
         next = match layer.as_str() {
             "ethernet" => parser.ethernet()?,

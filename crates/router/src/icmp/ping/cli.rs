@@ -2,7 +2,7 @@
 
 use super::{Answers, Line, Statistics, Wanted};
 use crate::Router;
-use command::{Args, Command, CommandError, CommandSet, Format, Reply};
+use command::{Args, Command, CommandError, CommandSet, Format, Reply, still_wanted};
 use crossbeam_channel::RecvTimeoutError;
 use std::io;
 use std::net::IpAddr;
@@ -73,8 +73,7 @@ impl ShowPing {
         loop {
             match self.answers.lines.recv_timeout(PATIENCE) {
                 Ok(line) => tell(out, &line)?,
-                // Writing nothing asks whether anybody still reads.
-                Err(RecvTimeoutError::Timeout) => drop(out.write(&[])?),
+                Err(RecvTimeoutError::Timeout) => still_wanted(out)?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
