@@ -86,6 +86,7 @@ mod line;
 mod macros;
 mod matcher;
 pub mod nearest;
+mod options;
 mod reply;
 mod set;
 mod spelling;
@@ -103,6 +104,7 @@ pub use line::{
     CommandLine, LineError, Lines, MAXIMUM_DEPTH, MAXIMUM_LINE, MAXIMUM_WORDS, complete_lines, joined_lines,
 };
 pub use macros::Macros;
+pub use options::Becomes;
 pub use reply::{Done, Format, Reply, Text, reply, still_wanted};
 pub use set::{CommandSet, Parsed, SESSION_SECTION, Section};
 pub use value::PathKind;

@@ -1,10 +1,12 @@
 //! The set of commands that a program knows, and how a line finds its command.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::command::Guard;
 use crate::line::{self, Word};
 use crate::matcher::{self, Input, Mismatch, did_you_mean, one_of, quoted};
+use crate::options::{Becomes, KnownOption};
 use crate::reply::{Reply, Text, reply};
 use crate::spelling::Spellings;
 use crate::{Args, Command, CommandError, Done, PathKind};
@@ -69,6 +71,27 @@ pub(crate) struct Walk<'a, C> {
 pub struct Parsed<'a, C> {
     pub command: &'a Command<C>,
     pub args: Args,
+    /// Options of the line that have no effect, each with the reason.
+    pub passed_over: Vec<String>,
+}
+
+impl<C> Parsed<'_, C> {
+    /// Tells the log which options of the line have no effect.
+    pub fn log_passed_over(&self) {
+        self.passed_over.iter().for_each(|said| log::info!("{}: {said}", self.command.name));
+    }
+}
+
+/// Most options of a line that are passed over.
+const MAXIMUM_PASSED_OVER: usize = 16;
+
+/// Why a line is none of a set's.
+struct Refusal {
+    /// The word at which it was refused; the number of words when one is missing.
+    word: usize,
+    /// The full name of the command that it began as.
+    command: Option<String>,
+    error: CommandError,
 }
 
 /// Commands that belong together, as the guide shows them.
@@ -86,6 +109,7 @@ pub const SESSION_SECTION: &str = "Sessions and files";
 pub struct CommandSet<C> {
     root: Node<C>,
     spellings: Spellings,
+    options: Vec<KnownOption>,
     sections: Vec<Section>,
     /// The section to which commands are being added.
     open: Option<usize>,
@@ -103,7 +127,14 @@ impl<C> CommandSet<C> {
     /// A set that knows only `comment` and `echo`.
     pub fn new() -> Self {
         let spellings = Spellings::default();
-        let mut set = Self { root: Node::default(), spellings, sections: Vec::new(), open: None, guard: None };
+        let mut set = Self {
+            root: Node::default(),
+            spellings,
+            options: Vec::new(),
+            sections: Vec::new(),
+            open: None,
+            guard: None,
+        };
         set.section(SESSION_SECTION, "");
         set.add(
             Command::new(
@@ -180,6 +211,16 @@ impl<C> CommandSet<C> {
         self
     }
 
+    /// Says what becomes of a line of a command with an option that it does not have. The option is a word or several.
+    ///
+    /// # Panics
+    /// When there is no such command yet: a programmer's error that shows at the first start.
+    pub fn option(&mut self, command: &str, option: &str, becomes: Becomes) -> &mut Self {
+        assert!(self.command(command).is_some(), "option `{option}' of `{command}', which is not there");
+        self.options.push(KnownOption::new(command, option, becomes));
+        self
+    }
+
     /// The command of that full name.
     pub fn command(&self, name: &str) -> Option<&Command<C>> {
         let mut node = &self.root;
@@ -227,55 +268,96 @@ impl<C> CommandSet<C> {
         let line = line.trim();
         if line::is_remark(line) {
             let command = self.command("comment").expect("a new set knows `comment'");
-            return Ok(Parsed { command, args: Args::default() });
+            return Ok(Parsed { command, args: Args::default(), passed_over: Vec::new() });
         }
-        let words = line::split_words(line)?;
-        let (refused, why) = match self.listed(line, &words) {
+        let (mut shorter, mut passed_over) = (String::new(), Vec::new());
+        let mut refusal = match self.read(line) {
             Ok(parsed) => return Ok(parsed),
-            Err(refused) => refused,
+            Err(refusal) => refusal,
+        };
+        // Without its options that have no effect, one after the other.
+        for _ in 0..MAXIMUM_PASSED_OVER {
+            let line = if passed_over.is_empty() { line } else { &shorter };
+            let Some((option, place)) = self.known_option(line, &refusal) else { break };
+            match &option.becomes {
+                Becomes::Refused(why) => {
+                    let name = refusal.command.as_deref().unwrap_or_default();
+                    return Err(CommandError::new(format!("{}: {why}", option.name())).within(name));
+                }
+                Becomes::Nothing { why, .. } => {
+                    passed_over.push(format!("{} has no effect: {why}", option.name()));
+                    shorter = format!("{}{}", &line[..place.start], &line[place.end..]);
+                }
+            }
+            match self.read(&shorter) {
+                Ok(parsed) => return Ok(Parsed { passed_over, ..parsed }),
+                Err(next) => refusal = next,
+            }
+        }
+        Err(refusal.error)
+    }
+
+    fn read(&self, line: &str) -> Result<Parsed<'_, C>, Refusal> {
+        let words = line::split_words(line).map_err(|error| Refusal { word: 0, command: None, error })?;
+        let refusal = match self.listed(line, &words) {
+            Ok(parsed) => return Ok(parsed),
+            Err(refusal) => refusal,
         };
         match self.spelled(line, &words) {
             Ok(parsed) => Ok(parsed),
             // Who got further knows better what is wrong.
-            Err(Some((word, better))) if word > refused => Err(better),
-            Err(_) => Err(why),
+            Err(Some(better)) if better.word > refusal.word => Err(better),
+            Err(_) => Err(refusal),
         }
     }
 
-    /// The listed command that a line is one of; else the word that it fails at, and why.
-    fn listed(&self, line: &str, words: &[Word<'_>]) -> Result<Parsed<'_, C>, (usize, CommandError)> {
+    /// The known option at which a line was refused, and where it is in the line.
+    fn known_option(&self, line: &str, refusal: &Refusal) -> Option<(&KnownOption, Range<usize>)> {
+        let (name, words) = (refusal.command.as_deref()?, line::split_words(line).ok()?);
+        let of = |option: &KnownOption| option.length(name, &words, refusal.word);
+        let (option, length) = self.options.iter().find_map(|option| Some((option, of(option)?)))?;
+        let (first, last) = (&words[refusal.word], &words[refusal.word + length - 1]);
+        Some((option, first.start..last.start + last.text.len()))
+    }
+
+    /// The listed command that a line is one of.
+    fn listed(&self, line: &str, words: &[Word<'_>]) -> Result<Parsed<'_, C>, Refusal> {
         let walk = self.walk(words);
         let Some(command) = &walk.node.command else {
-            return Err((walk.path.len(), self.incomplete(&walk, words)));
+            return Err(Refusal { word: walk.path.len(), command: None, error: self.incomplete(&walk, words) });
         };
         let input = Input { line, words, first: walk.path.len() };
         let args = matcher::parse(&command.program, input).map_err(|mismatch| {
-            let word = mismatch.word;
-            (word, explain(mismatch, &walk, words).within(&command.name))
+            let (word, name) = (mismatch.word, command.name.clone());
+            let error = explain(mismatch, &walk, words).within(&name);
+            Refusal { word, command: Some(name), error }
         })?;
-        Ok(Parsed { command, args })
+        Ok(Parsed { command, args, passed_over: Vec::new() })
     }
 
     /// The command of which a line is another spelling; else what comes closest.
-    fn spelled(&self, line: &str, words: &[Word<'_>]) -> Result<Parsed<'_, C>, Option<(usize, CommandError)>> {
-        let mut closest: Option<(usize, CommandError)> = None;
+    fn spelled(&self, line: &str, words: &[Word<'_>]) -> Result<Parsed<'_, C>, Option<Refusal>> {
+        let mut closest: Option<Refusal> = None;
+        let is_closer = |word: usize, closest: &Option<Refusal>| closest.as_ref().is_none_or(|other| word > other.word);
         for (first, node) in self.spellings.along(words) {
             for (name, number) in &node.commands {
                 let command = self.command(name).expect("a spelling is of a command that is there");
                 let (_, program) = &command.spellings[*number];
                 match matcher::parse(program, Input { line, words, first }) {
-                    Ok(args) => return Ok(Parsed { command, args }),
-                    Err(mismatch) if closest.as_ref().is_none_or(|(word, _)| mismatch.word > *word) => {
-                        closest = Some((mismatch.word, mismatch.error.within(name)));
+                    Ok(args) => return Ok(Parsed { command, args, passed_over: Vec::new() }),
+                    Err(mismatch) if is_closer(mismatch.word, &closest) => {
+                        let (word, error) = (mismatch.word, mismatch.error.within(name));
+                        closest = Some(Refusal { word, command: Some(name.clone()), error });
                     }
                     Err(_) => {}
                 }
             }
             if let Some(why) = &node.refusal
-                && closest.as_ref().is_none_or(|(word, _)| first > *word)
+                && is_closer(first, &closest)
             {
                 let said: Vec<&str> = words[..first].iter().map(|word| word.text).collect();
-                closest = Some((first, CommandError::new(format!("{}: {why}", said.join(" ")))));
+                let error = CommandError::new(format!("{}: {why}", said.join(" ")));
+                closest = Some(Refusal { word: first, command: None, error });
             }
         }
         Err(closest)
@@ -306,6 +388,7 @@ impl<C> CommandSet<C> {
             return reply(Text(self.help(before)));
         }
         let parsed = self.parse(line)?;
+        parsed.log_passed_over();
         parsed.command.run(context, &parsed.args)
     }
 

@@ -59,6 +59,7 @@ impl Executor for Desk {
             return reply(Text(self.commands.help(before)));
         }
         let parsed = self.commands.parse(line)?;
+        parsed.log_passed_over();
         let (name, args) = (parsed.command.name().to_string(), parsed.args);
         self.ask(|answer| Request::Run { name, args, answer }).unwrap_or_else(|| fail("the router is shutting down"))
     }

@@ -1,8 +1,9 @@
 //! Capabilities of VPP's that this version does not have: the words with which their commands begin, and what to use
-//! instead where there is something. Whoever types one is told so, and not that the word is unknown.
+//! instead where there is something. Whoever types one is told so, and not that the word is unknown. The same for options of
+//! VPP's that a command here does not have.
 
 use crate::Router;
-use command::CommandSet;
+use command::{Becomes, CommandSet};
 
 /// First words of commands, and what is known instead; empty: nothing.
 const ABSENT: &[(&str, &str)] = &[
@@ -112,7 +113,135 @@ const ABSENT: &[(&str, &str)] = &[
     ("show api", "every command answers as JSON (`quiver cli --json`)"),
     ("set interface feature", "features follow from what is set on an interface (`show interface features`)"),
     ("pcap dispatch", "`trace add` follows packets through the graph, `pcap trace` writes them"),
+    ("set interface default", "`set interface rx-mode` is said of each interface"),
+    ("set interface hw-class", ""),
+    ("set interface link-speed", "the device's own speed is what counts"),
+    ("set interface l3", "an interface that nothing else is said of routes"),
+    ("set interface ip6-nd", "`set ip6 nd proxy` names each host that is answered for"),
+    ("set interface reassembly", REASSEMBLY),
+    ("set ip reassembly", REASSEMBLY),
+    ("set interface rss", QUEUES),
+    ("set interface tx-queue", QUEUES),
+    ("set interface tx-hash", QUEUES),
+    ("set interface ip source-and-port-range-check", FILTER),
+    ("set ip source-and-port-range-check", FILTER),
+    ("show ip source-and-port-range-check", FILTER),
+    ("set ip classify", FILTER),
+    ("set ip6 classify", FILTER),
+    ("set ip6 address", "`set interface ip address` takes addresses of both families"),
+    ("set dhcp option-82", "the DHCP client is here (`set dhcp client`)"),
+    ("mpls tunnel multicast", ""),
+    ("mpls tunnel l2-only", ""),
+    ("show fib source", "`show fib entry` says who wants a route"),
+    ("show fib uRPF", "`show interface features` says where sources are checked"),
+    ("show fib walk", "`show control` says what is under way"),
+    ("show ip neighbor-stats", "`show errors` counts by node and reason"),
+    ("show ip neighbor-watcher", "`show ip neighbor` lists neighbours"),
+    ("show ip pmtu", "`show interface` has the MTUs"),
+    ("show ip container", ""),
+    ("show ip6 addresses", "`show interface address` lists them"),
+    ("show ip6 prefixes", "`show ip6 interface` lists them"),
+    ("show ip6 dad", "`show ip6 interface` marks addresses that are asked about or duplicate"),
+    ("show ip6 hbh", ""),
+    ("show ip6 pd", ""),
+    ("show udp punt", "`show udp ports` lists who listens"),
+    ("show udp encap", TUNNEL),
+    ("show unix errors", "`show logging` has them"),
+    ("show vlib frame-allocation", "`show runtime` has the vectors of each node"),
+    ("show pci", DEVICE),
 ];
+
+/// Options of commands: what of them, how many values they have, and why they need nothing done (`Ok`) or are refused.
+const OPTIONS: &[(&str, &str, usize, Result<&str, &str>)] = &[
+    ("create tap", "num-tx-queues", 1, Ok(OWN_QUEUE)),
+    ("create tap", "rx-ring-size", 1, Ok("the kernel's queue has the length that it has")),
+    ("create tap", "tx-ring-size", 1, Ok("the kernel's queue has the length that it has")),
+    ("create tap", "no-gso", 0, Ok(CUT)),
+    ("create tap", "gso", 0, Ok(CUT)),
+    ("create tap", "gso-enabled", 0, Ok(CUT)),
+    ("create tap", "gro-coalesce", 0, Ok(CUT)),
+    ("create tap", "csum-enabled", 0, Ok("checksums that the kernel leaves are finished where a device cannot")),
+    ("create tap", "consistent-qp", 0, Ok("there are no pairs of queues")),
+    ("create tap", "packed", 0, Ok("there are no virtio rings")),
+    ("create tap", "in-order", 0, Ok("there are no virtio rings")),
+    (
+        "create tap",
+        "persist",
+        0,
+        Err("a TAP goes with the router: give the address to a device of the host's that stays"),
+    ),
+    ("create tap", "attach", 0, Err("a TAP that is there already is taken with `create host-interface`")),
+    ("create tap", "tun", 0, Err("a TAP with Ethernet headers is what there is: leave `tun` out")),
+    ("create host-interface", "num-tx-queues", 1, Ok(OWN_QUEUE)),
+    ("create host-interface", "rx-size", 1, Ok(RINGS)),
+    ("create host-interface", "tx-size", 1, Ok(RINGS)),
+    ("create host-interface", "rx-per-block", 1, Ok(RINGS)),
+    ("create host-interface", "tx-per-block", 1, Ok(RINGS)),
+    ("create host-interface", "qdisc-bypass-disable", 0, Ok("packets pass the kernel's queueing disciplines")),
+    ("create host-interface", "cksum-gso-disable", 0, Ok("what the kernel's device cannot do is done here")),
+    ("create host-interface", "mode", 0, Err("devices have Ethernet headers: leave `mode` out")),
+    ("create interface memif", "mode ethernet", 0, Ok("a memif carries Ethernet frames")),
+    ("create interface memif", "mode", 0, Err("a memif carries Ethernet frames: leave `mode` out at both ends")),
+    ("create interface af_xdp", "multi-buffer", 0, Err("a frame lies in one buffer: `set interface mtu`")),
+    ("create packet-generator interface", "mode ethernet", 0, Ok(ENTRY)),
+    ("create packet-generator interface", "mode", 0, Err(ENTRY)),
+    ("create packet-generator interface", "hw-addr", 0, Err("`set interface mac address` sets it")),
+    ("create packet-generator interface", "gso-enabled", 0, Err("")),
+    ("create packet-generator interface", "csum-offload-enabled", 0, Err("")),
+    ("packet-generator new", "buffer-size", 1, Ok("`show packet-generator` tells the size of a buffer")),
+    ("packet-generator new", "no-recycle", 0, Ok("packets are made anew each time")),
+    ("packet-generator new", "source", 0, Err("`interface NAME` says on which interface they are received")),
+    ("packet-generator new", "tx-interface", 0, Err("routes say where packets go")),
+    ("packet-generator new", "buffer-flags", 0, Err("")),
+    ("packet-generator new", "buffer-offload-flags", 0, Err("")),
+    ("pcap trace", "preallocate-data", 0, Ok("captured packets are written as they come")),
+    ("pcap trace", "free-data", 0, Ok("captured packets are written as they come")),
+    ("trace add", "filter", 0, Ok("a filter (`trace filter`) is obeyed whenever there is one")),
+    ("show trace filter", "function", 0, Err("`trace filter include` takes an expression as tcpdump does")),
+    ("ip route add", "udp-encap", 0, Err(TUNNEL)),
+    ("ip6 nd", "autoconfig", 0, Err("`set interface ip address` states an address")),
+    ("ip neighbor", "count", 0, Err("one line states one neighbour; `exec FILE` reads many")),
+    ("set ip neighbor", "count", 0, Err("one line states one neighbour; `exec FILE` reads many")),
+    ("set interface handoff", "l4", 0, Err("flows are told by their addresses and ports anyhow: leave `l4` out")),
+    ("set interface handoff", "fq-nelts", 1, Ok("the queues between workers have a length of their own")),
+    ("set interface rx-placement", "main", 0, Err("the control thread takes no packets: `worker N`")),
+    ("set interface span", "l2", 0, Err("an interface's packets are copied whatever becomes of them: leave `l2` out")),
+    ("set interface state", "punt", 0, Err("`ip punt redirect` says what the host is given")),
+    ("set interface state", "enable", 0, Err("`up`")),
+    ("set ip6 dad", "delay", 1, Ok("the link is asked a second apart (RFC 4861)")),
+    ("set logging class", "kmsg-level", 0, Err("`syslog-level` says what goes out, and the journal can pass it on")),
+    ("set urpf ip4", "tx", 0, Err(SOURCES)),
+    ("set urpf ip6", "tx", 0, Err(SOURCES)),
+    ("set urpf ip4", "table", 0, Err("the table of the interface is asked (`set interface ip table`)")),
+    ("set urpf ip6", "table", 0, Err("the table of the interface is asked (`set interface ip6 table`)")),
+    ("show buffers", "detail", 0, Ok(ALL)),
+    ("show dhcp client", "verbose", 0, Ok(ALL)),
+    ("show interface", "verbose", 0, Ok(ALL)),
+    ("show packet-generator", "verbose", 0, Ok(ALL)),
+    ("show packet-generator", "interface", 0, Err("`show interface` lists them with the others")),
+    ("show ip fib", "index", 0, Err("`table N` names a table")),
+    ("show ip6 fib", "index", 0, Err("`table N` names a table")),
+    ("show ip fib", "mtrie", 0, Err("`show ip fib memory` says what the lookup takes")),
+    ("show mpls fib", "summary", 0, Err("`show mpls table` counts the labels of each table")),
+    ("show memory", "main-heap", 0, Ok("there is one heap")),
+    ("show memory", "api-segment", 0, Err(SEGMENT)),
+    ("show memory", "stats-segment", 0, Err(SEGMENT)),
+    ("show memory", "map", 0, Err(SEGMENT)),
+    ("show udp ports", "ip4", 0, Ok(ALL)),
+    ("show udp ports", "ip6", 0, Ok(ALL)),
+    ("show udp ports", "all", 0, Ok(ALL)),
+    ("show udp ports", "bind", 0, Ok(ALL)),
+];
+
+const OWN_QUEUE: &str = "every worker writes to a queue of its own";
+const CUT: &str = "packets that the kernel leaves large are cut where a device cannot take them";
+const RINGS: &str = "the rings have a size of their own";
+const ENTRY: &str = "a stream says where its packets enter (`node ip4-input`)";
+const SOURCES: &str = "sources are checked where packets come in (`rx`)";
+const ALL: &str = "all is shown";
+const SEGMENT: &str = "there is one heap (`show memory verbose`)";
+const REASSEMBLY: &str = "what is for the router itself is put together (`set ip4-full-reassembly`)";
+const QUEUES: &str = "each worker sends to a queue of its own; `set interface rx-placement` shares out what comes";
 
 const NAT: &str = "`ip punt redirect` gives packets to the host, whose netfilter can translate";
 const BOND: &str = "let the kernel bond the devices, and take the bond with `create host-interface`";
@@ -127,5 +256,13 @@ pub fn register(set: &mut CommandSet<Router>) {
         let instead = instead.replace('`', "'");
         let instead = if instead.is_empty() { String::new() } else { format!("; {instead}") };
         set.refuse(words, &format!("not in this version{instead}"));
+    }
+    for (command, option, values, what) in OPTIONS {
+        let becomes = match what {
+            Ok(why) => Becomes::Nothing { values: *values, why: (*why).to_string() },
+            Err("") => Becomes::Refused("not in this version".to_string()),
+            Err(instead) => Becomes::Refused(format!("not in this version; {}", instead.replace('`', "'"))),
+        };
+        set.option(command, option, becomes);
     }
 }

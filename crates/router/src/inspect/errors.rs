@@ -20,10 +20,13 @@ pub fn register(set: &mut CommandSet<Router>) {
             show,
         ));
     }
-    set.add(Command::new("clear errors", "Make error counters read zero.", |router: &mut Router, _: &Args| {
-        router.graph.counters().errors.clear(0..router.graph.errors().len());
-        reply(Done)
-    }));
+    set.add(
+        Command::new("clear errors", "Make error counters read zero.", |router: &mut Router, _: &Args| {
+            router.graph.counters().errors.clear(0..router.graph.errors().len());
+            reply(Done)
+        })
+        .also("clear node counters"),
+    );
 }
 
 fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {

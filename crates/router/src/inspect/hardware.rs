@@ -9,11 +9,14 @@ use std::collections::HashMap;
 use std::fmt;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new(
-        "show hardware-interfaces {{ [<interface:interface>] | [{brief|verbose|detail : amount}] }}",
-        "The devices behind interfaces; `verbose': what they counted, `detail': zeros too.",
-        show,
-    ));
+    set.add(
+        Command::new(
+            "show hardware-interfaces {{ [<interface:interface>] | [{brief|verbose|detail : amount}] }}",
+            "The devices behind interfaces; `verbose': what they counted, `detail': zeros too.",
+            show,
+        )
+        .also("show hardware-interfaces [{brief|verbose|detail : amount}] (<interface:interface> : more)+"),
+    );
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,12 +35,14 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
         Some("detail") => Amount::Detail,
         _ => Amount::Plain,
     };
-    let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
     // A sub-interface has no device of its own: asked for by name it is shown by its parent's.
     let device = |interface: &Interface| interface.sub.as_ref().map_or(interface.index, |sub| sub.parent);
-    let only = only.map(|only| router.interfaces.get(only).map(device)).transpose()?;
+    let mut named = Vec::new();
+    for name in std::iter::once(args).chain(args.groups("more")).filter_map(|one| one.optional_text("interface")) {
+        named.push(device(router.interfaces.get(router.interfaces.find(name)?)?));
+    }
     let chosen = router.interfaces.iter().filter(|interface| interface.sub.is_none());
-    let chosen = chosen.filter(|interface| only.is_none_or(|only| only == interface.index));
+    let chosen = chosen.filter(|interface| named.is_empty() || named.contains(&interface.index));
     let errors = errors_by_node(router);
     let mut interfaces: Vec<ShownHardware> =
         chosen.map(|interface| ShownHardware::of(router, &errors, interface)).collect();

@@ -2,6 +2,7 @@
 
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Reply, reply};
+use graph::NodeIndex;
 use graph::registry::NodeInfo;
 use serde::Serialize;
 use std::fmt;
@@ -11,9 +12,10 @@ pub fn register(set: &mut CommandSet<Router>) {
         Command::new(
             "show node [<node:node>]",
             "All nodes, or one with its edges.",
-            |router: &mut Router, args: &Args| match args.optional_text("node") {
-                Some(name) => show_one(router, name),
-                None => {
+            |router: &mut Router, args: &Args| match (args.optional_text("node"), args.optional("index")?) {
+                (Some(name), _) => show_one(router, router.graph.find(name)?),
+                (None, Some(number)) => show_one(router, NodeIndex(number)),
+                (None, None) => {
                     let nodes = router.graph.nodes().into_iter();
                     let nodes =
                         nodes.map(|node| ListedNode { index: node.index.0, kind: node.kind, name: node.name.clone() });
@@ -21,12 +23,13 @@ pub fn register(set: &mut CommandSet<Router>) {
                 }
             },
         )
+        .also("show node index <index:u32>")
         .example("show node ip4-lookup"),
     );
 }
 
-fn show_one(router: &Router, name: &str) -> Result<Box<dyn Reply>, CommandError> {
-    let node = router.graph.info(router.graph.find(name)?).ok_or("the node is gone").map_err(CommandError::new)?;
+fn show_one(router: &Router, node: NodeIndex) -> Result<Box<dyn Reply>, CommandError> {
+    let node = router.graph.info(node).ok_or("no such node (`show node' lists them)").map_err(CommandError::new)?;
     let edges = node.edges.iter().enumerate().map(|(number, edge)| ShownEdge {
         edge: number,
         node: edge.node.map(|node| node.0),

@@ -20,11 +20,14 @@ pub fn register(set: &mut CommandSet<Router>) {
         "Where nodes lead and what leads to them.",
         |router: &mut Router, args: &Args| show(router, args.optional_text("node")),
     ));
-    set.add(Command::new(
-        "show vlib graph dot [verbose]",
-        "The graph as text for Graphviz; `verbose': the nodes of each interface.",
-        |router: &mut Router, args: &Args| reply(Text(Drawing::of(router, args.flag("verbose")).to_string())),
-    ));
+    set.add(
+        Command::new(
+            "show vlib graph dot [verbose]",
+            "The graph as text for Graphviz; `verbose': the nodes of each interface.",
+            |router: &mut Router, args: &Args| reply(Text(Drawing::of(router, args.flag("verbose")).to_string())),
+        )
+        .also("show vlib graphviz"),
+    );
 }
 
 fn show(router: &Router, only: Option<&str>) -> Result<Box<dyn Reply>, CommandError> {

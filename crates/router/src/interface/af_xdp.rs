@@ -39,6 +39,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
             "Remove an interface made by AF_XDP.",
             |router: &mut Router, args: &Args| delete_of_driver(router, args, "af_xdp", "AF_XDP interface"),
         )
+        .also("delete interface af_xdp sw_if_index <index:u32>")
         .configures()
         .example("delete interface af_xdp eth0/0"),
     );

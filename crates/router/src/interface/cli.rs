@@ -32,6 +32,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "Interfaces with state, MTU and counters; or their addresses, or their features.",
             show_interface,
         )
+        .also("show interface (<interface:interface> : more)+")
         .example("show interface e0"),
     );
     set.add(Command::new(
@@ -251,10 +252,9 @@ fn register_creation(set: &mut CommandSet<Router>) {
          [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{}>] }}}}",
         tap::MAX_QUEUES
     );
-    let more: String = TAP_ELSEWHERE.iter().map(|(word, value, _)| format!(" | [{word}{value}]")).collect();
     set.add(
         Command::new(&tap, "Create an interface whose other end is a TAP device of the host.", create_tap)
-            .also(&tap.replace(" }}", &format!("{more} }}}}")))
+            .also(&tap.replace("[name <name:word>]", "[if-name <name:word>]"))
             .configures()
             .example("create tap name e0 host-if-name eth0 host-ns peer host-ip4-addr 100.64.1.2/30")
             .example("create tap name e0 num-rx-queues 2"),
@@ -312,6 +312,7 @@ fn register_creation(set: &mut CommandSet<Router>) {
             "Remove a TAP interface.",
             |router: &mut Router, args: &Args| delete_of_driver(router, args, "tap", "TAP"),
         )
+        .also("delete tap sw_if_index <index:u32>")
         .configures(),
     );
     set.add(
@@ -346,8 +347,12 @@ fn register_creation(set: &mut CommandSet<Router>) {
     );
 }
 
+/// The interface that a command names, or tells by its number.
 fn find(router: &Router, args: &Args) -> Result<InterfaceIndex, CommandError> {
-    Ok(router.interfaces.find(args.text("interface")?)?)
+    Ok(match args.optional("index")? {
+        Some(number) => router.interfaces.get(InterfaceIndex(number))?.index,
+        None => router.interfaces.find(args.text("interface")?)?,
+    })
 }
 
 /// Interfaces, page by page.
@@ -359,9 +364,12 @@ fn listed<T: Send + 'static>(
     args: &Args,
     show: fn(&Router, InterfaceIndex) -> Option<T>,
 ) -> Result<Shown<T>, CommandError> {
-    let keys = match args.optional_text("interface") {
-        Some(name) => vec![router.interfaces.find(name)?],
-        None => {
+    let several: Result<Vec<InterfaceIndex>, crate::Error> =
+        args.groups("more").map(|one| router.interfaces.find(one.text("interface").unwrap_or_default())).collect();
+    let keys = match (several?, args.optional_text("interface")) {
+        (several, _) if !several.is_empty() => several,
+        (_, Some(name)) => vec![router.interfaces.find(name)?],
+        (_, None) => {
             let mut all: Vec<&Interface> = router.interfaces.iter().collect();
             all.sort_by(|a, b| a.name.cmp(&b.name));
             all.into_iter().map(|interface| interface.index).collect()
@@ -377,37 +385,7 @@ pub(crate) fn create(router: &mut Router, name: Option<&str>, creation: Creation
     reply(Text(format!("{name}\n")))
 }
 
-/// Options of VPP's TAPs that need nothing done, or that there is something else for: why.
-const TAP_ELSEWHERE: [(&str, &str, Result<&str, &str>); 10] = [
-    ("num-tx-queues", " <txqueues:u32 1..256>", Ok("every worker writes to a queue of its own")),
-    ("rx-ring-size", " <rxring:u32 1..65536>", Ok("the kernel's queue has the length that it has")),
-    ("tx-ring-size", " <txring:u32 1..65536>", Ok("the kernel's queue has the length that it has")),
-    ("no-gso", "", Ok("packets that the kernel leaves large are cut where a device cannot take them")),
-    ("gso", "", Ok("packets that the kernel leaves large are cut where a device cannot take them")),
-    ("consistent-qp", "", Ok("there are no pairs of queues")),
-    ("persist", "", Err("a TAP goes with the router: give the address to a device of the host's that stays")),
-    ("attach", "", Err("a TAP that is there already is taken with `create host-interface'")),
-    ("tun", "", Err("a TAP with Ethernet headers is what there is: leave `tun' out")),
-    ("packed", "", Ok("there are no virtio rings")),
-];
-
-/// Says of options in `elsewhere` what becomes of them: nothing, or a refusal.
-fn tell_elsewhere(args: &Args, elsewhere: &[(&str, &str, Result<&str, &str>)]) -> Result<(), CommandError> {
-    for (word, value, what) in elsewhere {
-        let named = value.trim_start_matches([' ', '<']).split(':').next().unwrap_or_default();
-        if !args.flag(word) && !args.has(named) {
-            continue;
-        }
-        match what {
-            Ok(why) => log::info!("{word} has no effect: {why}"),
-            Err(instead) => return fail(format!("{word}: not in this version; {instead}")),
-        }
-    }
-    Ok(())
-}
-
 fn create_tap(router: &mut Router, args: &Args) -> Answer {
-    tell_elsewhere(args, &TAP_ELSEWHERE)?;
     let id = args.optional::<u32>("id")?;
     let is_free = |id: &u32| {
         let host = format!("tap{id}");

@@ -49,12 +49,18 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     register_parts(set);
     for family in Family::ALL {
         let words = format!("show {} table", word(family));
-        set.add(Command::new(&words, "Show which routing tables there are.", move |router: &mut Router, _| {
-            let tables = router.ip.table_ids(family);
+        let command = Command::new(&words, "Show which routing tables there are.", move |router: &mut Router, args| {
+            let only: Option<u32> = args.optional("table")?;
+            let tables = router.ip.table_ids(family).filter(|(_, id)| only.is_none_or(|only| only == *id));
             let shown =
                 |(index, id): (TableIndex, u32)| ShownTableName { family: Shown(family), index: index.0, table_id: id };
-            reply(ShowTables { tables: tables.map(shown).collect() })
-        }));
+            let tables: Vec<ShownTableName> = tables.map(shown).collect();
+            match (only, tables.is_empty()) {
+                (Some(id), true) => fail(format!("there is no {} table {id}", word(family))),
+                _ => reply(ShowTables { tables }),
+            }
+        });
+        set.add(command.also(&format!("{words} <table:u32>")));
     }
 }
 

@@ -91,9 +91,10 @@ pub(crate) fn command(family: Family) -> Command<Router> {
     );
     // Until VPP 19.08, for IPv4.
     let command = match family {
-        Family::Ip4 => {
-            command.also("set interface ip source-check <interface:interface> {strict | loose | del : mode}")
-        }
+        Family::Ip4 => command
+            .also("set interface ip source-check <interface:interface> {strict | loose | del : mode}")
+            .also("set urpf [rx] {off | loose | strict : mode} <interface:interface> [allow-default]")
+            .also("set urpf <interface:interface> [rx] {off | loose | strict : mode} [allow-default]"),
         Family::Ip6 => command,
     };
     command

@@ -64,6 +64,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "Remove a memif.",
             |router: &mut Router, args: &Args| delete_of_driver(router, args, "memif", "memif"),
         )
+        .also("delete interface memif sw_if_index <index:u32>")
         .configures()
         .example("delete interface memif memif1/0"),
     );

@@ -61,6 +61,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "Say where a label leads, or add paths to that.",
             |router: &mut Router, args: &Args| change(router, args, false),
         )
+        .also(&format!("mpls local-label {WHERE} {WHICH} ({PATH} {OUT_LABELS} [weight <weight:u32 1..255>] [preference <preference:u32 0..255>] : paths)+"))
         .configures()
         .example("mpls local-label add 16 eos via 100.64.2.2 e1 out-labels 17")
         .example("mpls local-label add 16 eos via 100.64.2.2 e1")
@@ -108,6 +109,7 @@ fn register_tunnels(set: &mut CommandSet<Router>) {
                 reply(Text(format!("{}\n", router.interfaces.get(index)?.name)))
             },
         )
+        .also(&format!("mpls tunnel ({PATH} {OUT_LABELS} {SHARE} : paths)+"))
         .configures()
         .example("mpls tunnel add via 100.64.2.2 e1 out-labels 17 18"),
     );

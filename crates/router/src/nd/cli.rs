@@ -23,10 +23,12 @@ pub fn register(set: &mut CommandSet<Router>) {
             "Set how often the link is asked whether another station has an address before that is used, a second apart \
              (RFC 4862: once); 0: addresses are used at once.",
             |router: &mut Router, args: &Args| {
-                router.set_dad_transmits(args.optional("transmits")?);
+                let transmits = if args.flag("disable") { Some(0) } else { args.optional("transmits")? };
+                router.set_dad_transmits(transmits);
                 reply(Done)
             },
         )
+        .also(&format!("set ip6 dad {{disable | enable [transmits <transmits:u32 0..{MAX_TRANSMITS}>]}}"))
         .configures()
         .example("set ip6 dad transmits 2")
         .example("set ip6 dad default"),
@@ -46,6 +48,7 @@ pub fn register(set: &mut CommandSet<Router>) {
                 reply(Done)
             },
         )
+        .also("set ip6 nd proxy <interface:interface> [del] <host:ip6>")
         .configures()
         .example("set ip6 nd proxy 2001:db8:0:1::9 e1"),
     );

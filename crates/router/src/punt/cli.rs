@@ -36,6 +36,7 @@ fn register_family(set: &mut CommandSet<Router>, family: Family) {
                 reply(Done)
             },
         )
+        .also(&format!("{ip} punt redirect rx {{all | <rx:interface> : from}} via <hop:{hop}> <tx:interface>"))
         .configures()
         .example(&format!("{ip} punt redirect add rx all via {example} tap0")),
     );
@@ -49,6 +50,7 @@ fn register_family(set: &mut CommandSet<Router>, family: Family) {
                 reply(Done)
             },
         )
+        .also(&format!("{ip} punt redirect del rx {{all | <rx:interface> : from}} via [<hop:{hop}>] <tx:interface>"))
         .configures()
         .example(&format!("{ip} punt redirect del rx all")),
     );
