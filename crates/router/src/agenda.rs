@@ -33,6 +33,15 @@ impl<K: Ord + Copy, V: Timed> Agenda<K, V> {
         self.things.get(key).map(|(thing, _)| thing)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.things.is_empty()
+    }
+
+    /// All of them, by key.
+    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.things.iter().map(|(key, (thing, _))| (*key, thing))
+    }
+
     /// Puts something in, and gives what was there.
     pub fn insert(&mut self, key: K, thing: V) -> Option<V> {
         let before = self.remove(&key);

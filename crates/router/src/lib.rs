@@ -11,6 +11,7 @@ mod agenda;
 pub mod arp;
 pub mod capability;
 pub mod capture;
+mod chunks;
 pub mod config;
 pub mod dhcp;
 pub mod ethernet;
@@ -46,6 +47,7 @@ pub mod vlan;
 pub use events::{Event, QUEUE as EVENT_QUEUE};
 
 use capture::Captures;
+use chunks::Chunks;
 use command::{CommandSet, Files};
 use crossbeam_channel::Receiver;
 use dhcp::DhcpClients;
@@ -430,8 +432,8 @@ impl Router {
         let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
         let punt_table: punt::SharedPunts = Arc::new(Published::new(&domain, punt::PuntTable::default()));
         let (fib4, fib6, objects) = (Fib4::new(&domain)?, Fib6::new(&domain)?, Objects::new(&domain)?);
-        let tables4: SharedTables<_> = Arc::new(Published::new(&domain, Vec::new()));
-        let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Vec::new()));
+        let tables4: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
+        let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
         let places = Places::new(options.workers)?;
         let labels: mpls::table::SharedLabels = Arc::new(Published::new(&domain, Vec::new()));
         let fibs = Fibs4::new(tables4.clone(), facts.clone(), places.clone());

@@ -7,11 +7,11 @@
 
 use super::Event;
 use super::input::{ClientTable, Expected, NAME, SharedClients};
+use crate::agenda::{Agenda, Timed};
 use crate::interface::Interface;
 use crate::ip::control::{Path, Source, Way};
 use crate::{Error, Router, random};
 use graph::InterfaceIndex;
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use wire::checksum::pseudo_header4;
@@ -106,9 +106,17 @@ pub struct Client {
     pub sent: u64,
 }
 
+impl Timed for Client {
+    fn next_due(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
 /// All clients, by interface.
 pub struct DhcpClients {
-    clients: BTreeMap<InterfaceIndex, Client>,
+    clients: Agenda<InterfaceIndex, Client>,
+    /// What nodes see.
+    published: ClientTable,
     shared: SharedClients,
     /// The time of the last tick, which tests have run ahead of the clock.
     ticked: Instant,
@@ -116,11 +124,12 @@ pub struct DhcpClients {
 
 impl DhcpClients {
     pub(crate) fn new(shared: SharedClients) -> DhcpClients {
-        DhcpClients { clients: BTreeMap::new(), shared, ticked: Instant::now() }
+        let published = ClientTable::default();
+        DhcpClients { clients: Agenda::default(), published, shared, ticked: Instant::now() }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (InterfaceIndex, &Client)> {
-        self.clients.iter().map(|(index, client)| (*index, client))
+        self.clients.iter()
     }
 
     pub fn get(&self, index: InterfaceIndex) -> Option<&Client> {
@@ -128,7 +137,7 @@ impl DhcpClients {
     }
 
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.clients.values().filter_map(|client| client.due).min()
+        self.clients.next_due()
     }
 
     fn now(&self) -> Instant {
@@ -181,7 +190,7 @@ impl Router {
         }
         self.check_station(interface)?;
         let hostname = hostname.map(str::to_string);
-        if let Some(client) = self.dhcp.clients.get_mut(&index) {
+        if let Some(mut client) = self.dhcp.clients.get_mut(&index) {
             client.hostname = hostname;
             return Ok(());
         }
@@ -241,13 +250,13 @@ impl Router {
             self.unlisten_udp(Family::Ip4, CLIENT_PORT);
         }
         self.publish_facts();
-        self.publish_dhcp();
+        self.publish_dhcp(index);
     }
 
     /// An interface may be usable now, or not any more.
     pub(crate) fn dhcp_link_changed(&mut self, index: InterfaceIndex) {
         let (usable, now) = (self.is_usable(index), self.dhcp.now());
-        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
         if usable != (client.state == State::Paused) {
             return;
         }
@@ -259,47 +268,48 @@ impl Router {
             client.state = State::Paused;
             client.due = client.lease.as_ref().and_then(|lease| lease.expiry);
         }
-        self.publish_dhcp();
+        drop(client);
+        self.publish_dhcp(index);
     }
 
     /// The Ethernet address of an interface is another: to servers it is another client.
     pub(crate) fn dhcp_mac_changed(&mut self, index: InterfaceIndex) {
         self.unbind(index);
         let now = self.dhcp.now();
-        if let Some(client) = self.dhcp.clients.get_mut(&index) {
-            client.last = None;
-            if client.state != State::Paused {
-                (client.state, client.due) = (State::Init, Some(now));
-            }
-            self.publish_dhcp();
+        let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
+        client.last = None;
+        if client.state != State::Paused {
+            (client.state, client.due) = (State::Init, Some(now));
         }
+        drop(client);
+        self.publish_dhcp(index);
     }
 
     pub(crate) fn tick_dhcp(&mut self, now: Instant) {
         self.dhcp.ticked = self.dhcp.ticked.max(now);
-        let is_due = |client: &Client| client.due.is_some_and(|due| due <= now);
-        let due: Vec<_> = self.dhcp.iter().filter(|(_, client)| is_due(client)).map(|(index, _)| index).collect();
-        for index in due {
+        for index in self.dhcp.clients.due(now) {
             self.dhcp_due(index, now);
         }
     }
 
     fn dhcp_due(&mut self, index: InterfaceIndex, now: Instant) {
-        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
-        let lease = client.lease.clone();
+        let Some(client) = self.dhcp.get(index) else { return };
+        let (state, lease) = (client.state, client.lease.clone());
         let has_passed = |at: fn(&Lease) -> Option<Instant>| lease.as_ref().and_then(at).is_some_and(|at| at <= now);
-        let gave_up = matches!(client.state, State::Requesting | State::Rebooting) && client.tries >= MAX_REQUESTS;
+        let gave_up = matches!(state, State::Requesting | State::Rebooting) && client.tries >= MAX_REQUESTS;
+        let mut next = None;
         if has_passed(|lease| lease.expiry) {
             log::warn!("{}: the lease of {} has expired", self.name_of_client(index), lease.expect("it passed").prefix);
             self.begin_anew(index, now);
         } else if gave_up {
             self.begin_anew(index, now);
-        } else if has_passed(|lease| lease.rebinding) && matches!(client.state, State::Bound | State::Renewing) {
-            client.begin(State::Rebinding, now);
-        } else if client.state == State::Bound {
-            client.begin(State::Renewing, now);
+        } else if has_passed(|lease| lease.rebinding) && matches!(state, State::Bound | State::Renewing) {
+            next = Some(State::Rebinding);
+        } else if state == State::Bound {
+            next = Some(State::Renewing);
         }
-        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
+        next.into_iter().for_each(|state| client.begin(state, now));
         let lease = client.lease.as_ref();
         client.due = match client.state {
             // Nothing is left to wait for.
@@ -317,8 +327,10 @@ impl Router {
             State::Rebinding => lease.and_then(|lease| lease.expiry).map(|limit| halfway(now, limit)),
             State::Bound => None,
         };
-        let kind = match client.state {
-            State::Paused | State::Init | State::Bound => return self.publish_dhcp(),
+        let state = client.state;
+        drop(client);
+        let kind = match state {
+            State::Paused | State::Init | State::Bound => return self.publish_dhcp(index),
             State::Selecting => Kind::Discover,
             _ => Kind::Request,
         };
@@ -328,22 +340,23 @@ impl Router {
     /// Back to looking for servers, at some time.
     fn begin_anew(&mut self, index: InterfaceIndex, at: Instant) {
         self.unbind(index);
-        if let Some(client) = self.dhcp.clients.get_mut(&index) {
+        if let Some(mut client) = self.dhcp.clients.get_mut(&index) {
             client.offer = None;
             client.began = at;
             if client.state != State::Paused {
                 (client.state, client.due) = (State::Init, Some(at));
             }
         }
-        self.publish_dhcp();
+        self.publish_dhcp(index);
     }
 
     /// After a refusal, the longer the more there were.
     fn begin_later(&mut self, index: InterfaceIndex, least: Duration) {
         let now = self.dhcp.now();
-        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
         let pause = Duration::from_secs((1 << client.refusals.min(6)).min(LAST_PAUSE));
         client.refusals += 1;
+        drop(client);
         self.begin_anew(index, now + pause.max(least));
     }
 
@@ -370,7 +383,7 @@ impl Router {
                 let (name, text) = (self.name_of_client(index), text_of(&event));
                 log::warn!("{name}: the DHCP server {} refuses the address{text}", shown(event.server));
                 self.begin_later(index, Duration::ZERO);
-                if let Some(client) = self.dhcp.clients.get_mut(&index) {
+                if let Some(mut client) = self.dhcp.clients.get_mut(&index) {
                     client.last = None;
                 }
             }
@@ -382,10 +395,11 @@ impl Router {
         let (index, now) = (event.interface, self.dhcp.now());
         match self.judge(event, now).and_then(|lease| self.check_lease(index, &lease).map(|()| lease)) {
             Ok(lease) => {
-                let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+                let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
                 client.offer = Some((lease.prefix.address(), lease.server));
                 (client.state, client.tries) = (State::Requesting, 0);
                 client.due = Some(now + patience(0));
+                drop(client);
                 self.send_dhcp(index, Kind::Request, now);
             }
             Err(why) => {
@@ -417,11 +431,12 @@ impl Router {
             Ok(lease) => {
                 let time = event.lease_time.unwrap_or_default();
                 log::info!("{name}: {} is leased by {} for {time} s", lease.prefix, lease.server);
-                let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+                let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
                 (client.state, client.refusals, client.offer) = (State::Bound, 0, None);
                 client.due = lease.renewal;
                 client.last = Some(lease.prefix.address());
-                self.publish_dhcp();
+                drop(client);
+                self.publish_dhcp(index);
             }
             Err(why) => {
                 log::warn!("{name}: {} of the DHCP server {} is declined: {why}", event.yours, shown(event.server));
@@ -515,7 +530,7 @@ impl Router {
                 log::error!("{}: no default route by the lease: {error}", self.name_of_client(index));
             }
         }
-        if let Some(client) = self.dhcp.clients.get_mut(&index) {
+        if let Some(mut client) = self.dhcp.clients.get_mut(&index) {
             client.lease = Some(lease.clone());
         }
         Ok(lease)
@@ -523,7 +538,7 @@ impl Router {
 
     /// Takes what was leased off the interface.
     fn unbind(&mut self, index: InterfaceIndex) {
-        let Some(lease) = self.dhcp.clients.get_mut(&index).and_then(|client| client.lease.take()) else { return };
+        let Some(lease) = self.dhcp.clients.get_mut(&index).and_then(|mut client| client.lease.take()) else { return };
         if let Some(path) = default_path(index, &lease) {
             match self.remove_route_in(self.table_of(index, Family::Ip4), default_route(), Source::Dhcp, &[path]) {
                 // It could not be added.
@@ -543,21 +558,25 @@ impl Router {
         self.interfaces.get(index).map_or_else(|_| index.to_string(), |interface| interface.name.clone())
     }
 
-    /// Tells workers which messages are awaited.
-    fn publish_dhcp(&self) {
-        let awaited = |(index, client): (InterfaceIndex, &Client)| {
-            let mac = self.interfaces.get(index).ok()?.mac;
+    /// Has nodes see the client of an interface as it is, or that there is none.
+    fn publish_dhcp(&mut self, index: InterfaceIndex) {
+        let mac = self.interfaces.get(index).ok().map(|interface| interface.mac);
+        let expected = self.dhcp.clients.get(&index).zip(mac).map(|(client, mac)| {
             let rests = matches!(client.state, State::Paused | State::Init | State::Bound);
             let transaction = (!rests).then_some(client.transaction);
-            Some(Expected { interface: index, transaction, mac, sent: client.sent })
-        };
-        self.dhcp.shared.publish(ClientTable(self.dhcp.iter().filter_map(awaited).collect()));
+            Expected { interface: index, transaction, mac, sent: client.sent }
+        });
+        let DhcpClients { published, shared, .. } = &mut self.dhcp;
+        published.0.set(index.0 as usize, expected);
+        shared.publish(published.clone());
+        // Many changes in a row must not leave as many tables behind until the next tick.
+        self.graph.domain().collect();
     }
 
     /// Sends what the state of a client asks for.
     fn send_dhcp(&mut self, index: InterfaceIndex, kind: Kind, now: Instant) {
         let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
-        let Some(client) = self.dhcp.clients.get_mut(&index) else { return };
+        let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
         if client.tries == 0 {
             client.asked = now;
         }
@@ -591,8 +610,9 @@ impl Router {
             }
             _ => {}
         }
+        drop(client);
         // Before it goes, for the answer may be quick.
-        self.publish_dhcp();
+        self.publish_dhcp(index);
         self.inject_dhcp(index, &way, &message);
     }
 

@@ -5,6 +5,7 @@
 //! when the interface has none of ours.
 
 use super::{Event, MAX_TEXT};
+use crate::chunks::Chunks;
 use crate::events::EventSender;
 use crate::punt::Unclaimed;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector};
@@ -55,9 +56,9 @@ pub(crate) struct Expected {
     pub sent: u64,
 }
 
-/// All clients. They are few.
+/// All clients, by interface.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ClientTable(pub Vec<Expected>);
+pub(crate) struct ClientTable(pub Chunks<Expected>);
 
 /// The table as control publishes it.
 pub(crate) type SharedClients = Arc<Published<ClientTable>>;
@@ -77,7 +78,7 @@ impl DhcpInput {
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
         let clients = self.clients.load(cx.round);
-        let Some(client) = clients.0.iter().find(|client| client.interface == row.rx_interface) else {
+        let Some(client) = clients.0.get(row.rx_interface.0 as usize) else {
             row.scratch = Unclaimed::Port.into();
             return Edge::Punt;
         };

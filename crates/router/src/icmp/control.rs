@@ -4,8 +4,8 @@ use super::policy::{Policy, Switches};
 use crate::rate::Limit;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use wire::Family;
 
 /// Errors, and TCP resets, that a worker sends at most unless an operator says otherwise: enough for a
@@ -19,12 +19,13 @@ pub const MAX_BURST: u32 = 100_000;
 #[derive(Debug)]
 pub struct Icmp {
     pub(crate) limit: Limit,
-    redirects: BTreeSet<(Family, InterfaceIndex)>,
+    redirects: Switches,
+    redirects6: Switches,
 }
 
 impl Default for Icmp {
     fn default() -> Icmp {
-        Icmp { limit: DEFAULT_LIMIT, redirects: BTreeSet::new() }
+        Icmp { limit: DEFAULT_LIMIT, redirects: Switches::default(), redirects6: Switches::default() }
     }
 }
 
@@ -35,7 +36,17 @@ impl Icmp {
 
     /// Interfaces whose hosts are told of better next hops by redirects of a family.
     pub fn redirects(&self, family: Family) -> impl Iterator<Item = InterfaceIndex> + '_ {
-        self.redirects.iter().filter(move |(of, _)| *of == family).map(|(_, index)| *index)
+        match family {
+            Family::Ip4 => self.redirects.iter(),
+            Family::Ip6 => self.redirects6.iter(),
+        }
+    }
+
+    fn redirects_mut(&mut self, family: Family) -> &mut Switches {
+        match family {
+            Family::Ip4 => &mut self.redirects,
+            Family::Ip6 => &mut self.redirects6,
+        }
     }
 }
 
@@ -45,8 +56,8 @@ impl Default for Policy {
             limit: DEFAULT_LIMIT,
             router_id: None,
             router_id6: None,
-            broadcasts: Vec::new(),
-            tables: Vec::new(),
+            broadcasts: Arc::default(),
+            tables: Arc::default(),
             redirects: Switches::default(),
             redirects6: Switches::default(),
         }
@@ -67,17 +78,14 @@ impl Router {
     /// When there is no such interface.
     pub fn set_redirects(&mut self, family: Family, index: InterfaceIndex, on: bool) -> Result<(), Error> {
         self.interfaces.get(index)?;
-        match on {
-            true => self.icmp.redirects.insert((family, index)),
-            false => self.icmp.redirects.remove(&(family, index)),
-        };
+        self.icmp.redirects_mut(family).switch(index, on);
         self.publish_icmp_policy();
         Ok(())
     }
 
     /// An interface goes away.
     pub(crate) fn forget_redirects(&mut self, index: InterfaceIndex) {
-        self.icmp.redirects.retain(|(_, known)| *known != index);
+        Family::ALL.into_iter().for_each(|family| self.icmp.redirects_mut(family).switch(index, false));
     }
 
     /// RFC 1812 5.2.7.2, 4.3.2.4: the address that stands for the router where an interface has none.
@@ -96,9 +104,9 @@ impl Router {
     pub(crate) fn publish_icmp_policy(&self) {
         let (broadcasts, tables) = {
             let book = self.interfaces.book.borrow();
-            (book.broadcasts().to_vec(), book.tables().to_vec())
+            (book.broadcasts().clone(), book.tables().clone())
         };
-        let [redirects, redirects6] = Family::ALL.map(|family| self.icmp.redirects(family).collect());
+        let (redirects, redirects6) = (self.icmp.redirects.clone(), self.icmp.redirects6.clone());
         let (limit, router_id, router_id6) = (self.icmp.limit, self.router_id(), self.router_id6());
         self.icmp_policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects, redirects6 });
     }

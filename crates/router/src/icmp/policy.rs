@@ -1,6 +1,7 @@
 //! What of the router's state its ICMP errors depend on: published whole by control, borrowed by nodes for a
 //! round.
 
+use crate::chunks::Chunks;
 use crate::ip::control::TableIndex;
 use crate::rate::Limit;
 use graph::InterfaceIndex;
@@ -18,9 +19,9 @@ pub(crate) struct Policy {
     /// The same of IPv6: the first global address of that interface.
     pub router_id6: Option<Ipv6Addr>,
     /// The broadcast addresses of attached networks, each with the routing table of its interface, in order.
-    pub broadcasts: Vec<(TableIndex, Ipv4Addr)>,
+    pub broadcasts: Arc<Vec<(TableIndex, Ipv4Addr)>>,
     /// The routing tables of interfaces, by index; beyond, it is the default one.
-    pub tables: Vec<TableIndex>,
+    pub tables: Arc<Vec<TableIndex>>,
     /// Interfaces whose hosts are told of better next hops.
     pub redirects: Switches,
     /// The same of IPv6.
@@ -30,32 +31,29 @@ pub(crate) struct Policy {
 /// On which interfaces something is switched on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Switches {
-    /// By index; empty when there are none.
-    interfaces: Vec<bool>,
+    /// By index.
+    interfaces: Chunks<()>,
 }
 
 impl Switches {
     /// Whether there is any.
     #[inline]
     pub fn any(&self) -> bool {
-        !self.interfaces.is_empty()
+        self.interfaces.any()
     }
 
     #[inline]
     pub fn on(&self, interface: InterfaceIndex) -> bool {
-        self.interfaces.get(interface.0 as usize).copied().unwrap_or(false)
+        self.interfaces.get(interface.0 as usize).is_some()
     }
-}
 
-impl FromIterator<InterfaceIndex> for Switches {
-    fn from_iter<I: IntoIterator<Item = InterfaceIndex>>(on: I) -> Switches {
-        let mut interfaces = Vec::new();
-        for index in on {
-            let index = index.0 as usize;
-            interfaces.resize(interfaces.len().max(index + 1), false);
-            interfaces[index] = true;
-        }
-        Switches { interfaces }
+    pub fn switch(&mut self, interface: InterfaceIndex, on: bool) {
+        self.interfaces.set(interface.0 as usize, on.then_some(()));
+    }
+
+    /// Those on which it is on.
+    pub fn iter(&self) -> impl Iterator<Item = InterfaceIndex> {
+        self.interfaces.numbered().map(|(number, ())| InterfaceIndex(number as u32))
     }
 }
 

@@ -28,9 +28,9 @@ pub(crate) struct FactsBook {
     /// All of them by their first address, with the last one, and whose they are. Those of a table have nothing in common.
     by_first: BTreeMap<(TableIndex, IpAddr), (IpAddr, InterfaceIndex)>,
     /// The IPv4 ones' broadcast addresses, in order.
-    broadcasts: Vec<(TableIndex, Ipv4Addr)>,
+    broadcasts: Arc<Vec<(TableIndex, Ipv4Addr)>>,
     /// The IPv4 tables of interfaces, up to the last that has another than the default one.
-    tables: Vec<TableIndex>,
+    tables: Arc<Vec<TableIndex>>,
 }
 
 impl FactsBook {
@@ -117,6 +117,20 @@ impl FactsBook {
     }
 
     fn put_networks(&mut self, index: InterfaceIndex, now: Option<&Interface>) {
+        let (at, table) = (index.0 as usize, now.map_or(TableIndex::DEFAULT, |interface| interface.ip4.table));
+        if self.tables.get(at).copied().unwrap_or_default() != table {
+            let tables = Arc::make_mut(&mut self.tables);
+            tables.resize(tables.len().max(at + 1), TableIndex::DEFAULT);
+            tables[at] = table;
+        }
+        let networks: Vec<(TableIndex, Prefix)> = now.map_or_else(Vec::new, |interface| {
+            let ip4 = interface.addresses.iter().map(|network| (table, Prefix::from(*network)));
+            let ip6 = interface.ip6.addresses.iter().map(|network| (interface.ip6.table, Prefix::from(*network)));
+            ip4.chain(ip6).collect()
+        });
+        if self.networks.get(&index).map_or(&[][..], |before| before) == networks {
+            return;
+        }
         let broadcast = |network: Prefix| match network.last() {
             IpAddr::V4(last) if network.length() < 31 => Some(last),
             _ => None,
@@ -127,32 +141,18 @@ impl FactsBook {
                 self.by_first.remove(&key);
             }
             let at = broadcast(network).and_then(|last| self.broadcasts.binary_search(&(table, last)).ok());
-            at.map(|at| self.broadcasts.remove(at));
-        }
-        let at = index.0 as usize;
-        if let Some(known) = self.tables.get_mut(at) {
-            *known = TableIndex::DEFAULT;
-        }
-        let Some(interface) = now else { return };
-        let table = interface.ip4.table;
-        if table != TableIndex::DEFAULT {
-            self.tables.resize(self.tables.len().max(at + 1), TableIndex::DEFAULT);
-            self.tables[at] = table;
-        }
-        let ip4 = interface.addresses.iter().map(|network| (table, Prefix::from(*network)));
-        let ip6 = interface.ip6.addresses.iter().map(|network| (interface.ip6.table, Prefix::from(*network)));
-        let networks: Vec<_> = ip4.chain(ip6).collect();
-        if networks.is_empty() {
-            return;
+            at.map(|at| Arc::make_mut(&mut self.broadcasts).remove(at));
         }
         for (table, network) in networks.iter().copied() {
             self.by_first.insert((table, network.first()), (network.last(), index));
             if let Some(last) = broadcast(network) {
                 let at = self.broadcasts.binary_search(&(table, last)).unwrap_or_else(|at| at);
-                self.broadcasts.insert(at, (table, last));
+                Arc::make_mut(&mut self.broadcasts).insert(at, (table, last));
             }
         }
-        self.networks.insert(index, networks);
+        if !networks.is_empty() {
+            self.networks.insert(index, networks);
+        }
     }
 
     pub fn table(&self) -> &FactsTable {
@@ -160,12 +160,12 @@ impl FactsBook {
     }
 
     /// The broadcast addresses of all networks, in order.
-    pub fn broadcasts(&self) -> &[(TableIndex, Ipv4Addr)] {
+    pub fn broadcasts(&self) -> &Arc<Vec<(TableIndex, Ipv4Addr)>> {
         &self.broadcasts
     }
 
     /// The IPv4 tables of interfaces that have another than the default one.
-    pub fn tables(&self) -> &[TableIndex] {
+    pub fn tables(&self) -> &Arc<Vec<TableIndex>> {
         &self.tables
     }
 

@@ -387,13 +387,8 @@ pub(crate) fn create(router: &mut Router, name: Option<&str>, creation: Creation
 
 fn create_tap(router: &mut Router, args: &Args) -> Answer {
     let id = args.optional::<u32>("id")?;
-    let is_free = |id: &u32| {
-        let host = format!("tap{id}");
-        let in_use =
-            |interface: &Interface| interface.tap_id() == Some(*id) || interface.host.as_deref() == Some(&host);
-        !router.interfaces.iter().any(in_use)
-    };
-    let id = id.unwrap_or_else(|| (0..).find(is_free).expect("endless"));
+    let namespace = args.optional_text("namespace").unwrap_or_default();
+    let id = id.unwrap_or_else(|| router.interfaces.free_tap(namespace));
     let options = TapOptions {
         id,
         host_interface_name: args.optional_text("host").map(str::to_string),

@@ -431,10 +431,11 @@ impl Router {
             mpls: interface.mpls,
         };
         let mut book = self.interfaces.book.borrow_mut();
-        let mut has_changed = false;
+        let (mut touched, mut has_changed) = (Vec::new(), false);
         for index in book.take_touched(&self.interfaces) {
             let interface = self.interfaces.get(index).ok();
             has_changed |= book.put(index, interface.map(|interface| (interface, facts(interface))));
+            touched.push(index);
         }
         if has_changed {
             self.facts.publish(book.table().clone());
@@ -443,6 +444,6 @@ impl Router {
         // Many changes in a row must not leave as many tables behind until the next tick.
         self.graph.domain().collect();
         self.publish_icmp_policy();
-        self.publish_punts();
+        touched.into_iter().for_each(|index| self.punt_link_changed(index));
     }
 }

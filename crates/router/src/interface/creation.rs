@@ -36,7 +36,7 @@ pub struct LoopbackOptions {
 
 impl Creation {
     /// The name of an interface that was given none.
-    pub fn default_name(&self, router: &Router) -> String {
+    pub fn default_name(&self, router: &mut Router) -> String {
         match self {
             Creation::Tap(options) => format!("tap{}", options.id),
             Creation::HostInterface(options) => format!("host-{}", options.host_interface),

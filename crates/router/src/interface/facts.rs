@@ -1,6 +1,7 @@
 //! What the data path needs to know of interfaces: a table that control publishes whole
 //! and nodes borrow for a round.
 
+use crate::chunks::Chunks;
 use crate::handoff::Shares;
 use crate::ip::control::TableIndex;
 use crate::ip::source_check::SourceCheck;
@@ -119,14 +120,10 @@ impl PartialEq for SubInterfaces {
 
 impl Eq for SubInterfaces {}
 
-/// Interfaces whose facts lie together.
-const CHUNK: usize = 64;
-
 /// All interfaces, by index. A new table shares with the last one what has not changed.
 #[derive(Debug, Clone, Default)]
 pub struct FactsTable {
-    /// So many together: a new table shares those with the last one in which nothing has changed.
-    chunks: Vec<Arc<[Option<Arc<Facts>>; CHUNK]>>,
+    facts: Chunks<Arc<Facts>>,
     /// By family and routing table, an interface that takes part in it.
     of_tables: [Vec<Option<InterfaceIndex>>; Family::ALL.len()],
 }
@@ -134,16 +131,12 @@ pub struct FactsTable {
 impl FactsTable {
     /// Has it say other things of an interface, or nothing.
     pub(super) fn set(&mut self, index: InterfaceIndex, facts: Option<Arc<Facts>>) {
-        let (chunk, at) = (index.0 as usize / CHUNK, index.0 as usize % CHUNK);
-        while self.chunks.len() <= chunk {
-            self.chunks.push(Arc::new(std::array::from_fn(|_| None)));
-        }
-        Arc::make_mut(&mut self.chunks[chunk])[at] = facts;
+        self.facts.set(index.0 as usize, facts);
     }
 
     /// What it says of an interface.
     pub(super) fn shared(&self, index: InterfaceIndex) -> Option<Arc<Facts>> {
-        self.chunks.get(index.0 as usize / CHUNK)?[index.0 as usize % CHUNK].clone()
+        self.facts.get(index.0 as usize).cloned()
     }
 
     /// Has it name these interfaces for the tables of a family.
@@ -159,12 +152,12 @@ impl FactsTable {
 
     #[inline]
     pub fn get(&self, index: InterfaceIndex) -> Option<&Facts> {
-        self.chunks.get(index.0 as usize / CHUNK)?[index.0 as usize % CHUNK].as_deref()
+        self.facts.get(index.0 as usize).map(|facts| &**facts)
     }
 
     /// Those of all interfaces.
     pub fn iter(&self) -> impl Iterator<Item = &Facts> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter()).filter_map(Option::as_deref)
+        self.facts.iter().map(|facts| &**facts)
     }
 
     /// The table of the packets of a family that an interface receives.

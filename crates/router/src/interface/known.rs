@@ -199,14 +199,6 @@ impl Interface {
         }
     }
 
-    /// What tells it apart from other TAPs, when it is one.
-    pub fn tap_id(&self) -> Option<u32> {
-        match &self.creation {
-            Some(Creation::Tap(options)) => Some(options.id),
-            _ => None,
-        }
-    }
-
     /// The number of the socket on which a memif's sides meet.
     pub fn memif_socket(&self) -> Option<u32> {
         match &self.creation {
@@ -266,6 +258,9 @@ pub struct Interfaces {
     /// What tells the devices of each driver from each other.
     devices: HashMap<&'static str, Numbers>,
     loopbacks: Numbers,
+    taps: Numbers,
+    /// Numbers behind what names begin with, of those beginnings for which one was asked.
+    stems: HashMap<String, Numbers>,
     last_index: usize,
     /// Indices that packets may still carry, the oldest first.
     pub(super) retired: VecDeque<Retired>,
@@ -273,6 +268,12 @@ pub struct Interfaces {
 
 /// What names of loopback interfaces begin with.
 const LOOPBACK: &str = "loop";
+
+/// A name as what it begins with and the number at its end, if it has one.
+fn numbered(name: &str) -> Option<(&str, u32)> {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    Some((stem, name[stem.len()..].parse().ok()?))
+}
 
 /// The index of an interface that is gone.
 pub(super) struct Retired {
@@ -332,6 +333,8 @@ impl Interfaces {
         interface.loopback_instance().into_iter().for_each(|instance| self.loopbacks.give_back(instance));
         for claim in interface.creation.iter().flat_map(Creation::claims) {
             self.claims.remove(&claim);
+            // The number of a TAP, or what was named like one.
+            numbered(&claim).into_iter().for_each(|(_, number)| self.taps.may_be_free(number));
         }
         if let Some(sub) = &interface.sub
             && let Some(subs) = self.subs.get_mut(&sub.parent)
@@ -352,8 +355,24 @@ impl Interfaces {
 
     fn forget_name(&mut self, name: &str) {
         self.names.remove(name);
-        let of_loopback = name.strip_prefix(LOOPBACK).and_then(|number| number.parse().ok());
-        of_loopback.into_iter().for_each(|instance| self.loopbacks.may_be_free(instance));
+        let Some((stem, number)) = numbered(name) else { return };
+        if stem == LOOPBACK {
+            self.loopbacks.may_be_free(number);
+        }
+        self.stems.get_mut(stem).into_iter().for_each(|numbers| numbers.may_be_free(number));
+    }
+
+    /// The lowest number that makes a free name behind a beginning.
+    pub(crate) fn free_number(&mut self, stem: &str) -> u32 {
+        let names = &self.names;
+        let numbers = self.stems.entry(stem.to_string()).or_default();
+        numbers.lowest_free(|number| !names.contains_key(&format!("{stem}{number}")))
+    }
+
+    /// The lowest number of a TAP that none has, and after which no device of a namespace is named that somebody here has.
+    pub(super) fn free_tap(&mut self, namespace: &str) -> u32 {
+        let is_claimed = |claim: String| self.claims.contains_key(&claim);
+        self.taps.lowest_free(|id| !is_claimed(format!("tap id {id}")) && !is_claimed(format!("{namespace} tap{id}")))
     }
 
     /// The lowest number of a loopback interface that none has, and whose name none has.

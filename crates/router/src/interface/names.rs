@@ -58,8 +58,8 @@ pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
 
 impl Router {
     /// A name like `tap0` that is free.
-    pub fn free_name(&self, stem: &str) -> String {
-        (0..).map(|n| format!("{stem}{n}")).find(|name| self.interfaces.find(name).is_err()).expect("endless")
+    pub fn free_name(&mut self, stem: &str) -> String {
+        format!("{stem}{}", self.interfaces.free_number(stem))
     }
 
     /// Refuses a name that cannot be given to a new interface.

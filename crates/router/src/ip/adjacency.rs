@@ -7,7 +7,7 @@ use crate::mpls::labels::OutLabel;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use tables::object::{MAX_OBJECTS, MAX_REWRITE, mark};
@@ -72,7 +72,7 @@ struct Shared {
 pub(super) struct Adjacencies {
     by_key: HashMap<AdjacencyKey, Shared>,
     by_object: HashMap<u32, AdjacencyKey>,
-    by_neighbour: HashMap<NeighbourKey, BTreeSet<u32>>,
+    by_neighbour: BTreeMap<NeighbourKey, BTreeSet<u32>>,
 }
 
 /// The object that a leaf names.
@@ -224,8 +224,9 @@ impl Router {
                 objects.map(|object| (by_object[object].clone(), *object)).collect()
             }
             None => {
-                let on_interface = by_object.iter().filter(|(_, key)| key.neighbour.interface == interface);
-                on_interface.map(|(object, key)| (key.clone(), *object)).collect()
+                let first = NeighbourKey { interface, address: Ipv4Addr::UNSPECIFIED.into() };
+                let on_it = by_neighbour.range(first..).take_while(|(neighbour, _)| neighbour.interface == interface);
+                on_it.flat_map(|(_, objects)| objects).map(|object| (by_object[object].clone(), *object)).collect()
             }
         };
         for (key, object) in keys {

@@ -17,6 +17,7 @@ use super::route::Hop;
 pub use super::route::{LabelTableIndex, MAX_PATHS, Path, Route, Source, TableIndex, Way};
 use super::table::{Fib, Table, TableFull, Vrfs};
 use super::vrf::TableError;
+use crate::chunks::Chunks;
 use crate::mpls::MplsError;
 use crate::mpls::table::LabelTables;
 use crate::neighbour::NeighbourKey;
@@ -36,7 +37,9 @@ const DEFAULT: TableIndex = TableIndex::DEFAULT;
 /// Control's state of the routing of both families.
 pub struct Ip {
     pub(super) tables: Vrfs,
-    /// The same, for nodes.
+    /// The same, for nodes: what was published last, and where.
+    known4: Chunks<Lookup4>,
+    known6: Chunks<Lookup6>,
     shared4: SharedTables<Lookup4>,
     shared6: SharedTables<Lookup6>,
     pub(super) leaving: Leaving<TableIndex>,
@@ -58,11 +61,6 @@ pub struct Ip {
     /// What lookups are to be told together.
     pub(super) painting: Painting,
     pub(crate) objects: Objects,
-}
-
-fn put_at<T>(places: &mut Vec<Option<T>>, index: TableIndex, what: T) {
-    places.resize_with(index.0 as usize, || None);
-    places.push(Some(what));
 }
 
 /// What a table's number stands for.
@@ -96,8 +94,10 @@ impl Ip {
         let mut tables = Vrfs::default();
         tables.add(DEFAULT, 0, Table::new(Fib::V4(fib4.into())));
         tables.add(DEFAULT, 0, Table::new(Fib::V6(fib6.into())));
-        let ip = Ip {
+        let mut ip = Ip {
             tables,
+            known4: Chunks::default(),
+            known6: Chunks::default(),
             shared4,
             shared6,
             leaving: Leaving::default(),
@@ -115,23 +115,23 @@ impl Ip {
             painting: Painting::default(),
             objects,
         };
-        ip.publish_tables();
+        Family::ALL.into_iter().for_each(|family| ip.publish_table(family, DEFAULT));
         ip
     }
 
-    /// Has nodes know which tables there are.
-    pub(super) fn publish_tables(&self) {
-        let (mut tables4, mut tables6) = (Vec::new(), Vec::new());
-        for family in Family::ALL {
-            for (index, _, table) in self.tables.of(family) {
-                match &table.fib {
-                    Fib::V4(fib) => put_at(&mut tables4, index, fib.handle()),
-                    Fib::V6(fib) => put_at(&mut tables6, index, fib.handle()),
-                }
-            }
+    /// Has nodes know which table there is at a place, or that there is none.
+    pub(super) fn publish_table(&mut self, family: Family, index: TableIndex) {
+        let at = index.0 as usize;
+        match (family, self.tables.get(family, index).map(|table| &table.fib)) {
+            (_, Some(Fib::V4(fib))) => self.known4.set(at, Some(fib.handle())),
+            (_, Some(Fib::V6(fib))) => self.known6.set(at, Some(fib.handle())),
+            (Family::Ip4, None) => self.known4.set(at, None),
+            (Family::Ip6, None) => self.known6.set(at, None),
         }
-        self.shared4.publish(tables4);
-        self.shared6.publish(tables6);
+        match family {
+            Family::Ip4 => self.shared4.publish(self.known4.clone()),
+            Family::Ip6 => self.shared6.publish(self.known6.clone()),
+        }
     }
 
     /// The table of an identifier.

@@ -3,6 +3,7 @@
 
 use super::count::Places;
 use super::route::TableIndex;
+use crate::chunks::Chunks;
 use crate::interface::{Facts, SharedFacts};
 use graph::InterfaceIndex;
 use rcu::{Published, Round};
@@ -12,7 +13,7 @@ use tables::object::ObjectRef;
 use tables::{Leaf, Lookup4, Lookup6, ObjectHandle, fib4::Ahead, kind};
 
 /// The tables of a family by index, as control publishes them; none where there is none.
-pub(crate) type SharedTables<L> = Arc<Published<Vec<Option<L>>>>;
+pub(crate) type SharedTables<L> = Arc<Published<Chunks<L>>>;
 
 /// Most tables in which one packet is looked up: routes that send packets from table to table may form a circle.
 pub(crate) const MAX_TABLES_IN_A_ROW: u32 = 4;
@@ -116,13 +117,13 @@ impl<L: Lookup> Fibs<L> {
     }
 
     fn table<'a>(&'a self, round: &'a Round<'_>, index: TableIndex) -> Option<&'a L> {
-        self.tables.load(round).get(index.0 as usize)?.as_ref()
+        self.tables.load(round).get(index.0 as usize)
     }
 
     /// The leaf of each address in the table of the interface that its packet came by.
     #[inline]
     pub fn lookup_batch(&self, round: &Round<'_>, rx: &[InterfaceIndex], addresses: &[L::Address], leaves: &mut [u32]) {
-        if let [Some(only)] = &self.tables.load(round)[..] {
+        if let Some(only) = self.tables.load(round).only() {
             return only.find_all(round, addresses, leaves);
         }
         self.in_runs(round, rx, addresses, leaves, |table, run, leaves| table.find_all(round, run, leaves));
@@ -240,7 +241,7 @@ impl Fibs4 {
     /// [`Fibs::lookup_batch`], which replaces each address by its leaf.
     #[inline]
     pub fn lookup_batch_in_place(&self, round: &Round<'_>, rx: &[InterfaceIndex], addresses: &mut [u32]) {
-        if let [Some(only)] = &self.tables.load(round)[..] {
+        if let Some(only) = self.tables.load(round).only() {
             return only.lookup_batch(round, addresses);
         }
         for (index, run) in runs(rx, |rx| self.index_of(round, rx)) {

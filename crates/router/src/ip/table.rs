@@ -1,6 +1,7 @@
 //! Routing tables of either family: the lookup tables of [`tables`], asked by prefixes of any.
 
 use super::route::{Source, TableIndex};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tables::fib4::Memory;
 use tables::{Fib4, Fib6, Leaf, fib4, fib6};
@@ -316,7 +317,10 @@ pub(super) struct Vrf {
 
 /// All of them, by index.
 #[derive(Default)]
-pub(super) struct Vrfs(Vec<Option<Vrf>>);
+pub(super) struct Vrfs {
+    places: Vec<Option<Vrf>>,
+    by_id: BTreeMap<u32, TableIndex>,
+}
 
 impl Vrfs {
     pub fn get(&self, family: Family, index: TableIndex) -> Option<&Table> {
@@ -327,12 +331,12 @@ impl Vrfs {
     /// When there is no such table. Those that interfaces, lists and callers have from
     /// [`crate::Router::find_table`] are there.
     pub fn get_mut(&mut self, family: Family, index: TableIndex) -> &mut Table {
-        let vrf = self.0[index.0 as usize].as_mut();
+        let vrf = self.places[index.0 as usize].as_mut();
         vrf.and_then(|vrf| vrf.tables[family as usize].as_mut()).expect("tables in use are there")
     }
 
     fn vrf(&self, index: TableIndex) -> Option<&Vrf> {
-        self.0.get(index.0 as usize)?.as_ref()
+        self.places.get(index.0 as usize)?.as_ref()
     }
 
     /// What operators know a table by.
@@ -342,11 +346,11 @@ impl Vrfs {
 
     /// The place of an identifier, of tables of any family.
     pub fn find(&self, id: u32) -> Option<TableIndex> {
-        self.iter().find(|(_, vrf)| vrf.id == id).map(|(index, _)| index)
+        self.by_id.get(&id).copied()
     }
 
     fn iter(&self) -> impl Iterator<Item = (TableIndex, &Vrf)> {
-        (0..).map(TableIndex).zip(&self.0).filter_map(|(index, vrf)| Some((index, vrf.as_ref()?)))
+        (0..).map(TableIndex).zip(&self.places).filter_map(|(index, vrf)| Some((index, vrf.as_ref()?)))
     }
 
     /// The tables of a family, with what operators know them by.
@@ -355,34 +359,37 @@ impl Vrfs {
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Table> {
-        self.0.iter().flatten().flat_map(|vrf| vrf.tables.iter().flatten())
+        self.places.iter().flatten().flat_map(|vrf| vrf.tables.iter().flatten())
     }
 
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Table> {
-        self.0.iter_mut().flatten().flat_map(|vrf| vrf.tables.iter_mut().flatten())
+        self.places.iter_mut().flatten().flat_map(|vrf| vrf.tables.iter_mut().flatten())
     }
 
     /// Adds a table; the index is free, or that of the identifier.
     pub fn add(&mut self, index: TableIndex, id: u32, table: Table) {
         let at = index.0 as usize;
-        self.0.resize_with(self.0.len().max(at + 1), || None);
+        self.places.resize_with(self.places.len().max(at + 1), || None);
         let family = match table.fib {
             Fib::V4(_) => Family::Ip4,
             Fib::V6(_) => Family::Ip6,
         };
-        let vrf = self.0[at].get_or_insert(Vrf { id, tables: [None, None] });
+        let vrf = self.places[at].get_or_insert(Vrf { id, tables: [None, None] });
         vrf.tables[family as usize] = Some(table);
+        self.by_id.insert(id, index);
     }
 
     /// Takes a table away.
     pub fn remove(&mut self, family: Family, index: TableIndex) {
-        let Some(slot) = self.0.get_mut(index.0 as usize) else { return };
+        let Some(slot) = self.places.get_mut(index.0 as usize) else { return };
         if let Some(vrf) = slot {
             vrf.tables[family as usize] = None;
         }
-        slot.take_if(|vrf| vrf.tables.iter().all(Option::is_none));
-        while self.0.last().is_some_and(Option::is_none) {
-            self.0.pop();
+        if let Some(gone) = slot.take_if(|vrf| vrf.tables.iter().all(Option::is_none)) {
+            self.by_id.remove(&gone.id);
+        }
+        while self.places.last().is_some_and(Option::is_none) {
+            self.places.pop();
         }
     }
 

@@ -100,7 +100,7 @@ impl Router {
         let index = tables.find(id).or_else(free).ok_or(TableError::TooMany)?;
         let fib = new_fib(family, self.graph.domain())?;
         self.ip.tables.add(index, id, Table::new(fib));
-        self.ip.publish_tables();
+        self.ip.publish_table(family, index);
         Ok(index)
     }
 
@@ -146,7 +146,7 @@ impl Router {
             }
         }
         self.ip.tables.remove(family, index);
-        self.ip.publish_tables();
+        self.ip.publish_table(family, index);
         self.ip.leaving.add(&self.graph, index);
         self.ip.forget_counted(&self.graph, family, index);
         self.graph.domain().collect();

@@ -117,9 +117,7 @@ impl Router {
     /// When the name is malformed or taken, or a path makes no sense for a tunnel; then nothing has changed.
     pub fn add_tunnel(&mut self, name: Option<&str>, paths: Vec<Path>) -> Result<InterfaceIndex, Error> {
         let number = |name: &str| name.strip_prefix(DRIVER)?.parse::<u32>().ok();
-        let taken = |wanted: u32| self.interfaces.iter().any(|interface| number(&interface.name) == Some(wanted));
-        let free = || (0..).find(|number| !taken(*number)).expect("there are fewer interfaces than numbers");
-        let number = name.and_then(number).unwrap_or_else(free);
+        let number = name.and_then(number).unwrap_or_else(|| self.interfaces.free_number(DRIVER));
         let name = name.map_or_else(|| format!("{DRIVER}{number}"), String::from);
         self.check_tunnel_paths(&paths)?;
         let index = self.create_interface(&name, device(number))?;
@@ -209,13 +207,11 @@ impl Router {
 
     /// An interface goes: tunnels have no path by it any more.
     pub(crate) fn remove_tunnel_paths_of(&mut self, gone: InterfaceIndex) {
-        let over = |(index, list): (&InterfaceIndex, &ListId)| {
-            let paths = &self.ip.lists.get(*list).key.paths;
-            let by: Vec<Path> = paths.iter().filter(|path| path.way.interface() == Some(gone)).cloned().collect();
-            (*index, by)
-        };
-        let tunnels: Vec<(InterfaceIndex, Vec<Path>)> = self.ip.tunnels.iter().map(over).collect();
-        for (index, by) in tunnels.into_iter().filter(|(_, by)| !by.is_empty()) {
+        let lists: Vec<ListId> = self.ip.lists_by(gone).collect();
+        for list in lists {
+            let key = &self.ip.lists.get(list).key;
+            let Of::Tunnel(index) = key.of else { continue };
+            let by: Vec<Path> = key.paths.iter().filter(|path| path.way.interface() == Some(gone)).cloned().collect();
             if let Err(error) = self.remove_tunnel_paths(index, &by) {
                 log::error!("a tunnel's paths are not up to date: {error}");
             }

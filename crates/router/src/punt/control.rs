@@ -1,12 +1,14 @@
 //! Where packets for the host go, as control keeps it, and the operations on it.
 
-use super::{PuntTable, ToHost, Ways};
+use super::{PuntTable, ToHost};
+use crate::interface::Interface;
 use crate::ip::control::TableIndex;
 use crate::neighbour::NeighbourKey;
 use crate::rate::Limit;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use tables::{Leaf, kind};
 use wire::Family;
@@ -27,14 +29,42 @@ pub struct Redirect {
 pub struct Punts {
     ip4: OfFamily,
     ip6: OfFamily,
+    /// What nodes see.
+    published: RefCell<PuntTable>,
 }
 
 #[derive(Debug, Default)]
 struct OfFamily {
     /// By the interface that received the packets; without one: all that have none of their own.
     redirects: BTreeMap<Option<InterfaceIndex>, Redirect>,
+    /// The same, by the interface that leads to the host.
+    by_way: BTreeSet<(InterfaceIndex, Option<InterfaceIndex>)>,
+    /// The same, by the next hop.
+    by_hop: BTreeSet<(IpAddr, InterfaceIndex, Option<InterfaceIndex>)>,
     /// Packets a second by each worker.
     rate: Option<u32>,
+}
+
+impl OfFamily {
+    fn insert(&mut self, rx: Option<InterfaceIndex>, redirect: Redirect) -> Option<Redirect> {
+        let before = self.remove(rx);
+        self.by_way.insert((redirect.interface, rx));
+        self.by_hop.insert((redirect.next_hop, redirect.interface, rx));
+        self.redirects.insert(rx, redirect);
+        before
+    }
+
+    fn remove(&mut self, rx: Option<InterfaceIndex>) -> Option<Redirect> {
+        let gone = self.redirects.remove(&rx)?;
+        self.by_way.remove(&(gone.interface, rx));
+        self.by_hop.remove(&(gone.next_hop, gone.interface, rx));
+        Some(gone)
+    }
+
+    /// Whose packets an interface leads to the host, those without a way of their own first.
+    fn by(&self, index: InterfaceIndex) -> impl Iterator<Item = Option<InterfaceIndex>> {
+        self.by_way.range((index, None)..).take_while(move |(way, _)| *way == index).map(|(_, rx)| *rx)
+    }
 }
 
 impl Punts {
@@ -89,9 +119,10 @@ impl Router {
         }
         let object = self.share_adjacency(NeighbourKey::new(interface, next_hop))?;
         let adjacency = Leaf::new(kind::ADJACENCY, object);
-        let redirects = &mut self.punts.of_mut(Family::of(next_hop)).redirects;
-        let before = redirects.insert(rx, Redirect { next_hop, interface, adjacency });
-        self.publish_punts();
+        let family = Family::of(next_hop);
+        let before = self.punts.of_mut(family).insert(rx, Redirect { next_hop, interface, adjacency });
+        let ways = [interface].into_iter().chain(before.iter().map(|before| before.interface));
+        self.publish_ways(family, [rx], ways);
         before.into_iter().for_each(|before| self.ip.release(before.adjacency));
         Ok(())
     }
@@ -102,17 +133,20 @@ impl Router {
     }
 
     fn is_own_in(&self, table: TableIndex, index: InterfaceIndex, address: IpAddr) -> bool {
-        self.interfaces.iter().any(|interface| match address {
+        let has_it = |interface: &Interface| match address {
             IpAddr::V4(address) => {
                 interface.ip4.table == table && interface.addresses.iter().any(|own| own.address() == address)
             }
-            IpAddr::V6(address) if address.is_unicast_link_local() => {
-                interface.index == index && interface.ip6.link_local == Some(address)
-            }
+            IpAddr::V6(address) if address.is_unicast_link_local() => interface.ip6.link_local == Some(address),
             IpAddr::V6(address) => {
                 interface.ip6.table == table && interface.ip6.addresses.iter().any(|own| own.address() == address)
             }
-        })
+        };
+        let is_its = |index: InterfaceIndex| self.interfaces.get(index).is_ok_and(has_it);
+        match address {
+            IpAddr::V6(address) if address.is_unicast_link_local() => is_its(index),
+            _ => self.interfaces.book.borrow().may_be_around(table, address).any(is_its),
+        }
     }
 
     /// Packets of a family for the host that came by an interface, or by any, have no way of their own any more.
@@ -120,9 +154,8 @@ impl Router {
     /// # Errors
     /// When they had none.
     pub fn remove_punt_redirect(&mut self, family: Family, rx: Option<InterfaceIndex>) -> Result<(), Error> {
-        let redirects = &mut self.punts.of_mut(family).redirects;
-        let gone = redirects.remove(&rx).ok_or(Error::NoSuchPunt { word: word(family) })?;
-        self.publish_punts();
+        let gone = self.punts.of_mut(family).remove(rx).ok_or(Error::NoSuchPunt { word: word(family) })?;
+        self.publish_ways(family, [rx], [gone.interface]);
         self.ip.release(gone.adjacency);
         Ok(())
     }
@@ -130,16 +163,15 @@ impl Router {
     /// Sets how many packets of a family a second each worker punts at most; none is no bound.
     pub fn set_punt_rate(&mut self, family: Family, rate: Option<u32>) {
         self.punts.of_mut(family).rate = rate;
-        self.publish_punts();
+        self.publish_ways(family, [], []);
     }
 
     /// An interface goes away, and with it what was to come from it or go to it.
     pub(crate) fn forget_punts(&mut self, index: InterfaceIndex) {
-        let names = |rx: Option<InterfaceIndex>, redirect: &Redirect| rx == Some(index) || redirect.interface == index;
         for family in Family::ALL {
-            let ways = self.punts.iter(family);
-            let gone: Vec<_> = ways.filter(|(rx, way)| names(*rx, way)).map(|(rx, _)| rx).collect();
-            for rx in gone {
+            let by: Vec<_> = self.punts.of(family).by(index).chain([Some(index)]).collect();
+            for rx in by {
+                // Most have none.
                 let _ = self.remove_punt_redirect(family, rx);
             }
         }
@@ -149,14 +181,13 @@ impl Router {
     pub(crate) fn check_not_punted_to(&self, index: InterfaceIndex, address: IpAddr) -> Result<(), Error> {
         let family = Family::of(address);
         let is_of_link = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
-        let is_it = |redirect: &Redirect| {
-            redirect.next_hop == address
-                && match is_of_link {
-                    true => redirect.interface == index,
-                    false => self.table_of(redirect.interface, family) == self.table_of(index, family),
-                }
+        let is_it = |way: InterfaceIndex| match is_of_link {
+            true => way == index,
+            false => self.table_of(way, family) == self.table_of(index, family),
         };
-        match self.punts.iter(family).any(|(_, redirect)| is_it(redirect)) {
+        let from = (address, InterfaceIndex(0), None);
+        let to_it = self.punts.of(family).by_hop.range(from..).take_while(|(hop, ..)| *hop == address);
+        match to_it.into_iter().any(|(_, way, _)| is_it(*way)) {
             true => Err(Error::PuntedTo { address, word: word(family) }),
             false => Ok(()),
         }
@@ -164,38 +195,56 @@ impl Router {
 
     /// Refuses to have an interface to which packets for the host are sent in a table where they would be sent to this router.
     pub(crate) fn check_punted_move(&self, index: InterfaceIndex, family: Family, to: TableIndex) -> Result<(), Error> {
-        let mut ways = self.punts.iter(family).filter(|(_, redirect)| redirect.interface == index);
-        match ways.find(|(_, redirect)| self.is_own_in(to, index, redirect.next_hop)) {
-            Some((_, redirect)) => Err(Error::PuntToOurselves(redirect.next_hop)),
+        let known = self.punts.of(family);
+        let mut ways = known.by(index).filter_map(|rx| known.redirects.get(&rx));
+        match ways.find(|redirect| self.is_own_in(to, index, redirect.next_hop)) {
+            Some(redirect) => Err(Error::PuntToOurselves(redirect.next_hop)),
             None => Ok(()),
         }
     }
 
-    /// Publishes the ways that can be taken: those whose interface can be used.
-    pub(crate) fn publish_punts(&self) {
-        let [ip4, ip6] = Family::ALL.map(|family| self.ways(family));
-        self.punt_table.publish(PuntTable { ip4, ip6 });
-    }
-
-    fn ways(&self, family: Family) -> Ways {
-        let rate = self.punts.rate(family);
-        let limit = rate.map(|per_second| Limit { per_second, burst: per_second.div_ceil(10) });
-        let mut ways = Ways { limit, ..Ways::default() };
-        for (rx, redirect) in self.punts.iter(family) {
-            if !self.interfaces.get(redirect.interface).is_ok_and(|interface| interface.is_usable()) {
-                continue;
-            }
-            let way = Some(ToHost { interface: redirect.interface, adjacency: redirect.adjacency });
-            match rx {
-                None => ways.others = way,
-                Some(rx) => {
-                    let at = rx.0 as usize;
-                    ways.by_interface.resize(ways.by_interface.len().max(at + 1), None);
-                    ways.by_interface[at] = way;
-                }
+    /// An interface may be usable now, or not any more: nodes see the ways by it, or not.
+    pub(crate) fn punt_link_changed(&self, index: InterfaceIndex) {
+        for family in Family::ALL {
+            let of: Vec<_> = self.punts.of(family).by(index).collect();
+            if !of.is_empty() {
+                self.publish_ways(family, of, [index]);
             }
         }
-        ways
+    }
+
+    /// Publishes what of a family was told of the packets of interfaces, and what leads back by others. Ways can be taken
+    /// whose interface can be used.
+    fn publish_ways(
+        &self,
+        family: Family,
+        of: impl IntoIterator<Item = Option<InterfaceIndex>>,
+        by: impl IntoIterator<Item = InterfaceIndex>,
+    ) {
+        let known = self.punts.of(family);
+        let way = |rx: Option<InterfaceIndex>| {
+            let redirect = known.redirects.get(&rx)?;
+            let is_usable = self.interfaces.get(redirect.interface).is_ok_and(|interface| interface.is_usable());
+            is_usable.then_some(ToHost { interface: redirect.interface, adjacency: redirect.adjacency })
+        };
+        let mut table = self.punts.published.borrow_mut();
+        let ways = table.of_mut(family);
+        for rx in of {
+            match rx {
+                None => ways.others = way(None),
+                Some(index) => ways.by_interface.set(index.0 as usize, way(rx)),
+            }
+        }
+        for index in by {
+            // That of an interface goes before that of all.
+            let named = known.by(index).find(Option::is_some);
+            let first = named.or_else(|| known.by(index).next());
+            ways.back.set(index.0 as usize, first.and_then(way));
+        }
+        ways.limit = known.rate.map(|per_second| Limit { per_second, burst: per_second.div_ceil(10) });
+        self.punt_table.publish(table.clone());
+        // Many changes in a row must not leave as many tables behind until the next tick.
+        self.graph.domain().collect();
     }
 }
 

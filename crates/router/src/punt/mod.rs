@@ -14,6 +14,7 @@ pub use control::Punts;
 pub(crate) use unclaimed::Unclaimed;
 
 use crate::capability::{self, Capability, Stage};
+use crate::chunks::Chunks;
 use crate::interface::InterfaceCounters;
 use crate::rate::Limit;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
@@ -44,7 +45,9 @@ pub(crate) struct ToHost {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ways {
     /// By the interface that received the packet.
-    pub by_interface: Vec<Option<ToHost>>,
+    pub by_interface: Chunks<ToHost>,
+    /// By the interface that leads to the host.
+    pub back: Chunks<ToHost>,
     /// For those that have none of their own.
     pub others: Option<ToHost>,
     /// Packets that a worker punts at most.
@@ -68,17 +71,23 @@ impl PuntTable {
             Family::Ip6 => &self.ip6,
         }
     }
+
+    fn of_mut(&mut self, family: Family) -> &mut Ways {
+        match family {
+            Family::Ip4 => &mut self.ip4,
+            Family::Ip6 => &mut self.ip6,
+        }
+    }
 }
 
 impl Ways {
     /// The way by which an interface leads to the host, if it does: where an error about what the host sent goes.
     pub fn back_by(&self, interface: InterfaceIndex) -> Option<ToHost> {
-        let all = self.by_interface.iter().chain([&self.others]);
-        all.flatten().find(|way| way.interface == interface).copied()
+        self.back.get(interface.0 as usize).copied()
     }
 
     fn way(&self, rx: InterfaceIndex) -> Option<ToHost> {
-        self.by_interface.get(rx.0 as usize).copied().flatten().or(self.others)
+        self.by_interface.get(rx.0 as usize).copied().or(self.others)
     }
 }
 

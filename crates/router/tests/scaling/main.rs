@@ -372,6 +372,10 @@ fn interfaces_one_by_one() {
     });
     check("interfaces deleted", work, all_up, |n| of_each(n, |at| format!("loopback delete-interface intfc loop{at}")));
     let tables = |n| [loopbacks(n), of_each(100, |at| format!("ip table add {}", at + 1))].concat();
+    let of_stand_ins = |kind: &'static str| move |n| lines(&format!("create {kind}\n").repeat(n));
+    check("null interfaces", work, |_| Vec::new(), of_stand_ins("null interface"));
+    check("TAPs", work, |_| Vec::new(), of_stand_ins("tap"));
+    check("interfaces named", work, loopbacks, |n| of_each(n, |at| format!("set interface name loop{at} link{at}")));
     check("interfaces put into tables", work, tables, |n| {
         of_each(n, |at| format!("set interface ip table loop{at} {}", at % 100 + 1))
     });
@@ -419,6 +423,51 @@ fn what_interfaces_have_besides() {
     }
     let ip6 = |n| [links(n, "up"), of_each(n, |at| format!("enable ip6 interface n0.{}", at + 1))].concat();
     check("advertising", work, ip6, |n| of_each(n, |at| format!("ip6 nd n0.{} no ra-suppress", at + 1)));
+}
+
+/// What is said of each of many interfaces, one after the other.
+#[test]
+fn what_each_interface_is_told() {
+    let _turn = turn();
+    let kinds: [(&str, Line); 12] = [
+        ("MAC addresses", |at| {
+            format!("set interface mac address n0.{at} 02:00:00:01:{:02x}:{:02x}", at >> 8, at & 255)
+        }),
+        ("proxy ARP", |at| format!("set interface proxy-arp n0.{at} enable")),
+        ("directed broadcasts", |at| format!("set interface ip directed-broadcast n0.{at} enable")),
+        ("source checks", |at| format!("set urpf ip4 rx strict n0.{at}")),
+        ("source checks of IPv6", |at| format!("set urpf ip6 rx strict n0.{at}")),
+        ("labels", |at| format!("set interface mpls n0.{at} enable")),
+        ("redirects", |at| format!("set interface ip redirects n0.{at} disable")),
+        ("punts", |at| format!("ip punt redirect add rx n0.{at} via 20.0.0.9 n1")),
+        ("punts of IPv6", |at| format!("ip6 punt redirect add rx n0.{at} via 2001:db8::9 n1")),
+        ("DHCP clients", |at| format!("set dhcp client intfc n0.{at}")),
+        ("MLD queriers", |at| format!("set ip6 mld querier n0.{at} enable")),
+        ("tunnels", |at| format!("mpls tunnel add via 10.0.1.9 n1 onlink out-labels {}", at + 16)),
+    ];
+    for (kind, line) in kinds {
+        let told = |n| of_each(n, |at| line(at + 1));
+        let ready = |n| [links(n, "up"), of_each(n, |at| format!("enable ip6 interface n0.{}", at + 1))].concat();
+        check(&format!("{kind} of interfaces"), 800, ready, told);
+        let all = |n| [ready(n), told(n)].concat();
+        check(&format!("a configuration with {kind}"), 800, all, |_| lines("show running-config"));
+        check(&format!("{kind} of interfaces that go"), 800, all, |n| {
+            of_each(n, |at| format!("delete interface n0.{}", at + 1))
+        });
+    }
+}
+
+/// Nearly as many routing tables as there can be.
+#[test]
+fn tables_one_by_one() {
+    let _turn = turn();
+    for family in ["ip", "ip6"] {
+        let made = |n| of_each(n, |at| format!("{family} table add {}", at + 1));
+        check(&format!("{family} tables"), 1_000, |_| Vec::new(), made);
+        check(&format!("{family} tables that go"), 1_000, made, |n| {
+            of_each(n, |at| format!("{family} table del {}", at + 1))
+        });
+    }
 }
 
 /// Each interface has its network, and a router on it by which some other network is reached.
