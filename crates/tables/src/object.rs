@@ -263,6 +263,14 @@ impl Objects {
         Ok(Objects { lines: Arc::new(lines), domain: domain.clone(), runs: HashMap::new() })
     }
 
+    /// Gives memory of the books back that objects had which are gone. Their lines stay.
+    pub fn trim(&mut self) {
+        self.runs.shrink_to_fit();
+        let mut spare = self.lines.spare.lock().expect("no panic under this lock");
+        spare.changes.shrink_to_fit();
+        spare.standing_in.shrink_to_fit();
+    }
+
     /// The readers' side.
     pub fn handle(&self) -> ObjectHandle {
         ObjectHandle { lines: self.lines.clone() }

@@ -75,6 +75,14 @@ pub(super) struct Adjacencies {
     by_neighbour: BTreeMap<NeighbourKey, BTreeSet<u32>>,
 }
 
+impl Adjacencies {
+    /// Gives memory back that those had which are gone.
+    pub fn trim(&mut self) {
+        self.by_key.shrink_to_fit();
+        self.by_object.shrink_to_fit();
+    }
+}
+
 /// The object that a leaf names.
 pub(crate) fn object_of(leaf: Leaf) -> u32 {
     leaf.index() & (MAX_OBJECTS as u32 - 1)

@@ -332,7 +332,7 @@ impl Ip {
     /// Fits memory to the routes that there are. What holds nothing any more goes back when no route has gone for a
     /// while: those of a neighbour that restarts come back.
     pub(crate) fn fit_memory(&mut self, now: Instant) {
-        let Ip { tables, lists, several, labels, .. } = self;
+        let Ip { tables, lists, several, labels, adjacencies, objects, .. } = self;
         for table in tables.all_mut() {
             table.fib.settle();
             if std::mem::take(&mut table.is_stale) {
@@ -346,6 +346,9 @@ impl Ip {
         if self.trim_due.take_if(|due| *due <= now).is_some() {
             tables.all_mut().for_each(|table| table.fib.trim(|value| leaf_of(lists, several, value)));
             labels.trim();
+            lists.trim();
+            adjacencies.trim();
+            objects.trim();
             tables::give_heap_back();
         }
     }

@@ -219,6 +219,20 @@ impl PathLists {
         Some(list)
     }
 
+    /// Gives memory back that lists had which are gone.
+    pub fn trim(&mut self) {
+        while self.lists.last().is_some_and(Option::is_none) {
+            self.lists.pop();
+        }
+        let (end, PathLists { lists, leaves, free, known, hasher, .. }) = (self.lists.len(), self);
+        leaves.truncate(end);
+        free.retain(|id| (*id as usize) < end);
+        lists.shrink_to_fit();
+        leaves.shrink_to_fit();
+        free.shrink_to_fit();
+        known.shrink_to_fit(|id| lists[id.0 as usize].as_ref().map_or(0, |list| hasher.hash_one(list.key.as_ref())));
+    }
+
     /// # Panics
     /// When there is none of that number, which only a prefix without one could bring.
     pub fn get(&self, id: ListId) -> &PathList {
@@ -241,7 +255,7 @@ impl PathLists {
     /// What its prefixes lead to; MISS while no path works.
     #[inline]
     pub fn leaf(&self, id: ListId) -> Leaf {
-        self.leaves[id.0 as usize]
+        self.leaves.get(id.0 as usize).copied().unwrap_or(Leaf::MISS)
     }
 
     /// What its labels lead to.

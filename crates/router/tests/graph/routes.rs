@@ -893,3 +893,29 @@ fn neighbours_go_with_the_address_that_an_interface_borrowed() {
     bed.command("set interface unnumbered del e3").unwrap();
     assert!(!bed.command("show ip neighbors e3").unwrap().contains("10.50.0.2"));
 }
+
+/// Numbers of what is gone are given up, and given out again.
+#[test]
+fn next_hops_that_go_for_long_leave_nothing_and_come_again() {
+    let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
+    for _ in 0..3 {
+        let route = |word: &str, at: usize| format!("ip route {word} 40.0.{at}.0/24 via 10.0.1.{}", at + 2);
+        (0..200).for_each(|at| drop(bed.command(&route("add", at)).unwrap()));
+        // Some stay: the last, one between, none.
+        let kept = [199, 77];
+        bed.router.ip.audit().unwrap();
+        for at in (0..200).filter(|at| !kept.contains(at)) {
+            bed.command(&route("del", at)).unwrap();
+        }
+        bed.advance(std::time::Duration::from_secs(31));
+        bed.router.ip.audit().unwrap();
+        (0..200).filter(|at| !kept.contains(at)).for_each(|at| drop(bed.command(&route("add", at)).unwrap()));
+        bed.router.ip.audit().unwrap();
+        e0.receive_packet(&Packet::udp("10.0.0.2", "40.0.0.1", b"x"));
+        bed.run();
+        assert_eq!(e1.sent().last().unwrap()[..6], host_mac(ip("10.0.1.2")).0);
+        (0..200).for_each(|at| drop(bed.command(&route("del", at)).unwrap()));
+        bed.advance(std::time::Duration::from_secs(31));
+        bed.router.ip.audit().unwrap();
+    }
+}
