@@ -1,25 +1,28 @@
-//! Options that a command does not have, of which it is known what they mean: those of VPP's. Who types one is told why it
-//! is refused, or it is passed over where nothing needs to be done for it.
+//! Options of VPP's that a command here does not have. Each is either refused with a reason, or passed over because
+//! nothing needs to be done for it.
 //!
-//! They are looked at when a line is refused, so that they change neither what other lines mean nor completion and help.
+//! They are looked up only after a line was refused. So they change neither the meaning of other lines nor completion
+//! and help.
 
 use crate::line::Word;
+use crate::matcher::quoted;
+use crate::{CommandError, fail};
 
-/// What becomes of a line that has such an option.
+/// What is done with a line that has such an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Becomes {
-    /// The line is read without it and without so many words behind it; why nothing is lost by that.
+    /// The line is read without the option and the numbers behind it, `values` of them. `why` says why that is enough.
     Nothing { values: usize, why: String },
     /// The line is refused; why, or what to use instead.
     Refused(String),
 }
 
-/// An option, and of which command it is one.
+/// An option and its command.
 #[derive(Debug)]
 pub(crate) struct KnownOption {
     command: String,
     words: Vec<String>,
-    pub becomes: Becomes,
+    becomes: Becomes,
 }
 
 impl KnownOption {
@@ -27,22 +30,45 @@ impl KnownOption {
         Self { command: command.to_string(), words: words.split(' ').map(str::to_string).collect(), becomes }
     }
 
-    /// How many words of a line the option takes that is refused at word `at`, if this is it.
-    pub fn length(&self, command: &str, words: &[Word<'_>], at: usize) -> Option<usize> {
-        let rest = words.get(at..)?;
-        let is_it = self.command == command
+    /// Whether a line of this command has the option at word `at`.
+    pub fn is_at(&self, command: &str, words: &[Word<'_>], at: usize) -> bool {
+        let rest = words.get(at..).unwrap_or_default();
+        self.command == command
             && rest.len() >= self.words.len()
-            && self.words.iter().zip(rest).all(|(own, word)| own == word.text);
-        let values = match self.becomes {
-            Becomes::Nothing { values, .. } => values,
-            Becomes::Refused(_) => 0,
+            && self.words.iter().zip(rest).all(|(own, word)| own == word.text)
+    }
+
+    /// How many words the option and its values take from word `at` on.
+    ///
+    /// # Errors
+    /// When it is refused, or a value is missing or no number; the message says which.
+    pub fn length(&self, words: &[Word<'_>], at: usize) -> Result<usize, CommandError> {
+        let values = match &self.becomes {
+            Becomes::Nothing { values, .. } => *values,
+            Becomes::Refused(why) => return fail(format!("{}: {why}", self.name())),
         };
-        let length = self.words.len() + values;
-        (is_it && length <= rest.len()).then_some(length)
+        let first = at + self.words.len();
+        for at in first..first + values {
+            let number = words.get(at).map(|word| word.text);
+            if !number
+                .is_some_and(|number| number.parse::<f64>().is_ok_and(|number| number.is_finite() && number >= 0.0))
+            {
+                let instead = number.map_or_else(String::new, |number| format!(", not `{}'", quoted(number)));
+                return fail(format!("{}: expected a number{instead} (word {})", self.name(), at + 1));
+            }
+        }
+        Ok(self.words.len() + values)
+    }
+
+    /// What to tell of it when it is passed over.
+    pub fn said(&self) -> String {
+        match &self.becomes {
+            Becomes::Nothing { why, .. } | Becomes::Refused(why) => format!("{} has no effect: {why}", self.name()),
+        }
     }
 
     /// The option as it is written.
-    pub fn name(&self) -> String {
+    fn name(&self) -> String {
         self.words.join(" ")
     }
 }
@@ -77,8 +103,16 @@ mod tests {
         let refused = |line: &str| set().parse(line).err().unwrap_or_else(|| panic!("{line}")).to_string();
         assert_eq!(refused("make x mode round"), "make: mode: it is flat");
         assert_eq!(refused("make x depth 3 mode round"), "make: mode: it is flat");
-        // A value that is missing, and words that nobody knows, are told as ever.
-        assert!(refused("make x depth").contains("unknown input `depth'"), "{}", refused("make x depth"));
         assert!(refused("make x colour").contains("unknown input `colour'"));
+    }
+
+    #[test]
+    fn a_value_must_be_a_number() {
+        let refused = |line: &str| set().parse(line).err().unwrap_or_else(|| panic!("{line}")).to_string();
+        assert_eq!(refused("make x depth"), "make: depth: expected a number (word 4)");
+        for value in ["banana", "-3", "inf", "nan", "size"] {
+            let expected = format!("make: depth: expected a number, not `{value}' (word 4)");
+            assert_eq!(refused(&format!("make x depth {value} size 7")), expected);
+        }
     }
 }

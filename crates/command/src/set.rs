@@ -211,7 +211,8 @@ impl<C> CommandSet<C> {
         self
     }
 
-    /// Says what becomes of a line of a command with an option that it does not have. The option is a word or several.
+    /// Says what to do with a line that has an option which its command does not take. An option of several words comes
+    /// before one that it begins with.
     ///
     /// # Panics
     /// When there is no such command yet: a programmer's error that shows at the first start.
@@ -275,20 +276,13 @@ impl<C> CommandSet<C> {
             Ok(parsed) => return Ok(parsed),
             Err(refusal) => refusal,
         };
-        // Without its options that have no effect, one after the other.
+        // Take the options that have no effect out of the line, one by one.
         for _ in 0..MAXIMUM_PASSED_OVER {
             let line = if passed_over.is_empty() { line } else { &shorter };
-            let Some((option, place)) = self.known_option(line, &refusal) else { break };
-            match &option.becomes {
-                Becomes::Refused(why) => {
-                    let name = refusal.command.as_deref().unwrap_or_default();
-                    return Err(CommandError::new(format!("{}: {why}", option.name())).within(name));
-                }
-                Becomes::Nothing { why, .. } => {
-                    passed_over.push(format!("{} has no effect: {why}", option.name()));
-                    shorter = format!("{}{}", &line[..place.start], &line[place.end..]);
-                }
-            }
+            let Some(found) = self.passed_over(line, &refusal) else { break };
+            let (said, place) = found?;
+            shorter = format!("{}{}", &line[..place.start], &line[place.end..]);
+            passed_over.push(said);
             match self.read(&shorter) {
                 Ok(parsed) => return Ok(Parsed { passed_over, ..parsed }),
                 Err(next) => refusal = next,
@@ -311,13 +305,16 @@ impl<C> CommandSet<C> {
         }
     }
 
-    /// The known option at which a line was refused, and where it is in the line.
-    fn known_option(&self, line: &str, refusal: &Refusal) -> Option<(&KnownOption, Range<usize>)> {
+    /// The option without effect at which a line was refused: what to say of it, and its bytes in the line. `None` when
+    /// the line was refused for something else.
+    fn passed_over(&self, line: &str, refusal: &Refusal) -> Option<Result<(String, Range<usize>), CommandError>> {
         let (name, words) = (refusal.command.as_deref()?, line::split_words(line).ok()?);
-        let of = |option: &KnownOption| option.length(name, &words, refusal.word);
-        let (option, length) = self.options.iter().find_map(|option| Some((option, of(option)?)))?;
-        let (first, last) = (&words[refusal.word], &words[refusal.word + length - 1]);
-        Some((option, first.start..last.start + last.text.len()))
+        let option = self.options.iter().find(|option| option.is_at(name, &words, refusal.word))?;
+        let place = option.length(&words, refusal.word).map(|length| {
+            let (first, last) = (&words[refusal.word], &words[refusal.word + length - 1]);
+            (option.said(), first.start..last.start + last.text.len())
+        });
+        Some(place.map_err(|error| error.within(name)))
     }
 
     /// The listed command that a line is one of.

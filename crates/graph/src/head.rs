@@ -21,7 +21,8 @@ impl<'a> Head<'a> {
         let bytes = &buffers.bytes(row.packet)[..];
         let from = (row.l2 as usize).min(bytes.len());
         let to = (from + row.first_length(buffers)).min(bytes.len());
-        // Labels that were taken off, of four bytes each, are no link header, whose length is two more or less than such.
+        // What stands before may be labels that were taken off, four bytes each. No link header is so long: Ethernet's
+        // has 14 bytes, and a tag 4.
         let before = row.l3.wrapping_sub(row.l2);
         let bare = row.flags & (flag::ORIGINATED | flag::BARE) != 0 && before.is_multiple_of(4);
         Head { bytes: &bytes[from..to], length: row.length as usize, framed: !bare }

@@ -1,9 +1,9 @@
-//! Values by small numbers: of each interface, or each table. A copy shares with the first what has not changed, so that
-//! control publishes one change among thousands of values without a copy of all.
+//! Values by small numbers, such as those of interfaces or routing tables. A copy shares what has not changed with its
+//! original. So control publishes one change among thousands of values without copying them all.
 
 use std::sync::Arc;
 
-/// Values that lie together.
+/// How many values lie together, and are copied together.
 const CHUNK: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

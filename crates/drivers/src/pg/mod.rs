@@ -121,7 +121,7 @@ impl Entry {
         edge.into()
     }
 
-    /// What the node is told of packets that no header pass has seen.
+    /// Flags of its packets: no header pass has seen them.
     fn flags(self) -> u32 {
         match self {
             Entry::Ethernet | Entry::Stall | Entry::Other(_) => 0,

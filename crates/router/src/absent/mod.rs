@@ -1,6 +1,5 @@
-//! Capabilities of VPP's that this version does not have: the words with which their commands begin, and what to use
-//! instead where there is something. Whoever types one is told so, and not that the word is unknown. The same for options of
-//! VPP's that a command here does not have.
+//! What VPP has and this version lacks: the first words of such commands, and options of commands that are here. Whoever
+//! types one is told so, with what to use instead where there is something, and not that the word is unknown.
 
 use crate::Router;
 use command::{Becomes, CommandSet};
@@ -189,7 +188,7 @@ const OPTIONS: &[(&str, &str, usize, Result<&str, &str>)] = &[
     ("create packet-generator interface", "gso-enabled", 0, Err("")),
     ("create packet-generator interface", "csum-offload-enabled", 0, Err("")),
     ("packet-generator new", "buffer-size", 1, Ok("`show packet-generator` tells the size of a buffer")),
-    ("packet-generator new", "no-recycle", 0, Ok("packets are made anew each time")),
+    ("packet-generator new", "no-recycle", 0, Ok("each packet is written when it is sent")),
     ("packet-generator new", "source", 0, Err("`interface NAME` says on which interface they are received")),
     ("packet-generator new", "tx-interface", 0, Err("routes say where packets go")),
     ("packet-generator new", "buffer-flags", 0, Err("")),
@@ -202,12 +201,12 @@ const OPTIONS: &[(&str, &str, usize, Result<&str, &str>)] = &[
     ("ip6 nd", "autoconfig", 0, Err("`set interface ip address` states an address")),
     ("ip neighbor", "count", 0, Err("one line states one neighbour; `exec FILE` reads many")),
     ("set ip neighbor", "count", 0, Err("one line states one neighbour; `exec FILE` reads many")),
-    ("set interface handoff", "l4", 0, Err("flows are told by their addresses and ports anyhow: leave `l4` out")),
+    ("set interface handoff", "l4", 0, Err("addresses and ports always tell flows apart: leave `l4` out")),
     ("set interface handoff", "fq-nelts", 1, Ok("the queues between workers have a length of their own")),
     ("set interface rx-placement", "main", 0, Err("the control thread takes no packets: `worker N`")),
     ("set interface span", "l2", 0, Err("an interface's packets are copied whatever becomes of them: leave `l2` out")),
     ("set interface state", "punt", 0, Err("`ip punt redirect` says what the host is given")),
-    ("set interface state", "enable", 0, Err("`up`")),
+    ("set interface state", "enable", 0, Err("`set interface state NAME up`")),
     ("set ip6 dad", "delay", 1, Ok("the link is asked a second apart (RFC 4861)")),
     ("set logging class", "kmsg-level", 0, Err("`syslog-level` says what goes out, and the journal can pass it on")),
     ("set urpf ip4", "tx", 0, Err(SOURCES)),

@@ -369,7 +369,8 @@ impl Interfaces {
         numbers.lowest_free(|number| !names.contains_key(&format!("{stem}{number}")))
     }
 
-    /// The lowest number of a TAP that none has, and after which no device of a namespace is named that somebody here has.
+    /// The lowest number of a TAP that is free: neither another TAP has it, nor is the device `tap<number>` of the
+    /// namespace taken by an interface here.
     pub(super) fn free_tap(&mut self, namespace: &str) -> u32 {
         let is_claimed = |claim: String| self.claims.contains_key(&claim);
         self.taps.lowest_free(|id| !is_claimed(format!("tap id {id}")) && !is_claimed(format!("{namespace} tap{id}")))

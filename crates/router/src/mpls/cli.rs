@@ -14,6 +14,9 @@ use wire::Family;
 /// What a path puts before packets.
 pub(crate) const OUT_LABELS: &str = "[out-labels (<label:u32 0..1048575> : labels)+] [{pipe | uniform : model}] [ttl <ttl:u32 1..255>] [exp <exp:u32 0..7>]";
 
+/// How flows are shared out among paths, and which go before others.
+const SHARE: &str = "[weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
+
 /// In which table, and how many labels side by side.
 const WHERE: &str = "{{ [table <table:u32>] | [count <count:u32 1..1048560>] }}";
 /// Which labels: at the bottom of stacks, above others, or both.
@@ -57,11 +60,11 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            &format!("mpls local-label add {WHERE} {WHICH} ({PATH} {OUT_LABELS} [weight <weight:u32 1..255>] [preference <preference:u32 0..255>] : paths)+"),
+            &format!("mpls local-label add {WHERE} {WHICH} ({PATH} {OUT_LABELS} {SHARE} : paths)+"),
             "Say where a label leads, or add paths to that.",
             |router: &mut Router, args: &Args| change(router, args, false),
         )
-        .also(&format!("mpls local-label {WHERE} {WHICH} ({PATH} {OUT_LABELS} [weight <weight:u32 1..255>] [preference <preference:u32 0..255>] : paths)+"))
+        .also(&format!("mpls local-label {WHERE} {WHICH} ({PATH} {OUT_LABELS} {SHARE} : paths)+"))
         .configures()
         .example("mpls local-label add 16 eos via 100.64.2.2 e1 out-labels 17")
         .example("mpls local-label add 16 eos via 100.64.2.2 e1")
@@ -69,7 +72,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            &format!("mpls local-label replace {WHERE} {WHICH} ({PATH} {OUT_LABELS} [weight <weight:u32 1..255>] [preference <preference:u32 0..255>] : paths)+"),
+            &format!("mpls local-label replace {WHERE} {WHICH} ({PATH} {OUT_LABELS} {SHARE} : paths)+"),
             "Make these the only paths of a label, new or not, in one step.",
             |router: &mut Router, args: &Args| change(router, args, true),
         )
@@ -90,7 +93,6 @@ pub fn register(set: &mut CommandSet<Router>) {
 }
 
 fn register_tunnels(set: &mut CommandSet<Router>) {
-    const SHARE: &str = "[weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
     set.section(
         "MPLS tunnels",
         "Interfaces behind which is a label switched path: `ip route add ... via mpls-tunnel0' sends packets of either family by it.",

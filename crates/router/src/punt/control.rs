@@ -213,8 +213,8 @@ impl Router {
         }
     }
 
-    /// Publishes what of a family was told of the packets of interfaces, and what leads back by others. Ways can be taken
-    /// whose interface can be used.
+    /// Publishes the ways of the packets that came by the interfaces `of`, and the ways back of the interfaces `by`. A
+    /// way whose interface cannot be used is left out.
     fn publish_ways(
         &self,
         family: Family,

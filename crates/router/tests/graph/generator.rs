@@ -3,10 +3,10 @@
 use crate::bed::host_mac;
 use crate::mpls::{all, bed, mac6};
 use crate::packet::ip;
-use drivers::pg::Entry;
+use drivers::pg::{Content, Entry, Stream};
 use wire::MacAddress;
 
-/// For each node a stream's data, whom its packets go to, and the beginning of what those get behind the Ethernet addresses.
+/// For each node: a stream's data, the station that its packets are sent to, and their first bytes behind the addresses.
 fn streams() -> [(&'static str, &'static str, MacAddress, Vec<u8>); 6] {
     const IP4: &str = "UDP: 10.0.0.2 -> 10.0.1.2 UDP: 1 -> 2 hex 0xcafe";
     const IP6: &str = "UDP: 2001:db8::2 -> 2001:db8:1::2 UDP: 1 -> 2 hex 0xcafe";
@@ -85,6 +85,23 @@ fn a_trace_shows_what_a_streams_packets_begin_with() {
             let trace = bed.ask("show trace").unwrap();
             let first = trace.split("pg-input").nth(1).unwrap().lines().skip(1).take(3).collect::<Vec<_>>().join("\n");
             assert!(first.contains(shown), "{node} {state}: {trace}");
+        }
+    }
+}
+
+/// Bytes that are none of what a node expects end under a name, and no packet is lost sight of.
+#[test]
+fn rubbish_ends_under_a_name_wherever_it_enters() {
+    let rubbish = [vec![0], vec![0xff; 3], vec![0x45; 19], vec![0x60; 40], vec![0, 1, 0, 64], vec![0xff; 2048]];
+    for (node, entry) in Entry::BY_NODE.into_iter().filter(|(node, _)| *node != "pg-stall") {
+        for bytes in &rubbish {
+            let (mut bed, [e0, ..]) = bed();
+            let mut stream = Stream::new("s", e0.index, Content::Replay(vec![bytes.clone()]));
+            (stream.entry, stream.limit) = (entry, 5);
+            bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
+            let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
+            assert_eq!(moved.values().sum::<u64>(), 5, "{node} {:x?}: {moved:?}", &bytes[..1]);
+            assert_eq!(bed.buffers_in_use(), 0, "{node} {:x?}", &bytes[..1]);
         }
     }
 }

@@ -402,7 +402,7 @@ const REFUSED: &[(&str, &str)] = &[
         "set interface feature e0 span-input arc device-input",
         "set interface feature: not in this version; features follow ",
     ),
-    ("set interface handoff e0 workers 0-1 l4", "set interface handoff: l4: not in this version; flows are to"),
+    ("set interface handoff e0 workers 0-1 l4", "set interface handoff: l4: not in this version; addresses a"),
     ("set interface hw-class e0 x", "set interface hw-class: not in this version"),
     ("set interface ip6-nd proxy e0 enable", "set interface ip6-nd: not in this version; 'set ip6 nd proxy"),
     ("set interface link-speed e0 1000000", "set interface link-speed: not in this version; the device's "),
