@@ -14,8 +14,10 @@ import ctypes
 import fcntl
 import itertools
 import json
+import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -169,12 +171,17 @@ class Host:
             "ping", "-n", "-c", count, "-i", interval, "-W", wait, *options, address, check=False, timeout=120
         )
 
-    def reaches(self, address, *options, **more):
-        """Whether every echo request was answered."""
-        done = self.ping(address, *options, **more)
+    def reaches(self, address, *options, count=3, interval=0.05, wait=2):
+        """Whether each of the first `count` echo requests was answered, be the answers late.
+
+        With a deadline ping goes on until so many answers have come, or an error.
+        """
+        deadline = math.ceil(count * interval + wait)
+        done = self.ping(address, "-w", deadline, *options, count=count, interval=interval, wait=wait)
         # pytest shows it with a failure.
         print(done.stdout, done.stderr)
-        return ", 0% packet loss" in done.stdout
+        answers = re.findall(r"^\d+ bytes from .*icmp_seq=(\d+) ", done.stdout, re.MULTILINE)
+        return set(map(str, range(1, count + 1))) <= set(answers)
 
 
 def _enter(namespace):

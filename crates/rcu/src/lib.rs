@@ -100,17 +100,24 @@ impl Domain {
 
     /// Runs the retired actions whose time has come and says how many remain.
     pub fn collect(&self) -> usize {
+        self.collect_some(usize::MAX);
+        self.pending()
+    }
+
+    /// Runs so many of the retired actions whose time has come, and says how many it ran: fewer when there are no more.
+    pub fn collect_some(&self, most: usize) -> usize {
         let horizon = self.horizon();
-        loop {
+        for done in 0..most {
             let mut queue = self.retired.lock().expect("no panic under this lock");
             let due = matches!(queue.front(), Some((epoch, _)) if *epoch <= horizon);
             if !due {
-                return queue.len();
+                return done;
             }
             let (_, action) = queue.pop_front().expect("front was just seen");
             drop(queue); // an action may itself retire
             action();
         }
+        most
     }
 
     /// Collects, also what is retired by doing so, as long as there is something whose time has come. What is retired may hold

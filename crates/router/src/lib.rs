@@ -83,6 +83,8 @@ use tables::object::ObjectsFull;
 use tables::{Fib4, Fib6, Objects};
 use wire::{MacAddress, Prefix, Prefix4};
 
+/// Retired objects that are freed before others are answered.
+const COLLECTED: usize = 16_384;
 /// How often retired objects are looked after while there are any.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -573,8 +575,14 @@ impl Router {
         self.tick_dhcp(now);
         self.tick_config(now);
         self.collect_capture();
-        let pending = self.graph.domain().collect();
-        self.ip.fit_memory(now);
+        while self.graph.domain().collect_some(COLLECTED) == COLLECTED {
+            self.breathe();
+        }
+        let pending = self.graph.domain().pending();
+        if self.ip.fit_memory(now) {
+            self.neighbours.trim();
+            tables::give_heap_back();
+        }
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
         let due = [
             self.links.next_due(),

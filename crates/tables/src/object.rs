@@ -12,7 +12,7 @@
 #![allow(unsafe_code)]
 
 use crate::leaf::Leaf;
-use crate::memory::{Pages, Reserved, Zeroed};
+use crate::memory::{Pages, Reserved, SYSTEM_PAGE, Zeroed};
 use rcu::{Domain, Round};
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -211,6 +211,26 @@ struct Spare {
     last_change: u64,
 }
 
+impl Spare {
+    /// Makes the free runs behind the last line in use fresh again.
+    fn forget_last(&mut self) {
+        let runs = self.free.iter().flat_map(|(run, begins)| begins.iter().map(|begin| (*begin, *run)));
+        let mut runs: Vec<(u32, usize)> = runs.collect();
+        runs.sort_unstable();
+        while let Some(&(begin, run)) = runs.last()
+            && begin as usize + run == self.fresh
+        {
+            self.fresh = begin as usize;
+            runs.pop();
+        }
+        self.free.clear();
+        self.free.shrink_to_fit();
+        for (begin, run) in runs {
+            self.free.entry(run).or_default().push(begin);
+        }
+    }
+}
+
 impl Lines {
     fn take(&self, run: usize) -> Result<u32, ObjectsFull> {
         let mut spare = self.spare.lock().expect("no panic under this lock");
@@ -263,12 +283,17 @@ impl Objects {
         Ok(Objects { lines: Arc::new(lines), domain: domain.clone(), runs: HashMap::new() })
     }
 
-    /// Gives memory of the books back that objects had which are gone. Their lines stay.
+    /// Gives memory back that objects had which are gone: the books', and that of the free lines behind the last in use.
     pub fn trim(&mut self) {
         self.runs.shrink_to_fit();
         let mut spare = self.lines.spare.lock().expect("no panic under this lock");
         spare.changes.shrink_to_fit();
         spare.standing_in.shrink_to_fit();
+        let before = spare.fresh;
+        spare.forget_last();
+        // Whole system pages.
+        let up = |lines: usize| lines.next_multiple_of(SYSTEM_PAGE / size_of::<Line>());
+        self.lines.lines.give_back(up(spare.fresh)..up(before));
     }
 
     /// The readers' side.
@@ -615,6 +640,7 @@ impl<'r> ObjectRef<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
     use std::sync::atomic::AtomicBool;
 
     #[test]
@@ -655,6 +681,35 @@ mod tests {
             copies: value % 2,
             marks: value,
         })
+    }
+
+    #[test]
+    fn the_lines_of_objects_that_are_gone_go_back() {
+        let domain = Domain::new(1);
+        let mut objects = Objects::new(&domain).unwrap();
+        const MANY: usize = 20_000;
+        let indices: Vec<u32> = (0..MANY).map(|_| objects.insert(&adjacency(1)).unwrap()).collect();
+        indices.iter().for_each(|index| objects.replace(*index, &adjacency(2)).unwrap());
+        // Two stay, and with them the lines between; one that is to be changed has its new line far behind.
+        let (kept, changed) = (indices[0], indices[700]);
+        let later = objects.prepare(changed, &adjacency(4)).unwrap();
+        for index in indices.iter().filter(|index| ![kept, changed].contains(*index)) {
+            objects.remove(*index);
+        }
+        domain.collect_all();
+        objects.trim();
+        assert!(objects.lines.lines.resident() > MANY * size_of::<Line>());
+        later.carry_out();
+        domain.collect_all();
+        objects.trim();
+        assert!(objects.lines.lines.resident() <= 1024 * size_of::<Line>());
+        // None is given out twice.
+        let again: BTreeSet<u32> = (0..MANY).map(|_| objects.insert(&adjacency(3)).unwrap()).collect();
+        assert!(again.len() == MANY && !again.contains(&kept) && !again.contains(&changed));
+        let (mut reader, handle) = (domain.register().unwrap(), objects.handle());
+        let round = reader.round();
+        assert_eq!((handle.get(&round, kept).edge(), handle.get(&round, changed).edge()), (2, 4));
+        assert!(again.iter().all(|index| handle.get(&round, *index).edge() == 3));
     }
 
     #[test]

@@ -402,6 +402,11 @@ macro_rules! of_either {
 }
 
 impl Prefix {
+    /// The prefix of all addresses of a family: of its default route.
+    pub fn default_of(family: Family) -> Prefix {
+        Prefix::new(family.unspecified(), 0).expect("0 is a length")
+    }
+
     pub fn new(address: IpAddr, length: u8) -> Result<Self, AddressError> {
         match address {
             IpAddr::V4(address) => Prefix4::new(address, length).map(Self::V4),

@@ -140,6 +140,7 @@ impl Router {
             .collect();
         for key in keys {
             let _ = self.remove_neighbour(key);
+            self.breathe();
         }
     }
 }

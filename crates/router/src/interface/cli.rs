@@ -261,7 +261,7 @@ fn register_creation(set: &mut CommandSet<Router>) {
     );
     let options = format!("[hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{}>]", af_packet::MAX_QUEUES);
     let host_interface = format!(
-        "create host-interface {{name <host:word> {{{{ {options} | [interface-name <name:word>] }}}} | \
+        "create host-interface {{[v2] name <host:word> {{{{ {options} | [interface-name <name:word>] }}}} | \
          <device:word> {{{{ {options} | [name <name:word>] }}}}}}"
     );
     set.add(

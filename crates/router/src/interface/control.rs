@@ -201,8 +201,11 @@ impl Router {
         subs.iter().chain([&index]).try_for_each(|gone| self.check_lends_nothing(*gone))?;
         for sub in subs {
             self.delete_interface(sub)?;
+            self.breathe();
         }
         self.part_from(&[index], Parting::Deleted);
+        // First, so that the steps that follow find little that hangs on the interface.
+        self.flush_neighbours(index, true);
         self.set_admin(index, false)?;
         self.forget_dhcp_client(index);
         for prefix in self.interfaces.get(index)?.addresses.clone() {
@@ -211,7 +214,6 @@ impl Router {
         self.forget_advertising(index);
         self.listening.forget(index);
         self.forget_ip6(index)?;
-        self.flush_neighbours(index, true);
         self.remove_paths_of(index);
         self.remove_label_paths_of(index);
         self.remove_tunnel_paths_of(index);
@@ -262,12 +264,20 @@ impl Router {
 
     /// Takes every path that names an interface off the operators' routes.
     fn remove_paths_of(&mut self, gone: InterfaceIndex) {
-        // Those on the link go with the paths that insist on them.
-        let routes = self.routes_by(gone).into_iter().filter(|(_, _, source, _)| *source != Source::OnLink);
-        for (table, prefix, source, paths) in routes {
-            self.breathe();
-            if let Err(error) = self.remove_route_in(table, prefix, source, &paths) {
-                log::error!("route {prefix} is not up to date: {error}");
+        let mut behind = None;
+        loop {
+            let lists = self.ip.some_lists_by(gone, behind);
+            behind = lists.last().copied();
+            if behind.is_none() {
+                return;
+            }
+            // Those on the link go with the paths that insist on them.
+            let routes = self.routes_of(gone, lists).into_iter().filter(|(_, _, source, _)| *source != Source::OnLink);
+            for (table, prefix, source, paths) in routes {
+                self.breathe();
+                if let Err(error) = self.remove_route_in(table, prefix, source, &paths) {
+                    log::error!("route {prefix} is not up to date: {error}");
+                }
             }
         }
     }

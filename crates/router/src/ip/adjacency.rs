@@ -2,6 +2,7 @@
 //! there with the same labels. They follow the neighbours.
 
 use super::control::{Ip, TableIndex};
+use super::table::PART;
 use crate::interface::Interface;
 use crate::mpls::labels::OutLabel;
 use crate::neighbour::NeighbourKey;
@@ -10,6 +11,7 @@ use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Bound;
 use tables::object::{MAX_OBJECTS, MAX_REWRITE, mark};
 use tables::{Adjacency, Leaf, Object, Replacement, kind};
 use wire::ethernet::EtherType;
@@ -225,18 +227,27 @@ impl Router {
     /// Rewrites the objects of adjacencies on an interface (all neighbours, or one) after
     /// something that they are made of has changed.
     pub(crate) fn refresh_adjacencies(&mut self, interface: InterfaceIndex, address: Option<IpAddr>) {
+        if let Some(address) = address {
+            return self.refresh_adjacencies_to(NeighbourKey { interface, address });
+        }
+        let mut from = Bound::Included(NeighbourKey { interface, address: Ipv4Addr::UNSPECIFIED.into() });
+        loop {
+            let rest = self.ip.adjacencies.by_neighbour.range((from, Bound::Unbounded));
+            let some = rest.map(|(neighbour, _)| *neighbour).take_while(|neighbour| neighbour.interface == interface);
+            let some: Vec<NeighbourKey> = some.take(PART).collect();
+            let Some(last) = some.last() else { return };
+            from = Bound::Excluded(*last);
+            for neighbour in some {
+                self.refresh_adjacencies_to(neighbour);
+                self.breathe();
+            }
+        }
+    }
+
+    fn refresh_adjacencies_to(&mut self, neighbour: NeighbourKey) {
         let Adjacencies { by_object, by_neighbour, .. } = &self.ip.adjacencies;
-        let keys: Vec<(AdjacencyKey, u32)> = match address {
-            Some(address) => {
-                let objects = by_neighbour.get(&NeighbourKey { interface, address }).into_iter().flatten();
-                objects.map(|object| (by_object[object].clone(), *object)).collect()
-            }
-            None => {
-                let first = NeighbourKey { interface, address: Ipv4Addr::UNSPECIFIED.into() };
-                let on_it = by_neighbour.range(first..).take_while(|(neighbour, _)| neighbour.interface == interface);
-                on_it.flat_map(|(_, objects)| objects).map(|object| (by_object[object].clone(), *object)).collect()
-            }
-        };
+        let objects = by_neighbour.get(&neighbour).into_iter().flatten();
+        let keys: Vec<(AdjacencyKey, u32)> = objects.map(|object| (by_object[object].clone(), *object)).collect();
         for (key, object) in keys {
             let adjacency = self.describe_adjacency(&key);
             if let Err(error) = self.ip.objects.replace(object, &Object::Adjacency(adjacency)) {

@@ -576,13 +576,12 @@ impl Router {
 
     /// Next hops may be reached by routes that changed, or no longer.
     fn after_changes(&mut self, changes: &Changes) {
-        let dependents = &self.ip.dependents;
-        let lists: BTreeSet<ListId> = if dependents.hops() <= changes.len() {
-            dependents.all().collect()
+        if self.ip.dependents.hops() <= changes.len() {
+            Family::ALL.into_iter().for_each(|family| self.refresh_hops_in(Prefix::default_of(family)));
         } else {
-            changes.prefixes().flat_map(|prefix| dependents.of_hops_in(prefix)).collect()
-        };
-        self.refresh_lists(lists);
+            changes.prefixes().for_each(|prefix| self.refresh_hops_in(prefix));
+        }
+        self.paint();
     }
 
     /// From now on a source says again which routes it wants in a table; those that it has not said when

@@ -15,7 +15,7 @@ use super::path_list::{ListId, ListRef, Of, PathLists, User};
 use super::resolve::Painting;
 use super::route::Hop;
 pub use super::route::{LabelTableIndex, MAX_PATHS, Path, Route, Source, TableIndex, Way};
-use super::table::{Fib, Table, TableFull, Vrfs};
+use super::table::{Fib, PART, Table, TableFull, Vrfs};
 use super::vrf::TableError;
 use crate::chunks::Chunks;
 use crate::mpls::MplsError;
@@ -231,6 +231,11 @@ impl Ip {
         self.dependents.of_interface(interface).collect::<Vec<_>>().into_iter()
     }
 
+    /// The first of those behind one.
+    pub(crate) fn some_lists_by(&self, interface: InterfaceIndex, behind: Option<ListId>) -> BTreeSet<ListId> {
+        self.dependents.some_of_interface(interface, behind, PART)
+    }
+
     /// Whether a route insists that a neighbour is on the link.
     pub(super) fn is_insisted(&self, key: &NeighbourKey) -> bool {
         self.dependents.is_on_link(key)
@@ -330,8 +335,8 @@ impl Ip {
     }
 
     /// Fits memory to the routes that there are. What holds nothing any more goes back when no route has gone for a
-    /// while: those of a neighbour that restarts come back.
-    pub(crate) fn fit_memory(&mut self, now: Instant) {
+    /// while: those of a neighbour that restarts come back. Whether that time has come: others then do the same.
+    pub(crate) fn fit_memory(&mut self, now: Instant) -> bool {
         let Ip { tables, lists, several, labels, adjacencies, objects, .. } = self;
         for table in tables.all_mut() {
             table.fib.settle();
@@ -343,14 +348,15 @@ impl Ip {
         if std::mem::take(&mut self.have_gone) > 0 {
             self.trim_due = Some(now + TRIM_AFTER);
         }
-        if self.trim_due.take_if(|due| *due <= now).is_some() {
+        let is_due = self.trim_due.take_if(|due| *due <= now).is_some();
+        if is_due {
             tables.all_mut().for_each(|table| table.fib.trim(|value| leaf_of(lists, several, value)));
             labels.trim();
             lists.trim();
             adjacencies.trim();
             objects.trim();
-            tables::give_heap_back();
         }
+        is_due
     }
 
     /// When memory is to be given back.
@@ -636,17 +642,23 @@ impl Router {
     /// A prefix has other paths now, and perhaps nobody uses its old ones any more.
     fn after_change(&mut self, key: Prefix, gone: Option<ListId>) {
         // Next hops may be reached by it, or no longer.
-        let lists: BTreeSet<ListId> = self.ip.dependents.of_hops_in(key).collect();
-        if !lists.is_empty() {
-            self.refresh_lists(lists);
-        }
+        self.install_hops_in(key);
         gone.into_iter().for_each(|gone| self.drop_unused(gone));
     }
 
     /// Paths that name an interface, by table, prefix and source.
     pub(crate) fn routes_by(&self, index: InterfaceIndex) -> Vec<(TableIndex, Prefix, Source, Vec<Path>)> {
+        self.routes_of(index, self.ip.dependents.of_interface(index))
+    }
+
+    /// The same of some of the lists that name it.
+    pub(crate) fn routes_of(
+        &self,
+        index: InterfaceIndex,
+        lists: impl IntoIterator<Item = ListId>,
+    ) -> Vec<(TableIndex, Prefix, Source, Vec<Path>)> {
         let mut found = Vec::new();
-        for list in self.ip.dependents.of_interface(index) {
+        for list in lists {
             let list_key = &self.ip.lists.get(list).key;
             let names = |path: &&Path| path.way.interface() == Some(index);
             let paths: Vec<Path> = list_key.paths.iter().filter(names).cloned().collect();
@@ -660,10 +672,17 @@ impl Router {
     }
 
     /// Routes that have no working path, of those with next hops in a network.
-    pub(crate) fn unresolved_in(&self, network: Prefix) -> usize {
-        let lists: BTreeSet<ListId> = self.ip.dependents.of_hops_in(network).collect();
-        let unresolved = lists.into_iter().filter(|list| self.ip.lists.leaf(*list) == Leaf::MISS);
-        unresolved.map(|list| self.ip.lists.get(list).users()).sum()
+    pub(crate) fn unresolved_in(&mut self, network: Prefix) -> usize {
+        let (mut behind, mut unresolved) = (None, BTreeSet::new());
+        loop {
+            let (lists, last) = self.ip.dependents.some_of_hops_in(network, behind, PART);
+            unresolved.extend(lists.into_iter().filter(|list| self.ip.lists.leaf(*list) == Leaf::MISS));
+            if last.is_none() {
+                return unresolved.into_iter().map(|list| self.ip.lists.get(list).users()).sum();
+            }
+            behind = last;
+            self.breathe();
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use super::route::{Hop, TableIndex, Way};
 use crate::neighbour::NeighbourKey;
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use wire::Prefix;
 
 /// A next hop that some list names.
@@ -69,6 +70,19 @@ impl Dependents {
         self.by_hop.range(range).flat_map(|(_, state)| state.lists.iter().copied())
     }
 
+    /// Some of [`Dependents::of_hops_in`]: those of the first hops behind one, `most` of them. The last of these comes
+    /// along when there may be more.
+    pub fn some_of_hops_in(&self, prefix: Prefix, behind: Option<Hop>, most: usize) -> (BTreeSet<ListId>, Option<Hop>) {
+        let from = behind.map_or(Bound::Included((prefix.first(), TableIndex(0))), Bound::Excluded);
+        let range = (from, Bound::Included((prefix.last(), TableIndex(u16::MAX))));
+        let (mut lists, mut hops, mut last) = (BTreeSet::new(), 0, None);
+        for (hop, state) in self.by_hop.range(range).take(most) {
+            lists.extend(&state.lists);
+            (hops, last) = (hops + 1, Some(*hop));
+        }
+        (lists, last.filter(|_| hops == most))
+    }
+
     /// Lists that name a next hop.
     pub fn of_hop(&self, hop: Hop) -> impl Iterator<Item = ListId> {
         self.by_hop.get(&hop).into_iter().flat_map(|state| state.lists.iter().copied())
@@ -94,6 +108,13 @@ impl Dependents {
     /// Lists that name an interface.
     pub fn of_interface(&self, interface: InterfaceIndex) -> impl Iterator<Item = ListId> {
         self.by_interface.get(&interface).into_iter().flatten().copied()
+    }
+
+    /// The first of those behind one, `most` of them.
+    pub fn some_of_interface(&self, index: InterfaceIndex, behind: Option<ListId>, most: usize) -> BTreeSet<ListId> {
+        let Some(lists) = self.by_interface.get(&index) else { return BTreeSet::new() };
+        let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+        lists.range((from, Bound::Unbounded)).take(most).copied().collect()
     }
 
     /// One more list insists; whether it is the first.

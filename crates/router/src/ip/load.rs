@@ -107,7 +107,7 @@ impl RouteFile {
         let hop = words.next().unwrap_or_default();
         let family = prefix.map_or(if hop.contains(':') { Family::Ip6 } else { Family::Ip4 }, Prefix::family);
         let next_hop = hop_or(by, family, hop)?;
-        let prefix = prefix.unwrap_or(Prefix::new(family.unspecified(), 0).expect("0 is a length"));
+        let prefix = prefix.unwrap_or(Prefix::default_of(family));
         let interface = match words.next() {
             Some("dev") => Some(words.next().ok_or("an interface's name is missing behind `dev'")?),
             other => other,

@@ -442,7 +442,7 @@ impl Router {
 
     /// Has lookups find what lists of many prefixes have become: looks at all prefixes of a table, in pieces, however many
     /// lists there are. Then nothing leads to what the lists had before.
-    fn paint(&mut self) {
+    pub(super) fn paint(&mut self) {
         let Painting { lists, leaves, objects } = std::mem::take(&mut self.ip.painting);
         for (place, lists) in lists {
             let mut is_due = vec![false; lists.last().map_or(0, |last| last.0 as usize + 1)];
@@ -450,7 +450,10 @@ impl Router {
             let done = self.repaint_many_users(place, |id| is_due.get(id.0 as usize).is_some_and(|is_due| *is_due));
             self.note_painted(place, done);
         }
-        leaves.into_iter().for_each(|leaf| self.ip.release(leaf));
+        for leaf in leaves {
+            self.ip.release(leaf);
+            self.breathe();
+        }
         objects.into_iter().for_each(|object| self.ip.objects.remove(object));
     }
 
@@ -469,7 +472,7 @@ impl Router {
                 counted.lead(place, way_of(lists, several, value));
             }
         }
-        let default = Prefix::new(family.unspecified(), 0).expect("0 is a length");
+        let default = Prefix::default_of(family);
         let is_default = self.ip.shares(of, default).any(|share| is_due(share.list));
         let shown = self.ip.fib(family, of).get(default).map_or(Leaf::MISS, |value| self.ip.leaf(value));
         let goes = shown == Leaf::MISS;
@@ -772,17 +775,46 @@ impl Router {
 
     /// Brings the routes in line whose next hops are in a network that came or went.
     pub(crate) fn install_hops_in(&mut self, network: Prefix) {
-        let lists = self.ip.dependents.of_hops_in(network).collect();
-        self.refresh_lists(lists);
+        self.refresh_hops_in(network);
+        self.paint();
+    }
+
+    /// Looks again at the lists with next hops in a network, some at a time.
+    pub(super) fn refresh_hops_in(&mut self, network: Prefix) {
+        let mut behind = None;
+        loop {
+            let (lists, last) = self.ip.dependents.some_of_hops_in(network, behind, PART);
+            self.refresh_each(lists);
+            if last.is_none() {
+                return;
+            }
+            behind = last;
+        }
+    }
+
+    /// Looks again at the lists that name an interface, some at a time: at those that `which` takes of each part.
+    fn refresh_by(&mut self, index: InterfaceIndex, mut which: impl FnMut(&Router, &mut BTreeSet<ListId>)) {
+        let mut behind = None;
+        loop {
+            let mut lists = self.ip.dependents.some_of_interface(index, behind, PART);
+            behind = lists.last().copied();
+            if behind.is_none() {
+                return;
+            }
+            which(self, &mut lists);
+            self.breathe();
+            self.refresh_each(lists);
+        }
     }
 
     /// Brings the routes in line that lead by an interface to an address that it has now, or has no more.
     pub(crate) fn install_itself(&mut self, index: InterfaceIndex, addresses: impl IntoIterator<Item = IpAddr>) {
         let addresses: Vec<IpAddr> = addresses.into_iter().collect();
-        let lists = self.ip.dependents.of_interface(index);
-        let to_it = |list: &ListId| self.ip.lists.get(*list).key.host.is_some_and(|host| addresses.contains(&host));
-        let lists = lists.filter(to_it).collect();
-        self.refresh_lists(lists);
+        self.refresh_by(index, |router, lists| {
+            let host_of = |list: ListId| router.ip.lists.get(list).key.host;
+            lists.retain(|list| host_of(*list).is_some_and(|host| addresses.contains(&host)));
+        });
+        self.paint();
     }
 
     /// Whether an address is an interface's own, or that of all routers on one of its networks.
@@ -800,18 +832,16 @@ impl Router {
     /// Brings the routes in line that lead by an interface whose state has changed: those that
     /// name it, and those whose next hops its networks hold.
     pub(crate) fn install_by(&mut self, index: InterfaceIndex) {
-        let dependents = &self.ip.dependents;
-        let mut lists: BTreeSet<ListId> = dependents.of_interface(index).collect();
-        let networks: Vec<Prefix> = match self.interfaces.get(index) {
+        let mut networks: Vec<Prefix> = match self.interfaces.get(index) {
             Ok(interface) => Family::ALL.into_iter().flat_map(|family| interface.networks(family)).collect(),
             Err(_) => Vec::new(),
         };
-        let onto =
-            |list: &&ListId| self.ip.lists.get(**list).key.paths.iter().any(|path| path.way == Way::Attached(index));
-        let by_route: Vec<Prefix> = lists.iter().filter(onto).flat_map(|list| self.ip.users_of(*list)).collect();
-        for network in networks.into_iter().chain(by_route) {
-            lists.extend(dependents.of_hops_in(network));
-        }
-        self.refresh_lists(lists);
+        self.refresh_by(index, |router, lists| {
+            let paths_of = |list: ListId| &router.ip.lists.get(list).key.paths;
+            let is_onto = |list: &&ListId| paths_of(**list).iter().any(|path| path.way == Way::Attached(index));
+            networks.extend(lists.iter().filter(is_onto).flat_map(|list| router.ip.users_of(*list)));
+        });
+        networks.into_iter().for_each(|network| self.refresh_hops_in(network));
+        self.paint();
     }
 }

@@ -338,6 +338,7 @@ impl Router {
             let paths: Vec<Path> =
                 key.paths.iter().filter(|path| path.way.interface() == Some(gone)).cloned().collect();
             for label in self.ip.labels_of(list) {
+                self.breathe();
                 if let Err(error) = self.remove_label(table, label, &paths) {
                     log::error!("label {} is not up to date: {error}", label.label());
                 }

@@ -209,6 +209,7 @@ impl Router {
     pub(crate) fn remove_tunnel_paths_of(&mut self, gone: InterfaceIndex) {
         let lists: Vec<ListId> = self.ip.lists_by(gone).collect();
         for list in lists {
+            self.breathe();
             let key = &self.ip.lists.get(list).key;
             let Of::Tunnel(index) = key.of else { continue };
             let by: Vec<Path> = key.paths.iter().filter(|path| path.way.interface() == Some(gone)).cloned().collect();

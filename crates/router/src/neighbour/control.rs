@@ -37,6 +37,9 @@ fn host_route(key: &NeighbourKey) -> (Prefix, Vec<Path>) {
     (Prefix::host(key.address), vec![Path::new(way)])
 }
 
+/// Neighbours that are looked at in one go when all are.
+const PART: usize = 4096;
+
 impl Router {
     /// Takes in what a worker saw of a neighbour.
     pub(crate) fn handle_neighbour(&mut self, event: Event) {
@@ -149,6 +152,10 @@ impl Router {
         {
             self.neighbours.of_family[key.family()].met.recycled += 1;
             self.remove_neighbour(oldest)?;
+        }
+        if let Some(larger) = self.neighbours.table.larger() {
+            let larger = self.aside(larger);
+            self.neighbours.table.adopt(larger);
         }
         let now = self.neighbours.now();
         let due = self.neighbours.due(key.family(), state, now);
@@ -291,6 +298,7 @@ impl Router {
             let mut neighbour = self.neighbours.by_key[&key];
             neighbour.due = self.neighbours.due(family, neighbour.state, neighbour.since);
             self.neighbours.put(key, neighbour);
+            self.breathe();
         }
         Ok(())
     }
@@ -308,11 +316,18 @@ impl Router {
 
     /// Forgets the neighbours of an interface; static ones only when it goes away.
     pub(crate) fn flush_neighbours(&mut self, interface: InterfaceIndex, also_static: bool) {
-        let gone = |(_, neighbour): &(&NeighbourKey, &Neighbour)| also_static || !neighbour.state.is_static();
-        let keys: Vec<NeighbourKey> =
-            self.neighbours.of_interface(interface).filter(gone).map(|(key, _)| *key).collect();
-        for key in keys {
-            let _ = self.remove_neighbour(key);
+        let mut behind = None;
+        loop {
+            let some = self.neighbours.behind(behind, Some(interface)).take(PART);
+            let some: Vec<(NeighbourKey, bool)> =
+                some.map(|(key, neighbour)| (*key, neighbour.state.is_static())).collect();
+            let Some(last) = some.last() else { break };
+            behind = Some(last.0);
+            for (key, _) in some.into_iter().filter(|(_, is_static)| also_static || !is_static) {
+                let _ = self.remove_neighbour(key);
+                self.breathe();
+            }
+            self.breathe();
         }
         if also_static {
             self.neighbours.conflicts.forget(interface);
@@ -370,6 +385,7 @@ impl Router {
             && due <= now
         {
             self.advance(key, now);
+            self.breathe();
         }
     }
 

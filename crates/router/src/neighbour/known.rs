@@ -188,6 +188,12 @@ impl Neighbours {
         self.shared_policy.clone()
     }
 
+    /// Gives memory back that those had which are gone.
+    pub(crate) fn trim(&mut self) {
+        self.table.trim();
+        self.adjacencies.shrink_to_fit();
+    }
+
     /// Adjacencies that workers know.
     pub fn adjacencies(&self) -> impl Iterator<Item = u32> + '_ {
         self.adjacencies.values().copied()

@@ -16,11 +16,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use wire::MacAddress;
 
-/// Slots that a key can be in: six cache lines.
-const WAYS: usize = 8;
+/// Slots of a bucket: three cache lines. A key is in one of two buckets and goes where there is more room, so that the
+/// table is two fifths full before a key finds no place. With one bucket of as many slots it would be a sixth.
+const WAYS: usize = 4;
 /// Buckets to begin with, and at most: by then the address space has been run through.
-const FIRST_BUCKETS: usize = 128;
-const MAX_BUCKETS: usize = 1 << 19;
+const FIRST_BUCKETS: usize = 256;
+const MAX_BUCKETS: usize = 1 << 20;
+/// A table with fewer entries than one in so many slots is made smaller when memory is given back.
+const SPARSE: usize = 8;
 
 /// The Ethernet address is in the lower 48 bits of a word, these are above.
 const MAC: u64 = (1 << 48) - 1;
@@ -107,7 +110,8 @@ impl Slot {
     }
 }
 
-struct Slots {
+/// The table itself.
+pub struct Slots {
     /// Nobody outside can choose addresses that meet in one bucket.
     seed: u64,
     slots: Box<[Slot]>,
@@ -119,7 +123,8 @@ impl Slots {
         Slots { seed: RandomState::new().hash_one(buckets), slots }
     }
 
-    fn bucket(&self, key: Key) -> &[Slot] {
+    /// The buckets that a key can be in; now and then they are one.
+    fn buckets(&self, key: Key) -> [&[Slot]; 2] {
         let mix = |hash: u64, word: u64| {
             let hash = (hash ^ word ^ self.seed).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             (hash ^ hash >> 27 ^ self.seed.rotate_left(32)).wrapping_mul(0x94d0_49bb_1331_11eb)
@@ -127,15 +132,17 @@ impl Slots {
         let hash = key.into_iter().fold(0, mix);
         let hash = hash ^ hash >> 31;
         let buckets = self.slots.len() / WAYS;
-        let at = (hash >> 32) as usize & (buckets - 1);
-        &self.slots[at * WAYS..(at + 1) * WAYS]
+        [hash >> 32, hash].map(|hash| {
+            let at = hash as usize & (buckets - 1);
+            &self.slots[at * WAYS..(at + 1) * WAYS]
+        })
     }
 
     fn find(&self, key: Key) -> Option<&Slot> {
-        self.bucket(key).iter().find(|slot| slot.key() == key)
+        self.buckets(key).into_iter().flatten().find(|slot| slot.key() == key)
     }
 
-    /// False: the bucket is full.
+    /// False: both buckets are full.
     fn insert(&self, key: Key, word: u64, heard: u64, adjacency: u32) -> bool {
         let Some(slot) = self.free_in(key) else { return false };
         slot.word.store(word, Ordering::Relaxed);
@@ -157,8 +164,23 @@ impl Slots {
         })
     }
 
+    /// The same in so many buckets, or more: as rare as the doublings of a vector.
+    fn moved_to(&self, buckets: usize) -> Slots {
+        let mut others = Slots::new(buckets);
+        // In another order of buckets one may overflow that did not before.
+        while !others.take_all(self) {
+            let buckets = others.slots.len() / WAYS;
+            if buckets >= MAX_BUCKETS {
+                break; // who found no place is unknown to workers until it is set again
+            }
+            others = Slots::new(buckets * 2);
+        }
+        others
+    }
+
     fn free_in(&self, key: Key) -> Option<&Slot> {
-        self.bucket(key).iter().find(|slot| slot.is_free())
+        let room = |bucket: &&[Slot]| bucket.iter().filter(|slot| slot.is_free()).count();
+        self.buckets(key).into_iter().max_by_key(room)?.iter().find(|slot| slot.is_free())
     }
 }
 
@@ -219,13 +241,14 @@ impl Entry<'_> {
 pub struct Table {
     slots: Arc<Slots>,
     shared: Arc<Shared>,
+    used: usize,
 }
 
 impl Table {
     pub fn new(domain: &Arc<Domain>) -> Table {
         let slots = Arc::new(Slots::new(FIRST_BUCKETS));
         let shared = Arc::new(Shared(Published::new(domain, slots.clone())));
-        Table { slots, shared }
+        Table { slots, shared, used: 0 }
     }
 
     pub fn shared(&self) -> Arc<Shared> {
@@ -242,8 +265,9 @@ impl Table {
             if buckets >= MAX_BUCKETS {
                 return; // its answers count as not asked for
             }
-            self.grow(buckets * 2);
+            self.move_to(buckets * 2);
         }
+        self.used += 1;
     }
 
     /// Says which adjacency leads to a neighbour that is there.
@@ -257,6 +281,14 @@ impl Table {
     pub fn remove(&mut self, key: &NeighbourKey) {
         if let Some(slot) = self.slots.find(key_of(key)) {
             slot.key[0].store(0, Ordering::Release);
+            self.used = self.used.saturating_sub(1);
+        }
+    }
+
+    /// Gives memory back that neighbours had which are gone.
+    pub fn trim(&mut self) {
+        if self.slots.slots.len() > FIRST_BUCKETS * WAYS && self.used < self.slots.slots.len() / SPARSE {
+            self.move_to((self.used * 2 / WAYS).next_power_of_two().max(FIRST_BUCKETS));
         }
     }
 
@@ -265,19 +297,22 @@ impl Table {
         self.slots.find(key_of(key)).map_or(0, |slot| slot.heard.load(Ordering::Relaxed))
     }
 
-    /// Moves to more buckets: as rare as the doublings of a vector.
-    fn grow(&mut self, buckets: usize) {
-        let mut larger = Slots::new(buckets);
-        // In another order of buckets one may overflow that did not before.
-        while !larger.take_all(&self.slots) {
-            let buckets = larger.slots.len() / WAYS;
-            if buckets >= MAX_BUCKETS {
-                break; // who found no place is unknown to workers until it is set again
-            }
-            larger = Slots::new(buckets * 2);
-        }
-        self.slots = Arc::new(larger);
+    /// What makes a larger table when this one is soon full: work for another thread, which takes long when there are many.
+    /// [`Table::adopt`] takes what it makes. What is set in between would be lost.
+    pub fn larger(&self) -> Option<impl FnOnce() -> Slots + Send + use<>> {
+        let slots = self.slots.slots.len();
+        let is_due = self.used >= slots / 8 * 3 && slots / WAYS < MAX_BUCKETS;
+        let old = self.slots.clone();
+        is_due.then_some(move || old.moved_to(slots / WAYS * 2))
+    }
+
+    pub fn adopt(&mut self, slots: Slots) {
+        self.slots = Arc::new(slots);
         self.shared.0.publish(self.slots.clone());
+    }
+
+    fn move_to(&mut self, buckets: usize) {
+        self.adopt(self.slots.moved_to(buckets));
     }
 }
 
@@ -314,6 +349,31 @@ mod tests {
                 assert_eq!((word.mac(), word.is_static()), (Some(mac(n)), n % 2 == 0));
             }
         }
+    }
+
+    #[test]
+    fn it_is_well_filled_before_it_grows_and_small_again_when_they_are_gone() {
+        let domain = Domain::new(1);
+        let mut table = Table::new(&domain);
+        let shared = table.shared();
+        const MANY: u32 = 200_000;
+        for n in 0..MANY {
+            let slots = table.slots.slots.len();
+            // By and by the one or the other way.
+            let larger = table.larger().filter(|_| n % 3 == 0).map(|larger| larger());
+            larger.into_iter().for_each(|larger| table.adopt(larger));
+            table.set(&key(n), Word::INCOMPLETE);
+            let has_grown = table.slots.slots.len() > slots;
+            assert!(!has_grown || n as usize > slots / 3, "{n} of {slots}");
+        }
+        table.trim();
+        assert!(table.slots.slots.len() > MANY as usize);
+        (100..MANY).for_each(|n| table.remove(&key(n)));
+        table.trim();
+        assert_eq!(table.slots.slots.len(), FIRST_BUCKETS * WAYS);
+        let mut reader = domain.register().unwrap();
+        let round = reader.round();
+        (0..MANY).for_each(|n| assert_eq!(shared.get(&round, &key(n)).is_some(), n < 100, "{n}"));
     }
 
     #[test]

@@ -5,10 +5,11 @@ use crate::bed::Bed;
 use quiver_router::Router;
 use quiver_router::ip::bulk::Batch;
 use quiver_router::ip::control::{Path, Source, TableIndex, Way};
+use quiver_router::neighbour::NeighbourKey;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use wire::{Family, Prefix};
+use wire::{Family, MacAddress, Prefix};
 
 /// More than are changed in one piece, several times.
 const MANY: u32 = 40_000;
@@ -85,7 +86,7 @@ fn a_list_that_many_routes_have_is_repainted_in_pieces() {
         let mut bed = with_address6();
         change(&mut bed, all(family, 100, TableIndex::DEFAULT));
         let few = breaths(&mut bed, |bed| link(bed, "down"));
-        link(&mut bed, "up");
+        let few_back = breaths(&mut bed, |bed| link(bed, "up"));
         change(&mut bed, all(family, MANY, TableIndex::DEFAULT));
         let leads = |router: &Router| router.ip.routes_in(family, TableIndex::DEFAULT).get(prefix(family, 7)).unwrap();
         assert!(leads(&bed.router).installed.is_some());
@@ -93,7 +94,47 @@ fn a_list_that_many_routes_have_is_repainted_in_pieces() {
         assert!(many >= few + PIECES, "{family:?}: {many} breaths, {few} of few routes");
         assert!(leads(&bed.router).installed.is_none());
         let back = breaths(&mut bed, |bed| link(bed, "up"));
-        assert!(back >= few + PIECES, "{family:?}: {back} breaths when the link comes back");
+        assert!(
+            back >= few_back + PIECES,
+            "{family:?}: {back} breaths when the link comes back, {few_back} of few routes"
+        );
+    }
+}
+
+/// What is done for each neighbour of an interface.
+#[test]
+fn what_all_neighbours_feel_is_done_in_pieces() {
+    const NEIGHBOURS: u32 = 10_000;
+    let mut bed = with_address6();
+    bed.command("set interface ip address e1 16.0.0.1/8").unwrap();
+    for family in ["ip4", "ip6"] {
+        bed.command(&format!("set ip neighbor-config {family} limit 100000 interface-limit 100000")).unwrap();
+    }
+    let index = bed.router.interfaces.find("e1").unwrap();
+    let set = |bed: &mut Bed, learned: bool| {
+        for number in 2..NEIGHBOURS {
+            let [_, high, middle, low] = number.to_be_bytes();
+            let mac = MacAddress([2, 0, 0, high, middle, low]);
+            let addresses =
+                [format!("16.{high}.{middle}.{low}"), format!("2001:db8:1::{high:x}:{middle:02x}{low:02x}")];
+            for address in addresses {
+                let key = NeighbourKey { interface: index, address: address.parse().unwrap() };
+                bed.router.set_neighbour(key, mac, !learned).unwrap();
+            }
+        }
+    };
+    type Act = fn(&mut Bed);
+    let acts: [(&str, bool, Act); 5] = [
+        ("limits", true, |bed| bed.command("set ip neighbor-config ip4 age 100").map(drop).unwrap()),
+        ("an address goes", true, |bed| bed.command("set interface ip address del e1 16.0.0.1/8").map(drop).unwrap()),
+        ("link down", true, |bed| bed.command("set interface state e1 down").map(drop).unwrap()),
+        ("mtu", false, |bed| bed.command("set interface mtu packet 1400 e1").map(drop).unwrap()),
+        ("deletion", false, |bed| bed.command("delete interface e1").map(drop).unwrap()),
+    ];
+    for (what, learned, act) in acts {
+        set(&mut bed, learned);
+        let breaths = breaths(&mut bed, act);
+        assert!(breaths >= NEIGHBOURS as usize - 2, "{what}: {breaths} breaths");
     }
 }
 

@@ -508,6 +508,24 @@ fn documented_spellings_are_read() {
     }
 }
 
+/// `v2` is a version of the packet socket's ring, and no device; a device of that name is meant by `name v2`.
+#[test]
+fn a_word_before_name_is_no_device() {
+    let commands = quiver_router::commands();
+    let device_of = |line: &str| {
+        let args = commands.parse(line).unwrap_or_else(|error| panic!("{line}: {error}")).args;
+        args.optional_text("host").or(args.optional_text("device")).map(str::to_string)
+    };
+    let lines = [
+        ("create host-interface v2 name eth0", "eth0"),
+        ("create host-interface name v2", "v2"),
+        ("create host-interface v3 name e0", "v3"),
+    ];
+    for (line, device) in lines {
+        assert_eq!(device_of(line).as_deref(), Some(device), "{line}");
+    }
+}
+
 #[test]
 fn what_is_not_here_is_refused_with_a_reason() {
     let commands = quiver_router::commands();
