@@ -1,4 +1,4 @@
-# Quiver's doors. `make demo' and `make test' are all that a newcomer needs.
+# Quiver's doors. 'make demo' and 'make test' are all that a newcomer needs.
 
 # Debian's Python: pytest and scapy are its packages.
 PYTHON ?= /usr/bin/python3
@@ -6,7 +6,7 @@ PYTHON ?= /usr/bin/python3
 PYTEST ?=
 # How many end-to-end tests run at once.
 AT_ONCE ?= 3
-# Where `make install' puts things, and which build.
+# Where 'make install' puts things, and which build.
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 DESTDIR ?=
@@ -68,8 +68,8 @@ figures: build ## Measure the daemon: start to first packet, idle CPU, memory, s
 	@$(PYTHON) tests/figures.py
 	@$(PYTHON) tests/worker_figures.py
 
-# What is found worth keeping goes into target/fuzz/TARGET; `scripts/fuzz.sh keep TARGET' takes the
-# least of it that covers as much over into fuzz/corpus, which `make test' replays.
+# What is found worth keeping goes into target/fuzz/TARGET; 'scripts/fuzz.sh keep TARGET' takes the
+# least of it that covers as much over into fuzz/corpus, which 'make test' replays.
 fuzz: ## Feed a parser with what a fuzzer makes up (TARGET=frames SECONDS=600; without TARGET all, in turns)
 	@scripts/fuzz.sh run '$(or $(SECONDS),600)' $(TARGET)
 
@@ -82,7 +82,7 @@ lint: ## Check formatting and lints
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-install: ## Install what `make build' has built (PREFIX=/usr/local, SYSCONFDIR=/etc, DESTDIR=; as root)
+install: ## Install what 'make build' has built (PREFIX=/usr/local, SYSCONFDIR=/etc, DESTDIR=; as root)
 	@PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' DESTDIR='$(DESTDIR)' scripts/install.sh install '$(BINARY)'
 
 uninstall: ## Remove what was installed; a changed configuration stays

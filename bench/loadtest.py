@@ -41,7 +41,7 @@ def run(*words, rate="max", seconds=1):
     command = [BINARY, "loadtest", "run", *words, "-m", rate, "-d", seconds, "--output", "-"]
     done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE)
     if done.returncode != 0:
-        sys.exit(f"`{' '.join(map(str, command))}' ended with {done.returncode}")
+        sys.exit(f"'{' '.join(map(str, command))}' ended with {done.returncode}")
     return json.loads(done.stdout)
 
 

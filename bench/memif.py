@@ -29,7 +29,7 @@ WINDOWS = "5"
 def quiver(*words):
     done = subprocess.run([BINARY, "bench", "memif", "--json", "--repeat", WINDOWS, *words], text=True, stdout=subprocess.PIPE)
     if done.returncode != 0:
-        sys.exit(f"`quiver bench memif {' '.join(words)}' ended with {done.returncode}")
+        sys.exit(f"'quiver bench memif {' '.join(words)}' ended with {done.returncode}")
     return json.loads(done.stdout)
 
 
@@ -41,7 +41,7 @@ def devices(directory):
 
 
 def testpmd(directory):
-    """`io': hands on what came. With bursts of 256 it is at its best here."""
+    """'io': hands on what came. With bursts of 256 it is at its best here."""
     return ["dpdk-testpmd", "--no-huge", "-m", "512", "--no-pci", "--file-prefix", directory.name, "--lcores", "0@1,1@0",
             *devices(directory), "--", "--forward-mode=io", "--auto-start", "--burst=256", "--no-lsc-interrupt",
             "--total-num-mbufs=32768", "-i"]

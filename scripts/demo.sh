@@ -1,5 +1,5 @@
 #!/bin/bash
-# `make demo': two Linux hosts with Quiver between them, and real traffic through it.
+# 'make demo': two Linux hosts with Quiver between them, and real traffic through it.
 #
 # The hosts are network namespaces. Everything is taken down at the end. The exit code is 0
 # only if each kind of traffic has passed.

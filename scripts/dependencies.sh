@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks for what a target of the Makefile needs: `build', `demo' or `test', each of which needs what the ones before it
+# Checks for what a target of the Makefile needs: 'build', 'demo' or 'test', each of which needs what the ones before it
 # need. As root on Debian or Ubuntu it installs what is missing, and says what for; else it says how, and goes on: tests
 # of a program that is missing are skipped by name.
 set -eu
@@ -53,12 +53,12 @@ fi
 if [ -n "$missing" ]; then
     install="apt-get install --yes --no-install-recommends$missing"
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-        echo "Installing what \`make $target' needs:$missing"
+        echo "Installing what 'make $target' needs:$missing"
         export DEBIAN_FRONTEND=noninteractive
         # Package lists may be old, or not there at all.
         $install || { apt-get update && $install; }
     else
-        echo "Not installed, but \`make $target' needs it:$missing"
+        echo "Not installed, but 'make $target' needs it:$missing"
         echo "Please run:    sudo $install"
     fi
 fi

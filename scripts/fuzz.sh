@@ -1,6 +1,6 @@
 #!/bin/bash
-# Feeds parsers with what libFuzzer makes up: `fuzz.sh run SECONDS [TARGET...]'. What covers something
-# new is kept in target/fuzz/TARGET from run to run; `fuzz.sh keep TARGET...' takes the least of it that
+# Feeds parsers with what libFuzzer makes up: 'fuzz.sh run SECONDS [TARGET...]'. What covers something
+# new is kept in target/fuzz/TARGET from run to run; 'fuzz.sh keep TARGET...' takes the least of it that
 # covers as much over into fuzz/corpus/TARGET. An input that does harm lies in target/fuzz/harm; give
 # it to fuzz/corpus/TARGET when the fault is mended, so that it stays so.
 set -euo pipefail

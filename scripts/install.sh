@@ -7,8 +7,8 @@
 # From the environment: PREFIX (/usr/local), SYSCONFDIR (/etc), DESTDIR (nothing), which is put
 # before every path, for packages.
 #
-# What was made is written down in PREFIX/share/quiver/manifest, a line each: `directory PATH',
-# `file PATH', `link PATH', `config SHA256 PATH'. Removing goes by it, so that it removes that
+# What was made is written down in PREFIX/share/quiver/manifest, a line each: 'directory PATH',
+# 'file PATH', 'link PATH', 'config SHA256 PATH'. Removing goes by it, so that it removes that
 # and nothing else. A configuration that somebody has changed is neither replaced nor removed.
 set -eu
 

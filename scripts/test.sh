@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs the tests, part by part: `scripts/test.sh crates models end-to-end' (`make test'), or some of them. Whatever
+# Runs the tests, part by part: 'scripts/test.sh crates models end-to-end' ('make test'), or some of them. Whatever
 # becomes of a part, the next one runs. At the end: how long each took, what failed, and the totals.
 #
 # An end-to-end test that fails beside others is run once more when nothing else runs. When it passes then, the run passes, and
@@ -73,7 +73,7 @@ end_to_end() {
         return
     fi
     : >"$out/failed"
-    # PYTEST holds options, such as `-k arp -x'.
+    # PYTEST holds options, such as '-k arp -x'.
     # shellcheck disable=SC2086
     pytests end-to-end -n "$AT_ONCE" -m 'not alone' ${PYTEST:-}
     # shellcheck disable=SC2086

@@ -28,7 +28,7 @@ def privileges():
 def require(tool):
     """Skips the test when a program is not installed."""
     if shutil.which(tool) is None:
-        pytest.skip(f"needs the program `{tool}' (make deps)")
+        pytest.skip(f"needs the program '{tool}' (make deps)")
 
 
 @pytest.fixture

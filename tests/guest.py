@@ -112,7 +112,7 @@ class Guest:
                     self.said = "\n".join([*lines[number + 1 :], rest])
                     return line.strip()
             left = deadline - time.monotonic()
-            assert left > 0, f"the guest did not say `{word}' in {seconds} s but:\n{self.said}"
+            assert left > 0, f"the guest did not say '{word}' in {seconds} s but:\n{self.said}"
             if select.select([self.process.stdout], [], [], min(left, 1))[0]:
                 heard = os.read(self.process.stdout.fileno(), 65536)
                 assert heard, f"the guest ended:\n{self.said}"
@@ -123,7 +123,7 @@ class Guest:
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         end = self.read_until("ended with", seconds)
-        assert not check or end == "ended with 0", f"`{line}' {end}:\n{self.before}"
+        assert not check or end == "ended with 0", f"'{line}' {end}:\n{self.before}"
         return self.before
 
     def reaches(self, address, *options, count=3):

@@ -93,7 +93,7 @@ class SecondClient:
         if said.endswith(STATUS_DONE):
             self.answers += 1
         else:
-            self.failure = f"`{QUESTION}' was refused: {said}"
+            self.failure = f"'{QUESTION}' was refused: {said}"
 
     def waited_for_cores(self):
         """What a busy machine kept from the control thread, which is the process's first, and from this one."""
@@ -113,8 +113,8 @@ class SecondClient:
         assert self.failure is None, f"a second client: {self.failure}"
         assert self.answers > 0, f"a second client was not answered within {LONGEST_WAIT} s"
         assert longest <= LONGEST_WAIT, (
-            f"a second client waited {longest:.1f} s for `{QUESTION}' and was answered {self.answers} times: "
-            "`show control' tells what held the control thread"
+            f"a second client waited {longest:.1f} s for '{QUESTION}' and was answered {self.answers} times: "
+            "'show control' tells what held the control thread"
         )
 
     def stop(self):

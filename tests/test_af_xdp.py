@@ -123,7 +123,7 @@ def test_a_queue_without_a_socket_is_reported_and_its_frames_counted(lab):
     wire(router, h1, "e0", queues=4, address="10.0.1.2/24")
     router.cli("create interface af_xdp host-if to-e0 name e0")
     said = logged(router, "to-e0 has 4 receive queues, and sockets on 1 of them")
-    assert len(said) == 1 and "`num-rx-queues all'" in said[0] and "`ethtool -L to-e0 rx 1'" in said[0], said
+    assert len(said) == 1 and "'num-rx-queues all'" in said[0] and "'ethtool -L to-e0 rx 1'" in said[0], said
     router.batch("set interface ip address e0 10.0.1.1/24\nset interface state e0 up\n")
     assert "1 of 4 receive queues have a socket" in details(router, "e0")
     h1.ip("neigh", "add", "10.0.1.1", "lladdr", hardware(router, "e0")["mac"], "dev", "eth0")
@@ -160,7 +160,7 @@ def test_without_a_driver_that_helps_the_kernel_does_it_all_and_the_log_says_why
     router.host.ip("link", "set", "br0", "up")
     router.cli("create interface af_xdp host-if br0 name e0")
     router.batch("set interface ip address e0 10.0.1.1/24\nset interface state e0 up\n")
-    said = logged(router, "host interface br0 is served as `generic'")
+    said = logged(router, "host interface br0 is served as 'generic'")
     assert len(said) == 1 and "zero-copy: " in said[0] and "copy: attaching the XDP program: " in said[0], said
     assert "served: generic" in details(router, "e0")
     wait_until(lambda: h1.reaches("10.0.1.1", count=1), "the bridge forwards")
@@ -169,7 +169,7 @@ def test_without_a_driver_that_helps_the_kernel_does_it_all_and_the_log_says_why
 def test_zero_copy_that_cannot_be_is_refused_and_copying_can_be_asked_for(lab):
     router, h1 = lab.router(), lab.host("h1")
     wire(router, h1, "e0", address="10.0.1.2/24")
-    with pytest.raises(CommandFailed, match="`to-e0' cannot be served: zero-copy: packet buffers do not lie on huge pages"):
+    with pytest.raises(CommandFailed, match="'to-e0' cannot be served: zero-copy: packet buffers do not lie on huge pages"):
         router.cli("create interface af_xdp host-if to-e0 zero-copy name e0")
     assert "xdp" not in router.host.ip("link", "show", "to-e0")
     router.cli("create interface af_xdp host-if to-e0 no-zero-copy name e0")
@@ -202,7 +202,7 @@ def test_an_interface_that_has_a_program_already_is_refused_by_name(lab):
     a, b, h1 = lab.router(), lab.router(), lab.host("h1")
     wire(a, h1, "e0")
     a.cli("create interface af_xdp host-if to-e0 name e0")
-    with pytest.raises(CommandFailed, match=r"attaching the XDP program \(it has one already: `ip link show' names it\)"):
+    with pytest.raises(CommandFailed, match=r"attaching the XDP program \(it has one already: 'ip link show' names it\)"):
         b.cli(f"create interface af_xdp host-if to-e0 netns {a.host.namespace} name e0")
 
 
@@ -283,12 +283,12 @@ def test_a_program_that_the_kernel_refuses_is_explained(lab, program, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "answer"), [
-    ("host-if nowhere", "host interface `nowhere': No such device"),
-    ("host-if to-e0 num-rx-queues 3", "host interface `to-e0' has 1 receive queue, not 3"),
+    ("host-if nowhere", "host interface 'nowhere': No such device"),
+    ("host-if to-e0 num-rx-queues 3", "host interface 'to-e0' has 1 receive queue, not 3"),
     ("host-if to-e0 num-rx-queues 65", "number 1..64"),
     ("host-if to-e0 rx-queue-size 1000", "rx-queue-size 1000: expected a power of two"),
     ("host-if to-e0 tx-queue-size 32", "number 64..16384"),
-    ("host-if to-e0 rx-queue-size 16384", "more than half of the 16384 that there are: a smaller `rx-queue-size'"),
+    ("host-if to-e0 rx-queue-size 16384", "more than half of the 16384 that there are: a smaller 'rx-queue-size'"),
     ("host-if to-e0 netns nowhere", "network namespace /var/run/netns/nowhere: No such file"),
     ("host-if to-e0 busy-poll-budget 64", "it takes busy-poll-usecs"),
     ("host-if to-e0 zero-copy no-zero-copy", "no-zero-copy"),

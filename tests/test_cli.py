@@ -41,24 +41,24 @@ def test_unambiguous_abbreviations_are_understood(lab):
     assert router.cli("sh ver") == router.cli("show version")
     router.cli("set int st e0 down")
     assert router.interface("e0")["state"] == "down"
-    with pytest.raises(CommandFailed, match="ambiguous command `s'"):
+    with pytest.raises(CommandFailed, match="ambiguous command 's'"):
         router.cli("s int")
 
 
 def test_unknown_words_are_named_with_what_could_be_meant(lab):
     router, _, _ = lab.two_hosts("tap")
     for command, answer in (
-        ("bogus", "unknown input `bogus'"),
-        ("show bogus", "show: unknown input `bogus'"),
+        ("bogus", "unknown input 'bogus'"),
+        ("show bogus", "show: unknown input 'bogus'"),
         ("show", "incomplete command"),
-        ("set int state e0 sideways", "unknown input `sideways'"),
-        ("set int state e9 up", "no interface named `e9'"),
+        ("set int state e0 sideways", "unknown input 'sideways'"),
+        ("set int state e9 up", "no interface named 'e9'"),
         ("set int ip address e0 10.0.0.256/24", "10.0.0.256/24"),
-        ("ip neighbor e0 10.0.1.9 nonsense", "bad value `nonsense'"),
-        ("create tap name e0", "an interface named `e0' exists already"),
+        ("ip neighbor e0 10.0.1.9 nonsense", "bad value 'nonsense'"),
+        ("create tap name e0", "an interface named 'e0' exists already"),
         ("create host-interface absent0 name e9", "absent0"),
-        ("set interface name e0 e1", "`e1' exists already"),
-        ("trace add ip4-lookup 5", "`ip4-lookup' is not an input node"),
+        ("set interface name e0 e1", "'e1' exists already"),
+        ("trace add ip4-lookup 5", "'ip4-lookup' is not an input node"),
     ):
         with pytest.raises(CommandFailed, match=re.escape(answer)):
             router.cli(command)
@@ -95,7 +95,7 @@ def test_an_interface_can_be_named_when_made_and_renamed(lab, driver):
     router.cli("set interface ip address uplink 10.0.1.1/24")
     router.cli("set interface state uplink up")
     assert h1.reaches("10.0.1.1")
-    with pytest.raises(CommandFailed, match="no interface named `wan'"):
+    with pytest.raises(CommandFailed, match="no interface named 'wan'"):
         router.cli("set interface state wan up")
     router.cli("create null interface name wan")  # the name is free again
 
@@ -203,7 +203,7 @@ def test_a_macro_is_defined_for_all_sessions_and_forgotten(lab):
     router.cli("define IF n0")
     assert router.cli("show interface $(IF)") == router.cli("show interface n0")
     router.cli("undefine IF")
-    with pytest.raises(CommandFailed, match="no macro `IF'"):
+    with pytest.raises(CommandFailed, match="no macro 'IF'"):
         router.cli("show interface $(IF)")
     with pytest.raises(CommandFailed, match="the last line ends in"):
         router.cli("show version \\")
@@ -270,7 +270,7 @@ def test_spellings_of_vpp_state_the_same(lab):
         ("create tap id 5 tun", "tun: not in this version"),
         ("nat44 plugin enable sessions 1000", "nat44: not in this version; 'ip punt redirect'"),
         ("create bond mode lacp", "create bond: not in this version; let the kernel bond"),
-        ("ip route 10.9.0.0/16 vai 10.0.0.2", "unknown input `vai'"),
+        ("ip route 10.9.0.0/16 vai 10.0.0.2", "unknown input 'vai'"),
     ],
 )
 def test_what_of_vpp_is_not_here_is_refused_with_a_reason(lab, line, reason):

@@ -187,7 +187,7 @@ def test_a_wrong_file_is_named_with_its_line_and_traffic_does_not_notice(lab):
     wrong = router.directory / "wrong.cli"
     wrong.write_text("delete interface e1\nset interface mtu 40 e0\n")
     assert h1.reaches("10.0.2.2")
-    with pytest.raises(CommandFailed, match=re.escape(f"load: {wrong}:1: delete interface: no interface named `e1'")):
+    with pytest.raises(CommandFailed, match=re.escape(f"load: {wrong}:1: delete interface: no interface named 'e1'")):
         router.cli(f"load {wrong}")
     lines = before.splitlines()
     wrong.write_text("\n".join(lines[:3] + ["set interface mtu 40 e0"] + lines[3:]))

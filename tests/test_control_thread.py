@@ -78,7 +78,7 @@ class BusyClient:
 
 
 def watched(router, command):
-    """Carries out a command; gives how often somebody else was answered meanwhile, and what `show control' says of it."""
+    """Carries out a command; gives how often somebody else was answered meanwhile, and what 'show control' says of it."""
     with BusyClient(router) as client:
         before = client.answers
         router.cli(command)
@@ -195,7 +195,7 @@ def test_a_control_thread_that_is_held_is_named_and_fails_the_second_client(lab)
     with held(router.process.pid):
         time.sleep(second_client.LONGEST_WAIT + 1.5)
         said = router.log_file.read_text()
-        assert "control thread: `ip route add' has held it for " in said and HELD in said
+        assert "control thread: 'ip route add' has held it for " in said and HELD in said
         with pytest.raises(AssertionError, match="a second client waited"):
             client.check()
     work.join()

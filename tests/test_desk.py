@@ -125,7 +125,7 @@ def test_a_person_completes_asks_and_searches_with_either_client(router, client)
         terminal.expect("set int state wan up\r\n")
         terminal.expect(PROMPT)
         assert terminal.answer("show history").splitlines()[0] == "    1  set int state wan up"
-        assert "did you mean `interface'?" in terminal.answer("show intreface")
+        assert "did you mean 'interface'?" in terminal.answer("show intreface")
         terminal.press("quit\r")
         assert terminal.process.wait(timeout=10) == 0
     assert router.interface("wan")["state"] == "up"
@@ -167,7 +167,7 @@ def test_colours_are_for_terminals_that_have_them(router):
     with desk(router, term="xterm") as terminal:
         terminal.expect("\x1b[1mquiver# \x1b[0m")
         terminal.press("bogus\r")
-        terminal.expect("\x1b[31munknown input `bogus'")
+        terminal.expect("\x1b[31munknown input 'bogus'")
     with desk(router, term="dumb") as terminal:
         terminal.expect(PROMPT)
         assert "\x1b" not in terminal.answer("bogus")
@@ -194,7 +194,7 @@ def test_a_batch_names_the_file_and_line_that_fail(router, tmp_path):
     base = (QUIVER, "cli", "--socket", router.socket)
     stops = run(*base, "-f", file, check=False)
     assert stops.returncode == 1
-    assert stops.stderr.startswith(f"{file}:3: unknown input `bogus'\n")
+    assert stops.stderr.startswith(f"{file}:3: unknown input 'bogus'\n")
     assert "n0" not in stops.stdout
     goes_on = run(*base, "-f", file, "--keep-going", check=False)
     assert goes_on.returncode == 1
@@ -224,7 +224,7 @@ def test_the_program_is_vppctl_under_that_name(router, tmp_path):
     assert shown.stdout == "n0 (dn):\n"
     # As with VPP's, messages are output and the exit code says nothing of the command.
     failed = run(vppctl, "-s", router.socket, "show", "bogus")
-    assert failed.stdout.startswith("show: unknown input `bogus'\n") and failed.stderr == ""
+    assert failed.stdout.startswith("show: unknown input 'bogus'\n") and failed.stderr == ""
     batch = subprocess.run(
         [vppctl, "-s", router.socket], input="bogus\nshow version\n", capture_output=True, text=True, check=True
     )

@@ -859,7 +859,7 @@ def test_a_silent_neighbour_is_not_asked_for_again_and_few_are_told(bench):
     came = bench.fence()
     question = bytes(arp(1, E1, "10.0.2.1", "10.0.2.96", ether_src=E1))
     assert came[1] and set(came[1]) == {question}, "it was asked for, and nothing else"
-    # The router's own `ping' is told in another way.
+    # The router's own 'ping' is told in another way.
     before = bench.counts()
     assert "Statistics: 1 sent, 0 received" in bench.router.cli("ping 10.0.2.96 repeat 1")
     assert bench.moved(before) == ASKS | {("ip4-icmp-error", "our echo requests that went no further"): 1}

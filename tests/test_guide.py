@@ -40,7 +40,7 @@ class Newcomer:
         answer = ""
         while END_OF_ANSWER not in answer:
             line = self.shell.stdout.readline()
-            assert line, f"the shell ended in `{command}':\n{answer}"
+            assert line, f"the shell ended in '{command}':\n{answer}"
             answer += line
         return answer.split(END_OF_ANSWER)[0]
 

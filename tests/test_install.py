@@ -159,7 +159,7 @@ def test_a_binary_that_is_not_built_is_named(root):
 
 def test_the_unit_is_well_formed(root, tmp_path):
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("needs the program `systemd-analyze'")
+        pytest.skip("needs the program 'systemd-analyze'")
     make("install", root)
     unit = tmp_path / "quiver.service"
     # The program has to be there.

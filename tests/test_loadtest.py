@@ -288,7 +288,7 @@ EACH_METHOD = {
 @pytest.mark.parametrize("given", ["--config", "--port"])
 @pytest.mark.parametrize("method", EACH_METHOD)
 def test_each_method_tests_what_is_behind_its_ports(linux, tmp_path, method, given):
-    """Without `--dut': who gives ports means the device behind them."""
+    """Without '--dut': who gives ports means the device behind them."""
     tester, dut = linux
     config = tmp_path / "trex_cfg.yaml"
     config.write_text("""
@@ -320,11 +320,11 @@ def test_each_method_tests_what_is_behind_its_ports(linux, tmp_path, method, giv
 def test_ports_of_a_device_that_has_its_own_are_refused():
     for method in EACH_METHOD:
         done = loadtest(method, "--dut", "quiver", "--port", "null", check=False)
-        assert done.returncode == 1 and "leave `--dut' out, or write `--dut outside'" in done.stderr, (method, done.stderr)
+        assert done.returncode == 1 and "leave '--dut' out, or write '--dut outside'" in done.stderr, (method, done.stderr)
 
 
 def test_a_port_in_a_vlan_asks_and_sends_with_its_tag(lab, tmp_path):
-    """`vlan' of a T-Rex configuration: ARP and streams have the tag, those with tags of their own keep them."""
+    """'vlan' of a T-Rex configuration: ARP and streams have the tag, those with tags of their own keep them."""
     tester = lab.host("tester")
     # This kernel may have no VLANs: the router between the ports is one of ours.
     router = lab.router()
@@ -405,11 +405,11 @@ def test_ctrl_c_stops_and_keeps_what_was_measured():
     ("words", "wrong"),
     [
         (["-p", "no-such"], "no-such: no such file, and no profile of this name comes along"),
-        (["-p", "bench-var2-64"], "did you mean `bench-var2-64b'?"),
-        (["-m", "fast"], "`fast' is not a rate: write packets (`1kpps'"),
-        (["-m", "10%"], "say `speed=10g' for the port"),
+        (["-p", "bench-var2-64"], "did you mean 'bench-var2-64b'?"),
+        (["-m", "fast"], "'fast' is not a rate: write packets ('1kpps'"),
+        (["-m", "10%"], "say 'speed=10g' for the port"),
         (["-d", "0"], "seconds, 0.001 or more"),
-        (["--dut", "toaster"], "`toaster' is no device"),
+        (["--dut", "toaster"], "'toaster' is no device"),
         (["--dut", "reference:noise=3"], "the reference device knows lose,"),
         (["--port", "af_packet:nowhere0"], "port 0 (af_packet:nowhere0)"),
         (["--port", "null,gw=1.2.3.4"], "who asks for a gateway has an address itself"),
@@ -426,7 +426,7 @@ def test_what_cannot_be_is_refused_in_words(words, wrong):
 
 def test_no_ports_are_refused():
     done = loadtest("run", check=False)
-    assert "there are no ports: name some (`--port'), or a device in this process (`--dut')" in done.stderr
+    assert "there are no ports: name some ('--port'), or a device in this process ('--dut')" in done.stderr
 
 
 def test_a_gateway_that_does_not_answer_is_told(linux):
@@ -451,7 +451,7 @@ def test_a_file_that_is_no_profile_is_named_and_not_replaced(tmp_path):
     capture = (ROOT / "crates/loadtest/profiles/bench.toml").read_bytes()
     files = {
         "bench.py": (b"from trex_stl_lib.api import *\n\nclass STLS1(object):\n    def get_streams(self):\n        return []\n", "T-Rex Python is not read yet"),
-        "stl/imix.py": (b"from trex.stl.api import *\n", "(`bench-var2-imix' comes along"),
+        "stl/imix.py": (b"from trex.stl.api import *\n", "('bench-var2-imix' comes along"),
         "bench": (b"- duration : 1\n  generator :\n    distribution : seq\n  cap_info :\n    - name: a.pcap\n", "YAML of T-Rex's stateful mode is not read yet"),
         "mpls.json": (b'[{"id": 1}]', "JSON is not read yet"),
         "bench.pcap": (b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00" + bytes(16), "a stream can send its frames"),
@@ -467,7 +467,7 @@ def test_a_file_that_is_no_profile_is_named_and_not_replaced(tmp_path):
             assert "sent" not in done.stdout
     # The bare name is that of a profile, and it is said.
     done = subprocess.run([QUIVER, "loadtest", "check", "bench"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0 and "the file of this name is `./bench'" in done.stderr
+    assert done.returncode == 0 and "the file of this name is './bench'" in done.stderr
     # T-Rex's names stand for profiles where there are no such files.
     assert "port 0: " in loadtest("check", "stl/udp_1pkt_simple.py").stdout
     missing = loadtest("check", "/opt/nowhere/bench.py", check=False)
@@ -503,7 +503,7 @@ def simple_blocks(frames):
     ("content", "sizes"),
     [
         (simple_blocks([udp(size) for size in SIZES]), SIZES),
-        # Cut short by `tcpdump -s 96': as long as they were.
+        # Cut short by 'tcpdump -s 96': as long as they were.
         (pcap_of([udp(size) for size in (60, 61, 575)], snap=96), (60, 61, 575)),
         # With frame check sequence, and the bits of the link type that say so.
         (pcap_of([udp(size) + b"\xde\xad\xbe\xef" for size in (60, 1514)], link=0x24000001), (60, 1514)),
@@ -587,7 +587,7 @@ def test_captures_that_cannot_be_are_refused(tmp_path):
             (tmp_path / name).write_bytes(content)
         profile.write_text(f'[[stream]]\nname = "s"\nrate = "1kpps"\npcap = "{name}"\n')
         done = loadtest("check", profile, check=False)
-        assert done.returncode == 1 and f"{profile}:1:1: stream `s': {tmp_path / name}: {wrong}" in done.stderr, done.stderr
+        assert done.returncode == 1 and f"{profile}:1:1: stream 's': {tmp_path / name}: {wrong}" in done.stderr, done.stderr
 
 
 def test_this_router_in_the_same_process_forwards_all_profiles():
@@ -702,8 +702,8 @@ def test_the_calculator_knows_the_figures_of_the_documents():
         said = loadtest("linerate", "--speed", "2.5g", *size).stdout
         assert "1514/1518/1538 bytes" in said and "(203185 pps)" in said and "203715 pps, which the line does not carry" in said
     said = loadtest("linerate", "--speed", "2.5g", "--size", "64").stdout
-    assert "Frames of 60/64/84 bytes" in said and "3.72 Mpps" in said and "a frame of 68: 3551136 pps (`--buffer-size 64')" in said
+    assert "Frames of 60/64/84 bytes" in said and "3.72 Mpps" in said and "a frame of 68: 3551136 pps ('--buffer-size 64')" in said
     refused = loadtest("linerate", "--size", "60", check=False)
-    assert refused.returncode != 0 and "60 without it are `--buffer-size 60'" in refused.stderr
+    assert refused.returncode != 0 and "60 without it are '--buffer-size 60'" in refused.stderr
     as_json = json.loads(loadtest("linerate", "--json", "--pcie", "8gtx4").stdout)
     assert as_json["line"]["wire_bytes"] == 84 and as_json["slot"]["coding"] == [128, 130]

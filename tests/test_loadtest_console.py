@@ -88,7 +88,7 @@ def test_ports_are_steered_one_by_one(tmp_path):
         start -f bench -p 0 1 -m 1kpps
     """
     done = console(tmp_path, script, "--dut", "reference:", check=False)
-    assert done.returncode == 1 and "line 6: start -f bench -p 0 1 -m 1kpps: port 0 sends already: `stop' it first, or `--force'" in done.stderr
+    assert done.returncode == 1 and "line 6: start -f bench -p 0 1 -m 1kpps: port 0 sends already: 'stop' it first, or '--force'" in done.stderr
     # What was sent is told all the same.
     assert re.search(r"^port 0: \d+ packets sent", done.stdout, re.MULTILINE) and re.search(r"^port 1: ", done.stdout, re.MULTILINE)
 
@@ -162,10 +162,10 @@ def test_rates_go_up_and_down_by_parts(tmp_path):
         ("fly", "unrecognized subcommand 'fly'"),
         ("start", "--file <NAME|FILE>"),
         ("start -f nonsense", "no such file"),
-        ("start -f bench -m fast", "`fast' is not a rate"),
+        ("start -f bench -m fast", "'fast' is not a rate"),
         ("start -f bench -p 7", "there is no port 7: there are 0 to 1"),
-        ("stop", "nothing is sent: `start' something first"),
-        ("pause -p 1", "port 1 sends nothing: `start' it first"),
+        ("stop", "nothing is sent: 'start' something first"),
+        ("pause -p 1", "port 1 sends nothing: 'start' it first"),
         ("x" * 5000, "a line of 4096 bytes or more is no command"),
     ],
 )

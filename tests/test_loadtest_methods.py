@@ -147,9 +147,9 @@ def test_a_ramp_for_each_number_of_queues(tmp_path):
     "words, wrong",
     [
         (("--dut", "null", "--rx-queues", "2"), "are of the router under test"),
-        (("--port", "null", "--port", "null"), "give `--speed'"),
+        (("--port", "null", "--port", "null"), "give '--speed'"),
         (("--dut", "null", "-rt", "0"), "percent of the line's rate"),
-        (("--dut", "null", "-wm", "fast"), "`fast' is not a rate"),
+        (("--dut", "null", "-wm", "fast"), "'fast' is not a rate"),
         (("--dut", "null", "-p", "nonsense.py"), "no such file"),
     ],
 )
@@ -268,7 +268,7 @@ def test_sessions_are_laid_over_each_other(report, tmp_path):
     assert [name for _, name in keys] == ["sent", "reference received", "reference (2) received"] and len({colour for colour, _ in keys}) == 3
     files[1].write_text('{"format": "other/1"}')
     done = run(QUIVER, "loadtest", "report", files[1], check=False)
-    assert f"{files[1]}: its format is `other/1'" in done.stderr
+    assert f"{files[1]}: its format is 'other/1'" in done.stderr
 
 
 def test_linux_is_a_device_and_leaves_nothing_behind(tmp_path):
@@ -474,7 +474,7 @@ def test_what_a_soak_cannot_have_is_refused():
     "text, wrong",
     [
         ("", "EOF"),
-        ("[]", "it has no `format'"),
+        ("[]", "it has no 'format'"),
         ('{"format": "quiver-loadtest-session/1"}', "missing field"),
         ('{"format": "quiver-loadtest-session/1", "started": 1e300}', "a number beyond 1e18"),
     ],

@@ -192,7 +192,7 @@ def test_an_interface_that_was_deleted_is_made_again_at_once(lab):
 
 
 @pytest.mark.parametrize(("command", "answer"), [
-    ("create memif socket id 1 filename x.sock", "`x.sock' is no socket: expected an absolute path, or @NAME"),
+    ("create memif socket id 1 filename x.sock", "'x.sock' is no socket: expected an absolute path, or @NAME"),
     ("create memif socket id 0 filename /tmp/x.sock", "expected number from 1"),
     ("create interface memif socket-id 7", "there is no memif socket 7"),
     ("create interface memif socket-id 2 ring-size 1000", "expected a power of two"),
@@ -204,11 +204,11 @@ def test_an_interface_that_was_deleted_is_made_again_at_once(lab):
     ("create memif socket id 2 filename /tmp/other.sock", "memif socket 2 is `@quiver-test"),
     ("create memif socket id 3 filename SOCKET", "is memif socket 2 already"),
     ("delete memif socket id 2", "in use by m3"),
-    ("delete memif socket id 0", "memif socket 0 is `/run/vpp/memif.sock' and stays"),
+    ("delete memif socket id 0", "memif socket 0 is '/run/vpp/memif.sock' and stays"),
     ("delete memif socket id 9", "there is no memif socket 9"),
     ("delete interface memif t0", "t0 is no memif but of the driver tap"),
     ("show memif t0", "t0 is no memif"),
-    ("create interface memif socket-id 4 master", "listening on `/nowhere/at/all'"),
+    ("create interface memif socket-id 4 master", "listening on '/nowhere/at/all'"),
 ])
 def test_what_cannot_be_is_told(lab_with_memif, command, answer):
     router, name = lab_with_memif
@@ -259,7 +259,7 @@ class Testpmd:
         before, at = self.prompts(), len(self.said)
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
-        wait_until(lambda: self.prompts() > before, f"testpmd has done `{command}'", seconds=10)
+        wait_until(lambda: self.prompts() > before, f"testpmd has done '{command}'", seconds=10)
         return "".join(self.said[at:])
 
     def counts(self, port=0):

@@ -43,7 +43,7 @@ def test_the_mtu_of_ip4_counts_for_ip4(jumbo_hosts):
 def test_a_packet_mtu_beyond_the_link_waits_for_it_and_says_so(two_hosts, tmp_path):
     router, h1, _ = two_hosts
     said = router.cli("set interface mtu packet 9000 e1")
-    assert "e1 takes packets of up to 1500 bytes for now" in said and "`set interface mtu 9000 e1'" in said
+    assert "e1 takes packets of up to 1500 bytes for now" in said and "'set interface mtu 9000 e1'" in said
     assert router.interface("e1")["mtu"] == 1500
     assert router.cli("set interface mtu 9000 e1") == ""
     assert router.interface("e1")["mtu"] == 9000

@@ -107,7 +107,7 @@ def test_a_rate_is_kept(lab):
 
 
 def test_a_rate_is_never_exceeded(lab):
-    """That it is reached, too, depends on the machine; `due' in the driver has its own test."""
+    """That it is reached, too, depends on the machine; 'due' in the driver has its own test."""
     router = lab.router(INTERFACES)
     start = time.monotonic()
     router.batch(stream(limit=0, more="rate 100k") + "packet-generator enable-stream s0\n")
@@ -144,7 +144,7 @@ def test_drops_are_counted_by_name(lab):
         router.batch(stream(name=f"s{number}", limit=100, **changes))
     router.cli("packet-generator enable-stream")
     for reason in cases:
-        wait_until(lambda: router.errors().get(reason) == 100, f"100 times `{reason}'")
+        wait_until(lambda: router.errors().get(reason) == 100, f"100 times '{reason}'")
     assert router.counters("pg0")["drops"] == 200
 
 
@@ -195,7 +195,7 @@ def test_wrong_streams_are_refused(lab, tmp_path):
         ("packet-generator new { name x interface pg0 data { IP9: } }", "IP9"),
         (f"packet-generator new {{ name x interface pg0 pcap {tmp_path}/absent.pcap }}", "absent.pcap"),
         (f"packet-generator new {{ name x interface pg0 pcap {tmp_path}/broken.pcap }}", "broken.pcap"),
-        ("packet-generator enable-stream absent", "no stream named `absent'"),
+        ("packet-generator enable-stream absent", "no stream named 'absent'"),
     ):
         with pytest.raises(CommandFailed, match=reason):
             router.batch(command + "\n")

@@ -80,7 +80,7 @@ def test_a_bad_startup_command_is_in_the_status(start, manager, tmp_path):
     commands.write_text("\nmake coffee\n")
     router = start(f"  exec {commands}\n", env=manager.environment, stderr=subprocess.DEVNULL)
     status = manager.hears("READY=1")[1]
-    assert f"{commands}:2: " in status and "`make'" in status
+    assert f"{commands}:2: " in status and "'make'" in status
     router.terminate()
     assert router.wait(10) == 0
 
@@ -299,7 +299,7 @@ def test_the_log_is_shown_and_its_levels_can_be_set(lab):
     router = lab.router(extra="logging { class neighbor { level err } size 100 class dhpc { level debug } }")
     shown = router.cli("show logging")
     assert " notice     quiver         quiver v" in shown
-    assert "no log class `dhpc'; did you mean `dhcp'?" in shown and "startup.conf:8:" in shown
+    assert "no log class 'dhpc'; did you mean 'dhcp'?" in shown and "startup.conf:8:" in shown
     entries = router.cli_json("show log")["entries"]
     assert {"time", "level", "class", "text"} == set(entries[0])
     # The file has each of them, with a time that sorts.

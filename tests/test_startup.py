@@ -137,8 +137,8 @@ def test_a_startup_config_that_executes_other_files_is_carried_out_as_vpp_does(l
     router = lab.router(unix=f"startup-config {script}")
     wait_until(lambda: "startup commands of" in router.log(), "the script is done")
     assert "loop0 (up):\n  L3 198.51.100.1/24\n  L3 203.0.113.1/24" in router.cli("show interface address")
-    assert f"{script}:4: `exec {inner}': the file is a script" in router.log()
-    # `save' would write a list of statements over it.
+    assert f"{script}:4: 'exec {inner}': the file is a script" in router.log()
+    # 'save' would write a list of statements over it.
     with pytest.raises(CommandFailed, match="no file to save to"):
         router.cli("save")
     assert script.read_text() == before
@@ -188,4 +188,4 @@ def test_the_client_finds_the_socket_that_the_router_listens_on(place):
 def test_where_nobody_listens_the_usual_socket_is_named():
     done = in_a_run_of_its_own("$Q cli show version")
     assert done.returncode == 1 and "no router answers on /run/quiver/cli.sock" in done.stderr
-    assert "is `quiver run' running?" in done.stderr
+    assert "is 'quiver run' running?" in done.stderr

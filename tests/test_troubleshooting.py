@@ -13,19 +13,19 @@ def sources():
     """All of the program's text, string literals that span lines made one."""
     text = "".join(path.read_text() for path in (ROOT / "crates").rglob("*.rs"))
     text = re.sub(r"\\\n\s*", "", text)
-    # Placeholders stand where the guide has `...'; braces and quotes as they are printed.
+    # Placeholders stand where the guide has '...'; braces and quotes as they are printed.
     return text.replace("{{", "{").replace("}}", "}").replace('\\"', '"')
 
 
 def quoted(text):
-    """The messages in the first column of tables that begin with `seen'."""
+    """The messages in the first column of tables that begin with 'seen'."""
     for table in re.findall(r"^\| seen \|.*?(?=\n\n|\Z)", text, re.M | re.S):
         for row in table.splitlines()[2:]:
             yield from re.findall(r"`([^`]+)`", row.split(" | ")[0])
 
 
 def fragments(message):
-    """What is the same each time: between `...', and the names that stand for others."""
+    """What is the same each time: between '...', and the names that stand for others."""
     return [part.strip() for part in re.split(r"\.\.\.", message) if len(part.strip(" :'()")) > 1]
 
 

@@ -181,7 +181,7 @@ def test_frames_go_to_whom_they_belong_or_are_counted_by_name(lab, driver):
     ):
         before = router.errors().get(reason, 0)
         peer.send(tagged(frame, tags))
-        wait_until(lambda: router.errors().get(reason, 0) == before + 1, f"one more `{reason}'")
+        wait_until(lambda: router.errors().get(reason, 0) == before + 1, f"one more '{reason}'")
     assert router.counters("e0.9")["rx_packets"] == 1
     with pytest.raises(CommandFailed, match="e0.100 takes those frames already"):
         router.cli("create sub-interfaces e0 6 dot1q 100")

@@ -1,7 +1,7 @@
 """Sessions as text: what was typed and what came back, compared with what comes back now.
 
     quiver# show version            a command for the router; the lines below are its answer
-    quiver v…                       `…' stands for anything inside a line
+    quiver v…                       '…' stands for anything inside a line
     quiver~ show errors             given again until the answer fits (packets take a moment)
     ⋮                               any lines, or none
     # ip netns add left             a command for the shell of the host

@@ -122,7 +122,7 @@ impl Args {
         let Some(text) = self.optional_text(name) else {
             return Ok(None);
         };
-        convert(text).map(Some).map_err(|error| CommandError::new(format!("{name} `{text}': {error}")))
+        convert(text).map(Some).map_err(|error| CommandError::new(format!("{name} '{text}': {error}")))
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(args.text("table").unwrap_err().message(), "missing table");
         assert_eq!(
             args.parse::<u32>("address").unwrap_err().message(),
-            "address `10.0.0.1': invalid digit found in string"
+            "address '10.0.0.1': invalid digit found in string"
         );
     }
 }

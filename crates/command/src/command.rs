@@ -37,7 +37,7 @@ impl<C> Command<C> {
     where
         H: Fn(&mut C, &Args) -> Result<Box<dyn Reply>, CommandError> + Send + Sync + 'static,
     {
-        let read = Syntax::parse(syntax).unwrap_or_else(|error| panic!("syntax of command `{syntax}': {error}"));
+        let read = Syntax::parse(syntax).unwrap_or_else(|error| panic!("syntax of command '{syntax}': {error}"));
         Self {
             name: read.path.join(" "),
             program: Program::compile(&read.parameters),
@@ -81,7 +81,7 @@ impl<C> Command<C> {
     /// As [`Command::new`].
     #[must_use]
     pub fn also(mut self, syntax: &str) -> Self {
-        let read = Syntax::parse(syntax).unwrap_or_else(|error| panic!("syntax of command `{syntax}': {error}"));
+        let read = Syntax::parse(syntax).unwrap_or_else(|error| panic!("syntax of command '{syntax}': {error}"));
         self.spellings.push((read.path, Program::compile(&read.parameters)));
         self
     }

@@ -3,23 +3,33 @@
 
 use std::fmt::Write;
 
+use textwrap::{Options, WordSeparator, WordSplitter, fill};
+
 use crate::syntax::values;
 use crate::{Command, CommandSet};
 
+/// Columns of a line of the guide.
+const WIDTH: usize = 118;
+
 /// What holds for every command.
 const INTRODUCTION: &str = "\
-Any word of a command may be shortened while it stays unambiguous: `sh int`, `set int state e0 up`. At a terminal TAB
-completes a word and `?` lists what can follow, at every word. Commands come from `quiver cli COMMAND`, a session
-(`quiver cli`, `vppctl`), standard input, a file (`quiver cli -f FILE`, `exec FILE`) or `unix { exec FILE }`. A
-`{ ... }` block may span lines, and `\\` at the end of a line continues it. `#` where a word could begin is a remark to the end of
-the line, a line that begins with `comment` is one, and `comment { ... }` may span lines. `define NAME VALUE` makes a macro, for which
-`$(NAME)` stands in later lines. Other spellings of VPP's are taken, too, and not listed (`loop create`); a
-word of VPP's for what is not here is answered with what there is instead. Every command also answers as JSON
+Any word of a command may be shortened while it stays unambiguous: `sh int`, `set int state e0 up`. At a terminal, TAB
+completes a word, and `?` lists the possible continuations at every word.
+
+Commands come from `quiver cli COMMAND`, a session (`quiver cli`, `vppctl`), standard input, a file
+(`quiver cli -f FILE`, `exec FILE`) or `unix { exec FILE }`. Every command can answer as JSON
 (`quiver cli --json COMMAND`).
 
-How to read what follows: words stand for themselves, `<...>` for a value, `[...]` may be left out, `{a|b}` is one of
-several, and `...` after something means that it may be repeated. Commands marked *configuration* say how the router is
-to be set up; the others act or show.
+- A `{ ... }` block may span lines. `\\` at the end of a line continues it.
+- `#` at the start of a word begins a remark that lasts to the end of the line. A line that begins with `comment` is a
+  remark, too. `comment { ... }` may span lines.
+- `define NAME VALUE` defines a macro. `$(NAME)` stands for its value in later lines.
+- Other spellings of VPP's, such as `loop create`, are accepted but not listed here.
+- For a VPP command that is not in this version, the answer names a replacement if there is one.
+
+In the syntax, plain words stand for themselves and `<...>` for a value. `[...]` is optional, `{a|b}` is one of
+several, and `...` means that the part before it may be repeated. Commands marked *configuration* configure the router;
+the others act or show.
 ";
 
 impl<C> CommandSet<C> {
@@ -29,7 +39,7 @@ impl<C> CommandSet<C> {
         for (section, commands) in self.sections().iter().filter(|(_, commands)| !commands.is_empty()) {
             let _ = writeln!(page, "\n## {}", section.title);
             if !section.introduction.is_empty() {
-                let _ = writeln!(page, "\n{}", section.introduction);
+                let _ = writeln!(page, "\n{}", wrapped(&section.introduction, "", ""));
             }
             for command in commands {
                 page += &entry(command);
@@ -53,11 +63,10 @@ impl<C> CommandSet<C> {
 
 /// A command in the guide: syntax, sentence, parameters, examples.
 fn entry<C>(command: &Command<C>) -> String {
-    let mut entry = format!("\n### {}\n\n    {}\n\n{}", command.name(), command.syntax(), command.help());
-    if command.is_configuration() {
-        entry += " *Configuration.*";
-    }
-    entry.push('\n');
+    let mark = if command.is_configuration() { " *Configuration.*" } else { "" };
+    let (syntax, help) = (command.syntax(), format!("{}{mark}", command.help()));
+    let (syntax, help) = (wrapped(&syntax, "    ", "        "), wrapped(&help, "", ""));
+    let mut entry = format!("\n### {}\n\n{syntax}\n\n{help}\n", command.name());
     let mut told: Vec<&str> = Vec::new();
     for (name, kind) in values(&command.parameters) {
         let expectation = kind.expectation(name);
@@ -69,13 +78,20 @@ fn entry<C>(command: &Command<C>) -> String {
             entry.push('\n');
         }
         told.push(name);
-        let _ = writeln!(entry, "- `{}`: {expectation}", kind.placeholder(name));
+        let line = format!("- `{}`: {expectation}", kind.placeholder(name));
+        let _ = writeln!(entry, "{}", wrapped(&line, "", "  "));
     }
     if !command.examples().is_empty() {
         let lines: Vec<String> = command.examples().iter().flat_map(|line| line.lines()).map(str::to_string).collect();
         let _ = writeln!(entry, "\n```\n{}\n```", lines.join("\n"));
     }
     entry
+}
+
+/// In lines of a page's width, broken at blanks; the first is indented, and those that follow.
+fn wrapped(text: &str, first: &str, further: &str) -> String {
+    let options = Options::new(WIDTH).initial_indent(first).subsequent_indent(further);
+    fill(text, options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation))
 }
 
 /// A text as roff wants it: nothing in it commands the formatter.
@@ -133,7 +149,7 @@ mod tests {
             set.check_examples().map_err(|error| error.message().to_string())
         };
         assert_eq!(with("leave now"), Ok(()));
-        assert_eq!(with("echo x").unwrap_err(), "example `echo x' of leave: it is one of echo");
-        assert!(with("leave soon").unwrap_err().contains("unknown input `soon'"));
+        assert_eq!(with("echo x").unwrap_err(), "example 'echo x' of leave: it is one of echo");
+        assert!(with("leave soon").unwrap_err().contains("unknown input 'soon'"));
     }
 }

@@ -25,7 +25,7 @@
 //! let refusal = commands.execute(&mut router, "set int state e0 sideways").err().unwrap();
 //! assert_eq!(
 //!     refusal.to_string(),
-//!     "set interface state: unknown input `sideways' (word 5)\nexpected one of: down, up",
+//!     "set interface state: unknown input 'sideways' (word 5)\nexpected one of: down, up",
 //! );
 //! ```
 //!

@@ -53,7 +53,7 @@ fn without_remark(line: &str) -> &str {
 pub(crate) fn split_words(line: &str) -> Result<Vec<Word<'_>>, CommandError> {
     let (words, open) = split_unfinished(line)?;
     match open {
-        Some(index) => Err(CommandError::new(format!("`{{' is never closed (word {})", index + 1))),
+        Some(index) => Err(CommandError::new(format!("'{{' is never closed (word {})", index + 1))),
         None => Ok(words),
     }
 }
@@ -81,7 +81,7 @@ pub(crate) fn split_unfinished(line: &str) -> Result<(Vec<Word<'_>>, Option<usiz
             "}" => match open.pop() {
                 Some(opening) => words[opening].closed_by = index,
                 None => {
-                    return Err(CommandError::new(format!("`}}' without `{{' (word {})", index + 1)));
+                    return Err(CommandError::new(format!("'}}' without '{{' (word {})", index + 1)));
                 }
             },
             _ => {}
@@ -245,9 +245,9 @@ impl Lines {
     pub fn finish(&mut self) -> Result<(), LineError> {
         match (self.depth, self.continued) {
             (0, false) => Ok(()),
-            (0, true) => Err(self.abandon("the last line ends in `\\', and none follows".into())),
-            _ if self.remark => Err(self.abandon("`comment {' is never closed".into())),
-            _ => Err(self.abandon("`{' is never closed".into())),
+            (0, true) => Err(self.abandon("the last line ends in '\\', and none follows".into())),
+            _ if self.remark => Err(self.abandon("'comment {' is never closed".into())),
+            _ => Err(self.abandon("'{' is never closed".into())),
         }
     }
 
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(texts("a \\\n# in between\n b"), [(1, "a  b".to_string())]);
         assert_eq!(
             complete_lines("a\nb \\").unwrap_err().to_string(),
-            "line 2: the last line ends in `\\', and none follows"
+            "line 2: the last line ends in '\\', and none follows"
         );
     }
 
@@ -332,7 +332,7 @@ mod tests {
                     comment{ one line } show int\ncommented\ncomment";
         assert_eq!(texts(text), [(7, "show version".to_string()), (9, "commented".into())]);
         let error = complete_lines("show version\ncomment {\nshow int\n").unwrap_err();
-        assert_eq!(error.to_string(), "line 2: `comment {' is never closed");
+        assert_eq!(error.to_string(), "line 2: 'comment {' is never closed");
         let mut lines = Lines::new();
         assert_eq!(lines.push("comment {"), Ok(None));
         assert!(lines.is_open());
@@ -347,14 +347,14 @@ mod tests {
         let expected = [(3, "set int state e0 up"), (4, "ip route add 10.0.0.0/24 via 10.0.0.1 e0")];
         assert_eq!(texts(text), expected.map(|(number, text)| (number, text.to_string())));
         let error = complete_lines(&format!("{text}\nshow int $(WAN)")).unwrap_err();
-        assert_eq!(error.to_string(), "line 6: no macro `WAN' (`define WAN VALUE' makes it, `show macro' lists them)");
+        assert_eq!(error.to_string(), "line 6: no macro 'WAN' ('define WAN VALUE' makes it, 'show macro' lists them)");
         assert_eq!(joined_lines("show $(X)\ndefine X 1").unwrap().len(), 2);
     }
 
     #[test]
     fn an_open_block_at_the_end_names_the_line_on_which_it_began() {
         let error = complete_lines("show version\npg {\n name x\n").unwrap_err();
-        assert_eq!(error.to_string(), "line 2: `{' is never closed");
+        assert_eq!(error.to_string(), "line 2: '{' is never closed");
     }
 
     #[test]
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(message(&"a".repeat(MAXIMUM_LINE + 1)), "command longer than 65536 bytes");
         assert_eq!(message(&"a ".repeat(MAXIMUM_WORDS + 1)), "more than 4096 words in one command");
         assert_eq!(message(&"{".repeat(MAXIMUM_DEPTH + 1)), "braces nested deeper than 32 (word 33)");
-        assert_eq!(message("a }"), "`}' without `{' (word 2)");
-        assert_eq!(message("a { b"), "`{' is never closed (word 2)");
+        assert_eq!(message("a }"), "'}' without '{' (word 2)");
+        assert_eq!(message("a { b"), "'{' is never closed (word 2)");
     }
 }

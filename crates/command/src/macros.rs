@@ -31,14 +31,14 @@ impl Macros {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
             return Err(format!(
-                "bad macro name `{}': expected letters, digits, `_', `-' and `.', at most {LONGEST_NAME}",
+                "bad macro name '{}': expected letters, digits, '_', '-' and '.', at most {LONGEST_NAME}",
                 name.chars().take(LONGEST_NAME).collect::<String>()
             ));
         }
         let mut table = self.table();
         let others: usize = table.iter().filter(|(known, _)| *known != name).map(|(_, value)| value.len()).sum();
         if (table.len() == MOST && !table.contains_key(name)) || others + value.len() > LONGEST_VALUES {
-            return Err(format!("no room: at most {MOST} macros and {LONGEST_VALUES} bytes (`undefine' makes some)"));
+            return Err(format!("no room: at most {MOST} macros and {LONGEST_VALUES} bytes ('undefine' makes some)"));
         }
         table.insert(name.to_string(), value.to_string());
         Ok(())
@@ -67,7 +67,7 @@ impl Macros {
         let mut expanded = String::new();
         let mut rest = line.as_str();
         while let Some((before, behind)) = rest.split_once("$(") {
-            let (name, after) = behind.split_once(')').ok_or("`$(' is never closed")?;
+            let (name, after) = behind.split_once(')').ok_or("'$(' is never closed")?;
             let value = table.get(name).ok_or_else(|| no_macro(name))?;
             if expanded.len() + before.len() + value.len() + after.len() > MAXIMUM_LINE {
                 return Err(format!("command longer than {MAXIMUM_LINE} bytes with what its macros stand for"));
@@ -82,7 +82,7 @@ impl Macros {
 
 fn no_macro(name: &str) -> String {
     let name: String = name.chars().take(LONGEST_NAME).collect();
-    format!("no macro `{name}' (`define {name} VALUE' makes it, `show macro' lists them)")
+    format!("no macro '{name}' ('define {name} VALUE' makes it, 'show macro' lists them)")
 }
 
 /// Whether a line is about the macros of the text that it stands in.
@@ -96,7 +96,7 @@ pub(crate) fn of_text(macros: &Macros, line: &str) -> Result<(), String> {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let (name, value) = rest.trim_start().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
     match word {
-        "define" if value.trim().is_empty() => Err("define: expected `define NAME VALUE'".into()),
+        "define" if value.trim().is_empty() => Err("define: expected 'define NAME VALUE'".into()),
         "define" => macros.define(name, value.trim()),
         "undefine" => macros.undefine(name),
         _ => Ok(()),
@@ -114,8 +114,8 @@ mod tests {
         macros.define("B.b-2", "x y").unwrap();
         let expand = |line: &str| macros.expand(line.into());
         assert_eq!(expand("$(A)$(A) $A $ ($(B.b-2))").unwrap(), "11 $A $ (x y)");
-        assert_eq!(expand("$(A").unwrap_err(), "`$(' is never closed");
-        assert_eq!(expand("$(C)").unwrap_err(), "no macro `C' (`define C VALUE' makes it, `show macro' lists them)");
+        assert_eq!(expand("$(A").unwrap_err(), "'$(' is never closed");
+        assert_eq!(expand("$(C)").unwrap_err(), "no macro 'C' ('define C VALUE' makes it, 'show macro' lists them)");
         macros.clone().undefine("A").unwrap();
         assert!(expand("$(A)").is_err(), "clones share them");
         assert!(macros.undefine("A").is_err());

@@ -181,7 +181,7 @@ impl<'a> Matcher<'a> {
         candidates.retain(|keyword| keyword.starts_with(text));
         if candidates.len() > 1 {
             let error = CommandError::new(format!(
-                "ambiguous `{}' (word {}), could be: {}",
+                "ambiguous '{}' (word {}), could be: {}",
                 quoted(text),
                 word + 1,
                 candidates.join(", ")
@@ -306,7 +306,7 @@ impl<'a> Matcher<'a> {
                 let after = self.input.words.last().map_or("", |word| word.text);
                 let expectations = self.expectations(&threads);
                 let expected = either(&expectations);
-                let error = CommandError::new(format!("expected {expected} after `{}'", quoted(after)));
+                let error = CommandError::new(format!("expected {expected} after '{}'", quoted(after)));
                 Err(Mismatch { word: end, expectations, error })
             }
         }
@@ -372,13 +372,13 @@ impl<'a> Matcher<'a> {
         let number = word + 1;
         let expectations = self.expectations(threads);
         let error = CommandError::new(if expectations.is_empty() {
-            format!("unexpected `{text}' (word {number}): the command is complete before it")
+            format!("unexpected '{text}' (word {number}): the command is complete before it")
         } else if self.keywords(threads).is_empty() {
-            format!("bad value `{text}' (word {number}): expected {}", either(&expectations))
+            format!("bad value '{text}' (word {number}): expected {}", either(&expectations))
         } else {
             let typed = self.input.words[word].text;
             let meant = did_you_mean(typed, self.keywords(threads));
-            format!("unknown input `{text}' (word {number}){meant}\n{}", one_of(typed, &expectations))
+            format!("unknown input '{text}' (word {number}){meant}\n{}", one_of(typed, &expectations))
         });
         Mismatch { word, expectations, error }
     }
@@ -424,7 +424,7 @@ pub(crate) fn one_of(word: &str, expectations: &[String]) -> String {
 /// is none.
 pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     match nearest::likely(word, candidates) {
-        Some(meant) => format!(", did you mean `{meant}'?"),
+        Some(meant) => format!(", did you mean '{meant}'?"),
         None => String::new(),
     }
 }

@@ -53,7 +53,7 @@ impl KnownOption {
             if !number
                 .is_some_and(|number| number.parse::<f64>().is_ok_and(|number| number.is_finite() && number >= 0.0))
             {
-                let instead = number.map_or_else(String::new, |number| format!(", not `{}'", quoted(number)));
+                let instead = number.map_or_else(String::new, |number| format!(", not '{}'", quoted(number)));
                 return fail(format!("{}: expected a number{instead} (word {})", self.name(), at + 1));
             }
         }
@@ -103,7 +103,7 @@ mod tests {
         let refused = |line: &str| set().parse(line).err().unwrap_or_else(|| panic!("{line}")).to_string();
         assert_eq!(refused("make x mode round"), "make: mode: it is flat");
         assert_eq!(refused("make x depth 3 mode round"), "make: mode: it is flat");
-        assert!(refused("make x colour").contains("unknown input `colour'"));
+        assert!(refused("make x colour").contains("unknown input 'colour'"));
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
         let refused = |line: &str| set().parse(line).err().unwrap_or_else(|| panic!("{line}")).to_string();
         assert_eq!(refused("make x depth"), "make: depth: expected a number (word 4)");
         for value in ["banana", "-3", "inf", "nan", "size"] {
-            let expected = format!("make: depth: expected a number, not `{value}' (word 4)");
+            let expected = format!("make: depth: expected a number, not '{value}' (word 4)");
             assert_eq!(refused(&format!("make x depth {value} size 7")), expected);
         }
     }

@@ -139,7 +139,7 @@ impl<C> CommandSet<C> {
         set.add(
             Command::new(
                 "comment [<text:rest>]",
-                "Does nothing: a remark in a file of commands.",
+                "A remark in a file of commands. It does nothing.",
                 |_: &mut C, _: &Args| reply(Done),
             )
             .example("comment the way to the peering"),
@@ -190,7 +190,7 @@ impl<C> CommandSet<C> {
         for word in &command.path {
             node = node.children.entry(word.clone()).or_default();
         }
-        assert!(node.command.is_none(), "command `{}' is registered twice", command.name);
+        assert!(node.command.is_none(), "command '{}' is registered twice", command.name);
         for (number, (path, _)) in command.spellings.iter().enumerate() {
             self.spellings.at(path).commands.push((command.name.clone(), number));
         }
@@ -217,7 +217,7 @@ impl<C> CommandSet<C> {
     /// # Panics
     /// When there is no such command yet: a programmer's error that shows at the first start.
     pub fn option(&mut self, command: &str, option: &str, becomes: Becomes) -> &mut Self {
-        assert!(self.command(command).is_some(), "option `{option}' of `{command}', which is not there");
+        assert!(self.command(command).is_some(), "option '{option}' of '{command}', which is not there");
         self.options.push(KnownOption::new(command, option, becomes));
         self
     }
@@ -237,7 +237,7 @@ impl<C> CommandSet<C> {
         for command in self.commands() {
             for example in command.examples() {
                 let about =
-                    |reason: &str| CommandError::new(format!("example `{example}' of {}: {reason}", command.name));
+                    |reason: &str| CommandError::new(format!("example '{example}' of {}: {reason}", command.name));
                 let parsed = self.parse(example).map_err(|error| about(error.message()))?;
                 if parsed.command.name != command.name {
                     return Err(about(&format!("it is one of {}", parsed.command.name)));
@@ -268,7 +268,7 @@ impl<C> CommandSet<C> {
     pub fn parse(&self, line: &str) -> Result<Parsed<'_, C>, CommandError> {
         let line = line.trim();
         if line::is_remark(line) {
-            let command = self.command("comment").expect("a new set knows `comment'");
+            let command = self.command("comment").expect("a new set knows 'comment'");
             return Ok(Parsed { command, args: Args::default(), passed_over: Vec::new() });
         }
         let (mut shorter, mut passed_over) = (String::new(), Vec::new());
@@ -442,10 +442,10 @@ fn explain<C>(mismatch: Mismatch, walk: &Walk<'_, C>, words: &[Word<'_>]) -> Com
 }
 
 fn ambiguous(word: &Word<'_>, meanings: &[&str]) -> CommandError {
-    CommandError::new(format!("ambiguous command `{}', could be: {}", quoted(word.text), meanings.join(", ")))
+    CommandError::new(format!("ambiguous command '{}', could be: {}", quoted(word.text), meanings.join(", ")))
 }
 
 fn unknown(word: &Word<'_>, ways: &[String]) -> CommandError {
     let meant = did_you_mean(word.text, ways.iter().map(String::as_str));
-    CommandError::new(format!("unknown input `{}'{meant}\n{}", quoted(word.text), one_of(word.text, ways)))
+    CommandError::new(format!("unknown input '{}'{meant}\n{}", quoted(word.text), one_of(word.text, ways)))
 }

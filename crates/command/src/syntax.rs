@@ -56,7 +56,7 @@ impl Syntax {
         let mut reader = Reader { text, at: 0 };
         let mut elements = reader.sequence()?;
         if !reader.rest().is_empty() {
-            return Err(format!("`{}' closes nothing", reader.rest()));
+            return Err(format!("'{}' closes nothing", reader.rest()));
         }
         let path_length = elements
             .iter()
@@ -102,14 +102,14 @@ impl<'a> Reader<'a> {
     fn expect(&mut self, token: &str) -> Result<(), String> {
         match self.take(token) {
             true => Ok(()),
-            false => Err(format!("expected `{token}' at `{}'", self.rest())),
+            false => Err(format!("expected '{token}' at '{}'", self.rest())),
         }
     }
 
     /// The text up to `end`, which is consumed.
     fn until(&mut self, end: char) -> Result<&'a str, String> {
         let rest = self.rest();
-        let length = rest.find(end).ok_or_else(|| format!("no `{end}' after `{rest}'"))?;
+        let length = rest.find(end).ok_or_else(|| format!("no '{end}' after '{rest}'"))?;
         self.at += length + end.len_utf8();
         Ok(&rest[..length])
     }
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         let rest = self.rest();
         let length = rest.find(|c: char| c.is_whitespace() || "<>[](){}|:'".contains(c)).unwrap_or(rest.len());
         if length == 0 {
-            return Err(format!("expected a word at `{rest}'"));
+            return Err(format!("expected a word at '{rest}'"));
         }
         self.at += length;
         Ok(rest[..length].to_string())
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
             Ok(Element::Repeat(self.repeat()?))
         } else if self.take("<") {
             let value = self.until('>')?;
-            let (name, kind) = value.split_once(':').ok_or_else(|| format!("value `<{value}>' has no type"))?;
+            let (name, kind) = value.split_once(':').ok_or_else(|| format!("value '<{value}>' has no type"))?;
             Ok(Element::Value { name: name.trim().to_string(), kind: Kind::parse(kind)? })
         } else if self.take("'") {
             Ok(Element::Keyword(self.until('\'')?.to_string()))
@@ -467,11 +467,11 @@ mod tests {
     fn a_malformed_syntax_says_where() {
         for (syntax, message) in [
             ("<x:word>", "a command begins with a plain word"),
-            ("x [y", "expected `]' at `'"),
-            ("x y]", "`]' closes nothing"),
-            ("x <y>", "value `<y>' has no type"),
-            ("x <y:zebra>", "unknown type `zebra'"),
-            ("x (y)+", "expected `:' at `)+': a repetition needs a name"),
+            ("x [y", "expected ']' at ''"),
+            ("x y]", "']' closes nothing"),
+            ("x <y>", "value '<y>' has no type"),
+            ("x <y:zebra>", "unknown type 'zebra'"),
+            ("x (y)+", "expected ':' at ')+': a repetition needs a name"),
             ("x {a|}", "an alternative is empty; use [ ] for what may be left out"),
             ("x {{ a | }}", "an option is empty"),
             ("x 'y", "no `'' after `y'"),

@@ -65,7 +65,7 @@ impl Kind {
             "u32" => Self::Unsigned(within(0..=u64::from(u32::MAX))?),
             "u64" => Self::Unsigned(within(0..=u64::MAX)?),
             "size" => Self::Size(within(0..=u64::MAX)?),
-            _ if range.is_some() => return Err(format!("type `{name}' takes no range")),
+            _ if range.is_some() => return Err(format!("type '{name}' takes no range")),
             "word" => Self::Word,
             "ip4" => Self::Ip4,
             "ip6" => Self::Ip6,
@@ -84,7 +84,7 @@ impl Kind {
             "block" => Self::Block,
             _ => match LISTED.iter().position(|(listed, _)| *listed == name) {
                 Some(at) => Self::Listed(at),
-                None => return Err(format!("unknown type `{name}'")),
+                None => return Err(format!("unknown type '{name}'")),
             },
         };
         Ok(kind)
@@ -173,12 +173,12 @@ impl Kind {
 fn parse_range(text: &str, all: RangeInclusive<u64>) -> Result<RangeInclusive<u64>, String> {
     let end = |text: &str, open: u64| match text {
         "" => Ok(open),
-        _ => parse_size(text).ok_or_else(|| format!("`{text}' is no end of a range")),
+        _ => parse_size(text).ok_or_else(|| format!("'{text}' is no end of a range")),
     };
     let (low, high) = text.split_once("..").unwrap_or((text, text));
     let range = end(low.trim(), *all.start())?..=end(high.trim(), *all.end())?;
     if range.is_empty() || !all.contains(range.end()) {
-        return Err(format!("range `{text}' is empty or too wide"));
+        return Err(format!("range '{text}' is empty or too wide"));
     }
     Ok(range)
 }
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_wrong_type_or_range_is_explained() {
-        assert_eq!(Kind::parse("u31").unwrap_err(), "unknown type `u31'");
+        assert_eq!(Kind::parse("u31").unwrap_err(), "unknown type 'u31'");
         assert!(Kind::parse("u32 9..1").is_err());
         assert!(Kind::parse("u32 0..5000000000").is_err());
         assert!(Kind::parse("word 1..2").is_err());

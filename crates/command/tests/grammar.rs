@@ -27,7 +27,7 @@ type Handled = Result<Box<dyn quiver_command::Reply>, quiver_command::CommandErr
 
 fn interface_state(seen: &mut Seen, args: &Args) -> Handled {
     if args.text("interface")? == "none" {
-        return fail("no interface `none'");
+        return fail("no interface 'none'");
     }
     seen.push(format!("{} {}", args.text("interface")?, args.text("state")?));
     reply(Done)
@@ -111,7 +111,7 @@ fn run(line: &str) -> Result<String, String> {
 }
 
 fn ok(line: &str) -> String {
-    run(line).unwrap_or_else(|error| panic!("`{line}': {error}"))
+    run(line).unwrap_or_else(|error| panic!("'{line}': {error}"))
 }
 
 fn refused(line: &str) -> String {
@@ -196,59 +196,59 @@ fn remarks_do_nothing() {
 fn an_unknown_word_names_what_could_come() {
     assert_eq!(
         refused("show bogus-command"),
-        "show: unknown input `bogus-command'\nexpected one of: interface, ip, ip4, trace, version"
+        "show: unknown input 'bogus-command'\nexpected one of: interface, ip, ip4, trace, version"
     );
     assert_eq!(
         refused("bogus"),
-        "unknown input `bogus'\nexpected one of: clear, comment, echo, ip, packet-generator, set, show"
+        "unknown input 'bogus'\nexpected one of: clear, comment, echo, ip, packet-generator, set, show"
     );
-    assert_eq!(refused("show ip bogus"), "show ip: unknown input `bogus'\nexpected one of: fib");
+    assert_eq!(refused("show ip bogus"), "show ip: unknown input 'bogus'\nexpected one of: fib");
     assert_eq!(
         refused("show version bogus"),
-        "show version: unknown input `bogus' (word 3)\nexpected one of: verbose, very-short"
+        "show version: unknown input 'bogus' (word 3)\nexpected one of: verbose, very-short"
     );
 }
 
 #[test]
 fn an_ambiguous_word_names_what_it_could_be() {
-    assert_eq!(refused("show i"), "show: ambiguous command `i', could be: interface, ip, ip4");
-    assert_eq!(refused("c"), "ambiguous command `c', could be: clear, comment");
-    assert_eq!(refused("show version ver"), "show version: ambiguous `ver' (word 3), could be: verbose, very-short");
+    assert_eq!(refused("show i"), "show: ambiguous command 'i', could be: interface, ip, ip4");
+    assert_eq!(refused("c"), "ambiguous command 'c', could be: clear, comment");
+    assert_eq!(refused("show version ver"), "show version: ambiguous 'ver' (word 3), could be: verbose, very-short");
 }
 
 #[test]
 fn an_incomplete_command_says_what_is_missing() {
     assert_eq!(refused("show"), "show: incomplete command\nexpected one of: interface, ip, ip4, trace, version");
-    assert_eq!(refused("ip route add"), "ip route add: expected prefix (like 10.0.0.0/8) after `add'");
-    assert_eq!(refused("ip route add 10.0.0.0/8"), "ip route add: expected table or via after `10.0.0.0/8'");
-    assert_eq!(refused("packet-generator new { name x limit"), "`{' is never closed (word 3)");
-    assert!(refused("packet-generator new { name x }").contains("`}' (word 6)\nexpected one of:"));
+    assert_eq!(refused("ip route add"), "ip route add: expected prefix (like 10.0.0.0/8) after 'add'");
+    assert_eq!(refused("ip route add 10.0.0.0/8"), "ip route add: expected table or via after '10.0.0.0/8'");
+    assert_eq!(refused("packet-generator new { name x limit"), "'{' is never closed (word 3)");
+    assert!(refused("packet-generator new { name x }").contains("'}' (word 6)\nexpected one of:"));
 }
 
 #[test]
 fn a_bad_value_is_named_with_its_place_and_what_was_expected() {
     assert_eq!(
         refused("ip route add 10.0.0.0/33 via drop"),
-        "ip route add: bad value `10.0.0.0/33' (word 4): expected prefix (like 10.0.0.0/8)"
+        "ip route add: bad value '10.0.0.0/33' (word 4): expected prefix (like 10.0.0.0/8)"
     );
-    assert_eq!(refused("show trace max 101"), "show trace: bad value `101' (word 4): expected number 1..100");
-    assert_eq!(refused("show trace max"), "show trace: expected number 1..100 after `max'");
+    assert_eq!(refused("show trace max 101"), "show trace: bad value '101' (word 4): expected number 1..100");
+    assert_eq!(refused("show trace max"), "show trace: expected number 1..100 after 'max'");
 }
 
 #[test]
 fn trailing_garbage_is_named() {
-    assert_eq!(refused("clear trace now"), "clear trace: unexpected `now' (word 3): the command is complete before it");
+    assert_eq!(refused("clear trace now"), "clear trace: unexpected 'now' (word 3): the command is complete before it");
 }
 
 #[test]
 fn an_option_given_twice_or_left_out_is_refused() {
-    assert!(refused("packet-generator new { name x name y node n data { } }").contains("`name' (word 6)"));
+    assert!(refused("packet-generator new { name x name y node n data { } }").contains("'name' (word 6)"));
     assert!(refused("packet-generator new { name x data { } }").contains("node"));
 }
 
 #[test]
 fn a_handlers_error_carries_the_commands_name() {
-    assert_eq!(refused("set int state none up"), "set interface state: no interface `none'");
+    assert_eq!(refused("set int state none up"), "set interface state: no interface 'none'");
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn help_on_a_whole_command_shows_syntax_sentence_and_what_comes_next() {
     assert!(commands().help("show interface ").contains("\n  show interface address                   Addresses.\n"));
     // What cannot be lists what could.
     assert_eq!(next("ip route add 10.0.0.0/8 x"), ["table", "via"]);
-    assert!(commands().help("bogus ").starts_with("unknown input `bogus'"));
+    assert!(commands().help("bogus ").starts_with("unknown input 'bogus'"));
 }
 
 /// The words with which help says that a line may go on.
@@ -357,7 +357,7 @@ fn a_line_is_completed_by_path_words_keywords_and_known_values() {
         ("# sh", 2, &[]),
         ("a } b", 5, &[]),
     ] {
-        assert_eq!(completed(line), (start, words.iter().map(|word| word.to_string()).collect()), "`{line}'");
+        assert_eq!(completed(line), (start, words.iter().map(|word| word.to_string()).collect()), "'{line}'");
     }
 }
 
@@ -385,11 +385,11 @@ fn what_candidates_share_is_known() {
 fn a_misspelled_word_is_guessed() {
     assert_eq!(
         refused("show interfcae"),
-        "show: unknown input `interfcae', did you mean `interface'?\nexpected one of: interface, ip, ip4, trace, version"
+        "show: unknown input 'interfcae', did you mean 'interface'?\nexpected one of: interface, ip, ip4, trace, version"
     );
     assert_eq!(
         refused("show version verbsoe"),
-        "show version: unknown input `verbsoe' (word 3), did you mean `verbose'?\nexpected one of: verbose, very-short"
+        "show version: unknown input 'verbsoe' (word 3), did you mean 'verbose'?\nexpected one of: verbose, very-short"
     );
 }
 
@@ -403,7 +403,7 @@ fn a_line_is_parsed_without_being_run() {
     parsed.command.run(&mut seen, &parsed.args).unwrap();
     assert_eq!(seen, ["e0 up"]);
     let error = set.parse("set int state e0 sideways").err().unwrap();
-    assert!(error.message().starts_with("set interface state: unknown input `sideways'"));
+    assert!(error.message().starts_with("set interface state: unknown input 'sideways'"));
     for remark in ["", "# x {", "comment { x"] {
         assert_eq!(set.parse(remark).unwrap().command.name(), "comment");
     }
@@ -467,13 +467,13 @@ fn find_names_the_command_of_an_abbreviated_line() {
 }
 
 #[test]
-#[should_panic(expected = "command `show ip fib' is registered twice")]
+#[should_panic(expected = "command 'show ip fib' is registered twice")]
 fn a_name_registered_twice_panics_with_the_name() {
     commands().add(Command::new("show ip fib [detail]", "", saw("x")));
 }
 
 #[test]
-#[should_panic(expected = "unknown type `zebra'")]
+#[should_panic(expected = "unknown type 'zebra'")]
 fn a_malformed_syntax_panics_with_the_reason() {
     let _ = Command::<Seen>::new("x <y:zebra>", "", saw("x"));
 }
@@ -573,7 +573,7 @@ fn another_spelling_is_the_same_command_and_is_not_listed() {
     let refused = |line: &str| set.parse(line).err().unwrap().to_string();
     assert_eq!(refused("create bond mode lacp"), "create bond: not in this version");
     assert!(refused("loopback create-interface mac x").contains("expected MAC address"));
-    assert!(refused("create bnod").starts_with("create: unknown input `bnod'"));
+    assert!(refused("create bnod").starts_with("create: unknown input 'bnod'"));
     let told = set.guide("") + &set.help("") + &format!("{:?}", set.complete("lo", &|_| Vec::new()));
     assert!(!told.contains("create-interface") && !told.contains("bond"), "{told}");
 }

@@ -292,7 +292,7 @@ impl Doorman {
 fn run(served: Served, stream: UnixStream, executor: &dyn Executor) {
     match serve(stream, executor) {
         Ok(()) => {}
-        // A client may leave before the end of its answer (`vppctl COMMAND | head', a closed window): that is no news.
+        // A client may leave before the end of its answer ('vppctl COMMAND | head', a closed window): that is no news.
         Err(error) if left(&error) => {}
         Err(error) if is_idle(&error) => log::info!("CLI connection {} closed: {error}", served.number),
         Err(error) => log::info!("CLI connection {} dropped: {error}", served.number),

@@ -230,7 +230,7 @@ impl<'a> Session<'a> {
 
     fn run_command(&mut self, text: &str) -> io::Result<Next> {
         self.terminal.progress = Progress::default();
-        // `q' too, whatever other commands begin so.
+        // 'q' too, whatever other commands begin so.
         if is_quit(text) {
             return Ok(Next::Close);
         }

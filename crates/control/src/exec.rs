@@ -152,7 +152,7 @@ mod tests {
     impl Executor for Notebook {
         fn execute(&self, line: &str) -> Result<Box<dyn Reply>, CommandError> {
             match line.starts_with("bad") {
-                true => Err(CommandError::new(format!("bad: unknown input `{line}'"))),
+                true => Err(CommandError::new(format!("bad: unknown input '{line}'"))),
                 false => reply(Text(format!("did {line}\n"))),
             }
         }
@@ -220,7 +220,7 @@ mod tests {
         );
         let outer = TemporaryFile::new("macro-outer", text.as_bytes());
         let name = outer.0.display();
-        let missing = "no macro `WHAT' (`define WHAT VALUE' makes it, `show macro' lists them)";
+        let missing = "no macro 'WHAT' ('define WHAT VALUE' makes it, 'show macro' lists them)";
         assert_eq!(run(&outer.0), ("did one  more\ndid execute x   y\n".into(), Some(format!("{name}:9: {missing}"))));
     }
 
@@ -228,7 +228,7 @@ mod tests {
     fn the_first_failing_line_is_named_after_the_output_so_far() {
         let file = TemporaryFile::new("fail", b"one\n\nbad line\ntwo\n");
         let name = file.0.display();
-        assert_eq!(run(&file.0), ("did one\n".into(), Some(format!("{name}:3: bad: unknown input `bad line'"))));
+        assert_eq!(run(&file.0), ("did one\n".into(), Some(format!("{name}:3: bad: unknown input 'bad line'"))));
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
     fn what_is_no_text_file_is_refused_with_its_place() {
         for (name, text, message) in [
             ("utf8", &b"one\n\xff\n"[..], ":2: not UTF-8 text"),
-            ("open", b"one\npg {\n x\n", ":2: `{' is never closed"),
+            ("open", b"one\npg {\n x\n", ":2: '{' is never closed"),
             ("long", &[b'x'; MAXIMUM_LINE + 9], ":1: line longer than 65536 bytes"),
         ] {
             let error = run(&TemporaryFile::new(name, text).0).1.unwrap();

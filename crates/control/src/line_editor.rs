@@ -426,7 +426,7 @@ impl LineEditor {
         };
         let query: String = search.query.iter().collect();
         let line: String = self.line.iter().collect();
-        let text: Vec<char> = format!("(search)`{query}': {line}").chars().collect();
+        let text: Vec<char> = format!("(search)'{query}': {line}").chars().collect();
         back(out, search.shown);
         show(out, &text);
         blank(out, search.shown.saturating_sub(text.len()));
@@ -585,7 +585,7 @@ mod tests {
             assert_eq!(editor.push(*key, &mut out), None);
         }
         let begun = b"(search)`': ";
-        let found = b"(search)`o': one";
+        let found = b"(search)'o': one";
         assert_eq!(out, [&begun[..], &[BACKSPACE; 12], found].concat());
         out.clear();
         assert_eq!(editor.push(b'\n', &mut out), Some(Key::Line("one".into())));

@@ -10,9 +10,9 @@ use std::fmt;
 pub fn add_session_commands<C>(set: &mut CommandSet<C>) {
     set.section(
         SESSION_SECTION,
-        "What concerns the session and not the router. At a terminal: arrows walk the history, `^R` searches it, TAB \
-         completes, `^C` gives up a line or ends what is being printed. Output that is longer than the window stops at \
-         each page: space goes on by a page, enter by a line, `a` to the end, `q` leaves it.",
+        "These commands concern the session, not the router. At a terminal, the arrow keys browse the history, `^R` \
+         searches it, TAB completes, and `^C` discards a line or stops the output. Output that is longer than the \
+         window stops at each page: space shows the next page, enter the next line, `a` the rest; `q` quits.",
     );
     for name in ["quit", "exit"] {
         set.add(Command::of_session(name, "Leave this session; in a file, end the file."));
@@ -20,42 +20,43 @@ pub fn add_session_commands<C>(set: &mut CommandSet<C>) {
     set.add(
         Command::of_session(
             "exec <file:path>",
-            "Carry out the commands in a file. The first that fails ends it and is named; those before it stay in force.",
+            "Run the commands of a file. The first command that fails is reported and ends the file; the commands \
+             before it stay in force.",
         )
         .example("exec /etc/quiver/peering.cli"),
     );
     set.add(
         Command::of_session(
             "define <name:word> <value:rest>",
-            "Have `$(NAME)` stand for the value, in all later lines of sessions and files; in a file that is loaded, in its own \
-             lines. Macros in the value are read now.",
+            "Define a macro: `$(NAME)` stands for the value in all later lines of sessions and files. A macro of a \
+             file that is loaded holds in this file only. Macros in the value are expanded at once.",
         )
         .example("define WAN e0")
         .example("define PEER 192.0.2.1"),
     );
-    set.add(Command::of_session("undefine <name:word>", "Forget a macro.").example("undefine PEER"));
-    set.add(Command::of_session("show macro", "What `$(NAME)` stands for, by name."));
+    set.add(Command::of_session("undefine <name:word>", "Remove a macro.").example("undefine PEER"));
+    set.add(Command::of_session("show macro", "Show macros by name."));
     for name in ["history", "show history"] {
-        set.add(Command::of_session(name, "The lines entered in this session."));
+        set.add(Command::of_session(name, "Show the lines entered in this session."));
     }
-    set.add(Command::of_session("show terminal", "What is known of this session's terminal, and how it is set."));
+    set.add(Command::of_session("show terminal", "Show the terminal of this session and its settings."));
     set.add(
         Command::of_session(
             "set terminal pager [{on|off:state}] [limit <limit:u32>]",
-            "Stop at each page of a longer output, or not. Of one output `limit' lines are paged, the rest is printed \
-             without stopping.",
+            "Enable or disable the pager. It pages the first `limit` lines of an output and prints the rest without \
+             stopping.",
         )
         .example("set terminal pager off"),
     );
     set.add(
         Command::of_session(
             "set terminal history [{on|off:state}] [limit <limit:u32 1..10000>]",
-            "Remember the lines entered, or not, and how many.",
+            "Enable or disable the history of lines, and set its length.",
         )
         .example("set terminal history limit 200"),
     );
     set.add(
-        Command::of_session("set terminal ansi {on|off:state}", "Use colours, or not.")
+        Command::of_session("set terminal ansi {on|off:state}", "Enable or disable colours.")
             .example("set terminal ansi off"),
     );
 }

@@ -145,7 +145,7 @@ impl Executor for Fake {
                 reply(Done)
             }
             line if line.starts_with("pg {") => reply(Text(format!("{} lines\n", line.lines().count()))),
-            "show bogus" => fail("show: unknown input `bogus'"),
+            "show bogus" => fail("show: unknown input 'bogus'"),
             _ => reply(Done),
         }
     }
@@ -157,7 +157,7 @@ impl Executor for Fake {
     }
 
     fn help(&self, line: &str) -> String {
-        format!("  help on `{line}'\n")
+        format!("  help on '{line}'\n")
     }
 
     fn complete(&self, line: &str) -> Completion {
@@ -245,7 +245,7 @@ fn vppctl_with_a_command_that_fails_or_prints_nothing() {
     let mut wire = Wire::connect(&directory.socket());
     wire.send(TTYPE_VPPCTL);
     wire.send(b"show bogus \n\0silent \n\0");
-    wire.expect(b"show: unknown input `bogus'\n\0\0");
+    wire.expect(b"show: unknown input 'bogus'\n\0\0");
     wire.send(b"quit\n");
     wire.expect_end();
 }
@@ -275,13 +275,13 @@ fn vppctl_in_a_terminal() {
     wire.expect(b"sho");
     wire.send(NAWS);
     wire.send(b"w ?");
-    wire.expect(&[b"w ?\r\n  help on `show '\r\n", PROMPT, b"show "].concat());
+    wire.expect(&[b"w ?\r\n  help on 'show '\r\n", PROMPT, b"show "].concat());
     wire.send(b"versiom\x7fn\n");
     wire.expect(&[b"versiom\x08 \x08n\r\nquiver v1\r\n", PROMPT].concat());
     wire.send(b"\x1b[A\r");
     wire.expect(&[b"show version\r\nquiver v1\r\n", PROMPT].concat());
     wire.send(b"show bogus\n");
-    wire.expect(&[b"show bogus\r\n\x1b[31mshow: unknown input `bogus'\r\n\x1b[0m", PROMPT].concat());
+    wire.expect(&[b"show bogus\r\n\x1b[31mshow: unknown input 'bogus'\r\n\x1b[0m", PROMPT].concat());
     wire.send(b"show int\t");
     wire.expect(b"show interface ");
     // What is certain, then what there is to choose from.
@@ -398,7 +398,7 @@ fn a_plain_client_is_answered_without_prompts_or_nuls() {
     let mut wire = Wire::connect(&directory.socket());
     wire.send(b"show version\nshow bogus\nshow version");
     wire.0.shutdown(std::net::Shutdown::Write).unwrap();
-    wire.expect(b"quiver v1\nshow: unknown input `bogus'\nquiver v1\n");
+    wire.expect(b"quiver v1\nshow: unknown input 'bogus'\nquiver v1\n");
     wire.expect_end();
 }
 
@@ -410,7 +410,7 @@ fn our_client_learns_whether_a_command_failed() {
     let done = client.run("show version").unwrap();
     assert_eq!((done.text.as_str(), done.success), ("quiver v1\n", true));
     let failed = client.run("show bogus").unwrap();
-    assert_eq!((failed.text.as_str(), failed.success), ("show: unknown input `bogus'\n", false));
+    assert_eq!((failed.text.as_str(), failed.success), ("show: unknown input 'bogus'\n", false));
     assert_eq!(client.run("pg {\n a\n}").unwrap().text, "3 lines\n");
     assert_eq!(client.run("large").unwrap().text.len(), 1 << 20);
     assert!(!client.run("pg {").unwrap().success);
@@ -422,7 +422,7 @@ fn our_client_learns_whether_a_command_failed() {
     assert_eq!(client.run("show version").unwrap().text, "{\"version\":1}\n");
     assert_eq!(client.run("show version\nshow version").unwrap().text, "{\"version\":1}\n{\"version\":1}\n");
     let failed = client.run("show bogus").unwrap();
-    assert_eq!(failed.text, "{\"error\":\"show: unknown input `bogus'\"}\n");
+    assert_eq!(failed.text, "{\"error\":\"show: unknown input 'bogus'\"}\n");
 }
 
 #[test]
@@ -441,10 +441,10 @@ fn a_batch_names_the_lines_that_fail_and_stops_or_goes_on() {
     };
     let failure = |line, message: &str| Failure { line, message: message.into() };
     let text = b"# start\nshow version\npg {\n}\n\nshow bogus\nshow version\n";
-    let bogus = failure(6, "show: unknown input `bogus'");
+    let bogus = failure(6, "show: unknown input 'bogus'");
     assert_eq!(batch(text, false), ("quiver v1\n2 lines\n".into(), vec![bogus.clone()]));
     assert_eq!(batch(text, true), ("quiver v1\n2 lines\nquiver v1\n".into(), vec![bogus]));
-    assert_eq!(batch(b"\npg {\n", false), (String::new(), vec![failure(2, "`{' is never closed")]));
+    assert_eq!(batch(b"\npg {\n", false), (String::new(), vec![failure(2, "'{' is never closed")]));
     let quit = b"show version\n\xff\nquit\nshow bogus";
     assert_eq!(batch(quit, true), ("quiver v1\n".into(), vec![failure(2, "not UTF-8 text")]));
 }

@@ -90,9 +90,9 @@ pub struct AfPacketOptions {
 pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
     let name = &options.host_interface;
     let interface = Interface::find(name)?;
-    let about = |what: &str, error| OpenError::system(format!("{what} of host interface `{name}'"), error);
+    let about = |what: &str, error| OpenError::system(format!("{what} of host interface '{name}'"), error);
     if !interface.is_ethernet().map_err(|error| about("the type", error))? {
-        return Err(OpenError::Refused(format!("host interface `{name}' does not carry Ethernet frames")));
+        return Err(OpenError::Refused(format!("host interface '{name}' does not carry Ethernet frames")));
     }
     let mtu = interface.mtu().map_err(|error| about("the MTU", error))?;
     let sockets = sockets(name, &interface, options.queues)?;
@@ -101,7 +101,7 @@ pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
     let stations = Stations::new(fds[0].clone(), interface.index);
     let mut link = PacketLink { interface, stations };
     link.set_filter(&StationFilter { stations: vec![mac], promiscuous: false })
-        .map_err(|error| OpenError::system(format!("asking host interface `{name}' for frames"), error))?;
+        .map_err(|error| OpenError::system(format!("asking host interface '{name}' for frames"), error))?;
     Ok(Device {
         driver: "af_packet",
         input_node: "af-packet-input",
@@ -126,10 +126,10 @@ fn sockets(name: &str, interface: &Interface, count: u16) -> Result<Vec<PacketRe
         let fd = socket()?;
         let ring = Ring::map(&fd).map_err(|error| OpenError::system("mapping a packet ring", error))?;
         bind(&fd, interface)
-            .map_err(|error| OpenError::system(format!("binding to host interface `{name}'"), error))?;
+            .map_err(|error| OpenError::system(format!("binding to host interface '{name}'"), error))?;
         if count > 1 {
             let hint = if interface.is_running() { "" } else { " (it is down; some kernels want it up)" };
-            let what = format!("sharing flows of host interface `{name}' out among sockets{hint}");
+            let what = format!("sharing flows of host interface '{name}' out among sockets{hint}");
             let failed = |error| OpenError::system(what.clone(), error);
             let join = |flags: u32| socket_option::set(&fd, libc::SOL_PACKET, PACKET_FANOUT, &(group | flags));
             if join(flags).is_err() {

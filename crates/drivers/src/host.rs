@@ -73,7 +73,7 @@ pub fn check_name(name: &str) -> Result<(), OpenError> {
     let allowed = |byte: u8| byte.is_ascii_graphic() && !b"/:%".contains(&byte);
     if name.is_empty() || name.len() >= NAME_SIZE || !name.bytes().all(allowed) || name == "." || name == ".." {
         return Err(OpenError::Refused(format!(
-            "`{name}' cannot name a host interface: expected 1 to {} printable characters without / : %",
+            "'{name}' cannot name a host interface: expected 1 to {} printable characters without / : %",
             NAME_SIZE - 1
         )));
     }
@@ -124,7 +124,7 @@ impl Interface {
         let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
             .map_err(|error| OpenError::system("opening a control socket", error))?;
         let index = netdevice::name_to_index(&socket, name)
-            .map_err(|error| OpenError::system(format!("host interface `{name}'"), error))?;
+            .map_err(|error| OpenError::system(format!("host interface '{name}'"), error))?;
         Ok(Interface { socket, index })
     }
 
@@ -270,7 +270,7 @@ impl Interface {
     pub fn join_bridge(&self, bridge: &str) -> Result<(), OpenError> {
         check_name(bridge)?;
         let joined = Request::new(bridge, &self.index.to_ne_bytes()).make(&self.socket, BRIDGE_ADD);
-        joined.map_err(|error| OpenError::system(format!("joining the host's bridge `{bridge}'"), error))
+        joined.map_err(|error| OpenError::system(format!("joining the host's bridge '{bridge}'"), error))
     }
 
     pub fn set_ip4(&self, prefix: Prefix4) -> io::Result<()> {
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn a_missing_interface_is_named_in_the_error() {
         let error = Interface::find("no-such-one").err().unwrap().to_string();
-        assert!(error.starts_with("host interface `no-such-one': "), "{error}");
+        assert!(error.starts_with("host interface 'no-such-one': "), "{error}");
     }
 
     #[test]

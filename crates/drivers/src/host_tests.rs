@@ -213,7 +213,7 @@ fn tap_becomes_a_port_of_a_bridge_or_is_not_made() {
     let shown = ip("link show dev tap8");
     assert!(shown.contains("master br0"), "{shown}");
     let error = tap::open(TapOptions { id: 9, ..options("br1") }).err().unwrap().to_string();
-    assert!(error.contains("bridge `br1'"), "{error}");
+    assert!(error.contains("bridge 'br1'"), "{error}");
     assert!(!ip("link show").contains("tap9"));
 }
 
@@ -561,7 +561,7 @@ fn what_cannot_be_opened_says_why() {
     let error = |result: Result<Device, crate::OpenError>| result.err().unwrap().to_string();
     let attach =
         |name: &str| af_packet::open(AfPacketOptions { host_interface: name.into(), hw_address: None, queues: 1 });
-    assert!(error(attach("nothing")).starts_with("host interface `nothing': "));
+    assert!(error(attach("nothing")).starts_with("host interface 'nothing': "));
     let named = |name: &str, namespace: Option<&str>| {
         tap::open(TapOptions {
             host_interface_name: Some(name.into()),
@@ -569,9 +569,9 @@ fn what_cannot_be_opened_says_why() {
             ..TapOptions::default()
         })
     };
-    assert!(error(named("a/b", None)).starts_with("`a/b' cannot name a host interface"));
+    assert!(error(named("a/b", None)).starts_with("'a/b' cannot name a host interface"));
     assert!(error(named("t", Some("no-such-space"))).starts_with("network namespace /var/run/netns/no-such-space: "));
-    assert!(error(named("t", Some("a/b"))).starts_with("`a/b' is not a network namespace"));
+    assert!(error(named("t", Some("a/b"))).starts_with("'a/b' is not a network namespace"));
     let _first = named("twice", None).unwrap();
-    assert!(error(named("twice", None)).starts_with("creating host interface `twice': "));
+    assert!(error(named("twice", None)).starts_with("creating host interface 'twice': "));
 }

@@ -31,23 +31,23 @@ pub const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "no free buffer",
         Severity::Error,
-        "Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.",
+        "All packet buffers are in use (`show buffers`). Increase `buffers-per-numa` in startup.conf.",
     ),
     CounterSpec(
         "malformed device header",
         Severity::Warning,
-        "The host's end of the device wrote a header that contradicts its frame: a broken or hostile host driver. \
-         The frame is lost.",
+        "The host's end of the device wrote a header that contradicts its frame. The frame is lost. The host driver \
+         is broken or hostile.",
     ),
     CounterSpec(
         "frame too long",
         Severity::Warning,
-        "A frame longer than this router takes from the device. The frame is lost: lower the sender's MTU.",
+        "The frame is longer than this router accepts from the device. The frame is lost. Lower the sender's MTU.",
     ),
     CounterSpec(
         "missed by the kernel's ring",
         Severity::Warning,
-        "Frames came faster than they were read, and the kernel threw them away. Normal under overload.",
+        "Frames arrived faster than the router read them, and the kernel discarded them. Normal under overload.",
     ),
 ];
 

@@ -10,9 +10,9 @@ pub const MAX_INSTANCES: u32 = 16 * 1024;
 
 graph::edges! {
     pub enum Edge {
-        /// A packet was routed out of a loopback interface, behind which there is no network: most often its
+        /// A packet was routed out of a loopback interface, which has no network behind it. Most often its
         /// destination is in the prefix of the loopback's address, but is not that address. Give loopbacks /32
-        /// addresses, or look for the route that leads here.
+        /// addresses, or find the route that leads to the loopback.
         Nothing => note "nothing is behind a loopback interface",
     }
 }

@@ -29,7 +29,7 @@ fn path(namespace: &str) -> Result<PathBuf, OpenError> {
     match namespace {
         path if path.starts_with('/') => Ok(path.into()),
         name if matches!(name, "" | "." | "..") || name.contains('/') => Err(OpenError::Refused(format!(
-            "`{name}' is not a network namespace: expected a name under /var/run/netns or an absolute path"
+            "'{name}' is not a network namespace: expected a name under /var/run/netns or an absolute path"
         ))),
         name => Ok(Path::new("/var/run/netns").join(name)),
     }

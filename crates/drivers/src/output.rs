@@ -8,18 +8,19 @@ use std::sync::Arc;
 graph::edges! {
     /// In the order of [`crate::FULL`], [`crate::REFUSED`], [`crate::TOO_LONG`] and [`crate::DROPPED`].
     pub enum Edge {
-        /// The device's queue is full: packets come faster than it sends them, or the host does not read its end.
-        /// Shape what is sent to it, or see why the other end is slow.
+        /// The device's transmit queue is full. Packets arrive faster than the device sends them, or the host does
+        /// not read its end. Shape the traffic to this interface, or find out why the other end is slow.
         Full => drop "device has no room",
-        /// The device took the packet for none that it can send: its link is down, or it is gone. See `show
-        /// hardware-interfaces` and the host's own view of the device.
+        /// The device cannot send the packet. Usually its link is down, or the device is gone. Check
+        /// `show hardware-interfaces` and the host's own view of the device.
         Refused => drop "device refused the packet",
-        /// The frame is longer than the MTU that the host has for this device now; it was lowered behind our back,
-        /// or the frame came through without being routed. Set the same MTU on both (`set interface mtu`).
+        /// The frame is longer than the MTU that the host now has for this device. The MTU was lowered on the host
+        /// without the router's knowledge, or the frame was sent without being routed. Set the same MTU on both
+        /// (`set interface mtu`).
         TooLong => drop "packet is longer than the device's mtu",
-        /// The host's device took the packet and threw it away at once, though our own queue to it had room. On a veth: the
-        /// other end has a smaller MTU, is down, or its receiver is overloaded. On others: the limit of a queueing discipline.
-        /// Compare `ip -s link` and the MTU at both ends, and `tc -s qdisc`.
+        /// The host's device took the packet and dropped it at once, although the router's own queue to it had room.
+        /// On a veth, the other end has a smaller MTU, is down, or its receiver is overloaded. On other devices, a
+        /// queueing discipline reached its limit. Compare `ip -s link` and the MTU at both ends, and `tc -s qdisc`.
         Dropped => drop "device dropped the packet",
     }
 }

@@ -127,7 +127,7 @@ fn host_end(options: &TapOptions) -> Result<HostEnd, OpenError> {
         descriptors.push(queue(&name, several)?.0);
     }
     let interface = Interface::find(&name)?;
-    let failed = |what: &str, error| OpenError::system(format!("setting {what} of host interface `{name}'"), error);
+    let failed = |what: &str, error| OpenError::system(format!("setting {what} of host interface '{name}'"), error);
     if let Some(mac) = options.host_mac {
         interface.set_mac(mac).map_err(|error| failed("the MAC address", error))?;
     }
@@ -140,7 +140,7 @@ fn host_end(options: &TapOptions) -> Result<HostEnd, OpenError> {
     if let Some(prefix) = options.host_ip6 {
         interface.add_ip6(prefix).map_err(|error| match error.raw_os_error() {
             Some(libc::EACCES) => OpenError::Refused(format!(
-                "host interface `{name}' takes no IPv6 address: IPv6 is off there (sysctl net.ipv6.conf.all.disable_ipv6)"
+                "host interface '{name}' takes no IPv6 address: IPv6 is off there (sysctl net.ipv6.conf.all.disable_ipv6)"
             )),
             _ => failed("the IPv6 address", error),
         })?;
@@ -155,7 +155,7 @@ fn host_end(options: &TapOptions) -> Result<HostEnd, OpenError> {
         interface.add_gateway(gateway).map_err(|error| failed(&what, error))?;
     }
     let mtu =
-        interface.mtu().map_err(|error| OpenError::system(format!("the MTU of host interface `{name}'"), error))?;
+        interface.mtu().map_err(|error| OpenError::system(format!("the MTU of host interface '{name}'"), error))?;
     Ok(HostEnd { descriptors, mtu, name, interface })
 }
 
@@ -169,7 +169,7 @@ fn queue(wanted: &str, several: libc::c_int) -> Result<(OwnedFd, String), OpenEr
     let mut request = Request::new(wanted, &kind.to_ne_bytes());
     request
         .make(&fd, libc::TUNSETIFF as _)
-        .map_err(|error| OpenError::system(format!("creating host interface `{wanted}'"), error))?;
+        .map_err(|error| OpenError::system(format!("creating host interface '{wanted}'"), error))?;
     // The last, nothing, is what every kernel takes.
     let _ = OFFLOADS.iter().find(|&&offload| host::set_number(fd.as_fd(), libc::TUNSETOFFLOAD as _, offload).is_ok());
     Ok((fd, request.name()))

@@ -74,7 +74,7 @@ pub struct NodeSpec {
 /// quiver_graph::edges! {
 ///     pub enum Edge {
 ///         Lookup => next "ip4-lookup",
-///         /// Its time to live is used up (RFC 1812 5.3.1).
+///         /// The packet's time to live expired (RFC 1812 5.3.1).
 ///         TtlExpired => drop "ip4 ttl <= 1",
 ///         Learned => end "replies learned",
 ///     }

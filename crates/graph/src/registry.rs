@@ -47,11 +47,11 @@ pub enum GraphError {
 impl std::fmt::Display for GraphError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            GraphError::NameTaken(name) => write!(f, "a node named `{name}' exists already"),
-            GraphError::NoSuchNode(name) => write!(f, "no node named `{name}' (show node lists them)"),
+            GraphError::NameTaken(name) => write!(f, "a node named '{name}' exists already"),
+            GraphError::NoSuchNode(name) => write!(f, "no node named '{name}' (show node lists them)"),
             GraphError::TooMany(what, most) => write!(f, "too many {what} (at most {most})"),
             GraphError::NoAnswer(worker) => {
-                write!(f, "worker {worker} did not answer (`show threads' says whether it is stuck)")
+                write!(f, "worker {worker} did not answer ('show threads' says whether it is stuck)")
             }
         }
     }

@@ -33,7 +33,7 @@ impl FromStr for Watts {
             Some((idle, load)) if 0.0 <= idle && idle <= load && 0.0 < load && load <= MOST_WATTS => {
                 Ok(Watts { idle, load })
             }
-            _ => Err(format!("`{text}': watts of the machine when it is idle, and no fewer under load, as 12,17")),
+            _ => Err(format!("'{text}': watts of the machine when it is idle, and no fewer under load, as 12,17")),
         }
     }
 }
@@ -136,7 +136,7 @@ impl Meters {
         for entry in std::fs::read_dir(directory).ok()?.flatten() {
             let path = entry.path();
             let name = std::fs::read_to_string(path.join("name")).unwrap_or_default().trim().to_string();
-            // By `mmio' the same processors are metered again.
+            // By 'mmio' the same processors are metered again.
             let is_another_way = entry.file_name().to_string_lossy().contains("mmio");
             if is_another_way || !name.starts_with("package") && name != "dram" {
                 continue;

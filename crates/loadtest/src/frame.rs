@@ -148,7 +148,7 @@ fn announce(frame: &mut [u8], before: Option<&Layer>, layer: &Layer, next: Optio
             frame[at..at + 2].copy_from_slice(&protocol.to_be_bytes());
         }
         Some(Layer::Vxlan(_)) if !matches!(layer, Layer::Ethernet(_)) => {
-            return Err("a VXLAN header is followed by `ethernet'".into());
+            return Err("a VXLAN header is followed by 'ethernet'".into());
         }
         Some(Layer::Udp(_)) if !matches!(layer, Layer::Vxlan(_) | Layer::Payload(_) | Layer::Raw(_)) => {
             return Err(format!("{} cannot follow UDP", name(layer)));
@@ -163,19 +163,19 @@ fn announce(frame: &mut [u8], before: Option<&Layer>, layer: &Layer, next: Optio
 
 fn name(layer: &Layer) -> &'static str {
     match layer {
-        Layer::Ethernet(_) => "`ethernet'",
-        Layer::Vlan(_) => "`vlan'",
-        Layer::Mpls(_) => "`mpls'",
-        Layer::Ipv4(_) => "`ipv4'",
-        Layer::Ipv6(_) => "`ipv6'",
-        Layer::Fragment(_) => "`fragment'",
-        Layer::Gre(_) => "`gre'",
-        Layer::Udp(_) => "`udp'",
-        Layer::Tcp(_) => "`tcp'",
-        Layer::Icmp(_) => "`icmp'",
-        Layer::Vxlan(_) => "`vxlan'",
-        Layer::Raw(_) => "`raw'",
-        Layer::Payload(_) => "`payload'",
+        Layer::Ethernet(_) => "'ethernet'",
+        Layer::Vlan(_) => "'vlan'",
+        Layer::Mpls(_) => "'mpls'",
+        Layer::Ipv4(_) => "'ipv4'",
+        Layer::Ipv6(_) => "'ipv6'",
+        Layer::Fragment(_) => "'fragment'",
+        Layer::Gre(_) => "'gre'",
+        Layer::Udp(_) => "'udp'",
+        Layer::Tcp(_) => "'tcp'",
+        Layer::Icmp(_) => "'icmp'",
+        Layer::Vxlan(_) => "'vxlan'",
+        Layer::Raw(_) => "'raw'",
+        Layer::Payload(_) => "'payload'",
     }
 }
 

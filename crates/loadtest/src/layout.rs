@@ -311,7 +311,7 @@ impl Layout {
             let names: Vec<_> = kind.fields().iter().map(|(name, ..)| *name).collect();
             match names.is_empty() {
                 true => format!("this {layer} has no field that can vary"),
-                false => format!("{layer} has no field `{attribute}' that can vary: there are {}", names.join(", ")),
+                false => format!("{layer} has no field '{attribute}' that can vary: there are {}", names.join(", ")),
             }
         })?;
         Ok(Field { at: start + at, width, shift, bits })
@@ -319,7 +319,7 @@ impl Layout {
 
     fn no_such(&self, name: &str) -> String {
         let names: Vec<_> = self.headers.iter().map(|(kind, _)| kind.name()).collect();
-        format!("there is no `{name}': the packet has {} (write `layer.field', as in `ipv4.source')", names.join(", "))
+        format!("there is no '{name}': the packet has {} (write 'layer.field', as in 'ipv4.source')", names.join(", "))
     }
 
     /// The first header of a kind.

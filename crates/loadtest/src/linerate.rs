@@ -117,12 +117,12 @@ impl fmt::Display for FullLine {
                 Size::WithFcs(bytes) => writeln!(
                     f,
                     "  {bytes} bytes are taken with the frame check sequence, as RFC 2544 does. Without it, as T-Rex and captures\n  \
-                     count, they are a frame of {frame_bytes}: {pps:.0} pps (`--buffer-size {bytes}').",
+                     count, they are a frame of {frame_bytes}: {pps:.0} pps ('--buffer-size {bytes}').",
                 ),
                 Size::WithoutFcs(bytes) => writeln!(
                     f,
                     "  {bytes} bytes are taken without the frame check sequence, as T-Rex and captures count. With it, as in\n  \
-                     RFC 2544, they are a frame of {frame_bytes}: {pps:.0} pps (`--size {bytes}').",
+                     RFC 2544, they are a frame of {frame_bytes}: {pps:.0} pps ('--size {bytes}').",
                 ),
             }?;
         }
@@ -174,7 +174,7 @@ impl Slot {
     /// # Errors
     /// When it is neither.
     pub fn parse(text: &str) -> Result<Slot, String> {
-        let wrong = || format!("`{text}' is no slot: write generation and lanes (`3x4'), or GT/s and lanes (`8gtx4')");
+        let wrong = || format!("'{text}' is no slot: write generation and lanes ('3x4'), or GT/s and lanes ('8gtx4')");
         let lower = text.trim().to_ascii_lowercase();
         let (speed, lanes) = lower.split_once('x').ok_or_else(wrong)?;
         let lanes = lanes.trim().parse().map_err(|_| wrong())?;
@@ -236,9 +236,9 @@ mod tests {
         assert_eq!(line.packets_per_second.floor(), 3_720_238.0);
         let other = line.other_reading.unwrap();
         assert_eq!((other.frame_bytes, other.packets_per_second.floor()), (68, 3_551_136.0));
-        assert!(line.to_string().contains("they are a frame of 68: 3551136 pps (`--buffer-size 64')"), "{line}");
+        assert!(line.to_string().contains("they are a frame of 68: 3551136 pps ('--buffer-size 64')"), "{line}");
         let line = FullLine::new(Size::WithoutFcs(1514), 2.5e9, None);
-        assert!(line.to_string().contains("they are a frame of 1514: 203715 pps (`--size 1514')"), "{line}");
+        assert!(line.to_string().contains("they are a frame of 1514: 203715 pps ('--size 1514')"), "{line}");
         // With it, 60 bytes would be no frame.
         assert!(FullLine::new(Size::WithoutFcs(60), 2.5e9, None).other_reading.is_none());
     }

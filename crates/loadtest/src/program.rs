@@ -114,14 +114,14 @@ impl Program {
             let mirror = stream.mirror && port % 2 == 1 && stream.pcap.is_none();
             let mut program = Program::new(stream, mirror, ends).map_err(wrong)?;
             if let Some(next) = &stream.next {
-                let elsewhere = || format!("`next': port {port} does not send `{}'", next.get_ref());
+                let elsewhere = || format!("'next': port {port} does not send '{}'", next.get_ref());
                 let found = place_of(next.get_ref()).ok_or_else(|| wrong((Some(next.span().start), elsewhere())))?;
                 program.next = Some(found);
             }
             if let Some(before) = profile.streams().find(|other| other.is_before(&stream.name)) {
                 program.waits = profile.waits(at);
                 if program.waits && place_of(&before.name).is_none() {
-                    let message = format!("port {port} does not send `{}', which it comes after", before.name);
+                    let message = format!("port {port} does not send '{}', which it comes after", before.name);
                     return Err(wrong((None, message)));
                 }
             }
@@ -217,7 +217,7 @@ impl Program {
             if let Some(second) = &vary.second {
                 let find = |frame: &Vec<u8>| Layout::of(frame).field(&second.field).ok();
                 let field = raw.iter().find_map(find);
-                let field = field.ok_or_else(|| at(format!("no packet of the capture has `{}'", second.field)))?;
+                let field = field.ok_or_else(|| at(format!("no packet of the capture has '{}'", second.field)))?;
                 let series = Series::second(field, second.from, second.to, &every).map_err(at)?;
                 names.push((second.field.clone(), second.from.above.unwrap_or(0)));
                 self.varied.push(Varied { field: Field { shift: 0, ..field }, around: 0, series, sums: Vec::new() });
@@ -307,11 +307,11 @@ impl Program {
             return Err(match tag {
                 TagPlace::Small { is_v6, .. } => format!(
                     "a field that varies lies where the tag goes: in so short a packet the last {} bytes and {} (or say \
-                     `tag = false')",
+                     'tag = false')",
                     tag::SMALL,
                     if is_v6 { "the flow label" } else { "the IPv4 id" }
                 ),
-                _ => "a field that varies lies where the tag goes, at the packet's end (or say `tag = false')".into(),
+                _ => "a field that varies lies where the tag goes, at the packet's end (or say 'tag = false')".into(),
             });
         }
         // Of what varies, nothing is in the base.

@@ -37,13 +37,13 @@ pub struct Mix {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
     #[error(
-        "`{0}' is not a rate: write packets (`1kpps', `10Mpps'), bits (`1gbps' in buffers, `1gbpsl1' on the wire), a \
-         share of the line (`100%'), a factor (`2'), or `max'"
+        "'{0}' is not a rate: write packets ('1kpps', '10Mpps'), bits ('1gbps' in buffers, '1gbpsl1' on the wire), a \
+         share of the line ('100%'), a factor ('2'), or 'max'"
     )]
     NotOne(String),
-    #[error("`{0}' is not a speed: write bits a second (`10g', `2.5g', `100m')")]
+    #[error("'{0}' is not a speed: write bits a second ('10g', '2.5g', '100m')")]
     NotASpeed(String),
-    #[error("a share of the line's speed is asked for, and nobody knows it: say `speed=10g' for the port")]
+    #[error("a share of the line's speed is asked for, and nobody knows it: say 'speed=10g' for the port")]
     NoLine,
 }
 
@@ -58,7 +58,7 @@ impl FromStr for Rate {
         }
         let (number, unit) = split(&lower).ok_or_else(wrong)?;
         let (scale, unit) = match unit.chars().next() {
-            // `pps' begins with no prefix, `mpps' does.
+            // 'pps' begins with no prefix, 'mpps' does.
             Some(letter) if unit != "pps" => match prefix(letter) {
                 Some(scale) => (scale, &unit[1..]),
                 None => (1.0, unit),

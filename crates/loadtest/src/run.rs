@@ -80,8 +80,8 @@ impl FromStr for DeviceSpec {
             ("testpmd", "") => Ok(DeviceSpec::Testpmd),
             ("exec", command) if !command.is_empty() => Ok(DeviceSpec::Command(command.into())),
             _ => Err(format!(
-                "`{text}' is no device: there are `quiver[:card=1mpps,...]', `kernel', `testpmd', `null', \
-                 `reference[:lose=1000,delay=1ms,...]' and, behind ports, `exec:COMMAND' and `outside'"
+                "'{text}' is no device: there are 'quiver[:card=1mpps,...]', 'kernel', 'testpmd', 'null', \
+                 'reference[:lose=1000,delay=1ms,...]' and, behind ports, 'exec:COMMAND' and 'outside'"
             )),
         }
     }
@@ -237,7 +237,7 @@ impl Bench {
         let is_outside = plan.device.is_outside();
         if is_outside && plan.ports.is_empty() {
             return Err(TestError::Other(
-                "there are no ports: name some (`--port'), or a device in this process (`--dut')".into(),
+                "there are no ports: name some ('--port'), or a device in this process ('--dut')".into(),
             ));
         }
         for port in own {
@@ -453,7 +453,7 @@ impl Bench {
             if heard.missed_packets > 0 {
                 notes.push(format!(
                     "Port {number}: {} packets came that the load tester did not get: the system dropped them, or buffers ran \
-                     out. That is its own loss: more `--cores', more `--buffers', or a lower rate.",
+                     out. That is its own loss: more '--cores', more '--buffers', or a lower rate.",
                     heard.missed_packets
                 ));
             } else if heard.is_full() && ports.iter().any(lost) {

@@ -98,8 +98,8 @@ impl Session {
         }
         match value.get("format").and_then(serde_json::Value::as_str) {
             Some(FORMAT) => serde_json::from_value(value).map_err(|error| wrong(&error)),
-            Some(other) => Err(wrong(&format!("its format is `{other}', not `{FORMAT}'"))),
-            None => Err(wrong(&format!("it has no `format': sessions have `{FORMAT}'"))),
+            Some(other) => Err(wrong(&format!("its format is '{other}', not '{FORMAT}'"))),
+            None => Err(wrong(&format!("it has no 'format': sessions have '{FORMAT}'"))),
         }
     }
 }

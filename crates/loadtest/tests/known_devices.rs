@@ -263,7 +263,7 @@ fn no_port_no_link_no_speed_is_said() {
     let profile = Profile::load("bench").unwrap();
     let mut bench = Bench::new("");
     let error = bench.tester.start(&profile, &[0], "50%".parse().unwrap(), None).unwrap_err().to_string();
-    assert!(error.contains("say `speed=10g' for the port"), "{error}");
+    assert!(error.contains("say 'speed=10g' for the port"), "{error}");
     bench.plug.store(false, Ordering::Relaxed);
     let error = bench.tester.await_ready(&mut || {}).unwrap_err().to_string();
     assert!(error.contains("port 0 (end 0): its link is down"), "{error}");

@@ -36,7 +36,7 @@ use wire::{Family, MacAddress, Prefix, Prefix4};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Scenarios, as `ip4-1' or `fib4-1m'; those that send packets to up to a thousand routes when none is named.
+    /// Scenarios, as 'ip4-1' or 'fib4-1m'; those that send packets to up to a thousand routes when none is named.
     scenarios: Vec<String>,
     /// Packets in a vector.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -50,7 +50,7 @@ pub struct Options {
     /// VLAN tags of the frames, in and out: 1 or 2, of sub-interfaces.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=2))]
     vlan: u16,
-    /// With --vlan: every other frame is of another VLAN, or with `shapes' untagged.
+    /// With --vlan: every other frame is of another VLAN, or with 'shapes' untagged.
     #[arg(long, value_enum)]
     mix: Option<Mix>,
     /// Packets come from 16k buffers in turn, not touched by the generator.
@@ -62,16 +62,16 @@ pub struct Options {
     /// Each worker's packets are shared out among all by flow; as many flows as UDP has source ports.
     #[arg(long)]
     handoff: bool,
-    /// The sources of packets are checked (`set urpf ... strict').
+    /// The sources of packets are checked ('set urpf ... strict').
     #[arg(long)]
     urpf: bool,
-    /// Of `memif': frames of many sizes.
+    /// Of 'memif': frames of many sizes.
     #[arg(long, conflicts_with = "size")]
     sweep: bool,
-    /// Of `memif': packets a second, if not both 20 million and as many as go.
+    /// Of 'memif': packets a second, if not both 20 million and as many as go.
     #[arg(long)]
     rate: Option<f64>,
-    /// Of `memif': another program is measured, which listens as master at DIR/in.sock (id 0) and DIR/out.sock (id 1).
+    /// Of 'memif': another program is measured, which listens as master at DIR/in.sock (id 0) and DIR/out.sock (id 1).
     #[arg(long, value_name = "DIR")]
     device: Option<String>,
     /// Measuring windows; minimum, median and maximum are printed.
@@ -195,12 +195,12 @@ pub fn run(options: &Options) -> Result<(), String> {
         return Err("--handoff goes with --workers 2 or more, and not with --cold".into());
     }
     if options.handoff && (options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == "dumb")) {
-        return Err("--handoff goes with ip4-1 and ip4-1k: what `dumb' sends on meets no flow".into());
+        return Err("--handoff goes with ip4-1 and ip4-1k: what 'dumb' sends on meets no flow".into());
     }
     let known: Vec<&str> =
         scenario::ALL.into_iter().chain(programming::ALL).chain([pic::NAME, churn::NAME, memif::NAME]).collect();
     if let Some(unknown) = options.scenarios.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(format!("no scenario `{unknown}' (there are: {})", known.join(", ")));
+        return Err(format!("no scenario '{unknown}' (there are: {})", known.join(", ")));
     }
     let all: Vec<String> = USUAL.map(String::from).to_vec();
     let chosen = if options.scenarios.is_empty() { &all } else { &options.scenarios };

@@ -69,14 +69,14 @@ impl Watcher {
             self.stuck = Some((doing.since, doing.piece_since));
             let seconds = piece.as_secs();
             let text =
-                format!("control thread: `{what}' has held it for {seconds} s: no command is answered meanwhile");
+                format!("control thread: '{what}' has held it for {seconds} s: no command is answered meanwhile");
             return Some(Finding::Stuck(text));
         }
         if whole >= LONG && piece < STUCK && self.long.is_none() {
             self.long = Some(doing.since);
             let seconds = whole.as_secs();
             let text = format!(
-                "control thread: `{what}' has been at work for {seconds} s: only `show' commands are answered meanwhile"
+                "control thread: '{what}' has been at work for {seconds} s: only 'show' commands are answered meanwhile"
             );
             return Some(Finding::Note(text));
         }
@@ -101,7 +101,7 @@ mod tests {
         let after = |seconds| doing.since + Duration::from_secs(seconds);
         assert_eq!(watcher.look(Some(&doing), after(1)), None);
         let Some(Finding::Stuck(text)) = watcher.look(Some(&doing), after(3)) else { panic!("it is stuck") };
-        assert_eq!(text, "control thread: `load' has held it for 3 s: no command is answered meanwhile");
+        assert_eq!(text, "control thread: 'load' has held it for 3 s: no command is answered meanwhile");
         assert_eq!(watcher.look(Some(&doing), after(20)), None, "said already");
         assert_eq!(watcher.look(None, after(21)), Some(Finding::Note("control thread: it answers again".into())));
         assert_eq!(watcher.look(None, after(22)), None);
@@ -117,7 +117,7 @@ mod tests {
         let again = Some(Finding::Note("control thread: it answers again".into()));
         assert_eq!(watcher.look(Some(&doing), next), again);
         let Some(Finding::Stuck(text)) = watcher.look(Some(&doing), next + STUCK) else { panic!("it is held again") };
-        assert_eq!(text, "control thread: `ip route add' has held it for 2 s: no command is answered meanwhile");
+        assert_eq!(text, "control thread: 'ip route add' has held it for 2 s: no command is answered meanwhile");
     }
 
     #[test]

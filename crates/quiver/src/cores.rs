@@ -65,7 +65,7 @@ fn warn_of_throttling(what: &str) {
     {
         let pause: i64 = (period - runtime) / 1000;
         log::warn!(
-            "{what}: Linux stops real-time threads for {pause} ms in every {} ms that they do not sleep: `sysctl \
+            "{what}: Linux stops real-time threads for {pause} ms in every {} ms that they do not sleep: 'sysctl \
              kernel.sched_rt_runtime_us=-1' ends that",
             period / 1000
         );

@@ -66,7 +66,7 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
         return Err(format!("a router runs already: it answers on {socket}"));
     }
     if config.unix.log.is_none() {
-        eprintln!("quiver: nothing of the log is kept in the background: set `unix {{ log FILE }}'");
+        eprintln!("quiver: nothing of the log is kept in the background: set 'unix {{ log FILE }}'");
     }
     // Whoever starts it is told here: the process that runs has a log at most.
     say(&foreseen(config));
@@ -289,9 +289,9 @@ fn start_worker(
 /// How interactive sessions begin.
 fn manners(config: &StartupConfig, restored: &Restored) -> Manners {
     let unix = &config.unix;
-    let mut banner = format!("Quiver v{VERSION}: a vector packet router. `?' lists commands, `quit' leaves.\n");
+    let mut banner = format!("Quiver v{VERSION}: a vector packet router. '?' lists commands, 'quit' leaves.\n");
     if let Restored::InPart(complaint) = restored {
-        banner += &format!("{complaint} at start: `show logging' names them.\n");
+        banner += &format!("{complaint} at start: 'show logging' names them.\n");
     }
     let usual = Manners::default();
     // The end of the session on standard input would be the router's.
@@ -317,7 +317,7 @@ fn warn_of_limits(config: &StartupConfig, router: &Router) {
     let buffers = &config.buffers;
     let asked_for_huge = matches!(buffers.page_size, PageSize::Size2M | PageSize::Size1G);
     if asked_for_huge && !router.graph.pool().huge {
-        log::warn!("buffers: page-size: no huge pages are free, plain pages are used (see `sysctl vm.nr_hugepages')");
+        log::warn!("buffers: page-size: no huge pages are free, plain pages are used (see 'sysctl vm.nr_hugepages')");
     } else if buffers.page_size == PageSize::Size1G {
         log::warn!("buffers: page-size 1g: 2m pages are used");
     }
@@ -340,7 +340,7 @@ fn is_script(commands: &CommandSet<Router>, file: &Path) -> bool {
     };
     let Some(line) = lines.iter().find(steers) else { return false };
     log::warn!(
-        "{}:{}: `{}': the file is a script and no saved configuration: it is carried out as `exec' would, and `save' \
+        "{}:{}: '{}': the file is a script and no saved configuration: it is carried out as 'exec' would, and 'save' \
          needs the name of a file",
         file.display(),
         line.number,
@@ -365,7 +365,7 @@ fn restore(router: &mut Router) -> Restored {
     let file = file.display();
     match router.restore_config() {
         Ok(None) => {
-            log::info!("{file} does not exist yet: `save' makes it");
+            log::info!("{file} does not exist yet: 'save' makes it");
             return Restored::Nothing;
         }
         Ok(Some(done)) => log::info!("saved configuration {file}: {done} commands done"),
@@ -446,7 +446,7 @@ fn open_sockets(
     if !is_open {
         match open(Path::new(VPP_SOCKET)) {
             Ok(server) => {
-                log::info!("commands on {VPP_SOCKET}, too: `vppctl' without a socket talks to this router");
+                log::info!("commands on {VPP_SOCKET}, too: 'vppctl' without a socket talks to this router");
                 servers.push(server);
             }
             Err(error) => log::info!("not listening on {VPP_SOCKET} too: {error}"),

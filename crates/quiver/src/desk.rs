@@ -215,12 +215,12 @@ fn execute(
     crashes: &Path,
 ) -> Result<Box<dyn Reply>, CommandError> {
     let Some(command) = commands.command(name) else {
-        return fail(format!("no command `{name}'"));
+        return fail(format!("no command '{name}'"));
     };
     catch_unwind(AssertUnwindSafe(|| command.run(router, args))).unwrap_or_else(|_| {
         match crash::report(crashes, &format_args!("command: {name}")) {
-            Ok(path) => log::error!("command `{name}' panicked; its report: {}", path.display()),
-            Err(error) => log::error!("command `{name}' panicked; no report in {}: {error}", crashes.display()),
+            Ok(path) => log::error!("command '{name}' panicked; its report: {}", path.display()),
+            Err(error) => log::error!("command '{name}' panicked; no report in {}: {error}", crashes.display()),
         }
         fail("this command met a defect of the program; its effects are uncertain (see the log)")
     })

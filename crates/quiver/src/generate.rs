@@ -9,10 +9,10 @@ use std::io::{self, Write};
 
 /// Stands at the top of the guide.
 const NOTE: &str =
-    "Made of the grammar by `quiver generate cli-guide > docs/guide/cli.md'; changes belong into the commands.";
+    "Made of the grammar by 'quiver generate cli-guide > docs/guide/cli.md'; changes belong into the commands.";
 
 const ERRORS_NOTE: &str =
-    "Made of the nodes by `quiver generate errors-guide > docs/guide/errors.md'; changes belong above their edges.";
+    "Made of the nodes by 'quiver generate errors-guide > docs/guide/errors.md'; changes belong above their edges.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum Document {
@@ -80,7 +80,7 @@ mod tests {
         let committed = include_str!("../../../docs/guide/cli.md");
         assert!(
             committed == grammar().guide(NOTE),
-            "docs/guide/cli.md is old: make it by `target/debug/quiver generate cli-guide > docs/guide/cli.md'"
+            "docs/guide/cli.md is old: make it by 'target/debug/quiver generate cli-guide > docs/guide/cli.md'"
         );
     }
 
@@ -89,7 +89,7 @@ mod tests {
         let committed = include_str!("../../../docs/guide/errors.md");
         assert!(
             committed == inspect::errors_guide(ERRORS_NOTE).unwrap(),
-            "docs/guide/errors.md is old: make it by `target/debug/quiver generate errors-guide > docs/guide/errors.md'"
+            "docs/guide/errors.md is old: make it by 'target/debug/quiver generate errors-guide > docs/guide/errors.md'"
         );
     }
 
@@ -142,7 +142,7 @@ mod tests {
         assert!(commands.len() > 100, "{} commands are too few: were the prompts changed?", commands.len());
         let faults: Vec<String> = commands
             .iter()
-            // Options of the client, and half a line with `?' behind it.
+            // Options of the client, and half a line with '?' behind it.
             .filter(|(_, line, _)| !line.starts_with('-') && !line.ends_with('?'))
             .filter_map(|(page, line, next)| {
                 let error = grammar.parse(line).err()?.to_string();

@@ -66,8 +66,8 @@ pub fn nobody(socket: &Path, error: &io::Error) -> String {
     let others: Vec<String> =
         listening().iter().filter(|other| *other != socket).map(|other| other.display().to_string()).collect();
     let hint = match others.is_empty() {
-        true => "is `quiver run' running?".into(),
-        false => format!("there are {}; name one with `-s'", others.join(", ")),
+        true => "is 'quiver run' running?".into(),
+        false => format!("there are {}; name one with '-s'", others.join(", ")),
     };
     format!("no router answers on {}: {error} ({hint})", socket.display())
 }

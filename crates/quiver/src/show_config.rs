@@ -16,11 +16,11 @@ pub fn register(set: &mut CommandSet<Router>, config: &StartupConfig, file: Opti
     };
     set.section(
         "The process",
-        "What it was started with: `startup.conf`, read once. What operators state later is the running configuration.",
+        "The start-up configuration, `startup.conf`, is read once. Later commands change the running configuration.",
     );
     set.add(Command::new(
         "show config",
-        "The start-up configuration in force, with the line that gives each setting.",
+        "Show the start-up configuration in force, with the line of each setting.",
         move |_: &mut Router, _: &Args| reply(shown.clone()),
     ));
 }

@@ -28,7 +28,7 @@ pub fn allow_core_files(unix: &Unix) {
         let current = wanted.map_or(hard, |wanted| Some(least(wanted)));
         let _ = setrlimit(Resource::Core, Rlimit { current, maximum: hard });
         let shown = current.map_or("unlimited".into(), |bytes| format!("{bytes} bytes"));
-        log::warn!("core files: {shown} at most (the system's hard limit; see `ulimit -Hc')");
+        log::warn!("core files: {shown} at most (the system's hard limit; see 'ulimit -Hc')");
     }
     if unix.full_coredump
         && let Err(error) = fs::write("/proc/self/coredump_filter", ALL_MEMORY)
@@ -50,7 +50,7 @@ pub fn group(config: &StartupConfig) -> Result<Option<u32>, String> {
 
 fn unknown_group(config: &StartupConfig, name: &str) -> StartupError {
     let message = format!(
-        "gid {name}: no such group in /etc/group (make it with `groupadd --system {name}'); the sockets keep theirs"
+        "gid {name}: no such group in /etc/group (make it with 'groupadd --system {name}'); the sockets keep theirs"
     );
     config.complaint("unix gid", message)
 }

@@ -105,17 +105,17 @@ fn check_memory() -> Result<(), Error> {
 /// Why an operation was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("no memory: the process may not have more (`ulimit -v', LimitAS=); delete something, or raise that limit")]
+    #[error("no memory: the process may not have more ('ulimit -v', LimitAS=); delete something, or raise that limit")]
     NoMemory,
-    #[error("no interface named `{0}' (show interface lists them)")]
+    #[error("no interface named '{0}' (show interface lists them)")]
     NoSuchInterface(String),
-    #[error("an interface named `{0}' exists already")]
+    #[error("an interface named '{0}' exists already")]
     NameTaken(String),
-    #[error("`{0}' is no interface name: a letter, then up to {max} in all of letters, digits, - _ . / :", max = interface::names::MAX_NAME)]
+    #[error("'{0}' is no interface name: a letter, then up to {max} in all of letters, digits, - _ . / :", max = interface::names::MAX_NAME)]
     BadName(String),
     #[error("'{0}' is no tag: up to {max} letters, digits, - _ . / : @ +", max = interface::names::MAX_TAG)]
     BadTag(String),
-    #[error("`{0}' is no interface name: commands take it for something else")]
+    #[error("'{0}' is no interface name: commands take it for something else")]
     NameMeansElse(String),
     #[error("too many interfaces")]
     TooManyInterfaces,
@@ -135,25 +135,25 @@ pub enum Error {
     TooManySpans(String),
     #[error("{name} has the address {mac} already")]
     MacThere { mac: MacAddress, name: String },
-    #[error("a limit of {limit} neighbours: {stated} static ones are there (`ip neighbor ... del' removes one)")]
+    #[error("a limit of {limit} neighbours: {stated} static ones are there ('ip neighbor ... del' removes one)")]
     MoreNeighboursStated { stated: usize, limit: usize },
     #[error("{0} is an address of this router: packets for the host go to a next hop of its own")]
     PuntToOurselves(IpAddr),
-    #[error("{address} is where `{word} punt redirect' sends packets for the host: it is the host's")]
+    #[error("{address} is where '{word} punt redirect' sends packets for the host: it is the host's")]
     PuntedTo { address: IpAddr, word: &'static str },
-    #[error("no worker {worker}: there are {workers}, counted from 0 (`show threads')")]
+    #[error("no worker {worker}: there are {workers}, counted from 0 ('show threads')")]
     NoSuchWorker { worker: usize, workers: usize },
-    #[error("worker {0} is stuck (`show threads'): queues stay where they are until it goes on")]
+    #[error("worker {0} is stuck ('show threads'): queues stay where they are until it goes on")]
     WorkerStuck(usize),
     #[error("{0} receives nothing that could be handed to workers")]
     NothingToHand(String),
     #[error("{0} has no receive queue")]
     NothingReceived(String),
-    #[error("{name} has no receive queue {number}: there are {queues}, counted from 0 (`show interface rx-placement')")]
+    #[error("{name} has no receive queue {number}: there are {queues}, counted from 0 ('show interface rx-placement')")]
     NoSuchQueue { name: String, number: u16, queues: usize },
     #[error("{0} cannot tell when something arrives: it can only be polled")]
     NoInterrupts(String),
-    #[error("{mac} is an extra address of {name}: `set interface secondary-mac-address {name} {mac} del' first")]
+    #[error("{mac} is an extra address of {name}: 'set interface secondary-mac-address {name} {mac} del' first")]
     MacIsSecondary { mac: MacAddress, name: String },
     #[error("{name} does not have the extra address {mac}")]
     NoSuchMac { mac: MacAddress, name: String },
@@ -175,9 +175,9 @@ pub enum Error {
     NoStation { name: String, takes: vlan::Takes },
     #[error("{name} is named after {parent}: that can have another name")]
     NamedAfterParent { name: String, parent: String },
-    #[error("{name} has no link of its own but {parent}'s (`set interface mtu packet' limits its packets)")]
+    #[error("{name} has no link of its own but {parent}'s ('set interface mtu packet' limits its packets)")]
     NoLink { name: String, parent: String },
-    #[error("{0} is no sub-interface (`delete interface {0}' removes it)")]
+    #[error("{0} is no sub-interface ('delete interface {0}' removes it)")]
     NoSubInterface(String),
     #[error("host interface {host} is {name} already")]
     HostInterfaceTaken { host: String, name: String },
@@ -205,13 +205,13 @@ pub enum Error {
     Advertising(router_advertisement::SettingsError),
     #[error("too many addresses on one interface (at most {max})", max = interface::MAX_ADDRESSES)]
     TooManyAddresses,
-    #[error("{prefix} on {name} is leased by DHCP (`set dhcp client del intfc {name}' gives it back)")]
+    #[error("{prefix} on {name} is leased by DHCP ('set dhcp client del intfc {name}' gives it back)")]
     Leased { prefix: Prefix4, name: String },
     #[error("{0} has no DHCP client (show dhcp client lists them)")]
     NoDhcpClient(String),
-    #[error("{0} gets its address by DHCP: `set dhcp client del intfc {0}' first")]
+    #[error("{0} gets its address by DHCP: 'set dhcp client del intfc {0}' first")]
     DhcpClientThere(String),
-    #[error("`{0}' is no host name: letters, digits, - and ., at most {max} in all", max = wire::dhcp::MAX_HOST_NAME)]
+    #[error("'{0}' is no host name: letters, digits, - and ., at most {max} in all", max = wire::dhcp::MAX_HOST_NAME)]
     BadHostName(String),
     #[error("no route {0}")]
     NoSuchRoute(Prefix),
@@ -249,9 +249,9 @@ pub enum Error {
     NoSuchRange(Ipv4Addr, Ipv4Addr),
     #[error("too many ranges (at most {max})", max = neighbour::policy::MAX_RANGES)]
     TooManyRanges,
-    #[error("no stream named `{0}' (show packet-generator lists them)")]
+    #[error("no stream named '{0}' (show packet-generator lists them)")]
     NoSuchStream(String),
-    #[error("a stream named `{0}' exists already")]
+    #[error("a stream named '{0}' exists already")]
     StreamTaken(String),
     #[error(transparent)]
     Filter(#[from] wire::filter::FilterError),
@@ -267,7 +267,7 @@ pub enum Error {
     Table(#[from] ip::TableError),
     #[error(transparent)]
     Mpls(#[from] mpls::MplsError),
-    #[error("{} routes are counted, which is the most (`show ip route counters' lists them)", ip::count::MAX_COUNTED)]
+    #[error("{} routes are counted, which is the most ('show ip route counters' lists them)", ip::count::MAX_COUNTED)]
     TooManyCounted,
     #[error(transparent)]
     Objects(#[from] ObjectsFull),

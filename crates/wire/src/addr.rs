@@ -34,30 +34,30 @@ impl fmt::Display for AddressError {
         match self {
             Self::MacAddress(text) => write!(
                 f,
-                "`{text}' is not a MAC address: expected six hexadecimal bytes such as \
+                "'{text}' is not a MAC address: expected six hexadecimal bytes such as \
                  50:7c:6f:20:30:70, 50-7c-6f-20-30-70 or 507c.6f20.3070"
             ),
             Self::Ipv4Address(text) => write!(
                 f,
-                "`{text}' is not an IPv4 address: expected four numbers from 0 to 255 such as \
+                "'{text}' is not an IPv4 address: expected four numbers from 0 to 255 such as \
                  192.0.2.1"
             ),
             Self::Ipv6Address(text) => write!(
                 f,
-                "`{text}' is not an IPv6 address: expected groups of hexadecimal digits such as \
+                "'{text}' is not an IPv6 address: expected groups of hexadecimal digits such as \
                  2001:db8::1"
             ),
             Self::MissingLength(text) if text.contains(':') => {
-                write!(f, "`{text}' has no prefix length: expected address/length such as 2001:db8::/32")
+                write!(f, "'{text}' has no prefix length: expected address/length such as 2001:db8::/32")
             }
             Self::MissingLength(text) => {
-                write!(f, "`{text}' has no prefix length: expected address/length such as 10.0.0.0/8")
+                write!(f, "'{text}' has no prefix length: expected address/length such as 10.0.0.0/8")
             }
             Self::PrefixLength(text) => {
-                write!(f, "`{text}' is not an IPv4 prefix length: expected a number from 0 to 32")
+                write!(f, "'{text}' is not an IPv4 prefix length: expected a number from 0 to 32")
             }
             Self::PrefixLength6(text) => {
-                write!(f, "`{text}' is not an IPv6 prefix length: expected a number from 0 to 128")
+                write!(f, "'{text}' is not an IPv6 prefix length: expected a number from 0 to 128")
             }
         }
     }
@@ -596,12 +596,12 @@ mod tests {
     #[test]
     fn prefix_errors_say_what_is_expected() {
         let message = |text: &str| text.parse::<Prefix4>().unwrap_err().to_string();
-        assert_eq!(message("10.0.0.0"), "`10.0.0.0' has no prefix length: expected address/length such as 10.0.0.0/8");
-        assert_eq!(message("10.0.0.0/33"), "`33' is not an IPv4 prefix length: expected a number from 0 to 32");
+        assert_eq!(message("10.0.0.0"), "'10.0.0.0' has no prefix length: expected address/length such as 10.0.0.0/8");
+        assert_eq!(message("10.0.0.0/33"), "'33' is not an IPv4 prefix length: expected a number from 0 to 32");
         for text in ["10.0.0.0/", "10.0.0.0/+8", "10.0.0.0/8/8", "10.0.0.0/256", "10.0.0.0/-1"] {
             assert!(message(text).contains("is not an IPv4 prefix length"), "{text}");
         }
-        assert!(message("10.0.0/8").starts_with("`10.0.0' is not an IPv4 address"));
+        assert!(message("10.0.0/8").starts_with("'10.0.0' is not an IPv4 address"));
         assert!(Prefix4::new(Ipv4Address::LOCALHOST, 33).is_err());
     }
 
@@ -610,11 +610,11 @@ mod tests {
         let message = |text: &str| text.parse::<Prefix6>().unwrap_err().to_string();
         assert_eq!(
             message("2001:db8::"),
-            "`2001:db8::' has no prefix length: expected address/length such as 2001:db8::/32"
+            "'2001:db8::' has no prefix length: expected address/length such as 2001:db8::/32"
         );
-        assert_eq!(message("::/129"), "`129' is not an IPv6 prefix length: expected a number from 0 to 128");
+        assert_eq!(message("::/129"), "'129' is not an IPv6 prefix length: expected a number from 0 to 128");
         assert!(message("::/+8").contains("is not an IPv6 prefix length"));
-        assert!(message("10.0.0.0/8").starts_with("`10.0.0.0' is not an IPv6 address"));
+        assert!(message("10.0.0.0/8").starts_with("'10.0.0.0' is not an IPv6 address"));
     }
 
     proptest! {

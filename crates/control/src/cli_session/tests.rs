@@ -94,7 +94,7 @@ impl Executor for Parrot {
     }
 
     fn help(&self, line: &str) -> String {
-        format!("  help on `{line}'\n")
+        format!("  help on '{line}'\n")
     }
 
     fn complete(&self, line: &str) -> Completion {
@@ -186,7 +186,7 @@ fn vppctl_gets_a_nul_after_each_line() {
 
 #[test]
 fn an_open_block_is_refused_at_the_clients_nul_or_quit() {
-    let refusal = "\0`{' is never closed\n\0";
+    let refusal = "\0'{' is never closed\n\0";
     assert_eq!(as_terminal("vppctl", b"pg { \n\0"), refusal);
     assert_eq!(as_terminal("vppctl", b"pg { \nquit\n"), refusal);
 }
@@ -195,7 +195,7 @@ fn an_open_block_is_refused_at_the_clients_nul_or_quit() {
 fn our_client_gets_a_status_with_the_nul() {
     assert_eq!(
         as_terminal("quiver", b"one\n\0fail no\n\0pg {\n\0"),
-        "[one]\n\x06\0\x15no\n\0\x15`{' is never closed\n\0"
+        "[one]\n\x06\0\x15no\n\0\x15'{' is never closed\n\0"
     );
     assert_eq!(as_terminal("quiver-json", b"one\n\0fail no\n\0"), "\"one\"\n\x06\0\x15{\"error\":\"no\"}\n\0");
 }
@@ -225,7 +225,7 @@ fn colours_are_for_terminals_that_have_them_and_can_be_turned_off() {
 
 #[test]
 fn a_question_mark_helps_at_once_and_keeps_the_line() {
-    assert_eq!(dumb((80, 24), b"show ?\x03q\n"), "show ?\r\n  help on `show '\r\nquiver# show ^C\r\nquiver# q\r\n");
+    assert_eq!(dumb((80, 24), b"show ?\x03q\n"), "show ?\r\n  help on 'show '\r\nquiver# show ^C\r\nquiver# q\r\n");
 }
 
 #[test]

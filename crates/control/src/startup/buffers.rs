@@ -23,7 +23,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::named("numa", "a number of a NUMA node"),
     Key::value("layout", "natural or packed").idle("there is one layout"),
     // Of Calico's and older files.
-    Key::flag("no-hugetlb").idle("`page-size 4k' asks for plain pages"),
+    Key::flag("no-hugetlb").idle("'page-size 4k' asks for plain pages"),
 ];
 
 pub(super) const NUMA_KEYS: &[Key] = &[Key::value("buffers", "a number of buffers")];

@@ -195,7 +195,7 @@ impl Dpdk {
         let name = self.devices.iter().find_map(|device| device.options.name.as_deref()).unwrap_or("e0");
         format!(
             "dpdk: this version has no DPDK driver: {} will not exist; leave the device to the kernel and use \
-             `create host-interface HOST-INTERFACE name {name}' instead",
+             'create host-interface HOST-INTERFACE name {name}' instead",
             devices.join(", ")
         )
     }

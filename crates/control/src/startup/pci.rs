@@ -20,7 +20,7 @@ impl FromStr for PciAddress {
 
     /// Reads `0000:02:00.0`; without a domain (`02:00.0`) it is domain 0.
     fn from_str(text: &str) -> Result<Self, String> {
-        parse(text).ok_or_else(|| "a PCI address, like 0000:02:00.0 (`lspci -D' lists them)".into())
+        parse(text).ok_or_else(|| "a PCI address, like 0000:02:00.0 ('lspci -D' lists them)".into())
     }
 }
 

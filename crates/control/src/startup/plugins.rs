@@ -55,7 +55,7 @@ impl Plugins {
         let wanted: Vec<&str> = wanted.map(|(name, _)| name.as_str()).collect();
         let named = if wanted.is_empty() { String::new() } else { format!(" ({} too)", wanted.join(", ")) };
         reading.warnings.push(format!(
-            "plugins: no plugins are loaded{named}: what this version can do is built in, and `?' in a session lists it"
+            "plugins: no plugins are loaded{named}: what this version can do is built in, and '?' in a session lists it"
         ));
     }
 }

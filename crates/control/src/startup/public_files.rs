@@ -122,7 +122,7 @@ fn public_kinds_of_files_start_the_router_and_name_what_has_no_effect() {
         assert_eq!(warnings.len(), named.len(), "{kind}: {warnings:#?}");
         for words in named {
             let found = warnings.iter().filter(|warning| warning.contains(words)).count();
-            assert_eq!(found, 1, "{kind}: `{words}' in {warnings:#?}");
+            assert_eq!(found, 1, "{kind}: '{words}' in {warnings:#?}");
         }
     }
 }

@@ -80,22 +80,22 @@ pub(super) const UNREAD_SECTIONS: [&str; 61] = [
 
 /// What stands in the place of sections that are passed over, where something does.
 const INSTEAD: [(&str, &str); 11] = [
-    ("devices", "a device is taken with `create host-interface' or `create interface af_xdp'"),
-    ("ethernet", "`set interface mtu' sets an MTU"),
-    ("interface", "an interface is made by a command, in the file of `unix { exec FILE }'"),
+    ("devices", "a device is taken with 'create host-interface' or 'create interface af_xdp'"),
+    ("ethernet", "'set interface mtu' sets an MTU"),
+    ("interface", "an interface is made by a command, in the file of 'unix { exec FILE }'"),
     ("ip", "tables grow as needed"),
     ("ip6", "tables grow as needed"),
     ("l3fib", "tables grow as needed"),
     ("mpls", "tables grow as needed"),
     ("node", "each node takes the best of what the processor can do"),
-    ("linux-cp", "`ip punt redirect' gives the host its packets"),
-    ("tuntap", "`create tap' makes the host's end"),
-    ("unix-cli", "sessions are set by `cli-' keys of `unix'"),
+    ("linux-cp", "'ip punt redirect' gives the host its packets"),
+    ("tuntap", "'create tap' makes the host's end"),
+    ("unix-cli", "sessions are set by 'cli-' keys of 'unix'"),
 ];
 
 /// Sections that are about parts of VPP, with what there is here instead.
 const ELSEWHERE: [(&str, &str); 5] = [
-    ("statseg", "there is no stats segment in this version; `show' commands answer as JSON too"),
+    ("statseg", "there is no stats segment in this version; 'show' commands answer as JSON too"),
     ("api-segment", "there is no binary API in this version"),
     ("socksvr", "there is no binary API in this version"),
     ("memory", "there is no heap of a fixed size; memory is taken as needed"),

@@ -62,10 +62,10 @@ fn a_file_written_for_vpp_is_read_with_warnings() {
             "api-segment has no effect: there is no binary API in this version",
             "socksvr has no effect: there is no binary API in this version",
             "memory has no effect: there is no heap of a fixed size; memory is taken as needed",
-            "statseg has no effect: there is no stats segment in this version; `show' commands answer as JSON too",
+            "statseg has no effect: there is no stats segment in this version; 'show' commands answer as JSON too",
             "dpdk: this version has no DPDK driver: 0000:10:00.0 (e0) will not exist; leave the device to the kernel \
-             and use `create host-interface HOST-INTERFACE name e0' instead",
-            "plugins: no plugins are loaded (linux_cp_plugin.so too): what this version can do is built in, and `?' in \
+             and use 'create host-interface HOST-INTERFACE name e0' instead",
+            "plugins: no plugins are loaded (linux_cp_plugin.so too): what this version can do is built in, and '?' in \
              a session lists it",
         ]
     );
@@ -187,8 +187,8 @@ fn what_has_no_effect_is_a_warning_by_name() {
 #[test]
 fn a_key_can_be_complained_about_later() {
     let config = parse("unix {\n  gid nobodys\n}");
-    let complaint = config.complaint("unix gid", "no group `nobodys'");
-    assert_eq!(complaint.to_string(), "test.conf:2:3: no group `nobodys'");
+    let complaint = config.complaint("unix gid", "no group 'nobodys'");
+    assert_eq!(complaint.to_string(), "test.conf:2:3: no group 'nobodys'");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn complaints_name_the_place_the_word_and_what_was_expected() {
         ("dpdk { dev 0000:02:00.0 dev 02:00.0 }", "1:29: device 0000:02:00.0 is given twice in 'dpdk'"),
         (
             "dpdk { dev eth0 }",
-            "1:12: 'eth0' is no value for 'dev': expected a PCI address, like 0000:02:00.0 (`lspci -D' lists them)",
+            "1:12: 'eth0' is no value for 'dev': expected a PCI address, like 0000:02:00.0 ('lspci -D' lists them)",
         ),
         (
             "dpdk { dev 0000:02:00.0 { num-rx-desc 0 } }",

@@ -137,9 +137,9 @@ pub fn open(options: &Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
 fn open_here(options: &Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
     let name = &options.host_interface;
     let interface = Interface::find(name)?;
-    let about = |what: &str, error| OpenError::system(format!("{what} of host interface `{name}'"), error);
+    let about = |what: &str, error| OpenError::system(format!("{what} of host interface '{name}'"), error);
     if !interface.is_ethernet().map_err(|error| about("the type", error))? {
-        return Err(OpenError::Refused(format!("host interface `{name}' does not carry Ethernet frames")));
+        return Err(OpenError::Refused(format!("host interface '{name}' does not carry Ethernet frames")));
     }
     let mtu = interface.mtu().map_err(|error| about("the MTU", error))?;
     let there = interface.receive_queues().unwrap_or(1).max(1);
@@ -154,7 +154,7 @@ fn open_here(options: &Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
     let mut stations = Stations::new(Arc::new(packets), interface.index);
     stations
         .set(&StationFilter { stations: vec![mac], promiscuous: false })
-        .map_err(|error| OpenError::system(format!("asking host interface `{name}' for frames"), error))?;
+        .map_err(|error| OpenError::system(format!("asking host interface '{name}' for frames"), error))?;
 
     let (way, served) = serve(options, &interface, (queues, there), pool)?;
     let facts = Arc::new(Facts::default());
@@ -204,16 +204,16 @@ fn queues(options: &Options, there: u32, pool: &Pool) -> Result<u32, OpenError> 
     let asked = options.queues.map_or(there, u32::from);
     if asked > there {
         let many = if there == 1 { "1 receive queue".into() } else { format!("{there} receive queues") };
-        return Err(OpenError::Refused(format!("host interface `{name}' has {many}, not {asked}")));
+        return Err(OpenError::Refused(format!("host interface '{name}' has {many}, not {asked}")));
     }
     if asked > MAX_QUEUES.into() {
-        return Err(OpenError::Refused(format!("host interface `{name}': at most {MAX_QUEUES} queues can be served")));
+        return Err(OpenError::Refused(format!("host interface '{name}': at most {MAX_QUEUES} queues can be served")));
     }
     let wanted = u64::from(asked) * u64::from(options.receive_ring);
     if wanted > u64::from(pool.capacity()) / 2 {
         return Err(OpenError::Refused(format!(
-            "host interface `{name}': {asked} queues of {} buffers are more than half of the {} that there are: a smaller \
-             `rx-queue-size', or more `buffers-per-numa' in startup.conf",
+            "host interface '{name}': {asked} queues of {} buffers are more than half of the {} that there are: a smaller \
+             'rx-queue-size', or more 'buffers-per-numa' in startup.conf",
             options.receive_ring,
             pool.capacity()
         )));
@@ -244,13 +244,13 @@ fn serve(
         match try_way(options, interface, way, queues, pool, program) {
             Ok(served) => {
                 if !reasons.is_empty() {
-                    log::info!("host interface {name} is served as `{}', for {}", way.name(), reasons.join("; "));
+                    log::info!("host interface {name} is served as '{}', for {}", way.name(), reasons.join("; "));
                 }
                 if queues < there {
                     log::warn!(
                         "host interface {name} has {there} receive queues, and sockets on {queues} of them: frames that come by the \
-                         others go to the host. `num-rx-queues all' takes all; `ethtool -L {name} combined {queues}' \
-                         or `ethtool -L {name} rx {queues}' leaves as many"
+                         others go to the host. 'num-rx-queues all' takes all; 'ethtool -L {name} combined {queues}' \
+                         or 'ethtool -L {name} rx {queues}' leaves as many"
                     );
                 }
                 return Ok((way, served));
@@ -261,7 +261,7 @@ fn serve(
             }
         }
     }
-    Err(OpenError::Refused(format!("host interface `{name}' cannot be served: {}", reasons.join("; "))))
+    Err(OpenError::Refused(format!("host interface '{name}' cannot be served: {}", reasons.join("; "))))
 }
 
 fn try_way(
@@ -273,7 +273,7 @@ fn try_way(
     program: Program,
 ) -> Result<Served, (OpenError, Program)> {
     if way.zero_copy && !pool.huge {
-        let why = "packet buffers do not lie on huge pages (`page-size default-hugepage' in startup.conf)";
+        let why = "packet buffers do not lie on huge pages ('page-size default-hugepage' in startup.conf)";
         return Err((OpenError::Refused(why.into()), program));
     }
     let program = program.attach(interface.index, way.hook)?;
@@ -378,7 +378,7 @@ impl XdpLink {
             self.told_unattended.set(true);
             log::warn!(
                 "host interface {name}: frames come by queues that have no socket, and go to the host \
-                 (`num-rx-queues all' takes them; `show hardware-interfaces' counts them)"
+                 ('num-rx-queues all' takes them; 'show hardware-interfaces' counts them)"
             );
         }
         if !self.told_unfinished.get() && self.facts.unfinished.load(Ordering::Relaxed) {
@@ -390,7 +390,7 @@ impl XdpLink {
             self.told_invalid.set(true);
             log::error!(
                 "host interface {name}: the kernel refuses buffers of ours, which are lost to it; behind an IOMMU zero-copy may \
-                 not be possible: `no-zero-copy' does without"
+                 not be possible: 'no-zero-copy' does without"
             );
         }
     }
@@ -398,7 +398,7 @@ impl XdpLink {
 
 /// What unfinished checksums are, and what mends them.
 const UNFINISHED: &str = "TCP and UDP checksums come unfinished, as from a veth or a virtual machine whose other end leaves them \
-                          to hardware. They are finished here, which costs time; `ethtool -K DEVICE tx off' at the other end, \
+                          to hardware. They are finished here, which costs time; 'ethtool -K DEVICE tx off' at the other end, \
                           of its interface, spares it";
 
 impl Link for XdpLink {
@@ -452,7 +452,7 @@ impl Link for XdpLink {
         let finished = self.facts.finished.load(Ordering::Relaxed);
         if finished > 0 {
             lines.push(format!(
-                "frames with unfinished checksums: {finished} (`ethtool -K DEVICE tx off' at the other end)"
+                "frames with unfinished checksums: {finished} ('ethtool -K DEVICE tx off' at the other end)"
             ));
         }
         for (socket, queue) in self.sockets.iter().zip(0..) {

@@ -75,7 +75,7 @@ impl Program {
         let found: Vec<_> = object.programs.iter().filter(xdp).collect();
         let [(name, program)] = found[..] else {
             return Err(refused(&format!(
-                "it has {} programs in sections called `xdp', and should have one",
+                "it has {} programs in sections called 'xdp', and should have one",
                 found.len()
             )));
         };
@@ -98,7 +98,7 @@ impl Program {
             .map(|it| instruction(it.code, it.dst_reg(), it.src_reg(), it.off, it.imm))
             .collect();
         let (program, multi_buffer) = load(&name, &code, &license).map_err(|error| refused(&error.to_string()))?;
-        let sockets = maps.remove(SOCKETS).ok_or_else(|| refused(&format!("it has no map `{SOCKETS}'")))?;
+        let sockets = maps.remove(SOCKETS).ok_or_else(|| refused(&format!("it has no map '{SOCKETS}'")))?;
         Ok(Program { program, sockets, unattended: None, _others: maps.into_values().collect(), multi_buffer })
     }
 
@@ -111,7 +111,7 @@ impl Program {
             Ok(link) => Ok(Attached { program: self, _link: link }),
             Err(error) => {
                 let taken = match error.raw_os_error() {
-                    Some(libc::EBUSY | libc::EEXIST) => " (it has one already: `ip link show' names it)",
+                    Some(libc::EBUSY | libc::EEXIST) => " (it has one already: 'ip link show' names it)",
                     _ => "",
                 };
                 Err((OpenError::system(format!("attaching the XDP program{taken}"), error), self))
@@ -198,11 +198,11 @@ fn maps(file: &str, object: &Object, queues: u32) -> Result<HashMap<String, Map>
         let spec = match (name.as_str(), spec.kind) {
             (SOCKETS, bpf::MAP_XSKMAP) => sockets_of(queues.max(spec.entries)),
             (SOCKETS, _) => {
-                return Err(OpenError::Refused(format!("XDP program {file}: its map `{SOCKETS}' is no XSKMAP")));
+                return Err(OpenError::Refused(format!("XDP program {file}: its map '{SOCKETS}' is no XSKMAP")));
             }
             _ => spec,
         };
-        let failed = |error| OpenError::system(format!("making map `{name}' of the XDP program {file}"), error);
+        let failed = |error| OpenError::system(format!("making map '{name}' of the XDP program {file}"), error);
         let map = Map::create(spec).map_err(failed)?;
         // Variables, that have values from the beginning.
         let data = definition.data();

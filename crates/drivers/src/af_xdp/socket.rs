@@ -273,8 +273,8 @@ fn register(fd: &OwnedFd, pool: &Pool) -> Result<(), OpenError> {
     };
     socket_option::set(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &about).map_err(|error| {
         let advice = match error.raw_os_error() {
-            Some(libc::ENOBUFS) => " (more than this user may lock: `ulimit -l', or LimitMEMLOCK= of the service)",
-            Some(libc::ENOMEM) => " (there is not that much memory: fewer `buffers-per-numa')",
+            Some(libc::ENOBUFS) => " (more than this user may lock: 'ulimit -l', or LimitMEMLOCK= of the service)",
+            Some(libc::ENOMEM) => " (there is not that much memory: fewer 'buffers-per-numa')",
             _ => "",
         };
         OpenError::system(format!("registering {} MiB of buffers{advice}", length >> 20), error)

@@ -197,7 +197,7 @@ impl Keeper {
         if let Some(other) = state.interfaces.iter().find(is_taken) {
             let other = &other.options.name;
             return Err(OpenError::Refused(format!(
-                "{other} has id {} on socket `{}' already",
+                "{other} has id {} on socket '{}' already",
                 options.id, options.socket
             )));
         }
@@ -205,7 +205,7 @@ impl Keeper {
             let socket = socket::listen(&options.socket)?;
             let key = state.key();
             let watched = epoll::add(&self.shared.epoll, &socket.fd, EventData::new_u64(key), EventFlags::IN);
-            watched.map_err(|error| OpenError::system(format!("listening on `{}'", options.socket), error))?;
+            watched.map_err(|error| OpenError::system(format!("listening on '{}'", options.socket), error))?;
             state.listeners.insert(options.socket.clone(), Listener { key, socket });
         }
         state.interfaces.push(interface.clone());
@@ -454,7 +454,7 @@ impl Shared {
             status.remote_interface = remote.unwrap_or_default();
             (status.local_reason, status.remote_reason) = (String::new(), String::new());
             let (name, remote) = (&interface.options.name, status.remote_interface.clone());
-            log::info!("{name}: connected with `{remote}' of {}", status.remote_name);
+            log::info!("{name}: connected with '{remote}' of {}", status.remote_name);
             drop(status);
             state.parting.extend(interface.slot.set(Some(connection)));
             interface.changed.ring();

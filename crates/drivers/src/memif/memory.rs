@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Most bytes of a region that are mapped: more than a peer has reason to share.
 pub const MAX_REGION: u64 = 64 << 30;
 
-/// What `statfs' says of files on huge pages.
+/// What 'statfs' says of files on huge pages.
 const HUGETLBFS: u64 = 0x9584_58f6;
 
 /// A mapping of memory that a peer has, too.

@@ -36,7 +36,7 @@ fn address(filename: &str) -> Result<SocketAddrUnix, OpenError> {
         Some(name) => SocketAddrUnix::new_abstract_name(name.as_bytes()),
         None => SocketAddrUnix::new(filename),
     };
-    address.map_err(|error| OpenError::system(format!("socket `{filename}'"), error))
+    address.map_err(|error| OpenError::system(format!("socket '{filename}'"), error))
 }
 
 fn socket() -> Result<OwnedFd, Errno> {
@@ -75,7 +75,7 @@ impl Drop for Listening {
 /// # Errors
 /// When somebody else listens, or the system refuses.
 pub fn listen(filename: &str) -> Result<Listening, OpenError> {
-    let failed = |error: Errno| OpenError::system(format!("listening on `{filename}'"), error);
+    let failed = |error: Errno| OpenError::system(format!("listening on '{filename}'"), error);
     let address = address(filename)?;
     let fd = socket().map_err(failed)?;
     match net::bind(&fd, &address) {
@@ -83,11 +83,11 @@ pub fn listen(filename: &str) -> Result<Listening, OpenError> {
             let other = socket().map_err(failed)?;
             match net::connect(&other, &address) {
                 Err(Errno::CONNREFUSED) => {}
-                _ => return Err(OpenError::Refused(format!("socket `{filename}' is in use by another process"))),
+                _ => return Err(OpenError::Refused(format!("socket '{filename}' is in use by another process"))),
             }
             let kind = fs::lstat(filename).map(|stat| fs::FileType::from_raw_mode(stat.st_mode)).map_err(failed)?;
             if kind != fs::FileType::Socket {
-                return Err(OpenError::Refused(format!("`{filename}' is there already, and no socket")));
+                return Err(OpenError::Refused(format!("'{filename}' is there already, and no socket")));
             }
             fs::unlink(filename).map_err(failed)?;
             net::bind(&fd, &address).map_err(failed)?;
@@ -110,7 +110,7 @@ pub fn listen(filename: &str) -> Result<Listening, OpenError> {
 pub fn check(filename: &str) -> Result<(), OpenError> {
     if abstract_name(filename).is_none() && !filename.starts_with('/') {
         return Err(OpenError::Refused(format!(
-            "`{filename}' is no socket: expected an absolute path, or @NAME for an abstract one"
+            "'{filename}' is no socket: expected an absolute path, or @NAME for an abstract one"
         )));
     }
     address(filename).map(|_| ())

@@ -410,7 +410,7 @@ fn what_cannot_be_is_refused() {
     let too_much = Options { log2_ring_size: 14, buffer_size: 65536, rx_queues: 4, ..options(Role::Slave) };
     assert!(opened(&keeper, too_much).err().unwrap().to_string().contains("4 GiB"));
     let nowhere = Options { socket: "/nowhere/at/all".into(), ..options(Role::Master) };
-    assert!(opened(&keeper, nowhere).err().unwrap().to_string().starts_with("listening on `/nowhere/at/all': "));
+    assert!(opened(&keeper, nowhere).err().unwrap().to_string().starts_with("listening on '/nowhere/at/all': "));
     // A slave without a master waits.
     let slave = opened(&keeper, Options { socket: "/nowhere/at/all".into(), ..options(Role::Slave) }).unwrap();
     assert!(!slave.link.is_up());

@@ -232,7 +232,7 @@ graph::edges! {
 const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "no free buffer",
     Severity::Error,
-    "Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.",
+    "All packet buffers are in use (`show buffers`). Increase `buffers-per-numa` in startup.conf.",
 )];
 
 /// The input node `pg-input`.

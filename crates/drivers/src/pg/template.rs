@@ -3,10 +3,10 @@
 //! ```text
 //! IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01     Ethernet: ethertype, source, destination
 //!   vlan 100 dot1ad 10 vlan 20                      its VLAN tags, the outer one first (802.1Q, 802.1ad)
-//! MPLS: label 16 exp 0 ttl 64                      behind `MPLS:', a label with what is behind it: MPLS:, IP4:, IP6:, ANY:
+//! MPLS: label 16 exp 0 ttl 64                      behind 'MPLS:', a label with what is behind it: MPLS:, IP4:, IP6:, ANY:
 //! UDP: 10.0.0.1 - 10.0.0.9 -> 16.0.0.0 + 16.0.0.255   IPv4: protocol, source, destination
 //!   ttl 64                                          options of the layer
-//! UDP: 2001:db8::1 -> 2001:db8:1:: + 2001:db8:1::ff   IPv6, behind `IP6:'; ranges are of the lower 64 bits
+//! UDP: 2001:db8::1 -> 2001:db8:1:: + 2001:db8:1::ff   IPv6, behind 'IP6:'; ranges are of the lower 64 bits
 //!   hop-limit 64 flow-label 7 tos 0                 options of the layer
 //! UDP: 1234 -> 5678                               ports
 //! incrementing 30                                 payload: bytes 0, 1, 2 ...
@@ -455,12 +455,12 @@ mod tests {
         let cases = [
             ("", "an ethertype"),
             ("IP4: x -> y", "not a MAC address"),
-            ("IP4: 02:00:00:00:00:aa 02:00:00:00:00:01", "`->' expected"),
+            ("IP4: 02:00:00:00:00:aa 02:00:00:00:00:01", "'->' expected"),
             ("IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01 FOO: 1.1.1.1 -> 2.2.2.2", "unknown protocol"),
             ("IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01 UDP: 1.1.1.9 - 1.1.1.1 -> 2.2.2.2", "lower end first"),
             ("ARP: 02:00:00:00:00:aa -> 02:00:00:00:00:01 hex 0xabc", "not hexadecimal"),
             ("ARP: 02:00:00:00:00:aa -> 02:00:00:00:00:01 incrementing 99999", "more than"),
-            ("ARP: 02:00:00:00:00:aa -> 02:00:00:00:00:01 nonsense", "unexpected `nonsense'"),
+            ("ARP: 02:00:00:00:00:aa -> 02:00:00:00:00:01 nonsense", "unexpected 'nonsense'"),
         ];
         for (text, expected) in cases {
             let error = Template::parse(text, None, First::Ethernet).unwrap_err();

@@ -61,26 +61,28 @@ pub(crate) const DISPATCHER_ERRORS: [EdgeSpec; 4] = [
     EdgeSpec::Drop(
         "recirculated too often",
         Severity::Error,
-        "The packet came back to nodes that it had passed 16 times: a fault of this program. Please report it, with \
-         `show trace`.",
+        "The packet returned more than 16 times to nodes that it had already passed. This is a bug in this program. \
+         Please report it, with `show trace`.",
     ),
     EdgeSpec::Drop(
         "edge leads nowhere",
         Severity::Error,
-        "The next node was taken out while the packet was on its way to it: a few when an interface is deleted under \
-         traffic. Else a fault of this program.",
+        "The next node was removed while the packet was on its way to it. A few are normal when an interface is \
+         deleted under traffic. Otherwise this is a bug in this program.",
     ),
     EdgeSpec::Drop(
         "node panicked",
         Severity::Error,
-        "A node failed and its packets were given up: a fault of this program. The crash report (its place is in \
-         `show logging`) says where; three in a row end the process.",
+        "A node panicked, and its worker dropped the packets that it was processing. This is a bug in this program. \
+         The crash report says where it happened (`show logging` has the path of the report). Three panics in a row \
+         end the process.",
     ),
     EdgeSpec::Drop(
         "congestion drop between workers",
         Severity::Error,
-        "A worker had no room for what another handed it (`set interface handoff`, or a device that one worker alone may \
-         send by): it, or its core, is overloaded. See `show runtime`; share the work out among more workers.",
+        "A worker had no room for packets that another worker handed to it (`set interface handoff`, or a device \
+         that only one worker can send to). The receiving worker, or its core, is overloaded. See `show runtime`, \
+         and spread the work over more workers.",
     ),
 ];
 const RECIRCULATED: u32 = 0;

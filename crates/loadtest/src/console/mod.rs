@@ -163,7 +163,7 @@ impl Console {
         self.check(ports)?;
         let job = |port: &usize| {
             let job = self.ports[*port].job.clone();
-            job.ok_or_else(|| refused(format!("port {port} sends nothing: `start' it first")))
+            job.ok_or_else(|| refused(format!("port {port} sends nothing: 'start' it first")))
         };
         ports.iter().map(job).collect()
     }
@@ -178,7 +178,7 @@ impl Console {
         if let Some(port) = busy.first()
             && !start.force
         {
-            return Err(refused(format!("port {port} sends already: `stop' it first, or `--force'")));
+            return Err(refused(format!("port {port} sends already: 'stop' it first, or '--force'")));
         }
         if let Some(port) = ports.iter().find(|port| !self.bench.tester.is_link_up(**port)) {
             return Err(refused(format!("the link of port {port} is down")));
@@ -261,7 +261,7 @@ impl Console {
             let mix = self.bench.tester.running_mix(port);
             let packets = |rate: Rate| {
                 let packets = rate.packets(&mix)?;
-                packets.ok_or_else(|| refused("`max' is not so much more or less than something".into()))
+                packets.ok_or_else(|| refused("'max' is not so much more or less than something".into()))
             };
             rates.push(match change {
                 Change::To(rate) => rate,
@@ -269,7 +269,7 @@ impl Console {
                 Change::Less(less) => {
                     let rate = packets(job.rate)? - packets(less)?;
                     if rate < 0.0 {
-                        return Err(refused(format!("port {port} sends no more than that: `pause' lets it wait")));
+                        return Err(refused(format!("port {port} sends no more than that: 'pause' lets it wait")));
                     }
                     Rate::Packets(rate)
                 }

@@ -18,7 +18,7 @@ impl KernelDevice {
     /// Makes it.
     ///
     /// # Errors
-    /// What cannot be done here: it takes root and the `ip' command.
+    /// What cannot be done here: it takes root and the 'ip' command.
     pub fn start() -> Result<KernelDevice, String> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number =

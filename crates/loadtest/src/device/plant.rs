@@ -32,15 +32,15 @@ impl FromStr for Plant {
         let mut plant = Plant::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            let rate = || packets_a_second(value).ok_or_else(|| format!("`{part}': packets a second, as 1mpps"));
+            let rate = || packets_a_second(value).ok_or_else(|| format!("'{part}': packets a second, as 1mpps"));
             match key {
                 "card" => plant.card = Some(rate()?),
                 "line" => plant.line = Some(rate()?),
                 "work" => {
                     let clocks = value.parse().ok().filter(|clocks| (1..=MOST_WORK).contains(clocks));
-                    plant.work = clocks.ok_or_else(|| format!("`{part}': clocks, 1 to {MOST_WORK}"))?;
+                    plant.work = clocks.ok_or_else(|| format!("'{part}': clocks, 1 to {MOST_WORK}"))?;
                 }
-                _ => return Err(format!("`{part}': in the router under test card, line and work can be planted")),
+                _ => return Err(format!("'{part}': in the router under test card, line and work can be planted")),
             }
         }
         Ok(plant)

@@ -93,7 +93,7 @@ impl Drop for Process {
 /// # Errors
 /// What it said, when it failed.
 pub fn done(program: &str, arguments: &[&str]) -> Result<(), String> {
-    let said = format!("`{program} {}'", arguments.join(" "));
+    let said = format!("'{program} {}'", arguments.join(" "));
     let output = Command::new(program).args(arguments).output().map_err(|error| format!("{said}: {error}"))?;
     match output.status.success() {
         true => Ok(()),

@@ -76,7 +76,7 @@ impl FromStr for Impairments {
         let mut impairments = Impairments::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            let wrong = |what: &str| format!("`{part}': {what}");
+            let wrong = |what: &str| format!("'{part}': {what}");
             let count = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(|| wrong("a number from 1 on"));
             let rate = || packets_a_second(value).ok_or_else(|| wrong("packets a second, as 1mpps"));
             let time = || duration(value).ok_or_else(|| wrong("a time up to 10 s, as 100us"));

@@ -132,8 +132,11 @@ pub struct Generator {
     more: Vec<PacketIndex>,
 }
 
-const COUNTERS: &[CounterSpec] =
-    &[CounterSpec("no free buffer", Severity::Error, "Packet memory is used up (`show buffers`): more `--buffers`.")];
+const COUNTERS: &[CounterSpec] = &[CounterSpec(
+    "no free buffer",
+    Severity::Error,
+    "All packet buffers are in use (`show buffers`). Increase `--buffers`.",
+)];
 
 impl Generator {
     pub fn new(tx: Arc<CounterTable>) -> Generator {

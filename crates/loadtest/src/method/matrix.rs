@@ -48,7 +48,7 @@ pub struct Row {
 pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
     let mut bench = Bench::new(plan)?;
     let line = bench.tester.ports().first().and_then(|port| port.line).ok_or_else(|| {
-        TestError::Other("the table has shares of the line's rate, which is not known: give `--speed'".into())
+        TestError::Other("the table has shares of the line's rate, which is not known: give '--speed'".into())
     })?;
     let mut matrix =
         Matrix { device: plan.device.to_string(), line_bps: line, rows: Vec::new(), failure: None, interrupted: None };

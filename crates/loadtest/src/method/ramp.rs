@@ -48,7 +48,7 @@ impl Slope {
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ramp {
-    /// What tells it from others of the same device: `2 rx queues', or nothing.
+    /// What tells it from others of the same device: '2 rx queues', or nothing.
     pub label: String,
     pub warmup_rate: String,
     pub warmup: f64,
@@ -203,7 +203,7 @@ pub fn run(
     watch: &mut Watch<'_>,
 ) -> Result<Ramp, TestError> {
     let line = bench.tester.ports().first().and_then(|port| port.line).ok_or_else(|| {
-        TestError::Other("a ramp goes up to a share of the line's rate, which is not known: give `--speed'".into())
+        TestError::Other("a ramp goes up to a share of the line's rate, which is not known: give '--speed'".into())
     })?;
     let plan = Plan { rate: slope.rate(0.0), duration: slope.length(), ..plan.clone() };
     watch.begin();

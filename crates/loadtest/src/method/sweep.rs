@@ -58,7 +58,7 @@ pub fn run(plan: &Plan, sizes: &[u32], watch: &mut Watch<'_>) -> Result<Sweep, T
     let mut bench = Bench::new(plan)?;
     let line =
         bench.tester.ports().first().and_then(|port| port.line).ok_or_else(|| {
-            TestError::Other("a sweep is at the line's rate, which is not known: give `--speed'".into())
+            TestError::Other("a sweep is at the line's rate, which is not known: give '--speed'".into())
         })?;
     watch.begin();
     let mut steps = Vec::new();

@@ -48,7 +48,7 @@ impl fmt::Display for PortError {
     }
 }
 
-const DRIVERS: &str = "`null', `tap:NAME', `af_packet:INTERFACE', `af_xdp:INTERFACE' or `memif:SOCKET'";
+const DRIVERS: &str = "'null', 'tap:NAME', 'af_packet:INTERFACE', 'af_xdp:INTERFACE' or 'memif:SOCKET'";
 const LOG2_RING: u8 = 10;
 const BUFFER: u32 = 2048;
 
@@ -56,7 +56,7 @@ impl FromStr for PortSpec {
     type Err = PortError;
 
     fn from_str(text: &str) -> Result<PortSpec, PortError> {
-        let wrong = |message: String| PortError(format!("port `{text}': {message}"));
+        let wrong = |message: String| PortError(format!("port '{text}': {message}"));
         let mut parts = text.split(',').map(str::trim);
         let device = parts.next().unwrap_or_default();
         let (driver, bound) = device.split_once(':').unwrap_or((device, ""));
@@ -89,7 +89,7 @@ impl FromStr for PortSpec {
         let mut addresses: Vec<Prefix> = Vec::new();
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            let no = |what: &str| wrong(format!("`{part}': {what}"));
+            let no = |what: &str| wrong(format!("'{part}': {what}"));
             match key {
                 "ip" => addresses.push(value.parse().map_err(|_| no("an address with its network, as 192.0.2.2/24"))?),
                 "gw" => gateway = Some(value.parse::<IpAddr>().map_err(|_| no("an address"))?),
@@ -102,7 +102,7 @@ impl FromStr for PortSpec {
         }
         if let Some(gateway) = gateway.filter(|gateway| !addresses.iter().any(|network| network.contains(*gateway))) {
             return Err(wrong(match addresses.is_empty() {
-                true => "who asks for a gateway has an address itself: `ip=ADDRESS/LENGTH'".into(),
+                true => "who asks for a gateway has an address itself: 'ip=ADDRESS/LENGTH'".into(),
                 false => format!("the gateway {gateway} is not in a network of the port"),
             }));
         }
@@ -133,7 +133,7 @@ fn set(creation: &mut Creation, key: &str, value: &str) -> Result<(), String> {
             options.role = match value {
                 "master" => Role::Master,
                 "slave" => Role::Slave,
-                _ => return Err("`master' or `slave'".into()),
+                _ => return Err("'master' or 'slave'".into()),
             }
         }
         (Creation::Memif(options), "queues") => {
@@ -182,17 +182,17 @@ mod tests {
     #[test]
     fn what_is_none_is_refused_with_advice() {
         for (text, wrong) in [
-            ("", "write `null', `tap:NAME'"),
-            ("eth0", "write `null'"),
-            ("memif:", "write `null'"),
+            ("", "write 'null', 'tap:NAME'"),
+            ("eth0", "write 'null'"),
+            ("memif:", "write 'null'"),
             ("null,ip=192.0.2.1", "an address with its network"),
             ("null,gw=192.0.2.1", "who asks for a gateway has an address itself"),
             ("null,ip=192.0.2.2/24,gw=192.0.3.1", "is not in a network of the port"),
-            ("null,colour=red", "`colour=red': not known of this driver"),
+            ("null,colour=red", "'colour=red': not known of this driver"),
             ("memif:x,ring=100", "a power of two"),
             ("af_packet:eth0,queues=0", "a number from 1 to 64"),
             ("null,speed=fast", "is not a speed"),
-            ("null,vlan=4095", "`vlan=4095': a VLAN, 1 to 4094"),
+            ("null,vlan=4095", "'vlan=4095': a VLAN, 1 to 4094"),
             ("null,vlan=0", "a VLAN, 1 to 4094"),
         ] {
             let error = text.parse::<PortSpec>().unwrap_err().to_string();

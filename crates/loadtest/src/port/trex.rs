@@ -40,7 +40,7 @@ impl Mac {
     fn address(&self) -> Result<MacAddress, PortError> {
         match self {
             Mac::Bytes(bytes) => Ok(MacAddress(*bytes)),
-            Mac::Text(text) => text.parse().map_err(|_| PortError(format!("`{text}' is not an Ethernet address"))),
+            Mac::Text(text) => text.parse().map_err(|_| PortError(format!("'{text}' is not an Ethernet address"))),
         }
     }
 }
@@ -60,13 +60,13 @@ pub fn read(file: &Path) -> Result<Vec<PortSpec>, PortError> {
 
 fn ports(text: &str, interface_of: &dyn Fn(&str) -> Result<String, String>) -> Result<Vec<PortSpec>, PortError> {
     let entries: Vec<Entry> = serde_saphyr::from_str(text).map_err(|error| PortError(error.to_string()))?;
-    let [entry] = &entries[..] else { return Err(PortError("there is to be one entry, `- version: 2'".into())) };
+    let [entry] = &entries[..] else { return Err(PortError("there is to be one entry, '- version: 2'".into())) };
     if entry.version != 2 {
         return Err(PortError(format!("version {}: version 2 is known", entry.version)));
     }
     if entry.port_info.len() > entry.interfaces.len() {
         return Err(PortError(format!(
-            "{} `port_info' for {} `interfaces'",
+            "{} 'port_info' for {} 'interfaces'",
             entry.port_info.len(),
             entry.interfaces.len()
         )));
@@ -98,7 +98,7 @@ fn ports(text: &str, interface_of: &dyn Fn(&str) -> Result<String, String>) -> R
             spec.destination = info.dest_mac.as_ref().map(Mac::address).transpose()?;
             if let Some(number) = info.vlan {
                 // T-Rex writes 0 for none.
-                let wrong = || PortError(format!("`vlan: {number}' of `{name}': a VLAN is 1 to 4094, and 0 is none"));
+                let wrong = || PortError(format!("'vlan: {number}' of '{name}': a VLAN is 1 to 4094, and 0 is none"));
                 spec.vlan = if number == 0 { None } else { Some(vlan(number).ok_or_else(wrong)?) };
             }
             spec.line = entry.port_bandwidth_gb.map(|gigabits| gigabits * 1e9);
@@ -143,7 +143,7 @@ fn pci(text: &str) -> Option<String> {
 
 /// The interface of Linux that lies on a PCI device.
 fn interface_of(device: &str) -> Result<String, String> {
-    let address = pci(device).ok_or_else(|| format!("`{device}' is no PCI address"))?;
+    let address = pci(device).ok_or_else(|| format!("'{device}' is no PCI address"))?;
     let directory = format!("/sys/bus/pci/devices/{address}");
     if !Path::new(&directory).exists() {
         return Err(format!("there is no PCI device {address} (lspci lists them)"));
@@ -239,12 +239,12 @@ mod tests {
             ("- version: 2\n  interfaces: [a]\n  port_info:\n    - ip: 1.2.3\n", "line 4"),
             (
                 "- version: 2\n  interfaces: [a]\n  port_info:\n    - src_mac: nonsense\n",
-                "`nonsense' is not an Ethernet address",
+                "'nonsense' is not an Ethernet address",
             ),
-            ("- version: 2\n  interfaces: [a]\n  port_info: [{}, {}]\n", "2 `port_info' for 1 `interfaces'"),
+            ("- version: 2\n  interfaces: [a]\n  port_info: [{}, {}]\n", "2 'port_info' for 1 'interfaces'"),
             (
                 "- version: 2\n  interfaces: [a]\n  port_info: [{ vlan: 4095 }]\n",
-                "`vlan: 4095' of `a': a VLAN is 1 to 4094",
+                "'vlan: 4095' of 'a': a VLAN is 1 to 4094",
             ),
             ("hello", ""),
         ] {

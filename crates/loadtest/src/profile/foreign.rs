@@ -20,8 +20,8 @@ pub(super) fn of_bytes(name: &str, bytes: &[u8]) -> Option<String> {
     if CAPTURES.iter().any(|magic| bytes.starts_with(magic)) {
         let file = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
         return Some(format!(
-            "a capture is no profile, but a stream can send its frames: a file beside it with the lines `[[stream]]', \
-             `rate = \"1kpps\"' and `pcap = \"{file}\"'"
+            "a capture is no profile, but a stream can send its frames: a file beside it with the lines '[[stream]]', \
+             'rate = \"1kpps\"' and 'pcap = \"{file}\"'"
         ));
     }
     let compressed: [&[u8]; 4] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ"];
@@ -48,13 +48,13 @@ pub(super) fn of_text(name: &str, text: &str) -> Option<String> {
     }
     if has(&["packet-generator new"]) {
         return Some(
-            "these are commands for a router's packet generator: `exec FILE' in `quiver cli' carries them out".into(),
+            "these are commands for a router's packet generator: 'exec FILE' in 'quiver cli' carries them out".into(),
         );
     }
     let first = text.trim_start_matches('\u{feff}').trim_start().chars().next();
     if name == "json" || first == Some('{') || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
         return match has(&["\"quiver-loadtest"]) {
-            true => Some("these are figures of a test, which `quiver loadtest report' draws, and no profile".into()),
+            true => Some("these are figures of a test, which 'quiver loadtest report' draws, and no profile".into()),
             false => not_yet("JSON"),
         };
     }
@@ -69,7 +69,7 @@ pub(super) fn of_text(name: &str, text: &str) -> Option<String> {
         text.lines().any(|line| key_of(line) == Some(true))
     };
     if has_key("interfaces") && (has_key("port_info") || has_key("version")) {
-        return Some("these are ports of T-Rex (trex_cfg.yaml), and no profile: `--config FILE' takes them".into());
+        return Some("these are ports of T-Rex (trex_cfg.yaml), and no profile: '--config FILE' takes them".into());
     }
     if has_key("cap_info") || has_key("generator") && has_key("duration") {
         return not_yet("YAML of T-Rex's stateful mode");
@@ -80,7 +80,7 @@ pub(super) fn of_text(name: &str, text: &str) -> Option<String> {
     (["yaml", "yml"].contains(&&*name) || begins("---")).then(|| format!("YAML is not read: {ADVICE}"))
 }
 
-const ADVICE: &str = "profiles are TOML; `quiver loadtest profiles bench' prints one to begin with";
+const ADVICE: &str = "profiles are TOML; 'quiver loadtest profiles bench' prints one to begin with";
 
 #[cfg(test)]
 mod tests {
@@ -107,12 +107,12 @@ mod tests {
                 "YAML of T-Rex's stateful mode is not read yet",
             ),
             ("a.yaml", "- name: s\n  stream:\n    packet:\n      binary: AAA=\n", "YAML of T-Rex's stateless mode"),
-            ("t.yaml", "- version: 2\n  interfaces: ['05:00.0']\n  port_info:\n", "`--config FILE' takes them"),
+            ("t.yaml", "- version: 2\n  interfaces: ['05:00.0']\n  port_info:\n", "'--config FILE' takes them"),
             ("b.yml", "hello: 1\n", "YAML is not read: profiles"),
             ("p.json", "[{\"id\": 1, \"stream\": {}}]", "JSON is not read yet"),
             ("p", "{ \"truncated\": ", "JSON is not read yet"),
-            ("r", "{ \"format\": \"quiver-loadtest-session/1\" }", "`quiver loadtest report' draws"),
-            ("s", "packet-generator new {\n  name x\n}\n", "`exec FILE' in `quiver cli'"),
+            ("r", "{ \"format\": \"quiver-loadtest-session/1\" }", "'quiver loadtest report' draws"),
+            ("s", "packet-generator new {\n  name x\n}\n", "'exec FILE' in 'quiver cli'"),
             ("range.lua", "package.path = \"?.lua\"\n", "Lua (Pktgen, MoonGen) is not"),
             ("w", "<?xml version=\"1.0\"?>\n", "XML is not"),
         ] {
@@ -121,7 +121,7 @@ mod tests {
             assert_eq!(of_bytes(name, text.as_bytes()), None, "{name}");
         }
         for (bytes, what) in [
-            (&b"\xd4\xc3\xb2\xa1\x02\x00"[..], "`pcap = \"x.pcap\"'"),
+            (&b"\xd4\xc3\xb2\xa1\x02\x00"[..], "'pcap = \"x.pcap\"'"),
             (b"\x0a\x0d\x0d\x0a", "a stream can send its frames"),
             (b"\x1f\x8b\x08", "unpack it first"),
             (b"\x7fELF\x02\0\0", "this is none"),

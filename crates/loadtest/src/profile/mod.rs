@@ -106,7 +106,7 @@ pub enum Timing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     One(u16),
-    /// One after the other (`64-1514'), or as if by lot (`64+1514').
+    /// One after the other ('64-1514'), or as if by lot ('64+1514').
     Range {
         from: u16,
         to: u16,
@@ -332,11 +332,11 @@ impl Profile {
         }
         if !path.exists() {
             let near = command::nearest::likely(name, NAMES.iter().copied());
-            let advice = near.map_or(String::new(), |near| format!(" (did you mean `{near}'?)"));
+            let advice = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
             return Err(source.error(
                 None,
                 format!(
-                    "no such file, and no profile of this name comes along: see `quiver loadtest profiles'{advice}"
+                    "no such file, and no profile of this name comes along: see 'quiver loadtest profiles'{advice}"
                 ),
             ));
         }
@@ -356,7 +356,7 @@ impl Profile {
             let Some(what) = foreign::of_text(name, &text) else { return error };
             let instead = shipped::known_as(&path.file_name().unwrap_or_default().to_string_lossy());
             let instead =
-                instead.map_or(String::new(), |own| format!(" (`{own}' comes along, and sends what T-Rex's does)"));
+                instead.map_or(String::new(), |own| format!(" ('{own}' comes along, and sends what T-Rex's does)"));
             wrong(what + &instead)
         })?;
         // Captures lie beside it.
@@ -396,7 +396,7 @@ impl Profile {
     /// What can be said without ports.
     fn check(&mut self) -> Result<(), ProfileError> {
         if self.streams.is_empty() || self.streams.len() > MAX_STREAMS {
-            return Err(self.source.error(None, format!("a profile has 1 to {MAX_STREAMS} of `[[stream]]'")));
+            return Err(self.source.error(None, format!("a profile has 1 to {MAX_STREAMS} of '[[stream]]'")));
         }
         for at in 0..self.streams.len() {
             let span = self.streams[at].span();
@@ -406,14 +406,14 @@ impl Profile {
             let stream = self.streams[at].get_ref();
             let name = &stream.name;
             if self.streams[..at].iter().any(|other| other.get_ref().name == *name) {
-                return Err(self.source.error(Some(span.start), format!("there are two streams called `{name}'")));
+                return Err(self.source.error(Some(span.start), format!("there are two streams called '{name}'")));
             }
             if let Some(next) = &stream.next {
                 let wrong = |message: String| Err(self.source.error(Some(next.span().start), message));
                 let all = self.streams.iter().map(Spanned::get_ref);
                 if stream.mode.is_endless() {
                     return wrong(format!(
-                        "stream `{name}' has no end, so that nothing can come next: give it a `mode' with a number of bursts"
+                        "stream '{name}' has no end, so that nothing can come next: give it a 'mode' with a number of bursts"
                     ));
                 }
                 // Streams without names get theirs one by one.
@@ -422,12 +422,12 @@ impl Profile {
                     false => other.name == *next.get_ref(),
                 };
                 if !all.clone().enumerate().any(|(number, other)| is_named(number, other)) {
-                    return wrong(format!("stream `{name}': there is no stream `{}' to come next", next.get_ref()));
+                    return wrong(format!("stream '{name}': there is no stream '{}' to come next", next.get_ref()));
                 }
                 let before = self.streams[..at].iter().map(Spanned::get_ref);
                 if let Some(other) = before.clone().find(|other| other.is_before(next.get_ref())) {
                     return wrong(format!(
-                        "stream `{name}': `{}' comes after `{}' already",
+                        "stream '{name}': '{}' comes after '{}' already",
                         next.get_ref(),
                         other.name
                     ));
@@ -435,7 +435,7 @@ impl Profile {
             }
             if let Err((place, message)) = stream.check() {
                 let place = place.unwrap_or(span.start);
-                return Err(self.source.error(Some(place), format!("stream `{name}': {message}")));
+                return Err(self.source.error(Some(place), format!("stream '{name}': {message}")));
             }
         }
         Ok(())
@@ -470,7 +470,7 @@ impl Profile {
     pub(crate) fn error(&self, stream: usize, at: Option<usize>, message: impl fmt::Display) -> ProfileError {
         let stream = &self.streams[stream];
         let at = at.unwrap_or(stream.span().start);
-        self.source.error(Some(at), format!("stream `{}': {message}", stream.get_ref().name))
+        self.source.error(Some(at), format!("stream '{}': {message}", stream.get_ref().name))
     }
 }
 
@@ -509,11 +509,11 @@ impl Stream {
     fn check(&self) -> Result<(), (Option<usize>, String)> {
         let wrong = |message: &str| Err((None, message.to_string()));
         if !(0.0..=86_400.0).contains(&self.isg) {
-            return wrong("`isg' is 0 to 86400 seconds");
+            return wrong("'isg' is 0 to 86400 seconds");
         }
         match self.rate {
             Rate::Packets(rate) | Rate::Bits(rate) | Rate::WireBits(rate) if rate > 0.0 && rate.is_finite() => {}
-            _ => return wrong("its rate is in packets or bits a second (`28pps', `1gbps'), and not nothing"),
+            _ => return wrong("its rate is in packets or bits a second ('28pps', '1gbps'), and not nothing"),
         }
         match self.mode {
             Mode::Burst { packets: 0 } | Mode::MultiBurst { packets: 0, .. } => return wrong("a burst has packets"),
@@ -525,17 +525,17 @@ impl Stream {
         let has_sizes = usize::from(self.size.is_some()) + usize::from(self.sizes.is_some());
         match &self.pcap {
             Some(_) if has_sizes > 0 || !self.layers.is_empty() => {
-                return wrong("`pcap' brings frames with their sizes: it goes without `size', `sizes' and `layers'");
+                return wrong("'pcap' brings frames with their sizes: it goes without 'size', 'sizes' and 'layers'");
             }
-            None if self.layers.is_empty() => return wrong("it has no packets: give `layers', or a `pcap'"),
-            None if has_sizes != 1 => return wrong("it has either a `size' or `sizes'"),
+            None if self.layers.is_empty() => return wrong("it has no packets: give 'layers', or a 'pcap'"),
+            None if has_sizes != 1 => return wrong("it has either a 'size' or 'sizes'"),
             _ => {}
         }
         if self.timing == Timing::Capture && self.pcap.is_none() {
-            return wrong("`timing' is of a capture: it goes with `pcap'");
+            return wrong("'timing' is of a capture: it goes with 'pcap'");
         }
         if self.timing == Timing::Capture && self.mode != Mode::Continuous {
-            return wrong("`timing = \"capture\"' has no bursts: leave `mode' out");
+            return wrong("'timing = \"capture\"' has no bursts: leave 'mode' out");
         }
         if let Some(sizes) = &self.sizes {
             let total: u32 = sizes.get_ref().iter().map(|size| u32::from(size.weight)).sum();
@@ -601,15 +601,15 @@ impl Layer {
                 Err("dscp is up to 63, ecn up to 3")
             }
             Layer::Ipv4(layer) if layer.fragment_offset > 0x1fff => {
-                Err("`fragment-offset' is in units of 8 bytes, up to 8191")
+                Err("'fragment-offset' is in units of 8 bytes, up to 8191")
             }
             Layer::Ipv4(Ipv4Layer { options: Some(Bytes(options)), .. }) if options.len() > 40 => {
                 Err("an IPv4 header has 40 bytes of options at most")
             }
-            Layer::Fragment(layer) if layer.offset > 0x1fff => Err("`offset' is in units of 8 bytes, up to 8191"),
+            Layer::Fragment(layer) if layer.offset > 0x1fff => Err("'offset' is in units of 8 bytes, up to 8191"),
             Layer::Ipv6(layer) if layer.flow_label > 0xf_ffff => Err("a flow label is up to 1048575"),
             Layer::Vxlan(layer) if layer.vni > 0xff_ffff => Err("a vni is up to 16777215"),
-            Layer::Payload(bytes) | Layer::Raw(bytes) if bytes.0.is_empty() => Err("`payload' and `raw' have bytes"),
+            Layer::Payload(bytes) | Layer::Raw(bytes) if bytes.0.is_empty() => Err("'payload' and 'raw' have bytes"),
             _ => Ok(()),
         }
     }
@@ -644,7 +644,7 @@ impl Vary {
         match (&self.field, self.offset, self.width) {
             (Some(_), None, None) => {}
             (None, Some(_), Some(1 | 2 | 4 | 8)) => {}
-            _ => return Err("say a `field', or an `offset' with a `width' of 1, 2, 4 or 8"),
+            _ => return Err("say a 'field', or an 'offset' with a 'width' of 1, 2, 4 or 8"),
         }
         if self.step == 0 {
             return Err("a step is 1 or more");
@@ -652,16 +652,16 @@ impl Vary {
         match (&self.values, self.from, self.to) {
             (None, Some(_), Some(_)) => {}
             (Some(values), None, None) if (1..=MAX_VALUES).contains(&values.len()) && self.step == 1 => {}
-            (Some(_), None, None) => return Err("`values' are 1 to 65536, without a `step'"),
-            _ => return Err("say `from' and `to', or `values'"),
+            (Some(_), None, None) => return Err("'values' are 1 to 65536, without a 'step'"),
+            _ => return Err("say 'from' and 'to', or 'values'"),
         }
         if self.limit == Some(0) || self.limit.is_some() && self.how != How::Random {
-            return Err("`limit' is of `how = \"random\"', and 1 or more");
+            return Err("'limit' is of 'how = \"random\"', and 1 or more");
         }
         match (self.how, &self.second) {
-            (How::Tuple, None) => Err("a tuple goes on in a second field: `with = { field, from, to }'"),
+            (How::Tuple, None) => Err("a tuple goes on in a second field: 'with = { field, from, to }'"),
             (How::Tuple, Some(_)) => Ok(()),
-            (_, Some(_)) => Err("`with' belongs to `how = \"tuple\"'"),
+            (_, Some(_)) => Err("'with' belongs to 'how = \"tuple\"'"),
             (_, None) => Ok(()),
         }
     }

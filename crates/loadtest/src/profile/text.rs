@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for Size {
                 let (from, to) = (number(&text[..at])?, number(&text[at + 1..])?);
                 match from < to {
                     true => Ok(Size::Range { from, to, is_random: text.as_bytes()[at] == b'+' }),
-                    false => Err(E::custom(format!("`{text}': the smaller size comes first"))),
+                    false => Err(E::custom(format!("'{text}': the smaller size comes first"))),
                 }
             }
         }
@@ -135,7 +135,7 @@ impl FromStr for Flags {
         const LETTERS: &str = "FSRPAUEC";
         let bit = |letter: char| LETTERS.find(letter.to_ascii_uppercase()).map(|bit| 1u8 << bit);
         let bits: Option<Vec<u8>> = text.chars().map(bit).collect();
-        let bits = bits.ok_or("flags of TCP are letters of `FSRPAUEC', as in \"SA\"")?;
+        let bits = bits.ok_or("flags of TCP are letters of 'FSRPAUEC', as in \"SA\"")?;
         Ok(Flags(bits.into_iter().fold(0, |all, bit| all | bit)))
     }
 }
@@ -190,6 +190,6 @@ impl FromStr for Number {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
             None => text.parse().ok(),
         };
-        number.map(|value| Number { value, above: None }).ok_or_else(|| format!("`{text}' is no number and no address"))
+        number.map(|value| Number { value, above: None }).ok_or_else(|| format!("'{text}' is no number and no address"))
     }
 }

@@ -43,14 +43,14 @@ pub(super) fn read(path: &Path) -> Result<Frames, String> {
 /// When the capture does not say when its packets came, or they all came at once.
 pub(super) fn gaps(times: &[Option<Duration>]) -> Result<Arc<[u64]>, String> {
     let times: Option<Vec<Duration>> = times.iter().copied().collect();
-    let times = times.ok_or("the capture does not say when its packets came: it has no `timing'")?;
+    let times = times.ok_or("the capture does not say when its packets came: it has no 'timing'")?;
     // Clocks of captures may go back a little.
     let gap =
         |pair: &[Duration]| u64::try_from(pair[1].saturating_sub(pair[0]).as_nanos()).unwrap_or(LONGEST).min(LONGEST);
     let mut gaps: Vec<u64> = times.windows(2).map(gap).collect();
     let all: u64 = gaps.iter().sum();
     if all == 0 {
-        return Err("all packets of the capture came at the same time: it has no `timing'".into());
+        return Err("all packets of the capture came at the same time: it has no 'timing'".into());
     }
     gaps.push((all / gaps.len() as u64).max(1));
     Ok(gaps.into())
@@ -86,7 +86,7 @@ impl Own {
                 return Err(format!("{name}: two fields that vary lie in the same place"));
             }
             if tag.has(&range) {
-                return Err(format!("{name}: it lies where the tag goes (or say `tag = false')"));
+                return Err(format!("{name}: it lies where the tag goes (or say 'tag = false')"));
             }
             if field.bits == 64 && field.width == 8 && *above != 0 {
                 bytes[range.start - 8..range.start].copy_from_slice(&above.to_be_bytes());

@@ -35,7 +35,7 @@ impl Series {
             let (from, step, every) = (0, 1, 1);
             return Ok(Series { how: vary.how, from, step, count, seed: vary.seed, limit, every, list: Some(list) });
         }
-        let (Some(from), Some(to)) = (vary.from, vary.to) else { return Err("say `from' and `to'".into()) };
+        let (Some(from), Some(to)) = (vary.from, vary.to) else { return Err("say 'from' and 'to'".into()) };
         let limit = vary.limit.unwrap_or(0);
         Ok(Series { how: vary.how, seed: vary.seed, limit, ..Series::range(field, from, to, vary.step)? })
     }
@@ -51,7 +51,7 @@ impl Series {
             return Err("of IPv6 addresses the lower half varies: the upper ones differ".into());
         }
         if from.value > to.value {
-            return Err("`from' is beyond `to'".into());
+            return Err("'from' is beyond 'to'".into());
         }
         let count = ((to.value - from.value) / step).saturating_add(1);
         Ok(Series { how: How::Increment, from: from.value, step, count, seed: 1, limit: 0, every: 1, list: None })

@@ -210,36 +210,36 @@ fn what_is_wrong_is_said_with_its_place() {
         ("".to_string(), "test.toml:1:1: missing field `stream`"),
         (
             "[[stream]]\nsize = 60\n".into(),
-            "test.toml:1:1: stream `stream-1': it has no packets: give `layers', or a `pcap'",
+            "test.toml:1:1: stream 'stream-1': it has no packets: give 'layers', or a 'pcap'",
         ),
         (
             "[[stream]]\nsize = 59\nlayers = [{ udp = {} }]".into(),
-            "test.toml:2:8: stream `stream-1': 59 bytes: frames have 60 to 9216 without frame check sequence",
+            "test.toml:2:8: stream 'stream-1': 59 bytes: frames have 60 to 9216 without frame check sequence",
         ),
         (
             "[[stream]]\nsize = 60\nlayers = [{ udp = {} }]".into(),
-            "test.toml:1:1: stream `stream-1': `udp' cannot follow Ethernet",
+            "test.toml:1:1: stream 'stream-1': 'udp' cannot follow Ethernet",
         ),
         (
             "[[stream]]\nsize = 60\nlayers = [{ ipv4 = { source = \"16.0.0\" } }]".into(),
             "test.toml:3:31: invalid IPv4 address syntax",
         ),
         ("[[stream]]\nsize = 60\nlayer = []".into(), "test.toml:3:1: unknown field `layer`, expected one of"),
-        (all_of("rate = \"fast\""), "test.toml:5:8: `fast' is not a rate"),
+        (all_of("rate = \"fast\""), "test.toml:5:8: 'fast' is not a rate"),
         (all_of("rate = \"50%\""), "its rate is in packets or bits a second"),
         (
             all_of("vary = [{ field = \"ipv4.colour\", from = 1, to = 2 }]"),
-            "test.toml:5:9: stream `a': ipv4 has no field `colour' that can vary: there are source,",
+            "test.toml:5:9: stream 'a': ipv4 has no field 'colour' that can vary: there are source,",
         ),
         (
             all_of("vary = [{ field = \"ipv6.source\", from = 1, to = 2 }]"),
-            "there is no `ipv6.source': the packet has ethernet, ipv4, udp",
+            "there is no 'ipv6.source': the packet has ethernet, ipv4, udp",
         ),
         (
             all_of("vary = [{ field = \"udp.source\", from = 1, to = 65536 }]"),
             "the field has 16 bits: its values go up to 65535",
         ),
-        (all_of("vary = [{ field = \"udp.source\", from = 2, to = 1 }]"), "`from' is beyond `to'"),
+        (all_of("vary = [{ field = \"udp.source\", from = 2, to = 1 }]"), "'from' is beyond 'to'"),
         (all_of("vary = [{ offset = 24, width = 2, from = 2, to = 3 }]"), "a checksum lies there"),
         (all_of("vary = [{ offset = 50, width = 2, from = 2, to = 3 }]"), "lies where the tag goes"),
         (all_of("vary = [{ offset = 59, width = 2, from = 2, to = 3 }]"), "the shortest frame has 60 bytes"),
@@ -257,7 +257,7 @@ fn what_is_wrong_is_said_with_its_place() {
             "test.toml:5:9: invalid value: string \"some\", expected \"all\", \"even\", \"odd\", or a list of ports",
         ),
         (all_of("ports = [0, -1]"), "test.toml:5:13: invalid value: integer `-1`"),
-        (format!("{stream}{stream}"), "test.toml:5:1: there are two streams called `a'"),
+        (format!("{stream}{stream}"), "test.toml:5:1: there are two streams called 'a'"),
     ] {
         let error = programs(&text, 0).unwrap_err().to_string();
         assert!(error.contains(wrong), "{text}\n{error}");
@@ -335,8 +335,8 @@ fn sizes_of_a_range_come_in_turn_or_by_lot() {
     let frame = &frames_of(&text("\"60-64\""), 4)[3];
     assert_eq!((&frame[16..18], &frame[38..40]), (&[0, 49][..], &[0, 29][..]), "lengths of IPv4 and UDP");
     for (size, wrong) in [
-        ("\"64-60\"", "test.toml:2:8: `64-60': the smaller size comes first"),
-        ("\"59-64\"", "test.toml:2:8: stream `stream-1': 59 bytes: frames have 60 to 9216"),
+        ("\"64-60\"", "test.toml:2:8: '64-60': the smaller size comes first"),
+        ("\"59-64\"", "test.toml:2:8: stream 'stream-1': 59 bytes: frames have 60 to 9216"),
         ("\"60-9217\"", "9217 bytes: frames have 60 to 9216"),
         ("\"60\"", "test.toml:2:8: invalid value: string \"60\", expected a number of bytes, or a range"),
         ("70000", "test.toml:2:8: invalid value: integer `70000`"),
@@ -378,11 +378,11 @@ fn values_are_those_of_a_list_or_come_again_by_lot() {
         assert_eq!(shares[n % 3][n / 3][26..30], random[n], "{n}");
     }
     for (vary, wrong) in [
-        ("{ field = \"udp.source\", from = 1 }", "test.toml:4:9: stream `stream-1': say `from' and `to', or `values'"),
-        ("{ field = \"udp.source\", values = [] }", "`values' are 1 to 65536"),
-        ("{ field = \"udp.source\", values = [1, 65536] }", "test.toml:4:9: stream `stream-1': the field has 16 bits"),
-        ("{ field = \"udp.source\", values = [1], from = 1, to = 2 }", "say `from' and `to', or `values'"),
-        ("{ field = \"udp.source\", limit = 3, from = 1, to = 2 }", "`limit' is of `how = \"random\"'"),
+        ("{ field = \"udp.source\", from = 1 }", "test.toml:4:9: stream 'stream-1': say 'from' and 'to', or 'values'"),
+        ("{ field = \"udp.source\", values = [] }", "'values' are 1 to 65536"),
+        ("{ field = \"udp.source\", values = [1, 65536] }", "test.toml:4:9: stream 'stream-1': the field has 16 bits"),
+        ("{ field = \"udp.source\", values = [1], from = 1, to = 2 }", "say 'from' and 'to', or 'values'"),
+        ("{ field = \"udp.source\", limit = 3, from = 1, to = 2 }", "'limit' is of 'how = \"random\"'"),
     ] {
         let error = programs(&text(vary), 0).unwrap_err().to_string();
         assert!(error.contains(wrong), "{vary}: {error}");
@@ -434,9 +434,9 @@ fn options_fragments_and_tunnels_are_built_byte_by_byte() {
         ("{ ipv4 = { options = \"94 0\" } }", "bytes are pairs of hexadecimal digits"),
         (&format!("{{ ipv4 = {{ options = \"{}\" }} }}", "01".repeat(41)), "40 bytes of options at most"),
         ("{ ipv4 = { fragment-offset = 8192 } }", "units of 8 bytes, up to 8191"),
-        ("{ ipv4 = {} }, { fragment = {} }", "`fragment' cannot follow IP"),
-        ("{ gre = {} }", "`gre' cannot follow Ethernet"),
-        ("{ ipv4 = {} }, { gre = {} }, { udp = {} }", "`udp' cannot follow GRE"),
+        ("{ ipv4 = {} }, { fragment = {} }", "'fragment' cannot follow IP"),
+        ("{ gre = {} }", "'gre' cannot follow Ethernet"),
+        ("{ ipv4 = {} }, { gre = {} }, { udp = {} }", "'udp' cannot follow GRE"),
     ] {
         let error = programs(&format!("[[stream]]\nsize = 100\nlayers = [{layers}]"), 0).unwrap_err().to_string();
         assert!(error.contains(wrong), "{layers}: {error}");
@@ -521,7 +521,7 @@ fn a_capture_can_keep_its_timing() {
         assert!(programs(&text, 0).unwrap_err().to_string().contains("came at the same time"));
     });
     let error = programs("[[stream]]\nsize = 60\ntiming = \"capture\"\nlayers = [{ ipv4 = {} }]", 0).unwrap_err();
-    assert!(error.to_string().contains("it goes with `pcap'"), "{error}");
+    assert!(error.to_string().contains("it goes with 'pcap'"), "{error}");
 }
 
 #[test]
@@ -550,20 +550,20 @@ fn a_stream_may_come_after_another() {
     let found = programs(&circle.concat(), 0).unwrap();
     assert_eq!(found.iter().map(|program| program.waits).collect::<Vec<_>>(), [false, true, false]);
     for (text, wrong) in [
-        (stream("a", "next = \"a\""), "test.toml:5:8: stream `a' has no end"),
-        (stream("a", &format!("{burst}next = \"b\"")), "test.toml:6:8: stream `a': there is no stream `b'"),
+        (stream("a", "next = \"a\""), "test.toml:5:8: stream 'a' has no end"),
+        (stream("a", &format!("{burst}next = \"b\"")), "test.toml:6:8: stream 'a': there is no stream 'b'"),
         (
             [chain.clone(), stream("d", &format!("{burst}next = \"b\""))].concat(),
-            "stream `d': `b' comes after `a' already",
+            "stream 'd': 'b' comes after 'a' already",
         ),
         (
             [stream("a", &format!("{burst}next = \"b\"")), stream("b", "ports = \"odd\"")].concat(),
-            "`next': port 0 does not send `b'",
+            "'next': port 0 does not send 'b'",
         ),
     ] {
         let error = programs(&text, 0).unwrap_err().to_string();
         assert!(error.contains(wrong), "{error}");
     }
     let error = programs(&[stream("a", &format!("{burst}next = \"b\"\nports = [0]")), stream("b", "")].concat(), 1);
-    assert!(error.unwrap_err().to_string().contains("port 1 does not send `a', which it comes after"));
+    assert!(error.unwrap_err().to_string().contains("port 1 does not send 'a', which it comes after"));
 }

@@ -32,8 +32,9 @@ pub mod word {
 
 graph::edges! {
     pub enum Edge {
+        /// A packet of the load tester came back, and its stream counted it. Normal.
         Accounted => end "packets accounted for",
-        /// Of a run that is over: it was on its way for longer than that waited.
+        /// A packet of an earlier run arrived after that run had stopped waiting for its packets.
         Stale => end "packets of an earlier run",
         EthernetInput => next "ethernet-input",
     }

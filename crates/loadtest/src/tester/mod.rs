@@ -391,7 +391,7 @@ impl Tester {
                     let protocol = if gateway.is_ipv4() { "ARP requests" } else { "neighbour solicitations" };
                     let why = format!(
                         "{gateway} does not answer {protocol}: is the device up, is that its address, and is it on this port? \
-                         (`dst=MAC' goes without)"
+                         ('dst=MAC' goes without)"
                     );
                     return Some((number, why));
                 }

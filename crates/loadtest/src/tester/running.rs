@@ -167,7 +167,7 @@ impl Tester {
         }
         if orders.is_empty() {
             return Err(TestError::Other(format!(
-                "profile `{}' has no stream for any port that is to send",
+                "profile '{}' has no stream for any port that is to send",
                 profile.name
             )));
         }

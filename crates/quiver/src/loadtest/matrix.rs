@@ -19,7 +19,7 @@ const QUICK: f64 = 2.0;
 
 #[derive(Args)]
 pub struct Options {
-    /// Devices, one after the other: quiver, kernel, testpmd, ...; outside is the one behind `--port' or `--config'
+    /// Devices, one after the other: quiver, kernel, testpmd, ...; outside is the one behind '--port' or '--config'
     /// [default: outside where ports are given, else quiver].
     #[arg(long, value_name = "LIST", value_parser = devices)]
     dut: Option<Devices>,

@@ -98,7 +98,7 @@ struct LinerateOptions {
     /// Bytes of a frame with its frame check sequence, as RFC 2544 counts them; 64 are the least.
     #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = frame_size)]
     size: u32,
-    /// In place of `--size': bytes without frame check sequence, as T-Rex and captures count them: 60 are a frame of 64.
+    /// In place of '--size': bytes without frame check sequence, as T-Rex and captures count them: 60 are a frame of 64.
     #[arg(long, conflicts_with = "size", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(60..=65_531))]
     buffer_size: Option<u32>,
     /// A processor's clock, for clocks per packet: 2g.
@@ -125,7 +125,7 @@ fn frame_size(text: &str) -> Result<u32, String> {
     match size {
         64..=65_535 => Ok(size),
         60..64 => Err(format!(
-            "Ethernet frames have 64 bytes or more with their frame check sequence; {size} without it are `--buffer-size {size}'"
+            "Ethernet frames have 64 bytes or more with their frame check sequence; {size} without it are '--buffer-size {size}'"
         )),
         _ => Err("bytes of a frame, 64 to 65535".into()),
     }
@@ -157,7 +157,7 @@ fn act(options: &Options) -> Result<(), String> {
         Action::Profiles { name: None } => list(),
         Action::Profiles { name: Some(name) } => {
             let text = shipped(name)
-                .ok_or_else(|| format!("no profile `{name}' comes along: there are {}", NAMES.join(", ")))?;
+                .ok_or_else(|| format!("no profile '{name}' comes along: there are {}", NAMES.join(", ")))?;
             super::say(text.as_bytes())
         }
         Action::Check { file } => {

@@ -107,7 +107,7 @@ pub fn spelled(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
 pub fn run(options: &Options) -> Result<(), String> {
     if !["127.0.0.1", "::1", "localhost"].contains(&options.server.as_str()) {
         return Err(format!(
-            "`--server {}': there is no server to ask: packets are sent from this machine",
+            "'--server {}': there is no server to ask: packets are sent from this machine",
             options.server
         ));
     }
@@ -127,7 +127,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     };
     let plan = setup.plan(device, profile(&options.profile)?, options.direction, slope.warmup_rate, 1.0)?;
     if (!options.rx_queues.is_empty() || options.workers.is_some()) && !plan.device.is_quiver() {
-        return Err("`--rx-queues' and `--workers' are of the router under test: `--dut quiver'".into());
+        return Err("'--rx-queues' and '--workers' are of the router under test: '--dut quiver'".into());
     }
     options.common.kept.check()?;
     if options.output != "-" {

@@ -7,7 +7,7 @@ use loadtest::session::Session;
 
 #[derive(Args)]
 pub struct Options {
-    /// What `matrix' and `ramp --session' kept; several are laid over each other.
+    /// What 'matrix' and 'ramp --session' kept; several are laid over each other.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// Where the page goes; - is standard output.

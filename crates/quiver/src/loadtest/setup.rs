@@ -86,8 +86,8 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 }
 
 /// Why ports are refused.
-pub const OWN_PORTS: &str = "`--port' and `--config' are for a device behind them; this `--dut' has its own ports: leave \
-                             `--dut' out, or write `--dut outside'";
+pub const OWN_PORTS: &str = "'--port' and '--config' are for a device behind them; this '--dut' has its own ports: leave \
+                             '--dut' out, or write '--dut outside'";
 
 fn percent(text: &str) -> Result<f64, String> {
     let percent: Option<f64> = text.trim_end_matches('%').parse().ok();
@@ -157,7 +157,7 @@ impl SetUp {
         if self.speed.is_none() && has_none {
             self.speed = Some(ASSUMED_LINE);
             notes.push(format!(
-                "{device} is behind shared memory, which has no speed: percents are of {}bit/s (`--speed').",
+                "{device} is behind shared memory, which has no speed: percents are of {}bit/s ('--speed').",
                 scaled(ASSUMED_LINE)
             ));
         }
@@ -170,7 +170,7 @@ impl SetUp {
 /// What is wrong with it, in words.
 pub fn profile(name: &str) -> Result<Profile, String> {
     if shipped(name).is_some() && Path::new(name).is_file() {
-        eprintln!("Note: `{name}' is the profile that comes along; the file of this name is `./{name}'.");
+        eprintln!("Note: '{name}' is the profile that comes along; the file of this name is './{name}'.");
     }
     Profile::load(name).map_err(|error| error.to_string())
 }
@@ -256,7 +256,7 @@ pub fn ended(failure: Option<&str>) -> Result<(), String> {
 /// Where figures go beside the terminal.
 #[derive(Args, Clone)]
 pub struct Kept {
-    /// Keep all figures as JSON, for `quiver loadtest report'.
+    /// Keep all figures as JSON, for 'quiver loadtest report'.
     #[arg(long, value_name = "FILE")]
     session: Option<String>,
     /// Draw them as a page.

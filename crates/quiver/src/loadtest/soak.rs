@@ -10,7 +10,7 @@ use loadtest::session::Test;
 
 #[derive(Args)]
 pub struct Options {
-    /// What is sent; unless given `full-table' with routes, else `bench-var2-64b'.
+    /// What is sent; unless given 'full-table' with routes, else 'bench-var2-64b'.
     #[arg(short, long, value_name = "NAME|FILE")]
     profile: Option<String>,
     /// Routes of the router under test: bgp:N are N prefixes as the Internet has them, bgp:1000000;
@@ -51,7 +51,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     options.common.kept.check()?;
     let device = options.common.target.device();
     if options.routes.is_some() && !device.is_quiver() {
-        return Err("`--routes' are of the router under test: `--dut quiver'".into());
+        return Err("'--routes' are of the router under test: '--dut quiver'".into());
     }
     let (mut session, mut setup) = (session(), options.common.setup.clone());
     if matches!(options.rate, Rate::Percent(_)) {

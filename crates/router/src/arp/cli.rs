@@ -12,7 +12,8 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set arp accept {enable|disable : state}",
-            "Learn the neighbours that announce themselves, or only those that were asked for or ask for us (the default).",
+            "Learn neighbours from unsolicited ARP, too; or only those that the router asked for or that ask for it \
+             (the default).",
             |router: &mut Router, args: &Args| {
                 router.set_arp_accept(args.text("state")? == "enable");
                 reply(Done)
@@ -29,7 +30,8 @@ fn register_proxy(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set arp proxy {{ [del] | [table-id <table:u32>] | start <start:ip4> | end <end:ip4> }}",
-            "Addresses that are answered for on interfaces with proxy ARP, as far as they are routed elsewhere (RFC 1027).",
+            "Set ranges of addresses for which interfaces with proxy ARP answer, if their route leads elsewhere (RFC \
+             1027).",
             |router: &mut Router, args: &Args| {
                 if let Some(table @ 1..) = args.optional::<u32>("table")? {
                     return fail(format!("no such table: {table} (there is only 0)"));
@@ -49,7 +51,7 @@ fn register_proxy(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface proxy-arp <interface:interface> {enable|on|disable|off : state}",
-            "Answer ARP requests for the addresses of `set arp proxy' on an interface, or not.",
+            "Enable proxy ARP on an interface for the addresses of `set arp proxy`, or disable it.",
             |router: &mut Router, args: &Args| {
                 let index = router.interfaces.find(args.text("interface")?)?;
                 router.set_proxy_arp(index, matches!(args.text("state")?, "enable" | "on"))?;
@@ -61,7 +63,7 @@ fn register_proxy(set: &mut CommandSet<Router>) {
     );
     set.add(Command::new(
         "show arp proxy",
-        "Addresses that are answered for, and the interfaces on which they are.",
+        "Show the address ranges of proxy ARP and the interfaces on which it is enabled.",
         |router: &mut Router, _: &Args| {
             let ranges = router.neighbours.policy().proxied.iter();
             let ranges = ranges.map(|range| ShownRange { start: range.start.to_string(), end: range.end.to_string() });
@@ -75,7 +77,7 @@ fn register_proxy(set: &mut CommandSet<Router>) {
 fn register_conflicts(set: &mut CommandSet<Router>) {
     set.add(Command::new(
         "show arp conflicts",
-        "Stations that claimed an address of ours, and how often it was defended (RFC 5227).",
+        "Show stations that claimed an address of the router, and how often it was defended (RFC 5227).",
         |router: &mut Router, _: &Args| {
             let conflicts = router.neighbours.conflicts().iter().map(|(key, conflict)| ShownConflict {
                 age: conflict.last.elapsed().as_secs_f64(),
@@ -89,7 +91,7 @@ fn register_conflicts(set: &mut CommandSet<Router>) {
     ));
     set.add(Command::new(
         "clear arp conflicts",
-        "Forget the conflicts seen so far.",
+        "Clear the list of address conflicts.",
         |router: &mut Router, _: &Args| {
             router.clear_conflicts();
             reply(Done)

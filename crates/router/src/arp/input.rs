@@ -31,61 +31,71 @@ use wire::vlan::LinkHeader;
 graph::edges! {
     pub enum Edge {
         Reply => next "interface-output",
-        /// An answer to a question of ours, or of a neighbour that is known: it was taken in (RFC 826).
+        /// A neighbour answered a request of this router, or a known neighbour sent a reply. The router accepted the
+        /// reply (RFC 826).
         RepliesReceived => end "ARP replies received",
-        /// A host told everybody its address (RFC 5227 2.3), and we knew the host: it was taken in.
+        /// A host announced its address to all hosts (RFC 5227 2.3). The router accepted the announcement, because it
+        /// knows the host, or because `set arp accept enable` is set.
         Gratuitous => end "ARP announcements",
-        /// A host on the same wire asked for another host. Usual: requests are broadcast.
+        /// A host on the same link asked for another host. Normal, because requests are broadcast.
         NotForUs => end "ARP request for another address",
-        /// An announcement of a host that is not known here. Not learned, so that nobody can fill the table with
-        /// names; `set arp accept enable` learns them.
+        /// A host that this router does not know announced its address. The router does not learn it, so that no host
+        /// can fill the neighbour table with invented addresses. `set arp accept enable` makes the router learn such
+        /// hosts.
         UnknownAnnounced => end "ARP probe or announcement dropped",
-        /// The message is shorter than the 28 bytes of RFC 826. Look at the sender: it, or what carries its frames, is
-        /// broken.
+        /// The message is shorter than the 28 bytes of RFC 826. The sender, or a device that forwards its frames, is
+        /// broken. Check the sender.
         Truncated => warn "ARP message truncated",
-        /// The hardware type is not 1 (RFC 826): a message for another kind of network.
+        /// The hardware type is not 1 (RFC 826). The message is for another kind of network than Ethernet.
         NotEthernet => warn "L2 type not ethernet",
-        /// The protocol type is not IPv4's 0x0800 (RFC 826).
+        /// The protocol type is not 0x0800, the type of IPv4 (RFC 826).
         NotIp4 => warn "L3 type not IP4",
-        /// The address lengths are not 6 and 4, as Ethernet and IPv4 have them (RFC 826). Look at the sender.
+        /// The address lengths are not 6 and 4, the lengths of Ethernet and IPv4 addresses (RFC 826). Check the
+        /// sender.
         Lengths => warn "ARP address lengths not 6 and 4",
-        /// The operation is neither request nor reply (RFC 826), e.g. that of RARP or InARP.
+        /// The operation is neither request nor reply (RFC 826). It may belong to RARP or InARP.
         UnknownOperation => warn "ARP opcode not request",
-        /// ARP came in on an interface without an IPv4 address: give it one, or ignore this.
+        /// An ARP message arrived on an interface without an IPv4 address. Give the interface an address, or ignore
+        /// this counter.
         NoAddress => note "Interface is not IP enabled",
-        /// The sender's IPv4 address is in no network of this interface, and no route leads to it there. Two networks
-        /// share the wire, or the other end's prefix is wrong: compare prefixes on both ends. On an unnumbered link or
-        /// one with a /32 the host takes a route: `ip route add ADDRESS/32 via INTERFACE`.
+        /// The sender's IPv4 address is in no network of this interface, and no route leads to it through this
+        /// interface. Two networks share the link, or the prefix at the other end is wrong: compare the prefixes at
+        /// both ends. On an unnumbered link, or one with a /32, add a route to the host:
+        /// `ip route add ADDRESS/32 via INTERFACE`.
         ForeignSender => warn "IP4 source address not local to subnet",
-        /// The wanted IPv4 address is on no network of this interface. Two networks on one wire, or a host with a wrong
-        /// prefix; proxy ARP answers for such addresses where it is wanted.
+        /// The requested IPv4 address is in no network of this interface. Two networks share the link, or a host has
+        /// a wrong prefix. To have the router answer for such addresses, configure proxy ARP.
         ForeignTarget => note "IP4 destination address not local to subnet",
-        /// The sender's IPv4 address is no host's: first or last of its network, a group's, or 0.0.0.0 in a reply
-        /// (RFC 1812 5.3.7).
+        /// The sender's IPv4 address cannot belong to a host. It is the first or last address of its network, a group
+        /// address, or 0.0.0.0 in a reply (RFC 1812 5.3.7).
         NoHost => warn "ARP sender address is no host's",
-        /// The sender's Ethernet address is zero or a group's (RFC 1812 3.3.2): no frame could be sent to it. Forged, or
-        /// a broken sender.
+        /// The sender's Ethernet address is zero or a group address (RFC 1812 3.3.2), so no frame can be sent to it.
+        /// The message is forged, or the sender is broken.
         GroupSender => warn "ARP sender is a group address",
-        /// The Ethernet frame came from another station than the message says. Forged, or a bridge that rewrites
-        /// addresses; VRRP's virtual addresses (RFC 5798 7.3) are exempt.
+        /// The source address of the Ethernet frame differs from the sender address in the message. The message is
+        /// forged, or a bridge rewrites addresses. The virtual addresses of VRRP (RFC 5798 7.3) are exempt.
         Mismatch => warn "ARP hw addr does not match L2 frame src addr",
-        /// Another station claims an address of this router: two hosts have one address (RFC 5227 2.4). `show arp
-        /// conflicts` tells who; change one of them.
+        /// Another station claims an address of this router: two hosts have the same address (RFC 5227 2.4).
+        /// `show arp conflicts` lists the station. Change the address of one of them.
         OurAddress => drop "IP4 source address matches local interface",
-        /// A message that this router sent came back: a loop on the wire, or a hub that echoes.
+        /// A message that this router sent came back. There is a loop on the link, or a hub that echoes frames.
         CameBack => warn "ARP message of ours came back",
-        /// A reply that nobody here asked for, of a host that is not known: perhaps somebody tries to poison the table.
+        /// A host that this router does not know sent a reply that the router did not request. It may be an attempt
+        /// to poison the neighbour table.
         NotAskedFor => warn "ARP reply not asked for",
-        /// A reply to somebody else, sent to us or to everybody.
+        /// A reply for another host was sent to this router or broadcast.
         ReplyElsewhere => warn "ARP reply to another address",
-        /// The sender is a static neighbour here, with another Ethernet address. The operator's is kept: correct it, or
-        /// look for who claims the address.
+        /// The sender is a static neighbour of this router, but with another Ethernet address. The router keeps the
+        /// operator's entry. Correct that entry, or find the station that claims the address.
         ContradictsStatic => drop "ARP contradicts a static neighbour",
-        /// More requests than `set arp rate replies` allows a second on one interface. The askers ask again.
+        /// More requests arrived on one interface than `set arp rate replies` allows per second. The senders ask
+        /// again.
         RepliesLimited => warn "ARP replies limited by rate",
-        /// More news than `set arp rate learning` allows a second on one interface: a flood, or a very large network.
+        /// More new or changed neighbours appeared on one interface than `set arp rate learning` allows per second.
+        /// The cause is a flood or a very large network.
         LearningLimited => warn "ARP learning limited by rate",
-        /// The control thread has more to do than it can take in; what was told is lost, and told again when asked.
+        /// The control thread is overloaded, so the router did not learn the sender's address. The router learns it
+        /// when it asks again.
         ControlBusy => drop "control is busy, not learned",
     }
 }
@@ -94,24 +104,25 @@ const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "ARP replies sent",
         Severity::Info,
-        "A station asked for an address of ours and was answered (RFC 826). Normal.",
+        "A station asked for an address of this router, and the router answered (RFC 826). Normal.",
     ),
     CounterSpec(
         "Proxy ARP replies sent",
         Severity::Info,
-        "A station asked for an address that is routed elsewhere, and was answered in its place (RFC 1027), as `set arp \
-         proxy` says.",
+        "A station asked for an address that is routed elsewhere, and the router answered in its place (RFC 1027), \
+         as `set arp proxy` says.",
     ),
     CounterSpec(
         "ARP request IP4 source address learned",
         Severity::Info,
-        "Who asked and was answered is a neighbour now (RFC 826). Normal.",
+        "The router answered a request and learned its sender as a neighbour (RFC 826). Normal.",
     ),
     CounterSpec(
         "asker answered, not learned",
         Severity::Warning,
-        "Who asked was answered, but not learned: the rate of learning is used up (`set arp rate`), control is busy, or the \
-         asker is a static neighbour with another MAC address.",
+        "The router answered a request, but did not learn its sender. The rate limit of learning is reached \
+         (`set arp rate`), the control thread is overloaded, or the sender is a static neighbour with another MAC \
+         address.",
     ),
 ];
 const REPLIES: usize = 0;

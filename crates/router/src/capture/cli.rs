@@ -11,20 +11,20 @@ use wire::filter::Filter;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Captures",
-        "Packets into a pcapng file, as they come in, go out, or where they are dropped, each of those with the reason as \
-         its comment. A capture ends when it is full or called off, and its file appears whole. What filters can say is in \
-         [captures](capture.md).",
+        "A capture writes packets to a pcapng file: as they are received, as they are sent, or where they are \
+         dropped, with the reason as the packet's comment. A capture ends when it is full or stopped; then the \
+         complete file appears. [Captures](capture.md) explains the filters.",
     );
     set.add(Command::new(
         "pcap trace {{ [rx] | [tx] | [drop] | [max <max:u32 1..1000000>] | [intfc <interface:interface>] | [file <file:path>] | [max-bytes-per-pkt <bytes:u32 32..9216>] | [filter <filter:rest>] }}",
-        "Capture packets into a file: received, sent, dropped; `intfc any' is all interfaces.",
+        "Capture packets into a file: received, sent, dropped. `intfc any` means all interfaces.",
         start,
     ).example("pcap trace drop max 100 file drops.pcapng").example("pcap trace rx tx max 1000 intfc e0 filter udp and port 53"));
-    set.add(Command::new("pcap trace off", "End the capture and write its file.", |router: &mut Router, _: &Args| {
+    set.add(Command::new("pcap trace off", "Stop the capture and write its file.", |router: &mut Router, _: &Args| {
         reply(router.stop_capture()?)
     }));
     for path in ["pcap trace status", "show pcap trace"] {
-        set.add(Command::new(path, "The capture that runs, or how the last one ended.", status));
+        set.add(Command::new(path, "Show the running capture, or how the last one ended.", status));
     }
 }
 

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Why a capture was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    #[error("a capture runs already, to {0} (`pcap trace off' ends it)")]
+    #[error("a capture runs already, to {0} ('pcap trace off' ends it)")]
     Running(PathBuf),
     #[error("no capture runs")]
     NotRunning,

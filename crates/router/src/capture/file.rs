@@ -49,10 +49,10 @@ pub struct Packet<'a> {
 /// # Errors
 /// When it names no file.
 pub fn resolve(files: &Files, name: &str) -> io::Result<PathBuf> {
-    let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}': {why}")));
+    let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("'{name}': {why}")));
     let path = Path::new(name);
     if path.components().any(|part| part.as_os_str() == "..") {
-        return refuse("must not contain `..'");
+        return refuse("must not contain '..'");
     }
     if name.ends_with('/') || path.file_name().is_none() {
         return refuse("names no file");
@@ -60,7 +60,7 @@ pub fn resolve(files: &Files, name: &str) -> io::Result<PathBuf> {
     match path.parent() {
         _ if path.is_absolute() || files.are_confined() => Ok(path.into()),
         Some(parent) if parent.as_os_str().is_empty() => Ok(Path::new(DIRECTORY).join(path)),
-        _ => refuse("write a name without a directory, or one that begins with `/'"),
+        _ => refuse("write a name without a directory, or one that begins with '/'"),
     }
 }
 

@@ -16,17 +16,17 @@ const CONFIRM_WITHIN: u64 = 60;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Configuration",
-        "What operators stated, kept: printed as commands, saved to a file, loaded whole or not at all. What the router \
-         learned by itself is not part of it.",
+        "The running configuration can be printed as commands, saved to a file, and loaded, as a whole or not at \
+         all. It does not include what the router learned by itself.",
     );
     set.add(Command::new(
         "show running-config",
-        "What operators stated, as the commands that state it again.",
+        "Show the running configuration as commands.",
         |router: &mut Router, _: &Args| reply(ShowConfig { commands: Listing::new(router, Collecting::default) }),
     ));
     set.add(Command::new(
         "save [force] [<file:path>]",
-        "Write the running configuration to a file, or to the one that is read at start.",
+        "Save the running configuration to a file; by default to the file that is read at start.",
         |router: &mut Router, args: &Args| {
             let file = args.optional_text("file").map(PathBuf::from);
             let (file, commands) = router.save_config(file.as_deref(), args.flag("force"))?;
@@ -35,16 +35,21 @@ pub fn register(set: &mut CommandSet<Router>) {
     ));
     set.add(Command::new(
         "load <file:path> {{ [dry-run] | [confirm [<seconds:u32 1..86400>]] }}",
-        "Make the configuration in a file the running one, whole or not at all; to be confirmed, when asked.",
+        "Replace the running configuration by that in a file, as a whole or not at all. With `confirm`, it is rolled \
+         back unless it is confirmed in time.",
         load,
     ));
-    set.add(Command::new("confirm", "Keep the configuration that was loaded.", |router: &mut Router, _: &Args| {
-        router.confirm_config()?;
-        reply(Done)
-    }));
+    set.add(Command::new(
+        "confirm",
+        "Confirm the loaded configuration, so that it stays.",
+        |router: &mut Router, _: &Args| {
+            router.confirm_config()?;
+            reply(Done)
+        },
+    ));
     set.add(Command::new(
         "rollback [dry-run]",
-        "Go back to the configuration before the last load; what was stated since goes, too.",
+        "Return to the configuration before the last load. Later changes are lost, too.",
         |router: &mut Router, args: &Args| {
             let difference = match args.flag("dry-run") {
                 true => router.compare_config_before()?,
@@ -111,7 +116,7 @@ impl fmt::Display for Loaded {
             writeln!(f, "no difference")?;
         }
         match self.within {
-            Some(seconds) => writeln!(f, "goes back in {seconds} s unless you `confirm'"),
+            Some(seconds) => writeln!(f, "goes back in {seconds} s unless you 'confirm'"),
             None => Ok(()),
         }
     }

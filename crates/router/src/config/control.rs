@@ -28,21 +28,21 @@ pub enum ConfigError {
     Line { file: String, line: usize, message: String },
     /// A step that only showed itself when it was taken, and those that could then not be
     /// taken back.
-    #[error("`{command}': {message}\n{}", aftermath(not_undone))]
+    #[error("'{command}': {message}\n{}", aftermath(not_undone))]
     Step { command: String, message: String, not_undone: Vec<String> },
-    #[error("no file to save to: name one, or set `unix {{ startup-config FILE }}'")]
+    #[error("no file to save to: name one, or set 'unix {{ startup-config FILE }}'")]
     NoStartupFile,
     #[error("the configuration takes {length} bytes, and no file of more than {MAX_FILE} is read: nothing was saved")]
     TooLong { length: u64 },
     #[error(
-        "{count} commands of {file} failed at start and would be lost (show logging names them); `save force' saves all the same"
+        "{count} commands of {file} failed at start and would be lost (show logging names them); 'save force' saves all the same"
     )]
     WouldLose { count: usize, file: String },
     #[error("nothing to go back to: no configuration was loaded")]
     NothingBefore,
     #[error("no loaded configuration waits to be confirmed")]
     NothingToConfirm,
-    #[error("the last load still waits: `confirm' keeps it, `rollback' takes it back")]
+    #[error("the last load still waits: 'confirm' keeps it, 'rollback' takes it back")]
     Unconfirmed,
     #[error(transparent)]
     Router(#[from] crate::Error),
@@ -83,7 +83,7 @@ fn aftermath(not_undone: &[String]) -> String {
 /// state nothing without a word.
 fn carry_out(router: &mut Router, line: &str) -> Result<(), CommandError> {
     match COMMANDS.question(line) {
-        Some(_) => Err(CommandError::new("a question (`?') states no configuration")),
+        Some(_) => Err(CommandError::new("a question ('?') states no configuration")),
         None => COMMANDS.execute(router, line).map(drop),
     }
 }
@@ -174,7 +174,7 @@ impl Router {
             let states = COMMANDS.find(&line.text).is_none_or(command::Command::is_configuration);
             if !states {
                 let name = COMMANDS.find(&line.text).map_or("", command::Command::name);
-                let message = format!("`{name}' states no configuration (`exec' carries out any command)");
+                let message = format!("'{name}' states no configuration ('exec' carries out any command)");
                 return Err(refused(line.number, message));
             }
             carry_out(&mut plan, &line.text).map_err(|error| refused(line.number, error.to_string()))?;
@@ -284,7 +284,7 @@ impl Router {
             for taken in steps[..at].iter().rev() {
                 self.breathe();
                 if let Err(error) = COMMANDS.execute(self, &taken.undo) {
-                    log::error!("`{}' (taking back `{}'): {error}", taken.undo, taken.command);
+                    log::error!("'{}' (taking back '{}'): {error}", taken.undo, taken.command);
                     not_undone.push(taken.undo.clone());
                 }
             }
@@ -322,7 +322,7 @@ impl Router {
         // A disk may take its time, too.
         self.aside(move || {
             files.replace(path, |out| {
-                writeln!(out, "# Configuration of quiver v{}, as `save' wrote it.", crate::inspect::VERSION)?;
+                writeln!(out, "# Configuration of quiver v{}, as 'save' wrote it.", crate::inspect::VERSION)?;
                 lines.iter().try_for_each(|line| writeln!(out, "{line}"))
             })
         })?;

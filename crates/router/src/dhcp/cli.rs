@@ -11,12 +11,13 @@ use std::time::Instant;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "DHCP client",
-        "Interfaces that get their address, and a default route, from a DHCP server (RFC 2131). See [IPv4](ip4.md#dhcp-client).",
+        "An interface can get its address and a default route from a DHCP server (RFC 2131). See \
+         [IPv4](ip4.md#dhcp-client).",
     );
     set.add(
         Command::new(
             "set dhcp client [del] intfc <interface:interface> [hostname <hostname:word>]",
-            "Have an interface get its address by DHCP, telling servers a host name if one is given; or give it back.",
+            "Start the DHCP client of an interface, with an optional host name; or stop it and release the address.",
             set_client,
         )
         .configures()
@@ -26,7 +27,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show dhcp client [intfc <interface:interface>]",
-            "Which interfaces get their address by DHCP, and what they got.",
+            "Show the DHCP clients and their leases.",
             show_clients,
         )
         .example("show dhcp client intfc e0"),

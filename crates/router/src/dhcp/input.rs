@@ -24,19 +24,20 @@ const PLACES: usize = 16;
 graph::edges! {
     pub enum Edge {
         Punt => next "ip4-punt",
-        /// A DHCP server answered a client of this router (`show dhcp client`).
+        /// A DHCP server answered a DHCP client of this router (`show dhcp client`).
         Taken => end "DHCP messages for our clients",
-        /// A DHCP message for another client of the network, or an answer that is late: its transaction is not that
-        /// of the client here (RFC 2131 4.1). Servers broadcast to clients that have no address, so this is normal.
+        /// A DHCP message for another client of the network, or a late answer: its transaction is not the current one
+        /// of this router's client (RFC 2131 4.1). Servers broadcast to clients that have no address, so this is
+        /// normal.
         Other => end "DHCP message for another client",
-        /// A message to the port of DHCP clients is no DHCP over Ethernet: it is cut short, has no cookie or message
-        /// type, or an option of a wrong length (RFC 2131 section 2, RFC 2132). The server is at fault.
+        /// A message to the port of DHCP clients is not valid DHCP over Ethernet. It is truncated, has no cookie or
+        /// message type, or has an option of a wrong length (RFC 2131 section 2, RFC 2132). The server is at fault.
         Malformed => warn "malformed DHCP message",
-        /// More answers came to one message of a client than any number of honest servers gives: a flood. Look for
-        /// who sends them with `pcap trace drop`.
+        /// More answers arrived to one message of a client than any number of legitimate servers would send. This is
+        /// a flood. Find the sender with `pcap trace drop`.
         Flood => warn "too many DHCP answers",
-        /// Control has more to do than it can, so that a DHCP answer was not told: the client asks again. Look for
-        /// what keeps control busy (`show errors`, `show logging`).
+        /// The control thread is overloaded, so a DHCP answer did not reach it. The client asks again. Find out what
+        /// keeps the control thread busy (`show errors`, `show logging`).
         ControlBusy => drop "control is busy, DHCP answer not told",
     }
 }

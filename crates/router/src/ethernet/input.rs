@@ -30,30 +30,33 @@ graph::edges! {
         Ip6Input => next "ip6-input",
         ArpInput => next "arp-input",
         MplsInput => next "mpls-input",
-        /// Shorter than an Ethernet header's 14 bytes. A broken driver or sender.
+        /// The frame is shorter than an Ethernet header's 14 bytes. The driver or the sender is broken.
         Runt => warn "frame shorter than its header",
-        /// The frame is for another station's MAC address. Normal on a shared wire; else the sender has an old ARP
-        /// entry for our address.
+        /// The frame is for another station's MAC address. Normal on a shared link. Otherwise the sender has an old
+        /// ARP entry for this router's address.
         OtherStation => note "l3 mac mismatch",
-        /// The frame carries something else than what this router speaks, such as LLDP. Normal.
+        /// The frame carries a protocol that this router does not process, such as LLDP. Normal.
         UnknownType => note "unknown ethernet type",
         Llc => next "llc-input",
-        /// The frame says that more bytes follow its header than do (IEEE 802.3, 3.2.6): it was cut short on its way, or
-        /// its sender is broken.
+        /// The length field of the frame says that more bytes follow its header than really do (IEEE 802.3, 3.2.6).
+        /// The frame was truncated on its way, or its sender is broken.
         LengthBeyond => warn "802.3 length beyond the frame",
-        /// Between 1501 and 1535 a number is neither a length nor a type (IEEE 802.3, 3.2.6). A broken sender.
+        /// The type field is between 1501 and 1535, which is neither a length nor a type (IEEE 802.3, 3.2.6). The
+        /// sender is broken.
         NeitherLengthNorType => warn "neither an 802.3 length nor an ethernet type",
-        /// The interface was deleted while the frame was on its way. A few at that moment are normal.
+        /// The interface was deleted while the frame was being processed. A few at that moment are normal.
         NoInterface => note "interface is gone",
-        /// The frame carries VLAN tags that no sub-interface of this interface takes. When they are wanted, make one
-        /// (`create sub-interfaces`); else the switch sends more VLANs than it should (IEEE 802.1Q-2022 8.8.1).
+        /// The frame carries VLAN tags that no sub-interface of this interface matches. To receive these frames,
+        /// create a sub-interface (`create sub-interfaces`). Otherwise the switch sends more VLANs than it should
+        /// (IEEE 802.1Q-2022 8.8.1).
         UnknownVlan => warn "unknown vlan",
-        /// The frame is of a VLAN whose sub-interface is set down. Set it up (`set interface state e0.100 up`).
+        /// The frame belongs to a VLAN whose sub-interface is administratively down. Set it up
+        /// (`set interface state e0.100 up`).
         SubDown => warn "subinterface down",
-        /// The frame ends before its VLAN tag does: it was cut short, or made to break parsers
-        /// (IEEE 802.1Q-2022 9.3).
+        /// The frame ends before its VLAN tag does. It was truncated, or crafted to break parsers (IEEE 802.1Q-2022
+        /// 9.3).
         TruncatedTag => warn "frame ends within a vlan tag",
-        /// The frame has more than the two VLAN tags that are understood here (IEEE 802.1ad).
+        /// The frame has more than two VLAN tags. This router processes at most two (IEEE 802.1ad).
         TooManyTags => warn "more than two vlan tags",
     }
 }

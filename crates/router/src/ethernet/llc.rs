@@ -11,24 +11,27 @@ use std::sync::Arc;
 graph::edges! {
     pub enum Edge {
         Snap => next "snap-input",
-        /// The frame's length says that fewer than the three bytes of an LLC header follow (IEEE 802.2, 3.2). A broken
-        /// sender.
+        /// The length field of the frame says that fewer bytes follow than the three of an LLC header (IEEE 802.2,
+        /// 3.2). The sender is broken.
         Truncated => warn "llc header truncated",
-        /// A switch's spanning tree (IEEE 802.1D 9.2). Normal on a port of a switch; nothing here takes it. Turn it off
-        /// on the switch's port if it disturbs.
+        /// The frame carries a switch's spanning tree protocol (IEEE 802.1D 9.2), which this router does not process.
+        /// Normal on a port of a switch. To stop these frames, turn spanning tree off on the switch's port.
         SpanningTree => note "punted: llc spanning tree (sap 0x42)",
-        /// IS-IS or another protocol of the OSI network layer (ISO/IEC TR 9577). Nothing here takes it yet.
+        /// The frame carries IS-IS or another protocol of the OSI network layer (ISO/IEC TR 9577). This router does
+        /// not process it yet.
         Osi => note "punted: llc osi network layer (sap 0xfe)",
-        /// NetBIOS over LLC, of old hosts. Nothing here takes it.
+        /// The frame carries NetBIOS over LLC from an old host. This router does not process it.
         Netbios => note "punted: llc netbios (sap 0xf0)",
-        /// IPX over LLC, of old hosts. Nothing here takes it.
+        /// The frame carries IPX over LLC from an old host. This router does not process it.
         Ipx => note "punted: llc ipx (sap 0xe0)",
-        /// A test or an exchange of identities between link layers (IEEE 802.2, 6.6 and 6.7). Nothing here answers.
+        /// The frame is a test or an exchange of identities between link layers (IEEE 802.2, 6.6 and 6.7). This
+        /// router does not answer it.
         NullSap => note "punted: llc null sap (0x00)",
-        /// An LLC frame for a service access point that has no name here. `show trace` or a capture shows it.
+        /// The LLC frame is for a service access point that this router does not know. `show trace` or a capture
+        /// shows the frame.
         Unknown => note "punted: unknown llc ssap/dsap",
-        /// An LLC frame that claims SNAP (SAP 0xaa), but is no unnumbered information (RFC 1042): connections of the
-        /// link layer are not spoken here.
+        /// The LLC frame claims to carry SNAP (SAP 0xaa), but is not unnumbered information (RFC 1042). This router
+        /// does not support link-layer connections.
         Control => note "punted: llc control != 0x3",
     }
 }

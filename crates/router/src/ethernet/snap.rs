@@ -11,17 +11,19 @@ use std::sync::Arc;
 
 graph::edges! {
     pub enum Edge {
-        /// The frame's length says that fewer than the eight bytes of LLC and SNAP headers follow (RFC 1042). A broken
-        /// sender.
+        /// The length field of the frame says that fewer bytes follow than the eight of the LLC and SNAP headers (RFC
+        /// 1042). The sender is broken.
         Truncated => warn "snap header truncated",
-        /// An EtherType in SNAP (RFC 1042), such as IP of hosts that do not speak Ethernet II. Nothing here takes it: set
-        /// such hosts to Ethernet II (RFC 1122 2.3.3).
+        /// The frame carries an EtherType in SNAP (RFC 1042), such as IP from hosts that do not use Ethernet II. This
+        /// router does not process it. Set such hosts to Ethernet II (RFC 1122 2.3.3).
         EtherType => note "punted: snap ethertype (oui 00:00:00)",
-        /// CDP, VTP, PVST+, UDLD or another protocol of Cisco's. Normal beside such devices; nothing here takes it.
+        /// The frame carries CDP, VTP, PVST+, UDLD or another Cisco protocol, which this router does not process.
+        /// Normal next to Cisco devices.
         Cisco => note "punted: snap cisco (oui 00:00:0c)",
-        /// AppleTalk, of old hosts. Nothing here takes it.
+        /// The frame carries AppleTalk from an old host. This router does not process it.
         Apple => note "punted: snap appletalk (oui 08:00:07)",
-        /// A protocol of an organization that has no name here. `show trace` or a capture shows it.
+        /// The frame carries a protocol of an organization that this router does not know. `show trace` or a capture
+        /// shows the frame.
         Unknown => note "punted: unknown oui/snap protocol",
     }
 }

@@ -8,8 +8,8 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface handoff <interface:interface> {workers <workers:word> [{symmetrical|asymmetrical : kind}] | disable : what}",
-            "Share an interface's packets out among workers by flow, or keep them where they are received. Workers are \
-             counted from 0; `symmetrical': both directions of a flow go to one worker.",
+            "Spread the packets of an interface over workers by flow, or process them where they are received. \
+             Workers are numbered from 0. With `symmetrical`, both directions of a flow go to one worker.",
             |router: &mut Router, args: &Args| {
                 let index = router.interfaces.find(args.text("interface")?)?;
                 let handoff = match args.optional_text("workers") {

@@ -23,14 +23,14 @@ fn find(router: &Router, args: &Args) -> Result<InterfaceIndex, CommandError> {
 fn register_errors(set: &mut CommandSet<Router>) {
     set.section(
         "ICMP",
-        "Errors that the router sends about packets that it does not forward. Each worker sends no more of them than it may, \
-         and no more TCP resets. A redirect tells a host that its packets would do better by another router on its own \
-         network; the packets are forwarded all the same.",
+        "The router sends ICMP errors about packets that it does not forward. A rate limit for each worker covers \
+         them and TCP resets. A redirect tells a host about a better next hop on its own network; its packets are \
+         forwarded nevertheless.",
     );
     set.add(
         Command::new(
             &format!("set ip icmp error-rate {{<rate:u32 1..{MAX_RATE}> [burst <burst:u32 1..{MAX_BURST}>] | default : value}}"),
-            "Set how many ICMP errors, and how many TCP resets, each worker sends a second and at once.",
+            "Limit the ICMP errors, and the TCP resets, that each worker sends: per second, and in a burst.",
             |router: &mut Router, args: &Args| {
                 let burst = args.optional("burst")?.unwrap_or(super::control::DEFAULT_LIMIT.burst);
                 router.set_icmp_limit(args.optional("rate")?.map(|rate| (rate, burst)));
@@ -47,8 +47,7 @@ fn register_errors(set: &mut CommandSet<Router>) {
             Family::Ip6 => "ICMPv6",
         };
         let syntax = format!("set interface {word} redirects <interface:interface> {{enable | disable : switch}}");
-        let help =
-            format!("Have hosts on an interface told of better next hops ({redirect} redirect), or not: the default.");
+        let help = format!("Send {redirect} redirects to hosts on an interface, or not (the default).");
         let set_redirects = move |router: &mut Router, args: &Args| {
             let index = find(router, args)?;
             router.set_redirects(family, index, args.text("switch")? == "enable")?;
@@ -57,7 +56,7 @@ fn register_errors(set: &mut CommandSet<Router>) {
         let example = format!("set interface {word} redirects e0 enable");
         set.add(Command::new(&syntax, &help, set_redirects).configures().example(&example));
     }
-    set.add(Command::new("show ip icmp", "Show what is set of ICMP.", |router: &mut Router, _| {
+    set.add(Command::new("show ip icmp", "Show the settings of ICMP.", |router: &mut Router, _| {
         let limit = router.icmp.limit;
         let [redirects, redirects6] = Family::ALL.map(|family| {
             let interfaces = router.icmp.redirects(family).filter_map(|index| router.interfaces.get(index).ok());

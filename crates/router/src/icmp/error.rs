@@ -32,52 +32,59 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
         Label => next "mpls-lookup",
-        /// A packet's time to live was used up (RFC 1812 5.3.1) and its sender told: traceroute, or a routing loop.
+        /// A packet's time to live expired (RFC 1812 5.3.1), and the router told its sender. The cause is traceroute
+        /// or a routing loop.
         TimeExceeded => note "ICMP time exceeded sent",
-        /// Some fragments of a packet to this router came and others did not in time; the sender was told (RFC 1122
-        /// 3.3.2). Fragments are lost on the way, or somebody plays with them.
+        /// Some fragments of a packet to this router did not arrive in time, and the router told the sender (RFC 1122
+        /// 3.3.2). Fragments are lost on the way, or a sender deliberately sends incomplete packets.
         ReassemblyTimeExceeded => note "ICMP reassembly time exceeded sent",
-        /// There is no route to the destination (RFC 1812 4.3.3.1), and the sender was told. `show ip fib ADDRESS` says
-        /// so.
+        /// There is no route to the destination (RFC 1812 4.3.3.1), and the router told the sender. Check
+        /// `show ip fib ADDRESS`.
         NetUnreachable => warn "ICMP net unreachable sent",
-        /// The next hop does not answer ARP, or a route says `via unreachable`, and the sender was told (RFC 1812
-        /// 4.3.3.1). `show ip neighbors`, `show ip fib ADDRESS`.
+        /// The next hop does not answer ARP, or a route says `via unreachable`, and the router told the sender (RFC
+        /// 1812 4.3.3.1). Check `show ip neighbors` and `show ip fib ADDRESS`.
         HostUnreachable => warn "ICMP host unreachable sent",
-        /// A packet to this router of a protocol that it does not speak; the sender was told (RFC 1122 3.2.2.1).
+        /// A packet to this router carried a protocol that the router does not support, and the router told the
+        /// sender (RFC 1122 3.2.2.1).
         ProtocolUnreachable => note "ICMP protocol unreachable sent",
-        /// A UDP packet to a port of this router where nobody listens; the sender was told (RFC 1122 4.1.3.1).
-        /// traceroute ends so.
+        /// A UDP packet was for a port of this router on which nothing listens, and the router told the sender (RFC
+        /// 1122 4.1.3.1). traceroute ends this way.
         PortUnreachable => note "ICMP port unreachable sent",
-        /// A packet too long for the way out that must not be cut; the sender was told the length that fits (RFC 1191).
-        /// Path MTU discovery works so.
+        /// A packet was longer than the MTU of its next hop and must not be fragmented. The router told the sender
+        /// the length that fits (RFC 1191). Path MTU discovery works this way.
         FragmentationNeeded => note "ICMP fragmentation needed sent",
-        /// A packet chose its own way by an option, which is not followed here, and the sender was told (RFC 1812
-        /// 5.2.4.1).
+        /// A packet had a source route option, which this router does not follow, and the router told the sender (RFC
+        /// 1812 5.2.4.1).
         SourceRouteFailed => note "ICMP source route failed sent",
-        /// A route says `via prohibit`, and the sender was told (RFC 1812 5.2.7.1). `show ip fib ADDRESS`.
+        /// A route says `via prohibit`, and the router told the sender (RFC 1812 5.2.7.1). Check
+        /// `show ip fib ADDRESS`.
         AdminProhibited => note "ICMP admin prohibited sent",
-        /// A packet's header, mostly its options, made no sense, and the sender was told where (RFC 1812 4.3.3.5).
+        /// A packet's header, usually its options, was invalid, and the router told the sender where (RFC 1812
+        /// 4.3.3.5).
         ParameterProblem => note "ICMP parameter problem sent",
-        /// An ICMP error went no further. Nobody is told: errors about errors would not end (RFC 1812 4.3.2.7).
+        /// The router discarded an ICMP error. It does not report this to the sender, because errors about errors
+        /// would never end (RFC 1812 4.3.2.7).
         AboutError => note "no ICMP error about an ICMP error",
-        /// A fragment other than the first went no further. The sender is told of the first only (RFC 1812 4.3.2.7).
+        /// The router discarded a fragment other than the first. It reports only the first fragment to the sender
+        /// (RFC 1812 4.3.2.7).
         AboutFragment => note "no ICMP error about a later fragment",
-        /// A packet for a group, or in a broadcast frame, went no further. Nobody is told: many routers would (RFC 1812
-        /// 4.3.2.7).
+        /// The router discarded a packet for a group, or one in a broadcast frame. It does not report this to the
+        /// sender, because many routers would (RFC 1812 4.3.2.7).
         AboutGroup => note "no ICMP error about a group-addressed packet",
-        /// A packet whose source is no single host went no further. There is nobody to tell (RFC 1812 4.3.2.7); the
-        /// source is forged or misconfigured.
+        /// The router discarded a packet whose source is not a single host, so there is no sender to report this to
+        /// (RFC 1812 4.3.2.7). The source is forged or misconfigured.
         AboutSource => note "no ICMP error to a source that is not one host",
-        /// A packet of this router's own went no further, such as an answer to a sender to whom there is no route.
+        /// The router discarded a packet of its own, such as an answer to a sender to which there is no route. Check
         /// `show ip fib ADDRESS`.
         AboutOurs => note "no ICMP error about a packet of ours",
-        /// An echo request of `ping` went no further, and `ping` was told why: its next hop does not answer ARP, or its
-        /// route went away.
+        /// The router discarded an echo request of `ping` and reported the reason to `ping`. The next hop does not
+        /// answer ARP, or the route was removed.
         OwnRequest => end "our echo requests that went no further",
-        /// More packets went no further than senders are told of (RFC 1812 4.3.2.8; `set ip icmp error-rate`). A scan,
-        /// or a route is missing: `trace add` shows them.
+        /// The router discarded more packets than it may send ICMP errors about (RFC 1812 4.3.2.8;
+        /// `set ip icmp error-rate`). There is a scan, or a route is missing. `trace add` shows the packets.
         RateLimited => warn "ICMP errors limited by rate",
-        /// No interface that is up has an address to send an ICMP error from: `set interface ip address`.
+        /// No interface that is up has an address from which to send an ICMP error. Add one with
+        /// `set interface ip address`.
         NoAddress => drop "no address to send an ICMP error from",
     }
 }

@@ -17,25 +17,26 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
         Unclaimed => next "ip4-punt",
-        /// Less than the 8 bytes of an ICMP header (RFC 792). A broken or hostile sender.
+        /// The message is shorter than the 8 bytes of an ICMP header (RFC 792). The sender is broken or hostile.
         Truncated => warn "ICMP message shorter than its header",
-        /// The message does not add up (RFC 792): damaged on the way, or the sender leaves checksums to a NIC that does
-        /// none.
+        /// The checksum of the message is wrong (RFC 792). The message was damaged on its way, or the sender leaves
+        /// checksums to a NIC that does not compute them.
         BadChecksum => warn "bad ICMP checksum",
-        /// An answer to a `ping` of this router's, or an error about one. Normal.
+        /// An answer to a `ping` of this router, or an ICMP error about one. Normal.
         Answer => end "ICMP answers to our requests",
-        /// Control has more to do than it can, so `ping` was not told of this answer. Under a flood only.
+        /// The control thread is overloaded, so this answer did not reach `ping`. This happens only under a flood.
         ControlBusy => drop "control is busy, answer not told",
-        /// An error of ours, or a packet with our address as its source, came back: a loop, a bridge that reflects, or
-        /// a sender that uses our address.
+        /// An ICMP error of this router, or a packet with this router's address as its source, came back. There is a
+        /// loop, a bridge that reflects frames, or a sender that uses this router's address.
         Own => warn "packet of ours came back to us",
-        /// A ping to a broadcast or multicast address: not answered, lest many answer one question (RFC 1122 3.2.2.6).
+        /// A ping to a broadcast or multicast address. The router does not answer it, because many hosts could answer
+        /// one request (RFC 1122 3.2.2.6).
         Group => end "ICMP echo to a group address ignored",
     }
 }
 
 const COUNTERS: &[CounterSpec] =
-    &[CounterSpec("echo replies sent", Severity::Info, "A ping of this router was answered (RFC 792). Normal.")];
+    &[CounterSpec("echo replies sent", Severity::Info, "The router answered a ping (RFC 792). Normal.")];
 
 /// Hops that our own packets may take (RFC 1700's default).
 pub const OUR_TTL: u8 = 64;

@@ -32,8 +32,9 @@ const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "ICMP redirect sent",
         Severity::Info,
-        "A host sent by this router what a neighbour of its own would take, and was told so (RFC 1812 5.2.7.2). \
-         Normal where a network has several routers; `set interface ip redirects` switches it.",
+        "A host sent a packet through this router although the next hop is a neighbour of the host itself. The \
+         router told the host so (RFC 1812 5.2.7.2). Normal where a network has several routers. \
+         `set interface ip redirects` enables or disables redirects.",
     ),
     limited("ICMP redirects limited by rate"),
     NO_BUFFER_COUNTER,
@@ -43,15 +44,15 @@ pub(crate) const fn limited(name: &'static str) -> CounterSpec {
     CounterSpec(
         name,
         Severity::Info,
-        "A host was told of a better next hop less than a second ago, or more were told than may be (`set ip icmp \
-         error-rate`). One that goes on so takes no heed of redirects: give it the route.",
+        "The router sent no redirect, because the host got one less than a second ago, or the rate limit is reached \
+         (`set ip icmp error-rate`). A host that continues ignores redirects: configure the route on it.",
     )
 }
 
 pub(crate) const NO_BUFFER_COUNTER: CounterSpec = CounterSpec(
     "no free buffer",
     Severity::Error,
-    "There was no buffer for a redirect; the packet that it was about went on. `show buffers`.",
+    "No packet buffer was free for a redirect. The packet itself was forwarded. Check `show buffers`.",
 );
 
 /// The counters of either family, in this order.

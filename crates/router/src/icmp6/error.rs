@@ -30,59 +30,66 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip6-lookup",
         Label => next "mpls-lookup",
-        /// There is no route to the destination (RFC 4443 3.1), and the sender was told. `show ip6 fib ADDRESS` says
-        /// so.
+        /// There is no route to the destination. The router notified the sender (RFC 4443 3.1). Check the routes with
+        /// `show ip6 fib ADDRESS`.
         NoRoute => warn "ICMPv6 no route sent",
-        /// A route says `via prohibit`, and the sender was told (RFC 4443 3.1). `show ip6 fib ADDRESS`.
+        /// The route to the destination is `via prohibit`. The router notified the sender (RFC 4443 3.1).
+        /// `show ip6 fib ADDRESS` shows the route.
         AdminProhibited => note "ICMPv6 admin prohibited sent",
-        /// A packet from a link-local address was to leave its link, and its sender was told (RFC 4291 2.5.6): it has
-        /// no other address, or prefers the wrong one.
+        /// A packet with a link-local source would have left its link. The router notified the sender (RFC 4291
+        /// 2.5.6). The sender has no other address, or selects the wrong one.
         BeyondScopeOfSource => note "ICMPv6 beyond scope of source sent",
-        /// The next hop does not answer neighbour solicitations, or a route says `via unreachable`, and the sender was
-        /// told (RFC 4443 3.1). `show ip6 neighbors`, `show ip6 fib ADDRESS`.
+        /// The next hop does not answer neighbour solicitations, or the route is `via unreachable`. The router
+        /// notified the sender (RFC 4443 3.1). See `show ip6 neighbors` and `show ip6 fib ADDRESS`.
         AddressUnreachable => warn "ICMPv6 address unreachable sent",
-        /// A UDP packet to a port of this router where nobody listens; the sender was told (RFC 4443 3.1). traceroute
-        /// ends so.
+        /// A UDP packet to this router for a port on which nothing listens. The router notified the sender (RFC 4443
+        /// 3.1). Normal at the end of a traceroute.
         PortUnreachable => note "ICMPv6 port unreachable sent",
-        /// A packet too long for the way out; the sender was told the length that fits (RFC 4443 3.2). Path MTU
-        /// discovery works so (RFC 8201).
+        /// The packet is longer than the MTU of its next hop. The router reported the MTU to the sender (RFC 4443
+        /// 3.2). Path MTU discovery works this way (RFC 8201).
         PacketTooBig => note "ICMPv6 packet too big sent",
-        /// A packet's hops were used up (RFC 4443 3.3) and its sender told: traceroute, or a routing loop.
+        /// The hop limit of a packet reached zero. The router notified the sender (RFC 4443 3.3). The cause is a
+        /// traceroute or a routing loop.
         HopLimitExceeded => note "ICMPv6 hop limit exceeded sent",
-        /// Some fragments of a packet to this router came and others did not in time; the sender was told (RFC 8200
-        /// 4.5). Fragments are lost on the way, or a sender sends half packets: `show ip6-full-reassembly details`.
+        /// Some fragments of a packet to this router did not arrive in time. The router notified the sender (RFC 8200
+        /// 4.5). Fragments are lost on the way, or a sender sends incomplete packets: see
+        /// `show ip6-full-reassembly details`.
         ReassemblyTimeExceeded => note "ICMPv6 reassembly time exceeded sent",
-        /// A header of a packet to this router makes no sense, or asks it to route by a list, and the sender was told
-        /// where (RFC 4443 3.4, RFC 5095; of fragments RFC 8200 4.5).
+        /// A header of a packet to this router is malformed, or the packet has a routing header for this router to
+        /// process. The router reported the position of the fault to the sender (RFC 4443 3.4, RFC 5095; for
+        /// fragments RFC 8200 4.5).
         ErroneousHeaderField => note "ICMPv6 erroneous header field sent",
-        /// A packet to this router of a protocol that it does not speak; the sender was told (RFC 8200 4).
+        /// A packet to this router uses a protocol that the router does not support. The router notified the sender
+        /// (RFC 8200 4).
         UnrecognizedNextHeader => note "ICMPv6 unrecognized next header sent",
-        /// A packet to this router with an option that it does not know and that wants to be known; the sender was told
-        /// (RFC 8200 4.2).
+        /// A packet to this router has an option that the router does not know and that must not be skipped. The
+        /// router notified the sender (RFC 8200 4.2).
         UnrecognizedOption => note "ICMPv6 unrecognized option sent",
-        /// The first fragment of a packet to this router does not hold all its headers (RFC 8200 4.5, RFC 7112), as
-        /// filters are passed by unseen; the sender was told.
+        /// The first fragment of a packet to this router does not contain all headers of the packet (RFC 8200 4.5,
+        /// RFC 7112). Attackers use such fragments to evade filters. The router notified the sender.
         IncompleteFirstFragment => note "ICMPv6 incomplete first fragment sent",
         OnLink => next "ip6-glean",
-        /// An ICMPv6 error or redirect went no further. Nobody is told: errors about errors would not end (RFC 4443
-        /// 2.4 (e)).
+        /// The router dropped an ICMPv6 error or redirect. It sends no error about that packet, because errors about
+        /// errors would never end (RFC 4443 2.4 (e)).
         AboutError => note "no ICMPv6 error about an ICMPv6 error",
-        /// A packet for a group, or in a frame for many, went no further. Nobody is told: many routers would (RFC 4443
-        /// 2.4 (e)).
+        /// The router dropped a packet with a multicast destination, or from a broadcast or multicast frame. It sends
+        /// no error, because many routers would send one (RFC 4443 2.4 (e)).
         AboutGroup => note "no ICMPv6 error about a group-addressed packet",
-        /// A packet whose source is no single host went no further. There is nobody to tell (RFC 4443 2.4 (e)).
+        /// The router dropped a packet whose source is not the address of a single host. It cannot notify such a
+        /// source (RFC 4443 2.4 (e)).
         AboutSource => note "no ICMPv6 error to a source that is not one host",
-        /// A packet of this router's own went no further, such as an answer to a sender to whom there is no route.
-        /// `show ip6 fib ADDRESS`.
+        /// The router dropped a packet of its own, such as an answer to a sender to which it has no route. Check the
+        /// routes with `show ip6 fib ADDRESS`.
         AboutOurs => note "no ICMPv6 error about a packet of ours",
-        /// An echo request of `ping` went no further, and `ping` was told why: its next hop does not answer neighbor
-        /// solicitations, or its route went away.
+        /// The router could not forward an echo request of its own `ping`, and reported the reason to `ping`: the
+        /// next hop does not answer neighbor solicitations, or the route was removed.
         OwnRequest => end "our echo requests that went no further",
-        /// More packets went no further than senders are told of (RFC 4443 2.4 (f); `set ip icmp error-rate`). A scan, or
-        /// a route is missing: `trace add` shows them.
+        /// The router dropped more packets than the rate limit allows it to report to senders (RFC 4443 2.4 (f);
+        /// `set ip icmp error-rate`). The cause is a scan or a missing route: `trace add` shows the packets.
         RateLimited => warn "ICMPv6 errors limited by rate",
-        /// No interface that is up has an address to send an ICMPv6 error from, or none but link-local ones and the sender is
-        /// not on the link: `set interface ip address`.
+        /// The router has no address from which it can send an ICMPv6 error. No interface that is up has an address,
+        /// or they have only link-local addresses and the sender is not on the link. Add an address:
+        /// `set interface ip address`.
         NoAddress => drop "no address to send an ICMPv6 error from",
     }
 }

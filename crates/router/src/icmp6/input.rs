@@ -29,27 +29,29 @@ graph::edges! {
         Discovery => next "icmp6-neighbor-discovery",
         Listeners => next "icmp6-multicast-listener",
         Unclaimed => next "ip6-punt",
-        /// Less than the 8 bytes of an ICMPv6 header (RFC 4443 2.1). A broken or hostile sender.
+        /// The message is shorter than the 8 bytes of an ICMPv6 header (RFC 4443 2.1). A broken or hostile sender.
         Truncated => warn "ICMPv6 message shorter than its header",
-        /// The message does not add up (RFC 4443 2.3): damaged on the way, or the sender leaves checksums to a NIC that
-        /// does none.
+        /// The checksum of the message is wrong (RFC 4443 2.3). The message was damaged on its way, or the sender
+        /// leaves checksums to a NIC that does not calculate them.
         BadChecksum => warn "bad ICMPv6 checksum",
-        /// An answer to a `ping` of this router's, or an error about one. Normal.
+        /// A reply to a `ping` from this router, or an ICMPv6 error about one. Normal.
         Answer => end "ICMPv6 answers to our requests",
-        /// Control has more to do than it can, so `ping` was not told of this answer. Under a flood only.
+        /// The control thread is overloaded, so `ping` did not receive this answer. This happens only during a flood.
         ControlBusy => drop "control is busy, answer not told",
-        /// A packet with an address of ours as its source came back: a loop, or a bridge that reflects.
+        /// A packet whose source is an address of this router came back: a loop, or a bridge that reflects frames.
         Own => warn "packet of ours came back to us",
-        /// An echo request came to a group, or from who has no address, and the interface has none to answer from.
+        /// The router cannot answer this echo request. Its destination is a multicast or anycast address and the
+        /// interface has no address to answer from, or its source is the unspecified address (::).
         NoAddress => drop "no address to answer an ICMPv6 echo from",
-        /// A link-local address of this router was pinged from beyond its link. The answer would have to leave the link, which
-        /// no packet from such an address may (RFC 4291 2.5.6): ping another address.
+        /// A station on another link sent a ping to a link-local address of this router. The reply would have to
+        /// leave the link, which a packet from such an address must not do (RFC 4291 2.5.6). Use another address of
+        /// this router for the ping.
         BeyondLink => warn "ICMPv6 answer from a link-local address would leave its link",
     }
 }
 
 const COUNTERS: &[CounterSpec] =
-    &[CounterSpec("echo replies sent", Severity::Info, "A ping of this router was answered (RFC 4443 4.2). Normal.")];
+    &[CounterSpec("echo replies sent", Severity::Info, "The router answered a ping (RFC 4443 4.2). Normal.")];
 
 pub fn spec() -> NodeSpec {
     NodeSpec { name: "ip6-icmp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip6 }

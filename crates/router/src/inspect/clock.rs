@@ -14,7 +14,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show clock",
-            "The time, and when workers began their last rounds.",
+            "Show the time, and when each worker began its last round.",
             |router: &mut Router, _: &Args| {
                 let since = |ticks: u64| time::seconds(ticks.saturating_sub(router.clears.origin));
                 let workers = (0..router.graph.workers()).map(|thread| WorkerClock {
@@ -31,10 +31,14 @@ pub fn register(set: &mut CommandSet<Router>) {
         )
         .also("show clock verbose"),
     );
-    set.add(Command::new("show uptime", "How long the router has run.", |router: &mut Router, _: &Args| {
-        let up = router.started.elapsed();
-        reply(ShowUptime { seconds: up.as_secs_f64(), since: date(SystemTime::now() - up) })
-    }));
+    set.add(Command::new(
+        "show uptime",
+        "Show how long the router has been running.",
+        |router: &mut Router, _: &Args| {
+            let up = router.started.elapsed();
+            reply(ShowUptime { seconds: up.as_secs_f64(), since: date(SystemTime::now() - up) })
+        },
+    ));
 }
 
 /// As RFC 9110 5.6.7 writes dates.

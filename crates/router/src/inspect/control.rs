@@ -11,12 +11,13 @@ use std::time::Instant;
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
         "show control",
-        "What the control thread is doing and what took it longest, with the longest time in which it answered nobody.",
+        "Show the current task of the control thread and its longest tasks, with the longest time without answering \
+         other clients.",
         |router: &mut Router, _: &Args| reply(ShowControl::of(&router.pace.status, Instant::now())),
     ));
     set.add(Command::new(
         "clear control",
-        "Have the control thread forget what took it longest.",
+        "Clear the list of the longest tasks of the control thread.",
         |router: &mut Router, _: &Args| {
             router.pace.status.clear();
             reply(command::Done)

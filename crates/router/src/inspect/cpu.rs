@@ -32,7 +32,7 @@ const FLAGS: [(&str, &str); 20] = [
 ];
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new("show cpu", "The processor.", |_: &mut Router, _: &Args| {
+    set.add(Command::new("show cpu", "Show the processor.", |_: &mut Router, _: &Args| {
         let info = fs::read_to_string("/proc/cpuinfo");
         let info = info.map_err(|error| CommandError::new(format!("show cpu: /proc/cpuinfo: {error}")))?;
         reply(ShowCpu::parse(&info))

@@ -16,12 +16,13 @@ pub fn register(set: &mut CommandSet<Router>) {
     for name in ["show errors", "show node counters"] {
         set.add(Command::new(
             &format!("{name} [verbose] [meaning]"),
-            "Drops and events, by node and reason; `verbose': by worker; `meaning': what each means, and what to do.",
+            "Show drops and events, by node and reason; `verbose`: by worker; `meaning`: what each means, and what \
+             to do.",
             show,
         ));
     }
     set.add(
-        Command::new("clear errors", "Make error counters read zero.", |router: &mut Router, _: &Args| {
+        Command::new("clear errors", "Reset the error counters.", |router: &mut Router, _: &Args| {
             router.graph.counters().errors.clear(0..router.graph.errors().len());
             reply(Done)
         })

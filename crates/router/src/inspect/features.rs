@@ -15,12 +15,12 @@ use std::fmt;
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
         "show features [verbose]",
-        "The parts of a packet's way and their nodes in order; `verbose': where they lead.",
+        "Show the stages of a packet's way and their nodes in order; `verbose`: with their next nodes.",
         show,
     ));
     set.add(Command::new(
         "show interface features [<interface:interface>]",
-        "The nodes that work on packets of interfaces.",
+        "Show the nodes that process the packets of interfaces.",
         show_of_interfaces,
     ));
 }

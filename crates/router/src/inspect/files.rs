@@ -16,7 +16,7 @@ const MOST: usize = 1024;
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
         "show unix files",
-        "Open descriptors, what they are, which thread waits on them.",
+        "Show open file descriptors, their purpose and the thread that waits on each.",
         |router: &mut Router, _: &Args| show(router),
     ));
 }

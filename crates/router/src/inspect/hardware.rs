@@ -12,7 +12,8 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show hardware-interfaces {{ [<interface:interface>] | [{brief|verbose|detail : amount}] }}",
-            "The devices behind interfaces; `verbose': what they counted, `detail': zeros too.",
+            "Show the devices of interfaces; `verbose`: with their counters; `detail`: with counters that are zero, \
+             too.",
             show,
         )
         .also("show hardware-interfaces [{brief|verbose|detail : amount}] (<interface:interface> : more)+"),

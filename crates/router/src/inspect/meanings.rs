@@ -39,7 +39,7 @@ struct Section {
 const SECTIONS: &[Section] = &[
     Section {
         title: "Devices, receiving",
-        about: "What a driver could not take from its device, and the packet generator from its streams.",
+        about: "Frames that a driver could not receive from its device, or the packet generator from its streams.",
         of: &[VIRTIO_INPUT, AF_PACKET_INPUT, AF_XDP_INPUT, MEMIF_INPUT, "pg-input", "packet-generator"],
     },
     Section { title: "Ethernet", about: "Frames as they come from a device.", of: &["ethernet"] },
@@ -55,17 +55,17 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         title: "ICMP",
-        about: "Messages to this router (RFC 792), and what it tells senders of packets that went no further.",
+        about: "ICMP messages to this router (RFC 792), and the errors that it sends.",
         of: &["icmp", "ip4-ping"],
     },
     Section {
         title: "Neighbor Discovery",
-        about: "Who is on the wire, of IPv6 (RFC 4861), and packets that wait for an answer.",
+        about: "IPv6 neighbours (RFC 4861), and packets that wait for an answer.",
         of: &["nd"],
     },
     Section {
         title: "Multicast listeners",
-        about: "Who listens to which groups of IPv6 (MLD, RFC 3810).",
+        about: "Listeners to IPv6 multicast groups (MLD, RFC 3810).",
         of: &["mld"],
     },
     Section {
@@ -75,22 +75,22 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         title: "ICMPv6",
-        about: "Messages to this router (RFC 4443), and what it tells senders of packets that went no further.",
+        about: "ICMPv6 messages to this router (RFC 4443), and the errors that it sends.",
         of: &["icmp6", "ip6-ping"],
     },
     Section {
         title: "MPLS",
-        about: "Labels are changed, put on and taken off (RFC 3031, RFC 3032), and what is behind the last one is looked at.",
+        about: "Labels are swapped, pushed and popped (RFC 3031, RFC 3032), and the packet behind the last label is checked.",
         of: &["mpls"],
     },
     Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local", "dhcp"] },
-    Section { title: "Mirroring", about: "Copies of packets for others to look at (SPAN).", of: &["span"] },
+    Section { title: "Mirroring", about: "Copies of packets to a mirror port (SPAN).", of: &["span"] },
     Section {
         title: "Interfaces, sending",
-        about: "The last stops. `INTERFACE` stands for the name: each interface has these nodes.",
+        about: "The last nodes of a packet. `INTERFACE` stands for the name: each interface has these nodes.",
         of: &["interface", "vlan", "control-input"],
     },
-    Section { title: "Elsewhere", about: "What belongs to no single part.", of: &[] },
+    Section { title: "Elsewhere", about: "Nodes of no single capability.", of: &[] },
 ];
 
 const VIRTIO_INPUT: &str = "virtio-input";
@@ -99,24 +99,27 @@ const MEMIF_INPUT: &str = "memif-input";
 const AF_XDP_INPUT: &str = "af_xdp-input";
 
 const INTRODUCTION: &str = "\
-A packet that goes no further ends under a name, and each name is counted. `show errors` lists what was counted, by node
-and name; `show errors meaning` adds what stands here.
+Every packet that is not forwarded ends under a name, and each name is counted. `show errors` lists the counts by node
+and name. `show errors meaning` adds the explanations of this page.
 
-- `clear errors`, wait, `show errors`: what rises now is what happens now.
-- `pcap trace drop max 100 file drops.pcap` captures the packets that are dropped, each with node and reason
-  ([captures](capture.md)); `trace add virtio-input 10` and `show trace` show the way that packets took.
-- `show interface` counts, as `drops`, the dropped packets that had come in by each interface.
+- To see what happens now: `clear errors`, wait, `show errors`.
+- `pcap trace drop max 100 file drops.pcap` captures dropped packets, each with its node and reason
+  ([captures](capture.md)). `trace add virtio-input 10` and `show trace` show the way of single packets.
+- `show interface` counts the dropped packets of each receiving interface as `drops`.
 
-Each name is of one kind. *dropped*: the packet is lost. *done*: it did its work here, or is meant to end here; nothing is
-lost. *counted*: an event is counted; what becomes of the packet is counted where it ends.
+Each name is of one kind:
 
-`show errors` lists first what wants an operator to act: `error`. `warn` is worth a look if it goes on: somebody else does
-what he should not, or a limit was met. `info` is as it should be, also where packets are dropped. Below the names it tells
-which neighbours packets wait for, and which did not answer.
+- *dropped*: the packet is lost.
+- *done*: the packet did its work here, or is meant to end here. Nothing is lost.
+- *counted*: an event is counted. The packet itself is counted where it ends.
 
-A packet whose sender is told by ICMP why it went no further is dropped as well, by the name of what was sent.
+`show errors` sorts by severity. An operator should act on `error`. `warn` is worth a look if it continues: another
+station misbehaves, or a limit was reached. `info` is normal, even where packets are dropped. Below the names,
+`show errors` lists the neighbours that packets wait for and those that did not answer.
 
-[Troubleshooting](troubleshooting.md) goes the other way: from what is seen to what to do.
+A packet that the router answers with an ICMP error counts as dropped, too, under the name of the error.
+
+[Troubleshooting](troubleshooting.md) goes the other way: from a symptom to the remedy.
 ";
 
 fn section_of(node: &str) -> &'static Section {

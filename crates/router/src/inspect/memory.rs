@@ -15,7 +15,7 @@ const OBJECT: u64 = 64;
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
         "show memory [verbose]",
-        "Memory of the process and its tables; `verbose': what is mapped.",
+        "Show the memory of the process and its tables; `verbose`: with its mappings.",
         show,
     ));
 }

@@ -59,7 +59,11 @@ pub fn worker_name(thread: usize) -> String {
 }
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.section("Looking inside", "What nodes did, where packets went and why, single packets on their way.");
+    set.section(
+        "Looking inside",
+        "Inspect the running router: the work of nodes, where packets went and why, single \
+     packets on their way.",
+    );
     runtime::register(set);
     errors::register(set);
     trace::register(set);
@@ -78,12 +82,12 @@ pub fn register(set: &mut CommandSet<Router>) {
     version::register(set);
     set.add(Command::new(
         "show buffers",
-        "Packet buffers: in the pool, in caches, in use.",
+        "Show packet buffers: in the pool, in caches, in use.",
         |router: &mut Router, _: &Args| reply(buffers(router)),
     ));
     set.add(Command::new(
         "show ledger",
-        "Where every packet has gone; the sum must be zero.",
+        "Show the packet ledger: where every packet went. It must balance.",
         |router: &mut Router, _: &Args| {
             let ledger = router.graph.ledger();
             let graph::Ledger { received, originated, sent, dropped, consumed, held, .. } = ledger;

@@ -11,7 +11,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show node [<node:node>]",
-            "All nodes, or one with its edges.",
+            "Show all nodes, or one with its edges.",
             |router: &mut Router, args: &Args| match (args.optional_text("node"), args.optional("index")?) {
                 (Some(name), _) => show_one(router, router.graph.find(name)?),
                 (None, Some(number)) => show_one(router, NodeIndex(number)),
@@ -29,7 +29,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 }
 
 fn show_one(router: &Router, node: NodeIndex) -> Result<Box<dyn Reply>, CommandError> {
-    let node = router.graph.info(node).ok_or("no such node (`show node' lists them)").map_err(CommandError::new)?;
+    let node = router.graph.info(node).ok_or("no such node ('show node' lists them)").map_err(CommandError::new)?;
     let edges = node.edges.iter().enumerate().map(|(number, edge)| ShownEdge {
         edge: number,
         node: edge.node.map(|node| node.0),

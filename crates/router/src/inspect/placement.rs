@@ -11,7 +11,7 @@ use std::fmt;
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
         "show interface rx-placement [<interface:interface>]",
-        "Which worker polls which receive queue.",
+        "Show which worker polls each receive queue.",
         |router: &mut Router, args: &Args| {
             let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
             let chosen = router.interfaces.iter().filter(|interface| only.is_none_or(|only| only == interface.index));

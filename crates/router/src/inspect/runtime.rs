@@ -13,16 +13,16 @@ use std::fmt;
 use std::time::Instant;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    // Operators type `show run', which must not begin to mean something else as well.
+    // Operators type 'show run', which must not begin to mean something else as well.
     for name in ["show runtime", "show run"] {
         set.add(Command::new(
             &format!("{name} [{{summary|max|time|total|rounds : view}}] [verbose] [<node:word>]"),
-            "Calls, packets and clocks of nodes, by worker; `max': of the costliest call; `time': in ns; `total': of all \
-             workers together; `rounds': how long rounds took; `verbose': idle nodes too.",
+            "Show calls, packets and clocks of nodes, by worker; `max`: the costliest call; `time`: in ns; `total`: \
+             all workers together; `rounds`: the duration of rounds; `verbose`: idle nodes, too.",
             show,
         ));
     }
-    set.add(Command::new("clear runtime", "Make node counters read zero.", |router: &mut Router, _: &Args| {
+    set.add(Command::new("clear runtime", "Reset the counters of nodes.", |router: &mut Router, _: &Args| {
         router.graph.clear_runtime();
         router.clears.punts = (0..router.graph.workers()).map(|thread| punts(router, thread)).collect();
         router.clears.runtime = Instant::now();

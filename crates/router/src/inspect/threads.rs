@@ -16,11 +16,15 @@ use std::fmt;
 use std::fs;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    set.add(Command::new("show threads", "Threads, where they run, what they do.", |router: &mut Router, _: &Args| {
-        let mut threads = vec![control_thread()];
-        threads.extend((0..router.graph.workers()).map(|thread| worker(router, thread)));
-        reply(ShowThreads { threads, retired: router.graph.domain().pending() })
-    }));
+    set.add(Command::new(
+        "show threads",
+        "Show threads, their cores and their current work.",
+        |router: &mut Router, _: &Args| {
+            let mut threads = vec![control_thread()];
+            threads.extend((0..router.graph.workers()).map(|thread| worker(router, thread)));
+            reply(ShowThreads { threads, retired: router.graph.domain().pending() })
+        },
+    ));
 }
 
 /// Whoever carries out a command is the control thread.

@@ -19,12 +19,12 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "trace add <node:node> <count:u32 1..> [verbose]",
-            "Mark the next packets of an input node and follow them.",
+            "Trace the next packets of an input node.",
             |router: &mut Router, args: &Args| {
                 let name = args.text("node")?;
                 let node = router.graph.find(name)?;
                 if router.graph.info(node).is_none_or(|info| info.kind != "input") {
-                    return fail(format!("`{name}' is not an input node; packets are marked where they enter"));
+                    return fail(format!("'{name}' is not an input node; packets are marked where they enter"));
                 }
                 let count = args.parse::<u32>("count")?.min(MAX_TRACED);
                 router.graph.call(|_| Box::new(move |core| core.tracer.arm(node, count)));
@@ -33,8 +33,8 @@ pub fn register(set: &mut CommandSet<Router>) {
         )
         .example("trace add af-packet-input 10"),
     );
-    set.add(Command::new("show trace [max <max:u32 1..>]", "The packets that were marked.", show));
-    set.add(Command::new("clear trace", "Forget marked packets.", |router: &mut Router, _: &Args| {
+    set.add(Command::new("show trace [max <max:u32 1..>]", "Show the traced packets.", show));
+    set.add(Command::new("clear trace", "Clear the trace.", |router: &mut Router, _: &Args| {
         router.graph.call(|_| Box::new(|core| core.tracer.clear()));
         reply(Done)
     }));

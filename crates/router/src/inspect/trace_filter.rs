@@ -27,8 +27,8 @@ pub(crate) fn predicate(filter: &Arc<Filter>, wanted: bool) -> Predicate {
 
 pub fn register(set: &mut CommandSet<Router>) {
     for (word, help) in [
-        ("include", "Mark only packets that match, such as `udp and port 53'."),
-        ("exclude", "Mark only packets that do not match."),
+        ("include", "Trace only packets that match, such as `udp and port 53`."),
+        ("exclude", "Trace only packets that do not match."),
     ] {
         let include = word == "include";
         set.add(Command::new(
@@ -37,11 +37,11 @@ pub fn register(set: &mut CommandSet<Router>) {
             move |router: &mut Router, args: &Args| set_filter(router, include, args.text("expression")?),
         ));
     }
-    set.add(Command::new("trace filter none", "Mark all packets again.", |router: &mut Router, _: &Args| {
+    set.add(Command::new("trace filter none", "Trace all packets again.", |router: &mut Router, _: &Args| {
         router.set_trace_filter(None);
         reply(Done)
     }));
-    set.add(Command::new("show trace filter", "Which packets are marked.", |router: &mut Router, _: &Args| {
+    set.add(Command::new("show trace filter", "Show the trace filter.", |router: &mut Router, _: &Args| {
         let filter = router.trace_filter.as_ref();
         reply(ShowFilter {
             mode: filter.map_or("none", |filter| if filter.include { "include" } else { "exclude" }),
@@ -53,7 +53,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 /// That not all packets are marked.
 pub(super) fn notice(filter: &TraceFilter) -> String {
     let (mode, expression) = (if filter.include { "include" } else { "exclude" }, &filter.filter);
-    format!("filter: {mode} {expression} (`trace filter none' marks all packets)\n")
+    format!("filter: {mode} {expression} ('trace filter none' marks all packets)\n")
 }
 
 fn set_filter(router: &mut Router, include: bool, expression: &str) -> Result<Box<dyn Reply>, CommandError> {
@@ -63,8 +63,8 @@ fn set_filter(router: &mut Router, include: bool, expression: &str) -> Result<Bo
         && router.graph.find(node).is_ok()
     {
         return fail(format!(
-            "filters are by packet, not by node: write an expression such as `udp and port 53', \
-             then `trace add NODE {count}'"
+            "filters are by packet, not by node: write an expression such as 'udp and port 53', \
+             then 'trace add NODE {count}'"
         ));
     }
     let filter = Arc::new(Filter::parse(expression).map_err(Error::from)?);

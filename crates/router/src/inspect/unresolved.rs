@@ -86,7 +86,7 @@ impl fmt::Display for AllUnresolved {
         match self.others {
             0 => Ok(()),
             others => {
-                writeln!(f, "{others} more neighbours without an answer: `show ip neighbors', `show ip6 neighbors'")
+                writeln!(f, "{others} more neighbours without an answer: 'show ip neighbors', 'show ip6 neighbors'")
             }
         }
     }

@@ -9,21 +9,25 @@ use std::fs;
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(
-        Command::new("show version [verbose]", "The version of this program.", |router: &mut Router, args: &Args| {
-            reply(ShowVersion {
-                verbose: args.flag("verbose") || args.flag("cmdline"),
-                version: VERSION,
-                commit: router.commit,
-                build: if cfg!(debug_assertions) { "debug" } else { "release" },
-                target: format!("{} {}", std::env::consts::ARCH, std::env::consts::OS),
-                kernels: format!("{:?}", wire::batch::Simd::detected()).to_lowercase(),
-                pid: std::process::id(),
-                command_line: command_line(),
-            })
-        })
+        Command::new(
+            "show version [verbose]",
+            "Show the version of this program.",
+            |router: &mut Router, args: &Args| {
+                reply(ShowVersion {
+                    verbose: args.flag("verbose") || args.flag("cmdline"),
+                    version: VERSION,
+                    commit: router.commit,
+                    build: if cfg!(debug_assertions) { "debug" } else { "release" },
+                    target: format!("{} {}", std::env::consts::ARCH, std::env::consts::OS),
+                    kernels: format!("{:?}", wire::batch::Simd::detected()).to_lowercase(),
+                    pid: std::process::id(),
+                    command_line: command_line(),
+                })
+            },
+        )
         .also("show version {{ [verbose] | [cmdline] }}"),
     );
-    set.add(Command::new("show plugins", "What is loaded and what is built in.", |_: &mut Router, _: &Args| {
+    set.add(Command::new("show plugins", "Show the capabilities that are built in.", |_: &mut Router, _: &Args| {
         let built_in = CAPABILITIES.iter().map(|capability| BuiltIn {
             name: capability.name,
             version: VERSION,

@@ -17,13 +17,13 @@ use std::fmt::{self, Write};
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
         "show vlib graph [<node:word>]",
-        "Where nodes lead and what leads to them.",
+        "Show the next and the previous nodes of each node.",
         |router: &mut Router, args: &Args| show(router, args.optional_text("node")),
     ));
     set.add(
         Command::new(
             "show vlib graph dot [verbose]",
-            "The graph as text for Graphviz; `verbose': the nodes of each interface.",
+            "Show the graph as text for Graphviz; `verbose`: with the nodes of each interface.",
             |router: &mut Router, args: &Args| reply(Text(Drawing::of(router, args.flag("verbose")).to_string())),
         )
         .also("show vlib graphviz"),

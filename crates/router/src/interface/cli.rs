@@ -20,8 +20,8 @@ type Answer = Result<Box<dyn Reply>, CommandError>;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Interfaces",
-        "Where packets come in and go out: TAP devices, interfaces of the host, sinks. An interface is made down; it \
-         forwards when it is up and has an address.",
+        "Interfaces receive and send packets: TAP devices, interfaces of the host, sinks. A new interface is down. \
+         It forwards packets when it is up and has an address.",
     );
     register_settings(set);
     register_queues(set);
@@ -29,7 +29,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show interface [<interface:interface>] [{address|features : what}]",
-            "Interfaces with state, MTU and counters; or their addresses, or their features.",
+            "Show interfaces: state, MTU and counters; or their addresses, or their features.",
             show_interface,
         )
         .also("show interface (<interface:interface> : more)+")
@@ -37,13 +37,13 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(Command::new(
         "show interface address [<interface:interface>]",
-        "Interfaces with their addresses.",
+        "Show interfaces with their addresses.",
         show_address,
     ));
     set.add(
         Command::new(
             "clear interfaces [<interface:interface>]",
-            "Make the counters of all interfaces, or of one, read zero.",
+            "Reset the counters of all interfaces, or of one.",
             |router: &mut Router, args: &Args| {
                 let chosen: Vec<InterfaceIndex> = match args.optional_text("interface") {
                     Some(name) => vec![router.interfaces.find(name)?],
@@ -74,7 +74,7 @@ fn register_settings(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface ip address {del <interface:interface> {<prefix:prefix> | all : which} | <interface:interface> <prefix:prefix> : what}",
-            "Give an interface an address, or take it or all away.",
+            "Add an address to an interface, or remove one or all.",
             |router: &mut Router, args: &Args| {
                 let index = find(router, args)?;
                 match (args.text("what")? == "del", args.optional("prefix")?) {
@@ -99,7 +99,7 @@ fn register_settings(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface unnumbered {del <interface:interface> | <interface:interface> use <lender:interface> : what}",
-            "Have an interface use the addresses of another (on point-to-point links), or no longer.",
+            "Make an interface unnumbered: it uses the addresses of another (on point-to-point links). Or undo that.",
             |router: &mut Router, args: &Args| {
                 let index = find(router, args)?;
                 match args.optional_text("lender") {
@@ -116,7 +116,7 @@ fn register_settings(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface mtu [{packet|ip4|ip6|mpls : of}] {<mtu:u32 68..9216> | default : value} <interface:interface>",
-            "Set how long packets may be: what the link carries, packets of any protocol, IPv4's, IPv6's; the smallest counts.",
+            "Set the MTU of an interface: of the link, of any protocol, of IPv4, of IPv6. The smallest applies.",
             |router: &mut Router, args: &Args| {
                 let (index, mtu) = (find(router, args)?, args.optional("mtu")?);
                 match (args.optional_text("of"), mtu) {
@@ -138,7 +138,7 @@ fn register_settings(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface mac address <interface:interface> {<mac:mac> | default : value}",
-            "Set the Ethernet address of an interface, or go back to its device's.",
+            "Set the MAC address of an interface, or return to that of its device.",
             |router: &mut Router, args: &Args| {
                 let index = find(router, args)?;
                 match args.optional("mac")? {
@@ -154,7 +154,7 @@ fn register_settings(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface secondary-mac-address <interface:interface> <mac:mac> [{add|del : act}]",
-            "Have an interface take frames for another address besides its own, or no longer.",
+            "Add or remove a secondary MAC address. The interface also receives frames for it.",
             |router: &mut Router, args: &Args| {
                 let present = args.optional_text("act") != Some("del");
                 router.set_secondary_mac(find(router, args)?, args.parse("mac")?, present)?;
@@ -168,7 +168,7 @@ fn register_settings(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface promiscuous {on|off:state} <interface:interface>",
-            "Have the device bring every frame that it sees, for captures and SPAN; those for others are not routed.",
+            "Receive every frame on the link, for captures and SPAN. Frames for other stations are not routed.",
             |router: &mut Router, args: &Args| {
                 router.set_promiscuous(find(router, args)?, args.text("state")? == "on")?;
                 reply(Done)
@@ -180,7 +180,7 @@ fn register_settings(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface name <interface:interface> <name:word>",
-            "Give an interface another name.",
+            "Rename an interface.",
             |router: &mut Router, args: &Args| {
                 let index = find(router, args)?;
                 router.rename_interface(index, args.text("name")?)?;
@@ -193,7 +193,7 @@ fn register_settings(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface tag {del <interface:interface> | <interface:interface> <tag:word> : what}",
-            "Give an interface a tag, or take it away: a word of yours beside its name, of at most 63 bytes.",
+            "Set or remove the tag of an interface: a word of your own, at most 63 bytes, shown beside its name.",
             |router: &mut Router, args: &Args| {
                 let index = find(router, args)?;
                 let is_set = args.text("what")? != "del";
@@ -211,8 +211,8 @@ fn register_queues(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface rx-placement <interface:interface> [queue <queue:u32 0..255>] {worker <worker:u32> | default : place}",
-            "Have a worker poll a receive queue (the first, unless it is named), or the one that polls the fewest. \
-             Workers are counted from 0.",
+            "Choose the worker that polls a receive queue (queue 0 by default), or let the router choose the one \
+             with the fewest queues. Workers are numbered from 0.",
             |router: &mut Router, args: &Args| {
                 let (index, queue) = (find(router, args)?, args.optional("queue")?.unwrap_or(0));
                 let worker = args.optional::<u32>("worker")?.map(|worker| worker as usize);
@@ -227,7 +227,9 @@ fn register_queues(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set interface rx-mode <interface:interface> [queue <queue:u32 0..255>] {polling|interrupt|adaptive : mode}",
-            "Say when a receive queue (or all of an interface) is polled: in every round; when it has something; or so, and for a while after, which is the default where a device can tell.",
+            "Set the mode of one receive queue, or of all: polled in every round; woken by an interrupt; or \
+             adaptive, polled for a while after each interrupt. Adaptive is the default where the device can signal \
+             packets.",
             |router: &mut Router, args: &Args| {
                 let mode = match args.text("mode")? {
                     "polling" => Mode::Polling,
@@ -286,7 +288,7 @@ fn register_creation(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "create loopback interface {{ [mac <mac:mac>] | [instance <instance:u32 0..16383>] | [name <name:word>] }}",
-            "Create an interface with nothing behind it, for addresses that must depend on no wire.",
+            "Create a loopback interface, for addresses that must not depend on a link.",
             create_loopback,
         )
         .also("loopback create-interface {{ [mac <mac:mac>] | [instance <instance:u32 0..16383>] }}")
@@ -336,7 +338,7 @@ fn register_creation(set: &mut CommandSet<Router>) {
                 let host = args.text("host")?;
                 let on_host = |interface: &&Interface| interface.is_on_host(host);
                 let Some(index) = router.interfaces.iter().find(on_host).map(|interface| interface.index) else {
-                    return fail(format!("no interface on top of `{host}'"));
+                    return fail(format!("no interface on top of '{host}'"));
                 };
                 router.delete_interface(index)?;
                 reply(Done)
@@ -424,7 +426,7 @@ pub(crate) fn delete_of_driver(router: &mut Router, args: &Args, driver: &str, w
     let interface = router.interfaces.get(index)?;
     if interface.driver != driver {
         let (name, driver) = (&interface.name, interface.driver);
-        return fail(format!("{name} is no {what} but of the driver {driver}: `delete interface {name}' removes it"));
+        return fail(format!("{name} is no {what} but of the driver {driver}: 'delete interface {name}' removes it"));
     }
     router.delete_interface(index)?;
     reply(Done)

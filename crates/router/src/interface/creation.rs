@@ -265,7 +265,7 @@ impl Router {
         match (creation.open(name, number, &mut self.memif, self.graph.pool()), unheard) {
             (Err(OpenError::System { what, source }), Some(worker)) if source.kind() == ErrorKind::ResourceBusy => {
                 Err(OpenError::Refused(format!(
-                    "{what}: worker {worker}, which is stuck (`show threads'), has it open still"
+                    "{what}: worker {worker}, which is stuck ('show threads'), has it open still"
                 )))
             }
             (outcome, _) => outcome,

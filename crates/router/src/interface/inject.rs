@@ -15,7 +15,7 @@ graph::edges! {
 const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "no free buffer",
     Severity::Error,
-    "Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.",
+    "All packet buffers are in use (`show buffers`). Increase `buffers-per-numa` in startup.conf.",
 )];
 
 /// Holds frames between control's call and the next turn of the node.

@@ -20,13 +20,13 @@ use wire::ethernet::EtherType;
 
 graph::edges! {
     pub enum OutputEdge {
-        /// Packets for an interface that is administratively down: those that were on their way when it went down, and
-        /// copies for a SPAN destination that is down. `set interface state NAME up`.
+        /// Packets for an interface that is administratively down. They were on their way when it went down, or are
+        /// copies for a SPAN destination that is down. Set it up with `set interface state NAME up`.
         Down => warn "interface is down",
-        /// The sender asked its virtual NIC for a checksum or for segments that the packet has no place for: a broken
-        /// or hostile guest or host driver.
+        /// The sender asked its virtual NIC for a checksum or a segmentation that does not fit the packet. The guest
+        /// or host driver is broken or hostile.
         Malformed => drop "offload request makes no sense",
-        /// Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.
+        /// All packet buffers are in use (`show buffers`). Increase `buffers-per-numa` in startup.conf.
         NoBuffer => drop "no free buffer to segment into",
         Span => next "span-output",
     }
@@ -36,14 +36,14 @@ const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "checksums finished",
         Severity::Info,
-        "A checksum that the sender left to its NIC was made here, since the device does not. Costs time, harms \
-         nothing.",
+        "The router computed a checksum that the sender had left to its NIC, because the device does not compute it. \
+         This costs time, but is harmless.",
     ),
     CounterSpec(
         "packets segmented",
         Severity::Info,
-        "A packet longer than the wire takes, which the sender left to its NIC to cut, was cut here. Costs time, \
-         harms nothing.",
+        "The router segmented a packet that was longer than the link allows and that the sender had left to its NIC \
+         to segment. This costs time, but is harmless.",
     ),
 ];
 const CHECKSUMS: usize = 0;
@@ -157,7 +157,8 @@ pub(crate) fn is_labelled(cx: &Context<'_>, row: &Row) -> bool {
 
 graph::edges! {
     pub enum DemultiplexEdge {
-        /// An answer for an interface that was deleted meanwhile. A few at that moment are normal.
+        /// A packet that this router made was for an interface that was deleted in the meantime. A few at that moment
+        /// are normal.
         Gone => note "no such interface",
     }
 }

@@ -14,17 +14,17 @@ pub enum UnnumberedError {
     #[error("{name} cannot use its own addresses")]
     Itself { name: String },
     #[error(
-        "{name} has addresses of its own (`show interface address {name}'): `set interface ip address del {name} all' first"
+        "{name} has addresses of its own ('show interface address {name}'): 'set interface ip address del {name} all' first"
     )]
     Numbered { name: String },
     #[error("{lender} is unnumbered itself: it uses those of {other}, which can lend them to {name}, too")]
     LenderBorrows { name: String, lender: String, other: String },
-    #[error("{name} lends its addresses to {borrower}: `set interface unnumbered del {borrower}' first")]
+    #[error("{name} lends its addresses to {borrower}: 'set interface unnumbered del {borrower}' first")]
     Lends { name: String, borrower: String },
-    #[error("{name} is unnumbered and uses the addresses of {lender}: `set interface unnumbered del {name}' first")]
+    #[error("{name} is unnumbered and uses the addresses of {lender}: 'set interface unnumbered del {name}' first")]
     Borrows { name: String, lender: String },
     #[error(
-        "{lender} belongs to another routing table than {name}, which could not be reached by its addresses: `set \
+        "{lender} belongs to another routing table than {name}, which could not be reached by its addresses: 'set \
          interface ip table' has both belong to one"
     )]
     OtherTable { name: String, lender: String },

@@ -41,12 +41,12 @@ pub fn register(set: &mut CommandSet<Router>) {
     crate::ip4::settings::register(set);
     set.section(
         "Routes",
-        "Several paths share the traffic by weight and flow. A path leads to a next hop, onto an attached network (an \
-         interface alone), or nowhere: `drop` discards, `unreachable` refuses with an ICMP error (host unreachable), `prohibit` \
-         with another (administratively prohibited), `local` is for the \
-         router itself, `punt` is for the host (`ip punt redirect`). A next hop that is on no attached network is reached as the longest \
-         route to it says, the default route not counted. Of paths with different `preference` those with the lowest number are used \
-         of which one works. `count` is for as many prefixes side by side.",
+        "The paths of a route share its traffic by weight and flow. A path leads to a next hop, to an attached \
+         network (an interface alone), or ends: `drop` discards packets, `unreachable` answers with ICMP host \
+         unreachable, `prohibit` with administratively prohibited, `local` delivers to the router itself, `punt` to \
+         the host (`ip punt redirect`). A next hop on no attached network is resolved by the longest route to it, \
+         except the default route. Of paths with different `preference`, the router uses those with the lowest \
+         number of which at least one works. `count` adds as many consecutive prefixes.",
     );
     let add_paths = Command::new(
         &format!("ip route add {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)+"),
@@ -66,7 +66,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             &format!("ip route replace {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)+"),
-            "Make these the only paths of a route, new or not, in one step.",
+            "Replace all paths of a route in one step. The route is added if it does not exist.",
             |router: &mut Router, args: &Args| add(router, args, true),
         )
         .configures()
@@ -74,7 +74,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     let take_paths = Command::new(
         &format!("ip route del {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)*"),
-        "Take paths off a route, or remove it.",
+        "Remove paths from a route, or the whole route.",
         |router: &mut Router, args: &Args| {
             let (table, paths) = of_route(router, args, false)?;
             change_each(router, args, table, |router, prefix| {
@@ -93,16 +93,17 @@ pub fn register(set: &mut CommandSet<Router>) {
 fn register_tables(set: &mut CommandSet<Router>) {
     set.section(
         "Routing tables",
-        "Beside the default one, table 0: each with prefixes of its own, and the interfaces that belong to it (VRF). A route leads \
-         from one into another by `via NEXT-HOP next-hop-table N', `via INTERFACE', or `via ip4-lookup-in-table N'. IPv6 has \
-         tables of its own; those of one number belong together.",
+        "Besides the default table 0 there can be others (VRFs), each with its own prefixes and interfaces. A route \
+         leads from one table into another by `via NEXT-HOP next-hop-table N`, `via INTERFACE`, or `via \
+         ip4-lookup-in-table N`. IPv6 has its own tables; tables of both families with the same number belong \
+         together.",
     );
     for family in Family::ALL {
         let (word, name) = (word(family), name(family));
         set.add(
             change(
                 &format!("{word} table add <table:u32>"),
-                &format!("Make an {name} routing table."),
+                &format!("Create an {name} routing table."),
                 move |router, id| router.add_table(family, id).map(drop),
             )
             .also(&format!("{word} table <table:u32>"))
@@ -111,7 +112,7 @@ fn register_tables(set: &mut CommandSet<Router>) {
         set.add(
             change(
                 &format!("{word} table del <table:u32>"),
-                &format!("Remove an {name} routing table to which no interface belongs, with its routes."),
+                &format!("Remove an {name} routing table and its routes. No interface may belong to it."),
                 move |router, id| router.remove_table(family, id),
             )
             .example(&format!("{word} table del 10")),
@@ -119,7 +120,7 @@ fn register_tables(set: &mut CommandSet<Router>) {
         set.add(
             Command::new(
                 &format!("set interface {word} table <interface:interface> <table:u32>"),
-                &format!("Have an interface without {name} addresses belong to an {name} routing table."),
+                &format!("Assign an interface to an {name} routing table. It must have no {name} address."),
                 move |router: &mut Router, args: &Args| {
                     let index = router.interfaces.find(args.text("interface")?)?;
                     router.set_interface_table(index, family, table(router, family, args)?)?;
@@ -158,10 +159,7 @@ fn register_accounts(set: &mut CommandSet<Router>) {
         set.add(
             Command::new(
                 &format!("set {word} table max-routes {{<limit:u32 1..> | unlimited : value}} [table <table:u32>]"),
-                &format!(
-                    "Let operators and programs bring an {name} routing table to so many prefixes at most. Those that are \
-                     there stay."
-                ),
+                &format!("Limit the number of prefixes of an {name} routing table. Prefixes that exist already stay."),
                 move |router: &mut Router, args: &Args| {
                     let limit: Option<u32> = args.optional("limit")?;
                     router.limit_table(family, table(router, family, args)?, limit.map(|limit| limit as usize));
@@ -180,7 +178,7 @@ fn register_accounts(set: &mut CommandSet<Router>) {
                 &format!(
                     "set {word} route counters <prefix:{prefix}> {{enable | disable : switch}} [table <table:u32>]"
                 ),
-                "Count the packets and bytes that take the route to exactly this prefix, whatever its paths become.",
+                "Count the packets and bytes that use the route to exactly this prefix, whatever its paths.",
                 move |router: &mut Router, args: &Args| {
                     let (prefix, table): (Prefix, _) = (args.parse("prefix")?, table(router, family, args)?);
                     router.count_route(table, prefix, args.text("switch")? == "enable")?;
@@ -193,7 +191,7 @@ fn register_accounts(set: &mut CommandSet<Router>) {
     }
     set.add(Command::new(
         "clear ip route counters",
-        "Have the counters of all routes read zero, of either family.",
+        "Reset the counters of all routes of both families.",
         |router: &mut Router, _| {
             router.ip.clear_counts();
             reply(Done)

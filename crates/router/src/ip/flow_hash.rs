@@ -135,17 +135,17 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
                      [symmetric]{label} | [default] }}}}"
                 ),
                 &format!(
-                    "Say by what of its packets an {name} routing table tells flows, each of which stays on one of several \
-                     paths. `symmetric` takes both directions for one."
+                    "Set the packet fields by which an {name} routing table recognizes flows. All packets of a flow take \
+                     the same path. `symmetric` treats both directions as one flow."
                 ),
                 move |router: &mut Router, args: &Args| {
                     let fields = NAMES.iter().filter(|(name, _)| args.flag(name)).map(|(_, field)| *field);
                     let fields = fields.fold(FlowFields::NONE, FlowFields::and);
                     let fields = match (args.flag("default"), fields) {
                         (true, FlowFields::NONE) => usual(family),
-                        (true, _) => return fail("`default' stands alone"),
+                        (true, _) => return fail("'default' stands alone"),
                         (false, fields) if !usual(Family::Ip6).shares(fields) => {
-                            return fail("name what tells flows, as in `src dst', or `default'");
+                            return fail("name what tells flows, as in 'src dst', or 'default'");
                         }
                         (false, fields) => fields,
                     };

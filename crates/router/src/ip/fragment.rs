@@ -26,14 +26,15 @@ use wire::mpls::ENTRY_LEN;
 graph::edges! {
     pub enum Edge {
         Rewrite => next "ip4-rewrite",
-        /// The packet is too long for the next hop and has to be cut, but its header or its options cannot be read to
-        /// their end (RFC 791, section 3.1), or what a device asks to be finished on it makes no sense.
+        /// The packet is longer than the MTU of its next hop and must be fragmented, but its header or its options
+        /// cannot be parsed (RFC 791, section 3.1), or its offload request is invalid.
         Malformed => warn "malformed packet",
-        /// The packet is too long for the next hop, and there were not enough free buffers for all its fragments: none
-        /// was sent. Give the router more buffers (`buffers-per-numa` in startup.conf) or raise the MTU.
+        /// The packet is longer than the MTU of its next hop, and there were not enough free buffers for all its
+        /// fragments. The router sent none of them. Give the router more buffers (`buffers-per-numa` in startup.conf)
+        /// or raise the MTU.
         NoBuffer => drop "could not allocate buffer",
-        /// The packet's header and eight bytes of data, the least that a fragment can have, are longer than the MTU of
-        /// the next hop (RFC 791, section 3.2). Raise the MTU of the interface.
+        /// The packet's header and eight bytes of data, the least that a fragment can have, are longer than the MTU
+        /// of the next hop (RFC 791, section 3.2). Raise the MTU of the interface.
         SmallMtu => drop "mtu too small to fragment for",
     }
 }
@@ -43,14 +44,15 @@ mod edge6 {
     graph::edges! {
         pub enum Edge {
             Rewrite => next "ip6-rewrite",
-            /// A packet of this router's is too long for its next hop, but its headers cannot be read to their end, or are
-            /// such as this router does not send.
+            /// A packet of this router is longer than the MTU of its next hop, but its headers cannot be parsed, or
+            /// are of a kind that this router does not send.
             Malformed => warn "malformed packet",
-            /// A packet of this router's is too long for the next hop, and there were not enough free buffers for all its
-            /// fragments: none was sent. Give the router more buffers (`buffers-per-numa` in startup.conf).
+            /// A packet of this router is longer than the MTU of its next hop, and there were not enough free buffers
+            /// for all its fragments. The router sent none of them. Give the router more buffers (`buffers-per-numa`
+            /// in startup.conf).
             NoBuffer => drop "could not allocate buffer",
-            /// A packet's headers and eight bytes of data, the least that a fragment can have, are longer than the MTU of
-            /// the next hop (RFC 8200 4.5). Raise the MTU of the interface.
+            /// A packet's headers and eight bytes of data, the least that a fragment can have, are longer than the
+            /// MTU of the next hop (RFC 8200 4.5). Raise the MTU of the interface.
             SmallMtu => drop "mtu too small to fragment for",
         }
     }
@@ -67,17 +69,17 @@ const COUNTERS4: &[CounterSpec] = &[
     CounterSpec(
         "packet fragmented",
         Severity::Info,
-        "A packet longer than the MTU of its way out was cut (RFC 791 3.2).",
+        "The router fragmented a packet that was longer than the MTU of its next hop (RFC 791 3.2).",
     ),
-    CounterSpec("number of sent fragments", Severity::Info, "Fragments that packets were cut into."),
+    CounterSpec("number of sent fragments", Severity::Info, "Fragments that the router made from longer packets."),
 ];
 const COUNTERS6: &[CounterSpec] = &[
     CounterSpec(
         "packet fragmented",
         Severity::Info,
-        "A packet of this router's, longer than the MTU of its way out, was cut (RFC 8200 4.5).",
+        "The router fragmented a packet of its own that was longer than the MTU of its next hop (RFC 8200 4.5).",
     ),
-    CounterSpec("number of sent fragments", Severity::Info, "Fragments that packets were cut into."),
+    CounterSpec("number of sent fragments", Severity::Info, "Fragments that the router made from longer packets."),
 ];
 const FRAGMENTED: usize = 0;
 const SENT: usize = 1;

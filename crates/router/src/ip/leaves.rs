@@ -21,17 +21,18 @@ graph::edges! {
         IcmpError => next "ip4-icmp-error",
         InTable => next "lookup-ip4-dst",
         Counted => next "ip4-route-counters",
-        /// A packet to a prefix whose route says `drop` (`blackhole`), or to the first address of an attached network,
-        /// which no host has. `show ip fib ADDRESS` names the route; `ip route del` takes it away.
+        /// A packet to a prefix whose route says `drop` (`blackhole`), or to the first address of an attached
+        /// network, which no host has. `show ip fib ADDRESS` names the route, and `ip route del` deletes it.
         Drop => note "blackholed packets",
-        /// A packet met a route while it was being changed and found no forwarding object behind it. A few around a
-        /// change are no harm; when it goes on counting, report it together with `show ip fib`.
+        /// A packet matched a route that was being changed and had no forwarding object. A few during a change are
+        /// harmless. If the counter keeps rising, report it together with `show ip fib`.
         Broken => drop "route leads to nothing",
-        /// Routes sent a packet from table to table, and after four of them it was still not done: most likely they form
-        /// a circle. `show ip fib table N ADDRESS` names the route of each.
+        /// Routes sent a packet from table to table, and after four tables there was still no result. Most likely the
+        /// routes form a loop. `show ip fib table N ADDRESS` names the route in each table.
         TooManyTables => drop "too many tables in a row",
-        /// A packet from elsewhere to all hosts of an attached network. Such packets amplify attacks and are not sent on
-        /// (RFC 2644), unless `set interface ip directed-broadcast` says so for that network's interface.
+        /// A packet from another network was for all hosts of an attached network. Such packets amplify attacks, so
+        /// the router does not forward them (RFC 2644) unless `set interface ip directed-broadcast` enables this on
+        /// that network's interface.
         Broadcast => note "directed broadcast not sent on",
     }
 }
@@ -48,14 +49,14 @@ pub mod edge6 {
             IcmpError => next "ip6-icmp-error",
             InTable => next "lookup-ip6-dst",
             Counted => next "ip6-route-counters",
-            /// A packet to a prefix whose route says `drop` (`blackhole`). `show ip6 fib ADDRESS` names the route; `ip route del`
-            /// takes it away.
+            /// A packet to a prefix whose route says `drop` (`blackhole`). `show ip6 fib ADDRESS` names the route,
+            /// and `ip route del` deletes it.
             Drop => note "blackholed packets",
-            /// A packet met a route while it was being changed and found no forwarding object behind it. A few around a
-            /// change are no harm; when it goes on counting, report it together with `show ip6 fib`.
+            /// A packet matched a route that was being changed and had no forwarding object. A few during a change
+            /// are harmless. If the counter keeps rising, report it together with `show ip6 fib`.
             Broken => drop "route leads to nothing",
-            /// Routes sent a packet from table to table, and after four of them it was still not done: most likely they form
-            /// a circle. `show ip6 fib table N ADDRESS` names the route of each.
+            /// Routes sent a packet from table to table, and after four tables there was still no result. Most likely
+            /// the routes form a loop. `show ip6 fib table N ADDRESS` names the route in each table.
             TooManyTables => drop "too many tables in a row",
         }
     }

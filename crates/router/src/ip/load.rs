@@ -77,7 +77,7 @@ impl RouteFile {
                 return Err(wrong(format!("more than {MAX_ROUTES} routes")));
             }
             let text = std::str::from_utf8(&text)
-                .map_err(|_| wrong("not text (an MRT file goes through `bgpdump -m')".into()))?;
+                .map_err(|_| wrong("not text (an MRT file goes through 'bgpdump -m')".into()))?;
             all.take(text.trim(), by).map_err(wrong)?;
         }
         Ok(all)
@@ -102,18 +102,18 @@ impl RouteFile {
         let prefix = if prefix == DEFAULT { None } else { Some(parse_prefix(prefix)?) };
         if words.next() != Some("via") {
             let prefix = prefix.map_or(DEFAULT.into(), |prefix| prefix.to_string());
-            return Err(format!("expected `{prefix} via NEXT-HOP [INTERFACE]', or a line of `bgpdump -m'"));
+            return Err(format!("expected '{prefix} via NEXT-HOP [INTERFACE]', or a line of 'bgpdump -m'"));
         }
         let hop = words.next().unwrap_or_default();
         let family = prefix.map_or(if hop.contains(':') { Family::Ip6 } else { Family::Ip4 }, Prefix::family);
         let next_hop = hop_or(by, family, hop)?;
         let prefix = prefix.unwrap_or(Prefix::default_of(family));
         let interface = match words.next() {
-            Some("dev") => Some(words.next().ok_or("an interface's name is missing behind `dev'")?),
+            Some("dev") => Some(words.next().ok_or("an interface's name is missing behind 'dev'")?),
             other => other,
         };
         if let Some(more) = words.next() {
-            return Err(format!("unexpected `{}'", excerpt(more)));
+            return Err(format!("unexpected '{}'", excerpt(more)));
         }
         if by.is_none() && is_link_local(next_hop) && interface.is_none() {
             return Err(NextHopError::LinkLocal { hop: next_hop }.to_string());
@@ -166,7 +166,7 @@ const DEFAULT: &str = "default";
 fn parse_prefix(text: &str) -> Result<Prefix, String> {
     let prefix: Prefix = text.parse().map_err(|_| {
         let like = if text.contains(':') { "2001:db8::/32" } else { "10.0.0.0/8" };
-        format!("`{}' is no prefix (like {like})", excerpt(text))
+        format!("'{}' is no prefix (like {like})", excerpt(text))
     })?;
     Ok(prefix.network())
 }
@@ -187,8 +187,8 @@ fn parse_hop(family: Family, text: &str) -> Result<IpAddr, String> {
             Family::Ip6 => "IPv6",
         };
         let missing = text == "255.255.255.255";
-        let hint = if missing { ": the dump has none; say one with `via NEXT-HOP' behind the file's name" } else { "" };
-        format!("`{}' is no {name} next hop{hint}", excerpt(text))
+        let hint = if missing { ": the dump has none; say one with 'via NEXT-HOP' behind the file's name" } else { "" };
+        format!("'{}' is no {name} next hop{hint}", excerpt(text))
     })
 }
 
@@ -209,7 +209,7 @@ impl fmt::Display for Loaded {
         let more = [
             (self.refused, "refused: no room, or through themselves"),
             (self.passed_over, "of the other family passed over"),
-            (self.unresolved, "wait for their next hops (`show ip fib PREFIX', `show ip6 fib PREFIX' say why)"),
+            (self.unresolved, "wait for their next hops ('show ip fib PREFIX', 'show ip6 fib PREFIX' say why)"),
         ];
         for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
             write!(f, "; {count} {what}")?;
@@ -304,7 +304,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "ip route load <file:path> {{ [table <table:u32>] | [via <hop:ip>] | [replace] }}",
-            "Add the routes of a file in one go, of both families: `PREFIX via NEXT-HOP [INTERFACE]' or lines of `bgpdump -m'.",
+            "Add the routes of a file in one go, of both families: 'PREFIX via NEXT-HOP [INTERFACE]' or lines of 'bgpdump -m'.",
             load,
         )
         .example("ip route load /etc/quiver/routes.txt")
@@ -378,7 +378,7 @@ mod tests {
         let error = read(text).unwrap_err();
         assert_eq!(
             error,
-            "line 1: `255.255.255.255' is no IPv6 next hop: the dump has none; say one with `via NEXT-HOP' behind the \
+            "line 1: '255.255.255.255' is no IPv6 next hop: the dump has none; say one with 'via NEXT-HOP' behind the \
              file's name"
         );
         assert!(RouteFile::read(&b"10.0.0.0/8 via\n"[..], Some(hop)).is_err(), "a line without is no line");
@@ -387,22 +387,22 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         for (text, error) in [
-            ("10.0.0.0/8 via 1.1.1.1\n10.0.0.0/33 via 1.1.1.1", "line 2: `10.0.0.0/33' is no prefix"),
-            ("10.0.0.0/8", "line 1: expected `10.0.0.0/8 via NEXT-HOP [INTERFACE]'"),
-            ("10.0.0.0/8 via", "line 1: `' is no IPv4 next hop"),
-            ("10.0.0.0/8 via e0", "line 1: `e0' is no IPv4 next hop"),
-            ("10.0.0.0/8 via 2001:db8::1", "line 1: `2001:db8::1' is no IPv4 next hop"),
-            ("2001:db8::/129 via 2001:db8::1", "line 1: `2001:db8::/129' is no prefix (like 2001:db8::/32)"),
-            ("# both\n2001:db8::/32", "line 2: expected `2001:db8::/32 via NEXT-HOP [INTERFACE]'"),
-            ("2001:db8::/32 via 1.1.1.1", "line 1: `1.1.1.1' is no IPv6 next hop"),
+            ("10.0.0.0/8 via 1.1.1.1\n10.0.0.0/33 via 1.1.1.1", "line 2: '10.0.0.0/33' is no prefix"),
+            ("10.0.0.0/8", "line 1: expected '10.0.0.0/8 via NEXT-HOP [INTERFACE]'"),
+            ("10.0.0.0/8 via", "line 1: '' is no IPv4 next hop"),
+            ("10.0.0.0/8 via e0", "line 1: 'e0' is no IPv4 next hop"),
+            ("10.0.0.0/8 via 2001:db8::1", "line 1: '2001:db8::1' is no IPv4 next hop"),
+            ("2001:db8::/129 via 2001:db8::1", "line 1: '2001:db8::/129' is no prefix (like 2001:db8::/32)"),
+            ("# both\n2001:db8::/32", "line 2: expected '2001:db8::/32 via NEXT-HOP [INTERFACE]'"),
+            ("2001:db8::/32 via 1.1.1.1", "line 1: '1.1.1.1' is no IPv6 next hop"),
             (
                 "2001:db8::/32 via fe80::1",
                 "line 1: next hop fe80::1 is link-local, of one link only: name its interface",
             ),
-            ("default", "line 1: expected `default via NEXT-HOP [INTERFACE]'"),
-            ("default via e0", "line 1: `e0' is no IPv4 next hop"),
+            ("default", "line 1: expected 'default via NEXT-HOP [INTERFACE]'"),
+            ("default via e0", "line 1: 'e0' is no IPv4 next hop"),
             ("10.0.0.0/8 via 1.1.1.1 dev", "an interface's name is missing"),
-            ("10.0.0.0/8 via 1.1.1.1 e0 metric 20", "unexpected `metric'"),
+            ("10.0.0.0/8 via 1.1.1.1 e0 metric 20", "unexpected 'metric'"),
             ("TABLE_DUMP2|1|B", "line 1: a table dump has its prefix in the sixth field"),
             ("TABLE_DUMP2|1|B|a|b|10.0.0.0/8|x", "its next hop in the ninth field"),
         ] {
@@ -411,7 +411,7 @@ mod tests {
         }
         assert!(RouteFile::read(&b"\xff\xfe\n"[..], None).unwrap_err().to_string().contains("bgpdump -m"));
         let found = read("\x1b[2Jx via 1.1.1.1").unwrap_err();
-        assert_eq!(found, r"line 1: `\u{1b}[2Jx' is no prefix (like 10.0.0.0/8)");
+        assert_eq!(found, r"line 1: '\u{1b}[2Jx' is no prefix (like 10.0.0.0/8)");
         let found = read(&format!("{} via 1.1.1.1", "9".repeat(1000))).unwrap_err();
         assert!(found.len() < 100 && found.contains("999...'"), "{found}");
         let long = "1".repeat(MAX_LINE as usize + 1);

@@ -15,28 +15,28 @@ pub enum NextHopError {
     #[error("next hop {hop} is no host's address (it is {what}): name that of a neighbouring router")]
     NoHost { hop: IpAddr, what: &'static str },
     #[error(
-        "next hop {hop} is this router's own address, on {name}: name the neighbour's (`via local' takes packets in)"
+        "next hop {hop} is this router's own address, on {name}: name the neighbour's ('via local' takes packets in)"
     )]
     Own { hop: IpAddr, name: String },
     #[error("next hop {hop} is the {what} address of {network} on {name}, which no host has")]
     Edge { hop: IpAddr, what: &'static str, network: Prefix, name: String },
     #[error(
-        "next hop {hop} is on no attached network (`show interface address' lists them): add an address of its network \
-         first; `via {hop} INTERFACE onlink' if it is on that wire all the same; `via {hop} offlink' to have the route \
+        "next hop {hop} is on no attached network ('show interface address' lists them): add an address of its network \
+         first; 'via {hop} INTERFACE onlink' if it is on that wire all the same; 'via {hop} offlink' to have the route \
          wait for the network"
     )]
     OffLink { hop: IpAddr },
     #[error(
-        "next hop {hop} is on no network of {name}{}: `via {hop} {name} onlink' if it is on that wire all the same; \
-         `via {hop} {name} offlink' to have the route wait for the network",
+        "next hop {hop} is on no network of {name}{}: 'via {hop} {name} onlink' if it is on that wire all the same; \
+         'via {hop} {name} offlink' to have the route wait for the network",
         elsewhere.as_ref().map_or(String::new(), |other| format!(" but on one of {other}"))
     )]
     OffLinkOf { hop: IpAddr, name: String, elsewhere: Option<String> },
-    #[error("next hop {hop}: `onlink' says by which interface, as in `via {hop} e0 onlink'")]
+    #[error("next hop {hop}: 'onlink' says by which interface, as in 'via {hop} e0 onlink'")]
     OnWhichLink { hop: IpAddr },
     #[error("next hop {hop} is of another family than the prefix {prefix}")]
     OtherFamily { hop: IpAddr, prefix: Prefix },
-    #[error("next hop {hop} is link-local, of one link only: name its interface, as in `via {hop} e0'")]
+    #[error("next hop {hop} is link-local, of one link only: name its interface, as in 'via {hop} e0'")]
     LinkLocal { hop: IpAddr },
 }
 

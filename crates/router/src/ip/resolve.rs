@@ -261,7 +261,7 @@ impl Router {
             self.breathe();
             patience -= 1;
             if patience == 0 {
-                return log::error!("next hops depend on each other and do not come to rest: see `show ip fib detail'");
+                return log::error!("next hops depend on each other and do not come to rest: see 'show ip fib detail'");
             }
             match self.refresh_list(id) {
                 Ok(changed) => self.add_dependents(id, &changed, &mut due),

@@ -29,7 +29,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show ip fib [table <table:u32>] [{summary | memory | <prefix:prefix4> | <address:ip4> : what}] [detail]",
-            "The IPv4 routing tables, or what is known of one destination.",
+            "Show the IPv4 routing tables, or the route to one destination.",
             |router: &mut Router, args: &Args| show_fib(router, Family::Ip4, args),
         )
         .also("show fib {memory : what}")
@@ -40,7 +40,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show ip6 fib [table <table:u32>] [{summary | memory | <prefix:prefix6> | <address:ip6> : what}] [detail]",
-            "The IPv6 routing tables, or what is known of one destination.",
+            "Show the IPv6 routing tables, or the route to one destination.",
             |router: &mut Router, args: &Args| show_fib(router, Family::Ip6, args),
         )
         .example("show ip6 fib 2001:db8::9")
@@ -49,7 +49,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     register_parts(set);
     for family in Family::ALL {
         let words = format!("show {} table", word(family));
-        let command = Command::new(&words, "Show which routing tables there are.", move |router: &mut Router, args| {
+        let command = Command::new(&words, "Show the routing tables.", move |router: &mut Router, args| {
             let only: Option<u32> = args.optional("table")?;
             let tables = router.ip.table_ids(family).filter(|(_, id)| only.is_none_or(|only| only == *id));
             let shown =
@@ -68,7 +68,7 @@ fn register_parts(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show fib entry [table <table:u32>] [<prefix:prefix>]",
-            "Show who wants which prefixes, and by which lists of paths.",
+            "Show the sources of each prefix and their lists of paths.",
             show_entries,
         )
         .example("show fib entry 16.0.0.0/24"),
@@ -88,7 +88,7 @@ fn register_parts(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show adj [{<index:u32> | <interface:interface> : which}]",
-            "Show adjacencies: what packets to a neighbour begin with.",
+            "Show adjacencies: the link headers of packets to each neighbour.",
             show_adjacencies,
         )
         .also("show adj nbr [{<index:u32> | <interface:interface> : which}]")
@@ -97,12 +97,12 @@ fn register_parts(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show load-balance [<index:u32>]",
-            "Show the objects that spread flows over several paths.",
+            "Show load balances: the objects that spread flows over several paths.",
             show_balances,
         )
         .example("show load-balance 4"),
     );
-    set.add(Command::new("show ip route counters", "Show the routes that are counted.", |router: &mut Router, _| {
+    set.add(Command::new("show ip route counters", "Show the counters of routes.", |router: &mut Router, _| {
         let counted = router.ip.counted().filter_map(|(table, prefix)| {
             let Counts { packets, bytes } = router.ip.counts(table, prefix)?;
             Some(CountedRoute { table: router.ip.id_of(table), prefix: prefix.to_string(), packets, bytes })
@@ -171,7 +171,7 @@ fn show_fib(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn 
                 (true, Some(prefix)) => {
                     let named = named.map_or_else(String::new, |id| format!("table {id} "));
                     let address = prefix.address();
-                    fail(format!("no route {prefix} (`show ip fib {named}{address}' shows the one that is taken)"))
+                    fail(format!("no route {prefix} ('show ip fib {named}{address}' shows the one that is taken)"))
                 }
                 (true, None) if notes.is_empty() => fail(format!("no route to {}", args.text("address")?)),
                 (true, None) => fail(format!("no route to {}: {}", args.text("address")?, notes.join("; "))),
@@ -478,7 +478,7 @@ fn show_lists(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Comman
     let ids = router.ip.lists.iter().map(|(id, _)| id).filter(|id| wanted.is_none_or(|wanted| id.0 == wanted));
     let ids: Vec<ListId> = ids.collect();
     match wanted.filter(|_| ids.is_empty()) {
-        Some(wanted) => fail(format!("no list of paths {wanted} (`show fib path-lists' shows all)")),
+        Some(wanted) => fail(format!("no list of paths {wanted} ('show fib path-lists' shows all)")),
         None => reply(ShowLists { path_lists: Listing::of_keys(router, ids, list_there) }),
     }
 }
@@ -498,7 +498,7 @@ fn show_adjacencies(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, 
         index.is_none_or(|index| leaf.index() == index) && by.is_none_or(|by| key.interface == by)
     });
     match index.filter(|_| leaves.is_empty()) {
-        Some(index) => fail(format!("no adjacency {index} (`show adj' shows all)")),
+        Some(index) => fail(format!("no adjacency {index} ('show adj' shows all)")),
         None => reply(ShowAdjacencies { adjacencies: Listing::of_keys(router, leaves, shown_adjacency) }),
     }
 }
@@ -526,7 +526,7 @@ fn show_balances(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Com
         })
     };
     match wanted.filter(|_| objects.is_empty()) {
-        Some(wanted) => fail(format!("no load balance {wanted} (`show load-balance' shows all)")),
+        Some(wanted) => fail(format!("no load balance {wanted} ('show load-balance' shows all)")),
         None => reply(ShowBalances { objects: Listing::of_keys(router, objects, shown) }),
     }
 }

@@ -20,12 +20,12 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
         Local => next "ip4-local",
-        /// The routes to the source of this packet do not lead out by the interface that it came by, and that
-        /// interface has `set urpf ip4 rx strict`: its sender forges addresses, or paths are asymmetric here and
-        /// `loose` is the right mode (RFC 3704 2.2).
+        /// The routes to the packet's source do not lead out of the interface on which the packet arrived, and that
+        /// interface has `set urpf ip4 rx strict`. The sender forges addresses, or paths are asymmetric and `loose`
+        /// is the right mode (RFC 3704 2.2).
         Strict => warn "uRPF drop (strict)",
-        /// There is no route to the source of this packet, and the interface has `set urpf ip4 rx loose`. A default
-        /// route counts only with `allow-default` (RFC 3704 2.4).
+        /// There is no route to the packet's source, and the interface has `set urpf ip4 rx loose`. A default route
+        /// counts only with `allow-default` (RFC 3704 2.4).
         Loose => warn "uRPF drop (loose)",
     }
 }
@@ -36,11 +36,11 @@ pub mod edge6 {
         pub enum Edge {
             Lookup => next "ip6-lookup",
             Local => next "ip6-local",
-            /// The routes to the source of this packet do not lead out by the interface that it came by, and that
-            /// interface has `set urpf ip6 rx strict`: its sender forges addresses, or paths are asymmetric here and
+            /// The routes to the packet's source do not lead out of the interface on which the packet arrived, and
+            /// that interface has `set urpf ip6 rx strict`. The sender forges addresses, or paths are asymmetric and
             /// `loose` is the right mode (RFC 3704 2.2).
             Strict => warn "uRPF drop (strict)",
-            /// There is no route to the source of this packet, and the interface has `set urpf ip6 rx loose`. A default
+            /// There is no route to the packet's source, and the interface has `set urpf ip6 rx loose`. A default
             /// route counts only with `allow-default` (RFC 3704 2.4).
             Loose => warn "uRPF drop (loose)",
         }

@@ -74,8 +74,8 @@ pub(crate) fn command(family: Family) -> Command<Router> {
     let word = word(family);
     let command = Command::new(
         &format!("set urpf {word} [rx] {{off | loose | strict : mode}} <interface:interface> [allow-default]"),
-        "Check the sources of packets that an interface receives: is there a route back (loose), by that interface \
-         (strict); the default route counts when it is allowed.",
+        "Check the source address of packets that an interface receives (uRPF): there must be a route back (loose), \
+         by this interface (strict). The default route counts only with `allow-default`.",
         move |router: &mut Router, args: &Args| {
             let index = router.interfaces.find(args.text("interface")?)?;
             let allow_default = args.flag("allow-default");

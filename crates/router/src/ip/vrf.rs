@@ -21,31 +21,31 @@ pub const MAX_TABLES: usize = 4096;
 /// Why a table cannot come, go or be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    #[error("there is no table {id} (`show {0} table' lists them): `{0} table add {id}' makes it", word(*family))]
+    #[error("there is no table {id} ('show {0} table' lists them): '{0} table add {id}' makes it", word(*family))]
     NotThere { family: Family, id: u32 },
-    #[error("table {id} is there already: `{0} route add table {id}' fills it", word(*family))]
+    #[error("table {id} is there already: '{0} route add table {id}' fills it", word(*family))]
     There { family: Family, id: u32 },
     #[error("table 0, the default one, is always there: any other number will do")]
     Default,
-    #[error("there may be {MAX_TABLES} tables, and there are, or were a moment ago: remove one (`show ip table')")]
+    #[error("there may be {MAX_TABLES} tables, and there are, or were a moment ago: remove one ('show ip table')")]
     TooMany,
     #[error("no memory for another table: {0}")]
     NoMemory(String),
-    #[error("table {id} is that of {interface}: `set interface {0} table {interface} 0' first", word(*family))]
+    #[error("table {id} is that of {interface}: 'set interface {0} table {interface} 0' first", word(*family))]
     OfInterface { family: Family, id: u32, interface: String },
     #[error("the route to {prefix} in table {of} leads into table {id}: remove that route first")]
     InUse { id: u32, prefix: Prefix, of: u32 },
-    #[error("label {label} of MPLS table {of} leads into table {id}: `mpls local-label del {label}' first")]
+    #[error("label {label} of MPLS table {of} leads into table {id}: 'mpls local-label del {label}' first")]
     InUseByLabel { id: u32, label: u32, of: u32 },
     #[error(
-        "{name} has addresses, which are routes of its table (`show interface address {name}'): `set interface ip \
+        "{name} has addresses, which are routes of its table ('show interface address {name}'): 'set interface ip \
          address del {name} all' first"
     )]
     HasAddresses { name: String },
-    #[error("{name} has a DHCP client, whose routes are in its table: `set dhcp client del intfc {name}' first")]
+    #[error("{name} has a DHCP client, whose routes are in its table: 'set dhcp client del intfc {name}' first")]
     HasDhcpClient { name: String },
     #[error(
-        "table {id} may have {limit} routes, and these would be more (`set ip table max-routes'): remove some, or let it \
+        "table {id} may have {limit} routes, and these would be more ('set ip table max-routes'): remove some, or let it \
          have more"
     )]
     Limit { id: u32, limit: usize },

@@ -25,48 +25,49 @@ graph::edges! {
         Urpf => next "ip4-rx-urpf",
         Options => next "ip4-options",
         Local => next "ip4-local",
-        /// The interface has no IPv4 address and does not borrow one, so that it takes no part in IPv4. Give it an
+        /// The interface has no IPv4 address and does not borrow one, so it does not process IPv4. Give it an
         /// address: `set interface ip address` (RFC 1812 2.2.7).
         NotEnabled => note "ip4 not enabled",
-        /// The frame is too short for an IPv4 header of 20 bytes: it was cut, or its sender is at fault (RFC 1812
-        /// 5.2.2).
+        /// The frame is too short for an IPv4 header of 20 bytes. It was truncated, or its sender is at fault (RFC
+        /// 1812 5.2.2).
         TooShort => warn "ip4 length < 20 bytes",
-        /// The ethertype says IPv4, the first four bits of the packet say something else (RFC 1812 5.2.2).
+        /// The EtherType says IPv4, but the first four bits of the packet say another version (RFC 1812 5.2.2).
         BadVersion => warn "ip4 version != 4",
-        /// The header length field is below 5 words, the least that a header can have (RFC 791 3.1, RFC 1812 5.2.2).
+        /// The header length field is less than 5 words, the minimum length of a header (RFC 791 3.1, RFC 1812
+        /// 5.2.2).
         HeaderTooSmall => warn "ip4 header length < 20 bytes",
-        /// The header length field points behind the end of the frame: options that are not there (RFC 1812 5.2.2).
+        /// The header length field points beyond the end of the frame, to options that are missing (RFC 1812 5.2.2).
         HeaderBeyond => warn "ip4 header longer than the packet",
-        /// The total length field is less than the header itself (RFC 1812 5.2.2).
+        /// The total length field is less than the length of the header (RFC 1812 5.2.2).
         TotalBelowHeader => warn "ip4 total length < header length",
-        /// The total length field says more than the frame holds: the packet was cut on its way, often by an MTU
-        /// that differs between the ends of a link (RFC 1812 5.2.2).
+        /// The total length field says more than the frame holds. The packet was truncated on its way, often because
+        /// the MTU differs between the ends of a link (RFC 1812 5.2.2).
         BadLength => warn "ip4 length > l2 length",
-        /// The header's checksum is wrong: bits were flipped on the way, or a device or program left the checksum
-        /// out (RFC 1812 5.2.2).
+        /// The header's checksum is wrong. Bits were flipped on the way, or a device or program did not compute the
+        /// checksum (RFC 1812 5.2.2).
         BadChecksum => warn "bad ip4 checksum",
-        /// The fragment would end beyond the 65535 bytes that a datagram can have ("ping of death"): an attack, for
-        /// no sender cuts so (RFC 791 3.2).
+        /// The fragment would end beyond 65535 bytes, the maximum length of a datagram ("ping of death"). This is an
+        /// attack, because no sender fragments packets this way (RFC 791 3.2).
         FragmentTooLong => warn "ip4 fragment ends beyond 65535 bytes",
-        /// A fragment that has a header only. It adds nothing to its datagram; such are sent to fill reassembly
-        /// queues (RFC 791 3.2).
+        /// The fragment has only a header and adds nothing to its datagram. Such fragments are sent to fill
+        /// reassembly queues (RFC 791 3.2).
         FragmentEmpty => warn "ip4 fragment without data",
-        /// More fragments shall follow, but the data of this one is no multiple of 8 bytes, so that none can follow
-        /// without a gap (RFC 791 3.1).
+        /// More fragments are to follow, but the data of this one is not a multiple of 8 bytes, so the next one
+        /// cannot follow without a gap (RFC 791 3.1).
         FragmentUneven => warn "ip4 fragment length is no multiple of 8",
-        /// A TCP fragment that begins at byte 8 would overwrite the flags of the segment's header behind a filter's
-        /// back (RFC 1858 3, RFC 3128).
+        /// The TCP fragment begins at byte 8. It would overwrite the flags of the TCP header after a filter has
+        /// checked them (RFC 1858 3, RFC 3128).
         FragmentOffsetOne => warn "ip4 fragment offset == 1",
-        /// The first fragment of a TCP segment does not even hold the flags of its header: the tiny fragment attack
-        /// on filters (RFC 1858 3.1, RFC 3128).
+        /// The first fragment of a TCP segment does not contain the flags of the TCP header. This is the tiny
+        /// fragment attack on filters (RFC 1858 3.1, RFC 3128).
         TinyFragment => warn "tcp header split over fragments",
-        /// The source is in 0/8, 127/8, 224/4 or 240/4, which no host has on a network: it is forged, or a program
-        /// sends with an address of its own machine (RFC 1812 5.3.7, RFC 6890).
+        /// The source is in 0/8, 127/8, 224/4 or 240/4, which no host on a network has. The source is forged, or a
+        /// program sends from an address that is valid only inside its own machine (RFC 1812 5.3.7, RFC 6890).
         SourceMartian => warn "source martian",
         /// The destination is in 0/8, 127/8 or 240/4, which are on no network (RFC 1812 5.3.7, RFC 6890).
         DestinationMartian => warn "destination martian",
-        /// The destination is a group in 224/4. There is no multicast routing here, and nothing here has joined a
-        /// group: on most networks harmless chatter of hosts (RFC 1812 5.2.6).
+        /// The destination is a group in 224/4. This router does not route multicast and has joined no group. On most
+        /// networks these are harmless messages between hosts (RFC 1812 5.2.6).
         Multicast => note "multicast not routed",
     }
 }

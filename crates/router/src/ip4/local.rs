@@ -21,11 +21,11 @@ graph::edges! {
         Icmp => next "ip4-icmp-input",
         Udp => next "ip4-udp-lookup",
         Unclaimed => next "ip4-punt",
-        /// A packet to this router from one of its own addresses that came from outside: its sender forges
-        /// addresses, or another station has an address of ours (RFC 1812 5.3.8).
+        /// A packet to this router came from outside with one of the router's own addresses as its source. The sender
+        /// forges addresses, or another station has an address of this router (RFC 1812 5.3.8).
         Spoofed => warn "ip4 spoofed local-address packet drops",
-        /// A packet to this router from a source to which it has no route, so that it could not be answered: it is
-        /// forged, or a route back is missing (`show ip fib`).
+        /// A packet to this router came from a source to which the router has no route, so it could not be answered.
+        /// The source is forged, or a route back is missing (`show ip fib`).
         SourceMiss => warn "ip4 source lookup miss",
         Fragment => next "ip4-local-full-reassembly",
     }

@@ -31,49 +31,51 @@ const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "ip4 option without a length",
         Severity::Warning,
-        "The header ends behind the type of an option that has a length (RFC 791 3.1). Its sender is told by an ICMP \
-         parameter problem.",
+        "The header ends after the type of an option that must have a length (RFC 791 3.1). The router answers with \
+         an ICMP parameter problem.",
     ),
     CounterSpec(
         "ip4 option length too small",
         Severity::Warning,
-        "The length of an option is below 2, or below that of what a record route, timestamp or source route must have \
-         (RFC 791 3.1). Its sender is told by an ICMP parameter problem.",
+        "The length of an option is less than 2, or less than the minimum of a record route, timestamp or source \
+         route (RFC 791 3.1). The router answers with an ICMP parameter problem.",
     ),
     CounterSpec(
         "ip4 option longer than the header",
         Severity::Warning,
-        "The length of an option points behind the end of the header (RFC 791 3.1). Its sender is told by an ICMP \
+        "The length of an option points beyond the end of the header (RFC 791 3.1). The router answers with an ICMP \
          parameter problem.",
     ),
     CounterSpec(
         "ip4 option pointer too small",
         Severity::Warning,
-        "The pointer of a record route, timestamp or source route points before its first entry (RFC 791 3.1). Its \
-         sender is told by an ICMP parameter problem.",
+        "The pointer of a record route, timestamp or source route points before its first entry (RFC 791 3.1). The \
+         router answers with an ICMP parameter problem.",
     ),
     CounterSpec(
         "ip4 option has no room for a whole entry",
         Severity::Warning,
         "A record route, timestamp or source route has room left, but not for a whole address or time (RFC 791 3.1). \
-         Its sender is told by an ICMP parameter problem.",
+         The router answers with an ICMP parameter problem.",
     ),
     CounterSpec(
         "ip4 option appears twice",
         Severity::Warning,
-        "A header has two record routes or two timestamps (RFC 791 3.1). Its sender is told by an ICMP parameter problem.",
+        "The header has two record routes or two timestamps (RFC 791 3.1). The router answers with an ICMP parameter \
+         problem.",
     ),
     CounterSpec(
         "ip4 timestamp overflow",
         Severity::Warning,
-        "More than 15 routers had no room for their time in a timestamp option, which is all that it can count (RFC 791 \
-         3.1). Its sender is told by an ICMP parameter problem.",
+        "More than 15 routers had no room for their time in a timestamp option, and the option cannot count more \
+         than 15 (RFC 791 3.1). The router answers with an ICMP parameter problem.",
     ),
     CounterSpec(
         "ip4 source route refused",
         Severity::Warning,
-        "A packet with a loose or strict source route: its sender wants to choose the way, which gets around filters. \
-         Refused with ICMP source route failed (RFC 7126 4.3 and 4.4, RFC 1812 5.2.4.1).",
+        "The packet has a loose or strict source route. With it, the sender chooses the path itself and can bypass \
+         filters. The router refuses the packet with ICMP source route failed (RFC 7126 4.3 and 4.4, RFC 1812 \
+         5.2.4.1).",
     ),
 ];
 const SOURCE_ROUTE: usize = 7;

@@ -24,18 +24,18 @@ graph::edges! {
         Arp => next "ip4-arp",
         IcmpError => next "ip4-icmp-error",
         Redirect => next "ip4-redirect",
-        /// A packet that this router made is from or to 127/8 and a route would take it to the network. Such addresses
-        /// stay inside: see which route covers 127.0.0.0/8 (RFC 1122 3.2.1.3).
+        /// A packet that this router made is from or to 127/8, and a route would send it to the network. Such
+        /// addresses must stay inside the router. Find the route that covers 127.0.0.0/8 (RFC 1122 3.2.1.3).
         Loopback => drop "loopback address would leave the router",
         Fragment => next "ip4-frag",
         Impose => next "ip4-mpls-label-imposition-uniform",
         Discover => next "ip6-discover-neighbor",
         Stale => next "ip6-stale-neighbor",
-        /// The packet begins so far at the front of its buffer that the link header does not fit before it. No device
-        /// brings such packets: please report it.
+        /// The packet begins so close to the start of its buffer that the link header does not fit in front of it. No
+        /// device delivers such packets. Please report it.
         NoRoom => drop "no room for the link header",
-        /// It came as a broadcast or multicast frame, but its destination is one host's: who sends so would have every
-        /// station on the link deliver a copy (RFC 1812 5.3.4).
+        /// The packet arrived in a broadcast or multicast frame, but its destination is a single host. The router
+        /// does not forward it, because otherwise every router on the link would deliver a copy (RFC 1812 5.3.4).
         Group => note "group-addressed frame is not forwarded",
     }
 }
@@ -44,14 +44,14 @@ const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "ip4 ttl 0 received",
         Severity::Warning,
-        "A packet to be forwarded came with a TTL of 0, which no router may send (RFC 1812 5.3.1): its sender or the last \
-         router is at fault. It is answered as one with a TTL of 1.",
+        "A packet to be forwarded arrived with a TTL of 0, which no router may send (RFC 1812 5.3.1). Its sender or \
+         the previous router is at fault. The router answers it like a packet with a TTL of 1.",
     ),
     CounterSpec(
         "ip4 MTU exceeded and DF set",
         Severity::Info,
-        "A packet is longer than the MTU of its way out and forbids to be cut. Its sender is told the MTU (RFC 1191 4); \
-         a few for each new way are path MTU discovery at work.",
+        "A packet is longer than the MTU of its next hop and must not be fragmented. The router tells the sender the \
+         MTU (RFC 1191 4). A few for each new path are normal path MTU discovery.",
     ),
 ];
 const TTL_ZERO: usize = 0;

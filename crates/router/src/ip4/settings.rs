@@ -35,14 +35,14 @@ impl Router {
 pub(crate) fn register(set: &mut CommandSet<Router>) {
     set.section(
         "IPv4 on interfaces",
-        "What is checked and sent on there, besides what is always checked; see [IPv4](ip4.md).",
+        "Optional checks and forwarding rules of an interface; see [IPv4](ip4.md) for the checks that always apply.",
     );
     set.add(source_check::command(Family::Ip4));
     set.add(
         Command::new(
             "set interface ip directed-broadcast <interface:interface> {enable|disable:state}",
-            "Send packets from elsewhere to all hosts of an interface's networks on, or discard them (RFC 2644); they \
-             are discarded unless enabled.",
+            "Forward directed broadcasts from other links to the hosts of an interface's networks, or discard them \
+             (the default, RFC 2644).",
             |router: &mut Router, args: &Args| {
                 let index = router.interfaces.find(args.text("interface")?)?;
                 router.set_directed_broadcast(index, args.text("state")? == "enable")?;

@@ -20,23 +20,23 @@ pub enum Ip6Error {
          IPv4 address)"
     )]
     BadAddress(Prefix6),
-    #[error("{0} is link-local: every interface of IPv6 has one, and `set ip6 link-local address' chooses it")]
+    #[error("{0} is link-local: every interface of IPv6 has one, and 'set ip6 link-local address' chooses it")]
     LinkLocal(Prefix6),
     #[error(
-        "{address} is a host behind {behind} that is answered for: `set ip6 nd proxy {address} {behind} del' first"
+        "{address} is a host behind {behind} that is answered for: 'set ip6 nd proxy {address} {behind} del' first"
     )]
     Proxied { address: Ipv6Addr, behind: String },
     #[error("{0} is no link-local address (fe80::/64)")]
     NotLinkLocal(Ipv6Addr),
-    #[error("{name} takes no part in IPv6: `enable ip6 interface {name}' or an address first")]
+    #[error("{name} takes no part in IPv6: 'enable ip6 interface {name}' or an address first")]
     NotEnabled { name: String },
-    #[error("{name} has IPv6 addresses (`show interface address {name}'): take them away first")]
+    #[error("{name} has IPv6 addresses ('show interface address {name}'): take them away first")]
     HasAddresses { name: String },
-    #[error("{name} carries packets of {mtu} bytes, IPv6 needs {MIN_MTU} (RFC 8200 5): `set interface mtu' first")]
+    #[error("{name} carries packets of {mtu} bytes, IPv6 needs {MIN_MTU} (RFC 8200 5): 'set interface mtu' first")]
     LinkTooSmall { name: String, mtu: u16 },
     #[error(
         "{name} would carry packets of {mtu} bytes, IPv6 on it needs {MIN_MTU} (RFC 8200 5): take its IPv6 addresses away, and \
-         `disable ip6 interface {name}', first"
+         'disable ip6 interface {name}', first"
     )]
     WouldNotFit { name: String, mtu: u16 },
 }

@@ -11,13 +11,13 @@ use wire::Family;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "IPv6 on interfaces",
-        "An interface takes part in IPv6 when it has an address of that family (`set interface ip address`), or when it is \
-         enabled without one: then it has a link-local address only.",
+        "IPv6 is enabled on an interface with an IPv6 address (`set interface ip address`), or by command. Without \
+         an address, the interface has only its link-local address.",
     );
     set.add(
         Command::new(
             "enable ip6 interface <interface:interface>",
-            "Have an interface take part in IPv6, with a link-local address of its Ethernet address.",
+            "Enable IPv6 on an interface, with a link-local address that follows from its MAC address.",
             |router: &mut Router, args: &Args| {
                 router.enable_ip6(router.interfaces.find(args.text("interface")?)?)?;
                 reply(Done)
@@ -29,7 +29,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "disable ip6 interface <interface:interface>",
-            "Take back `enable ip6 interface': an interface without IPv6 addresses takes no part in IPv6 any more.",
+            "Disable IPv6 on an interface. An interface with IPv6 addresses keeps it.",
             |router: &mut Router, args: &Args| {
                 let name = args.text("interface")?;
                 if router.disable_ip6(router.interfaces.find(name)?)? {
@@ -44,8 +44,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set ip6 link-local address <interface:interface> {<address:ip6> | default : value}",
-            "Choose the link-local address of an interface that takes part in IPv6; by default it follows from its \
-             Ethernet address.",
+            "Set the link-local address of an interface. By default it follows from the MAC address.",
             |router: &mut Router, args: &Args| {
                 let index = router.interfaces.find(args.text("interface")?)?;
                 router.set_link_local(index, args.optional("address")?)?;
@@ -59,7 +58,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show ip6 interface [<interface:interface>]",
-            "Show interfaces that take part in IPv6, their addresses and groups.",
+            "Show the interfaces on which IPv6 is enabled, with addresses and groups.",
             |router: &mut Router, args: &Args| {
                 let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
                 let chosen = router

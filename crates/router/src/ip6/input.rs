@@ -24,40 +24,47 @@ graph::edges! {
         Lookup => next "ip6-lookup",
         Urpf => next "ip6-rx-urpf",
         Local => next "ip6-local",
-        /// The interface takes no part in IPv6: it has no IPv6 address, and `enable ip6 interface` was not said.
+        /// IPv6 is not enabled on the interface. To enable it, add an IPv6 address (`set interface ip address`) or
+        /// use `enable ip6 interface`.
         NotEnabled => note "ip6 not enabled",
-        /// The frame is too short for an IPv6 header of 40 bytes: it was cut, or its sender is at fault (RFC 8200 3).
+        /// The frame is too short for an IPv6 header of 40 bytes (RFC 8200 3). The frame was truncated on its way, or
+        /// the sender is at fault.
         TooShort => warn "ip6 length < 40 bytes",
-        /// The ethertype says IPv6, the first four bits of the packet say something else (RFC 8200 3).
+        /// The EtherType of the frame is IPv6, but the version field of the packet is not 6 (RFC 8200 3).
         BadVersion => warn "ip6 version != 6",
-        /// The payload length says more than the frame holds: the packet was cut on its way, often by an MTU that differs
-        /// between the ends of a link (RFC 8200 3).
+        /// The payload length field is greater than the data in the frame (RFC 8200 3). The packet was truncated on
+        /// its way, often because the two ends of a link have different MTUs.
         BadLength => warn "ip6 payload length > l2 length",
-        /// A jumbogram (RFC 2675): its length is in a hop-by-hop option, and the frame cannot be as long as that.
+        /// The packet is a jumbogram (RFC 2675): a hop-by-hop option contains its length. The router does not support
+        /// packets of this length.
         Jumbogram => warn "ip6 jumbograms are not supported",
-        /// The source is a group's address, which is nobody's (RFC 4291 2.7): it is forged.
+        /// The source is a multicast address, which no station can have (RFC 4291 2.7). The source is forged.
         SourceMulticast => warn "ip6 source is a group",
-        /// The source is ::1, which is on no network (RFC 4291 2.5.3): it is forged, or a program sends with an address
-        /// of its own machine.
+        /// The source is the loopback address ::1, which must not appear on a network (RFC 4291 2.5.3). The source is
+        /// forged, or a program uses the loopback address of its own machine.
         SourceLoopback => warn "ip6 source is the loopback address",
-        /// The source is ::, of who has no address yet, but the packet is for more than its link (RFC 4291 2.5.2).
+        /// The source is the unspecified address ::, which stations use until they have an address, but the
+        /// destination is not limited to the link (RFC 4291 2.5.2).
         SourceUnspecified => warn "ip6 source unspecified",
-        /// The source is in ::/96 or ::ffff:0:0/96, IPv4 addresses in disguise, which are on no network (RFC 4291 2.5.5):
-        /// it is forged.
+        /// The source is in ::/96 or ::ffff:0:0/96. These addresses embed IPv4 addresses and must not appear on a
+        /// network (RFC 4291 2.5.5). The source is forged.
         SourceMapped => warn "ip6 source embeds an ip4 address",
-        /// The destination is :: (RFC 4291 2.5.2).
+        /// The destination is the unspecified address :: (RFC 4291 2.5.2).
         DestinationUnspecified => warn "ip6 destination unspecified",
-        /// The destination is ::1, which is on no network (RFC 4291 2.5.3).
+        /// The destination is the loopback address ::1, which must not appear on a network (RFC 4291 2.5.3).
         DestinationLoopback => warn "ip6 destination is the loopback address",
-        /// The destination is in ::/96 or ::ffff:0:0/96, which are on no network (RFC 4291 2.5.5).
+        /// The destination is in ::/96 or ::ffff:0:0/96. These addresses embed IPv4 addresses and must not appear on
+        /// a network (RFC 4291 2.5.5).
         DestinationMapped => warn "ip6 destination embeds an ip4 address",
-        /// The destination is a group of interface-local or reserved scope, which is on no link (RFC 4291 2.7).
+        /// The destination is a multicast group of interface-local or reserved scope, which must not appear on a link
+        /// (RFC 4291 2.7).
         GroupOfNoLink => note "ip6 group scope is of no link",
-        /// The destination is a group of which nothing here is a member. There is no multicast routing here: on most
-        /// networks harmless chatter of hosts.
+        /// The destination is a multicast group that this router did not join on the interface. The router does not
+        /// forward multicast. On most networks this is normal traffic between hosts.
         Multicast => note "ip6 multicast not routed",
-        /// The destination is a link-local address of another station than this interface. Link-local packets are not
-        /// forwarded (RFC 4291 2.5.6): the sender has an old neighbour entry, or its link a bridge that floods.
+        /// The destination is a link-local address that does not belong to this interface. Routers do not forward
+        /// link-local packets (RFC 4291 2.5.6). The sender has an outdated neighbour entry, or a bridge on the link
+        /// floods frames.
         LinkLocal => note "ip6 link-local destination is not ours",
     }
 }

@@ -26,24 +26,27 @@ graph::edges! {
         Udp => next "ip6-udp-lookup",
         Unclaimed => next "ip6-punt",
         Reassemble => next "ip6-local-full-reassembly",
-        /// A packet to this router from one of its own addresses that came from outside: its sender forges addresses, or
-        /// another station has an address of ours.
+        /// A packet to this router arrived from outside with one of the router's own addresses as its source. The
+        /// sender forges addresses, or another station has an address of this router.
         Spoofed => warn "ip6 spoofed local-address packet drops",
-        /// A packet to this router from a source to which it has no route, so that it could not be answered: it is forged,
-        /// or a route back is missing (`show ip6 fib`).
+        /// A packet to this router has a source to which the router has no route, so the router could not answer it.
+        /// The source is forged, or a route back is missing (`show ip6 fib`).
         SourceMiss => warn "ip6 source lookup miss",
-        /// A packet to an address of this router's that is not used yet, as the link is still being asked whether another station
-        /// has it (RFC 4862 5.4). A few when the router or a link comes up are normal.
+        /// The destination is an address of this router that the router does not use yet, because duplicate address
+        /// detection is still in progress (RFC 4862 5.4). A few are normal when the router or a link comes up.
         Tentative => note "ip6 destination is a tentative address",
-        /// An extension header goes beyond the packet (RFC 8200 4): it was cut, or made to break parsers.
+        /// An extension header extends beyond the end of the packet (RFC 8200 4). The packet was truncated on its
+        /// way, or built to attack parsers.
         Truncated => warn "ip6 extension header beyond the packet",
-        /// More extension headers than eight: nobody needs so many, they are made to cost time (RFC 8504 5.3).
+        /// The packet has more than eight extension headers. No sender needs that many: such packets are built to
+        /// waste processing time (RFC 8504 5.3).
         TooMany => warn "ip6 too many extension headers",
-        /// A second fragment header in one packet: made to break parsers (RFC 7112).
+        /// The packet has a second fragment header. Such packets are built to attack parsers (RFC 7112).
         FragmentTwice => warn "ip6 second fragment header",
-        /// An option that is not known here says that the packet is to be discarded without a word (RFC 8200 4.2).
+        /// The packet has an option that this router does not know and that requests a silent discard (RFC 8200 4.2).
         Option => note "ip6 option says discard",
-        /// The packet ends with its headers (RFC 8200 4.7). It asks for nothing.
+        /// The packet ends after its headers: the next header is No Next Header (RFC 8200 4.7). There is nothing to
+        /// process.
         NoNextHeader => end "ip6 no next header",
     }
 }

@@ -29,11 +29,11 @@ graph::edges! {
         Stale => next "ip6-stale-neighbor",
         Impose => next "ip6-mpls-label-imposition-uniform",
         Arp => next "ip4-arp",
-        /// The packet begins so far at the front of its buffer that the link header does not fit before it. No device
-        /// brings such packets: please report it.
+        /// The packet starts so close to the beginning of its buffer that the link header does not fit before it. No
+        /// device delivers such packets: please report it.
         NoRoom => drop "no room for the link header",
-        /// It came as a broadcast or multicast frame, but its destination is one host's: who sends so would have every
-        /// station on the link deliver a copy.
+        /// The packet arrived in a broadcast or multicast frame, but its destination is a single host. The router
+        /// does not forward it, because every router on the link could then deliver a copy.
         Group => note "group-addressed frame is not forwarded",
     }
 }
@@ -41,8 +41,8 @@ graph::edges! {
 const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "ip6 packets too big",
     Severity::Info,
-    "A packet is longer than the MTU of its way out. Its sender is told the MTU (RFC 8200 5, RFC 4443 3.2); a few for each \
-     new way are path MTU discovery at work.",
+    "A packet is longer than the MTU of its next hop. The router reported the MTU to the sender (RFC 8200 5, RFC \
+     4443 3.2). A few for each new path are normal: this is path MTU discovery.",
 )];
 const TOO_BIG: usize = 0;
 

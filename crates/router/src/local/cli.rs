@@ -10,8 +10,9 @@ use wire::Family;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Local delivery",
-        "What becomes of packets to the router itself. What nobody here takes is punted to the host, or else answered: \
-         TCP by a reset, UDP by port unreachable, other protocols by protocol unreachable, or of IPv6 by a parameter problem.",
+        "How the router handles packets for its own addresses. It punts the packets that it does not process itself \
+         to the host. Without a punt redirect it answers them: TCP with a reset, UDP with port unreachable, other \
+         protocols with protocol unreachable (IPv4) or a parameter problem (IPv6).",
     );
     for (family, word) in [(Family::Ip4, "ip"), (Family::Ip6, "ip6")] {
         let show = move |router: &mut Router, _: &Args| {
@@ -22,11 +23,11 @@ pub fn register(set: &mut CommandSet<Router>) {
             reply(ShowLocal { family, protocols })
         };
         let syntax = format!("show {word} local");
-        set.add(Command::new(&syntax, "Show which protocols the router takes by itself.", show));
+        set.add(Command::new(&syntax, "Show the protocols that the router processes itself.", show));
     }
     set.add(Command::new(
         "show udp ports",
-        "Show which UDP ports somebody here listens to.",
+        "Show the UDP ports that the router listens to.",
         |router: &mut Router, _| {
             let port = |(port, family, listener): (u16, Family, &Listener)| {
                 let Listener { node, description, .. } = listener.clone();

@@ -24,22 +24,23 @@ use wire::{Family, ipv4, ipv6};
 graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
-        /// A TCP segment to this router is shorter than the header that it claims, or claims a header below
-        /// 20 bytes. The sender is at fault (RFC 9293 3.1).
+        /// A TCP segment to this router is shorter than the header that it claims, or claims a header of less than 20
+        /// bytes. The sender is at fault (RFC 9293 3.1).
         BadLength => warn "inconsistent ip/tcp lengths",
-        /// A TCP segment to this router was altered on its way: its checksum is wrong (RFC 9293 3.1). Look for a
-        /// bad link or a device that rewrites packets.
+        /// The checksum of a TCP segment to this router is wrong: the segment was altered on its way (RFC 9293 3.1).
+        /// Look for a bad link or a device that rewrites packets.
         BadChecksum => warn "bad tcp checksum",
-        /// A TCP reset came for a connection that this router does not have. It is never answered (RFC 9293
-        /// 3.10.7.1), so nothing is wrong here.
+        /// A TCP reset arrived for a connection that this router does not have. The router never answers a reset (RFC
+        /// 9293 3.10.7.1), so nothing is wrong here.
         AboutReset => end "no TCP reset about a reset",
-        /// A TCP segment came to a broadcast or multicast address; TCP is between two hosts (RFC 9293 3.9.2.3).
+        /// A TCP segment arrived for a broadcast or multicast address. TCP works only between two hosts (RFC 9293
+        /// 3.9.2.3).
         AboutGroup => end "no TCP reset about a group-addressed segment",
-        /// A TCP segment came from an address that no host can have, so it cannot be answered (RFC 9293
+        /// A TCP segment arrived from an address that no host can have, so the router cannot answer it (RFC 9293
         /// 3.9.2.3).
         AboutSource => end "no TCP reset to a source that is not one host",
-        /// More TCP segments for ports that nobody listens to came than a worker may answer: a scan or a flood.
-        /// The limit is that of ICMP errors.
+        /// More TCP segments arrived for ports without a listener than a worker may answer. This is a scan or a
+        /// flood. The limit is that of ICMP errors.
         RateLimited => end "TCP resets limited by rate",
     }
 }
@@ -49,29 +50,31 @@ mod edge6 {
     graph::edges! {
         pub enum Edge {
             Lookup => next "ip6-lookup",
-            /// A TCP segment to this router is shorter than the header that it claims, claims a header below 20 bytes, or its
-            /// extension headers push that out of the packet's first buffer. The sender is at fault (RFC 9293 3.1).
+            /// A TCP segment to this router is shorter than the header that it claims, claims a header of less than
+            /// 20 bytes, or its extension headers push the TCP header out of the packet's first buffer. The sender is
+            /// at fault (RFC 9293 3.1).
             BadLength => warn "inconsistent ip/tcp lengths",
-            /// A TCP segment to this router was altered on its way: its checksum is wrong (RFC 9293 3.1, RFC 8200 8.1). Look
-            /// for a bad link or a device that rewrites packets.
+            /// The checksum of a TCP segment to this router is wrong: the segment was altered on its way (RFC 9293
+            /// 3.1, RFC 8200 8.1). Look for a bad link or a device that rewrites packets.
             BadChecksum => warn "bad tcp checksum",
-            /// A TCP reset came for a connection that this router does not have. It is never answered (RFC 9293
-            /// 3.10.7.1), so nothing is wrong here.
+            /// A TCP reset arrived for a connection that this router does not have. The router never answers a reset
+            /// (RFC 9293 3.10.7.1), so nothing is wrong here.
             AboutReset => end "no TCP reset about a reset",
-            /// A TCP segment came to a group; TCP is between two hosts (RFC 9293 3.9.2.3).
+            /// A TCP segment arrived for a group address. TCP works only between two hosts (RFC 9293 3.9.2.3).
             AboutGroup => end "no TCP reset about a group-addressed segment",
-            /// A TCP segment came from an address that no host can have, so it cannot be answered (RFC 9293
+            /// A TCP segment arrived from an address that no host can have, so the router cannot answer it (RFC 9293
             /// 3.9.2.3).
             AboutSource => end "no TCP reset to a source that is not one host",
-            /// More TCP segments for ports that nobody listens to came than a worker may answer: a scan or a flood.
-            /// The limit is that of ICMP errors.
+            /// More TCP segments arrived for ports without a listener than a worker may answer. This is a scan or a
+            /// flood. The limit is that of ICMP errors.
             RateLimited => end "TCP resets limited by rate",
             OnLink => next "ip6-glean",
-            /// A TCP segment came to a link-local address of this router from beyond its link. The reset would have to leave
-            /// the link, which no packet from such an address may (RFC 4291 2.5.6): use another address.
+            /// A TCP segment arrived from outside the link for a link-local address of this router. The reset would
+            /// have to leave the link, which no packet from such an address may do (RFC 4291 2.5.6). Use another
+            /// address.
             BeyondLink => warn "TCP reset from a link-local address would leave its link",
-            /// A TCP segment came to the subnet-router anycast address of a network. Nothing is sent from such an address, and
-            /// nothing here listens there (RFC 4291 2.6.1).
+            /// A TCP segment arrived for the subnet-router anycast address of a network. The router sends nothing
+            /// from such an address, and nothing listens on it (RFC 4291 2.6.1).
             AboutAnycast => end "no TCP reset from an anycast address",
         }
     }
@@ -90,8 +93,8 @@ const _: () = assert!(
 const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "TCP resets sent",
     Severity::Info,
-    "TCP segments to this router, which nothing here listens to, were answered by a reset (RFC 9293 3.10.7.1). Many: \
-     somebody scans its ports.",
+    "The router answered TCP segments for ports on which nothing listens with a reset (RFC 9293 3.10.7.1). A high \
+     count means that a host scans the router's ports.",
 )];
 
 pub const NAME4: &str = "tcp4-reset";

@@ -21,11 +21,11 @@ graph::edges! {
         Unclaimed => next "ip4-punt",
         /// A datagram to this router is shorter than a UDP header. The sender is at fault (RFC 768).
         Truncated => warn "udp header truncated",
-        /// The length in the UDP header of a datagram to this router is below 8 or beyond the IPv4 packet. The
-        /// sender is at fault (RFC 768).
+        /// The length in the UDP header of a datagram to this router is less than 8, or extends beyond the IPv4
+        /// packet. The sender is at fault (RFC 768).
         BadLength => warn "inconsistent udp/ip lengths",
-        /// A datagram to this router was altered on its way: its UDP checksum is wrong (RFC 1122 4.1.3.4).
-        /// Look for a bad link or a device that rewrites packets.
+        /// The UDP checksum of a datagram to this router is wrong: the datagram was altered on its way (RFC 1122
+        /// 4.1.3.4). Look for a bad link or a device that rewrites packets.
         BadChecksum => warn "bad udp checksum",
     }
 }
@@ -36,17 +36,17 @@ mod edge6 {
         /// Edges to the listeners' nodes follow these.
         pub enum Edge {
             Unclaimed => next "ip6-punt",
-            /// A datagram to this router is shorter than a UDP header, or its extension headers push that out of the packet's
-            /// first buffer. The sender is at fault (RFC 768).
+            /// A datagram to this router is shorter than a UDP header, or its extension headers push the UDP header
+            /// out of the packet's first buffer. The sender is at fault (RFC 768).
             Truncated => warn "udp header truncated",
-            /// The length in the UDP header of a datagram to this router is below 8 or beyond the IPv6 packet. The
-            /// sender is at fault (RFC 768, RFC 8200 8.1).
+            /// The length in the UDP header of a datagram to this router is less than 8, or extends beyond the IPv6
+            /// packet. The sender is at fault (RFC 768, RFC 8200 8.1).
             BadLength => warn "inconsistent udp/ip lengths",
-            /// A datagram to this router was altered on its way: its UDP checksum is wrong (RFC 8200 8.1).
-            /// Look for a bad link or a device that rewrites packets.
+            /// The UDP checksum of a datagram to this router is wrong: the datagram was altered on its way (RFC 8200
+            /// 8.1). Look for a bad link or a device that rewrites packets.
             BadChecksum => warn "bad udp checksum",
-            /// A datagram to this router has no checksum, which IPv6 asks for: nothing else guards its addresses (RFC 8200
-            /// 8.1). The sender is at fault.
+            /// A datagram to this router has no UDP checksum. IPv6 requires one, because nothing else protects its
+            /// addresses (RFC 8200 8.1). The sender is at fault.
             NoChecksum => warn "udp checksum is zero",
         }
     }

@@ -11,32 +11,36 @@ use std::time::Duration;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Logging",
-        "What the program has to say, by class and level. `level' is what is kept for `show logging', `syslog-level' what is \
-         written to the log file or the journal.",
+        "Log messages have a class and a level. `level` is what `show logging` keeps; `syslog-level` is what goes to \
+         the log file or the journal.",
     );
-    set.add(Command::new("show logging", "The last entries of the log, in UTC.", show_logging));
+    set.add(Command::new("show logging", "Show the last entries of the log, in UTC.", show_logging));
     set.add(Command::new(
         "show logging configuration",
-        "What is kept, written and allowed of each class.",
+        "Show levels and rate limits of each class.",
         show_configuration,
     ));
-    set.add(Command::new("clear logging", "Forget the entries of the log.", |router: &mut Router, _: &Args| {
-        router.log.clear();
-        reply(Done)
-    }));
+    set.add(Command::new(
+        "clear logging",
+        "Clear the log that `show logging` shows.",
+        |router: &mut Router, _: &Args| {
+            router.log.clear();
+            reply(Done)
+        },
+    ));
     let levels = "default|emerg|alert|crit|err|warn|notice|info|debug|disabled";
     set.add(Command::new(
         &format!(
             "set logging class <class:class> {{{{ [level {{{levels} : level}}] | [syslog-level {{{levels} : syslog}}] | \
              [rate-limit {{default | <limit:u32 1..1000000> : rate}}] }}}}"
         ),
-        "What is kept (level) and written (syslog-level) of a class, and how many entries a second.",
+        "Set what a class keeps (level) and writes (syslog-level), and its maximum of entries per second.",
         set_class,
     ).configures().example("set logging class neighbor level debug"));
     set.add(
         Command::new(
             "set logging size {default | <entries:u32 16..65536> : size}",
-            "Entries of the log that are kept.",
+            "Set how many entries `show logging` keeps.",
             |router: &mut Router, args: &Args| {
                 router.log.set_size(By::Command, args.optional("entries")?);
                 reply(Done)
@@ -48,7 +52,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set logging unthrottle-time {default | <seconds:u32 0..86400> : time}",
-            "How long a class is silent that said too much.",
+            "Set how long a class is silent after it exceeded its rate limit.",
             |router: &mut Router, args: &Args| {
                 let seconds: Option<u32> = args.optional("seconds")?;
                 router.log.set_throttle_time(By::Command, seconds.map(|seconds| Duration::from_secs(seconds.into())));

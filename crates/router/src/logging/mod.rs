@@ -31,7 +31,7 @@ pub const DEFAULT_SIZE: u32 = 512;
 pub const SIZES: std::ops::RangeInclusive<u32> = 16..=65_536;
 /// Entries a second of one class, unless told otherwise.
 pub const DEFAULT_RATE_LIMIT: u32 = 50;
-/// How long a class is silent that said too much.
+/// Set how long a class is silent after it exceeded its rate limit.
 pub const DEFAULT_THROTTLE_TIME: Duration = Duration::from_secs(5);
 /// Most classes: modules that nobody listed may add theirs.
 const MAXIMUM_CLASSES: usize = 256;
@@ -94,7 +94,7 @@ pub struct ClassSettings {
 
 /// A class that is not known.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("no log class `{name}'{meant} (show logging configuration lists them)")]
+#[error("no log class '{name}'{meant} (show logging configuration lists them)")]
 pub struct NoSuchClass {
     name: String,
     meant: String,
@@ -288,7 +288,7 @@ impl Logging {
         let classes = self.classes();
         let class = classes.get(name).ok_or_else(|| {
             let likely = command::nearest::likely(name, classes.keys().map(String::as_str));
-            let meant = likely.map_or(String::new(), |likely| format!("; did you mean `{likely}'?"));
+            let meant = likely.map_or(String::new(), |likely| format!("; did you mean '{likely}'?"));
             NoSuchClass { name: name.into(), meant }
         })?;
         let number = |level: Option<Level>| level.map(|level| level as u32);

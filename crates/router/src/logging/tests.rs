@@ -70,7 +70,7 @@ fn a_command_is_brought_back_and_what_startup_conf_says_is_not() {
 fn a_class_nobody_knows_is_refused_with_the_likely_one() {
     let log = Logging::default();
     let error = log.set_class(By::Command, "dhpc", settings(None)).unwrap_err().to_string();
-    assert_eq!(error, "no log class `dhpc'; did you mean `dhcp'? (show logging configuration lists them)");
+    assert_eq!(error, "no log class 'dhpc'; did you mean 'dhcp'? (show logging configuration lists them)");
     // One that has spoken is known.
     log.record("newcomer", Level::Error, "hello");
     log.set_class(By::Command, "newcomer", settings(None)).unwrap();

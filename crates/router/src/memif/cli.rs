@@ -16,13 +16,13 @@ const BUFFER_SIZE: u32 = 2048;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Shared memory (memif)",
-        "Interfaces whose other end is another process on this machine: VPP, a DPDK program, a second router. The master listens \
-         on a socket, the slave connects and brings the memory.",
+        "A memif connects to another process on this machine: VPP, a DPDK program, a second router. The master \
+         listens on a socket; the slave connects and provides the memory.",
     );
     set.add(
         Command::new(
             "create memif socket {{ id <id:u32 1..> | filename <file:socket> }}",
-            "Give a socket a number: a path, or @NAME for an abstract one.",
+            "Define the socket of a number: a path, or @NAME for an abstract socket.",
             |router: &mut Router, args: &Args| {
                 router.add_memif_socket(args.parse("id")?, args.text("file")?)?;
                 reply(Done)
@@ -34,7 +34,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "delete memif socket id <id:u32>",
-            "Forget a socket that no interface uses.",
+            "Remove a socket that no interface uses.",
             |router: &mut Router, args: &Args| {
                 router.remove_memif_socket(args.parse("id")?)?;
                 reply(Done)
@@ -71,7 +71,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show memif [<interface:interface>] [descriptors]",
-            "Sockets, who is connected, and the rings between both.",
+            "Show memif sockets, connections and rings.",
             show,
         )
         .example("show memif"),

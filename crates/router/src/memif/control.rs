@@ -15,16 +15,16 @@ pub const DEFAULT_SOCKET: &str = "/run/vpp/memif.sock";
 #[derive(Debug, thiserror::Error)]
 pub enum MemifError {
     #[error(
-        "there is no memif socket {0} (`show memif' lists them, `create memif socket id {0} filename FILE' makes it)"
+        "there is no memif socket {0} ('show memif' lists them, 'create memif socket id {0} filename FILE' makes it)"
     )]
     NoSuchSocket(u32),
-    #[error("memif socket {id} is `{filename}' already")]
+    #[error("memif socket {id} is '{filename}' already")]
     SocketThere { id: u32, filename: String },
-    #[error("`{filename}' is memif socket {id} already")]
+    #[error("'{filename}' is memif socket {id} already")]
     FileThere { id: u32, filename: String },
     #[error("memif socket {id} is in use by {name}")]
     SocketUsed { id: u32, name: String },
-    #[error("memif socket 0 is `{DEFAULT_SOCKET}' and stays")]
+    #[error("memif socket 0 is '{DEFAULT_SOCKET}' and stays")]
     DefaultSocket,
 }
 

@@ -9,13 +9,14 @@ use std::fmt;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "IPv6 multicast listeners",
-        "The groups of the router's own addresses are reported to the link (MLD, RFC 3810), so that switches that look into it pass on \
-         what its neighbours ask. On a link without a multicast router those switches need somebody who asks: `set ip6 mld querier'.",
+        "The router reports the groups of its own addresses to the link (MLD, RFC 3810), so that snooping switches \
+         forward Neighbor Discovery to it. On a link without a multicast router these switches need a querier: `set \
+         ip6 mld querier`.",
     );
     set.add(
         Command::new(
             "set ip6 mld querier <interface:interface> {enable | disable : how}",
-            "Have the router ask on a link who listens to which groups, or not. The router with the lowest address asks.",
+            "Make the router an MLD querier on a link, or not. The querier with the lowest address is active.",
             |router: &mut Router, args: &Args| {
                 let index = router.interfaces.find(args.text("interface")?)?;
                 router.set_mld_querier(index, args.text("how")? == "enable")?;
@@ -28,7 +29,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show ip6 mld [<interface:interface>]",
-            "Show the groups that were reported, who asks, and which groups others listen to.",
+            "Show the groups that the router reports, the querier, and the groups of other listeners.",
             |router: &mut Router, args: &Args| {
                 let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
                 let chosen = router.interfaces.iter().filter(|one| only.is_none_or(|only| only == one.index));

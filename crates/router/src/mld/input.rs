@@ -14,24 +14,27 @@ use wire::mld::{HOP_LIMIT, Listening, ParseError};
 
 graph::edges! {
     pub enum Edge {
-        /// A router on the link asks who listens to what (RFC 3810 5.1). Normal; it is answered within the time that it gives.
+        /// A router on the link queries for multicast listeners (RFC 3810 5.1). Normal. This router answers within
+        /// the time that the query specifies.
         Query => end "multicast listener queries received",
-        /// Somebody says to which groups it listens (RFC 3810 5.2). Normal.
+        /// A station reports the multicast groups that it listens to (RFC 3810 5.2). Normal.
         Report => end "multicast listener reports received",
-        /// The hop limit is not 1 (RFC 3810 5): an attack from afar, or a broken sender.
+        /// The hop limit is not 1 (RFC 3810 5). An attack from another network, or a broken sender.
         HopLimit => warn "multicast listener message from beyond the link",
-        /// There is no router alert in front of it (RFC 3810 5.1.14, 5.2.13). A broken or hostile sender.
+        /// The message does not have the router alert option (RFC 3810 5.1.14, 5.2.13). A broken or hostile sender.
         NoAlert => warn "multicast listener message without router alert",
-        /// The source is no link-local address (RFC 3810 5.1.14); a report may come from who has none yet (RFC 3590). A broken or
-        /// hostile sender.
+        /// The source is not a link-local address (RFC 3810 5.1.14). Only reports may come from the unspecified
+        /// address (::), which stations use until they have an address (RFC 3590). A broken or hostile sender.
         Source => warn "multicast listener message is not of a link-local address",
-        /// Shorter than it says or its kind needs. A broken or hostile sender.
+        /// The message is shorter than its length fields or its type require. A broken or hostile sender.
         Truncated => warn "multicast listener message too short",
-        /// What should be a group is none. A broken or hostile sender.
+        /// A group address in the message is not a multicast address. A broken or hostile sender.
         NoGroup => warn "multicast listener message about no group",
-        /// More queries, or groups in reports, than 500 a second on one interface: a flood, or a link with very many listeners.
+        /// More than 500 queries and reported groups a second arrived on one interface. A flood, or a link with very
+        /// many listeners.
         Limited => warn "multicast listener messages limited by rate",
-        /// The control thread has more to do than it can take in; what was told is told again when it is asked for.
+        /// The control thread is overloaded, so the router did not process this message. Stations report their groups
+        /// again after the next query.
         ControlBusy => drop "control is busy, not learned",
     }
 }

@@ -27,28 +27,29 @@ const PATH: &str = "{via {drop | blackhole | ip4-lookup-in-table <other:u32> | i
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "MPLS",
-        "Labels that packets come with are looked up in an MPLS table, which must be made first (`mpls table add 0`), on interfaces \
-         that take them. A label at the bottom of its stack (`eos`) leads elsewhere than above others (`non-eos`); without a word \
-         both are meant. A path without `out-labels` takes the label off: what is inside goes to the next hop, or to where \
-         a table leads. With them it is changed for the last of these, and the others are put on top. Routes put labels on packets \
-         in the same words. `uniform` has time to live and traffic class copied between labels and what is inside (RFC \
-         3443), else labels have their own: `ttl` (64) and `exp` (0).",
+        "Received labels are looked up in an MPLS table (create it first: `mpls table add 0`), on interfaces with \
+         MPLS enabled. A label can have different paths at the bottom of the stack (`eos`) and above other labels \
+         (`non-eos`); without either word a command means both. A path without `out-labels` removes the label: the \
+         packet inside goes to the next hop, or is looked up in a table. With `out-labels`, the last of them \
+         replaces the label, and the others are pushed on top. Routes push labels with the same words. `uniform` \
+         copies TTL and traffic class between the labels and the packet inside (RFC 3443); otherwise labels have \
+         their own `ttl` (64) and `exp` (0).",
     );
     set.add(
-        table("mpls table add <table:u32>", "Make an MPLS table; packets are looked up in table 0.", |router, id| {
+        table("mpls table add <table:u32>", "Create an MPLS table. Packets are looked up in table 0.", |router, id| {
             router.add_label_table(id).map(drop)
         })
         .also("mpls table <table:u32>")
         .example("mpls table add 0"),
     );
     set.add(
-        table("mpls table del <table:u32>", "Remove an MPLS table, with its labels.", Router::remove_label_table)
+        table("mpls table del <table:u32>", "Remove an MPLS table and its labels.", Router::remove_label_table)
             .example("mpls table del 0"),
     );
     set.add(
         Command::new(
             "set interface mpls <interface:interface> {enable | disable : switch}",
-            "Take labelled packets that an interface receives, or drop them.",
+            "Enable MPLS on an interface: accept the labelled packets that it receives. Or drop them.",
             |router: &mut Router, args: &Args| {
                 let index = router.interfaces.find(args.text("interface")?)?;
                 router.set_mpls(index, args.text("switch")? == "enable")?;
@@ -61,7 +62,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             &format!("mpls local-label add {WHERE} {WHICH} ({PATH} {OUT_LABELS} {SHARE} : paths)+"),
-            "Say where a label leads, or add paths to that.",
+            "Add a label with its paths, or add paths to a label.",
             |router: &mut Router, args: &Args| change(router, args, false),
         )
         .also(&format!("mpls local-label {WHERE} {WHICH} ({PATH} {OUT_LABELS} {SHARE} : paths)+"))
@@ -73,7 +74,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             &format!("mpls local-label replace {WHERE} {WHICH} ({PATH} {OUT_LABELS} {SHARE} : paths)+"),
-            "Make these the only paths of a label, new or not, in one step.",
+            "Replace all paths of a label in one step. The label is added if it does not exist.",
             |router: &mut Router, args: &Args| change(router, args, true),
         )
         .configures()
@@ -82,7 +83,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             &format!("mpls local-label del {WHERE} {WHICH} ({PATH} {OUT_LABELS} : paths)*"),
-            "Take paths off a label, or remove it.",
+            "Remove paths from a label, or the whole label.",
             remove,
         )
         .configures()
@@ -95,12 +96,13 @@ pub fn register(set: &mut CommandSet<Router>) {
 fn register_tunnels(set: &mut CommandSet<Router>) {
     set.section(
         "MPLS tunnels",
-        "Interfaces behind which is a label switched path: `ip route add ... via mpls-tunnel0' sends packets of either family by it.",
+        "An MPLS tunnel is an interface that leads into a label-switched path. `ip route add ... via mpls-tunnel0` \
+         sends packets of either family into it.",
     );
     set.add(
         Command::new(
             &format!("mpls tunnel add [<tunnel:interface>] ({PATH} {OUT_LABELS} {SHARE} : paths)*"),
-            "Make an MPLS tunnel over paths with labels, or add paths to one.",
+            "Create an MPLS tunnel over paths with labels, or add paths to one.",
             |router: &mut Router, args: &Args| {
                 let (name, paths) = (args.optional_text("tunnel"), paths(router, args, true)?);
                 if let Some(index) = name.and_then(|name| router.interfaces.find(name).ok()) {
@@ -118,7 +120,7 @@ fn register_tunnels(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             &format!("mpls tunnel replace <tunnel:interface> ({PATH} {OUT_LABELS} {SHARE} : paths)*"),
-            "Make these the only paths of an MPLS tunnel, in one step.",
+            "Replace all paths of an MPLS tunnel in one step.",
             |router: &mut Router, args: &Args| {
                 let (index, paths) = (router.interfaces.find(args.text("tunnel")?)?, paths(router, args, true)?);
                 router.add_tunnel_paths(index, paths, true)?;
@@ -131,7 +133,7 @@ fn register_tunnels(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             &format!("mpls tunnel del <tunnel:interface> ({PATH} {OUT_LABELS} : paths)*"),
-            "Take paths off an MPLS tunnel, or remove it.",
+            "Remove paths from an MPLS tunnel, or the whole tunnel.",
             |router: &mut Router, args: &Args| {
                 let (index, paths) = (router.interfaces.find(args.text("tunnel")?)?, paths(router, args, false)?);
                 router.tunnel_paths(index)?;
@@ -165,7 +167,7 @@ pub(crate) fn out_labels(path: &Args) -> Result<OutLabels, CommandError> {
     let (ttl, traffic_class) = (path.optional("ttl")?, path.optional("exp")?);
     let is_uniform = path.optional_text("model") == Some("uniform");
     if is_uniform && (ttl.is_some() || traffic_class.is_some()) {
-        return fail("`uniform' has ttl and exp copied: leave those out, or say `pipe'");
+        return fail("'uniform' has ttl and exp copied: leave those out, or say 'pipe'");
     }
     Ok(Stated { labels, is_uniform, ttl, traffic_class }.shared())
 }
@@ -183,7 +185,7 @@ fn keys(args: &Args, paths: &[Path]) -> Result<Vec<LabelKey>, CommandError> {
     }
     let is_lookup = |path: &Path| matches!(path.way, Way::LookupIn(..));
     let ends = match (args.optional_text("before"), args.optional_text("behind")) {
-        (Some(_), Some(_)) => return fail("`eos' or `non-eos' once: before the label or behind it"),
+        (Some(_), Some(_)) => return fail("'eos' or 'non-eos' once: before the label or behind it"),
         (Some("eos"), _) | (_, Some("eos")) => vec![true],
         (Some(_), _) | (_, Some(_)) => vec![false],
         _ if paths.iter().any(is_lookup) => vec![true],
@@ -247,7 +249,7 @@ fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, Co
     let path = |path: &Args| {
         let interface = path.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
         let insist = path.optional_text("insist");
-        // With `via' or without it.
+        // With 'via' or without it.
         let number = |name: &str, alone: &str| path.optional(name)?.map_or_else(|| path.parse(alone), Ok);
         let table = |family, name, alone| Ok::<_, CommandError>(router.find_table(family, number(name, alone)?)?);
         let way = match path.optional_text("way").map_or_else(|| path.text("how"), Ok)? {

@@ -13,23 +13,23 @@ use wire::Family;
 /// Why something about labels is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MplsError {
-    #[error("there is no MPLS table {0} (`show mpls table' lists them): `mpls table add {0}' makes it")]
+    #[error("there is no MPLS table {0} ('show mpls table' lists them): 'mpls table add {0}' makes it")]
     NoTable(u32),
     #[error("MPLS table {0} is there already")]
     TableThere(u32),
     #[error(
-        "there may be {MAX_TABLES} MPLS tables, and there are, or were a moment ago: remove one (`show mpls table')"
+        "there may be {MAX_TABLES} MPLS tables, and there are, or were a moment ago: remove one ('show mpls table')"
     )]
     TooManyTables,
     #[error("no memory for another MPLS table: {0}")]
     NoMemory(String),
-    #[error("{interface} takes labelled packets, of MPLS table 0: `set interface mpls {interface} disable' first")]
+    #[error("{interface} takes labelled packets, of MPLS table 0: 'set interface mpls {interface} disable' first")]
     OfInterface { interface: String },
-    #[error("label {label} of MPLS table {of} leads into MPLS table {id}: `mpls local-label del {label}' first")]
+    #[error("label {label} of MPLS table {of} leads into MPLS table {id}: 'mpls local-label del {label}' first")]
     TableInUse { id: u32, label: u32, of: u32 },
     #[error("label {0} means something of its own (RFC 3032 2.1): local labels begin with 16")]
     Reserved(u32),
-    #[error("no local label {} {} (`show mpls fib' lists them)", .0.label(), end(*.0))]
+    #[error("no local label {} {} ('show mpls fib' lists them)", .0.label(), end(*.0))]
     NoSuchLabel(LabelKey),
     #[error("local label {} {} has no such path", .0.label(), end(*.0))]
     NoSuchPath(LabelKey),
@@ -37,22 +37,22 @@ pub enum MplsError {
     TooManyLabels(usize),
     #[error("label {0} is taken off by whoever sees it, and never put before a packet (RFC 3032 2.1, RFC 6790)")]
     NeverSent(u32),
-    #[error("what is inside is known of the last label only: say `eos'")]
+    #[error("what is inside is known of the last label only: say 'eos'")]
     NeedsBottom,
-    #[error("the next label is there above others only: say `non-eos'")]
+    #[error("the next label is there above others only: say 'non-eos'")]
     NeedsOthers,
-    #[error("labels are put on packets to a next hop: name one, as in `via 192.0.2.1 e0 out-labels 17'")]
+    #[error("labels are put on packets to a next hop: name one, as in 'via 192.0.2.1 e0 out-labels 17'")]
     LabelsWithoutHop,
     #[error("{0} labels from {1} on: labels end with 1048575")]
     BeyondLast(u32, u32),
-    #[error("{0} is no MPLS tunnel: a label leads onto one, or to a next hop, as in `via 192.0.2.1 {0}'")]
+    #[error("{0} is no MPLS tunnel: a label leads onto one, or to a next hop, as in 'via 192.0.2.1 {0}'")]
     OntoNoTunnel(String),
-    #[error("{0} is no MPLS tunnel (`show mpls tunnel' lists them)")]
+    #[error("{0} is no MPLS tunnel ('show mpls tunnel' lists them)")]
     NoTunnel(String),
-    #[error("{0} has no such path (`show mpls tunnel' lists them)")]
+    #[error("{0} has no such path ('show mpls tunnel' lists them)")]
     NoSuchTunnelPath(String),
     #[error(
-        "a tunnel's path leads to a next hop with labels of the pipe model, as in `via 192.0.2.1 e0 out-labels 17'; what \
+        "a tunnel's path leads to a next hop with labels of the pipe model, as in 'via 192.0.2.1 e0 out-labels 17'; what \
          is inside it may have labels of its own"
     )]
     NotForTunnels,

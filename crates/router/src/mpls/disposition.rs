@@ -26,10 +26,12 @@ graph::edges! {
         InTable => next "lookup-ip4-dst",
         Lookup => next "ip4-lookup",
         Input => next "ip4-input",
-        /// Behind the last label is no IPv4 header that is as it should be: version, lengths or checksum (RFC 1812 5.2.2). The
-        /// router where the packet was labelled, or one on the way, is at fault, or the label is another's.
+        /// The IPv4 header behind the last label is invalid: its version, its lengths or its checksum (RFC 1812
+        /// 5.2.2). The router that added the label, or another router on the path, is at fault, or the packet has the
+        /// wrong label.
         Unsound => warn "ip4 header behind the label is unsound",
-        /// The packet behind the label is from or to an address that no host has (RFC 1812 5.3.7), or for a group.
+        /// The source or destination of the packet behind the label is an address that no host can have (RFC 1812
+        /// 5.3.7), or the destination is a multicast group.
         NoHost => warn "ip4 address behind the label is no host's",
     }
 }
@@ -42,10 +44,11 @@ mod edge6 {
             InTable => next "lookup-ip6-dst",
             Lookup => next "ip6-lookup",
             Input => next "ip6-input",
-            /// Behind the last label is no IPv6 header that is as it should be: version or length (RFC 8200 3). The router where
-            /// the packet was labelled, or one on the way, is at fault, or the label is another's.
+            /// The IPv6 header behind the last label is invalid: its version or its length (RFC 8200 3). The router
+            /// that added the label, or another router on the path, is at fault, or the packet has the wrong label.
             Unsound => warn "ip6 header behind the label is unsound",
-            /// The packet behind the label is from or to an address that is no host's, or of one link only (RFC 4291 2.5).
+            /// The source or destination of the packet behind the label is an address that no host can have, or that
+            /// is valid on one link only (RFC 4291 2.5).
             NoHost => warn "ip6 address behind the label is no host's",
         }
     }

@@ -25,29 +25,32 @@ use wire::mpls::{
 graph::edges! {
     pub enum Edge {
         Lookup => next "mpls-lookup",
-        /// A label's time to live was used up (RFC 3032 2.4.2) and the sender of its packet told along the path:
-        /// traceroute, or a loop.
+        /// The TTL of a label reached zero (RFC 3032 2.4.2). The router notified the packet's sender along the label
+        /// switched path. The cause is a traceroute or a loop.
         TimeExceeded => note "ICMP time exceeded sent",
-        /// A packet too long for its way out with its labels, that must not be cut; the sender was told the length that
-        /// fits (RFC 3032 3.4).
+        /// The packet with its labels is longer than the MTU of its next hop and must not be fragmented. The router
+        /// reported the length that fits to the sender (RFC 3032 3.4).
         FragmentationNeeded => note "ICMP fragmentation needed sent",
-        /// As `ICMP time exceeded sent`, of IPv6.
+        /// The same as `ICMP time exceeded sent`, for IPv6.
         HopLimitExceeded => note "ICMPv6 hop limit exceeded sent",
-        /// As `ICMP fragmentation needed sent`, of IPv6.
+        /// The same as `ICMP fragmentation needed sent`, for IPv6.
         PacketTooBig => note "ICMPv6 packet too big sent",
-        /// A labelled packet went no further, its time to live used up or too long for its way, and is no IP packet, or none
-        /// that is sound: there is nobody to tell.
+        /// The router dropped a labelled packet because its TTL reached zero or it was longer than the MTU. The
+        /// packet behind the labels is not a valid IP packet, so there is no sender to notify.
         NotIp => warn "mpls packet without a sender goes no further",
-        /// A labelled IPv4 packet is too long for its way out with its labels, and its sender allows that it be cut. That is
-        /// done where packets get their labels, and not on the way (RFC 3032 3.4): the links of the path must carry what its
-        /// ingress sends and its labels.
+        /// A labelled IPv4 packet with its labels is longer than the MTU of its next hop, and its sender allows
+        /// fragmentation. Only the router that adds the labels fragments packets, not a router on the path (RFC 3032
+        /// 3.4). The links of the path must carry the longest packet of the ingress router plus its labels.
         TooLong => drop "mpls packet too long for its way out",
-        /// A labelled packet went no further, and is an ICMP error, a later fragment, or one whose source is no single host:
-        /// nobody is told (RFC 1812 4.3.2.7, RFC 4443 2.4 (e)).
+        /// The router dropped a labelled packet and sent no ICMP error. The packet is itself an ICMP error or a later
+        /// fragment, or it is for a group, or its source is not a single host that the error could reach (RFC 1812
+        /// 4.3.2.7, RFC 4443 2.4 (e)).
         Untold => note "no ICMP error about such a labelled packet",
-        /// More packets went no further than senders are told of (RFC 1812 4.3.2.8; `set ip icmp error-rate`).
+        /// The router dropped more packets than the rate limit allows it to report to senders (RFC 1812 4.3.2.8;
+        /// `set ip icmp error-rate`).
         RateLimited => warn "ICMP errors limited by rate",
-        /// No interface that is up has an address to send an ICMP error from: `set interface ip address`.
+        /// No interface that is up has an address from which the router can send an ICMP error. Add an address:
+        /// `set interface ip address`.
         NoAddress => drop "no address to send an ICMP error from",
     }
 }

@@ -15,16 +15,17 @@ use wire::mpls::{ENTRY_LEN, StackEntry};
 graph::edges! {
     pub enum Edge {
         Lookup => next "mpls-lookup",
-        /// The interface takes no labelled packets: `set interface mpls NAME enable`. Else a neighbour sends labels to where
-        /// nobody gave it any.
+        /// The interface does not accept labelled packets. Enable MPLS on it: `set interface mpls NAME enable`. If
+        /// MPLS is not intended there, a neighbour sends labels that this router did not assign to it.
         NotEnabled => warn "mpls not enabled",
-        /// The frame ends before its first label does (RFC 3032 2.1): it was cut, or its sender is at fault.
+        /// The frame ends before the end of its first label (RFC 3032 2.1). The frame was truncated on its way, or
+        /// the sender is at fault.
         TooShort => warn "mpls label stack cut short",
-        /// A labelled packet in a frame for many. Labels are given by one router to one neighbour (RFC 3031 3.1), who sends
-        /// frames to that router.
+        /// A labelled packet arrived in a broadcast or multicast frame. One router assigns a label to one neighbour
+        /// (RFC 3031 3.1), and that neighbour addresses its frames to the router.
         Group => note "mpls in a group-addressed frame",
-        /// The sender asked its virtual NIC to cut the packet or to finish a checksum, which behind labels cannot be: a broken
-        /// or hostile guest or host driver.
+        /// The sender requested segmentation from its virtual NIC, which is not possible behind labels, or a checksum
+        /// that does not fit the packet. A broken or hostile guest or host driver.
         Malformed => drop "offload request makes no sense",
     }
 }

@@ -28,22 +28,23 @@ graph::edges! {
         Uniform4 => next "ip4-mpls-label-disposition-uniform",
         Uniform6 => next "ip6-mpls-label-disposition-uniform",
         IcmpError => next "mpls-icmp-error",
-        /// Nobody said where this label leads, or none of its paths works at present: `show mpls fib LABEL`. Its neighbour
-        /// sends what this router did not give it, or the label lies above others while only `eos` was said, or the other
-        /// way round (RFC 3031 3.18).
+        /// There is no route for this label, or none of its paths works at present: see `show mpls fib LABEL`. The
+        /// neighbour sends a label that this router did not assign to it. Or the label is above other labels but only
+        /// `eos` is configured for it, or it is the last label but only `non-eos` is (RFC 3031 3.18).
         Unknown => warn "mpls label leads nowhere",
-        /// A packet whose label says `drop`. `show mpls fib LABEL` names it.
+        /// The route of the packet's label is `drop`. `show mpls fib LABEL` shows the route.
         Drop => note "blackholed packets",
-        /// The label asks each router on the way to look at the packet (RFC 3032 2.1, router alert). Nothing here does.
+        /// The router alert label asks each router on the path to examine the packet (RFC 3032 2.1). This router does
+        /// not support it.
         RouterAlert => warn "mpls router alert label",
-        /// The top label was taken off to look at the next one, but the packet ends before that does, or the last label said
-        /// that it was not the last (RFC 3032 2.1).
+        /// The router removed the top label to look up the next label, but there is none (RFC 3032 2.1). The packet
+        /// ends before the next label is complete, or the removed label was marked as the last one.
         CutShort => warn "mpls label stack cut short",
-        /// Labels sent a packet from table to table, and after four of them it was still not done: most likely they form a
-        /// circle. `show mpls fib` names the path of each.
+        /// The routes of labels sent the packet from table to table, and after four tables the lookup was not
+        /// complete. The routes most likely form a loop. `show mpls fib` shows the paths of each label.
         TooMany => drop "too many labels in a row",
-        /// A label was being changed when a packet met it, and no forwarding object was behind it. A few around a change are
-        /// no harm; when it goes on counting, report it together with `show mpls fib`.
+        /// The route of the label was being changed when the packet arrived, and it had no forwarding object. A few
+        /// are harmless during a change. If the count keeps rising, report it together with `show mpls fib`.
         Broken => drop "label leads to nothing",
     }
 }

@@ -27,9 +27,10 @@ graph::edges! {
 const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "mpls packets too big",
     Severity::Warning,
-    "A packet with its labels is longer than the MTU of its way out (RFC 3032 3.4). Its sender is told what fits, if the packet \
-     is IP and must not be cut; else it is dropped. The links of a label switched path must carry what its ingress sends and \
-     its labels: `set interface mtu` there.",
+    "A packet with its labels is longer than the MTU of its next hop (RFC 3032 3.4). If it is an IP packet that must \
+     not be fragmented, the router reported the length that fits to the sender. Otherwise the router dropped it \
+     silently. The links of a label switched path must carry the longest packet of the ingress router plus its \
+     labels: raise their MTU with `set interface mtu`.",
 )];
 const TOO_BIG: usize = 0;
 

@@ -21,7 +21,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show mpls fib [table <table:u32>] [<label:u32 0..1048575> [{eos | non-eos : end}]] [detail]",
-            "Show where labels lead: those of tables, or one.",
+            "Show the labels of all tables, or one label, with their paths.",
             show_fib,
         )
         .example("show mpls fib 16")
@@ -29,7 +29,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     );
     set.add(Command::new(
         "show mpls interface [<interface:interface>]",
-        "Show which interfaces take labelled packets.",
+        "Show the interfaces on which MPLS is enabled.",
         |router: &mut Router, args: &Args| {
             let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
             let chosen = router.interfaces.iter().filter(|interface| match only {
@@ -46,7 +46,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show mpls tunnel [<tunnel:interface>]",
-            "Show MPLS tunnels, their paths, and where they lead.",
+            "Show MPLS tunnels, their paths and next hops.",
             |router: &mut Router, args: &Args| {
                 let router = &*router;
                 let only = args.optional_text("tunnel").map(|name| router.interfaces.find(name)).transpose()?;
@@ -66,7 +66,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
         )
         .example("show mpls tunnel mpls-tunnel0"),
     );
-    set.add(Command::new("show mpls table", "Show which MPLS tables there are.", |router: &mut Router, _| {
+    set.add(Command::new("show mpls table", "Show the MPLS tables.", |router: &mut Router, _| {
         let shown = |(index, labels): (LabelTableIndex, &Labels)| ShownTable {
             index: index.0,
             table_id: labels.id,
@@ -158,7 +158,7 @@ fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandE
         keys.into_iter().any(|key| has(key) || reserved().any(|(reserved, _)| reserved == key))
     };
     match label.filter(|label| !is_known(*label)) {
-        Some(label) => fail(format!("no local label {label} (`show mpls fib' lists them)")),
+        Some(label) => fail(format!("no local label {label} ('show mpls fib' lists them)")),
         None => {
             let tables = tables.into_iter().map(shown).collect();
             reply(ShowFib { details: label.is_some() || args.flag("detail"), tables })

@@ -24,7 +24,8 @@ const MTU: u16 = 9216;
 graph::edges! {
     pub enum Edge {
         Output => next "interface-output",
-        /// This router speaks for itself on a tunnel, such as to announce an address: behind it is nobody to hear that. Harmless.
+        /// The router sent a packet of its own to the tunnel, such as the announcement of an address. No station
+        /// behind a tunnel could receive it, so the router discards it. Harmless.
         NotLabelled => end "nobody is behind a tunnel to be told",
     }
 }

@@ -13,15 +13,15 @@ use std::net::Ipv6Addr;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "IPv6 Neighbor Discovery",
-        "Before an address is used, the link is asked whether another station has it (RFC 4862); `show ip6 interface' marks \
-         one that is still asked about as tentative, and one that another station has as duplicate: that is not used until \
-         the interface goes down and up, or the address is stated anew.",
+        "Before the router uses an address, it asks the link whether another station has it (RFC 4862). Meanwhile \
+         `show ip6 interface` marks the address as tentative. An address that another station has is marked as \
+         duplicate. It is not used until the interface goes down and up, or the address is configured again.",
     );
     set.add(
         Command::new(
             &format!("set ip6 dad {{transmits <transmits:u32 0..{MAX_TRANSMITS}> | default}}"),
-            "Set how often the link is asked whether another station has an address before that is used, a second apart \
-             (RFC 4862: once); 0: addresses are used at once.",
+            "Set the number of probes of duplicate address detection, one second apart (RFC 4862: one). With 0, \
+             addresses are used at once.",
             |router: &mut Router, args: &Args| {
                 let transmits = if args.flag("disable") { Some(0) } else { args.optional("transmits")? };
                 router.set_dad_transmits(transmits);
@@ -36,8 +36,8 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "set ip6 nd proxy <host:ip6> <interface:interface> [del]",
-            "Answer for a host that is behind an interface, on the others of its table on whose networks its address would be; \
-             a route leads to the host itself.",
+            "Answer Neighbor Discovery for a host behind this interface, on the other interfaces whose networks \
+             contain its address. A route to the host is added.",
             |router: &mut Router, args: &Args| {
                 let index = router.interfaces.find(args.text("interface")?)?;
                 let host = args.parse("host")?;
@@ -54,7 +54,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(Command::new(
         "show ip6 nd proxy",
-        "Hosts that are answered for, where they are, and on which interfaces they are answered for.",
+        "Show the hosts of ND proxy, their interfaces, and the interfaces on which the router answers for them.",
         |router: &mut Router, _: &Args| {
             let answers = |host: &Ipv6Addr| {
                 let on = router.interfaces.iter().filter(|interface| interface.ip6.proxied.contains(host));

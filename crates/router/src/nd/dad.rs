@@ -208,7 +208,7 @@ impl Router {
         }
         interface.ip6.standing.insert(address, Standing::Duplicate(by));
         log::error!(
-            "{by} on {name} has {address}, which is to be ours: it is not used (`show ip6 interface {name}')",
+            "{by} on {name} has {address}, which is to be ours: it is not used ('show ip6 interface {name}')",
             name = interface.name
         );
         self.detection.probes.remove(&(index, address));

@@ -31,69 +31,85 @@ use wire::{MacAddress, batch::check};
 graph::edges! {
     pub enum Edge {
         Reply => next "interface-output",
-        /// A neighbour answered a question of this router's, or told of itself, and was taken in. Normal.
+        /// A neighbour answered a solicitation of this router or advertised itself. The router processed the
+        /// advertisement. Normal.
         Advertised => end "neighbor advertisements received",
-        /// A solicitation of another station's address. Normal, as groups of solicited nodes are shared.
+        /// A neighbor solicitation for the address of another station. Normal, because stations share solicited-node
+        /// multicast groups.
         NotForUs => end "neighbor solicitation for another station",
-        /// Somebody asks for an address of this router's that is not used yet, as the link is still being asked whether another
-        /// station has it (RFC 4862 5.4.3). A few when the router or a link comes up are normal.
+        /// A station solicits an address of this router that the router does not use yet, because duplicate address
+        /// detection is still in progress (RFC 4862 5.4.3). A few are normal when the router or a link comes up.
         Tentative => end "neighbor solicitation of a tentative address",
-        /// The link reflected a question of this router's about an address of its own (RFC 7527). A loop on the link.
+        /// The link returned a duplicate address probe that this router sent for one of its own addresses (RFC 7527).
+        /// The link has a loop.
         OwnProbe => end "duplicate address probe of ours came back",
-        /// A host asks which routers there are (RFC 4861 6.2.6). Normal; it is answered when this router advertises itself.
+        /// A host asks for the routers on the link (RFC 4861 6.2.6). Normal. This router answers if it sends router
+        /// advertisements.
         RouterAsked => end "router solicitations received",
-        /// Another router advertises itself (RFC 4861 6.2.7): `show ip6 ra` lists those that were heard. Nothing here is made by it.
+        /// Another router advertises itself (RFC 4861 6.2.7). This router does not configure anything from the
+        /// advertisement. `show ip6 ra` lists the routers from which advertisements were received.
         RouterHeard => end "router advertisements received",
-        /// A router tells a host of a better one (RFC 4861 8): this is no host.
+        /// A router sent a redirect, which tells a host about a better first hop (RFC 4861 8). This router is not a
+        /// host and ignores redirects.
         Redirect => end "redirect to a router is not heeded",
-        /// A router advertisement that comes from no link-local address (RFC 4861 6.1.2). A broken or hostile sender.
+        /// The source of a router advertisement is not a link-local address (RFC 4861 6.1.2). A broken or hostile
+        /// sender.
         RouterSource => warn "router advertisement is not of a link-local address",
-        /// More questions or advertisements of routers than ten a second on one interface: a flood.
+        /// More than ten router solicitations and advertisements a second arrived on one interface. A flood.
         RouterLimited => warn "router discovery limited by rate",
-        /// The hop limit is not 255: a router has passed the message on, or it was sent from afar (RFC 4861 7.1). An attack,
-        /// or a broken sender.
+        /// The hop limit is not 255: a router forwarded the message, or it was sent from another network (RFC 4861
+        /// 7.1). An attack, or a broken sender.
         HopLimit => warn "neighbor discovery from beyond the link",
-        /// The message came with a fragment header, as filters are passed by unseen (RFC 6980 5). An attack: no such message
-        /// is long enough to need one.
+        /// The message was fragmented or has a fragment header, which attackers use to evade filters (RFC 6980 5). An
+        /// attack: no such message is long enough to need fragmentation.
         Fragment => warn "neighbor discovery in a fragment",
-        /// The code is not 0 (RFC 4861 7.1). A broken sender.
+        /// The ICMPv6 code of the message is not 0 (RFC 4861 7.1). A broken sender.
         Code => warn "neighbor discovery code is not 0",
-        /// Shorter than its kind needs (RFC 4861 7.1). A broken or hostile sender.
+        /// The message is shorter than its type requires (RFC 4861 7.1). A broken or hostile sender.
         Truncated => warn "neighbor discovery message too short",
-        /// An option goes beyond the message, or has the length 0 (RFC 4861 4.6). A broken or hostile sender.
+        /// An option extends beyond the end of the message, or has the length 0 (RFC 4861 4.6). A broken or hostile
+        /// sender.
         BadOption => warn "neighbor discovery option is malformed",
-        /// The target is a group, which nobody has (RFC 4861 7.1).
+        /// The target is a multicast address, which no station can have (RFC 4861 7.1).
         GroupTarget => warn "neighbor discovery target is a group",
-        /// Who has no address asks, but tells an Ethernet address (RFC 4861 6.1.1, 7.1.1), or asks another group than the target's.
+        /// A solicitation from the unspecified address (::) contains an Ethernet address (RFC 4861 6.1.1, 7.1.1), or
+        /// its destination is not the solicited-node multicast group of its target.
         BadProbe => warn "solicitation from nobody is malformed",
-        /// An advertisement to a group says that it is an answer (RFC 4861 7.1.2).
+        /// A neighbor advertisement to a multicast group has the solicited flag, which marks answers to one station
+        /// (RFC 4861 7.1.2).
         BadSolicited => warn "neighbor advertisement to a group is marked solicited",
-        /// The Ethernet address that is told, or from which a question came that tells none, is a group's or zero: nobody
-        /// could be answered there.
+        /// The Ethernet address in the message is a group address or zero, so an answer could not reach any station.
+        /// If a solicitation contains no Ethernet address, the source address of its frame counts.
         BadLinkAddress => warn "neighbor discovery link address is no station's",
-        /// The sender's address is on none of this interface's networks: a wrong prefix on one side, or two networks on one
-        /// wire.
+        /// The sender's address is not in any network of this interface. Either side has a wrong prefix, or two
+        /// networks share the link: compare the prefixes on both sides.
         ForeignSender => warn "neighbor discovery sender is not on link",
-        /// Another station says that it has an address of this router's, or is about to take one that this router is about to
-        /// take: two stations have the same address. The log names it.
+        /// Two stations have the same address: another station uses an address of this router, or tests an address
+        /// that this router is about to use as well. `show logging` names the other station. Change one of the two
+        /// addresses.
         OurAddress => drop "neighbor has an address of ours",
-        /// A neighbour told of itself that nobody asked for (RFC 4861 7.2.5). Normal when stations come up.
+        /// A neighbour advertised itself, but this router did not solicit it (RFC 4861 7.2.5). Normal when stations
+        /// come up.
         NotAskedFor => end "neighbor advertisement of who was not asked for",
-        /// A neighbour is known by another Ethernet address, and this one does not claim to be newer (RFC 4861 7.2.5): an
-        /// answer of a proxy or of an anycast address.
+        /// The neighbour is known with another Ethernet address, and the advertisement does not have the override
+        /// flag (RFC 4861 7.2.5). The advertisement comes from a proxy or is for an anycast address.
         DoesNotOverride => end "neighbor advertisement does not override",
-        /// An answer does not tell the Ethernet address that was asked for (RFC 4861 7.2.5).
+        /// A neighbor advertisement does not contain the Ethernet address that this router solicited (RFC 4861
+        /// 7.2.5).
         NoLinkAddress => warn "neighbor advertisement without a link address",
-        /// The sender is a static neighbour here, with another Ethernet address. The operator's is kept: correct it, or
-        /// look for who claims the address.
+        /// The sender is a static neighbour with another Ethernet address. The router keeps the configured address.
+        /// Correct it, or find the station that claims the address.
         ContradictsStatic => drop "contradicts a static neighbor",
-        /// More solicitations than `set ip6 nd rate replies` allows a second on one interface. The askers ask again.
+        /// More solicitations arrived on one interface than `set ip6 nd rate replies` allows a second. The senders
+        /// retry.
         RepliesLimited => warn "neighbor advertisements limited by rate",
-        /// More news than `set ip6 nd rate learning` allows a second on one interface: a flood, or a very large network.
+        /// More neighbours appeared or changed on one interface than `set ip6 nd rate learning` allows a second. A
+        /// flood, or a very large network.
         LearningLimited => warn "neighbor learning limited by rate",
-        /// The control thread has more to do than it can take in; what was told is lost, and told again when asked.
+        /// The control thread is overloaded, so the router did not process this message. The information is lost, but
+        /// the sender repeats it when it is solicited.
         ControlBusy => drop "control is busy, not learned",
-        /// The interface was deleted while the message was on its way. A few at that moment are normal.
+        /// The interface was deleted while the message was being processed. A few are normal at that moment.
         NoInterface => note "interface is gone",
     }
 }
@@ -102,13 +118,14 @@ const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "neighbor advertisements sent",
         Severity::Info,
-        "A station asked for an address of ours and was answered (RFC 4861 7.2.4). Normal.",
+        "The router answered a solicitation for one of its addresses (RFC 4861 7.2.4). Normal.",
     ),
     CounterSpec(
         "asker answered, not learned",
         Severity::Warning,
-        "Who asked was answered, but not learned: the rate of learning is used up (`set ip6 nd rate`), control is busy, or the \
-         asker is a static neighbour with another MAC address.",
+        "The router answered a solicitation but did not learn its sender. The learning rate was exceeded \
+         (`set ip6 nd rate`), the control thread is overloaded, or the sender is a static neighbour with another MAC \
+         address.",
     ),
 ];
 const SENT: usize = 0;

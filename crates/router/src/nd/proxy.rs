@@ -22,7 +22,7 @@ pub enum ProxyError {
     Ours { host: Ipv6Addr, name: String },
     #[error("{host} is answered for already, as a host behind {name}")]
     There { host: Ipv6Addr, name: String },
-    #[error("{host} is not answered for as a host behind {name} (`show ip6 nd proxy' lists who is)")]
+    #[error("{host} is not answered for as a host behind {name} ('show ip6 nd proxy' lists who is)")]
     NotThere { host: Ipv6Addr, name: String },
     #[error("too many hosts are answered for (at most {MAX_PROXIED})")]
     TooMany,

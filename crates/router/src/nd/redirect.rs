@@ -31,16 +31,18 @@ const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "ICMPv6 redirect sent",
         Severity::Info,
-        "A host sent by this router what a neighbour of its own would take, and was told so (RFC 4861 8.2). Normal where a \
-         network has several routers; `set interface ip6 redirects` switches it.",
+        "A host sent a packet to this router although a better next hop is on the host's own link. The router sent a \
+         redirect to the host (RFC 4861 8.2). Normal in networks with several routers. `set interface ip6 redirects` \
+         enables or disables redirects.",
     ),
     redirect::limited("ICMPv6 redirects limited by rate"),
     redirect::NO_BUFFER_COUNTER,
     CounterSpec(
         "ICMPv6 redirect not sent, next hop is no link-local address",
         Severity::Info,
-        "A host was to be told of a better next hop, but the route names that by an address that hosts do not take for a \
-         router's (RFC 4861 8.2): state the route by the router's link-local address, as in `via fe80::9 e0`.",
+        "The router could not redirect a host to a better next hop. The route does not use the link-local address of \
+         the next hop, and hosts accept no other address for a router (RFC 4861 8.2). Configure the route with the \
+         link-local address, as in `via fe80::9 e0`.",
     ),
 ];
 const NOT_LINK_LOCAL: usize = 3;

@@ -79,13 +79,13 @@ impl Router {
         let interface = self.interfaces.get(key.interface)?;
         let name = interface.name.clone();
         if !interface.admin_up {
-            return fail(format!("{name} is down: `set interface state {name} up' first"));
+            return fail(format!("{name} is down: 'set interface state {name} up' first"));
         }
         if interface.is_loopback() {
             return fail(format!("{name} is a loopback interface: nobody is there to hear it"));
         }
         if !is_gratuitous && !self.is_on_link(&key) {
-            return fail(format!("{} is on no network of {name} (`show interface address {name}')", key.address));
+            return fail(format!("{} is on no network of {name} ('show interface address {name}')", key.address));
         }
         if self.arpings.live.len() >= MOST {
             return fail(format!("{MOST} run already"));
@@ -190,7 +190,7 @@ pub(crate) fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             &format!("arping <address:ip> <interface:interface> {options}"),
-            "Ask a host on the wire whether it is there, by ARP or Neighbor Discovery.",
+            "Ask a host on the link whether it is there, by ARP or Neighbor Discovery.",
             |router: &mut Router, args: &Args| arping(router, args, false),
         )
         .example("arping 100.64.1.2 e0 repeat 3 interval 0.5"),
@@ -198,7 +198,7 @@ pub(crate) fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             &format!("arping gratuitous <address:ip> <interface:interface> {options}"),
-            "Announce an address on an interface, so that hosts that knew it elsewhere find us.",
+            "Announce an address on an interface, so that hosts update their neighbour entries.",
             |router: &mut Router, args: &Args| arping(router, args, true),
         )
         .example("arping gratuitous 100.64.1.1 e0"),

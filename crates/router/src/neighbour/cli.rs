@@ -16,8 +16,9 @@ use wire::Family;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Neighbours",
-        "Who is on the wire: learned by ARP or Neighbor Discovery, or told. Flags in listings: `S` static, `D` learned, `N` without a route of \
-         its own, `O` not confirmed lately, `W` the same and in use: asked soon, `A` being asked again, `P` not answered yet, `F` did not answer. See [neighbours](neighbours.md).",
+        "The hosts and routers on each link: learned by ARP or Neighbor Discovery, or static. Flags in listings: `S` \
+         static, `D` learned, `N` without a route of its own, `O` stale, `W` stale and in use (asked soon), `A` \
+         being probed, `P` incomplete (no answer yet), `F` failed (no answer). See [neighbours](neighbours.md).",
     );
     let paths = [
         ("ip neighbor", "ip", "100.64.1.2"),
@@ -32,11 +33,8 @@ pub fn register(set: &mut CommandSet<Router>) {
                      [static] <interface:interface> <address:{kind}> <mac:mac> {{{{ [static] | [no-fib-entry] }}}} : what}}"
             )
         };
-        let mut command = Command::new(
-            &body(path),
-            "Make a neighbour known, or forget it; or forget what was learned.",
-            set_neighbour,
-        );
+        let mut command =
+            Command::new(&body(path), "Add or remove a neighbour; or flush the learned ones.", set_neighbour);
         if path == "set ip neighbor" {
             command = command.also(&body("set ip arp")); // until VPP 19.08
         }
@@ -54,7 +52,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     for (path, family) in paths {
         let mut command = Command::new(
             &format!("{path} [<interface:interface>]"),
-            "The neighbours of interfaces.",
+            "Show the neighbours of interfaces.",
             move |router: &mut Router, args: &Args| show_neighbours(router, args, family, false),
         );
         if path == "show arp" {
@@ -65,14 +63,14 @@ pub fn register(set: &mut CommandSet<Router>) {
     for (family, word) in [(Family::Ip4, "ip4"), (Family::Ip6, "ip6")] {
         set.add(Command::new(
             &format!("show {word} neighbor-sorted"),
-            "The neighbours of interfaces, the longest unheard first.",
+            "Show the neighbours of interfaces, the oldest first.",
             move |router: &mut Router, args: &Args| show_neighbours(router, args, Some(family), true),
         ));
     }
     set.add(
         Command::new(
             "clear ip neighbors [<interface:interface>]",
-            "Forget the neighbours that were learned; static ones stay.",
+            "Remove learned neighbours. Static ones stay.",
             |router: &mut Router, args: &Args| flush(router, args.optional_text("interface")),
         )
         .example("clear ip neighbors e0"),
@@ -88,7 +86,7 @@ fn register_limits(set: &mut CommandSet<Router>) {
             Family::Ip4 => (String::new(), ""),
             Family::Ip6 => (
                 format!("[reachable-time <reachable:u32 0..{MAX_REACHABLE}>] | "),
-                "for how many after its last answer it is used without asking (0: as long as `age` says); ",
+                "the time for which it counts as reachable after an answer (0: as long as `age`), ",
             ),
         };
         set.add(
@@ -98,9 +96,9 @@ fn register_limits(set: &mut CommandSet<Router>) {
                      [interface-limit <each:u32 1..{MAX_LIMIT}>] }}}} : what}}"
                 ),
                 &format!(
-                    "Set how many neighbours there may be, in all and on one interface; after how many seconds one that is not \
-                     heard of is asked again (0: never); {doubt}and whether, when there are too many, the one longest unheard \
-                     makes room."
+                    "Limit the number of neighbours, in all and on each interface. Set the age in seconds after which a \
+                     silent neighbour is probed (0: never), {doubt}and whether the oldest neighbour is recycled when the \
+                     limit is reached."
                 ),
                 move |router: &mut Router, args: &Args| set_limits(router, args, family),
             )
@@ -110,7 +108,7 @@ fn register_limits(set: &mut CommandSet<Router>) {
     }
     set.add(Command::new(
         "show ip neighbor-config",
-        "The limits of neighbours, the rates of ARP and Neighbor Discovery, and how often they were met.",
+        "Show the limits of neighbours, the rates of ARP and Neighbor Discovery, and how often they were reached.",
         |router: &mut Router, _: &Args| {
             let neighbours = &router.neighbours;
             let of_family = |family: Family| {
@@ -167,8 +165,8 @@ fn register_rates(set: &mut CommandSet<Router>) {
                      [learning <learning:u32 1..{MAX_RATE}>] }}}} : what}}"
                 ),
                 &format!(
-                    "Set what {name} may do a second on each interface: neighbours to begin to ask for, answers to give, news \
-                     to learn."
+                    "Limit {name} on each interface, per second: new neighbours to ask for, replies to send, changes to \
+                     learn."
                 ),
                 move |router: &mut Router, args: &Args| {
                     let now = router.neighbours.policy().rates[family];

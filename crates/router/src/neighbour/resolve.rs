@@ -32,22 +32,25 @@ graph::edges! {
     pub enum Edge {
         Lookup => next "ip4-lookup",
         IcmpError => next "ip4-icmp-error",
-        /// Enough packets wait for this neighbour, which has not answered yet (RFC 1122 2.3.2.2 asks to keep one). Is
-        /// it there? `show ip neighbors` shows it with the flag P.
+        /// The hold queue for this neighbour is full, and the neighbour has not answered yet (RFC 1122 2.3.2.2 asks
+        /// to keep at least one packet). Check that the neighbour is up: `show ip neighbors` shows it with the flag
+        /// P.
         QueueFull => warn "hold queue full",
-        /// Too many packets from one source, or to one interface, wait for neighbours that have not answered yet:
-        /// somebody scans a network of absent hosts.
+        /// Too many packets from one source, to one interface or in total wait for neighbours that have not answered
+        /// yet. A host scans a network with absent hosts.
         TooMany => warn "too many packets wait for neighbours",
-        /// Neighbours were to be asked for faster than `set arp rate requests` allows on an interface, or than a quarter
-        /// of that for one source: somebody scans, or the network is very large.
+        /// The router would have to send ARP requests on an interface faster than `set arp rate requests` allows, or
+        /// packets of one source need more than a quarter of that rate. A host scans the network, or the network is
+        /// very large.
         Throttled => warn "ARP requests throttled",
-        /// This neighbour did not answer a few seconds ago, and was not asked again; too many senders were told already.
+        /// This neighbour did not answer a few seconds ago, and the router did not send another ARP request. The
+        /// packet's sender received no ICMP error, because too many senders were already notified.
         Silent => warn "neighbour did not answer lately",
-        /// The control thread has more to do than it can take in: the neighbour was not asked for.
+        /// The control thread is overloaded, so the router did not send an ARP request for the neighbour.
         ControlBusy => drop "control is busy, not asked",
         Label => next "mpls-lookup",
-        /// The next hop of a label switched path does not answer. Its packets' senders, who may be anybody's, are not told.
-        /// `show ip neighbors`.
+        /// The next hop of a label switched path does not answer. The router does not notify the senders of the
+        /// packets, because they can be in any network. See `show ip neighbors`.
         LabelRefused => warn "next hop of a label did not answer",
         OtherLookup => next "ip6-lookup",
         OtherIcmpError => next "ip6-icmp-error",
@@ -60,22 +63,26 @@ mod edge6 {
         pub enum Edge {
             Lookup => next "ip6-lookup",
             IcmpError => next "ip6-icmp-error",
-            /// Enough packets wait for this neighbour, which has not answered yet (RFC 4861 7.2.2 asks to keep some). Is it
-            /// there? `show ip6 neighbors` shows it with the flag P.
+            /// The hold queue for this neighbour is full, and the neighbour has not answered yet (RFC 4861 7.2.2 asks
+            /// to keep a small number of packets). Check that the neighbour is up: `show ip6 neighbors` shows it with
+            /// the flag P.
             QueueFull => warn "hold queue full",
-            /// Too many packets from one source, or to one interface, wait for neighbours that have not answered yet:
-            /// somebody scans a network of absent hosts (RFC 6583).
+            /// Too many packets from one source, to one interface or in total wait for neighbours that have not
+            /// answered yet. A host scans a network with absent hosts (RFC 6583).
             TooMany => warn "too many packets wait for neighbours",
-            /// Neighbours were to be asked for faster than `set ip6 nd rate requests` allows on an interface, or than
-            /// a quarter of that for one source: somebody scans, or the network is very large (RFC 6583).
+            /// The router would have to solicit neighbours on an interface faster than `set ip6 nd rate requests`
+            /// allows, or packets of one source need more than a quarter of that rate. A host scans the network, or
+            /// the network is very large (RFC 6583).
             Throttled => warn "neighbor solicitations throttled",
-            /// This neighbour did not answer a few seconds ago, and was not asked again; too many senders were told already.
+            /// This neighbour did not answer a few seconds ago, and the router did not solicit it again. The packet's
+            /// sender received no ICMP error, because too many senders were already notified.
             Silent => warn "neighbour did not answer lately",
-            /// The control thread has more to do than it can take in: the neighbour was not asked for.
+            /// The control thread is overloaded, so the router did not send a neighbor solicitation for the
+            /// neighbour.
             ControlBusy => drop "control is busy, not asked",
             Label => next "mpls-lookup",
-            /// The next hop of a label switched path does not answer. Its packets' senders, who may be anybody's, are not told.
-            /// `show ip6 neighbors`.
+            /// The next hop of a label switched path does not answer. The router does not notify the senders of the
+            /// packets, because they can be in any network. See `show ip6 neighbors`.
             LabelRefused => warn "next hop of a label did not answer",
             OtherLookup => next "ip4-lookup",
             OtherIcmpError => next "ip4-icmp-error",

@@ -19,13 +19,13 @@ const SYNTAX: &str = "packet-generator new '{' {{ name <name:word> | interface <
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Packet generator",
-        "An interface whose packets come from streams. How a stream describes its packets is told in \
-         [its own chapter](packet-generator.md).",
+        "A packet-generator interface receives the packets of streams. The [packet generator's \
+         chapter](packet-generator.md) explains how to describe them.",
     );
     set.add(
         Command::new(
             "create packet-generator interface <name:word>",
-            "Create an interface whose packets come from streams.",
+            "Create an interface that receives the packets of streams.",
             |router: &mut Router, args: &Args| {
                 interface::cli::create(router, Some(args.text("name")?), Creation::PacketGenerator)
             },
@@ -35,12 +35,15 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(Command::new(
         SYNTAX,
-        "Make a stream of packets (VPP's notation; see the guide).",
+        "Create a stream of packets (in VPP's notation; see the guide).",
         new_stream,
     )
 .also(&SYNTAX.replace("| interface <interface:interface>", "| [interface <interface:interface>]").replace("[limit <limit:u64>]", "[limit {<limit:u64> | -1}]"))
 .configures()
-.example("packet-generator new { name s0 limit 1000 size 64-1500 interface pg0 data { IP4: 02:00:00:00:00:aa -> 02:fe:00:00:00:00 UDP: 10.0.0.1 -> 16.0.0.1 UDP: 1234 -> 5678 incrementing 30 } }"));
+.example(
+    "packet-generator new { name s0 limit 1000 size 64-1500 interface pg0 data {\n  IP4: 02:00:00:00:00:aa -> 02:fe:00:00:00:00\n  \
+     UDP: 10.0.0.1 -> 16.0.0.1\n  UDP: 1234 -> 5678\n  incrementing 30\n} }",
+));
     set.add(
         Command::new(
             "packet-generator enable-stream [<name:stream>]",
@@ -75,8 +78,8 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "packet-generator stall <milliseconds:u32 0..60000>",
-            "Say how long each vector of a stream whose `node' is pg-stall holds its worker up: to see what goes on \
-             meanwhile.",
+            "Set how long each vector of a stream with `node pg-stall` blocks its worker, to test how the router \
+             behaves then.",
             |router: &mut Router, args: &Args| {
                 router.set_stall(Duration::from_millis(args.parse("milliseconds")?));
                 reply(Done)
@@ -84,7 +87,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         )
         .example("packet-generator stall 3000"),
     );
-    set.add(Command::new("show packet-generator", "List the streams.", |router: &mut Router, _: &Args| {
+    set.add(Command::new("show packet-generator", "Show the streams.", |router: &mut Router, _: &Args| {
         let progress = router.stream_progress();
         let streams = router.streams.0.iter().map(|stream| {
             let (enabled, count) = progress
@@ -100,7 +103,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 
 /// `64`, `64-1500` (counting up) or `64+1500` (at random).
 fn parse_size(text: &str) -> Result<(u64, u64, Vary), CommandError> {
-    let bad = || CommandError::new(format!("size `{text}': expected like 64, 64-1500 or 64+1500"));
+    let bad = || CommandError::new(format!("size '{text}': expected like 64, 64-1500 or 64+1500"));
     let number = |text: &str| text.parse::<u64>().map_err(|_| bad());
     if let Some((low, high)) = text.split_once('-') {
         return Ok((number(low)?, number(high)?, Vary::Increment));
@@ -117,7 +120,7 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
     let node = args.optional_text("node").unwrap_or("ethernet-input");
     let Some(entry) = Entry::BY_NODE.into_iter().find_map(|(name, entry)| (name == node).then_some(entry)) else {
         let entries = Entry::BY_NODE.map(|(name, _)| name).join(", ");
-        return fail(format!("node `{node}': packets can enter at one of {entries}"));
+        return fail(format!("node '{node}': packets can enter at one of {entries}"));
     };
     let worker = args.optional::<usize>("worker")?.unwrap_or(0);
     let sizes = args.optional_text("size").map(parse_size).transpose()?;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 graph::edges! {
     pub enum Edge {
-        /// Packets of a stream whose `node` is `pg-stall`, when they have held their worker up for as long as they were
-        /// to (`packet-generator stall`).
+        /// Packets of a stream whose `node` is `pg-stall`. They end after they have stalled their worker for the
+        /// configured time (`packet-generator stall`).
         Done => end "stalled as they were told to",
     }
 }

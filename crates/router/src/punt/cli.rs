@@ -12,9 +12,9 @@ use wire::Family;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Punting to the host",
-        "Packets that are for the router and that nothing in it takes, and those of routes `via punt`, go to the host \
-         through an interface (a TAP), unchanged but for the link header. The host, which has the router's addresses \
-         as well (on lo), answers by the same interface.",
+        "The router punts to the host the packets for its own addresses that it does not process itself, and those \
+         of routes `via punt`. They leave through an interface (a TAP), with a new link header and otherwise \
+         unchanged. The host, which also has the router's addresses (on lo), answers through the same interface.",
     );
     Family::ALL.into_iter().for_each(|family| register_family(set, family));
 }
@@ -29,7 +29,8 @@ fn register_family(set: &mut CommandSet<Router>, family: Family) {
     set.add(
         Command::new(
             &format!("{ip} punt redirect add rx {{all | <rx:interface> : from}} via <hop:{hop}> <tx:interface>"),
-            "Send punted packets of one interface, or of all that have no way of their own, to the host.",
+            "Send punted packets to the host: those of one interface, or of all interfaces without a redirect of \
+             their own.",
             |router: &mut Router, args: &Args| {
                 let (rx, tx) = (from(router, args)?, router.interfaces.find(args.text("tx")?)?);
                 router.add_punt_redirect(rx, args.parse("hop")?, tx)?;
@@ -43,7 +44,7 @@ fn register_family(set: &mut CommandSet<Router>, family: Family) {
     set.add(
         Command::new(
             &format!("{ip} punt redirect del rx {{all | <rx:interface> : from}}"),
-            "Send punted packets to the host no more.",
+            "Stop sending punted packets to the host.",
             move |router: &mut Router, args: &Args| {
                 let rx = from(router, args)?;
                 router.remove_punt_redirect(family, rx)?;
@@ -57,7 +58,7 @@ fn register_family(set: &mut CommandSet<Router>, family: Family) {
     set.add(
         Command::new(
             &format!("set {ip} punt rate {{<rate:u32 1..{MAX_RATE}> | default : value}}"),
-            "Set how many packets a second each worker punts at most; the default is no bound.",
+            "Limit the number of packets that each worker punts per second. By default there is no limit.",
             move |router: &mut Router, args: &Args| {
                 router.set_punt_rate(family, args.optional("rate")?);
                 reply(Done)
@@ -78,7 +79,7 @@ fn register_family(set: &mut CommandSet<Router>, family: Family) {
         };
         reply(ShowPunts { redirects: router.punts.iter(family).map(way).collect(), rate: router.punts.rate(family) })
     };
-    set.add(Command::new(&format!("show {ip} punt redirect"), "Show where punted packets go.", show));
+    set.add(Command::new(&format!("show {ip} punt redirect"), "Show the redirects of punted packets.", show));
 }
 
 /// The interface whose packets are meant; none: all.

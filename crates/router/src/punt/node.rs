@@ -20,16 +20,16 @@ graph::edges! {
         Rewrite => next "ip4-rewrite",
         Reset => next "tcp4-reset",
         IcmpError => next "ip4-icmp-error",
-        /// A packet took a route `via punt`, but no interface leads to the host (`ip punt redirect`), or the one that
-        /// does is down.
+        /// A packet matched a route `via punt`, but no interface leads to the host (`ip punt redirect`), or the
+        /// interface that does is down.
         NoHost => note "punted, but no host interface takes it",
-        /// The host sent a packet that takes a route `via punt`: it would go back to the host. Look for a route of the
-        /// host's that leads to this router and should not.
+        /// The host sent a packet that matches a route `via punt`, so it would go back to the host. Find the route on
+        /// the host that leads to this router and should not.
         CameBack => warn "punted packet came back from the host",
-        /// More packets for the host came than `set ip punt rate` allows.
+        /// More packets for the host arrived than `set ip punt rate` allows.
         RateLimited => warn "punted packets limited by rate",
-        /// A message that asks this router for nothing that it does, such as a timestamp request or an answer to
-        /// nobody's ping, and no host to take it. Normal.
+        /// An ICMP message of a type that this router does not process, such as a timestamp request, or a reply to no
+        /// current ping. No interface leads to the host, which could process it. Normal.
         Unhandled => end "ICMP type not handled",
     }
 }
@@ -41,16 +41,16 @@ mod edge6 {
             Rewrite => next "ip6-rewrite",
             Reset => next "tcp6-reset",
             IcmpError => next "ip6-icmp-error",
-            /// A packet took a route `via punt`, but no interface leads to the host (`ip6 punt redirect`), or the one that
-            /// does is down.
+            /// A packet matched a route `via punt`, but no interface leads to the host (`ip6 punt redirect`), or the
+            /// interface that does is down.
             NoHost => note "punted, but no host interface takes it",
-            /// The host sent a packet that takes a route `via punt`: it would go back to the host. Look for a route of the
-            /// host's that leads to this router and should not.
+            /// The host sent a packet that matches a route `via punt`, so it would go back to the host. Find the
+            /// route on the host that leads to this router and should not.
             CameBack => warn "punted packet came back from the host",
-            /// More packets for the host came than `set ip6 punt rate` allows.
+            /// More packets for the host arrived than `set ip6 punt rate` allows.
             RateLimited => warn "punted packets limited by rate",
-            /// A message that asks this router for nothing, an answer or an error to nobody's request, and no host to take
-            /// it. Normal.
+            /// An ICMPv6 message that asks this router for nothing, such as a reply or an error that belongs to no
+            /// request. No interface leads to the host, which could process it. Normal.
             Unhandled => end "ICMPv6 message that asks for nothing",
         }
     }

@@ -18,9 +18,10 @@ const LISTED: usize = 1000;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Reassembly",
-        "Datagrams that come to the router itself in fragments are put together, within limits: `timeout' and \
-         `expire-walk-interval' in milliseconds, `max-reassemblies' datagrams and `max-buffers' buffers of a worker, \
-         `max-per-source' datagrams of one sender (of IPv6, of one /64), `max-reassembly-length' fragments of one datagram.",
+        "The router reassembles fragmented datagrams for its own addresses, within limits: `timeout` and \
+         `expire-walk-interval` in milliseconds, `max-reassemblies` datagrams and `max-buffers` buffers for each \
+         worker, `max-per-source` datagrams of one sender (IPv6: of one /64), `max-reassembly-length` fragments of \
+         one datagram.",
     );
     Family::ALL.into_iter().for_each(|family| register_of(set, family));
 }
@@ -37,8 +38,13 @@ fn register_of(set: &mut CommandSet<Router>, family: Family) {
     let (command, family_name) = (command(family), name(family));
     set.add(
         Command::new(
-            &format!("set {command} [default] {{{{ [timeout <timeout:u32 100..600000>] | [max-reassemblies <datagrams:u32 1..65536>] | [max-reassembly-length <fragments:u32 2..8192>] | [max-per-source <share:u32 1..65536>] | [max-buffers <buffers:u32 64..1048576>] | [expire-walk-interval <interval:u32 10..60000>] }}}}"),
-            &format!("Limit the reassembly of {family_name} datagrams to the router; `default': as at start but for what is named."),
+            &format!(
+                "set {command} [default] {{{{ [timeout <timeout:u32 100..600000>] | \
+                 [max-reassemblies <datagrams:u32 1..65536>] | [max-reassembly-length <fragments:u32 2..8192>] | \
+                 [max-per-source <share:u32 1..65536>] | [max-buffers <buffers:u32 64..1048576>] | \
+                 [expire-walk-interval <interval:u32 10..60000>] }}}}"
+            ),
+            &format!("Set the limits of {family_name} reassembly. `default` restores all limits that are not named."),
             move |router: &mut Router, args: &Args| {
                 let now = if args.flag("default") { Limits::of(family) } else { router.reassembly.limits(family) };
                 let limits = Limits {
@@ -59,9 +65,7 @@ fn register_of(set: &mut CommandSet<Router>, family: Family) {
     );
     set.add(Command::new(
         &format!("show {command} [details]"),
-        &format!(
-            "{family_name} datagrams to the router in progress and their limits; `details': the oldest datagrams."
-        ),
+        &format!("Show {family_name} reassemblies in progress and the limits; `details`: the oldest datagrams."),
         move |router: &mut Router, args: &Args| show(router, family, args),
     ));
 }
@@ -146,7 +150,7 @@ impl fmt::Display for ShowReassembly {
             write!(f, "{}", table(self.family, datagrams))?;
         }
         if !self.unheard.is_empty() {
-            writeln!(f, "Not counted, for want of an answer (`show threads'): {}", self.unheard.join(", "))?;
+            writeln!(f, "Not counted, for want of an answer ('show threads'): {}", self.unheard.join(", "))?;
         }
         let ip = match self.family {
             Family::Ip4 => "IP4",

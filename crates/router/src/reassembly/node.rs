@@ -23,37 +23,43 @@ graph::edges! {
     pub enum Edge {
         Local => next "ip4-local",
         IcmpError => next "ip4-icmp-error",
-        /// A fragment repeats one that has come, byte for byte. The network duplicated it; nothing is lost.
+        /// The fragment is an exact copy of a fragment that arrived before. The network duplicated it. Nothing is
+        /// lost.
         Duplicate => end "duplicate fragments",
-        /// A fragment covers bytes that another one brought, and not as its exact copy: no sender does so but to get
-        /// something past a filter. Its whole datagram was discarded (RFC 5722 section 4, RFC 8900 section 4.6).
+        /// The fragment overlaps another fragment and is not an exact copy of it. Only senders that try to evade a
+        /// filter do this. The router discarded the whole datagram (RFC 5722 section 4, RFC 8900 section 4.6).
         Overlap => warn "overlapping fragments",
-        /// Two fragments say differently where their datagram ends, or one lies beyond its end: an attack, or a sender
-        /// that uses one identification twice too soon (RFC 6864). The whole datagram was discarded.
+        /// Two fragments give different ends for the datagram, or a fragment is beyond its end. An attack, or a
+        /// sender that reuses an identification too soon (RFC 6864). The router discarded the whole datagram.
         Conflict => warn "last fragments disagree",
-        /// One fragment met congestion on its way, another is of a sender that does not react to such marks: no
-        /// sender mixes the two. The whole datagram was discarded (RFC 3168 5.3).
+        /// One fragment has the congestion mark of ECN, and another comes from a sender that does not support ECN. No
+        /// sender mixes the two. The router discarded the whole datagram (RFC 3168 5.3).
         Marks => warn "fragments disagree on congestion",
-        /// A datagram came in more fragments than `set ip4-full-reassembly max-reassembly-length` allows, and was
-        /// discarded.
+        /// A datagram has more fragments than `set ip4-full-reassembly max-reassembly-length` allows. The router
+        /// discarded it.
         TooMany => warn "fragment chain too long",
-        /// A fragment of a datagram that was discarded before, which is remembered until its time would have been up.
+        /// The fragment belongs to a datagram that the router discarded before. The router remembers such datagrams
+        /// until their timeout.
         Discarded => warn "fragment of a discarded datagram",
-        /// All fragments came, but with the header the datagram is longer than 65535 bytes (RFC 791): an attack.
+        /// All fragments arrived, but the datagram with its header is longer than 65535 bytes (RFC 791). An attack.
         TooLong => warn "reassembled datagram beyond 65535 bytes",
-        /// Not a fragment that could belong anywhere: no data, a length that is no multiple of 8 with more to follow, an
-        /// end beyond 65535 bytes (RFC 791 section 3.2), or a request of a device to finish its checksum.
+        /// The fragment is invalid: it has no data, its length is not a multiple of 8 although more fragments follow,
+        /// it ends beyond 65535 bytes (RFC 791 section 3.2), or its sender left the checksum to a NIC (checksum
+        /// offload), which is not possible for a fragment.
         Malformed => warn "malformed packets",
-        /// There was no free buffer for a fragment's data (`show buffers`): more `buffers-per-numa` in startup.conf.
+        /// There was no free buffer for the data of a fragment (`show buffers`). Increase `buffers-per-numa` in
+        /// startup.conf.
         NoBuffer => drop "out of buffers",
-        /// The oldest datagram in progress was given up for a newer one: `set ip4-full-reassembly` limits their number
-        /// and buffers. Either much is in progress, or somebody sends fragments that never become whole.
+        /// The router discarded the oldest incomplete datagram to make room for a newer one:
+        /// `set ip4-full-reassembly` limits their number and buffers. Either many datagrams are in progress, or a
+        /// host sends fragments that never become complete.
         Limit => warn "drops due to concurrent reassemblies limit",
-        /// One source had more datagrams in progress, or more buffers, than its share, and its own oldest was given up:
-        /// `set ip4-full-reassembly max-per-source`. Others are not hurt.
+        /// One source had more incomplete datagrams or buffers than its share, so the router discarded the oldest
+        /// datagram of this source: `set ip4-full-reassembly max-per-source`. Other sources are not affected.
         SourceLimit => warn "drops due to reassemblies limit of one source",
-        /// Not all fragments of a datagram came in time, and the first, which alone could be told of, did not: `set
-        /// ip4-full-reassembly timeout`. Fragments are lost on the way to this router.
+        /// Some fragments of a datagram did not arrive in time (`set ip4-full-reassembly timeout`). The first
+        /// fragment is missing, too, so the router could not notify the sender. Fragments are lost on the way to this
+        /// router.
         Timeout => warn "fragments dropped due to reassembly timeout",
     }
 }
@@ -64,39 +70,47 @@ pub mod edge6 {
         pub enum Edge {
             Local => next "ip6-local",
             IcmpError => next "ip6-icmp-error",
-            /// A fragment repeats one that has come, byte for byte. The network duplicated it; nothing is lost (RFC 8200 4.5).
+            /// The fragment is an exact copy of a fragment that arrived before. The network duplicated it. Nothing is
+            /// lost (RFC 8200 4.5).
             Duplicate => end "duplicate fragments",
-            /// A fragment covers bytes that another one brought, and not as its exact copy: no sender does so but to get
-            /// something past a filter. Its whole datagram was discarded (RFC 8200 4.5, RFC 5722).
+            /// The fragment overlaps another fragment and is not an exact copy of it. Only senders that try to evade
+            /// a filter do this. The router discarded the whole datagram (RFC 8200 4.5, RFC 5722).
             Overlap => warn "overlapping fragments",
-            /// Two fragments say differently where their datagram ends, or one lies beyond its end: an attack, or a sender
-            /// that uses one identification twice too soon (RFC 7739). The whole datagram was discarded.
+            /// Two fragments give different ends for the datagram, or a fragment is beyond its end. An attack, or a
+            /// sender that reuses an identification too soon (RFC 7739). The router discarded the whole datagram.
             Conflict => warn "last fragments disagree",
-            /// One fragment met congestion on its way, another is of a sender that does not react to such marks: no
-            /// sender mixes the two. The whole datagram was discarded (RFC 3168 5.3).
+            /// One fragment has the congestion mark of ECN, and another comes from a sender that does not support
+            /// ECN. No sender mixes the two. The router discarded the whole datagram (RFC 3168 5.3).
             Marks => warn "fragments disagree on congestion",
-            /// A datagram came in more fragments than `set ip6-full-reassembly max-reassembly-length` allows, and was
-            /// discarded.
+            /// A datagram has more fragments than `set ip6-full-reassembly max-reassembly-length` allows. The router
+            /// discarded it.
             TooMany => warn "fragment chain too long",
-            /// A fragment of a datagram that was discarded before, which is remembered until its time would have been up.
+            /// The fragment belongs to a datagram that the router discarded before. The router remembers such
+            /// datagrams until their timeout.
             Discarded => warn "fragment of a discarded datagram",
-            /// All fragments came, but with its headers the datagram is longer than 65535 bytes. RFC 8200 allows 40 more, for
-            /// which no packet has room here.
+            /// All fragments arrived, but the datagram with its headers is longer than 65535 bytes. RFC 8200 allows
+            /// 40 bytes more, which this router does not support.
             TooLong => warn "reassembled datagram beyond 65535 bytes",
-            /// Not a fragment that could belong anywhere: it has no data, or a request of a device to finish its checksum.
+            /// The fragment is invalid: it has no data, or its sender left the checksum to a NIC (checksum offload),
+            /// which is not possible for a fragment.
             Malformed => warn "malformed packets",
-            /// There was no free buffer for a fragment's data (`show buffers`): more `buffers-per-numa` in startup.conf.
+            /// There was no free buffer for the data of a fragment (`show buffers`). Increase `buffers-per-numa` in
+            /// startup.conf.
             NoBuffer => drop "out of buffers",
-            /// The oldest datagram in progress was given up for a newer one: `set ip6-full-reassembly` limits their number
-            /// and buffers. Either much is in progress, or somebody sends fragments that never become whole.
+            /// The router discarded the oldest incomplete datagram to make room for a newer one:
+            /// `set ip6-full-reassembly` limits their number and buffers. Either many datagrams are in progress, or a
+            /// host sends fragments that never become complete.
             Limit => warn "drops due to concurrent reassemblies limit",
-            /// One source, by which a network of 64 bits is meant, had more datagrams in progress, or more buffers, than its
-            /// share, and its own oldest was given up: `set ip6-full-reassembly max-per-source`. Others are not hurt.
+            /// One source network (a /64 prefix) had more incomplete datagrams or buffers than its share, so the
+            /// router discarded the oldest datagram of this source: `set ip6-full-reassembly max-per-source`. Other
+            /// sources are not affected.
             SourceLimit => warn "drops due to reassemblies limit of one source",
-            /// Not all fragments of a datagram came in time, and the first, which alone could be told of, did not: `set
-            /// ip6-full-reassembly timeout`. Fragments are lost on the way to this router.
+            /// Some fragments of a datagram did not arrive in time (`set ip6-full-reassembly timeout`). The first
+            /// fragment is missing, too, so the router could not notify the sender. Fragments are lost on the way to
+            /// this router.
             Timeout => warn "fragments dropped due to reassembly timeout",
-            /// The extension headers before the fragment header have more than 80 bytes: nobody needs so many there.
+            /// The extension headers before the fragment header are longer than 80 bytes. No sender needs that many
+            /// there.
             Headers => warn "headers before the fragment header too long",
         }
     }
@@ -120,32 +134,33 @@ const _: () = assert!(
 );
 
 const COUNTERS4: &[CounterSpec] = &[
-    CounterSpec("successful reassemblies", Severity::Info, "Datagrams to this router that were put together."),
+    CounterSpec("successful reassemblies", Severity::Info, "Datagrams to this router that were reassembled."),
     CounterSpec(
         "reassembly timeout, sender told",
         Severity::Warning,
-        "Not all fragments of a datagram came in time, and its sender is told so by ICMP (RFC 1122 3.3.2): `set \
-         ip4-full-reassembly timeout`. Fragments are lost on the way to this router.",
+        "Some fragments of a datagram did not arrive in time (`set ip4-full-reassembly timeout`). The router \
+         reported this to the sender by ICMP (RFC 1122 3.3.2). Fragments are lost on the way to this router.",
     ),
 ];
 const COUNTERS6: &[CounterSpec] = &[
-    CounterSpec("successful reassemblies", Severity::Info, "Datagrams to this router that were put together."),
+    CounterSpec("successful reassemblies", Severity::Info, "Datagrams to this router that were reassembled."),
     CounterSpec(
         "reassembly timeout, sender told",
         Severity::Warning,
-        "Not all fragments of a datagram came in time, and its sender is told so by ICMPv6 (RFC 8200 4.5): `set \
-         ip6-full-reassembly timeout`. Fragments are lost on the way to this router.",
+        "Some fragments of a datagram did not arrive in time (`set ip6-full-reassembly timeout`). The router \
+         reported this to the sender by ICMPv6 (RFC 8200 4.5). Fragments are lost on the way to this router.",
     ),
     CounterSpec(
         "fragment length is no multiple of 8",
         Severity::Warning,
-        "More fragments shall follow, but the data of this one is no multiple of 8 bytes, so that none can follow without a \
-         gap. Its sender is told (RFC 8200 4.5).",
+        "The length of the fragment's data is not a multiple of 8 although more fragments follow, so the next \
+         fragment cannot follow without a gap. The router reported this to the sender (RFC 8200 4.5).",
     ),
     CounterSpec(
         "fragment ends beyond 65535 bytes",
         Severity::Warning,
-        "The datagram would be longer than its payload length can say: an attack. The sender is told (RFC 8200 4.5).",
+        "The fragment ends beyond the greatest length that the payload length field can express. An attack. The \
+         router reported this to the sender (RFC 8200 4.5).",
     ),
 ];
 const REASSEMBLED: usize = 0;

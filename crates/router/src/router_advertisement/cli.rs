@@ -14,9 +14,9 @@ use wire::nd::{FOREVER, Preference};
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "IPv6 router advertisements",
-        "What hosts of a link are told of prefixes, routers and name servers (RFC 4861, 8106). A router says nothing until `ip6 nd e0 no \
-         ra-suppress'. Times are in seconds, but `ra-reachable-time' and `ra-retransmit-timer' in milliseconds; `no' goes back to what \
-         holds when nothing is said.",
+        "Router advertisements tell the hosts of a link about prefixes, routers and name servers (RFC 4861, 8106). \
+         The router sends none until `ip6 nd e0 no ra-suppress`. Times are in seconds, except `ra-reachable-time` \
+         and `ra-retransmit-timer` (milliseconds). `no` restores the default.",
     );
     set.add(
         Command::new(
@@ -33,7 +33,7 @@ pub fn register(set: &mut CommandSet<Router>) {
                  [ra-preference [{{high | medium | low : preference}}]] | [ra-hop-limit [<hops:u32 0..255>]] | \
                  [ra-reachable-time [<reachable:u32 0..3600000>]] | [ra-retransmit-timer [<retransmit:u32>]] }}}}}}"
             ),
-            "Have a router advertise itself, its prefixes and name servers on a link, or not.",
+            "Configure the router advertisements of a link: prefixes, name servers, times. Or stop them.",
             set_advertising,
         )
         .configures()
@@ -45,7 +45,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "show ip6 ra [<interface:interface>]",
-            "Show what is advertised, and which other routers were heard.",
+            "Show the router advertisements that are sent, and the routers whose advertisements were received.",
             |router: &mut Router, args: &Args| {
                 let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
                 let chosen = router
@@ -187,7 +187,7 @@ fn set_flags_and_times(settings: &mut Settings, args: &Args) -> Result<(), Comma
     if is_something {
         Ok(())
     } else {
-        fail("nothing said: `prefix', `rdnss', `dnssl' or a word that begins with `ra-'")
+        fail("nothing said: 'prefix', 'rdnss', 'dnssl' or a word that begins with 'ra-'")
     }
 }
 
@@ -199,8 +199,8 @@ where
     match (args.flag("no"), args.optional(name)?) {
         (true, None) => Ok(None),
         (false, Some(value)) => Ok(Some(value)),
-        (true, Some(_)) => fail(format!("`no {word}' takes no value: it goes back to what holds when nothing is said")),
-        (false, None) => fail(format!("`{word}' needs a value")),
+        (true, Some(_)) => fail(format!("'no {word}' takes no value: it goes back to what holds when nothing is said")),
+        (false, None) => fail(format!("'{word}' needs a value")),
     }
 }
 

@@ -36,7 +36,7 @@ pub enum SettingsError {
     NoPrefix(Prefix6),
     #[error("{0} is no address of a name server")]
     NoServer(Ipv6Addr),
-    #[error("`{0}' is no domain name: labels of letters, digits and -, at most 63 each, 253 in all")]
+    #[error("'{0}' is no domain name: labels of letters, digits and -, at most 63 each, 253 in all")]
     NoDomain(String),
     #[error("too many name servers (at most {MAX_SERVERS})")]
     TooManyServers,

@@ -10,12 +10,12 @@ type Answer = Result<Box<dyn Reply>, CommandError>;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Mirrored interfaces (SPAN)",
-        "Copies of all that an interface receives, sends, or both, go out of other interfaces.",
+        "SPAN sends copies of the packets that an interface receives, sends, or both, out of other interfaces.",
     );
     set.add(
         Command::new(
             "set interface span <interface:interface> {disable | destination <destination:interface> [{both|rx|tx|disable : directions}]}",
-            "Have one interface get copies of what another receives and sends, or no longer.",
+            "Mirror the packets of one interface to another, or stop that.",
             set_span,
         )
         .configures()
@@ -23,7 +23,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         .example("set interface span e0 destination e1 disable")
         .example("set interface span e0 disable"),
     );
-    set.add(Command::new("show interface span", "Which interfaces get copies of which others' packets.", show_span));
+    set.add(Command::new("show interface span", "Show the mirrored interfaces and their destinations.", show_span));
 }
 
 fn set_span(router: &mut Router, args: &Args) -> Answer {

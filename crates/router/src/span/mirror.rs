@@ -8,14 +8,14 @@ pub const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "packets mirrored",
         Severity::Info,
-        "Copies made of packets for a SPAN destination (`show interface span`). What becomes of each is counted where \
-         it leaves.",
+        "Copies of packets that the router made for a SPAN destination (`show interface span`). Each copy is counted \
+         again where it leaves.",
     ),
     CounterSpec(
         "no free buffer to mirror into",
         Severity::Error,
-        "Packet memory is used up: this packet was not copied for its SPAN destination; it itself goes on. `show \
-         buffers`; more `buffers-per-numa` in startup.conf.",
+        "All packet buffers are in use, so the router did not copy this packet for its SPAN destination. The packet \
+         itself is forwarded. Check `show buffers`, and increase `buffers-per-numa` in startup.conf.",
     ),
 ];
 const MIRRORED: usize = 0;

@@ -13,9 +13,10 @@ type Answer = Result<Box<dyn Reply>, CommandError>;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "Sub-interfaces",
-        "A sub-interface takes the frames of its parent that have certain VLAN tags, and sends with them. Its number \
-         alone means the 802.1Q VLAN of that number. `exact-match`: frames with these tags and no more; only then, or \
-         `untagged`, can it have addresses. `default` takes tagged frames that no other one takes.",
+        "A sub-interface receives the frames of its parent that carry certain VLAN tags, and sends frames with these \
+         tags. A number alone means the 802.1Q VLAN of that number. `exact-match` matches frames with exactly these \
+         tags; only such a sub-interface, or an `untagged` one, can have addresses. `default` receives tagged frames \
+         that match no other sub-interface.",
     );
     set.add(
         Command::new(
@@ -49,11 +50,11 @@ fn create(router: &mut Router, args: &Args) -> Answer {
     let takes = takes(args)?;
     let ids = match text.split_once('-') {
         Some((first, last)) if takes.is_none() => number(first)?..=number(last)?,
-        Some(_) => return fail(format!("`{text}' is a range: its sub-interfaces are named by their VLANs alone")),
+        Some(_) => return fail(format!("'{text}' is a range: its sub-interfaces are named by their VLANs alone")),
         None => number(text)?..=number(text)?,
     };
     if ids.is_empty() {
-        return fail(format!("`{text}' has no VLAN in it"));
+        return fail(format!("'{text}' has no VLAN in it"));
     }
     if takes.is_none() && !(within(&ids)) {
         return fail(format!(
@@ -80,7 +81,7 @@ fn create(router: &mut Router, args: &Args) -> Answer {
 
 fn number(text: &str) -> Result<u32, CommandError> {
     text.parse()
-        .map_err(|_| CommandError::new(format!("`{text}' is no number of a sub-interface (like 100 or 100-110)")))
+        .map_err(|_| CommandError::new(format!("'{text}' is no number of a sub-interface (like 100 or 100-110)")))
 }
 
 fn within(ids: &RangeInclusive<u32>) -> bool {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 graph::edges! {
     /// The edge to the parent's output follows.
     pub enum Edge {
-        /// A packet was to leave by a sub-interface that was set down a moment ago, or whose parent was. Set it up
-        /// (`set interface state`); routes through it come back by themselves.
+        /// A packet was to leave through a sub-interface that was set down a moment ago, or whose parent was. Set it
+        /// up (`set interface state`). Routes through it come back by themselves.
         Down => warn "interface is down",
     }
 }

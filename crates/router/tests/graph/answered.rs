@@ -116,7 +116,7 @@ fn neighbours_without_an_answer_are_named_with_the_errors() {
     let shown = bed.command("show errors").unwrap();
     assert_eq!(shown.matches("waiting for 10.0.1.").count(), 20, "{shown}");
     assert!(
-        shown.ends_with("5 more neighbours without an answer: `show ip neighbors', `show ip6 neighbors'\n"),
+        shown.ends_with("5 more neighbours without an answer: 'show ip neighbors', 'show ip6 neighbors'\n"),
         "{shown}"
     );
     (0..=REQUESTS).for_each(|_| bed.advance(SECOND));

@@ -318,18 +318,18 @@ fn refusals_say_why() {
     let refusal = |bed: &mut Bed, line: &str| bed.command(line).unwrap_err();
     assert_eq!(refusal(&mut bed, "pcap trace off"), "pcap trace off: no capture runs");
     assert!(refusal(&mut bed, "pcap trace max 5").contains("nothing to capture: name rx, tx, drop"));
-    assert!(refusal(&mut bed, "pcap trace rx intfc nine").contains("no interface named `nine'"));
-    assert!(refusal(&mut bed, "pcap trace rx file ../x").contains("must not contain `..'"));
-    assert!(refusal(&mut bed, "pcap trace rx file a/b").contains("begins with `/'"));
+    assert!(refusal(&mut bed, "pcap trace rx intfc nine").contains("no interface named 'nine'"));
+    assert!(refusal(&mut bed, "pcap trace rx file ../x").contains("must not contain '..'"));
+    assert!(refusal(&mut bed, "pcap trace rx file a/b").contains("begins with '/'"));
     assert!(refusal(&mut bed, "pcap trace rx max 1000000 max-bytes-per-pkt 9216").contains("at most 256 MiB"));
     assert_eq!(
         refusal(&mut bed, "pcap trace rx filter upd"),
-        "pcap trace: filter: unknown word `upd': expected a protocol, host, net, port, an address, ... (at byte 0)"
+        "pcap trace: filter: unknown word 'upd': expected a protocol, host, net, port, an address, ... (at byte 0)"
     );
     bed.command(&format!("pcap trace rx file {path}")).unwrap();
     assert_eq!(
         refusal(&mut bed, "pcap trace tx"),
-        format!("pcap trace: a capture runs already, to {path} (`pcap trace off' ends it)")
+        format!("pcap trace: a capture runs already, to {path} ('pcap trace off' ends it)")
     );
     bed.ask("pcap trace off").unwrap();
     let nowhere = refusal(&mut bed, "pcap trace rx file /nowhere/at/all.pcap");
@@ -419,7 +419,7 @@ fn a_trace_filter_by_node_is_refused_with_a_hint() {
     let refusal = bed.command("trace filter include ip4-lookup 5").unwrap_err();
     assert!(refusal.contains("filters are by packet, not by node"), "{refusal}");
     let refusal = bed.command("trace filter include portt 5").unwrap_err();
-    assert!(refusal.contains("unknown word `portt'"), "{refusal}");
+    assert!(refusal.contains("unknown word 'portt'"), "{refusal}");
     assert_eq!(bed.command("show trace filter").unwrap(), "no trace filter: all packets are marked\n");
 }
 

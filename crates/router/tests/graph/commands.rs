@@ -481,7 +481,7 @@ fn the_log_is_shown_as_vpp_shows_it() {
     running.must("clear logging");
     assert_eq!(running.must("show logging"), "No log entries\n");
     for (line, said) in [
-        ("set logging class dhpc level debug", "did you mean `dhcp'?"),
+        ("set logging class dhpc level debug", "did you mean 'dhcp'?"),
         ("set logging class neighbor", "level, syslog-level, rate-limit"),
         ("set logging class neighbor level loud", "loud"),
         ("set logging size 3", "16..65536"),

@@ -164,7 +164,7 @@ fn a_question_in_a_file_is_refused() {
     let file = directory.file("file", "create null interface name n0\nip route add 9.0.0.0/8 via drop ?\n");
     let mut desk = Desk::new();
     let refusal = desk.try_to(&format!("load {file}")).unwrap_err();
-    assert_eq!(refusal, format!("load: {file}:2: a question (`?') states no configuration"));
+    assert_eq!(refusal, format!("load: {file}:2: a question ('?') states no configuration"));
     desk.router.config.startup = Some(file.into());
     assert_eq!(desk.router.restore_config().unwrap(), Some(1));
     assert_eq!(desk.router.config.failed_at_start, 1);
@@ -368,13 +368,13 @@ fn an_error_in_the_middle_of_a_file_leaves_everything_as_it_was() {
     let mut desk = Desk::of(EVERYTHING);
     let before = desk.state();
     for (wrong, message) in [
-        ("set interface state e9 up", ":2: set interface state: no interface named `e9' (show interface lists them)"),
-        ("bogus", ":2: unknown input `bogus'"),
-        ("show interface", ":2: `show interface' states no configuration"),
-        ("clear errors", ":2: `clear errors' states no configuration"),
-        ("save /tmp/x", ":2: `save' states no configuration"),
+        ("set interface state e9 up", ":2: set interface state: no interface named 'e9' (show interface lists them)"),
+        ("bogus", ":2: unknown input 'bogus'"),
+        ("show interface", ":2: 'show interface' states no configuration"),
+        ("clear errors", ":2: 'clear errors' states no configuration"),
+        ("save /tmp/x", ":2: 'save' states no configuration"),
         ("set interface ip address n0 0.0.0.0/0", ":2: set interface ip address: 0.0.0.0/0 is no address"),
-        ("packet-generator new {", ":2: `{' is never closed"),
+        ("packet-generator new {", ":2: '{' is never closed"),
     ] {
         let text = format!("create null interface name n0\n{wrong}\nset interface state n0 up\n");
         let file = directory.file("file", &text);
@@ -459,7 +459,7 @@ fn an_unconfirmed_load_goes_back_by_itself_and_a_confirmed_one_stays() {
     assert!(desk.try_to("rollback").unwrap_err().contains("nothing to go back to"));
 
     let answer = desk.must(&format!("load {file} confirm 30"));
-    assert!(answer.ends_with("goes back in 30 s unless you `confirm'\n"), "{answer}");
+    assert!(answer.ends_with("goes back in 30 s unless you 'confirm'\n"), "{answer}");
     assert!(desk.try_to(&format!("load {file}")).unwrap_err().contains("the last load still waits"));
     let start = Instant::now();
     let due = desk.router.tick_at(start + Duration::from_secs(20)).unwrap();
@@ -496,7 +496,7 @@ fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
 
     desk.router.config.failed_at_start = 2;
     let refusal = desk.try_to("save").unwrap_err();
-    assert!(refusal.contains("2 commands of") && refusal.contains("`save force'"), "{refusal}");
+    assert!(refusal.contains("2 commands of") && refusal.contains("'save force'"), "{refusal}");
     // By whatever name.
     let link = directory.0.join("link");
     std::os::unix::fs::symlink(&startup, &link).unwrap();
@@ -543,16 +543,16 @@ fn a_refused_command_changes_nothing() {
     for _ in 0..10_000 {
         let line = any_line(random);
         let name = desk.commands.find(&line).map_or(String::new(), |command| command.name().to_string());
-        // These ask a worker, and none runs here; `commands.rs' has one.
+        // These ask a worker, and none runs here; 'commands.rs' has one.
         if ["show", "trace", "clear trace"].iter().any(|asks| name.starts_with(asks)) {
             continue;
         }
         if let Err(error) = desk.try_to(&line) {
             refused += 1;
-            assert_eq!(desk.config(), stated, "after `{line}': {error}");
+            assert_eq!(desk.config(), stated, "after '{line}': {error}");
             // All that can be seen takes longer: a change would still be there some lines later.
             if refused % 20 == 0 {
-                assert_eq!(desk.state(), before, "after `{line}': {error}");
+                assert_eq!(desk.state(), before, "after '{line}': {error}");
             }
         } else {
             (before, stated) = (desk.state(), desk.config());

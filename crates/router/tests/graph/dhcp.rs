@@ -577,7 +577,7 @@ fn what_cannot_have_a_client_is_refused() {
     let refused = |bed: &mut Bed, line: &str| bed.command(line).unwrap_err();
     bed.command("create loopback interface").unwrap();
     assert!(refused(&mut bed, "set dhcp client intfc loop0").contains("loop0 is a loopback interface"));
-    assert!(refused(&mut bed, "set dhcp client intfc wan hostname a_b").contains("`a_b' is no host name"));
+    assert!(refused(&mut bed, "set dhcp client intfc wan hostname a_b").contains("'a_b' is no host name"));
     assert!(refused(&mut bed, "set dhcp client intfc nobody").contains("no interface named"));
     assert!(refused(&mut bed, "show dhcp client intfc loop0").contains("loop0 has no DHCP client"));
     bed.command("set interface ip address loop0 10.9.9.9/32").unwrap();

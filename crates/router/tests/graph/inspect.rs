@@ -76,7 +76,7 @@ fn runtime_shows_time_one_node_idle_nodes_or_the_summary_alone() {
     let idle_too = bed.command("show runtime verbose").unwrap();
     assert_eq!(names(&idle_too).len(), bed.router.graph.nodes().len());
     assert_eq!(names(&bed.command("show runtime ip4-icmp-error").unwrap()), ["ip4-icmp-error"]);
-    assert!(bed.command("show runtime no-such").unwrap_err().contains("no node named `no-such'"));
+    assert!(bed.command("show runtime no-such").unwrap_err().contains("no node named 'no-such'"));
     let time = bed.command("show runtime time ip4-lookup").unwrap();
     let (title, row) = (time.lines().nth(3).unwrap(), time.lines().nth(4).unwrap());
     assert!(title.ends_with("    Suspends       Packet-Time    Vectors/Call  "), "{title:?}");
@@ -162,7 +162,7 @@ fn the_drawing_in_docs_is_what_the_command_prints() {
         std::fs::write(docs.join("graph.dot"), &dot).unwrap();
         return;
     }
-    assert_eq!(std::fs::read_to_string(docs.join("graph.dot")).unwrap(), dot, "run `make graph'");
+    assert_eq!(std::fs::read_to_string(docs.join("graph.dot")).unwrap(), dot, "run 'make graph'");
     let svg = std::fs::read_to_string(docs.join("graph.svg")).unwrap();
     // Graphviz titles nodes and edges by name, dashes and arrows escaped.
     let titles = dot.lines().filter(|line| line.starts_with("  \"")).map(|line| {
@@ -171,7 +171,7 @@ fn the_drawing_in_docs_is_what_the_command_prints() {
     });
     let mut drawn = 0;
     for title in titles {
-        assert!(svg.contains(&title), "{title}: run `make graph'");
+        assert!(svg.contains(&title), "{title}: run 'make graph'");
         drawn += 1;
     }
     // One title more: the picture's own.
@@ -261,7 +261,7 @@ fn the_features_of_an_interface_are_those_that_work_for_it() {
         ),
         "{text}"
     );
-    assert!(bed.command("show interface features nope").unwrap_err().contains("no interface named `nope'"));
+    assert!(bed.command("show interface features nope").unwrap_err().contains("no interface named 'nope'"));
 }
 
 /// A device that wakes its worker by a descriptor, or has none.
@@ -419,7 +419,7 @@ fn until(running: &mut Running, line: &str, wanted: &str) -> String {
         if text.contains(wanted) {
             return text;
         }
-        assert!(Instant::now() < deadline, "`{line}' never says `{wanted}':\n{text}");
+        assert!(Instant::now() < deadline, "'{line}' never says '{wanted}':\n{text}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -223,20 +223,20 @@ fn labels_follow_interfaces_and_tables() {
     let paths = bed.command("show mpls fib 16").unwrap();
     assert!(!paths.contains("10.0.1.2") && paths.contains("10.0.2.2 e2"), "{paths}");
     for (line, why) in [
-        ("mpls table del 0", "e0 takes labelled packets, of MPLS table 0: `set interface mpls e0 disable' first"),
+        ("mpls table del 0", "e0 takes labelled packets, of MPLS table 0: 'set interface mpls e0 disable' first"),
         ("mpls table add 0", "MPLS table 0 is there already"),
-        ("mpls table del 8", "there is no MPLS table 8 (`show mpls table' lists them): `mpls table add 8' makes it"),
+        ("mpls table del 8", "there is no MPLS table 8 ('show mpls table' lists them): 'mpls table add 8' makes it"),
         (
             "mpls local-label add 15 eos via 10.0.2.2 e2",
             "label 15 means something of its own (RFC 3032 2.1): local labels begin with 16",
         ),
         (
             "mpls local-label add 17 non-eos via ip4-lookup-in-table 0",
-            "what is inside is known of the last label only: say `eos'",
+            "what is inside is known of the last label only: say 'eos'",
         ),
         (
             "mpls local-label add 17 eos via mpls-lookup-in-table 0",
-            "the next label is there above others only: say `non-eos'",
+            "the next label is there above others only: say 'non-eos'",
         ),
         (
             "mpls local-label add 17 eos via 10.0.2.2 e2 out-labels 1 2 3 4 5 6",
@@ -248,22 +248,22 @@ fn labels_follow_interfaces_and_tables() {
         ),
         (
             "mpls local-label add 17 eos via drop out-labels 18",
-            "labels are put on packets to a next hop: name one, as in `via 192.0.2.1 e0 out-labels 17'",
+            "labels are put on packets to a next hop: name one, as in 'via 192.0.2.1 e0 out-labels 17'",
         ),
         (
             "ip route add 48.0.0.0/8 via e2 out-labels 18",
-            "labels are put on packets to a next hop: name one, as in `via 192.0.2.1 e0 out-labels 17'",
+            "labels are put on packets to a next hop: name one, as in 'via 192.0.2.1 e0 out-labels 17'",
         ),
-        ("mpls local-label del 17 eos", "no local label 17 eos (`show mpls fib' lists them)"),
+        ("mpls local-label del 17 eos", "no local label 17 eos ('show mpls fib' lists them)"),
         ("mpls local-label del 16 eos via 10.0.2.9 e2", "local label 16 eos has no such path"),
         (
             "mpls local-label add count 10 1048570 eos via 10.0.2.2 e2",
             "10 labels from 1048570 on: labels end with 1048575",
         ),
-        ("show mpls fib 99", "no local label 99 (`show mpls fib' lists them)"),
+        ("show mpls fib 99", "no local label 99 ('show mpls fib' lists them)"),
         (
             "mpls local-label add 17 eos via 10.0.2.2 e2 out-labels 18 uniform ttl 9",
-            "`uniform' has ttl and exp copied: leave those out, or say `pipe'",
+            "'uniform' has ttl and exp copied: leave those out, or say 'pipe'",
         ),
     ] {
         let error = bed.command(line).unwrap_err();
@@ -272,7 +272,7 @@ fn labels_follow_interfaces_and_tables() {
     all(&mut bed, &["set interface mpls e0 disable", "set interface mpls e2 disable", "mpls table del 0"]);
     assert_eq!(
         bed.command("set interface mpls e0 enable").unwrap_err(),
-        "set interface mpls: there is no MPLS table 0 (`show mpls table' lists them): `mpls table add 0' makes it"
+        "set interface mpls: there is no MPLS table 0 ('show mpls table' lists them): 'mpls table add 0' makes it"
     );
     bed.router.ip.audit().unwrap();
     assert_eq!(bed.router.ip.objects(), bed.command("show adj").unwrap().lines().count());

@@ -45,12 +45,12 @@ fn every_path_in_the_grammar_obeys_the_root_directory() {
         for (name, kind) in command.values() {
             assert!(
                 kind.is_some() || !SPEAKING.contains(&name),
-                "<{name}:...> of `{}' names a path: give it the type path, socket or netns",
+                "<{name}:...> of '{}' names a path: give it the type path, socket or netns",
                 command.name()
             );
             let Some(kind) = kind else { continue };
             let at = left.iter().position(|(of, parameter, _)| (*of, *parameter) == (command.name(), name));
-            let at = at.unwrap_or_else(|| panic!("no line tries <{name}:...> of `{}'", command.name()));
+            let at = at.unwrap_or_else(|| panic!("no line tries <{name}:...> of '{}'", command.name()));
             let (_, _, line) = left.remove(at);
             for outside in ["/etc/passwd", "../outside", "/proc/self/ns/net", "/tmp"] {
                 let line = line.replace("{}", outside);

@@ -293,7 +293,7 @@ fn refusals_come_at_once() {
         ("ping 10.0.1.2 interval 0", "interval must be 0.001 to 3600 seconds"),
         ("ping 10.0.1.2 interval -1", "interval must be 0.001 to 3600 seconds"),
         ("ping 10.0.1.2 source bare", "interface bare has no IPv4 address to ping from"),
-        ("ping 10.0.1.2 source nine", "no interface named `nine' (show interface lists them)"),
+        ("ping 10.0.1.2 source nine", "no interface named 'nine' (show interface lists them)"),
     ] {
         assert_eq!(bed.begin(line).err().unwrap(), format!("ping: {refusal}"), "{line}");
     }

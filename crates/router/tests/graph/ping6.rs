@@ -220,7 +220,7 @@ fn refusals_come_at_once() {
         ("ping 2001:db8:20::1", "no route to 2001:db8:20::1: packets to 2001:db8:20::/48 are not forwarded"),
         ("ping ff02::1", "ff02::1 is no host's address"),
         ("ping ::", ":: is no host's address"),
-        ("ping fe80::9", "fe80::9 is link-local, of one link only: name its interface, as in `ping fe80::9 source e0'"),
+        ("ping fe80::9", "fe80::9 is link-local, of one link only: name its interface, as in 'ping fe80::9 source e0'"),
         ("ping fe80::9 source bare", "interface bare has no IPv6 address to ping from"),
         ("ping 2001:db8::2 source e2", "interface e2 has no global IPv6 address to ping from"),
         // Nobody cuts it on its way.
@@ -242,7 +242,7 @@ fn refusals_come_at_once() {
     let refusal = bed.begin("ping 2001:db8::2 source e2").err().unwrap();
     assert_eq!(
         refusal,
-        "ping: 2001:db8:2::1 of e2 is not used to ping from: it is tentative (`show ip6 interface e2')"
+        "ping: 2001:db8:2::1 of e2 is not used to ping from: it is tentative ('show ip6 interface e2')"
     );
     for line in ["ping ipv6 10.0.0.1", "ping ipv4 2001:db8::2", "ping ipv6"] {
         assert!(bed.begin(line).is_err(), "{line}");

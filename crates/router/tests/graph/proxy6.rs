@@ -145,7 +145,7 @@ fn what_cannot_be_answered_for_is_refused() {
         (format!("{HOST} e0"), format!("{HOST} is answered for already, as a host behind e1")),
         (
             format!("{HOST} e0 del"),
-            format!("{HOST} is not answered for as a host behind e0 (`show ip6 nd proxy' lists who is)"),
+            format!("{HOST} is not answered for as a host behind e0 ('show ip6 nd proxy' lists who is)"),
         ),
         ("fe80::9 e1".into(), "fe80::9 is no address of a host beyond its link".into()),
         ("ff02::9 e1".into(), "ff02::9 is no address of a host beyond its link".into()),

@@ -204,5 +204,5 @@ fn the_host_and_the_router_have_different_addresses() {
     assert!(refused.contains("10.0.1.1 is an address of this router"), "{refused}");
     bed.command("ip punt redirect add rx all via 10.7.7.7 tap").unwrap();
     let refused = bed.command("set interface ip address e0 10.7.7.7/24").unwrap_err();
-    assert!(refused.contains("10.7.7.7 is where `ip punt redirect' sends packets"), "{refused}");
+    assert!(refused.contains("10.7.7.7 is where 'ip punt redirect' sends packets"), "{refused}");
 }

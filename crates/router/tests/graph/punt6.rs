@@ -137,7 +137,7 @@ fn the_way_may_be_to_a_link_local_address() {
     assert_eq!(tap.sent(), [at_host(&tap, &udp(OURS))]);
     // It is the host's on that link, and anybody's on another.
     let refused = bed.command("set ip6 link-local address tap fe80::2").unwrap_err();
-    assert!(refused.contains("fe80::2 is where `ip6 punt redirect' sends packets"), "{refused}");
+    assert!(refused.contains("fe80::2 is where 'ip6 punt redirect' sends packets"), "{refused}");
     bed.command("set ip6 link-local address e1 fe80::2").unwrap();
     bed.command("set ip6 link-local address tap fe80::3").unwrap();
     let refused = bed.command("ip6 punt redirect add rx e0 via fe80::3 tap").unwrap_err();
@@ -270,7 +270,7 @@ fn the_host_and_the_router_have_different_addresses() {
     }
     bed.command("ip6 punt redirect add rx all via 2001:db8:7::7 tap").unwrap();
     let refused = bed.command("set interface ip address e0 2001:db8:7::7/64").unwrap_err();
-    assert!(refused.contains("2001:db8:7::7 is where `ip6 punt redirect' sends packets"), "{refused}");
+    assert!(refused.contains("2001:db8:7::7 is where 'ip6 punt redirect' sends packets"), "{refused}");
     // In another table the address may be the router's, as long as the way does not move there.
     for line in ["ip6 table add 7", "create loopback interface", "set interface ip6 table loop0 7"] {
         bed.command(line).unwrap();

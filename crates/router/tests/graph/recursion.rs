@@ -274,14 +274,14 @@ fn a_file_of_routes_is_loaded_whole_or_not() {
     let text =
         "50.0.0.0/8 via 10.0.1.2\n51.0.0.0/8 via 10.0.2.2 two2\n51.0.0.0/8 via 99.9.9.9\n52.0.0.0/8 via 99.9.9.9\n";
     let error = load(text, "").unwrap_err();
-    assert!(error.contains("no interface named `two2'"), "{error}");
+    assert!(error.contains("no interface named 'two2'"), "{error}");
     let text = text.replace("two2", "e2");
     assert_eq!(
         load(&text, "").unwrap(),
-        "3 routes added, 0 replaced, 0 removed; 1 wait for their next hops (`show ip fib PREFIX', `show ip6 fib PREFIX' say why)\n"
+        "3 routes added, 0 replaced, 0 removed; 1 wait for their next hops ('show ip fib PREFIX', 'show ip6 fib PREFIX' say why)\n"
     );
     let error = load("53.0.0.0/8 via 10.0.1.2\n54.0.0.0/8 over there\n", "replace").unwrap_err();
-    assert!(error.contains("line 2: expected `54.0.0.0/8 via NEXT-HOP [INTERFACE]'"), "{error}");
+    assert!(error.contains("line 2: expected '54.0.0.0/8 via NEXT-HOP [INTERFACE]'"), "{error}");
     let replaced = load("50.0.0.0/8 via 10.0.1.2\n", "via 10.0.2.2 replace").unwrap();
     assert_eq!(replaced, "0 routes added, 1 replaced, 2 removed\n");
     std::fs::remove_file(&path).unwrap();
@@ -310,9 +310,9 @@ fn a_file_of_both_families_is_loaded_whole_or_not() {
     // What is wrong in one family keeps the other out.
     let good = "50.0.0.0/8 via 10.0.1.2\n2001:db8:50::/48 via 2001:db8:1::2\n2001:db8:51::/48 via fe80::9 dev e2\n";
     for (wrong, error) in [
-        ("2001:db8:52::/48 via 10.0.1.2", "line 4: `10.0.1.2' is no IPv6 next hop"),
-        ("2001:db8:52::/48 via fe80::9 e9", "no interface named `e9'"),
-        ("52.0.0.0/8 via 2001:db8:1::2", "line 4: `2001:db8:1::2' is no IPv4 next hop"),
+        ("2001:db8:52::/48 via 10.0.1.2", "line 4: '10.0.1.2' is no IPv6 next hop"),
+        ("2001:db8:52::/48 via fe80::9 e9", "no interface named 'e9'"),
+        ("52.0.0.0/8 via 2001:db8:1::2", "line 4: '2001:db8:1::2' is no IPv4 next hop"),
     ] {
         let refused = load(&mut bed, &format!("{good}{wrong}\n"), "").unwrap_err();
         assert!(refused.contains(error), "{refused}");

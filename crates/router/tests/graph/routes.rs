@@ -536,7 +536,7 @@ fn a_next_hop_that_cannot_work_is_refused_with_the_reason() {
     bed.run();
     for (hop, reason) in [
         ("99.0.0.1", "next hop 99.0.0.1 is on no attached network"),
-        ("99.0.0.1 e1", "next hop 99.0.0.1 is on no network of e1: `via 99.0.0.1 e1 onlink'"),
+        ("99.0.0.1 e1", "next hop 99.0.0.1 is on no network of e1: 'via 99.0.0.1 e1 onlink'"),
         ("10.0.1.2 e0", "next hop 10.0.1.2 is on no network of e0 but on one of e1: "),
         ("10.0.1.1", "next hop 10.0.1.1 is this router's own address, on e1"),
         ("10.0.1.255", "next hop 10.0.1.255 is the broadcast address of 10.0.1.0/24 on e1"),
@@ -546,7 +546,7 @@ fn a_next_hop_that_cannot_work_is_refused_with_the_reason() {
         ("240.0.0.1", "next hop 240.0.0.1 is no host's address (it is reserved, 240.0.0.0/4)"),
         ("127.0.0.1", "next hop 127.0.0.1 is no host's address (it is a loopback address)"),
         ("0.0.0.0", "next hop 0.0.0.0 is no host's address"),
-        ("10.0.1.9 onlink", "next hop 10.0.1.9: `onlink' says by which interface"),
+        ("10.0.1.9 onlink", "next hop 10.0.1.9: 'onlink' says by which interface"),
     ] {
         for verb in ["add", "replace"] {
             let said = refusal(&mut bed, &format!("ip route {verb} 50.0.0.0/8 via 10.0.1.2 via {hop}"));
@@ -792,7 +792,7 @@ fn an_unnumbered_interface_speaks_with_the_address_of_another() {
     refusal(&mut bed, "set interface unnumbered e0 use p");
     refusal(&mut bed, "set interface unnumbered loop0 use e0");
     let said = refusal(&mut bed, "delete interface loop0");
-    assert!(said.ends_with("loop0 lends its addresses to p: `set interface unnumbered del p' first"), "{said}");
+    assert!(said.ends_with("loop0 lends its addresses to p: 'set interface unnumbered del p' first"), "{said}");
     // They follow the lender's.
     bed.command("set interface ip address loop0 192.0.2.5/32").unwrap();
     bed.command("set interface ip address del loop0 192.0.2.1/32").unwrap();

@@ -421,19 +421,19 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     bed.command("create sub-interfaces e0 9 dot1q any exact-match").unwrap();
     bed.command("create sub-interfaces e0 10 default").unwrap();
     for (command, expected) in [
-        ("create sub-interfaces e0 100", "an interface named `e0.100' exists already"),
+        ("create sub-interfaces e0 100", "an interface named 'e0.100' exists already"),
         (
             "create sub-interfaces e0 7 dot1q 100",
             "dot1q 100: e0.100 takes those frames already (dot1q 100 exact-match)",
         ),
         ("create sub-interfaces e0 7 default", "default: e0.10 takes those frames already (default)"),
-        ("create sub-interfaces e0 95-105", "an interface named `e0.100' exists already"),
+        ("create sub-interfaces e0 95-105", "an interface named 'e0.100' exists already"),
         ("create sub-interfaces e0 0", "VLANs are 1 to 4094"),
         ("create sub-interfaces e0 4095", "VLANs are 1 to 4094"),
-        ("create sub-interfaces e0 9-8", "`9-8' has no VLAN in it"),
+        ("create sub-interfaces e0 9-8", "'9-8' has no VLAN in it"),
         ("create sub-interfaces e0 4000-5000", "VLANs are 1 to 4094"),
-        ("create sub-interfaces e0 x", "`x' is no number of a sub-interface"),
-        ("create sub-interfaces e0 1-2 dot1q 7", "`1-2' is a range"),
+        ("create sub-interfaces e0 x", "'x' is no number of a sub-interface"),
+        ("create sub-interfaces e0 1-2 dot1q 7", "'1-2' is a range"),
         ("create sub-interfaces e0 7 dot1q 4095", "expected"),
         ("create sub-interfaces e0.100 7", "e0.100 is a sub-interface itself"),
         (

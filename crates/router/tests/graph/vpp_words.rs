@@ -384,7 +384,7 @@ const REFUSED: &[(&str, &str)] = &[
         "ip neighbor e0 10.0.0.2 02:fe:00:00:00:01 count 10",
         "ip neighbor: count: not in this version; one line states one",
     ),
-    ("ip punt redirect add rx e1 via e0", "ip punt redirect add rx: bad value `e0' (word 8): expected I"),
+    ("ip punt redirect add rx e1 via e0", "ip punt redirect add rx: bad value 'e0' (word 8): expected I"),
     (
         "ip route add 10.0.0.0/8 via 10.0.0.2 e0 udp-encap 1",
         "ip route add: udp-encap: not in this version; let the kernel",
@@ -396,7 +396,7 @@ const REFUSED: &[(&str, &str)] = &[
         "packet-generator new { name s0 limit 1 rate 1e4 node ip4-input source e0 size 64-64 no-recycle data { UDP: 10.0.0.1 -> 10.0.0.2 UDP: 1234 -> 2345 incrementing 8 } }",
         "packet-generator new: source: not in this version; 'interfac",
     ),
-    ("pcap trace tx intfc e0 filter", "pcap trace: expected text after `filter'"),
+    ("pcap trace tx intfc e0 filter", "pcap trace: expected text after 'filter'"),
     ("set interface default rx-mode polling", "set interface default: not in this version; 'set interface r"),
     (
         "set interface feature e0 span-input arc device-input",
@@ -538,7 +538,7 @@ fn what_is_not_here_is_refused_with_a_reason() {
     assert!(commands.parse(&many).is_err());
     // What is merely misspelled is said as ever.
     let said = commands.parse("create bnod").err().unwrap().to_string();
-    assert!(said.starts_with("create: unknown input `bnod'"), "{said}");
+    assert!(said.starts_with("create: unknown input 'bnod'"), "{said}");
 }
 
 /// Pairs of a spelling of VPP's and ours: after either the configuration is the same.

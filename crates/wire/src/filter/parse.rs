@@ -65,8 +65,8 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, FilterError> {
             None => rest.find(|c: char| c.is_whitespace() || "()!<>=&|[".contains(c)).unwrap_or(rest.len()),
         };
         match first {
-            '[' => return error(at, "bytes by offset (`[...]') are not read here"),
-            _ if length == 0 => return error(at, format!("unknown sign `{first}'")),
+            '[' => return error(at, "bytes by offset ('[...]') are not read here"),
+            _ if length == 0 => return error(at, format!("unknown sign '{first}'")),
             _ => {}
         }
         tokens.push(Token { at, text: &rest[..length] });
@@ -123,7 +123,7 @@ struct Parser<'a> {
 pub(super) fn parse(text: &str) -> Result<Vec<Step>, FilterError> {
     let tokens = tokens(text)?;
     if tokens.is_empty() {
-        return error(0, "empty; write something like `udp and port 53'");
+        return error(0, "empty; write something like 'udp and port 53'");
     }
     let mut parser =
         Parser { tokens, next: 0, end: text.len(), steps: Vec::new(), depth: Depth::default(), last: None };
@@ -181,7 +181,7 @@ impl<'a> Parser<'a> {
                 }
                 match outer.pop() {
                     Some(outside) => group = outside,
-                    None => return error(self.tokens[self.next - 1].at, "`)' closes nothing"),
+                    None => return error(self.tokens[self.next - 1].at, "')' closes nothing"),
                 }
             }
             group.left = Some(operand);
@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
         }
         match outer.is_empty() {
             true => Ok(group.left.expect("a term was read")),
-            false => error(group.at, "`(' is never closed"),
+            false => error(group.at, "'(' is never closed"),
         }
     }
 
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
         };
         match u16::try_from(kind) {
             Ok(kind @ 0x0600..) => Ok(Test::EtherType(kind)),
-            _ => error(at, format!("`{word}' is no EtherType: 0x0600 to 0xffff, or ip, ip6, arp, rarp")),
+            _ => error(at, format!("'{word}' is no EtherType: 0x0600 to 0xffff, or ip, ip6, arp, rarp")),
         }
     }
 
@@ -332,7 +332,7 @@ impl<'a> Parser<'a> {
             return error(at, "a VLAN tag cannot be behind an MPLS label");
         }
         if usize::from(self.depth.tags.max(self.depth.labels)) == MAX_DEPTH {
-            return error(at, format!("more than {MAX_DEPTH} times `{word}'"));
+            return error(at, format!("more than {MAX_DEPTH} times '{word}'"));
         }
         let number = match self.peek().filter(|next| next.starts_with(|c: char| c.is_ascii_digit())) {
             Some(text) if text.contains(['.', ':']) => None,
@@ -341,7 +341,7 @@ impl<'a> Parser<'a> {
                     self.next += 1;
                     Some(number)
                 }
-                None => return error(self.at(), format!("`{text}': {word} takes a number from 0 to {most}")),
+                None => return error(self.at(), format!("'{text}': {word} takes a number from 0 to {most}")),
             },
             None => None,
         };
@@ -361,14 +361,14 @@ impl<'a> Parser<'a> {
                     "!=" => Comparison::Unequal,
                     ">=" => Comparison::AtLeast,
                     ">" => Comparison::Greater,
-                    _ => return error(at, format!("`{sign}': expected one of < <= = != >= >")),
+                    _ => return error(at, format!("'{sign}': expected one of < <= = != >= >")),
                 }
             }
         };
         let (at, text) = self.one("a number of bytes")?;
         match parse_number(text) {
             Some(number) => Ok(Test::Length(comparison, number)),
-            None => error(at, format!("`{text}' is no number of bytes")),
+            None => error(at, format!("'{text}' is no number of bytes")),
         }
     }
 
@@ -435,7 +435,7 @@ impl<'a> Parser<'a> {
         };
         let word = self.peek().unwrap_or_default();
         if !fits {
-            return error(at, format!("`{}' does not go with `{word}'", protocol.unwrap_or_default()));
+            return error(at, format!("'{}' does not go with '{word}'", protocol.unwrap_or_default()));
         }
         self.next += 1;
         Ok(Some(Keyword { kind, way: way.unwrap_or(Way::Either) }))
@@ -484,9 +484,9 @@ impl<'a> Parser<'a> {
         match test {
             Some(test) => Ok(test),
             None if matches!(kind, Kind::Address(_)) && way == Way::Either => {
-                error(at, format!("unknown word `{word}': expected a protocol, host, net, port, an address, ..."))
+                error(at, format!("unknown word '{word}': expected a protocol, host, net, port, an address, ..."))
             }
-            None => error(at, format!("`{word}' is not {what}")),
+            None => error(at, format!("'{word}' is not {what}")),
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn read(text: &str, first: First) -> Result<Template, String> {
         };
     }
     match parser.words.get(parser.at) {
-        Some(word) => Err(format!("data: unexpected `{word}' at word {}", parser.at + 1)),
+        Some(word) => Err(format!("data: unexpected '{word}' at word {}", parser.at + 1)),
         None => Ok(parser.template),
     }
 }
@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
 
     fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, String> {
         let word = self.word(expected)?;
-        word.parse().map_err(|_| format!("data: `{word}' is not {expected} (word {})", self.at))
+        word.parse().map_err(|_| format!("data: '{word}' is not {expected} (word {})", self.at))
     }
 
     fn accept(&mut self, word: &str) -> bool {
@@ -71,9 +71,9 @@ impl<'a> Parser<'a> {
     }
 
     fn arrow(&mut self) -> Result<(), String> {
-        match self.word("`->'")? {
+        match self.word("'->'")? {
             "->" => Ok(()),
-            word => Err(format!("data: `->' expected, not `{word}' (word {})", self.at)),
+            word => Err(format!("data: '->' expected, not '{word}' (word {})", self.at)),
         }
     }
 
@@ -110,11 +110,11 @@ impl<'a> Parser<'a> {
             "IP4" => (1, "ip4"),
             "IP6" => (1, "ip6"),
             "ANY" => (1, "payload"),
-            _ => return Err(format!("data: unknown `{inside}' behind a label (MPLS:, IP4:, IP6:, ANY:)")),
+            _ => return Err(format!("data: unknown '{inside}' behind a label (MPLS:, IP4:, IP6:, ANY:)")),
         };
-        match self.word("`label'")? {
+        match self.word("'label'")? {
             "label" => {}
-            word => return Err(format!("data: `label' expected, not `{word}' (word {})", self.at)),
+            word => return Err(format!("data: 'label' expected, not '{word}' (word {})", self.at)),
         }
         let start = self.template.bytes.len();
         self.room(4)?;
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
         let low = self.template.bytes[start..start + 3].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         let largest = varied.unwrap_or(low);
         if largest > MAX_LABEL.into() || low > MAX_LABEL.into() {
-            return Err(format!("data: `{largest}' is not a label (0 to 1048575) (word {})", self.at));
+            return Err(format!("data: '{largest}' is not a label (0 to 1048575) (word {})", self.at));
         }
         let mut class = 0;
         while let Some(option) = self.peek() {
@@ -140,7 +140,7 @@ impl<'a> Parser<'a> {
                     self.at += 1;
                     class = self.value::<u8>("a traffic class (0 to 7)")?;
                     if class > 7 {
-                        return Err(format!("data: `{class}' is not a traffic class (0 to 7) (word {})", self.at));
+                        return Err(format!("data: '{class}' is not a traffic class (0 to 7) (word {})", self.at));
                     }
                 }
                 _ => break,
@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
             other => match u16::from_str_radix(other.trim_start_matches("0X"), 16) {
                 Ok(code) => (code, Some("payload".to_string())),
                 Err(_) => {
-                    return Err(format!("data: unknown ethertype `{ethertype}' (IP4:, ARP:, IP6:, MPLS:, 0x....:)"));
+                    return Err(format!("data: unknown ethertype '{ethertype}' (IP4:, ARP:, IP6:, MPLS:, 0x....:)"));
                 }
             },
         };
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
             "ICMP" => (1, "icmp"),
             other => match other.parse::<u8>() {
                 Ok(code) => (code, "payload"),
-                Err(_) => return Err(format!("data: unknown protocol `{protocol}' (UDP:, TCP:, ICMP: or its number)")),
+                Err(_) => return Err(format!("data: unknown protocol '{protocol}' (UDP:, TCP:, ICMP: or its number)")),
             },
         };
         self.template.bytes.resize(start + 20, 0);
@@ -247,7 +247,7 @@ impl<'a> Parser<'a> {
             Some("ICMP6") => (58, "icmp6"),
             Some(other) => match other.parse::<u8>() {
                 Ok(code) => (code, "payload"),
-                Err(_) => return Err(format!("data: unknown protocol `{other}' (UDP:, TCP:, ICMP6: or its number)")),
+                Err(_) => return Err(format!("data: unknown protocol '{other}' (UDP:, TCP:, ICMP6: or its number)")),
             },
         };
         self.at += 1;
@@ -270,7 +270,7 @@ impl<'a> Parser<'a> {
                     self.at += 1;
                     let label: u32 = self.value("a flow label (0 to 1048575)")?;
                     if label >> 20 != 0 {
-                        return Err(format!("data: `{label}' is not a flow label (0 to 1048575)"));
+                        return Err(format!("data: '{label}' is not a flow label (0 to 1048575)"));
                     }
                     self.template.bytes[start + 1] |= (label >> 16) as u8;
                     self.template.bytes[start + 2..start + 4].copy_from_slice(&(label as u16).to_be_bytes());
@@ -377,7 +377,7 @@ impl<'a> Parser<'a> {
                         .collect()
                 });
                 let bytes = bytes.filter(|bytes| bytes.len() * 2 == digits.len());
-                let bytes = bytes.ok_or_else(|| format!("data: `{word}' is not hexadecimal bytes"))?;
+                let bytes = bytes.ok_or_else(|| format!("data: '{word}' is not hexadecimal bytes"))?;
                 self.room(bytes.len())?;
                 self.template.bytes.extend(bytes);
             } else {

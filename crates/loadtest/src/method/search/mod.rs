@@ -250,18 +250,18 @@ impl Trials<'_, '_> {
 pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search, TestError> {
     let mut bench = Bench::new(plan)?;
     let line = bench.tester.ports().first().and_then(|port| port.line).ok_or_else(|| {
-        TestError::Other("a search is up to the line's rate, which is not known: give `--speed'".into())
+        TestError::Other("a search is up to the line's rate, which is not known: give '--speed'".into())
     })?;
     if wanted.recovery.is_some() && bench.cores.len() > 1 {
         return Err(TestError::Other(
-            "when packets were lost is known only where one worker receives all of them: give one of `--cores'".into(),
+            "when packets were lost is known only where one worker receives all of them: give one of '--cores'".into(),
         ));
     }
     let ends = crate::frame::Ends::default();
     let programs = Program::of_port(&plan.profile, 0, ends)?;
     if let Some(program) = programs.iter().find(|program| !program.is_endless()) {
         return Err(TestError::Other(format!(
-            "stream `{}' ends by itself: trials of a search have lengths of their own",
+            "stream '{}' ends by itself: trials of a search have lengths of their own",
             program.name
         )));
     }

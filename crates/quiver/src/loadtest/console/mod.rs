@@ -41,11 +41,11 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), String> {
     let (mut setup, device) = (options.setup.clone(), options.target.device());
     if setup.watts.is_some() {
-        return Err("`--watts' is for tests that end: `quiver loadtest run' and the methods".into());
+        return Err("'--watts' is for tests that end: 'quiver loadtest run' and the methods".into());
     }
     let mut notes = Vec::new();
     setup.assume_line(&device, &mut notes);
-    // Each `start' says what it sends.
+    // Each 'start' says what it sends.
     let nothing = Profile::built_in("bench").map_err(|error| error.to_string())?;
     let plan = setup.plan(device, nothing, Direction::Bi, Rate::Factor(1.0), setup.interval)?;
     let interrupted = interruption()?;

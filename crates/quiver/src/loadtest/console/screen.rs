@@ -70,7 +70,7 @@ impl Screen {
             is_over: false,
         };
         notes.iter().for_each(|note| screen.say(&format!("Note: {note}")));
-        screen.say("`start -f bench -m 1kpps' sends, `help' lists what else there is, `quit' leaves.");
+        screen.say("'start -f bench -m 1kpps' sends, 'help' lists what else there is, 'quit' leaves.");
         screen
     }
 

@@ -37,7 +37,7 @@ enum Word {
     Profiles,
     /// Count from nothing again.
     Clear,
-    /// A command for the router under test: `dut show runtime'.
+    /// A command for the router under test: 'dut show runtime'.
     #[command(disable_help_flag = true)]
     Dut {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
@@ -55,7 +55,7 @@ enum Word {
 
 #[derive(Args)]
 struct PortWords {
-    /// Ports, as `-p 0 1' or `-p 0,1'; all of them unless given.
+    /// Ports, as '-p 0 1' or '-p 0,1'; all of them unless given.
     #[arg(short, long = "port", value_name = "PORT", num_args = 1.., value_delimiter = ',')]
     ports: Vec<usize>,
     /// All ports.
@@ -163,7 +163,7 @@ pub fn carry_out(console: &mut Console, line: &str) -> Result<Done, String> {
         }
     };
     let text = |error: loadtest::tester::TestError| error.to_string();
-    let nothing = || "nothing is sent: `start' something first".to_string();
+    let nothing = || "nothing is sent: 'start' something first".to_string();
     let busy = |ports: &PortWords, console: &Console| {
         let ports = ports.of(console, true);
         if ports.is_empty() { Err(nothing()) } else { Ok(ports) }

@@ -45,14 +45,14 @@ pub enum PingError {
     Refused(IpAddr, Prefix),
     #[error("{0} is no host's address")]
     NoHost(IpAddr),
-    #[error("{0} is link-local, of one link only: name its interface, as in `ping {0} source e0'")]
+    #[error("{0} is link-local, of one link only: name its interface, as in 'ping {0} source e0'")]
     WhichLink(IpAddr),
     #[error("interface {name} has no {what} address to ping from")]
     NoSource { name: String, what: &'static str },
-    #[error("{address} of {name} is not used to ping from: it is {standing} (`show ip6 interface {name}')")]
+    #[error("{address} of {name} is not used to ping from: it is {standing} ('show ip6 interface {name}')")]
     UnusedSource { name: String, address: Ipv6Addr, standing: Standing },
     #[error(
-        "no interface belongs to table {0}, so that no answer would come (`set interface ip table' has one belong)"
+        "no interface belongs to table {0}, so that no answer would come ('set interface ip table' has one belong)"
     )]
     NobodysTable(u32),
     #[error("a packet of {packet} bytes is over the mtu of {mtu} and must not be fragmented: size is at most {most}", packet = headers + *.size as usize, most = (*mtu as usize).saturating_sub(*headers))]

@@ -32,23 +32,24 @@ mod edge6 {
             Lookup => next "ip6-lookup",
             OnLink => next "ip6-glean",
             Local => next "ip6-local",
-            /// The interface by which `ping` was to reach a link-local address takes no part in IPv6 any more, or is gone.
+            /// `ping` was to reach a link-local address through an interface that no longer takes part in IPv6 or was
+            /// deleted.
             BeyondLink => note "echo request has no link to go onto",
         }
     }
 }
 
 const COUNTERS: &[CounterSpec] = &[
-    CounterSpec("echo requests sent", Severity::Info, "Requests that the `ping` command sent."),
+    CounterSpec("echo requests sent", Severity::Info, "Echo requests that the `ping` command sent."),
     CounterSpec(
         "no free buffer",
         Severity::Error,
-        "Packet memory is used up (`show buffers`): more `buffers-per-numa` in startup.conf.",
+        "All packet buffers are in use (`show buffers`). Increase `buffers-per-numa` in startup.conf.",
     ),
     CounterSpec(
         "control is busy, not sent",
         Severity::Error,
-        "Control has more to do than it can, so a request of the `ping` command was not sent.",
+        "The control thread is overloaded, so an echo request of the `ping` command was not sent.",
     ),
 ];
 const SENT: usize = 0;
