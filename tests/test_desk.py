@@ -69,7 +69,7 @@ class Terminal:
         while text not in self.seen:
             left = deadline - time.monotonic()
             ready = left > 0 and select.select([self.parent], [], [], left)[0]
-            assert ready, f"waited in vain for {text!r}; seen: {self.seen!r}"
+            assert ready, f"timed out waiting for {text!r}; seen: {self.seen!r}"
             # A client that leaves the terminal its output processing makes CR LF of our LF.
             self.seen = (self.seen + os.read(self.parent, 65536).decode()).replace("\r\r\n", "\r\n")
         end = self.seen.index(text) + len(text)

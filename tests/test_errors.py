@@ -93,7 +93,7 @@ IN_OTHER_TESTS = {
     ("ip4-arp", "too many packets wait for neighbours"),
     ("ip4-arp", "neighbour did not answer lately"),
     ("ip4-icmp-input", "ICMP answers to our requests"),
-    ("ip4-icmp-error", "our echo requests that went no further"),
+    ("ip4-icmp-error", "echo requests of this router that were not forwarded"),
     # In test_memif.
     ("INTERFACE-tx", "device has no room"),
 }
@@ -862,7 +862,7 @@ def test_a_silent_neighbour_is_not_asked_for_again_and_few_are_told(bench):
     # The router's own 'ping' is told in another way.
     before = bench.counts()
     assert "Statistics: 1 sent, 0 received" in bench.router.cli("ping 10.0.2.96 repeat 1")
-    assert bench.moved(before) == ASKS | {("ip4-icmp-error", "our echo requests that went no further"): 1}
+    assert bench.moved(before) == ASKS | {("ip4-icmp-error", "echo requests of this router that were not forwarded"): 1}
     assert bench.fence() == [[], []]
     before = bench.counts()
     for _ in range(number):

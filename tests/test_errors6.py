@@ -59,7 +59,7 @@ IN_OTHER_TESTS = {
     ("ip6-discover-neighbor", "neighbour did not answer lately"),
     ("ip6-icmp-error", "ICMPv6 errors limited by rate"),
     ("ip6-icmp-error", "no address to send an ICMPv6 error from"),
-    ("ip6-icmp-error", "our echo requests that went no further"),
+    ("ip6-icmp-error", "echo requests of this router that were not forwarded"),
     ("ip6-icmp-input", "ICMPv6 answers to our requests"),
     ("ip6-ping", "echo requests sent"),
     ("icmp6-neighbor-discovery", "neighbor advertisements limited by rate"),

@@ -404,7 +404,7 @@ def test_ctrl_c_stops_and_keeps_what_was_measured():
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
-        (["-p", "no-such"], "no-such: no such file, and no profile of this name comes along"),
+        (["-p", "no-such"], "no-such: no such file, and there is no built-in profile of this name"),
         (["-p", "bench-var2-64"], "did you mean 'bench-var2-64b'?"),
         (["-m", "fast"], "'fast' is not a rate: write packets ('1kpps'"),
         (["-m", "10%"], "say 'speed=10g' for the port"),
@@ -447,11 +447,11 @@ def test_a_bad_profile_is_told_with_its_place(tmp_path):
 
 
 def test_a_file_that_is_no_profile_is_named_and_not_replaced(tmp_path):
-    """Not by the profile of its name that comes along, neither."""
+    """Nor by the built-in profile of its name."""
     capture = (ROOT / "crates/loadtest/profiles/bench.toml").read_bytes()
     files = {
         "bench.py": (b"from trex_stl_lib.api import *\n\nclass STLS1(object):\n    def get_streams(self):\n        return []\n", "T-Rex Python is not read yet"),
-        "stl/imix.py": (b"from trex.stl.api import *\n", "('bench-var2-imix' comes along"),
+        "stl/imix.py": (b"from trex.stl.api import *\n", "(the built-in 'bench-var2-imix'"),
         "bench": (b"- duration : 1\n  generator :\n    distribution : seq\n  cap_info :\n    - name: a.pcap\n", "YAML of T-Rex's stateful mode is not read yet"),
         "mpls.json": (b'[{"id": 1}]', "JSON is not read yet"),
         "bench.pcap": (b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00" + bytes(16), "a stream can send its frames"),

@@ -23,7 +23,7 @@ CALM = ("--others", "100")
         ("quiver:line=20kpps", "100kpps", "queue", r"the router dropped \d+ at e1-tx"),
         # Nothing is in its way.
         ("reference:", "max", "generator", r"all that the load tester could send came"),
-        ("quiver", "2kpps", "nothing", r"% of its time it asks in vain"),
+        ("quiver", "2kpps", "nothing", r"% of its time in idle polls"),
     ],
 )
 def test_what_holds_a_device_back_is_named(device, rate, bound, evidence):

@@ -155,7 +155,7 @@ def along(came):
 PIPE4, PIPE6 = (f"ip{version}-mpls-label-disposition-pipe" for version in (4, 6))
 UNIFORM4, UNIFORM6 = (f"ip{version}-mpls-label-disposition-uniform" for version in (4, 6))
 LEADS_NOWHERE, TOLD_NOBODY = "mpls label leads nowhere", "no ICMP error about such a labelled packet"
-NO_SENDER = "mpls packet without a sender goes no further"
+NO_SENDER = "mpls packet without an ip sender to notify"
 LONG = udp(data=bytes(1000 - 28), id=7)
 DF = with_(LONG, flags="DF")
 LONG6 = udp6(data=bytes(1000 - 48))

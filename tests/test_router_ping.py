@@ -220,4 +220,4 @@ def test_an_absent_neighbour_of_ipv6_is_told_of(lab):
         assert re.search(rf"From {us}: icmp_seq=1 address_unreachable\n", shown), shown
         assert shown.endswith("\nStatistics: 4 sent, 0 received, 100% packet loss\n")
     wait_until(lambda: router.cli_json("show ledger")["held"] == 0, "the requests are given up")
-    assert router.errors()["our echo requests that went no further"] >= 2
+    assert router.errors()["echo requests of this router that were not forwarded"] >= 2

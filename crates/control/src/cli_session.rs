@@ -28,7 +28,7 @@ use crate::printer::{End, Printer};
 use crate::telnet::Event;
 use crate::terminal::{Progress, Terminal, Window};
 use crate::wrap::Wrap;
-use crate::{Executor, Format, Manners, SessionLine, session_commands};
+use crate::{Executor, Format, SessionDefaults, SessionLine, session_commands};
 
 /// Ends an answer: the command was done (ASCII ACK).
 pub(crate) const STATUS_DONE: u8 = 0x06;
@@ -83,7 +83,7 @@ pub(crate) struct Session<'a> {
     /// Whether the last key was a TAB that left several words to choose from.
     tabbed: bool,
     terminal: Terminal,
-    manners: Manners,
+    manners: SessionDefaults,
     wrap: Wrap,
     /// What goes out before the session waits for input.
     out: Vec<u8>,

@@ -136,7 +136,7 @@ mod tests {
     use command::{Command, CommandError, CommandSet, Completion, Text, reply};
 
     /// Tells what it runs; refuses lines that begin with `bad`.
-    struct Notebook(CommandSet<()>, crate::Manners);
+    struct Notebook(CommandSet<()>, crate::SessionDefaults);
 
     impl Notebook {
         fn new() -> Self {
@@ -145,7 +145,7 @@ mod tests {
             for syntax in ["one", "two", "pg <block:block>", "execute <what:word>"] {
                 set.add(Command::new(syntax, "", |(): &mut (), _| reply(Text("unused".into()))));
             }
-            Self(set, crate::Manners::default())
+            Self(set, crate::SessionDefaults::default())
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
             Some(SessionLine { name: parsed.command.name().to_string(), args: parsed.args })
         }
 
-        fn manners(&self) -> crate::Manners {
+        fn manners(&self) -> crate::SessionDefaults {
             self.1.clone()
         }
 

@@ -60,8 +60,8 @@ pub trait Executor: Send + Sync {
     }
 
     /// How interactive sessions begin.
-    fn manners(&self) -> Manners {
-        Manners::default()
+    fn manners(&self) -> SessionDefaults {
+        SessionDefaults::default()
     }
 }
 
@@ -70,7 +70,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// How interactive sessions begin, and behave until an operator sets them otherwise.
 #[derive(Clone, Debug)]
-pub struct Manners {
+pub struct SessionDefaults {
     /// What they are greeted with.
     pub banner: String,
     pub prompt: String,
@@ -85,7 +85,7 @@ pub struct Manners {
     pub idle_timeout: Option<Duration>,
 }
 
-impl Default for Manners {
+impl Default for SessionDefaults {
     fn default() -> Self {
         Self {
             banner: String::new(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Manners;
+use crate::SessionDefaults;
 use command::Args;
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub fn new(manners: &Manners) -> Self {
+    pub fn new(manners: &SessionDefaults) -> Self {
         Self {
             name: String::new(),
             // What a terminal has that does not tell.
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_terminal_without_a_name_or_a_dumb_one_has_no_colours() {
         for (name, shown) in [("xterm", "\x1b[1mtext\x1b[0m"), ("dumb", "text"), ("", "text")] {
-            let mut terminal = Terminal::new(&Manners::default());
+            let mut terminal = Terminal::new(&SessionDefaults::default());
             terminal.set_name(name);
             assert_eq!(terminal.styled("1", "text"), shown, "{name}");
         }

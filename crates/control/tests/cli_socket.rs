@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use command::{Command, CommandError, CommandSet, Completion, Done, Reply, Text, fail, reply, still_wanted};
 use quiver_control::cli_client::Failure;
 use quiver_control::cli_server::MAXIMUM_CONNECTIONS;
-use quiver_control::{CliClient, CliServer, Executor, Format, Manners, SessionLine, add_session_commands};
+use quiver_control::{CliClient, CliServer, Executor, Format, SessionDefaults, SessionLine, add_session_commands};
 use serde::Serialize;
 
 /// What the server sends first: WILL SGA, DO SGA, WILL ECHO, DONT ECHO, DO TTYPE,
@@ -164,8 +164,8 @@ impl Executor for Fake {
         self.0.complete(line, &|_| vec!["e0".into(), "e1".into()])
     }
 
-    fn manners(&self) -> Manners {
-        Manners { banner: "Quiver\n\n".into(), ..Manners::default() }
+    fn manners(&self) -> SessionDefaults {
+        SessionDefaults { banner: "Quiver\n\n".into(), ..SessionDefaults::default() }
     }
 }
 

@@ -21,8 +21,8 @@ use crate::chain::{Chain, Frame, Fresh};
 use crate::host::{self, Interface};
 use crate::stations::Stations;
 use crate::{
-    DROPPED, Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, StationFilter, TOO_LONG,
-    Transmit, borrowed, socket_option, vnet,
+    DROPPED, Device, FULL, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, StationFilter, TOO_LONG, Transmit,
+    TxOffloads, borrowed, socket_option, vnet,
 };
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
@@ -109,7 +109,7 @@ pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
         host: Some(name.to_string()),
         mac,
         mtu: mtu.try_into().unwrap_or(u16::MAX),
-        finishes: Finishes { checksum: true, segmentation: true },
+        finishes: TxOffloads { checksum: true, segmentation: true },
         receive: sockets.into_iter().map(|receive| Box::new(receive) as Box<dyn Receive>).collect(),
         transmit: Box::new(PacketTransmit { fds, own: 0 }),
         link: Box::new(link),

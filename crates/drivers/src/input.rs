@@ -315,7 +315,7 @@ impl DeviceInput {
     }
 
     /// Has packets of an interface leave by an edge as they came, whatever is in them; or no longer.
-    pub fn set_patch(&mut self, interface: InterfaceIndex, patch: Option<EdgeIndex>) {
+    pub fn set_cross_connect(&mut self, interface: InterfaceIndex, patch: Option<EdgeIndex>) {
         self.change(interface, |state| state.patch = patch);
     }
 

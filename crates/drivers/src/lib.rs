@@ -39,7 +39,7 @@ use wire::MacAddress;
 
 /// What a device finishes by itself when it sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Finishes {
+pub struct TxOffloads {
     /// Transport checksums that are only begun.
     pub checksum: bool,
     /// Packets that are longer than the wire takes.
@@ -59,7 +59,7 @@ pub struct Device {
     pub mac: MacAddress,
     /// Bytes of network-layer packet that it carries.
     pub mtu: u16,
-    pub finishes: Finishes,
+    pub finishes: TxOffloads,
     /// Each brings a share of the packets; those of one flow come by one of them, as long as nothing changes.
     pub receive: Vec<Box<dyn Receive>>,
     pub transmit: Box<dyn Transmit>,
@@ -125,7 +125,7 @@ pub trait Link: Send {
         Vec::new()
     }
     /// What is behind a memif.
-    fn memif(&self) -> Option<&memif::Care> {
+    fn memif(&self) -> Option<&memif::ConnectionHandle> {
         None
     }
 }

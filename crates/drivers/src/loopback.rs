@@ -1,7 +1,7 @@
 //! The loopback device: an interface that is always there, with nothing behind it. It holds
 //! addresses that must not depend on any wire; what is sent out of it is dropped by name.
 
-use crate::{Device, Finishes, Link, Transmit};
+use crate::{Device, Link, Transmit, TxOffloads};
 use graph::{Buffers, EdgeSpec, Vector};
 use wire::MacAddress;
 
@@ -28,7 +28,7 @@ pub fn open(instance: u32, mac: Option<MacAddress>) -> Device {
         mac: mac.unwrap_or(MacAddress([0xde, 0xad, 0, 0, high, low])),
         mtu: 9216,
         // Nobody sees the packets: nothing is left to finish.
-        finishes: Finishes { checksum: true, segmentation: true },
+        finishes: TxOffloads { checksum: true, segmentation: true },
         receive: Vec::new(),
         transmit: Box::new(Loopback),
         link: Box::new(Loopback),

@@ -1,7 +1,7 @@
 //! The null device: takes everything, brings nothing. For measurements and as a
 //! destination that never refuses.
 
-use crate::{Device, Finishes, Link, Transmit};
+use crate::{Device, Link, Transmit, TxOffloads};
 use graph::{Buffers, Vector, edge};
 use wire::MacAddress;
 
@@ -16,7 +16,7 @@ pub fn open(number: u32) -> Device {
         mac: MacAddress([0x02, 0x51, a, b, c, d]),
         mtu: 9216,
         // Nobody sees the packets: nothing is left to finish.
-        finishes: Finishes { checksum: true, segmentation: true },
+        finishes: TxOffloads { checksum: true, segmentation: true },
         receive: Vec::new(),
         transmit: Box::new(Null),
         link: Box::new(Null),

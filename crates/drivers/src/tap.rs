@@ -13,7 +13,7 @@
 use crate::chain::{Chain, Fresh};
 use crate::host::{self, Interface, Request};
 use crate::{
-    Device, FULL, Finishes, Link, OpenError, REFUSED, Receive, ReceiveCounts, Transmit, borrowed, namespace, vnet,
+    Device, FULL, Link, OpenError, REFUSED, Receive, ReceiveCounts, Transmit, TxOffloads, borrowed, namespace, vnet,
 };
 use graph::buffer::MAX_SEGMENTS;
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
@@ -108,7 +108,7 @@ pub fn open(options: TapOptions) -> Result<Device, OpenError> {
         host: Some(name.to_string()),
         mac: options.hw_address.unwrap_or_else(host::random_mac),
         mtu: mtu.try_into().unwrap_or(u16::MAX),
-        finishes: Finishes { checksum: true, segmentation: true },
+        finishes: TxOffloads { checksum: true, segmentation: true },
         receive: queues.iter().map(receive).collect(),
         transmit: Box::new(TapTransmit { queues: queues.clone(), own: 0 }),
         link: Box::new(TapLink { fd: queues[0].clone(), interface }),

@@ -22,7 +22,7 @@ pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let commands = router::commands();
     let directory = Directory::new();
-    let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+    let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
     let mut router = Router::new(options).expect("a router");
     router.files = directory.files();
     let worker = router.graph.worker(0).expect("a worker");

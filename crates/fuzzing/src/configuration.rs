@@ -9,7 +9,7 @@ const MOST_BYTES: usize = 4096;
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(&bytes[..bytes.len().min(MOST_BYTES)]) else { return };
     let directory = crate::Directory::new();
-    let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+    let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
     let mut router = Router::new(options).expect("a router");
     router.files = directory.files();
     let wanted = match router.parse_config("file", text) {

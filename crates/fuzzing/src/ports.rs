@@ -1,7 +1,7 @@
 //! Devices that bring the frames of an input, and take what the router sends.
 
 use drivers::chain;
-use drivers::{Device, Finishes, Link, Receive, ReceiveCounts, Transmit, vnet};
+use drivers::{Device, Link, Receive, ReceiveCounts, Transmit, TxOffloads, vnet};
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{Buffers, PacketIndex, Row, Vector, edge, flag};
 use router::Router;
@@ -161,7 +161,7 @@ impl Ports {
                 host: None,
                 mac,
                 mtu: 1500,
-                finishes: Finishes { checksum: number == 2, segmentation: number == 2 },
+                finishes: TxOffloads { checksum: number == 2, segmentation: number == 2 },
                 receive: vec![Box::new(Queue(Arc::clone(&arrivals)))],
                 transmit: Box::new(Wire { refusals: Arc::clone(&refusals) }),
                 link: Box::new(Carrier),

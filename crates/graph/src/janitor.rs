@@ -35,7 +35,7 @@ impl Janitor {
     }
 
     /// Has something dropped, some time.
-    pub fn put_away(&self, what: impl Any + Send) {
+    pub fn close_later(&self, what: impl Any + Send) {
         // Without a janitor it comes back, and is dropped here.
         let _ = self.sender().send(Box::new(what));
     }
@@ -52,7 +52,7 @@ impl Janitor {
             return true;
         }
         let (sender, receiver) = bounded(1);
-        self.put_away(Tell(sender));
+        self.close_later(Tell(sender));
         receiver.recv_timeout(PATIENCE).is_ok()
     }
 }
@@ -75,7 +75,7 @@ mod tests {
         let (janitor, dropped) = (Janitor::default(), Arc::default());
         assert!(janitor.wait());
         for number in 0..3 {
-            janitor.put_away(Noted(Arc::clone(&dropped), number));
+            janitor.close_later(Noted(Arc::clone(&dropped), number));
         }
         assert!(janitor.wait());
         let dropped = dropped.lock().unwrap();
@@ -93,7 +93,7 @@ mod tests {
             }
         }
         let janitor = Janitor::default();
-        janitor.put_away(Last(gone.clone()));
+        janitor.close_later(Last(gone.clone()));
         drop(janitor);
         while !gone.load(Ordering::Relaxed) {
             thread::yield_now();

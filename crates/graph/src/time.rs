@@ -26,7 +26,7 @@ pub fn ticks_per_second() -> f64 {
     *RATE.get_or_init(|| {
         const WINDOW: Duration = Duration::from_millis(20);
         // The counter is read between two readings of the clock; the try during which
-        // the process was away least counts.
+        // the process was preempted least counts.
         let sample = || {
             (0..5)
                 .map(|_| {

@@ -30,7 +30,7 @@ pub struct NodeLoad {
     pub empty: u64,
     pub packets: u64,
     pub clocks: u64,
-    /// Of these, those that no packet had: of calls that brought nothing, or during which the machine was away.
+    /// Of these, those that no packet had: of calls that brought nothing, or during which the worker was preempted.
     #[serde(default)]
     pub idle_clocks: u64,
 }
@@ -61,7 +61,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// All but asking in vain and waiting.
+    /// All but idle polls and waiting.
     pub fn busy(&self) -> f64 {
         self.input + self.graph + self.output
     }
@@ -150,7 +150,7 @@ impl WorkerLoad {
         self.inputs().map(|node| node.idle_clocks as f64).sum::<f64>() / self.clocks.max(1.0)
     }
 
-    /// Clocks of each packet, node by node, without those that were spent on asking in vain.
+    /// Clocks of each packet, node by node, without those of idle polls.
     pub fn clocks_per_packet(&self) -> f64 {
         self.nodes.iter().map(NodeLoad::busy_clocks).sum::<f64>() / (self.received() as f64).max(1.0)
     }

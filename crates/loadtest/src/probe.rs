@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_micros(20);
 pub struct Probe {
     pub core: Option<u32>,
     pub seconds: f64,
-    /// Times that it was away for longer than 20 us, how long the longest was, and all together.
+    /// Times that it was preempted for longer than 20 us, how long the longest was, and all together.
     pub pauses: u32,
     pub longest_us: f64,
     pub away_share: f64,

@@ -54,7 +54,7 @@ pub struct Report {
     /// How late packets were made: the first of each vector.
     pub lateness: Option<Percentiles>,
     pub probe: Vec<Probe>,
-    /// Times that workers of the load tester were away: the longest, a thousand of each. And how many there were, and how long all
+    /// Times at which workers of the load tester were preempted: the longest, a thousand of each. And how many there were, and how long all
     /// together.
     pub pauses: Vec<PauseReport>,
     pub pause_count: u64,
@@ -412,7 +412,7 @@ pub struct Carried {
     pub sent_packets: u64,
 }
 
-/// A worker of the load tester that was away.
+/// A preempted worker of the load tester.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct PauseReport {
     pub worker: usize,

@@ -1,7 +1,7 @@
 //! One run: what is sent, for how long, through what; and its report.
 
 use crate::device::kernel::KernelDevice;
-use crate::device::plant::Plant;
+use crate::device::plant::FaultInjection;
 use crate::device::process::Process;
 use crate::device::quiver::QuiverDevice;
 use crate::device::reference::{Counts, Impairments, wire};
@@ -39,7 +39,7 @@ pub enum DeviceSpec {
     /// Whatever is behind the ports that are given.
     Outside,
     /// This program's router, in this process, with what is wrong with it.
-    Quiver(Plant),
+    Quiver(FaultInjection),
     /// The known device, in this process.
     Reference(Impairments),
     /// Ports that discard: how fast packets are made.
@@ -56,7 +56,7 @@ impl fmt::Display for DeviceSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             DeviceSpec::Outside => "outside",
-            DeviceSpec::Quiver(plant) if *plant != Plant::default() => return write!(f, "quiver:{plant}"),
+            DeviceSpec::Quiver(plant) if *plant != FaultInjection::default() => return write!(f, "quiver:{plant}"),
             DeviceSpec::Quiver(_) => "quiver",
             DeviceSpec::Reference(_) => "reference",
             DeviceSpec::Null => "null",
@@ -150,7 +150,7 @@ impl Started {
 }
 
 /// Who is asked and told while a run goes on.
-pub trait Conduct {
+pub trait RunPolicy {
     /// The rate from now on, so many seconds after the start; none: as before. Asked twenty times a second.
     fn rate(&mut self, _at: f64) -> Option<Rate> {
         None
@@ -300,7 +300,7 @@ impl Bench {
     ///
     /// # Errors
     /// When there is nothing to run. What fails once it runs ends it, and is in the report.
-    pub fn run(&mut self, plan: &Plan, conduct: &mut dyn Conduct) -> Result<Report, TestError> {
+    pub fn run(&mut self, plan: &Plan, conduct: &mut dyn RunPolicy) -> Result<Report, TestError> {
         let ports = self.tester.ports().len();
         let senders: Vec<usize> = (0..ports).filter(|port| plan.is_bidirectional || port % 2 == 0).collect();
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
@@ -444,7 +444,7 @@ impl Bench {
             let longest = pauses.iter().map(|(.., length)| length.as_secs_f64() * 1e6).fold(0.0, f64::max);
             let bare = self.probe.iter().map(|probe| probe.longest_us).fold(0.0, f64::max);
             notes.push(format!(
-                "The machine pauses: {pause_count} times the generator was away, {longest:.0} us at most; with nothing to do, before \
+                "The machine preempts: the generator was preempted {pause_count} times, {longest:.0} us at most; with nothing to do, before \
                  the run, {bare:.0} us at most."
             ));
         }

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 /// Vectors that are this full on average mean that more was always waiting.
 const FULL: f64 = 0.9 * VECTOR_SIZE as f64;
-/// A worker that is busy all the time asks in vain for so small a part of it, at most: while a run begins.
+/// A worker that is always busy spends at most this small part of its time in idle polls: while a run begins.
 const BUSY: f64 = 0.05;
-/// Loss below says nothing of what a device is bound by: a full queue while somebody was away for a moment.
+/// Loss below says nothing of what a device is bound by: a full queue while a thread was preempted for a moment.
 const NOTHING: f64 = 1e-4;
 /// What the load tester left out of what was due, at most, for a device that carried all to be said to carry this rate: moments
-/// in which the machine was away.
+/// in which it was preempted.
 const NEARLY: f64 = 0.01;
 /// What its ports refuse at a fixed rate, at least, for it to say something of the device.
 const MANY: f64 = 0.05;
@@ -79,7 +79,7 @@ pub struct Facts<'a> {
     pub refused: u64,
     /// The load tester found more than it could take, and missed so many.
     pub own_is_full: bool,
-    /// Packets that were sent while workers of the load tester were away, and took none.
+    /// Packets that were sent while workers of the load tester were preempted, and received none.
     pub away: f64,
     /// The device forwards in the time of who sends: Linux does, behind a veth.
     pub in_senders_time: bool,
@@ -115,7 +115,7 @@ impl Verdict {
             evidence.push(format!("the router dropped {} at {}: {}", drop.packets, drop.node, drop.reason));
         }
         let refused = facts.refused as f64 / (facts.sent + facts.refused).max(1) as f64;
-        // At a fixed rate a ring is full for a while when the device's machine was away: that says little.
+        // At a fixed rate a ring is full for a while when the device was preempted: that says little.
         let is_refused = refused > if facts.is_maximum { NOTHING } else { MANY };
         let is_pressed = is_lossy || facts.is_maximum || !facts.kept_rate;
         let is_busy = busiest.is_some_and(|worker| worker.idle_polls() < BUSY && worker.vectors_per_call() > FULL);
@@ -128,12 +128,13 @@ impl Verdict {
         } else if is_pressed && is_busy {
             Bound::Cpu
         } else if is_lossy && outputs * 2 > facts.lost {
-            // Who takes them is too slow, or was away.
+            // The receiver is too slow, or was preempted.
             if facts.own_is_full {
                 evidence.push("the load tester had always more waiting than it could take".into());
                 Bound::Generator
             } else if facts.lost as f64 <= facts.away {
-                evidence.push(format!("while {:.0} were sent the load tester was away and took none", facts.away));
+                evidence
+                    .push(format!("{:.0} were sent while the load tester was preempted and received none", facts.away));
                 Bound::Generator
             } else {
                 Bound::Queue
@@ -192,7 +193,7 @@ impl Verdict {
 
 fn said(worker: &WorkerLoad) -> String {
     format!(
-        "worker {}: {:.2} packets a call, {} % of its time it asks in vain (idle polls)",
+        "worker {}: {:.2} packets a call, {} % of its time in idle polls",
         worker.worker,
         worker.vectors_per_call(),
         significant(100.0 * worker.idle_polls())
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!((bound(slow(0.009)), bound(slow(0.02))), (Bound::Nothing, Bound::Generator));
         assert_eq!(bound(Facts { kept_rate: false, workers: &[], in_senders_time: true, ..good.clone() }), Bound::Cpu);
         assert_eq!(bound(Facts { is_maximum: true, refused: 1_000_000, ..good.clone() }), Bound::Ring);
-        // A few that were refused, or missed, while somebody was away for a moment.
+        // A few that were refused, or missed, while a thread was preempted for a moment.
         assert_eq!(bound(Facts { is_maximum: true, refused: 10, ..good.clone() }), Bound::Generator);
         assert_eq!(bound(Facts { refused: 10, own_missed: 10, ..good.clone() }), Bound::Nothing);
         let slow = |refused| Facts { kept_rate: false, not_sent_share: 0.1, refused, ..good.clone() };
@@ -288,7 +289,7 @@ mod tests {
         assert_eq!(
             verdict.evidence[..2],
             [
-                "worker 0: 260.00 packets a call, 0 % of its time it asks in vain (idle polls)",
+                "worker 0: 260.00 packets a call, 0 % of its time in idle polls",
                 "26 Mpps x 100 clocks = 2.6 GHz of 2.6 GHz: 100 % of the clock"
             ]
         );

@@ -21,7 +21,7 @@ use graph::{Graph, InterfaceIndex, NodeIndex, Progress, Worker, time};
 use router::handoff::Handoff;
 use router::ip::source_check::{self, SourceCheck};
 use router::neighbour::NeighbourKey;
-use router::vlan::{Takes, Vid};
+use router::vlan::{Vid, VlanMatch};
 use router::{Options as RouterOptions, Router};
 use scenario::Scenario;
 use serde::Serialize;
@@ -579,7 +579,7 @@ fn sub_interface(
     tags: u16,
 ) -> Result<InterfaceIndex, router::Error> {
     let inner = (tags == 2).then_some(Vid::Is(20));
-    let takes = Takes::Tagged { outer_type: EtherType::VLAN, outer: Vid::Is(vlan), inner, exact: true };
+    let takes = VlanMatch::Tagged { outer_type: EtherType::VLAN, outer: Vid::Is(vlan), inner, exact: true };
     let index = router.create_sub_interface(parent, vlan.into(), takes)?;
     router.set_admin(index, true)?;
     Ok(index)

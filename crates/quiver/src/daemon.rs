@@ -6,7 +6,7 @@
 
 use command::{CommandLine, CommandSet, Files, Format, complete_lines};
 use control::startup::{LogLevel, PageSize, StartupConfig};
-use control::{CliClient, CliServer, Executor, Manners, add_session_commands, exec};
+use control::{CliClient, CliServer, Executor, SessionDefaults, add_session_commands, exec};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use router::inspect::VERSION;
 use router::logging::{By, ClassSettings, Level, Logging};
@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::control_watch;
-use crate::desk::{self, Desk, SharedRequests};
+use crate::desk::{self, ControlClient, SharedRequests};
 use crate::surroundings::{self, PidFile};
 use crate::watchdog::Watchdog;
 use crate::{cores, crash, log_sink, notify, show_config, signals};
@@ -219,7 +219,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
 
     let (requests, incoming) = bounded(64);
     router.listings = desk::listings(requests.clone());
-    let desk: Arc<dyn Executor> = Arc::new(Desk {
+    let desk: Arc<dyn Executor> = Arc::new(ControlClient {
         commands: commands.clone(),
         requests,
         files: router.files.clone(),
@@ -287,13 +287,13 @@ fn start_worker(
 }
 
 /// How interactive sessions begin.
-fn manners(config: &StartupConfig, restored: &Restored) -> Manners {
+fn manners(config: &StartupConfig, restored: &Restored) -> SessionDefaults {
     let unix = &config.unix;
     let mut banner = format!("Quiver v{VERSION}: a vector packet router. '?' lists commands, 'quit' leaves.\n");
     if let Restored::InPart(complaint) = restored {
         banner += &format!("{complaint} at start: 'show logging' names them.\n");
     }
-    let usual = Manners::default();
+    let usual = SessionDefaults::default();
     // The end of the session on standard input would be the router's.
     let idle_timeout = match unix.cli_idle_timeout {
         _ if unix.interactive => None,
@@ -301,7 +301,7 @@ fn manners(config: &StartupConfig, restored: &Restored) -> Manners {
         Some(seconds) => Some(Duration::from_secs(seconds.into())),
         None => usual.idle_timeout,
     };
-    Manners {
+    SessionDefaults {
         banner: if unix.cli_no_banner { String::new() } else { banner },
         prompt: unix.cli_prompt.as_ref().map_or(usual.prompt, |prompt| format!("{} ", prompt.trim_end())),
         history: unix.cli_history_limit.map_or(usual.history, |limit| limit as usize),

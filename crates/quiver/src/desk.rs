@@ -8,7 +8,7 @@
 use crate::crash;
 use crate::watchdog::Watchdog;
 use command::{Args, CommandError, CommandSet, Completion, Files, Reply, Text, fail, reply};
-use control::{Executor, Manners, SessionLine};
+use control::{Executor, SessionDefaults, SessionLine};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use router::Router;
 use router::listing::{Listings, Look};
@@ -35,16 +35,16 @@ pub fn listings(requests: Sender<Request>) -> Listings {
 
 /// What the CLI's threads hold of the router. They read lines and write out replies by
 /// themselves; the control thread only carries out.
-pub struct Desk {
+pub struct ControlClient {
     pub commands: Arc<CommandSet<Router>>,
     pub requests: Sender<Request>,
     /// What commands may reach of the file system.
     pub files: Files,
     /// How interactive sessions begin.
-    pub manners: Manners,
+    pub manners: SessionDefaults,
 }
 
-impl Desk {
+impl ControlClient {
     /// Asks the control thread and waits for its answer; `None` when it is gone.
     fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Option<T> {
         let (answer, answered) = bounded(1);
@@ -53,7 +53,7 @@ impl Desk {
     }
 }
 
-impl Executor for Desk {
+impl Executor for ControlClient {
     fn execute(&self, line: &str) -> Result<Box<dyn Reply>, CommandError> {
         if let Some(before) = self.commands.question(line) {
             return reply(Text(self.commands.help(before)));
@@ -85,7 +85,7 @@ impl Executor for Desk {
         self.files.clone()
     }
 
-    fn manners(&self) -> Manners {
+    fn manners(&self) -> SessionDefaults {
         self.manners.clone()
     }
 }

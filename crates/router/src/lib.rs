@@ -116,7 +116,7 @@ pub enum Error {
     #[error("'{0}' is no tag: up to {max} letters, digits, - _ . / : @ +", max = interface::names::MAX_TAG)]
     BadTag(String),
     #[error("'{0}' is no interface name: commands take it for something else")]
-    NameMeansElse(String),
+    ReservedName(String),
     #[error("too many interfaces")]
     TooManyInterfaces,
     #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]
@@ -168,11 +168,11 @@ pub enum Error {
     #[error("{0} is a sub-interface itself")]
     SubInterfaceOfOne(String),
     #[error("{wanted}: {name} takes those frames already ({takes})")]
-    FramesTaken { wanted: vlan::Takes, takes: vlan::Takes, name: String },
+    FramesTaken { wanted: vlan::VlanMatch, takes: vlan::VlanMatch, name: String },
     #[error(
         "{name} takes frames whose tags are not known beforehand ({takes}): only one that is made with exact-match and VLAN numbers, or untagged, can have an address"
     )]
-    NoStation { name: String, takes: vlan::Takes },
+    NoStation { name: String, takes: vlan::VlanMatch },
     #[error("{name} is named after {parent}: that can have another name")]
     NamedAfterParent { name: String, parent: String },
     #[error("{name} has no link of its own but {parent}'s ('set interface mtu packet' limits its packets)")]
@@ -344,7 +344,7 @@ pub struct Router {
     /// What devices have that may not be closed yet: interfaces of the host, numbers on memif sockets.
     pub(crate) closing: HashSet<String>,
     /// Counts interfaces that were ever made.
-    pub(crate) lives: u64,
+    pub(crate) generation: u64,
     pub config: config::control::Configuration,
     /// How long listings get their pages.
     pub listings: listing::Listings,
@@ -407,7 +407,7 @@ pub enum Devices {
     #[default]
     Real,
     /// They only remember what they would open: for a router that is a plan.
-    StandIns,
+    DryRun,
 }
 
 impl Default for Options {
@@ -496,7 +496,7 @@ impl Router {
         Ok(Router {
             graph,
             closing: HashSet::new(),
-            lives: 0,
+            generation: 0,
             interfaces: Interfaces::default(),
             ip: Ip::new((fib4, tables4), (fib6, tables6), LabelTables::new(labels), objects, places),
             neighbours,
@@ -581,7 +581,7 @@ impl Router {
         let pending = self.graph.domain().pending();
         if self.ip.fit_memory(now) {
             self.neighbours.trim();
-            tables::give_heap_back();
+            tables::trim_heap();
         }
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
         let due = [

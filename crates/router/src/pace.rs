@@ -4,7 +4,7 @@
 //! A long loop calls [`Router::breathe`] wherever the router makes sense to somebody who looks at it: after each route,
 //! each command of a file, each batch of a listing. When the piece has lasted its time, that calls what whoever runs
 //! the router has set with [`Pace::set_between`], which answers questions and tells the watchdog that the thread
-//! lives. Nothing that is done there may change the router. It breathes in vain: there is one level of pieces.
+//! lives. Nothing that is done there may change the router. A nested call does nothing: there is one level of pieces.
 //!
 //! [`ControlStatus`] is the same for other threads: what the control thread is doing and since when.
 
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn others_are_answered_between_pieces_and_not_within_one() {
-        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
         let mut router = Router::new(options).unwrap();
         let looks = Arc::new(AtomicUsize::new(0));
         let count = looks.clone();
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn others_are_answered_while_work_is_done_aside() {
-        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
         let mut router = Router::new(options).unwrap();
         assert_eq!(router.aside(|| thread::current().id()), thread::current().id(), "nobody is to be answered");
         // The work goes on when three have been answered: it would wait for ever if it were done here.

@@ -22,5 +22,5 @@ pub use fib6::{Fib6, Lookup6};
 pub use kernel::Kernel;
 pub use labels::{LabelKey, LabelLookup, LabelTable, LabelWay};
 pub use leaf::Leaf;
-pub use memory::{give_heap_back, keep_heap_small};
+pub use memory::{keep_heap_small, trim_heap};
 pub use object::{Adjacency, Object, ObjectHandle, Objects, Replacement, kind};

@@ -42,7 +42,7 @@ pub(crate) fn prefetch_far<T>(value: &T) {
 
 /// Gives heap memory that nobody uses back to the system, where the C library can: after a million routes have
 /// gone. It takes milliseconds.
-pub fn give_heap_back() {
+pub fn trim_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it only looks at memory that is free.
     unsafe {
@@ -52,7 +52,7 @@ pub fn give_heap_back() {
 
 /// Has the C library, where it can, keep little heap memory that is free: a megabyte at the top of each arena. What is
 /// larger is mapped by itself. By default both limits grow with what is freed (mallopt(3), M_MMAP_THRESHOLD), and the
-/// top of a thread's arena, up to 64 MiB, is out of the reach of [`give_heap_back`]. For the start of a process.
+/// top of a thread's arena, up to 64 MiB, is out of the reach of [`trim_heap`]. For the start of a process.
 pub fn keep_heap_small() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for limit in [libc::M_TRIM_THRESHOLD, libc::M_MMAP_THRESHOLD] {

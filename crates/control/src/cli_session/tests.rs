@@ -101,8 +101,8 @@ impl Executor for Parrot {
         self.0.complete(line, &|_| vec!["e0".into(), "east".into(), "west".into()])
     }
 
-    fn manners(&self) -> Manners {
-        Manners { banner: "welcome\n\n".into(), ..Manners::default() }
+    fn manners(&self) -> SessionDefaults {
+        SessionDefaults { banner: "welcome\n\n".into(), ..SessionDefaults::default() }
     }
 }
 

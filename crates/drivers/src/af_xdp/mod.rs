@@ -17,7 +17,7 @@ mod tests;
 
 use crate::host::{self, Interface};
 use crate::stations::Stations;
-use crate::{Device, Finishes, Link, OpenError, Receive, Speed, StationFilter, Transmit, namespace};
+use crate::{Device, Link, OpenError, Receive, Speed, StationFilter, Transmit, TxOffloads, namespace};
 use bpf::Hook;
 use graph::{Buffers, Pool, Vector};
 use program::{Attached, Program};
@@ -191,7 +191,7 @@ fn open_here(options: &Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
         host: Some(name.clone()),
         mac,
         mtu: mtu.try_into().unwrap_or(u16::MAX),
-        finishes: Finishes::default(),
+        finishes: TxOffloads::default(),
         receive: receive.into_iter().map(|queue| Box::new(queue) as Box<dyn Receive>).collect(),
         transmit: Box::new(Transmitters(transmit.into_iter().map(|queue| Mutex::new(Some(queue))).collect())),
         link: Box::new(link),

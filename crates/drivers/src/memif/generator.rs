@@ -5,7 +5,7 @@
 //! generator little else.
 #![allow(unsafe_code)]
 
-use super::keeper::{Care, Interface, Keeper};
+use super::keeper::{ConnectionHandle, Interface, Keeper};
 use super::queue::Connection;
 use super::ring::Descriptor;
 use super::{Options, Role};
@@ -18,7 +18,7 @@ pub const HEAD: usize = 64;
 /// One ring each way, of the first queue of both.
 pub struct Generator {
     interface: Arc<Interface>,
-    _care: Care,
+    _care: ConnectionHandle,
     connection: Option<Arc<Connection>>,
     seen: u32,
     /// The slots that are written and read next.

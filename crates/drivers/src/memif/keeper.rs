@@ -187,7 +187,7 @@ impl Keeper {
     ///
     /// # Errors
     /// When its socket cannot be listened on, or another interface of that role has its number there.
-    pub fn add(&self, interface: Arc<Interface>) -> Result<Care, OpenError> {
+    pub fn add(&self, interface: Arc<Interface>) -> Result<ConnectionHandle, OpenError> {
         let mut state = self.shared.state();
         let options = &interface.options;
         let is_taken = |other: &&Arc<Interface>| {
@@ -211,7 +211,7 @@ impl Keeper {
         state.interfaces.push(interface.clone());
         drop(state);
         self.shared.bell.ring();
-        Ok(Care { shared: self.shared.clone(), interface })
+        Ok(ConnectionHandle { shared: self.shared.clone(), interface })
     }
 
     /// The descriptor that a socket is listened on by.
@@ -235,12 +235,12 @@ impl Drop for Keeper {
 }
 
 /// An interface in the keeper's care.
-pub struct Care {
+pub struct ConnectionHandle {
     shared: Arc<Shared>,
     pub interface: Arc<Interface>,
 }
 
-impl Drop for Care {
+impl Drop for ConnectionHandle {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.interfaces.retain(|other| !Arc::ptr_eq(other, &self.interface));

@@ -18,7 +18,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use keeper::{Care, Keeper};
+pub use keeper::{ConnectionHandle, Keeper};
 pub use message::SECRET;
 pub use queue::Role;
 pub use ring::{Descriptor, MAX_LOG2};
@@ -26,7 +26,7 @@ pub use socket::check as check_socket;
 pub use socket::is_abstract;
 
 use crate::host::random_mac;
-use crate::{Device, Finishes, Link, OpenError, Receive};
+use crate::{Device, Link, OpenError, Receive, TxOffloads};
 use graph::Pool;
 use keeper::Interface;
 use queue::{MemifReceive, MemifTransmit};
@@ -157,14 +157,14 @@ pub fn open(keeper: &Keeper, options: Options, pool: &Arc<Pool>) -> Result<Devic
         host: None,
         mac: options.hw_address.unwrap_or_else(random_mac),
         mtu: MTU,
-        finishes: Finishes::default(),
+        finishes: TxOffloads::default(),
         receive: interface.waiters.iter().enumerate().map(receive).collect(),
         transmit: Box::new(MemifTransmit::new(interface.slot.clone(), options.tx_queues.into(), 0, 1)),
         link: Box::new(MemifLink(care)),
     })
 }
 
-struct MemifLink(Care);
+struct MemifLink(ConnectionHandle);
 
 impl Link for MemifLink {
     fn is_up(&self) -> bool {
@@ -176,12 +176,12 @@ impl Link for MemifLink {
         connection.map_or(0, |connection| connection.lent.load(Ordering::Relaxed).into())
     }
 
-    fn memif(&self) -> Option<&Care> {
+    fn memif(&self) -> Option<&ConnectionHandle> {
         Some(&self.0)
     }
 }
 
-impl Care {
+impl ConnectionHandle {
     /// How the interface is doing.
     pub fn status(&self, keeper: &Keeper, with_descriptors: bool) -> MemifStatus {
         let options = &self.interface.options;

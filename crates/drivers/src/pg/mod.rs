@@ -8,7 +8,7 @@
 pub mod template;
 
 use crate::chain;
-use crate::{Device, Finishes, Link, Transmit};
+use crate::{Device, Link, Transmit, TxOffloads};
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{
     Buffers, Context, CounterSpec, CounterTable, EdgeIndex, InterfaceIndex, NodeSpec, PacketIndex, Row, Severity,
@@ -34,7 +34,7 @@ pub fn open(number: u32) -> Device {
         host: None,
         mac: MacAddress([0x02, 0xfe, a, b, c, d]),
         mtu: 9000,
-        finishes: Finishes { checksum: false, segmentation: false },
+        finishes: TxOffloads { checksum: false, segmentation: false },
         receive: Vec::new(),
         transmit: Box::new(Discard),
         link: Box::new(Discard),

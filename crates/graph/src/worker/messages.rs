@@ -143,7 +143,7 @@ impl Core {
         for vector in std::mem::take(&mut node.queue) {
             self.drop_vector(vector, NOWHERE);
         }
-        self.janitor.put_away(node.behaviour);
+        self.janitor.close_later(node.behaviour);
         self.is_unranked = true;
     }
 

@@ -8,14 +8,14 @@ use rustix::fd::BorrowedFd;
 use std::fmt;
 use std::str::FromStr;
 
-/// Most clocks that a packet may be made to cost: what takes longer is taken for a machine that is away.
+/// Most clocks that a packet may be made to cost: a longer call is taken for a preempted worker.
 const MOST_WORK: u64 = 40_000;
 /// Packets that may come, or leave, at once after a rest.
 const AT_ONCE: f64 = (2 * VECTOR_SIZE) as f64;
 
 /// What is planted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Plant {
+pub struct FaultInjection {
     /// Each card brings so many packets a second at most; others are lost before a worker sees them.
     pub card: Option<f64>,
     /// Each line takes so many packets a second at most; for others the device has no room.
@@ -24,12 +24,12 @@ pub struct Plant {
     pub work: u64,
 }
 
-impl FromStr for Plant {
+impl FromStr for FaultInjection {
     type Err = String;
 
     /// `card=1mpps,line=2mpps,work=1000`; nothing: it is as it is.
-    fn from_str(text: &str) -> Result<Plant, String> {
-        let mut plant = Plant::default();
+    fn from_str(text: &str) -> Result<FaultInjection, String> {
+        let mut plant = FaultInjection::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             let rate = || packets_a_second(value).ok_or_else(|| format!("'{part}': packets a second, as 1mpps"));
@@ -47,7 +47,7 @@ impl FromStr for Plant {
     }
 }
 
-impl fmt::Display for Plant {
+impl fmt::Display for FaultInjection {
     /// As it is read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
@@ -58,7 +58,7 @@ impl fmt::Display for Plant {
     }
 }
 
-impl Plant {
+impl FaultInjection {
     /// A device with it.
     pub fn into(self, mut device: Device) -> Device {
         if self.card.is_some() || self.work > 0 {
@@ -189,17 +189,17 @@ mod tests {
 
     #[test]
     fn what_is_planted_is_read() {
-        let read: Plant = "card=1mpps,line=2Mpps,work=1000".parse().unwrap();
-        assert_eq!(read, Plant { card: Some(1e6), line: Some(2e6), work: 1000 });
+        let read: FaultInjection = "card=1mpps,line=2Mpps,work=1000".parse().unwrap();
+        assert_eq!(read, FaultInjection { card: Some(1e6), line: Some(2e6), work: 1000 });
         assert_eq!(read.to_string().parse(), Ok(read));
-        assert_eq!("".parse(), Ok(Plant::default()));
+        assert_eq!("".parse(), Ok(FaultInjection::default()));
         for (text, wrong) in [
             ("card=0pps", "packets a second"),
             ("line=10g", "packets a second"),
             ("work=0", "clocks, 1 to"),
             ("noise=1", "card, line and work"),
         ] {
-            assert!(text.parse::<Plant>().unwrap_err().contains(wrong), "{text}");
+            assert!(text.parse::<FaultInjection>().unwrap_err().contains(wrong), "{text}");
         }
     }
 

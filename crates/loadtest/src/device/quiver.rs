@@ -2,13 +2,13 @@
 //!
 //! It has the networks and routes of the usual profiles: `docs/guide/load-tester.md` lists them.
 
-use super::plant::Plant;
+use super::plant::FaultInjection;
 use command::CommandSet;
 use drivers::memif::{self, Role};
 use graph::schedule;
-use router::interface::Creation;
+use router::interface::InterfaceConfig;
 use router::ip::bulk::Batch;
-use router::ip::control::{Path, Source, TableIndex, Way};
+use router::ip::control::{Path, PathAction, Source, TableIndex};
 use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
 use std::collections::HashSet;
@@ -59,7 +59,7 @@ impl QuiverDevice {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn start(cores: &[Option<u32>], queues: Option<u16>, plant: Plant) -> Result<QuiverDevice, String> {
+    pub fn start(cores: &[Option<u32>], queues: Option<u16>, plant: FaultInjection) -> Result<QuiverDevice, String> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let started = STARTED.fetch_add(1, Ordering::Relaxed);
         let text = |error: router::Error| format!("the router under test: {error}");
@@ -84,7 +84,7 @@ impl QuiverDevice {
                 hw_address: None,
                 zero_copy: false,
             };
-            let device = router.open(&name, &Creation::Memif(options));
+            let device = router.open(&name, &InterfaceConfig::Memif(options));
             let device = device.map_err(|error| format!("the router under test: {name}: {error}"))?;
             let index = router.create_interface(&name, plant.into(device)).map_err(text)?;
             router.set_receive_mode(index, None, drivers::input::Mode::Polling).map_err(text)?;
@@ -120,7 +120,7 @@ impl QuiverDevice {
         let text = |error: router::Error| format!("routes of the router under test: {error}");
         let next_hop = IpAddr::from([100, 64, 2, 2]);
         let mut batch = Batch::new(Family::Ip4, TableIndex::DEFAULT);
-        let paths = batch.paths(vec![Path::new(Way::Via { next_hop, interface: None })]);
+        let paths = batch.paths(vec![Path::new(PathAction::Via { next_hop, interface: None })]);
         // Not those behind port 0, nor the router's own.
         let is_free = |key: &Key| !matches!(key.address() >> 24, 16 | 100);
         let mut keys = synthetic::internet(count.min(synthetic::MOST_INTERNET), SEED);

@@ -5,7 +5,7 @@ use crate::arithmetic::FrameSize;
 use crate::rate::packets_a_second;
 use arrayvec::ArrayVec;
 use drivers::chain::{self, Chain};
-use drivers::{Device, FULL, Finishes, Link, Receive, ReceiveCounts, Transmit};
+use drivers::{Device, FULL, Link, Receive, ReceiveCounts, Transmit, TxOffloads};
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::ring::{Consumer, Producer, ring};
 use graph::{Buffers, PacketIndex, Row, Vector, edge, flag, time};
@@ -23,7 +23,7 @@ const RING: usize = 4096;
 /// How long one that is held back waits for others to overtake it.
 const HELD: Duration = Duration::from_millis(5);
 /// Over which time the rate is taken that decides whether packets are lost: long beside the hundred microseconds that a generator
-/// makes up for when it was away.
+/// makes up for the time in which it was preempted.
 const WINDOW: Duration = Duration::from_millis(10);
 /// Frames end in the middle of one, or not, with their frame check sequence.
 const CACHE_LINE: u32 = 64;
@@ -173,7 +173,7 @@ pub fn wire(impairments: &Impairments) -> Wire {
         host: None,
         mac: MacAddress([2, 0x51, 0xee, 0, 0, number]),
         mtu: 9000,
-        finishes: Finishes { checksum: false, segmentation: false },
+        finishes: TxOffloads { checksum: false, segmentation: false },
         receive: vec![Box::new(receive)],
         transmit: Box::new(transmit),
         link: Box::new(Plug(plug.clone())),

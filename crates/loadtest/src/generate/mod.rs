@@ -213,7 +213,7 @@ impl Generator {
 pub struct Stopped {
     /// How late packets were, in ticks.
     pub lateness: Histogram<u64>,
-    /// When the worker was away.
+    /// When the worker was preempted.
     pub away: Away,
     /// When it stopped, and when its pace was changed last, in ticks.
     pub at: u64,

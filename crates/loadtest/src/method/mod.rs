@@ -13,7 +13,7 @@ pub mod sweep;
 pub mod trial;
 
 use crate::report::{INTERRUPT, Report, Sample, interrupted};
-use crate::run::{Bench, Conduct, Plan};
+use crate::run::{Bench, Plan, RunPolicy};
 use crate::tester::TestError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -107,7 +107,7 @@ struct Part<'a, 'b> {
     watch: &'a mut Watch<'b>,
 }
 
-impl Conduct for Part<'_, '_> {
+impl RunPolicy for Part<'_, '_> {
     fn sampled(&mut self, sample: &Sample) {
         let share = self.done + self.part * (sample.at / self.seconds).min(1.0);
         (self.watch.progress)(self.name, share, Some(sample));

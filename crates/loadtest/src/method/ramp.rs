@@ -6,7 +6,7 @@ use super::trial::Trial;
 use crate::arithmetic::Bits;
 use crate::rate::Rate;
 use crate::report::{Interval, Sample, SamplePort, intervals};
-use crate::run::{Bench, Conduct, Plan};
+use crate::run::{Bench, Plan, RunPolicy};
 use crate::tester::TestError;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -176,7 +176,7 @@ struct Climb<'a, 'b> {
     watch: &'a mut Watch<'b>,
 }
 
-impl Conduct for Climb<'_, '_> {
+impl RunPolicy for Climb<'_, '_> {
     fn rate(&mut self, at: f64) -> Option<Rate> {
         Some(self.slope.rate(at))
     }

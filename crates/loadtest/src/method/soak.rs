@@ -36,7 +36,7 @@ pub struct Outlier {
     pub at: f64,
     pub us: f64,
     pub stream: String,
-    /// The machine itself was away at that time.
+    /// The load tester was preempted at that time.
     pub near_pause: bool,
 }
 
@@ -120,10 +120,10 @@ impl fmt::Display for Soak {
         }
         writeln!(f, "The longest delays:")?;
         for outlier in &self.outliers {
-            let near = if outlier.near_pause { "  the machine was away" } else { "" };
+            let near = if outlier.near_pause { "  the load tester was preempted" } else { "" };
             writeln!(f, "{:>12.3} s{:>12} us  {}{near}", outlier.at, significant(outlier.us), outlier.stream)?;
         }
-        writeln!(f, "The load tester was away {} times, {:.0} us at most.", self.pauses, self.longest_pause_us)?;
+        writeln!(f, "The load tester was preempted {} times, {:.0} us at most.", self.pauses, self.longest_pause_us)?;
         if let Some(energy) = &total.energy {
             writeln!(f, "Energy: {energy}")?;
         }

@@ -172,7 +172,7 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix], colours: &mut Colours) {
                 out,
                 &format!("cpu-{id}"),
                 &charts::shares(&matrix.device, &charts::of_matrix(matrix)),
-                "What the workers' time went into: input, graph, output, asking in vain (driver polling), waiting (epoll) and between nodes.",
+                "Where the time of the workers went: input, graph, output, idle polls (driver polling), waiting (epoll) and between nodes.",
             );
         }
         figure(
@@ -343,7 +343,7 @@ fn of_soak(out: &mut String, number: usize, soak: &Soak, colours: &mut Colours) 
     let total = &soak.total;
     let _ = writeln!(
         out,
-        "<h2>{} s at {} through {}</h2>\n<p>{}, {} routes: {} packets sent, {} lost ({} %). The load tester was away {} times, {:.0} us at most.</p>",
+        "<h2>{} s at {} through {}</h2>\n<p>{}, {} routes: {} packets sent, {} lost ({} %). The load tester was preempted {} times, {:.0} us at most.</p>",
         significant(total.seconds),
         escaped(&total.rate),
         escaped(&total.device),
@@ -371,7 +371,7 @@ fn of_soak(out: &mut String, number: usize, soak: &Soak, colours: &mut Colours) 
     );
     *out += "<table><tr><th>at, s</th><th>delay, us</th><th>stream</th><th></th></tr>\n";
     for outlier in &soak.outliers {
-        let near = if outlier.near_pause { "the machine was away" } else { "" };
+        let near = if outlier.near_pause { "the load tester was preempted" } else { "" };
         let _ = writeln!(
             out,
             "<tr><td>{:.3}</td><td>{}</td><td>{}</td><td class=\"words\">{near}</td></tr>",

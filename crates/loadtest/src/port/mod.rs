@@ -9,7 +9,7 @@ use drivers::af_packet::AfPacketOptions;
 use drivers::af_xdp;
 use drivers::memif::{self, Role};
 use drivers::tap::TapOptions;
-use router::interface::Creation;
+use router::interface::InterfaceConfig;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ use wire::{MacAddress, Prefix};
 pub struct PortSpec {
     /// What was written.
     pub text: String,
-    pub creation: Creation,
+    pub creation: InterfaceConfig,
     /// Its own addresses, and who its packets go to.
     pub addresses: Vec<Prefix>,
     pub gateway: Option<IpAddr>,
@@ -61,15 +61,17 @@ impl FromStr for PortSpec {
         let device = parts.next().unwrap_or_default();
         let (driver, bound) = device.split_once(':').unwrap_or((device, ""));
         let mut creation = match (driver, bound) {
-            ("null", "") => Creation::Null,
+            ("null", "") => InterfaceConfig::Null,
             ("tap", name) if !name.is_empty() => {
-                Creation::Tap(TapOptions { host_interface_name: Some(name.into()), ..TapOptions::default() })
+                InterfaceConfig::Tap(TapOptions { host_interface_name: Some(name.into()), ..TapOptions::default() })
             }
-            ("af_packet", name) if !name.is_empty() => {
-                Creation::HostInterface(AfPacketOptions { host_interface: name.into(), hw_address: None, queues: 1 })
-            }
-            ("af_xdp", name) if !name.is_empty() => Creation::AfXdp(af_xdp::Options::new(name)),
-            ("memif", socket) if !socket.is_empty() => Creation::Memif(memif::Options {
+            ("af_packet", name) if !name.is_empty() => InterfaceConfig::HostInterface(AfPacketOptions {
+                host_interface: name.into(),
+                hw_address: None,
+                queues: 1,
+            }),
+            ("af_xdp", name) if !name.is_empty() => InterfaceConfig::AfXdp(af_xdp::Options::new(name)),
+            ("memif", socket) if !socket.is_empty() => InterfaceConfig::Memif(memif::Options {
                 name: "loadtest".into(),
                 id: 0,
                 socket_id: 1,
@@ -116,44 +118,44 @@ fn vlan(number: u16) -> Option<u16> {
 }
 
 /// Sets an option of one driver.
-fn set(creation: &mut Creation, key: &str, value: &str) -> Result<(), String> {
+fn set(creation: &mut InterfaceConfig, key: &str, value: &str) -> Result<(), String> {
     let number = |most: u32| match value.parse::<u32>() {
         Ok(number) if (1..=most).contains(&number) => Ok(number),
         _ => Err(format!("a number from 1 to {most}")),
     };
     match (creation, key) {
-        (Creation::Tap(options), "netns") => options.host_namespace = Some(value.into()),
-        (Creation::Tap(options), "queues") => options.queues = number(64)? as u16,
-        (Creation::Tap(options), "id") => options.id = number(1 << 20)?,
-        (Creation::HostInterface(options), "queues") => options.queues = number(64)? as u16,
-        (Creation::AfXdp(options), "netns") => options.namespace = Some(value.into()),
-        (Creation::AfXdp(options), "queues") => options.queues = Some(number(64)? as u16),
-        (Creation::Memif(options), "id") => options.id = value.parse().map_err(|_| "a number")?,
-        (Creation::Memif(options), "role") => {
+        (InterfaceConfig::Tap(options), "netns") => options.host_namespace = Some(value.into()),
+        (InterfaceConfig::Tap(options), "queues") => options.queues = number(64)? as u16,
+        (InterfaceConfig::Tap(options), "id") => options.id = number(1 << 20)?,
+        (InterfaceConfig::HostInterface(options), "queues") => options.queues = number(64)? as u16,
+        (InterfaceConfig::AfXdp(options), "netns") => options.namespace = Some(value.into()),
+        (InterfaceConfig::AfXdp(options), "queues") => options.queues = Some(number(64)? as u16),
+        (InterfaceConfig::Memif(options), "id") => options.id = value.parse().map_err(|_| "a number")?,
+        (InterfaceConfig::Memif(options), "role") => {
             options.role = match value {
                 "master" => Role::Master,
                 "slave" => Role::Slave,
                 _ => return Err("'master' or 'slave'".into()),
             }
         }
-        (Creation::Memif(options), "queues") => {
+        (InterfaceConfig::Memif(options), "queues") => {
             options.rx_queues = number(64)? as u16;
             options.tx_queues = options.rx_queues;
         }
-        (Creation::Memif(options), "ring") => {
+        (InterfaceConfig::Memif(options), "ring") => {
             let size = number(1 << 14)?;
             if !size.is_power_of_two() {
                 return Err("a power of two".into());
             }
             options.log2_ring_size = size.ilog2() as u8;
         }
-        (Creation::Memif(options), "secret") => {
+        (InterfaceConfig::Memif(options), "secret") => {
             let mut secret = [0; memif::SECRET];
             let place = secret.get_mut(..value.len()).filter(|place| !place.is_empty());
             place.ok_or("1 to 24 bytes")?.copy_from_slice(value.as_bytes());
             options.secret = Some(secret);
         }
-        (Creation::Memif(options), "buffer") => options.buffer_size = number(1 << 16)?,
+        (InterfaceConfig::Memif(options), "buffer") => options.buffer_size = number(1 << 16)?,
         (_, _) => {
             return Err(
                 "not known of this driver: there are ip, gw, src, dst, vlan, speed, and of most drivers queues".into(),
@@ -170,7 +172,7 @@ mod tests {
     #[test]
     fn ports_are_read() {
         let port: PortSpec = "memif:/run/x.sock,id=3,role=master,ring=512,dst=02:00:00:00:00:01".parse().unwrap();
-        let Creation::Memif(options) = port.creation else { panic!("a memif") };
+        let InterfaceConfig::Memif(options) = port.creation else { panic!("a memif") };
         assert_eq!((options.id, options.role, options.log2_ring_size), (3, Role::Master, 9));
         assert_eq!(port.destination, Some(MacAddress([2, 0, 0, 0, 0, 1])));
         let port: PortSpec = "tap:left,netns=hosts,ip=2001:db8::2/64,gw=2001:db8::1".parse().unwrap();

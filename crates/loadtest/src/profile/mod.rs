@@ -319,8 +319,8 @@ impl Source {
 }
 
 impl Profile {
-    /// One that comes along, by its name or T-Rex's (`imix`, `stl/bench.py`), or that of a file. A file is never replaced by
-    /// one that comes along: only a name without a place is one of these, and with `.py` only when there is no such file.
+    /// A built-in one, by its name or T-Rex's (`imix`, `stl/bench.py`), or that of a file. A file is never replaced by
+    /// a built-in one: only a name without a directory means those, and with `.py` only when there is no such file.
     ///
     /// # Errors
     /// What is wrong, with line and column.
@@ -335,9 +335,7 @@ impl Profile {
             let advice = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
             return Err(source.error(
                 None,
-                format!(
-                    "no such file, and no profile of this name comes along: see 'quiver loadtest profiles'{advice}"
-                ),
+                format!("no such file, and no built-in profile of this name: see 'quiver loadtest profiles'{advice}"),
             ));
         }
         let wrong = |why: String| source.error(None, why.strip_prefix(&format!("{name}: ")).unwrap_or(&why));
@@ -356,7 +354,7 @@ impl Profile {
             let Some(what) = foreign::of_text(name, &text) else { return error };
             let instead = shipped::known_as(&path.file_name().unwrap_or_default().to_string_lossy());
             let instead =
-                instead.map_or(String::new(), |own| format!(" ('{own}' comes along, and sends what T-Rex's does)"));
+                instead.map_or(String::new(), |own| format!(" (the built-in '{own}' sends what T-Rex's does)"));
             wrong(what + &instead)
         })?;
         // Captures lie beside it.
@@ -369,13 +367,13 @@ impl Profile {
         Ok(profile)
     }
 
-    /// One that comes along, whatever files there are.
+    /// A built-in one, whatever files there are.
     ///
     /// # Errors
     /// When none has this name.
     pub fn built_in(name: &str) -> Result<Profile, ProfileError> {
         let source = || Source { file: name.into(), text: String::new() };
-        let text = shipped(name).ok_or_else(|| source().error(None, "no profile of this name comes along"))?;
+        let text = shipped(name).ok_or_else(|| source().error(None, "there is no built-in profile of this name"))?;
         Profile::parse(name, text)
     }
 

@@ -251,7 +251,7 @@ impl Tester {
             for worker in 0..workers {
                 self.router.graph.call_one(worker, move |core| {
                     if let Some(input) = core.node::<DeviceInput>(input) {
-                        input.set_patch(interface, Some(edge));
+                        input.set_cross_connect(interface, Some(edge));
                     }
                 });
             }
@@ -342,7 +342,7 @@ impl Tester {
             if left.is_zero() {
                 return;
             }
-            // Whoever works on this core is away for as long as control looks.
+            // The worker on this core is preempted while control looks.
             std::thread::sleep(left.min(4 * LOOK));
         }
     }

@@ -126,7 +126,7 @@ pub struct Outcome {
     pub stopped_at: f64,
     /// How late packets were made, in nanoseconds.
     pub lateness: Histogram<u64>,
-    /// When workers were away: the worker, seconds from the start, and how long; the longest. And how many there were, and how
+    /// When workers were preempted: the worker, seconds from the start, and how long; the longest. And how many there were, and how
     /// long all together, in seconds.
     pub pauses: Vec<(usize, f64, Duration)>,
     pub pause_count: u64,

@@ -13,7 +13,7 @@ use drivers::pg::{self, Content, Stream};
 use drivers::{Device, Link, Transmit};
 use graph::{Buffers, Vector, edge, flag, time};
 use router::ip::bulk::Batch;
-use router::ip::control::{Path, Source, Way};
+use router::ip::control::{Path, PathAction, Source};
 use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
@@ -141,7 +141,7 @@ impl Bed {
     /// Gives the routes that stay other next hops.
     fn replace(&mut self, shift: usize) -> Result<(), router::Error> {
         let mut batch = Batch::default();
-        let via = |number| vec![Path::new(Way::Via { next_hop: hop(number).into(), interface: None })];
+        let via = |number| vec![Path::new(PathAction::Via { next_hop: hop(number).into(), interface: None })];
         let lists: Vec<_> = (0..HOPS).map(|number| batch.paths(via(number))).collect();
         self.stay.iter().enumerate().for_each(|(at, key)| batch.put(prefix_of(*key), lists[(at + shift) % HOPS]));
         self.router.change_routes(Source::Api, batch).map(drop)
@@ -149,7 +149,7 @@ impl Bed {
 
     fn come(&mut self) -> Result<(), router::Error> {
         let mut batch = Batch::default();
-        let list = batch.paths(vec![Path::new(Way::Via { next_hop: hop(HOPS).into(), interface: None })]);
+        let list = batch.paths(vec![Path::new(PathAction::Via { next_hop: hop(HOPS).into(), interface: None })]);
         self.come.iter().for_each(|key| batch.put(prefix_of(*key), list));
         self.router.change_routes(Source::Api, batch).map(drop)
     }

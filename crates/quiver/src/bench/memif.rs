@@ -12,7 +12,7 @@ use drivers::memif::generator::{Generator, HEAD};
 use drivers::memif::{Keeper, Options as MemifOptions, Role};
 use graph::{InterfaceIndex, Worker, time};
 use loadtest::probe::line_clocks;
-use router::interface::Creation;
+use router::interface::InterfaceConfig;
 use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
@@ -189,7 +189,7 @@ impl Device {
             let edge = router.graph.connect(input, "m1-tx")?;
             router.graph.call_one(0, move |core| {
                 if let Some(input) = core.node::<drivers::input::DeviceInput>(input) {
-                    input.set_patch(from, Some(edge));
+                    input.set_cross_connect(from, Some(edge));
                 }
             });
         }
@@ -217,7 +217,7 @@ fn memif(
 ) -> Result<(String, InterfaceIndex), router::Error> {
     let socket = format!("@quiver-bench-{}-{scenario}-{number}", std::process::id());
     let options = MemifOptions { role: Role::Master, ..options(number, &socket) };
-    let index = router.create(&format!("m{number}"), Creation::Memif(options))?;
+    let index = router.create(&format!("m{number}"), InterfaceConfig::Memif(options))?;
     router.set_admin(index, true)?;
     router.add_address(index, address.parse::<Prefix4>().expect("a prefix"))?;
     router.set_receive_mode(index, None, Mode::Polling)?;

@@ -7,7 +7,7 @@ use drivers::pg::template::{First, Template, Vary};
 use drivers::pg::{self, Content, Stream};
 use graph::time;
 use router::ip::bulk::Batch;
-use router::ip::control::{Path, Source, Way};
+use router::ip::control::{Path, PathAction, Source};
 use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
@@ -58,14 +58,14 @@ fn measure_one(prefixes: usize, repeat: u16) -> Result<Outcome, router::Error> {
         let own = Ipv4Addr::from(u32::from(hop) - 1);
         router.add_address(index, Prefix4::new(own, 24).expect("24 is a length"))?;
         router.set_neighbour(NeighbourKey::new(index, hop), station, true)?;
-        let way = Way::Via { next_hop: hop.into(), interface: None };
+        let way = PathAction::Via { next_hop: hop.into(), interface: None };
         let path = Path { preference: number as u8, ..Path::new(way) };
         router.add_route(Prefix4::new(RECURSIVE, 32).expect("32 is a length"), Source::Config, vec![path], false)?;
         ways.push(index);
     }
     let keys: Vec<_> = synthetic::twenty_fours(prefixes, SEED);
     let mut batch = Batch::default();
-    let all = batch.paths(vec![Path::new(Way::Via { next_hop: RECURSIVE.into(), interface: None })]);
+    let all = batch.paths(vec![Path::new(PathAction::Via { next_hop: RECURSIVE.into(), interface: None })]);
     keys.iter().for_each(|key| batch.put(prefix_of(*key), all));
     router.change_routes(Source::Api, batch)?;
     let mut random = Random::new(SEED);

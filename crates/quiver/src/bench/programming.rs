@@ -3,7 +3,7 @@
 use super::scenario::{NETWORK6, prefix_of, prefix6_of};
 use super::{NEXT_HOP, Spread};
 use router::ip::bulk::Batch;
-use router::ip::control::{Path, Source, TRIM_AFTER, TableIndex, Way};
+use router::ip::control::{Path, PathAction, Source, TRIM_AFTER, TableIndex};
 use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
@@ -62,8 +62,8 @@ fn measure_tables(
     for id in 1..=TABLES {
         let table = router.add_table(family, id as u32)?;
         for (at, prefix) in prefixes.iter().skip(id * 100).take(100).enumerate() {
-            let Way::Via { next_hop, .. } = path(at)[0].way else { continue };
-            let way = Way::ViaIn { next_hop, table: TableIndex::DEFAULT };
+            let PathAction::Via { next_hop, .. } = path(at)[0].way else { continue };
+            let way = PathAction::ViaIn { next_hop, table: TableIndex::DEFAULT };
             router.add_route_in(table, *prefix, Source::Api, vec![Path::new(way)], false)?;
         }
     }
@@ -111,7 +111,7 @@ pub fn measure(scenario: &str, repeat: u16) -> Result<Outcome, router::Error> {
         let mac = router.interfaces.get(sink)?.mac;
         router.set_neighbour(NeighbourKey::new(sink, *hop), mac, true)?;
     }
-    let path = |at: usize| vec![Path::new(Way::Via { next_hop: hops[at % hops.len()], interface: None })];
+    let path = |at: usize| vec![Path::new(PathAction::Via { next_hop: hops[at % hops.len()], interface: None })];
     let mut times: [Vec<f64>; 7] = Default::default();
     let timed = |router: &mut Router, work: &mut dyn FnMut(&mut Router) -> Result<(), router::Error>| {
         let start = Instant::now();

@@ -4,7 +4,7 @@ use super::NEXT_HOP;
 use drivers::pg::template::Destinations;
 use router::Router;
 use router::ip::bulk::Batch;
-use router::ip::control::{Path, Source, TableIndex, Way};
+use router::ip::control::{Path, PathAction, Source, TableIndex};
 use router::mpls::control::LabelBatch;
 use router::mpls::labels::Stated;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -187,7 +187,7 @@ impl Scenario {
         if let Keys::Labels { count, labelled } = self.keys {
             return install_labels(router, &hops, count, labelled);
         }
-        let path = |at: usize| Path::new(Way::Via { next_hop: hops[at % hops.len()], interface: None });
+        let path = |at: usize| Path::new(PathAction::Via { next_hop: hops[at % hops.len()], interface: None });
         let mut batch = Batch::new(self.family(), TableIndex::DEFAULT);
         let lists: Vec<_> = (0..hops.len()).map(|hop| batch.paths(vec![path(hop)])).collect();
         let several: Vec<_> = match self.paths {
@@ -260,7 +260,7 @@ fn install_labels(router: &mut Router, hops: &[IpAddr], count: u32, labelled: La
     let table = router.add_label_table(0)?;
     let received = router.interfaces.iter().map(|interface| interface.index).collect::<Vec<_>>();
     received.into_iter().try_for_each(|index| router.set_mpls(index, true))?;
-    let to = |label: u32| Way::Via { next_hop: hops[label as usize % hops.len()], interface: None };
+    let to = |label: u32| PathAction::Via { next_hop: hops[label as usize % hops.len()], interface: None };
     let with = |label: u32, way| {
         let labels = Stated { labels: vec![label], ..Stated::default() };
         Path { labels: labels.shared(), ..Path::new(way) }
@@ -270,7 +270,7 @@ fn install_labels(router: &mut Router, hops: &[IpAddr], count: u32, labelled: La
         let path = match labelled {
             Labelled::Swap => with(FIRST_OUT_LABEL + number, to(number)),
             Labelled::Pop => Path::new(to(number)),
-            Labelled::Lookup | Labelled::Push => Path::new(Way::LookupIn(Family::Ip4, TableIndex::DEFAULT)),
+            Labelled::Lookup | Labelled::Push => Path::new(PathAction::LookupIn(Family::Ip4, TableIndex::DEFAULT)),
         };
         let paths = batch.paths(vec![path]);
         batch.put(LabelKey::new(FIRST_LABEL + number, true), paths);

@@ -19,7 +19,7 @@ use loadtest::linerate::{FullLine, Size, Slot};
 use loadtest::profile::{NAMES, Profile, shipped};
 use loadtest::rate::{self, Rate};
 use loadtest::report::Sample;
-use loadtest::run::{Bench, Conduct, Plan};
+use loadtest::run::{Bench, Plan, RunPolicy};
 use output::Overwrite;
 use serde::Serialize;
 use setup::{Direction, Progress, SetUp, Target, ended, interruption, profile, seconds};
@@ -62,7 +62,7 @@ enum Action {
 
 #[derive(Args)]
 struct RunOptions {
-    /// What is sent: a profile that comes along, or a file.
+    /// What is sent: a built-in profile, or a file.
     #[arg(short, long, default_value = "bench", value_name = "NAME|FILE")]
     profile: String,
     /// How much each port sends: 1kpps, 10Mpps, 1gbps, 1gbpsl1, 100%, max, or so many times the profile.
@@ -157,7 +157,7 @@ fn act(options: &Options) -> Result<(), String> {
         Action::Profiles { name: None } => list(),
         Action::Profiles { name: Some(name) } => {
             let text = shipped(name)
-                .ok_or_else(|| format!("no profile '{name}' comes along: there are {}", NAMES.join(", ")))?;
+                .ok_or_else(|| format!("there is no built-in profile '{name}': there are {}", NAMES.join(", ")))?;
             super::say(text.as_bytes())
         }
         Action::Check { file } => {
@@ -230,7 +230,7 @@ struct Watcher {
     duration: f64,
 }
 
-impl Conduct for Watcher {
+impl RunPolicy for Watcher {
     fn sampled(&mut self, sample: &Sample) {
         self.progress.show("run", Some(self.duration - sample.at), sample);
     }

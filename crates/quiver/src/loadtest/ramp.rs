@@ -22,7 +22,7 @@ pub struct Options {
     /// T-Rex's server. There is none: packets are sent from here.
     #[arg(short, long, default_value = "127.0.0.1", value_name = "SERVER")]
     server: String,
-    /// What is sent: a profile that comes along, a file, or a name of T-Rex's (imix.py).
+    /// What is sent: a built-in profile, a file, or a name of T-Rex's (imix.py).
     #[arg(short, long, default_value = "imix", value_name = "NAME|FILE")]
     profile: String,
     /// Where the JSON of trex-loadtest.py goes; - is standard output.

@@ -164,13 +164,13 @@ impl SetUp {
     }
 }
 
-/// A profile that comes along, by its name or T-Rex's, or a file. Says so when a file could have been meant.
+/// A built-in profile, by its name or T-Rex's, or a file. Says so when a file could have been meant.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub fn profile(name: &str) -> Result<Profile, String> {
     if shipped(name).is_some() && Path::new(name).is_file() {
-        eprintln!("Note: '{name}' is the profile that comes along; the file of this name is './{name}'.");
+        eprintln!("Note: '{name}' is the built-in profile; the file of this name is './{name}'.");
     }
     Profile::load(name).map_err(|error| error.to_string())
 }

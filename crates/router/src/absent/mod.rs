@@ -131,7 +131,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("set dhcp option-82", "the DHCP client is here (`set dhcp client`)"),
     ("mpls tunnel multicast", ""),
     ("mpls tunnel l2-only", ""),
-    ("show fib source", "`show fib entry` says who wants a route"),
+    ("show fib source", "`show fib entry` shows the sources of a route"),
     ("show fib uRPF", "`show interface features` says where sources are checked"),
     ("show fib walk", "`show control` says what is under way"),
     ("show ip neighbor-stats", "`show errors` counts by node and reason"),

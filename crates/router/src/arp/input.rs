@@ -10,7 +10,7 @@
 //! any host fill the table, or take the place of another before it is known.
 
 use crate::events::EventSender;
-use crate::interface::{Facts, SharedFacts};
+use crate::interface::{InterfaceView, SharedFacts};
 use crate::ip::Fibs4;
 use crate::ip::on_link::OnLink;
 use crate::neighbour::learn::{Learner, NotLearned};
@@ -225,7 +225,7 @@ impl ArpInput {
     }
 
     /// Somebody says that it has an address of ours.
-    fn claims_ours(&mut self, cx: &Context<'_>, facts: &Facts, arp: &Arp) -> Edge {
+    fn claims_ours(&mut self, cx: &Context<'_>, facts: &InterfaceView, arp: &Arp) -> Edge {
         if arp.sender_mac == facts.mac {
             return Edge::CameBack;
         }
@@ -241,7 +241,7 @@ impl ArpInput {
     fn learn(
         &mut self,
         cx: &Context<'_>,
-        facts: &Facts,
+        facts: &InterfaceView,
         policy: &Policy,
         arp: &Arp,
         entry: Option<Entry<'_>>,
@@ -263,7 +263,7 @@ impl ArpInput {
         &mut self,
         cx: &mut Context<'_>,
         row: &mut Row,
-        facts: &Facts,
+        facts: &InterfaceView,
         policy: &Policy,
         arp: &Arp,
         entry: Option<Entry<'_>>,
@@ -288,7 +288,7 @@ impl ArpInput {
         &mut self,
         cx: &mut Context<'_>,
         row: &mut Row,
-        facts: &Facts,
+        facts: &InterfaceView,
         policy: &Policy,
         arp: &Arp,
         counter: usize,
@@ -311,7 +311,7 @@ impl ArpInput {
 
     /// RFC 1027: whether we answer for somebody else's address, as the way to it leads
     /// through us and not back to where the question came from.
-    fn stands_for(&self, cx: &Context<'_>, facts: &Facts, policy: &Policy, wanted: Ipv4Addr) -> bool {
+    fn stands_for(&self, cx: &Context<'_>, facts: &InterfaceView, policy: &Policy, wanted: Ipv4Addr) -> bool {
         policy.is_proxied(wanted) && {
             let leaf = self.tables.fibs.lookup(cx.round, facts.index, wanted.into());
             self.leads_elsewhere(cx, leaf, facts.index)

@@ -111,7 +111,7 @@ impl Router {
     /// A router without devices and workers: what a file of configuration would make.
     fn plan(&self) -> Result<Router, crate::Error> {
         let workers = self.graph.workers();
-        let (buffers, huge_pages, devices) = (PLAN_BUFFERS, false, Devices::StandIns);
+        let (buffers, huge_pages, devices) = (PLAN_BUFFERS, false, Devices::DryRun);
         let plan = Router::new(Options { buffers, huge_pages, devices, workers, ..Options::default() })?;
         plan.graph.has_no_workers();
         Ok(plan)

@@ -9,7 +9,7 @@ use super::Event;
 use super::input::{ClientTable, Expected, NAME, SharedClients};
 use crate::agenda::{Agenda, Timed};
 use crate::interface::Interface;
-use crate::ip::control::{Path, Source, Way};
+use crate::ip::control::{Path, PathAction, Source};
 use crate::{Error, Router, random};
 use graph::InterfaceIndex;
 use std::net::Ipv4Addr;
@@ -675,7 +675,7 @@ impl Client {
     /// Another transaction.
     fn begin(&mut self, state: State, now: Instant) {
         (self.state, self.transaction, self.tries) = (state, random::number() as u32, 0);
-        // While it looks for servers in vain, it began when it first did.
+        // While it finds no server, the time counts from its first attempt.
         if state != State::Rebinding {
             self.began = now;
         }
@@ -707,9 +707,9 @@ fn default_path(index: InterfaceIndex, lease: &Lease) -> Option<Path> {
     let next_hop = lease.router?;
     // Some networks give out a /32 and a router beside it.
     let way = if lease.prefix.contains(next_hop) {
-        Way::Via { next_hop: next_hop.into(), interface: Some(index) }
+        PathAction::Via { next_hop: next_hop.into(), interface: Some(index) }
     } else {
-        Way::OnLink { next_hop: next_hop.into(), interface: index }
+        PathAction::OnLink { next_hop: next_hop.into(), interface: index }
     };
     Some(Path::new(way))
 }

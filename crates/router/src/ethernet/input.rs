@@ -10,7 +10,7 @@
 //! label it looks at the IPv4 header, too, for the node that takes the label off.
 
 use super::station;
-use crate::interface::{Facts, FactsTable, SharedFacts};
+use crate::interface::{FactsTable, InterfaceView, SharedFacts};
 use crate::ip::Fibs4;
 use crate::vlan::{Found, Inner};
 use graph::vector::VECTOR_SIZE;
@@ -124,7 +124,7 @@ const LINK_FAULTS: u32 = check::OTHER_STATION | check::GROUP | check::SHORT;
 
 /// What a pass over headers has found.
 #[derive(Clone, Copy)]
-struct Looked {
+struct HeaderScan {
     faults: u32,
     /// The bit of packets of another EtherType than it looked for.
     missed: u32,
@@ -132,10 +132,10 @@ struct Looked {
     found: Edge,
 }
 
-impl Looked {
-    const IP4: Looked = Looked { faults: 0, missed: check::NOT_IP4, found: Edge::Ip4Input };
-    const IP6: Looked = Looked { faults: 0, missed: check::NOT_IP6, found: Edge::Ip6Input };
-    const MPLS: Looked = Looked { faults: 0, missed: check::NOT_MPLS, found: Edge::MplsInput };
+impl HeaderScan {
+    const IP4: HeaderScan = HeaderScan { faults: 0, missed: check::NOT_IP4, found: Edge::Ip4Input };
+    const IP6: HeaderScan = HeaderScan { faults: 0, missed: check::NOT_IP6, found: Edge::Ip6Input };
+    const MPLS: HeaderScan = HeaderScan { faults: 0, missed: check::NOT_MPLS, found: Edge::MplsInput };
 
     /// Where all go, when that needs no second look.
     fn plain(self) -> Option<Edge> {
@@ -166,12 +166,12 @@ impl Intake {
         if ethertype == EtherType::IPV6 {
             let columns = Columns6 { flags: sides.flags, length: sides.length };
             let faults = batch::ethernet_ip6(&frames, facts.mac, columns);
-            return self.examined(cx, vector, range, (table, facts), Looked { faults, ..Looked::IP6 });
+            return self.examined(cx, vector, range, (table, facts), HeaderScan { faults, ..HeaderScan::IP6 });
         }
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
         if ethertype == EtherType::MPLS {
             let faults = batch::ethernet_mpls(&frames, facts.mac, columns);
-            return self.examined(cx, vector, range, (table, facts), Looked { faults, ..Looked::MPLS });
+            return self.examined(cx, vector, range, (table, facts), HeaderScan { faults, ..HeaderScan::MPLS });
         }
         // Few packets are through before anything has come.
         let slots = if frames.len() < FEW { None } else { self.fibs.ahead(cx.round, facts.ip4_table) };
@@ -179,7 +179,7 @@ impl Intake {
             Some(slots) => batch::ethernet_ip4_ahead(&frames, facts.mac, columns, |targets| slots.ask(targets)),
             None => batch::ethernet_ip4(&frames, facts.mac, columns),
         };
-        self.examined(cx, vector, range, (table, facts), Looked { faults, ..Looked::IP4 });
+        self.examined(cx, vector, range, (table, facts), HeaderScan { faults, ..HeaderScan::IP4 });
     }
 
     /// Packets `range`, without sub-interfaces, after a pass over their headers.
@@ -189,8 +189,8 @@ impl Intake {
         cx: &mut Context<'_>,
         vector: &mut Vector,
         range: Range<usize>,
-        (table, facts): (&FactsTable, &Facts),
-        looked: Looked,
+        (table, facts): (&FactsTable, &InterfaceView),
+        looked: HeaderScan,
     ) {
         admit(cx, vector, &range, facts, looked.faults);
         let columns = vector.columns();
@@ -220,7 +220,7 @@ impl Intake {
         vector: &mut Vector,
         range: Range<usize>,
         table: &FactsTable,
-        facts: &Facts,
+        facts: &InterfaceView,
     ) {
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
         let first = batch::first_shape(&frames, sides.length[0]);
@@ -238,15 +238,15 @@ impl Intake {
         let ethertype = ethertype_at(frames.bytes(0), 12 + first.0.tags());
         let (alike, looked) = if ethertype == EtherType::IPV6 {
             let columns = Columns6 { flags: sides.flags, length: sides.length };
-            (batch::alike_ip6(&frames, station, columns, first, tags), Looked::IP6)
+            (batch::alike_ip6(&frames, station, columns, first, tags), HeaderScan::IP6)
         } else {
             let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
             match ethertype {
-                EtherType::MPLS => (batch::alike_mpls(&frames, station, columns, first, tags), Looked::MPLS),
-                _ => (batch::alike_ip4(&frames, station, columns, first, tags), Looked::IP4),
+                EtherType::MPLS => (batch::alike_mpls(&frames, station, columns, first, tags), HeaderScan::MPLS),
+                _ => (batch::alike_ip4(&frames, station, columns, first, tags), HeaderScan::IP4),
             }
         };
-        let looked = Looked { faults: alike.faults, ..looked };
+        let looked = HeaderScan { faults: alike.faults, ..looked };
         let (tags, lengths) = (&tags[..alike.done], &lengths[..alike.done]);
         let done = range.start..range.start + alike.done;
         admit(cx, vector, &done, facts, alike.faults);
@@ -299,7 +299,7 @@ impl Intake {
         vector: &mut Vector,
         range: Range<usize>,
         table: &FactsTable,
-        facts: &Facts,
+        facts: &InterfaceView,
     ) {
         let Scratch { shapes, tags, lengths } = &mut *self.scratch;
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
@@ -307,7 +307,7 @@ impl Intake {
         batch::shapes(&frames, lengths, shapes, tags);
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
         let faults = batch::tagged_ip4(&frames, facts.mac, columns, shapes);
-        let looked = Looked { faults, ..Looked::IP4 };
+        let looked = HeaderScan { faults, ..HeaderScan::IP4 };
         let plain = looked.plain();
         admit(cx, vector, &range, facts, faults);
         let mut counted = Counted::new(&self.rx, cx.thread);
@@ -339,7 +339,7 @@ fn count(rx: &CounterTable, cx: &Context<'_>, found: Found, lengths: &[u16]) {
 
 /// Takes what is for extra addresses of the receiving interface.
 #[inline]
-fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, facts: &Facts, faults: u32) {
+fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, facts: &InterfaceView, faults: u32) {
     if faults & check::OTHER_STATION != 0 && !facts.stations.is_empty() {
         station::admit(cx, vector, range.clone(), facts);
     }
@@ -355,7 +355,7 @@ fn give(
     owner: Result<Option<Found>, Edge>,
     length: u16,
     counted: &mut Counted<'_>,
-    (plain, looked): (Option<Edge>, Looked),
+    (plain, looked): (Option<Edge>, HeaderScan),
 ) {
     let found = match owner {
         Ok(found) => found,
@@ -375,7 +375,7 @@ fn give(
 /// Whose a frame is with these tags: a sub-interface's, or, with none, the receiving
 /// interface's own.
 #[inline]
-fn owner(facts: &Facts, shape: Shape, tags: u32) -> Result<Option<Found>, Edge> {
+fn owner(facts: &InterfaceView, shape: Shape, tags: u32) -> Result<Option<Found>, Edge> {
     if shape.is_truncated() {
         return Err(Edge::TruncatedTag);
     }
@@ -398,7 +398,7 @@ fn owner(facts: &Facts, shape: Shape, tags: u32) -> Result<Option<Found>, Edge> 
 
 /// Decides anew whether a frame is for the owner of the address `mac`, or for an extra one of the
 /// interface that received it.
-fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress, facts: &Facts) {
+fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress, facts: &InterfaceView) {
     let columns = vector.columns();
     let l2 = columns.l2[i] as usize;
     let to = &cx.buffers.bytes(columns.packets[i])[l2..l2 + 6];
@@ -416,7 +416,7 @@ fn ethertype_at(head: &[u8; 64], at: usize) -> EtherType {
 
 /// Where a packet goes by its checks and its EtherType, the two bytes before `l3`; none when
 /// that is a VLAN tag's. The pass over headers has set its bit where the EtherType is not the one that it looked for.
-fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize, looked: Looked) -> Option<Edge> {
+fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize, looked: HeaderScan) -> Option<Edge> {
     let columns = vector.columns();
     let (flags, length) = (columns.flags[i], columns.length[i] as usize);
     let l3 = columns.l3[i] as usize;

@@ -4,14 +4,14 @@
 //! compared with the extra ones here: whoever has none, and frames for the own address, cost
 //! nothing.
 
-use crate::interface::Facts;
+use crate::interface::InterfaceView;
 use graph::{Context, Vector};
 use std::ops::Range;
 use wire::batch::check;
 
 /// Takes the mark off packets of `range` that are for an extra address of the interface.
 #[cold]
-pub fn admit(cx: &Context<'_>, vector: &mut Vector, range: Range<usize>, facts: &Facts) {
+pub fn admit(cx: &Context<'_>, vector: &mut Vector, range: Range<usize>, facts: &InterfaceView) {
     let columns = vector.columns();
     for i in range {
         if columns.flags[i] & check::OTHER_STATION != 0 {

@@ -1,4 +1,4 @@
-//! `ip4-icmp-error`: tells the sender of a packet why it went no further.
+//! `ip4-icmp-error`: tells the sender of a packet why the packet was not forwarded.
 //!
 //! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the
 //! ICMP message around the start of the packet, in place; `target`, the sender. Next:
@@ -79,7 +79,7 @@ graph::edges! {
         AboutOurs => note "no ICMP error about a packet of ours",
         /// The router discarded an echo request of `ping` and reported the reason to `ping`. The next hop does not
         /// answer ARP, or the route was removed.
-        OwnRequest => end "our echo requests that went no further",
+        OwnRequest => end "echo requests of this router that were not forwarded",
         /// The router discarded more packets than it may send ICMP errors about (RFC 1812 4.3.2.8;
         /// `set ip icmp error-rate`). There is a scan, or a route is missing. `trace add` shows the packets.
         RateLimited => warn "ICMP errors limited by rate",

@@ -1,4 +1,4 @@
-//! What senders are told of packets that went no further, of either family, and how it is counted.
+//! ICMP errors about packets that were not forwarded, of either family, and their counters.
 
 use graph::{Context, Row, flag};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! `ip6-icmp-error`: tells the sender of a packet why it went no further (RFC 4443 section 3).
+//! `ip6-icmp-error`: tells the sender of a packet why the packet was not forwarded (RFC 4443 section 3).
 //!
 //! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the ICMPv6 message around the start of
 //! the packet, in place. Next: `ip6-lookup`; or `ip6-glean` when the sender is of the link only.
@@ -83,7 +83,7 @@ graph::edges! {
         AboutOurs => note "no ICMPv6 error about a packet of ours",
         /// The router could not forward an echo request of its own `ping`, and reported the reason to `ping`: the
         /// next hop does not answer neighbor solicitations, or the route was removed.
-        OwnRequest => end "our echo requests that went no further",
+        OwnRequest => end "echo requests of this router that were not forwarded",
         /// The router dropped more packets than the rate limit allows it to report to senders (RFC 4443 2.4 (f);
         /// `set ip icmp error-rate`). The cause is a scan or a missing route: `trace add` shows the packets.
         RateLimited => warn "ICMPv6 errors limited by rate",

@@ -4,7 +4,7 @@
 //! in the order in which packets meet the nodes.
 
 use crate::capability::{OUTPUT, SUB_OUTPUT, TX};
-use crate::interface::{Creation, LoopbackOptions};
+use crate::interface::{InterfaceConfig, LoopbackOptions};
 use crate::vlan::control::by_number;
 use crate::{CAPABILITIES, Devices, Error, Options, Router};
 use drivers::input::DeviceInput;
@@ -134,12 +134,12 @@ fn section_of(node: &str) -> &'static Section {
 /// # Errors
 /// When there is no memory for a router to ask.
 pub fn meanings() -> Result<Vec<Meaning>, Error> {
-    let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+    let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
     let mut router = Router::new(options)?;
     // Interfaces have nodes of their own, those of loopbacks are others; stand-ins have no input nodes.
-    let device = router.create("null0", Creation::Null)?;
+    let device = router.create("null0", InterfaceConfig::Null)?;
     router.create_sub_interface(device, 1, by_number(1))?;
-    router.create("loop0", Creation::Loopback(LoopbackOptions { instance: 0, mac: None }))?;
+    router.create("loop0", InterfaceConfig::Loopback(LoopbackOptions { instance: 0, mac: None }))?;
     for node in [VIRTIO_INPUT, AF_PACKET_INPUT, AF_XDP_INPUT, MEMIF_INPUT] {
         let rx = router.counters.rx.clone();
         router

@@ -1,6 +1,6 @@
 //! Addresses of interfaces, and the routes that they bring.
 
-use crate::ip::control::{Path, Source, Way};
+use crate::ip::control::{Path, PathAction, Source};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use wire::{Family, Prefix, Prefix4};
@@ -158,13 +158,13 @@ fn check_host_address(prefix: Prefix4) -> Result<(), Error> {
 /// them, its first and last address (RFC 3021: /31 has none).
 fn connected_routes(index: InterfaceIndex, prefix: Prefix4) -> Vec<(Prefix4, Path)> {
     let host = |address| Prefix4::new(address, 32).expect("32 is a length");
-    let mut routes = vec![(host(prefix.address()), Path::new(Way::Local(index)))];
+    let mut routes = vec![(host(prefix.address()), Path::new(PathAction::Local(index)))];
     if prefix.length() < 32 {
-        routes.push((prefix.network(), Path::new(Way::Attached(index))));
+        routes.push((prefix.network(), Path::new(PathAction::Attached(index))));
     }
     if prefix.length() < 31 {
-        routes.push((host(prefix.first()), Path::new(Way::Drop)));
-        routes.push((host(prefix.last()), Path::new(Way::Broadcast(index))));
+        routes.push((host(prefix.first()), Path::new(PathAction::Drop)));
+        routes.push((host(prefix.last()), Path::new(PathAction::Broadcast(index))));
     }
     routes
 }

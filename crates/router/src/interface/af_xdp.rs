@@ -1,6 +1,6 @@
 //! Commands on interfaces of the host that are taken by AF_XDP, as VPP has them.
 
-use super::Creation;
+use super::InterfaceConfig;
 use super::cli::{create, delete_of_driver};
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Reply, fail};
@@ -85,7 +85,7 @@ fn create_af_xdp(router: &mut Router, args: &Args) -> Answer {
         hw_address: args.optional("mac")?,
         ..Options::new(args.text("host")?)
     };
-    create(router, args.optional_text("name"), Creation::AfXdp(options))
+    create(router, args.optional_text("name"), InterfaceConfig::AfXdp(options))
 }
 
 /// The command that makes such an interface, but for its name.

@@ -1,7 +1,7 @@
 //! What is told of interfaces, kept so that a change of one costs what that one is, however many there are: the table of
 //! facts with those that have changed since it was published, and what is found over all interfaces.
 
-use super::{Facts, FactsTable, Interface, Interfaces};
+use super::{FactsTable, Interface, InterfaceView, Interfaces};
 use crate::ip::control::TableIndex;
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -73,7 +73,7 @@ impl FactsBook {
     }
 
     /// Takes in what an interface is now; none: it is gone. Whether that is told otherwise than before.
-    pub fn put(&mut self, index: InterfaceIndex, now: Option<(&Interface, Facts)>) -> bool {
+    pub fn put(&mut self, index: InterfaceIndex, now: Option<(&Interface, InterfaceView)>) -> bool {
         self.put_networks(index, now.as_ref().map(|(interface, _)| *interface));
         match now.as_ref().is_some_and(|(interface, _)| !interface.span.is_empty()) {
             true => self.mirrored.insert(index),

@@ -1,6 +1,6 @@
 //! Commands on interfaces, as VPP has them.
 
-use super::{Creation, Interface, LoopbackOptions};
+use super::{Interface, InterfaceConfig, LoopbackOptions};
 use crate::Router;
 use crate::inspect::of_interfaces;
 use crate::listing::{Keys, Listing};
@@ -280,7 +280,7 @@ fn register_creation(set: &mut CommandSet<Router>) {
         Command::new(
             "create null interface [name <name:word>]",
             "Create an interface that discards what it sends.",
-            |router: &mut Router, args: &Args| create(router, args.optional_text("name"), Creation::Null),
+            |router: &mut Router, args: &Args| create(router, args.optional_text("name"), InterfaceConfig::Null),
         )
         .configures()
         .example("create null interface name n0"),
@@ -381,7 +381,7 @@ fn listed<T: Send + 'static>(
 }
 
 /// Makes an interface, named as its kind is when it was given no name, and tells the name.
-pub(crate) fn create(router: &mut Router, name: Option<&str>, creation: Creation) -> Answer {
+pub(crate) fn create(router: &mut Router, name: Option<&str>, creation: InterfaceConfig) -> Answer {
     let name = name.map_or_else(|| creation.default_name(router), str::to_string);
     router.create(&name, creation)?;
     reply(Text(format!("{name}\n")))
@@ -405,7 +405,7 @@ fn create_tap(router: &mut Router, args: &Args) -> Answer {
         hw_address: args.optional("mac")?,
         queues: args.optional("queues")?.unwrap_or(1),
     };
-    create(router, args.optional_text("name"), Creation::Tap(options))
+    create(router, args.optional_text("name"), InterfaceConfig::Tap(options))
 }
 
 fn create_loopback(router: &mut Router, args: &Args) -> Answer {
@@ -417,7 +417,7 @@ fn create_loopback(router: &mut Router, args: &Args) -> Answer {
         },
     };
     let options = LoopbackOptions { instance, mac: args.optional("mac")? };
-    create(router, args.optional_text("name"), Creation::Loopback(options))
+    create(router, args.optional_text("name"), InterfaceConfig::Loopback(options))
 }
 
 /// `delete tap` and its like: only what they say.
@@ -439,7 +439,7 @@ fn create_host_interface(router: &mut Router, args: &Args) -> Answer {
         hw_address: args.optional("mac")?,
         queues: args.optional("queues")?.unwrap_or(1),
     };
-    create(router, args.optional_text("name"), Creation::HostInterface(options))
+    create(router, args.optional_text("name"), InterfaceConfig::HostInterface(options))
 }
 
 fn show_interface(router: &mut Router, args: &Args) -> Answer {

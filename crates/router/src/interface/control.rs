@@ -1,12 +1,12 @@
 //! The operations on interfaces.
 
-use super::creation::Creation;
+use super::creation::InterfaceConfig;
 use super::facts::SubInterfaces;
 use super::known::{Interface, Retired};
 use super::names::check_tag;
 use super::output::Output;
 use super::queues::{OWNER, TransmitQueues};
-use super::{Facts, InterfaceCounters, Mtus};
+use super::{InterfaceCounters, InterfaceView, Mtus};
 use crate::farewell::Parting;
 use crate::ip::control::Source;
 use crate::ip6::Facts6;
@@ -14,7 +14,7 @@ use crate::mpls::tunnel;
 use crate::vlan::control::Sub;
 use crate::{Error, Router, check_memory};
 use drivers::output::DeviceOutput;
-use drivers::{Device, Finishes, Transmit};
+use drivers::{Device, Transmit, TxOffloads};
 use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Router {
         &mut self,
         name: &str,
         index: InterfaceIndex,
-        finishes: Finishes,
+        finishes: TxOffloads,
         transmit: Box<dyn Transmit>,
         owner: usize,
     ) -> Result<(NodeIndex, NodeIndex), Error> {
@@ -163,7 +163,7 @@ impl Router {
         &mut self,
         name: &str,
         index: InterfaceIndex,
-        finishes: Finishes,
+        finishes: TxOffloads,
     ) -> Result<(NodeIndex, NodeIndex), Error> {
         let (objects, tx) = (self.ip.objects.handle(), self.counters.tx.clone());
         let tx_node = self.graph.register(tunnel::spec(name), move |_| {
@@ -177,7 +177,7 @@ impl Router {
         &mut self,
         name: &str,
         index: InterfaceIndex,
-        finishes: Finishes,
+        finishes: TxOffloads,
         tx_node: NodeIndex,
     ) -> Result<(NodeIndex, NodeIndex), Error> {
         let facts = self.facts.clone();
@@ -236,9 +236,9 @@ impl Router {
         let is_settled = Arc::new(AtomicBool::new(false));
         let settled = is_settled.clone();
         self.graph.when_settled(move || settled.store(true, Ordering::Release));
-        self.closing.extend(interface.creation.as_ref().and_then(Creation::held));
+        self.closing.extend(interface.creation.as_ref().and_then(InterfaceConfig::held));
         self.closing.extend(interface.host);
-        self.graph.janitor().put_away(interface.link);
+        self.graph.janitor().close_later(interface.link);
         let retired = Retired { index: index.0 as usize, is_settled, since: Instant::now() };
         self.interfaces.retired.push_back(retired);
         Ok(())
@@ -304,7 +304,7 @@ impl Router {
         }
         interface.admin_up = up;
         interface.link_is_up = interface.link.is_up();
-        self.links.hurry(Instant::now());
+        self.links.poll_soon(Instant::now());
         let interface = self.interfaces.get(index)?;
         let node = interface.input_node;
         let states = self.state_changed(index);
@@ -422,7 +422,7 @@ impl Router {
 
     /// Publishes what the data path knows of interfaces: of those that may have changed.
     pub(crate) fn publish_facts(&self) {
-        let facts = |interface: &Interface| Facts {
+        let facts = |interface: &Interface| InterfaceView {
             index: interface.index,
             mac: interface.mac,
             stations: interface.secondary_macs.clone(),

@@ -16,7 +16,7 @@ use wire::MacAddress;
 
 /// What kind of interface, with what it was asked for.
 #[derive(Debug, Clone)]
-pub enum Creation {
+pub enum InterfaceConfig {
     Tap(TapOptions),
     HostInterface(AfPacketOptions),
     AfXdp(af_xdp::Options),
@@ -34,17 +34,17 @@ pub struct LoopbackOptions {
     pub mac: Option<MacAddress>,
 }
 
-impl Creation {
+impl InterfaceConfig {
     /// The name of an interface that was given none.
     pub fn default_name(&self, router: &mut Router) -> String {
         match self {
-            Creation::Tap(options) => format!("tap{}", options.id),
-            Creation::HostInterface(options) => format!("host-{}", options.host_interface),
-            Creation::AfXdp(options) => format!("{}/0", options.host_interface),
-            Creation::PacketGenerator => router.free_name("pg"),
-            Creation::Null => router.free_name("null"),
-            Creation::Loopback(options) => format!("loop{}", options.instance),
-            Creation::Memif(options) => options.usual_name(),
+            InterfaceConfig::Tap(options) => format!("tap{}", options.id),
+            InterfaceConfig::HostInterface(options) => format!("host-{}", options.host_interface),
+            InterfaceConfig::AfXdp(options) => format!("{}/0", options.host_interface),
+            InterfaceConfig::PacketGenerator => router.free_name("pg"),
+            InterfaceConfig::Null => router.free_name("null"),
+            InterfaceConfig::Loopback(options) => format!("loop{}", options.instance),
+            InterfaceConfig::Memif(options) => options.usual_name(),
         }
     }
 
@@ -54,7 +54,7 @@ impl Creation {
             |word: &str, value: Option<String>| value.map_or(String::new(), |value| format!(" {word} {value}"));
         let queues = |queues: u16| (queues > 1).then(|| queues.to_string());
         match self {
-            Creation::Tap(options) => [
+            InterfaceConfig::Tap(options) => [
                 format!("create tap id {} name {name}", options.id),
                 option("host-if-name", options.host_interface_name.clone()),
                 option("host-ns", options.host_namespace.clone()),
@@ -69,20 +69,20 @@ impl Creation {
                 option("num-rx-queues", queues(options.queues)),
             ]
             .concat(),
-            Creation::HostInterface(options) => {
+            InterfaceConfig::HostInterface(options) => {
                 let mac = option("hw-addr", options.hw_address.map(|mac| mac.to_string()));
                 let queues = option("num-rx-queues", queues(options.queues));
                 // VPP's long form: a host interface may be called `name`.
                 format!("create host-interface name {}{mac}{queues} interface-name {name}", options.host_interface)
             }
-            Creation::AfXdp(options) => format!("{} name {name}", super::af_xdp::command(options)),
-            Creation::PacketGenerator => format!("create packet-generator interface {name}"),
-            Creation::Null => format!("create null interface name {name}"),
-            Creation::Loopback(options) => {
+            InterfaceConfig::AfXdp(options) => format!("{} name {name}", super::af_xdp::command(options)),
+            InterfaceConfig::PacketGenerator => format!("create packet-generator interface {name}"),
+            InterfaceConfig::Null => format!("create null interface name {name}"),
+            InterfaceConfig::Loopback(options) => {
                 let mac = option("mac", options.mac.map(|mac| mac.to_string()));
                 format!("create loopback interface instance {}{mac} name {name}", options.instance)
             }
-            Creation::Memif(options) => {
+            InterfaceConfig::Memif(options) => {
                 let role = if options.role == Role::Master { "master" } else { "slave" };
                 let text =
                     |secret: [u8; memif::SECRET]| String::from_utf8_lossy(&secret).trim_end_matches('\0').to_string();
@@ -104,27 +104,27 @@ impl Creation {
     /// number of a TAP.
     pub fn claims(&self) -> Vec<String> {
         match self {
-            Creation::Tap(options) => {
+            InterfaceConfig::Tap(options) => {
                 let name = options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id));
                 let on_host = format!("{} {name}", options.host_namespace.as_deref().unwrap_or(""));
                 vec![on_host, format!("tap id {}", options.id)]
             }
-            Creation::HostInterface(options) => vec![format!(" {}", options.host_interface)],
-            Creation::AfXdp(options) => {
+            InterfaceConfig::HostInterface(options) => vec![format!(" {}", options.host_interface)],
+            InterfaceConfig::AfXdp(options) => {
                 vec![format!("{} {}", options.namespace.as_deref().unwrap_or(""), options.host_interface)]
             }
-            Creation::Loopback(options) => vec![format!("loopback instance {}", options.instance)],
-            Creation::Memif(options) => {
+            InterfaceConfig::Loopback(options) => vec![format!("loopback instance {}", options.instance)],
+            InterfaceConfig::Memif(options) => {
                 vec![format!("memif {} {:?} on {}", options.id, options.role, options.socket)]
             }
-            Creation::PacketGenerator | Creation::Null => vec![],
+            InterfaceConfig::PacketGenerator | InterfaceConfig::Null => vec![],
         }
     }
 
     /// The commands that remove what must be there first.
     pub fn needs(&self) -> Option<String> {
         match self {
-            Creation::Memif(options) if options.socket_id != 0 => {
+            InterfaceConfig::Memif(options) if options.socket_id != 0 => {
                 Some(crate::memif::config::removal(options.socket_id))
             }
             _ => None,
@@ -133,37 +133,40 @@ impl Creation {
 
     fn driver(&self) -> &'static str {
         match self {
-            Creation::Tap(_) => "tap",
-            Creation::HostInterface(_) => "af_packet",
-            Creation::AfXdp(_) => "af_xdp",
-            Creation::PacketGenerator => "pg",
-            Creation::Null => "null",
-            Creation::Loopback(_) => "loopback",
-            Creation::Memif(_) => "memif",
+            InterfaceConfig::Tap(_) => "tap",
+            InterfaceConfig::HostInterface(_) => "af_packet",
+            InterfaceConfig::AfXdp(_) => "af_xdp",
+            InterfaceConfig::PacketGenerator => "pg",
+            InterfaceConfig::Null => "null",
+            InterfaceConfig::Loopback(_) => "loopback",
+            InterfaceConfig::Memif(_) => "memif",
         }
     }
 
     /// The Ethernet address that it was asked for with.
     fn mac(&self) -> Option<MacAddress> {
         match self {
-            Creation::Tap(options) => options.hw_address,
-            Creation::HostInterface(options) => options.hw_address,
-            Creation::AfXdp(options) => options.hw_address,
-            Creation::Loopback(options) => options.mac,
-            Creation::Memif(options) => options.hw_address,
-            Creation::PacketGenerator | Creation::Null => None,
+            InterfaceConfig::Tap(options) => options.hw_address,
+            InterfaceConfig::HostInterface(options) => options.hw_address,
+            InterfaceConfig::AfXdp(options) => options.hw_address,
+            InterfaceConfig::Loopback(options) => options.mac,
+            InterfaceConfig::Memif(options) => options.hw_address,
+            InterfaceConfig::PacketGenerator | InterfaceConfig::Null => None,
         }
     }
 
     /// The host's interface that it lies on.
     fn host(&self) -> Option<String> {
         match self {
-            Creation::Tap(options) => {
+            InterfaceConfig::Tap(options) => {
                 Some(options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id)))
             }
-            Creation::HostInterface(options) => Some(options.host_interface.clone()),
-            Creation::AfXdp(options) => Some(options.host_interface.clone()),
-            Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) | Creation::Memif(_) => None,
+            InterfaceConfig::HostInterface(options) => Some(options.host_interface.clone()),
+            InterfaceConfig::AfXdp(options) => Some(options.host_interface.clone()),
+            InterfaceConfig::PacketGenerator
+            | InterfaceConfig::Null
+            | InterfaceConfig::Loopback(_)
+            | InterfaceConfig::Memif(_) => None,
         }
     }
 
@@ -171,35 +174,37 @@ impl Creation {
     /// on a memif socket.
     pub(super) fn held(&self) -> Option<String> {
         match self {
-            Creation::Memif(_) => self.claims().pop(),
+            InterfaceConfig::Memif(_) => self.claims().pop(),
             _ => self.host(),
         }
     }
 
     fn open(&self, name: &str, number: u32, memifs: &mut Memif, pool: &Arc<Pool>) -> Result<Device, OpenError> {
         Ok(match self {
-            Creation::Tap(options) => tap::open(options.clone())?,
-            Creation::HostInterface(options) => af_packet::open(options.clone())?,
-            Creation::AfXdp(options) => af_xdp::open(options, pool)?,
-            Creation::PacketGenerator => pg::open(number),
-            Creation::Null => null::open(number),
-            Creation::Loopback(options) => loopback::open(options.instance, options.mac),
-            Creation::Memif(options) => memifs.open(memif::Options { name: name.into(), ..options.clone() }, pool)?,
+            InterfaceConfig::Tap(options) => tap::open(options.clone())?,
+            InterfaceConfig::HostInterface(options) => af_packet::open(options.clone())?,
+            InterfaceConfig::AfXdp(options) => af_xdp::open(options, pool)?,
+            InterfaceConfig::PacketGenerator => pg::open(number),
+            InterfaceConfig::Null => null::open(number),
+            InterfaceConfig::Loopback(options) => loopback::open(options.instance, options.mac),
+            InterfaceConfig::Memif(options) => {
+                memifs.open(memif::Options { name: name.into(), ..options.clone() }, pool)?
+            }
         })
     }
 
     /// In place of the device: remembers what it would be and touches nothing of the host.
     fn stand_in(&self) -> Device {
-        if let Creation::Loopback(options) = self {
+        if let InterfaceConfig::Loopback(options) = self {
             return loopback::open(options.instance, options.mac);
         }
         let queues = match self {
-            Creation::Tap(options) => options.queues,
-            Creation::HostInterface(options) => options.queues,
+            InterfaceConfig::Tap(options) => options.queues,
+            InterfaceConfig::HostInterface(options) => options.queues,
             // How many all are, only the device knows.
-            Creation::AfXdp(options) => options.queues.unwrap_or(af_xdp::MAX_QUEUES),
-            Creation::Memif(options) => options.rx_queues,
-            Creation::PacketGenerator | Creation::Null | Creation::Loopback(_) => 0,
+            InterfaceConfig::AfXdp(options) => options.queues.unwrap_or(af_xdp::MAX_QUEUES),
+            InterfaceConfig::Memif(options) => options.rx_queues,
+            InterfaceConfig::PacketGenerator | InterfaceConfig::Null | InterfaceConfig::Loopback(_) => 0,
         };
         stand_in::open(self.driver(), self.host(), queues)
     }
@@ -211,16 +216,16 @@ impl Router {
     /// # Errors
     /// When the name is malformed or taken, the host interface is in use here already, or
     /// the system refuses; then nothing has changed.
-    pub fn create(&mut self, name: &str, creation: Creation) -> Result<InterfaceIndex, Error> {
+    pub fn create(&mut self, name: &str, creation: InterfaceConfig) -> Result<InterfaceIndex, Error> {
         self.check_new_name(name)?;
-        if let Creation::HostInterface(options) = &creation {
+        if let InterfaceConfig::HostInterface(options) = &creation {
             let host = &options.host_interface;
             let on_host = self.interfaces.iter().find(|interface| interface.is_on_host(host));
             if let Some(interface) = on_host {
                 return Err(Error::HostInterfaceTaken { host: host.clone(), name: interface.name.clone() });
             }
         }
-        if let Creation::AfXdp(options) = &creation {
+        if let InterfaceConfig::AfXdp(options) = &creation {
             let claims = creation.claims();
             let has_it = |other: &&Interface| other.creation.as_ref().is_some_and(|other| other.claims() == claims);
             if let Some(taken) = self.interfaces.iter().find(has_it) {
@@ -228,12 +233,12 @@ impl Router {
                 return Err(Error::HostInterfaceTaken { host, name: taken.name.clone() });
             }
         }
-        if let Creation::Tap(options) = &creation
+        if let InterfaceConfig::Tap(options) = &creation
             && let Some(taken) = self.interfaces.claimed(&format!("tap id {}", options.id))
         {
             return Err(Error::TapTaken { id: options.id, name: taken.name.clone() });
         }
-        if let Creation::Loopback(options) = &creation
+        if let InterfaceConfig::Loopback(options) = &creation
             && let Some(taken) = creation.claims().first().and_then(|claim| self.interfaces.claimed(claim))
         {
             return Err(Error::LoopbackTaken { instance: options.instance, name: taken.name.clone() });
@@ -243,7 +248,7 @@ impl Router {
         }
         let device = match self.devices {
             Devices::Real => self.open(name, &creation)?,
-            Devices::StandIns => creation.stand_in(),
+            Devices::DryRun => creation.stand_in(),
         };
         let index = self.create_interface(name, device)?;
         self.interfaces.made_by(index, creation)?;
@@ -256,7 +261,7 @@ impl Router {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn open(&mut self, name: &str, creation: &Creation) -> Result<Device, OpenError> {
+    pub fn open(&mut self, name: &str, creation: &InterfaceConfig) -> Result<Device, OpenError> {
         let number = self.interfaces.free_device(creation.driver());
         let unheard = match creation.held().is_some_and(|held| self.closing.contains(&held)) {
             true => self.await_closing(),

@@ -19,7 +19,7 @@ use wire::{Family, MacAddress, Prefix4};
 
 /// One interface, as nodes see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct InterfaceView {
     pub index: InterfaceIndex,
     pub mac: MacAddress,
     /// Extra addresses whose frames it takes.
@@ -51,7 +51,7 @@ pub struct Facts {
     pub mpls: bool,
 }
 
-impl Facts {
+impl InterfaceView {
     /// The routing table of a family in which it takes part, when it is up.
     pub(super) fn takes_part(&self, family: Family) -> Option<TableIndex> {
         let takes_part = match family {
@@ -123,19 +123,19 @@ impl Eq for SubInterfaces {}
 /// All interfaces, by index. A new table shares with the last one what has not changed.
 #[derive(Debug, Clone, Default)]
 pub struct FactsTable {
-    facts: Chunks<Arc<Facts>>,
+    facts: Chunks<Arc<InterfaceView>>,
     /// By family and routing table, an interface that takes part in it.
     of_tables: [Vec<Option<InterfaceIndex>>; Family::ALL.len()],
 }
 
 impl FactsTable {
     /// Has it say other things of an interface, or nothing.
-    pub(super) fn set(&mut self, index: InterfaceIndex, facts: Option<Arc<Facts>>) {
+    pub(super) fn set(&mut self, index: InterfaceIndex, facts: Option<Arc<InterfaceView>>) {
         self.facts.set(index.0 as usize, facts);
     }
 
     /// What it says of an interface.
-    pub(super) fn shared(&self, index: InterfaceIndex) -> Option<Arc<Facts>> {
+    pub(super) fn shared(&self, index: InterfaceIndex) -> Option<Arc<InterfaceView>> {
         self.facts.get(index.0 as usize).cloned()
     }
 
@@ -151,12 +151,12 @@ impl FactsTable {
     }
 
     #[inline]
-    pub fn get(&self, index: InterfaceIndex) -> Option<&Facts> {
+    pub fn get(&self, index: InterfaceIndex) -> Option<&InterfaceView> {
         self.facts.get(index.0 as usize).map(|facts| &**facts)
     }
 
     /// Those of all interfaces.
-    pub fn iter(&self) -> impl Iterator<Item = &Facts> {
+    pub fn iter(&self) -> impl Iterator<Item = &InterfaceView> {
         self.facts.iter().map(|facts| &**facts)
     }
 

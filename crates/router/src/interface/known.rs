@@ -3,7 +3,7 @@
 use super::book::FactsBook;
 use super::numbers::Numbers;
 use super::queues::{ReceiveQueue, TransmitQueues};
-use super::{Creation, Mtus};
+use super::{InterfaceConfig, Mtus};
 use crate::Error;
 use crate::handoff::Handoff;
 use crate::ip::control::TableIndex;
@@ -12,7 +12,7 @@ use crate::span::Session;
 use crate::vlan::Demux;
 use crate::vlan::control::Sub;
 use crate::{ip4, ip6};
-use drivers::{Finishes, Link};
+use drivers::{Link, TxOffloads};
 use graph::registry::MAX_INTERFACES;
 use graph::{InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
@@ -35,7 +35,7 @@ pub struct Interface {
     /// The host's interface that it lies on, when it does.
     pub host: Option<String>,
     /// What made it, unless it was made of a device by the program.
-    pub creation: Option<Creation>,
+    pub creation: Option<InterfaceConfig>,
     pub mac: MacAddress,
     /// The device's own, or the parent's, for when an operator's is taken away.
     pub(crate) device_mac: MacAddress,
@@ -92,7 +92,7 @@ pub struct Interface {
     pub(crate) rewrite6_edge: u16,
     pub(crate) mpls_edge: u16,
     /// What its device finishes by itself.
-    pub finishes: Finishes,
+    pub finishes: TxOffloads,
     /// None: its device brings nothing.
     pub receive_queues: Vec<ReceiveQueue>,
     pub transmit_queues: TransmitQueues,
@@ -202,7 +202,7 @@ impl Interface {
     /// The number of the socket on which a memif's sides meet.
     pub fn memif_socket(&self) -> Option<u32> {
         match &self.creation {
-            Some(Creation::Memif(options)) => Some(options.socket_id),
+            Some(InterfaceConfig::Memif(options)) => Some(options.socket_id),
             _ => None,
         }
     }
@@ -227,7 +227,7 @@ impl Interface {
     /// The number of a loopback interface.
     pub fn loopback_instance(&self) -> Option<u32> {
         match &self.creation {
-            Some(Creation::Loopback(options)) => Some(options.instance),
+            Some(InterfaceConfig::Loopback(options)) => Some(options.instance),
             _ => None,
         }
     }
@@ -250,7 +250,7 @@ pub struct Interfaces {
     /// Boxed: most of the indices that were ever given out stand for nothing any more.
     slots: Vec<Option<Box<Interface>>>,
     names: HashMap<String, InterfaceIndex>,
-    /// What only one can have ([`Creation::claims`]), and who has it.
+    /// What only one can have ([`InterfaceConfig::claims`]), and who has it.
     claims: HashMap<String, InterfaceIndex>,
     /// The sub-interfaces of each that has some.
     subs: HashMap<InterfaceIndex, BTreeSet<InterfaceIndex>>,
@@ -331,7 +331,7 @@ impl Interfaces {
             self.devices.entry(interface.driver).or_default().give_back(interface.device_number());
         }
         interface.loopback_instance().into_iter().for_each(|instance| self.loopbacks.give_back(instance));
-        for claim in interface.creation.iter().flat_map(Creation::claims) {
+        for claim in interface.creation.iter().flat_map(InterfaceConfig::claims) {
             self.claims.remove(&claim);
             // The number of a TAP, or what was named like one.
             numbered(&claim).into_iter().for_each(|(_, number)| self.taps.may_be_free(number));
@@ -387,9 +387,9 @@ impl Interfaces {
     }
 
     /// Says what made one.
-    pub(super) fn made_by(&mut self, index: InterfaceIndex, creation: Creation) -> Result<(), Error> {
+    pub(super) fn made_by(&mut self, index: InterfaceIndex, creation: InterfaceConfig) -> Result<(), Error> {
         self.claims.extend(creation.claims().into_iter().map(|claim| (claim, index)));
-        if let Creation::Loopback(options) = &creation {
+        if let InterfaceConfig::Loopback(options) = &creation {
             self.loopbacks.take(options.instance);
         }
         self.get_mut(index)?.creation = Some(creation);

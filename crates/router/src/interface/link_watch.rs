@@ -26,7 +26,7 @@ impl Default for LinkWatch {
 
 impl LinkWatch {
     /// Something is about to change: look soon.
-    pub fn hurry(&mut self, now: Instant) {
+    pub fn poll_soon(&mut self, now: Instant) {
         self.pause = SOON;
         self.due = Some(now + SOON);
     }

@@ -23,8 +23,8 @@ mod station;
 pub mod unnumbered;
 
 pub use addresses::MAX_ADDRESSES;
-pub use creation::{Creation, LoopbackOptions};
-pub use facts::{Facts, FactsTable, SharedFacts};
+pub use creation::{InterfaceConfig, LoopbackOptions};
+pub use facts::{FactsTable, InterfaceView, SharedFacts};
 pub use known::{Interface, Interfaces};
 pub use mtu::Mtus;
 pub use station::MAX_SECONDARY_MACS;

@@ -45,7 +45,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     }
     let is_address = name.parse::<Ipv6Addr>().is_ok() || name.parse::<MacAddress>().is_ok();
     if is_address || WORDS_OF_COMMANDS.contains(&name) {
-        return Err(Error::NameMeansElse(name.into()));
+        return Err(Error::ReservedName(name.into()));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@
 //! the interface from the scratch word. Next: that interface's output.
 
 use super::SharedFacts;
-use drivers::Finishes;
+use drivers::TxOffloads;
 use drivers::offload::{self, OffloadError};
 use graph::{
     Context, CounterSpec, EdgeIndex, Expand, Expansion, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector,
@@ -53,13 +53,13 @@ const SEGMENTED: usize = 1;
 pub struct Output {
     index: InterfaceIndex,
     facts: SharedFacts,
-    finishes: Finishes,
+    finishes: TxOffloads,
     /// The edge to the tx node.
     tx: EdgeIndex,
 }
 
 impl Output {
-    pub fn new(index: InterfaceIndex, facts: SharedFacts, finishes: Finishes, tx: EdgeIndex) -> Output {
+    pub fn new(index: InterfaceIndex, facts: SharedFacts, finishes: TxOffloads, tx: EdgeIndex) -> Output {
         Output { index, facts, finishes, tx }
     }
 

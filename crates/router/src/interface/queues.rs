@@ -84,8 +84,8 @@ impl Router {
                 })?
             }
         };
-        self.lives += 1;
-        let life = self.lives;
+        self.generation += 1;
+        let life = self.generation;
         let (mut loads, mut attached) = (self.loads(), Vec::with_capacity(queues.len()));
         for queue in &queues {
             let thread = least(&loads);
@@ -202,7 +202,7 @@ impl Router {
         self.graph.call(|_| {
             Box::new(move |core| {
                 let gone = core.node::<DeviceInput>(input).map(|input| input.remove(index));
-                core.janitor.put_away(gone);
+                core.janitor.close_later(gone);
             })
         });
     }
@@ -212,7 +212,7 @@ impl Router {
 fn take_on(core: &mut Core, input: NodeIndex, queue: Queue) {
     let own = core.thread();
     match core.node::<DeviceInput>(input).map(|input| input.add(queue, own)) {
-        Some(Err(Refused::Gone(queue))) => core.janitor.put_away(queue),
+        Some(Err(Refused::Gone(queue))) => core.janitor.close_later(queue),
         Some(Err(Refused::Elsewhere(queue, to))) => core.pass_to(to, move |core| take_on(core, input, queue)),
         Some(Ok(())) | None => {}
     }

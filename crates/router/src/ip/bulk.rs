@@ -5,9 +5,9 @@
 
 use super::control::{Ip, leaf_of};
 use super::count::Counted;
-use super::entry::{Entry, Several, Share, Shelved};
+use super::entry::{Entry, MultiSourceEntries, Share, Shelved};
 use super::path_list::{ListId, ListRef, Of, PathLists};
-use super::route::{MAX_PATHS, Path, Source, TableIndex, Way};
+use super::route::{MAX_PATHS, Path, PathAction, Source, TableIndex};
 use super::table::{Fib, Key, PART, Table};
 use super::vrf::TableError;
 use crate::{Error, Router};
@@ -233,7 +233,7 @@ struct Merge<'a, K> {
     /// Prefixes by which each list reaches its next hops.
     over: Vec<Vec<K>>,
     lists: &'a mut PathLists,
-    several: &'a mut Several,
+    several: &'a mut MultiSourceEntries,
     counted: &'a Counted,
     outcome: Outcome,
     unused: BTreeSet<ListId>,
@@ -246,7 +246,7 @@ impl<'a, K: Key> Merge<'a, K> {
         job: Job<'a>,
         over: &[Vec<Prefix>],
         lists: &'a mut PathLists,
-        several: &'a mut Several,
+        several: &'a mut MultiSourceEntries,
         counted: &'a Counted,
     ) -> Merge<'a, K> {
         let over = over.iter().map(|prefixes| prefixes.iter().map(|prefix| K::of(*prefix)).collect()).collect();
@@ -366,7 +366,7 @@ impl fib6::Routes<u32> for Merge<'_, fib6::Key> {
 /// Takes those changes out that give one host a path onto an interface: such a route leads to that very host, so that
 /// its list is not shared. They are made one by one. Of a prefix that has such a change only the last one stays.
 fn take_hosts<K: Key>(lists: &[Vec<Path>], changes: &mut Vec<(K, u32)>) -> Vec<(Prefix, u32)> {
-    let is_onto = |paths: &Vec<Path>| paths.iter().any(|path| matches!(path.way, Way::Attached(_)));
+    let is_onto = |paths: &Vec<Path>| paths.iter().any(|path| matches!(path.way, PathAction::Attached(_)));
     let onto: Vec<bool> = lists.iter().map(is_onto).collect();
     if !onto.contains(&true) {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! Commands on IPv4 routes, as VPP has them.
 
 use super::next_hop::NextHopError;
-use super::route::{Path, Route, Source, TableIndex, Way};
+use super::route::{Path, PathAction, Route, Source, TableIndex};
 use super::vrf::{table, word};
 use crate::mpls::cli::{OUT_LABELS, out_labels};
 use crate::mpls::control::check_labels;
@@ -286,16 +286,16 @@ fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableInde
         let labels = out_labels(path)?;
         let way = match path.text("way")? {
             // VPP's and Linux's words beside ours.
-            "drop" | "blackhole" => Way::Drop,
-            "punt" => Way::Punt,
-            "unreachable" | "unreach" | "null-send-unreach" => Way::Unreachable,
-            "prohibit" | "null-send-prohibit" => Way::Prohibit,
-            "local" | "receive" => Way::LocalAnywhere,
+            "drop" | "blackhole" => PathAction::Drop,
+            "punt" => PathAction::Punt,
+            "unreachable" | "unreach" | "null-send-unreach" => PathAction::Unreachable,
+            "prohibit" | "null-send-prohibit" => PathAction::Prohibit,
+            "local" | "receive" => PathAction::LocalAnywhere,
             "ip4-lookup-in-table" if family == Family::Ip4 => {
-                Way::Lookup(router.find_table(family, path.parse("other")?)?)
+                PathAction::Lookup(router.find_table(family, path.parse("other")?)?)
             }
             "ip6-lookup-in-table" if family == Family::Ip6 => {
-                Way::Lookup(router.find_table(family, path.parse("other6")?)?)
+                PathAction::Lookup(router.find_table(family, path.parse("other6")?)?)
             }
             "ip4-lookup-in-table" | "ip6-lookup-in-table" => {
                 return fail(format!("{prefix} is of the other family: it cannot be looked up in such a table"));
@@ -314,13 +314,15 @@ fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableInde
                 (Some(hop), None) if insist == Some("onlink") => {
                     return Err(Error::from(NextHopError::OnWhichLink { hop }).into());
                 }
-                (Some(next_hop), Some(interface)) if insist == Some("onlink") => Way::OnLink { next_hop, interface },
+                (Some(next_hop), Some(interface)) if insist == Some("onlink") => {
+                    PathAction::OnLink { next_hop, interface }
+                }
                 (Some(next_hop), None) if path.optional_text("hop-table").is_some() => {
                     let table = router.find_table(Family::of(next_hop), path.parse("hop-table")?)?;
-                    Way::ViaIn { next_hop, table }
+                    PathAction::ViaIn { next_hop, table }
                 }
-                (Some(next_hop), interface) => Way::Via { next_hop, interface },
-                (None, _) => Way::Attached(router.interfaces.find(path.text("onto")?)?),
+                (Some(next_hop), interface) => PathAction::Via { next_hop, interface },
+                (None, _) => PathAction::Attached(router.interfaces.find(path.text("onto")?)?),
             },
         };
         let weight = path.optional("weight")?.unwrap_or(1);

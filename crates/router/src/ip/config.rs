@@ -1,7 +1,7 @@
 //! Operators' routes as the commands that add them. Connected routes follow from addresses,
 //! neighbours' from neighbours.
 
-use super::route::{Path, Source, TableIndex, Way};
+use super::route::{Path, PathAction, Source, TableIndex};
 use super::{source_check, vrf};
 use crate::Router;
 use crate::config::{Statement, Statements};
@@ -95,7 +95,7 @@ pub(crate) fn write_path(
         name
     };
     let way = match path.way {
-        Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } => {
+        PathAction::Via { next_hop, .. } | PathAction::ViaIn { next_hop, .. } => {
             let (hop, interface) = (path.way.hop(table).expect("it has one"), path.way.interface());
             let mut way = next_hop.to_string();
             if let Some(index) = interface {
@@ -116,28 +116,28 @@ pub(crate) fn write_path(
             }
             way
         }
-        Way::Lookup(other) => {
+        PathAction::Lookup(other) => {
             let id = router.ip.id_of(other);
             needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(family, id)));
             format!("{} {id}", mpls::control::lookup_word(family))
         }
-        Way::LookupIn(family, other) => {
+        PathAction::LookupIn(family, other) => {
             let id = router.ip.id_of(other);
             needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(family, id)));
             format!("{} {id}", mpls::control::lookup_word(family))
         }
-        Way::LookupLabel(other) => {
+        PathAction::LookupLabel(other) => {
             let id = router.ip.labels.id_of(other);
             needs.push(mpls::config::removal(id));
             format!("mpls-lookup-in-table {id}")
         }
-        Way::OnLink { next_hop, interface } => format!("{next_hop} {} onlink", named(interface)),
-        Way::Attached(index) | Way::Broadcast(index) | Way::Local(index) => named(index),
-        Way::LocalAnywhere => "local".into(),
-        Way::Drop => "drop".into(),
-        Way::Punt => "punt".into(),
-        Way::Unreachable => "unreachable".into(),
-        Way::Prohibit => "prohibit".into(),
+        PathAction::OnLink { next_hop, interface } => format!("{next_hop} {} onlink", named(interface)),
+        PathAction::Attached(index) | PathAction::Broadcast(index) | PathAction::Local(index) => named(index),
+        PathAction::LocalAnywhere => "local".into(),
+        PathAction::Drop => "drop".into(),
+        PathAction::Punt => "punt".into(),
+        PathAction::Unreachable => "unreachable".into(),
+        PathAction::Prohibit => "prohibit".into(),
     };
     let _ = write!(ways, " via {way}");
     if let Some(labels) = &path.labels {

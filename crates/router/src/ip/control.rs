@@ -6,15 +6,15 @@
 //! one object ([`super::resolve`]).
 
 use super::adjacency::Adjacencies;
-use super::count::{self, Counted, Places};
-use super::entry::{Entry, Several, Share};
+use super::count::{self, Counted, CounterSlots};
+use super::entry::{Entry, MultiSourceEntries, Share};
 use super::fibs::SharedTables;
 use super::hops::Dependents;
 use super::leaving::Leaving;
 use super::path_list::{ListId, ListRef, Of, PathLists, User};
 use super::resolve::Painting;
 use super::route::Hop;
-pub use super::route::{LabelTableIndex, MAX_PATHS, Path, Route, Source, TableIndex, Way};
+pub use super::route::{LabelTableIndex, MAX_PATHS, Path, PathAction, Route, Source, TableIndex};
 use super::table::{Fib, PART, Table, TableFull, Vrfs};
 use super::vrf::TableError;
 use crate::chunks::Chunks;
@@ -50,7 +50,7 @@ pub struct Ip {
     trim_due: Option<Instant>,
     pub(super) counted: Counted,
     pub(crate) lists: PathLists,
-    pub(super) several: Several,
+    pub(super) several: MultiSourceEntries,
     pub(super) dependents: Dependents,
     pub(super) adjacencies: Adjacencies,
     pub(crate) labels: LabelTables,
@@ -65,7 +65,7 @@ pub struct Ip {
 
 /// What a table's number stands for.
 #[inline]
-pub(super) fn leaf_of(lists: &PathLists, several: &Several, value: u32) -> Leaf {
+pub(super) fn leaf_of(lists: &PathLists, several: &MultiSourceEntries, value: u32) -> Leaf {
     match Entry(value).only() {
         Some(share) => lists.leaf(share.list),
         None => match (way_of(lists, several, value), several.counted_at(Entry(value))) {
@@ -77,7 +77,7 @@ pub(super) fn leaf_of(lists: &PathLists, several: &Several, value: u32) -> Leaf 
 }
 
 /// Where the packets of a table's number go, counted or not.
-pub(super) fn way_of(lists: &PathLists, several: &Several, value: u32) -> Leaf {
+pub(super) fn way_of(lists: &PathLists, several: &MultiSourceEntries, value: u32) -> Leaf {
     let mut leaves = several.shares(Entry(value)).map(|share| lists.leaf(share.list));
     leaves.find(|leaf| *leaf != Leaf::MISS).unwrap_or(Leaf::MISS)
 }
@@ -89,7 +89,7 @@ impl Ip {
         (fib6, shared6): (Fib6, SharedTables<Lookup6>),
         labels: LabelTables,
         objects: Objects,
-        places: Places,
+        places: CounterSlots,
     ) -> Ip {
         let mut tables = Vrfs::default();
         tables.add(DEFAULT, 0, Table::new(Fib::V4(fib4.into())));
@@ -106,7 +106,7 @@ impl Ip {
             trim_due: None,
             counted: Counted::new(places),
             lists: PathLists::default(),
-            several: Several::default(),
+            several: MultiSourceEntries::default(),
             dependents: Dependents::default(),
             adjacencies: Adjacencies::default(),
             labels,
@@ -545,10 +545,10 @@ impl Router {
             if let Some(index) = path.way.interface() {
                 self.interfaces.get(index)?;
             }
-            if path.way == Way::Lookup(table) {
+            if path.way == PathAction::Lookup(table) {
                 return Err(TableError::IntoItself(self.ip.id_of(table)).into());
             }
-            if let Way::Attached(index) = path.way
+            if let PathAction::Attached(index) = path.way
                 && path.labels.is_some()
                 && !self.ip.tunnels.contains_key(&index)
             {
@@ -702,7 +702,7 @@ pub(crate) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
 
 /// What makes the list of a source's paths for a prefix the same as others'.
 pub(super) fn list_ref(table: TableIndex, prefix: Prefix, source: Source, paths: &[Path]) -> ListRef<'_> {
-    let is_host = prefix.is_host() && paths.iter().any(|path| matches!(path.way, Way::Attached(_)));
+    let is_host = prefix.is_host() && paths.iter().any(|path| matches!(path.way, PathAction::Attached(_)));
     let host = is_host.then(|| prefix.address());
     ListRef { of: Of::Prefixes(prefix.family()), table, host, holds_itself: source == Source::OnLink, paths }
 }

@@ -1,10 +1,10 @@
 //! Packets and bytes of the routes for which that was asked. Others cost nothing.
 //!
-//! A counted route has a leaf of its own, of a place in [`Places`]; what the place says is where its packets go. So
+//! A counted route has a leaf of its own, of a place in [`CounterSlots`]; what the place says is where its packets go. So
 //! they take one node more, and no other packet does anything for it.
 
 use super::control::{Ip, leaf_of, way_of};
-use super::entry::{Entry, Several};
+use super::entry::{Entry, MultiSourceEntries};
 use super::leaving::Leaving;
 use super::path_list::PathLists;
 use super::route::TableIndex;
@@ -26,15 +26,15 @@ const BYTES: usize = 1;
 
 /// What workers and control share: where each counted route leads, and its counts.
 #[derive(Clone)]
-pub struct Places {
+pub struct CounterSlots {
     leaves: Arc<[AtomicU32]>,
     counts: Arc<CounterTable>,
 }
 
-impl Places {
-    pub(crate) fn new(workers: usize) -> io::Result<Places> {
+impl CounterSlots {
+    pub(crate) fn new(workers: usize) -> io::Result<CounterSlots> {
         let leaves = (0..MAX_COUNTED).map(|_| AtomicU32::new(Leaf::MISS.0)).collect();
-        Ok(Places { leaves, counts: CounterTable::new("ip-routes", workers, MAX_COUNTED, 2)? })
+        Ok(CounterSlots { leaves, counts: CounterTable::new("ip-routes", workers, MAX_COUNTED, 2)? })
     }
 
     /// Counts a packet.
@@ -54,14 +54,14 @@ impl Places {
 
 /// Control's book of them.
 pub(super) struct Counted {
-    pub places: Places,
+    pub places: CounterSlots,
     by_route: BTreeMap<(TableIndex, Prefix), u32>,
     free: Vec<u32>,
     leaving: Leaving<u32>,
 }
 
 impl Counted {
-    pub fn new(places: Places) -> Counted {
+    pub fn new(places: CounterSlots) -> Counted {
         let free = (0..MAX_COUNTED as u32).rev().collect();
         Counted { places, by_route: BTreeMap::new(), free, leaving: Leaving::default() }
     }
@@ -91,7 +91,7 @@ impl Counted {
         key: Prefix,
         entry: Entry,
         lists: &PathLists,
-        several: &mut Several,
+        several: &mut MultiSourceEntries,
     ) -> Entry {
         let Some(place) = self.place(table, key) else { return entry };
         let entry = several.count(entry, place);

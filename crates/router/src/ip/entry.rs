@@ -57,14 +57,14 @@ pub(super) struct Shelved {
 
 /// Prefixes that several sources want, or that are counted.
 #[derive(Default)]
-pub(super) struct Several {
+pub(super) struct MultiSourceEntries {
     shelf: Vec<Shelved>,
     free: Vec<usize>,
     /// Given up in a batch: until that is done nobody else gets them.
     parked: Option<Vec<usize>>,
 }
 
-impl Several {
+impl MultiSourceEntries {
     /// All shares of a prefix, the best source first.
     pub fn shares(&self, entry: Entry) -> impl Iterator<Item = Share> + '_ {
         let one = entry.only();
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn shares_come_and_go_in_any_order() {
-        let mut several = Several::default();
+        let mut several = MultiSourceEntries::default();
         let share = |source, list, fresh| Share { source, list: ListId(list), fresh };
         let (api, config) = (share(Source::Api, 7, true), share(Source::Config, MAX_LISTS as u32 - 1, false));
         let (entry, before) = several.set(None, Source::Api, Some(api));

@@ -1,10 +1,10 @@
 //! The routing tables as nodes read them. A packet is looked up in the table of the interface that it came by; a
 //! route may send it on to another table.
 
-use super::count::Places;
+use super::count::CounterSlots;
 use super::route::TableIndex;
 use crate::chunks::Chunks;
-use crate::interface::{Facts, SharedFacts};
+use crate::interface::{InterfaceView, SharedFacts};
 use graph::InterfaceIndex;
 use rcu::{Published, Round};
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub trait Lookup: Clone + Send + Sync + 'static {
     type Address: Copy + PartialEq + Default + Send;
 
     /// The table of the packets that an interface receives.
-    fn table_of(facts: &Facts) -> TableIndex;
+    fn table_of(facts: &InterfaceView) -> TableIndex;
     fn find(&self, round: &Round<'_>, address: Self::Address) -> Leaf;
     fn find_all(&self, round: &Round<'_>, addresses: &[Self::Address], leaves: &mut [u32]);
     /// The same in a table without its default route.
@@ -37,7 +37,7 @@ impl Lookup for Lookup4 {
     type Address = u32;
 
     #[inline]
-    fn table_of(facts: &Facts) -> TableIndex {
+    fn table_of(facts: &InterfaceView) -> TableIndex {
         facts.ip4_table
     }
 
@@ -69,7 +69,7 @@ impl Lookup for Lookup6 {
     type Address = u128;
 
     #[inline]
-    fn table_of(facts: &Facts) -> TableIndex {
+    fn table_of(facts: &InterfaceView) -> TableIndex {
         facts.ip6.table
     }
 
@@ -100,14 +100,14 @@ impl Lookup for Lookup6 {
 pub struct Fibs<L: Lookup> {
     tables: SharedTables<L>,
     facts: SharedFacts,
-    places: Places,
+    places: CounterSlots,
 }
 
 pub type Fibs4 = Fibs<Lookup4>;
 pub type Fibs6 = Fibs<Lookup6>;
 
 impl<L: Lookup> Fibs<L> {
-    pub(crate) fn new(tables: SharedTables<L>, facts: SharedFacts, places: Places) -> Fibs<L> {
+    pub(crate) fn new(tables: SharedTables<L>, facts: SharedFacts, places: CounterSlots) -> Fibs<L> {
         Fibs { tables, facts, places }
     }
 

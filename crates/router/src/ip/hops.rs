@@ -2,7 +2,7 @@
 //! that dies, an address that goes, must cost what hangs on it, and not a look at a million routes.
 
 use super::path_list::{ListId, ListKey};
-use super::route::{Hop, TableIndex, Way};
+use super::route::{Hop, PathAction, TableIndex};
 use crate::neighbour::NeighbourKey;
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -142,8 +142,8 @@ impl Dependents {
 
 /// The neighbours that a list insists on.
 pub(super) fn insisted(key: &ListKey) -> BTreeSet<NeighbourKey> {
-    let neighbour = |way: &Way| match *way {
-        Way::OnLink { next_hop, interface } => Some(NeighbourKey { interface, address: next_hop }),
+    let neighbour = |way: &PathAction| match *way {
+        PathAction::OnLink { next_hop, interface } => Some(NeighbourKey { interface, address: next_hop }),
         _ => None,
     };
     // Routes that hold next hops on the link rest on themselves.

@@ -7,7 +7,7 @@
 
 use super::bulk::{Batch, Outcome};
 use super::next_hop::{NextHopError, is_link_local};
-use super::route::{MAX_PATHS, Path, Source, Way};
+use super::route::{MAX_PATHS, Path, PathAction, Source};
 use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
 use serde::Serialize;
@@ -256,7 +256,7 @@ impl Router {
                 None => {
                     let path = |said: &Said| {
                         let interface = said.interface.as_deref().map(|name| self.interfaces.find(name)).transpose()?;
-                        Ok(Path::new(Way::Via { next_hop: said.next_hop, interface }))
+                        Ok(Path::new(PathAction::Via { next_hop: said.next_hop, interface }))
                     };
                     let paths = batch.paths(said.iter().map(path).collect::<Result<_, Error>>()?);
                     lists.insert(said, paths);

@@ -1,7 +1,7 @@
 //! Next hops: by which interface one is reached, and which are refused when an operator states
 //! them ([decision 005](../../../../docs/decisions/005-next-hops.md)).
 
-use super::route::{Hop, Path, TableIndex, Way};
+use super::route::{Hop, Path, PathAction, TableIndex};
 use crate::interface::Interface;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
@@ -71,12 +71,12 @@ impl Router {
     /// What is wrong with it.
     pub fn check_next_hop_of(&self, table: TableIndex, path: &Path, may_be_off_link: bool) -> Result<(), Error> {
         match path.way {
-            Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } if may_be_off_link => {
+            PathAction::Via { next_hop, .. } | PathAction::ViaIn { next_hop, .. } if may_be_off_link => {
                 check_host(next_hop, path.way.interface())?;
             }
-            Way::Via { next_hop, interface } => self.check_next_hop((next_hop, table), interface)?,
-            Way::ViaIn { next_hop, table } => self.check_next_hop((next_hop, table), None)?,
-            Way::OnLink { next_hop, interface } => check_host(next_hop, Some(interface))?,
+            PathAction::Via { next_hop, interface } => self.check_next_hop((next_hop, table), interface)?,
+            PathAction::ViaIn { next_hop, table } => self.check_next_hop((next_hop, table), None)?,
+            PathAction::OnLink { next_hop, interface } => check_host(next_hop, Some(interface))?,
             _ => {}
         }
         Ok(())
@@ -193,7 +193,7 @@ impl Router {
         may: impl Fn(InterfaceIndex) -> bool,
     ) -> Option<InterfaceIndex> {
         let eligible = |path: &Path| match path.way {
-            Way::Attached(index) if wanted.is_none_or(|wanted| wanted == index) && may(index) => Some(index),
+            PathAction::Attached(index) if wanted.is_none_or(|wanted| wanted == index) && may(index) => Some(index),
             _ => None,
         };
         let lists = self.ip.lists_around(hop);
@@ -230,7 +230,7 @@ impl Router {
     }
 
     /// The neighbour to which a way by a next hop leads, of a route in a table.
-    pub(crate) fn way_of(&self, way: &Way, table: TableIndex) -> Option<NeighbourKey> {
+    pub(crate) fn way_of(&self, way: &PathAction, table: TableIndex) -> Option<NeighbourKey> {
         let wanted = way.interface();
         let hop = way.hop(table)?;
         self.way_to_hop(hop, wanted).map(|interface| NeighbourKey { interface, address: hop.0 })

@@ -16,7 +16,7 @@ use super::control::{Ip, leaf_of, way_of};
 use super::entry::Entry;
 use super::hops::insisted;
 use super::path_list::{ListId, ListKey, ListRef, MOST_IN_TURN, Of, User};
-use super::route::{Hop, Path, Source, TableIndex, Way};
+use super::route::{Hop, Path, PathAction, Source, TableIndex};
 use super::table::{PART, TableFull};
 use crate::interface::Interface;
 use crate::ip6::subnet_router_anycast;
@@ -74,18 +74,18 @@ fn leads_on(leaf: Leaf) -> bool {
 }
 
 /// The same of a way as it is stated, whatever its links do: see [`leads_on`].
-fn may_lead_on(way: &Way) -> bool {
+fn may_lead_on(way: &PathAction) -> bool {
     match way {
-        Way::Via { .. } | Way::ViaIn { .. } | Way::OnLink { .. } | Way::Attached(_) => true,
-        Way::Drop | Way::Unreachable | Way::Prohibit => true,
-        Way::Lookup(_) | Way::LookupIn(..) | Way::LookupLabel(_) => false,
-        Way::Broadcast(_) | Way::Local(_) | Way::LocalAnywhere | Way::Punt => false,
+        PathAction::Via { .. } | PathAction::ViaIn { .. } | PathAction::OnLink { .. } | PathAction::Attached(_) => true,
+        PathAction::Drop | PathAction::Unreachable | PathAction::Prohibit => true,
+        PathAction::Lookup(_) | PathAction::LookupIn(..) | PathAction::LookupLabel(_) => false,
+        PathAction::Broadcast(_) | PathAction::Local(_) | PathAction::LocalAnywhere | PathAction::Punt => false,
     }
 }
 
 /// The route to a next hop that is on the link.
 fn on_link_route(key: NeighbourKey) -> (Prefix, Path) {
-    (Prefix::host(key.address), Path::new(Way::OnLink { next_hop: key.address, interface: key.interface }))
+    (Prefix::host(key.address), Path::new(PathAction::OnLink { next_hop: key.address, interface: key.interface }))
 }
 
 impl Ip {
@@ -119,7 +119,7 @@ impl Ip {
             }
             let key = &self.lists.get(list).key;
             for path in &*key.paths {
-                if let Way::Attached(interface) = path.way {
+                if let PathAction::Attached(interface) = path.way {
                     let onto = self.tunnels.get(&interface).filter(|list| seen.insert(**list));
                     left.extend(onto.map(|list| (*list, in_turn + 1)));
                 }
@@ -541,20 +541,20 @@ impl Router {
         let one = |leaf: Option<Leaf>| leaf.map(|leaf| (leaf, weight)).into_iter().collect();
         let mut moved = Vec::new();
         let leaf = match path.way {
-            Way::Drop => Some(Leaf::new(kind::DROP, 0)),
-            Way::Punt => Some(Leaf::new(kind::PUNT, 0)),
-            Way::Unreachable => Some(Leaf::new(kind::UNREACHABLE, 0)),
-            Way::Prohibit => Some(Leaf::new(kind::PROHIBIT, 0)),
+            PathAction::Drop => Some(Leaf::new(kind::DROP, 0)),
+            PathAction::Punt => Some(Leaf::new(kind::PUNT, 0)),
+            PathAction::Unreachable => Some(Leaf::new(kind::UNREACHABLE, 0)),
+            PathAction::Prohibit => Some(Leaf::new(kind::PROHIBIT, 0)),
             // No interface has the index 0.
-            Way::LocalAnywhere => Some(Leaf::new(kind::RECEIVE, 0)),
-            Way::Lookup(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
-            Way::LookupIn(family, table) => {
+            PathAction::LocalAnywhere => Some(Leaf::new(kind::RECEIVE, 0)),
+            PathAction::Lookup(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
+            PathAction::LookupIn(family, table) => {
                 let is_uniform = path.labels.as_ref().is_some_and(|stated| stated.is_uniform);
                 Some(pop::into_table(family, Some(table), is_uniform))
             }
-            Way::LookupLabel(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
-            Way::Local(index) => self.is_usable(index).then(|| Leaf::new(kind::RECEIVE, index.0)),
-            Way::Attached(interface) if self.ip.tunnels.contains_key(&interface) => {
+            PathAction::LookupLabel(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
+            PathAction::Local(index) => self.is_usable(index).then(|| Leaf::new(kind::RECEIVE, index.0)),
+            PathAction::Attached(interface) if self.ip.tunnels.contains_key(&interface) => {
                 let list = self.ip.tunnels[&interface];
                 let through =
                     if self.is_usable(interface) { self.ip.lists.get(list).members.clone() } else { Members::new() };
@@ -565,32 +565,32 @@ impl Router {
                 return Ok(Found { members: scaled.collect(), is_recursive: true, in_turn, moved });
             }
             // A route out of another table may lead to the router itself.
-            Way::Attached(interface) if key.host.is_some_and(|host| self.is_itself(interface, host)) => {
+            PathAction::Attached(interface) if key.host.is_some_and(|host| self.is_itself(interface, host)) => {
                 self.is_usable(interface).then(|| Leaf::new(kind::RECEIVE, interface.0))
             }
             // An attached host is a neighbour, known or not.
-            Way::Attached(interface) if key.host.is_some() => {
+            PathAction::Attached(interface) if key.host.is_some() => {
                 let next_hop = key.host.expect("just looked at");
                 self.lead_to(key, path, NeighbourKey { interface, address: next_hop }, (&[], None))?
             }
-            Way::Attached(interface) => {
+            PathAction::Attached(interface) => {
                 let Some(family) = key.of.family() else { return Ok(Found::default()) };
                 // Behind a loopback is nobody to be asked for: its packets go out, and end, at once.
                 let is_loopback = self.interfaces.get(interface).is_ok_and(Interface::is_loopback);
                 let kind = if is_loopback { kind::ADJACENCY } else { kind::GLEAN };
                 self.share_if_usable(NeighbourKey { interface, address: family.unspecified() }, kind)?
             }
-            Way::Broadcast(interface) => {
+            PathAction::Broadcast(interface) => {
                 let sent_on = self.interfaces.get(interface)?.ip4.directed_broadcast;
                 if !sent_on || !self.is_usable(interface) {
                     return Ok(Found { members: one(Some(Leaf::new(kind::BROADCAST, 0))), ..Found::default() });
                 }
                 self.share_if_usable(NeighbourKey { interface, address: Ipv4Addr::BROADCAST.into() }, kind::ADJACENCY)?
             }
-            Way::OnLink { next_hop, interface } => {
+            PathAction::OnLink { next_hop, interface } => {
                 self.lead_to(key, path, NeighbourKey { interface, address: next_hop }, (&[], None))?
             }
-            Way::Via { .. } | Way::ViaIn { .. } => match self.way_of(&path.way, key.table) {
+            PathAction::Via { .. } | PathAction::ViaIn { .. } => match self.way_of(&path.way, key.table) {
                 Some(neighbour) => {
                     if let Some(hop) = path.way.open_hop(key.table)
                         && self.lead_through(hop, None)
@@ -838,7 +838,7 @@ impl Router {
         };
         self.refresh_by(index, |router, lists| {
             let paths_of = |list: ListId| &router.ip.lists.get(list).key.paths;
-            let is_onto = |list: &&ListId| paths_of(**list).iter().any(|path| path.way == Way::Attached(index));
+            let is_onto = |list: &&ListId| paths_of(**list).iter().any(|path| path.way == PathAction::Attached(index));
             networks.extend(lists.iter().filter(is_onto).flat_map(|list| router.ip.users_of(*list)));
         });
         networks.into_iter().for_each(|network| self.refresh_hops_in(network));

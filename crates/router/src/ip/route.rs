@@ -77,7 +77,7 @@ impl Source {
 
 /// One way on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum PathAction {
     /// Through a next hop. Without an interface it follows from attached networks, and where none
     /// has it, from the route to it.
     Via {
@@ -117,45 +117,45 @@ pub enum Way {
     Prohibit,
 }
 
-impl Way {
+impl PathAction {
     /// The interface that it names.
     pub fn interface(&self) -> Option<InterfaceIndex> {
         match *self {
-            Way::Via { interface, .. } => interface,
-            Way::OnLink { interface, .. }
-            | Way::Attached(interface)
-            | Way::Broadcast(interface)
-            | Way::Local(interface) => Some(interface),
-            Way::ViaIn { .. }
-            | Way::Lookup(_)
-            | Way::LookupIn(..)
-            | Way::LookupLabel(_)
-            | Way::LocalAnywhere
-            | Way::Drop
-            | Way::Punt
-            | Way::Unreachable
-            | Way::Prohibit => None,
+            PathAction::Via { interface, .. } => interface,
+            PathAction::OnLink { interface, .. }
+            | PathAction::Attached(interface)
+            | PathAction::Broadcast(interface)
+            | PathAction::Local(interface) => Some(interface),
+            PathAction::ViaIn { .. }
+            | PathAction::Lookup(_)
+            | PathAction::LookupIn(..)
+            | PathAction::LookupLabel(_)
+            | PathAction::LocalAnywhere
+            | PathAction::Drop
+            | PathAction::Punt
+            | PathAction::Unreachable
+            | PathAction::Prohibit => None,
         }
     }
 
     /// The next hop, in the table where it is looked for, of a route in table `own`.
     pub(crate) fn hop(&self, own: TableIndex) -> Option<Hop> {
         match *self {
-            Way::Via { next_hop, .. } => Some((next_hop, own)),
-            Way::ViaIn { next_hop, table } => Some((next_hop, table)),
+            PathAction::Via { next_hop, .. } => Some((next_hop, own)),
+            PathAction::ViaIn { next_hop, table } => Some((next_hop, table)),
             _ => None,
         }
     }
 
     /// The same when it is left open by which interface it is reached.
     pub(crate) fn open_hop(&self, own: TableIndex) -> Option<Hop> {
-        if matches!(self, Way::Via { interface: Some(_), .. }) { None } else { self.hop(own) }
+        if matches!(self, PathAction::Via { interface: Some(_), .. }) { None } else { self.hop(own) }
     }
 
     /// The other table that it names.
     pub fn table(&self) -> Option<TableIndex> {
         match *self {
-            Way::ViaIn { table, .. } | Way::Lookup(table) | Way::LookupIn(_, table) => Some(table),
+            PathAction::ViaIn { table, .. } | PathAction::Lookup(table) | PathAction::LookupIn(_, table) => Some(table),
             _ => None,
         }
     }
@@ -163,7 +163,7 @@ impl Way {
     /// That table with its family, of a route of table `own` for what is of a family.
     pub(crate) fn table_of(&self, family: Option<Family>, own: TableIndex) -> Option<(Family, TableIndex)> {
         let family = match *self {
-            Way::LookupIn(family, _) => Some(family),
+            PathAction::LookupIn(family, _) => Some(family),
             // What names no next hop has packets looked up there as they are.
             _ => self.hop(own).map_or(family, |(hop, _)| Some(Family::of(hop))),
         };
@@ -174,7 +174,7 @@ impl Way {
 /// A way with its share of the traffic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Path {
-    pub way: Way,
+    pub way: PathAction,
     /// 1 to 255.
     pub weight: u8,
     /// Of the paths that work only those with the lowest number are used; the others stand by.
@@ -184,11 +184,11 @@ pub struct Path {
 }
 
 impl Path {
-    pub fn new(way: Way) -> Path {
+    pub fn new(way: PathAction) -> Path {
         Path { way, weight: 1, preference: 0, labels: None }
     }
 
-    pub fn weighing(way: Way, weight: u8) -> Path {
+    pub fn weighing(way: PathAction, weight: u8) -> Path {
         Path { weight, ..Path::new(way) }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Reads: `target` (a counted leaf). Writes: `target`, what the route leads to. Next: by its kind.
 
-use super::count::Places;
+use super::count::CounterSlots;
 use super::leaves::{Forwarding, dispatch, trace_leaf};
 use graph::{Context, Map, NodeSpec, Vector};
 use std::marker::PhantomData;
@@ -12,10 +12,10 @@ pub fn spec<L: Forwarding>() -> NodeSpec {
     NodeSpec { name: L::COUNTERS.into(), edges: L::EDGES, counters: &[], trace: trace_leaf::<L> }
 }
 
-pub struct RouteCounters<L>(Places, PhantomData<L>);
+pub struct RouteCounters<L>(CounterSlots, PhantomData<L>);
 
 impl<L> RouteCounters<L> {
-    pub fn new(places: Places) -> RouteCounters<L> {
+    pub fn new(places: CounterSlots) -> RouteCounters<L> {
         RouteCounters(places, PhantomData)
     }
 }

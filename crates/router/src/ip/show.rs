@@ -8,7 +8,7 @@ use super::count::Counts;
 use super::entry::Entry;
 use super::flow_hash::Names;
 use super::path_list::{ListId, Of};
-use super::route::{MAX_PATHS, Path, TableIndex, Way};
+use super::route::{MAX_PATHS, Path, PathAction, TableIndex};
 use super::vrf::word;
 use super::why;
 use crate::Router;
@@ -532,12 +532,12 @@ fn show_balances(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Com
 }
 
 /// What is to be said of a way of a route in a table, and whether it works.
-fn shown_way(router: &Router, table: TableIndex, way: &Way) -> (String, bool) {
+fn shown_way(router: &Router, table: TableIndex, way: &PathAction) -> (String, bool) {
     let interface_name =
         |index| router.interfaces.get(index).map_or("?".to_string(), |interface| interface.name.clone());
     let is_up = |index| router.is_usable(index);
     match *way {
-        Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } => {
+        PathAction::Via { next_hop, .. } | PathAction::ViaIn { next_hop, .. } => {
             let leads = router.way_of(way, table);
             let through = way.open_hop(table).filter(|_| leads.is_none()).and_then(|hop| router.ip.through(hop));
             let other = way.table().map_or_else(String::new, |table| format!(" table {}", router.ip.id_of(table)));
@@ -548,30 +548,30 @@ fn shown_way(router: &Router, table: TableIndex, way: &Way) -> (String, bool) {
             let name = interface.map_or_else(|| why_none(router, way, table), interface_name);
             (format!("attached-nexthop: {next_hop} {name}{other}"), leads.is_some())
         }
-        Way::OnLink { next_hop, interface } => {
+        PathAction::OnLink { next_hop, interface } => {
             let name = interface_name(interface);
             (format!("attached-nexthop: {next_hop} {name} cfg-flags:onlink"), is_up(interface))
         }
-        Way::Attached(index) => (format!("attached: {}", interface_name(index)), is_up(index)),
-        Way::Broadcast(index) => (format!("broadcast: {}", interface_name(index)), true),
-        Way::Local(index) => (format!("receive: {}", interface_name(index)), is_up(index)),
-        Way::Lookup(table) => (format!("deag: fib-index:{} table {}", table.0, router.ip.id_of(table)), true),
-        Way::LookupIn(family, table) => {
+        PathAction::Attached(index) => (format!("attached: {}", interface_name(index)), is_up(index)),
+        PathAction::Broadcast(index) => (format!("broadcast: {}", interface_name(index)), true),
+        PathAction::Local(index) => (format!("receive: {}", interface_name(index)), is_up(index)),
+        PathAction::Lookup(table) => (format!("deag: fib-index:{} table {}", table.0, router.ip.id_of(table)), true),
+        PathAction::LookupIn(family, table) => {
             (format!("deag: {} fib-index:{} table {}", short(family), table.0, router.ip.id_of(table)), true)
         }
-        Way::LookupLabel(table) => {
+        PathAction::LookupLabel(table) => {
             (format!("deag: mpls fib-index:{} table {}", table.0, router.ip.labels.id_of(table)), true)
         }
-        Way::LocalAnywhere => ("receive".into(), true),
-        Way::Drop => ("special: cfg-flags:drop".into(), true),
-        Way::Punt => ("special: cfg-flags:punt".into(), true),
-        Way::Unreachable => ("special: cfg-flags:icmp-unreach".into(), true),
-        Way::Prohibit => ("special: cfg-flags:icmp-prohibit".into(), true),
+        PathAction::LocalAnywhere => ("receive".into(), true),
+        PathAction::Drop => ("special: cfg-flags:drop".into(), true),
+        PathAction::Punt => ("special: cfg-flags:punt".into(), true),
+        PathAction::Unreachable => ("special: cfg-flags:icmp-unreach".into(), true),
+        PathAction::Prohibit => ("special: cfg-flags:icmp-prohibit".into(), true),
     }
 }
 
 /// Why a next hop is not reached at present.
-fn why_none(router: &Router, way: &Way, table: TableIndex) -> String {
+fn why_none(router: &Router, way: &PathAction, table: TableIndex) -> String {
     match way.hop(table).and_then(|hop| router.attached_interface(hop)) {
         Some(interface) => match interface.why_unusable() {
             Some(why) => format!("({}: {why})", interface.name),

@@ -8,7 +8,7 @@
 
 use super::fibs::{Fibs, Lookup};
 use super::source_check::{Mode, SourceCheck};
-use crate::interface::{Facts, SharedFacts};
+use crate::interface::{InterfaceView, SharedFacts};
 use graph::{Context, InterfaceIndex, Map, NodeSpec, VECTOR_SIZE, Vector, flag};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::object::ObjectRef;
@@ -57,11 +57,11 @@ const _: () = assert!(
 /// What differs between the families.
 pub trait Origin: Lookup {
     /// How the sources of an interface's packets are checked.
-    fn check_of(facts: &Facts) -> Option<SourceCheck>;
+    fn check_of(facts: &InterfaceView) -> Option<SourceCheck>;
     /// The source address in a header.
     fn source(header: &[u8]) -> Self::Address;
     /// Whether such a source is in order that no route can tell of, since it is its link's only; none when routes tell.
-    fn judge_on_link(facts: Option<&Facts>, source: Self::Address) -> Option<Result<(), Fault>>;
+    fn judge_on_link(facts: Option<&InterfaceView>, source: Self::Address) -> Option<Result<(), Fault>>;
     /// Whether packets by an adjacency are for all hosts of a network.
     fn is_for_all(adjacency: &ObjectRef<'_>) -> bool;
     /// Where a packet goes whose source is in order.
@@ -70,7 +70,7 @@ pub trait Origin: Lookup {
 
 impl Origin for Lookup4 {
     #[inline]
-    fn check_of(facts: &Facts) -> Option<SourceCheck> {
+    fn check_of(facts: &InterfaceView) -> Option<SourceCheck> {
         facts.source_check
     }
 
@@ -80,7 +80,7 @@ impl Origin for Lookup4 {
     }
 
     #[inline]
-    fn judge_on_link(_: Option<&Facts>, _: u32) -> Option<Result<(), Fault>> {
+    fn judge_on_link(_: Option<&InterfaceView>, _: u32) -> Option<Result<(), Fault>> {
         None
     }
 
@@ -98,7 +98,7 @@ impl Origin for Lookup4 {
 
 impl Origin for Lookup6 {
     #[inline]
-    fn check_of(facts: &Facts) -> Option<SourceCheck> {
+    fn check_of(facts: &InterfaceView) -> Option<SourceCheck> {
         facts.ip6.source_check
     }
 
@@ -108,7 +108,7 @@ impl Origin for Lookup6 {
     }
 
     #[inline]
-    fn judge_on_link(facts: Option<&Facts>, source: u128) -> Option<Result<(), Fault>> {
+    fn judge_on_link(facts: Option<&InterfaceView>, source: u128) -> Option<Result<(), Fault>> {
         let source = Ipv6Addr::from(source);
         let is_ours = || facts.is_some_and(|facts| facts.ip6.owns(source));
         match source {

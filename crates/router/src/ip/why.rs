@@ -4,7 +4,7 @@
 use super::control::leaf_of;
 use super::entry::Entry;
 use super::path_list::ListId;
-use super::route::{Path, Source, TableIndex, Way};
+use super::route::{Path, PathAction, Source, TableIndex};
 use crate::Router;
 use crate::interface::Interface;
 use crate::neighbour::NeighbourKey;
@@ -97,7 +97,7 @@ fn why_list(router: &Router, prefix: Prefix, source: Source, list: ListId) -> Ve
 }
 
 /// Why a way does not work, to be put behind a prefix.
-fn why_path(router: &Router, table: TableIndex, way: &Way) -> String {
+fn why_path(router: &Router, table: TableIndex, way: &PathAction) -> String {
     let on = |index: InterfaceIndex| match router.interfaces.get(index) {
         Ok(interface) => {
             let why = interface.why_unusable().unwrap_or("not used");

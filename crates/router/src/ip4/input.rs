@@ -11,7 +11,7 @@
 
 use super::onward;
 use crate::headers::visible;
-use crate::interface::{Facts, SharedFacts};
+use crate::interface::{InterfaceView, SharedFacts};
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl Map for Ip4Input {
 }
 
 /// Where sound packets of an interface go.
-fn way_on(facts: Option<&Facts>) -> Edge {
+fn way_on(facts: Option<&InterfaceView>) -> Edge {
     match facts {
         Some(facts) if !facts.ip4_enabled => Edge::NotEnabled,
         Some(facts) if facts.source_check.is_some() => Edge::Urpf,
@@ -169,7 +169,7 @@ fn way_on(facts: Option<&Facts>) -> Edge {
 
 impl Ip4Input {
     /// A packet about which something is not plain.
-    fn remarkable(&self, cx: &Context<'_>, facts: Option<&Facts>, row: &mut Row) -> Edge {
+    fn remarkable(&self, cx: &Context<'_>, facts: Option<&InterfaceView>, row: &mut Row) -> Edge {
         let mut has_options = false;
         // The header pass does not know how much of a chain its first buffer holds.
         if row.flags & check::CHAINED != 0 && visible(cx, row).len() < ipv4::HEADER_LEN {
@@ -193,7 +193,7 @@ impl Ip4Input {
         }
         // RFC 1812 5.2.3: to all hosts of the network that it came from. Whether directed broadcasts from elsewhere are sent
         // on to that network does not matter.
-        let is_to_all = |facts: &Facts| facts.is_broadcast(row.target.into());
+        let is_to_all = |facts: &InterfaceView| facts.is_broadcast(row.target.into());
         if to == Edge::Lookup && row.flags & check::GROUP != 0 && facts.is_some_and(is_to_all) {
             row.target = Ipv4Addr::BROADCAST.into();
         }

@@ -17,7 +17,7 @@ use crate::capability::{self, Capability, Stage};
 use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedFacts};
 use crate::ip::Fibs4;
-use crate::ip::count::Places;
+use crate::ip::count::CounterSlots;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
 use crate::ip::{in_table, load_balance, route_counters};
@@ -78,7 +78,7 @@ pub(crate) struct Shared<'a> {
     pub facts: &'a SharedFacts,
     pub fibs: &'a Fibs4,
     pub objects: &'a ObjectHandle,
-    pub places: &'a Places,
+    pub places: &'a CounterSlots,
     pub counters: &'a InterfaceCounters,
     pub policy: &'a SharedPolicy,
 }

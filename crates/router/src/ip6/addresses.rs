@@ -3,7 +3,7 @@
 use super::facts::subnet_router_anycast;
 use super::{Settings, own_link_local};
 use crate::interface::MAX_ADDRESSES;
-use crate::ip::control::{Path, Source, TableIndex, Way};
+use crate::ip::control::{Path, PathAction, Source, TableIndex};
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -301,12 +301,12 @@ fn connected_routes(index: InterfaceIndex, prefix: Prefix6) -> Vec<(Prefix, Path
     let anycast = subnet_router_anycast(&prefix).filter(|anycast| *anycast != prefix.address());
     routes.extend(anycast.map(|anycast| local_route(index, anycast)));
     if prefix.length() < Prefix6::MAX_LENGTH {
-        routes.push((prefix.network().into(), Path::new(Way::Attached(index))));
+        routes.push((prefix.network().into(), Path::new(PathAction::Attached(index))));
     }
     routes
 }
 
 /// The route to an address of an interface itself.
 pub(crate) fn local_route(index: InterfaceIndex, address: Ipv6Addr) -> (Prefix, Path) {
-    (Prefix::host(address.into()), Path::new(Way::Local(index)))
+    (Prefix::host(address.into()), Path::new(PathAction::Local(index)))
 }

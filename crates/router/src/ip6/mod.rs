@@ -22,7 +22,7 @@ use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedFacts};
 use crate::ip::Fibs6;
 use crate::ip::control::TableIndex;
-use crate::ip::count::Places;
+use crate::ip::count::CounterSlots;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
 use crate::ip::source_check::SourceCheck;
@@ -121,7 +121,7 @@ pub(crate) struct Shared<'a> {
     pub policy: &'a SharedPolicy,
     pub fibs: &'a Fibs6,
     pub objects: &'a ObjectHandle,
-    pub places: &'a Places,
+    pub places: &'a CounterSlots,
     pub counters: &'a InterfaceCounters,
 }
 

@@ -1,6 +1,6 @@
 //! What this router takes of packets that are for it.
 
-use super::control::Listener;
+use super::control::UdpListener;
 use crate::Router;
 use command::{Args, Command, CommandSet, reply};
 use serde::Serialize;
@@ -29,8 +29,8 @@ pub fn register(set: &mut CommandSet<Router>) {
         "show udp ports",
         "Show the UDP ports that the router listens to.",
         |router: &mut Router, _| {
-            let port = |(port, family, listener): (u16, Family, &Listener)| {
-                let Listener { node, description, .. } = listener.clone();
+            let port = |(port, family, listener): (u16, Family, &UdpListener)| {
+                let UdpListener { node, description, .. } = listener.clone();
                 let proto = match family {
                     Family::Ip4 => "UDP4",
                     Family::Ip6 => "UDP6",

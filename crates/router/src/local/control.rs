@@ -11,7 +11,7 @@ pub const MAX_PORTS: usize = 1024;
 
 /// A node that takes the datagrams of a family to a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listener {
+pub struct UdpListener {
     pub node: String,
     /// What it is for, in a few words.
     pub description: String,
@@ -20,10 +20,10 @@ pub struct Listener {
 
 /// All listeners, by port and family.
 #[derive(Debug, Default)]
-pub struct UdpListeners(BTreeMap<(u16, Family), Listener>);
+pub struct UdpListeners(BTreeMap<(u16, Family), UdpListener>);
 
 impl UdpListeners {
-    pub fn iter(&self) -> impl Iterator<Item = (u16, Family, &Listener)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u16, Family, &UdpListener)> {
         self.0.iter().map(|((port, family), listener)| (*port, *family, listener))
     }
 
@@ -48,7 +48,7 @@ impl Router {
             return Err(Error::TooManyPorts);
         }
         let edge = self.graph.connect(self.nodes.local.udp(family), node)?;
-        let listener = Listener { node: node.into(), description: description.into(), edge };
+        let listener = UdpListener { node: node.into(), description: description.into(), edge };
         self.udp.0.insert((port, family), listener);
         self.publish_ports();
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::show::show;
 use crate::Router;
-use crate::interface::Creation;
+use crate::interface::InterfaceConfig;
 use crate::interface::cli::{create, delete_of_driver};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use drivers::memif::{MAX_BUFFER, MAX_LOG2, MAX_QUEUES, MIN_BUFFER, Options, Role, SECRET};
@@ -108,5 +108,5 @@ fn create_memif(router: &mut Router, args: &Args) -> Answer {
         hw_address: args.optional("mac")?,
         zero_copy: args.optional_text("copying") == Some("zero-copy"),
     };
-    create(router, args.optional_text("name"), Creation::Memif(options))
+    create(router, args.optional_text("name"), InterfaceConfig::Memif(options))
 }

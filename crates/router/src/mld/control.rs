@@ -21,7 +21,7 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// What was said, and is to be said, on one interface.
 #[derive(Debug, Default)]
-pub struct Listener {
+pub struct MldListener {
     /// The groups to which it listens, as they were reported.
     pub groups: BTreeSet<Ipv6Addr>,
     /// What has changed and is said once more, and when.
@@ -37,7 +37,7 @@ pub struct Listener {
 /// All of them.
 #[derive(Debug)]
 pub struct Listening {
-    listeners: Agenda<InterfaceIndex, Listener>,
+    listeners: Agenda<InterfaceIndex, MldListener>,
     pub(super) queriers: Agenda<InterfaceIndex, Querier>,
     /// The time of the last tick, which tests have run ahead of the clock.
     ticked: Instant,
@@ -50,7 +50,7 @@ impl Default for Listening {
 }
 
 impl Listening {
-    pub fn listener(&self, index: InterfaceIndex) -> Option<&Listener> {
+    pub fn listener(&self, index: InterfaceIndex) -> Option<&MldListener> {
         self.listeners.get(&index)
     }
 
@@ -69,14 +69,14 @@ impl Listening {
     }
 }
 
-impl Timed for Listener {
+impl Timed for MldListener {
     fn next_due(&self) -> Option<Instant> {
         let again = self.again.as_ref().map(|(due, _)| *due);
         [again, self.answer, self.asked.values().min().copied()].into_iter().flatten().min()
     }
 }
 
-impl Listener {
+impl MldListener {
     /// The version of MLD that routers on the link understand.
     pub fn version(&self, now: Instant) -> u8 {
         if self.old_until.is_some_and(|until| now < until) { 1 } else { 2 }
@@ -101,7 +101,7 @@ impl Router {
         };
         let wanted: BTreeSet<Ipv6Addr> = Facts6::new(&interface.ip6).groups().filter(is_reported).collect();
         let now = self.listening.now();
-        let mut listener = self.listening.listeners.get_or_insert_with(index, Listener::default);
+        let mut listener = self.listening.listeners.get_or_insert_with(index, MldListener::default);
         let joined = wanted.difference(&listener.groups).map(|group| (RecordKind::ToExclude, *group));
         let left = listener.groups.difference(&wanted).map(|group| (RecordKind::ToInclude, *group));
         let changes: Vec<_> = joined.chain(left).collect();

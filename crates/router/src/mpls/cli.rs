@@ -2,7 +2,7 @@
 
 use super::control::{LabelBatch, MplsError, check_labels};
 use super::labels::{OutLabels, Stated};
-use crate::ip::control::{LabelTableIndex, Path, Source, TableIndex, Way};
+use crate::ip::control::{LabelTableIndex, Path, PathAction, Source, TableIndex};
 use crate::ip::next_hop::NextHopError;
 use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Done, Text, fail, reply};
@@ -183,13 +183,13 @@ fn keys(args: &Args, paths: &[Path]) -> Result<Vec<LabelKey>, CommandError> {
     if first as usize + count as usize > LABELS {
         return Err(Error::from(MplsError::BeyondLast(count, first)).into());
     }
-    let is_lookup = |path: &Path| matches!(path.way, Way::LookupIn(..));
+    let is_lookup = |path: &Path| matches!(path.way, PathAction::LookupIn(..));
     let ends = match (args.optional_text("before"), args.optional_text("behind")) {
         (Some(_), Some(_)) => return fail("'eos' or 'non-eos' once: before the label or behind it"),
         (Some("eos"), _) | (_, Some("eos")) => vec![true],
         (Some(_), _) | (_, Some(_)) => vec![false],
         _ if paths.iter().any(is_lookup) => vec![true],
-        _ if paths.iter().any(|path| matches!(path.way, Way::LookupLabel(_))) => vec![false],
+        _ if paths.iter().any(|path| matches!(path.way, PathAction::LookupLabel(_))) => vec![false],
         _ => vec![true, false],
     };
     Ok((first..first + count).flat_map(|label| ends.iter().map(move |end| LabelKey::new(label, *end))).collect())
@@ -253,22 +253,24 @@ fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, Co
         let number = |name: &str, alone: &str| path.optional(name)?.map_or_else(|| path.parse(alone), Ok);
         let table = |family, name, alone| Ok::<_, CommandError>(router.find_table(family, number(name, alone)?)?);
         let way = match path.optional_text("way").map_or_else(|| path.text("how"), Ok)? {
-            "drop" | "blackhole" => Way::Drop,
-            "ip4-lookup-in-table" => Way::LookupIn(Family::Ip4, table(Family::Ip4, "other", "alone")?),
-            "ip6-lookup-in-table" => Way::LookupIn(Family::Ip6, table(Family::Ip6, "other6", "alone6")?),
-            "mpls-lookup-in-table" => Way::LookupLabel(router.find_label_table(number("labels", "labels-alone")?)?),
-            _ if !path.has("hop") => Way::Attached(router.interfaces.find(path.text("onto")?)?),
+            "drop" | "blackhole" => PathAction::Drop,
+            "ip4-lookup-in-table" => PathAction::LookupIn(Family::Ip4, table(Family::Ip4, "other", "alone")?),
+            "ip6-lookup-in-table" => PathAction::LookupIn(Family::Ip6, table(Family::Ip6, "other6", "alone6")?),
+            "mpls-lookup-in-table" => {
+                PathAction::LookupLabel(router.find_label_table(number("labels", "labels-alone")?)?)
+            }
+            _ if !path.has("hop") => PathAction::Attached(router.interfaces.find(path.text("onto")?)?),
             _ => {
                 let next_hop: IpAddr = path.parse("hop")?;
                 match interface {
                     None if insist == Some("onlink") => {
                         return Err(Error::from(NextHopError::OnWhichLink { hop: next_hop }).into());
                     }
-                    Some(interface) if insist == Some("onlink") => Way::OnLink { next_hop, interface },
+                    Some(interface) if insist == Some("onlink") => PathAction::OnLink { next_hop, interface },
                     None if path.has("hop-table") => {
-                        Way::ViaIn { next_hop, table: table(Family::of(next_hop), "hop-table", "hop-table")? }
+                        PathAction::ViaIn { next_hop, table: table(Family::of(next_hop), "hop-table", "hop-table")? }
                     }
-                    _ => Way::Via { next_hop, interface },
+                    _ => PathAction::Via { next_hop, interface },
                 }
             }
         };

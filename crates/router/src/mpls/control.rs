@@ -1,7 +1,7 @@
 //! The operations on MPLS: tables of labels, where labels lead, interfaces that take them.
 
 use super::table::{self, LabelRoute, MAX_TABLES};
-use crate::ip::control::{LabelTableIndex, MAX_PATHS, Path, Source, TableIndex, Way, join_paths};
+use crate::ip::control::{LabelTableIndex, MAX_PATHS, Path, PathAction, Source, TableIndex, join_paths};
 use crate::ip::path_list::{ListId, ListRef, Of, User};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -179,7 +179,7 @@ impl Router {
         for (other, labels) in self.ip.labels.iter().filter(|(other, _)| *other != index) {
             for (key, route) in labels.routes() {
                 let paths = &self.ip.lists.get(route.list).key.paths;
-                if paths.iter().any(|path| path.way == Way::LookupLabel(index)) {
+                if paths.iter().any(|path| path.way == PathAction::LookupLabel(index)) {
                     let of = self.ip.labels.id_of(other);
                     return Err(MplsError::TableInUse { id, label: key.label(), of }.into());
                 }
@@ -251,9 +251,9 @@ impl Router {
         }
         for path in paths {
             match path.way {
-                Way::LookupIn(..) if !key.is_bottom() => return Err(MplsError::NeedsBottom.into()),
-                Way::LookupLabel(_) if key.is_bottom() => return Err(MplsError::NeedsOthers.into()),
-                Way::Attached(index) if !self.ip.tunnels.contains_key(&index) => {
+                PathAction::LookupIn(..) if !key.is_bottom() => return Err(MplsError::NeedsBottom.into()),
+                PathAction::LookupLabel(_) if key.is_bottom() => return Err(MplsError::NeedsOthers.into()),
+                PathAction::Attached(index) if !self.ip.tunnels.contains_key(&index) => {
                     return Err(MplsError::OntoNoTunnel(self.interfaces.get(index)?.name.clone()).into());
                 }
                 _ => {}
@@ -356,7 +356,7 @@ pub(crate) fn check_labels(path: &Path) -> Result<(), Error> {
         return Err(MplsError::TooManyLabels(labels.len()).into());
     }
     // What an interface is that a path leads onto is for others to say: behind a tunnel is a next hop.
-    if !labels.is_empty() && !path.way.has_hop() && !matches!(path.way, Way::Attached(_)) {
+    if !labels.is_empty() && !path.way.has_hop() && !matches!(path.way, PathAction::Attached(_)) {
         return Err(MplsError::LabelsWithoutHop.into());
     }
     if let Some(label) = labels.iter().find(|label| matches!(**label, ROUTER_ALERT | ENTROPY_INDICATOR)) {

@@ -1,4 +1,4 @@
-//! `mpls-icmp-error`: tells the sender of a labelled packet why it went no further.
+//! `mpls-icmp-error`: tells the sender of a labelled packet why the packet was not forwarded.
 //!
 //! A router in the middle of a label switched path knows no way to the sender, who may be a customer's with addresses of his
 //! own. So the message is labelled as the packet was and goes on along its path, from whose end it finds back (RFC 3032 2.3.2).
@@ -37,7 +37,7 @@ graph::edges! {
         PacketTooBig => note "ICMPv6 packet too big sent",
         /// The router dropped a labelled packet because its TTL reached zero or it was longer than the MTU. The
         /// packet behind the labels is not a valid IP packet, so there is no sender to notify.
-        NotIp => warn "mpls packet without a sender goes no further",
+        NotIp => warn "mpls packet without an ip sender to notify",
         /// A labelled IPv4 packet with its labels is longer than the MTU of its next hop, and its sender allows
         /// fragmentation. Only the router that adds the labels fragments packets, not a router on the path (RFC 3032
         /// 3.4). The links of the path must carry the longest packet of the ingress router plus its labels.

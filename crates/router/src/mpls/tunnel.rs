@@ -6,10 +6,10 @@
 
 use super::control::{MplsError, check_labels};
 use crate::interface::output::is_labelled;
-use crate::ip::control::{MAX_PATHS, Path, TableIndex, Way, join_paths};
+use crate::ip::control::{MAX_PATHS, Path, PathAction, TableIndex, join_paths};
 use crate::ip::path_list::{ListId, ListRef, Of, User};
 use crate::{Error, Router};
-use drivers::{Device, Finishes, Link, REFUSED, Transmit};
+use drivers::{Device, Link, REFUSED, Transmit, TxOffloads};
 use graph::{Buffers, Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector};
 use std::fmt;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ fn device(number: u32) -> Device {
         mac: MacAddress([2, 0xfd, 0, 0, high, low]),
         mtu: MTU,
         // Whoever sends them sees to that.
-        finishes: Finishes { checksum: true, segmentation: true },
+        finishes: TxOffloads { checksum: true, segmentation: true },
         receive: Vec::new(),
         transmit: Box::new(NoDevice),
         link: Box::new(NoDevice),
@@ -221,9 +221,9 @@ impl Router {
     }
 }
 
-impl Way {
+impl PathAction {
     /// Whether it leads to a next hop.
     pub(crate) fn has_hop(&self) -> bool {
-        matches!(self, Way::Via { .. } | Way::ViaIn { .. } | Way::OnLink { .. })
+        matches!(self, PathAction::Via { .. } | PathAction::ViaIn { .. } | PathAction::OnLink { .. })
     }
 }

@@ -6,7 +6,7 @@
 
 use super::dad::{Nonce, Standing};
 use crate::events::EventSender;
-use crate::interface::{Facts, SharedFacts};
+use crate::interface::{InterfaceView, SharedFacts};
 use crate::ip::on_link::OnLink;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
@@ -246,7 +246,7 @@ impl NdInput {
         &mut self,
         cx: &mut Context<'_>,
         tables: &Tables,
-        facts: &Facts,
+        facts: &InterfaceView,
         policy: &Policy,
         row: &mut Row,
         sender: &Sender,
@@ -308,7 +308,7 @@ impl NdInput {
     fn tried_by_another(
         &mut self,
         cx: &Context<'_>,
-        facts: &Facts,
+        facts: &InterfaceView,
         standing: Standing,
         by: MacAddress,
         asked: &Asked,
@@ -321,7 +321,13 @@ impl NdInput {
     }
 
     /// Somebody behaves as if it had an address of ours.
-    fn claimed(&mut self, cx: &Context<'_>, facts: &Facts, address: Ipv6Addr, by: MacAddress) -> Result<Edge, Edge> {
+    fn claimed(
+        &mut self,
+        cx: &Context<'_>,
+        facts: &InterfaceView,
+        address: Ipv6Addr,
+        by: MacAddress,
+    ) -> Result<Edge, Edge> {
         if by != facts.mac && self.conflicts.take(cx.now, CONFLICTS_TOLD) {
             self.learner.tell_conflict(NeighbourKey::new(facts.index, address), by);
         }
@@ -334,7 +340,7 @@ impl NdInput {
         &mut self,
         cx: &Context<'_>,
         tables: &Tables,
-        facts: &Facts,
+        facts: &InterfaceView,
         policy: &Policy,
         sender: &Sender,
         flags: AdvertisementFlags,
@@ -375,7 +381,7 @@ impl NdInput {
     fn routers_asked_for(
         &mut self,
         cx: &Context<'_>,
-        facts: &Facts,
+        facts: &InterfaceView,
         sender: &Sender,
         told: Option<MacAddress>,
     ) -> Result<Edge, Edge> {
@@ -391,7 +397,7 @@ impl NdInput {
     fn router_heard(
         &mut self,
         cx: &Context<'_>,
-        facts: &Facts,
+        facts: &InterfaceView,
         sender: &Sender,
         told: RouterAdvertisement,
     ) -> Result<Edge, Edge> {
@@ -405,7 +411,7 @@ impl NdInput {
     fn tell_of_routers(
         &mut self,
         cx: &Context<'_>,
-        facts: &Facts,
+        facts: &InterfaceView,
         event: router_advertisement::Event,
         to: Edge,
     ) -> Result<Edge, Edge> {
@@ -434,7 +440,7 @@ fn a_stations(mac: MacAddress) -> Result<MacAddress, Edge> {
 fn answer(
     cx: &mut Context<'_>,
     row: &mut Row,
-    facts: &Facts,
+    facts: &InterfaceView,
     (to, mac): (Ipv6Addr, MacAddress),
     (from, target): (Ipv6Addr, Ipv6Addr),
     flags: AdvertisementFlags,

@@ -2,7 +2,7 @@
 //! address would be on the link. What is sent to it there comes to this router, which has a route to the host itself.
 
 use crate::interface::Interface;
-use crate::ip::control::{Path, Source, TableIndex, Way};
+use crate::ip::control::{Path, PathAction, Source, TableIndex};
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -33,7 +33,7 @@ pub type Proxied = BTreeSet<(InterfaceIndex, Ipv6Addr)>;
 
 /// The route to a host itself.
 fn route(index: InterfaceIndex, host: Ipv6Addr) -> (Prefix, Path) {
-    (Prefix::host(host.into()), Path::new(Way::Attached(index)))
+    (Prefix::host(host.into()), Path::new(PathAction::Attached(index)))
 }
 
 impl Router {

@@ -9,7 +9,7 @@
 use super::known::{Limits, Neighbour, State};
 use super::resolve::Resolve;
 use super::{Event, Evidence, NeighbourKey};
-use crate::ip::control::{Path, Source, Way};
+use crate::ip::control::{Path, PathAction, Source};
 use crate::{Error, Router, check_memory};
 use graph::{InterfaceIndex, NodeIndex};
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ fn is_of_its_link(key: &NeighbourKey) -> bool {
 
 /// The route to a neighbour itself.
 fn host_route(key: &NeighbourKey) -> (Prefix, Vec<Path>) {
-    let way = Way::Via { next_hop: key.address, interface: Some(key.interface) };
+    let way = PathAction::Via { next_hop: key.address, interface: Some(key.interface) };
     (Prefix::host(key.address), vec![Path::new(way)])
 }
 

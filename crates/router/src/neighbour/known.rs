@@ -32,7 +32,7 @@ pub enum State {
     Delay { mac: MacAddress },
     /// Known, but stale or old: asked directly that many times.
     Probing { mac: MacAddress, asked: u32 },
-    /// Asked for in vain a short while ago.
+    /// Did not answer a short while ago.
     Silent,
 }
 

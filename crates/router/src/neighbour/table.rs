@@ -40,7 +40,7 @@ pub struct Word(u64);
 impl Word {
     /// Asked for, no answer yet.
     pub const INCOMPLETE: Word = Word(ASKED);
-    /// Asked for lately in vain.
+    /// Did not answer lately.
     pub const FAILED: Word = Word(SILENT);
 
     pub fn known(mac: MacAddress, is_static: bool) -> Word {

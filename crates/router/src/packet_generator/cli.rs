@@ -1,6 +1,6 @@
 //! Commands of the packet generator, as VPP has them.
 
-use crate::interface::{self, Creation};
+use crate::interface::{self, InterfaceConfig};
 use crate::{Error, Router};
 use command::table::{Align, Table};
 use command::{Args, Command, CommandError, CommandSet, Done, fail, reply};
@@ -27,7 +27,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "create packet-generator interface <name:word>",
             "Create an interface that receives the packets of streams.",
             |router: &mut Router, args: &Args| {
-                interface::cli::create(router, Some(args.text("name")?), Creation::PacketGenerator)
+                interface::cli::create(router, Some(args.text("name")?), InterfaceConfig::PacketGenerator)
             },
         )
         .configures()
@@ -172,7 +172,7 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
 
 /// The interface of a stream that names none: its own, which is up.
 fn own_interface(router: &mut Router, stream: &str) -> Result<InterfaceIndex, Error> {
-    let interface = router.create(&format!("pg-{stream}"), Creation::PacketGenerator)?;
+    let interface = router.create(&format!("pg-{stream}"), InterfaceConfig::PacketGenerator)?;
     router.set_admin(interface, true)?;
     Ok(interface)
 }

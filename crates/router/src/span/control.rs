@@ -1,6 +1,6 @@
 //! Which interface's packets are copied to which others.
 
-use super::{Listener, Listeners};
+use super::{Listeners, SpanDestination};
 use crate::interface::Interface;
 use crate::{Error, Router};
 use graph::{EdgeIndex, InterfaceIndex};
@@ -36,7 +36,7 @@ impl Session {
 impl Interface {
     /// Who listens to it, for the data path.
     pub(crate) fn listeners(&self) -> Listeners {
-        let listener = |session: &Session, edge| Listener { interface: session.destination, edge };
+        let listener = |session: &Session, edge| SpanDestination { interface: session.destination, edge };
         let (rx, tx) = (self.span.iter().filter(|session| session.rx), self.span.iter().filter(|session| session.tx));
         Listeners {
             rx: rx.map(|session| listener(session, session.input_edge)).collect(),

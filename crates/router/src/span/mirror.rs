@@ -1,6 +1,6 @@
 //! Making copies of a packet for those who listen.
 
-use super::Listener;
+use super::SpanDestination;
 use graph::{CounterSpec, Expansion, Row, Severity, flag};
 
 /// Of both nodes.
@@ -24,7 +24,7 @@ const NO_BUFFER: usize = 1;
 /// A copy of the packet to each listener. A copy has the same work left to do for its device
 /// as the packet has, `l3` must be right for that; it counts as received on the interface that
 /// it leaves by, so that its loss is not the mirrored one's.
-pub fn copy(x: &mut Expansion<'_, '_>, row: &Row, to: &[Listener]) {
+pub fn copy(x: &mut Expansion<'_, '_>, row: &Row, to: &[SpanDestination]) {
     for listener in to {
         let Some(copy) = row.copy(x.cx.buffers) else {
             x.cx.count(NO_BUFFER, 1);

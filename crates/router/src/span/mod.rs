@@ -39,7 +39,7 @@ fn mirrors_sent(interface: &Interface) -> Option<String> {
 
 /// Where copies go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listener {
+pub struct SpanDestination {
     pub interface: InterfaceIndex,
     /// The edge of the node that copies to this interface's output.
     pub edge: EdgeIndex,
@@ -48,8 +48,8 @@ pub struct Listener {
 /// Who listens to an interface, as nodes see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listeners {
-    pub rx: Vec<Listener>,
-    pub tx: Vec<Listener>,
+    pub rx: Vec<SpanDestination>,
+    pub tx: Vec<SpanDestination>,
     /// The edge of `span-output` to the interface's own tx node.
     pub wire: EdgeIndex,
 }

@@ -1,7 +1,7 @@
 //! Commands on sub-interfaces, as VPP has them.
 
 use super::control::{by_number, name_of};
-use super::{Takes, Vid};
+use super::{Vid, VlanMatch};
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use std::ops::RangeInclusive;
@@ -89,7 +89,7 @@ fn within(ids: &RangeInclusive<u32>) -> bool {
 }
 
 /// The frames that are asked for; none when a number has to do.
-fn takes(args: &Args) -> Result<Option<Takes>, CommandError> {
+fn takes(args: &Args) -> Result<Option<VlanMatch>, CommandError> {
     let vid = |kind: &str, name: &str| -> Result<Option<Vid>, CommandError> {
         match args.optional_text(kind) {
             None => Ok(None),
@@ -99,12 +99,12 @@ fn takes(args: &Args) -> Result<Option<Takes>, CommandError> {
     };
     let outer_type = match args.optional_text("kind") {
         None => return Ok(None),
-        Some("default") => return Ok(Some(Takes::Default)),
-        Some("untagged") => return Ok(Some(Takes::Untagged)),
+        Some("default") => return Ok(Some(VlanMatch::Default)),
+        Some("untagged") => return Ok(Some(VlanMatch::Untagged)),
         Some("dot1ad") => EtherType::QINQ,
         Some(_) => EtherType::VLAN,
     };
     let outer = vid("outer", "vid")?.unwrap_or(Vid::Any);
     let inner = vid("inner", "innervid")?;
-    Ok(Some(Takes::Tagged { outer_type, outer, inner, exact: args.flag("exact-match") }))
+    Ok(Some(VlanMatch::Tagged { outer_type, outer, inner, exact: args.flag("exact-match") }))
 }

@@ -1,9 +1,9 @@
 //! Sub-interfaces as control keeps them.
 
-use super::{Found, Takes, Vid, output};
+use super::{Found, Vid, VlanMatch, output};
 use crate::interface::Interface;
 use crate::{Error, Router};
-use drivers::{Device, Finishes, Link, REFUSED, Transmit};
+use drivers::{Device, Link, REFUSED, Transmit, TxOffloads};
 use graph::{Behaviour, Buffers, InterfaceIndex, NodeIndex, Vector};
 use std::sync::Arc;
 use wire::ethernet::EtherType;
@@ -14,7 +14,7 @@ pub struct Sub {
     pub parent: InterfaceIndex,
     /// The number behind its parent's name.
     pub id: u32,
-    pub takes: Takes,
+    pub takes: VlanMatch,
     /// Whether packets can leave by its parent.
     pub parent_up: bool,
 }
@@ -30,9 +30,9 @@ impl Sub {
 }
 
 /// What one takes of which only the number is told: the VLAN of that number.
-pub fn by_number(id: u32) -> Takes {
+pub fn by_number(id: u32) -> VlanMatch {
     let outer = Vid::Is(u16::try_from(id).unwrap_or(u16::MAX));
-    Takes::Tagged { outer_type: EtherType::VLAN, outer, inner: None, exact: true }
+    VlanMatch::Tagged { outer_type: EtherType::VLAN, outer, inner: None, exact: true }
 }
 
 /// The name of a sub-interface.
@@ -68,7 +68,7 @@ impl Router {
         &mut self,
         parent: InterfaceIndex,
         id: u32,
-        takes: Takes,
+        takes: VlanMatch,
     ) -> Result<InterfaceIndex, Error> {
         let above = self.interfaces.get(parent)?;
         if above.sub.is_some() {
@@ -89,7 +89,7 @@ impl Router {
             host: None,
             mac: above.mac,
             mtu: above.mtu,
-            finishes: Finishes { checksum: true, segmentation: true },
+            finishes: TxOffloads { checksum: true, segmentation: true },
             receive: Vec::new(),
             transmit: Box::new(NoQueue),
             link: Box::new(NoLink),

@@ -5,7 +5,7 @@
 //! are made when first used and stay until the parent goes, so that a sub-interface costs some
 //! hundred bytes and no change copies what others have.
 
-use super::{Takes, Vid};
+use super::{Vid, VlanMatch};
 use graph::InterfaceIndex;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,8 +31,8 @@ impl Found {
     /// Its Ethernet address is not its parent's.
     const OWN_MAC: u32 = 1 << 18;
 
-    pub fn new(index: InterfaceIndex, takes: &Takes, up: bool, own_mac: bool) -> Found {
-        let exact = matches!(takes, Takes::Tagged { exact: true, .. });
+    pub fn new(index: InterfaceIndex, takes: &VlanMatch, up: bool, own_mac: bool) -> Found {
+        let exact = matches!(takes, VlanMatch::Tagged { exact: true, .. });
         let bit = |set: bool, bit: u32| if set { bit } else { 0 };
         debug_assert!(index.0 <= Found::INDEX && index.0 != 0);
         Found(index.0 | bit(up, Found::UP) | bit(exact, Found::EXACT) | bit(own_mac, Found::OWN_MAC))
@@ -160,11 +160,11 @@ impl Demux {
         &self.types[(outer_type == EtherType::QINQ) as usize]
     }
 
-    fn slot(&self, takes: &Takes) -> &Slot {
+    fn slot(&self, takes: &VlanMatch) -> &Slot {
         match *takes {
-            Takes::Untagged => &self.untagged,
-            Takes::Default => &self.default,
-            Takes::Tagged { outer_type, outer, inner, .. } => {
+            VlanMatch::Untagged => &self.untagged,
+            VlanMatch::Default => &self.default,
+            VlanMatch::Tagged { outer_type, outer, inner, .. } => {
                 let (table, any) = self.of_type(outer_type);
                 match outer {
                     Vid::Any => any.slot(inner),
@@ -175,17 +175,17 @@ impl Demux {
     }
 
     /// Control: frames go to a sub-interface from now on.
-    pub fn set(&self, takes: &Takes, found: Found) {
+    pub fn set(&self, takes: &VlanMatch, found: Found) {
         self.slot(takes).set(found);
     }
 
     /// Control: who wants the very same frames. Another may take some of them, when it says less precisely which.
-    pub fn who_takes(&self, takes: &Takes) -> Option<InterfaceIndex> {
+    pub fn who_takes(&self, takes: &VlanMatch) -> Option<InterfaceIndex> {
         self.slot(takes).get().some().map(Found::index)
     }
 
     /// Control: frames go to nobody from now on.
-    pub fn clear(&self, takes: &Takes) {
+    pub fn clear(&self, takes: &VlanMatch) {
         self.slot(takes).set(Found::NOTHING);
     }
 
@@ -212,9 +212,9 @@ impl Demux {
 mod tests {
     use super::*;
 
-    fn takes(text: (EtherType, Vid, Option<Vid>, bool)) -> Takes {
+    fn takes(text: (EtherType, Vid, Option<Vid>, bool)) -> VlanMatch {
         let (outer_type, outer, inner, exact) = text;
-        Takes::Tagged { outer_type, outer, inner, exact }
+        VlanMatch::Tagged { outer_type, outer, inner, exact }
     }
 
     #[test]
@@ -228,8 +228,8 @@ mod tests {
             takes((ad, Vid::Is(10), Some(Vid::Is(5)), true)),
             takes((ad, Vid::Any, None, true)),
             takes((ad, Vid::Any, Some(Vid::Is(7)), true)),
-            Takes::Default,
-            Takes::Untagged,
+            VlanMatch::Default,
+            VlanMatch::Untagged,
         ];
         let demux = Demux::default();
         for (at, takes) in all.iter().enumerate() {

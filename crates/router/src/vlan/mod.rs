@@ -49,7 +49,7 @@ impl fmt::Display for Vid {
 
 /// Which frames of its parent a sub-interface takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Takes {
+pub enum VlanMatch {
     /// Those without a tag, or with one that names no VLAN but a priority only.
     Untagged,
     /// Tagged ones that no other sub-interface takes.
@@ -58,32 +58,32 @@ pub enum Takes {
     Tagged { outer_type: EtherType, outer: Vid, inner: Option<Vid>, exact: bool },
 }
 
-impl Takes {
+impl VlanMatch {
     /// The tags of the frames that it sends; none when those that it receives leave them open.
     /// Only then can the router be a station there.
     pub fn tags(&self) -> Option<Tags> {
         match *self {
-            Takes::Untagged => Some(Tags::NONE),
-            Takes::Default => None,
-            Takes::Tagged { exact: false, .. } => None,
-            Takes::Tagged { outer_type: tpid, outer: Vid::Is(tci), inner: None, .. } => {
+            VlanMatch::Untagged => Some(Tags::NONE),
+            VlanMatch::Default => None,
+            VlanMatch::Tagged { exact: false, .. } => None,
+            VlanMatch::Tagged { outer_type: tpid, outer: Vid::Is(tci), inner: None, .. } => {
                 Some(Tags::new(&[Tag { tpid, tci }]))
             }
-            Takes::Tagged { outer_type: tpid, outer: Vid::Is(tci), inner: Some(Vid::Is(inner)), .. } => {
+            VlanMatch::Tagged { outer_type: tpid, outer: Vid::Is(tci), inner: Some(Vid::Is(inner)), .. } => {
                 Some(Tags::new(&[Tag { tpid, tci }, Tag { tpid: EtherType::VLAN, tci: inner }]))
             }
-            Takes::Tagged { .. } => None,
+            VlanMatch::Tagged { .. } => None,
         }
     }
 }
 
 /// As the command that makes it says it.
-impl fmt::Display for Takes {
+impl fmt::Display for VlanMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Takes::Untagged => f.write_str("untagged"),
-            Takes::Default => f.write_str("default"),
-            Takes::Tagged { outer_type, outer, inner, exact } => {
+            VlanMatch::Untagged => f.write_str("untagged"),
+            VlanMatch::Default => f.write_str("default"),
+            VlanMatch::Tagged { outer_type, outer, inner, exact } => {
                 let kind = if *outer_type == EtherType::QINQ { "dot1ad" } else { "dot1q" };
                 write!(f, "{kind} {outer}")?;
                 if let Some(inner) = inner {

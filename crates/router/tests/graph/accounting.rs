@@ -6,12 +6,12 @@ use crate::oracle::{Fate, Settings};
 use crate::packet::*;
 use crate::packet6::{ICMP6, Packet6, ip6};
 use crate::routes::snapshot;
-use drivers::Finishes;
+use drivers::TxOffloads;
 use graph::InterfaceIndex;
 use quiver_router::Error;
 use quiver_router::interface::Interface;
 use quiver_router::ip::bulk::{Batch, Paths};
-use quiver_router::ip::control::{Path, Source, TableIndex, Way};
+use quiver_router::ip::control::{Path, PathAction, Source, TableIndex};
 use quiver_router::ip6::Facts6;
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::neighbour::control::REQUESTS;
@@ -125,14 +125,14 @@ impl Trial {
                 0..=3 => {
                     let next_hop = if count > 64 { self.far(paths.len() as u16 + 1) } else { self.address() };
                     let interface = self.random.one_in(3).then(|| self.any_port());
-                    Way::Via { next_hop, interface }
+                    PathAction::Via { next_hop, interface }
                 }
-                4 => [Way::Drop, Way::Punt][self.random.below(2)].clone(),
-                5 => [Way::Unreachable, Way::Prohibit][self.random.below(2)].clone(),
-                6 => Way::LocalAnywhere,
-                7 => Way::Lookup(self.any_table()),
-                8 => Way::ViaIn { next_hop: self.address(), table: self.any_table() },
-                _ => Way::Attached(self.any_port()),
+                4 => [PathAction::Drop, PathAction::Punt][self.random.below(2)].clone(),
+                5 => [PathAction::Unreachable, PathAction::Prohibit][self.random.below(2)].clone(),
+                6 => PathAction::LocalAnywhere,
+                7 => PathAction::Lookup(self.any_table()),
+                8 => PathAction::ViaIn { next_hop: self.address(), table: self.any_table() },
+                _ => PathAction::Attached(self.any_port()),
             };
             let weight = *self.random.of(&[1, 1, 2, 7, 255]);
             match paths.iter_mut().find(|path| path.way == way) {
@@ -174,7 +174,7 @@ impl Trial {
     fn create(&mut self) -> Result<(), Error> {
         if self.settings.ports.len() < 5 {
             let name = self.bed.router.free_name("p");
-            let port = self.bed.port_that_finishes(&name, Finishes::default());
+            let port = self.bed.port_that_finishes(&name, TxOffloads::default());
             self.settings.ports.insert(port.index, (port, false, Vec::new()));
         }
         Ok(())
@@ -287,7 +287,7 @@ impl Trial {
         let mut paths = known.clone();
         paths.retain(|_| self.random.one_in(2));
         if self.random.one_in(10) {
-            paths.push(Path::new(Way::Via { next_hop: self.far(9), interface: None }));
+            paths.push(Path::new(PathAction::Via { next_hop: self.far(9), interface: None }));
         }
         self.bed.router.remove_route_in(route.0, route.1, Source::Config, &paths)?;
         let left = self.settings.routes.get_mut(&route).unwrap();
@@ -474,7 +474,7 @@ fn run_trial(family: Family, seed: u64, seen: &mut BTreeMap<&'static str, usize>
     // The same addresses in each table.
     let entries = [0, 7, 8].map(|id| {
         let table = if id == 0 { TableIndex::DEFAULT } else { bed.router.add_table(family, id).unwrap() };
-        let port = bed.port_that_finishes(&format!("entry{id}"), Finishes::default());
+        let port = bed.port_that_finishes(&format!("entry{id}"), TxOffloads::default());
         bed.router.set_interface_table(port.index, family, table).unwrap();
         match family {
             Family::Ip4 => bed.router.add_address(port.index, "192.168.0.1/30".parse().unwrap()).unwrap(),

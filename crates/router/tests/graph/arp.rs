@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, Port, error, host_mac, prefix};
 use crate::packet::*;
-use quiver_router::ip::control::{Source, Way};
+use quiver_router::ip::control::{PathAction, Source};
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::neighbour::control::REQUESTS;
 use quiver_router::neighbour::known::{Limits, State};
@@ -611,7 +611,7 @@ fn addresses_routed_elsewhere_are_answered_for_where_that_is_set() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     bed.route("77.0.0.0/24", &["10.0.1.2"]);
     bed.route("77.0.1.0/24", &["10.0.0.2"]);
-    bed.route_way("77.0.2.0/24", Way::Drop);
+    bed.route_way("77.0.2.0/24", PathAction::Drop);
     bed.route("77.0.3.0/24", &["10.0.1.2", "10.0.2.2"]);
     bed.route("77.0.4.0/24", &["10.0.1.2", "10.0.0.2"]);
     let asked = |bed: &mut Bed, port: &Port, sender: &str, target: &str| {

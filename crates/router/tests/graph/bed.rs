@@ -2,10 +2,10 @@
 
 use crate::packet::{Packet, ip};
 use command::CommandSet;
-use drivers::{DROPPED, Device, FULL, Finishes, Link, REFUSED, Receive, ReceiveCounts, TOO_LONG, Transmit};
+use drivers::{DROPPED, Device, FULL, Link, REFUSED, Receive, ReceiveCounts, TOO_LONG, Transmit, TxOffloads};
 use graph::buffer::{DATA_SIZE, HEADROOM, Offload};
 use graph::{Buffers, InterfaceIndex, PacketIndex, Progress, Row, Vector, Worker, edge, flag};
-use quiver_router::ip::control::{Path, Source, Way};
+use quiver_router::ip::control::{Path, PathAction, Source};
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::{Options, Router};
 use std::collections::{BTreeMap, VecDeque};
@@ -257,7 +257,7 @@ impl Bed {
 
     /// A port that is up and has addresses. What it announced is forgotten.
     pub fn port(&mut self, name: &str, addresses: &[&str]) -> Port {
-        let port = self.port_that_finishes(name, Finishes::default());
+        let port = self.port_that_finishes(name, TxOffloads::default());
         self.router.set_admin(port.index, true).unwrap();
         for address in addresses {
             self.router.add_address(port.index, prefix(address)).unwrap();
@@ -268,12 +268,12 @@ impl Bed {
     }
 
     /// A port that is down and has no address.
-    pub fn port_that_finishes(&mut self, name: &str, finishes: Finishes) -> Port {
+    pub fn port_that_finishes(&mut self, name: &str, finishes: TxOffloads) -> Port {
         self.port_by("test-input", name, finishes)
     }
 
     /// The same, its packets coming in by the node of some driver.
-    pub fn port_by(&mut self, input_node: &'static str, name: &str, finishes: Finishes) -> Port {
+    pub fn port_by(&mut self, input_node: &'static str, name: &str, finishes: TxOffloads) -> Port {
         let (arrivals, sent, refusals) = (Shared::default(), Shared::default(), Shared::default());
         let carrier = Arc::new(AtomicBool::new(true));
         let number = self.router.interfaces.iter().count() as u8;
@@ -301,11 +301,11 @@ impl Bed {
 
     /// A route over next hops that have the same weight.
     pub fn route(&mut self, to: &str, via: &[&str]) {
-        let path = |hop: &&str| Path::new(Way::Via { next_hop: ip(hop).into(), interface: None });
+        let path = |hop: &&str| Path::new(PathAction::Via { next_hop: ip(hop).into(), interface: None });
         self.router.add_route(prefix(to), Source::Config, via.iter().map(path).collect(), true).unwrap();
     }
 
-    pub fn route_way(&mut self, to: &str, way: Way) {
+    pub fn route_way(&mut self, to: &str, way: PathAction) {
         self.router.add_route(prefix(to), Source::Config, vec![Path::new(way)], true).unwrap();
     }
 

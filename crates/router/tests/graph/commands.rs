@@ -227,7 +227,7 @@ fn a_full_trace_takes_no_more() {
 #[test]
 fn the_commands_of_the_seed_work_as_written() {
     let mut bed = Bed::new();
-    bed.port_that_finishes("e0", drivers::Finishes::default());
+    bed.port_that_finishes("e0", drivers::TxOffloads::default());
     for line in [
         "set int state e0 up",
         "set int ip address e0 100.64.1.1/30",

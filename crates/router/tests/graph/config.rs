@@ -20,7 +20,7 @@ struct Desk {
 
 impl Desk {
     fn new() -> Desk {
-        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
         Desk { router: Router::new(options).unwrap(), commands: quiver_router::commands() }
     }
 

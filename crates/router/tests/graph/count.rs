@@ -4,7 +4,7 @@ use crate::bed::{Bed, Port, prefix};
 use crate::packet::*;
 use crate::routes::{goes_to, hop_mac, snapshot};
 use quiver_router::ip::bulk::{Batch, Outcome};
-use quiver_router::ip::control::{Path, Source, TableIndex, Way};
+use quiver_router::ip::control::{Path, PathAction, Source, TableIndex};
 
 const DEFAULT: TableIndex = TableIndex::DEFAULT;
 
@@ -44,7 +44,7 @@ fn a_counted_route_counts_its_own_packets_whatever_becomes_of_it() {
     assert_eq!(counts(&bed, "50.0.0.0/8"), Some((4, 4 * 29)));
     // Batches, and another source beside.
     let mut batch = Batch::default();
-    let paths = batch.paths(vec![Path::new(Way::Via { next_hop: ip("10.0.1.2").into(), interface: None })]);
+    let paths = batch.paths(vec![Path::new(PathAction::Via { next_hop: ip("10.0.1.2").into(), interface: None })]);
     ["50.0.0.0/8", "51.0.0.0/8", "0.0.0.0/0"].into_iter().for_each(|route| batch.put(prefix(route), paths));
     bed.router.change_routes(Source::Api, batch).unwrap();
     bed.command("ip route del 50.0.0.0/8").unwrap();
@@ -125,7 +125,7 @@ fn a_table_has_no_more_routes_than_it_may() {
     bed.command(&format!("set ip table max-routes {}", there + 2)).unwrap();
     // What is there may change; what goes makes room.
     let mut batch = Batch::default();
-    let paths = batch.paths(vec![Path::new(Way::Drop)]);
+    let paths = batch.paths(vec![Path::new(PathAction::Drop)]);
     ["50.0.0.0/8", "51.0.0.0/8", "52.0.0.0/8", "53.0.0.0/8"].into_iter().for_each(|r| batch.put(prefix(r), paths));
     let outcome = bed.router.change_routes(Source::Api, batch.clone()).unwrap();
     assert_eq!(outcome, Outcome { added: 2, refused: 2, ..Outcome::default() });
@@ -141,7 +141,7 @@ fn a_table_has_no_more_routes_than_it_may() {
     assert!(error.contains("these would be more"), "{error}");
     assert_eq!(load(&["70.0.0.0/8"]).unwrap(), "1 routes added, 0 replaced, 2 removed\n");
     let mut again = Batch::default();
-    let dropped = again.paths(vec![Path::new(Way::Drop)]);
+    let dropped = again.paths(vec![Path::new(PathAction::Drop)]);
     ["50.0.0.0/8", "51.0.0.0/8"].into_iter().for_each(|route| again.put(prefix(route), dropped));
     again.remove(prefix("70.0.0.0/8"));
     bed.router.change_routes(Source::Api, again.clone()).unwrap();

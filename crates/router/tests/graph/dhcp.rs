@@ -486,7 +486,7 @@ fn what_is_leased_is_no_configuration() {
     assert_eq!(shown, expected);
     // It makes the same configuration where nothing was leased yet.
     let mut other = Bed::new();
-    other.port_that_finishes("wan", drivers::Finishes::default());
+    other.port_that_finishes("wan", drivers::TxOffloads::default());
     shown.lines().for_each(|line| drop(other.command(line).unwrap_or_else(|error| panic!("{line}: {error}"))));
     assert_eq!(other.command("show running-config").unwrap(), shown);
     // Operators take their addresses away, and not this one.

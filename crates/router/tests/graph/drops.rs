@@ -2,11 +2,11 @@
 
 use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac, prefix};
 use crate::packet::*;
-use drivers::{DROPPED, FULL, Finishes, REFUSED, TOO_LONG};
+use drivers::{DROPPED, FULL, REFUSED, TOO_LONG, TxOffloads};
 use graph::buffer::{Offload, Segmentation};
 use graph::registry::{ErrorInfo, Outcome};
 use graph::{InterfaceIndex, flag};
-use quiver_router::ip::control::Way;
+use quiver_router::ip::control::PathAction;
 use quiver_router::neighbour::policy::Rates;
 use quiver_router::neighbour::resolve::{Bounds, HELD_PER_NEIGHBOUR};
 use std::collections::BTreeSet;
@@ -20,9 +20,9 @@ pub type Act = fn(&mut Bed, &[Port; 3]);
 /// A router with ports e0 to e2, and routes for whatever is wanted below.
 fn bed() -> (Bed, [Port; 3]) {
     let (mut bed, ports) = Bed::with_three_ports();
-    bed.route_way("20.0.0.0/8", Way::Drop);
-    bed.route_way("21.0.0.0/8", Way::Punt);
-    bed.route_way("22.0.0.0/8", Way::Unreachable);
+    bed.route_way("20.0.0.0/8", PathAction::Drop);
+    bed.route_way("21.0.0.0/8", PathAction::Punt);
+    bed.route_way("22.0.0.0/8", PathAction::Unreachable);
     bed.route("23.0.0.0/8", &["10.0.1.2"]);
     bed.command("create loopback interface").unwrap();
     bed.run();
@@ -253,8 +253,8 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip4-lookup", "blackholed packets", |_, ports| drop(ports[0].receive_packet(&udp("10.0.1.0")))),
     ("ip4-load-balance", "blackholed packets", |bed, ports| {
         let path = |way| quiver_router::ip::control::Path::new(way);
-        let hop = Way::Via { next_hop: ip("10.0.1.2").into(), interface: None };
-        let paths = vec![quiver_router::ip::control::Path::weighing(Way::Drop, 255), path(hop)];
+        let hop = PathAction::Via { next_hop: ip("10.0.1.2").into(), interface: None };
+        let paths = vec![quiver_router::ip::control::Path::weighing(PathAction::Drop, 255), path(hop)];
         bed.router
             .add_route(
                 "24.0.0.0/8".parse::<wire::Prefix>().unwrap(),
@@ -479,7 +479,7 @@ const CASES: &[(&str, &str, Act)] = &[
         spoilt(ports, segment(|_| {}), |frame| frame[..6].fill(0xff));
     }),
     ("tcp4-reset", "no TCP reset about a group-addressed segment", |bed, ports| {
-        bed.route_way("255.255.255.255/32", Way::LocalAnywhere);
+        bed.route_way("255.255.255.255/32", PathAction::LocalAnywhere);
         let mut packet = segment(|_| {});
         packet.destination = ip("255.255.255.255");
         packet.fill_transport_checksum(16);
@@ -680,7 +680,7 @@ fn no_buffer_is_counted_where_one_was_wanted() {
     let moved = bed.errors_of(|bed| bed.router.add_address(e0.index, "11.0.0.1/24".parse().unwrap()).unwrap());
     assert_eq!(moved, error("control-input", "no free buffer", 1));
     // One buffer: enough to receive a packet, not to cut it in two.
-    let e1 = bed.port_that_finishes("e1", Finishes::default());
+    let e1 = bed.port_that_finishes("e1", TxOffloads::default());
     bed.router.set_admin(e1.index, true).unwrap();
     bed.router.add_address(e1.index, "10.0.1.1/24".parse().unwrap()).unwrap();
     bed.know(&e1, "10.0.1.2");
@@ -780,7 +780,7 @@ const DHCP: &[(&str, &str)] = &[
 /// Counted by the tests of pings.
 const PINGS: &[(&str, &str)] = &[
     ("ip4-icmp-input", "ICMP answers to our requests"),
-    ("ip4-icmp-error", "our echo requests that went no further"),
+    ("ip4-icmp-error", "echo requests of this router that were not forwarded"),
     ("ip4-icmp-input", "control is busy, answer not told"),
     ("ip4-ping", "control is busy, not sent"),
     ("ip4-ping", "no free buffer"),

@@ -398,7 +398,7 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         // In tests of pings.
         ("ip6-icmp-input", "ICMPv6 answers to our requests"),
         ("ip6-icmp-input", "control is busy, answer not told"),
-        ("ip6-icmp-error", "our echo requests that went no further"),
+        ("ip6-icmp-error", "echo requests of this router that were not forwarded"),
         ("ip6-ping", "echo request has no link to go onto"),
         ("ip6-ping", "echo requests sent"),
         ("ip6-ping", "no free buffer"),

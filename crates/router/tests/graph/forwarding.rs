@@ -231,7 +231,7 @@ fn mixed_vectors_go_packet_by_packet_where_a_plain_router_sends_them() {
 fn mixed_vectors(random: &mut Random) {
     let (mut bed, ports) = Bed::with_three_ports();
     let mut routes = vec![("0.0.0.0/0".parse::<Prefix4>().unwrap(), None)];
-    bed.route_way("0.0.0.0/0", quiver_router::ip::control::Way::Drop);
+    bed.route_way("0.0.0.0/0", quiver_router::ip::control::PathAction::Drop);
     for _ in 0..random.below(12) {
         let length = 8 + random.below(25) as u8;
         let address = Ipv4Addr::from(0x3000_0000 | (random.next() as u32 & 0x0303_0303));

@@ -2,7 +2,7 @@
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
-use drivers::Finishes;
+use drivers::TxOffloads;
 use graph::buffer::{DATA_SIZE, Offload, Segmentation};
 use graph::flag;
 
@@ -215,7 +215,7 @@ fn uncut(packet: &Packet, port: &Port, size: u16) -> Arrival {
 
 #[test]
 fn what_is_to_be_segmented_is_cut_only_when_its_segments_are_too_long() {
-    for finishes in [Finishes::default(), Finishes { checksum: true, segmentation: true }] {
+    for finishes in [TxOffloads::default(), TxOffloads { checksum: true, segmentation: true }] {
         let mut bed = Bed::new();
         let e0 = bed.port("e0", &["10.0.0.1/24"]);
         let e1 = bed.port_that_finishes("e1", finishes);

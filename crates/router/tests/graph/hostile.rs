@@ -3,11 +3,11 @@
 use crate::bed::{Arrival, Bed, Port, host_mac};
 use crate::hostile6;
 use crate::packet::*;
-use drivers::Finishes;
+use drivers::TxOffloads;
 use graph::buffer::{DATA_SIZE, HEADROOM, Offload, Segmentation};
 use graph::flag;
 use quiver_router::Error;
-use quiver_router::ip::control::{Path, Source, Way};
+use quiver_router::ip::control::{Path, PathAction, Source};
 use quiver_router::neighbour::control::REQUESTS;
 use std::time::Duration;
 use wire::MacAddress;
@@ -21,9 +21,10 @@ const BATCHES_TO_REST: usize = 20;
 fn bed(random: &mut Random) -> (Bed, Vec<Port>) {
     let (mut bed, ports) = Bed::with_three_ports();
     let mut ports = ports.to_vec();
-    for (number, finishes) in
-        [(3, Finishes { checksum: true, segmentation: false }), (4, Finishes { checksum: true, segmentation: true })]
-    {
+    for (number, finishes) in [
+        (3, TxOffloads { checksum: true, segmentation: false }),
+        (4, TxOffloads { checksum: true, segmentation: true }),
+    ] {
         let port = bed.port_that_finishes(&format!("e{number}"), finishes);
         bed.router.set_admin(port.index, true).unwrap();
         bed.router.add_address(port.index, format!("10.0.{number}.1/24").parse().unwrap()).unwrap();
@@ -47,15 +48,15 @@ fn any_routes(bed: &mut Bed, ports: &[Port], random: &mut Random) {
         for _ in 0..1 + random.below(3) {
             let port = random.below(ports.len());
             let way = match random.below(8) {
-                0 => Way::Drop,
-                1 => Way::Punt,
-                2 => Way::Unreachable,
-                3 => Way::Local(ports[port].index),
-                4 => Way::Attached(ports[port].index),
+                0 => PathAction::Drop,
+                1 => PathAction::Punt,
+                2 => PathAction::Unreachable,
+                3 => PathAction::Local(ports[port].index),
+                4 => PathAction::Attached(ports[port].index),
                 // Known hosts, unknown ones, and ones on no network.
                 _ => {
                     let next_hop = format!("10.0.{}.{}", random.below(6), 2 + random.below(3));
-                    Way::Via { next_hop: ip(&next_hop).into(), interface: None }
+                    PathAction::Via { next_hop: ip(&next_hop).into(), interface: None }
                 }
             };
             paths.push(Path::weighing(way, 1 + random.below(255) as u8));

@@ -2,7 +2,7 @@
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
-use quiver_router::ip::control::Way;
+use quiver_router::ip::control::PathAction;
 use std::time::Instant;
 
 /// The error message that the router sends from e0 to 10.0.0.2 about a packet, from the
@@ -102,8 +102,8 @@ fn traceroute_sees_the_address_of_the_interface_that_it_came_by() {
 #[test]
 fn no_route_is_network_unreachable_and_a_refusing_route_host_unreachable() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    bed.route_way("22.0.0.0/8", Way::Unreachable);
-    bed.route_way("23.0.0.0/8", Way::Prohibit);
+    bed.route_way("22.0.0.0/8", PathAction::Unreachable);
+    bed.route_way("23.0.0.0/8", PathAction::Prohibit);
     for (id, to, code) in [(1, "99.1.2.3", 0), (2, "22.1.2.3", 1), (3, "23.1.2.3", 13)] {
         let packet = udp(to);
         e0.receive_packet(&packet);
@@ -207,7 +207,7 @@ fn nothing_is_said_about_errors_later_fragments_and_groups() {
 #[test]
 fn what_was_sent_is_counted_by_its_name() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    bed.route_way("22.0.0.0/8", Way::Unreachable);
+    bed.route_way("22.0.0.0/8", PathAction::Unreachable);
     bed.router.set_mtu(e1.index, 1000).unwrap();
     let long = Packet::udp("10.0.0.2", "10.0.1.2", &[1; 1200]).fragment(DONT_FRAGMENT);
     let cases = [
@@ -296,7 +296,7 @@ fn an_error_is_from_the_interface_by_which_it_leaves() {
 #[test]
 fn an_interface_without_an_address_lends_the_routers() {
     let (mut bed, [e0, _, e2]) = Bed::with_three_ports();
-    let way = |port: &Port| Way::Via { next_hop: ip("10.0.2.2").into(), interface: Some(port.index) };
+    let way = |port: &Port| PathAction::Via { next_hop: ip("10.0.2.2").into(), interface: Some(port.index) };
     bed.route_way("50.0.0.0/8", way(&e2));
     bed.router.remove_address(e2.index, "10.0.2.1/24".parse().unwrap()).unwrap();
     let packet = Packet::udp("50.1.2.3", "99.0.0.1", b"x");
@@ -322,7 +322,7 @@ fn nothing_is_said_about_broadcasts_of_attached_networks() {
     // A route to them that refuses, so that there would be something to say.
     let host: wire::Prefix = "10.0.1.255/32".parse().unwrap();
     bed.router.remove_route(host, quiver_router::ip::control::Source::Interface, &[]).unwrap();
-    bed.route_way("10.0.1.255/32", Way::Unreachable);
+    bed.route_way("10.0.1.255/32", PathAction::Unreachable);
     e0.receive_packet(&udp("10.0.1.255"));
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("ip4-icmp-error", "no ICMP error about a group-addressed packet", 1));
@@ -330,7 +330,7 @@ fn nothing_is_said_about_broadcasts_of_attached_networks() {
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("ip4-icmp-error", "no ICMP error to a source that is not one host", 1));
     // The next address is a host's.
-    bed.route_way("10.0.1.254/32", Way::Unreachable);
+    bed.route_way("10.0.1.254/32", PathAction::Unreachable);
     e0.receive_packet(&udp("10.0.1.254"));
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("ip4-icmp-error", "ICMP host unreachable sent", 1));

@@ -3,7 +3,7 @@
 use crate::bed::{Bed, Port};
 use crate::commands::{Running, set_up, wait_for_stream};
 use crate::packet::Packet;
-use drivers::{Device, Finishes, Link, Receive, ReceiveCounts, Speed, Transmit};
+use drivers::{Device, Link, Receive, ReceiveCounts, Speed, Transmit, TxOffloads};
 use graph::{Behaviour, Buffers, Context, EdgeSpec, NodeSpec, Severity, Source, Vector, Wake, edge};
 use serde_json::{Value, json};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -145,8 +145,8 @@ fn vlib_graph_lists_what_follows_and_what_comes_before_each_node() {
 /// A router that has every input node, none of whose devices needs the host.
 fn drawn() -> Bed {
     let mut bed = Bed::new();
-    bed.port_by("virtio-input", "tap0", Finishes::default());
-    bed.port_by("af-packet-input", "host-eth0", Finishes::default());
+    bed.port_by("virtio-input", "tap0", TxOffloads::default());
+    bed.port_by("af-packet-input", "host-eth0", TxOffloads::default());
     bed.command("create packet-generator interface pg0").unwrap();
     bed.command("create null interface").unwrap();
     bed.command("create sub-interfaces tap0 100").unwrap();
@@ -229,7 +229,7 @@ fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
 #[test]
 fn the_features_of_an_interface_are_those_that_work_for_it() {
     let (mut bed, _) = Bed::with_three_ports();
-    bed.port_that_finishes("able", Finishes { checksum: true, segmentation: false });
+    bed.port_that_finishes("able", TxOffloads { checksum: true, segmentation: false });
     let features = |bed: &mut Bed, line: &str, arc: &str| -> Vec<String> {
         let shown = bed.json(line);
         let arcs = shown["interfaces"][0]["arcs"].as_array().unwrap().clone();
@@ -297,7 +297,7 @@ fn idle_device(node: &'static str, stream: Option<UnixStream>) -> Device {
         host: Some("eth7".into()),
         mac: MacAddress([2, 0, 0, 0, 0, 7]),
         mtu: 1500,
-        finishes: Finishes { checksum: true, segmentation: false },
+        finishes: TxOffloads { checksum: true, segmentation: false },
         receive: vec![Box::new(Idle(stream))],
         transmit: Box::new(Idle(None)),
         link: Box::new(Idle(None)),

@@ -4,7 +4,7 @@ use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac};
 use crate::mpls::*;
 use crate::packet::*;
 use crate::packet6::Packet6;
-use drivers::Finishes;
+use drivers::TxOffloads;
 
 /// What is told of a stack in front of 128 bytes of a packet (RFC 4884, RFC 4950).
 fn extended(entries: &[Entry], packet: &[u8]) -> Vec<u8> {
@@ -173,7 +173,7 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("mpls-lookup", "mpls label stack cut short"),
         ("mpls-lookup", "blackholed packets"),
         ("mpls-lookup", "too many labels in a row"),
-        ("mpls-icmp-error", "mpls packet without a sender goes no further"),
+        ("mpls-icmp-error", "mpls packet without an ip sender to notify"),
         ("mpls-icmp-error", "mpls packet too long for its way out"),
         ("mpls-icmp-error", "no ICMP error about such a labelled packet"),
         ("mpls-icmp-error", "ICMP errors limited by rate"),
@@ -251,11 +251,11 @@ fn each_fault_has_its_name() {
             [vec![(20, 0, false, 9); 4], vec![(16, 0, true, 9)]].concat(),
             good.bytes(),
         ),
-        ("mpls-icmp-error", "mpls packet without a sender goes no further", vec![(18, 0, true, 1)], vec![0x10; 40]),
-        ("mpls-icmp-error", "mpls packet without a sender goes no further", vec![(18, 0, true, 1)], spoilt(10, 0)),
+        ("mpls-icmp-error", "mpls packet without an ip sender to notify", vec![(18, 0, true, 1)], vec![0x10; 40]),
+        ("mpls-icmp-error", "mpls packet without an ip sender to notify", vec![(18, 0, true, 1)], spoilt(10, 0)),
         (
             "mpls-icmp-error",
-            "mpls packet without a sender goes no further",
+            "mpls packet without an ip sender to notify",
             vec![(18, 0, true, 1)],
             good.bytes()[..19].to_vec(),
         ),
@@ -331,7 +331,7 @@ fn errors_need_an_address_and_are_limited_by_rate() {
 fn what_a_sender_left_to_its_device_is_finished_before_labels_hide_it() {
     let mut bed = Bed::new();
     all(&mut bed, &["mpls table add 0"]);
-    let able = Finishes { checksum: true, segmentation: true };
+    let able = TxOffloads { checksum: true, segmentation: true };
     let ports = ["e0", "e1", "e2"].map(|name| {
         let port = bed.port_that_finishes(name, able);
         bed.router.set_admin(port.index, true).unwrap();

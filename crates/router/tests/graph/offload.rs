@@ -2,12 +2,12 @@
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
-use drivers::Finishes;
+use drivers::TxOffloads;
 use graph::buffer::{Offload, Segmentation};
 use graph::flag;
 
 /// Two ports, the second one with this device.
-fn bed(finishes: Finishes) -> (Bed, Port, Port) {
+fn bed(finishes: TxOffloads) -> (Bed, Port, Port) {
     let mut bed = Bed::new();
     let e0 = bed.port("e0", &["10.0.0.1/24"]);
     let e1 = bed.port_that_finishes("e1", finishes);
@@ -52,7 +52,7 @@ fn tcp(sequence: u32, data: &[u8]) -> Packet {
 
 #[test]
 fn a_checksum_that_is_only_begun_is_finished_when_the_device_cannot() {
-    let (mut bed, e0, e1) = bed(Finishes::default());
+    let (mut bed, e0, e1) = bed(TxOffloads::default());
     let udp = Packet::udp("10.0.0.2", "10.0.1.2", b"odd number.");
     for packet in [udp.clone(), udp.options(&[1; 8]), tcp(7, b"more data")] {
         // Options come before the transport header.
@@ -65,7 +65,7 @@ fn a_checksum_that_is_only_begun_is_finished_when_the_device_cannot() {
 
 #[test]
 fn what_the_device_finishes_is_left_to_it() {
-    let (mut bed, e0, e1) = bed(Finishes { checksum: true, segmentation: true });
+    let (mut bed, e0, e1) = bed(TxOffloads { checksum: true, segmentation: true });
     let packet = tcp(7, &[5; 4000]);
     for arrival in [begun(&tcp(7, b"data"), &e0), uncut(&packet, &e0, 1000).in_parts(&[2048, 2006])] {
         let (flags, offload) = (arrival.flags, arrival.offload);
@@ -81,7 +81,7 @@ fn what_the_device_finishes_is_left_to_it() {
 
 #[test]
 fn a_packet_longer_than_the_wire_takes_is_cut_in_order_between_its_neighbours() {
-    let (mut bed, e0, e1) = bed(Finishes::default());
+    let (mut bed, e0, e1) = bed(TxOffloads::default());
     let data: Vec<u8> = (0..3500u32).map(|n| (n * 3) as u8).collect();
     let before = tcp(1, b"before");
     let after = tcp(9999, b"after");
@@ -106,7 +106,7 @@ fn a_packet_longer_than_the_wire_takes_is_cut_in_order_between_its_neighbours() 
 
 #[test]
 fn only_segments_count_against_the_mtu() {
-    let (mut bed, e0, e1) = bed(Finishes::default());
+    let (mut bed, e0, e1) = bed(TxOffloads::default());
     // A whole packet of this length does not pass an MTU of 1500.
     for (size, fits) in [(1460, true), (1461, false)] {
         let packet = tcp(1, &[1; 3000]).fragment(DONT_FRAGMENT);
@@ -119,7 +119,7 @@ fn only_segments_count_against_the_mtu() {
 
 #[test]
 fn held_packets_keep_what_is_to_be_finished() {
-    let (mut bed, e0, e1) = bed(Finishes::default());
+    let (mut bed, e0, e1) = bed(TxOffloads::default());
     let packet = Packet::tcp("10.0.0.2", "10.0.1.9", 1, &[1; 2000]);
     e0.receive(uncut(&packet, &e0, 1000).in_parts(&[2048, 6]));
     bed.run();

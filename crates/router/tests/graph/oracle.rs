@@ -2,7 +2,7 @@
 
 use crate::bed::Port;
 use graph::InterfaceIndex;
-use quiver_router::ip::control::{Path, Source, TableIndex, Way};
+use quiver_router::ip::control::{Path, PathAction, Source, TableIndex};
 use quiver_router::neighbour::NeighbourKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -86,7 +86,9 @@ impl Settings {
         let mut around: Vec<_> = self.routes.iter().filter(|(route, _)| holds(route)).collect();
         around.sort_by_key(|((_, prefix), _)| std::cmp::Reverse(prefix.length()));
         around.into_iter().flat_map(|(_, paths)| paths).find_map(|path| match path.way {
-            Way::Attached(index) if self.is_up(index) && wanted.is_none_or(|wanted| wanted == index) => Some(index),
+            PathAction::Attached(index) if self.is_up(index) && wanted.is_none_or(|wanted| wanted == index) => {
+                Some(index)
+            }
             _ => None,
         })
     }
@@ -108,8 +110,8 @@ impl Settings {
     }
 
     /// The ways of a prefix by source, the best first.
-    fn table(&self, index: TableIndex) -> BTreeMap<Prefix, BTreeMap<Source, Vec<Way>>> {
-        let mut table: BTreeMap<Prefix, BTreeMap<Source, Vec<Way>>> = BTreeMap::new();
+    fn table(&self, index: TableIndex) -> BTreeMap<Prefix, BTreeMap<Source, Vec<PathAction>>> {
+        let mut table: BTreeMap<Prefix, BTreeMap<Source, Vec<PathAction>>> = BTreeMap::new();
         let mut add = |prefix, source, way| {
             let ways = table.entry(prefix).or_default().entry(source).or_default();
             if !ways.contains(&way) {
@@ -117,7 +119,7 @@ impl Settings {
             }
         };
         for key in self.neighbours.keys().filter(|key| self.table_of(key.interface) == index) {
-            let way = Way::Via { next_hop: key.address, interface: Some(key.interface) };
+            let way = PathAction::Via { next_hop: key.address, interface: Some(key.interface) };
             add(Prefix::host(key.address), Source::Neighbour, way);
         }
         for ((_, prefix), paths) in self.routes.iter().filter(|((of, _), _)| *of == index) {
@@ -126,16 +128,16 @@ impl Settings {
         for (port, _, addresses) in self.ports_of(index) {
             for prefix in addresses {
                 if !prefix.is_host() {
-                    add(prefix.network(), Source::Interface, Way::Attached(port.index));
+                    add(prefix.network(), Source::Interface, PathAction::Attached(port.index));
                 }
                 if has_broadcast(prefix) {
-                    add(Prefix::host(prefix.first()), Source::Interface, Way::Drop);
-                    add(Prefix::host(prefix.last()), Source::Interface, Way::Broadcast(port.index));
+                    add(Prefix::host(prefix.first()), Source::Interface, PathAction::Drop);
+                    add(Prefix::host(prefix.last()), Source::Interface, PathAction::Broadcast(port.index));
                 }
-                add(Prefix::host(prefix.address()), Source::Interface, Way::Local(port.index));
+                add(Prefix::host(prefix.address()), Source::Interface, PathAction::Local(port.index));
                 // The subnet-router anycast address.
                 if has_anycast(prefix) {
-                    add(Prefix::host(prefix.first()), Source::Interface, Way::Local(port.index));
+                    add(Prefix::host(prefix.first()), Source::Interface, PathAction::Local(port.index));
                 }
             }
         }
@@ -143,26 +145,26 @@ impl Settings {
     }
 
     /// The next hop of a way of a route in a table that is open by which interface.
-    fn open_hop(way: &Way, table: TableIndex) -> Option<Hop> {
+    fn open_hop(way: &PathAction, table: TableIndex) -> Option<Hop> {
         match *way {
-            Way::Via { next_hop, interface: None } => Some((next_hop, table)),
-            Way::ViaIn { next_hop, table } => Some((next_hop, table)),
+            PathAction::Via { next_hop, interface: None } => Some((next_hop, table)),
+            PathAction::ViaIn { next_hop, table } => Some((next_hop, table)),
             _ => None,
         }
     }
 
     /// Whether a next hop is a neighbour, so that no route needs to lead there.
-    fn is_direct(&self, way: &Way, table: TableIndex) -> bool {
+    fn is_direct(&self, way: &PathAction, table: TableIndex) -> bool {
         self.follow(way, table, NOBODY).is_some()
     }
 
     /// Whether next hops may hang on a way.
-    fn may_carry(&self, way: &Way, table: TableIndex) -> bool {
+    fn may_carry(&self, way: &PathAction, table: TableIndex) -> bool {
         self.is_direct(way, table) || Self::open_hop(way, table).is_some()
     }
 
     /// The ways of the route that a next hop hangs on.
-    fn ways_to_hop(&self, hop: Hop) -> Option<(Prefix, Vec<Way>)> {
+    fn ways_to_hop(&self, hop: Hop) -> Option<(Prefix, Vec<PathAction>)> {
         if self.is_nobody(hop) {
             return None;
         }
@@ -177,7 +179,7 @@ impl Settings {
     }
 
     /// Whether ways of a route in a table need a next hop to be reached, by whatever routes.
-    fn need(&self, ways: &[Way], table: TableIndex, hop: Hop, seen: &mut BTreeSet<Hop>) -> bool {
+    fn need(&self, ways: &[PathAction], table: TableIndex, hop: Hop, seen: &mut BTreeSet<Hop>) -> bool {
         ways.iter().any(|way| {
             Self::open_hop(way, table).is_some_and(|next| {
                 next == hop
@@ -189,8 +191,8 @@ impl Settings {
     }
 
     /// All that may become of packets that take a way, next hops that are reached through routes included.
-    fn follow_all(&self, way: &Way, table: TableIndex, destination: IpAddr, tables: usize) -> BTreeSet<Fate> {
-        if let Way::Lookup(other) = way {
+    fn follow_all(&self, way: &PathAction, table: TableIndex, destination: IpAddr, tables: usize) -> BTreeSet<Fate> {
+        if let PathAction::Lookup(other) = way {
             return match tables {
                 MAX_TABLES => BTreeSet::from([Fate::Dropped]),
                 _ => self.fates(*other, destination, tables + 1),
@@ -204,9 +206,13 @@ impl Settings {
         if self.need(&ways, hop.1, hop, &mut BTreeSet::new()) {
             return BTreeSet::new();
         }
-        let leads_on = |way: &&Way| match way {
-            Way::Attached(_) => prefix.is_host(),
-            Way::Local(_) | Way::LocalAnywhere | Way::Punt | Way::Broadcast(_) | Way::Lookup(_) => false,
+        let leads_on = |way: &&PathAction| match way {
+            PathAction::Attached(_) => prefix.is_host(),
+            PathAction::Local(_)
+            | PathAction::LocalAnywhere
+            | PathAction::Punt
+            | PathAction::Broadcast(_)
+            | PathAction::Lookup(_) => false,
             _ => true,
         };
         // A host's own route leads to that host.
@@ -215,7 +221,7 @@ impl Settings {
     }
 
     /// Where a way leads a packet for `destination`, when it works and its next hop is a neighbour.
-    fn follow(&self, way: &Way, table: TableIndex, destination: IpAddr) -> Option<Fate> {
+    fn follow(&self, way: &PathAction, table: TableIndex, destination: IpAddr) -> Option<Fate> {
         let to = |interface: InterfaceIndex, address: IpAddr| {
             let known = self.neighbours.get(&NeighbourKey::new(interface, address));
             // Who has no address has none to ask from.
@@ -230,19 +236,21 @@ impl Settings {
         };
         match *way {
             // Of labels there are none here.
-            Way::Drop | Way::Broadcast(_) | Way::LookupIn(..) | Way::LookupLabel(_) => Some(Fate::Dropped),
-            Way::Punt => Some(Fate::Punted),
-            Way::Unreachable | Way::Prohibit => Some(Fate::Refused),
-            Way::Local(index) => self.is_up(index).then_some(Fate::Local),
-            Way::LocalAnywhere => Some(Fate::Local),
+            PathAction::Drop | PathAction::Broadcast(_) | PathAction::LookupIn(..) | PathAction::LookupLabel(_) => {
+                Some(Fate::Dropped)
+            }
+            PathAction::Punt => Some(Fate::Punted),
+            PathAction::Unreachable | PathAction::Prohibit => Some(Fate::Refused),
+            PathAction::Local(index) => self.is_up(index).then_some(Fate::Local),
+            PathAction::LocalAnywhere => Some(Fate::Local),
             // A route out of another table reaches the router itself, too, in the network that it leads to.
-            Way::Attached(index) => self.is_up(index).then(|| match to(index, destination) {
+            PathAction::Attached(index) => self.is_up(index).then(|| match to(index, destination) {
                 Fate::Held(_) if self.owns(index, destination) => Fate::Local,
                 fate => fate,
             }),
             // Always somewhere, if only to be told that there is no route; where, `follow_all` says.
-            Way::Lookup(_) => Some(Fate::Dropped),
-            Way::Via { next_hop, .. } | Way::ViaIn { next_hop, .. } => {
+            PathAction::Lookup(_) => Some(Fate::Dropped),
+            PathAction::Via { next_hop, .. } | PathAction::ViaIn { next_hop, .. } => {
                 let (interface, next_hop) = (way.interface(), next_hop);
                 let table = interface.map_or(way.table().unwrap_or(table), |index| self.table_of(index));
                 let hop = (next_hop, table);
@@ -259,7 +267,7 @@ impl Settings {
                 let by = by_network.or_else(|| self.attached_by_route(hop, interface));
                 by.map(|interface| to(interface, next_hop))
             }
-            Way::OnLink { next_hop, interface } => self.is_up(interface).then(|| to(interface, next_hop)),
+            PathAction::OnLink { next_hop, interface } => self.is_up(interface).then(|| to(interface, next_hop)),
         }
     }
 

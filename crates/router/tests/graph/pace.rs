@@ -4,7 +4,7 @@
 use crate::bed::Bed;
 use quiver_router::Router;
 use quiver_router::ip::bulk::Batch;
-use quiver_router::ip::control::{Path, Source, TableIndex, Way};
+use quiver_router::ip::control::{Path, PathAction, Source, TableIndex};
 use quiver_router::neighbour::NeighbourKey;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,7 +59,8 @@ fn with_address6() -> Bed {
 
 fn all(family: Family, count: u32, table: TableIndex) -> Batch {
     let mut batch = Batch::new(family, table);
-    let paths = batch.paths(vec![Path::new(Way::Via { next_hop: hop(family).parse().unwrap(), interface: None })]);
+    let paths =
+        batch.paths(vec![Path::new(PathAction::Via { next_hop: hop(family).parse().unwrap(), interface: None })]);
     (0..count).for_each(|number| batch.put(prefix(family, number), paths));
     batch
 }
@@ -152,7 +153,7 @@ fn the_default_route_goes_last_and_comes_first() {
         };
         let mut bed = with_address6();
         let mut batch = all(family, MANY, TableIndex::DEFAULT);
-        let paths = batch.paths(vec![Path::new(Way::Drop)]);
+        let paths = batch.paths(vec![Path::new(PathAction::Drop)]);
         batch.put(default, paths);
         breaths_with(&mut bed, never_without, |bed| change(bed, batch));
         assert_eq!(routes(&bed.router), (true, true));
@@ -172,7 +173,7 @@ fn a_table_of_many_routes_goes_in_pieces() {
             bed.command(&format!("{word} table add 7")).unwrap();
             let table = bed.router.find_table(family, 7).unwrap();
             let mut batch = Batch::new(family, table);
-            let paths = batch.paths(vec![Path::new(Way::Drop)]);
+            let paths = batch.paths(vec![Path::new(PathAction::Drop)]);
             (0..count).for_each(|number| batch.put(prefix(family, number), paths));
             change(&mut bed, batch);
             breaths(&mut bed, |bed| bed.command(&format!("{word} table del 7")).map(drop).unwrap())

@@ -266,7 +266,10 @@ fn a_neighbour_that_does_not_answer_is_a_host_unreachable() {
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
     let reply = bed.begin("ping 10.0.1.77 repeat 1 interval 10").unwrap();
     let moved = bed.errors_of(|bed| (0..4).for_each(|_| bed.advance(Duration::from_millis(1001))));
-    assert_eq!(moved.get(&("ip4-icmp-error".into(), "our echo requests that went no further".into())), Some(&1));
+    assert_eq!(
+        moved.get(&("ip4-icmp-error".into(), "echo requests of this router that were not forwarded".into())),
+        Some(&1)
+    );
     e1.sent();
     assert_eq!(
         told(&bed, &*reply),

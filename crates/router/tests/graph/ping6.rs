@@ -137,7 +137,10 @@ fn a_neighbour_is_asked_for_first_and_one_that_is_silent_is_told_of() {
         bed.run();
         bed.command(&format!("ip6 neighbor del e0 {host}")).unwrap();
         let moved = bed.errors_of(|bed| (0..15).for_each(|_| bed.advance(Duration::from_millis(1001))));
-        assert_eq!(moved.get(&("ip6-icmp-error".into(), "our echo requests that went no further".into())), Some(&1));
+        assert_eq!(
+            moved.get(&("ip6-icmp-error".into(), "echo requests of this router that were not forwarded".into())),
+            Some(&1)
+        );
         e0.sent();
         assert_eq!(
             told(&bed, &*reply),

@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, Errors, Port, error, host_mac};
 use crate::packet::*;
-use quiver_router::ip::control::Way;
+use quiver_router::ip::control::PathAction;
 use std::time::Duration;
 
 /// A bed whose port `tap` leads to the host, 10.9.9.2, and a route `via punt`.
@@ -10,7 +10,7 @@ fn bed() -> (Bed, [Port; 3], Port) {
     let (mut bed, ports) = Bed::with_three_ports();
     let tap = bed.port("tap", &["10.9.9.1/30"]);
     bed.know(&tap, "10.9.9.2");
-    bed.route_way("21.0.0.0/8", Way::Punt);
+    bed.route_way("21.0.0.0/8", PathAction::Punt);
     bed.command("ip punt redirect add rx all via 10.9.9.2 tap").unwrap();
     bed.run();
     (bed, ports, tap)

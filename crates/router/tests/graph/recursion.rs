@@ -6,7 +6,7 @@ use crate::packet6::Packet6;
 use crate::routes::{goes_to, hop_mac};
 use graph::InterfaceIndex;
 use quiver_router::ip::bulk::{Batch, Outcome};
-use quiver_router::ip::control::{Path, Source, TableIndex, Way};
+use quiver_router::ip::control::{Path, PathAction, Source, TableIndex};
 use std::io::Write;
 use std::time::Duration;
 use wire::Family;
@@ -210,7 +210,7 @@ fn prefixes_side_by_side_are_added_and_deleted_together_or_not_at_all() {
 #[test]
 fn what_a_source_does_not_say_again_goes_away() {
     let (mut bed, ports) = Bed::with_three_ports();
-    let via = |hop| vec![Path::new(Way::Via { next_hop: ip(hop).into(), interface: None })];
+    let via = |hop| vec![Path::new(PathAction::Via { next_hop: ip(hop).into(), interface: None })];
     let say = |bed: &mut Bed, routes: &[&str], hop| {
         let mut batch = Batch::default();
         let paths = batch.paths(via(hop));
@@ -238,7 +238,7 @@ fn what_a_source_does_not_say_again_goes_away() {
 #[test]
 fn a_batch_may_give_a_host_a_path_onto_an_interface() {
     let (mut bed, ports) = Bed::with_three_ports();
-    let onto = |port: &Port| vec![Path::new(Way::Attached(port.index))];
+    let onto = |port: &Port| vec![Path::new(PathAction::Attached(port.index))];
     let mut batch = Batch::default();
     let (first, second) = (batch.paths(onto(&ports[1])), batch.paths(onto(&ports[2])));
     // A network and a host share what the operator says of them, and lead to different neighbours.
@@ -254,7 +254,7 @@ fn a_batch_may_give_a_host_a_path_onto_an_interface() {
     assert!(host(&mut bed, "50.0.1.8").contains("via 50.0.1.8 e2"), "{}", host(&mut bed, "50.0.1.8"));
     let mut batch = Batch::default();
     let (second, gone) =
-        (batch.paths(onto(&ports[2])), batch.paths(vec![Path::new(Way::Attached(InterfaceIndex(99)))]));
+        (batch.paths(onto(&ports[2])), batch.paths(vec![Path::new(PathAction::Attached(InterfaceIndex(99)))]));
     batch.put(prefix("50.0.1.7/32"), second);
     batch.put(prefix("50.0.0.0/24"), gone);
     let before = bed.command("show ip fib").unwrap();
@@ -354,18 +354,18 @@ fn a_file_of_both_families_is_loaded_whole_or_not() {
 #[test]
 fn batches_of_both_families_are_carried_out_together_or_not_at_all() {
     let (mut bed, _) = crate::bed6::bed();
-    let batch = |family: Family, prefix: &str, way: Way| {
+    let batch = |family: Family, prefix: &str, way: PathAction| {
         let mut batch = Batch::new(family, TableIndex::DEFAULT);
         let paths = batch.paths(vec![Path::new(way)]);
         batch.put(prefix.parse::<wire::Prefix>().unwrap(), paths);
         batch
     };
-    let first = batch(Family::Ip4, "50.0.0.0/8", Way::Drop);
-    let gone = batch(Family::Ip6, "2001:db8:50::/48", Way::Attached(InterfaceIndex(99)));
+    let first = batch(Family::Ip4, "50.0.0.0/8", PathAction::Drop);
+    let gone = batch(Family::Ip6, "2001:db8:50::/48", PathAction::Attached(InterfaceIndex(99)));
     assert!(bed.router.change_all_routes(Source::Api, vec![first.clone(), gone]).is_err());
     assert!(!installed(&bed, "50.0.0.0/8"));
     assert_eq!(bed.router.ip.audit(), Ok(()));
-    let second = batch(Family::Ip6, "2001:db8:50::/48", Way::Drop);
+    let second = batch(Family::Ip6, "2001:db8:50::/48", PathAction::Drop);
     let outcome = bed.router.change_all_routes(Source::Api, vec![first, second]).unwrap();
     assert_eq!(outcome, Outcome { added: 2, ..Outcome::default() });
     assert_eq!(bed.router.ip.audit(), Ok(()));

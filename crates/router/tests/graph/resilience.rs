@@ -6,7 +6,7 @@ use crate::packet::*;
 use crate::packet6::Packet6;
 use crate::{bed6, mpls};
 use quiver_router::ip::bulk::Batch;
-use quiver_router::ip::control::{Path, Source, TableIndex, Way};
+use quiver_router::ip::control::{Path, PathAction, Source, TableIndex};
 use std::collections::BTreeMap;
 use wire::Family;
 
@@ -135,7 +135,7 @@ fn prefixes_that_move_together_share_a_list() {
 #[test]
 fn a_batch_moves_only_the_flows_that_must() {
     let (mut bed, ports) = bed();
-    let path = |hop: &str| Path::new(Way::Via { next_hop: ip(hop).into(), interface: None });
+    let path = |hop: &str| Path::new(PathAction::Via { next_hop: ip(hop).into(), interface: None });
     let change = |bed: &mut Bed, hops: &[&str]| {
         let mut batch = Batch::new(Family::Ip4, TableIndex::DEFAULT);
         let paths = batch.paths(hops.iter().map(|hop| path(hop)).collect());

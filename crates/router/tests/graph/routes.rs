@@ -2,10 +2,10 @@
 
 use crate::bed::{Bed, Port, host_mac, prefix};
 use crate::packet::*;
-use drivers::Finishes;
+use drivers::TxOffloads;
 use graph::InterfaceIndex;
 use quiver_router::Error;
-use quiver_router::ip::control::{MAX_PATHS, Path, Source, Way};
+use quiver_router::ip::control::{MAX_PATHS, Path, PathAction, Source};
 use quiver_router::neighbour::NeighbourKey;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use wire::Family;
 use wire::{MacAddress, Prefix4};
 
 fn via(hop: &str) -> Path {
-    Path::new(Way::Via { next_hop: ip(hop).into(), interface: None })
+    Path::new(PathAction::Via { next_hop: ip(hop).into(), interface: None })
 }
 
 fn weighted(hop: &str, weight: u8) -> Path {
@@ -117,7 +117,7 @@ fn host_bits_of_a_route_do_not_matter() {
 #[test]
 fn a_local_route_makes_an_address_ours() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    bed.route_way("60.0.0.1/32", Way::Local(e0.index));
+    bed.route_way("60.0.0.1/32", PathAction::Local(e0.index));
     e0.receive_packet(&Packet::echo_request("10.0.0.2", "60.0.0.1", b"hello"));
     bed.run();
     let reply = Packet::new("60.0.0.1", "10.0.0.2", ICMP, &icmp(0, 0, 0x0042_0007, b"hello"));
@@ -127,7 +127,7 @@ fn a_local_route_makes_an_address_ours() {
 #[test]
 fn punted_packets_are_counted_by_interface() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    bed.route_way("60.0.0.0/8", Way::Punt);
+    bed.route_way("60.0.0.0/8", PathAction::Punt);
     (0..3).for_each(|_| drop(e0.receive_packet(&Packet::udp("10.0.0.2", "60.0.0.1", b"x"))));
     bed.run();
     assert_eq!(bed.counters(&e0)[4..], [3, 3, 3]);
@@ -297,7 +297,7 @@ fn a_static_neighbour_needs_no_network() {
     let (mut bed, ports) = Bed::with_three_ports();
     bed.know(&ports[1], "99.0.0.9");
     assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "99.0.0.9"), hop_mac("99.0.0.9"));
-    let over = Way::Via { next_hop: ip("99.0.0.9").into(), interface: Some(ports[1].index) };
+    let over = PathAction::Via { next_hop: ip("99.0.0.9").into(), interface: Some(ports[1].index) };
     bed.route_way("50.0.0.0/8", over);
     assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "50.0.0.9"), hop_mac("99.0.0.9"));
 }
@@ -325,10 +325,10 @@ fn overlapping_and_impossible_addresses_are_refused() {
 #[test]
 fn a_host_route_onto_an_interface_reaches_the_host_itself() {
     let (mut bed, ports) = Bed::with_three_ports();
-    bed.route_way("10.0.1.2/32", Way::Attached(ports[1].index));
+    bed.route_way("10.0.1.2/32", PathAction::Attached(ports[1].index));
     assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "10.0.1.2"), hop_mac("10.0.1.2"));
     // And asks for one that is not known.
-    bed.route_way("10.0.1.77/32", Way::Attached(ports[1].index));
+    bed.route_way("10.0.1.77/32", PathAction::Attached(ports[1].index));
     ports[0].receive_packet(&Packet::udp("10.0.0.2", "10.0.1.77", b"x"));
     bed.run();
     assert_eq!((bed.held(), ports[1].sent().len()), (1, 1));
@@ -371,10 +371,13 @@ fn both_hosts_of_a_31_can_be_reached() {
 fn an_interface_takes_its_routes_and_neighbours_with_it() {
     let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
     bed.route("0.0.0.0/0", &["10.0.2.2"]);
-    let over = |port: &Port| Path::new(Way::Via { next_hop: ip("10.0.1.2").into(), interface: Some(port.index) });
+    let over =
+        |port: &Port| Path::new(PathAction::Via { next_hop: ip("10.0.1.2").into(), interface: Some(port.index) });
     bed.router.add_route(prefix("50.0.0.0/8"), Source::Config, vec![over(&e1), via("10.0.2.2")], true).unwrap();
     bed.router.add_route(prefix("51.0.0.0/8"), Source::Config, vec![over(&e1)], true).unwrap();
-    bed.router.add_route(prefix("52.0.0.0/8"), Source::Config, vec![Path::new(Way::Attached(e1.index))], true).unwrap();
+    bed.router
+        .add_route(prefix("52.0.0.0/8"), Source::Config, vec![Path::new(PathAction::Attached(e1.index))], true)
+        .unwrap();
     e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.77", b"x"));
     bed.run();
     assert_eq!(bed.held(), 1);
@@ -452,9 +455,9 @@ fn refused_operations_change_nothing() {
     assert!(matches!(router.add_route(to, Source::Config, many(MAX_PATHS), false), Err(Error::TooManyPaths)));
     assert!(matches!(router.add_route(to, Source::Config, many(MAX_PATHS + 1), true), Err(Error::TooManyPaths)));
     for way in [
-        Way::Attached(nobody),
-        Way::Local(nobody),
-        Way::Via { next_hop: ip("1.1.1.1").into(), interface: Some(nobody) },
+        PathAction::Attached(nobody),
+        PathAction::Local(nobody),
+        PathAction::Via { next_hop: ip("1.1.1.1").into(), interface: Some(nobody) },
     ] {
         let paths = vec![via("10.0.2.2"), Path::new(way)];
         assert!(matches!(router.add_route(to, Source::Config, paths, true), Err(Error::NoSuchInterface(_))));
@@ -517,7 +520,7 @@ fn a_renamed_interface_works_on() {
     e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", b"x"));
     assert_eq!(bed.errors_of(|_| {}), crate::bed::error("uplink-tx", "device has no room", 1));
     // The old name is free again.
-    bed.port_that_finishes("e1", Finishes::default());
+    bed.port_that_finishes("e1", TxOffloads::default());
     bed.router.delete_interface(e1.index).unwrap();
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, Port, error, host_mac};
 use crate::packet::*;
-use quiver_router::ip::control::{Path, Source, Way};
+use quiver_router::ip::control::{Path, PathAction, Source};
 
 const STRICT: &str = "uRPF drop (strict)";
 const LOOSE: &str = "uRPF drop (loose)";
@@ -27,7 +27,7 @@ fn bed() -> (Bed, [Port; 3]) {
     bed.route("50.0.0.0/8", &["10.0.0.2"]);
     bed.route("51.0.0.0/8", &["10.0.2.2", "10.0.0.99"]);
     bed.route("52.0.0.0/8", &["10.0.2.2", "10.0.2.3"]);
-    bed.route_way("53.0.0.0/8", Way::Drop);
+    bed.route_way("53.0.0.0/8", PathAction::Drop);
     bed.run();
     (bed, ports)
 }
@@ -73,7 +73,7 @@ fn the_default_route_counts_only_when_allowed() {
     bed.command("set urpf ip4 rx strict e0 allow-default").unwrap();
     assert_eq!(get_through(&mut bed, &ports, &["99.1.1.1"]), [""; 0]);
     // It leads nowhere.
-    bed.route_way("0.0.0.0/0", Way::Drop);
+    bed.route_way("0.0.0.0/0", PathAction::Drop);
     bed.command("set urpf ip4 rx loose e0 allow-default").unwrap();
     assert_eq!(get_through(&mut bed, &ports, &["99.1.1.1"]), [""; 0]);
 }
@@ -141,7 +141,7 @@ fn the_router_hears_who_it_can_answer_and_itself() {
 #[test]
 fn a_path_that_is_all_weight_still_counts() {
     let (mut bed, ports) = bed();
-    let via = |hop, weight| Path::weighing(Way::Via { next_hop: ip(hop).into(), interface: None }, weight);
+    let via = |hop, weight| Path::weighing(PathAction::Via { next_hop: ip(hop).into(), interface: None }, weight);
     let paths = vec![via("10.0.2.2", 1), via("10.0.0.2", 3), via("10.0.2.3", 1)];
     bed.router.add_route("54.0.0.0/8".parse::<wire::Prefix>().unwrap(), Source::Config, paths, true).unwrap();
     bed.command("set urpf ip4 strict e0").unwrap();

@@ -3,7 +3,7 @@
 use crate::bed::{Bed, Port, error};
 use crate::bed6::{OURS, bed as three_ports, mac_of, solicitation};
 use crate::packet6::*;
-use quiver_router::ip::control::{Path, Source, Way};
+use quiver_router::ip::control::{Path, PathAction, Source};
 
 const STRICT: &str = "uRPF drop (strict)";
 const LOOSE: &str = "uRPF drop (loose)";
@@ -141,7 +141,8 @@ fn whole_vectors_are_judged_packet_by_packet() {
 #[test]
 fn a_path_that_is_all_weight_still_counts() {
     let (mut bed, ports) = bed();
-    let via = |hop: &str, weight| Path::weighing(Way::Via { next_hop: ip6(hop).into(), interface: None }, weight);
+    let via =
+        |hop: &str, weight| Path::weighing(PathAction::Via { next_hop: ip6(hop).into(), interface: None }, weight);
     let paths = vec![via("2001:db8:2::2", 1), via("2001:db8::2", 3), via("2001:db8:2::3", 1)];
     bed.router.add_route("2001:db8:54::/48".parse::<wire::Prefix>().unwrap(), Source::Config, paths, true).unwrap();
     say(&mut bed, "set urpf ip6 strict e0");

@@ -4,7 +4,7 @@ use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::bed6;
 use crate::packet::*;
 use crate::packet6::{HOP_BY_HOP, Packet6, link_option, solicited_group};
-use drivers::{FULL, Finishes};
+use drivers::{FULL, TxOffloads};
 use graph::PacketIndex;
 use graph::buffer::{Offload, Segmentation};
 use graph::flag;
@@ -88,7 +88,7 @@ fn chains_are_copied_whole() {
 #[test]
 fn what_is_left_to_do_for_a_packet_is_done_for_its_copy() {
     let (mut bed, [e0, _, _], [s0, _]) = bed();
-    let able = bed.port_that_finishes("able", Finishes { checksum: true, segmentation: true });
+    let able = bed.port_that_finishes("able", TxOffloads { checksum: true, segmentation: true });
     say(&mut bed, "set interface state able up");
     able.sent();
     say(&mut bed, "set interface span e0 destination s0 rx");

@@ -192,7 +192,8 @@ fn one_source_gets_a_quarter_of_the_rate() {
 #[test]
 fn a_next_hop_off_every_network_is_refused_at_once() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    let hop = quiver_router::ip::control::Way::Via { next_hop: ip("99.0.0.1").into(), interface: Some(e1.index) };
+    let hop =
+        quiver_router::ip::control::PathAction::Via { next_hop: ip("99.0.0.1").into(), interface: Some(e1.index) };
     bed.route_way("77.0.0.0/8", hop);
     let frame = e0.receive_packet(&Packet::udp("10.0.0.2", "77.0.0.1", b"x"));
     bed.run();

@@ -51,7 +51,7 @@ struct Bench {
 
 impl Bench {
     fn new(lines: &[String]) -> Bench {
-        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::StandIns, ..Options::default() };
+        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
         let router = Router::new(options).unwrap();
         let worker = router.graph.worker(0).unwrap();
         let mut bench = Bench { router, worker, commands: quiver_router::commands() };

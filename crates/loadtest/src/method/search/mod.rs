@@ -39,7 +39,7 @@ pub struct Wanted {
     pub mrr: bool,
     pub latency: bool,
     pub curve: bool,
-    /// Of what was due the load tester may leave out such a share: the moments in which its machine was away. What is left out beyond
+    /// Of what was due the load tester may leave out such a share: the moments in which it was preempted. What is left out beyond
     /// counts as lost, as in RFC 9971 all of it does.
     pub unsent: f64,
     /// Times that the longest burst is looked for; none: it is not.

@@ -4,7 +4,7 @@
 use super::burst;
 use crate::rate::Rate;
 use crate::report::{Report, Sample};
-use crate::run::Conduct;
+use crate::run::RunPolicy;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -89,10 +89,10 @@ pub struct Fall<'a> {
     /// Seconds from the start.
     pub at: f64,
     pub to: Rate,
-    pub part: &'a mut dyn Conduct,
+    pub part: &'a mut dyn RunPolicy,
 }
 
-impl Conduct for Fall<'_> {
+impl RunPolicy for Fall<'_> {
     fn rate(&mut self, at: f64) -> Option<Rate> {
         (at >= self.at).then_some(self.to)
     }

@@ -65,7 +65,7 @@ struct PortWords {
 
 #[derive(Args)]
 struct StartWords {
-    /// A profile that comes along, a file, or a name of T-Rex's (stl/udp_1pkt_simple.py).
+    /// A built-in profile, a file, or a name of T-Rex's (stl/udp_1pkt_simple.py).
     #[arg(short, long = "file", value_name = "NAME|FILE")]
     file: String,
     /// How much each port sends: 1kpps, 10Mpps, 1gbps, 1gbpsl1, 100%, max, or so many times the profile.

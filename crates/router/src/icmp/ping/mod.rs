@@ -41,7 +41,7 @@ impl From<Event> for crate::Event {
     }
 }
 
-/// Why a request went no further: type and code of the error about it.
+/// Why a request was not forwarded: type and code of the error about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     Ip4(icmpv4::Type, u8),

@@ -2,7 +2,7 @@
 
 use super::PingError;
 use crate::Router;
-use crate::ip::control::{TableIndex, Way};
+use crate::ip::control::{PathAction, TableIndex};
 use crate::ip6::Facts6;
 use graph::InterfaceIndex;
 use std::net::{IpAddr, Ipv6Addr};
@@ -45,22 +45,22 @@ impl Router {
             let mut found: Option<WayOut> = None;
             for path in paths {
                 let ways: Vec<(InterfaceIndex, IpAddr)> = match path.way {
-                    Way::Local(_) | Way::LocalAnywhere => {
+                    PathAction::Local(_) | PathAction::LocalAnywhere => {
                         return Ok(WayOut { source: Some(destination), interface: None, mtu: None });
                     }
-                    Way::Drop
-                    | Way::Punt
-                    | Way::Unreachable
-                    | Way::Prohibit
-                    | Way::Broadcast(_)
-                    | Way::LookupIn(..)
-                    | Way::LookupLabel(_) => {
+                    PathAction::Drop
+                    | PathAction::Punt
+                    | PathAction::Unreachable
+                    | PathAction::Prohibit
+                    | PathAction::Broadcast(_)
+                    | PathAction::LookupIn(..)
+                    | PathAction::LookupLabel(_) => {
                         return Err(PingError::Refused(destination, prefix));
                     }
-                    Way::Attached(index) => vec![(index, destination)],
-                    Way::OnLink { next_hop, interface } => vec![(interface, next_hop)],
-                    Way::Lookup(other) => return self.way_in(other, destination, most - 1),
-                    Way::Via { .. } | Way::ViaIn { .. } => {
+                    PathAction::Attached(index) => vec![(index, destination)],
+                    PathAction::OnLink { next_hop, interface } => vec![(interface, next_hop)],
+                    PathAction::Lookup(other) => return self.way_in(other, destination, most - 1),
+                    PathAction::Via { .. } | PathAction::ViaIn { .. } => {
                         match (self.way_of(&path.way, table), path.way.open_hop(table)) {
                             (Some(key), _) => vec![(key.interface, key.address)],
                             (None, Some(hop)) => {
