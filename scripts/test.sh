@@ -2,8 +2,8 @@
 # Runs the tests, part by part: 'scripts/test.sh crates models end-to-end' ('make test'), or some of them. Whatever
 # becomes of a part, the next one runs. At the end: how long each took, what failed, and the totals.
 #
-# An end-to-end test that fails beside others is run once more when nothing else runs. When it passes then, the run passes, and
-# the end names it: on a loaded machine a deadline can pass that has nothing to do with the change.
+# An end-to-end test that fails beside others is run once more when nothing else runs. When it passes then, the run
+# passes, and the end names it: on a loaded machine a deadline can pass that has nothing to do with the change.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

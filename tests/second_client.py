@@ -14,8 +14,8 @@ import time
 QUESTION = "show version"
 # Between two questions.
 PAUSE = 0.2
-# The control thread owes an answer within 50 ms in a release build. Tests run a debug build, which takes about five times
-# as long, on machines that are busy with other things: a test fails only for what no machine explains.
+# The control thread owes an answer within 50 ms in a release build. Tests run a debug build, which takes about five
+# times as long, on machines that are busy with other things: a test fails only for what no machine explains.
 LONGEST_WAIT = 5.0
 # After so long without any answer the router hangs.
 PATIENCE = 60.0

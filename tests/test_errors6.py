@@ -70,7 +70,8 @@ IN_OTHER_TESTS = {
     ("icmp6-neighbor-discovery", "neighbor advertisements received"),
     ("icmp6-neighbor-discovery", "neighbor advertisement without a link address"),
     ("icmp6-neighbor-discovery", "neighbor has an address of ours"),
-    # Those of addresses that are not used yet are in the graph tests of `dad.rs`: the number in a question is not known here.
+    # Those of addresses that are not used yet are in the graph tests of `dad.rs`: the number in a question is not
+    # known here.
     ("icmp6-neighbor-discovery", "neighbor solicitation of a tentative address"),
     ("icmp6-neighbor-discovery", "duplicate address probe of ours came back"),
     ("ip6-icmp-input", "no address to answer an ICMPv6 echo from"),

@@ -169,7 +169,8 @@ def test_so_do_frames_of_ip6(lab, driver, workers):
     assert len(router.errors()) > 40, "the frames met few checks"
     for host in (h1, h2):
         host.ip("-6", "neigh", "flush", "all")
-    # One that has an address of the router's, as a forged advertisement may say, is told of and gone when it is asked for anew.
+    # One that has an address of the router's, as a forged advertisement may say, is told of and gone when it is asked
+    # for anew.
     router.cli("set interface state e0 down")
     router.cli("set interface state e0 up")
     router.wait_for_addresses6()

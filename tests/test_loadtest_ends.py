@@ -59,6 +59,15 @@ def test_an_interrupted_test_says_so_and_how_long_it_was(tmp_path, method):
         assert text.count("not until it ended") == 2
 
 
+@pytest.mark.parametrize("method", LONG)
+def test_a_device_that_ends_fails_the_test(tmp_path, method):
+    more = ("-o", tmp_path) if method == "matrix" else ()
+    ports = ("--port", "null", "--port", "null", "--speed", "1m")
+    done = run(QUIVER, "loadtest", method, "--dut", "exec:sleep 4", *ports, *LONG[method], *more, check=False)
+    text = done.stdout + done.stderr
+    assert done.returncode == 1 and "sleep 4" in text, text
+
+
 def test_a_terminated_test_ends_as_shells_say_it():
     process = started("run", "--dut", "null", "-d", "600")
     process.terminate()
@@ -101,7 +110,8 @@ def test_our_own_files_and_those_that_one_insists_on_are_written_over(tmp_path):
         run(QUIVER, "loadtest", "run", *short, "-d", "0.1", "-o", figures)
         run(QUIVER, "loadtest", "ramp", *short, "-wd", "0.1", "-rd", "0.2", "-hd", "0.1", "-o", ramp)
         run(QUIVER, "loadtest", "report", session, "-o", page)
-    # A page may take an old page's place, or that of a session, for both are ours; not that of a ramp by T-Rex's script.
+    # A page may take an old page's place, or that of a session, for both are ours; not that of a ramp by T-Rex's
+    # script.
     theirs = tmp_path / "theirs.json"
     theirs.write_text('{"vars": {"profile_file": "imix.py"}, "stats": {}}')
     done = run(QUIVER, "loadtest", "report", session, "-o", theirs, check=False)

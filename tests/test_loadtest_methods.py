@@ -30,7 +30,8 @@ def test_a_ramp_finds_the_capacity_that_was_planted(tmp_path):
     for overload in (test["first_loss"], test["overload"]):
         assert 90e3 < overload["sent_pps"] < 200e3 and overload["loss"] > 0.001, overload
     assert 90e3 < test["max_pps"] < 110e3
-    # In a straight line up to the whole line, and it stays there: what was due, as a machine with other things to do sends less.
+    # In a straight line up to the whole line, and it stays there: what was due, as a machine with other things to do
+    # sends less.
     ports = [point["ports"][0] for point in test["points"]]
     sent = [port["sent_percent"] * (1 + port["not_sent_pps"] / port["sent_pps"]) for port in ports]
     assert sent[0] < 0.3 and all(a <= b + 20 for a, b in zip(sent, sent[1:])), sent

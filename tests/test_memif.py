@@ -468,7 +468,8 @@ def test_a_frame_for_an_interface_that_is_down(lied_to):
     wait_until(lambda: names(router).get("interface is down") == 1, "it is counted")
 
 
-# A longer time, such as the ten minutes under an address sanitizer of docs/decisions/017: HOSTILE_SECONDS=600 QUIVER=...
+# A longer time, such as the ten minutes under an address sanitizer of docs/decisions/017: HOSTILE_SECONDS=600
+# QUIVER=...
 HOSTILE_SECONDS = float(os.environ.get("HOSTILE_SECONDS", 10))
 
 

@@ -220,7 +220,8 @@ def test_what_the_core_says_of_labels_arrives_to_the_byte(row):
     assert frame[34:].hex() == message.hex()
     outside = scapy.IP(frame[14:34])
     assert (outside.src, outside.dst, outside.len) == ("100.64.1.2", "10.1.0.2", 20 + len(message))
-    # From 64 at the core: the east, the core, the west. Its class was that of the labels, as is all that comes by the path.
+    # From 64 at the core: the east, the core, the west. Its class was that of the labels, as is all that comes by the
+    # path.
     assert (outside.ttl, outside.tos) == (61, 0xA0)
     assert scapy.checksum(frame[14:34]) == 0
 

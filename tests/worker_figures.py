@@ -20,8 +20,8 @@ from test_workers import STUCK
 
 RELEASE = bench.ROOT / "target/release/quiver"
 TWO_WORKERS = "cpu { workers 2 }\n"
-# Where stalls are looked for: real-time workers, so that this script, which shares their cores, does not make them wait;
-# they rest between polls, so that it runs at all.
+# Where stalls are looked for: real-time workers, so that this script, which shares their cores, does not make them
+# wait; they rest between polls, so that it runs at all.
 REAL_TIME = {"extra": "cpu { workers 2 scheduler-policy fifo }\n", "unix": "poll-sleep-usec 100"}
 PORT = 4000
 SO_RCVBUFFORCE = 33

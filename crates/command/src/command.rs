@@ -74,8 +74,8 @@ impl<C> Command<C> {
         self
     }
 
-    /// Takes another syntax for the same command: an older one, or one of VPP's many. Its values have the names that the
-    /// handler knows; help, completion and the guide do not list it.
+    /// Takes another syntax for the same command: an older one, or one of VPP's many. Its values have the names that
+    /// the handler knows; help, completion and the guide do not list it.
     ///
     /// # Panics
     /// As [`Command::new`].

@@ -89,8 +89,8 @@ impl Files {
         self.0.is_some()
     }
 
-    /// Refuses a name that leads outside, of something that is reached by its name and not by [`Files::open`]: a socket,
-    /// a namespace. What is there must lie inside, links followed; if nothing is there, its directory must.
+    /// Refuses a name that leads outside, of something that is reached by its name and not by [`Files::open`]: a
+    /// socket, a namespace. What is there must lie inside, links followed; if nothing is there, its directory must.
     ///
     /// # Errors
     /// When it lies outside, or neither it nor its directory exists.

@@ -1,7 +1,8 @@
 //! Text that came from outside, such as a file or a peer, as it may be shown.
 //!
-//! A terminal obeys control characters, a log takes a newline for the end of an entry, and characters of direction make a
-//! reader see what is not there. All of them are spelled out, in the manner of JSON: `\u001b`. So JSON stays JSON.
+//! A terminal obeys control characters, a log takes a newline for the end of an entry, and characters of direction
+//! make a reader see what is not there. All of them are spelled out, in the manner of JSON: `\u001b`. So JSON stays
+//! JSON.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -46,10 +46,11 @@
 //! | `( ... : name)+`, `( ... : name)*` | repeated; `args.groups("name")` has one `Args` per repetition |
 //! | `{{ a <x:word> \| [b] \| (c <y:word> : name)* }}` | options in any order, each at most once; `[ ]` marks those that may be left out, `( )*` those that may return |
 //!
-//! Types: `word`, `interface`, `node`, `stream`, `class` (names of things that the program
-//! can list, so that completion offers them; the handler resolves them), `ip4`, `ip6`, `ip` (either), `prefix4`, `prefix6`, `prefix`, `mac`,
-//! `u32`, `u64`, `f64`, `rate` (`1e6`, `10k`, `1.5M`), `size` (`2k`, `64m`, `1G`), `hex`,
-//! `path`, `socket` and `netns` (which name something in the file system: [`CommandSet::guard_paths`]), `rest` (all remaining text), `block` (a balanced `{ ... }` as raw text).
+//! Types: `word`, `interface`, `node`, `stream`, `class` (names of things that the program can list, so that
+//! completion offers them; the handler resolves them), `ip4`, `ip6`, `ip` (either), `prefix4`, `prefix6`, `prefix`,
+//! `mac`, `u32`, `u64`, `f64`, `rate` (`1e6`, `10k`, `1.5M`), `size` (`2k`, `64m`, `1G`), `hex`, `path`, `socket` and
+//! `netns` (which name something in the file system: [`CommandSet::guard_paths`]), `rest` (all remaining text),
+//! `block` (a balanced `{ ... }` as raw text).
 //!
 //! # How a typed word is read
 //!
@@ -57,16 +58,16 @@
 //! that accepts the word; else a keyword of which the word is the unambiguous beginning.
 //! So a keyword may be shortened only where no value could be meant.
 //!
-//! There are no quotes and no escapes: words end at white space, braces stand alone. What joins lines, remarks and macros
-//! are the business of [`Lines`], the reader before the grammar.
+//! There are no quotes and no escapes: words end at white space, braces stand alone. What joins lines, remarks and
+//! macros are the business of [`Lines`], the reader before the grammar.
 //!
 //! # What else a command says
 //!
-//! [`Command::configures`] marks one that states configuration, so that it can be saved
-//! and loaded; [`Command::example`] shows it in use (a test holds examples to the grammar);
-//! [`Command::of_session`] makes one that the session itself carries out; [`Command::also`] takes other spellings of it, and
-//! [`CommandSet::refuse`] says why there is no such command. A command belongs
-//! to the [`CommandSet::section`] that was open when it was added.
+//! [`Command::configures`] marks one that states configuration, so that it can be saved and loaded;
+//! [`Command::example`] shows it in use (a test holds examples to the grammar); [`Command::of_session`] makes one
+//! that the session itself carries out; [`Command::also`] takes other spellings of it, and [`CommandSet::refuse`]
+//! says why there is no such command. A command belongs to the [`CommandSet::section`] that was open when it was
+//! added.
 //!
 //! The set [parses](CommandSet::parse) a line without running it, [completes](CommandSet::complete)
 //! an unfinished one, gives [help](CommandSet::help) on it, and prints itself as a

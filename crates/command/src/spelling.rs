@@ -1,7 +1,8 @@
 //! Lines that no listed command takes: other spellings of commands, and words of which it is known why there is no
 //! command of theirs here.
 //!
-//! They are looked at when a line is refused, so that they change neither what other lines mean nor what may be shortened.
+//! They are looked at when a line is refused, so that they change neither what other lines mean nor what may be
+//! shortened.
 
 use crate::line::Word;
 use std::collections::BTreeMap;

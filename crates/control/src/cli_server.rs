@@ -304,7 +304,8 @@ fn left(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted)
 }
 
-/// Whether an error of a connection says that the client was [idle](crate::connection::Idle): nothing else times out so.
+/// Whether an error of a connection says that the client was [idle](crate::connection::Idle): nothing else times out
+/// so.
 fn is_idle(error: &io::Error) -> bool {
     error.kind() == ErrorKind::TimedOut
 }

@@ -69,7 +69,8 @@ pub const MAX_QUEUES: u16 = 64;
 const PACKET_FANOUT: i32 = 18;
 const PACKET_FANOUT_HASH: u32 = 0;
 const PACKET_FANOUT_FLAG_UNIQUEID: u32 = 0x2000 << 16;
-/// What `PACKET_IGNORE_OUTGOING` is for a group: that of its members counts for nothing. Kernels before 6.2 do not know it.
+/// What `PACKET_IGNORE_OUTGOING` is for a group: that of its members counts for nothing. Kernels before 6.2 do not
+/// know it.
 const PACKET_FANOUT_FLAG_IGNORE_OUTGOING: u32 = 0x4000 << 16;
 
 /// Which interface to take, and as whom.
@@ -380,8 +381,8 @@ impl PacketReceive {
         }
     }
 
-    /// Takes a frame off the socket's queue whose slot will not be read: else it would be taken for that of a later one, and
-    /// the socket would be readable for ever.
+    /// Takes a frame off the socket's queue whose slot will not be read: else it would be taken for that of a later
+    /// one, and the socket would be readable for ever.
     #[cold]
     fn skip_queued(&self) {
         let mut head = [0u8; 64];
@@ -572,8 +573,8 @@ impl Batch {
         match Errno::from_io_error(&error) {
             // The socket has its fill: the others would fare no better.
             Some(Errno::AGAIN) => (self.count - done, FULL),
-            // The device or its queueing discipline threw this one away: a veth whose other end has a smaller MTU, is down or is
-            // overloaded says so, too.
+            // The device or its queueing discipline threw this one away: a veth whose other end has a smaller MTU, is
+            // down or is overloaded says so, too.
             Some(Errno::NOBUFS) => (1, DROPPED),
             Some(Errno::NOMEM) => (1, FULL),
             Some(Errno::MSGSIZE) => (1, TOO_LONG),

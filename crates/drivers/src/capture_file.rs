@@ -1,11 +1,11 @@
-//! Captures that are to be sent: pcap and pcapng, as frames with their times. One reader for the packet generator and the load
-//! tester.
+//! Captures that are to be sent: pcap and pcapng, as frames with their times. One reader for the packet generator and
+//! the load tester.
 //!
-//! Each file was written by somebody else, so everything that it says is bounded: how long a packet is, how many there are,
-//! how large they are together. Formats: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
+//! Each file was written by somebody else, so everything that it says is bounded: how long a packet is, how many
+//! there are, how large they are together. Formats: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
 //!
-//! A frame is what was on the wire, without frame check sequence where the capture has it. Of a packet that was cut short (snap
-//! length) the rest is zeros, so that it has the length that its headers say.
+//! A frame is what was on the wire, without frame check sequence where the capture has it. Of a packet that was cut
+//! short (snap length) the rest is zeros, so that it has the length that its headers say.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -146,14 +146,15 @@ impl Reader {
         }
     }
 
-    /// The rest of a pcap file. `units`: of a second, in which times are; `more`: bytes of a packet's header beyond the usual.
+    /// The rest of a pcap file. `units`: of a second, in which times are; `more`: bytes of a packet's header beyond
+    /// the usual.
     fn records(&mut self, units: u64, more: usize) -> Result<(), String> {
         let mut header = [0; 20];
         if !self.fill(&mut header).is_ok_and(|is_there| is_there) {
             return Err(NEITHER.into());
         }
-        // Of the last word the lower half is the link type. Above it: bytes of frame check sequence in units of 16 bits, and
-        // whether that is said.
+        // Of the last word the lower half is the link type. Above it: bytes of frame check sequence in units of 16
+        // bits, and whether that is said.
         let word = self.u32(&header[16..]);
         let link = word & 0xffff;
         let fcs = if word & 0x0400_0000 == 0 { 0 } else { 2 * (word >> 28) as usize };
@@ -306,7 +307,8 @@ impl Reader {
         }
         let interface = self.known(interfaces, 0)?;
         let original = self.u32(body);
-        // How much of it was captured is not said: all, or as much as the interface was to capture. What is behind is padding.
+        // How much of it was captured is not said: all, or as much as the interface was to capture. What is behind is
+        // padding.
         let captured = if interface.snap == 0 { original } else { original.min(interface.snap) } as usize;
         let about = About { link: interface.link, captured, original: original as usize, fcs: interface.fcs, at: None };
         self.check(&about)?;

@@ -243,7 +243,8 @@ impl Interface {
                 route.rt_gateway = socket_address_of(gateway);
                 route.rt_flags = flags as libc::c_ushort;
                 route.rt_dev = name.as_ptr().cast_mut();
-                // SAFETY: this operation reads one `struct rtentry` and the name that it points to; both outlive the call.
+                // SAFETY: this operation reads one `struct rtentry` and the name that it points to; both outlive the
+                // call.
                 unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCADDRT as _, &raw const route) }
             }
             IpAddr::V6(gateway) => {

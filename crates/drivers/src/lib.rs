@@ -138,8 +138,8 @@ pub trait Receive: Send {
     fn receive(&mut self, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts);
     /// Readable when something has arrived; none: nobody can wait for it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
-    /// It is not polled until its descriptor says that something has come: has the other side say so. False: something has
-    /// come just now, and it is to be polled.
+    /// It is not polled until its descriptor says that something has come: has the other side say so. False:
+    /// something has come just now, and it is to be polled.
     fn begin_wait(&mut self) -> bool {
         true
     }
@@ -166,8 +166,8 @@ pub struct ReceiveCounts {
 
 /// A way to transmit. One worker owns it, to which others hand packets over; or each has [another](Transmit::another).
 pub trait Transmit: Send {
-    /// Sends the packets and writes each one's edge: [`graph::edge::SENT`], [`graph::edge::LENT`] when they are sent from
-    /// where they lie, or [`FULL`], [`REFUSED`], [`TOO_LONG`] or [`DROPPED`] when it could not be sent.
+    /// Sends the packets and writes each one's edge: [`graph::edge::SENT`], [`graph::edge::LENT`] when they are sent
+    /// from where they lie, or [`FULL`], [`REFUSED`], [`TOO_LONG`] or [`DROPPED`] when it could not be sent.
     fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector);
     /// Why it drops packets, when its reasons are others than those three.
     fn edges(&self) -> &'static [EdgeSpec] {
@@ -181,8 +181,8 @@ pub trait Transmit: Send {
     fn is_for_all(&self, workers: usize) -> bool {
         self.another(0, workers).is_some()
     }
-    /// Another of it for another worker, by its number and how many there are, when nothing about it has to have one owner: it
-    /// sends by the queue of that number, counted round. Each worker asks for its own once.
+    /// Another of it for another worker, by its number and how many there are, when nothing about it has to have one
+    /// owner: it sends by the queue of that number, counted round. Each worker asks for its own once.
     fn another(&self, _worker: usize, _workers: usize) -> Option<Box<dyn Transmit>> {
         None
     }

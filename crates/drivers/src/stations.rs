@@ -28,8 +28,8 @@ impl Stations {
         Stations { socket, interface, memberships: Vec::new() }
     }
 
-    /// Asks for these frames, and those for groups. The kernel takes care of NICs that filter fewer addresses than they are
-    /// given; of an interface that takes none at all everything is asked for.
+    /// Asks for these frames, and those for groups. The kernel takes care of NICs that filter fewer addresses than
+    /// they are given; of an interface that takes none at all everything is asked for.
     ///
     /// # Errors
     /// When the system refuses: it brings what it did.

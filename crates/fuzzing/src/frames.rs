@@ -190,10 +190,10 @@ struct Frame {
 }
 
 impl Frame {
-    /// Reads a frame. Its length's upper bits say whether a virtio-net header comes first,
-    /// whether a byte follows that says after how many the first buffer ends, whether it comes
-    /// with the next frame, and whether it lies at an odd place. The record's bits say what of
-    /// it is made right: the destination, the IPv4 checksum, the payload length of IPv6, the checksum of ICMP or ICMPv6.
+    /// Reads a frame. Its length's upper bits say whether a virtio-net header comes first, whether a byte follows
+    /// that says after how many the first buffer ends, whether it comes with the next frame, and whether it lies at
+    /// an odd place. The record's bits say what of it is made right: the destination, the IPv4 checksum, the payload
+    /// length of IPv6, the checksum of ICMP or ICMPv6.
     fn read(record: u8, rest: &mut &[u8], port: &Port) -> Option<Frame> {
         let length = take(rest, 2)?;
         let length = u16::from_le_bytes([length[0], length[1]]);

@@ -1,4 +1,5 @@
-//! A peer of a memif that writes what it likes to shared memory, in between what the router does there; and messages of one.
+//! A peer of a memif that writes what it likes to shared memory, in between what the router does there; and messages
+//! of one.
 
 use drivers::memif::peerless::Peerless;
 use drivers::memif::{Descriptor, Role};

@@ -1,5 +1,5 @@
-//! Control's books on the graph, kept so that what a node costs to come and go does not grow with how many there are: who
-//! leads to whom, who waits for whom, which places are free, and the order of the nodes.
+//! Control's books on the graph, kept so that what a node costs to come and go does not grow with how many there are:
+//! who leads to whom, who waits for whom, which places are free, and the order of the nodes.
 
 use crate::NodeIndex;
 use crate::vector::EdgeIndex;

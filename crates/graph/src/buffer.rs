@@ -119,8 +119,9 @@ impl Segment {
     }
 }
 
-/// The numbers below `count`, those that follow each other far apart. Buffers of two workers shall not lie side
-/// by side: a processor that sees buffers used in turn fetches those that would come next, out of the other worker's hands.
+/// The numbers below `count`, those that follow each other far apart. Buffers of two workers shall not lie side by
+/// side: a processor that sees buffers used in turn fetches those that would come next, out of the other worker's
+/// hands.
 fn apart(count: u32) -> impl Iterator<Item = u32> {
     let bits = count.next_power_of_two().trailing_zeros();
     (0..1 << bits).map(move |n: u32| n.reverse_bits().unbounded_shr(u32::BITS - bits)).filter(move |n| *n < count)

@@ -1,7 +1,7 @@
 //! Buffers that a device has: the kernel writes what arrives to them, or reads what is to be sent.
 //!
-//! Whoever lends buffers keeps count of which, so that a device can only give back what it was given, and that nothing is
-//! lost with a device that goes.
+//! Whoever lends buffers keeps count of which, so that a device can only give back what it was given, and that
+//! nothing is lost with a device that goes.
 
 use crate::{PacketIndex, Pool};
 use std::sync::Arc;

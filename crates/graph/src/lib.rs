@@ -1,9 +1,9 @@
 //! The vector graph: packets travel in vectors along the edges of a directed graph,
 //! from node to node, run to completion by one dispatcher a worker.
 //!
-//! Read in this order: [`vector`] (what travels), [`node`] (what a node is), [`worker`]
-//! (how a round runs), [`registry`] (how control changes the graph), [`status`] (what it sees of it), [`ring`] (from worker to worker), then [`buffer`],
-//! [`counter`], [`trace`], [`capture`] and [`time`]. The graph knows no protocol.
+//! Read in this order: [`vector`] (what travels), [`node`] (what a node is), [`worker`] (how a round runs),
+//! [`registry`] (how control changes the graph), [`status`] (what it sees of it), [`ring`] (from worker to worker),
+//! then [`buffer`], [`counter`], [`trace`], [`capture`] and [`time`]. The graph knows no protocol.
 #![deny(unsafe_code)]
 
 mod books;

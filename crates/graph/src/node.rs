@@ -67,8 +67,8 @@ pub struct NodeSpec {
 /// [`Vector::set_edge`], and `EDGES`, what each means. The comment above an edge that ends
 /// packets is for operators: what came, what was wrong with it, who says so (RFC and section).
 ///
-/// Packets are lost by `drop` ([`Severity::Error`]: somebody should act), `warn` ([`Severity::Warning`]: worth a look, if
-/// it goes on) and `note` ([`Severity::Info`]: as it should be). By `end` they have done their work.
+/// Packets are lost by `drop` ([`Severity::Error`]: somebody should act), `warn` ([`Severity::Warning`]: worth a
+/// look, if it goes on) and `note` ([`Severity::Info`]: as it should be). By `end` they have done their work.
 ///
 /// ```
 /// quiver_graph::edges! {

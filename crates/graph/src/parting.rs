@@ -88,9 +88,9 @@ pub(crate) struct Places {
     pub halves: [*mut u16; 3],
 }
 
-/// In which columns all packets of a vector are alike, a bit each in the order of [`Places`]: known once, such columns
-/// are not looked at again for each part, only filled. Most packets of a vector came in by one interface, with headers of
-/// one length at one place.
+/// In which columns all packets of a vector are alike, a bit each in the order of [`Places`]: known once, such
+/// columns are not looked at again for each part, only filled. Most packets of a vector came in by one interface,
+/// with headers of one length at one place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Alike(u8);
 
@@ -141,8 +141,8 @@ const FEW: usize = 32;
 /// names the first entry stands for all.
 ///
 /// # Safety
-/// [`VECTOR_SIZE`] entries can be read at each place in `from`, and `count` + [`SURPLUS`] be written at each in `to`, which
-/// are the same or do not overlap.
+/// [`VECTOR_SIZE`] entries can be read at each place in `from`, and `count` + [`SURPLUS`] be written at each in `to`,
+/// which are the same or do not overlap.
 pub(crate) unsafe fn compress(from: &Places, mask: &Mask, count: usize, alike: Alike, to: &Places) {
     // SAFETY: the caller's.
     unsafe { compress_with(Simd::detected(), from, mask, count, alike, to) };

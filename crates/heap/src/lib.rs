@@ -1,10 +1,11 @@
 //! The heap of the process, and what happens when memory ends
 //! ([decision 029](../../../docs/decisions/029-memory-ends.md)).
 //!
-//! Memory ends where the system sets a limit: `ulimit -v`, `LimitAS=` of systemd, strict overcommit. Rust's collections
-//! end the process then. So whoever makes something that grows with its input asks [`has_room`] or [`room_for`] before,
-//! and refuses. What is small, or must not fail, such as taking back what was begun, is not asked for: a reserve stands in
-//! for it. Only when that is used up, too, the process ends, and says so in a crash report ([`at_the_end`]).
+//! Memory ends where the system sets a limit: `ulimit -v`, `LimitAS=` of systemd, strict overcommit. Rust's
+//! collections end the process then. So whoever makes something that grows with its input asks [`has_room`] or
+//! [`room_for`] before, and refuses. What is small, or must not fail, such as taking back what was begun, is not
+//! asked for: a reserve stands in for it. Only when that is used up, too, the process ends, and says so in a crash
+//! report ([`at_the_end`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
@@ -194,8 +195,8 @@ pub fn has_room() -> bool {
     !(is_due || IS_SHORT.load(Relaxed)) || room_for(0)
 }
 
-/// Whether there is room for so many bytes more, and for whatever is there to grow meanwhile: the largest block to twice
-/// its size. The reserve is not counted, and taken again where it was given up.
+/// Whether there is room for so many bytes more, and for whatever is there to grow meanwhile: the largest block to
+/// twice its size. The reserve is not counted, and taken again where it was given up.
 pub fn room_for(bytes: usize) -> bool {
     let largest = (0..BLOCKS.len()).rev().find(|class| BLOCKS[*class].load(Relaxed) > 0);
     // Blocks of a class are smaller than twice its power of two.

@@ -1,5 +1,5 @@
-//! What a packet costs in energy: by the meters of the processor (RAPL, as Linux shows them below `/sys/class/powercap`), or by
-//! what a meter at the plug said before and under load.
+//! What a packet costs in energy: by the meters of the processor (RAPL, as Linux shows them below
+//! `/sys/class/powercap`), or by what a meter at the plug said before and under load.
 
 use crate::arithmetic::significant;
 use serde::{Deserialize, Serialize};

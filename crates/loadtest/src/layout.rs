@@ -1,8 +1,9 @@
 //! What is where in a frame: its layers, its fields by name, and its checksums with the bytes that they cover.
 //!
 //! Frames that are built and frames that were captured are read alike. Headers are followed as far as they are known:
-//! Ethernet, VLAN tags, MPLS, IPv4 with options, IPv6, its fragment header (of other extension headers none), UDP, TCP, ICMP,
-//! and through VXLAN, GRE and IP in IP to what is inside. Of a fragment nothing is known behind its header.
+//! Ethernet, VLAN tags, MPLS, IPv4 with options, IPv6, its fragment header (of other extension headers none), UDP,
+//! TCP, ICMP, and through VXLAN, GRE and IP in IP to what is inside. Of a fragment nothing is known behind its
+//! header.
 
 use arrayvec::ArrayVec;
 use std::ops::Range;
@@ -52,7 +53,8 @@ impl Kind {
         }
     }
 
-    /// Its fields that may vary: name, place in the header, bytes of the word that it lies in, bits to its right, and its bits.
+    /// Its fields that may vary: name, place in the header, bytes of the word that it lies in, bits to its right, and
+    /// its bits.
     fn fields(self) -> &'static [(&'static str, usize, usize, u32, u32)] {
         match self {
             Kind::Ethernet => &[("destination", 0, 6, 0, 48), ("source", 6, 6, 0, 48)],

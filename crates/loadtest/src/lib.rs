@@ -1,12 +1,12 @@
 //! The load tester: makes packets, receives them, and accounts for each.
 //!
 //! It is a second router beside the one under test, with ports of its own: any driver, and the same graph. One source
-//! node makes packets ([`generate`]), one node takes those that come back and are ours ([`receive`]); all else that a port
-//! brings (ARP, neighbour discovery, pings) goes the way that it goes in any router.
+//! node makes packets ([`generate`]), one node takes those that come back and are ours ([`receive`]); all else that a
+//! port brings (ARP, neighbour discovery, pings) goes the way that it goes in any router.
 //!
-//! Read in this order: [`arithmetic`] (what sizes mean), [`profile`] (what is sent), [`tag`] (how a packet is known again),
-//! [`generate`], [`receive`], [`port`], [`device`] (what is under test), [`run`], [`report`]; then [`method`] and [`session`], with [`load`], [`others`] and
-//! [`verdict`]; [`console`] is the same, steered by hand.
+//! Read in this order: [`arithmetic`] (what sizes mean), [`profile`] (what is sent), [`tag`] (how a packet is known
+//! again), [`generate`], [`receive`], [`port`], [`device`] (what is under test), [`run`], [`report`]; then [`method`]
+//! and [`session`], with [`load`], [`others`] and [`verdict`]; [`console`] is the same, steered by hand.
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;

@@ -135,8 +135,8 @@ impl fmt::Display for FullLine {
     }
 }
 
-/// Generations of PCI Express: transfers a second and lane, and bits of payload in how many of a symbol (PCI Express Base
-/// Specification 2.0 and 3.0, 4.2).
+/// Generations of PCI Express: transfers a second and lane, and bits of payload in how many of a symbol (PCI Express
+/// Base Specification 2.0 and 3.0, 4.2).
 const GENERATIONS: [(f64, u32, u32); 5] =
     [(2.5e9, 8, 10), (5e9, 8, 10), (8e9, 128, 130), (16e9, 128, 130), (32e9, 128, 130)];
 
@@ -169,7 +169,8 @@ impl Slot {
         Ok(Slot { generation, lanes, transfers_per_second, coding: (payload, symbol), usable_bps })
     }
 
-    /// `3x4`, generation and lanes, or `8x4` GT/s and lanes as data sheets have it, which is told apart by a `gt`: `8gtx4`.
+    /// `3x4`, generation and lanes, or `8x4` GT/s and lanes as data sheets have it, which is told apart by a `gt`:
+    /// `8gtx4`.
     ///
     /// # Errors
     /// When it is neither.

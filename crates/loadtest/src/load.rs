@@ -144,8 +144,8 @@ impl WorkerLoad {
         self.inputs().max_by_key(|node| node.packets).map_or(0.0, NodeLoad::vectors_per_call)
     }
 
-    /// The share of its time in which it asked devices that had nothing. Not of its polls: a vector takes the time of thousands
-    /// that find nothing.
+    /// The share of its time in which it asked devices that had nothing. Not of its polls: a vector takes the time of
+    /// thousands that find nothing.
     pub fn idle_polls(&self) -> f64 {
         self.inputs().map(|node| node.idle_clocks as f64).sum::<f64>() / self.clocks.max(1.0)
     }

@@ -2,8 +2,8 @@
 //!
 //! A test on a machine with other things to do measures the machine. So the processor time of each core
 //! (`/proc/stat`) is taken before and during each run, and the time of the test's own threads is taken off it
-//! (`/proc/PID/task/TID/schedstat`): those of this process, and of the programs that it started. What a hypervisor kept to
-//! itself (steal) is others' use, too. Interrupts are not: most of them are the test's own packets.
+//! (`/proc/PID/task/TID/schedstat`): those of this process, and of the programs that it started. What a hypervisor
+//! kept to itself (steal) is others' use, too. Interrupts are not: most of them are the test's own packets.
 
 use rustix::param::clock_ticks_per_second;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Streams made ready: templates, and what is written into each copy.
 //!
-//! Packets are made a vector at a time: first the values of each field for all packets of the vector, and what they add to
-//! checksums; then, packet by packet, template, fields, checksums and tag. A checksum is not summed up anew: what does not
-//! change of it is known, and the rest is added.
+//! Packets are made a vector at a time: first the values of each field for all packets of the vector, and what they
+//! add to checksums; then, packet by packet, template, fields, checksums and tag. A checksum is not summed up anew:
+//! what does not change of it is known, and the rest is added.
 
 mod captured;
 mod maker;
@@ -21,7 +21,8 @@ use series::{Series, mix};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Frames of a stream before they are templates, which of them each packet is, round and round, and gaps between packets.
+/// Frames of a stream before they are templates, which of them each packet is, round and round, and gaps between
+/// packets.
 type Raw = (Vec<Vec<u8>>, Vec<u16>, Option<Arc<[u64]>>);
 
 /// A template.

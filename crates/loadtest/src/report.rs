@@ -54,8 +54,8 @@ pub struct Report {
     /// How late packets were made: the first of each vector.
     pub lateness: Option<Percentiles>,
     pub probe: Vec<Probe>,
-    /// Times at which workers of the load tester were preempted: the longest, a thousand of each. And how many there were, and how long all
-    /// together.
+    /// Times at which workers of the load tester were preempted: the longest, a thousand of each. And how many there
+    /// were, and how long all together.
     pub pauses: Vec<PauseReport>,
     pub pause_count: u64,
     pub away_seconds: f64,
@@ -63,7 +63,8 @@ pub struct Report {
     pub carried: Vec<Carried>,
     /// How the load tester read each port: whether it kept up.
     pub heard: Vec<Heard>,
-    /// What the router under test says of its nodes (`show runtime`) just before packets stop, when it is in this process.
+    /// What the router under test says of its nodes (`show runtime`) just before packets stop, when it is in this
+    /// process.
     pub runtime: Option<String>,
     /// The same of the load tester's own nodes.
     pub own_runtime: String,
@@ -219,8 +220,8 @@ pub struct StreamReport {
     pub pdv: Option<Percentiles>,
     /// From one packet to the next, without sign (IPDV, RFC 5481 section 3.1).
     pub ipdv: Option<Percentiles>,
-    /// Seconds from the start to the time when the last packet was sent that is lost, or the one that came behind it; the end, when
-    /// nothing came behind it.
+    /// Seconds from the start to the time when the last packet was sent that is lost, or the one that came behind it;
+    /// the end, when nothing came behind it.
     pub last_loss_at: Option<f64>,
     /// The times of the last ones, a few thousand, and whether there were more before.
     #[serde(skip)]
@@ -350,7 +351,8 @@ pub struct SamplePort {
     /// Of what it sent.
     pub received_packets: u64,
     pub received_bytes: u64,
-    /// Of those that were sent by then, those that never came, by their numbers. Known when the run is over; before it is 0.
+    /// Of those that were sent by then, those that never came, by their numbers. Known when the run is over; before
+    /// it is 0.
     pub lost_packets: u64,
     /// Due by then, and not sent.
     pub not_sent: u64,
@@ -358,8 +360,8 @@ pub struct SamplePort {
     pub drained_packets: u64,
 }
 
-/// From one sample to the next, or from the start to the first: what was sent and came in this time, and what was lost of
-/// what was sent in it.
+/// From one sample to the next, or from the start to the first: what was sent and came in this time, and what was
+/// lost of what was sent in it.
 #[derive(Debug, Clone)]
 pub struct Interval {
     /// Seconds from the start.
@@ -374,8 +376,8 @@ impl Interval {
     }
 }
 
-/// The times between samples. Together they are the run: packets that were sent and lost add up to its own, and so do those
-/// that came with those that were drained.
+/// The times between samples. Together they are the run: packets that were sent and lost add up to its own, and so do
+/// those that came with those that were drained.
 pub fn intervals(samples: &[Sample]) -> Vec<Interval> {
     let (mut from, mut before): (f64, &[SamplePort]) = (0.0, &[]);
     let mut all = Vec::new();
@@ -450,8 +452,8 @@ pub fn failure(ended: &str) -> Option<&str> {
 }
 
 impl Report {
-    /// What held the device back, by these figures; where others used the machine, they tell nothing of it. That all came that
-    /// was to be sent is true all the same.
+    /// What held the device back, by these figures; where others used the machine, they tell nothing of it. That all
+    /// came that was to be sent is true all the same.
     pub fn judge(&self) -> Verdict {
         let count = |of: fn(&Counts) -> u64| self.ports.iter().map(|port| of(&port.counts)).sum::<u64>();
         let is_whole = self.kept_rate && self.rate != "max" && count(|counts| counts.lost_packets) == 0;

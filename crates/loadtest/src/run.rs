@@ -386,7 +386,8 @@ impl Bench {
         Ok(Report { verdict: report.judge(), ..report })
     }
 
-    /// What others use of the cores while nothing is sent: before the first run for a while, between runs if there is enough time.
+    /// What others use of the cores while nothing is sent: before the first run for a while, between runs if there is
+    /// enough time.
     fn look_at_others_before(&mut self) {
         let watched = self.others.watched();
         if self.before.0.is_empty() && watched < BEFORE {
@@ -411,8 +412,8 @@ impl Bench {
         )
     }
 
-    /// Counts what was done by now. None: a worker was late, and the next sample has this one's packets, too; or there were as
-    /// many as are kept.
+    /// Counts what was done by now. None: a worker was late, and the next sample has this one's packets, too; or
+    /// there were as many as are kept.
     fn sample(&mut self) -> Option<Sample> {
         let Cut { epoch, at, counted } = self.tester.cut()?;
         let ports = self.tester.running().iter().map(|stream| stream.port);

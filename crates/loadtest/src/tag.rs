@@ -8,14 +8,15 @@
 //! +--------+--------+--------+--------+--------+-----------------+
 //! ```
 //!
-//! All little endian, so that counting on is an addition; time in units of 16 ticks of the sender's clock. The complement has
-//! the sum of all seven words, in one's complement, be all ones: that is zero, so the tag changes no checksum that covers it,
-//! wherever it stands (RFC 1071: the order of bytes does not matter to it), and what is no tag, or one whose bytes changed on
-//! the way, is told from one. Of a packet that comes in turn the last eight bytes are compared alone: no number comes again
-//! within a unit of time.
+//! All little endian, so that counting on is an addition; time in units of 16 ticks of the sender's clock. The
+//! complement has the sum of all seven words, in one's complement, be all ones: that is zero, so the tag changes no
+//! checksum that covers it, wherever it stands (RFC 1071: the order of bytes does not matter to it), and what is no
+//! tag, or one whose bytes changed on the way, is told from one. Of a packet that comes in turn the last eight bytes
+//! are compared alone: no number comes again within a unit of time.
 //!
-//! Where a packet has no room for it, the small tag stands instead: 16 bits of the sequence number and their complement; the
-//! stream is then in the IPv4 header's identification or the IPv6 header's flow label, and there is no time.
+//! Where a packet has no room for it, the small tag stands instead: 16 bits of the sequence number and their
+//! complement; the stream is then in the IPv4 header's identification or the IPv6 header's flow label, and there is
+//! no time.
 
 /// Bytes of the tag, and of the small one.
 pub const LENGTH: usize = 14;

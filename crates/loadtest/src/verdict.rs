@@ -11,8 +11,8 @@ const FULL: f64 = 0.9 * VECTOR_SIZE as f64;
 const BUSY: f64 = 0.05;
 /// Loss below says nothing of what a device is bound by: a full queue while a thread was preempted for a moment.
 const NOTHING: f64 = 1e-4;
-/// What the load tester left out of what was due, at most, for a device that carried all to be said to carry this rate: moments
-/// in which it was preempted.
+/// What the load tester left out of what was due, at most, for a device that carried all to be said to carry this
+/// rate: moments in which it was preempted.
 const NEARLY: f64 = 0.01;
 /// What its ports refuse at a fixed rate, at least, for it to say something of the device.
 const MANY: f64 = 0.05;
@@ -219,8 +219,8 @@ mod tests {
     use super::*;
     use crate::load::{Kind, NodeLoad};
 
-    /// A worker that was asked so often, in vain so often, and brought so many packets at 100 clocks each; the rest of a second
-    /// it asked in vain.
+    /// A worker that was asked so often, in vain so often, and brought so many packets at 100 clocks each; the rest
+    /// of a second it asked in vain.
     fn worker(calls: u64, empty: u64, packets: u64) -> WorkerLoad {
         let idle_clocks = 2_600_000_000 - 100 * packets;
         let input = NodeLoad {

@@ -124,7 +124,8 @@ fn one_in_a_thousand_is_one_in_a_thousand() {
 
 #[test]
 fn loss_is_of_the_sample_that_sent_the_packet_however_late_the_others_came() {
-    // Each 10th is lost; the others wait for 30 ms, longer than a sample lasts, so each sample has what the last ones sent.
+    // Each 10th is lost; the others wait for 30 ms, longer than a sample lasts, so each sample has what the last ones
+    // sent.
     let mut bench = Bench::new("lose=10,delay=30ms");
     let profile = Profile::load("bench").unwrap();
     bench.tester.start(&profile, &[0], "50kpps".parse().unwrap(), None).unwrap();

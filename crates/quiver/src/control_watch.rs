@@ -1,5 +1,6 @@
-//! Who watches over the control thread: a small thread that looks now and then at what that does ([`ControlStatus`]), and
-//! names in the log what does not come back. Workers are watched by the control thread in turn (`inspect::stall_watch`).
+//! Who watches over the control thread: a small thread that looks now and then at what that does ([`ControlStatus`]),
+//! and names in the log what does not come back. Workers are watched by the control thread in turn
+//! (`inspect::stall_watch`).
 
 use router::pace::{ControlStatus, Doing};
 use std::sync::{Arc, Weak};

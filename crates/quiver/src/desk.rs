@@ -1,9 +1,9 @@
 //! Between sessions and the router: sessions read lines and write out replies on threads of
 //! their own; the control thread, which owns the router, only carries out.
 //!
-//! One command that changes the router is carried out at a time, whole, in the order in which they came. While one that
-//! takes long is done in pieces ([`router::pace`]), requests that only look are answered between the pieces, and see what
-//! is done so far; all others wait for its end.
+//! One command that changes the router is carried out at a time, whole, in the order in which they came. While one
+//! that takes long is done in pieces ([`router::pace`]), requests that only look are answered between the pieces, and
+//! see what is done so far; all others wait for its end.
 
 use crate::crash;
 use crate::watchdog::Watchdog;
@@ -91,8 +91,8 @@ impl Executor for ControlClient {
 }
 
 impl Request {
-    /// Whether it leaves the router as it is, so that it can be answered while another is carried out. Of a configuration
-    /// that is half changed nobody has any use, least of all who keeps it: that waits for its end.
+    /// Whether it leaves the router as it is, so that it can be answered while another is carried out. Of a
+    /// configuration that is half changed nobody has any use, least of all who keeps it: that waits for its end.
     fn only_looks(&self) -> bool {
         match self {
             Request::Run { name, .. } if name == "show running-config" => false,

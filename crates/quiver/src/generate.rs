@@ -109,8 +109,8 @@ mod tests {
         assert!(!page.contains("quiver generate"));
     }
 
-    /// Commands in the documents: what is typed at a prompt, and what the page for Linux users puts beside Linux's commands.
-    /// Each with its page and the line that follows it.
+    /// Commands in the documents: what is typed at a prompt, and what the page for Linux users puts beside Linux's
+    /// commands. Each with its page and the line that follows it.
     fn commands_in_documents() -> Vec<(String, String, String)> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let guide = std::fs::read_dir(root.join("docs/guide")).unwrap().map(|entry| entry.unwrap().path());

@@ -93,8 +93,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Writes to standard output, with nothing in it that steers a terminal; a reader that has seen enough, as `head` has, is
-/// no fault.
+/// Writes to standard output, with nothing in it that steers a terminal; a reader that has seen enough, as `head`
+/// has, is no fault.
 fn say(bytes: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(bytes);
     match io::stdout().lock().write_all(harmless(&text).as_bytes()) {

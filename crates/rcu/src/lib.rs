@@ -120,8 +120,9 @@ impl Domain {
         most
     }
 
-    /// Collects, also what is retired by doing so, as long as there is something whose time has come. What is retired may hold
-    /// the domain, which then lives until somebody collects: whoever ends the last use of a domain does so by this.
+    /// Collects, also what is retired by doing so, as long as there is something whose time has come. What is retired
+    /// may hold the domain, which then lives until somebody collects: whoever ends the last use of a domain does so
+    /// by this.
     pub fn collect_all(&self) {
         let mut before = usize::MAX;
         while before > 0 {

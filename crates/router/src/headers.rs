@@ -62,9 +62,9 @@ pub(crate) fn transport_checksum(cx: &Context<'_>, row: &Row, start: usize, leng
     sum.checksum()
 }
 
-/// Whether an address may be that of one host that can be answered: not of this network's unknown hosts, not
-/// a group's, not a loopback's, not reserved (RFC 1122 3.2.1.3); of IPv6, not unspecified, a group's or the loopback's, and
-/// none that embeds one of IPv4 (RFC 4291 2.5).
+/// Whether an address may be that of one host that can be answered: not of this network's unknown hosts, not a
+/// group's, not a loopback's, not reserved (RFC 1122 3.2.1.3); of IPv6, not unspecified, a group's or the loopback's,
+/// and none that embeds one of IPv4 (RFC 4291 2.5).
 pub(crate) fn is_one_host(address: impl Into<IpAddr>) -> bool {
     match address.into() {
         IpAddr::V4(address) => {

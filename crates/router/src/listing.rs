@@ -1,8 +1,9 @@
 //! Long listings, page by page ([decision 025](../../../docs/decisions/025-listings-in-pages.md)).
 //!
-//! A reply is written by the thread of whoever reads it, while another thread owns the router. So what is short is copied
-//! into the reply whole. Of what may be long, such as a routing table, the reply holds where it goes on, and asks for the
-//! next page when its reader has taken the one before: many slow readers hold a page each, not a table each.
+//! A reply is written by the thread of whoever reads it, while another thread owns the router. So what is short is
+//! copied into the reply whole. Of what may be long, such as a routing table, the reply holds where it goes on, and
+//! asks for the next page when its reader has taken the one before: many slow readers hold a page each, not a table
+//! each.
 
 use crate::Router;
 use crossbeam_channel::bounded;
@@ -21,8 +22,8 @@ pub type Look = Box<dyn FnOnce(&Router) + Send>;
 pub struct Listings(Option<Arc<dyn Fn(Look) -> bool + Send + Sync>>);
 
 impl Listings {
-    /// Pages are asked for so: `ask` brings what looks to the router, and says whether it could. It is called by threads
-    /// that do not own the router.
+    /// Pages are asked for so: `ask` brings what looks to the router, and says whether it could. It is called by
+    /// threads that do not own the router.
     pub fn by(ask: impl Fn(Look) -> bool + Send + Sync + 'static) -> Listings {
         Listings(Some(Arc::new(ask)))
     }

@@ -67,8 +67,8 @@ impl Pace {
 }
 
 impl Router {
-    /// Called by what takes long, where the router makes sense to somebody who only looks: when the piece has lasted its
-    /// time, others are answered.
+    /// Called by what takes long, where the router makes sense to somebody who only looks: when the piece has lasted
+    /// its time, others are answered.
     pub fn breathe(&mut self) {
         if self.pace.between.is_none() || self.pace.piece_began.elapsed() < self.pace.piece {
             return;
@@ -83,8 +83,8 @@ impl Router {
 }
 
 impl Router {
-    /// Has work done that needs no router on a thread of its own, while others are answered here: a file that is read or
-    /// written, a large list that is sorted, compared or freed. Without anybody to be answered it is done at once.
+    /// Has work done that needs no router on a thread of its own, while others are answered here: a file that is read
+    /// or written, a large list that is sorted, compared or freed. Without anybody to be answered it is done at once.
     pub fn aside<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> T {
         if self.pace.between.is_none() {
             return work();

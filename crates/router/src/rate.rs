@@ -1,5 +1,5 @@
-//! How often is done what a flood of packets would have done. By a worker: a token bucket, without locks, as each worker has
-//! its own. In the log: a message now and then, which says how many it stands for.
+//! How often is done what a flood of packets would have done. By a worker: a token bucket, without locks, as each
+//! worker has its own. In the log: a message now and then, which says how many it stands for.
 
 use graph::time;
 use std::time::{Duration, Instant};

@@ -2,7 +2,8 @@
 
 use std::ops::{BitOr, BitXor};
 
-/// Whether all are the same. In blocks, so that it is seen early when they are not, and in few instructions when they are.
+/// Whether all are the same. In blocks, so that it is seen early when they are not, and in few instructions when they
+/// are.
 #[inline]
 pub(crate) fn is_one_value<A>(addresses: &[A]) -> bool
 where

@@ -239,7 +239,8 @@ impl Fib4 {
             rest = behind;
             default |= self.change_sixteen(group, routes, &mut leaving);
         }
-        // What covers everything comes first and goes last: no address is without a route that has one before and after.
+        // What covers everything comes first and goes last: no address is without a route that has one before and
+        // after.
         let stays = self.tree.get(Key::DEFAULT).is_some_and(|value| routes.leaf(value) != Leaf::MISS);
         if default && stays {
             self.repaint(Key::DEFAULT, |value| routes.leaf(value));

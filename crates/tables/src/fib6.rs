@@ -272,8 +272,8 @@ impl Fib6 {
         Ok(())
     }
 
-    /// Whether it is best to change two prefixes together, as long as they are not very many: what lookups find there is
-    /// made anew as a whole.
+    /// Whether it is best to change two prefixes together, as long as they are not very many: what lookups find there
+    /// is made anew as a whole.
     pub fn are_near(one: Key, other: Key) -> bool {
         let near_of = |key: Key| match Root::part((key.address() >> 64) as u64) {
             0..PARTS => key.address() >> (128 - u32::from(BLOCK_LENGTH)),

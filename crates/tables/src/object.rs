@@ -142,9 +142,9 @@ unsafe impl Zeroed for Line {}
 // SAFETY: the body is written only while no reader can be in it (module docs).
 unsafe impl Sync for Line {}
 
-// The head word, from the lowest byte: state, rewrite length or log2 of buckets, edge
-// or what tells flows (16 bits), MTU (16 bits), number of labels and of those that copy (4 bits each), marks. A redirection has the index of
-// its line in the upper half.
+// The head word, from the lowest byte: state, rewrite length or log2 of buckets, edge or what tells flows (16 bits),
+// MTU (16 bits), number of labels and of those that copy (4 bits each), marks. A redirection has the index of its
+// line in the upper half.
 const STATE_COMPLETE: u8 = 1;
 const STATE_INCOMPLETE: u8 = 2;
 const STATE_LOAD_BALANCE: u8 = 3;
@@ -283,7 +283,8 @@ impl Objects {
         Ok(Objects { lines: Arc::new(lines), domain: domain.clone(), runs: HashMap::new() })
     }
 
-    /// Gives memory back that objects had which are gone: the books', and that of the free lines behind the last in use.
+    /// Gives memory back that objects had which are gone: the books', and that of the free lines behind the last in
+    /// use.
     pub fn trim(&mut self) {
         self.runs.shrink_to_fit();
         let mut spare = self.lines.spare.lock().expect("no panic under this lock");

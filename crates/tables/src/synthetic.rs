@@ -128,9 +128,9 @@ pub fn twenty_fours(count: usize, seed: u64) -> Vec<Key> {
     keys
 }
 
-/// Of a thousand prefixes of the Internet's IPv6 table how many have each length. An estimate: what is published and what
-/// these come to are the mean length of 42.8 and the share of 57 % that lie inside others (bgp.potaroo.net/v6/as1221, April 2025: 221,802
-/// entries).
+/// Of a thousand prefixes of the Internet's IPv6 table how many have each length. An estimate: what is published and
+/// what these come to are the mean length of 42.8 and the share of 57 % that lie inside others
+/// (bgp.potaroo.net/v6/as1221, April 2025: 221,802 entries).
 const LENGTHS6: [(u8, u32); 23] = [
     (20, 1),
     (24, 2),
@@ -162,8 +162,8 @@ const LENGTHS6: [(u8, u32); 23] = [
 const BLOCKS6: [(u32, u32, u32); 6] =
     [(0x2001, 1, 10), (0x2400, 16, 24), (0x2600, 16, 18), (0x2800, 8, 12), (0x2a00, 20, 32), (0x2c0f, 1, 4)];
 
-/// So many different IPv6 prefixes, with about the lengths of the Internet's table, clustered as there: more than half lie inside
-/// a shorter one, and neighbours are announced together. In an order of chance.
+/// So many different IPv6 prefixes, with about the lengths of the Internet's table, clustered as there: more than
+/// half lie inside a shorter one, and neighbours are announced together. In an order of chance.
 pub fn internet6(count: usize, seed: u64) -> Vec<Key6> {
     let mut random = Random::new(seed);
     let total: u64 = LENGTHS6.iter().map(|(_, of)| u64::from(*of)).sum();

@@ -1,8 +1,9 @@
 //! How the routing table's slots are published, in every interleaving and with every stale read that the memory model
 //! allows (loom): what a lookup finds was true, before or after.
 //!
-//! The steps are those of `Painter::enter_page`, `paint`, `leave_page` and `Table::lookup` in `fib4`, over two /24s with
-//! two addresses each. The real ones hold 16 million, which no model can walk through; reclamation is the real one.
+//! The steps are those of `Painter::enter_page`, `paint`, `leave_page` and `Table::lookup` in `fib4`, over two /24s
+//! with two addresses each. The real ones hold 16 million, which no model can walk through; reclamation is the real
+//! one.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p quiver-tables --test models --release`
 #![cfg(loom)]

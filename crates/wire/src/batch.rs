@@ -576,8 +576,8 @@ pub fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetC
     ethernet_ip4_with(Simd::detected(), frames, station, columns, |_| {})
 }
 
-/// [`ethernet_ip4`] that tells `ahead` some destinations at a time as soon as they are known, each once and in order, so
-/// that what they will need can be fetched while other headers are looked at.
+/// [`ethernet_ip4`] that tells `ahead` some destinations at a time as soon as they are known, each once and in order,
+/// so that what they will need can be fetched while other headers are looked at.
 ///
 /// # Panics
 /// As [`ethernet_ip4`].

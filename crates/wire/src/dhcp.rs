@@ -186,7 +186,8 @@ impl<'a> Message<'a> {
         addresses(self.router_bytes)
     }
 
-    /// Reads a message whose options are whole, or were joined ([`join`]). Of an option that comes twice the first counts.
+    /// Reads a message whose options are whole, or were joined ([`join`]). Of an option that comes twice the first
+    /// counts.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -329,10 +330,10 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Makes a message of one whose options are split: the parts of one stand one after the other, first those among the options,
-/// then those in the fields for names (RFC 3396 sections 5 to 7). Of an option of fixed length that is whole, what comes
-/// after it is left out, as is what goes beyond the length that an option may have. A message without such options is left as
-/// it is, and one that is cut short, for [`Message::parse`] to refuse.
+/// Makes a message of one whose options are split: the parts of one stand one after the other, first those among the
+/// options, then those in the fields for names (RFC 3396 sections 5 to 7). Of an option of fixed length that is
+/// whole, what comes after it is left out, as is what goes beyond the length that an option may have. A message
+/// without such options is left as it is, and one that is cut short, for [`Message::parse`] to refuse.
 pub fn join(bytes: &[u8]) -> Cow<'_, [u8]> {
     let whole = Cow::Borrowed(bytes);
     if bytes.len() < FIXED_LEN {

@@ -43,8 +43,8 @@ impl FlowHasher {
         (hash >> 32) as u32
     }
 
-    /// The hash of the flow of what begins with a label stack: of the entropy label, if there is one, for whoever put it there
-    /// knew the flow (RFC 6790 4.3), else of the top label and what the stack carries.
+    /// The hash of the flow of what begins with a label stack: of the entropy label, if there is one, for whoever put
+    /// it there knew the flow (RFC 6790 4.3), else of the top label and what the stack carries.
     #[inline]
     pub fn of_stack(&self, packet: &[u8]) -> u32 {
         let mut hash = self.seed;

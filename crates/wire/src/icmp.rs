@@ -1,5 +1,5 @@
-//! What ICMP of both families has in common: the eight bytes ahead of each message. [`crate::icmpv4`] and [`crate::icmpv6`] have
-//! types, codes and checksums.
+//! What ICMP of both families has in common: the eight bytes ahead of each message. [`crate::icmpv4`] and
+//! [`crate::icmpv6`] have types, codes and checksums.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -47,8 +47,8 @@ pub trait Version {
     fn message(kind: Self::Type, code: u8, rest: u32) -> Self::Message;
 }
 
-/// Writes a header to the first 8 bytes of `bytes` with a checksum of zero: it covers what follows, too, so that it is filled
-/// when that is in place.
+/// Writes a header to the first 8 bytes of `bytes` with a checksum of zero: it covers what follows, too, so that it
+/// is filled when that is in place.
 ///
 /// # Panics
 /// When `bytes` is shorter than that.

@@ -29,8 +29,8 @@ impl Type {
     pub const REDIRECT: Self = Self(137);
     pub const LISTENER_REPORT_2: Self = Self(143);
 
-    /// Whether the message reports an error: the lower half (RFC 4443 section 2.1). No error is ever sent about one of these,
-    /// nor about a redirect (section 2.4 e).
+    /// Whether the message reports an error: the lower half (RFC 4443 section 2.1). No error is ever sent about one
+    /// of these, nor about a redirect (section 2.4 e).
     #[inline]
     pub const fn is_error(self) -> bool {
         self.0 < 128

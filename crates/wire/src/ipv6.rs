@@ -17,8 +17,8 @@ pub const MIN_MTU: u16 = 1280;
 pub const FRAGMENT_HEADER_LEN: usize = 8;
 /// Fragment offsets, and the lengths of extension headers, count in units of this many bytes.
 pub const UNIT: usize = 8;
-/// Extension headers that are walked before a packet is refused. Each kind is to occur once, destination options twice (RFC
-/// 8200 section 4.1): who has more wants to keep routers busy.
+/// Extension headers that are walked before a packet is refused. Each kind is to occur once, destination options
+/// twice (RFC 8200 section 4.1): who has more wants to keep routers busy.
 pub const MOST_EXTENSIONS: usize = 8;
 
 const VERSION: u32 = 6;
@@ -312,7 +312,8 @@ pub struct Chain {
     pub protocol: Protocol,
     /// Where the payload begins.
     pub payload: usize,
-    /// Where the byte is that names the protocol: the next header field before the payload; `None`: the IPv6 header's own.
+    /// Where the byte is that names the protocol: the next header field before the payload; `None`: the IPv6 header's
+    /// own.
     pub named_at: Option<usize>,
     /// Hop-by-hop options begin at 0 when there are any.
     pub has_hop_by_hop: bool,
@@ -437,8 +438,8 @@ fn is_extension(protocol: Protocol) -> bool {
 
 /// The extension header of a kind with which `bytes` begin; `None`: it goes beyond them.
 ///
-/// The second byte counts 8 bytes each behind the first 8 (RFC 8200 section 4), but of an authentication header 4 bytes each
-/// behind the first 8 (RFC 4302 section 2.2); a fragment header has always 8.
+/// The second byte counts 8 bytes each behind the first 8 (RFC 8200 section 4), but of an authentication header 4
+/// bytes each behind the first 8 (RFC 4302 section 2.2); a fragment header has always 8.
 pub fn extension_header(kind: Protocol, bytes: &[u8]) -> Option<&[u8]> {
     let length = match kind {
         next_header::FRAGMENT => FRAGMENT_HEADER_LEN,

@@ -1,5 +1,5 @@
-//! Multicast Listener Discovery (RFC 2710 version 1, RFC 3810 version 2): messages of ICMPv6 ([`crate::icmpv6`]) by which hosts say which
-//! groups they listen to, and routers ask.
+//! Multicast Listener Discovery (RFC 2710 version 1, RFC 3810 version 2): messages of ICMPv6 ([`crate::icmpv6`]) by
+//! which hosts say which groups they listen to, and routers ask.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::icmpv6::Type;
 pub const HOP_LIMIT: u8 = 1;
 /// All routers that hear reports of version 2 (RFC 3810 section 5.2.14).
 pub const ALL_ROUTERS: Ipv6Address = Ipv6Address::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
-/// The hop-by-hop header in front of every message, with the option that has routers look at it (RFC 2711) and padding; the first byte is
-/// that of the header behind it, ICMPv6.
+/// The hop-by-hop header in front of every message, with the option that has routers look at it (RFC 2711) and
+/// padding; the first byte is that of the header behind it, ICMPv6.
 pub const ROUTER_ALERT: [u8; 8] = [58, 0, 5, 2, 0, 0, 1, 0];
-/// Bytes of a message of version 1, of a query of version 2 without sources, of the head of a report of version 2, and of a record
-/// without sources.
+/// Bytes of a message of version 1, of a query of version 2 without sources, of the head of a report of version 2,
+/// and of a record without sources.
 pub const MESSAGE_LEN: usize = 24;
 pub const QUERY_LEN: usize = 28;
 pub const REPORT_LEN: usize = 8;
@@ -230,7 +230,8 @@ fn response(code: u16) -> u64 {
     }
 }
 
-/// Writes a message of version 1 about a group, with a checksum of zero: a query has the time for answers in milliseconds.
+/// Writes a message of version 1 about a group, with a checksum of zero: a query has the time for answers in
+/// milliseconds.
 ///
 /// # Panics
 /// When `bytes` is shorter than [`MESSAGE_LEN`].

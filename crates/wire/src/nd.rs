@@ -66,8 +66,8 @@ pub enum NdOption<'a> {
         lifetime: u32,
         names: &'a [u8],
     },
-    /// A number that its sender knows again (RFC 3971 section 5.3.2): tells a probe of its own that comes back from another's
-    /// (RFC 7527).
+    /// A number that its sender knows again (RFC 3971 section 5.3.2): tells a probe of its own that comes back from
+    /// another's (RFC 7527).
     Nonce(&'a [u8]),
     Other {
         kind: u8,

@@ -53,7 +53,8 @@ impl<'a> Summary<'a> {
         Self { layer: Layer::Ipv6, bytes: packet, indent: 0 }
     }
 
-    /// A line for each entry of the label stack: `MPLS: label 16 exp 0 s 1 ttl 64`, then what the stack carries if that is IP.
+    /// A line for each entry of the label stack: `MPLS: label 16 exp 0 s 1 ttl 64`, then what the stack carries if
+    /// that is IP.
     pub const fn mpls(packet: &'a [u8]) -> Self {
         Self { layer: Layer::Mpls, bytes: packet, indent: 0 }
     }

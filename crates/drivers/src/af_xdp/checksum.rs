@@ -1,9 +1,10 @@
 //! Checksums that the other end of a wire has left to hardware that is not there.
 //!
-//! A host leaves the checksum of TCP and UDP to its network card; a veth pair or a virtual machine's card leaves it to
-//! whoever needs it, and says so beside the frame. An XDP program does not get to see that. But such a frame can be told:
-//! its checksum is the pseudo header's sum (RFC 9293 section 3.1). A finished one is that, too, once in 65536 times: so the
-//! first that is found is checked as its receiver would. For those after it to compute it again changes nothing.
+//! A host leaves the checksum of TCP and UDP to its network card; a veth pair or a virtual machine's card leaves it
+//! to whoever needs it, and says so beside the frame. An XDP program does not get to see that. But such a frame can
+//! be told: its checksum is the pseudo header's sum (RFC 9293 section 3.1). A finished one is that, too, once in
+//! 65536 times: so the first that is found is checked as its receiver would. For those after it to compute it again
+//! changes nothing.
 #![forbid(unsafe_code)]
 
 use super::inside;

@@ -1,8 +1,8 @@
 //! Where in a packet a checksum is that is only begun: behind extension headers and labels, and in tunnels.
 //!
 //! A host that sends by a tunnel leaves the inner packet's checksum to its network card as it leaves its own
-//! packets'. What is no tunnel may look like one, so an inner packet is believed only when it ends where the tunnel does
-//! and, of IPv4, its header's checksum is right.
+//! packets'. What is no tunnel may look like one, so an inner packet is believed only when it ends where the tunnel
+//! does and, of IPv4, its header's checksum is right.
 #![forbid(unsafe_code)]
 
 use super::checksum::Begun;
@@ -16,8 +16,8 @@ use wire::mpls;
 /// Tunnels inside each other.
 const MAX_DEPTH: u8 = 3;
 const MAX_LABELS: usize = 8;
-/// Extension headers that may come before TCP or UDP, hop-by-hop and destination options: behind others the pseudo header has another
-/// destination, or the datagram is not whole (RFC 8200 section 8.1).
+/// Extension headers that may come before TCP or UDP, hop-by-hop and destination options: behind others the pseudo
+/// header has another destination, or the datagram is not whole (RFC 8200 section 8.1).
 const IP6_OPTIONS: [u8; 2] = [0, 60];
 const MAX_IP6_OPTIONS: usize = 4;
 /// RFC 4023.
@@ -51,8 +51,8 @@ fn word(packet: &[u8], at: usize) -> Option<u16> {
     packet.get(at..)?.first_chunk().map(|word| u16::from_be_bytes(*word))
 }
 
-/// The checksum that is begun in a packet of that kind. Offsets count from the start of `packet`, which is the frame from its network
-/// header on.
+/// The checksum that is begun in a packet of that kind. Offsets count from the start of `packet`, which is the frame
+/// from its network header on.
 pub(super) fn network(packet: &[u8], kind: EtherType, around: Around) -> Option<Begun> {
     match kind {
         EtherType::IPV4 => transport(packet, ip4(packet, around)?, around),

@@ -1,9 +1,9 @@
 //! AF_XDP: an interface of the host whose driver gives frames to us before the host's network stack sees them (Linux
 //! `Documentation/networking/af_xdp.rst`).
 //!
-//! A small program on the interface ([`program`]) hands the frames of each queue to a socket ([`socket`]), which writes
-//! them to buffers of our pool and reads from these what is to be sent ([`queue`], [`ring`]): in the best case the device
-//! itself does, else the kernel copies.
+//! A small program on the interface ([`program`]) hands the frames of each queue to a socket ([`socket`]), which
+//! writes them to buffers of our pool and reads from these what is to be sent ([`queue`], [`ring`]): in the best case
+//! the device itself does, else the kernel copies.
 
 mod bpf;
 mod checksum;
@@ -128,8 +128,8 @@ impl Way {
 /// Opens sockets on an interface of the host, over this pool.
 ///
 /// # Errors
-/// When there is no such interface, it does not carry Ethernet frames, has fewer queues, or the system refuses, which it
-/// does without `CAP_NET_ADMIN`, `CAP_NET_RAW` and `CAP_BPF`.
+/// When there is no such interface, it does not carry Ethernet frames, has fewer queues, or the system refuses, which
+/// it does without `CAP_NET_ADMIN`, `CAP_NET_RAW` and `CAP_BPF`.
 pub fn open(options: &Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
     namespace::inside(options.namespace.as_deref(), || open_here(options, pool))
 }

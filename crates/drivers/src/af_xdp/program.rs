@@ -1,8 +1,8 @@
 //! The program on the interface, which gives frames to our sockets.
 //!
-//! Ours is put together here by hand. It hands a frame to the socket of the queue that it came by; where there is none, the
-//! frame goes to the host, and is counted. An operator's comes in an object file, as compilers make it, whose map
-//! `xsks_map` leads to sockets.
+//! Ours is put together here by hand. It hands a frame to the socket of the queue that it came by; where there is
+//! none, the frame goes to the host, and is counted. An operator's comes in an object file, as compilers make it,
+//! whose map `xsks_map` leads to sockets.
 
 use super::bpf::{self, Hook, Map, MapSpec};
 use crate::OpenError;

@@ -267,8 +267,8 @@ fn take(
     done
 }
 
-/// A frame that is not plain: in several buffers, or elsewhere in its buffer, or nonsense. How many entries it took; 0: its
-/// end has not come yet.
+/// A frame that is not plain: in several buffers, or elsewhere in its buffer, or nonsense. How many entries it took;
+/// 0: its end has not come yet.
 #[cold]
 fn odd(
     ring: &Consumer<libc::xdp_desc>,

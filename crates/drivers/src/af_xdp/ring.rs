@@ -1,7 +1,7 @@
 //! The rings of an AF_XDP socket, shared with the kernel (Linux `Documentation/networking/af_xdp.rst`).
 //!
-//! Each ring has one side that produces and one that consumes; each side writes its own count, which only grows, and reads
-//! the other's when it runs out of what it knew.
+//! Each ring has one side that produces and one that consumes; each side writes its own count, which only grows, and
+//! reads the other's when it runs out of what it knew.
 #![allow(unsafe_code)]
 
 use rustix::fd::OwnedFd;

@@ -68,8 +68,8 @@ pub struct Socket {
     zero_copy: bool,
     /// Whether a frame may lie in several buffers.
     pub multi_buffer: bool,
-    /// The device had no room for all that is in the transmit ring. Who receives by this socket is told by the bell, for
-    /// he may be asleep.
+    /// The device had no room for all that is in the transmit ring. Who receives by this socket is told by the bell,
+    /// for he may be asleep.
     unsent: AtomicBool,
     bell: OwnedFd,
     /// Readable when frames have come, or the bell was rung.
@@ -94,8 +94,8 @@ fn failed(what: &str) -> impl Fn(io::Error) -> OpenError {
 }
 
 impl Socket {
-    /// A bound socket, and its rings of so many entries for what is received and what is sent. The first of an interface
-    /// registers the pool, the others share that.
+    /// A bound socket, and its rings of so many entries for what is received and what is sent. The first of an
+    /// interface registers the pool, the others share that.
     ///
     /// # Errors
     /// What the kernel has against it.
@@ -186,7 +186,8 @@ impl Socket {
         }
     }
 
-    /// Has the driver poll the device when we ask it to, for at most so many microseconds and packets, and not by itself.
+    /// Has the driver poll the device when we ask it to, for at most so many microseconds and packets, and not by
+    /// itself.
     ///
     /// # Errors
     /// When the kernel is older than 5.11.

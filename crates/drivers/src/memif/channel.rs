@@ -1,7 +1,7 @@
 //! How two sides agree: what each says and answers, without the socket that carries it.
 //!
-//! The master greets; the slave answers with the interface that it wants, shares its memory and rings one by one, and says that it
-//! is ready. Each is acknowledged before the next is sent.
+//! The master greets; the slave answers with the interface that it wants, shares its memory and rings one by one, and
+//! says that it is ready. Each is acknowledged before the next is sent.
 
 use super::lending::{self, Loan};
 use super::memory::Region;

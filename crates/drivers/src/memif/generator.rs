@@ -1,4 +1,5 @@
-//! The other side of a memif, for measurements: packets are made in the ring's own buffers, and what comes back is counted.
+//! The other side of a memif, for measurements: packets are made in the ring's own buffers, and what comes back is
+//! counted.
 //!
 //! It is a slave, whose buffers lie where it knows. It writes each packet anew, as any sender has to, and reads of what
 //! comes back the descriptor only: so whoever is measured has all the cost of memory that changes hands, and the
@@ -61,7 +62,8 @@ impl Generator {
         self.connection.is_some()
     }
 
-    /// Makes as many copies of a frame as there is room for, `most` at most; the beginning of each may be changed. How many.
+    /// Makes as many copies of a frame as there is room for, `most` at most; the beginning of each may be changed.
+    /// How many.
     pub fn send(&mut self, most: u16, frame: &[u8], mut change: impl FnMut(&mut [u8; HEAD])) -> u16 {
         let Some(connection) = self.connection.as_deref() else { return 0 };
         let (memory, Some(way)) = (&connection.memory, connection.transmit.first()) else { return 0 };
@@ -76,7 +78,8 @@ impl Generator {
             change(&mut line);
             let offset = own.offset + u32::from(slot & (way.ring.size() - 1)) * own.size;
             let Some(to) = memory.buffer(own.region, offset, frame.len()) else { break };
-            // SAFETY: so many bytes are there, as just found, and nobody here has a reference to them; what is read is as long.
+            // SAFETY: so many bytes are there, as just found, and nobody here has a reference to them; what is read
+            // is as long.
             unsafe {
                 if head.len() == HEAD {
                     to.as_ptr().cast::<[u8; HEAD]>().write_unaligned(line);

@@ -1,5 +1,5 @@
-//! A thread that keeps the connections of all memifs: it listens, connects and greets, gives queues their rings, and takes them back
-//! when the other side goes. Workers and control never wait for a peer.
+//! A thread that keeps the connections of all memifs: it listens, connects and greets, gives queues their rings, and
+//! takes them back when the other side goes. Workers and control never wait for a peer.
 
 use super::channel::{self, Answer, Master, Slave};
 use super::lending::Loan;

@@ -1,7 +1,7 @@
 //! Rings whose slots hold buffers of our packet pool: a slave's, on request, for a master that is trusted.
 //!
-//! Nothing is copied here: the master writes to our buffers and reads from them. So it has all of our packet memory, and may
-//! change a packet while we look at it.
+//! Nothing is copied here: the master writes to our buffers and reads from them. So it has all of our packet memory,
+//! and may change a packet while we look at it.
 #![forbid(unsafe_code)]
 
 use super::queue::Way;
@@ -160,7 +160,8 @@ impl Loan {
         Ok(count)
     }
 
-    /// Puts packets into the ring where they lie, or copies of them when others send by it, too, and writes their edges.
+    /// Puts packets into the ring where they lie, or copies of them when others send by it, too, and writes their
+    /// edges.
     ///
     /// # Errors
     /// When the master's count makes no sense.

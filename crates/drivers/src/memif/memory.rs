@@ -1,8 +1,9 @@
 //! Memory that a peer shares with us, and may write to, or take away, at any time.
 //!
-//! - Nothing in it is believed: offsets are checked against the region before each access, and what is read is read once.
-//! - A peer that shortens its file would have us killed by SIGBUS at the next access. Memory of its own is put there in that
-//!   moment ([`Guard`]), so that we go on with zeros until the connection is closed.
+//! - Nothing in it is believed: offsets are checked against the region before each access, and what is read is read
+//!   once.
+//! - A peer that shortens its file would have us killed by SIGBUS at the next access. Memory of its own is put there
+//!   in that moment ([`Guard`]), so that we go on with zeros until the connection is closed.
 #![allow(unsafe_code)]
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,7 +29,8 @@ pub struct Region {
     guard: Guard,
 }
 
-// SAFETY: a mapping does not care for threads; what is in it is shared with another process anyway, and accessed as such.
+// SAFETY: a mapping does not care for threads; what is in it is shared with another process anyway, and accessed as
+// such.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -152,8 +154,8 @@ impl Guard {
 }
 
 fn install() {
-    // SAFETY: all-zero bytes are a valid `sigaction`, and the handler has the signature that SA_SIGINFO asks for. It calls
-    // only what signal handlers may: mmap and sigaction, and looks at atomics.
+    // SAFETY: all-zero bytes are a valid `sigaction`, and the handler has the signature that SA_SIGINFO asks for. It
+    // calls only what signal handlers may: mmap and sigaction, and looks at atomics.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_bus_error as *const () as usize;

@@ -1,4 +1,5 @@
-//! What both ends of a memif tell each other over a socket before packets flow: messages of 128 bytes, version 2.0 of the protocol.
+//! What both ends of a memif tell each other over a socket before packets flow: messages of 128 bytes, version 2.0 of
+//! the protocol.
 //!
 //! The peer is not trusted: numbers are bounded where they are used, text loses what a terminal would act on.
 #![forbid(unsafe_code)]

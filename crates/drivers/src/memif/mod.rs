@@ -1,8 +1,8 @@
 //! memif: packets by memory that two processes share (version 2.0 of the protocol, as VPP, DPDK and libmemif speak it).
 //!
-//! One side, the master, listens on a socket; the other, the slave, connects, brings the memory and rings in it. [`channel`] is what they
-//! tell each other, [`keeper`] the thread that does so, [`ring`] and [`memory`] what they share, [`queue`] what workers do with it.
-//! Neither side trusts the other.
+//! One side, the master, listens on a socket; the other, the slave, connects, brings the memory and rings in it.
+//! [`channel`] is what they tell each other, [`keeper`] the thread that does so, [`ring`] and [`memory`] what they
+//! share, [`queue`] what workers do with it. Neither side trusts the other.
 
 mod channel;
 pub mod generator;

@@ -1,4 +1,5 @@
-//! One side of a memif without the other: what a peer could write to shared memory is written by hand. For tests and fuzzers.
+//! One side of a memif without the other: what a peer could write to shared memory is written by hand. For tests and
+//! fuzzers.
 
 use super::channel::{Master, Slave, hello};
 use super::message::Message;

@@ -1,7 +1,7 @@
 //! The queues that workers have: packets copied out of rings, and into them.
 //!
-//! Packets are copied, so that a peer can change nothing that was looked at. A peer whose rings make no sense is given up:
-//! the connection is marked broken, and closed by who keeps it.
+//! Packets are copied, so that a peer can change nothing that was looked at. A peer whose rings make no sense is
+//! given up: the connection is marked broken, and closed by who keeps it.
 #![allow(unsafe_code)]
 
 use super::lending::{self, Loan};
@@ -299,8 +299,8 @@ fn take(
         counts.no_buffer += 1;
     }
     let first = out.len();
-    // Packets of one buffer, which most are. The other core has written all of it: everything is asked for before anything is
-    // waited for.
+    // Packets of one buffer, which most are. The other core has written all of it: everything is asked for before
+    // anything is waited for.
     way.ring.lines(next, got as u16).for_each(fetch);
     let mut places = [NonNull::<u8>::dangling(); VECTOR_SIZE];
     let mut used = 0;

@@ -1,7 +1,8 @@
 //! Rings of descriptors in memory that two sides share, one of which writes the head, the other the tail.
 //!
-//! The slave writes the head of any ring, the master the tail: on the ring to the master the head is behind the last packet, on
-//! that to the slave behind the last empty buffer. What a side reads of the other's is bounded before it is used.
+//! The slave writes the head of any ring, the master the tail: on the ring to the master the head is behind the last
+//! packet, on that to the slave behind the last empty buffer. What a side reads of the other's is bounded before it
+//! is used.
 #![allow(unsafe_code)]
 
 use super::memory::Region;
@@ -109,8 +110,8 @@ impl Ring {
     #[inline(always)]
     fn word<T>(&self, at: usize) -> NonNull<T> {
         debug_assert!(at + size_of::<T>() <= Ring::bytes(self.log2) && at.is_multiple_of(size_of::<T>()));
-        // SAFETY: within the ring, which `at` has found in its region; regions begin on a page and rings on a cache line, so that
-        // the word is aligned.
+        // SAFETY: within the ring, which `at` has found in its region; regions begin on a page and rings on a cache
+        // line, so that the word is aligned.
         unsafe { self.base.byte_add(at).cast() }
     }
 

@@ -43,8 +43,8 @@ fn socket() -> Result<OwnedFd, Errno> {
     net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
-/// A socket that listens, and its file. The file is removed when this is dropped, unless another process has put its own
-/// there meanwhile.
+/// A socket that listens, and its file. The file is removed when this is dropped, unless another process has put its
+/// own there meanwhile.
 #[derive(Debug)]
 pub struct Listening {
     pub fd: OwnedFd,

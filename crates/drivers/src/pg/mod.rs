@@ -324,8 +324,8 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
     got
 }
 
-/// Writes frames from the n-th on into buffers, long ones into several; how many. Those of which there is no whole one any more
-/// are given back.
+/// Writes frames from the n-th on into buffers, long ones into several; how many. Those of which there is no whole
+/// one any more are given back.
 fn replay(frames: &[Vec<u8>], first: u64, buffers: &mut Buffers, packets: &[PacketIndex]) -> usize {
     for (at, &packet) in packets.iter().enumerate() {
         let frame = &frames[(first as usize + at) % frames.len()];

@@ -21,8 +21,9 @@ enum Turn {
     Touched,
 }
 
-/// A source takes less for a packet, and for so many more to begin with: when a call takes longer the worker was preempted meanwhile.
-/// With few packets such calls are what most clocks go into, since what comes meanwhile is found by them.
+/// A source takes less for a packet, and for so many more to begin with: when a call takes longer the worker was
+/// preempted meanwhile. With few packets such calls are what most clocks go into, since what comes meanwhile is found
+/// by them.
 const MOST_CLOCKS: u64 = 50_000;
 const SPARE: u64 = 4;
 

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Vectors that wait in one ring at most.
 const RING_SIZE: usize = 128;
-/// Of all packet memory, the part that may wait for one worker, in all rings to it: one that does not come to them, however
-/// many hand it packets, leaves the others enough.
+/// Of all packet memory, the part that may wait for one worker, in all rings to it: one that does not come to them,
+/// however many hand it packets, leaves the others enough.
 const WAITING_SHARE: usize = 4;
 
 /// A vector with where it goes. A slot from which it was taken has another, or none as yet.

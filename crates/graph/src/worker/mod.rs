@@ -103,7 +103,8 @@ pub mod node_word {
     pub const MAX_PACKETS: usize = 5;
     /// Of a source: [`READY`] or [`NO_DEVICE`], as it said when it was last asked.
     pub const STATE: usize = 6;
-    /// Clocks of a source that no packet had: of calls that brought nothing, and of those during which the worker was preempted.
+    /// Clocks of a source that no packet had: of calls that brought nothing, and of those during which the worker was
+    /// preempted.
     pub const IDLE_CLOCKS: usize = 7;
     /// An entry is one cache line.
     pub const WIDTH: usize = 8;

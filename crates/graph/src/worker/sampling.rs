@@ -1,9 +1,9 @@
 //! When the clock is read between nodes.
 //!
-//! To read it takes as long as some nodes need for a packet. With many packets that is nothing; with few it would
-//! be most of what they cost. So of small rounds one in sixteen is read node by node. Of the others only the time is known
-//! that all nodes took together: the next round of about as many packets that is read shares it out as it finds them. What
-//! nodes took in sum is exact; what part of it each had is a sample.
+//! To read it takes as long as some nodes need for a packet. With many packets that is nothing; with few it would be
+//! most of what they cost. So of small rounds one in sixteen is read node by node. Of the others only the time is
+//! known that all nodes took together: the next round of about as many packets that is read shares it out as it finds
+//! them. What nodes took in sum is exact; what part of it each had is a sample.
 
 /// Rounds of fewer packets are sampled.
 const SMALL: usize = 64;

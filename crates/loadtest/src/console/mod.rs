@@ -1,5 +1,5 @@
-//! A test that somebody steers while it runs: ports begin, change their rate, pause and stop one by one, and what they do is
-//! looked at second by second, as in T-Rex's console.
+//! A test that somebody steers while it runs: ports begin, change their rate, pause and stop one by one, and what
+//! they do is looked at second by second, as in T-Rex's console.
 //!
 //! What is typed is read elsewhere; here are the operations. Each happens whole or is refused.
 

@@ -46,7 +46,8 @@ pub struct PortView {
     pub received_packets: u64,
     pub sent_bytes: u64,
     pub received_bytes: u64,
-    /// Of what it sent, those of which it is known by now, if it is known of any; and those that were due and did not leave.
+    /// Of what it sent, those of which it is known by now, if it is known of any; and those that were due and did not
+    /// leave.
     pub lost: Option<u64>,
     pub not_sent: u64,
     /// Microseconds, of what came of its packets since the last look; and the longest since it began to send.
@@ -149,7 +150,8 @@ impl Look {
         self.cleared = counts(bench);
     }
 
-    /// A port's streams are over, and others are to begin from nothing. What they had lost, and not sent, when counters were cleared.
+    /// A port's streams are over, and others are to begin from nothing. What they had lost, and not sent, when
+    /// counters were cleared.
     pub fn end(&mut self, port: usize) -> (u64, u64) {
         (self.counts[port].timed, self.counts[port].delays) = (0, 0);
         let cleared = &mut self.cleared[port];

@@ -1,5 +1,5 @@
-//! Linux as the device under test: a network namespace of its own between two pairs of veth, that routes as the router under
-//! test does.
+//! Linux as the device under test: a network namespace of its own between two pairs of veth, that routes as the
+//! router under test does.
 
 use super::process::done;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! What is wrong with a router under test because it was asked for: a card that brings too little, a line that takes too
-//! little, work that takes too long. Each holds the router back in its own way, so what is said of it can be checked.
+//! What is wrong with a router under test because it was asked for: a card that brings too little, a line that takes
+//! too little, work that takes too long. Each holds the router back in its own way, so what is said of it can be
+//! checked.
 
 use crate::rate::packets_a_second;
 use drivers::{Device, FULL, Receive, ReceiveCounts, Transmit};

@@ -55,7 +55,8 @@ pub struct QuiverDevice {
 }
 
 impl QuiverDevice {
-    /// Starts one, its workers on these cores; with as many queues as workers unless told. What is planted is wrong with it.
+    /// Starts one, its workers on these cores; with as many queues as workers unless told. What is planted is wrong
+    /// with it.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -111,8 +112,8 @@ impl QuiverDevice {
         Ok(device)
     }
 
-    /// Gives it so many prefixes as the Internet has them, [`MOST_ROUTES`] at most, and a default route beside them, all by port 1.
-    /// Beyond four million the Internet's proportions cannot be kept: the rest are /24s.
+    /// Gives it so many prefixes as the Internet has them, [`MOST_ROUTES`] at most, and a default route beside them,
+    /// all by port 1. Beyond four million the Internet's proportions cannot be kept: the rest are /24s.
     ///
     /// # Errors
     /// When the router has no room for them.

@@ -22,8 +22,8 @@ use wire::MacAddress;
 const RING: usize = 4096;
 /// How long one that is held back waits for others to overtake it.
 const HELD: Duration = Duration::from_millis(5);
-/// Over which time the rate is taken that decides whether packets are lost: long beside the hundred microseconds that a generator
-/// makes up for the time in which it was preempted.
+/// Over which time the rate is taken that decides whether packets are lost: long beside the hundred microseconds that
+/// a generator makes up for the time in which it was preempted.
 const WINDOW: Duration = Duration::from_millis(10);
 /// Frames end in the middle of one, or not, with their frame check sequence.
 const CACHE_LINE: u32 = 64;

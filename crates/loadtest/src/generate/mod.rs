@@ -175,8 +175,8 @@ impl Generator {
         }
     }
 
-    /// Ends an epoch of all that this worker sends. What was made by now, by number: between rounds nothing is half done, so
-    /// all of it has been taken by its port, or refused.
+    /// Ends an epoch of all that this worker sends. What was made by now, by number: between rounds nothing is half
+    /// done, so all of it has been taken by its port, or refused.
     pub fn cut(&self, worker: usize) -> Vec<(u16, Made)> {
         let share = |share: &PortShare| {
             let parts = share.makers.iter().zip(&share.numbers).zip(&share.cuts);
@@ -220,8 +220,8 @@ pub struct Stopped {
     pub paced_at: Option<u64>,
 }
 
-/// A worker's time from one round to the next that is taken for a pause, when the round made no packets, and when it did:
-/// to hand many to the system takes a while.
+/// A worker's time from one round to the next that is taken for a pause, when the round made no packets, and when it
+/// did: to hand many to the system takes a while.
 const PAUSE: Duration = Duration::from_micros(100);
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 /// Most that are kept: the longest.

@@ -1,7 +1,7 @@
 //! When packets are due.
 //!
-//! Each stream has a time of its next packet, in fractions of a tick, that moves on by its interval: so a rate is met for
-//! hours, whenever the schedule is asked. Packets of several streams come out in the order of their times.
+//! Each stream has a time of its next packet, in fractions of a tick, that moves on by its interval: so a rate is met
+//! for hours, whenever the schedule is asked. Packets of several streams come out in the order of their times.
 
 use crate::profile::Mode;
 use graph::time;
@@ -11,11 +11,11 @@ use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bits behind the point of a tick. Six days fit before it at 2.6 GHz, and at 60 Mpps an interval is rounded by less than a
-/// millionth.
+/// Bits behind the point of a tick. Six days fit before it at 2.6 GHz, and at 60 Mpps an interval is rounded by less
+/// than a millionth.
 const FRACTION: u32 = 13;
-/// What is due for longer is not sent any more, unless it is a few packets: after a pause the device under test shall not get
-/// a burst that nobody asked for.
+/// What is due for longer is not sent any more, unless it is a few packets: after a pause the device under test shall
+/// not get a burst that nobody asked for.
 const PATIENCE: Duration = Duration::from_micros(100);
 const FEW: u64 = 32;
 /// Of packets, when as many as go are wanted.
@@ -45,7 +45,8 @@ pub struct Line {
     /// Which stream begins when this one has ended, and whether it begins only when another has.
     pub next: Option<usize>,
     pub waits: bool,
-    /// Nanoseconds from each packet to the next, round and round, in place of the rate. The first worker has all of them.
+    /// Nanoseconds from each packet to the next, round and round, in place of the rate. The first worker has all of
+    /// them.
     pub gaps: Option<Arc<[u64]>>,
 }
 
@@ -101,7 +102,8 @@ impl Schedule {
         schedule
     }
 
-    /// Has a stream begin when its gap after a place has passed; or what comes after it, when this share has none of it.
+    /// Has a stream begin when its gap after a place has passed; or what comes after it, when this share has none of
+    /// it.
     fn begin(&mut self, stream: usize, after: u64) {
         let (mut stream, mut after) = (stream, after);
         // Each is begun once at most: streams may follow each other in a circle.
@@ -201,8 +203,8 @@ impl Schedule {
         ticks.saturating_sub(self.start) << FRACTION
     }
 
-    /// Writes whose packets are due to `order`, as many as it has places at most; `missed` is told of those that are too late
-    /// to be sent.
+    /// Writes whose packets are due to `order`, as many as it has places at most; `missed` is told of those that are
+    /// too late to be sent.
     #[inline]
     pub fn due(&mut self, now: u64, order: &mut [u16], missed: impl FnMut(u16, u64)) -> Due {
         if self.is_paused() || now < self.start || self.left == 0 {

@@ -1,5 +1,6 @@
-//! Several queues towards a device that has none of its own accord: shared memory. A card deals packets to its receive queues
-//! by their flows (RSS); to a memif the sender does. So packets of a flow stay together, and one flow fills one queue.
+//! Several queues towards a device that has none of its own accord: shared memory. A card deals packets to its
+//! receive queues by their flows (RSS); to a memif the sender does. So packets of a flow stay together, and one flow
+//! fills one queue.
 
 use drivers::Transmit;
 use graph::{Buffers, EdgeSpec, Vector};

@@ -1,5 +1,5 @@
-//! The table by which routers are compared: large and small packets of many flows, of one, and with labels, in one direction
-//! and in both, each at the line's rate.
+//! The table by which routers are compared: large and small packets of many flows, of one, and with labels, in one
+//! direction and in both, each at the line's rate.
 
 use super::Watch;
 use super::trial::Trial;
@@ -41,7 +41,8 @@ pub struct Row {
     pub left_out: Option<String>,
 }
 
-/// Runs all of it through one device. The plan's profile, rate and direction do not count. Interrupted, it has what was run.
+/// Runs all of it through one device. The plan's profile, rate and direction do not count. Interrupted, it has what
+/// was run.
 ///
 /// # Errors
 /// When the device cannot be opened, or the line's speed is not known.

@@ -52,7 +52,8 @@ impl<'a> Watch<'a> {
         self.is_cut |= report.ended == INTERRUPT;
     }
 
-    /// Whether a method is to stop, of which a part was just done. With more to come, somebody ended it before it was done.
+    /// Whether a method is to stop, of which a part was just done. With more to come, somebody ended it before it was
+    /// done.
     pub fn stops(&mut self, has_more: bool) -> bool {
         self.is_cut |= self.is_interrupted() && has_more;
         self.is_interrupted()
@@ -63,8 +64,8 @@ impl<'a> Watch<'a> {
         self.is_cut.then(|| interrupted(self.begun.elapsed().as_secs_f64(), self.planned))
     }
 
-    /// Runs once, as so large a part of the whole, of which a share is done. None: the device or a port went away, which
-    /// [`Watch::failure`] says; what was counted by then is no figure of a method.
+    /// Runs once, as so large a part of the whole, of which a share is done. None: the device or a port went away,
+    /// which [`Watch::failure`] says; what was counted by then is no figure of a method.
     ///
     /// # Errors
     /// As [`Bench::run`].

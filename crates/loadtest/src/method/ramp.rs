@@ -1,5 +1,5 @@
-//! Method 2 of the T-Rex users: warm up, raise the rate in a straight line to a share of the line's, hold it. Where loss
-//! begins is what the device carries.
+//! Method 2 of the T-Rex users: warm up, raise the rate in a straight line to a share of the line's, hold it. Where
+//! loss begins is what the device carries.
 
 use super::Watch;
 use super::trial::Trial;

@@ -1,5 +1,5 @@
-//! Method 1: one worker, one queue, one direction. What a packet costs when there are few and when there are many, and how
-//! many one core carries.
+//! Method 1: one worker, one queue, one direction. What a packet costs when there are few and when there are many,
+//! and how many one core carries.
 
 use super::Watch;
 use super::trial::Trial;

@@ -1,5 +1,5 @@
-//! Frames of many sizes, in both directions at the line's rate: where a device is bound by packets, where by bytes, and where
-//! frames end that cost it more than longer ones.
+//! Frames of many sizes, in both directions at the line's rate: where a device is bound by packets, where by bytes,
+//! and where frames end that cost it more than longer ones.
 
 use super::Watch;
 use super::trial::Trial;
@@ -136,10 +136,10 @@ fn dips(rates: &[Carried]) -> Vec<(Carried, Carried)> {
     rates.iter().enumerate().filter_map(of).collect()
 }
 
-/// Longer frames cost no less than shorter ones, whether packets are the limit or bytes. Where one is carried faster all the
-/// same, and each time that both are sent in turns, the shorter one ends where it is dear: in the middle of a cache line.
-/// `rounds`: all sizes, then those that dip and what they dip below, again and again. What was not there each time is told
-/// apart.
+/// Longer frames cost no less than shorter ones, whether packets are the limit or bytes. Where one is carried faster
+/// all the same, and each time that both are sent in turns, the shorter one ends where it is dear: in the middle of a
+/// cache line. `rounds`: all sizes, then those that dip and what they dip below, again and again. What was not there
+/// each time is told apart.
 pub fn judge(rounds: &[Vec<Carried>]) -> (Verdict, Vec<String>) {
     let (first, turns) = rounds.split_first().map_or((&[][..], rounds), |(first, turns)| (&first[..], turns));
     let (mut evidence, mut unrepeated) = (Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
 //! Colours, each with one meaning wherever it is seen: what a reader learned in one chart is true in the next.
 //!
 //! They are told apart in print and by those who see few of them (Okabe and Ito, 2008). Kinds of things have kinds of
-//! colours: devices are strong, parts of a worker's time and the nodes that make them up share a hue, what was offered and
-//! what is no work is grey.
+//! colours: devices are strong, parts of a worker's time and the nodes that make them up share a hue, what was
+//! offered and what is no work is grey.
 
 use plotters::style::RGBColor;
 

@@ -1,5 +1,6 @@
-//! Ports as T-Rex's configuration has them (`/etc/trex_cfg.yaml`, version 2): `interfaces`, and `port_info` with `ip` and
-//! `default_gw`, or `src_mac` and `dest_mac`, and a `vlan`. What speaks of DPDK and of T-Rex's own threads is read over.
+//! Ports as T-Rex's configuration has them (`/etc/trex_cfg.yaml`, version 2): `interfaces`, and `port_info` with `ip`
+//! and `default_gw`, or `src_mac` and `dest_mac`, and a `vlan`. What speaks of DPDK and of T-Rex's own threads is
+//! read over.
 
 use super::{PortError, PortSpec, vlan};
 use command::Files;

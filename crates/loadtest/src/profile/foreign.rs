@@ -1,5 +1,5 @@
-//! Files that are no profile of ours, named for what they are: who gives one is told what to do with it, and not that TOML
-//! has no such character.
+//! Files that are no profile of ours, named for what they are: who gives one is told what to do with it, and not that
+//! TOML has no such character.
 
 use std::path::Path;
 

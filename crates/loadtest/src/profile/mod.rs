@@ -1,7 +1,7 @@
 //! What is sent: streams of packets, in a TOML file.
 //!
-//! `docs/guide/load-tester.md` has the schema with examples; the profiles that come along are in `profiles/`. What is wrong
-//! with a file is said with its line and column.
+//! `docs/guide/load-tester.md` has the schema with examples; the profiles that come along are in `profiles/`. What is
+//! wrong with a file is said with its line and column.
 
 mod foreign;
 mod shipped;
@@ -130,8 +130,8 @@ pub enum Mode {
     Continuous,
     /// So many packets, and no more.
     Burst { packets: u64 },
-    /// Bursts of so many packets; from the last of one to the first of the next, `gap` seconds. `bursts` of them, or without
-    /// end.
+    /// Bursts of so many packets; from the last of one to the first of the next, `gap` seconds. `bursts` of them, or
+    /// without end.
     MultiBurst {
         packets: u64,
         gap: f64,
@@ -451,7 +451,8 @@ impl Profile {
         self.streams.iter().map(Spanned::get_ref)
     }
 
-    /// Whether a stream begins only when another has ended. Of those that follow each other in a circle the first begins.
+    /// Whether a stream begins only when another has ended. Of those that follow each other in a circle the first
+    /// begins.
     pub(crate) fn waits(&self, stream: usize) -> bool {
         let before = |at: usize| self.streams().position(|other| other.is_before(&self.streams[at].get_ref().name));
         let (mut at, mut first) = (stream, stream);

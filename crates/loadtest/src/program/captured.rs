@@ -36,8 +36,8 @@ pub(super) fn read(path: &Path) -> Result<Frames, String> {
     Ok(packets.into_iter().map(padded).unzip())
 }
 
-/// Nanoseconds from each packet to the next, and from the last to the first of the next round: as long as others are in the
-/// mean.
+/// Nanoseconds from each packet to the next, and from the last to the first of the next round: as long as others are
+/// in the mean.
 ///
 /// # Errors
 /// When the capture does not say when its packets came, or they all came at once.

@@ -65,8 +65,8 @@ impl Maker {
         self.made
     }
 
-    /// Writes the next packets into buffers, from the headroom's end on, and their lengths; what `stamp` says is when. A long
-    /// one goes on in buffers of `more`, which has [`Maker::more_buffers`] for each packet.
+    /// Writes the next packets into buffers, from the headroom's end on, and their lengths; what `stamp` says is
+    /// when. A long one goes on in buffers of `more`, which has [`Maker::more_buffers`] for each packet.
     ///
     /// # Panics
     /// When it has fewer.

@@ -20,7 +20,8 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// Nearly always as much was there as could be taken: the load tester is at its limit, or the device sends in long bursts.
+    /// Nearly always as much was there as could be taken: the load tester is at its limit, or the device sends in
+    /// long bursts.
     pub fn is_full(self) -> bool {
         self.full_rounds * 10 > self.rounds * 9
     }

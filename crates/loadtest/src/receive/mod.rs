@@ -91,8 +91,8 @@ impl Receiver {
         numbers.iter().filter_map(take).collect()
     }
 
-    /// Counts packets from `at` on that go with those that came just before, each with its stream; the first that does not,
-    /// with its tag.
+    /// Counts packets from `at` on that go with those that came just before, each with its stream; the first that
+    /// does not, with its tag.
     #[inline]
     fn pass(&mut self, buffers: &Buffers, vector: &mut Vector, at: usize) -> Option<(usize, Option<tag::Tag>)> {
         let columns = vector.columns();

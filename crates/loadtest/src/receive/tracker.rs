@@ -1,7 +1,7 @@
 //! What is known of one worker's share of a stream, as it arrives on one worker.
 //!
-//! Packets that come in turn and were sent together cost a comparison and a count each; what they mean for histograms and
-//! for the window of numbers seen is settled once for all of them.
+//! Packets that come in turn and were sent together cost a comparison and a count each; what they mean for histograms
+//! and for the window of numbers seen is settled once for all of them.
 
 use crate::tag::{Mark, TIME_SHIFT};
 use crate::tester::epochs::{self, Arrivals, Cuts};
@@ -120,8 +120,8 @@ pub struct Received {
     /// All delays together, in nanoseconds, and of how many packets.
     pub delays: u64,
     pub timed: u64,
-    /// When packets were sent that are lost, or that the port did not take, in ticks, or the one that came behind them: the last
-    /// times, in their order.
+    /// When packets were sent that are lost, or that the port did not take, in ticks, or the one that came behind
+    /// them: the last times, in their order.
     pub losses: Vec<u64>,
     /// There were more before.
     pub lost_before: bool,
@@ -278,7 +278,8 @@ impl Tracker {
         }
     }
 
-    /// A packet that does not go with those that came before it, or comes after none. `stamp`: when it was sent, if it says.
+    /// A packet that does not go with those that came before it, or comes after none. `stamp`: when it was sent, if
+    /// it says.
     pub fn take(&mut self, stream: u16, sequence: u32, stamp: Option<u32>, length: u16, now: u64) {
         self.settle(now);
         let ahead = sequence.wrapping_sub(self.next as u32).cast_signed();

@@ -1,10 +1,10 @@
 //! Loss of a sample, told by the packets' own numbers.
 //!
-//! What was sent less what was received by some moment is not loss: packets are on their way, and those that arrive in one
-//! sample may have been sent in the one before. So at each sample the worker that sends notes the next sequence number of
-//! each of its streams' shares (a cut), before it sends that number. The worker that receives counts a packet for the epoch,
-//! from one cut to the next, that its number lies in. What is missing of an epoch at the end was lost, whenever the rest
-//! arrived.
+//! What was sent less what was received by some moment is not loss: packets are on their way, and those that arrive
+//! in one sample may have been sent in the one before. So at each sample the worker that sends notes the next
+//! sequence number of each of its streams' shares (a cut), before it sends that number. The worker that receives
+//! counts a packet for the epoch, from one cut to the next, that its number lies in. What is missing of an epoch at
+//! the end was lost, whenever the rest arrived.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -120,8 +120,8 @@ pub fn add(to: &mut Vec<u64>, other: &[u64]) {
     to.iter_mut().zip(other).for_each(|(to, other)| *to += other);
 }
 
-/// Packets of a stream that were lost of those sent by each cut. `sent`: packets sent by each cut. `received`: packets of each
-/// epoch that arrived. `lost`: of all, at the end.
+/// Packets of a stream that were lost of those sent by each cut. `sent`: packets sent by each cut. `received`:
+/// packets of each epoch that arrived. `lost`: of all, at the end.
 ///
 /// They never fall, never grow by more than was sent, and never pass `lost`: copies that arrived on two workers, which
 /// neither can know for copies, do not make a sample lose a negative number of packets.
@@ -289,8 +289,8 @@ mod tests {
             let of_samples: Vec<SamplePort> =
                 intervals(&recorded.samples).into_iter().map(|interval| interval.ports[0]).collect();
             let lost: Vec<u64> = of_samples.iter().map(|port| port.lost_packets).collect();
-            // Each number that did not arrive was lost in the sample that sent it, so a sample in which more arrived than
-            // was sent has loss only if such a number proves it.
+            // Each number that did not arrive was lost in the sample that sent it, so a sample in which more arrived
+            // than was sent has loss only if such a number proves it.
             prop_assert_eq!(&lost, &recorded.lost_of_epochs);
             for port in &of_samples {
                 prop_assert!(port.lost_packets <= port.sent_packets, "{:?}", port);

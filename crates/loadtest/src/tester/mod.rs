@@ -32,7 +32,8 @@ pub use running::{Counted, Cut, Finished, Order, Outcome, Running};
 const NUMBERS: usize = 1 << 16;
 /// How long links and gateways are waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a worker may take to answer. Where others use its core it is not run for a while: that is no fault of its own.
+/// How long a worker may take to answer. Where others use its core it is not run for a while: that is no fault of its
+/// own.
 const ANSWER: Duration = Duration::from_secs(60);
 /// How often it is looked whether a worker that has not answered yet is still there.
 const ANSWER_LOOK: Duration = Duration::from_millis(100);

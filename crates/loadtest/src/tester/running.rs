@@ -92,7 +92,8 @@ impl Counted {
     }
 }
 
-/// The end of an epoch: what was counted of each stream by then. Of what is sent all workers said it between two rounds.
+/// The end of an epoch: what was counted of each stream by then. Of what is sent all workers said it between two
+/// rounds.
 pub struct Cut {
     pub epoch: usize,
     /// Seconds since the first packet was due.
@@ -126,8 +127,8 @@ pub struct Outcome {
     pub stopped_at: f64,
     /// How late packets were made, in nanoseconds.
     pub lateness: Histogram<u64>,
-    /// When workers were preempted: the worker, seconds from the start, and how long; the longest. And how many there were, and how
-    /// long all together, in seconds.
+    /// When workers were preempted: the worker, seconds from the start, and how long; the longest. And how many there
+    /// were, and how long all together, in seconds.
     pub pauses: Vec<(usize, f64, Duration)>,
     pub pause_count: u64,
     pub away: f64,
@@ -183,7 +184,8 @@ impl Tester {
         Ok(orders)
     }
 
-    /// Sends a profile by these ports, which are idle, beside what others send; each ends after so many packets, if it is told.
+    /// Sends a profile by these ports, which are idle, beside what others send; each ends after so many packets, if
+    /// it is told.
     ///
     /// # Errors
     /// As [`Tester::plan`], and when a worker does not answer; then nothing is sent.
@@ -298,7 +300,8 @@ impl Tester {
         }
     }
 
-    /// Lets all that comes end unread, or not: to see what accounting costs. Nothing but the ports' own counts is known then.
+    /// Lets all that comes end unread, or not: to see what accounting costs. Nothing but the ports' own counts is
+    /// known then.
     ///
     /// # Errors
     /// When a worker does not answer.
@@ -382,8 +385,8 @@ impl Tester {
         all
     }
 
-    /// Ends an epoch for all that is sent, and reads what was counted by then. None: a worker did not say it in time, or there
-    /// were too many.
+    /// Ends an epoch for all that is sent, and reads what was counted by then. None: a worker did not say it in time,
+    /// or there were too many.
     pub fn cut(&mut self) -> Option<Cut> {
         if self.epoch == MOST_CUTS {
             return None;

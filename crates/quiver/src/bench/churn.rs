@@ -1,9 +1,9 @@
 //! What forwarding notices while control adds, replaces and deletes a million routes as fast as it can: the rate, how
 //! long single rounds take, and whether any packet took a way that no route said.
 //!
-//! Windows alternate: forwarding alone, forwarding beside the changes, and in the worker's place beside the same changes
-//! to another router's table a bare loop, and one that only reads as much memory as the table has. These two show what
-//! the machine itself does to a busy core, and to one that reads much.
+//! Windows alternate: forwarding alone, forwarding beside the changes, and in the worker's place beside the same
+//! changes to another router's table a bare loop, and one that only reads as much memory as the table has. These two
+//! show what the machine itself does to a busy core, and to one that reads much.
 
 use super::rounds::{Percentiles, Rounds};
 use super::scenario::prefix_of;
@@ -35,8 +35,8 @@ const SEED: u64 = 20_261_122;
 const HOPS: usize = 16;
 /// Destinations in a row.
 const DESTINATIONS: usize = 1 << 20;
-/// What the loop reads that only reads, in words of eight bytes: as much as the slots of the table, 57 MiB, and the rest
-/// that forwarding touches.
+/// What the loop reads that only reads, in words of eight bytes: as much as the slots of the table, 57 MiB, and the
+/// rest that forwarding touches.
 const WORDS: usize = 64 << 17;
 /// Packets that a window remembers, one of each vector.
 const SAMPLES: usize = 1 << 20;

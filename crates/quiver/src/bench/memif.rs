@@ -1,8 +1,8 @@
-//! What a packet costs that comes by shared memory and leaves by it: another core makes packets and counts what comes back
-//! ([`drivers::memif::generator`]), and this program's router, or another program, is between.
+//! What a packet costs that comes by shared memory and leaves by it: another core makes packets and counts what comes
+//! back ([`drivers::memif::generator`]), and this program's router, or another program, is between.
 //!
-//! Memory that changes cores is what costs, and how much depends on where a virtual machine's cores happen to be: so each
-//! window says how long a cache line took from one core to the other just before.
+//! Memory that changes cores is what costs, and how much depends on where a virtual machine's cores happen to be: so
+//! each window says how long a cache line took from one core to the other just before.
 
 use super::scenario::Scenario;
 use super::{NEXT_HOP, Spread};
@@ -26,8 +26,8 @@ use wire::{MacAddress, Prefix4};
 pub const NAME: &str = "memif";
 /// What the router in between does: hands on what came, or routes it.
 const SCENARIOS: [&str; 3] = ["dumb", "ip4-1", "ip4-1m"];
-/// Sizes of frames around the ends of cache lines, without frame check sequence; 60, 61, 120, 124 and 125 are 64, 65, 124, 128
-/// and 129 with one.
+/// Sizes of frames around the ends of cache lines, without frame check sequence; 60, 61, 120, 124 and 125 are 64, 65,
+/// 124, 128 and 129 with one.
 const SWEEP: [u16; 24] = [
     60, 61, 64, 65, 96, 120, 124, 125, 128, 129, 192, 193, 256, 257, 320, 384, 512, 513, 768, 769, 1024, 1025, 1280,
     1514,
@@ -69,15 +69,15 @@ pub struct Outcome {
     pub offered_mpps: Option<f64>,
     /// What came back.
     pub mpps: Spread,
-    /// Of one core, all that it takes per packet: with as many packets as go its whole time, else that of rounds with packets.
-    /// None: another program's, under a rate.
+    /// Of one core, all that it takes per packet: with as many packets as go its whole time, else that of rounds with
+    /// packets. None: another program's, under a rate.
     pub clocks_per_packet: Option<Spread>,
     /// Packets that a round of ours found.
     pub vector: Option<f64>,
     /// Of packets sent, how many did not come back.
     pub lost: f64,
-    /// Of the times that the generator had something to send, how often there was room for all: near 1 with as many as go, what
-    /// is measured is the faster one.
+    /// Of the times that the generator had something to send, how often there was room for all: near 1 with as many
+    /// as go, what is measured is the faster one.
     pub ready: f64,
     /// Clocks that a cache line takes from one core to the other, before each window.
     pub line_clocks: Spread,

@@ -1,5 +1,6 @@
 //! How long packets are lost when the way to a recursive next hop dies that many prefixes share ("prefix-independent
-//! convergence"; Filsfils et al., "BGP prefix independent convergence (PIC)", 2011): from the moment when control learns of it.
+//! convergence"; Filsfils et al., "BGP prefix independent convergence (PIC)", 2011): from the moment when control
+//! learns of it.
 
 use super::scenario::prefix_of;
 use super::{NEXT_HOP, Spread};

@@ -1,7 +1,7 @@
 //! `quiver loadtest matrix`: the table of devices, and its page.
 
 use super::output::Overwrite;
-use super::setup::{OWN_PORTS, Progress, SetUp, interruption, json, seconds, session};
+use super::setup::{OWN_PORTS, Progress, SetUp, ended, interruption, json, seconds, session};
 use clap::Args;
 use loadtest::method::Watch;
 use loadtest::method::matrix::{self, TESTS};
@@ -81,7 +81,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(&options.output).map_err(|error| format!("{}: {error}", options.output.display()))?;
     let (data, html) = (options.output.join("report.json"), options.output.join("report.html"));
     [&data, &html].into_iter().try_for_each(|file| options.overwrite.check(file))?;
-    let mut failed = Vec::new();
+    let (mut failed, mut failure) = (Vec::new(), None);
     for (number, device) in devices.iter().enumerate() {
         let mut setup = options.setup.clone();
         if !device.is_outside() {
@@ -104,6 +104,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             Ok(matrix) => {
                 super::super::say(format!("{matrix}\n").as_bytes())?;
                 failed.extend(matrix.failure.iter().map(|why| format!("{device} was not tested to the end: {why}")));
+                failure = failure.or(matrix.failure.clone());
                 session.add(Test::Matrix(matrix));
             }
             Err(error) => failed.push(format!("{device} is left out: {error}")),
@@ -126,5 +127,6 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     options.overwrite.write(&data, json(&session)?)?;
     options.overwrite.write(&html, page::page(&[session]))?;
-    super::super::say(format!("The page: {}, its data: {}\n", html.display(), data.display()).as_bytes())
+    super::super::say(format!("The page: {}, its data: {}\n", html.display(), data.display()).as_bytes())?;
+    ended(failure.as_deref())
 }

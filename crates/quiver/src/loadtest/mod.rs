@@ -98,7 +98,8 @@ struct LinerateOptions {
     /// Bytes of a frame with its frame check sequence, as RFC 2544 counts them; 64 are the least.
     #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = frame_size)]
     size: u32,
-    /// In place of '--size': bytes without frame check sequence, as T-Rex and captures count them: 60 are a frame of 64.
+    /// In place of '--size': bytes without frame check sequence, as T-Rex and captures count them: 60 are a frame of
+    /// 64.
     #[arg(long, conflicts_with = "size", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(60..=65_531))]
     buffer_size: Option<u32>,
     /// A processor's clock, for clocks per packet: 2g.

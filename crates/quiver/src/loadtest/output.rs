@@ -1,5 +1,6 @@
-//! Files that the load tester writes. It writes over its own, and over no others: a test that ran for hours is not worth
-//! somebody's notes. Files are looked at before the test, so that hours of it are not lost for a wrong name either.
+//! Files that the load tester writes. It writes over its own, and over no others: a test that ran for hours is not
+//! worth somebody's notes. Files are looked at before the test, so that hours of it are not lost for a wrong name
+//! either.
 
 use clap::Args;
 use loadtest::{page, session};
@@ -7,8 +8,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// How a file begins that was written here: figures of a run, a session, a page, and a ramp as `trex-loadtest.py` writes it,
-/// which puts spaces elsewhere.
+/// How a file begins that was written here: figures of a run, a session, a page, and a ramp as `trex-loadtest.py`
+/// writes it, which puts spaces elsewhere.
 const OWN: [&str; 4] =
     ["{\n  \"format\": \"quiver-loadtest/", session::BEGINNING, page::BEGINNING, "{\"vars\":{\"profile_file\":"];
 

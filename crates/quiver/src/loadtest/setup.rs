@@ -30,9 +30,10 @@ pub enum Direction {
 
 #[derive(Args, Clone)]
 pub struct Target {
-    /// What is tested: quiver[:card=1mpps,line=1mpps,work=1000] (this program's router, and what is to be wrong with it),
-    /// kernel (Linux in a namespace), testpmd, null, reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...],
-    /// or behind ports exec:COMMAND and outside: whatever is there, which is meant when ports are given and no device.
+    /// What is tested: quiver[:card=1mpps,line=1mpps,work=1000] (this program's router, and what is to be wrong with
+    /// it), kernel (Linux in a namespace), testpmd, null,
+    /// reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...], or behind ports exec:COMMAND and
+    /// outside: whatever is there, which is meant when ports are given and no device.
     #[arg(long, value_name = "DEVICE")]
     pub dut: Option<DeviceSpec>,
 }
@@ -45,8 +46,8 @@ impl Target {
 
 #[derive(Args, Clone)]
 pub struct SetUp {
-    /// A port: null, tap:NAME, af_packet:INTERFACE, af_xdp:INTERFACE or memif:SOCKET, and behind commas ip=, gw=, src=, dst=,
-    /// speed=, queues=. Give it once for each port.
+    /// A port: null, tap:NAME, af_packet:INTERFACE, af_xdp:INTERFACE or memif:SOCKET, and behind commas ip=, gw=,
+    /// src=, dst=, speed=, queues=. Give it once for each port.
     #[arg(long, value_name = "PORT")]
     pub port: Vec<PortSpec>,
     /// Ports of a T-Rex configuration.
@@ -67,12 +68,12 @@ pub struct SetUp {
     /// It is over when nothing has come for so many seconds after the last was sent.
     #[arg(long, default_value_t = 0.2, value_name = "SECONDS", value_parser = seconds)]
     pub drain: f64,
-    /// Watts of the machine when it is idle and under load, as a meter at the plug says, for the energy of a packet: 12,17. Where
-    /// the processor has meters that may be read (RAPL), they are read.
+    /// Watts of the machine when it is idle and under load, as a meter at the plug says, for the energy of a packet:
+    /// 12,17. Where the processor has meters that may be read (RAPL), they are read.
     #[arg(long, value_name = "IDLE,LOAD")]
     pub watts: Option<Watts>,
-    /// Percent of a core that others may use: beyond, loss and what was not sent tell nothing of the device, and there is no
-    /// result of them.
+    /// Percent of a core that others may use: beyond, loss and what was not sent tell nothing of the device, and
+    /// there is no result of them.
     #[arg(long, default_value_t = others::LIMIT, value_name = "PERCENT", value_parser = percent)]
     pub others: f64,
     /// Packet buffers of the load tester.

@@ -1,5 +1,5 @@
-//! What operators stated, collected a part at a time: of many routes, or of many interfaces, somebody else is answered in
-//! between. One line a capability.
+//! What operators stated, collected a part at a time: of many routes, or of many interfaces, somebody else is
+//! answered in between. One line a capability.
 
 use super::{ConfigError, Statement, Statements};
 use crate::listing::{PAGE, Pages};

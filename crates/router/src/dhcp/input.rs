@@ -1,8 +1,8 @@
 //! `ip4-dhcp-client`: what DHCP servers say to clients, UDP port 68.
 //!
-//! Reads: the datagram behind the UDP header, whose place is in the scratch word. Tells control what is
-//! for a client of ours, at most [`MAX_ANSWERS`] messages for each that the client sent. Next: `ip4-punt`, for a client of the host's,
-//! when the interface has none of ours.
+//! Reads: the datagram behind the UDP header, whose place is in the scratch word. Tells control what is for a client
+//! of ours, at most [`MAX_ANSWERS`] messages for each that the client sent. Next: `ip4-punt`, for a client of the
+//! host's, when the interface has none of ours.
 
 use super::{Event, MAX_TEXT};
 use crate::chunks::Chunks;

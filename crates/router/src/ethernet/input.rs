@@ -3,11 +3,11 @@
 //! Which of them a pass looks for is the first frame's to say: who follows with another is looked at by `ip4-input`,
 //! `ip6-input` or `mpls-input`.
 //!
-//! Reads: `l2`, `length`, `rx_interface`. Writes: check bits into `flags`, `target` (IPv4
-//! destination, or top label), `l3`; `rx_interface`, when a sub-interface takes the frame by its VLAN tags;
-//! cuts Ethernet padding off `length`. Next: `ip4-input`, `ip6-input`, `mpls-input`, `arp-input`, `llc-input`,
-//! or a drop by name. While it looks at headers it has what their destinations need of a large routing table fetched; behind a
-//! label it looks at the IPv4 header, too, for the node that takes the label off.
+//! Reads: `l2`, `length`, `rx_interface`. Writes: check bits into `flags`, `target` (IPv4 destination, or top label),
+//! `l3`; `rx_interface`, when a sub-interface takes the frame by its VLAN tags; cuts Ethernet padding off `length`.
+//! Next: `ip4-input`, `ip6-input`, `mpls-input`, `arp-input`, `llc-input`, or a drop by name. While it looks at
+//! headers it has what their destinations need of a large routing table fetched; behind a label it looks at the IPv4
+//! header, too, for the node that takes the label off.
 
 use super::station;
 use crate::interface::{FactsTable, InterfaceView, SharedFacts};
@@ -345,8 +345,8 @@ fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, facts: &In
     }
 }
 
-/// Gives a packet to its owner and says where it goes: where all go when nothing is wrong with any, else by its flags and what
-/// was looked for.
+/// Gives a packet to its owner and says where it goes: where all go when nothing is wrong with any, else by its flags
+/// and what was looked for.
 #[inline]
 fn give(
     cx: &Context<'_>,

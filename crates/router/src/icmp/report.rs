@@ -42,7 +42,8 @@ pub(crate) fn quoted(cx: &Context<'_>, row: &Row, most: usize) -> usize {
     here.min(most)
 }
 
-/// The label that led a packet here, if one did, with as many hops as a label can have: an error about it goes where that led.
+/// The label that led a packet here, if one did, with as many hops as a label can have: an error about it goes where
+/// that led.
 pub(crate) fn label_of(cx: &Context<'_>, row: &Row) -> Option<StackEntry> {
     let is_behind = row.flags & flag::BEHIND_LABEL != 0;
     let at = usize::from(row.l3).checked_sub(ENTRY_LEN).filter(|_| is_behind)?;

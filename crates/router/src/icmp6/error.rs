@@ -1,11 +1,12 @@
 //! `ip6-icmp-error`: tells the sender of a packet why the packet was not forwarded (RFC 4443 section 3).
 //!
-//! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the ICMPv6 message around the start of
-//! the packet, in place. Next: `ip6-lookup`; or `ip6-glean` when the sender is of the link only.
+//! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the ICMPv6 message around the
+//! start of the packet, in place. Next: `ip6-lookup`; or `ip6-glean` when the sender is of the link only.
 //!
-//! An error is never sent about what RFC 4443 2.4 (e) lists, and by each worker no more than the operator allows (2.4 (f)).
-//! It is sent from the address to which the packet was, when that is ours and of the sender's scope, else from one of the
-//! interface by which it leaves, else from one of another (2.2, RFC 6724 section 5). The packet is quoted as it was received, as far as fits the least MTU of IPv6 (2.4 (c)).
+//! An error is never sent about what RFC 4443 2.4 (e) lists, and by each worker no more than the operator allows (2.4
+//! (f)). It is sent from the address to which the packet was, when that is ours and of the sender's scope, else from
+//! one of the interface by which it leaves, else from one of another (2.2, RFC 6724 section 5). The packet is quoted
+//! as it was received, as far as fits the least MTU of IPv6 (2.4 (c)).
 
 use super::input::becomes_ours;
 use super::way::{self, Way};
@@ -204,8 +205,8 @@ impl Icmp6Error {
         event.is_some_and(|event| self.events.try_send(event.into()).is_ok())
     }
 
-    /// The address that an error to a sender is from. Over several paths the first one counts, so that one sender always
-    /// sees the same. An error that finds no way out has the address of where the packet came in.
+    /// The address that an error to a sender is from. Over several paths the first one counts, so that one sender
+    /// always sees the same. An error that finds no way out has the address of where the packet came in.
     fn address_towards(
         &self,
         cx: &Context<'_>,

@@ -1,9 +1,10 @@
 //! `ip6-icmp-input`: ICMPv6 messages to this router.
 //!
-//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes: the echo reply in place, with
-//! an IPv6 header right before it. Next: `ip6-lookup` with a reply, or `ip6-glean` (`ip6-local` when it asked itself) when
-//! the asker, or the address that was asked, is of the link only; `icmp6-neighbor-discovery` with that; `ip6-punt` with what asks for nothing here. Answers to pings of
-//! our own, and errors about them, are told to control.
+//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes: the echo reply in
+//! place, with an IPv6 header right before it. Next: `ip6-lookup` with a reply, or `ip6-glean` (`ip6-local` when it
+//! asked itself) when the asker, or the address that was asked, is of the link only; `icmp6-neighbor-discovery` with
+//! that; `ip6-punt` with what asks for nothing here. Answers to pings of our own, and errors about them, are told to
+//! control.
 
 use super::way::{self, Way};
 use crate::events::EventSender;
@@ -72,7 +73,8 @@ impl Icmp6Input {
         let (l3, before) = (row.l3 as usize, row.scratch as usize);
         let start = l3 + before;
         let length = row.l3_length().saturating_sub(before);
-        // Drivers keep a packet's headers in its first buffer; one whose extension headers push this one out is refused.
+        // Drivers keep a packet's headers in its first buffer; one whose extension headers push this one out is
+        // refused.
         let in_first = (row.l2 as usize + row.first_length(cx.buffers)).saturating_sub(start);
         if length.min(in_first) < icmpv6::HEADER_LEN {
             return Edge::Truncated;

@@ -1,5 +1,5 @@
-//! Which way a message of this router's own takes. A link-local address means something on its link only, so a packet from
-//! or to one may not be left to routes (RFC 4291 2.5.6).
+//! Which way a message of this router's own takes. A link-local address means something on its link only, so a packet
+//! from or to one may not be left to routes (RFC 4291 2.5.6).
 
 use crate::ip6::Facts6;
 use graph::{InterfaceIndex, Row};

@@ -79,8 +79,8 @@ enum Verdict {
 }
 
 impl Seen {
-    /// Looks once more: at a round that began at that tick and takes long already, when it does, and at the thread: whether
-    /// it could run, and the processor time that it has had, in hundredths of a second.
+    /// Looks once more: at a round that began at that tick and takes long already, when it does, and at the thread:
+    /// whether it could run, and the processor time that it has had, in hundredths of a second.
     fn look(self, long: Option<u64>, is_runnable: bool, used: u64) -> (Seen, Option<Verdict>) {
         /// Of the half second or more between two looks, what a thread has had that ran all the while, at least.
         const RAN: u64 = 10;

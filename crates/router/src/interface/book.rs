@@ -1,5 +1,5 @@
-//! What is told of interfaces, kept so that a change of one costs what that one is, however many there are: the table of
-//! facts with those that have changed since it was published, and what is found over all interfaces.
+//! What is told of interfaces, kept so that a change of one costs what that one is, however many there are: the table
+//! of facts with those that have changed since it was published, and what is found over all interfaces.
 
 use super::{FactsTable, Interface, InterfaceView, Interfaces};
 use crate::ip::control::TableIndex;
@@ -25,7 +25,8 @@ pub(crate) struct FactsBook {
     speakers: [BTreeSet<(bool, InterfaceIndex)>; Family::ALL.len()],
     /// Each interface's networks, with their tables.
     networks: HashMap<InterfaceIndex, Vec<(TableIndex, Prefix)>>,
-    /// All of them by their first address, with the last one, and whose they are. Those of a table have nothing in common.
+    /// All of them by their first address, with the last one, and whose they are. Those of a table have nothing in
+    /// common.
     by_first: BTreeMap<(TableIndex, IpAddr), (IpAddr, InterfaceIndex)>,
     /// The IPv4 ones' broadcast addresses, in order.
     broadcasts: Arc<Vec<(TableIndex, Ipv4Addr)>>,

@@ -29,8 +29,8 @@ struct InterfaceStatements {
     turn: Turn,
     /// Behind which to go on.
     last: Option<InterfaceIndex>,
-    /// Whose sub-interfaces come now, and behind which of them. They come after it, though an index that was given again
-    /// may be lower.
+    /// Whose sub-interfaces come now, and behind which of them. They come after it, though an index that was given
+    /// again may be lower.
     parent: Option<(InterfaceIndex, Option<InterfaceIndex>)>,
 }
 

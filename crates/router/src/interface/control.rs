@@ -390,8 +390,8 @@ impl Router {
     /// Gives an interface a tag, or takes it away. It says nothing to the router.
     ///
     /// # Errors
-    /// When there is no such interface, or the tag is longer than [`MAX_TAG`](super::names::MAX_TAG) or has characters that
-    /// mean something in a file of commands; then nothing has changed.
+    /// When there is no such interface, or the tag is longer than [`MAX_TAG`](super::names::MAX_TAG) or has
+    /// characters that mean something in a file of commands; then nothing has changed.
     pub fn set_tag(&mut self, index: InterfaceIndex, tag: Option<&str>) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
         tag.map_or(Ok(()), check_tag)?;

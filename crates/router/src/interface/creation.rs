@@ -255,9 +255,9 @@ impl Router {
         Ok(index)
     }
 
-    /// Opens the device of an interface that is to be created ([`Router::create_interface`]). One that was removed just now is given up by the workers when they get to it, and closed by the
-    /// janitor; until then the host keeps it, and would refuse another of its name or give out the old one: so they are
-    /// waited for.
+    /// Opens the device of an interface that is to be created ([`Router::create_interface`]). One that was removed
+    /// just now is given up by the workers when they get to it, and closed by the janitor; until then the host keeps
+    /// it, and would refuse another of its name or give out the old one: so they are waited for.
     ///
     /// # Errors
     /// When the system refuses.

@@ -166,7 +166,8 @@ impl FactsTable {
         self.get(index).map_or(TableIndex::DEFAULT, |facts| facts.table(family))
     }
 
-    /// An interface whose packets of a family belong to a table: that one, if they do, else another; if there is none, that one.
+    /// An interface whose packets of a family belong to a table: that one, if they do, else another; if there is
+    /// none, that one.
     #[inline]
     pub fn in_table(&self, family: Family, table: TableIndex, index: InterfaceIndex) -> InterfaceIndex {
         if self.table_of(family, index) == table {

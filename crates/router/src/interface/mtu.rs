@@ -56,8 +56,8 @@ impl Router {
     /// own, as it was found.
     ///
     /// # Errors
-    /// When there is no such interface, the value is out of range or too small for IPv6 on it, or the device refuses; then
-    /// nothing has changed.
+    /// When there is no such interface, the value is out of range or too small for IPv6 on it, or the device refuses;
+    /// then nothing has changed.
     pub fn set_link_mtu(&mut self, index: InterfaceIndex, mtu: Option<u16>) -> Result<(), Error> {
         check(mtu)?;
         let interface = self.interfaces.get_mut(index)?;

@@ -1,4 +1,5 @@
-//! Numbers of which things of one kind have one each: a new one gets the lowest that is free, found without a look at all.
+//! Numbers of which things of one kind have one each: a new one gets the lowest that is free, found without a look at
+//! all.
 
 use std::collections::HashSet;
 

@@ -68,9 +68,9 @@ fn share_buckets(weights: &[f64]) -> Vec<usize> {
     }
 }
 
-/// Changes shares, which were rounded, so that no path that holds buckets gives some to another that held buckets, too:
-/// then only flows of a path that is gone move, or go to one that is new. Where weights are as they were, that stays within two
-/// buckets of what is exact.
+/// Changes shares, which were rounded, so that no path that holds buckets gives some to another that held buckets,
+/// too: then only flows of a path that is gone move, or go to one that is new. Where weights are as they were, that
+/// stays within two buckets of what is exact.
 fn spare_moves(shares: &mut [usize], exact: &[f64], held: &[usize]) {
     // Each turn saves a move.
     for _ in 0..MAX_BUCKETS {
@@ -131,7 +131,8 @@ pub(super) fn buckets(members: &[(Leaf, f64)], past: Spread<'_>) -> Vec<Leaf> {
     buckets.into_iter().map(|bucket| bucket.unwrap_or_else(|| rest.next().expect("as many as buckets"))).collect()
 }
 
-/// How many of the most buckets that there may be go from one path to another although both were there before and are there now.
+/// How many of the most buckets that there may be go from one path to another although both were there before and are
+/// there now.
 pub(super) fn needless_moves(before: &[Leaf], after: &[Leaf]) -> usize {
     if before.is_empty() || after.is_empty() {
         return 0;

@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tables::{Leaf, fib4, fib6};
 use wire::{Family, Prefix};
 
-/// What a change may take on the heap, at most, with what it leaves behind: the prefix in the tree, its list, its paths.
+/// What a change may take on the heap, at most, with what it leaves behind: the prefix in the tree, its list, its
+/// paths.
 const ROUTE_BYTES: usize = 256;
 /// Instead of a list's number: the route goes away.
 const REMOVE: u32 = u32::MAX;
@@ -444,8 +445,8 @@ impl Router {
         }
     }
 
-    /// Has prefixes that have several paths, and get several, follow lists that leave their flows where they are: one more
-    /// number in the batch for each list that they come from.
+    /// Has prefixes that have several paths, and get several, follow lists that leave their flows where they are: one
+    /// more number in the batch for each list that they come from.
     fn keep_flows(&mut self, source: Source, batch: &mut Batch, ids: &mut Vec<ListId>) -> Result<(), Error> {
         let (table, family) = (batch.table, batch.family());
         let spreads: Vec<bool> = ids.iter().map(|id| self.ip.lists.get(*id).members.len() > 1).collect();
@@ -506,7 +507,8 @@ impl Router {
     fn merge_all<K: Merged>(&mut self, place: &Place<'_>, family: Family, changes: &mut Vec<(K, u32)>) -> Progress {
         let mut progress = Progress { outcome: Outcome::default(), unused: place.ids.iter().copied().collect() };
         K::sort(changes);
-        // What covers everything comes first and goes last: no address is without a route that has one before and after.
+        // What covers everything comes first and goes last: no address is without a route that has one before and
+        // after.
         let is_default = |(key, _): &(K, u32)| key.prefix().length() == 0;
         let defaults: Vec<(K, u32)> = changes.iter().copied().filter(is_default).collect();
         let goes = defaults.last().is_some_and(|(_, change)| *change == REMOVE);

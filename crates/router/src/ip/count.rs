@@ -1,7 +1,7 @@
 //! Packets and bytes of the routes for which that was asked. Others cost nothing.
 //!
-//! A counted route has a leaf of its own, of a place in [`CounterSlots`]; what the place says is where its packets go. So
-//! they take one node more, and no other packet does anything for it.
+//! A counted route has a leaf of its own, of a place in [`CounterSlots`]; what the place says is where its packets
+//! go. So they take one node more, and no other packet does anything for it.
 
 use super::control::{Ip, leaf_of, way_of};
 use super::entry::{Entry, MultiSourceEntries};

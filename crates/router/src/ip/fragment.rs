@@ -8,8 +8,9 @@
 //! A packet is cut whole or not at all: half of one is of no use to anybody. What devices left
 //! to be finished is finished first, for no device could do it on a fragment.
 //!
-//! Of IPv6 only this router's own packets come here: those of others are cut by nobody but their senders. Their fragments are
-//! no longer than what every link carries, since this router does not learn the MTU of a way (RFC 8200 section 5).
+//! Of IPv6 only this router's own packets come here: those of others are cut by nobody but their senders. Their
+//! fragments are no longer than what every link carries, since this router does not learn the MTU of a way (RFC 8200
+//! section 5).
 
 use drivers::offload::{self, OffloadError};
 use drivers::{Chain, link};

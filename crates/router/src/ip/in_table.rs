@@ -1,7 +1,7 @@
 //! `lookup-ip4-dst`, `lookup-ip6-dst`: look packets up in the table to which a route sent them.
 //!
-//! Reads: `target` (a lookup leaf), the destination. Writes: `target`, what it resolves to there; `flags`, in how many tables it has
-//! been. Next: by its kind.
+//! Reads: `target` (a lookup leaf), the destination. Writes: `target`, what it resolves to there; `flags`, in how
+//! many tables it has been. Next: by its kind.
 
 use super::control::TableIndex;
 use super::fibs::{Fibs, MAX_TABLES_IN_A_ROW, runs};

@@ -1,5 +1,5 @@
-//! Where packets go by the kinds of their leaves: shared by all nodes that look at leaves, so that a kind leads the same way from
-//! each, and by both families.
+//! Where packets go by the kinds of their leaves: shared by all nodes that look at leaves, so that a kind leads the
+//! same way from each, and by both families.
 
 use super::control::TableIndex;
 use super::fibs::Lookup;

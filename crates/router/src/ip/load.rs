@@ -1,9 +1,9 @@
 //! `ip route load FILE`: routes from a file, in one batch.
 //!
-//! A line is `PREFIX via NEXT-HOP [INTERFACE]`, also as `ip route` of Linux prints it (`dev INTERFACE`); a prefix on several lines
-//! has several paths. Or it is one of `bgpdump -m`, the text form of an MRT table dump (RFC 6396): there the first
-//! line of a prefix counts, whatever other peers said. Empty lines and those that begin with `#` are passed over.
-//! Both families may be in one file; it is loaded whole or not at all.
+//! A line is `PREFIX via NEXT-HOP [INTERFACE]`, also as `ip route` of Linux prints it (`dev INTERFACE`); a prefix on
+//! several lines has several paths. Or it is one of `bgpdump -m`, the text form of an MRT table dump (RFC 6396):
+//! there the first line of a prefix counts, whatever other peers said. Empty lines and those that begin with `#` are
+//! passed over. Both families may be in one file; it is loaded whole or not at all.
 
 use super::bulk::{Batch, Outcome};
 use super::next_hop::{NextHopError, is_link_local};
@@ -229,7 +229,8 @@ struct Wanted {
 }
 
 impl Router {
-    /// Puts the routes of a file into tables, as the API's: all, or none when there is an error. Gives also how many were left out.
+    /// Puts the routes of a file into tables, as the API's: all, or none when there is an error. Gives also how many
+    /// were left out.
     fn load_routes(&mut self, file: impl Read + Send, wanted: &Wanted) -> Result<(Outcome, usize), CommandError> {
         let (file, passed_over) = self.aside(|| {
             let mut file = RouteFile::read(file, wanted.via)?;
@@ -283,7 +284,8 @@ impl Router {
         Ok((outcome, passed_over))
     }
 
-    /// A batch for each family of a file. One without routes says that there shall be none, of either family that has the table.
+    /// A batch for each family of a file. One without routes says that there shall be none, of either family that has
+    /// the table.
     fn empty_batches(&self, file: &RouteFile, wanted: &Wanted) -> Result<Vec<Batch>, Error> {
         let of_file = file.families();
         let families = match wanted.via {

@@ -1,7 +1,7 @@
 //! `ip4-load-balance`, `ip6-load-balance`: pick one path of several by the flow's hash.
 //!
-//! Reads: `target` (a load-balance leaf), addresses and ports, of IPv6 the flow label, too. Writes: `target`, the path's leaf. Next:
-//! by its kind.
+//! Reads: `target` (a load-balance leaf), addresses and ports, of IPv6 the flow label, too. Writes: `target`, the
+//! path's leaf. Next: by its kind.
 
 use super::flow_hash;
 use super::leaves::{Forwarding, dispatch, trace_leaf};

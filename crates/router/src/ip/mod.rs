@@ -1,5 +1,6 @@
 //! Routing of both families, as control keeps it: tables, routes and their paths, next hops, adjacencies, and the
-//! commands on them; and the nodes that are the same of both. What else packets meet is in [`crate::ip4`] and [`crate::ip6`].
+//! commands on them; and the nodes that are the same of both. What else packets meet is in [`crate::ip4`] and
+//! [`crate::ip6`].
 
 pub(crate) mod adjacency;
 mod balance;

@@ -106,8 +106,8 @@ impl Router {
         (hop, wanted.map_or(table, |index| self.table_of(index, Family::of(hop))))
     }
 
-    /// An address of ours, or the first or last of an attached network, is no neighbour's. A link-local address may be ours
-    /// on one link and a neighbour's on another (RFC 4007 section 6).
+    /// An address of ours, or the first or last of an attached network, is no neighbour's. A link-local address may
+    /// be ours on one link and a neighbour's on another (RFC 4007 section 6).
     pub(super) fn check_against_addresses(
         &self,
         (hop, table): Hop,

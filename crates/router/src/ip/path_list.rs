@@ -1,6 +1,6 @@
-//! Lists of paths, each kept once however many prefixes share it. What a list resolves to, its leaf, is what all
-//! its prefixes lead to: when a next hop moves, the list's forwarding object changes, and not a million routes.
-//! Of the same paths there may be a few lists (*variants*) that spread flows differently: those of prefixes that came from
+//! Lists of paths, each kept once however many prefixes share it. What a list resolves to, its leaf, is what all its
+//! prefixes lead to: when a next hop moves, the list's forwarding object changes, and not a million routes. Of the
+//! same paths there may be a few lists (*variants*) that spread flows differently: those of prefixes that came from
 //! other paths, and whose flows are to stay where they were ([`super::balance`]).
 
 use super::balance::Spread;

@@ -7,8 +7,8 @@
 //! they came. One that hangs on itself is not reached. The single paths of that route are what a list takes
 //! over: forwarding objects do not lead to each other, and a packet looks at two at most.
 //!
-//! Next hops may be reached by routes whose next hops are reached by routes, up to sixteen in turn. What hangs on more is
-//! not reached, so that a change is looked at by those within sixteen and not along a chain without end.
+//! Next hops may be reached by routes whose next hops are reached by routes, up to sixteen in turn. What hangs on
+//! more is not reached, so that a change is looked at by those within sixteen and not along a chain without end.
 
 use super::adjacency::{AdjacencyKey, Inside};
 use super::balance::{self, Spread};
@@ -48,8 +48,8 @@ struct Found {
     moved: Vec<Hop>,
 }
 
-/// Lists of many prefixes that lead elsewhere while lookups do not find so yet, by the tables of their prefixes; and what
-/// lookups still find.
+/// Lists of many prefixes that lead elsewhere while lookups do not find so yet, by the tables of their prefixes; and
+/// what lookups still find.
 #[derive(Default)]
 pub(super) struct Painting {
     lists: HashMap<(Family, TableIndex), BTreeSet<ListId>>,
@@ -162,8 +162,8 @@ impl Ip {
 }
 
 impl Router {
-    /// A list of these paths for a prefix, a label or a tunnel that had the list `before`: flows stay on the paths that both
-    /// have. Made and resolved when there is none that does so.
+    /// A list of these paths for a prefix, a label or a tunnel that had the list `before`: flows stay on the paths
+    /// that both have. Made and resolved when there is none that does so.
     pub(crate) fn acquire_list(&mut self, wanted: ListRef<'_>, before: Option<ListId>) -> Result<ListId, Error> {
         if let Some(id) = self.ip.known_list(&wanted, before) {
             return Ok(id);
@@ -440,8 +440,8 @@ impl Router {
         }
     }
 
-    /// Has lookups find what lists of many prefixes have become: looks at all prefixes of a table, in pieces, however many
-    /// lists there are. Then nothing leads to what the lists had before.
+    /// Has lookups find what lists of many prefixes have become: looks at all prefixes of a table, in pieces, however
+    /// many lists there are. Then nothing leads to what the lists had before.
     pub(super) fn paint(&mut self) {
         let Painting { lists, leaves, objects } = std::mem::take(&mut self.ip.painting);
         for (place, lists) in lists {
@@ -476,7 +476,8 @@ impl Router {
         let is_default = self.ip.shares(of, default).any(|share| is_due(share.list));
         let shown = self.ip.fib(family, of).get(default).map_or(Leaf::MISS, |value| self.ip.leaf(value));
         let goes = shown == Leaf::MISS;
-        // What covers everything comes first and goes last: no address is without a route that has one before and after.
+        // What covers everything comes first and goes last: no address is without a route that has one before and
+        // after.
         if is_default && !goes {
             self.ip.repaint(of, default)?;
         }
@@ -619,8 +620,8 @@ impl Router {
         self.share_adjacency(key).map(|object| Some(Leaf::new(kind, object)))
     }
 
-    /// Where labels lead that are changed for one other and nothing else: by an object that all of a neighbour share, which
-    /// is held from now on.
+    /// Where labels lead that are changed for one other and nothing else: by an object that all of a neighbour share,
+    /// which is held from now on.
     fn swap_of(&mut self, leaf: Leaf) -> Option<LabelWay> {
         let key = self.ip.adjacency_of(leaf).filter(|key| key.inside == Inside::Labelled)?;
         let [label] = key.push[..] else { return None };
@@ -633,8 +634,8 @@ impl Router {
         Some(LabelWay { leaf: Leaf::new(kind::SWAP, object), swap: label.entry.0 })
     }
 
-    /// The leaf of a path's packets to a neighbour, with labels on top of the path's own and by a tunnel, if by one; none when
-    /// they cannot go there.
+    /// The leaf of a path's packets to a neighbour, with labels on top of the path's own and by a tunnel, if by one;
+    /// none when they cannot go there.
     fn lead_to(
         &mut self,
         key: &ListKey,
@@ -675,8 +676,8 @@ impl Router {
         (self.ip.lists.get(through).in_turn + 1).min(MOST_IN_TURN + 1)
     }
 
-    /// The single paths of the route that a next hop hangs on, for a path's packets; by how many routes in turn it is reached;
-    /// and whether that route is another than before.
+    /// The single paths of the route that a next hop hangs on, for a path's packets; by how many routes in turn it is
+    /// reached; and whether that route is another than before.
     fn resolve_through(&mut self, key: &ListKey, path: &Path, hop: Hop) -> Result<(Members, u8, bool), Error> {
         let found = self.route_to_hop(hop);
         let changed = self.lead_through(hop, found);
@@ -717,9 +718,9 @@ impl Router {
         Ok(members)
     }
 
-    /// Whether a stated route covers a next hop that is on no attached network, with a way that leads on. What links do at
-    /// the moment does not matter: what may be stated follows from what was stated. The default route does not count, nor
-    /// a route that rests on the next hop itself.
+    /// Whether a stated route covers a next hop that is on no attached network, with a way that leads on. What links
+    /// do at the moment does not matter: what may be stated follows from what was stated. The default route does not
+    /// count, nor a route that rests on the next hop itself.
     pub(super) fn is_routed(&self, hop: Hop) -> bool {
         let (address, table) = hop;
         let Some(fib) = self.ip.find_fib(Family::of(address), table) else { return false };

@@ -1,8 +1,8 @@
-//! `ip4-rx-urpf`, `ip6-rx-urpf`: does the source of a packet lie where it came from (RFC 3704, RFC 8704)? Only packets of
-//! interfaces with `set urpf` come here.
+//! `ip4-rx-urpf`, `ip6-rx-urpf`: does the source of a packet lie where it came from (RFC 3704, RFC 8704)? Only
+//! packets of interfaces with `set urpf` come here.
 //!
-//! Reads: the source address. Next: `ip4-lookup` or `ip6-lookup`; `ip4-local` or `ip6-local` with what is for this router
-//! whatever the routes say; or a drop by name.
+//! Reads: the source address. Next: `ip4-lookup` or `ip6-lookup`; `ip4-local` or `ip6-local` with what is for this
+//! router whatever the routes say; or a drop by name.
 //!
 //! [`Sources`] is what `ip4-local` and `ip6-local` ask of packets to this router, whatever interface they came by.
 

@@ -107,8 +107,8 @@ impl Router {
     /// Takes a table away, with its routes.
     ///
     /// # Errors
-    /// When there is none, or an interface or another table's route has it; then nothing has changed. When there is no room
-    /// to take a route out, the table stays with those that are left.
+    /// When there is none, or an interface or another table's route has it; then nothing has changed. When there is
+    /// no room to take a route out, the table stays with those that are left.
     pub fn remove_table(&mut self, family: Family, id: u32) -> Result<(), Error> {
         let index = self.find_table(family, id)?;
         if index == TableIndex::DEFAULT {

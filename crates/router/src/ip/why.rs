@@ -1,5 +1,6 @@
-//! Why packets to an address take no route, or not the one that an operator expects: what is stated for it and withdrawn at
-//! present. Only prefixes around the address are looked at, a few dozen at most, however many routes there are.
+//! Why packets to an address take no route, or not the one that an operator expects: what is stated for it and
+//! withdrawn at present. Only prefixes around the address are looked at, a few dozen at most, however many routes
+//! there are.
 
 use super::control::leaf_of;
 use super::entry::Entry;
@@ -29,7 +30,8 @@ impl Interface {
     }
 }
 
-/// The stated routes of a table around an address that are longer than the one that packets take, and why each is withdrawn.
+/// The stated routes of a table around an address that are longer than the one that packets take, and why each is
+/// withdrawn.
 pub(super) fn withdrawn(router: &Router, table: TableIndex, address: IpAddr) -> Vec<String> {
     let ip = &router.ip;
     let mut reasons = Vec::new();

@@ -1,10 +1,10 @@
 //! `ip4-input`: acts on what the header pass found; touches no packet that is plain.
 //!
-//! Reads: check bits in `flags`, `target`. Writes: for packets that came without a link header
-//! or with options, the same facts that `ethernet-input` writes for the others. Next:
-//! `ip4-options` with packets that have some; `ip4-lookup`, by way of `ip4-rx-urpf` on interfaces that ask for it; `ip4-local`
-//! with what every station on the link receives and no router forwards: the limited broadcast, and broadcast frames to all
-//! hosts of a network of the link; or a drop by name (RFC 1812 5.2.2, 5.2.3, 5.3).
+//! Reads: check bits in `flags`, `target`. Writes: for packets that came without a link header or with options, the
+//! same facts that `ethernet-input` writes for the others. Next: `ip4-options` with packets that have some;
+//! `ip4-lookup`, by way of `ip4-rx-urpf` on interfaces that ask for it; `ip4-local` with what every station on the
+//! link receives and no router forwards: the limited broadcast, and broadcast frames to all hosts of a network of the
+//! link; or a drop by name (RFC 1812 5.2.2, 5.2.3, 5.3).
 //!
 //! `ip4-input-no-checksum` does the same for packets whose device has verified the checksum of
 //! the header: it does not look at it.
@@ -191,8 +191,8 @@ impl Ip4Input {
             // Theirs is the address that is looked at behind the options.
             row.target = ipv4::Header::new_unchecked(visible(cx, row)).dst().into();
         }
-        // RFC 1812 5.2.3: to all hosts of the network that it came from. Whether directed broadcasts from elsewhere are sent
-        // on to that network does not matter.
+        // RFC 1812 5.2.3: to all hosts of the network that it came from. Whether directed broadcasts from elsewhere
+        // are sent on to that network does not matter.
         let is_to_all = |facts: &InterfaceView| facts.is_broadcast(row.target.into());
         if to == Edge::Lookup && row.flags & check::GROUP != 0 && facts.is_some_and(is_to_all) {
             row.target = Ipv4Addr::BROADCAST.into();

@@ -5,9 +5,9 @@
 //!
 //! Nobody else may send from an address of ours, nor from one to which there is no way back.
 //!
-//! Reads: protocol and fragment bits. Writes: for UDP, the length of the IPv4 header into the scratch word. Next: fragments to reassembly, from where their datagram
-//! comes back; the rest by protocol; what no node here takes goes to `ip4-punt`
-//! with the reason in the scratch word.
+//! Reads: protocol and fragment bits. Writes: for UDP, the length of the IPv4 header into the scratch word. Next:
+//! fragments to reassembly, from where their datagram comes back; the rest by protocol; what no node here takes goes
+//! to `ip4-punt` with the reason in the scratch word.
 
 use crate::ip::source::{Fault, Sources};
 use crate::punt::Unclaimed;

@@ -1,7 +1,7 @@
 //! IPv4: input checks, the routing table, forwarding, local delivery.
 //!
-//! The packet's way: `ip4-input` (-> `ip4-options`) (-> `ip4-rx-urpf`) -> `ip4-lookup` (-> `ip4-load-balance`, `lookup-ip4-dst`) ->
-//! `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. What is
+//! The packet's way: `ip4-input` (-> `ip4-options`) (-> `ip4-rx-urpf`) -> `ip4-lookup` (-> `ip4-load-balance`,
+//! `lookup-ip4-dst`) -> `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. What is
 //! too long for its next hop goes round by `ip4-frag`.
 
 pub(crate) mod input;

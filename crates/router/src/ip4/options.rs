@@ -1,11 +1,11 @@
 //! `ip4-options`: packets whose header has options (RFC 791 3.1, RFC 1812 5.2.4.1). Their syntax is
 //! checked once, here.
 //!
-//! Reads: the options. Writes: [`flag::OPTIONS`] for packets on which the router's address or the
-//! time is to be recorded: `ip4-rewrite` does that with [`record`], for it knows the interface by
-//! which they leave. Next: `ip4-lookup`, or `ip4-local` with what is for all, by way of `ip4-rx-urpf` where sources are checked;
-//! `ip4-icmp-error` with what is malformed, and with source routes, which are refused (RFC 7126
-//! 4.3 and 4.4). Options that are not known pass as they are (RFC 1812 4.2.2.1).
+//! Reads: the options. Writes: [`flag::OPTIONS`] for packets on which the router's address or the time is to be
+//! recorded: `ip4-rewrite` does that with [`record`], for it knows the interface by which they leave. Next:
+//! `ip4-lookup`, or `ip4-local` with what is for all, by way of `ip4-rx-urpf` where sources are checked;
+//! `ip4-icmp-error` with what is malformed, and with source routes, which are refused (RFC 7126 4.3 and 4.4). Options
+//! that are not known pass as they are (RFC 1812 4.2.2.1).
 
 use super::onward;
 use crate::icmp::Report;

@@ -1,11 +1,10 @@
 //! `ip4-rewrite`: sends packets to their next hop.
 //!
-//! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and
-//! the TTL into the packet; `l2` and `length`; for `ip4-frag`, the MTU in the scratch word.
-//! Next: the adjacency's interface output; `ip4-arp` when the next hop is not known (`ip6-discover-neighbor` when it has an IPv6
-//! address, which those of labelled packets may);
-//! `ip4-frag` when the packet is too long; `ip4-icmp-error` when it must not be cut, or when
-//! the TTL is used up; `ip4-redirect` when it turns back where its sender is to be told.
+//! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the TTL into the packet;
+//! `l2` and `length`; for `ip4-frag`, the MTU in the scratch word. Next: the adjacency's interface output; `ip4-arp`
+//! when the next hop is not known (`ip6-discover-neighbor` when it has an IPv6 address, which those of labelled
+//! packets may); `ip4-frag` when the packet is too long; `ip4-icmp-error` when it must not be cut, or when the TTL is
+//! used up; `ip4-redirect` when it turns back where its sender is to be told.
 
 use super::options;
 use crate::icmp::{Policy, Report, SharedPolicy};

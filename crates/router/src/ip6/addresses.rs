@@ -52,8 +52,8 @@ impl Router {
         Ok(())
     }
 
-    /// Has an interface no longer take part in IPv6; or only while it has addresses, when it was to without. Gives whether it
-    /// still does.
+    /// Has an interface no longer take part in IPv6; or only while it has addresses, when it was to without. Gives
+    /// whether it still does.
     ///
     /// # Errors
     /// When there is no such interface, it does not take part, or does because it has addresses.

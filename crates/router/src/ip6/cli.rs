@@ -1,4 +1,5 @@
-//! Commands on IPv6 of interfaces, as VPP has them. Addresses are given by `set interface ip address`, routes by `ip route`.
+//! Commands on IPv6 of interfaces, as VPP has them. Addresses are given by `set interface ip address`, routes by
+//! `ip route`.
 
 use crate::Router;
 use crate::ip::source_check;

@@ -9,8 +9,8 @@ use std::net::Ipv6Addr;
 use wire::Prefix6;
 use wire::nd::solicited_node;
 
-/// Groups of which every router's interface is a member, of the link and of the site (RFC 4291 section 2.8), and that of
-/// routers that hear reports of MLDv2 (RFC 3810 section 5.2.14).
+/// Groups of which every router's interface is a member, of the link and of the site (RFC 4291 section 2.8), and that
+/// of routers that hear reports of MLDv2 (RFC 3810 section 5.2.14).
 const GROUPS: [Ipv6Addr; 4] = [
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2),
@@ -38,8 +38,8 @@ pub struct Facts6 {
     pub on_link: Option<u32>,
 }
 
-/// The address that every router on a network answers for: the first of the network (RFC 4291 section 2.6.1). A link of two
-/// routers has none (RFC 6164 section 5.1).
+/// The address that every router on a network answers for: the first of the network (RFC 4291 section 2.6.1). A link
+/// of two routers has none (RFC 6164 section 5.1).
 pub fn subnet_router_anycast(prefix: &Prefix6) -> Option<Ipv6Addr> {
     const LONGEST: u8 = 126;
     (prefix.length() <= LONGEST).then(|| prefix.network().address())
@@ -75,8 +75,8 @@ impl Facts6 {
             && !matches!(self.standing(address), Some(Standing::Duplicate(_)))
     }
 
-    /// Whether an address is the subnet-router anycast address of one of its networks, and not an address of its own. Other
-    /// routers have it too: nothing is sent from it (RFC 4443 section 2.2).
+    /// Whether an address is the subnet-router anycast address of one of its networks, and not an address of its own.
+    /// Other routers have it too: nothing is sent from it (RFC 4443 section 2.2).
     pub fn is_anycast(&self, address: Ipv6Addr) -> bool {
         self.addresses.iter().any(|prefix| subnet_router_anycast(prefix) == Some(address))
             && self.addresses.iter().all(|prefix| prefix.address() != address)
@@ -118,8 +118,8 @@ impl Facts6 {
         self.link_local.filter(|address| self.standing(*address).is_none())
     }
 
-    /// The address that it speaks with to a peer: one of the peer's scope, on its network if there is one (RFC 6724 section
-    /// 5, rules 2 and 8).
+    /// The address that it speaks with to a peer: one of the peer's scope, on its network if there is one (RFC 6724
+    /// section 5, rules 2 and 8).
     pub fn address_towards(&self, peer: Ipv6Addr) -> Option<Ipv6Addr> {
         if peer.is_unicast_link_local() {
             return self.used_link_local();

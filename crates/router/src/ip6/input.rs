@@ -1,9 +1,9 @@
 //! `ip6-input`: acts on what the header pass found; touches no packet that is plain.
 //!
-//! Reads: check bits in `flags`. Writes: for packets that the header pass did not see, the same facts; `target` of what is
-//! for this router by its scope. Next: `ip6-lookup`; `ip6-local` with what is addressed to this interface on its link, to a
-//! group of which it is a member, or asks for a host that it answers for; `ip6-rx-urpf` before either on interfaces that ask for
-//! it; or a drop by name (RFC 8200, RFC 4291).
+//! Reads: check bits in `flags`. Writes: for packets that the header pass did not see, the same facts; `target` of
+//! what is for this router by its scope. Next: `ip6-lookup`; `ip6-local` with what is addressed to this interface on
+//! its link, to a group of which it is a member, or asks for a host that it answers for; `ip6-rx-urpf` before either
+//! on interfaces that ask for it; or a drop by name (RFC 8200, RFC 4291).
 
 use super::local::speaks_of_neighbours;
 use crate::headers::visible;
@@ -150,8 +150,8 @@ fn way_on(facts: &Facts6) -> Edge {
     if facts.source_check.is_some() { Edge::Urpf } else { Edge::Lookup }
 }
 
-/// Whether a packet asks for a host that its link's interface answers for: who knows that host asks it, and not a group, whether
-/// it is still there (RFC 4861 7.2.8).
+/// Whether a packet asks for a host that its link's interface answers for: who knows that host asks it, and not a
+/// group, whether it is still there (RFC 4861 7.2.8).
 fn asks_for_proxied(cx: &Context<'_>, row: &Row, facts: &Facts6) -> bool {
     let bytes = visible(cx, row);
     let header = ipv6::Header::new_unchecked(bytes);
@@ -193,9 +193,9 @@ fn remarkable(cx: &Context<'_>, row: &mut Row, facts: &Facts6) -> Result<Edge, E
     Ok(if facts.source_check.is_some() && is_checked(cx, row, source, to) { Edge::Urpf } else { to })
 }
 
-/// Whether routes can tell of a packet's source. One that is its link's only lies where it came from, and of who has no address
-/// yet they know nothing (RFC 4862 5.4, RFC 3810 5.2.13). What Neighbor Discovery says on its link is judged where it is read:
-/// stations find each other by it, whatever the routes are.
+/// Whether routes can tell of a packet's source. One that is its link's only lies where it came from, and of who has
+/// no address yet they know nothing (RFC 4862 5.4, RFC 3810 5.2.13). What Neighbor Discovery says on its link is
+/// judged where it is read: stations find each other by it, whatever the routes are.
 fn is_checked(cx: &Context<'_>, row: &Row, source: Ipv6Addr, to: Edge) -> bool {
     let is_discovery = to == Edge::Local && speaks_of_neighbours(cx, row);
     !is_of_its_link(source) && !is_discovery
@@ -244,8 +244,8 @@ fn embeds_ip4(address: Ipv6Addr) -> bool {
     upper == 0 || upper == 0xffff
 }
 
-/// A source in ff00::/8, fe80::/10 or ::/32. Link-local ones are in order here: that they go no further is seen to where
-/// packets are forwarded.
+/// A source in ff00::/8, fe80::/10 or ::/32. Link-local ones are in order here: that they go no further is seen to
+/// where packets are forwarded.
 fn judge_source(source: Ipv6Addr, destination: Ipv6Addr) -> Result<(), Edge> {
     if source.is_multicast() {
         Err(Edge::SourceMulticast)

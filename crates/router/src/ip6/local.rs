@@ -1,10 +1,11 @@
 //! `ip6-local`: packets to an address of this router, or to a group of which it is a member.
 //!
-//! Extension headers are walked here, as far as a bound (RFC 8200 section 4): a router looks at no others' packets' but their
-//! first. Nobody else may send from an address of ours, nor from one to which there is no way back.
+//! Extension headers are walked here, as far as a bound (RFC 8200 section 4): a router looks at no others' packets'
+//! but their first. Nobody else may send from an address of ours, nor from one to which there is no way back.
 //!
-//! Reads: source and extension headers. Writes: `scratch`, where what they carry begins, counted from the IPv6 header.
-//! Next: by what that is; `ip6-punt` when no node here takes it, with the reason in the scratch word; `ip6-local-full-reassembly` with fragments, from where the whole packet comes back.
+//! Reads: source and extension headers. Writes: `scratch`, where what they carry begins, counted from the IPv6
+//! header. Next: by what that is; `ip6-punt` when no node here takes it, with the reason in the scratch word;
+//! `ip6-local-full-reassembly` with fragments, from where the whole packet comes back.
 
 use crate::icmp6::Report;
 use crate::interface::SharedFacts;
@@ -69,8 +70,8 @@ impl Ip6Local {
     }
 }
 
-/// Whether it is a message of Neighbor Discovery, which is judged where it is read: one from an address of ours tells that
-/// another station has it (RFC 4862 5.4.4).
+/// Whether it is a message of Neighbor Discovery, which is judged where it is read: one from an address of ours tells
+/// that another station has it (RFC 4862 5.4.4).
 pub(super) fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
     let packet = cx.buffers.bytes(row.packet).get(row.l3 as usize..).unwrap_or_default();
     let message = packet.get(HEADER_LEN..).and_then(|payload| payload.first());
@@ -170,8 +171,8 @@ enum Refusal {
     Told(u8, usize),
 }
 
-/// Bytes of a header that a first fragment is to hold besides the extension headers (RFC 7112 section 3): of ICMPv6 the type,
-/// the code and the checksum.
+/// Bytes of a header that a first fragment is to hold besides the extension headers (RFC 7112 section 3): of ICMPv6
+/// the type, the code and the checksum.
 fn upper_header(protocol: Protocol) -> usize {
     match protocol {
         Protocol::TCP => tcp::HEADER_LEN,

@@ -1,8 +1,9 @@
 //! IPv6 (RFC 8200): input checks, forwarding, local delivery.
 //!
-//! The packet's way: `ip6-input` (-> `ip6-rx-urpf`) -> `ip6-lookup` (-> `ip6-load-balance`, `lookup-ip6-dst`) -> `ip6-rewrite` -> the
-//! interface's output; or to `ip6-local`, `ip6-glean`. Nothing is cut on its way: what is too long for its next hop is
-//! answered (RFC 8200 section 5). Only what this router sends itself goes round by `ip6-frag` then.
+//! The packet's way: `ip6-input` (-> `ip6-rx-urpf`) -> `ip6-lookup` (-> `ip6-load-balance`, `lookup-ip6-dst`) ->
+//! `ip6-rewrite` -> the interface's output; or to `ip6-local`, `ip6-glean`. Nothing is cut on its way: what is too
+//! long for its next hop is answered (RFC 8200 section 5). Only what this router sends itself goes round by
+//! `ip6-frag` then.
 
 mod addresses;
 pub mod cli;

@@ -1,12 +1,11 @@
 //! `ip6-rewrite`: sends packets to their next hop.
 //!
-//! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the hop limit into the packet;
-//! `l2` and `length`; for `ip6-frag`, the MTU in the scratch word. Next: the adjacency's interface output, by
-//! `ip6-stale-neighbor` when the next hop was not confirmed lately;
-//! `ip6-discover-neighbor` when the next hop is not known (`ip4-arp` when it has an IPv4 address, which those of labelled packets
-//! may); `ip6-frag` when a packet of this router's own is too long;
-//! `ip6-icmp-error` when one of others is, its hops are used up, or its source is of its link only; `ip6-redirect` when it
-//! turns back where its sender is to be told.
+//! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the hop limit into the
+//! packet; `l2` and `length`; for `ip6-frag`, the MTU in the scratch word. Next: the adjacency's interface output, by
+//! `ip6-stale-neighbor` when the next hop was not confirmed lately; `ip6-discover-neighbor` when the next hop is not
+//! known (`ip4-arp` when it has an IPv4 address, which those of labelled packets may); `ip6-frag` when a packet of
+//! this router's own is too long; `ip6-icmp-error` when one of others is, its hops are used up, or its source is of
+//! its link only; `ip6-redirect` when it turns back where its sender is to be told.
 
 use crate::icmp::{SharedPolicy, Switches};
 use crate::icmp6::Report;

@@ -1,8 +1,8 @@
 //! Local delivery: who of this router takes a packet that is for it. The same of both families.
 //!
-//! `ip4-local` and `ip6-local` tell protocols apart. UDP goes on by its port: capabilities register nodes for
-//! ports ([`crate::Router::listen_udp`]). What nobody takes goes to `ip4-punt` or `ip6-punt`, and when the host does not want
-//! it either it is answered: TCP by a reset, the rest by an ICMP error.
+//! `ip4-local` and `ip6-local` tell protocols apart. UDP goes on by its port: capabilities register nodes for ports
+//! ([`crate::Router::listen_udp`]). What nobody takes goes to `ip4-punt` or `ip6-punt`, and when the host does not
+//! want it either it is answered: TCP by a reset, the rest by an ICMP error.
 
 pub mod cli;
 pub mod control;

@@ -1,9 +1,10 @@
 //! `tcp4-reset`, `tcp6-reset`: a TCP segment to a port of this router that nobody listens to is answered by a reset
 //! (RFC 9293 3.10.7.1: what the state CLOSED does).
 //!
-//! Reads: the segment, which begins so many bytes behind `l3` as the scratch word says. Writes: the reset in the packet's place;
-//! `target`, the segment's sender. Next: `ip4-lookup` or `ip6-lookup`; `ip6-glean` when an address of it is of its link only. No
-//! more resets are sent than ICMP errors (each worker counts for itself): a flood of segments must not become a flood of answers.
+//! Reads: the segment, which begins so many bytes behind `l3` as the scratch word says. Writes: the reset in the
+//! packet's place; `target`, the segment's sender. Next: `ip4-lookup` or `ip6-lookup`; `ip6-glean` when an address of
+//! it is of its link only. No more resets are sent than ICMP errors (each worker counts for itself): a flood of
+//! segments must not become a flood of answers.
 
 use super::reset::{self, Segment};
 use super::transport::Transport;

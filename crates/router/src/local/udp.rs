@@ -1,8 +1,8 @@
 //! `ip4-udp-lookup`, `ip6-udp-lookup`: UDP to this router, by destination port.
 //!
-//! Reads: the datagram, which begins so many bytes behind `l3` as the scratch word says, in as many buffers as it has. Writes: for
-//! a listener, where the UDP header begins (from the buffer's start) into scratch; a listener gets datagrams
-//! whose header is in the first buffer and whose length and checksum are right, of which bytes beyond the
+//! Reads: the datagram, which begins so many bytes behind `l3` as the scratch word says, in as many buffers as it
+//! has. Writes: for a listener, where the UDP header begins (from the buffer's start) into scratch; a listener gets
+//! datagrams whose header is in the first buffer and whose length and checksum are right, of which bytes beyond the
 //! length that UDP states are no part. Next: the node that is registered for the port; `ip4-punt` or `ip6-punt` when
 //! there is none.
 

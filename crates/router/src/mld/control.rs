@@ -121,8 +121,8 @@ impl Router {
         self.report(index, &changes);
     }
 
-    /// The router listens to nothing on an interface any more: says of all groups that it has left them (RFC 3810 section 6.1).
-    /// Whether there were any.
+    /// The router listens to nothing on an interface any more: says of all groups that it has left them (RFC 3810
+    /// section 6.1). Whether there were any.
     pub(crate) fn leave_groups(&mut self, index: InterfaceIndex) -> bool {
         let Some(listener) = self.listening.listeners.get(&index) else { return false };
         let left: Vec<_> = listener.groups.iter().map(|group| (RecordKind::ToInclude, *group)).collect();

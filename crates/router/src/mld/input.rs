@@ -1,7 +1,7 @@
 //! `icmp6-multicast-listener`: who listens to which groups, and who asks.
 //!
-//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes nothing. Next: the end of messages that were
-//! taken in (RFC 3810 section 5).
+//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes nothing. Next: the end
+//! of messages that were taken in (RFC 3810 section 5).
 
 use super::Event;
 use crate::events::EventSender;

@@ -177,7 +177,8 @@ fn table_of(router: &Router, args: &Args) -> Result<LabelTableIndex, CommandErro
     Ok(router.find_label_table(args.optional("table")?.unwrap_or(0))?)
 }
 
-/// The labels that a command is about. Those of paths that make sense at the bottom only, or above others only, are meant there.
+/// The labels that a command is about. Those of paths that make sense at the bottom only, or above others only, are
+/// meant there.
 fn keys(args: &Args, paths: &[Path]) -> Result<Vec<LabelKey>, CommandError> {
     let (first, count): (u32, u32) = (args.parse("label")?, args.optional("count")?.unwrap_or(1));
     if first as usize + count as usize > LABELS {

@@ -1,12 +1,15 @@
-//! `ip4-mpls-label-disposition-pipe`, `-uniform`, and the same of IPv6: take the last label off and look at what is inside.
+//! `ip4-mpls-label-disposition-pipe`, `-uniform`, and the same of IPv6: take the last label off and look at what is
+//! inside.
 //!
-//! The checks of an IP packet that came by itself are made here (RFC 3031 3.10, RFC 1812 5.2.2), unless `ethernet-input` has
-//! found all packets plain. In the uniform model the label's time to live, when that is less, and its traffic class are the packet's (RFC 3443 5.4).
+//! The checks of an IP packet that came by itself are made here (RFC 3031 3.10, RFC 1812 5.2.2), unless
+//! `ethernet-input` has found all packets plain. In the uniform model the label's time to live, when that is less,
+//! and its traffic class are the packet's (RFC 3443 5.4).
 //!
-//! Reads: `target` (the label's leaf), the label and the header behind it. Writes: `l3`, check bits; `target`, the adjacency, the table or
-//! the destination; `rx_interface`: a packet that is looked up in another table than its interface's is from now on one of an
-//! interface of that table, so that answers find their way. Next: `ip4-rewrite` with what the label sends to a next hop, `lookup-ip4-dst`
-//! or `ip4-lookup` with what is looked up, by `ip4-input` if there is more to look at.
+//! Reads: `target` (the label's leaf), the label and the header behind it. Writes: `l3`, check bits; `target`, the
+//! adjacency, the table or the destination; `rx_interface`: a packet that is looked up in another table than its
+//! interface's is from now on one of an interface of that table, so that answers find their way. Next: `ip4-rewrite`
+//! with what the label sends to a next hop, `lookup-ip4-dst` or `ip4-lookup` with what is looked up, by `ip4-input`
+//! if there is more to look at.
 
 use super::pop;
 use crate::headers::visible;
@@ -152,8 +155,8 @@ fn before_all(vector: &mut Vector) -> Option<Before> {
 }
 
 impl Disposition {
-    /// Looks at the headers behind the labels: check bits, lengths without padding, and the destinations of IPv4. The union of
-    /// all faults.
+    /// Looks at the headers behind the labels: check bits, lengths without padding, and the destinations of IPv4. The
+    /// union of all faults.
     #[inline]
     fn examine(&self, cx: &mut Context<'_>, vector: &mut Vector, found: &mut [u32]) -> u32 {
         if let Some(before) = before_all(vector) {

@@ -1,11 +1,12 @@
 //! `mpls-icmp-error`: tells the sender of a labelled packet why the packet was not forwarded.
 //!
-//! A router in the middle of a label switched path knows no way to the sender, who may be a customer's with addresses of his
-//! own. So the message is labelled as the packet was and goes on along its path, from whose end it finds back (RFC 3032 2.3.2).
-//! It tells the label stack with which the packet came (RFC 4884, RFC 4950).
+//! A router in the middle of a label switched path knows no way to the sender, who may be a customer's with addresses
+//! of his own. So the message is labelled as the packet was and goes on along its path, from whose end it finds back
+//! (RFC 3032 2.3.2). It tells the label stack with which the packet came (RFC 4884, RFC 4950).
 //!
-//! Reads: `l3`, the label stack; in the scratch word an [`icmp::Report`] of what to say, of too long a packet with the length that
-//! fits from the top label on. Writes: the labelled message in place of the packet. Next: `mpls-lookup`.
+//! Reads: `l3`, the label stack; in the scratch word an [`icmp::Report`] of what to say, of too long a packet with
+//! the length that fits from the top label on. Writes: the labelled message in place of the packet. Next:
+//! `mpls-lookup`.
 
 use crate::headers::{trace_mpls, visible};
 use crate::icmp::{self, SharedPolicy, error as icmp4, report::keep_first_buffer};
@@ -180,8 +181,8 @@ impl Labelled {
         &self.entries[..self.depth]
     }
 
-    /// Where what is told of the packet goes: as it came, with all hops before it. Nothing is forwarded by an entropy label, so
-    /// that it has none (RFC 6790 4.2).
+    /// Where what is told of the packet goes: as it came, with all hops before it. Nothing is forwarded by an entropy
+    /// label, so that it has none (RFC 6790 4.2).
     fn way(&self) -> impl Iterator<Item = StackEntry> {
         let above = std::iter::once(None).chain(self.stack().iter().map(|entry| Some(entry.label())));
         self.stack().iter().zip(above).map(|(entry, above)| {

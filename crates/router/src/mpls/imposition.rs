@@ -1,9 +1,10 @@
-//! `ip4-mpls-label-imposition-uniform` and the same of IPv6: labels that say what the packet inside says of its hops and its class
-//! (RFC 3443 5.2, uniform model). Labels of the pipe model are as they are in the adjacency, and need no node.
+//! `ip4-mpls-label-imposition-uniform` and the same of IPv6: labels that say what the packet inside says of its hops
+//! and its class (RFC 3443 5.2, uniform model). Labels of the pipe model are as they are in the adjacency, and need
+//! no node.
 //!
-//! Reads: `target`, the adjacency, whose link header and labels the packet has; `l3`. Writes: time to live and traffic class of the
-//! labels; the interface into the scratch word. Next: `interface-output`, by `ip6-stale-neighbor` when the next hop was not confirmed
-//! lately.
+//! Reads: `target`, the adjacency, whose link header and labels the packet has; `l3`. Writes: time to live and
+//! traffic class of the labels; the interface into the scratch word. Next: `interface-output`, by
+//! `ip6-stale-neighbor` when the next hop was not confirmed lately.
 
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Vector};
 use tables::object::mark;

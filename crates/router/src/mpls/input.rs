@@ -1,8 +1,8 @@
 //! `mpls-input`: labelled packets of interfaces that take them.
 //!
-//! Reads: check bits in `flags`, `target` (the top entry of the label stack, as `ethernet-input` found it). Writes: for packets that
-//! its header pass did not see, the same facts. Checksums that a sender left to its device are finished: nothing behind labels
-//! could say where they are. Next: `mpls-lookup`, or a drop by name (RFC 3032).
+//! Reads: check bits in `flags`, `target` (the top entry of the label stack, as `ethernet-input` found it). Writes:
+//! for packets that its header pass did not see, the same facts. Checksums that a sender left to its device are
+//! finished: nothing behind labels could say where they are. Next: `mpls-lookup`, or a drop by name (RFC 3032).
 
 use crate::headers::{trace_mpls, visible};
 use crate::interface::{FactsTable, SharedFacts};

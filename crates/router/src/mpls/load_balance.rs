@@ -1,8 +1,8 @@
-//! `mpls-load-balance`: picks one path of several by the flow's hash: of the entropy label, else of the top label and what is
-//! inside the stack (RFC 6790, RFC 7325 2.4.5).
+//! `mpls-load-balance`: picks one path of several by the flow's hash: of the entropy label, else of the top label and
+//! what is inside the stack (RFC 6790, RFC 7325 2.4.5).
 //!
-//! Reads: `target` (a load-balance leaf), the label stack, and addresses and ports inside. Writes: `target`, the path's leaf. Next: by
-//! its kind.
+//! Reads: `target` (a load-balance leaf), the label stack, and addresses and ports inside. Writes: `target`, the
+//! path's leaf. Next: by its kind.
 
 use super::lookup::{EDGES, dispatch, trace};
 use graph::{Context, Map, NodeSpec, Vector};

@@ -1,8 +1,9 @@
 //! `mpls-lookup`: where labels lead (the incoming label map of RFC 3031 3.11).
 //!
-//! Reads: `target`, the top entry of the label stack; `l3`, where it is. Writes: `target`, the leaf that it resolves to; in the
-//! scratch word, the label that it is changed for; `l3`, behind labels that were taken off to look at the next one; for `mpls-icmp-error`, what to say in the scratch word. Next: by the
-//! leaf's kind; a packet whose time to live is used up goes on only where its label is taken off at the end of its path.
+//! Reads: `target`, the top entry of the label stack; `l3`, where it is. Writes: `target`, the leaf that it resolves
+//! to; in the scratch word, the label that it is changed for; `l3`, behind labels that were taken off to look at the
+//! next one; for `mpls-icmp-error`, what to say in the scratch word. Next: by the leaf's kind; a packet whose time to
+//! live is used up goes on only where its label is taken off at the end of its path.
 
 use super::pop;
 use super::table::{ENTROPY, SharedLabels};
@@ -112,7 +113,8 @@ impl MplsLookup {
     }
 }
 
-/// Whether labels have to be looked at one by one: one is taken off to look at the next, or something may be about entropy.
+/// Whether labels have to be looked at one by one: one is taken off to look at the next, or something may be about
+/// entropy.
 #[inline(always)]
 fn is_strange(leaf: u32) -> bool {
     // No branches: they are compared many at a time.
@@ -219,8 +221,8 @@ fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> E
     Edge::TooMany.into()
 }
 
-/// Where a label leads, and how many bytes of the stack are done with that. An entropy label at the bottom is as if it were not
-/// there: the label above it tells what is inside (RFC 6790 4.2).
+/// Where a label leads, and how many bytes of the stack are done with that. An entropy label at the bottom is as if
+/// it were not there: the label above it tells what is inside (RFC 6790 4.2).
 fn resolve(cx: &Context<'_>, table: &LabelLookup, row: &Row, entry: StackEntry) -> (LabelWay, usize) {
     let way = table.lookup(cx.round, LabelKey::of_entry(entry.0));
     if entry.is_bottom() || !is_strange(way.leaf.0) || way.leaf == ENTROPY {

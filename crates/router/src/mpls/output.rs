@@ -1,10 +1,10 @@
 //! `mpls-output`: sends labelled packets to their next hop, with another label, with more, or without the top one.
 //!
-//! Reads: `target` (an adjacency), the scratch word (with some, the label that is put on), `l3` (where the label is that goes), `length`.
-//! Writes: labels and the link header into the packet, with
-//! the label's time to live, one less, and its traffic class; `l2`, `l3` and `length`. Next: the adjacency's interface output, by
-//! `ip6-stale-neighbor` when the next hop was not confirmed lately; `ip4-arp` or `ip6-discover-neighbor` when it is not known,
-//! as a packet behind its label; `mpls-icmp-error` with what is too long.
+//! Reads: `target` (an adjacency), the scratch word (with some, the label that is put on), `l3` (where the label is
+//! that goes), `length`. Writes: labels and the link header into the packet, with the label's time to live, one less,
+//! and its traffic class; `l2`, `l3` and `length`. Next: the adjacency's interface output, by `ip6-stale-neighbor`
+//! when the next hop was not confirmed lately; `ip4-arp` or `ip6-discover-neighbor` when it is not known, as a packet
+//! behind its label; `mpls-icmp-error` with what is too long.
 
 use crate::icmp;
 use graph::vector::one_value;
@@ -83,8 +83,8 @@ impl MplsOutput {
     }
 }
 
-/// The link header of a leaf that has its label changed for the one that was found beside it, when it takes packets of that
-/// length; with that label.
+/// The link header of a leaf that has its label changed for the one that was found beside it, when it takes packets
+/// of that length; with that label.
 #[inline(always)]
 fn swapping<'r>(leaf: u32, swap: u32, object: &ObjectRef<'r>, longest: u16) -> Option<(&'r [u8; 14], u32)> {
     let is_swap = Leaf(leaf).kind() == kind::SWAP && object.is_complete() && longest <= object.mtu();

@@ -1,8 +1,9 @@
-//! Tunnels: interfaces behind which is a label switched path. What routes send onto one gets the labels of its paths; control
-//! sees to that beforehand, so that packets cost no more than with labels of their routes.
+//! Tunnels: interfaces behind which is a label switched path. What routes send onto one gets the labels of its paths;
+//! control sees to that beforehand, so that packets cost no more than with labels of their routes.
 //!
-//! `NAME-tx` of a tunnel counts its packets, and sends them on by the interface of their adjacency. Reads: `target`, the adjacency,
-//! whose link header and labels the packet has. Writes: the interface into the scratch word. Next: `interface-output`.
+//! `NAME-tx` of a tunnel counts its packets, and sends them on by the interface of their adjacency. Reads: `target`,
+//! the adjacency, whose link header and labels the packet has. Writes: the interface into the scratch word. Next:
+//! `interface-output`.
 
 use super::control::{MplsError, check_labels};
 use crate::interface::output::is_labelled;
@@ -111,8 +112,8 @@ fn list_ref(index: InterfaceIndex, paths: &[Path]) -> ListRef<'_> {
 }
 
 impl Router {
-    /// Makes a tunnel over some paths, each with its labels; it starts administratively down. Without a name it gets the next
-    /// one that is free.
+    /// Makes a tunnel over some paths, each with its labels; it starts administratively down. Without a name it gets
+    /// the next one that is free.
     ///
     /// # Errors
     /// When the name is malformed or taken, or a path makes no sense for a tunnel; then nothing has changed.

@@ -1,10 +1,10 @@
-//! Duplicate Address Detection (RFC 4862 section 5.4, RFC 7527): an address is not used before the link was asked whether
-//! somebody has it, and not used at all while somebody does.
+//! Duplicate Address Detection (RFC 4862 section 5.4, RFC 7527): an address is not used before the link was asked
+//! whether somebody has it, and not used at all while somebody does.
 //!
-//! It begins when an address appears on an interface that can be used, and again when the interface comes back: who was
-//! plugged in meanwhile may have it. Meanwhile ([`Standing::Tentative`]) it is not answered for, nor spoken from. An address
-//! that another station has ([`Standing::Duplicate`]) is that station's, until the interface goes down and up or the
-//! address is stated anew.
+//! It begins when an address appears on an interface that can be used, and again when the interface comes back: who
+//! was plugged in meanwhile may have it. Meanwhile ([`Standing::Tentative`]) it is not answered for, nor spoken from.
+//! An address that another station has ([`Standing::Duplicate`]) is that station's, until the interface goes down and
+//! up or the address is stated anew.
 
 use crate::agenda::{Agenda, Timed};
 use crate::ip::control::Source;
@@ -98,8 +98,8 @@ impl Router {
         self.detection.transmits = transmits.unwrap_or(TRANSMITS).min(MAX_TRANSMITS);
     }
 
-    /// Addresses have appeared on an interface, or it can be used again: asks whether anybody has them, or, when nobody is
-    /// to be asked, says that we do.
+    /// Addresses have appeared on an interface, or it can be used again: asks whether anybody has them, or, when
+    /// nobody is to be asked, says that we do.
     pub(crate) fn detect_duplicates(&mut self, index: InterfaceIndex, addresses: &[Ipv6Addr]) {
         let asks = self.detection.transmits > 0;
         let now = self.detection.now();
@@ -199,8 +199,8 @@ impl Router {
         }
     }
 
-    /// Somebody says that it has an address, or asks for it as we do (RFC 4862 5.4.3, 5.4.4). Gives whether it was one that
-    /// we only ask about.
+    /// Somebody says that it has an address, or asks for it as we do (RFC 4862 5.4.3, 5.4.4). Gives whether it was
+    /// one that we only ask about.
     pub(crate) fn address_is_claimed(&mut self, index: InterfaceIndex, address: Ipv6Addr, by: MacAddress) -> bool {
         let Ok(interface) = self.interfaces.get_mut(index) else { return false };
         if !matches!(interface.ip6.standing.get(&address), Some(Standing::Tentative(_))) {

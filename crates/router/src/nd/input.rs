@@ -1,8 +1,8 @@
 //! `icmp6-neighbor-discovery`: answers solicitations, and tells control what neighbours say.
 //!
-//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says, and the frame's addresses. Writes:
-//! the answer in place. Next: `interface-output` with an answer, back by the interface from which the solicitation came, or
-//! the end of messages that were taken in (RFC 4861 section 7).
+//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says, and the frame's addresses.
+//! Writes: the answer in place. Next: `interface-output` with an answer, back by the interface from which the
+//! solicitation came, or the end of messages that were taken in (RFC 4861 section 7).
 
 use super::dad::{Nonce, Standing};
 use crate::events::EventSender;
@@ -286,8 +286,8 @@ impl NdInput {
             (false, Some(told)) => (sender.source, told),
             (false, None) => (sender.source, a_stations(sender.mac)?),
         };
-        // Who answers for another leaves it to the asker whom to believe, and speaks of a host (RFC 4861 7.2.8). Any router of
-        // the network may answer for its anycast address: none overrides another (RFC 4861 7.2.7).
+        // Who answers for another leaves it to the asker whom to believe, and speaks of a host (RFC 4861 7.2.8). Any
+        // router of the network may answer for its anycast address: none overrides another (RFC 4861 7.2.7).
         let flags = AdvertisementFlags { router: is_ours || is_anycast, solicited: !is_probe, overrides: is_ours };
         let from = if is_anycast { facts.ip6.address_towards(to).ok_or(Edge::Tentative)? } else { target };
         answer(cx, row, facts, (to, to_mac), (from, target), flags);

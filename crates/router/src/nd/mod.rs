@@ -1,8 +1,9 @@
 //! Neighbor Discovery for IPv6 (RFC 4861): who has which Ethernet address.
 //!
-//! Workers answer solicitations, take in what neighbours say ([`input`]) and tell hosts of better next hops ([`redirect`]);
-//! control asks and announces ([`send`]). Addresses of this router's are asked about before they are used ([`dad`]); hosts
-//! behind other interfaces are answered for ([`proxy`]). What is known of neighbours is in [`crate::neighbour`].
+//! Workers answer solicitations, take in what neighbours say ([`input`]) and tell hosts of better next hops
+//! ([`redirect`]); control asks and announces ([`send`]). Addresses of this router's are asked about before they are
+//! used ([`dad`]); hosts behind other interfaces are answered for ([`proxy`]). What is known of neighbours is in
+//! [`crate::neighbour`].
 
 pub mod cli;
 pub(crate) mod config;

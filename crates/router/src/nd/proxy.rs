@@ -1,5 +1,6 @@
-//! Proxy Neighbor Discovery (RFC 4861 7.2.8, RFC 4389): a host behind one interface is answered for on the others, where its
-//! address would be on the link. What is sent to it there comes to this router, which has a route to the host itself.
+//! Proxy Neighbor Discovery (RFC 4861 7.2.8, RFC 4389): a host behind one interface is answered for on the others,
+//! where its address would be on the link. What is sent to it there comes to this router, which has a route to the
+//! host itself.
 
 use crate::interface::Interface;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};
@@ -37,11 +38,12 @@ fn route(index: InterfaceIndex, host: Ipv6Addr) -> (Prefix, Path) {
 }
 
 impl Router {
-    /// Answers for a host that is behind an interface, on the others of its table on whose networks its address would be.
+    /// Answers for a host that is behind an interface, on the others of its table on whose networks its address would
+    /// be.
     ///
     /// # Errors
-    /// When there is no such interface, nobody is behind it, the address is no host's or one of ours, it is answered for
-    /// already, or there are too many; then nothing has changed.
+    /// When there is no such interface, nobody is behind it, the address is no host's or one of ours, it is answered
+    /// for already, or there are too many; then nothing has changed.
     pub fn add_proxied_host(&mut self, index: InterfaceIndex, host: Ipv6Addr) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         let name = interface.name.clone();

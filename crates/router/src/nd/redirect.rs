@@ -1,10 +1,10 @@
 //! `ip6-redirect`: tells hosts of a better first hop than this router (RFC 4861 section 8.2), as `ip4-redirect` does.
 //!
-//! `ip6-rewrite` sends packets here that are about to leave by the interface that they came by, when an operator wants
-//! redirects there. They go back and on their way, marked, so that they come here once. When the sender is a neighbour it
-//! gets a redirect as well: to the destination itself, when that is on the link, else to the next router, which hosts know
-//! by its link-local address only. Reads: `target`, the adjacency; the packet at `l3`. Next: `ip6-rewrite` with the packet,
-//! `ip6-glean` with the message.
+//! `ip6-rewrite` sends packets here that are about to leave by the interface that they came by, when an operator
+//! wants redirects there. They go back and on their way, marked, so that they come here once. When the sender is a
+//! neighbour it gets a redirect as well: to the destination itself, when that is on the link, else to the next
+//! router, which hosts know by its link-local address only. Reads: `target`, the adjacency; the packet at `l3`. Next:
+//! `ip6-rewrite` with the packet, `ip6-glean` with the message.
 
 use super::input::finish;
 use crate::icmp::redirect::{self, Advice, Edge as Order, Tables};

@@ -30,8 +30,8 @@ impl Router {
         self.inject(key.interface, &interface.link_header(mac, EtherType::IPV6), &packet);
     }
 
-    /// Asks the link whether anybody has an address that is to be ours (RFC 4862 5.4.2), with a number by which the question
-    /// is known when it comes back (RFC 7527).
+    /// Asks the link whether anybody has an address that is to be ours (RFC 4862 5.4.2), with a number by which the
+    /// question is known when it comes back (RFC 7527).
     pub(crate) fn send_probe(&self, interface: InterfaceIndex, address: Ipv6Addr) {
         let Ok(known) = self.interfaces.get(interface) else { return };
         let Some(Standing::Tentative(nonce)) = known.ip6.standing.get(&address) else { return };

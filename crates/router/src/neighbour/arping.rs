@@ -1,7 +1,8 @@
-//! `arping`: asks a host on the wire whether it is there, by ARP or Neighbor Discovery, or announces an address of ours.
+//! `arping`: asks a host on the wire whether it is there, by ARP or Neighbor Discovery, or announces an address of
+//! ours.
 //!
-//! Workers note when they hear of a neighbour; that it was heard of after it was asked is its answer. So nothing is asked
-//! of packets. One that was not known becomes a neighbour by its answer, as any other.
+//! Workers note when they hear of a neighbour; that it was heard of after it was asked is its answer. So nothing is
+//! asked of packets. One that was not known becomes a neighbour by its answer, as any other.
 
 use super::NeighbourKey;
 use super::known::State;

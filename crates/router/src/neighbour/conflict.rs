@@ -1,5 +1,5 @@
-//! Stations that claim an address of ours (RFC 5227 2.4): it is defended, but not more often than two stations that both do
-//! so could bear.
+//! Stations that claim an address of ours (RFC 5227 2.4): it is defended, but not more often than two stations that
+//! both do so could bear.
 
 use super::NeighbourKey;
 use crate::Router;

@@ -83,8 +83,8 @@ pub struct Limits {
     pub limit: u32,
     /// On one interface: a network that is full of names must not push out the others.
     pub interface_limit: u32,
-    /// After how long a learned neighbour that is not heard of is asked, and forgotten when it does not answer (seconds);
-    /// 0: never.
+    /// After how long a learned neighbour that is not heard of is asked, and forgotten when it does not answer
+    /// (seconds); 0: never.
     pub age: u32,
     /// How long after its last answer a neighbour is sure to be there (seconds); then it is asked when it is used
     /// ([`super::reachability`]). 0: it is not doubted.

@@ -31,8 +31,9 @@ impl Learner {
         Learner { events, limits: ByInterface::default() }
     }
 
-    /// Takes in that a neighbour has an Ethernet address, or says why not; `entry` is what is known of it. With `create`
-    /// it need not be known or asked for. So many pieces of news a second pass on an interface as `rate` says.
+    /// Takes in that a neighbour has an Ethernet address, or says why not; `entry` is what is known of it. With
+    /// `create` it need not be known or asked for. So many pieces of news a second pass on an interface as `rate`
+    /// says.
     #[allow(clippy::too_many_arguments)]
     pub fn learn(
         &mut self,

@@ -1,8 +1,8 @@
 //! Whether a known neighbour is still there (Neighbor Unreachability Detection, RFC 4861 7.3).
 //!
-//! Who answered is taken to be reachable for a while; then it is stale: the next packet to it starts a delay, in which it
-//! may be confirmed by an answer to something else, and at whose end it is asked. Stale neighbours that nobody sends to are
-//! asked when they are old ([`Limits::age`]). IPv4's are not doubted before that.
+//! Who answered is taken to be reachable for a while; then it is stale: the next packet to it starts a delay, in
+//! which it may be confirmed by an answer to something else, and at whose end it is asked. Stale neighbours that
+//! nobody sends to are asked when they are old ([`Limits::age`]). IPv4's are not doubted before that.
 
 use super::NeighbourKey;
 use super::known::{Limits, Neighbour, Neighbours, State};

@@ -8,9 +8,9 @@
 //! neighbours are found. A neighbour that did not answer lately is not asked again: its
 //! packets are refused at once.
 //!
-//! Reads: `target`, an adjacency or glean object: interface and next hop (for a glean,
-//! the packet's own destination). Next: `ip4-lookup` or `ip6-lookup` when released (`ip6-glean` with what is
-//! from or to an address of its link only); `ip4-icmp-error` (host unreachable) or `ip6-icmp-error` (address unreachable) when nobody answered.
+//! Reads: `target`, an adjacency or glean object: interface and next hop (for a glean, the packet's own destination).
+//! Next: `ip4-lookup` or `ip6-lookup` when released (`ip6-glean` with what is from or to an address of its link
+//! only); `ip4-icmp-error` (host unreachable) or `ip6-icmp-error` (address unreachable) when nobody answered.
 
 use super::limit::{Bucket, ByInterface};
 use super::policy::SharedPolicy;

@@ -1,7 +1,7 @@
 //! `ip6-stale-neighbor`: packets to neighbours that were not confirmed lately (RFC 4861 7.3.3).
 //!
-//! They go on at once; the first makes an event for control, which asks the neighbour when nothing else has confirmed it
-//! a little later. From then on the adjacency does not lead here.
+//! They go on at once; the first makes an event for control, which asks the neighbour when nothing else has confirmed
+//! it a little later. From then on the adjacency does not lead here.
 //!
 //! Reads: `target`, the adjacency, whose link header the packet has. Writes: the interface into the scratch word. Next:
 //! `interface-output`.

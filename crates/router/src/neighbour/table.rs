@@ -297,8 +297,8 @@ impl Table {
         self.slots.find(key_of(key)).map_or(0, |slot| slot.heard.load(Ordering::Relaxed))
     }
 
-    /// What makes a larger table when this one is soon full: work for another thread, which takes long when there are many.
-    /// [`Table::adopt`] takes what it makes. What is set in between would be lost.
+    /// What makes a larger table when this one is soon full: work for another thread, which takes long when there are
+    /// many. [`Table::adopt`] takes what it makes. What is set in between would be lost.
     pub fn larger(&self) -> Option<impl FnOnce() -> Slots + Send + use<>> {
         let slots = self.slots.slots.len();
         let is_due = self.used >= slots / 8 * 3 && slots / WAYS < MAX_BUCKETS;

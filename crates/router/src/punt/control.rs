@@ -94,8 +94,8 @@ impl Punts {
 }
 
 impl Router {
-    /// Has packets for the host that came by an interface, or by any, sent to a next hop on another. They are those of the next
-    /// hop's family. What was said of that interface before holds no more.
+    /// Has packets for the host that came by an interface, or by any, sent to a next hop on another. They are those
+    /// of the next hop's family. What was said of that interface before holds no more.
     ///
     /// # Errors
     /// When there is no such interface, they are the same, the next hop is no host's address, or a table is full;
@@ -193,7 +193,8 @@ impl Router {
         }
     }
 
-    /// Refuses to have an interface to which packets for the host are sent in a table where they would be sent to this router.
+    /// Refuses to have an interface to which packets for the host are sent in a table where they would be sent to
+    /// this router.
     pub(crate) fn check_punted_move(&self, index: InterfaceIndex, family: Family, to: TableIndex) -> Result<(), Error> {
         let known = self.punts.of(family);
         let mut ways = known.by(index).filter_map(|rx| known.redirects.get(&rx));

@@ -1,8 +1,10 @@
-//! Punting: packets that no node here takes go to the host, through an interface that leads there. The same of both families.
+//! Punting: packets that no node here takes go to the host, through an interface that leads there. The same of both
+//! families.
 //!
-//! Operators say which interface and which next hop (`ip punt redirect`, `ip6 punt redirect`), for all packets or for those that
-//! came by one interface. The host gets packets as they came but for the link header, resolved by ARP or Neighbor Discovery as any
-//! next hop's is; it answers under the router's addresses, which it has too. [`Punt`] is the node.
+//! Operators say which interface and which next hop (`ip punt redirect`, `ip6 punt redirect`), for all packets or for
+//! those that came by one interface. The host gets packets as they came but for the link header, resolved by ARP or
+//! Neighbor Discovery as any next hop's is; it answers under the router's addresses, which it has too. [`Punt`] is
+//! the node.
 
 pub mod cli;
 pub(crate) mod config;

@@ -1,10 +1,10 @@
 //! `ip4-punt`, `ip6-punt`: packets for this router, or for the host behind it, that no node here takes.
 //!
-//! Reads: why the packet is here, an [`Unclaimed`] in the scratch word; the interface that received it. Writes:
-//! for the host, the adjacency that leads there into `target`. Next: `ip4-rewrite` or `ip6-rewrite` when there is a way to the
-//! host, which is not the one that the packet came by (but for errors about what came by it). Else the packet's sender is told:
-//! `tcp4-reset` or `tcp6-reset`, where the segment begins in the scratch word; or `ip4-icmp-error` or `ip6-icmp-error` with the
-//! reason in it; or the packet ends here by name.
+//! Reads: why the packet is here, an [`Unclaimed`] in the scratch word; the interface that received it. Writes: for
+//! the host, the adjacency that leads there into `target`. Next: `ip4-rewrite` or `ip6-rewrite` when there is a way
+//! to the host, which is not the one that the packet came by (but for errors about what came by it). Else the
+//! packet's sender is told: `tcp4-reset` or `tcp6-reset`, where the segment begins in the scratch word; or
+//! `ip4-icmp-error` or `ip6-icmp-error` with the reason in it; or the packet ends here by name.
 //!
 //! Of IPv6, what is from or to an address of its link only stays there (RFC 4291 2.5.6): the host could not answer it.
 
@@ -115,7 +115,8 @@ impl Punt {
         to_host(row, way)
     }
 
-    /// What a packet's sender is told when the host does not take it either (RFC 1122 3.2.2.1, RFC 4443 3.1, RFC 8200 4).
+    /// What a packet's sender is told when the host does not take it either (RFC 1122 3.2.2.1, RFC 4443 3.1, RFC 8200
+    /// 4).
     fn refuse(&self, row: &mut Row, reason: Unclaimed) -> Edge {
         row.scratch = match (reason, self.family) {
             (Unclaimed::Route | Unclaimed::Error, _) => return Edge::NoHost,

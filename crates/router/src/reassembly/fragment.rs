@@ -1,7 +1,7 @@
 //! A fragment, as far as it matters for the datagram that it is a part of.
 //!
-//! Here the families differ: an IPv4 header tells where the data belongs (RFC 791 section 3.1), in IPv6 an extension header
-//! does, which stands behind those headers that each fragment has for itself (RFC 8200 section 4.5).
+//! Here the families differ: an IPv4 header tells where the data belongs (RFC 791 section 3.1), in IPv6 an extension
+//! header does, which stands behind those headers that each fragment has for itself (RFC 8200 section 4.5).
 
 use super::node::{BEYOND, Edge, UNEVEN, edge6};
 use crate::icmp6::Report;
@@ -17,8 +17,8 @@ use wire::{ipv4, ipv6};
 
 /// Longest datagram, header included: no packet is longer here, also of IPv6, which allows its header besides.
 pub const MAX_DATAGRAM: usize = u16::MAX as usize;
-/// Bytes before a fragment's data that are kept. Of IPv6 with extension headers: senders have no use for more than 80 bytes of
-/// them there, and before them a buffer still has room for an ICMPv6 error.
+/// Bytes before a fragment's data that are kept. Of IPv6 with extension headers: senders have no use for more than 80
+/// bytes of them there, and before them a buffer still has room for an ICMPv6 error.
 pub const MAX_HEADER: usize = ipv6::HEADER_LEN + 80 + ipv6::FRAGMENT_HEADER_LEN;
 const _: () = assert!(MAX_HEADER >= ipv4::MAX_HEADER_LEN);
 const UNIT: usize = ipv6::UNIT;

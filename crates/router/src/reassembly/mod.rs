@@ -1,8 +1,8 @@
 //! Reassembly (RFC 791 section 3.2, RFC 8200 section 4.5, RFC 815) of datagrams that come to the router in fragments.
 //!
-//! Only what is for the router itself is put together: a router that forwards passes fragments
-//! on as they are. [`fragment`] has what differs between the families, [`datagrams`] and [`datagram`] the rules, [`node`] the
-//! graph's nodes with their timers, [`control`] the limits.
+//! Only what is for the router itself is put together: a router that forwards passes fragments on as they are.
+//! [`fragment`] has what differs between the families, [`datagrams`] and [`datagram`] the rules, [`node`] the graph's
+//! nodes with their timers, [`control`] the limits.
 
 pub mod cli;
 pub(crate) mod config;

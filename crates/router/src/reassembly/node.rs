@@ -1,8 +1,8 @@
 //! `ip4-local-full-reassembly`, `ip6-local-full-reassembly`: fragments to this router become datagrams.
 //!
-//! Reads: fragments. Writes: the datagram, in buffers of its own, with the header of its first
-//! fragment. Next: `ip4-local` or `ip6-local` with a datagram that is whole; `ip4-icmp-error` or `ip6-icmp-error` when its
-//! time was up and the first fragment had come, and with fragments of IPv6 whose senders are to be told what is wrong.
+//! Reads: fragments. Writes: the datagram, in buffers of its own, with the header of its first fragment. Next:
+//! `ip4-local` or `ip6-local` with a datagram that is whole; `ip4-icmp-error` or `ip6-icmp-error` when its time was
+//! up and the first fragment had come, and with fragments of IPv6 whose senders are to be told what is wrong.
 //!
 //! In the ledger a datagram in progress is one held packet, and the fragments after its first
 //! are consumed. While anything is in progress, a timer has it look for what is overdue.

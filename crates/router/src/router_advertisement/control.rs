@@ -112,7 +112,8 @@ impl Router {
     /// Sets what is said on a link.
     ///
     /// # Errors
-    /// When there is no such interface, nobody is behind it, or RFC 4861's bounds are not kept; then nothing has changed.
+    /// When there is no such interface, nobody is behind it, or RFC 4861's bounds are not kept; then nothing has
+    /// changed.
     pub fn set_advertising(&mut self, index: InterfaceIndex, settings: Settings) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         if interface.is_loopback() {
@@ -146,7 +147,8 @@ impl Router {
         ip6.link_local.filter(|address| !ip6.standing.contains_key(address))
     }
 
-    /// Something has changed of an interface, or of what is said there: begins to speak, tells the news soon, or ceases.
+    /// Something has changed of an interface, or of what is said there: begins to speak, tells the news soon, or
+    /// ceases.
     pub(crate) fn advertise_anew(&mut self, index: InterfaceIndex) {
         if !self.may_advertise(index) {
             self.advertising.advertisers.remove(&index);
@@ -169,8 +171,8 @@ impl Router {
         self.advertising.others.retain(|(of, _), _| *of != index);
     }
 
-    /// Tells hosts that this is no default router any more, or none by its present address (RFC 4861 sections 6.2.5 and 6.2.8).
-    /// Whether there was anything to tell.
+    /// Tells hosts that this is no default router any more, or none by its present address (RFC 4861 sections 6.2.5
+    /// and 6.2.8). Whether there was anything to tell.
     pub(crate) fn cease_advertising(&mut self, index: InterfaceIndex) -> bool {
         let has_spoken =
             self.advertising.advertisers.remove(&index).is_some_and(|advertiser| advertiser.last.is_some());

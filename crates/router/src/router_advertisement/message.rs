@@ -8,8 +8,8 @@ use wire::ipv6::HEADER_LEN;
 use wire::nd::{NdOption, PrefixInformation, ROUTER_ADVERTISEMENT_LEN, RouterAdvertisement, emit_domain_name};
 use wire::{Prefix6, ipv6};
 
-/// Prefixes in one message, so that it is no longer than the least MTU whatever else it tells; a link with more is told of
-/// them in several (RFC 4861 section 6.2.3).
+/// Prefixes in one message, so that it is no longer than the least MTU whatever else it tells; a link with more is
+/// told of them in several (RFC 4861 section 6.2.3).
 const PREFIXES_AT_ONCE: usize = 16;
 /// Longer than any message.
 const MOST_BYTES: usize = ipv6::MIN_MTU as usize;
@@ -25,7 +25,8 @@ pub(super) fn prefixes(interface: &Interface, settings: &Settings) -> Vec<Prefix
     prefixes
 }
 
-/// The packets that tell a link, or one host on it, what there is. With `is_last` the router is no default router any more.
+/// The packets that tell a link, or one host on it, what there is. With `is_last` the router is no default router any
+/// more.
 pub(super) fn packets(
     interface: &Interface,
     settings: &Settings,

@@ -1,9 +1,9 @@
-//! Router advertisements (RFC 4861 section 6.2): what tells hosts of a link which prefixes, which router and which name servers
-//! (RFC 8106) they have.
+//! Router advertisements (RFC 4861 section 6.2): what tells hosts of a link which prefixes, which router and which
+//! name servers (RFC 8106) they have.
 //!
-//! Control speaks, by a timer for each interface and when hosts ask ([`control`]); what is said is in [`settings`], how it is
-//! written in [`message`]. Nothing is said unless an operator wants it: a router that is plugged into somebody's network must not become
-//! the default router of its hosts (RFC 4861 6.2.1, AdvSendAdvertisements).
+//! Control speaks, by a timer for each interface and when hosts ask ([`control`]); what is said is in [`settings`],
+//! how it is written in [`message`]. Nothing is said unless an operator wants it: a router that is plugged into
+//! somebody's network must not become the default router of its hosts (RFC 4861 6.2.1, AdvSendAdvertisements).
 
 pub mod cli;
 pub(crate) mod config;

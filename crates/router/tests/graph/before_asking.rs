@@ -7,8 +7,8 @@ use crate::packet::*;
 use crate::packet6::Packet6;
 use wire::MacAddress;
 
-/// Absent hosts of e1's network: by the network's own route, by a route onto the interface, by next hops that were never
-/// asked for, one of them with a label.
+/// Absent hosts of e1's network: by the network's own route, by a route onto the interface, by next hops that were
+/// never asked for, one of them with a label.
 const ABSENT: [&str; 4] = ["10.0.1.77", "48.0.0.9", "48.0.1.9", "48.0.2.9"];
 const ABSENT6: [&str; 4] = ["2001:db8:1::77", "2001:db8:30::9", "2001:db8:31::9", "2001:db8:32::9"];
 

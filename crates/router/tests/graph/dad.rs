@@ -1,4 +1,5 @@
-//! Duplicate Address Detection (RFC 4862 5.4): addresses are asked for before they are used, and not used while others have them.
+//! Duplicate Address Detection (RFC 4862 5.4): addresses are asked for before they are used, and not used while
+//! others have them.
 
 use crate::bed::{Bed, Port, error};
 use crate::packet6::*;

@@ -9,7 +9,8 @@ use crate::reassembly6::{HOST, LONGEST, cut, echoed, echoed_from, receive, reque
 use graph::buffer::Offload;
 use graph::flag;
 
-/// A request that one frame holds is answered in one as long as the way takes it, else in fragments that every way takes.
+/// A request that one frame holds is answered in one as long as the way takes it, else in fragments that every way
+/// takes.
 #[test]
 fn answers_too_long_for_their_way_leave_in_fragments() {
     for (mtu, length, fragments) in [

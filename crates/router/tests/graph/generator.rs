@@ -6,7 +6,8 @@ use crate::packet::ip;
 use drivers::pg::{Content, Entry, Stream};
 use wire::MacAddress;
 
-/// For each node: a stream's data, the station that its packets are sent to, and their first bytes behind the addresses.
+/// For each node: a stream's data, the station that its packets are sent to, and their first bytes behind the
+/// addresses.
 fn streams() -> [(&'static str, &'static str, MacAddress, Vec<u8>); 6] {
     const IP4: &str = "UDP: 10.0.0.2 -> 10.0.1.2 UDP: 1 -> 2 hex 0xcafe";
     const IP6: &str = "UDP: 2001:db8::2 -> 2001:db8:1::2 UDP: 1 -> 2 hex 0xcafe";

@@ -1,5 +1,5 @@
-//! Packets of IPv6 for [`crate::hostile`]: sound ones of every kind that the router looks into, spoilt ones whose lengths and
-//! checksums are right all the same, and what must be true of all that leaves.
+//! Packets of IPv6 for [`crate::hostile`]: sound ones of every kind that the router looks into, spoilt ones whose
+//! lengths and checksums are right all the same, and what must be true of all that leaves.
 
 use crate::bed::{Bed, Port};
 use crate::packet::{Random, checksum};
@@ -223,7 +223,8 @@ pub fn sound(random: &mut Random, port: &Port) -> Vec<u8> {
     frame
 }
 
-/// Makes lengths and checksums right that a packet's damage made wrong, or some of them, so that the rest of it gets further.
+/// Makes lengths and checksums right that a packet's damage made wrong, or some of them, so that the rest of it gets
+/// further.
 pub fn seal(random: &mut Random, frame: &mut [u8]) {
     let Some(packet) = frame.get_mut(14..).filter(|packet| packet.len() >= 40) else { return };
     if !random.one_in(4) {
@@ -251,7 +252,8 @@ fn icmp_sum(addresses: &[u8], message: &[u8]) -> u16 {
     checksum(&[addresses, &length, &[0, 0, 0, ICMP6], message].concat())
 }
 
-/// What must be true of a packet that a port sent. Whether it is a message of the router's, whose checksum was looked at.
+/// What must be true of a packet that a port sent. Whether it is a message of the router's, whose checksum was looked
+/// at.
 pub fn check_sent(port: &Port, packet: &[u8]) -> bool {
     assert!(packet.len() >= 40 && packet[0] >> 4 == 6, "{packet:x?}");
     // What is behind the end of a long packet goes along.

@@ -19,7 +19,8 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
     let (mut bed, ports) = bed();
     let heard = listen(&mut bed, Family::Ip6);
     send(&ports, &udp(OURS));
-    // Behind extension headers, at another address of ours, at one of the link only, at a group, and padded beyond its length.
+    // Behind extension headers, at another address of ours, at one of the link only, at a group, and padded beyond
+    // its length.
     send(&ports, &udp(OURS).extension(HOP_BY_HOP, &padding(6)).extension(OPTIONS, &padding(14)));
     send(&ports, &udp("2001:db8:1::1"));
     send(&ports, &udp(LINK_LOCAL));

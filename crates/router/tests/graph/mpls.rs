@@ -324,7 +324,8 @@ fn what_is_inside_is_looked_up_in_the_table_that_its_label_names() {
         bed.run();
         assert_eq!(ports[1].sent(), vec![to_host(&ports, 0x0800, &packet.clone().ttl(63).bytes()); count]);
     }
-    // Answers are looked up in the same table: to a ping of the customer's own router, and to a packet that goes no further.
+    // Answers are looked up in the same table: to a ping of the customer's own router, and to a packet that goes no
+    // further.
     all(&mut bed, &["ip route add table 7 192.0.2.0/24 via 10.0.1.2"]);
     ports[0].receive(labelled(
         &ports[0],

@@ -27,7 +27,8 @@ fn answer(bed: &mut Bed, ports: &[Port; 3], entries: &[Entry], packet: &[u8]) ->
     e1[0][14..].to_vec()
 }
 
-/// An ICMP error about a packet from there, as the router sends it from e0's address: identification and checksum are its own.
+/// An ICMP error about a packet from there, as the router sends it from e0's address: identification and checksum are
+/// its own.
 #[track_caller]
 fn assert_is_error(ip4: &[u8], source: &str, kind: u8, code: u8, rest: u32, data: &[u8]) {
     let mut expected = Packet::new("10.0.0.1", source, ICMP, &icmp(kind, code, rest, data));

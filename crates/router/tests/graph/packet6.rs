@@ -83,7 +83,8 @@ impl Packet6 {
         Packet6 { hops, ..self }
     }
 
-    /// With an extension header behind those that there are: what follows its next header and length, of 6 bytes or 8 more.
+    /// With an extension header behind those that there are: what follows its next header and length, of 6 bytes or 8
+    /// more.
     pub fn extension(mut self, kind: u8, body: &[u8]) -> Packet6 {
         assert_eq!(body.len() % 8, 6);
         let units = (body.len() / 8) as u8;

@@ -1,4 +1,5 @@
-//! Redirects of IPv6 (RFC 4861 section 8.2): whom the router tells of a better first hop, and of whom it does not speak.
+//! Redirects of IPv6 (RFC 4861 section 8.2): whom the router tells of a better first hop, and of whom it does not
+//! speak.
 
 use crate::bed::{Bed, Port, error};
 use crate::bed6::{bed, mac_of};

@@ -1,5 +1,5 @@
-//! Flows stay where they are when their prefix gets other paths (`ip::balance`, decision 021): whatever command takes a path
-//! or adds one, and whatever lists of the same paths other prefixes brought before.
+//! Flows stay where they are when their prefix gets other paths (`ip::balance`, decision 021): whatever command takes
+//! a path or adds one, and whatever lists of the same paths other prefixes brought before.
 
 use crate::bed::*;
 use crate::packet::*;

@@ -230,8 +230,8 @@ impl Lookup4 {
         }
     }
 
-    /// Who asks early: for tables that are larger than caches, so that their slots are on their way before they are looked
-    /// up. None: the table is small, or of a form for which it would not pay.
+    /// Who asks early: for tables that are larger than caches, so that their slots are on their way before they are
+    /// looked up. None: the table is small, or of a form for which it would not pay.
     #[inline]
     pub fn ahead<'r>(&'r self, round: &'r Round<'_>) -> Option<Ahead<'r>> {
         match self.table.form.load(round) {

@@ -416,8 +416,8 @@ impl Tree {
         }
     }
 
-    /// The prefixes from one on, itself included, by address and then the shorter first. Where that begins is found at once,
-    /// however many there are.
+    /// The prefixes from one on, itself included, by address and then the shorter first. Where that begins is found
+    /// at once, however many there are.
     pub fn from(&self, first: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
         // The pieces that its address lies in, the outermost last, to be taken from the end.
         let around = LEVELS.iter().rev().map(|(length, _)| Root::at(first.address(), *length));

@@ -39,8 +39,8 @@ const FAR: usize = (8 << 20) / 64;
 /// What a line holds of the 32 bits from its depth on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Up to eight ranges, in one line: the last value of each but the last, how deep their values begin, then what they
-    /// lead to.
+    /// Up to eight ranges, in one line: the last value of each but the last, how deep their values begin, then what
+    /// they lead to.
     Few,
     /// Up to sixteen ranges, in two lines, in the same way.
     Ranges,
@@ -114,8 +114,8 @@ impl Node {
     }
 }
 
-/// 32 bits of an address from a depth on, of the half in which that is; behind its last bit there are zeros. No line looks
-/// beyond its half.
+/// 32 bits of an address from a depth on, of the half in which that is; behind its last bit there are zeros. No line
+/// looks beyond its half.
 #[inline(always)]
 pub(super) fn key_at(address: u128, depth: u32) -> u32 {
     let half = if depth & u32::from(HALF) == 0 { (address >> 64) as u64 } else { address as u64 };
@@ -156,7 +156,8 @@ impl Lines {
         (&*self.words).try_into().expect("length set in new")
     }
 
-    /// Asks for the line that an entry leads to; of a [`Kind::Many`] for the one that it will be. For a leaf, some line.
+    /// Asks for the line that an entry leads to; of a [`Kind::Many`] for the one that it will be. For a leaf, some
+    /// line.
     #[inline(always)]
     pub fn ask(&self, entry: u32, address: u128) {
         let sixteenth = key_at(address, entry >> DEPTH_SHIFT) >> 28;
@@ -196,8 +197,9 @@ impl Lines {
     }
 }
 
-/// By the first 16 bits of an address, where the slots of its part are: the one slot, or the block. Of other addresses than those
-/// of 2000::/3 all words of a nibble are the same; that is cheaper to read than a word for each part.
+/// By the first 16 bits of an address, where the slots of its part are: the one slot, or the block. Of other
+/// addresses than those of 2000::/3 all words of a nibble are the same; that is cheaper to read than a word for each
+/// part.
 type Directory = [AtomicU32; 1 << PART_LENGTH];
 
 /// Where lookups begin.

@@ -37,8 +37,8 @@ impl Start {
     }
 }
 
-/// What both sides share. As of IPv4, the default route is a word of its own, with a generation in its upper half that tells
-/// whether it changed while slots were read.
+/// What both sides share. As of IPv4, the default route is a word of its own, with a generation in its upper half
+/// that tells whether it changed while slots were read.
 pub(super) struct Table {
     pub start: Published<Arc<Start>>,
     pub lines: Lines,

@@ -1,10 +1,10 @@
 //! Where lookups begin in a small table: the upper halves of addresses as a few ranges, each with what it leads to.
 //!
-//! Most tables have few routes, and few of these are longer than /64. What such a table says of an address is then found by a
-//! handful of comparisons with ends of ranges that fit registers, where the tree takes a step for each 32 bits. An entry of
-//! a range is what the tree has there: a leaf; or the node of a /64 in which longer routes are, and from there on the tree
-//! is followed. So ranges know nothing that the tree does not know: they are read off it after each change, which ends as soon as
-//! they turn out to be too many.
+//! Most tables have few routes, and few of these are longer than /64. What such a table says of an address is then
+//! found by a handful of comparisons with ends of ranges that fit registers, where the tree takes a step for each 32
+//! bits. An entry of a range is what the tree has there: a leaf; or the node of a /64 in which longer routes are, and
+//! from there on the tree is followed. So ranges know nothing that the tree does not know: they are read off it after
+//! each change, which ends as soon as they turn out to be too many.
 
 use super::lines::{HALF, Lines, Node};
 use std::sync::atomic::Ordering;
@@ -19,8 +19,9 @@ const FEWEST_LEVELS: u32 = 3;
 pub(super) struct Ranges {
     /// So many comparisons tell 2 to that power of ranges apart: 3 to 6.
     pub levels: u32,
-    /// The ends of all ranges but the last as a search tree: that of all first, at 1, and behind each at n those that are
-    /// compared next, at 2n when the address is not above it, and at 2n + 1. No address is above ends that are not needed.
+    /// The ends of all ranges but the last as a search tree: that of all first, at 1, and behind each at n those that
+    /// are compared next, at 2n when the address is not above it, and at 2n + 1. No address is above ends that are
+    /// not needed.
     pub ends: [u64; MOST],
     pub entries: [u32; MOST],
 }

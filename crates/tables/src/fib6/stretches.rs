@@ -69,8 +69,8 @@ pub(super) fn own(key: Key, value: Option<u32>, leaves: &impl Leaves) -> Option<
     leaf.filter(|leaf| *leaf != MISS)
 }
 
-/// The stretches of `outer`, whose topmost node is `top`; what is longer than the granularity is not told apart. None: they
-/// are more than they may be.
+/// The stretches of `outer`, whose topmost node is `top`; what is longer than the granularity is not told apart.
+/// None: they are more than they may be.
 pub(super) fn stretches(
     trie: &Trie,
     top: NodeRef,

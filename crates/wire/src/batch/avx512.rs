@@ -38,8 +38,8 @@ const fn pick(tags: u8) -> [u8; 64] {
     pick
 }
 
-/// The same of IPv6: station and ethertype, the first two words of the header, those with which its addresses begin, and as
-/// the last one the tags' control information.
+/// The same of IPv6: station and ethertype, the first two words of the header, those with which its addresses begin,
+/// and as the last one the tags' control information.
 const PICKS6: [[u8; 64]; 3] = [pick6(0), pick6(1), pick6(2)];
 
 const fn pick6(tags: u8) -> [u8; 64] {
@@ -511,8 +511,8 @@ impl Pass {
             | _mm256_testn_epi8_mask(octets, octets)
     }
 
-    /// Behind whose label, the last of its stack, is an IPv4 packet about which nothing is remarkable, and nothing else. Of
-    /// frames that are not labelled it means nothing.
+    /// Behind whose label, the last of its stack, is an IPv4 packet about which nothing is remarkable, and nothing
+    /// else. Of frames that are not labelled it means nothing.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     #[inline]
     fn is_plain_inside(&self, fields: &[__m512i; 8], length: __m512i, link: __m512i) -> u16 {
@@ -663,7 +663,8 @@ fn words(dwords: __m512i) -> __m512i {
     _mm512_add_epi32(_mm512_and_si512(dwords, number(0xffff)), _mm512_srli_epi32::<16>(dwords))
 }
 
-/// Which of 16 addresses are in ff00::/8, fe80::/10 or ::/32, by the dwords that they begin with, as they lie in memory.
+/// Which of 16 addresses are in ff00::/8, fe80::/10 or ::/32, by the dwords that they begin with, as they lie in
+/// memory.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn is_special6(first: __m512i) -> u16 {

@@ -10,8 +10,8 @@ const ETHERNET: usize = 14;
 /// An Ethernet header of which the other kernels find nothing to say.
 const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 0]);
 
-/// What stands before the headers that are looked at: nothing, or an Ethernet header with one or two words of four bytes behind
-/// it. Frames begin with it, and lengths count it.
+/// What stands before the headers that are looked at: nothing, or an Ethernet header with one or two words of four
+/// bytes behind it. Frames begin with it, and lengths count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
     Nothing,

@@ -154,9 +154,9 @@ fn mixed(seed: u32, words: [u32; 4]) -> u32 {
     })
 }
 
-/// As [`flow_hashes`], of IPv6 packets: addresses, flow label, next header, and the ports of protocols that have them and
-/// follow the IPv6 header at once. Behind extension headers the label stands for them (RFC 6437 section 3): all fragments of
-/// a packet hash alike.
+/// As [`flow_hashes`], of IPv6 packets: addresses, flow label, next header, and the ports of protocols that have them
+/// and follow the IPv6 header at once. Behind extension headers the label stands for them (RFC 6437 section 3): all
+/// fragments of a packet hash alike.
 ///
 /// # Panics
 /// When there are fewer hashes than packets.
@@ -269,8 +269,8 @@ impl FlowFields {
     }
 }
 
-/// The hash of a packet's flow by other fields than [`flow_hashes`] takes: of one whose IPv4 header is first in `bytes`,
-/// and that has its ports unless it is a fragment.
+/// The hash of a packet's flow by other fields than [`flow_hashes`] takes: of one whose IPv4 header is first in
+/// `bytes`, and that has its ports unless it is a fragment.
 pub fn flow_hash_by(fields: FlowFields, bytes: &[u8; READABLE], is_whole: bool, seed: u32) -> u32 {
     let [from, to, protocol, ports] = pick(bytes, is_whole);
     let [(from, from_port), (to, to_port)] = fields.ends((from, ports as u16), (to, (ports >> 16) as u16));

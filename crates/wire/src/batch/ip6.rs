@@ -27,9 +27,9 @@ impl Columns6<'_> {
     }
 }
 
-/// As [`super::ethernet_ip4`], of IPv6: station, EtherType, and what RFC 8200 and RFC 4291 have a router look at in every
-/// packet, into the columns of flags and lengths (behind a sound packet Ethernet padding is cut off). Says the union of all
-/// faults: 0 when every packet is plain. Bits of [`check`] mean here:
+/// As [`super::ethernet_ip4`], of IPv6: station, EtherType, and what RFC 8200 and RFC 4291 have a router look at in
+/// every packet, into the columns of flags and lengths (behind a sound packet Ethernet padding is cut off). Says the
+/// union of all faults: 0 when every packet is plain. Bits of [`check`] mean here:
 ///
 /// - `SHORT`: shorter than both headers; `VERSION`: not 6; `TOTAL_LENGTH`: the payload goes beyond the frame;
 /// - `TTL`: the hop limit is 0 or 1; `HEADER_LENGTH`: hop-by-hop options follow, which every router looks at;
@@ -311,7 +311,8 @@ mod tests {
                 prop_assert_eq!(check_by(simd, &mut bed), union);
                 prop_assert_eq!(&bed.flags, &expected.flags);
                 prop_assert_eq!(&bed.length, &expected.length);
-                // What is behind tags is judged as without; where a frame is too short to have them, they are not alike.
+                // What is behind tags is judged as without; where a frame is too short to have them, they are not
+                // alike.
                 for (tags, _) in TAGS {
                     let mut bed = Bed::new(&frames.iter().map(|frame| tagged(frame, tags)).collect::<Vec<_>>());
                     let (heads, columns) = bed.frames();

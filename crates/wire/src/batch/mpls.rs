@@ -12,10 +12,11 @@ use crate::mpls::ENTRY_LEN;
 /// Bytes of an Ethernet header and one entry of a label stack.
 const LEN: u16 = 14 + ENTRY_LEN as u16;
 
-/// Station, EtherType and the top entry of the label stack of frames, into the columns: `target` is that entry in host order.
-/// Says the union of all faults. Bits of [`check`] mean here: `SHORT`: shorter than header and entry; `TTL`: the entry's time
-/// to live is 0 or 1. `EXAMINED` is no fault, and a hint that only AVX-512 gives, which has the bytes at hand: behind the label,
-/// the last of its stack, is an IPv4 packet about which [`super::ip4_headers`] would find nothing to say, and nothing behind that.
+/// Station, EtherType and the top entry of the label stack of frames, into the columns: `target` is that entry in
+/// host order. Says the union of all faults. Bits of [`check`] mean here: `SHORT`: shorter than header and entry;
+/// `TTL`: the entry's time to live is 0 or 1. `EXAMINED` is no fault, and a hint that only AVX-512 gives, which has
+/// the bytes at hand: behind the label, the last of its stack, is an IPv4 packet about which [`super::ip4_headers`]
+/// would find nothing to say, and nothing behind that.
 ///
 /// # Panics
 /// When a column is shorter than the frames are many.
@@ -59,7 +60,8 @@ pub(super) fn each<const INSIDE: bool>(
     union
 }
 
-/// [`ethernet_mpls`] over frames as long as they have the (sound) shape of the `first`, as [`super::alike_ip4`] does it.
+/// [`ethernet_mpls`] over frames as long as they have the (sound) shape of the `first`, as [`super::alike_ip4`] does
+/// it.
 ///
 /// # Panics
 /// When a column is shorter than the frames are many.
@@ -138,14 +140,14 @@ fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: scalar::Stati
     (bits, entry)
 }
 
-/// What an entry passes on to those that come in its place: traffic class and time to live, and with the label below it the
-/// bottom of the stack.
+/// What an entry passes on to those that come in its place: traffic class and time to live, and with the label below
+/// it the bottom of the stack.
 const PASSED_ON: u32 = 0xeff;
 const BOTTOM: u32 = 0x100;
 
 impl Frames<'_> {
-    /// Puts another label in the place of the top one, and an Ethernet header before it; a hop is counted. The offset is that
-    /// of the label. All go with the same header, each with the label of an entry of its own.
+    /// Puts another label in the place of the top one, and an Ethernet header before it; a hop is counted. The offset
+    /// is that of the label. All go with the same header, each with the label of an entry of its own.
     ///
     /// # Panics
     /// When there are fewer entries than packets.
@@ -158,7 +160,8 @@ impl Frames<'_> {
         }
     }
 
-    /// [`Frames::swap_all`] for one packet after the other, each with what is given for it, as long as something is; how many.
+    /// [`Frames::swap_all`] for one packet after the other, each with what is given for it, as long as something is;
+    /// how many.
     #[inline(always)]
     pub fn swap_while<'h>(&mut self, mut next: impl FnMut() -> Option<(&'h [u8; 14], u32)>) -> usize {
         for (i, head) in self.places().enumerate() {
@@ -169,10 +172,10 @@ impl Frames<'_> {
         self.len()
     }
 
-    /// Takes the label at the offset of packet `i` off and puts `rewrite` in its place: a link header, at whose end so many
-    /// `labels` are. The lowest `copies` of these get its time to live, one less, and its traffic class, the last one the
-    /// bottom of the stack too. Without labels, and `uniform`, the entry below gets both, the time to live when that is
-    /// less than its own.
+    /// Takes the label at the offset of packet `i` off and puts `rewrite` in its place: a link header, at whose end
+    /// so many `labels` are. The lowest `copies` of these get its time to live, one less, and its traffic class, the
+    /// last one the bottom of the stack too. Without labels, and `uniform`, the entry below gets both, the time to
+    /// live when that is less than its own.
     ///
     /// # Panics
     /// When `rewrite` is longer than [`WRITABLE_BEFORE`], or has not so many labels.
@@ -207,8 +210,8 @@ impl Frames<'_> {
         }
     }
 
-    /// Has the lowest `copies` entries of the label stack that ends at packet `i`'s network header say what that says: time to
-    /// live (of IPv6 the hop limit) and, as traffic class, the precedence.
+    /// Has the lowest `copies` entries of the label stack that ends at packet `i`'s network header say what that
+    /// says: time to live (of IPv6 the hop limit) and, as traffic class, the precedence.
     ///
     /// # Panics
     /// When they are more than fit [`WRITABLE_BEFORE`].
@@ -232,9 +235,9 @@ impl Frames<'_> {
         }
     }
 
-    /// Has packet `i`'s IP header say what the entry of a label stack right before it said: its time to live when that is
-    /// less, and its traffic class as the precedence. The header must be whole; its checksum stays what it was, right or
-    /// wrong.
+    /// Has packet `i`'s IP header say what the entry of a label stack right before it said: its time to live when
+    /// that is less, and its traffic class as the precedence. The header must be whole; its checksum stays what it
+    /// was, right or wrong.
     pub fn copy_from_label(&mut self, i: usize, is_ip6: bool, entry: u32) {
         let header: &mut [u8; 20] = {
             let head = self.head(i);
@@ -266,7 +269,8 @@ unsafe fn swap(head: *mut u8, header: [u64; 2], entry: u32) {
     unsafe {
         let place = head.cast::<u32>();
         let old = u32::from_be(place.read_unaligned());
-        // What comes with a time to live of 0 goes no further and does not come here: nothing is borrowed from the class.
+        // What comes with a time to live of 0 goes no further and does not come here: nothing is borrowed from the
+        // class.
         let passed_on = old.wrapping_sub(1) & 0xfff;
         head.sub(14).cast::<u64>().write_unaligned(header[0]);
         head.sub(8).cast::<u64>().write_unaligned(header[1]);

@@ -86,8 +86,8 @@ pub(super) fn alike_ip4(
     })
 }
 
-/// Looks at frames from one on, as long as they are alike: `look` gives the faults of such a one and the control information of
-/// its tags.
+/// Looks at frames from one on, as long as they are alike: `look` gives the faults of such a one and the control
+/// information of its tags.
 #[inline(always)]
 pub(super) fn while_alike(
     tags: &mut [u32],

@@ -1,12 +1,14 @@
-//! Back-to-back frames (RFC 2544, section 26.4, as RFC 9004 has it): the longest burst at the line's rate that comes through
-//! whole. A device that forwards less than the line carries holds the rest; how much it can hold is what this tells.
+//! Back-to-back frames (RFC 2544, section 26.4, as RFC 9004 has it): the longest burst at the line's rate that comes
+//! through whole. A device that forwards less than the line carries holds the rest; how much it can hold is what this
+//! tells.
 
 use crate::arithmetic::{scaled, significant};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What is longer is no burst: a device that forwards it whole forwards the line's rate (RFC 2544 has two seconds at least).
+/// What is longer is no burst: a device that forwards it whole forwards the line's rate (RFC 2544 has two seconds at
+/// least).
 pub const LONGEST: Duration = Duration::from_secs(2);
 /// Of a length that is found a thousandth, or one frame, is not looked into.
 const RESOLUTION: u64 = 1000;
@@ -25,8 +27,8 @@ pub struct BackToBack {
     pub most: u64,
     /// Frames in two seconds of the line: longer bursts were not sent.
     pub limit: u64,
-    /// Seconds that such a burst takes (implied buffer time), and that the device itself can hold, less what it forwarded
-    /// meanwhile (corrected buffer time); none: its throughput is not known.
+    /// Seconds that such a burst takes (implied buffer time), and that the device itself can hold, less what it
+    /// forwarded meanwhile (corrected buffer time); none: its throughput is not known.
     pub implied: f64,
     pub corrected: Option<f64>,
     /// The load tester itself could not send some bursts without gaps.
@@ -34,7 +36,8 @@ pub struct BackToBack {
 }
 
 impl BackToBack {
-    /// Of lengths that were found, on a line that carries so many frames a second, of which the device forwards so many.
+    /// Of lengths that were found, on a line that carries so many frames a second, of which the device forwards so
+    /// many.
     pub fn of(found: &[u64], limit: u64, line: f64, throughput: Option<f64>, is_own: bool) -> Option<BackToBack> {
         let count = found.len() as f64;
         let mean = found.iter().sum::<u64>() as f64 / count;
@@ -91,8 +94,8 @@ pub(super) fn seconds(time: f64) -> String {
     }
 }
 
-/// Looks for the longest burst of which `whole` says that it comes through, from the one that was found before. None: it was
-/// interrupted.
+/// Looks for the longest burst of which `whole` says that it comes through, from the one that was found before. None:
+/// it was interrupted.
 ///
 /// # Errors
 /// What `whole` says.

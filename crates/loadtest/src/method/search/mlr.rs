@@ -1,5 +1,5 @@
-//! Multiple Loss Ratio Search (RFC 9971): the highest loads at which no more is lost than each goal allows, found by many
-//! short trials. A load is judged by all its trials together, so one bad second does not decide.
+//! Multiple Loss Ratio Search (RFC 9971): the highest loads at which no more is lost than each goal allows, found by
+//! many short trials. A load is judged by all its trials together, so one bad second does not decide.
 //!
 //! Throughput as RFC 2544 (section 26.1) has it is the goal of one long trial without loss.
 
@@ -126,8 +126,8 @@ fn yes() -> bool {
     true
 }
 
-/// Judges a load for a goal by its trials (RFC 9971, appendix A). Short trials count only as far as they are worse than the
-/// goal allows.
+/// Judges a load for a goal by its trials (RFC 9971, appendix A). Short trials count only as far as they are worse
+/// than the goal allows.
 pub fn classify(goal: &Goal, trials: &[Measured], load: f64) -> Class {
     let own = || trials.iter().filter(|trial| same(trial.load, load));
     let sum = |full: bool, bad: bool| -> f64 {
@@ -179,8 +179,8 @@ fn conditional_throughput(goal: &Goal, trials: &[Measured], load: f64) -> f64 {
     load * (1.0 - loss)
 }
 
-/// Searches for goals, one after the other: what is measured for one counts for the next. `measure` runs a trial of a load and
-/// a length; none of it: it was interrupted. Loads are from `least` to `most`.
+/// Searches for goals, one after the other: what is measured for one counts for the next. `measure` runs a trial of a
+/// load and a length; none of it: it was interrupted. Loads are from `least` to `most`.
 ///
 /// # Errors
 /// What `measure` says.

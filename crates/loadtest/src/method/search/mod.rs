@@ -1,6 +1,6 @@
-//! How much a device forwards: throughput without loss and with a little ([`mlr`]), what comes through at most (MRR), loss by
-//! load (RFC 2544, section 26.3), delay at shares of the throughput, what a device can hold ([`burst`]) and how it gets over too
-//! much ([`recovery`]).
+//! How much a device forwards: throughput without loss and with a little ([`mlr`]), what comes through at most (MRR),
+//! loss by load (RFC 2544, section 26.3), delay at shares of the throughput, what a device can hold ([`burst`]) and
+//! how it gets over too much ([`recovery`]).
 
 pub mod burst;
 pub mod mlr;
@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// The least load that is looked at, as a share of the most, and by the packets that a trial has: of a few, one that is lost
-/// would be much.
+/// The least load that is looked at, as a share of the most, and by the packets that a trial has: of a few, one that
+/// is lost would be much.
 const LEAST: f64 = 1e-4;
 const LEAST_PACKETS: f64 = 1000.0;
 /// A trial whose rate was not kept is tried again.
@@ -39,8 +39,8 @@ pub struct Wanted {
     pub mrr: bool,
     pub latency: bool,
     pub curve: bool,
-    /// Of what was due the load tester may leave out such a share: the moments in which it was preempted. What is left out beyond
-    /// counts as lost, as in RFC 9971 all of it does.
+    /// Of what was due the load tester may leave out such a share: the moments in which it was preempted. What is
+    /// left out beyond counts as lost, as in RFC 9971 all of it does.
     pub unsent: f64,
     /// Times that the longest burst is looked for; none: it is not.
     pub bursts: usize,
@@ -172,8 +172,8 @@ impl Trials<'_, '_> {
         Ok(None)
     }
 
-    /// Whether a burst of so many packets of each port, at the line's rate, comes through whole; and whether the load tester sent
-    /// it without gaps.
+    /// Whether a burst of so many packets of each port, at the line's rate, comes through whole; and whether the load
+    /// tester sent it without gaps.
     fn burst(&mut self, most: f64, packets: u64, name: &str, done: f64) -> Result<Option<(bool, bool)>, TestError> {
         // Longer than it takes: it ends when all is sent.
         let duration = burst::LONGEST + Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! System recovery (RFC 2544, section 26.5): after an overload, how long a device goes on losing packets at a rate that it
-//! carries.
+//! System recovery (RFC 2544, section 26.5): after an overload, how long a device goes on losing packets at a rate
+//! that it carries.
 
 use super::burst;
 use crate::rate::Rate;
@@ -26,8 +26,8 @@ pub struct Recovery {
     pub overload: f64,
     pub seconds: f64,
     pub reduced: f64,
-    /// Seconds from the fall of the rate to the last loss before a tenth of a second without any, each time; none: it had no end
-    /// while it was watched.
+    /// Seconds from the fall of the rate to the last loss before a tenth of a second without any, each time; none: it
+    /// had no end while it was watched.
     pub times: Vec<Option<f64>>,
     /// Packets that were lost, all times together: without loss it was no overload.
     pub lost: u64,

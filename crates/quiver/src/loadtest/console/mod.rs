@@ -1,5 +1,6 @@
-//! `quiver loadtest console`: a test that somebody steers, in the manner of T-Rex's console. At a terminal what ports do is drawn
-//! each second above the line that is typed ([`screen`]); from a file or a pipe commands are carried out one after the other.
+//! `quiver loadtest console`: a test that somebody steers, in the manner of T-Rex's console. At a terminal what ports
+//! do is drawn each second above the line that is typed ([`screen`]); from a file or a pipe commands are carried out
+//! one after the other.
 
 mod screen;
 mod words;

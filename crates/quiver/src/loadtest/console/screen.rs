@@ -1,4 +1,5 @@
-//! The console at a terminal: what ports do, how it went in the last minutes, what was said, and the line that is typed.
+//! The console at a terminal: what ports do, how it went in the last minutes, what was said, and the line that is
+//! typed.
 
 use super::{Steered, TICK, words};
 use loadtest::arithmetic::scaled;

@@ -1,5 +1,5 @@
-//! Which answers a worker tells control of: those to pings that run, from the host that was asked, a few for each request.
-//! Everybody else's are not told, so that whoever guesses or floods costs control nothing.
+//! Which answers a worker tells control of: those to pings that run, from the host that was asked, a few for each
+//! request. Everybody else's are not told, so that whoever guesses or floods costs control nothing.
 
 use super::{Event, answer};
 use crate::events::EventSender;
@@ -47,8 +47,8 @@ impl Awaited {
         self.pings.retain(|ping| ping.identifier != identifier);
     }
 
-    /// Tells control of an answer, when it is to a ping of ours that may have one more: `told`, or `busy` when control has
-    /// more to do than it can.
+    /// Tells control of an answer, when it is to a ping of ours that may have one more: `told`, or `busy` when
+    /// control has more to do than it can.
     #[inline]
     pub fn tell<E>(&mut self, cx: &Context<'_>, row: &Row, told: E, busy: E) -> Option<E> {
         if self.pings.is_empty() { None } else { self.tell_cold(cx, row, told, busy) }

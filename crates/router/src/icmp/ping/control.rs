@@ -74,8 +74,8 @@ pub struct Wanted {
     /// The table in which its route is looked for; else that of the interface whose address it is sent from, else the
     /// default one.
     pub table: Option<TableIndex>,
-    /// Whose address to send from; else that of the interface on the way. Where a host is that has an address of its link
-    /// only.
+    /// Whose address to send from; else that of the interface on the way. Where a host is that has an address of its
+    /// link only.
     pub source: Option<InterfaceIndex>,
     pub ttl: u8,
     /// Of IPv4: no packet of IPv6 is cut on its way.

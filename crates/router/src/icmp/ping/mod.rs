@@ -1,9 +1,9 @@
 //! Pings from the router itself, of both families.
 //!
-//! Control keeps them ([`control`]) and finds their way ([`way`]); `ip4-ping` and `ip6-ping` send requests ([`request`]).
-//! Workers tell of each request when it goes ([`Event::Sent`]) and of each answer ([`answer`]) to an identifier that control
-//! gave out, from the host that was asked ([`awaited`]). They let two answers through for each request, so that duplicates
-//! show and a flood does not reach control.
+//! Control keeps them ([`control`]) and finds their way ([`way`]); `ip4-ping` and `ip6-ping` send requests
+//! ([`request`]). Workers tell of each request when it goes ([`Event::Sent`]) and of each answer ([`answer`]) to an
+//! identifier that control gave out, from the host that was asked ([`awaited`]). They let two answers through for
+//! each request, so that duplicates show and a flood does not reach control.
 
 pub(crate) mod answer;
 pub(crate) mod awaited;

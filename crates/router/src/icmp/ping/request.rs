@@ -1,8 +1,8 @@
 //! `ip4-ping`, `ip6-ping`: echo requests that control asks for.
 //!
-//! Writes: the whole packet, in as many buffers as it needs; `target`, its destination. Next: `ip4-lookup` or `ip6-lookup`: a
-//! request takes the way that the routing table gives it; or `ip6-glean` (`ip6-local`) when the host (the router) was named by
-//! an address of its link only.
+//! Writes: the whole packet, in as many buffers as it needs; `target`, its destination. Next: `ip4-lookup` or
+//! `ip6-lookup`: a request takes the way that the routing table gives it; or `ip6-glean` (`ip6-local`) when the host
+//! (the router) was named by an address of its link only.
 
 use super::Event;
 use crate::events::EventSender;

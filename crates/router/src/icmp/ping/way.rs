@@ -90,8 +90,8 @@ impl Router {
         Err(PingError::NoRoute(destination))
     }
 
-    /// The address to send from to a host of a table by a next hop. Where the way there leads out of the table, one of another
-    /// interface of the table: the host knows no others.
+    /// The address to send from to a host of a table by a next hop. Where the way there leads out of the table, one
+    /// of another interface of the table: the host knows no others.
     fn source_of_table(
         &self,
         table: TableIndex,
@@ -107,9 +107,9 @@ impl Router {
         home.or_else(|| self.source_on_way(index, next_hop, destination))
     }
 
-    /// The address to send from to a host by a next hop: one on the next hop's network, if there is one. A router speaks
-    /// IPv6 beyond the link from an address of another interface, if need be (RFC 6724 section 5), and so it does where a next
-    /// hop is of the other family (RFC 4798).
+    /// The address to send from to a host by a next hop: one on the next hop's network, if there is one. A router
+    /// speaks IPv6 beyond the link from an address of another interface, if need be (RFC 6724 section 5), and so it
+    /// does where a next hop is of the other family (RFC 4798).
     fn source_on_way(&self, index: InterfaceIndex, next_hop: IpAddr, destination: IpAddr) -> Option<IpAddr> {
         let is_alike = Family::of(next_hop) == Family::of(destination);
         let peer = if !is_alike || is_link_local(next_hop) { destination } else { next_hop };

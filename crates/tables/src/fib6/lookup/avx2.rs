@@ -25,8 +25,8 @@ pub(super) fn resolve(start: &Start, lines: &Lines, addresses: &[u128], leaves: 
     });
 }
 
-/// Where a step reads, and how it finds the word that counts: by the ends that are less than the key, or by the key's upper
-/// bits, with no branch.
+/// Where a step reads, and how it finds the word that counts: by the ends that are less than the key, or by the key's
+/// upper bits, with no branch.
 struct Place {
     key: u32,
     how: How,

@@ -1,5 +1,5 @@
-//! Sixteen addresses at a time: where each looks next is worked out for all of them together, and only the look itself, a
-//! comparison with one line, is each one's own. Those that are not done are kept side by side.
+//! Sixteen addresses at a time: where each looks next is worked out for all of them together, and only the look
+//! itself, a comparison with one line, is each one's own. Those that are not done are kept side by side.
 
 use super::*;
 use std::arch::asm;
@@ -63,7 +63,8 @@ impl UnderWay {
         }
     }
 
-    /// Says something of what lies behind those that are there, up to the end of their last group, so that it may be read.
+    /// Says something of what lies behind those that are there, up to the end of their last group, so that it may be
+    /// read.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn close(&mut self) {
