@@ -355,6 +355,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("create bond mode lacp load-balance l34", "create bond: not in this version; let the kernel bond"),
     ("bond add BondEthernet0 e0", "not in this version"),
     ("bfd udp session add interface e0 local-addr 10.0.0.1", "bfd: not in this version"),
+    ("show statistics segment", "show statistics segment: not in this version; every command answers as JSON"),
     ("set interface l2 bridge e0 200", "not in this version; let the kernel bridge"),
     ("create bridge-domain 10", "not in this version"),
     ("create vxlan tunnel src 10.0.0.1 dst 10.0.0.2 vni 13", "not in this version"),
