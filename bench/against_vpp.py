@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Draws docs/quiver-and-vpp.svg, README's picture: what a packet costs in Quiver and in VPP on one machine."""
+
 import json
 import pathlib
 
@@ -16,12 +17,19 @@ def main():
     parts = []
 
     def text(x, y, words, size=13, anchor="start", weight="normal", colour="#222"):
-        parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" font-weight="{weight}" '
-                     f'fill="{colour}">{words}</text>')
+        parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" font-weight="{weight}" '
+            f'fill="{colour}">{words}</text>'
+        )
 
     text(20, 28, "Clocks a packet: shorter is faster", 16, weight="bold")
-    text(20, 50, "One worker on a 2-core AMD Zen 3 virtual machine (AVX2, TSC 2445 MHz), 64-byte frames, vectors of 256",
-         12, colour="#555")
+    text(
+        20,
+        50,
+        "One worker on a 2-core AMD Zen 3 virtual machine (AVX2, TSC 2445 MHz), 64-byte frames, vectors of 256",
+        12,
+        colour="#555",
+    )
     for number, row in enumerate(found):
         y = TOP + ROW * number
         text(LEFT - 12, y + BAR + 4, row["scenario"], anchor="end")
@@ -29,10 +37,24 @@ def main():
             clocks = row[name.lower()]
             top = y + line * (BAR + 2)
             parts.append(f'<rect x="{LEFT}" y="{top}" width="{clocks * scale:.1f}" height="{BAR}" fill="{colour}"/>')
-            text(LEFT + clocks * scale + 6, top + 15, f"{clocks:.0f} {name}", 12, weight="bold" if line == 0 else "normal")
-    text(20, height - 14, "VPP 26.10 as packaged; measured on 2026-11-25, minutes apart (bench/peers/vpp-avx2.json). Yours will "
-         "differ: make bench", 11, colour="#555")
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" role="img">'
+            text(
+                LEFT + clocks * scale + 6,
+                top + 15,
+                f"{clocks:.0f} {name}",
+                12,
+                weight="bold" if line == 0 else "normal",
+            )
+    text(
+        20,
+        height - 14,
+        "VPP 26.10 as packaged; measured on 2026-11-25, minutes apart (bench/peers/vpp-avx2.json). Yours will "
+        "differ: make bench",
+        11,
+        colour="#555",
+    )
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" role="img">'
+    )
     title = "<title>Clocks a packet in Quiver and in VPP</title>"
     body = [head, title, f'<rect width="{WIDTH}" height="{height}" fill="white"/>', *parts, "</svg>", ""]
     (ROOT / "docs/quiver-and-vpp.svg").write_text("\n".join(body))

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs `quiver bench`, keeps its results by commit, and compares a build with the one of kept results.
 
-  bench.py run             all that the tables of bench/README.md show, as text
-  bench.py keep            the same into bench/results/COMMIT/, the oldest of five going
-  bench.py check [--base REV] [--turns N] [--only NAME]
-                           this build and the base's in turns: which scenario costs 5 % more now?
-                           The base is the commit of the results kept last; it is built anew.
+bench.py run             all that the tables of bench/README.md show, as text
+bench.py keep            the same into bench/results/COMMIT/, the oldest of five going
+bench.py check [--base REV] [--turns N] [--only NAME]
+                         this build and the base's in turns: which scenario costs 5 % more now?
+                         The base is the commit of the results kept last; it is built anew.
 """
+
 import argparse
 import json
 import os
@@ -44,13 +45,17 @@ RUNS = {
 
 
 def git(*words, **options):
-    return subprocess.run(["git", "-C", ROOT, *words], check=True, text=True, stdout=subprocess.PIPE, **options).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", ROOT, *words], check=True, text=True, stdout=subprocess.PIPE, **options
+    ).stdout.strip()
 
 
 def bench(binary, scenarios, options, environment, *more):
     """What one run prints; None when that build knows no such scenario or option."""
     words = [binary, "bench", *scenarios, *options, *more]
-    done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment})
+    done = subprocess.run(
+        words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment}
+    )
     return done.stdout if done.returncode == 0 else None
 
 
@@ -125,7 +130,9 @@ def ratio(pairs):
 def check(options):
     newest = kept()
     revision = options.base or (newest[0].name if newest else sys.exit("There are no kept results: bench.py keep."))
-    labels = [scenario if name == "hot" else f"{scenario} {name}" for name, (some, *_) in RUNS.items() for scenario in some]
+    labels = [
+        scenario if name == "hot" else f"{scenario} {name}" for name, (some, *_) in RUNS.items() for scenario in some
+    ]
     if options.only and not any(options.only in label for label in labels):
         sys.exit(f"No scenario has {options.only} in its label: {', '.join(labels)}.")
     base = build_base(revision)

@@ -6,6 +6,7 @@
 
 Each figure is the median of several runs of a second, with the least and the most of them; what is compared is run in turns.
 """
+
 import argparse
 import json
 import pathlib
@@ -77,7 +78,9 @@ def rates():
 
 def pacing():
     found = {}
-    print(f"\n{'Pacing, 5 s each':<20}{'rate is wrong by, %':>24}{'left out, %':>24}{'late, us: p50':>16}{'p99':>9}{'p99.9':>9}")
+    print(
+        f"\n{'Pacing, 5 s each':<20}{'rate is wrong by, %':>24}{'left out, %':>24}{'late, us: p50':>16}{'p99':>9}{'p99.9':>9}"
+    )
     for rate in PACES:
         reports = [run("--dut", "null", "-p", "bench", rate=rate, seconds=5) for _ in range(3)]
         ports = [report["ports"][0] for report in reports]
@@ -87,9 +90,13 @@ def pacing():
         due = [(port["sent_packets"] + out) / report["seconds"] for port, out, report in zip(ports, left, reports)]
         wrong = spread([100 * abs(rate / wanted - 1) for rate in due])
         out = spread([100 * each / (port["sent_packets"] + each) for each, port in zip(left, ports)])
-        late = {key: statistics.median(report["lateness"][key] for report in reports) for key in ("p50", "p99", "p99_9")}
+        late = {
+            key: statistics.median(report["lateness"][key] for report in reports) for key in ("p50", "p99", "p99_9")
+        }
         found[rate] = {"wrong_percent": wrong, "left_out_percent": out, "late_us": late}
-        print(f"{rate:<20}{text(wrong, 4):>24}{text(out, 3):>24}{late['p50']:>16.2f}{late['p99']:>9.2f}{late['p99_9']:>9.2f}")
+        print(
+            f"{rate:<20}{text(wrong, 4):>24}{text(out, 3):>24}{late['p50']:>16.2f}{late['p99']:>9.2f}{late['p99_9']:>9.2f}"
+        )
     return found
 
 

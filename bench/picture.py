@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Draws docs/fast-path.svg from the results kept last: clocks a packet, node by node, against the size of the table."""
+
 import json
 import pathlib
 
@@ -98,8 +99,22 @@ def main():
     most = max(whole for _, whole in theirs.values()) * 1.05
     picture = Picture(most)
     picture.grid(25, most)
-    picture.text(LEFT, 24, "Clocks of the time stamp counter a packet, IPv4, one worker, 64 bytes, vectors of 256", 14, "start", "bold")
-    picture.text(LEFT, 42, f"left: Quiver at {commit} on {machine['cpu']}, {machine['kernels']} kernels; right: VPP 26.10, Zen 5 (bench/peers/vpp.json)", 11, "start", colour="#555")
+    picture.text(
+        LEFT,
+        24,
+        "Clocks of the time stamp counter a packet, IPv4, one worker, 64 bytes, vectors of 256",
+        14,
+        "start",
+        "bold",
+    )
+    picture.text(
+        LEFT,
+        42,
+        f"left: Quiver at {commit} on {machine['cpu']}, {machine['kernels']} kernels; right: VPP 26.10, Zen 5 (bench/peers/vpp.json)",
+        11,
+        "start",
+        colour="#555",
+    )
     step = (WIDTH - LEFT - 20) / len(SCENARIOS)
     for number, (scenario, label) in enumerate(SCENARIOS):
         middle = LEFT + step * (number + 0.5)

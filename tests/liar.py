@@ -36,7 +36,9 @@ class Liar:
         return struct.unpack_from("<H", said)[0] if said else None
 
     def say(self, kind, body=b"", descriptor=None):
-        told = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))] if descriptor is not None else []
+        told = (
+            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))] if descriptor is not None else []
+        )
         self.socket.sendmsg([(struct.pack("<H", kind) + body).ljust(128, b"\0")], told)
 
     def agree(self):
@@ -87,7 +89,11 @@ class Fiend:
         length = self.chance.choice([14, 42, 60, 64, 100, 1514, 2048])
         if self.chance.random() < 0.3:
             return self.chance.randbytes(length)
-        ip = bytes([self.truth_or(0x45, 255), 0]) + struct.pack("!H", self.truth_or(max(length - 14, 20), 65535)) + bytes(4)
+        ip = (
+            bytes([self.truth_or(0x45, 255), 0])
+            + struct.pack("!H", self.truth_or(max(length - 14, 20), 65535))
+            + bytes(4)
+        )
         ip += bytes([64, self.truth_or(17, 255), 0, 0, 10, 9, 9, 9, 10, 0, self.chance.randrange(4), 2])
         total = sum(struct.unpack("!10H", ip))
         checksum = 0xFFFF - (total % 0xFFFF)
@@ -110,8 +116,12 @@ class Fiend:
                     memory[at : at + len(frame)] = frame
                 slot = ring + 128 + 16 * chance.randrange(16)
                 if slot + 12 <= size:
-                    described = (self.truth_or(0, 65535), self.truth_or(0, 65535), self.truth_or(len(frame), 2**32 - 1),
-                                 self.truth_or(at, 2**32 - 1))
+                    described = (
+                        self.truth_or(0, 65535),
+                        self.truth_or(0, 65535),
+                        self.truth_or(len(frame), 2**32 - 1),
+                        self.truth_or(at, 2**32 - 1),
+                    )
                     struct.pack_into("<HHII", memory, slot, *described)
             elif what < 0.8:
                 word = ring + chance.choice([6, 64])
@@ -138,11 +148,26 @@ class Fiend:
             peer.socket.settimeout(0.2)
             truth = self.truth_or
             said = [
-                (Liar.INIT, struct.pack("<HIB24s32s", truth(0x200, 65535), truth(0, 9), truth(0, 255), b"", chance.randbytes(8)), None),
+                (
+                    Liar.INIT,
+                    struct.pack(
+                        "<HIB24s32s", truth(0x200, 65535), truth(0, 9), truth(0, 255), b"", chance.randbytes(8)
+                    ),
+                    None,
+                ),
                 (Liar.ADD_REGION, struct.pack("<HQ", truth(0, 65535), truth(len(peer.memory), 2**63)), peer.file),
-                (Liar.ADD_RING, struct.pack("<HHHIBH", 1, truth(0, 300), truth(0, 9), truth(0, 2**32 - 1), truth(4, 255), 0), peer.event),
-                (Liar.ADD_RING, struct.pack("<HHHIBH", 0, truth(0, 300), truth(0, 9), truth(Liar.RING, 2**32 - 1), truth(4, 255), 0),
-                 peer.event),
+                (
+                    Liar.ADD_RING,
+                    struct.pack("<HHHIBH", 1, truth(0, 300), truth(0, 9), truth(0, 2**32 - 1), truth(4, 255), 0),
+                    peer.event,
+                ),
+                (
+                    Liar.ADD_RING,
+                    struct.pack(
+                        "<HHHIBH", 0, truth(0, 300), truth(0, 9), truth(Liar.RING, 2**32 - 1), truth(4, 255), 0
+                    ),
+                    peer.event,
+                ),
                 (Liar.CONNECT, b"fiend", None),
             ]
             if chance.random() < 0.1:
@@ -185,10 +210,25 @@ class Fiend:
                 pick = chance.random()
                 if pick < 0.03:
                     raise OSError
-                peer.send(chance.randbytes(chance.randrange(1, 200)) if pick < 0.06 else (struct.pack("<H", kind) + body).ljust(128, b"\0"))
+                peer.send(
+                    chance.randbytes(chance.randrange(1, 200))
+                    if pick < 0.06
+                    else (struct.pack("<H", kind) + body).ljust(128, b"\0")
+                )
 
-            say(Liar.HELLO, struct.pack("<32sHHHHHB", b"fiend", truth(0x200, 65535), truth(0x200, 65535), truth(255, 65535),
-                                        truth(0, 65535), truth(0, 65535), truth(14, 255)))
+            say(
+                Liar.HELLO,
+                struct.pack(
+                    "<32sHHHHHB",
+                    b"fiend",
+                    truth(0x200, 65535),
+                    truth(0x200, 65535),
+                    truth(255, 65535),
+                    truth(0, 65535),
+                    truth(0, 65535),
+                    truth(14, 255),
+                ),
+            )
             memory, rings, length, events = None, [], 0, []
             while True:
                 said, told, _, _ = peer.recvmsg(200, 4 * 64)

@@ -23,8 +23,20 @@ HERE = pathlib.Path(__file__).resolve().parent
 def wire(router, host, name, queues=1, address=None):
     """A veth from a host's `eth0` to the router's `to-NAME`, which nobody has taken yet."""
     wide = ("numtxqueues", queues, "numrxqueues", queues)
-    host.ip("link", "add", "eth0", *wide, "type", "veth", "peer", "name", f"to-{name}", *wide,
-            "netns", router.host.namespace)
+    host.ip(
+        "link",
+        "add",
+        "eth0",
+        *wide,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        f"to-{name}",
+        *wide,
+        "netns",
+        router.host.namespace,
+    )
     if address:
         host.ip("address", "add", address, "dev", "eth0")
     host.ip("link", "set", "eth0", "up")
@@ -169,7 +181,9 @@ def test_without_a_driver_that_helps_the_kernel_does_it_all_and_the_log_says_why
 def test_zero_copy_that_cannot_be_is_refused_and_copying_can_be_asked_for(lab):
     router, h1 = lab.router(), lab.host("h1")
     wire(router, h1, "e0", address="10.0.1.2/24")
-    with pytest.raises(CommandFailed, match="'to-e0' cannot be served: zero-copy: packet buffers do not lie on huge pages"):
+    with pytest.raises(
+        CommandFailed, match="'to-e0' cannot be served: zero-copy: packet buffers do not lie on huge pages"
+    ):
         router.cli("create interface af_xdp host-if to-e0 zero-copy name e0")
     assert "xdp" not in router.host.ip("link", "show", "to-e0")
     router.cli("create interface af_xdp host-if to-e0 no-zero-copy name e0")
@@ -202,7 +216,9 @@ def test_an_interface_that_has_a_program_already_is_refused_by_name(lab):
     a, b, h1 = lab.router(), lab.router(), lab.host("h1")
     wire(a, h1, "e0")
     a.cli("create interface af_xdp host-if to-e0 name e0")
-    with pytest.raises(CommandFailed, match=r"attaching the XDP program \(it has one already: 'ip link show' names it\)"):
+    with pytest.raises(
+        CommandFailed, match=r"attaching the XDP program \(it has one already: 'ip link show' names it\)"
+    ):
         b.cli(f"create interface af_xdp host-if to-e0 netns {a.host.namespace} name e0")
 
 
@@ -223,7 +239,9 @@ def test_busy_polling_needs_nobody_else(lab):
     router, h1 = lab.router(), lab.host("h1")
     wire(router, h1, "e0", address="10.0.1.2/24")
     router.cli("create interface af_xdp host-if to-e0 busy-poll-usecs 20 busy-poll-budget 128 name e0")
-    router.batch("set interface ip address e0 10.0.1.1/24\nset interface state e0 up\nset interface rx-mode e0 polling\n")
+    router.batch(
+        "set interface ip address e0 10.0.1.1/24\nset interface state e0 up\nset interface rx-mode e0 polling\n"
+    )
     assert "busy-poll" in details(router, "e0")
     assert h1.reaches("10.0.1.1", count=10, interval=0.02)
 
@@ -253,13 +271,16 @@ def test_an_operators_program_decides_what_comes(lab, program):
     assert f" prog {program} name e0\n" in router.cli("show running-config")
 
 
-@pytest.mark.parametrize(("content", "answer"), [
-    (b"", "no object file with BPF code"),
-    (b"\x7fELF" + bytes(60), "no object file with BPF code"),
-    (None, "No such file"),
-    ("/dev/zero", "expected a file of at most 16 MiB"),
-    ("/bin/true", "no object file with BPF code|should have one"),
-])
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        (b"", "no object file with BPF code"),
+        (b"\x7fELF" + bytes(60), "no object file with BPF code"),
+        (None, "No such file"),
+        ("/dev/zero", "expected a file of at most 16 MiB"),
+        ("/bin/true", "no object file with BPF code|should have one"),
+    ],
+)
 def test_what_is_no_program_is_refused(lab, tmp_path, content, answer):
     router, h1 = lab.router(), lab.host("h1")
     wire(router, h1, "e0")
@@ -282,18 +303,21 @@ def test_a_program_that_the_kernel_refuses_is_explained(lab, program, tmp_path):
         router.cli(f"create interface af_xdp host-if to-e0 prog {file} name e0")
 
 
-@pytest.mark.parametrize(("words", "answer"), [
-    ("host-if nowhere", "host interface 'nowhere': No such device"),
-    ("host-if to-e0 num-rx-queues 3", "host interface 'to-e0' has 1 receive queue, not 3"),
-    ("host-if to-e0 num-rx-queues 65", "number 1..64"),
-    ("host-if to-e0 rx-queue-size 1000", "rx-queue-size 1000: expected a power of two"),
-    ("host-if to-e0 tx-queue-size 32", "number 64..16384"),
-    ("host-if to-e0 rx-queue-size 16384", "more than half of the 16384 that there are: a smaller 'rx-queue-size'"),
-    ("host-if to-e0 netns nowhere", "network namespace /var/run/netns/nowhere: No such file"),
-    ("host-if to-e0 busy-poll-budget 64", "it takes busy-poll-usecs"),
-    ("host-if to-e0 zero-copy no-zero-copy", "no-zero-copy"),
-    ("name e0", "host-if"),
-])
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("host-if nowhere", "host interface 'nowhere': No such device"),
+        ("host-if to-e0 num-rx-queues 3", "host interface 'to-e0' has 1 receive queue, not 3"),
+        ("host-if to-e0 num-rx-queues 65", "number 1..64"),
+        ("host-if to-e0 rx-queue-size 1000", "rx-queue-size 1000: expected a power of two"),
+        ("host-if to-e0 tx-queue-size 32", "number 64..16384"),
+        ("host-if to-e0 rx-queue-size 16384", "more than half of the 16384 that there are: a smaller 'rx-queue-size'"),
+        ("host-if to-e0 netns nowhere", "network namespace /var/run/netns/nowhere: No such file"),
+        ("host-if to-e0 busy-poll-budget 64", "it takes busy-poll-usecs"),
+        ("host-if to-e0 zero-copy no-zero-copy", "no-zero-copy"),
+        ("name e0", "host-if"),
+    ],
+)
 def test_what_cannot_be_is_refused_and_leaves_nothing(lab, words, answer):
     router, h1 = lab.router(), lab.host("h1")
     wire(router, h1, "e0")
@@ -308,8 +332,10 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(lab, words, answer):
 def test_what_is_said_of_it_is_saved_and_loaded(lab, tmp_path):
     router, h1 = lab.router(), lab.host("h1")
     wire(router, h1, "e0", queues=2, address="10.0.1.2/24")
-    line = ("create interface af_xdp host-if to-e0 num-rx-queues all rx-queue-size 512 tx-queue-size 256 no-zero-copy "
-            "busy-poll-usecs 30 no-syscall-lock hw-addr 02:00:00:00:00:71 name e0\n")
+    line = (
+        "create interface af_xdp host-if to-e0 num-rx-queues all rx-queue-size 512 tx-queue-size 256 no-zero-copy "
+        "busy-poll-usecs 30 no-syscall-lock hw-addr 02:00:00:00:00:71 name e0\n"
+    )
     router.cli(line.strip())
     router.batch("set interface ip address e0 10.0.1.1/24\nset interface state e0 up\n")
     assert line in router.cli("show running-config")
@@ -328,7 +354,9 @@ def test_flows_cross_from_af_xdp_to_others_and_back(lab):
     router.attach(h1, "e0", "af_xdp", "10.0.1.2/24", queues=2)
     router.attach(h2, "e1", "tap", "10.0.2.2/24", queues=2)
     for number, host in ((1, h1), (2, h2)):
-        router.batch(f"set interface ip address e{number - 1} 10.0.{number}.1/24\nset interface state e{number - 1} up\n")
+        router.batch(
+            f"set interface ip address e{number - 1} 10.0.{number}.1/24\nset interface state e{number - 1} up\n"
+        )
         host.ip("route", "add", "default", "via", f"10.0.{number}.1")
     wait_until(lambda: h1.reaches("10.0.2.2", count=1), "the way is walked")
     flows_arrive(h2, h1, seconds=2)
@@ -351,4 +379,7 @@ def test_a_host_that_goes_takes_no_buffers_along(lab):
     wait_until(lambda: hardware(router, "e1")["link"] == "down", "it is gone")
     h1.ping("10.0.2.2", count=3)
     router.cli("delete interface e1")
-    wait_until(lambda: (lambda pool: pool["used"] == pool["lent"] <= 1030)(router.cli_json("show buffers")), "its buffers are back")
+    wait_until(
+        lambda: (lambda pool: pool["used"] == pool["lent"] <= 1030)(router.cli_json("show buffers")),
+        "its buffers are back",
+    )

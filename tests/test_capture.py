@@ -96,8 +96,11 @@ def test_drops_say_where_and_why(two_hosts, file):
     router.cli(f"pcap trace drop file {file}")
     h1.ping("192.0.2.1", count=1, wait=0.2)
     raw = h1.frames()
-    raw.send(bytes.fromhex(router.cli_json("show hardware-interfaces e0")["interfaces"][0]["mac"].replace(":", ""))
-             + bytes.fromhex("02000000000a1234") + bytes(46))
+    raw.send(
+        bytes.fromhex(router.cli_json("show hardware-interfaces e0")["interfaces"][0]["mac"].replace(":", ""))
+        + bytes.fromhex("02000000000a1234")
+        + bytes(46)
+    )
     wait_until(lambda: router.errors().get("unknown ethernet type"), "the frame is dropped")
     router.cli("pcap trace off")
     caught = {comment: (name, way, bytes) for name, way, comment, bytes in read(file)}

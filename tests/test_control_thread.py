@@ -102,9 +102,7 @@ def test_who_looks_is_answered_while_another_changes(lab, tmp_path):
         for number in range(300_000):
             file.write(f"{40 + (number >> 16)}.{number >> 8 & 255}.{number & 255}.0/24 via 10.0.0.2\n")
     configuration = tmp_path / "many.conf"
-    stated = NETWORK + "".join(
-        f"ip route add 80.{n >> 8}.{n & 255}.0/24 via 10.0.0.2 n0\n" for n in range(40_000)
-    )
+    stated = NETWORK + "".join(f"ip route add 80.{n >> 8}.{n & 255}.0/24 via 10.0.0.2 n0\n" for n in range(40_000))
     configuration.write_text(stated)
     long = {
         "ip route add": "ip route add count 200000 20.0.0.0/28 via 10.0.0.2",

@@ -234,7 +234,12 @@ def test_the_program_is_vppctl_under_that_name(router, tmp_path):
     os.close(reader)
     for words, lines in ((["bogus"], None), ([], "bogus\nbogus\n")):
         unread = subprocess.run(
-            [vppctl, "-s", router.socket, *words], input=lines, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+            [vppctl, "-s", router.socket, *words],
+            input=lines,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
         assert (unread.returncode, unread.stderr) == (0, "")
     os.close(writer)

@@ -1,7 +1,7 @@
 """The DHCP client against dnsmasq: a lease, the way that it opens, its renewal and its end.
 
-    h1 (192.0.2.1, dnsmasq; 198.51.100.1) ---- wan [ router ] lan ---- h2 (10.0.2.2)
-                                              by DHCP        10.0.2.1
+h1 (192.0.2.1, dnsmasq; 198.51.100.1) ---- wan [ router ] lan ---- h2 (10.0.2.2)
+                                          by DHCP        10.0.2.1
 """
 
 import shutil
@@ -23,10 +23,22 @@ def serve(host, directory, network, *options):
     log = directory / "dnsmasq.log"
     log.unlink(missing_ok=True)
     server = host.start(
-        DNSMASQ, "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--interface=eth0", "--bind-interfaces",
-        f"--dhcp-range={network}.50,{network}.60,255.255.255.0,120", f"--dhcp-option=option:router,{network}.1",
-        "--dhcp-option=option:dns-server,192.0.2.53", "--dhcp-authoritative", "--no-ping", "--log-dhcp",
-        f"--dhcp-leasefile={directory}/leases", f"--log-facility={log}", "--user=root", *options,
+        DNSMASQ,
+        "--keep-in-foreground",
+        "--conf-file=/dev/null",
+        "--port=0",
+        "--interface=eth0",
+        "--bind-interfaces",
+        f"--dhcp-range={network}.50,{network}.60,255.255.255.0,120",
+        f"--dhcp-option=option:router,{network}.1",
+        "--dhcp-option=option:dns-server,192.0.2.53",
+        "--dhcp-authoritative",
+        "--no-ping",
+        "--log-dhcp",
+        f"--dhcp-leasefile={directory}/leases",
+        f"--log-facility={log}",
+        "--user=root",
+        *options,
     )
     wait_until(lambda: "DHCP, IP range" in said(directory), "dnsmasq serves")
     return server

@@ -29,13 +29,20 @@ COMMANDS = [
 ]
 
 NOT_FROM_OUTSIDE = {
-    **{("*", f"control is busy, {lost}"): "control would have to be stopped: graph tests"
-       for lost in ("not learned", "not asked", "answer not told", "not sent")},
-    **{(node, "no free buffer"): "all buffers would have to be used up: graph tests" for node in ("ip6-ping", "ip6-redirect")},
+    **{
+        ("*", f"control is busy, {lost}"): "control would have to be stopped: graph tests"
+        for lost in ("not learned", "not asked", "answer not told", "not sent")
+    },
+    **{
+        (node, "no free buffer"): "all buffers would have to be used up: graph tests"
+        for node in ("ip6-ping", "ip6-redirect")
+    },
     ("ip6-ping", "echo request has no link to go onto"): "an interface would have to go inside a round: graph tests",
     ("icmp6-neighbor-discovery", "interface is gone"): "an interface would have to go inside a round",
-    **{("*", short): "all buffers would have to be used up: graph tests"
-       for short in ("could not allocate buffer", "out of buffers")},
+    **{
+        ("*", short): "all buffers would have to be used up: graph tests"
+        for short in ("could not allocate buffer", "out of buffers")
+    },
     ("ip6-frag", "malformed packet"): "the kernel knows no such offload of ICMPv6: graph tests",
     ("ip6-frag", "mtu too small to fragment for"): "no interface has an MTU that small",
     ("ip6-icmp-error", "no ICMPv6 error about a packet of ours"): "the route back would have to go inside a round",
@@ -163,7 +170,11 @@ def echo(dst=US, data=DATA, **more):
 def fragment(number, offset, data, more=True, nh=58, dst=US, **other):
     """A part of a datagram to the router. Each case takes a number of its own: a datagram that was discarded stays known
     for a minute."""
-    return ip6(dst, **other) / scapy.IPv6ExtHdrFragment(nh=nh, offset=offset // 8, m=int(more), id=number) / scapy.Raw(data)
+    return (
+        ip6(dst, **other)
+        / scapy.IPv6ExtHdrFragment(nh=nh, offset=offset // 8, m=int(more), id=number)
+        / scapy.Raw(data)
+    )
 
 
 def part(number, start, end, more=True, **other):
@@ -176,7 +187,9 @@ def cut(number, packet, step):
     """A packet in fragments with so many bytes of its payload each, by hand (RFC 8200 4.5)."""
     whole = scapy.IPv6(bytes(packet))
     data, kept = bytes(whole.payload), {"src": whole.src, "dst": whole.dst, "hlim": whole.hlim}
-    return [fragment(number, at, data[at : at + step], at + step < len(data), **kept) for at in range(0, len(data), step)]
+    return [
+        fragment(number, at, data[at : at + step], at + step < len(data), **kept) for at in range(0, len(data), step)
+    ]
 
 
 def reassembly(name, packets, out=(), **more):
@@ -188,9 +201,16 @@ def replied_in_fragments(data):
     whole = scapy.IPv6(src=US, dst=HOST1, hlim=64) / scapy.ICMPv6EchoReply(id=7, seq=1, data=data)
     carried = bytes(scapy.IPv6(bytes(whole)).payload)
     parts = range(0, len(carried), 1232)
-    return [(0, scapy.Ether(src=E0, dst=H1) / scapy.IPv6(src=US, dst=HOST1, hlim=64)
-             / scapy.IPv6ExtHdrFragment(nh=58, offset=at // 8, m=int(at + 1232 < len(carried)), id=0)
-             / carried[at : at + 1232]) for at in parts]
+    return [
+        (
+            0,
+            scapy.Ether(src=E0, dst=H1)
+            / scapy.IPv6(src=US, dst=HOST1, hlim=64)
+            / scapy.IPv6ExtHdrFragment(nh=58, offset=at // 8, m=int(at + 1232 < len(carried)), id=0)
+            / carried[at : at + 1232],
+        )
+        for at in parts
+    ]
 
 
 def tcp6(flags="S", dst=US, src=HOST1, **more):
@@ -198,8 +218,14 @@ def tcp6(flags="S", dst=US, src=HOST1, **more):
 
 
 UDP = scapy.UDP(sport=1000, dport=2000) / DATA
-RESET = [(0, scapy.Ether(src=E0, dst=H1) / scapy.IPv6(src=US, dst=HOST1, hlim=64)
-          / scapy.TCP(sport=80, dport=1000, seq=0, ack=101, flags="RA", window=0))]
+RESET = [
+    (
+        0,
+        scapy.Ether(src=E0, dst=H1)
+        / scapy.IPv6(src=US, dst=HOST1, hlim=64)
+        / scapy.TCP(sport=80, dport=1000, seq=0, ack=101, flags="RA", window=0),
+    )
+]
 REPLY = scapy.IPv6(src=US, dst=HOST1, hlim=64) / scapy.ICMPv6EchoReply(id=7, seq=1, data=DATA)
 REPLIED = [(0, scapy.Ether(src=E0, dst=H1) / REPLY)]
 #: What moves when a datagram of fragments is an echo request.
@@ -219,11 +245,20 @@ TWO_FRAGMENTS = ip6(US) / scapy.IPv6ExtHdrFragment(nh=44, m=0, id=1) / scapy.IPv
 DISCOVERY = "icmp6-neighbor-discovery"
 
 #: Another router on the network of h1, of which it can be told; and one that is not known by its link-local address.
-REDIRECTING = [f"ip6 neighbor e0 fe80::3 {STRANGER}", f"ip6 neighbor e0 2001:db8:1::3 {STRANGER}",
-               "ip route add 2001:db8:60::/48 via fe80::3 e0", "ip route add 2001:db8:61::/48 via 2001:db8:1::3",
-               "set interface ip6 redirects e0 enable"]
-NOT_REDIRECTING = ["set interface ip6 redirects e0 disable", "ip route del 2001:db8:61::/48", "ip route del 2001:db8:60::/48",
-                   "ip6 neighbor del e0 2001:db8:1::3", "ip6 neighbor del e0 fe80::3"]
+REDIRECTING = [
+    f"ip6 neighbor e0 fe80::3 {STRANGER}",
+    f"ip6 neighbor e0 2001:db8:1::3 {STRANGER}",
+    "ip route add 2001:db8:60::/48 via fe80::3 e0",
+    "ip route add 2001:db8:61::/48 via 2001:db8:1::3",
+    "set interface ip6 redirects e0 enable",
+]
+NOT_REDIRECTING = [
+    "set interface ip6 redirects e0 disable",
+    "ip route del 2001:db8:61::/48",
+    "ip route del 2001:db8:60::/48",
+    "ip6 neighbor del e0 2001:db8:1::3",
+    "ip6 neighbor del e0 fe80::3",
+]
 
 
 def onward(packet):
@@ -241,9 +276,13 @@ def redirected(packet):
 
 
 CASES = [
-    Case("ip6-input", "ip6 not enabled", to_us(udp6(HOST2)),
-         given=[f"ip6 neighbor del e0 {HOST1}", f"set interface ip address del e0 {US}/64"],
-         undo=[f"set interface ip address e0 {US}/64", f"ip6 neighbor e0 {HOST1} {H1}"]),
+    Case(
+        "ip6-input",
+        "ip6 not enabled",
+        to_us(udp6(HOST2)),
+        given=[f"ip6 neighbor del e0 {HOST1}", f"set interface ip address del e0 {US}/64"],
+        undo=[f"set interface ip address e0 {US}/64", f"ip6 neighbor e0 {HOST1} {H1}"],
+    ),
     Case("ip6-input", "ip6 length < 40 bytes", on_e0(bytes(frame(udp6(HOST2)))[:53])),
     Case("ip6-input", "ip6 version != 6", on_e0(changed(frame(udp6(HOST2)), 14, 0x50))),
     Case("ip6-input", "ip6 payload length > l2 length", on_e0(changed(frame(udp6(HOST2)), 19, 99))),
@@ -258,42 +297,96 @@ CASES = [
     Case("ip6-input", "ip6 group scope is of no link", to_us(udp6("ff01::1"))),
     Case("ip6-input", "ip6 multicast not routed", to_us(udp6("ff0e::1"))),
     Case("ip6-input", "ip6 link-local destination is not ours", to_us(udp6("fe80::5"))),
-    Case("ip6-rx-urpf", "uRPF drop (strict)", to_us(udp6(HOST2, "2001:db8:2::7")),
-         given=["set urpf ip6 strict e0"], undo=["set urpf ip6 off e0"]),
-    Case("ip6-rx-urpf", "uRPF drop (loose)", to_us(udp6(HOST2, "2001:db8:77::7")),
-         given=["set urpf ip6 loose e0"], undo=["set urpf ip6 off e0"]),
+    Case(
+        "ip6-rx-urpf",
+        "uRPF drop (strict)",
+        to_us(udp6(HOST2, "2001:db8:2::7")),
+        given=["set urpf ip6 strict e0"],
+        undo=["set urpf ip6 off e0"],
+    ),
+    Case(
+        "ip6-rx-urpf",
+        "uRPF drop (loose)",
+        to_us(udp6(HOST2, "2001:db8:77::7")),
+        given=["set urpf ip6 loose e0"],
+        undo=["set urpf ip6 off e0"],
+    ),
     Case("ip6-lookup", "blackholed packets", to_us(udp6("2001:db8:20::1"))),
     Case("ip6-punt", "punted, but no host interface takes it", to_us(udp6("2001:db8:21::1"))),
-    Case("ip6-load-balance", "blackholed packets", to_us(udp6("2001:db8:24::3")),
-         # Whichever of the two a flow takes.
-         given=["ip route add 2001:db8:24::/48 via drop via 2001:db8:20::9"],
-         undo=["ip route del 2001:db8:24::/48"]),
-    Case("ip6-punt", "punted, but no host interface takes it", to_us(udp6("2001:db8:24::3")),
-         given=["ip6 table add 9", "ip route add table 9 2001:db8:24::/48 via punt",
-                "ip route add 2001:db8:24::/48 via punt via ip6-lookup-in-table 9"],
-         undo=["ip route del 2001:db8:24::/48", "ip6 table del 9"]),
-    Case("lookup-ip6-dst", "blackholed packets", to_us(udp6("2001:db8:25::1")),
-         given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via drop"], undo=NO_LEAK),
-    Case("ip6-punt", "punted, but no host interface takes it", to_us(udp6("2001:db8:25::1")),
-         given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via punt"], undo=NO_LEAK),
-    Case("lookup-ip6-dst", "too many tables in a row", to_us(udp6("2001:db8:25::1")),
-         given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via ip6-lookup-in-table 0"],
-         undo=["ip route del table 9 2001:db8:25::/48", *NO_LEAK]),
-    Case("ip6-route-counters", "blackholed packets", to_us(udp6("2001:db8:20::1")),
-         given=["set ip6 route counters 2001:db8:20::/48 enable"],
-         undo=["set ip6 route counters 2001:db8:20::/48 disable"]),
-    Case("ip6-punt", "punted, but no host interface takes it", to_us(udp6("2001:db8:21::1")),
-         given=["set ip6 route counters 2001:db8:21::/48 enable"],
-         undo=["set ip6 route counters 2001:db8:21::/48 disable"]),
+    Case(
+        "ip6-load-balance",
+        "blackholed packets",
+        to_us(udp6("2001:db8:24::3")),
+        # Whichever of the two a flow takes.
+        given=["ip route add 2001:db8:24::/48 via drop via 2001:db8:20::9"],
+        undo=["ip route del 2001:db8:24::/48"],
+    ),
+    Case(
+        "ip6-punt",
+        "punted, but no host interface takes it",
+        to_us(udp6("2001:db8:24::3")),
+        given=[
+            "ip6 table add 9",
+            "ip route add table 9 2001:db8:24::/48 via punt",
+            "ip route add 2001:db8:24::/48 via punt via ip6-lookup-in-table 9",
+        ],
+        undo=["ip route del 2001:db8:24::/48", "ip6 table del 9"],
+    ),
+    Case(
+        "lookup-ip6-dst",
+        "blackholed packets",
+        to_us(udp6("2001:db8:25::1")),
+        given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via drop"],
+        undo=NO_LEAK,
+    ),
+    Case(
+        "ip6-punt",
+        "punted, but no host interface takes it",
+        to_us(udp6("2001:db8:25::1")),
+        given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via punt"],
+        undo=NO_LEAK,
+    ),
+    Case(
+        "lookup-ip6-dst",
+        "too many tables in a row",
+        to_us(udp6("2001:db8:25::1")),
+        given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via ip6-lookup-in-table 0"],
+        undo=["ip route del table 9 2001:db8:25::/48", *NO_LEAK],
+    ),
+    Case(
+        "ip6-route-counters",
+        "blackholed packets",
+        to_us(udp6("2001:db8:20::1")),
+        given=["set ip6 route counters 2001:db8:20::/48 enable"],
+        undo=["set ip6 route counters 2001:db8:20::/48 disable"],
+    ),
+    Case(
+        "ip6-punt",
+        "punted, but no host interface takes it",
+        to_us(udp6("2001:db8:21::1")),
+        given=["set ip6 route counters 2001:db8:21::/48 enable"],
+        undo=["set ip6 route counters 2001:db8:21::/48 disable"],
+    ),
     Case("ip6-rewrite", "group-addressed frame is not forwarded", on_e0(frame(udp6(HOST2), dst=EVERYBODY))),
-    error("ip6-rewrite", "ip6 packets too big", udp6(HOST2, data=bytes(1400)), 2, 0, 1300,
-          given=["set interface mtu ip6 1300 e1"], undo=["set interface mtu ip6 default e1"],
-          also={("ip6-icmp-error", "ICMPv6 packet too big sent"): 1}),
+    error(
+        "ip6-rewrite",
+        "ip6 packets too big",
+        udp6(HOST2, data=bytes(1400)),
+        2,
+        0,
+        1300,
+        given=["set interface mtu ip6 1300 e1"],
+        undo=["set interface mtu ip6 default e1"],
+        also={("ip6-icmp-error", "ICMPv6 packet too big sent"): 1},
+    ),
     # To the router itself.
     Case("ip6-local", "ip6 spoofed local-address packet drops", to_us(udp6(US, US2))),
     Case("ip6-local", "ip6 source lookup miss", to_us(udp6(US, "2001:db8:99::1"))),
-    Case("ip6-local", "ip6 extension header beyond the packet",
-         on_e0(changed(frame(options(ip6(US), 0x1E) / UDP), 14 + 41, 9))),
+    Case(
+        "ip6-local",
+        "ip6 extension header beyond the packet",
+        on_e0(changed(frame(options(ip6(US), 0x1E) / UDP), 14 + 41, 9)),
+    ),
     Case("ip6-local", "ip6 too many extension headers", to_us(options(ip6(US), *[0x1E] * 9) / UDP)),
     Case("ip6-local", "ip6 second fragment header", to_us(TWO_FRAGMENTS)),
     Case("ip6-local", "ip6 option says discard", to_us(options(ip6(US), 0x5E) / UDP)),
@@ -305,9 +398,15 @@ CASES = [
     Case("ip6-udp-lookup", "udp checksum is zero", to_us(ip6(US) / scapy.UDP(sport=1, dport=2, chksum=0) / DATA)),
     Case("tcp6-reset", "TCP resets sent", to_us(tcp6()), RESET),
     Case("tcp6-reset", "TCP resets sent", to_us(options(ip6(US), 0x1E) / tcp6().payload), RESET),
-    Case("tcp6-reset", "TCP resets limited by rate", to_us(tcp6(), tcp6()), RESET,
-         given=["set ip icmp error-rate 1 burst 1"], undo=["set ip icmp error-rate default"],
-         also={("tcp6-reset", "TCP resets sent"): 1}),
+    Case(
+        "tcp6-reset",
+        "TCP resets limited by rate",
+        to_us(tcp6(), tcp6()),
+        RESET,
+        given=["set ip icmp error-rate 1 burst 1"],
+        undo=["set ip icmp error-rate default"],
+        also={("tcp6-reset", "TCP resets sent"): 1},
+    ),
     Case("tcp6-reset", "inconsistent ip/tcp lengths", to_us(ip6(US, nh=6) / bytes(19))),
     Case("tcp6-reset", "bad tcp checksum", to_us(tcp6(chksum=1))),
     Case("tcp6-reset", "no TCP reset about a reset", to_us(tcp6("R"))),
@@ -316,47 +415,97 @@ CASES = [
     Case("tcp6-reset", "TCP reset from a link-local address would leave its link", to_us(tcp6(dst=ON_LINK, src=HOST2))),
     Case("tcp6-reset", "no TCP reset from an anycast address", to_us(tcp6(dst="2001:db8:1::"))),
     # For a host behind the router.
-    Case("ip6-punt", "punted packet came back from the host", to_us(udp6("2001:db8:21::1")),
-         given=[f"ip6 punt redirect add rx all via {HOST1} e0"], undo=["ip6 punt redirect del rx all"]),
-    Case("ip6-punt", "punted packets limited by rate", to_us(udp6(US, hlim=1), udp6(US, hlim=1)),
-         [(1, scapy.Ether(src=E1, dst=H2) / udp6(US, hlim=1))],
-         given=[f"ip6 punt redirect add rx all via {HOST2} e1", "set ip6 punt rate 1"],
-         undo=["ip6 punt redirect del rx all", "set ip6 punt rate default"]),
+    Case(
+        "ip6-punt",
+        "punted packet came back from the host",
+        to_us(udp6("2001:db8:21::1")),
+        given=[f"ip6 punt redirect add rx all via {HOST1} e0"],
+        undo=["ip6 punt redirect del rx all"],
+    ),
+    Case(
+        "ip6-punt",
+        "punted packets limited by rate",
+        to_us(udp6(US, hlim=1), udp6(US, hlim=1)),
+        [(1, scapy.Ether(src=E1, dst=H2) / udp6(US, hlim=1))],
+        given=[f"ip6 punt redirect add rx all via {HOST2} e1", "set ip6 punt rate 1"],
+        undo=["ip6 punt redirect del rx all", "set ip6 punt rate default"],
+    ),
     Case("ip6-icmp-input", "echo replies sent", to_us(echo()), [(0, scapy.Ether(src=E0, dst=H1) / REPLY)]),
     Case("ip6-icmp-input", "ICMPv6 message shorter than its header", to_us(ip6(US, nh=58) / b"\x80\0\0")),
     Case("ip6-icmp-input", "bad ICMPv6 checksum", on_e0(changed(frame(echo()), -1, 0xEE))),
-    Case("ip6-icmp-input", "ICMPv6 answer from a link-local address would leave its link", to_us(echo(ON_LINK, src=HOST2))),
-    Case("ip6-punt", "ICMPv6 message that asks for nothing",
-         to_us(ip6(US) / scapy.ICMPv6EchoReply(id=7, seq=1, data=DATA))),
+    Case(
+        "ip6-icmp-input",
+        "ICMPv6 answer from a link-local address would leave its link",
+        to_us(echo(ON_LINK, src=HOST2)),
+    ),
+    Case(
+        "ip6-punt",
+        "ICMPv6 message that asks for nothing",
+        to_us(ip6(US) / scapy.ICMPv6EchoReply(id=7, seq=1, data=DATA)),
+    ),
     # Fragments to the router itself, and of its own.
-    reassembly("successful reassemblies", cut(1, echo(), 8), REPLIED, also={("ip6-icmp-input", "echo replies sent"): 1}),
-    reassembly("successful reassemblies", cut(2, echo(), 8)[::-1], REPLIED,
-               also={("ip6-icmp-input", "echo replies sent"): 1}),
+    reassembly(
+        "successful reassemblies", cut(1, echo(), 8), REPLIED, also={("ip6-icmp-input", "echo replies sent"): 1}
+    ),
+    reassembly(
+        "successful reassemblies", cut(2, echo(), 8)[::-1], REPLIED, also={("ip6-icmp-input", "echo replies sent"): 1}
+    ),
     reassembly("duplicate fragments", [cut(3, echo(), 16)[n] for n in (1, 1, 0)], REPLIED, also=ECHOED),
     reassembly("overlapping fragments", [part(4, 0, 2), part(4, 1, 3)]),
     reassembly("overlapping fragments", [part(5, 1, 3), part(5, 1, 3, more=False)]),
     reassembly("last fragments disagree", [part(6, 4, 5, more=False), part(6, 6, 7, more=False)]),
     reassembly("last fragments disagree", [part(7, 4, 5, more=False), part(7, 6, 7)]),
     reassembly("fragments disagree on congestion", [part(8, 0, 1), part(8, 1, 2, tc=3)]),
-    reassembly("fragment of a discarded datagram", [part(9, 0, 2), part(9, 1, 3), part(9, 3, 4)],
-               also={("ip6-local-full-reassembly", "overlapping fragments"): 1}),
-    reassembly("fragment chain too long", [part(10, 0, 1), part(10, 2, 3), part(10, 4, 5)],
-               given=["set ip6-full-reassembly max-reassembly-length 2"], undo=AS_BEFORE),
+    reassembly(
+        "fragment of a discarded datagram",
+        [part(9, 0, 2), part(9, 1, 3), part(9, 3, 4)],
+        also={("ip6-local-full-reassembly", "overlapping fragments"): 1},
+    ),
+    reassembly(
+        "fragment chain too long",
+        [part(10, 0, 1), part(10, 2, 3), part(10, 4, 5)],
+        given=["set ip6-full-reassembly max-reassembly-length 2"],
+        undo=AS_BEFORE,
+    ),
     reassembly("reassembled datagram beyond 65535 bytes", cut(11, ip6(US) / scapy.Raw(bytes(65496)), 1448)),
     reassembly("malformed packets", [fragment(12, 8, b"")]),
-    reassembly("drops due to reassemblies limit of one source", [part(13, 0, 1), *cut(14, echo(), 16)], REPLIED,
-               given=["set ip6-full-reassembly max-per-source 1"], undo=AS_BEFORE, also=ECHOED),
-    reassembly("drops due to concurrent reassemblies limit", [part(15, 0, 1), *cut(20, echo(), 16)], REPLIED,
-               given=["set ip6-full-reassembly max-reassemblies 1"], undo=AS_BEFORE, also=ECHOED),
+    reassembly(
+        "drops due to reassemblies limit of one source",
+        [part(13, 0, 1), *cut(14, echo(), 16)],
+        REPLIED,
+        given=["set ip6-full-reassembly max-per-source 1"],
+        undo=AS_BEFORE,
+        also=ECHOED,
+    ),
+    reassembly(
+        "drops due to concurrent reassemblies limit",
+        [part(15, 0, 1), *cut(20, echo(), 16)],
+        REPLIED,
+        given=["set ip6-full-reassembly max-reassemblies 1"],
+        undo=AS_BEFORE,
+        also=ECHOED,
+    ),
     reassembly("fragments dropped due to reassembly timeout", [part(21, 1, 2)], given=SHORT, undo=AS_BEFORE),
-    reassembly("reassembly timeout, sender told", [part(22, 0, 60)], [told(part(22, 0, 60), 3, 1)],
-               given=SHORT, undo=AS_BEFORE, also={("ip6-icmp-error", "ICMPv6 reassembly time exceeded sent"): 1}),
+    reassembly(
+        "reassembly timeout, sender told",
+        [part(22, 0, 60)],
+        [told(part(22, 0, 60), 3, 1)],
+        given=SHORT,
+        undo=AS_BEFORE,
+        also={("ip6-icmp-error", "ICMPv6 reassembly time exceeded sent"): 1},
+    ),
     reassembly("fragment length is no multiple of 8", [UNEVEN], [told(UNEVEN, 4, 0, 4)], also=BROKEN_FIELD),
     reassembly("fragment ends beyond 65535 bytes", [BEYOND], [told(BEYOND, 4, 0, 42)], also=BROKEN_FIELD),
     reassembly("headers before the fragment header too long", [HEADERS]),
-    Case("ip6-frag", "packet fragmented", to_us(echo(data=LONG)), replied_in_fragments(LONG),
-         given=["set interface mtu ip6 1280 e0"], undo=["set interface mtu ip6 default e0"],
-         also={("ip6-frag", "number of sent fragments"): 2, ("ip6-icmp-input", "echo replies sent"): 1}),
+    Case(
+        "ip6-frag",
+        "packet fragmented",
+        to_us(echo(data=LONG)),
+        replied_in_fragments(LONG),
+        given=["set interface mtu ip6 1280 e0"],
+        undo=["set interface mtu ip6 default e0"],
+        also={("ip6-frag", "number of sent fragments"): 2, ("ip6-icmp-input", "echo replies sent"): 1},
+    ),
     # What senders are told.
     sent("ICMPv6 incomplete first fragment sent", INCOMPLETE, 4, 3),
     sent("ICMPv6 no route sent", udp6("2001:db8:99::1"), 1, 0),
@@ -364,67 +513,128 @@ CASES = [
     sent("ICMPv6 address unreachable sent", udp6("2001:db8:22::1"), 1, 3),
     sent("ICMPv6 port unreachable sent", udp6(US), 1, 4),
     sent("ICMPv6 hop limit exceeded sent", udp6(HOST2, hlim=1), 3, 0),
-    sent("ICMPv6 erroneous header field sent",
-         ip6(US) / scapy.IPv6ExtHdrRouting(type=0, addresses=[HOST2], segleft=1) / UDP, 4, 0, 42),
+    sent(
+        "ICMPv6 erroneous header field sent",
+        ip6(US) / scapy.IPv6ExtHdrRouting(type=0, addresses=[HOST2], segleft=1) / UDP,
+        4,
+        0,
+        42,
+    ),
     sent("ICMPv6 unrecognized next header sent", ip6(US, nh=99) / DATA, 4, 1, 6),
     sent("ICMPv6 unrecognized option sent", options(ip6(US), 0x9E) / UDP, 4, 2, 42),
-    Case("ip6-icmp-error", "ICMPv6 beyond scope of source sent", to_us(udp6(HOST2, "fe80::9")),
-         [(0, scapy.Ether(src=E0, dst=H1)
-           / scapy.IPv6(src=ON_LINK, dst="fe80::9", hlim=64)
-           / scapy.ICMPv6DestUnreach(code=2) / bytes(udp6(HOST2, "fe80::9")))],
-         given=[f"ip6 neighbor e0 fe80::9 {H1}"], undo=["ip6 neighbor del e0 fe80::9"]),
-    Case("ip6-icmp-error", "no ICMPv6 error about an ICMPv6 error",
-         to_us(ip6("2001:db8:22::1") / scapy.ICMPv6DestUnreach() / bytes(udp6(HOST2)))),
+    Case(
+        "ip6-icmp-error",
+        "ICMPv6 beyond scope of source sent",
+        to_us(udp6(HOST2, "fe80::9")),
+        [
+            (
+                0,
+                scapy.Ether(src=E0, dst=H1)
+                / scapy.IPv6(src=ON_LINK, dst="fe80::9", hlim=64)
+                / scapy.ICMPv6DestUnreach(code=2)
+                / bytes(udp6(HOST2, "fe80::9")),
+            )
+        ],
+        given=[f"ip6 neighbor e0 fe80::9 {H1}"],
+        undo=["ip6 neighbor del e0 fe80::9"],
+    ),
+    Case(
+        "ip6-icmp-error",
+        "no ICMPv6 error about an ICMPv6 error",
+        to_us(ip6("2001:db8:22::1") / scapy.ICMPv6DestUnreach() / bytes(udp6(HOST2))),
+    ),
     Case("ip6-icmp-error", "no ICMPv6 error about a group-addressed packet", to_us(udp6("ff02::1"))),
-    Case("ip6-icmp-error", "no ICMPv6 error to a source that is not one host",
-         to_us(ip6(ON_LINK, "::", nh=99) / DATA)),
-    Case("ip6-redirect", "ICMPv6 redirect sent", to_us(udp6("2001:db8:60::1")),
-         [redirected(udp6("2001:db8:60::1")), onward(udp6("2001:db8:60::1"))], given=REDIRECTING, undo=NOT_REDIRECTING),
-    Case("ip6-redirect", "ICMPv6 redirects limited by rate", to_us(*[udp6("2001:db8:60::2")] * 2),
-         [redirected(udp6("2001:db8:60::2")), *[onward(udp6("2001:db8:60::2"))] * 2],
-         given=REDIRECTING, undo=NOT_REDIRECTING, also={("ip6-redirect", "ICMPv6 redirect sent"): 1}),
-    Case("ip6-redirect", "ICMPv6 redirect not sent, next hop is no link-local address", to_us(udp6("2001:db8:61::1")),
-         [onward(udp6("2001:db8:61::1"))], given=REDIRECTING, undo=NOT_REDIRECTING),
+    Case("ip6-icmp-error", "no ICMPv6 error to a source that is not one host", to_us(ip6(ON_LINK, "::", nh=99) / DATA)),
+    Case(
+        "ip6-redirect",
+        "ICMPv6 redirect sent",
+        to_us(udp6("2001:db8:60::1")),
+        [redirected(udp6("2001:db8:60::1")), onward(udp6("2001:db8:60::1"))],
+        given=REDIRECTING,
+        undo=NOT_REDIRECTING,
+    ),
+    Case(
+        "ip6-redirect",
+        "ICMPv6 redirects limited by rate",
+        to_us(*[udp6("2001:db8:60::2")] * 2),
+        [redirected(udp6("2001:db8:60::2")), *[onward(udp6("2001:db8:60::2"))] * 2],
+        given=REDIRECTING,
+        undo=NOT_REDIRECTING,
+        also={("ip6-redirect", "ICMPv6 redirect sent"): 1},
+    ),
+    Case(
+        "ip6-redirect",
+        "ICMPv6 redirect not sent, next hop is no link-local address",
+        to_us(udp6("2001:db8:61::1")),
+        [onward(udp6("2001:db8:61::1"))],
+        given=REDIRECTING,
+        undo=NOT_REDIRECTING,
+    ),
     # Neighbor Discovery.
     Case(DISCOVERY, "neighbor advertisements sent", on_e0(frame(asks(option=H1))), [answered(HOST1, H1)]),
-    Case(DISCOVERY, "neighbor advertisements sent", on_e0(frame(asks(src="::"), src=STRANGER)),
-         [answered("ff02::1", "33:33:00:00:00:01", solicited=0)]),
+    Case(
+        DISCOVERY,
+        "neighbor advertisements sent",
+        on_e0(frame(asks(src="::"), src=STRANGER)),
+        [answered("ff02::1", "33:33:00:00:00:01", solicited=0)],
+    ),
     discovery("neighbor discovery from beyond the link", asks(hlim=254)),
     discovery("neighbor discovery in a fragment", in_a_fragment(asks(option=STRANGER))),
-    Case(DISCOVERY, "neighbor discovery in a fragment",
-         on_e0(*(frame(piece, src=STRANGER) for piece in cut(23, asks(option=STRANGER), 16))),
-         also={("ip6-local-full-reassembly", "successful reassemblies"): 1}),
+    Case(
+        DISCOVERY,
+        "neighbor discovery in a fragment",
+        on_e0(*(frame(piece, src=STRANGER) for piece in cut(23, asks(option=STRANGER), 16))),
+        also={("ip6-local-full-reassembly", "successful reassemblies"): 1},
+    ),
     discovery("neighbor discovery code is not 0", asks(code=1)),
-    discovery("neighbor discovery message too short", ip6(US, hlim=255) / scapy.ICMPv6Unknown(type=135, msgbody=bytes(15))),
+    discovery(
+        "neighbor discovery message too short", ip6(US, hlim=255) / scapy.ICMPv6Unknown(type=135, msgbody=bytes(15))
+    ),
     discovery("neighbor discovery option is malformed", asks() / scapy.ICMPv6NDOptUnknown(len=0, data=bytes(6))),
     discovery("neighbor discovery target is a group", asks(target="ff02::5", dst=US)),
     discovery("solicitation from nobody is malformed", asks(src="::", option=STRANGER)),
     discovery("neighbor advertisement to a group is marked solicited", says("2001:db8:1::77", S=1, O=1)),
     discovery("neighbor discovery link address is no station's", asks(option="33:33:00:00:00:01")),
-    discovery("neighbor discovery sender is not on link", asks(src="2001:db8:7::9"),
-              given=["ip route add 2001:db8:7::/48 via 2001:db8:1::2"], undo=["ip route del 2001:db8:7::/48"]),
+    discovery(
+        "neighbor discovery sender is not on link",
+        asks(src="2001:db8:7::9"),
+        given=["ip route add 2001:db8:7::/48 via 2001:db8:1::2"],
+        undo=["ip route del 2001:db8:7::/48"],
+    ),
     discovery("neighbor advertisement of who was not asked for", says("2001:db8:1::77", O=1)),
     discovery("neighbor advertisement does not override", says(HOST1, O=0)),
     discovery("contradicts a static neighbor", says(HOST1, O=1)),
     discovery("neighbor solicitation for another station", asks(target="2001:db8:1::77", dst="ff02::1")),
-    discovery("router advertisements received",
-              ip6("ff02::1", "fe80::9", hlim=255) / scapy.ICMPv6ND_RA(routerlifetime=1800)),
-    discovery("router advertisement is not of a link-local address",
-              ip6("ff02::1", "2001:db8:1::9", hlim=255) / scapy.ICMPv6ND_RA()),
-    discovery("redirect to a router is not heeded",
-              ip6("ff02::1", "fe80::9", hlim=255) / scapy.ICMPv6ND_Redirect(tgt="fe80::9", dst="2001:db8:7::1")),
+    discovery(
+        "router advertisements received", ip6("ff02::1", "fe80::9", hlim=255) / scapy.ICMPv6ND_RA(routerlifetime=1800)
+    ),
+    discovery(
+        "router advertisement is not of a link-local address",
+        ip6("ff02::1", "2001:db8:1::9", hlim=255) / scapy.ICMPv6ND_RA(),
+    ),
+    discovery(
+        "redirect to a router is not heeded",
+        ip6("ff02::1", "fe80::9", hlim=255) / scapy.ICMPv6ND_Redirect(tgt="fe80::9", dst="2001:db8:7::1"),
+    ),
     listeners("multicast listener queries received", listener(scapy.ICMPv6MLQuery2(mladdr="ff02::77"))),
-    listeners("multicast listener reports received", listener(scapy.ICMPv6MLReport2(
-        records=[scapy.ICMPv6MLDMultAddrRec(rtype=4, dst="ff02::9")]))),
+    listeners(
+        "multicast listener reports received",
+        listener(scapy.ICMPv6MLReport2(records=[scapy.ICMPv6MLDMultAddrRec(rtype=4, dst="ff02::9")])),
+    ),
     listeners("multicast listener message from beyond the link", listener(scapy.ICMPv6MLQuery2(), hlim=2)),
     listeners("multicast listener message without router alert", listener(scapy.ICMPv6MLQuery2(), alert=scapy.Pad1())),
-    listeners("multicast listener message is not of a link-local address",
-              listener(scapy.ICMPv6MLQuery2(), src="2001:db8:1::9")),
+    listeners(
+        "multicast listener message is not of a link-local address",
+        listener(scapy.ICMPv6MLQuery2(), src="2001:db8:1::9"),
+    ),
     listeners("multicast listener message too short", listener(scapy.ICMPv6Unknown(type=130, msgbody=bytes(9)))),
-    listeners("multicast listener message about no group",
-              listener(scapy.ICMPv6MLReport2(records=[scapy.ICMPv6MLDMultAddrRec(rtype=4, dst="2001:db8::9")]))),
-    discovery("router solicitations received",
-              scapy.IPv6(src="fe80::7", dst="ff02::2", hlim=255) / scapy.ICMPv6ND_RS()),
+    listeners(
+        "multicast listener message about no group",
+        listener(scapy.ICMPv6MLReport2(records=[scapy.ICMPv6MLDMultAddrRec(rtype=4, dst="2001:db8::9")])),
+    ),
+    discovery(
+        "router solicitations received", scapy.IPv6(src="fe80::7", dst="ff02::2", hlim=255) / scapy.ICMPv6ND_RS()
+    ),
 ]
 
 

@@ -163,9 +163,13 @@ def attack(lab):
 
 
 def test_fragments_never_completed_from_many_sources(attack):
-    address = lambda: f"10.{attack.random.randrange(1, 250)}.{attack.random.randrange(250)}.{attack.random.randrange(1, 250)}"
+    address = lambda: (
+        f"10.{attack.random.randrange(1, 250)}.{attack.random.randrange(250)}.{attack.random.randrange(1, 250)}"
+    )
     frames = [
-        attack.fragment(address(), attack.random.randrange(65536), attack.random.choice([0, 185, 4000]), True, bytes(1400))
+        attack.fragment(
+            address(), attack.random.randrange(65536), attack.random.choice([0, 185, 4000]), True, bytes(1400)
+        )
         for _ in range(4000)
     ]
     most, errors = attack.run(frames, repeat=5)
@@ -190,10 +194,18 @@ def test_overlaps_duplicates_and_lies(attack):
         frames += [attack.fragment("10.0.1.2", ident + 1, 0, True, data)] * 3
         frames += [attack.fragment("10.0.1.2", ident + 2, at, False, data) for at in (100, 300)]
         # "Teardrop": the second lies within the first; and a tiny one.
-        frames += [attack.fragment("10.0.1.2", ident + 3, 0, True, data), attack.fragment("10.0.1.2", ident + 3, 3, False, bytes(4))]
+        frames += [
+            attack.fragment("10.0.1.2", ident + 3, 0, True, data),
+            attack.fragment("10.0.1.2", ident + 3, 3, False, bytes(4)),
+        ]
     most, errors = attack.run(frames, repeat=3)
     assert most <= 64 + 512
-    for name in ("overlapping fragments", "duplicate fragments", "last fragments disagree", "fragment of a discarded datagram"):
+    for name in (
+        "overlapping fragments",
+        "duplicate fragments",
+        "last fragments disagree",
+        "fragment of a discarded datagram",
+    ):
         assert errors[name] > 0, errors
 
 

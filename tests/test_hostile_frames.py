@@ -34,7 +34,10 @@ def good_frames(scapy, station, host):
             ether / scapy.IPv6() / scapy.UDP(),
             ether / scapy.Dot1AD(vlan=6) / scapy.Dot1Q(vlan=5) / ip / scapy.TCP(),
             # What hand-off by flow looks into.
-            scapy.Ether(src=host, dst=station, type=0x8847) / scapy.Raw(b"\x00\x10\x00\x40\x00\x20\x01\x40") / ip / scapy.UDP(),
+            scapy.Ether(src=host, dst=station, type=0x8847)
+            / scapy.Raw(b"\x00\x10\x00\x40\x00\x20\x01\x40")
+            / ip
+            / scapy.UDP(),
             ether / ip / scapy.UDP(dport=4789) / scapy.VXLAN(vni=7) / ether / ip / scapy.UDP(),
         )
     ]
@@ -155,8 +158,14 @@ def test_so_do_frames_of_ip6(lab, driver, workers):
     if handed:
         router.cli("set interface handoff e0 workers 0-1")
     # A static neighbour, or a forged advertisement would rightly lead the answers astray.
-    for line in (f"ip6 neighbor e0 2001:db8:1::2 {h1.mac()}", "ip6 nd e0 no ra-suppress", "set ip6 mld querier e0 enable",
-                 "set interface ip6 redirects e0 enable", "set urpf ip6 strict e0", "set ip6-full-reassembly timeout 1000"):
+    for line in (
+        f"ip6 neighbor e0 2001:db8:1::2 {h1.mac()}",
+        "ip6 nd e0 no ra-suppress",
+        "set ip6 mld querier e0 enable",
+        "set interface ip6 redirects e0 enable",
+        "set urpf ip6 strict e0",
+        "set ip6-full-reassembly timeout 1000",
+    ):
         router.cli(line)
     assert h1.reaches("2001:db8:2::2")
     station = router.cli_json("show hardware-interfaces e0")["interfaces"][0]["mac"]

@@ -132,11 +132,15 @@ def test_no_error_is_sent_about_an_error(lab):
     """RFC 1812 4.3.2.7. An ICMP error to a destination without a route dies here."""
     router, h1, _ = lab.two_hosts("tap")
     assert h1.reaches("10.0.1.1", count=1)
-    h1.run("/usr/bin/python3", "-c", (
-        "import socket\n"
-        "s = socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)\n"
-        "s.sendto(bytes.fromhex('0300fcff00000000'), ('192.0.2.1', 0))\n"
-    ))
+    h1.run(
+        "/usr/bin/python3",
+        "-c",
+        (
+            "import socket\n"
+            "s = socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)\n"
+            "s.sendto(bytes.fromhex('0300fcff00000000'), ('192.0.2.1', 0))\n"
+        ),
+    )
     wait_until(lambda: router.errors().get("no ICMP error about an ICMP error"), "the error is counted")
 
 
@@ -147,12 +151,15 @@ def test_a_closed_tcp_port_of_the_router_refuses(two_hosts):
     assert router.errors()["TCP resets sent"] == 1
 
 
-@pytest.mark.parametrize("flood, limited", [
-    (("--udp", "-p", "4000"), "ICMP errors limited by rate"),
-    (("--tcp", "-p", "4000", "--flags", "syn"), "TCP resets limited by rate"),
-    (("--icmp", "--ttl", "1"), "ICMP errors limited by rate"),
-    (("--icmp",), None),
-])
+@pytest.mark.parametrize(
+    "flood, limited",
+    [
+        (("--udp", "-p", "4000"), "ICMP errors limited by rate"),
+        (("--tcp", "-p", "4000", "--flags", "syn"), "TCP resets limited by rate"),
+        (("--icmp", "--ttl", "1"), "ICMP errors limited by rate"),
+        (("--icmp",), None),
+    ],
+)
 def test_a_flood_is_bounded_and_others_do_not_feel_it(lab, flood, limited):
     """RFC 1812 4.3.2.8. Echo is answered without limit: no answer is larger than its request."""
     require("nping")
@@ -173,7 +180,9 @@ def test_a_flood_is_bounded_and_others_do_not_feel_it(lab, flood, limited):
     if limited is None:
         assert errors["echo replies sent"] >= received - 100
         return
-    names = [name for name in errors if name.startswith("ICMP ") and name.endswith(" sent") or name == "TCP resets sent"]
+    names = [
+        name for name in errors if name.startswith("ICMP ") and name.endswith(" sent") or name == "TCP resets sent"
+    ]
     answered = sum(errors[name] for name in names)
     assert 10 <= answered <= 10 + 100 * (passed + 1), errors
     assert answered + errors[limited] >= received - 100, errors

@@ -37,7 +37,9 @@ def test_show_unix_files_names_sockets_and_devices(lab, driver):
     node = INPUT_NODES[driver]
     queue = described[f"e0 queue 0 ({node})"]
     assert queue["thread"] == 1
-    assert queue["file"].startswith({"tap": "/dev/net/tun", "af_packet": "socket:[", "af_xdp": "anon_inode:[eventpoll]"}[driver])
+    assert queue["file"].startswith(
+        {"tap": "/dev/net/tun", "af_packet": "socket:[", "af_xdp": "anon_inode:[eventpoll]"}[driver]
+    )
     assert queue["file"] == str(pathlib.Path(f"/proc/{router.process.pid}/fd/{queue['fd']}").readlink())
     assert h1.reaches("10.0.2.2")
 

@@ -163,7 +163,9 @@ def test_the_router_does_not_take_an_address_of_a_host(two_hosts6):
     h1.speak_ip6("2001:db8:1::77/64")
     router.cli("set interface ip address e0 2001:db8:1::77/64")
     shown = lambda: router.cli("show ip6 interface e0")
-    wait_until(lambda: f"2001:db8:1::77/64 [duplicate, {h1.mac()} has it]" in shown(), "the router finds that it is taken")
+    wait_until(
+        lambda: f"2001:db8:1::77/64 [duplicate, {h1.mac()} has it]" in shown(), "the router finds that it is taken"
+    )
     assert h2.reaches("2001:db8:1::77"), "the host has it still"
     # When the host gives it up, and the interface comes back, the router takes it.
     h1.ip("address", "del", "2001:db8:1::77/64", "dev", "eth0")
@@ -193,15 +195,21 @@ def test_hosts_find_addresses_routes_and_name_servers_by_themselves(lab, driver)
         router.cli(line)
     router.wait_for_addresses6()
     addresses = lambda: h1.ip("-6", "address", "show", "dev", "eth0")
-    wait_until(lambda: re.search(r"2001:db8:1:\S+/64 scope global \S*\s*mngtmpaddr|2001:db8:1:\S+/64 scope global dynamic", addresses()),
-               "the host has an address")
+    wait_until(
+        lambda: re.search(
+            r"2001:db8:1:\S+/64 scope global \S*\s*mngtmpaddr|2001:db8:1:\S+/64 scope global dynamic", addresses()
+        ),
+        "the host has an address",
+    )
     wait_until(lambda: "tentative" not in addresses(), "the host uses it")
     assert re.search(r"valid_lft 7[12]\d\dsec preferred_lft 3[56]\d\dsec", addresses()), addresses()
     assert "2001:db8:2:" not in addresses(), "no address of a prefix that says so"
     routes = h1.ip("-6", "route", "show")
     link_local = re.search(r"fe80::\S+", router.cli("show ip6 interface e0")).group(0)
     default = next(line for line in routes.splitlines() if line.startswith("default"))
-    assert f"via {link_local} dev eth0 proto ra" in default and "hoplimit 33" in default and "pref high" in default, routes
+    assert f"via {link_local} dev eth0 proto ra" in default and "hoplimit 33" in default and "pref high" in default, (
+        routes
+    )
     assert re.search(r"expires (8\d\d|900)sec", default), default
     assert "2001:db8:2::/64 dev eth0" in routes, routes
     assert h1.reaches("2001:db8:1::1")
@@ -247,13 +255,31 @@ def test_a_switch_that_looks_for_listeners_finds_the_router(lab, driver):
     router.wait_for_addresses6()
     h1.set("net/ipv6/conf/default/disable_ipv6", 0)
     # It asks each second for as long as the test goes: what it asks before it has an address of its own is lost.
-    h1.ip("link", "add", "br0", "type", "bridge", "mcast_snooping", "1", "mcast_querier", "1", "mcast_startup_query_interval", "100",
-          "mcast_startup_query_count", "100", "mcast_query_response_interval", "100")
+    h1.ip(
+        "link",
+        "add",
+        "br0",
+        "type",
+        "bridge",
+        "mcast_snooping",
+        "1",
+        "mcast_querier",
+        "1",
+        "mcast_startup_query_interval",
+        "100",
+        "mcast_startup_query_count",
+        "100",
+        "mcast_query_response_interval",
+        "100",
+    )
     h1.ip("link", "set", "eth0", "master", "br0")
     h1.ip("link", "set", "br0", "up")
     groups = lambda: h1.run("bridge", "mdb", "show").stdout
-    wait_until(lambda: "grp ff02::1:ff00:1 " in groups(), "the switch knows who listens to the group of the router's address",
-               seconds=15)
+    wait_until(
+        lambda: "grp ff02::1:ff00:1 " in groups(),
+        "the switch knows who listens to the group of the router's address",
+        seconds=15,
+    )
     assert "port eth0 grp ff02::1:ff00:1" in groups()
     # A further address is told of as it comes.
     router.cli("set interface ip address e0 2001:db8:1::abc/64")

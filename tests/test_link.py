@@ -14,8 +14,16 @@ class Pinger:
 
     def __init__(self, host, address):
         self.process = host.start(
-            "ping", "-n", "-D", "-i", "0.01", "-W", "1", address,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            "ping",
+            "-n",
+            "-D",
+            "-i",
+            "0.01",
+            "-W",
+            "1",
+            address,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
 
     def stop(self):

@@ -64,7 +64,19 @@ class Capture:
         require("tshark")
         self.file = directory / f"{interface}.pcap"
         self.process = host.start(
-            "tcpdump", "-i", interface, "-B", 65536, "-Z", "root", "--immediate-mode", "-U", "-w", self.file, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            "tcpdump",
+            "-i",
+            interface,
+            "-B",
+            65536,
+            "-Z",
+            "root",
+            "--immediate-mode",
+            "-U",
+            "-w",
+            self.file,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
         )
         # Then it captures.
         lines = iter(self.process.stderr.readline, "")
@@ -77,7 +89,9 @@ class Capture:
 
     def count(self, wanted):
         checks = ("-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE")
-        return len(run("tshark", *checks, "-r", self.file, "-Y", wanted, "-T", "fields", "-e", "frame.number").stdout.split())
+        return len(
+            run("tshark", *checks, "-r", self.file, "-Y", wanted, "-T", "fields", "-e", "frame.number").stdout.split()
+        )
 
 
 @pytest.mark.parametrize("driver", ["af_packet", "af_xdp"])
@@ -85,7 +99,18 @@ def test_linux_forwards_all_and_tshark_agrees(linux, driver, tmp_path):
     tester, dut = linux
     captures = [Capture(dut, name, tmp_path) for name in ("eth0", "eth1")]
     report = measure(
-        *ports(driver), "-p", "bench-var2-imix", "-m", "3kpps", "-d", "1.5", "--direction", "bi", "--drain", "0.5", host=tester
+        *ports(driver),
+        "-p",
+        "bench-var2-imix",
+        "-m",
+        "3kpps",
+        "-d",
+        "1.5",
+        "--direction",
+        "bi",
+        "--drain",
+        "0.5",
+        host=tester,
     )
     time.sleep(0.2)
     for capture in captures:
@@ -96,7 +121,10 @@ def test_linux_forwards_all_and_tshark_agrees(linux, driver, tmp_path):
         streams = [stream for stream in report["streams"] if stream["port"] == way]
         assert port["sent_packets"] > 2000
         assert port["lost_packets"] == 0, report["ports"]
-        assert all(stream["latency"]["min"] > 0 and stream["latency"]["samples"] == stream["received_packets"] for stream in streams)
+        assert all(
+            stream["latency"]["min"] > 0 and stream["latency"]["samples"] == stream["received_packets"]
+            for stream in streams
+        )
         assert sum(stream["duplicates"] + stream["reordered"] + stream["elsewhere"] for stream in streams) == 0
         came, left = captures[way], captures[1 - way]
         good = f"ip.src == {network} && ip.checksum.status == 1 && udp.checksum.status == 1"
@@ -127,7 +155,11 @@ def test_neighbours_of_ipv6_are_found(linux):
     dut.set("net/ipv6/conf/all/forwarding", 1)
     dut.ip("-6", "route", "add", "2001:2:0:16::/64", "via", "2001:2:0:1::2")
     dut.ip("-6", "route", "add", "2001:2:0:48::/64", "via", "2001:2:0:2::2")
-    ports6 = [word for n in (0, 1) for word in ("--port", f"af_packet:eth{n},ip=2001:2:0:{n + 1}::2/64,gw=2001:2:0:{n + 1}::1")]
+    ports6 = [
+        word
+        for n in (0, 1)
+        for word in ("--port", f"af_packet:eth{n},ip=2001:2:0:{n + 1}::2/64,gw=2001:2:0:{n + 1}::1")
+    ]
     report = measure(*ports6, "-p", "ip6-cimix", "-m", "2kpps", "-d", "1", "--direction", "bi", host=tester)
     for stream in report["streams"]:
         assert stream["sent_packets"] > 100
@@ -146,12 +178,25 @@ def test_every_profile_arrives_as_it_was_made(linux, tmp_path):
         name = name.split()[0]
         capture = Capture(dut, "eth0", tmp_path)
         report = measure(
-            "--port", f"af_packet:eth0,dst={macs[0]}", "--port", f"af_packet:eth1,dst={macs[1]}",
-            "-p", name, "-m", "1kpps", "-d", "0.4", "--drain", "0.05", host=tester,
+            "--port",
+            f"af_packet:eth0,dst={macs[0]}",
+            "--port",
+            f"af_packet:eth1,dst={macs[1]}",
+            "-p",
+            name,
+            "-m",
+            "1kpps",
+            "-d",
+            "0.4",
+            "--drain",
+            "0.05",
+            host=tester,
         )
         time.sleep(0.2)
         capture.stop()
-        bad = capture.count("ip.checksum.status == 0 || udp.checksum.status == 0 || tcp.checksum.status == 0 || _ws.malformed")
+        bad = capture.count(
+            "ip.checksum.status == 0 || udp.checksum.status == 0 || tcp.checksum.status == 0 || _ws.malformed"
+        )
         ours = capture.count("ip.src == 16.0.0.0/8 || ipv6.src == 2001:2:0:16::/64")
         seen[name] = (bad, ours - report["ports"][0]["sent_packets"])
     assert len(seen) == 13
@@ -196,16 +241,28 @@ mode = { burst = { packets = 4 } }
 rate = "1kpps"
 """)
     capture = Capture(dut, "eth0", tmp_path)
-    report = measure("--port", f"af_packet:eth0,dst={dut.mac('eth0')}", "-p", profile, "-d", "10", "--drain", "0.1", host=tester)
+    report = measure(
+        "--port", f"af_packet:eth0,dst={dut.mac('eth0')}", "-p", profile, "-d", "10", "--drain", "0.1", host=tester
+    )
     time.sleep(0.2)
     capture.stop()
     assert report["ended"] == "sent"
     assert [stream["sent_packets"] for stream in report["streams"]] == [3, 3, 2, 4]
     assert [stream["accounted"] for stream in report["streams"]] == [True, True, False, False]
-    assert capture.count("ieee8021ad.id == 100 && vlan.id == 200 && vlan.priority == 5 && ip.dsfield.dscp == 46 && ip.ttl == 9 && icmp.type == 8 && icmp.checksum.status == 1") == 3
+    assert (
+        capture.count(
+            "ieee8021ad.id == 100 && vlan.id == 200 && vlan.priority == 5 && ip.dsfield.dscp == 46 && ip.ttl == 9 && icmp.type == 8 && icmp.checksum.status == 1"
+        )
+        == 3
+    )
     assert capture.count("eth.type == 0x88a8") == 3
     for label in (1001, 1002, 1003):
-        assert capture.count(f"mpls.label == 1000 && mpls.exp == 3 && mpls.label == {label} && tcp.flags == 0x12 && tcp.window_size_value == 77 && tcp.checksum.status == 1") == 1
+        assert (
+            capture.count(
+                f"mpls.label == 1000 && mpls.exp == 3 && mpls.label == {label} && tcp.flags == 0x12 && tcp.window_size_value == 77 && tcp.checksum.status == 1"
+            )
+            == 1
+        )
     assert capture.count("eth.type == 0x88b6 && frame[14:4] == ab:cd:ab:cd && frame.len == 64") == 2
     assert capture.count("eth.type == 0x88b5 && frame[14:3] == 00:01:02 && frame.len == 74") == 4
 
@@ -217,10 +274,30 @@ def test_testpmd_hands_on_what_it_gets(lab, tmp_path):
     second = f" --vdev=net_memif1,role=server,id=0,socket={sockets[1]},socket-abstract=no"
     testpmd = Testpmd(lab, "master", sockets[0], "io", memory="--no-huge" + second, topology="paired")
     tester = subprocess.Popen(
-        [QUIVER, "loadtest", "run", "--port", f"memif:{sockets[0]},dst=02:00:00:00:00:01", "--port",
-         f"memif:{sockets[1]},dst=02:00:00:00:00:02", "-p", "bench-var2-64b", "-m", "20kpps", "-d", "2", "--direction", "bi",
-         "--drain", "5", "--output", tmp_path / "report.json"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        [
+            QUIVER,
+            "loadtest",
+            "run",
+            "--port",
+            f"memif:{sockets[0]},dst=02:00:00:00:00:01",
+            "--port",
+            f"memif:{sockets[1]},dst=02:00:00:00:00:02",
+            "-p",
+            "bench-var2-64b",
+            "-m",
+            "20kpps",
+            "-d",
+            "2",
+            "--direction",
+            "bi",
+            "--drain",
+            "5",
+            "--output",
+            tmp_path / "report.json",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     # It cannot stand it when a peer comes while it forwards.
     is_up = lambda number: "Link status: up" in testpmd.tell(f"show port info {number}")
@@ -265,9 +342,9 @@ def test_a_configuration_of_trex_is_taken(linux, tmp_path):
   interfaces: ['af_packet:eth0', 'af_packet:eth1']
   port_info:
       - src_mac: [0x0A,0x0B,0x0C,0x01,0x02,0xAA] # Mac A
-        dest_mac: "{dut.mac('eth0')}"
+        dest_mac: "{dut.mac("eth0")}"
       - src_mac: [0x0A,0x0B,0x0C,0x01,0x02,0xBB]
-        dest_mac: "{dut.mac('eth1')}"
+        dest_mac: "{dut.mac("eth1")}"
 """)
     dut.ip("neigh", "replace", "100.64.2.2", "lladdr", "0a:0b:0c:01:02:bb", "dev", "eth1")
     report = measure("--config", config, "-p", "bench", "-m", "1kpps", "-d", "0.5", host=tester)
@@ -303,9 +380,11 @@ def test_each_method_tests_what_is_behind_its_ports(linux, tmp_path, method, giv
     where = ("--config", config) if given == "--config" else ports("af_packet")
     file = tmp_path / "session.json"
     kept = ("-o", tmp_path) if method == "matrix" else ("--session", file)
-    
+
     def forwarded():
-        names, figures = (line.split() for line in dut.run("cat", "/proc/net/snmp").stdout.splitlines() if line.startswith("Ip:"))
+        names, figures = (
+            line.split() for line in dut.run("cat", "/proc/net/snmp").stdout.splitlines() if line.startswith("Ip:")
+        )
         return int(figures[names.index("ForwDatagrams")])
 
     before = forwarded()
@@ -320,7 +399,10 @@ def test_each_method_tests_what_is_behind_its_ports(linux, tmp_path, method, giv
 def test_ports_of_a_device_that_has_its_own_are_refused():
     for method in EACH_METHOD:
         done = loadtest(method, "--dut", "quiver", "--port", "null", check=False)
-        assert done.returncode == 1 and "leave '--dut' out, or write '--dut outside'" in done.stderr, (method, done.stderr)
+        assert done.returncode == 1 and "leave '--dut' out, or write '--dut outside'" in done.stderr, (
+            method,
+            done.stderr,
+        )
 
 
 def test_a_port_in_a_vlan_asks_and_sends_with_its_tag(lab, tmp_path):
@@ -359,10 +441,13 @@ ip route add 48.0.0.0/8 via 100.64.2.2
     assert capture.count("arp.opcode == 1 && vlan.id == 100 && arp.src.proto_ipv4 == 100.64.1.2") >= 1
     assert capture.count("arp && !vlan && arp.src.proto_ipv4 == 100.64.1.2") == 0
     # A frame of 60 bytes has 64 with its tag.
-    assert capture.count("udp && vlan.id == 100 && ip.dst == 48.0.0.1 && frame.len == 64") == report["ports"][0]["sent_packets"]
+    assert (
+        capture.count("udp && vlan.id == 100 && ip.dst == 48.0.0.1 && frame.len == 64")
+        == report["ports"][0]["sent_packets"]
+    )
     assert capture.count("udp && ip.dst == 48.0.0.1 && !vlan") == 0
     own = tmp_path / "own.toml"
-    own.write_text('[[stream]]\nsize = 60\nlayers = [{ vlan = { id = 7 } }, { ipv4 = {} }, { udp = {} }]\n')
+    own.write_text("[[stream]]\nsize = 60\nlayers = [{ vlan = { id = 7 } }, { ipv4 = {} }, { udp = {} }]\n")
     capture = Capture(tester, "eth0", tmp_path)
     report = measure("--config", config, "-p", own, "-m", "1kpps", "-d", "0.3", host=tester)
     capture.stop()
@@ -373,14 +458,33 @@ def test_a_port_that_goes_away_ends_the_run_and_keeps_the_figures(linux, tmp_pat
     tester, dut = linux
     file = tmp_path / "report.json"
     process = tester.start(
-        QUIVER, "loadtest", "run", *ports("af_packet"), "-p", "bench", "-m", "2kpps", "-d", "60", "-o", file,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        QUIVER,
+        "loadtest",
+        "run",
+        *ports("af_packet"),
+        "-p",
+        "bench",
+        "-m",
+        "2kpps",
+        "-d",
+        "60",
+        "-o",
+        file,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
-    wait_until(lambda: int(dut.ip("-s", "-o", "link", "show", "eth0").split("RX:")[1].split()[8]) > 1000, "packets flow", seconds=20)
+    wait_until(
+        lambda: int(dut.ip("-s", "-o", "link", "show", "eth0").split("RX:")[1].split()[8]) > 1000,
+        "packets flow",
+        seconds=20,
+    )
     dut.ip("link", "delete", "eth0")
     said, failed = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert re.search(r"port 0 \(af_packet:eth0,.*\): its link went down after \d+\.\d s; what was counted until then is above", failed), failed
+    assert re.search(
+        r"port 0 \(af_packet:eth0,.*\): its link went down after \d+\.\d s; what was counted until then is above",
+        failed,
+    ), failed
     report = json.loads(file.read_text())
     assert "its link went down" in report["ended"]
     assert report["ports"][0]["received_packets"] > 100
@@ -390,7 +494,9 @@ def test_a_port_that_goes_away_ends_the_run_and_keeps_the_figures(linux, tmp_pat
 def test_ctrl_c_stops_and_keeps_what_was_measured():
     process = subprocess.Popen(
         [QUIVER, "loadtest", "run", "--dut", "quiver", "-p", "bench", "-m", "1kpps", "-d", "60", "-o", "-"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     time.sleep(2)
     process.send_signal(signal.SIGINT)
@@ -432,7 +538,10 @@ def test_no_ports_are_refused():
 def test_a_gateway_that_does_not_answer_is_told(linux):
     tester, dut = linux
     done = loadtest("run", "--port", "af_packet:eth0,ip=100.64.1.2/24,gw=100.64.1.77", host=tester, check=False)
-    assert "port 0 (af_packet:eth0,ip=100.64.1.2/24,gw=100.64.1.77): 100.64.1.77 does not answer ARP requests: is the device up" in done.stderr
+    assert (
+        "port 0 (af_packet:eth0,ip=100.64.1.2/24,gw=100.64.1.77): 100.64.1.77 does not answer ARP requests: is the device up"
+        in done.stderr
+    )
     dut.ip("link", "set", "eth0", "down")
     done = loadtest("run", "--port", "af_packet:eth0", host=tester, check=False)
     assert "its link is down: is the other side there, and up?" in done.stderr
@@ -450,9 +559,15 @@ def test_a_file_that_is_no_profile_is_named_and_not_replaced(tmp_path):
     """Nor by the built-in profile of its name."""
     capture = (ROOT / "crates/loadtest/profiles/bench.toml").read_bytes()
     files = {
-        "bench.py": (b"from trex_stl_lib.api import *\n\nclass STLS1(object):\n    def get_streams(self):\n        return []\n", "T-Rex Python is not read yet"),
+        "bench.py": (
+            b"from trex_stl_lib.api import *\n\nclass STLS1(object):\n    def get_streams(self):\n        return []\n",
+            "T-Rex Python is not read yet",
+        ),
         "stl/imix.py": (b"from trex.stl.api import *\n", "(the built-in 'bench-var2-imix'"),
-        "bench": (b"- duration : 1\n  generator :\n    distribution : seq\n  cap_info :\n    - name: a.pcap\n", "YAML of T-Rex's stateful mode is not read yet"),
+        "bench": (
+            b"- duration : 1\n  generator :\n    distribution : seq\n  cap_info :\n    - name: a.pcap\n",
+            "YAML of T-Rex's stateful mode is not read yet",
+        ),
         "mpls.json": (b'[{"id": 1}]', "JSON is not read yet"),
         "bench.pcap": (b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00" + bytes(16), "a stream can send its frames"),
         "bench.toml": (capture.replace(b"size", b"siez"), "bench.toml:"),
@@ -462,7 +577,12 @@ def test_a_file_that_is_no_profile_is_named_and_not_replaced(tmp_path):
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(content)
         for given in (str(file), *([name] if "." in name else [f"./{name}"])):
-            done = subprocess.run([QUIVER, "loadtest", "run", "--dut", "null", "-p", given, "-d", "0.1"], cwd=tmp_path, capture_output=True, text=True)
+            done = subprocess.run(
+                [QUIVER, "loadtest", "run", "--dut", "null", "-p", given, "-d", "0.1"],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+            )
             assert done.returncode == 1 and wrong in done.stderr, (given, done.stderr)
             assert "sent" not in done.stdout
     # The bare name is that of a profile, and it is said.
@@ -479,14 +599,21 @@ def test_a_file_that_is_no_profile_is_named_and_not_replaced(tmp_path):
 
 def pcap_of(frames, link=1, snap=None):
     """A pcap file; `snap` cuts packets short."""
-    records = b"".join(struct.pack("<IIII", n, 0, len(frame[:snap]), len(frame)) + frame[:snap] for n, frame in enumerate(frames))
+    records = b"".join(
+        struct.pack("<IIII", n, 0, len(frame[:snap]), len(frame)) + frame[:snap] for n, frame in enumerate(frames)
+    )
     return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, snap or 65535, link) + records
 
 
 def udp(size):
     """A frame of IPv4 and UDP with so many bytes."""
     ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, size - 14, 0, 0, 64, 17, 0, bytes([16, 0, 0, 1]), bytes([48, 0, 0, 1]))
-    return bytes.fromhex("020000000001020000000002 0800") + ip + struct.pack("!HHHH", 1025, 12, size - 34, 0) + bytes(n % 251 for n in range(size - 42))
+    return (
+        bytes.fromhex("020000000001020000000002 0800")
+        + ip
+        + struct.pack("!HHHH", 1025, 12, size - 34, 0)
+        + bytes(n % 251 for n in range(size - 42))
+    )
 
 
 SIZES = (60, 61, 575, 1513, 1514)
@@ -496,7 +623,9 @@ def simple_blocks(frames):
     """pcapng with simple packet blocks, which are filled up to four bytes."""
     blocks = [(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)), (1, struct.pack("<HHI", 1, 0, 0))]
     blocks += [(3, struct.pack("<I", len(frame)) + frame + bytes(-len(frame) % 4)) for frame in frames]
-    return b"".join(struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12) for kind, body in blocks)
+    return b"".join(
+        struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12) for kind, body in blocks
+    )
 
 
 @pytest.mark.parametrize(
@@ -587,7 +716,9 @@ def test_captures_that_cannot_be_are_refused(tmp_path):
             (tmp_path / name).write_bytes(content)
         profile.write_text(f'[[stream]]\nname = "s"\nrate = "1kpps"\npcap = "{name}"\n')
         done = loadtest("check", profile, check=False)
-        assert done.returncode == 1 and f"{profile}:1:1: stream 's': {tmp_path / name}: {wrong}" in done.stderr, done.stderr
+        assert done.returncode == 1 and f"{profile}:1:1: stream 's': {tmp_path / name}: {wrong}" in done.stderr, (
+            done.stderr
+        )
 
 
 def test_this_router_in_the_same_process_forwards_all_profiles():
@@ -601,7 +732,7 @@ def test_this_router_in_the_same_process_forwards_all_profiles():
 def test_jumbo_frames_go_through_this_router(tmp_path):
     profile = tmp_path / "jumbo.toml"
     profile.write_text(
-        '[[stream]]\nsizes = [{ size = 9014, weight = 1 }, { size = 2049, weight = 2 }, { size = 60, weight = 3 }]\n'
+        "[[stream]]\nsizes = [{ size = 9014, weight = 1 }, { size = 2049, weight = 2 }, { size = 60, weight = 3 }]\n"
         "layers = [{ ipv4 = {} }, { udp = { checksum = true } }]\n"
     )
     report = measure("--dut", "quiver", "-p", profile, "-m", "3kpps", "-d", "1", "--direction", "bi")
@@ -613,7 +744,22 @@ def test_jumbo_frames_go_through_this_router(tmp_path):
 
 
 def test_two_workers_share_streams_and_the_router_has_two():
-    report = measure("--dut", "quiver", "-p", "bench-var2-imix", "-m", "20kpps", "-d", "1", "--direction", "bi", "--cores", "0,1", "--dut-cores", "0,1")
+    report = measure(
+        "--dut",
+        "quiver",
+        "-p",
+        "bench-var2-imix",
+        "-m",
+        "20kpps",
+        "-d",
+        "1",
+        "--direction",
+        "bi",
+        "--cores",
+        "0,1",
+        "--dut-cores",
+        "0,1",
+    )
     for port in report["ports"]:
         assert port["sent_packets"] > 5000 and port["lost_packets"] == 0, port
     for stream in report["streams"]:
@@ -628,7 +774,20 @@ def test_taps_are_ports(lab):
     dut = lab.host("dut")
     dut.set("net/ipv4/ip_forward", 1)
     said = dut.start(
-        QUIVER, "loadtest", "run", "--port", f"tap:t0,{PORT0}", "--port", f"tap:t1,{PORT1}", "-m", "2kpps", "-d", "1", "-o", "-", stdout=subprocess.PIPE
+        QUIVER,
+        "loadtest",
+        "run",
+        "--port",
+        f"tap:t0,{PORT0}",
+        "--port",
+        f"tap:t1,{PORT1}",
+        "-m",
+        "2kpps",
+        "-d",
+        "1",
+        "-o",
+        "-",
+        stdout=subprocess.PIPE,
     )
     for number in (0, 1):
         wait_until(lambda: dut.run("ip", "link", "show", f"t{number}", check=False).returncode == 0, "the tap is there")
@@ -648,7 +807,9 @@ def test_the_guide_is_right(tmp_path):
         (tmp_path / f"{number}.toml").write_text(text)
         assert "counted and timed" in loadtest("check", tmp_path / f"{number}.toml").stdout
     # What it says that the calculator prints, and each option of a run.
-    command, said = re.search(r"^```sh\nquiver (loadtest linerate .*)\n```\n\n```\n(.*?)^```", guide, re.MULTILINE | re.DOTALL).groups()
+    command, said = re.search(
+        r"^```sh\nquiver (loadtest linerate .*)\n```\n\n```\n(.*?)^```", guide, re.MULTILINE | re.DOTALL
+    ).groups()
     assert run(QUIVER, *command.split()).stdout == said
     for option in re.findall(r"^ +(?:-., )?(--[a-z-]+)", loadtest("run", "--help").stdout, re.MULTILINE):
         assert option == "--help" or f"`{option}`" in guide, option
@@ -661,7 +822,9 @@ def test_the_guide_is_right(tmp_path):
     assert (tmp_path / "soak.html").read_text() == (ROOT / "docs/examples/soak.html").read_text()
     # The router's configuration is the one that it has.
     configuration = re.search(r"^```\n(set interface state e0 up\n.*?)^```", guide, re.MULTILINE | re.DOTALL)[1]
-    assert configuration.replace("\n", "\\n") in (ROOT / "crates/loadtest/src/device/quiver.rs").read_text().replace("\n", "\\n")
+    assert configuration.replace("\n", "\\n") in (ROOT / "crates/loadtest/src/device/quiver.rs").read_text().replace(
+        "\n", "\\n"
+    )
 
 
 def test_a_known_device_is_told_exactly():
@@ -676,14 +839,37 @@ def test_a_known_device_is_told_exactly():
 
 def test_samples_and_text_are_there(tmp_path):
     file = tmp_path / "report.json"
-    said = loadtest("run", "--dut", "quiver", "-p", "bench-var2-imix", "-m", "3kpps", "-d", "1", "--interval", "0.2", "--speed", "1g", "-o", file).stdout
+    said = loadtest(
+        "run",
+        "--dut",
+        "quiver",
+        "-p",
+        "bench-var2-imix",
+        "-m",
+        "3kpps",
+        "-d",
+        "1",
+        "--interval",
+        "0.2",
+        "--speed",
+        "1g",
+        "-o",
+        file,
+    ).stdout
     report = json.loads(file.read_text())
     assert report["format"] == "quiver-loadtest/1"
     assert 3 <= len(report["samples"]) <= 5
     sent = [sample["ports"][0]["sent_packets"] for sample in report["samples"]]
     assert sent == sorted(sent) and sent[0] > 0
     assert report["probe"] and report["machine"]["ticks_per_second"] > 1e8
-    for line in ("Device quiver, rate 3kpps", "1514/1518/1538", "sent after it was due", "PDV", "IPDV", "24 bytes more than in the buffer"):
+    for line in (
+        "Device quiver, rate 3kpps",
+        "1514/1518/1538",
+        "sent after it was due",
+        "PDV",
+        "IPDV",
+        "24 bytes more than in the buffer",
+    ):
         assert line in said
     assert "ip4-lookup" in report["runtime"]
 
@@ -700,9 +886,17 @@ def test_the_calculator_knows_the_figures_of_the_documents():
     assert "31.51 Gbit/s" in loadtest("linerate", "--pcie", "3x4").stdout
     for size in (("--size", "1518"), ("--buffer-size", "1514")):
         said = loadtest("linerate", "--speed", "2.5g", *size).stdout
-        assert "1514/1518/1538 bytes" in said and "(203185 pps)" in said and "203715 pps, which the line does not carry" in said
+        assert (
+            "1514/1518/1538 bytes" in said
+            and "(203185 pps)" in said
+            and "203715 pps, which the line does not carry" in said
+        )
     said = loadtest("linerate", "--speed", "2.5g", "--size", "64").stdout
-    assert "Frames of 60/64/84 bytes" in said and "3.72 Mpps" in said and "a frame of 68: 3551136 pps ('--buffer-size 64')" in said
+    assert (
+        "Frames of 60/64/84 bytes" in said
+        and "3.72 Mpps" in said
+        and "a frame of 68: 3551136 pps ('--buffer-size 64')" in said
+    )
     refused = loadtest("linerate", "--size", "60", check=False)
     assert refused.returncode != 0 and "60 without it are '--buffer-size 60'" in refused.stderr
     as_json = json.loads(loadtest("linerate", "--json", "--pcie", "8gtx4").stdout)

@@ -16,7 +16,9 @@ WHY = re.compile(r"\d+ % of core \d+ was used by others")
 @pytest.fixture(scope="module", autouse=True)
 def busy():
     """A loop for each core, and one more."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(len(os.sched_getaffinity(0)) + 1)]
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(len(os.sched_getaffinity(0)) + 1)
+    ]
     yield
     for loop in loops:
         loop.kill()
@@ -36,7 +38,9 @@ def measured(tmp_path, method, *words):
     # It comes first, in all of them.
     said = done.stderr if method == "ramp" else done.stdout
     assert said.startswith("Others used "), said
-    assert list(session)[:2] == ["format", "others"] and max(core["percent"] for core in session["others"]["during"]) > 15
+    assert (
+        list(session)[:2] == ["format", "others"] and max(core["percent"] for core in session["others"]["during"]) > 15
+    )
     assert session["others"]["before"], session["others"]
     page = (tmp_path / "page.html").read_text()
     assert page.index("Others used ") < page.index("<table>")
@@ -54,13 +58,21 @@ def test_a_run_at_its_limit_has_no_verdict():
     assert list(report)[:2] == ["format", "others"] and report["others"]["limit"] == 10
     assert is_withheld(report["verdict"]), report["verdict"]
     said = loadtest("run", "--dut", "quiver", "-p", "bench", "-m", "max", "-d", "1").stdout
-    assert said.startswith("Others used ") and re.search(rf"^Verdict: no result: {WHY.pattern}", said, re.MULTILINE), said
+    assert said.startswith("Others used ") and re.search(rf"^Verdict: no result: {WHY.pattern}", said, re.MULTILINE), (
+        said
+    )
     # Who does not mind is told what the figures say.
-    assert not is_withheld(json.loads(loadtest("run", "--dut", "quiver", "-m", "max", "-d", "1", "--others", "100", "-o", "-").stdout)["verdict"])
+    assert not is_withheld(
+        json.loads(loadtest("run", "--dut", "quiver", "-m", "max", "-d", "1", "--others", "100", "-o", "-").stdout)[
+            "verdict"
+        ]
+    )
 
 
 def test_that_all_came_that_was_sent_is_true_on_a_busy_machine_too():
-    report = json.loads(loadtest("run", "--dut", "reference:", "-p", "bench", "-m", "500pps", "-d", "1", "-o", "-").stdout)
+    report = json.loads(
+        loadtest("run", "--dut", "reference:", "-p", "bench", "-m", "500pps", "-d", "1", "-o", "-").stdout
+    )
     (port,) = report["ports"]
     if port["lost_packets"] == 0 and report["kept_rate"]:
         assert report["verdict"]["bound"] == "nothing", report["verdict"]
@@ -68,7 +80,9 @@ def test_that_all_came_that_was_sent_is_true_on_a_busy_machine_too():
         assert is_withheld(report["verdict"]), report["verdict"]
 
 
-@pytest.mark.parametrize("device, speed, true", [("quiver", "20g", None), ("reference:capacity=12kpps,queue=100", "20m", (11e3, 13e3))])
+@pytest.mark.parametrize(
+    "device, speed, true", [("quiver", "20g", None), ("reference:capacity=12kpps,queue=100", "20m", (11e3, 13e3))]
+)
 def test_a_search_says_no_rate_of_a_starved_generator(tmp_path, device, speed, true):
     said, test = measured(
         tmp_path, "search", "--dut", device, "-p", "bench", "--direction", "uni", "--speed", speed, "--trial", "0.5", "--duration-sum", "1", "--width", "5",
@@ -79,7 +93,7 @@ def test_a_search_says_no_rate_of_a_starved_generator(tmp_path, device, speed, t
     for found in test["found"]:
         if found["lower"] is None:
             assert found["no_result"] and found["upper"] is None and found["conditional_throughput"] is None, found
-            assert re.search(rf'^{found["goal"]["name"]} +no result: ', said, re.MULTILINE), said
+            assert re.search(rf"^{found['goal']['name']} +no result: ", said, re.MULTILINE), said
         else:
             assert true and true[0] < found["lower"] < true[1], found
     if test["no_result"]:
@@ -124,4 +138,7 @@ def test_a_table_leaves_no_device_out(tmp_path):
         for row in test["rows"]:
             trial = row["trial"]
             # Of ten gigabits a second small packets are more than half a core makes.
-            assert (trial["lost_packets"] == 0 and trial["kept_rate"]) or is_withheld(trial["verdict"]), (row["name"], trial["verdict"])
+            assert (trial["lost_packets"] == 0 and trial["kept_rate"]) or is_withheld(trial["verdict"]), (
+                row["name"],
+                trial["verdict"],
+            )

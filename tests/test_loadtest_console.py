@@ -24,7 +24,9 @@ def console(tmp_path, script, *words, check=True):
 
 def blocks(text):
     """What was said to each command, in turn: (command, answer)."""
-    return [(part.split("\n", 1)[0], part.split("\n", 1)[-1]) for part in re.split(r"^> ", text, flags=re.MULTILINE)[1:]]
+    return [
+        (part.split("\n", 1)[0], part.split("\n", 1)[-1]) for part in re.split(r"^> ", text, flags=re.MULTILINE)[1:]
+    ]
 
 
 def row(stats, name):
@@ -69,12 +71,17 @@ def test_the_session_of_the_document(tmp_path):
     assert pps(row(at_first, "Rx pps")[1]) == pytest.approx(1000, rel=0.2) and pps(row(at_first, "Rx pps")[0]) < 20
     assert row(paused, "state")[0] == "PAUSE" and pps(row(paused, "Tx pps")[0]) < 20
     assert pps(row(faster, "Tx pps")[0]) == pytest.approx(20e3, rel=0.2)
-    assert pps(row(whole, "Tx pps")[0]) == pytest.approx(20e6 / 8 / 84, rel=0.2) and float(row(whole, "Line Util.")[0].split()[0]) > 80
+    assert (
+        pps(row(whole, "Tx pps")[0]) == pytest.approx(20e6 / 8 / 84, rel=0.2)
+        and float(row(whole, "Line Util.")[0].split()[0]) > 80
+    )
     # Without errors, and its delay is known.
     assert row(whole, "lost") == ["0", "0", "0"]
     assert row(whole, "delay")[0].endswith(" us") and float(row(whole, "longest delay")[0].split()[0]) > 0
     assert re.search(r"^CPU, router tested +\d", whole, re.MULTILINE)
-    sent, came, lost = re.search(r"port 0: (\d+) packets sent in [\d.]+ s, (\d+) came by port 1, (\d+) lost", said[-1][1]).groups()
+    sent, came, lost = re.search(
+        r"port 0: (\d+) packets sent in [\d.]+ s, (\d+) came by port 1, (\d+) lost", said[-1][1]
+    ).groups()
     assert int(lost) == 0 and int(sent) == int(came) > 20_000
     assert re.search(r"delay [\d.]+ us at least", said[-1][1])
 
@@ -88,9 +95,14 @@ def test_ports_are_steered_one_by_one(tmp_path):
         start -f bench -p 0 1 -m 1kpps
     """
     done = console(tmp_path, script, "--dut", "reference:", check=False)
-    assert done.returncode == 1 and "line 6: start -f bench -p 0 1 -m 1kpps: port 0 sends already: 'stop' it first, or '--force'" in done.stderr
+    assert (
+        done.returncode == 1
+        and "line 6: start -f bench -p 0 1 -m 1kpps: port 0 sends already: 'stop' it first, or '--force'" in done.stderr
+    )
     # What was sent is told all the same.
-    assert re.search(r"^port 0: \d+ packets sent", done.stdout, re.MULTILINE) and re.search(r"^port 1: ", done.stdout, re.MULTILINE)
+    assert re.search(r"^port 0: \d+ packets sent", done.stdout, re.MULTILINE) and re.search(
+        r"^port 1: ", done.stdout, re.MULTILINE
+    )
 
     script = """
         start -f bench -p 1 -m 1kpps --packets 300
@@ -104,7 +116,9 @@ def test_ports_are_steered_one_by_one(tmp_path):
     """
     done = console(tmp_path, script, "--dut", "reference:lose=10", check=False)
     # It ended by itself, when it had sent what it had to.
-    assert re.search(r"port 1 stopped\nport 1: 300 packets sent in [\d.]+ s, 270 came by port 0, 30 lost", done.stdout), done.stdout
+    assert re.search(
+        r"port 1 stopped\nport 1: 300 packets sent in [\d.]+ s, 270 came by port 0, 30 lost", done.stdout
+    ), done.stdout
     assert "port 0 stopped\n" in done.stdout
     (stats,) = (text for command, text in blocks(done.stdout) if command == "stats")
     assert row(stats, "state") == ["IDLE", "IDLE"]
@@ -130,7 +144,11 @@ def test_a_test_that_is_over_is_shown_until_the_next(tmp_path):
     assert over[0].split() == ["port", "stream", "wanted", "pps", "sent", "received", "lost", "state"]
     assert [line.split() for line in over[1:2]] == [["0", "stream-1", "2000", "400", "360", "40", "over"]], over
     (stats,) = (text for command, text in said if command == "stats")
-    assert row(stats, "state") == ["IDLE", "IDLE"] and row(stats, "profile") == ["bench", "-"] and row(stats, "rate") == ["2kpps", "-"]
+    assert (
+        row(stats, "state") == ["IDLE", "IDLE"]
+        and row(stats, "profile") == ["bench", "-"]
+        and row(stats, "rate") == ["2kpps", "-"]
+    )
     assert row(stats, "opackets")[0] == "400" and row(stats, "lost")[0] == "40"
     assert float(row(stats, "delay")[0].split()[0]) >= 2990 and float(row(stats, "longest delay")[0].split()[0]) >= 3000
     assert both[1].endswith("over") and all(line.endswith("sending") for line in both[2:5]), both
@@ -175,7 +193,14 @@ def test_what_cannot_be_is_refused_in_words(tmp_path, line, wrong):
 
 
 def test_commands_come_by_a_pipe_and_help_is_there():
-    done = subprocess.run([QUIVER, "loadtest", "console", "--dut", "null"], input="help\nstart --help\nquit\nfly\n", capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [QUIVER, "loadtest", "console", "--dut", "null"],
+        input="help\nstart --help\nquit\nfly\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     for word in ("start", "stop", "pause", "resume", "update", "stats", "streams", "clear", "wait", "quit"):
         assert re.search(rf"^  {word} ", done.stdout, re.MULTILINE), word
@@ -183,7 +208,13 @@ def test_commands_come_by_a_pipe_and_help_is_there():
 
 
 def test_an_interrupted_script_tells_what_was_sent():
-    process = subprocess.Popen([QUIVER, "loadtest", "console", "--dut", "reference:"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [QUIVER, "loadtest", "console", "--dut", "reference:"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     process.stdin.write("start -f bench -m 2kpps\n")
     process.stdin.flush()
     time.sleep(1)

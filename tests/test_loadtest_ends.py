@@ -14,7 +14,9 @@ from lab import QUIVER, run, wait_until
 
 def started(*words, **more):
     """A load tester that has begun to work."""
-    process = subprocess.Popen([QUIVER, "loadtest", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    process = subprocess.Popen(
+        [QUIVER, "loadtest", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
+    )
 
     def works():
         assert process.poll() is None, process.communicate()
@@ -39,7 +41,13 @@ LONG = {
 
 @pytest.mark.parametrize("method", LONG)
 def test_an_interrupted_test_says_so_and_how_long_it_was(tmp_path, method):
-    more = ("-o", tmp_path) if method == "matrix" else ("--session", tmp_path / "session.json") if method != "run" else ("-o", tmp_path / "session.json")
+    more = (
+        ("-o", tmp_path)
+        if method == "matrix"
+        else ("--session", tmp_path / "session.json")
+        if method != "run"
+        else ("-o", tmp_path / "session.json")
+    )
     more += ("-o", tmp_path / "ramp.json") if method == "ramp" else ()
     process = started(method, "--dut", "reference:", "--speed", "1m", *LONG[method], *more)
     process.send_signal(signal.SIGINT)
@@ -47,7 +55,9 @@ def test_an_interrupted_test_says_so_and_how_long_it_was(tmp_path, method):
     # As a shell says of what ^C ended.
     assert process.returncode == 130, (said, wrong)
     text = said + wrong
-    assert re.search(r"interrupted after [\d.]+ s" if method == "search" else r"interrupted after [\d.]+ of 600 s", text), text
+    assert re.search(
+        r"interrupted after [\d.]+ s" if method == "search" else r"interrupted after [\d.]+ of 600 s", text
+    ), text
     # What was not seen by then is not said not to be.
     assert "never" not in text and "NDR       none" not in text, text
     session = json.loads((tmp_path / ("report.json" if method == "matrix" else "session.json")).read_text())
@@ -91,7 +101,10 @@ def test_no_file_is_written_over_that_is_not_our_own(tmp_path):
         # At once: a test of an hour is not for nothing.
         begun = time.monotonic()
         done = run(QUIVER, "loadtest", *words, check=False)
-        assert done.returncode == 1 and f"{notes}: it is there, and the load tester did not write it" in done.stderr, (words, done.stderr)
+        assert done.returncode == 1 and f"{notes}: it is there, and the load tester did not write it" in done.stderr, (
+            words,
+            done.stderr,
+        )
         assert time.monotonic() - begun < 20
     page = tmp_path / "report.html"
     page.write_text("<html>somebody's</html>")
@@ -104,9 +117,24 @@ def test_no_file_is_written_over_that_is_not_our_own(tmp_path):
 
 def test_our_own_files_and_those_that_one_insists_on_are_written_over(tmp_path):
     short = ("--dut", "reference:", "--speed", "1m")
-    session, page, figures, ramp = (tmp_path / name for name in ("session.json", "report.html", "run.json", "ramp.json"))
+    session, page, figures, ramp = (
+        tmp_path / name for name in ("session.json", "report.html", "run.json", "ramp.json")
+    )
     for _ in range(2):
-        run(QUIVER, "loadtest", "saturate", *short, "--rates", "1kpps", "-d", "0.1", "--session", session, "--html", page)
+        run(
+            QUIVER,
+            "loadtest",
+            "saturate",
+            *short,
+            "--rates",
+            "1kpps",
+            "-d",
+            "0.1",
+            "--session",
+            session,
+            "--html",
+            page,
+        )
         run(QUIVER, "loadtest", "run", *short, "-d", "0.1", "-o", figures)
         run(QUIVER, "loadtest", "ramp", *short, "-wd", "0.1", "-rd", "0.2", "-hd", "0.1", "-o", ramp)
         run(QUIVER, "loadtest", "report", session, "-o", page)

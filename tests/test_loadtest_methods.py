@@ -21,7 +21,19 @@ def ramp(*words, check=True):
 
 def test_a_ramp_finds_the_capacity_that_was_planted(tmp_path):
     file = tmp_path / "session.json"
-    ramp("--dut", "reference:capacity=100kpps,queue=2000", "-p", "bench", "--speed", "400m", "--direction", "uni", *SHORT, "--session", file)
+    ramp(
+        "--dut",
+        "reference:capacity=100kpps,queue=2000",
+        "-p",
+        "bench",
+        "--speed",
+        "400m",
+        "--direction",
+        "uni",
+        *SHORT,
+        "--session",
+        file,
+    )
     session = json.loads(file.read_text())
     assert session["format"] == "quiver-loadtest-session/1" and "loadtest ramp" in session["command"]
     (test,) = session["tests"]
@@ -47,7 +59,15 @@ def add_up(parts, whole):
     assert sum(part["lost_packets"] for part in parts) == whole["lost_packets"]
 
 
-@pytest.mark.parametrize("device", ["reference:capacity=60kpps,queue=3000", "reference:lose=50,delay=150ms", "reference:lose=7,above=30kpps,reorder=9,by=4,duplicate=11", "quiver:card=40kpps"])
+@pytest.mark.parametrize(
+    "device",
+    [
+        "reference:capacity=60kpps,queue=3000",
+        "reference:lose=50,delay=150ms",
+        "reference:lose=7,above=30kpps,reorder=9,by=4,duplicate=11",
+        "quiver:card=40kpps",
+    ],
+)
 def test_samples_add_up_to_the_run(tmp_path, device):
     file = tmp_path / "session.json"
     ramp("--dut", device, "-p", "bench", "--speed", "100m", *SHORT, "--session", file)
@@ -59,7 +79,25 @@ def test_samples_add_up_to_the_run(tmp_path, device):
     for point in test["points"]:
         for port in point["ports"]:
             assert port["loss"] == pytest.approx(port["lost_packets"] / max(port["sent_packets"], 1))
-    report = json.loads(run(QUIVER, "loadtest", "run", "--dut", device, "-m", "80kpps", "-d", "1", "--interval", "0.1", "--direction", "bi", "-o", "-").stdout)
+    report = json.loads(
+        run(
+            QUIVER,
+            "loadtest",
+            "run",
+            "--dut",
+            device,
+            "-m",
+            "80kpps",
+            "-d",
+            "1",
+            "--interval",
+            "0.1",
+            "--direction",
+            "bi",
+            "-o",
+            "-",
+        ).stdout
+    )
     for number, port in enumerate(report["ports"]):
         before = dict.fromkeys(("sent_packets", "received_packets", "drained_packets", "lost_packets"), 0)
         parts = []
@@ -71,25 +109,67 @@ def test_samples_add_up_to_the_run(tmp_path, device):
 
 
 def test_a_ramp_without_loss_says_never(tmp_path):
-    done = ramp("--dut", "reference:", "-p", "bench", "--speed", "100m", "--direction", "uni", *SHORT, "-o", tmp_path / "out.json")
+    done = ramp(
+        "--dut",
+        "reference:",
+        "-p",
+        "bench",
+        "--speed",
+        "100m",
+        "--direction",
+        "uni",
+        *SHORT,
+        "-o",
+        tmp_path / "out.json",
+    )
     assert "first loss above 0.1 %  never" in done.stderr
     assert "and to the end          never" in done.stderr
 
 
 def test_the_json_is_what_readers_of_trex_loadtest_expect(tmp_path):
     file = tmp_path / "out.json"
-    ramp("-s", "127.0.0.1", "-p", "imix.py", "-o", file, "-wm", "2kpps", "-rt", "50", *SHORT, "--dut", "reference:", "--speed", "100m")
+    ramp(
+        "-s",
+        "127.0.0.1",
+        "-p",
+        "imix.py",
+        "-o",
+        file,
+        "-wm",
+        "2kpps",
+        "-rt",
+        "50",
+        *SHORT,
+        "--dut",
+        "reference:",
+        "--speed",
+        "100m",
+    )
     data = json.loads(file.read_text())
     assert list(data) == ["vars", "stats"]
     assert data["vars"] == {
-        "profile_file": "imix.py", "warmup_mult": "2kpps", "warmup_duration": 0.4, "rampup_target": 50.0, "rampup_duration": 2.0, "hold_duration": 0.4
+        "profile_file": "imix.py",
+        "warmup_mult": "2kpps",
+        "warmup_duration": 0.4,
+        "rampup_target": 50.0,
+        "rampup_duration": 2.0,
+        "hold_duration": 0.4,
     }
     times = [float(at) for at in data["stats"]]
     assert times == sorted(times) and 10 <= len(times) <= 15 and 2.6 < times[-1] < 3.2
     for ports in data["stats"].values():
         assert list(ports) == ["0", "1"]
         for port in ports.values():
-            assert list(port) == ["tx_pps", "rx_pps", "tx_bps", "rx_bps", "tx_bps_L1", "rx_bps_L1", "tx_util", "rx_util"]
+            assert list(port) == [
+                "tx_pps",
+                "rx_pps",
+                "tx_bps",
+                "rx_bps",
+                "tx_bps_L1",
+                "rx_bps_L1",
+                "tx_util",
+                "rx_util",
+            ]
             # Readers in Ruby divide them: whole numbers would be rounded.
             assert all(isinstance(value, float) for value in port.values())
     last = max(list(data["stats"].values())[-3:], key=lambda ports: ports["0"]["tx_util"])
@@ -116,11 +196,35 @@ def test_under_the_scripts_name_it_takes_the_scripts_words(tmp_path):
     link.symlink_to(pathlib.Path(QUIVER).resolve())
     said = run(link, "--help").stdout
     for flag, default in (
-        ("--server", "127.0.0.1"), ("--profile", "imix"), ("--output", "-"), ("--warmup_mult", "1kpps"), ("--warmup_duration", "30"),
-        ("--rampup_target", "100"), ("--rampup_duration", "600"), ("--hold_duration", "30"),
+        ("--server", "127.0.0.1"),
+        ("--profile", "imix"),
+        ("--output", "-"),
+        ("--warmup_mult", "1kpps"),
+        ("--warmup_duration", "30"),
+        ("--rampup_target", "100"),
+        ("--rampup_duration", "600"),
+        ("--hold_duration", "30"),
     ):
         assert f"{flag} " in said and f"[default: {default}]" in said, flag
-    done = run(link, "-p", "bench", "-wm", "1kpps", "-wd", "0.2", "-rt", "10%", "-rd0.4", "-hd=0.2", "--interval", "0.1", "--dut", "reference:", "--speed", "10m")
+    done = run(
+        link,
+        "-p",
+        "bench",
+        "-wm",
+        "1kpps",
+        "-wd",
+        "0.2",
+        "-rt",
+        "10%",
+        "-rd0.4",
+        "-hd=0.2",
+        "--interval",
+        "0.1",
+        "--dut",
+        "reference:",
+        "--speed",
+        "10m",
+    )
     assert json.loads(done.stdout)["vars"]["rampup_duration"] == 0.4
     done = run(link, "-s", "192.0.2.1", "--dut", "reference:", check=False)
     assert done.returncode == 1 and "there is no server to ask" in done.stderr
@@ -129,14 +233,35 @@ def test_under_the_scripts_name_it_takes_the_scripts_words(tmp_path):
 def test_a_ramp_for_each_number_of_queues(tmp_path):
     file = tmp_path / "out.json"
     done = ramp(
-        "--dut", "quiver", "-p", "bench-var2-64b", "--speed", "100m", *SHORT, "--rx-queues", "1,2", "--workers", "2", "-o", file, "--session", tmp_path / "session.json"
+        "--dut",
+        "quiver",
+        "-p",
+        "bench-var2-64b",
+        "--speed",
+        "100m",
+        *SHORT,
+        "--rx-queues",
+        "1,2",
+        "--workers",
+        "2",
+        "-o",
+        file,
+        "--session",
+        tmp_path / "session.json",
     )
     assert "1 rx queue:" in done.stderr and "2 rx queues:" in done.stderr and "times" in done.stderr
     assert file.exists() and (tmp_path / "out-2-rx-queues.json").exists()
     tests = json.loads((tmp_path / "session.json").read_text())["tests"]
     assert [test["label"] for test in tests] == ["1 rx queue", "2 rx queues"]
     # With two queues each worker of the router had one, and packets of some flows in it.
-    one, two = ([worker for worker in test["total"]["device_load"] if any(node["name"] == "memif-input" and node["packets"] for node in worker["nodes"])] for test in tests)
+    one, two = (
+        [
+            worker
+            for worker in test["total"]["device_load"]
+            if any(node["name"] == "memif-input" and node["packets"] for node in worker["nodes"])
+        ]
+        for test in tests
+    )
     # Each way has its queue: one worker had both, or each had one.
     assert one and len(two) == 2
     for worker in two:
@@ -167,14 +292,20 @@ def matrix(*words, check=True):
 def report(tmp_path_factory):
     """A short table of two devices, with its page."""
     directory = tmp_path_factory.mktemp("report")
-    said = matrix("--dut", "quiver,reference:capacity=20kpps,queue=100", "-d", "0.3", "-o", directory, "--speed", "30m").stdout
+    said = matrix(
+        "--dut", "quiver,reference:capacity=20kpps,queue=100", "-d", "0.3", "-o", directory, "--speed", "30m"
+    ).stdout
     return said, json.loads((directory / "report.json").read_text()), directory / "report.html"
 
 
 def test_the_table_has_each_test_of_each_device(report):
     said, session, _ = report
     assert [test["device"] for test in session["tests"]] == ["quiver", "reference"]
-    names = [f"{way} {test}" for way in ("Unidirectional", "Bidirectional") for test in ("1514b", "64b Multi", "64b Single", "64b MPLS")]
+    names = [
+        f"{way} {test}"
+        for way in ("Unidirectional", "Bidirectional")
+        for test in ("1514b", "64b Multi", "64b Single", "64b MPLS")
+    ]
     for test in session["tests"]:
         assert [row["name"] for row in test["rows"]] == names and test["line_bps"] == 30e6
         for row in test["rows"]:
@@ -182,7 +313,7 @@ def test_the_table_has_each_test_of_each_device(report):
             # Of lines of both ports, when both send.
             lines = 60e6 if trial["bidirectional"] else 30e6
             assert trial["percent_of_line"] == pytest.approx(100 * trial["l1_bps"] / lines)
-            assert f'{row["name"]} ' in said
+            assert f"{row['name']} " in said
     assert "L2 bits/sec" in said and "% of Line-Rate" in said
     quiver, reference = ({row["name"]: row["trial"] for row in test["rows"]} for test in session["tests"])
     # 44.6 kpps are a full line of 64-byte frames: the device that carries 20 loses half of them, the router nothing.
@@ -213,12 +344,20 @@ def test_the_page_is_drawn_and_asks_nobody(report, tmp_path):
     assert not [url for url in asked if url.startswith(("http", "ws")) and not own.match(url)], asked
     # Each chart is there, and has something in it: bars or lines, axes with words.
     figures = dict(re.findall(r'<figure id="([^"]+)">(.*?)</figure>', done.stdout, re.DOTALL))
-    assert set(figures) == {"comparison", "timeline-quiver", "clocks-quiver", "cpu-quiver", "latency-quiver", "timeline-reference", "latency-reference"}
+    assert set(figures) == {
+        "comparison",
+        "timeline-quiver",
+        "clocks-quiver",
+        "cpu-quiver",
+        "latency-quiver",
+        "timeline-reference",
+        "latency-reference",
+    }
     for name, figure in figures.items():
         assert figure.count("<rect") + figure.count("<polyline") > 5 and figure.count("<text") > 5, name
         assert "<li>" in figure, name
     for row in session["tests"][0]["rows"]:
-        assert f'<td>{row["name"]}</td>' in done.stdout
+        assert f"<td>{row['name']}</td>" in done.stdout
     assert "loadtest matrix" in done.stdout
 
 
@@ -230,7 +369,12 @@ def test_the_page_says_what_when_where_and_how_much(report):
     assert title == f"Load test of quiver and reference, {day.day} {day:%B %Y}" and f"<h1>{title}</h1>" in text
     machine = session["machine"]
     assert machine["host"] == pathlib.Path("/proc/sys/kernel/hostname").read_text().strip()
-    for name, words in (("Date", f"{day.day} {day:%B %Y}, {day:%H:%M} UTC"), ("Host", machine["host"]), ("Processor", machine["processor"]), ("Load", "at 30 Mbit/s")):
+    for name, words in (
+        ("Date", f"{day.day} {day:%B %Y}, {day:%H:%M} UTC"),
+        ("Host", machine["host"]),
+        ("Processor", machine["processor"]),
+        ("Load", "at 30 Mbit/s"),
+    ):
         assert re.search(rf'<tr><td>{name}</td><td class="words">[^<]*{re.escape(words)}', text), name
     (sentence,) = re.findall(r'<p class="summary">(.*?)</p>', text)
     assert sentence.startswith("Quiver ") and sentence.endswith(".") and "; reference" in sentence
@@ -247,7 +391,11 @@ def test_the_page_says_what_when_where_and_how_much(report):
         for colour, name in re.findall(r"background:(rgb\([\d,]+\));[^>]*></span>([^<]*)</li>", figure):
             meaning = name.replace(" received", "")
             dashed = re.sub(r"^[UB] ", "", meaning)
-            colours.setdefault(colour, set()).add({"offered": "sent", "waiting (epoll) and between nodes": "rest", "other nodes": "rest"}.get(dashed, dashed))
+            colours.setdefault(colour, set()).add(
+                {"offered": "sent", "waiting (epoll) and between nodes": "rest", "other nodes": "rest"}.get(
+                    dashed, dashed
+                )
+            )
     for colour, names in colours.items():
         # A part of a worker's time has the colour of the first of its nodes.
         assert len(names - {"input", "graph", "output"}) <= 1, (colour, names)
@@ -258,7 +406,19 @@ def test_sessions_are_laid_over_each_other(report, tmp_path):
     files = [page.with_name("report.json")]
     for name, capacity in (("a", "20kpps"), ("b", "40kpps")):
         files.append(tmp_path / f"{name}.json")
-        ramp("--dut", f"reference:capacity={capacity}", "-p", "bench", "--speed", "40m", *SHORT, "-o", tmp_path / "out.json", "--session", files[-1])
+        ramp(
+            "--dut",
+            f"reference:capacity={capacity}",
+            "-p",
+            "bench",
+            "--speed",
+            "40m",
+            *SHORT,
+            "-o",
+            tmp_path / "out.json",
+            "--session",
+            files[-1],
+        )
     run(QUIVER, "loadtest", "report", *files, "-o", tmp_path / "all.html")
     text = (tmp_path / "all.html").read_text()
     for name in ("comparison", "ramp-bench", "loss-bench"):
@@ -266,7 +426,9 @@ def test_sessions_are_laid_over_each_other(report, tmp_path):
     # Those of the same device have names and colours of their own.
     (ramp_chart,) = re.findall(r'<figure id="ramp-bench">(.*?)</figure>', text, re.DOTALL)
     keys = re.findall(r"background:(rgb\([\d,]+\));[^>]*></span>([^<]*)</li>", ramp_chart)
-    assert [name for _, name in keys] == ["sent", "reference received", "reference (2) received"] and len({colour for colour, _ in keys}) == 3
+    assert [name for _, name in keys] == ["sent", "reference received", "reference (2) received"] and len(
+        {colour for colour, _ in keys}
+    ) == 3
     files[1].write_text('{"format": "other/1"}')
     done = run(QUIVER, "loadtest", "report", files[1], check=False)
     assert f"{files[1]}: its format is 'other/1'" in done.stderr
@@ -274,7 +436,9 @@ def test_sessions_are_laid_over_each_other(report, tmp_path):
 
 def test_linux_is_a_device_and_leaves_nothing_behind(tmp_path):
     def left():
-        return [line for line in run("ip", "netns").stdout.splitlines() if "quiver-loadtest" in line] + re.findall(r"qlt\w+", run("ip", "link").stdout)
+        return [line for line in run("ip", "netns").stdout.splitlines() if "quiver-loadtest" in line] + re.findall(
+            r"qlt\w+", run("ip", "link").stdout
+        )
 
     before = left()
     said = matrix("--dut", "kernel", "-d", "0.3", "-o", tmp_path, "--speed", "10m").stdout
@@ -296,7 +460,20 @@ def test_testpmd_is_a_device(tmp_path):
 
 
 def test_a_program_of_ones_own_is_a_device_until_it_ends():
-    done = run(QUIVER, "loadtest", "run", "--dut", "exec:sh -c 'sleep 0.5; echo worn out; exit 3'", "--port", "null", "--port", "null", "-d", "20", check=False)
+    done = run(
+        QUIVER,
+        "loadtest",
+        "run",
+        "--dut",
+        "exec:sh -c 'sleep 0.5; echo worn out; exit 3'",
+        "--port",
+        "null",
+        "--port",
+        "null",
+        "-d",
+        "20",
+        check=False,
+    )
     assert done.returncode == 1
     assert "exit status: 3: worn out" in done.stderr and "what was counted until then is above" in done.stderr
     assert "exec:sh" not in run("ps", "axo", "args").stdout
@@ -336,7 +513,11 @@ def test_one_core_is_saturated_step_by_step(tmp_path):
     assert f"{cost(test['steps'][0]):.0f}"[:2] in done.stdout and "Max PPS per core:" in done.stdout
     assert "Hz of " in done.stdout and "of the clock" in done.stdout
     page = (tmp_path / "page.html").read_text()
-    assert '<figure id="saturate-clocks-quiver">' in page and '<figure id="saturate-cpu-quiver">' in page and "memif-input" in page
+    assert (
+        '<figure id="saturate-clocks-quiver">' in page
+        and '<figure id="saturate-cpu-quiver">' in page
+        and "memif-input" in page
+    )
 
 
 def test_frames_of_many_sizes(tmp_path):
@@ -369,7 +550,17 @@ def search(tmp_path, *words, width=2):
 @pytest.mark.alone
 def test_a_search_finds_the_planted_rate_within_its_width(tmp_path):
     # Of 29.8 kpps it carries 12; what comes at once for a moment is held, not lost.
-    said, test = search(tmp_path, "--dut", "reference:capacity=12kpps,queue=100", "--speed", "20m", "--latency", "--loss-rate", "--html", tmp_path / "page.html")
+    said, test = search(
+        tmp_path,
+        "--dut",
+        "reference:capacity=12kpps,queue=100",
+        "--speed",
+        "20m",
+        "--latency",
+        "--loss-rate",
+        "--html",
+        tmp_path / "page.html",
+    )
     assert test["most_pps"] == pytest.approx(20e6 / 8 / 84)
     ndr, pdr = test["found"]
     assert [ndr["goal"]["name"], pdr["goal"]["name"]] == ["NDR", "PDR"]
@@ -381,7 +572,11 @@ def test_a_search_finds_the_planted_rate_within_its_width(tmp_path):
     assert [at["percent"] for at in test["latency"]] == [0, 10, 50, 90, 100]
     assert all(at["latency"]["p50"] > 0 for at in test["latency"])
     loss = [trial["loss_ratio"] for trial in test["curve"]]
-    assert loss[0] == pytest.approx(1 - 12e3 / test["most_pps"], abs=0.03) and loss[-2:] == [0, 0] and loss == sorted(loss, reverse=True)
+    assert (
+        loss[0] == pytest.approx(1 - 12e3 / test["most_pps"], abs=0.03)
+        and loss[-2:] == [0, 0]
+        and loss == sorted(loss, reverse=True)
+    )
     assert "conditional throughput" in said and "Loss at 100.0 % of the line" in said
     page = (tmp_path / "page.html").read_text()
     assert '<figure id="search">' in page and '<figure id="search-latency">' in page
@@ -402,7 +597,9 @@ def test_what_is_lost_at_all_rates_keeps_ndr_from_being_pdr(tmp_path):
 @pytest.mark.alone
 def test_the_longest_burst_tells_what_a_device_holds(tmp_path):
     # 29.8 kpps come and 12 go: a queue of 100 is full after 167.6 packets, which are 100 more than went meanwhile.
-    said, test = search(tmp_path, "--dut", "reference:capacity=12kpps,queue=100", "--speed", "20m", "--back-to-back", "4", width=5)
+    said, test = search(
+        tmp_path, "--dut", "reference:capacity=12kpps,queue=100", "--speed", "20m", "--back-to-back", "4", width=5
+    )
     found = test["back_to_back"]
     assert found["times"] == 4 and found["limit"] == int(2 * test["most_pps"])
     assert 150 < found["least"] <= found["mean"] <= found["most"] < 190, found
@@ -420,10 +617,22 @@ def test_a_device_that_carries_the_line_has_no_longest_burst(tmp_path):
 
 @pytest.mark.alone
 def test_recovery_is_as_long_as_was_planted(tmp_path):
-    said, test = search(tmp_path, "--dut", "reference:lose=2,above=100kpps,recover=300ms", "--speed", "200m", "--recovery", "0.5", "--html", tmp_path / "page.html")
+    said, test = search(
+        tmp_path,
+        "--dut",
+        "reference:lose=2,above=100kpps,recover=300ms",
+        "--speed",
+        "200m",
+        "--recovery",
+        "0.5",
+        "--html",
+        tmp_path / "page.html",
+    )
     found = test["recovery"]
     assert 85e3 < test["found"][0]["lower"] < 101e3, test["found"]
-    assert found["overload"] == pytest.approx(1.1 * test["found"][0]["lower"]) and found["reduced"] == pytest.approx(found["overload"] / 2)
+    assert found["overload"] == pytest.approx(1.1 * test["found"][0]["lower"]) and found["reduced"] == pytest.approx(
+        found["overload"] / 2
+    )
     assert found["lost"] > 1000 and len(found["times"]) == 3
     # The device looks every ten milliseconds how much came.
     assert all(0.28 < time < 0.32 for time in found["times"]), found
@@ -435,7 +644,22 @@ def test_recovery_is_as_long_as_was_planted(tmp_path):
 def test_a_minute_with_a_million_routes_loses_nothing(tmp_path):
     file, page = tmp_path / "session.json", tmp_path / "page.html"
     done = run(
-        QUIVER, "loadtest", "soak", "--dut", "quiver", "--routes", "bgp:1000000", "-m", "20kpps", "-d", "1m", "--session", file, "--html", page, timeout=200
+        QUIVER,
+        "loadtest",
+        "soak",
+        "--dut",
+        "quiver",
+        "--routes",
+        "bgp:1000000",
+        "-m",
+        "20kpps",
+        "-d",
+        "1m",
+        "--session",
+        file,
+        "--html",
+        page,
+        timeout=200,
     )
     (soak,) = json.loads(file.read_text())["tests"]
     total = soak["total"]
@@ -455,7 +679,22 @@ def test_a_minute_with_a_million_routes_loses_nothing(tmp_path):
 
 def test_a_soak_may_have_more_routes_than_the_internet_has_kinds_of(tmp_path):
     file = tmp_path / "session.json"
-    run(QUIVER, "loadtest", "soak", "--dut", "quiver", "--routes", "bgp:4100000", "-m", "1kpps", "-d", "0.5", "--session", file, timeout=200)
+    run(
+        QUIVER,
+        "loadtest",
+        "soak",
+        "--dut",
+        "quiver",
+        "--routes",
+        "bgp:4100000",
+        "-m",
+        "1kpps",
+        "-d",
+        "0.5",
+        "--session",
+        file,
+        timeout=200,
+    )
     (soak,) = json.loads(file.read_text())["tests"]
     assert soak["routes"] == 4_100_000 and soak["total"]["lost_packets"] == 0 and soak["total"]["sent_packets"] > 300
 
@@ -490,14 +729,24 @@ def test_rubbish_is_no_session(tmp_path, text, wrong):
 
 def test_a_device_that_goes_away_ends_each_method_and_is_told():
     ports = ("--dut", "exec:sleep 0.4", "--port", "null", "--port", "null", "--speed", "10m")
-    for words in (("search", "--trial", "0.5"), ("sweep", "-d", "1"), ("saturate", "-d", "1"), ("ramp", "-wd", "2", "-rd", "1"), ("soak", "-d", "5")):
+    for words in (
+        ("search", "--trial", "0.5"),
+        ("sweep", "-d", "1"),
+        ("saturate", "-d", "1"),
+        ("ramp", "-wd", "2", "-rd", "1"),
+        ("soak", "-d", "5"),
+    ):
         done = run(QUIVER, "loadtest", *words, *ports, check=False)
         assert done.returncode == 1 and "ended with exit status: 0" in done.stderr, (words, done.stderr)
 
 
 def test_what_was_measured_until_a_device_went_away_is_kept(tmp_path):
     ports = ("--dut", "exec:sleep 2.5", "--port", "null", "--port", "null", "--speed", "10m", "--others", "100")
-    for words in (("sweep", "-d", "0.5"), ("saturate", "--rates", "1,2,3,4,5,6,7,8", "-d", "0.5"), ("search", "--trial", "0.3", "--mrr")):
+    for words in (
+        ("sweep", "-d", "0.5"),
+        ("saturate", "--rates", "1,2,3,4,5,6,7,8", "-d", "0.5"),
+        ("search", "--trial", "0.3", "--mrr"),
+    ):
         file = tmp_path / f"{words[0]}.json"
         done = run(QUIVER, "loadtest", *words, *ports, "--session", file, "--html", tmp_path / "page.html", check=False)
         assert done.returncode == 1 and "what was counted until then is above" in done.stderr, done.stderr
@@ -509,7 +758,21 @@ def test_what_was_measured_until_a_device_went_away_is_kept(tmp_path):
 
 
 def test_energy_is_what_a_meter_said_by_packet(tmp_path):
-    done = run(QUIVER, "loadtest", "run", "--dut", "reference:", "-m", "20kpps", "-d", "0.5", "--watts", "12,17W", "-o", tmp_path / "run.json")
+    done = run(
+        QUIVER,
+        "loadtest",
+        "run",
+        "--dut",
+        "reference:",
+        "-m",
+        "20kpps",
+        "-d",
+        "0.5",
+        "--watts",
+        "12,17W",
+        "-o",
+        tmp_path / "run.json",
+    )
     report = json.loads((tmp_path / "run.json").read_text())
     pps = sum(port["received_pps"] for port in report["ports"])
     assert report["energy"]["microjoules"] == pytest.approx(17e6 / pps, rel=0.05)
@@ -524,7 +787,25 @@ def test_energy_is_what_a_meter_said_by_packet(tmp_path):
 
 
 def test_a_port_ends_after_as_many_packets_as_it_is_told():
-    report = json.loads(run(QUIVER, "loadtest", "run", "--dut", "reference:", "-p", "imix", "-m", "30kpps", "--direction", "bi", "--packets", "1234", "-o", "-").stdout)
+    report = json.loads(
+        run(
+            QUIVER,
+            "loadtest",
+            "run",
+            "--dut",
+            "reference:",
+            "-p",
+            "imix",
+            "-m",
+            "30kpps",
+            "--direction",
+            "bi",
+            "--packets",
+            "1234",
+            "-o",
+            "-",
+        ).stdout
+    )
     assert report["ended"] == "sent"
     assert [port["sent_packets"] + port["not_sent"]["refused"] for port in report["ports"]] == [1234, 1234]
     assert [port["lost_packets"] for port in report["ports"]] == [0, 0]

@@ -36,7 +36,22 @@ def test_what_holds_a_device_back_is_named(device, rate, bound, evidence):
 def test_sizes_that_end_within_a_cache_line_are_named(tmp_path):
     file = tmp_path / "session.json"
     device = "reference:capacity=40kpps,partial=15kpps"
-    done = run(QUIVER, "loadtest", "sweep", "--dut", device, "--sizes", "64,65,124,128,129", "-d", "0.5", "--speed", "40m", "--session", file, *CALM)
+    done = run(
+        QUIVER,
+        "loadtest",
+        "sweep",
+        "--dut",
+        device,
+        "--sizes",
+        "64,65,124,128,129",
+        "-d",
+        "0.5",
+        "--speed",
+        "40m",
+        "--session",
+        file,
+        *CALM,
+    )
     (test,) = json.loads(file.read_text())["tests"]
     assert test["verdict"]["bound"] == "cache-line"
     named = [int(size) for size in re.findall(r"frames of (\d+) bytes", "; ".join(test["verdict"]["evidence"]))]
@@ -51,7 +66,14 @@ def test_a_run_says_what_held_it_back_and_how_the_router_was_run():
     assert "Verdict: NIC- or PCIe-bound: worker 0: " in said
 
 
-@pytest.mark.parametrize("device, wrong", [("quiver:speed=1", "card, line and work"), ("quiver:work=0", "clocks, 1 to"), ("quiver:card=10g", "packets a second")])
+@pytest.mark.parametrize(
+    "device, wrong",
+    [
+        ("quiver:speed=1", "card, line and work"),
+        ("quiver:work=0", "clocks, 1 to"),
+        ("quiver:card=10g", "packets a second"),
+    ],
+)
 def test_what_cannot_be_planted_is_refused(device, wrong):
     done = run(QUIVER, "loadtest", "run", "--dut", device, check=False)
     assert done.returncode != 0 and wrong in done.stderr, done.stderr

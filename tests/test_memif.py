@@ -1,7 +1,7 @@
 """Shared memory: two routers that share it, and dpdk-testpmd as either side.
 
-    h1 ---- e0 [ near ] m0 ==== m0 [ far ] e0 ---- h2
-       10.0.1.0/24     10.0.9.0/24        10.0.2.0/24
+h1 ---- e0 [ near ] m0 ==== m0 [ far ] e0 ---- h2
+   10.0.1.0/24     10.0.9.0/24        10.0.2.0/24
 """
 
 import array
@@ -69,7 +69,9 @@ def two_routers(lab, role="master", filename=None, more="", extra=""):
         hosts.append(host)
     for router in routers:
         wait_until(is_connected(router), "both sides are connected", seconds=10)
-        wait_until(lambda router=router: "up" in router.cli("show hardware-interfaces m0").split("m0")[1], "and the link is up")
+        wait_until(
+            lambda router=router: "up" in router.cli("show hardware-interfaces m0").split("m0")[1], "and the link is up"
+        )
     wait_until(lambda: hosts[0].reaches("10.0.2.2", count=1), "the way is walked")
     return routers, hosts
 
@@ -100,7 +102,10 @@ def test_hosts_reach_each_other_by_shared_memory(lab, role, more):
     assert routers[0].cli("show memif m0 descriptors").count("\n") > 2 * 1024
 
 
-@pytest.mark.parametrize("more", ["buffer-size 512", "ring-size 64 buffer-size 16384", "ring-size 4096", "zero-copy", "ring-size 64 zero-copy"])
+@pytest.mark.parametrize(
+    "more",
+    ["buffer-size 512", "ring-size 64 buffer-size 16384", "ring-size 4096", "zero-copy", "ring-size 64 zero-copy"],
+)
 def test_packets_of_any_length_pass(lab, more):
     (near, far), (h1, h2) = two_routers(lab, more=more)
     for router in (near, far):
@@ -134,7 +139,9 @@ def test_either_side_may_die_and_come_back(lab, role, more):
 def test_flows_are_shared_among_queues_and_workers(lab):
     (near, far), (h1, h2) = two_routers(lab, more="rx-queues 2 tx-queues 2", extra=TWO)
     near.batch("set interface rx-placement e0 worker 0\nset interface handoff e0 workers 0-1\n")
-    tails = lambda: [ring["tail"] for ring in far.cli_json("show memif")["interfaces"][0]["rings"] if not ring["to_master"]]
+    tails = lambda: [
+        ring["tail"] for ring in far.cli_json("show memif")["interfaces"][0]["rings"] if not ring["to_master"]
+    ]
     before = tails()
     far.cli("clear runtime")
     flows_arrive(h2, h1, flows=16, packets=250)
@@ -191,25 +198,31 @@ def test_an_interface_that_was_deleted_is_made_again_at_once(lab):
     assert router.cli_json("show memif")["interfaces"] == []
 
 
-@pytest.mark.parametrize(("command", "answer"), [
-    ("create memif socket id 1 filename x.sock", "'x.sock' is no socket: expected an absolute path, or @NAME"),
-    ("create memif socket id 0 filename /tmp/x.sock", "expected number from 1"),
-    ("create interface memif socket-id 7", "there is no memif socket 7"),
-    ("create interface memif socket-id 2 ring-size 1000", "expected a power of two"),
-    ("create interface memif socket-id 2 ring-size 32768", "expected number 1..16384"),
-    ("create interface memif socket-id 2 ring-size 16384 buffer-size 65536 rx-queues 4", "4 GiB"),
-    ("create interface memif socket-id 2 secret 1234567890123456789012345", "at most 24 bytes"),
-    ("create interface memif socket-id 2 id 3 master", "has id 3 on socket"),
-    ("create interface memif socket-id 2 id 4 master zero-copy", "zero-copy: it is the slave who brings the memory"),
-    ("create memif socket id 2 filename /tmp/other.sock", "memif socket 2 is `@quiver-test"),
-    ("create memif socket id 3 filename SOCKET", "is memif socket 2 already"),
-    ("delete memif socket id 2", "in use by m3"),
-    ("delete memif socket id 0", "memif socket 0 is '/run/vpp/memif.sock' and stays"),
-    ("delete memif socket id 9", "there is no memif socket 9"),
-    ("delete interface memif t0", "t0 is no memif but of the driver tap"),
-    ("show memif t0", "t0 is no memif"),
-    ("create interface memif socket-id 4 master", "listening on '/nowhere/at/all'"),
-])
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("create memif socket id 1 filename x.sock", "'x.sock' is no socket: expected an absolute path, or @NAME"),
+        ("create memif socket id 0 filename /tmp/x.sock", "expected number from 1"),
+        ("create interface memif socket-id 7", "there is no memif socket 7"),
+        ("create interface memif socket-id 2 ring-size 1000", "expected a power of two"),
+        ("create interface memif socket-id 2 ring-size 32768", "expected number 1..16384"),
+        ("create interface memif socket-id 2 ring-size 16384 buffer-size 65536 rx-queues 4", "4 GiB"),
+        ("create interface memif socket-id 2 secret 1234567890123456789012345", "at most 24 bytes"),
+        ("create interface memif socket-id 2 id 3 master", "has id 3 on socket"),
+        (
+            "create interface memif socket-id 2 id 4 master zero-copy",
+            "zero-copy: it is the slave who brings the memory",
+        ),
+        ("create memif socket id 2 filename /tmp/other.sock", "memif socket 2 is `@quiver-test"),
+        ("create memif socket id 3 filename SOCKET", "is memif socket 2 already"),
+        ("delete memif socket id 2", "in use by m3"),
+        ("delete memif socket id 0", "memif socket 0 is '/run/vpp/memif.sock' and stays"),
+        ("delete memif socket id 9", "there is no memif socket 9"),
+        ("delete interface memif t0", "t0 is no memif but of the driver tap"),
+        ("show memif t0", "t0 is no memif"),
+        ("create interface memif socket-id 4 master", "listening on '/nowhere/at/all'"),
+    ],
+)
 def test_what_cannot_be_is_told(lab_with_memif, command, answer):
     router, name = lab_with_memif
     before = router.cli("show running-config")
@@ -238,14 +251,37 @@ class Testpmd:
         require("dpdk-testpmd")
         device = f"net_memif0,role={'server' if role == 'master' else 'client'},id=0,socket={filename},socket-abstract=no{more}"
         command = [
-            "stdbuf", "-oL", "dpdk-testpmd", *memory.split(), "-m", "128", "--no-pci", "--no-telemetry", *([] if "in-memory" in memory else ["--file-prefix", f"quiver-{os.getpid()}-{id(self)}"]),
-            "-l", "0,1", "--vdev", device, "--", "-i", "--total-num-mbufs=4096", f"--rxq={queues}", f"--txq={queues}",
-            f"--forward-mode={mode}", f"--port-topology={topology}", "--no-mlockall", "--no-flush-rx",
+            "stdbuf",
+            "-oL",
+            "dpdk-testpmd",
+            *memory.split(),
+            "-m",
+            "128",
+            "--no-pci",
+            "--no-telemetry",
+            *([] if "in-memory" in memory else ["--file-prefix", f"quiver-{os.getpid()}-{id(self)}"]),
+            "-l",
+            "0,1",
+            "--vdev",
+            device,
+            "--",
+            "-i",
+            "--total-num-mbufs=4096",
+            f"--rxq={queues}",
+            f"--txq={queues}",
+            f"--forward-mode={mode}",
+            f"--port-topology={topology}",
+            "--no-mlockall",
+            "--no-flush-rx",
         ]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         lab.stack.callback(self.kill)
         self.said = []
-        threading.Thread(target=lambda: self.said.extend(iter(lambda: self.process.stdout.read(1), "")), daemon=True).start()
+        threading.Thread(
+            target=lambda: self.said.extend(iter(lambda: self.process.stdout.read(1), "")), daemon=True
+        ).start()
         wait_until(lambda: self.prompts() > 0, "testpmd takes commands", seconds=30)
 
     def output(self):
@@ -277,7 +313,9 @@ def with_testpmd(lab, role, mode, more="", extra="", **options):
     router = lab.router()
     filename = f"{router.directory}/memif.sock"
     memif(router, role, filename, more)
-    router.batch("set interface ip address m0 10.0.9.1/24\nset interface state m0 up\nset interface mtu packet 9000 m0\n")
+    router.batch(
+        "set interface ip address m0 10.0.9.1/24\nset interface state m0 up\nset interface mtu packet 9000 m0\n"
+    )
     started = lambda: Testpmd(lab, other(role), filename, mode, more=extra, **options)
     testpmd = started()
     wait_until(is_connected(router), "testpmd is connected", seconds=10)
@@ -350,7 +388,12 @@ def test_testpmd_and_the_router_count_the_same(lab, role, more):
     """Two queues each way, as fast as testpmd sends: what it says to have sent has come."""
     router, testpmd, _ = with_testpmd(lab, role, "txonly", f"rx-queues 2 tx-queues 2 ring-size 1024 {more}", queues=2)
     rings = router.cli_json("show memif")["interfaces"][0]["rings"]
-    assert sorted((ring["to_master"], ring["number"]) for ring in rings) == [(False, 0), (False, 1), (True, 0), (True, 1)]
+    assert sorted((ring["to_master"], ring["number"]) for ring in rings) == [
+        (False, 0),
+        (False, 1),
+        (True, 0),
+        (True, 1),
+    ]
     wait_until(lambda: router.counters("m0")["rx_packets"] > 100_000, "packets come", seconds=10)
     testpmd.tell("stop")
     _, sent = testpmd.counts()
@@ -405,16 +448,28 @@ def test_a_peer_may_be_honest(lied_to):
     assert peer.tail() == 1 and names(router).get("malformed device header", 0) == 0
 
 
-@pytest.mark.parametrize(("name", "lie", "goes_on"), [
-    ("malformed device header", lambda peer: (peer.describe(0, 60, region=1), peer.head(1)), True),
-    ("malformed device header", lambda peer: (peer.describe(0, 60, offset=0xFFFFFFF0), peer.head(1)), True),
-    ("malformed device header", lambda peer: (peer.describe(0, 0xFFFFFFFF), peer.head(1)), True),
-    ("malformed device header", lambda peer: (peer.describe(0, 0), peer.head(1)), True),
-    ("malformed device header", lambda peer: peer.head(17), False),
-    ("malformed device header", lambda peer: peer.head(40000), False),
-    ("malformed device header", lambda peer: ([peer.describe(slot, 60, flags=1) for slot in range(16)], peer.head(16)), False),
-    ("frame too long", lambda peer: ([peer.describe(slot, 6000, flags=slot < 11) for slot in range(12)], peer.head(12)), True),
-], ids=["region", "offset", "length", "nothing", "head", "far head", "endless", "too long"])
+@pytest.mark.parametrize(
+    ("name", "lie", "goes_on"),
+    [
+        ("malformed device header", lambda peer: (peer.describe(0, 60, region=1), peer.head(1)), True),
+        ("malformed device header", lambda peer: (peer.describe(0, 60, offset=0xFFFFFFF0), peer.head(1)), True),
+        ("malformed device header", lambda peer: (peer.describe(0, 0xFFFFFFFF), peer.head(1)), True),
+        ("malformed device header", lambda peer: (peer.describe(0, 0), peer.head(1)), True),
+        ("malformed device header", lambda peer: peer.head(17), False),
+        ("malformed device header", lambda peer: peer.head(40000), False),
+        (
+            "malformed device header",
+            lambda peer: ([peer.describe(slot, 60, flags=1) for slot in range(16)], peer.head(16)),
+            False,
+        ),
+        (
+            "frame too long",
+            lambda peer: ([peer.describe(slot, 6000, flags=slot < 11) for slot in range(12)], peer.head(12)),
+            True,
+        ),
+    ],
+    ids=["region", "offset", "length", "nothing", "head", "far head", "endless", "too long"],
+)
 def test_a_peer_that_lies_is_counted_and_others_are_unhurt(lied_to, name, lie, goes_on):
     router, h1, liar = lied_to
     peer = liar().agree()
@@ -489,7 +544,9 @@ def test_peers_that_do_what_they_like_hurt_nobody_else(lab):
     station = bytes.fromhex(router.cli_json("show hardware-interfaces m1")["interfaces"][0]["mac"].replace(":", ""))
     seed = int.from_bytes(os.urandom(4), "little")
     print("seed", seed)
-    pings = h1.start("ping", "-n", "-q", "-i", "0.02", "-w", str(int(HOSTILE_SECONDS)), "10.0.2.2", stdout=subprocess.PIPE)
+    pings = h1.start(
+        "ping", "-n", "-q", "-i", "0.02", "-w", str(int(HOSTILE_SECONDS)), "10.0.2.2", stdout=subprocess.PIPE
+    )
     lives = torment(here, there, station, HOSTILE_SECONDS, seed)
     sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", pings.communicate()[0]).groups())
     came = [router.counters(name)["rx_packets"] for name in ("m1", "m2")]

@@ -33,7 +33,9 @@ def test_memory_returns_when_routes_and_labels_have_gone(lab):
     nets4 = {chance.randrange(0x0B000000, 0xDF000000) & ~0xFF for _ in range(ROUTES)}
     # Hosts have a second level of slots.
     hosts = sorted(nets4)[::8]
-    routes4 = [f"{ipaddress.IPv4Address(net)}/24" for net in nets4] + [f"{ipaddress.IPv4Address(net)}/32" for net in hosts]
+    routes4 = [f"{ipaddress.IPv4Address(net)}/24" for net in nets4] + [
+        f"{ipaddress.IPv4Address(net)}/32" for net in hosts
+    ]
     routes6 = [
         f"{ipaddress.IPv6Address((0x2000 + chance.getrandbits(13)) << 112 | chance.getrandbits(48) << 64)}/64"
         for _ in range(ROUTES)

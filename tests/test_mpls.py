@@ -1,7 +1,7 @@
 """Label switched paths through three routers in a row, between hosts that know nothing of them.
 
-    left ---- [ west ] ==== [ core ] ==== [ east ] ---- right
-       10.1.0.1     100.64.1.0/24   100.64.2.0/24     10.2.0.1
+left ---- [ west ] ==== [ core ] ==== [ east ] ---- right
+   10.1.0.1     100.64.1.0/24   100.64.2.0/24     10.2.0.1
 """
 
 import os
@@ -35,7 +35,9 @@ class Row:
 
     def join(self, one, other, number):
         """A wire, `up<N>` at one router and `down<N>` at the other, which have .1 and .2 of 100.64.N.0/24."""
-        one.host.ip("link", "add", f"up{number}", "type", "veth", "peer", "name", f"down{number}", "netns", other.host.namespace)
+        one.host.ip(
+            "link", "add", f"up{number}", "type", "veth", "peer", "name", f"down{number}", "netns", other.host.namespace
+        )
         for router, name, address in ((one, f"up{number}", 1), (other, f"down{number}", 2)):
             router.batch(f"create host-interface {name} name {name}\nset interface state {name} up\n")
             if self.tag:
@@ -203,7 +205,11 @@ def test_what_the_core_says_of_labels_arrives_to_the_byte(row):
     left, _ = plain_paths(row, "uniform")
     wire = left.frames()
     [to_router] = [mac for address, mac in left.neighbours().items() if address == "10.1.0.1"]
-    probe = scapy.IP(src="10.1.0.2", dst="10.2.0.2", ttl=2, id=77, tos=0xA0) / scapy.UDP(sport=1000, dport=2000) / bytes(200)
+    probe = (
+        scapy.IP(src="10.1.0.2", dst="10.2.0.2", ttl=2, id=77, tos=0xA0)
+        / scapy.UDP(sport=1000, dport=2000)
+        / bytes(200)
+    )
     wire.send(bytes(scapy.Ether(src=left.mac(), dst=to_router) / probe))
     # As the core saw it.
     quoted = scapy.IP(bytes(probe))
@@ -285,9 +291,15 @@ def test_customers_may_have_the_same_addresses(row):
     """Two of them, each with a table of its own at both ends and a label of its own at the bottom."""
     pairs = []
     for table, label in ((10, 100), (20, 200)):
-        pair = [row.customer(row.west, f"w{table}", "10.1.0", table), row.customer(row.east, f"e{table}", "10.2.0", table)]
+        pair = [
+            row.customer(row.west, f"w{table}", "10.1.0", table),
+            row.customer(row.east, f"e{table}", "10.2.0", table),
+        ]
         pairs.append(pair)
-        for router, far, hop, first in ((row.west, "10.2.0.0/24", "100.64.1.2", EAST[0]), (row.east, "10.1.0.0/24", "100.64.2.1", WEST[0])):
+        for router, far, hop, first in (
+            (row.west, "10.2.0.0/24", "100.64.1.2", EAST[0]),
+            (row.east, "10.1.0.0/24", "100.64.2.1", WEST[0]),
+        ):
             router.batch(
                 f"ip route add table {table} {far} via {hop} next-hop-table 0 out-labels {first} {label}\n"
                 f"mpls local-label add {label} eos via ip4-lookup-in-table {table}\n"
@@ -456,7 +468,9 @@ def test_an_edge_comes_back_as_it_was_saved(row):
     """Tables, loopbacks, paths behind other paths: a new process has it all from the file."""
     pairs = customers_paths(row)
     row.west.cli("mpls tunnel add via 100.64.1.2 up1 out-labels 17 18 ttl 9 exp 3")
-    row.west.cli("ip route add 10.9.0.0/24 via 100.64.1.2 up1 out-labels 16 uniform weight 3 via 100.64.1.2 up1 out-labels 19")
+    row.west.cli(
+        "ip route add 10.9.0.0/24 via 100.64.1.2 up1 out-labels 16 uniform weight 3 via 100.64.1.2 up1 out-labels 19"
+    )
     row.west.cli("mpls local-label add count 3 500 non-eos via 100.64.1.2 up1 out-labels 501 502")
     wanted = row.west.cli("show running-config")
     row.west.cli("save")
@@ -570,5 +584,7 @@ def test_another_program_finds_nothing_wrong_on_the_links(row, tmp_path):
     # The core has taken one off.
     assert read(row.core, asked, *stack) == [f"{label}\t0\t1\t64" for label in inside]
     told = ("icmp.ext.checksum.status", "icmp.mpls.label", "icmp.mpls.exp", "icmp.mpls.s", "icmp.mpls.ttl")
-    [line] = read(row.core, f"icmp.type == 11 && mpls.label == {inside[0]} && !(mpls.label == {WEST[0]})", *stack, *told)
+    [line] = read(
+        row.core, f"icmp.type == 11 && mpls.label == {inside[0]} && !(mpls.label == {WEST[0]})", *stack, *told
+    )
     assert line == f"{inside[0]}\t0\t1\t255\t1\t{EAST[0]},{inside[0]}\t6,0\t0,1\t1,64"

@@ -168,8 +168,13 @@ def case(node, name, *frames, out=(), **more):
 
 
 CASES = [
-    case("mpls-input", "mpls not enabled", labelled(udp(), (16, 0, 9)),
-         given=["set interface mpls e0 disable"], undo=["set interface mpls e0 enable"]),
+    case(
+        "mpls-input",
+        "mpls not enabled",
+        labelled(udp(), (16, 0, 9)),
+        given=["set interface mpls e0 disable"],
+        undo=["set interface mpls e0 enable"],
+    ),
     case("mpls-input", "mpls label stack cut short", labelled(b"", (16, 0, 9))[:17]),
     case("mpls-input", "mpls in a group-addressed frame", labelled(udp(), (16, 0, 9), dst=EVERYBODY)),
     case("mpls-lookup", LEADS_NOWHERE, labelled(udp(), (999, 0, 9))),
@@ -179,29 +184,65 @@ CASES = [
     case("mpls-lookup", "too many labels in a row", labelled(udp(), *[(22, 0, 9)] * 4, (16, 0, 9))),
     case("mpls-icmp-error", NO_SENDER, labelled(b"\x10" * 40, (16, 0, 1))),
     case("mpls-icmp-error", TOLD_NOBODY, labelled(udp("224.0.0.1"), (16, 0, 1))),
-    case("mpls-icmp-error", "ICMP time exceeded sent", labelled(udp(ttl=9), (16, 5, 1)),
-         out=told(udp(ttl=9), 11, 0, (16, 5, 1))),
-    case("mpls-icmp-error", "ICMPv6 hop limit exceeded sent", labelled(udp6(hlim=9), (16, 5, 1)),
-         out=told6(udp6(hlim=9), 3, b"\x10\0\0\0", extended(udp6(hlim=9), (16, 5, 1)), (16, 5, 1))),
+    case(
+        "mpls-icmp-error",
+        "ICMP time exceeded sent",
+        labelled(udp(ttl=9), (16, 5, 1)),
+        out=told(udp(ttl=9), 11, 0, (16, 5, 1)),
+    ),
+    case(
+        "mpls-icmp-error",
+        "ICMPv6 hop limit exceeded sent",
+        labelled(udp6(hlim=9), (16, 5, 1)),
+        out=told6(udp6(hlim=9), 3, b"\x10\0\0\0", extended(udp6(hlim=9), (16, 5, 1)), (16, 5, 1)),
+    ),
     case("mpls-icmp-error", "mpls packet too long for its way out", labelled(LONG, (16, 0, 9)), also=TOO_BIG),
-    case("mpls-icmp-error", "ICMP fragmentation needed sent", labelled(DF, (16, 0, 9)), also=TOO_BIG,
-         out=told(DF, 3, 4, (16, 0, 9), mtu=996)),
-    case("mpls-icmp-error", "ICMPv6 packet too big sent", labelled(LONG6, (16, 0, 9)), also=TOO_BIG,
-         out=told6(LONG6, 2, (996).to_bytes(4, "big"), bytes(LONG6)[: 996 - 48], (16, 0, 9))),
-    case("mpls-icmp-error", "ICMP errors limited by rate", *[labelled(udp(), (16, 0, 1))] * 2, out=told(udp(), 11, 0, (16, 0, 1)),
-         given=["set ip icmp error-rate 1 burst 1"], undo=["set ip icmp error-rate default"],
-         also={("mpls-icmp-error", "ICMP time exceeded sent"): 1}),
-    case("mpls-icmp-error", "no address to send an ICMP error from", labelled(udp6(), (16, 0, 1)),
-         given=[f"set interface ip address del {there}" for there in ADDRESSES6],
-         undo=[f"set interface ip address {there}" for there in ADDRESSES6]),
-    *(case(node, "ip4 header behind the label is unsound", labelled(spoilt(udp(), 10, 0), (label, 0, 9)))
-      for node, label in ((PIPE4, 18), (UNIFORM4, 20))),
-    *(case(node, "ip4 address behind the label is no host's", labelled(udp("127.0.0.1"), (label, 0, 9)))
-      for node, label in ((PIPE4, 18), (UNIFORM4, 20))),
-    *(case(node, "ip6 header behind the label is unsound", labelled(spoilt(udp6(), 4, 9), (label, 0, 9)))
-      for node, label in ((PIPE6, 19), (UNIFORM6, 21))),
-    *(case(node, "ip6 address behind the label is no host's", labelled(udp6("ff02::1"), (label, 0, 9)))
-      for node, label in ((PIPE6, 19), (UNIFORM6, 21))),
+    case(
+        "mpls-icmp-error",
+        "ICMP fragmentation needed sent",
+        labelled(DF, (16, 0, 9)),
+        also=TOO_BIG,
+        out=told(DF, 3, 4, (16, 0, 9), mtu=996),
+    ),
+    case(
+        "mpls-icmp-error",
+        "ICMPv6 packet too big sent",
+        labelled(LONG6, (16, 0, 9)),
+        also=TOO_BIG,
+        out=told6(LONG6, 2, (996).to_bytes(4, "big"), bytes(LONG6)[: 996 - 48], (16, 0, 9)),
+    ),
+    case(
+        "mpls-icmp-error",
+        "ICMP errors limited by rate",
+        *[labelled(udp(), (16, 0, 1))] * 2,
+        out=told(udp(), 11, 0, (16, 0, 1)),
+        given=["set ip icmp error-rate 1 burst 1"],
+        undo=["set ip icmp error-rate default"],
+        also={("mpls-icmp-error", "ICMP time exceeded sent"): 1},
+    ),
+    case(
+        "mpls-icmp-error",
+        "no address to send an ICMP error from",
+        labelled(udp6(), (16, 0, 1)),
+        given=[f"set interface ip address del {there}" for there in ADDRESSES6],
+        undo=[f"set interface ip address {there}" for there in ADDRESSES6],
+    ),
+    *(
+        case(node, "ip4 header behind the label is unsound", labelled(spoilt(udp(), 10, 0), (label, 0, 9)))
+        for node, label in ((PIPE4, 18), (UNIFORM4, 20))
+    ),
+    *(
+        case(node, "ip4 address behind the label is no host's", labelled(udp("127.0.0.1"), (label, 0, 9)))
+        for node, label in ((PIPE4, 18), (UNIFORM4, 20))
+    ),
+    *(
+        case(node, "ip6 header behind the label is unsound", labelled(spoilt(udp6(), 4, 9), (label, 0, 9)))
+        for node, label in ((PIPE6, 19), (UNIFORM6, 21))
+    ),
+    *(
+        case(node, "ip6 address behind the label is no host's", labelled(udp6("ff02::1"), (label, 0, 9)))
+        for node, label in ((PIPE6, 19), (UNIFORM6, 21))
+    ),
 ]
 
 #: What comes, and what goes out. Where the last label goes the packet is forwarded as one of IP, and loses a hop.
@@ -223,44 +264,71 @@ OPERATIONS = {
     "explicit null comes": (labelled(udp(dst="10.0.2.2", ttl=33), (0, 0, 9)), out(with_(udp(dst="10.0.2.2"), ttl=32))),
     "explicit null goes": (labelled(udp(), (27, 5, 9)), out(udp(), (0, 5, 8))),
     "implicit null": (labelled(udp(ttl=33), (28, 5, 9)), out(with_(udp(), ttl=32))),
-    "push": (scapy.Ether(src=H1, dst=E0) / udp(dst="48.0.0.1", ttl=33),
-             out(udp(dst="48.0.0.1", ttl=32), (17, 0, 64), (18, 0, 64))),
-    "push with values": (scapy.Ether(src=H1, dst=E0) / udp(dst="49.0.0.1", ttl=33),
-                         out(udp(dst="49.0.0.1", ttl=32), (17, 3, 7), (18, 3, 7))),
-    "push, uniform": (scapy.Ether(src=H1, dst=E0) / udp(dst="50.0.0.1", ttl=33, tos=5 << 5),
-                      out(udp(dst="50.0.0.1", ttl=32, tos=5 << 5), (17, 5, 32), (18, 5, 32))),
-    "push, uniform, ip6": (onto_e0(udp6(dst="2001:db8:50::1", hlim=33, tc=5 << 5)),
-                           out(udp6(dst="2001:db8:50::1", hlim=32, tc=5 << 5), (17, 5, 32), (2, 5, 32))),
-    "push, ip6": (scapy.Ether(src=H1, dst=E0) / udp6(dst="2001:db8:48::1", hlim=33),
-                  out(udp6(dst="2001:db8:48::1", hlim=32), (17, 0, 64), (2, 0, 64))),
+    "push": (
+        scapy.Ether(src=H1, dst=E0) / udp(dst="48.0.0.1", ttl=33),
+        out(udp(dst="48.0.0.1", ttl=32), (17, 0, 64), (18, 0, 64)),
+    ),
+    "push with values": (
+        scapy.Ether(src=H1, dst=E0) / udp(dst="49.0.0.1", ttl=33),
+        out(udp(dst="49.0.0.1", ttl=32), (17, 3, 7), (18, 3, 7)),
+    ),
+    "push, uniform": (
+        scapy.Ether(src=H1, dst=E0) / udp(dst="50.0.0.1", ttl=33, tos=5 << 5),
+        out(udp(dst="50.0.0.1", ttl=32, tos=5 << 5), (17, 5, 32), (18, 5, 32)),
+    ),
+    "push, uniform, ip6": (
+        onto_e0(udp6(dst="2001:db8:50::1", hlim=33, tc=5 << 5)),
+        out(udp6(dst="2001:db8:50::1", hlim=32, tc=5 << 5), (17, 5, 32), (2, 5, 32)),
+    ),
+    "push, ip6": (
+        scapy.Ether(src=H1, dst=E0) / udp6(dst="2001:db8:48::1", hlim=33),
+        out(udp6(dst="2001:db8:48::1", hlim=32), (17, 0, 64), (2, 0, 64)),
+    ),
     "swap and push, with values": (labelled(udp(), (30, 5, 9)), out(udp(), (30, 2, 9), (31, 5, 8))),
     "swap and push, uniform": (labelled(udp(), (31, 5, 9)), out(udp(), (30, 5, 8), (31, 5, 8))),
     "swap behind another path": (labelled(udp(), (33, 6, 9)), out(udp(), (17, 0, 64), (200, 6, 8))),
     "swap keeps padding": (labelled(bytes(udp()) + bytes(9), (16, 0, 9)), out(bytes(udp()) + bytes(9), (17, 0, 8))),
     "pop drops padding": (labelled(bytes(udp(ttl=33)) + bytes(9), (18, 0, 9)), out(with_(udp(), ttl=32))),
-    "pop, options": (labelled(udp(ttl=33, options=scapy.IPOption_NOP() * 4), (18, 0, 9)),
-                     out(udp(ttl=32, options=scapy.IPOption_NOP() * 4))),
+    "pop, options": (
+        labelled(udp(ttl=33, options=scapy.IPOption_NOP() * 4), (18, 0, 9)),
+        out(udp(ttl=32, options=scapy.IPOption_NOP() * 4)),
+    ),
     "pop above others, uniform": (labelled(udp(), (32, 5, 9), (99, 1, 200)), out(udp(), (99, 5, 8))),
     "pop above others, uniform, of a longer life": (labelled(udp(), (32, 5, 200), (99, 1, 9)), out(udp(), (99, 5, 9))),
     "pop, uniform, of a longer life": (labelled(udp(ttl=33), (20, 5, 200)), out(with_(udp(), ttl=32, tos=5 << 5))),
-    "pop, uniform, ip6, of a longer life": (labelled(udp6(hlim=33), (21, 5, 200)), out(with_(udp6(), hlim=32, tc=5 << 5))),
+    "pop, uniform, ip6, of a longer life": (
+        labelled(udp6(hlim=33), (21, 5, 200)),
+        out(with_(udp6(), hlim=32, tc=5 << 5)),
+    ),
     "pop, uniform, keeps congestion": (labelled(udp(ttl=33, tos=0xBB), (20, 2, 9)), out(with_(udp(), ttl=8, tos=0x5B))),
-    "explicit null of ip6 comes": (labelled(udp6(dst="2001:db8:2::2", hlim=33), (2, 0, 9)),
-                                   out(udp6(dst="2001:db8:2::2", hlim=32))),
+    "explicit null of ip6 comes": (
+        labelled(udp6(dst="2001:db8:2::2", hlim=33), (2, 0, 9)),
+        out(udp6(dst="2001:db8:2::2", hlim=32)),
+    ),
     "explicit null above others": (labelled(udp(ttl=33), (0, 5, 9), (18, 1, 7)), out(with_(udp(), ttl=32))),
-    "entropy label on its way": (labelled(udp(), (16, 5, 9), (7, 5, 9), (777, 0, 0)),
-                                 out(udp(), (17, 5, 8), (7, 5, 9), (777, 0, 0))),
+    "entropy label on its way": (
+        labelled(udp(), (16, 5, 9), (7, 5, 9), (777, 0, 0)),
+        out(udp(), (17, 5, 8), (7, 5, 9), (777, 0, 0)),
+    ),
     "entropy label at the end": (labelled(udp(ttl=33), (25, 5, 9), (7, 5, 9), (777, 0, 0)), out(with_(udp(), ttl=32))),
-    "push of three": (onto_e0(udp(dst="51.0.0.1", ttl=33)),
-                      out(udp(dst="51.0.0.1", ttl=32), *[(label, 0, 64) for label in (17, 18, 19)])),
-    "push of five": (onto_e0(udp(dst="52.0.0.1", ttl=33)),
-                     out(udp(dst="52.0.0.1", ttl=32), *[(label, 0, 64) for label in (17, 18, 19, 20, 21)])),
+    "push of three": (
+        onto_e0(udp(dst="51.0.0.1", ttl=33)),
+        out(udp(dst="51.0.0.1", ttl=32), *[(label, 0, 64) for label in (17, 18, 19)]),
+    ),
+    "push of five": (
+        onto_e0(udp(dst="52.0.0.1", ttl=33)),
+        out(udp(dst="52.0.0.1", ttl=32), *[(label, 0, 64) for label in (17, 18, 19, 20, 21)]),
+    ),
     "push of explicit null": (onto_e0(udp(dst="53.0.0.1", ttl=33)), out(udp(dst="53.0.0.1", ttl=32), (0, 0, 64))),
     "push of implicit null": (onto_e0(udp(dst="54.0.0.1", ttl=33)), out(udp(dst="54.0.0.1", ttl=32))),
-    "push below another path": (onto_e0(udp(dst="55.0.0.1", ttl=33)),
-                                out(udp(dst="55.0.0.1", ttl=32), (17, 0, 64), (100, 0, 64))),
-    "push, ip6 over ip4": (scapy.Ether(src=H1, dst=E0) / udp6(dst="2001:db8:49::1", hlim=33),
-                           out(udp6(dst="2001:db8:49::1", hlim=32), (17, 0, 64), (2, 0, 64))),
+    "push below another path": (
+        onto_e0(udp(dst="55.0.0.1", ttl=33)),
+        out(udp(dst="55.0.0.1", ttl=32), (17, 0, 64), (100, 0, 64)),
+    ),
+    "push, ip6 over ip4": (
+        scapy.Ether(src=H1, dst=E0) / udp6(dst="2001:db8:49::1", hlim=33),
+        out(udp6(dst="2001:db8:49::1", hlim=32), (17, 0, 64), (2, 0, 64)),
+    ),
 }
 
 
@@ -338,10 +406,13 @@ def test_flows_are_spread_over_two_ways_and_none_is_split(bench, differ):
 
 def test_nobody_is_redirected_to_a_next_hop_that_wants_labels(bench):
     """Who went there by himself would bring none."""
-    bench.give([
-        "ip neighbor e0 10.0.1.3 02:bb:00:00:00:09", "set interface ip redirects e0 enable",
-        "ip route add 59.0.0.0/24 via 10.0.1.3 e0 out-labels 17",
-    ])
+    bench.give(
+        [
+            "ip neighbor e0 10.0.1.3 02:bb:00:00:00:09",
+            "set interface ip redirects e0 enable",
+            "ip route add 59.0.0.0/24 via 10.0.1.3 e0 out-labels 17",
+        ]
+    )
     try:
         before = bench.counts()
         bench.wires[0].send(bytes(onto_e0(udp(src="10.0.1.2", dst="59.0.0.1", ttl=33))))
@@ -352,9 +423,13 @@ def test_nobody_is_redirected_to_a_next_hop_that_wants_labels(bench):
         assert [made.hex() for made in without_reports(came[0])] == [expected.hex()]
         assert not bench.moved(before)
     finally:
-        bench.give([
-            "ip route del 59.0.0.0/24", "set interface ip redirects e0 disable", "ip neighbor del e0 10.0.1.3",
-        ])
+        bench.give(
+            [
+                "ip route del 59.0.0.0/24",
+                "set interface ip redirects e0 disable",
+                "ip neighbor del e0 10.0.1.3",
+            ]
+        )
 
 
 def test_an_entropy_label_has_no_hops_in_what_is_told_along_its_path_either(bench):
@@ -380,10 +455,14 @@ def test_each_part_of_a_cut_packet_is_labelled(bench, network, kept):
     assert [made.hex() for made in without_reports(came[1])] == [bytes(out(part, *kept)[0][1]).hex() for part in parts]
 
 
-@pytest.mark.parametrize("label, inner, left", [
-    (20, udp(ttl=33), with_(udp(ttl=33), ttl=1, tos=5 << 5)),
-    (18, udp(ttl=1), udp(ttl=1)),
-], ids=["uniform", "pipe"])
+@pytest.mark.parametrize(
+    "label, inner, left",
+    [
+        (20, udp(ttl=33), with_(udp(ttl=33), ttl=1, tos=5 << 5)),
+        (18, udp(ttl=1), udp(ttl=1)),
+    ],
+    ids=["uniform", "pipe"],
+)
 def test_a_packet_whose_hops_end_with_its_path_is_answered_onward(bench, label, inner, left):
     """By ICMP of IP, as no label is left; it is not for this router to know the way back."""
     before = bench.counts()
@@ -398,16 +477,32 @@ def test_a_packet_whose_hops_end_with_its_path_is_answered_onward(bench, label, 
     assert bytes(answer[scapy.ICMP])[8:] == bytes(left)
 
 
-@pytest.mark.parametrize("how, frame, expected", [
-    ("ip route add 58.0.0.0/24 via 10.0.2.60 e1 out-labels 17 uniform",
-     onto_e0(udp(dst="58.0.0.1", ttl=33, tos=3 << 5)), out(udp(dst="58.0.0.1", ttl=32, tos=3 << 5), (17, 3, 32))),
-    ("mpls local-label add 60 eos via 10.0.2.60 e1 out-labels 30 31",
-     labelled(udp(), (60, 5, 9)), out(udp(), (30, 5, 8), (31, 5, 8))),
-    ("mpls local-label add 60 eos via 10.0.2.60 e1 uniform",
-     labelled(udp(ttl=33), (60, 5, 9)), out(with_(udp(), ttl=8, tos=5 << 5))),
-    ("mpls local-label add 60 non-eos via 10.0.2.60 e1 uniform",
-     labelled(udp(), (60, 5, 9), (99, 1, 77)), out(udp(), (99, 5, 8))),
-], ids=["push", "swap and push", "pop", "pop above others"])
+@pytest.mark.parametrize(
+    "how, frame, expected",
+    [
+        (
+            "ip route add 58.0.0.0/24 via 10.0.2.60 e1 out-labels 17 uniform",
+            onto_e0(udp(dst="58.0.0.1", ttl=33, tos=3 << 5)),
+            out(udp(dst="58.0.0.1", ttl=32, tos=3 << 5), (17, 3, 32)),
+        ),
+        (
+            "mpls local-label add 60 eos via 10.0.2.60 e1 out-labels 30 31",
+            labelled(udp(), (60, 5, 9)),
+            out(udp(), (30, 5, 8), (31, 5, 8)),
+        ),
+        (
+            "mpls local-label add 60 eos via 10.0.2.60 e1 uniform",
+            labelled(udp(ttl=33), (60, 5, 9)),
+            out(with_(udp(), ttl=8, tos=5 << 5)),
+        ),
+        (
+            "mpls local-label add 60 non-eos via 10.0.2.60 e1 uniform",
+            labelled(udp(), (60, 5, 9), (99, 1, 77)),
+            out(udp(), (99, 5, 8)),
+        ),
+    ],
+    ids=["push", "swap and push", "pop", "pop above others"],
+)
 def test_who_waits_for_his_next_hop_goes_as_if_he_had_not(bench, how, frame, expected):
     bench.give([how])
     try:

@@ -84,7 +84,13 @@ def test_a_trace_shows_the_packets_way(lab):
     assert shown.count("Packet ") == 2
     first = shown[shown.index("Packet 1") : shown.index("Packet 2")]
     assert re.findall(r"^\d\d:\d\d:\d\d:\d{6}: (\S+)$", first, re.M) == [
-        "pg-input", "ethernet-input", "ip4-input", "ip4-lookup", "ip4-rewrite", "pg1-output", "pg1-tx",
+        "pg-input",
+        "ethernet-input",
+        "ip4-input",
+        "ip4-lookup",
+        "ip4-rewrite",
+        "pg1-output",
+        "pg1-tx",
     ]
     assert "  IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01\n  UDP: 100.64.1.2 -> 16.0.0.1\n" in first
     assert "    tos 0x00, ttl 64, length 50, checksum 0x0579 dscp CS0 ecn NON_ECN\n" in first

@@ -46,7 +46,9 @@ def start(lab, tmp_path):
 
     def begin(unix, **options):
         config = tmp_path / "startup.conf"
-        config.write_text(f"unix {{\n  nodaemon\n  runtime-dir {tmp_path}\n  cli-listen {tmp_path}/cli.sock\n{unix}\n}}\n")
+        config.write_text(
+            f"unix {{\n  nodaemon\n  runtime-dir {tmp_path}\n  cli-listen {tmp_path}/cli.sock\n{unix}\n}}\n"
+        )
         return lab.host("router").start(QUIVER, "run", "--config", config, **options)
 
     return begin
@@ -443,8 +445,12 @@ def test_a_file_that_cannot_be_written_is_named_with_its_place(tmp_path, key):
 @pytest.mark.parametrize("by_name", [True, False])
 def test_the_socket_has_the_group_and_mode_that_are_asked_for(start, tmp_path, by_name):
     group = grp.getgrnam("daemon")
-    router = start(f"  gid {group.gr_name if by_name else group.gr_gid}\n  cli-socket-mode 0620\n  log {tmp_path}/log\n")
-    wait_until(lambda: run(QUIVER, "cli", "-s", tmp_path / "cli.sock", "show version", check=False).returncode == 0, "it runs")
+    router = start(
+        f"  gid {group.gr_name if by_name else group.gr_gid}\n  cli-socket-mode 0620\n  log {tmp_path}/log\n"
+    )
+    wait_until(
+        lambda: run(QUIVER, "cli", "-s", tmp_path / "cli.sock", "show version", check=False).returncode == 0, "it runs"
+    )
     status = (tmp_path / "cli.sock").stat()
     assert (status.st_gid, stat.S_IMODE(status.st_mode)) == (group.gr_gid, 0o620)
     router.terminate()

@@ -49,8 +49,20 @@ def meanwhile(change):
 def flows_arrive(server, client, seconds=3, flows=8, packets=500, address="10.0.2.2"):
     """So many flows of UDP, so many packets a second each: none is lost, each stays in order."""
     rate = packets * 200 * 8
-    end = iperf(server, client, "--udp", "--length", "200", "--parallel", str(flows), "--bitrate", str(rate),
-                "--time", str(seconds), address=address)
+    end = iperf(
+        server,
+        client,
+        "--udp",
+        "--length",
+        "200",
+        "--parallel",
+        str(flows),
+        "--bitrate",
+        str(rate),
+        "--time",
+        str(seconds),
+        address=address,
+    )
     streams = [stream["udp"] for stream in end["streams"]]
     assert len(streams) == flows and all(stream["packets"] > 0.8 * seconds * packets for stream in streams), streams
     for stream in streams:
@@ -158,8 +170,10 @@ def test_two_idle_workers_rest_and_wake(two_workers):
 
 def test_flows_are_shared_out_among_the_queues_of_an_interface(lab, driver):
     router, h1, h2 = lab.two_hosts(driver, queues=2, extra=TWO)
-    queues = [(queue["interface"], queue["queue"], queue["thread"])
-              for queue in router.cli_json("show interface rx-placement")["queues"]]
+    queues = [
+        (queue["interface"], queue["queue"], queue["thread"])
+        for queue in router.cli_json("show interface rx-placement")["queues"]
+    ]
     assert sorted(queues) == [("e0", 0, 1), ("e0", 1, 2), ("e1", 0, 1), ("e1", 1, 2)]
     flows_arrive(h2, h1)
     received = vectors_by_thread(router, input_node(driver))
@@ -324,7 +338,9 @@ def test_what_is_said_of_queues_is_saved(lab):
 
 
 def test_workers_are_scheduled_as_the_configuration_says(lab):
-    router = lab.router(extra="cpu { workers 2 scheduler-policy fifo scheduler-priority 7 }", unix="poll-sleep-usec 200")
+    router = lab.router(
+        extra="cpu { workers 2 scheduler-policy fifo scheduler-priority 7 }", unix="poll-sleep-usec 200"
+    )
     threads = router.cli_json("show threads")["threads"]
     assert [(thread["policy"], thread["priority"]) for thread in threads[1:]] == [("fifo", 7)] * 2
     router.batch("create tap id 3 name t3\nset interface state t3 up\nset interface rx-mode t3 polling\n")
@@ -339,9 +355,14 @@ def test_a_queue_ends_where_it_was_sent_last(two_workers):
     router, h1, _ = two_workers
     moves = router.directory / "moves"
     for last in (0, 1):
-        lines = [f"set interface rx-placement {name} worker {worker % 2}"
-                 for worker in range(last + 101, last, -1) for name in ("e0", "e1")]
-        moves.write_text("\n".join(lines + [f"set interface rx-placement {name} worker {last}" for name in ("e0", "e1")]))
+        lines = [
+            f"set interface rx-placement {name} worker {worker % 2}"
+            for worker in range(last + 101, last, -1)
+            for name in ("e0", "e1")
+        ]
+        moves.write_text(
+            "\n".join(lines + [f"set interface rx-placement {name} worker {last}" for name in ("e0", "e1")])
+        )
         router.cli(f"exec {moves}")
         assert placement(router) == {"e0": last + 1, "e1": last + 1}
         assert h1.reaches("10.0.2.2")
@@ -368,8 +389,10 @@ def test_a_load_changes_the_number_of_queues(lab):
         assert tap["mtu"] == 1400 + wanted, "another device, not the old one"
     wait_until(lambda: len([fd for fd in descriptors.iterdir() if is_tap(fd)]) == 3, "the old queues are closed")
     before = len(list(descriptors.iterdir()))
-    file.write_text("create tap id 6 name t6 num-rx-queues 4\nset interface rx-placement t6 queue 1 worker 0\n"
-                    "set interface rx-placement t6 queue 2 worker 1\ndelete interface t6\n")
+    file.write_text(
+        "create tap id 6 name t6 num-rx-queues 4\nset interface rx-placement t6 queue 1 worker 0\n"
+        "set interface rx-placement t6 queue 2 worker 1\ndelete interface t6\n"
+    )
     for _ in range(20):
         router.cli(f"load {file} dry-run")
     assert len(list(descriptors.iterdir())) <= before + 2, "a plan that is thrown away leaves nothing open"
@@ -409,10 +432,21 @@ def test_a_worker_that_is_stuck_is_named_and_hinders_nobody(lab, driver):
     assert "quiver_wk_1 is in node pg-stall, with 3 packets, of which the first:" in text, text
     assert "UDP: 192.0.2.1 -> 192.0.2.2" in text and "0010:" in text, text
     commands = (
-        "show interface", "show runtime", "show errors", "show trace", "show packet-generator", "show buffers",
-        "show ip fib", "show ip4-full-reassembly", "show hardware-interfaces",
-        "ip route add 203.0.113.0/24 via 10.0.2.2", "create tap id 9 name t9", "set interface state t9 up",
-        "set interface ip address t9 10.9.9.1/24", "delete tap t9", "create loopback interface",
+        "show interface",
+        "show runtime",
+        "show errors",
+        "show trace",
+        "show packet-generator",
+        "show buffers",
+        "show ip fib",
+        "show ip4-full-reassembly",
+        "show hardware-interfaces",
+        "ip route add 203.0.113.0/24 via 10.0.2.2",
+        "create tap id 9 name t9",
+        "set interface state t9 up",
+        "set interface ip address t9 10.9.9.1/24",
+        "delete tap t9",
+        "create loopback interface",
     )
     slowest = 0
     for command in commands:

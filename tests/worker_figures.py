@@ -80,8 +80,10 @@ def memory(process):
 
 
 def summary(values, unit, digits=2):
-    return (f"{statistics.median(values):.{digits}f} {unit} ({min(values):.{digits}f} to {max(values):.{digits}f}, "
-            f"{len(values)} times)")
+    return (
+        f"{statistics.median(values):.{digits}f} {unit} ({min(values):.{digits}f} to {max(values):.{digits}f}, "
+        f"{len(values)} times)"
+    )
 
 
 def idle(router, seconds=5):
@@ -121,8 +123,10 @@ def bursts(router, h1, h2, count=10_000):
             flows.send(random.randrange(FLOWS))
         time.sleep(10 ** random.uniform(-5, -2))
     sent, lost, misplaced = flows.finish()
-    print(f"{count} bursts after pauses of 10 us to 10 ms: {sent} packets, {lost} lost, {misplaced} out of order; "
-          f"workers slept {sleeps() - before} times")
+    print(
+        f"{count} bursts after pauses of 10 us to 10 ms: {sent} packets, {lost} lost, {misplaced} out of order; "
+        f"workers slept {sleeps() - before} times"
+    )
 
 
 def probe(seconds=8):
@@ -152,8 +156,9 @@ print(worst * 1e3)
 
 def changes(router, h1, h2, count=1000):
     """Everything changes again and again, while numbered flows pass."""
-    print("a thread that only spins, kept from running for at most: "
-          + ", ".join(f"{worst:.2f} ms" for worst in probe()))
+    print(
+        "a thread that only spins, kept from running for at most: " + ", ".join(f"{worst:.2f} ms" for worst in probe())
+    )
     flows = Flows(h1, h2)
     end = threading.Event()
 
@@ -170,8 +175,12 @@ def changes(router, h1, h2, count=1000):
             f"set interface rx-placement e0 queue {number % 2} worker {number // 2 % 2}\n"
             f"set interface rx-placement e1 queue {number % 2} worker {number // 3 % 2}\n"
             f"set interface rx-mode e0 queue {number % 2} {('polling', 'interrupt', 'adaptive')[number % 3]}\n"
-            + ("create tap id 77 name t77 num-rx-queues 2\nset interface state t77 up\n"
-               "set interface ip address t77 10.7.7.1/24\n" if number % 2 == 0 else "delete tap t77\n")
+            + (
+                "create tap id 77 name t77 num-rx-queues 2\nset interface state t77 up\n"
+                "set interface ip address t77 10.7.7.1/24\n"
+                if number % 2 == 0
+                else "delete tap t77\n"
+            )
         )
 
     change(0)
@@ -188,13 +197,20 @@ def changes(router, h1, h2, count=1000):
     longest = [max(times["microseconds"] for times in thread["rounds"]) / 1e3 for thread in threads]
     over = sum(times["rounds"] for thread in threads for times in thread["rounds"] if times["microseconds"] > 10_000)
     gaps = [(later - earlier) * 1e3 for earlier, later in zip(flows.arrivals, flows.arrivals[1:])]
-    print(f"{count} changes (queues placed, modes set, an interface made or removed): {sent} packets of {FLOWS} flows, "
-          f"{lost} lost, {misplaced} out of order")
-    print("the longest round of each worker took less than " + ", ".join(f"{ms:.1f} ms" for ms in longest)
-          + f"; {over} rounds may have taken over 10 ms; longest gap between arrivals {max(gaps):.1f} ms")
+    print(
+        f"{count} changes (queues placed, modes set, an interface made or removed): {sent} packets of {FLOWS} flows, "
+        f"{lost} lost, {misplaced} out of order"
+    )
+    print(
+        "the longest round of each worker took less than "
+        + ", ".join(f"{ms:.1f} ms" for ms in longest)
+        + f"; {over} rounds may have taken over 10 ms; longest gap between arrivals {max(gaps):.1f} ms"
+    )
     router.check_health()
-    print(f"leaked: {descriptors(router.process) - files} descriptors, "
-          f"{memory(router.process) - resident:.1f} MB of {resident:.1f} MB")
+    print(
+        f"leaked: {descriptors(router.process) - files} descriptors, "
+        f"{memory(router.process) - resident:.1f} MB of {resident:.1f} MB"
+    )
 
 
 def answers_while_stuck(router):
