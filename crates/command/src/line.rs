@@ -342,7 +342,8 @@ mod tests {
 
     #[test]
     fn macros_of_a_text_are_its_own() {
-        let text = "define WAN e0\ndefine NET 10.0.0\nset int state $(WAN) up\nip route add $(NET).0/24 via $(NET).1 $(WAN)\n\
+        let text = "define WAN e0\ndefine NET 10.0.0\nset int state $(WAN) up\nip route add $(NET).0/24 via \
+         $(NET).1 $(WAN)\n\
                     undefine WAN";
         let expected = [(3, "set int state e0 up"), (4, "ip route add 10.0.0.0/24 via 10.0.0.1 e0")];
         assert_eq!(texts(text), expected.map(|(number, text)| (number, text.to_string())));

@@ -165,7 +165,8 @@ fn options_come_in_any_order_and_the_block_is_raw_text() {
     for line in [
         "packet-generator new { name x limit 10 rate 1e6 size 64-64 interface pg0 \
          node ethernet-input tag a data { IP4: 1.2.3 -> 4.5.6 { a  b } } tag b }",
-        "packet-generator new {\n data {IP4: 1.2.3 -> 4.5.6 { a  b }}\n tag a tag b\n node ethernet-input\n rate 1M limit 10 name x}",
+        "packet-generator new {\n data {IP4: 1.2.3 -> 4.5.6 { a  b }}\n tag a tag b\n node ethernet-input\n rate 1M \
+         limit 10 name x}",
     ] {
         assert_eq!(ok(line), expected);
     }
@@ -287,7 +288,8 @@ fn help_lists_names_in_a_column_as_vpp_does() {
 fn help_on_a_whole_command_shows_syntax_sentence_and_what_comes_next() {
     assert_eq!(
         commands().help("ip route add ?"),
-        "  ip route add                             ip route add <prefix> [table <table>] via {<next-hop> [<interface>]|drop} [weight <weight>] ...\n\
+        "  ip route add                             ip route add <prefix> [table <table>] via {<next-hop> \
+         [<interface>]|drop} [weight <weight>] ...\n\
          \x20                                          Add a route.\n\
          \x20 <prefix>                                 prefix (like 10.0.0.0/8)\n"
     );
@@ -385,7 +387,8 @@ fn what_candidates_share_is_known() {
 fn a_misspelled_word_is_guessed() {
     assert_eq!(
         refused("show interfcae"),
-        "show: unknown input 'interfcae', did you mean 'interface'?\nexpected one of: interface, ip, ip4, trace, version"
+        "show: unknown input 'interfcae', did you mean 'interface'?\nexpected one of: interface, ip, ip4, trace, \
+         version"
     );
     assert_eq!(
         refused("show version verbsoe"),

@@ -140,7 +140,8 @@ fn host_end(options: &TapOptions) -> Result<HostEnd, OpenError> {
     if let Some(prefix) = options.host_ip6 {
         interface.add_ip6(prefix).map_err(|error| match error.raw_os_error() {
             Some(libc::EACCES) => OpenError::Refused(format!(
-                "host interface '{name}' takes no IPv6 address: IPv6 is off there (sysctl net.ipv6.conf.all.disable_ipv6)"
+                "host interface '{name}' takes no IPv6 address: IPv6 is off there (sysctl \
+                 net.ipv6.conf.all.disable_ipv6)"
             )),
             _ => failed("the IPv6 address", error),
         })?;

@@ -107,7 +107,8 @@ impl fmt::Display for FullLine {
         line("in buffers", format!("{}bit/s, which T-Rex calls L2", scaled(self.bits.buffer_bps)))?;
         writeln!(
             f,
-            "  Of its {} bytes on the wire {} are in the buffer, {FCS} are the frame check sequence, 8 preamble and start\n  \
+            "  Of its {} bytes on the wire {} are in the buffer, {FCS} are the frame check sequence, 8 preamble and \
+             start\n  \
              delimiter, 12 the least gap.",
             self.wire_bytes, self.buffer_bytes,
         )?;
@@ -116,12 +117,14 @@ impl fmt::Display for FullLine {
             match self.size {
                 Size::WithFcs(bytes) => writeln!(
                     f,
-                    "  {bytes} bytes are taken with the frame check sequence, as RFC 2544 does. Without it, as T-Rex and captures\n  \
+                    "  {bytes} bytes are taken with the frame check sequence, as RFC 2544 does. Without it, as \
+                     T-Rex and captures\n  \
                      count, they are a frame of {frame_bytes}: {pps:.0} pps ('--buffer-size {bytes}').",
                 ),
                 Size::WithoutFcs(bytes) => writeln!(
                     f,
-                    "  {bytes} bytes are taken without the frame check sequence, as T-Rex and captures count. With it, as in\n  \
+                    "  {bytes} bytes are taken without the frame check sequence, as T-Rex and captures count. With \
+                     it, as in\n  \
                      RFC 2544, they are a frame of {frame_bytes}: {pps:.0} pps ('--size {bytes}').",
                 ),
             }?;

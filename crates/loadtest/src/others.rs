@@ -303,12 +303,14 @@ mod tests {
 
     #[test]
     fn what_the_system_says_is_read() {
-        let text = "cpu  30 4 5 6 0 7 8 9 0 0\ncpu0 100 20 50 400 3 7 11 25 60 0\ncpu12 1 2 3 4 5 6 7 8\nintr 5 cpu3\nctxt 7\n";
+        let text = "cpu  30 4 5 6 0 7 8 9 0 0\ncpu0 100 20 50 400 3 7 11 25 60 0\ncpu12 1 2 3 4 5 6 7 8\nintr 5 \
+         cpu3\nctxt 7\n";
         let read = used(text, 0.01);
         assert_eq!(read.keys().copied().collect::<Vec<_>>(), [0, 12]);
         assert!((read[&0].busy - 1.7).abs() < 1e-9 && (read[&0].steal - 0.25).abs() < 1e-9);
         assert!((read[&12].busy - 0.06).abs() < 1e-9);
-        let stat = "77 (a) R (b) S 1 2 3 0 -1 4194304 100 0 0 0 0 0 0 0 20 0 1 0 73877 3133440 374 1 1 1 1 0 0 0 0 0 0 0 0 0 17 3 0 0 0 0 0";
+        let stat = "77 (a) R (b) S 1 2 3 0 -1 4194304 100 0 0 0 0 0 0 0 20 0 1 0 73877 3133440 374 1 1 1 1 0 0 0 0 \
+         0 0 0 0 0 17 3 0 0 0 0 0";
         assert_eq!(core_of(stat), Some(3));
         assert_eq!((core_of("77 (cut"), core_of(""), used("", 0.01).len()), (None, None, 0));
     }

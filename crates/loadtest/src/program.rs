@@ -307,7 +307,8 @@ impl Program {
         if self.varied.iter().any(|varied| tag.has(&varied.field.bytes())) {
             return Err(match tag {
                 TagPlace::Small { is_v6, .. } => format!(
-                    "a field that varies lies where the tag goes: in so short a packet the last {} bytes and {} (or say \
+                    "a field that varies lies where the tag goes: in so short a packet the last {} bytes and {} (or \
+                     say \
                      'tag = false')",
                     tag::SMALL,
                     if is_v6 { "the flow label" } else { "the IPv4 id" }

@@ -445,7 +445,8 @@ impl Bench {
             let longest = pauses.iter().map(|(.., length)| length.as_secs_f64() * 1e6).fold(0.0, f64::max);
             let bare = self.probe.iter().map(|probe| probe.longest_us).fold(0.0, f64::max);
             notes.push(format!(
-                "The machine preempts: the generator was preempted {pause_count} times, {longest:.0} us at most; with nothing to do, before \
+                "The machine preempts: the generator was preempted {pause_count} times, {longest:.0} us at most; \
+                 with nothing to do, before \
                  the run, {bare:.0} us at most."
             ));
         }
@@ -453,13 +454,15 @@ impl Bench {
             let lost = |port: &PortReport| port.to == number && port.counts.lost_packets > 0;
             if heard.missed_packets > 0 {
                 notes.push(format!(
-                    "Port {number}: {} packets came that the load tester did not get: the system dropped them, or buffers ran \
+                    "Port {number}: {} packets came that the load tester did not get: the system dropped them, or \
+                     buffers ran \
                      out. That is its own loss: more '--cores', more '--buffers', or a lower rate.",
                     heard.missed_packets
                 ));
             } else if heard.is_full() && ports.iter().any(lost) {
                 notes.push(format!(
-                    "Port {number}: nearly always a whole vector was waiting, {} of {} times: the load tester was at its \
+                    "Port {number}: nearly always a whole vector was waiting, {} of {} times: the load tester was \
+                     at its \
                      limit, and loss may be for want of room in front of it.",
                     heard.full_rounds, heard.rounds
                 ));

@@ -151,7 +151,9 @@ impl Verdict {
             ahead_of_workers
         } else if facts.in_senders_time && (facts.is_maximum || !facts.kept_rate) {
             evidence.push(
-                "Linux forwards what comes by a veth in the time of who sends: what could not be sent it could not forward".into(),
+                "Linux forwards what comes by a veth in the time of who sends: what could not be sent it could not \
+                 forward"
+                    .into(),
             );
             Bound::Cpu
         } else if facts.is_maximum || facts.not_sent_share > NEARLY {

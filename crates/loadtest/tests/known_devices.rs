@@ -62,7 +62,8 @@ fn assert_due(stream: &Finished, packets: u64) {
 #[test]
 fn long_frames_go_through_several_buffers() {
     let mut bench = Bench::new("lose=100");
-    let text = "[[stream]]\nsizes = [{ size = 9014, weight = 1 }, { size = 2049, weight = 1 }, { size = 60, weight = 1 }]\n\
+    let text = "[[stream]]\nsizes = [{ size = 9014, weight = 1 }, { size = 2049, weight = 1 }, { size = 60, weight \
+     = 1 }]\n\
                 mode = { burst = { packets = 3000 } }\nrate = \"20kpps\"\nlayers = [{ ipv4 = {} }, { udp = {} }]\n";
     let outcome = bench.run(text, &[0], "1", Duration::from_secs(5));
     let stream = &outcome.streams[0];

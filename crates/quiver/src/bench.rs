@@ -640,7 +640,8 @@ fn write_memif(f: &mut String, results: &[memif::Outcome]) -> fmt::Result {
     writeln!(f, "\nmemif: from another core and back to it; median (min-max) of windows")?;
     writeln!(
         f,
-        "  scenario   bytes  offered  Mpps back             Gbit/s  clocks/packet         vector      lost  ready  line from core to core"
+        "  scenario   bytes  offered  Mpps \
+         back             Gbit/s  clocks/packet         vector      lost  ready  line from core to core"
     )?;
     for result in results {
         let spread =
@@ -707,7 +708,8 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
         let (outage, control, lost) = (&result.outage_us, &result.control_us, &result.lost_packets);
         writeln!(
             f,
-            "\npic, {} prefixes behind one next hop: {:.0} us without a way ({:.0}-{:.0}), {:.0} packets lost ({:.0}-{:.0}); \
+            "\npic, {} prefixes behind one next hop: {:.0} us without a way ({:.0}-{:.0}), {:.0} packets lost \
+             ({:.0}-{:.0}); \
              {:.0} us on control ({:.0}-{:.0})",
             result.prefixes,
             outage.median,

@@ -170,7 +170,8 @@ pub enum Error {
     #[error("{wanted}: {name} takes those frames already ({takes})")]
     FramesTaken { wanted: vlan::VlanMatch, takes: vlan::VlanMatch, name: String },
     #[error(
-        "{name} takes frames whose tags are not known beforehand ({takes}): only one that is made with exact-match and VLAN numbers, or untagged, can have an address"
+        "{name} takes frames whose tags are not known beforehand ({takes}): only one that is made with exact-match \
+         and VLAN numbers, or untagged, can have an address"
     )]
     NoStation { name: String, takes: vlan::VlanMatch },
     #[error("{name} is named after {parent}: that can have another name")]

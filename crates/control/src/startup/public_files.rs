@@ -20,7 +20,8 @@ const FILES: [(&str, &str, &[&str]); 8] = [
          cpu { main-core 1 corelist-workers 2-3,18-19 scheduler-policy fifo scheduler-priority 50 }\n\
          buffers { buffers-per-numa 128000 default data-size 2048 page-size default-hugepage layout packed }\n\
          dsa { dev wq0.0 dev wq0.1 }\n\
-         dpdk { dev default { num-rx-queues 3 num-tx-queues 3 num-rx-desc 512 num-tx-desc 512 tso on rss-queues 0,2,5-7 \
+         dpdk { dev default { num-rx-queues 3 num-tx-queues 3 num-rx-desc 512 num-tx-desc 512 tso on rss-queues \
+         0,2,5-7 \
          devargs safe-mode-support=1,pipeline-mode-support=1 } dev 0000:02:00.0 blacklist 8086:10fb \
          dev 0000:02:00.1 { name eth0 num-rx-queues 2 no-rx-interrupts } uio-driver vfio-pci no-multi-seg \
          socket-mem 2048,2048 no-tx-checksum-offload enable-tcp-udp-checksum max-simd-bitwidth 256 }\n\
@@ -54,7 +55,8 @@ const FILES: [(&str, &str, &[&str]); 8] = [
          vhost-user { coalesce-frames 64 coalesce-time 0.002 dont-dump-memory }\n\
          acl-plugin { connection hash buckets 65536 use tuple merge 1 }\nphysmem { base-addr 0xfffe00000000 }\n\
          tuntap { enable ethernet have-normal-interface name vpp1 }\n\
-         logging { size 512 unthrottle-time 3 default-log-level notice add-to-elog class dpdk/cryptodev { rate-limit 100 \
+         logging { size 512 unthrottle-time 3 default-log-level notice add-to-elog class dpdk/cryptodev { \
+         rate-limit 100 \
          kmsg-level err } }\nplugins { plugin default disable plugin acl_plugin.so enable }\n\
          api-segment { uid root global-size 2G global-pvt-heap-size size 262144 baseva 0x20000000 }",
         &[
@@ -98,7 +100,8 @@ const FILES: [(&str, &str, &[&str]); 8] = [
     ),
     (
         "of years ago",
-        "unix { use-current-dir nobanner }\nheapsize 512M\nplugin_path /usr/lib/vpp_plugins\ntapcli { mtu 1500 disable }\n\
+        "unix { use-current-dir nobanner }\nheapsize 512M\nplugin_path /usr/lib/vpp_plugins\ntapcli { mtu 1500 \
+         disable }\n\
          snat { }\nsctp { }\ncpu { skip-cores 4 workers 2 numa-heap-size 1G }\n\
          dpdk { uio-bind-force num-mbufs 128000 dev 0000:02:00.0 { hqos { hqos-thread 3 } } }\n",
         &[

@@ -110,7 +110,8 @@ mod tests {
 
     #[test]
     fn what_is_given_has_its_line_and_the_rest_its_default() {
-        let text = "unix {\n  nodaemon\n  log /var/log/q.log\n}\ncpu { corelist-workers 1-2 }\nbuffers { default data-size 2048 }\n";
+        let text = "unix {\n  nodaemon\n  log /var/log/q.log\n}\ncpu { corelist-workers 1-2 }\nbuffers { default \
+         data-size 2048 }\n";
         let settings = StartupConfig::parse("x.conf", text).unwrap().settings();
         let of = |key: &str| {
             let setting = settings.iter().find(|setting| setting.key == key).unwrap_or_else(|| panic!("{key}"));

@@ -93,7 +93,8 @@ fn the_dpdk_section_of_a_two_port_router_starts() {
 fn devices_are_read_to_the_last_key() {
     let config = parse(
         "dpdk { dev default { num-rx-queues 3 tso on } dev 02:00.1 { num-rx-queues 2 num-tx-queues 2 num-rx-desc 1k \
-         num-tx-desc 512 workers 1-2 rss-queues 0-1 rss { ipv4 ipv6-tcp } devargs a=1,b=2 tso off vlan-strip-offload on \
+         num-tx-desc 512 workers 1-2 rss-queues 0-1 rss { ipv4 ipv6-tcp } devargs a=1,b=2 tso off \
+         vlan-strip-offload on \
          max-lro-pkt-size 9000 tag t no-rx-interrupts enable-lro } dev 0000:04:00.0 socket-mem 1024,512 telemetry \
          log-level debug vdev net_null0 vdev net_null1 blacklist 8086:10fb max-simd-bitwidth 512 }",
     );
@@ -142,7 +143,8 @@ fn commands_and_configuration_to_load_are_two_things() {
 fn the_process_is_described() {
     let config = parse(
         "unix { interactive pidfile /run/q.pid crash-dir /var/c coredump-size 1.5G cli-socket-mode 0600 gid 77 \
-         cli-prompt q# cli-history-limit 50 cli-idle-timeout 60 cli-pager-buffer-limit 10k cli-no-pager cli-no-banner }",
+         cli-prompt q# cli-history-limit 50 cli-idle-timeout 60 cli-pager-buffer-limit 10k cli-no-pager \
+         cli-no-banner }",
     );
     let unix = &config.unix;
     assert!(unix.nodaemon, "whoever wants a CLI here stays here");
@@ -156,7 +158,8 @@ fn the_process_is_described() {
 #[test]
 fn logging_is_read_by_class() {
     let logging = parse(
-        "logging { size 1k nthrottle-time 0.5 class neighbor { level debug rate-limit 100 syslog-level err } class cli }",
+        "logging { size 1k nthrottle-time 0.5 class neighbor { level debug rate-limit 100 syslog-level err } class \
+         cli }",
     )
     .logging;
     assert_eq!((logging.size, logging.throttle_time), (Some(1024), Some(Duration::from_millis(500))));
@@ -300,7 +303,8 @@ fn complaints_name_the_place_the_word_and_what_was_expected() {
         (
             "unix { cli-listen 127.0.0.1:5002 }",
             "1:19: '127.0.0.1:5002' is no value for 'cli-listen': expected the path of a Unix socket, like \
-             /run/quiver/cli.sock. The CLI is not served over TCP: whoever reached the port could reconfigure the router, \
+             /run/quiver/cli.sock. The CLI is not served over TCP: whoever reached the port could reconfigure the \
+             router, \
              for it asks for no password; from afar use `ssh HOST quiver cli`",
         ),
     ] {

@@ -212,7 +212,8 @@ fn queues(options: &Options, there: u32, pool: &Pool) -> Result<u32, OpenError> 
     let wanted = u64::from(asked) * u64::from(options.receive_ring);
     if wanted > u64::from(pool.capacity()) / 2 {
         return Err(OpenError::Refused(format!(
-            "host interface '{name}': {asked} queues of {} buffers are more than half of the {} that there are: a smaller \
+            "host interface '{name}': {asked} queues of {} buffers are more than half of the {} that there are: a \
+             smaller \
              'rx-queue-size', or more 'buffers-per-numa' in startup.conf",
             options.receive_ring,
             pool.capacity()
@@ -248,7 +249,8 @@ fn serve(
                 }
                 if queues < there {
                     log::warn!(
-                        "host interface {name} has {there} receive queues, and sockets on {queues} of them: frames that come by the \
+                        "host interface {name} has {there} receive queues, and sockets on {queues} of them: frames \
+                         that come by the \
                          others go to the host. 'num-rx-queues all' takes all; 'ethtool -L {name} combined {queues}' \
                          or 'ethtool -L {name} rx {queues}' leaves as many"
                     );
@@ -389,7 +391,8 @@ impl XdpLink {
         if !self.told_invalid.get() && self.sockets.iter().any(refuses) {
             self.told_invalid.set(true);
             log::error!(
-                "host interface {name}: the kernel refuses buffers of ours, which are lost to it; behind an IOMMU zero-copy may \
+                "host interface {name}: the kernel refuses buffers of ours, which are lost to it; behind an IOMMU \
+                 zero-copy may \
                  not be possible: 'no-zero-copy' does without"
             );
         }
@@ -397,8 +400,10 @@ impl XdpLink {
 }
 
 /// What unfinished checksums are, and what mends them.
-const UNFINISHED: &str = "TCP and UDP checksums come unfinished, as from a veth or a virtual machine whose other end leaves them \
-                          to hardware. They are finished here, which costs time; 'ethtool -K DEVICE tx off' at the other end, \
+const UNFINISHED: &str = "TCP and UDP checksums come unfinished, as from a veth or a virtual machine whose other \
+ end leaves them \
+                          to hardware. They are finished here, which costs time; 'ethtool -K DEVICE tx off' at the \
+                          other end, \
                           of its interface, spares it";
 
 impl Link for XdpLink {

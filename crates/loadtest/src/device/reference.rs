@@ -93,7 +93,8 @@ impl FromStr for Impairments {
                 "by" => impairments.by = count()?,
                 _ => {
                     return Err(wrong(
-                        "the reference device knows lose, above, recover, capacity, partial, queue, delay, duplicate, reorder \
+                        "the reference device knows lose, above, recover, capacity, partial, queue, delay, \
+                         duplicate, reorder \
                          and by",
                     ));
                 }

@@ -112,13 +112,15 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix], colours: &mut Colours) {
         out,
         "comparison",
         &charts::comparison(matrices, colours),
-        "Packets a second that came through, all ports together. The line's rate was offered; marks show what could be sent.",
+        "Packets a second that came through, all ports together. The line's rate was offered; marks show what could \
+         be sent.",
     );
     for matrix in matrices {
         let mode = matrix.rows.iter().find_map(|row| row.trial.as_ref()?.device_mode.as_deref());
         let _ = writeln!(
             out,
-            "<h3>{}</h3>\n<p>{}</p>\n<table><tr><th>{}</th><th>L2 bits/sec</th><th>Packets/sec</th><th>% of Line-Rate</th><th>lost, %</th>\
+            "<h3>{}</h3>\n<p>{}</p>\n<table><tr><th>{}</th><th>L2 bits/sec</th><th>Packets/sec</th><th>% of \
+             Line-Rate</th><th>lost, %</th>\
              <th>p50, us</th><th>p99, us</th><th>max, us</th><th>verdict</th></tr>",
             escaped(&matrix.device),
             escaped(mode.unwrap_or_default()),
@@ -140,7 +142,8 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix], colours: &mut Colours) {
             };
             let _ = writeln!(
                 out,
-                "<tr><td>{}</td><td>{}bps</td><td>{}pps</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"words\" title=\"{}\">{}</td></tr>",
+                "<tr><td>{}</td><td>{}bps</td><td>{}pps</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td \
+                 class=\"words\" title=\"{}\">{}</td></tr>",
                 escaped(&row.name),
                 scaled(trial.l2_bps),
                 scaled(trial.received_pps),
@@ -172,7 +175,8 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix], colours: &mut Colours) {
                 out,
                 &format!("cpu-{id}"),
                 &charts::shares(&matrix.device, &charts::of_matrix(matrix)),
-                "Where the time of the workers went: input, graph, output, idle polls (driver polling), waiting (epoll) and between nodes.",
+                "Where the time of the workers went: input, graph, output, idle polls (driver polling), waiting \
+                 (epoll) and between nodes.",
             );
         }
         figure(
@@ -210,7 +214,8 @@ fn energies(out: &mut String, trials: &Named<'_>) {
 }
 
 fn of_ramps(out: &mut String, ramps: &[&Ramp], colours: &mut Colours) {
-    *out += "<h2>Up to the line's rate</h2>\n<table><tr><th>device, profile</th><th>overload at</th><th>sent there</th><th>% of line</th>\
+    *out += "<h2>Up to the line's rate</h2>\n<table><tr><th>device, profile</th><th>overload at</th><th>sent \
+     there</th><th>% of line</th>\
              <th>most that came</th><th>% of line</th><th>scaling</th><th>verdict</th></tr>\n";
     for ramp in ramps {
         let at = |of: fn(&Overload) -> String| ramp.overload.as_ref().map_or(ramp.not_found(), of);
@@ -221,7 +226,8 @@ fn of_ramps(out: &mut String, ramps: &[&Ramp], colours: &mut Colours) {
         let scaling = scaling.map_or("no result".into(), |scaling| format!("{scaling:.2}"));
         let _ = writeln!(
             out,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}pps</td><td>{:.1}</td><td>{scaling}</td><td class=\"words\" title=\"{}\">{}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}pps</td><td>{:.1}</td><td>{scaling}</td><td \
+             class=\"words\" title=\"{}\">{}</td></tr>",
             escaped(&name(ramp)),
             at(|at| format!("{:.1} s", at.at)),
             at(|at| format!("{}pps", scaled(at.sent_pps))),
@@ -244,7 +250,8 @@ fn of_ramps(out: &mut String, ramps: &[&Ramp], colours: &mut Colours) {
             out,
             &format!("ramp-{id}"),
             &charts::ramp(&of_profile, colours),
-            "Packets a second that were sent and that came, and on the right the share of the lines. The mark is where loss begins that goes on to the end.",
+            "Packets a second that were sent and that came, and on the right the share of the lines. The mark is \
+             where loss begins that goes on to the end.",
         );
         figure(out, &format!("loss-{id}"), &charts::loss(&of_profile, colours), "Loss, in percent of what was sent.");
     }
@@ -254,7 +261,8 @@ fn of_saturation(out: &mut String, found: &Saturation, colours: &mut Colours) {
     let _ = writeln!(
         out,
         "<h2>One core of {}</h2>\n<p>{} at most, with {}: {}.</p>\n<table><tr><th>rate</th>\
-         <th>received</th><th>lost, %</th><th>cycles/packet</th><th>vectors/call</th><th>idle polls, %</th><th>verdict</th></tr>",
+         <th>received</th><th>lost, %</th><th>cycles/packet</th><th>vectors/call</th><th>idle polls, \
+         %</th><th>verdict</th></tr>",
         escaped(&found.device),
         escaped(&found.most()),
         escaped(&found.profile),
@@ -271,7 +279,8 @@ fn of_saturation(out: &mut String, found: &Saturation, colours: &mut Colours) {
             |figure: fn(&WorkerLoad) -> f64| step.worker().map_or("-".into(), |worker| significant(figure(worker)));
         let _ = writeln!(
             out,
-            "<tr><td>{}</td><td>{}pps</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"words\" title=\"{}\">{}</td></tr>",
+            "<tr><td>{}</td><td>{}pps</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"words\" \
+             title=\"{}\">{}</td></tr>",
             escaped(&step.rate),
             scaled(step.trial.received_pps),
             significant(100.0 * step.trial.lost_share),
@@ -316,13 +325,15 @@ fn of_sweeps(out: &mut String, sweeps: &[&Sweep], colours: &mut Colours) {
     for sweep in sweeps {
         let _ = writeln!(
             out,
-            "<h3>{}</h3>\n<table><tr><th>Packet size bytes</th><th>received</th><th>2xWirespeed</th><th>% of it</th><th>lost, %</th><th>verdict</th></tr>",
+            "<h3>{}</h3>\n<table><tr><th>Packet size bytes</th><th>received</th><th>2xWirespeed</th><th>% of \
+             it</th><th>lost, %</th><th>verdict</th></tr>",
             escaped(&sweep.device)
         );
         for step in &sweep.steps {
             let _ = writeln!(
                 out,
-                "<tr><td>{}</td><td>{}pps</td><td>{}pps</td><td>{:.1}</td><td>{}</td><td class=\"words\" title=\"{}\">{}</td></tr>",
+                "<tr><td>{}</td><td>{}pps</td><td>{}pps</td><td>{:.1}</td><td>{}</td><td class=\"words\" \
+                 title=\"{}\">{}</td></tr>",
                 step.frame,
                 scaled(step.trial.received_pps),
                 scaled(step.twice_wire_speed),
@@ -343,7 +354,8 @@ fn of_soak(out: &mut String, number: usize, soak: &Soak, colours: &mut Colours) 
     let total = &soak.total;
     let _ = writeln!(
         out,
-        "<h2>{} s at {} through {}</h2>\n<p>{}, {} routes: {} packets sent, {} lost ({} %). The load tester was preempted {} times, {:.0} us at most.</p>",
+        "<h2>{} s at {} through {}</h2>\n<p>{}, {} routes: {} packets sent, {} lost ({} %). The load tester was \
+         preempted {} times, {:.0} us at most.</p>",
         significant(total.seconds),
         escaped(&total.rate),
         escaped(&total.device),
@@ -385,7 +397,8 @@ fn of_soak(out: &mut String, number: usize, soak: &Soak, colours: &mut Colours) 
 }
 
 fn of_searches(out: &mut String, searches: &[&Search], colours: &mut Colours) {
-    *out += "<h2>Throughput</h2>\n<table><tr><th>device, profile</th><th>goal</th><th>loss, at most %</th><th>found</th>\
+    *out += "<h2>Throughput</h2>\n<table><tr><th>device, profile</th><th>goal</th><th>loss, at most \
+     %</th><th>found</th>\
              <th>conditional throughput</th><th>upper bound</th><th>% of line</th><th>trials</th><th></th></tr>\n";
     for search in searches {
         let (way, ports) = if search.bidirectional { ("both ways", 2.0) } else { ("one way", 1.0) };
@@ -405,7 +418,9 @@ fn of_searches(out: &mut String, searches: &[&Search], colours: &mut Colours) {
             }
             let _ = writeln!(
                 out,
-                "<tr><td>{}, {}, {way}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"words\"></td></tr>",
+                "<tr><td>{}, {}, \
+                 {way}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td \
+                 class=\"words\"></td></tr>",
                 escaped(&search.device),
                 escaped(&search.profile),
                 escaped(&found.goal.name),
@@ -420,7 +435,8 @@ fn of_searches(out: &mut String, searches: &[&Search], colours: &mut Colours) {
         if let Some(mrr) = &search.mrr {
             let _ = writeln!(
                 out,
-                "<tr><td>{}, {}, {way}</td><td>MRR</td><td>-</td><td>{}pps</td><td colspan=\"5\">standard deviation {}pps of {} trials</td></tr>",
+                "<tr><td>{}, {}, {way}</td><td>MRR</td><td>-</td><td>{}pps</td><td colspan=\"5\">standard deviation \
+                 {}pps of {} trials</td></tr>",
                 escaped(&search.device),
                 escaped(&search.profile),
                 scaled(mrr.mean),
@@ -480,8 +496,10 @@ fn provenance(out: &mut String, sessions: &[Session]) {
             *out += "</ul>\n";
         }
     }
-    *out += "<p class=\"small\">L2 bits are those of frames without frame check sequence, as T-Rex counts them; shares of the line are counted on the wire, \
-             with frame check sequence, preamble and gap: 24 bytes more for each packet. Of a test in both directions the line is that of all ports.</p>\n";
+    *out += "<p class=\"small\">L2 bits are those of frames without frame check sequence, as T-Rex counts them; \
+     shares of the line are counted on the wire, \
+             with frame check sequence, preamble and gap: 24 bytes more for each packet. Of a test in both \
+             directions the line is that of all ports.</p>\n";
 }
 
 #[cfg(test)]

@@ -154,7 +154,8 @@ fn interface_of(device: &str) -> Result<String, String> {
     names.sort();
     names.into_iter().next().ok_or_else(|| {
         format!(
-            "no interface of Linux lies on PCI device {address}: bound to a driver of DPDK, it is to be given back to the \
+            "no interface of Linux lies on PCI device {address}: bound to a driver of DPDK, it is to be given back \
+             to the \
              kernel (dpdk-devbind.py -b DRIVER {address})"
         )
     })

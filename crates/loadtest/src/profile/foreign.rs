@@ -103,7 +103,8 @@ mod tests {
             ("make.py", "print(1)\n", "Python is not read yet: profiles are TOML"),
             (
                 "sfr.yaml",
-                "- duration : 0.1\n  generator :\n    distribution : \"seq\"\n  cap_info :\n     - name: cap2/dns.pcap\n",
+                "- duration : 0.1\n  generator :\n    distribution : \"seq\"\n  cap_info :\n     - name: \
+                 cap2/dns.pcap\n",
                 "YAML of T-Rex's stateful mode is not read yet",
             ),
             ("a.yaml", "- name: s\n  stream:\n    packet:\n      binary: AAA=\n", "YAML of T-Rex's stateless mode"),

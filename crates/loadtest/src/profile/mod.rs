@@ -411,7 +411,8 @@ impl Profile {
                 let all = self.streams.iter().map(Spanned::get_ref);
                 if stream.mode.is_endless() {
                     return wrong(format!(
-                        "stream '{name}' has no end, so that nothing can come next: give it a 'mode' with a number of bursts"
+                        "stream '{name}' has no end, so that nothing can come next: give it a 'mode' with a number \
+                         of bursts"
                     ));
                 }
                 // Streams without names get theirs one by one.

@@ -423,8 +423,10 @@ fn options_fragments_and_tunnels_are_built_byte_by_byte() {
     assert_ne!(within[80..82], [0, 1], "the inner checksum is right, too");
     // Fields in them vary, and what covers them follows.
     let varied = frames_of(
-        "[[stream]]\nsize = 110\nlayers = [{ ipv4 = { options = \"94 04 00 00\" } }, { gre = { checksum = true, key = 1 } }, \
-         { ipv4 = {} }, { udp = {} }]\nvary = [{ field = \"gre.key\", from = 1, to = 9 }, { field = \"ipv4[1].source\", \
+        "[[stream]]\nsize = 110\nlayers = [{ ipv4 = { options = \"94 04 00 00\" } }, { gre = { checksum = true, key \
+         = 1 } }, \
+         { ipv4 = {} }, { udp = {} }]\nvary = [{ field = \"gre.key\", from = 1, to = 9 }, { field = \
+         \"ipv4[1].source\", \
          how = \"random\", from = 0, to = 0xffffffff }, { field = \"ipv4.id\", from = 3, to = 5 }]",
         30,
     );
@@ -476,8 +478,10 @@ fn fields_of_a_capture_change_wherever_each_frame_has_them() {
     ];
     with_capture(&captured, |path| {
         let text = format!(
-            "[[stream]]\npcap = \"{path}\"\nvary = [{{ field = \"ipv4.source\", from = \"10.9.0.1\", to = \"10.9.0.250\" }}, \
-             {{ field = \"vlan.id\", values = [7, 8] }}, {{ field = \"udp.destination\", how = \"random\", from = 9, to = 9 }}]"
+            "[[stream]]\npcap = \"{path}\"\nvary = [{{ field = \"ipv4.source\", from = \"10.9.0.1\", to = \
+             \"10.9.0.250\" }}, \
+             {{ field = \"vlan.id\", values = [7, 8] }}, {{ field = \"udp.destination\", how = \"random\", from = \
+             9, to = 9 }}]"
         );
         let frames = frames_of(&text, 12);
         let sources = |at: usize, offset: usize| frames[at][offset..offset + 4].to_vec();

@@ -391,7 +391,8 @@ impl Tester {
                     self.router.resolve_neighbour(key);
                     let protocol = if gateway.is_ipv4() { "ARP requests" } else { "neighbour solicitations" };
                     let why = format!(
-                        "{gateway} does not answer {protocol}: is the device up, is that its address, and is it on this port? \
+                        "{gateway} does not answer {protocol}: is the device up, is that its address, and is it on \
+                         this port? \
                          ('dst=MAC' goes without)"
                     );
                     return Some((number, why));

@@ -126,7 +126,8 @@ fn frame_size(text: &str) -> Result<u32, String> {
     match size {
         64..=65_535 => Ok(size),
         60..64 => Err(format!(
-            "Ethernet frames have 64 bytes or more with their frame check sequence; {size} without it are '--buffer-size {size}'"
+            "Ethernet frames have 64 bytes or more with their frame check sequence; {size} without it are \
+             '--buffer-size {size}'"
         )),
         _ => Err("bytes of a frame, 64 to 65535".into()),
     }

@@ -87,7 +87,8 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 }
 
 /// Why ports are refused.
-pub const OWN_PORTS: &str = "'--port' and '--config' are for a device behind them; this '--dut' has its own ports: leave \
+pub const OWN_PORTS: &str = "'--port' and '--config' are for a device behind them; this '--dut' has its own ports: \
+ leave \
                              '--dut' out, or write '--dut outside'";
 
 fn percent(text: &str) -> Result<f64, String> {

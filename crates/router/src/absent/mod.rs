@@ -249,7 +249,8 @@ const BRIDGE: &str = "let the kernel bridge, and take an end with `create tap` o
 const TUNNEL: &str = "let the kernel make the tunnel's device, and take it with `create host-interface`";
 const CRYPTO: &str = "the kernel's IPsec or WireGuard reaches packets by `create tap` and routes";
 const FILTER: &str = "`set urpf` checks sources; `ip route add ... via prohibit` refuses destinations";
-const DEVICE: &str = "`create host-interface` and `create interface af_xdp` take devices of the kernel, `create interface memif` other programs";
+const DEVICE: &str = "`create host-interface` and `create interface af_xdp` take devices of the kernel, `create \
+ interface memif` other programs";
 
 pub fn register(set: &mut CommandSet<Router>) {
     for (words, instead) in ABSENT {

@@ -15,11 +15,19 @@ pub fn register(set: &mut CommandSet<Router>) {
          dropped, with the reason as the packet's comment. A capture ends when it is full or stopped; then the \
          complete file appears. [Captures](capture.md) explains the filters.",
     );
-    set.add(Command::new(
-        "pcap trace {{ [rx] | [tx] | [drop] | [max <max:u32 1..1000000>] | [intfc <interface:interface>] | [file <file:path>] | [max-bytes-per-pkt <bytes:u32 32..9216>] | [filter <filter:rest>] }}",
-        "Capture packets into a file: received, sent, dropped. `intfc any` means all interfaces.",
-        start,
-    ).example("pcap trace drop max 100 file drops.pcapng").example("pcap trace rx tx max 1000 intfc e0 filter udp and port 53"));
+    set.add(
+        Command::new(
+            "pcap trace {{ [rx] | [tx] | [drop] | [max <max:u32 1..1000000>] | [intfc <interface:interface>] | [file \
+         <file:path>] | [max-bytes-per-pkt <bytes:u32 32..9216>] | [filter <filter:rest>] }}",
+            "Capture packets into a file: received, sent, dropped. `intfc any` means all interfaces.",
+            start,
+        )
+        .example("pcap trace drop max 100 file drops.pcapng")
+        .example(
+            "pcap trace rx tx max 1000 intfc e0 filter udp \
+     and port 53",
+        ),
+    );
     set.add(Command::new("pcap trace off", "Stop the capture and write its file.", |router: &mut Router, _: &Args| {
         reply(router.stop_capture()?)
     }));

@@ -35,7 +35,8 @@ pub enum ConfigError {
     #[error("the configuration takes {length} bytes, and no file of more than {MAX_FILE} is read: nothing was saved")]
     TooLong { length: u64 },
     #[error(
-        "{count} commands of {file} failed at start and would be lost (show logging names them); 'save force' saves all the same"
+        "{count} commands of {file} failed at start and would be lost (show logging names them); 'save force' saves \
+         all the same"
     )]
     WouldLose { count: usize, file: String },
     #[error("nothing to go back to: no configuration was loaded")]

@@ -7,7 +7,8 @@ use command::{Args, Command, CommandSet, Done, reply};
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
-            "set interface handoff <interface:interface> {workers <workers:word> [{symmetrical|asymmetrical : kind}] | disable : what}",
+            "set interface handoff <interface:interface> {workers <workers:word> [{symmetrical|asymmetrical : \
+             kind}] | disable : what}",
             "Spread the packets of an interface over workers by flow, or process them where they are received. \
              Workers are numbered from 0. With `symmetrical`, both directions of a flow go to one worker.",
             |router: &mut Router, args: &Args| {

@@ -29,7 +29,10 @@ fn register_errors(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            &format!("set ip icmp error-rate {{<rate:u32 1..{MAX_RATE}> [burst <burst:u32 1..{MAX_BURST}>] | default : value}}"),
+            &format!(
+                "set ip icmp error-rate {{<rate:u32 1..{MAX_RATE}> [burst <burst:u32 1..{MAX_BURST}>] | \
+             default : value}}"
+            ),
             "Limit the ICMP errors, and the TCP resets, that each worker sends: per second, and in a burst.",
             |router: &mut Router, args: &Args| {
                 let burst = args.optional("burst")?.unwrap_or(super::control::DEFAULT_LIMIT.burst);

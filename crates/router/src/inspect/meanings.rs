@@ -80,7 +80,8 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         title: "MPLS",
-        about: "Labels are swapped, pushed and popped (RFC 3031, RFC 3032), and the packet behind the last label is checked.",
+        about: "Labels are swapped, pushed and popped (RFC 3031, RFC 3032), and the packet behind the last label is \
+         checked.",
         of: &["mpls"],
     },
     Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local", "dhcp"] },

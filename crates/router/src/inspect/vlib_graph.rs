@@ -153,7 +153,10 @@ fn escaped(text: &str) -> String {
 impl fmt::Display for Drawing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("digraph quiver {\n  rankdir=LR;\n  ranksep=0.6;\n")?;
-        f.write_str("  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", fontname=\"sans-serif\", fontsize=12];\n")?;
+        f.write_str(
+            "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", fontname=\"sans-serif\", \
+         fontsize=12];\n",
+        )?;
         f.write_str("  edge [color=\"#404040\", arrowsize=0.7];\n")?;
         for (name, node) in &self.0 {
             let mut label = format!("<b>{}</b>", escaped(name));

@@ -19,7 +19,8 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     let create = format!(
         "create interface af_xdp {{{{ host-if <host:word> | [name <name:word>] | \
          [num-rx-queues {{all | <queues:u32 1..{MAX_QUEUES}> : many}}] | [rx-queue-size <rx:{ring}>] | \
-         [tx-queue-size <tx:{ring}>] | [prog <file:path>] | [netns <namespace:netns>] | [{{zero-copy|no-zero-copy:copying}}] | \
+         [tx-queue-size <tx:{ring}>] | [prog <file:path>] | [netns <namespace:netns>] | \
+         [{{zero-copy|no-zero-copy:copying}}] | \
          [busy-poll-usecs <usecs:u32 1..{MAX_BUSY_POLL}>] | [busy-poll-budget <budget:u32 1..{MAX_BUDGET}>] | \
          [no-syscall-lock] | [mac-reuse] | [hw-addr <mac:mac>] }}}}"
     );

@@ -73,7 +73,8 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface ip address {del <interface:interface> {<prefix:prefix> | all : which} | <interface:interface> <prefix:prefix> : what}",
+            "set interface ip address {del <interface:interface> {<prefix:prefix> | all : which} | \
+             <interface:interface> <prefix:prefix> : what}",
             "Add an address to an interface, or remove one or all.",
             |router: &mut Router, args: &Args| {
                 let index = find(router, args)?;
@@ -98,7 +99,8 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface unnumbered {del <interface:interface> | <interface:interface> use <lender:interface> : what}",
+            "set interface unnumbered {del <interface:interface> | <interface:interface> use <lender:interface> : \
+             what}",
             "Make an interface unnumbered: it uses the addresses of another (on point-to-point links). Or undo that.",
             |router: &mut Router, args: &Args| {
                 let index = find(router, args)?;
@@ -115,7 +117,8 @@ fn register_settings(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface mtu [{packet|ip4|ip6|mpls : of}] {<mtu:u32 68..9216> | default : value} <interface:interface>",
+            "set interface mtu [{packet|ip4|ip6|mpls : of}] {<mtu:u32 68..9216> | default : value} \
+             <interface:interface>",
             "Set the MTU of an interface: of the link, of any protocol, of IPv4, of IPv6. The smallest applies.",
             |router: &mut Router, args: &Args| {
                 let (index, mtu) = (find(router, args)?, args.optional("mtu")?);
@@ -210,7 +213,8 @@ fn register_settings(set: &mut CommandSet<Router>) {
 fn register_queues(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
-            "set interface rx-placement <interface:interface> [queue <queue:u32 0..255>] {worker <worker:u32> | default : place}",
+            "set interface rx-placement <interface:interface> [queue <queue:u32 0..255>] {worker <worker:u32> | \
+             default : place}",
             "Choose the worker that polls a receive queue (queue 0 by default), or let the router choose the one \
              with the fewest queues. Workers are numbered from 0.",
             |router: &mut Router, args: &Args| {
@@ -226,7 +230,8 @@ fn register_queues(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface rx-mode <interface:interface> [queue <queue:u32 0..255>] {polling|interrupt|adaptive : mode}",
+            "set interface rx-mode <interface:interface> [queue <queue:u32 0..255>] {polling|interrupt|adaptive : \
+             mode}",
             "Set the mode of one receive queue, or of all: polled in every round; woken by an interrupt; or \
              adaptive, polled for a while after each interrupt. Adaptive is the default where the device can signal \
              packets.",
@@ -248,9 +253,11 @@ fn register_queues(set: &mut CommandSet<Router>) {
 
 fn register_creation(set: &mut CommandSet<Router>) {
     let tap = format!(
-        "create tap {{{{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns <namespace:netns>] | \
+        "create tap {{{{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns \
+         <namespace:netns>] | \
          [host-ip4-addr <ip4:prefix4>] | [host-ip6-addr <ip6:prefix6>] | [host-ip4-gw <gateway4:ip4>] | \
-         [host-ip6-gw <gateway6:ip6>] | [host-bridge <bridge:word>] | [host-mac-addr <hostmac:mac>] | [host-mtu-size <mtu:u32 68..65521>] | \
+         [host-ip6-gw <gateway6:ip6>] | [host-bridge <bridge:word>] | [host-mac-addr <hostmac:mac>] | \
+         [host-mtu-size <mtu:u32 68..65521>] | \
          [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{}>] }}}}",
         tap::MAX_QUEUES
     );

@@ -97,11 +97,13 @@ impl Router {
         let bound = interface.mtu;
         Ok(Some(match interface.sub {
             Some(_) => format!(
-                "{name} takes packets of up to {bound} bytes for now, as its parent {parent} does: see 'set interface mtu \
+                "{name} takes packets of up to {bound} bytes for now, as its parent {parent} does: see 'set \
+                 interface mtu \
                  {wanted} {parent}' and 'set interface mtu packet {wanted} {parent}'\n"
             ),
             None => format!(
-                "{name} takes packets of up to {bound} bytes for now, as its link does: 'set interface mtu {wanted} {name}' \
+                "{name} takes packets of up to {bound} bytes for now, as its link does: 'set interface mtu {wanted} \
+                 {name}' \
                  changes the link\n"
             ),
         }))

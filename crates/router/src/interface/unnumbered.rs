@@ -14,7 +14,8 @@ pub enum UnnumberedError {
     #[error("{name} cannot use its own addresses")]
     Itself { name: String },
     #[error(
-        "{name} has addresses of its own ('show interface address {name}'): 'set interface ip address del {name} all' first"
+        "{name} has addresses of its own ('show interface address {name}'): 'set interface ip address del {name} \
+         all' first"
     )]
     Numbered { name: String },
     #[error("{lender} is unnumbered itself: it uses those of {other}, which can lend them to {name}, too")]

@@ -16,7 +16,9 @@ const WHERE: &str = "{{ [table <table:u32>] | [count <count:u32 1..1000000>] }}"
 
 /// A path: a next hop with or without its interface, an interface alone, or what else
 /// can be done with a packet.
-const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | prohibit | null-send-prohibit | ip4-lookup-in-table <other:u32> | ip6-lookup-in-table <other6:u32> | <hop:ip> [{next-hop-table <hop-table:u32> | <interface:interface>}] [{onlink | offlink : insist}] | <onto:interface> : way}";
+const VIA: &str = "via {drop | blackhole | punt | local | receive | unreachable | unreach | null-send-unreach | \
+ prohibit | null-send-prohibit | ip4-lookup-in-table <other:u32> | ip6-lookup-in-table <other6:u32> | <hop:ip> \
+ [{next-hop-table <hop-table:u32> | <interface:interface>}] [{onlink | offlink : insist}] | <onto:interface> : way}";
 /// What else is said of it.
 const SHARE: &str = "[weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
 

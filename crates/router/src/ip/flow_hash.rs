@@ -131,11 +131,13 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
         set.add(
             Command::new(
                 &format!(
-                    "set {word} flow-hash [table <table:u32>] {{{{ [src] | [dst] | [sport] | [dport] | [proto] | [reverse] | \
+                    "set {word} flow-hash [table <table:u32>] {{{{ [src] | [dst] | [sport] | [dport] | [proto] | \
+                     [reverse] | \
                      [symmetric]{label} | [default] }}}}"
                 ),
                 &format!(
-                    "Set the packet fields by which an {name} routing table recognizes flows. All packets of a flow take \
+                    "Set the packet fields by which an {name} routing table recognizes flows. All packets of a flow \
+                     take \
                      the same path. `symmetric` treats both directions as one flow."
                 ),
                 move |router: &mut Router, args: &Args| {

@@ -306,7 +306,8 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "ip route load <file:path> {{ [table <table:u32>] | [via <hop:ip>] | [replace] }}",
-            "Add the routes of a file in one go, of both families: 'PREFIX via NEXT-HOP [INTERFACE]' or lines of 'bgpdump -m'.",
+            "Add the routes of a file in one go, of both families: 'PREFIX via NEXT-HOP [INTERFACE]' or lines of \
+             'bgpdump -m'.",
             load,
         )
         .example("ip route load /etc/quiver/routes.txt")
@@ -334,7 +335,9 @@ mod tests {
 
     #[test]
     fn lines_of_both_kinds_are_read() {
-        let text = "# comment\n\n10.0.0.0/8 via 192.0.2.1\n10.0.0.0/8 via 192.0.2.2 e1\n default via 192.0.2.3 dev eth0\r\n2001:db8::/32 via 2001:db8:9::1\n10.1.2.3/16 via 192.0.2.1\n2001:db8:1::7/48 via fe80::1 dev e1\ndefault via 2001:db8:9::1\n2001:db8::/32 via 2001:db8:9::2\n";
+        let text = "# comment\n\n10.0.0.0/8 via 192.0.2.1\n10.0.0.0/8 via 192.0.2.2 e1\n default via 192.0.2.3 dev \
+         eth0\r\n2001:db8::/32 via 2001:db8:9::1\n10.1.2.3/16 via 192.0.2.1\n2001:db8:1::7/48 via fe80::1 dev \
+         e1\ndefault via 2001:db8:9::1\n2001:db8::/32 via 2001:db8:9::2\n";
         let file = read(text).unwrap();
         assert_eq!(file.families(), Family::ALL);
         let all = file.by_prefix();
@@ -371,7 +374,8 @@ mod tests {
     /// A collector's dumps have this for the next hop of IPv6 prefixes (archive.routeviews.org, July 2022).
     #[test]
     fn next_hops_that_are_replaced_need_not_be_any() {
-        let text = "TABLE_DUMP_V2(2,1)|1657031910|B|10.216.15.14|17676|2001:db8:e180::/48|17676 6453|IGP|255.255.255.255|100|0||NAG||\n\
+        let text = "TABLE_DUMP_V2(2,1)|1657031910|B|10.216.15.14|17676|2001:db8:e180::/48|17676 \
+         6453|IGP|255.255.255.255|100|0||NAG||\n\
                     2001:db8:1::/48 via fe80::1\n10.0.0.0/8 via gone\n";
         let hop: IpAddr = "2001:db8::63".parse().unwrap();
         let mut file = RouteFile::read(text.as_bytes(), Some(hop)).unwrap();
@@ -422,7 +426,8 @@ mod tests {
 
     #[test]
     fn damaged_files_are_read_or_refused() {
-        let good = "10.0.0.0/8 via 192.0.2.1 dev e1\nTABLE_DUMP2|1|B|198.51.100.1|64500|10.0.0.0/8|1 2|IGP|198.51.100.1|0|\n\
+        let good = "10.0.0.0/8 via 192.0.2.1 dev e1\nTABLE_DUMP2|1|B|198.51.100.1|64500|10.0.0.0/8|1 \
+         2|IGP|198.51.100.1|0|\n\
              2001:db8::/32 via fe80::1 dev e1\n";
         let mut random = tables::synthetic::Random::new(6);
         let mut read_well = 0;

@@ -45,12 +45,14 @@ pub enum TableError {
     #[error("{name} has a DHCP client, whose routes are in its table: 'set dhcp client del intfc {name}' first")]
     HasDhcpClient { name: String },
     #[error(
-        "table {id} may have {limit} routes, and these would be more ('set ip table max-routes'): remove some, or let it \
+        "table {id} may have {limit} routes, and these would be more ('set ip table max-routes'): remove some, or \
+         let it \
          have more"
     )]
     Limit { id: u32, limit: usize },
     #[error(
-        "{routes} routes of table {id} are left, as the memory of its lookups is used up: the others are gone; try again"
+        "{routes} routes of table {id} are left, as the memory of its lookups is used up: the others are gone; try \
+         again"
     )]
     RoutesStay { id: u32, routes: usize },
     #[error("the route would lead from table {0} into the same table: name another, or a next hop")]

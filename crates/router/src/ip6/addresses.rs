@@ -16,7 +16,8 @@ use wire::{Family, Prefix, Prefix6};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Ip6Error {
     #[error(
-        "{0} is no IPv6 address for an interface (RFC 4291: the unspecified or loopback address, a group's, or one that embeds an \
+        "{0} is no IPv6 address for an interface (RFC 4291: the unspecified or loopback address, a group's, or one \
+         that embeds an \
          IPv4 address)"
     )]
     BadAddress(Prefix6),
@@ -35,7 +36,8 @@ pub enum Ip6Error {
     #[error("{name} carries packets of {mtu} bytes, IPv6 needs {MIN_MTU} (RFC 8200 5): 'set interface mtu' first")]
     LinkTooSmall { name: String, mtu: u16 },
     #[error(
-        "{name} would carry packets of {mtu} bytes, IPv6 on it needs {MIN_MTU} (RFC 8200 5): take its IPv6 addresses away, and \
+        "{name} would carry packets of {mtu} bytes, IPv6 on it needs {MIN_MTU} (RFC 8200 5): take its IPv6 \
+         addresses away, and \
          'disable ip6 interface {name}', first"
     )]
     WouldNotFit { name: String, mtu: u16 },

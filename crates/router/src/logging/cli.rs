@@ -29,14 +29,19 @@ pub fn register(set: &mut CommandSet<Router>) {
         },
     ));
     let levels = "default|emerg|alert|crit|err|warn|notice|info|debug|disabled";
-    set.add(Command::new(
-        &format!(
-            "set logging class <class:class> {{{{ [level {{{levels} : level}}] | [syslog-level {{{levels} : syslog}}] | \
+    set.add(
+        Command::new(
+            &format!(
+                "set logging class <class:class> {{{{ [level {{{levels} : level}}] | [syslog-level {{{levels} : \
+             syslog}}] | \
              [rate-limit {{default | <limit:u32 1..1000000> : rate}}] }}}}"
-        ),
-        "Set what a class keeps (level) and writes (syslog-level), and its maximum of entries per second.",
-        set_class,
-    ).configures().example("set logging class neighbor level debug"));
+            ),
+            "Set what a class keeps (level) and writes (syslog-level), and its maximum of entries per second.",
+            set_class,
+        )
+        .configures()
+        .example("set logging class neighbor level debug"),
+    );
     set.add(
         Command::new(
             "set logging size {default | <entries:u32 16..65536> : size}",

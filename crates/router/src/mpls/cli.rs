@@ -12,7 +12,8 @@ use tables::labels::LABELS;
 use wire::Family;
 
 /// What a path puts before packets.
-pub(crate) const OUT_LABELS: &str = "[out-labels (<label:u32 0..1048575> : labels)+] [{pipe | uniform : model}] [ttl <ttl:u32 1..255>] [exp <exp:u32 0..7>]";
+pub(crate) const OUT_LABELS: &str = "[out-labels (<label:u32 0..1048575> : labels)+] [{pipe | uniform : model}] \
+ [ttl <ttl:u32 1..255>] [exp <exp:u32 0..7>]";
 
 /// How flows are shared out among paths, and which go before others.
 const SHARE: &str = "[weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
@@ -22,7 +23,10 @@ const WHERE: &str = "{{ [table <table:u32>] | [count <count:u32 1..1048560>] }}"
 /// Which labels: at the bottom of stacks, above others, or both.
 const WHICH: &str = "[{eos | non-eos : before}] <label:u32 0..1048575> [{eos | non-eos : behind}]";
 /// What is done with them.
-const PATH: &str = "{via {drop | blackhole | ip4-lookup-in-table <other:u32> | ip6-lookup-in-table <other6:u32> | mpls-lookup-in-table <labels:u32> | <hop:ip> [{next-hop-table <hop-table:u32> | <interface:interface>}] [{onlink | offlink : insist}] | <onto:interface> : way} | ip4-lookup-in-table <alone:u32> | ip6-lookup-in-table <alone6:u32> | mpls-lookup-in-table <labels-alone:u32> : how}";
+const PATH: &str = "{via {drop | blackhole | ip4-lookup-in-table <other:u32> | ip6-lookup-in-table <other6:u32> | \
+ mpls-lookup-in-table <labels:u32> | <hop:ip> [{next-hop-table <hop-table:u32> | <interface:interface>}] [{onlink | \
+ offlink : insist}] | <onto:interface> : way} | ip4-lookup-in-table <alone:u32> | ip6-lookup-in-table <alone6:u32> \
+ | mpls-lookup-in-table <labels-alone:u32> : how}";
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(

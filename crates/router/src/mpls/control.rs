@@ -52,7 +52,8 @@ pub enum MplsError {
     #[error("{0} has no such path ('show mpls tunnel' lists them)")]
     NoSuchTunnelPath(String),
     #[error(
-        "a tunnel's path leads to a next hop with labels of the pipe model, as in 'via 192.0.2.1 e0 out-labels 17'; what \
+        "a tunnel's path leads to a next hop with labels of the pipe model, as in 'via 192.0.2.1 e0 out-labels 17'; \
+         what \
          is inside it may have labels of its own"
     )]
     NotForTunnels,

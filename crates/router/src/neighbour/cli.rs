@@ -30,7 +30,8 @@ pub fn register(set: &mut CommandSet<Router>) {
         let body = |path: &str| {
             format!(
                 "{path} {{del <interface:interface> <address:{kind}> [<mac:mac>] | flush [<interface:interface>] | \
-                     [static] <interface:interface> <address:{kind}> <mac:mac> {{{{ [static] | [no-fib-entry] }}}} : what}}"
+                     [static] <interface:interface> <address:{kind}> <mac:mac> {{{{ [static] | [no-fib-entry] }}}} \
+                     : what}}"
             )
         };
         let mut command =
@@ -92,12 +93,15 @@ fn register_limits(set: &mut CommandSet<Router>) {
         set.add(
             Command::new(
                 &format!(
-                    "{path} {{default | {{{{ [limit <limit:u32 1..{MAX_LIMIT}>] | [age <age:u32>] | {reachable}[recycle] | [norecycle] | \
+                    "{path} {{default | {{{{ [limit <limit:u32 1..{MAX_LIMIT}>] | [age <age:u32>] | \
+                     {reachable}[recycle] | [norecycle] | \
                      [interface-limit <each:u32 1..{MAX_LIMIT}>] }}}} : what}}"
                 ),
                 &format!(
-                    "Limit the number of neighbours, in all and on each interface. Set the age in seconds after which a \
-                     silent neighbour is probed (0: never), {doubt}and whether the oldest neighbour is recycled when the \
+                    "Limit the number of neighbours, in all and on each interface. Set the age in seconds after \
+                     which a \
+                     silent neighbour is probed (0: never), {doubt}and whether the oldest neighbour is recycled \
+                     when the \
                      limit is reached."
                 ),
                 move |router: &mut Router, args: &Args| set_limits(router, args, family),
@@ -161,11 +165,13 @@ fn register_rates(set: &mut CommandSet<Router>) {
         set.add(
             Command::new(
                 &format!(
-                    "{path} {{default | {{{{ [requests <requests:u32 1..{MAX_RATE}>] | [replies <replies:u32 1..{MAX_RATE}>] | \
+                    "{path} {{default | {{{{ [requests <requests:u32 1..{MAX_RATE}>] | [replies <replies:u32 \
+                     1..{MAX_RATE}>] | \
                      [learning <learning:u32 1..{MAX_RATE}>] }}}} : what}}"
                 ),
                 &format!(
-                    "Limit {name} on each interface, per second: new neighbours to ask for, replies to send, changes to \
+                    "Limit {name} on each interface, per second: new neighbours to ask for, replies to send, \
+                     changes to \
                      learn."
                 ),
                 move |router: &mut Router, args: &Args| {

@@ -14,7 +14,9 @@ use std::path::Path;
 use std::time::Duration;
 
 /// VPP takes streams without an interface, and `limit -1` for one without end, too.
-const SYNTAX: &str = "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [limit <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:node>] | [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'";
+const SYNTAX: &str = "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [limit \
+ <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:node>] | \
+ [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'";
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
@@ -41,7 +43,8 @@ pub fn register(set: &mut CommandSet<Router>) {
 .also(&SYNTAX.replace("| interface <interface:interface>", "| [interface <interface:interface>]").replace("[limit <limit:u64>]", "[limit {<limit:u64> | -1}]"))
 .configures()
 .example(
-    "packet-generator new { name s0 limit 1000 size 64-1500 interface pg0 data {\n  IP4: 02:00:00:00:00:aa -> 02:fe:00:00:00:00\n  \
+    "packet-generator new { name s0 limit 1000 size 64-1500 interface pg0 data {\n  IP4: 02:00:00:00:00:aa -> \
+     02:fe:00:00:00:00\n  \
      UDP: 10.0.0.1 -> 16.0.0.1\n  UDP: 1234 -> 5678\n  incrementing 30\n} }",
 ));
     set.add(

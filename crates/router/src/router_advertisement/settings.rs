@@ -25,7 +25,8 @@ pub enum SettingsError {
     #[error("an interval of at most {0} s: RFC 4861 has {from} to {to}", from = INTERVAL.start(), to = INTERVAL.end())]
     MaxInterval(u16),
     #[error(
-        "an interval of at least {min} s: RFC 4861 has {LEAST_INTERVAL} to three quarters of the longest, which is {max} s"
+        "an interval of at least {min} s: RFC 4861 has {LEAST_INTERVAL} to three quarters of the longest, which is \
+         {max} s"
     )]
     MinInterval { min: u16, max: u16 },
     #[error("a lifetime of {lifetime} s: RFC 4861 has 0, or {max} (the longest interval) to {LONGEST_LIFETIME}")]

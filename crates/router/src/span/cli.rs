@@ -14,7 +14,8 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "set interface span <interface:interface> {disable | destination <destination:interface> [{both|rx|tx|disable : directions}]}",
+            "set interface span <interface:interface> {disable | destination <destination:interface> \
+             [{both|rx|tx|disable : directions}]}",
             "Mirror the packets of one interface to another, or stop that.",
             set_span,
         )

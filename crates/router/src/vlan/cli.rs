@@ -20,7 +20,9 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "create sub-interfaces <interface:interface> <id:word> [{default | untagged | dot1q {<vid:u32 1..4094> | any : outer} [inner-dot1q {<innervid:u32 1..4094> | any : inner}] [exact-match] | dot1ad {<vid:u32 1..4094> | any : outer} [inner-dot1q {<innervid:u32 1..4094> | any : inner}] [exact-match] : kind}]",
+            "create sub-interfaces <interface:interface> <id:word> [{default | untagged | dot1q {<vid:u32 1..4094> \
+             | any : outer} [inner-dot1q {<innervid:u32 1..4094> | any : inner}] [exact-match] | dot1ad {<vid:u32 \
+             1..4094> | any : outer} [inner-dot1q {<innervid:u32 1..4094> | any : inner}] [exact-match] : kind}]",
             "Create a sub-interface by its VLAN tags, or several of a range of VLANs (`100-110`).",
             create,
         )

@@ -47,7 +47,8 @@ impl Running {
 }
 
 const STREAM: &str = "packet-generator new { name s0 limit 300 rate 1e6 size 64-128 interface pg0 node ethernet-input \
-     data { IP4: 02:00:00:00:00:aa -> 02:fe:00:00:00:00 UDP: 10.0.0.9 -> 10.0.1.2 - 10.0.1.9 UDP: 1 -> 2 incrementing 40 } }";
+     data { IP4: 02:00:00:00:00:aa -> 02:fe:00:00:00:00 UDP: 10.0.0.9 -> 10.0.1.2 - 10.0.1.9 UDP: 1 -> 2 \
+     incrementing 40 } }";
 
 /// Two generator interfaces with addresses, a route, a neighbour and a stream.
 pub fn set_up(running: &mut Running) {
@@ -287,7 +288,8 @@ const SAMPLES: &[&str] = &[
     "ip neighbor pg1 10.0.1.2 02:00:00:00:00:02 static",
     "set ip neighbor del pg1 10.0.1.2",
     STREAM,
-    "packet-generator new { name s1 limit 10 interface pg1 node ip4-input data { UDP: 1.2.3.4 -> 10.0.0.1 UDP: 1 -> 2 hex 0xdead } }",
+    "packet-generator new { name s1 limit 10 interface pg1 node ip4-input data { UDP: 1.2.3.4 -> 10.0.0.1 UDP: 1 -> \
+     2 hex 0xdead } }",
     "packet-generator new { name s2 interface pg0 pcap /nowhere }",
     "packet-generator enable-stream s0",
     "packet-generator disable-stream",

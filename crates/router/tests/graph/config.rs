@@ -101,7 +101,8 @@ impl Drop for Directory {
 const EVERYTHING: &[&str] = &[
     "set logging size 100",
     "set logging class neighbor level debug rate-limit 7",
-    "create tap id 7 name e0 host-if-name lan0 host-ns left host-ip4-addr 10.0.1.2/24 host-mac-addr 02:00:00:00:00:07 host-mtu-size 9000 hw-addr 02:00:00:00:00:70",
+    "create tap id 7 name e0 host-if-name lan0 host-ns left host-ip4-addr 10.0.1.2/24 host-mac-addr \
+     02:00:00:00:00:07 host-mtu-size 9000 hw-addr 02:00:00:00:00:70",
     "create tap",
     "create host-interface eth1 name e1 hw-addr 02:00:00:00:00:71",
     "create host-interface name name interface-name e2",
@@ -155,7 +156,8 @@ const EVERYTHING: &[&str] = &[
     "mpls tunnel add via 10.0.1.9 e0 out-labels 17",
     "set interface state mpls-tunnel0 up",
     "ip route add 26.0.0.0/8 via mpls-tunnel0 out-labels 20",
-    "packet-generator new {\n  name s0\n  limit 10\n  rate 1e6\n  size 64-128\n  maxframe 16\n  interface pg0\n  node ip4-input\n  worker 0\n  data {\n UDP: 1.2.3.4 -> 10.0.0.1\n UDP: 1 -> 2\n   incrementing 8 } }",
+    "packet-generator new {\n  name s0\n  limit 10\n  rate 1e6\n  size 64-128\n  maxframe 16\n  interface \
+     pg0\n  node ip4-input\n  worker 0\n  data {\n UDP: 1.2.3.4 -> 10.0.0.1\n UDP: 1 -> 2\n   incrementing 8 } }",
 ];
 
 #[test]
@@ -175,7 +177,8 @@ fn every_object_comes_back_and_a_fresh_router_says_the_same() {
     let mut first = Desk::of(EVERYTHING);
     let text = first.config();
     for line in [
-        "create tap id 7 name e0 host-if-name lan0 host-ns left host-ip4-addr 10.0.1.2/24 host-mac-addr 02:00:00:00:00:07 host-mtu-size 9000 hw-addr 02:00:00:00:00:70\n",
+        "create tap id 7 name e0 host-if-name lan0 host-ns left host-ip4-addr 10.0.1.2/24 host-mac-addr \
+         02:00:00:00:00:07 host-mtu-size 9000 hw-addr 02:00:00:00:00:70\n",
         "create tap id 0 name tap0\n",
         "create host-interface name eth1 hw-addr 02:00:00:00:00:71 interface-name e1\n",
         "create host-interface name name interface-name e2\n",
@@ -191,7 +194,9 @@ fn every_object_comes_back_and_a_fresh_router_says_the_same() {
         "ip route add 24.0.0.0/8 via 10.0.1.9 e0 out-labels 17 18 ttl 9 exp 2 weight 2\n",
         "mpls local-label add table 5 18 non-eos via mpls-lookup-in-table 0\n",
         "mpls tunnel add mpls-tunnel0 via 10.0.1.9 e0 out-labels 17\nset interface state mpls-tunnel0 up\n",
-        "packet-generator new {\n  name s0\n  interface pg0\n  limit 10\n  rate 1e6\n  size 64-128\n  maxframe 16\n  node ip4-input\n  worker 0\n  data {\n    UDP: 1.2.3.4 -> 10.0.0.1\n    UDP: 1 -> 2\n    incrementing 8\n  }\n}\n",
+        "packet-generator new {\n  name s0\n  interface pg0\n  limit 10\n  rate 1e6\n  size 64-128\n  maxframe \
+         16\n  node ip4-input\n  worker 0\n  data {\n    UDP: 1.2.3.4 -> 10.0.0.1\n    UDP: 1 -> \
+         2\n    incrementing 8\n  }\n}\n",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }

@@ -366,7 +366,8 @@ fn packets_cross_from_worker_to_worker() {
     // Streams run where they are told to.
     let stream = |name: &str, worker: usize| {
         format!(
-            "packet-generator new {{ name {name} limit 10 worker {worker} interface e0 node ip4-input data {{ UDP: 10.0.0.2 -> \
+            "packet-generator new {{ name {name} limit 10 worker {worker} interface e0 node ip4-input data {{ UDP: \
+             10.0.0.2 -> \
              10.0.1.2 UDP: 1 -> 2 incrementing 8 }} }}"
         )
     };

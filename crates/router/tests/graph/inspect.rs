@@ -47,7 +47,8 @@ fn runtime_max_names_the_costliest_call_and_forgets_it_when_cleared() {
         (Some(clocks / 200.0), Some(clocks / 200.0))
     );
     let text = bed.command("show runtime max").unwrap();
-    let title = "             Name              Max Node Clocks  Vectors at Max    Max Clocks      Avg Clocks   Avg Vectors/Call";
+    let title = "             Name              Max Node Clocks  Vectors at Max    Max Clocks      Avg Clocks   Avg \
+     Vectors/Call";
     assert_eq!(text.lines().nth(3), Some(title));
     let row = text.lines().find(|line| line.starts_with("ip4-lookup ")).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
@@ -106,7 +107,11 @@ fn runtime_shows_polls_of_the_generator_only_when_it_has_streams() {
     forward(&mut bed, &e0, 10);
     let shown = |bed: &mut Bed, command: &str| bed.command(command).unwrap().contains("\npg-input ");
     assert!(!shown(&mut bed, "show runtime") && shown(&mut bed, "show runtime verbose"));
-    bed.command("packet-generator new { name s0 limit 1 interface e0 node ip4-input data { UDP: 1.2.3.4 -> 10.0.0.1 UDP: 1 -> 2 } }").unwrap();
+    bed.command(
+        "packet-generator new { name s0 limit 1 interface e0 node ip4-input data { UDP: 1.2.3.4 -> 10.0.0.1 \
+     UDP: 1 -> 2 } }",
+    )
+    .unwrap();
     bed.run();
     assert!(shown(&mut bed, "show runtime"));
 }
@@ -257,7 +262,9 @@ fn the_features_of_an_interface_are_those_that_work_for_it() {
     let text = bed.command(e0).unwrap();
     assert!(
         text.starts_with(
-            "Feature paths configured on e0...\n\ndevice-input:\n  ethernet-input\n\nllc:\n  llc-input\n  snap-input\n\nmpls-input:\n  none configured\n\narp:\n  none configured\n"
+            "Feature paths configured on \
+             e0...\n\ndevice-input:\n  ethernet-input\n\nllc:\n  llc-input\n  snap-input\n\nmpls-input:\n  none \
+             configured\n\narp:\n  none configured\n"
         ),
         "{text}"
     );

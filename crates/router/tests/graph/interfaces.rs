@@ -244,7 +244,8 @@ fn streams_on_a_sub_interface_follow_its_parents_link() {
     bed.router.check_links();
     bed.command("set interface state e0.100 up").unwrap();
     bed.command("set interface ip address e0.100 10.7.0.1/24").unwrap();
-    let stream = "packet-generator new { name s limit 10 rate 1e6 interface e0.100 node ip4-input data { UDP: 10.7.0.2 -> 10.0.1.2 UDP: 1 -> 2 incrementing 8 } }";
+    let stream = "packet-generator new { name s limit 10 rate 1e6 interface e0.100 node ip4-input data { UDP: \
+     10.7.0.2 -> 10.0.1.2 UDP: 1 -> 2 incrementing 8 } }";
     bed.command(stream).unwrap();
     let play = |bed: &mut Bed| {
         bed.command("packet-generator enable-stream s").unwrap();

@@ -217,7 +217,8 @@ fn our_own_address_answers_at_any_size() {
         assert_eq!(
             told(&bed, &*reply),
             format!(
-                "{bytes} bytes from 10.0.2.1: icmp_seq=1 ttl=64 ms\n{bytes} bytes from 10.0.2.1: icmp_seq=2 ttl=64 ms\n\n\
+                "{bytes} bytes from 10.0.2.1: icmp_seq=1 ttl=64 ms\n{bytes} bytes from 10.0.2.1: icmp_seq=2 ttl=64 \
+                 ms\n\n\
                  Statistics: 2 sent, 2 received, 0% packet loss\n"
             )
         );

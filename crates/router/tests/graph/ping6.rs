@@ -173,7 +173,8 @@ fn what_is_no_answer_does_not_count() {
     (0..3).for_each(|_| bed.advance(Duration::from_millis(1001)));
     assert_eq!(
         told(&bed, &*reply),
-        "96 bytes from 2001:db8::2: icmp_seq=1 ttl=64 ms\n96 bytes from 2001:db8::2: icmp_seq=1 ttl=64 ms (duplicate)\n\n\
+        "96 bytes from 2001:db8::2: icmp_seq=1 ttl=64 ms\n96 bytes from 2001:db8::2: icmp_seq=1 ttl=64 ms \
+         (duplicate)\n\n\
          Statistics: 2 sent, 1 received, 50% packet loss\n"
     );
 }
@@ -196,7 +197,8 @@ fn our_own_addresses_answer_at_any_size() {
             assert_eq!(
                 told(&bed, &*reply),
                 format!(
-                    "{bytes} bytes from {host}: icmp_seq=1 ttl=64 ms\n{bytes} bytes from {host}: icmp_seq=2 ttl=64 ms\n\n\
+                    "{bytes} bytes from {host}: icmp_seq=1 ttl=64 ms\n{bytes} bytes from {host}: icmp_seq=2 ttl=64 \
+                     ms\n\n\
                      Statistics: 2 sent, 2 received, 0% packet loss\n"
                 )
             );

@@ -278,7 +278,8 @@ fn a_file_of_routes_is_loaded_whole_or_not() {
     let text = text.replace("two2", "e2");
     assert_eq!(
         load(&text, "").unwrap(),
-        "3 routes added, 0 replaced, 0 removed; 1 wait for their next hops ('show ip fib PREFIX', 'show ip6 fib PREFIX' say why)\n"
+        "3 routes added, 0 replaced, 0 removed; 1 wait for their next hops ('show ip fib PREFIX', 'show ip6 fib \
+         PREFIX' say why)\n"
     );
     let error = load("53.0.0.0/8 via 10.0.1.2\n54.0.0.0/8 over there\n", "replace").unwrap_err();
     assert!(error.contains("line 2: expected '54.0.0.0/8 via NEXT-HOP [INTERFACE]'"), "{error}");

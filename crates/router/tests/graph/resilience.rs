@@ -186,7 +186,8 @@ fn flows_of_ip6_and_labels_stay_as_well() {
         &mut bed,
         &[
             "mpls local-label add 20 eos via 10.0.1.2 out-labels 30 via 10.0.2.2 out-labels 32",
-            "mpls local-label add 21 eos via 10.0.1.2 out-labels 30 via 10.0.1.3 out-labels 31 via 10.0.2.2 out-labels 32",
+            "mpls local-label add 21 eos via 10.0.1.2 out-labels 30 via 10.0.1.3 out-labels 31 via 10.0.2.2 \
+             out-labels 32",
         ],
     );
     let changes = [(

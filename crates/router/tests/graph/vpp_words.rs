@@ -99,7 +99,8 @@ const READ: &[(&str, &str)] = &[
     ("create host-interface", "create host-interface name vpp1 qdisc-bypass-disable cksum-gso-disable"),
     (
         "create interface af_xdp",
-        "create interface af_xdp host-if enp2s0 name x0 rx-queue-size 1024 tx-queue-size 1024 num-rx-queues all zero-copy",
+        "create interface af_xdp host-if enp2s0 name x0 rx-queue-size 1024 tx-queue-size 1024 num-rx-queues all \
+         zero-copy",
     ),
     (
         "create interface af_xdp",
@@ -107,7 +108,8 @@ const READ: &[(&str, &str)] = &[
     ),
     (
         "create interface memif",
-        "create interface memif id 0 socket-id 1 ring-size 1024 buffer-size 2048 hw-addr 02:fe:00:00:00:01 master rx-queues 2 tx-queues 2 secret abc",
+        "create interface memif id 0 socket-id 1 ring-size 1024 buffer-size 2048 hw-addr 02:fe:00:00:00:01 master \
+         rx-queues 2 tx-queues 2 secret abc",
     ),
     ("create interface memif", "create interface memif id 0 slave mode ethernet"),
     ("create memif socket", "create memif socket id 2 filename /run/vpp/memif2.sock"),
@@ -169,7 +171,8 @@ const READ: &[(&str, &str)] = &[
     ("packet-generator enable-stream", "packet-generator enable-stream"),
     (
         "packet-generator new",
-        "packet-generator new { name s0 limit 100 size 64-64 interface pg0 node ethernet-input data { IP4: 1.2.3 -> 4.5.6 UDP: 10.0.0.1 -> 10.0.0.2 UDP: 1234 -> 2345 incrementing 8 } }",
+        "packet-generator new { name s0 limit 100 size 64-64 interface pg0 node ethernet-input data { IP4: 1.2.3 -> \
+         4.5.6 UDP: 10.0.0.1 -> 10.0.0.2 UDP: 1234 -> 2345 incrementing 8 } }",
     ),
     ("pcap trace", "pcap trace rx tx drop max 1000 intfc any file all.pcap max-bytes-per-pkt 64"),
     ("pcap trace off", "pcap trace off"),
@@ -336,7 +339,8 @@ const READ: &[(&str, &str)] = &[
     ("set urpf ip4", "set urpf e0 off"),
     (
         "create host-interface",
-        "create host-interface name vpp1 rx-size 10240 tx-size 10240 rx-per-block 1024 tx-per-block 1024 num-tx-queues 1 hw-addr 02:fe:00:00:00:01",
+        "create host-interface name vpp1 rx-size 10240 tx-size 10240 rx-per-block 1024 tx-per-block 1024 \
+         num-tx-queues 1 hw-addr 02:fe:00:00:00:01",
     ),
     ("show interface", "show interface e0 e1 e2"),
     ("set ip6 dad", "set ip6 dad enable transmits 2 delay 1.5"),
@@ -394,7 +398,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("mpls tunnel multicast via 10.0.0.2 e0 out-labels 33", "mpls tunnel multicast: not in this version"),
     ("mpls tunnel l2-only via 10.0.0.2 e0 out-labels 33", "mpls tunnel l2-only: not in this version"),
     (
-        "packet-generator new { name s0 limit 1 rate 1e4 node ip4-input source e0 size 64-64 no-recycle data { UDP: 10.0.0.1 -> 10.0.0.2 UDP: 1234 -> 2345 incrementing 8 } }",
+        "packet-generator new { name s0 limit 1 rate 1e4 node ip4-input source e0 size 64-64 no-recycle data { UDP: \
+         10.0.0.1 -> 10.0.0.2 UDP: 1234 -> 2345 incrementing 8 } }",
         "packet-generator new: source: not in this version; 'interfac",
     ),
     ("pcap trace tx intfc e0 filter", "pcap trace: expected text after 'filter'"),

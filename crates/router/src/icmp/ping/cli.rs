@@ -18,7 +18,9 @@ const SIZE: u16 = 88;
 /// How long the reader is left waiting before it is asked whether it is still there.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-const SYNTAX: &str = "ping {<address:ip> | ipv4 <address4:ip4> | ipv6 <address6:ip6>} {{ [repeat <repeat:u32 1..1000000>] | [size <size:u32 0..65507>] | [interval <interval:f64>] | [source <interface:interface>] | [table-id <table:u32>] | [ttl <ttl:u32 1..255>] | [df-bit] }}";
+const SYNTAX: &str = "ping {<address:ip> | ipv4 <address4:ip4> | ipv6 <address6:ip6>} {{ [repeat <repeat:u32 \
+ 1..1000000>] | [size <size:u32 0..65507>] | [interval <interval:f64>] | [source <interface:interface>] | [table-id \
+ <table:u32>] | [ttl <ttl:u32 1..255>] | [df-bit] }}";
 
 pub(in crate::icmp) fn register(set: &mut CommandSet<Router>) {
     set.section("Ping", "Test from the router whether a host is reachable.");
