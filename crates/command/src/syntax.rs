@@ -474,7 +474,7 @@ mod tests {
             ("x (y)+", "expected ':' at ')+': a repetition needs a name"),
             ("x {a|}", "an alternative is empty; use [ ] for what may be left out"),
             ("x {{ a | }}", "an option is empty"),
-            ("x 'y", "no `'' after `y'"),
+            ("x 'y", "no ''' after 'y'"),
         ] {
             assert_eq!(Syntax::parse(syntax).unwrap_err(), message, "{syntax}");
         }

@@ -584,7 +584,7 @@ mod tests {
         for key in b"\x12o" {
             assert_eq!(editor.push(*key, &mut out), None);
         }
-        let begun = b"(search)`': ";
+        let begun = b"(search)'': ";
         let found = b"(search)'o': one";
         assert_eq!(out, [&begun[..], &[BACKSPACE; 12], found].concat());
         out.clear();

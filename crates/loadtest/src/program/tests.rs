@@ -492,7 +492,7 @@ fn fields_of_a_capture_change_wherever_each_frame_has_them() {
         for (vary, wrong) in [
             (
                 "field = \"mpls.label\", from = 1, to = 2",
-                "no packet of the capture has it; of the first, there is no `mpls",
+                "no packet of the capture has it; of the first, there is no 'mpls",
             ),
             ("offset = 24, width = 2, from = 1, to = 2", "packet 1: @24/2: a checksum lies there"),
             ("field = \"vlan.id\", from = 1, to = 5000", "the field has 12 bits"),
