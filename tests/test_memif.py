@@ -213,7 +213,7 @@ def test_an_interface_that_was_deleted_is_made_again_at_once(lab):
             "create interface memif socket-id 2 id 4 master zero-copy",
             "zero-copy: it is the slave who brings the memory",
         ),
-        ("create memif socket id 2 filename /tmp/other.sock", "memif socket 2 is `@quiver-test"),
+        ("create memif socket id 2 filename /tmp/other.sock", "memif socket 2 is '@quiver-test"),
         ("create memif socket id 3 filename SOCKET", "is memif socket 2 already"),
         ("delete memif socket id 2", "in use by m3"),
         ("delete memif socket id 0", "memif socket 0 is '/run/vpp/memif.sock' and stays"),

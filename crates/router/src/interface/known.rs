@@ -262,6 +262,8 @@ pub struct Interfaces {
     /// Numbers behind what names begin with, of those beginnings for which one was asked.
     stems: HashMap<String, Numbers>,
     last_index: usize,
+    /// How many receive queues each worker polls; workers behind the end poll none.
+    polled: Vec<usize>,
     /// Indices that packets may still carry, the oldest first.
     pub(super) retired: VecDeque<Retired>,
 }
@@ -319,12 +321,30 @@ impl Interfaces {
         if self.slots.len() <= at {
             self.slots.resize_with(at + 1, || None);
         }
+        interface.receive_queues.iter().for_each(|queue| *self.polled_by(queue.thread) += 1);
         self.slots[at] = Some(Box::new(interface));
+    }
+
+    fn polled_by(&mut self, worker: usize) -> &mut usize {
+        self.polled.resize(self.polled.len().max(worker + 1), 0);
+        &mut self.polled[worker]
+    }
+
+    /// How many receive queues each of so many workers polls.
+    pub(super) fn polled(&self, workers: usize) -> Vec<usize> {
+        (0..workers).map(|worker| self.polled.get(worker).copied().unwrap_or_default()).collect()
+    }
+
+    /// A worker polls a queue that another has polled.
+    pub(super) fn move_queue(&mut self, from: usize, to: usize) {
+        *self.polled_by(from) -= 1;
+        *self.polled_by(to) += 1;
     }
 
     /// Takes one out.
     pub(super) fn take(&mut self, index: InterfaceIndex) -> Option<Box<Interface>> {
         let interface = self.slots.get_mut(index.0 as usize)?.take()?;
+        interface.receive_queues.iter().for_each(|queue| *self.polled_by(queue.thread) -= 1);
         self.book.get_mut().touch(index);
         self.forget_name(&interface.name);
         if interface.sub.is_none() {

@@ -86,7 +86,8 @@ impl Router {
         };
         self.generation += 1;
         let life = self.generation;
-        let (mut loads, mut attached) = (self.loads(), Vec::with_capacity(queues.len()));
+        let mut loads = self.interfaces.polled(self.graph.workers());
+        let mut attached = Vec::with_capacity(queues.len());
         for queue in &queues {
             let thread = least(&loads);
             loads[thread] += 1;
@@ -119,16 +120,6 @@ impl Router {
         });
     }
 
-    /// How many queues each worker polls.
-    fn loads(&self) -> Vec<usize> {
-        let mut loads = vec![0; self.graph.workers()];
-        self.interfaces
-            .iter()
-            .flat_map(|interface| &interface.receive_queues)
-            .for_each(|queue| loads[queue.thread] += 1);
-        loads
-    }
-
     /// Has a worker poll a receive queue of an interface; the one that polls the fewest others, when none is
     /// named. Packets keep their order, and none is lost: the worker takes over when all that the other one
     /// has received before is through.
@@ -151,14 +142,15 @@ impl Router {
         {
             return Err(Error::WorkerStuck(stuck));
         }
-        let mut loads = self.loads();
+        let mut loads = self.interfaces.polled(workers);
         let interface = self.interfaces.get_mut(index)?;
         let queue = interface.queue(number)?;
         queue.is_placed = worker.is_some();
         loads[queue.thread] -= 1;
         let worker = worker.unwrap_or_else(|| least(&loads));
-        queue.thread = worker;
+        let before = std::mem::replace(&mut queue.thread, worker);
         let input = self.graph.find(interface.input_node)?;
+        self.interfaces.move_queue(before, worker);
         let id = QueueId { interface: index, number };
         // All of them: it may be on its way from one to another.
         self.graph.call(|_| {
