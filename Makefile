@@ -17,7 +17,8 @@ TEST = PYTHON='$(PYTHON)' PYTEST='$(PYTEST)' AT_ONCE='$(AT_ONCE)' scripts/test.s
 .DEFAULT_GOAL := help
 # One after the other: two things that are timed at once on few cores mislead.
 .NOTPARALLEL:
-.PHONY: help deps build demo test test-rust test-models test-e2e bench bench-memif bench-loadtest bench-keep bench-check figures fuzz graph lint clean install uninstall
+.PHONY: help deps build demo test test-rust test-models test-e2e bench bench-memif bench-loadtest bench-keep \
+	bench-check figures fuzz graph lint clean install uninstall
 
 help: ## List these targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -46,12 +47,12 @@ test-models: ## Only the models: every interleaving of readers and a writer
 test-e2e: ## Only the end-to-end tests (PYTEST="-k arp" some of them; AT_ONCE=1 one after the other)
 	@$(TEST) end-to-end
 
-bench: build ## Measure what a packet costs: all scenarios; hot, cold, small vectors, AVX2, portable, two workers; memif; the load tester
+bench: build ## Measure what a packet costs in all scenarios and modes, memif, and the load tester
 	@$(PYTHON) bench/bench.py run
 	@$(PYTHON) bench/memif.py run
 	@$(PYTHON) bench/loadtest.py run
 
-bench-memif: build ## Forwarding between two memifs, against dpdk-testpmd and l3fwd (KEEP=1: kept, and drawn into the guide)
+bench-memif: build ## Forwarding between two memifs, against dpdk-testpmd and l3fwd (KEEP=1: keep and draw it)
 	@$(PYTHON) bench/memif.py $(if $(KEEP),keep,run)
 
 bench-loadtest: build ## The load tester itself: rate, pacing, the cost of accounting (KEEP=1: kept)

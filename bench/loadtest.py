@@ -4,7 +4,7 @@
   loadtest.py run     a table
   loadtest.py keep    the same, kept in bench/loadtest.json
 
-Each figure is the median of several runs of a second, with the least and the most of them; what is compared is run in turns.
+Each figure is the median of several runs of a second, with minimum and maximum. Compared variants run in turns.
 """
 
 import argparse

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Forwarding from one memif to another: this router, in the same process and in one of its own, dpdk-testpmd and DPDK's l3fwd, all between the same generator's rings, in turns.
+"""Forwarding from one memif to another: this router, in the same process and in one of its own, dpdk-testpmd and
+DPDK's l3fwd. All run between the rings of the same generator, in turns.
 
   memif.py run     a table of all that are installed
   memif.py keep    the same and frames of many sizes, kept in bench/memif.json and drawn into docs/guide/memif-sizes.svg
@@ -97,7 +98,8 @@ def second_quiver(directory):
     (directory / "commands").write_text(
         "".join(
             f"create memif socket id {number + 1} filename {directory}/{name}.sock\n"
-            f"create interface memif id {number} socket-id {number + 1} master hw-addr 02:00:00:00:00:0{number + 1} name m{number}\n"
+            f"create interface memif id {number} socket-id {number + 1} master hw-addr 02:00:00:00:00:0{number + 1} "
+            f"name m{number}\n"
             f"set interface ip address m{number} 100.64.{number + 1}.1/24\nset interface state m{number} up\n"
             f"set interface rx-mode m{number} polling\n"
             for name, number in (("in", 0), ("out", 1))
@@ -105,7 +107,8 @@ def second_quiver(directory):
         + "set ip neighbor m1 100.64.2.2 02:00:00:00:00:bb\nip route add 198.18.1.0/24 via 100.64.2.2 m1\n"
     )
     (directory / "startup.conf").write_text(
-        f"unix {{\n  nodaemon\n  cli-listen {directory}/cli.sock\n  log {directory}/quiver.log\n  exec {directory}/commands\n}}\n"
+        f"unix "
+        f"{{\n  nodaemon\n  cli-listen {directory}/cli.sock\n  log {directory}/quiver.log\n  exec {directory}/commands\n}}\n"
         "cpu { workers 1 corelist-workers 0 }\n"
     )
     return [BINARY, "run", "--config", directory / "startup.conf"]
@@ -231,7 +234,8 @@ def draw(sweep):
         return height - bottom - value / full * (height - bottom - top)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'font-family="sans-serif" font-size="12">',
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
     ]
     for line in range(64, longest, 64):
@@ -268,7 +272,8 @@ def draw(sweep):
     parts.append(f'<text x="{left}" y="{top - 10}" fill="#30475e">million packets a second</text>')
     parts.append(f'<text x="{width - right + 40}" y="{top - 10}" text-anchor="end" fill="#a0522d">Gbit/s</text>')
     parts.append(
-        f'<text x="{width / 2}" y="{height - 10}" text-anchor="middle" fill="#444">bytes of a frame, without its check sequence; a cache line ends at each upright line</text>'
+        f'<text x="{width / 2}" y="{height - 10}" text-anchor="middle" fill="#444">bytes of a frame, without its '
+        f"check sequence; a cache line ends at each upright line</text>"
     )
     parts.append("</svg>")
     PICTURE.write_text("\n".join(parts) + "\n")

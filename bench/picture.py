@@ -56,7 +56,8 @@ class Picture:
 
     def text(self, x, y, text, size=12, anchor="middle", weight="normal", colour="#222"):
         self.parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" font-weight="{weight}" fill="{colour}">{text}</text>'
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" font-weight="{weight}" '
+            f'fill="{colour}">{text}</text>'
         )
 
     def bar(self, x, nodes, whole, label):
@@ -71,7 +72,8 @@ class Picture:
     def block(self, x, y, clocks, colour, title):
         height = clocks * self.scale
         self.parts.append(
-            f'<rect x="{x:.1f}" y="{y - height:.1f}" width="{BAR}" height="{height:.1f}" fill="{colour}"><title>{title}: {clocks:.1f}</title></rect>'
+            f'<rect x="{x:.1f}" y="{y - height:.1f}" width="{BAR}" height="{height:.1f}" '
+            f'fill="{colour}"><title>{title}: {clocks:.1f}</title></rect>'
         )
         return y - height
 
@@ -110,7 +112,8 @@ def main():
     picture.text(
         LEFT,
         42,
-        f"left: Quiver at {commit} on {machine['cpu']}, {machine['kernels']} kernels; right: VPP 26.10, Zen 5 (bench/peers/vpp.json)",
+        f"left: Quiver at {commit} on {machine['cpu']}, {machine['kernels']} kernels; right: VPP 26.10, Zen 5 "
+        f"(bench/peers/vpp.json)",
         11,
         "start",
         colour="#555",

@@ -59,7 +59,7 @@ def wait_until(condition, what, seconds=5.0, pause=0.02):
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds} s in vain until {what}")
+            raise AssertionError(f"waited {seconds} s until {what}: timeout")
         time.sleep(pause)
 
 
@@ -429,7 +429,7 @@ class Lab:
         return (router, *hosts)
 
     def two_hosts6(self, driver, commands="", queues=1, **options):
-        """The same bench with IPv6 only: h1 has 2001:db8:1::2, h2 has 2001:db8:2::2, the router ::1 of both networks."""
+        """The same bench with IPv6: h1 has 2001:db8:1::2, h2 has 2001:db8:2::2, the router ::1 of both networks."""
         router = self.router(commands, **options)
         hosts = []
         for number in (1, 2):

@@ -251,7 +251,8 @@ rate = "1kpps"
     assert [stream["accounted"] for stream in report["streams"]] == [True, True, False, False]
     assert (
         capture.count(
-            "ieee8021ad.id == 100 && vlan.id == 200 && vlan.priority == 5 && ip.dsfield.dscp == 46 && ip.ttl == 9 && icmp.type == 8 && icmp.checksum.status == 1"
+            "ieee8021ad.id == 100 && vlan.id == 200 && vlan.priority == 5 && ip.dsfield.dscp == 46 && ip.ttl == 9 "
+            "&& icmp.type == 8 && icmp.checksum.status == 1"
         )
         == 3
     )
@@ -259,7 +260,8 @@ rate = "1kpps"
     for label in (1001, 1002, 1003):
         assert (
             capture.count(
-                f"mpls.label == 1000 && mpls.exp == 3 && mpls.label == {label} && tcp.flags == 0x12 && tcp.window_size_value == 77 && tcp.checksum.status == 1"
+                f"mpls.label == 1000 && mpls.exp == 3 && mpls.label == {label} && tcp.flags == 0x12 && "
+                f"tcp.window_size_value == 77 && tcp.checksum.status == 1"
             )
             == 1
         )
@@ -539,8 +541,8 @@ def test_a_gateway_that_does_not_answer_is_told(linux):
     tester, dut = linux
     done = loadtest("run", "--port", "af_packet:eth0,ip=100.64.1.2/24,gw=100.64.1.77", host=tester, check=False)
     assert (
-        "port 0 (af_packet:eth0,ip=100.64.1.2/24,gw=100.64.1.77): 100.64.1.77 does not answer ARP requests: is the device up"
-        in done.stderr
+        "port 0 (af_packet:eth0,ip=100.64.1.2/24,gw=100.64.1.77): 100.64.1.77 does not answer ARP requests: is the "
+        "device up" in done.stderr
     )
     dut.ip("link", "set", "eth0", "down")
     done = loadtest("run", "--port", "af_packet:eth0", host=tester, check=False)

@@ -534,7 +534,8 @@ def test_peers_that_do_what_they_like_hurt_nobody_else(lab):
     here, there = f"{router.directory}/here.sock", f"{router.directory}/there.sock"
     router.batch(
         f"create memif socket id 1 filename {here}\ncreate memif socket id 2 filename {there}\n"
-        "create interface memif id 0 socket-id 1 master name m1\ncreate interface memif id 0 socket-id 2 slave ring-size 16 name m2\n"
+        "create interface memif id 0 socket-id 1 master name m1\ncreate interface memif id 0 socket-id 2 slave "
+        "ring-size 16 name m2\n"
         "set interface ip address m1 10.0.8.1/24\nset interface ip address m2 10.0.9.1/24\n"
         "set interface state m1 up\nset interface state m2 up\n"
         # Somewhere for what they send: to the other one, too.

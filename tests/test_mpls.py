@@ -194,7 +194,7 @@ def test_in_the_uniform_model_each_router_shows_with_its_labels(row):
     assert hops(left, "10.2.0.2") == [
         ("10.1.0.1", []),
         ("100.64.1.2", [("16", "1", "1")]),
-        # It has taken the label off when it finds that the packet goes no further.
+        # It has removed the label when it finds that the packet cannot be forwarded.
         ("100.64.2.2", []),
         ("10.2.0.2", []),
     ]

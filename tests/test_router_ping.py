@@ -141,7 +141,8 @@ def test_forged_answers_do_not_count(two_hosts):
     script = (
         "import os, socket, struct, time\n"
         "def sum16(b):\n"
-        "    s = sum(struct.unpack('!%dH' % (len(b) // 2), b)); s = (s >> 16) + (s & 0xffff); return ~(s + (s >> 16)) & 0xffff\n"
+        "    s = sum(struct.unpack('!%dH' % (len(b) // 2), b)); s = (s >> 16) + (s & 0xffff); return ~(s + (s >> "
+        "16)) & 0xffff\n"
         "s = socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)\n"
         "for n in range(2000):\n"
         "    kind = (0, 3, 11)[n % 3]\n"

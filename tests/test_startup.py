@@ -170,7 +170,8 @@ def in_a_run_of_its_own(script):
 def test_a_socket_below_var_run_is_the_one_that_vppctl_looks_for():
     done = in_a_run_of_its_own(
         "echo 'unix { nodaemon log /run/log runtime-dir /run/q cli-listen /var/run/vpp/cli.sock }' > /run/c;"
-        "$Q run -c /run/c & for i in $(seq 200); do $Q cli -s /run/vpp/cli.sock show version > /dev/null 2>&1 && break; "
+        "$Q run -c /run/c & for i in $(seq 200); do $Q cli -s /run/vpp/cli.sock show version > /dev/null 2>&1 && "
+        "break; "
         "sleep 0.1; done; kill $!; wait $!; cat /run/log"
     )
     assert "commands on /var/run/vpp/cli.sock" in done.stdout and "not listening" not in done.stdout

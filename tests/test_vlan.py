@@ -73,7 +73,7 @@ class Peer:
                 break
             if wanted(frame):
                 return frame
-        raise AssertionError(f"waited {seconds} s in vain for {what}")
+        raise AssertionError(f"waited {seconds} s for {what}: timeout")
 
 
 def make_room(router, name, host, interface):

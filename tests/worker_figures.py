@@ -231,7 +231,7 @@ def answers_while_stuck(router):
         timed("create tap", f"create tap id {100 + number} name s{number}")
     assert stuck(), "all of that while it was stuck"
     for kind, times in took.items():
-        print(f"a worker is stuck, '{kind}': {summary(times, 'ms', 1)}, starting `quiver cli' included")
+        print(f"a worker is stuck, '{kind}': {summary(times, 'ms', 1)}, starting 'quiver cli' included")
 
 
 def main():

@@ -18,7 +18,7 @@ pub enum Rate {
     WireBits(f64),
     /// Of the line's speed, counted on the wire.
     Percent(f64),
-    /// As many as go.
+    /// The maximum rate.
     Maximum,
 }
 
@@ -122,7 +122,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
 }
 
 impl Rate {
-    /// One of so many equal parts; as many as go stay as many as go.
+    /// One of so many equal parts; the maximum rate stays the maximum rate.
     pub fn divided(self, parts: f64) -> Rate {
         match self {
             Rate::Factor(value) => Rate::Factor(value / parts),
@@ -143,7 +143,7 @@ impl Rate {
         Ok(packets.map_or(Pace::Maximum, |packets| Pace::Factor(packets / mix.packets.max(f64::MIN_POSITIVE))))
     }
 
-    /// Packets a second of a mix; none: as many as go.
+    /// Packets a second of a mix; none: the maximum rate.
     ///
     /// # Errors
     /// When a share is asked for of a line whose speed is not known.

@@ -199,7 +199,7 @@ pub struct StreamReport {
     pub to: usize,
     /// In the buffer, as frames, and on the wire.
     pub sizes: Vec<[u32; 3]>,
-    /// Packets a second that it was to send; none: as many as go.
+    /// Packets a second that it was to send; none: the maximum rate.
     pub wanted_pps: Option<f64>,
     pub sent_pps: f64,
     /// Its packets are known again when they come, and timed.

@@ -68,7 +68,7 @@ pub struct Verdict {
 /// What a verdict is made of.
 #[derive(Debug, Clone, Default)]
 pub struct Facts<'a> {
-    /// As many as go were sent.
+    /// The load tester sent at the maximum rate.
     pub is_maximum: bool,
     pub kept_rate: bool,
     /// Of what was due.
@@ -221,8 +221,8 @@ mod tests {
     use super::*;
     use crate::load::{Kind, NodeLoad};
 
-    /// A worker that was asked so often, in vain so often, and brought so many packets at 100 clocks each; the rest
-    /// of a second it asked in vain.
+    /// A worker with so many polls, so many of them idle, that brought so many packets at 100 clocks each; the rest
+    /// of a second it spent in idle polls.
     fn worker(calls: u64, empty: u64, packets: u64) -> WorkerLoad {
         let idle_clocks = 2_600_000_000 - 100 * packets;
         let input = NodeLoad {

@@ -68,7 +68,7 @@ pub struct Options {
     /// Of 'memif': frames of many sizes.
     #[arg(long, conflicts_with = "size")]
     sweep: bool,
-    /// Of 'memif': packets a second, if not both 20 million and as many as go.
+    /// Of 'memif': packets a second, if not both 20 million and the maximum rate.
     #[arg(long)]
     rate: Option<f64>,
     /// Of 'memif': another program is measured, which listens as master at DIR/in.sock (id 0) and DIR/out.sock (id 1).

@@ -1,6 +1,6 @@
 //! What the router says before it falls silent on an interface, so that nobody waits for it until a time runs out.
 //!
-//! A capability that has something to say is a row of [`PARTING`]. What is said is on the wire before the interface
+//! A capability with a last message is a row of [`PARTING`]. What is said is on the wire before the interface
 //! goes down or the process ends: control waits for the workers, each bounded by [`graph::Graph::ask`].
 
 use crate::Router;

@@ -191,7 +191,7 @@ pub struct MemifReceive {
     number: usize,
     /// The slot that is read next.
     next: u16,
-    /// Readable when the peer, or the connection's keeper, has something to say.
+    /// Readable when the peer or the connection's keeper sent something.
     waiter: Arc<OwnedFd>,
     is_waiting: bool,
 }

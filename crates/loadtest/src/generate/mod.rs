@@ -83,7 +83,7 @@ pub struct PortShare {
     pub numbers: Vec<u16>,
     pub cuts: Vec<Arc<Cuts>>,
     pub taken: Arc<Taken>,
-    /// Packets that are tried at once when as many as go are wanted.
+    /// Packets in one burst at the maximum rate.
     batch: usize,
     /// Buffers that the longest packet needs besides the first.
     more: usize,

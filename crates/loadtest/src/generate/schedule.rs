@@ -18,7 +18,7 @@ const FRACTION: u32 = 13;
 /// not get a burst that nobody asked for.
 const PATIENCE: Duration = Duration::from_micros(100);
 const FEW: u64 = 32;
-/// Of packets, when as many as go are wanted.
+/// Of packets, at the maximum rate.
 const MEAN_INTERVAL: f64 = (1 << 18) as f64;
 /// Later than any packet.
 const NEVER: u64 = u64::MAX;
@@ -28,7 +28,7 @@ const NEVER: u64 = u64::MAX;
 pub enum Pace {
     /// So many times what the profile says; nothing: they pause.
     Factor(f64),
-    /// As many as go.
+    /// The maximum rate.
     Maximum,
 }
 
@@ -541,7 +541,7 @@ mod tests {
         let (came, _) = run(&mut schedule, 0.0099, 1e-5);
         assert_eq!(came.iter().map(|(_, stream)| stream.to_string()).collect::<String>(), "00111001110011100111");
         assert!(!schedule.has_ended());
-        // As many as go keep the order, too.
+        // Streams at the maximum rate keep their order, too.
         let lines = [Line { next: Some(1), ..burst(300, 1e3) }, Line { waits: true, ..burst(5, 1e3) }];
         let mut schedule = Schedule::new(&lines, Pace::Maximum, 0);
         let mut all = Vec::new();

@@ -12,7 +12,7 @@ use crate::tester::TestError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The rates that are asked for, and as many as go.
+/// The rates that are asked for, and the maximum rate.
 pub const RATES: [Rate; 4] = [Rate::Packets(1e3), Rate::Packets(1e6), Rate::Packets(1e7), Rate::Maximum];
 
 /// What came of it.

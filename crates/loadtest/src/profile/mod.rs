@@ -1,6 +1,6 @@
 //! What is sent: streams of packets, in a TOML file.
 //!
-//! `docs/guide/load-tester.md` has the schema with examples; the profiles that come along are in `profiles/`. What is
+//! `docs/guide/load-tester.md` has the schema with examples; the built-in profiles are in `profiles/`. What is
 //! wrong with a file is said with its line and column.
 
 mod foreign;

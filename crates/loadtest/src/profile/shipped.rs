@@ -1,4 +1,4 @@
-//! The profiles that come along.
+//! The built-in profiles.
 
 macro_rules! profiles {
     ($($name:literal),* $(,)?) => {

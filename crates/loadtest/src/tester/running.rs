@@ -30,7 +30,7 @@ pub struct Running {
     /// Where its packets are to come.
     pub to: usize,
     pub program: Arc<Program>,
-    /// Packets a second that it is to send; none: as many as go.
+    /// Packets a second that it is to send; none: the maximum rate.
     pub wanted: Option<f64>,
     /// When its first packet was due, in ticks.
     pub began: u64,

@@ -32,7 +32,7 @@ const SWEEP: [u16; 24] = [
     60, 61, 64, 65, 96, 120, 124, 125, 128, 129, 192, 193, 256, 257, 320, 384, 512, 513, 768, 769, 1024, 1025, 1280,
     1514,
 ];
-/// Packets a second that are offered, besides as many as go.
+/// Packets a second that are offered, besides the maximum rate.
 const OFFERED: f64 = 20e6;
 const LOG2_RING: u8 = 10;
 const BUFFER: u32 = 2048;
@@ -55,7 +55,7 @@ pub struct Plan {
     /// Bytes of a frame; none: many sizes, and for each as many packets as go.
     pub size: Option<u16>,
     pub repeat: u16,
-    /// Packets a second, if not both the usual number and as many as go.
+    /// Packets a second, if not both the usual number and the maximum rate.
     pub rate: Option<f64>,
     /// Where another program listens, as master: `DIR/in.sock` and `DIR/out.sock`. What the program is called.
     pub device: Option<(String, String)>,
@@ -65,7 +65,7 @@ pub struct Plan {
 pub struct Outcome {
     pub scenario: String,
     pub size: u16,
-    /// Packets a second; none: as many as go.
+    /// Packets a second; none: the maximum rate.
     pub offered_mpps: Option<f64>,
     /// What came back.
     pub mpps: Spread,

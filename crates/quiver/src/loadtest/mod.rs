@@ -54,7 +54,7 @@ enum Action {
     Report(report::Options),
     /// Reckon what a line carries, or a slot for a card.
     Linerate(LinerateOptions),
-    /// List the profiles that come along, or print one.
+    /// List the built-in profiles, or print one.
     Profiles { name: Option<String> },
     /// Check a profile.
     Check { file: String },

@@ -186,7 +186,7 @@ impl IcmpError {
         Edge::Label
     }
 
-    /// Tells control of an echo request of ours that goes no further; whether it was one.
+    /// Tells control of an echo request of this router that is not forwarded; whether it was one.
     fn tell_ping(&self, cx: &Context<'_>, row: &Row) -> bool {
         let Report { kind, code, .. } = Report::from(row.scratch);
         let event = ping::answer::refused(cx, row, Refusal::Ip4(kind, code));

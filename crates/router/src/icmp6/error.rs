@@ -199,7 +199,7 @@ impl Icmp6Error {
         Edge::Label
     }
 
-    /// Tells control of an echo request of ours that goes no further; whether it was one.
+    /// Tells control of an echo request of this router that is not forwarded; whether it was one.
     fn tell_ping(&self, cx: &Context<'_>, row: &Row, report: Report) -> bool {
         let event = answer::refused(cx, row, Refusal::Ip6(report.kind, report.code));
         event.is_some_and(|event| self.events.try_send(event.into()).is_ok())

@@ -177,7 +177,7 @@ pub struct Path {
     pub way: PathAction,
     /// 1 to 255.
     pub weight: u8,
-    /// Of the paths that work only those with the lowest number are used; the others stand by.
+    /// Of the paths that work only those with the lowest number are used; the others are backup paths.
     pub preference: u8,
     /// What is put before its packets.
     pub labels: OutLabels,

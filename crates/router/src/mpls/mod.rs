@@ -2,9 +2,9 @@
 //!
 //! The packet's way: `mpls-input` -> `mpls-lookup` (-> `mpls-load-balance`) -> `mpls-output` -> the interface's
 //! output, with another label; or, when the last one is taken off, `ip4-mpls-label-disposition-pipe` -> `ip4-rewrite`
-//! or `lookup-ip4-dst`. What goes no further is answered by `mpls-icmp-error`. Labels that routes put on IP packets
-//! are part of the adjacency's link header: that costs nothing more than a longer header, but for the uniform model,
-//! which has a node behind `ip4-rewrite`.
+//! or `lookup-ip4-dst`. Packets that are not forwarded are answered by `mpls-icmp-error`. Labels that routes put on
+//! IP packets are part of the adjacency's link header: that costs nothing more than a longer header, but for the
+//! uniform model, which has a node behind `ip4-rewrite`.
 
 pub mod cli;
 pub(crate) mod config;

@@ -1,4 +1,4 @@
-//! Next hops that are reached through other routes, paths that stand by, and many routes at once.
+//! Next hops that are reached through other routes, backup paths, and many routes at once.
 
 use crate::bed::{Bed, Port, prefix};
 use crate::packet::ip;

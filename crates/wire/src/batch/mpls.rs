@@ -269,7 +269,7 @@ unsafe fn swap(head: *mut u8, header: [u64; 2], entry: u32) {
     unsafe {
         let place = head.cast::<u32>();
         let old = u32::from_be(place.read_unaligned());
-        // What comes with a time to live of 0 goes no further and does not come here: nothing is borrowed from the
+        // A packet with a TTL of 0 is not forwarded and does not come here: nothing is borrowed from the
         // class.
         let passed_on = old.wrapping_sub(1) & 0xfff;
         head.sub(14).cast::<u64>().write_unaligned(header[0]);

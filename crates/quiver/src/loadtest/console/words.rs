@@ -33,7 +33,7 @@ enum Word {
     Stats,
     /// The streams that are sent.
     Streams,
-    /// The profiles that come along.
+    /// The built-in profiles.
     Profiles,
     /// Count from nothing again.
     Clear,

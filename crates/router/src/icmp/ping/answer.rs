@@ -119,7 +119,7 @@ pub(crate) fn answer(cx: &Context<'_>, row: &Row) -> Option<Event> {
     }
 }
 
-/// What is to be told of a packet of this router's own that goes no further, when it is an echo request.
+/// What to report of this router's own packet that is not forwarded, when it is an echo request.
 pub(crate) fn refused(cx: &Context<'_>, row: &Row, refusal: Refusal) -> Option<Event> {
     let packet = Carried::read(bytes(cx, row))?;
     let Said::Request { identifier, sequence } = packet.said()? else { return None };
