@@ -293,6 +293,13 @@ impl<C> CommandSet<C> {
 
     fn read(&self, line: &str) -> Result<Parsed<'_, C>, Refusal> {
         let words = line::split_words(line).map_err(|error| Refusal { word: 0, command: None, error })?;
+        // A word of another spelling is no value of the listed one: 'nbr' of 'show adj nbr' names no interface.
+        if let Some((first, node)) = self.spellings.in_full(&words)
+            && first > self.walk(&words).path.len()
+            && let Some(parsed) = self.spelled_at(line, &words, first, node).find_map(Result::ok)
+        {
+            return Ok(parsed);
+        }
         let refusal = match self.listed(line, &words) {
             Ok(parsed) => return Ok(parsed),
             Err(refusal) => refusal,
@@ -332,20 +339,36 @@ impl<C> CommandSet<C> {
         Ok(Parsed { command, args, passed_over: Vec::new() })
     }
 
+    /// A line read as each of the spellings whose path ends at a node.
+    fn spelled_at<'s, 'w>(
+        &'s self,
+        line: &'w str,
+        words: &'w [Word<'w>],
+        first: usize,
+        node: &'s Spellings,
+    ) -> impl Iterator<Item = Result<Parsed<'s, C>, Refusal>> + use<'s, 'w, C> {
+        node.commands.iter().map(move |(name, number)| {
+            let command = self.command(name).expect("a spelling is of a command that is there");
+            let (_, program) = &command.spellings[*number];
+            match matcher::parse(program, Input { line, words, first }) {
+                Ok(args) => Ok(Parsed { command, args, passed_over: Vec::new() }),
+                Err(mismatch) => {
+                    let (word, error) = (mismatch.word, mismatch.error.within(name));
+                    Err(Refusal { word, command: Some(name.clone()), error })
+                }
+            }
+        })
+    }
+
     /// The command of which a line is another spelling; else what comes closest.
     fn spelled(&self, line: &str, words: &[Word<'_>]) -> Result<Parsed<'_, C>, Option<Refusal>> {
         let mut closest: Option<Refusal> = None;
         let is_closer = |word: usize, closest: &Option<Refusal>| closest.as_ref().is_none_or(|other| word > other.word);
         for (first, node) in self.spellings.along(words) {
-            for (name, number) in &node.commands {
-                let command = self.command(name).expect("a spelling is of a command that is there");
-                let (_, program) = &command.spellings[*number];
-                match matcher::parse(program, Input { line, words, first }) {
-                    Ok(args) => return Ok(Parsed { command, args, passed_over: Vec::new() }),
-                    Err(mismatch) if is_closer(mismatch.word, &closest) => {
-                        let (word, error) = (mismatch.word, mismatch.error.within(name));
-                        closest = Some(Refusal { word, command: Some(name.clone()), error });
-                    }
+            for read in self.spelled_at(line, words, first, node) {
+                match read {
+                    Ok(parsed) => return Ok(parsed),
+                    Err(refusal) if is_closer(refusal.word, &closest) => closest = Some(refusal),
                     Err(_) => {}
                 }
             }

@@ -25,6 +25,18 @@ impl Spellings {
         path.iter().fold(self, |node, word| node.children.entry(word.clone()).or_default())
     }
 
+    /// The longest path that a line begins with, each word of it in full, with the number of its words.
+    pub fn in_full(&self, words: &[Word<'_>]) -> Option<(usize, &Self)> {
+        let mut node = self;
+        let mut longest = None;
+        for (at, word) in words.iter().enumerate() {
+            let Some(next) = node.children.get(word.text) else { break };
+            node = next;
+            longest = Some((at + 1, node)).filter(|_| !node.commands.is_empty()).or(longest);
+        }
+        longest
+    }
+
     fn next(&self, word: &str) -> Option<&Self> {
         if let Some(child) = self.children.get(word) {
             return Some(child);
